@@ -1,0 +1,16 @@
+//! tollgate keeps programs inside the limits of LLM APIs, and services inside their own.
+
+pub mod engine;
+pub mod limiter;
+#[cfg(feature = "tower")]
+pub mod middleware;
+pub mod provider;
+pub mod quota;
+
+#[cfg(feature = "simulate")]
+pub mod simulate;
+
+#[cfg(feature = "cli")]
+pub mod batch;
+#[cfg(feature = "cli")]
+pub mod cli;

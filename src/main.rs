@@ -1,0 +1,3 @@
+//! The `tollgate` command: everything is in `tollgate::cli`.
+
+fn main() {}

@@ -1,0 +1,94 @@
+use super::Dimension;
+
+/// What a request takes in each dimension, as reserved before it is sent. One request, unless said
+/// otherwise; it always takes one of [`Dimension::Concurrency`].
+///
+/// ```
+/// use tollgate::quota::{Cost, Dimension};
+/// let cost = Cost::new().input_tokens(900).output_tokens(300).custom("images", 2);
+/// assert_eq!(cost.amount(&Dimension::custom("images")), 2);
+/// assert_eq!(cost.amount(&Dimension::Concurrency), 1);
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cost {
+    requests: u64,
+    tokens: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+    custom: Option<Box<[(Box<str>, u64)]>>,
+}
+
+impl Cost {
+    /// One request and nothing else.
+    pub const fn new() -> Self {
+        Self { requests: 1, tokens: 0, input_tokens: 0, output_tokens: 0, custom: None }
+    }
+
+    /// Sets the number of requests.
+    #[must_use]
+    pub fn requests(mut self, amount: u64) -> Self {
+        self.requests = amount;
+        self
+    }
+
+    /// Sets the tokens that the provider's total-token limit is charged.
+    #[must_use]
+    pub fn tokens(mut self, amount: u64) -> Self {
+        self.tokens = amount;
+        self
+    }
+
+    /// Sets the input tokens.
+    #[must_use]
+    pub fn input_tokens(mut self, amount: u64) -> Self {
+        self.input_tokens = amount;
+        self
+    }
+
+    /// Sets the output tokens.
+    #[must_use]
+    pub fn output_tokens(mut self, amount: u64) -> Self {
+        self.output_tokens = amount;
+        self
+    }
+
+    /// Sets the amount of a custom dimension.
+    #[must_use]
+    pub fn custom(mut self, name: &str, amount: u64) -> Self {
+        let mut all = self.custom.take().map_or_else(Vec::new, Vec::from);
+        match all.iter_mut().find(|(n, _)| **n == *name) {
+            Some((_, old)) => *old = amount,
+            None => all.push((name.into(), amount)),
+        }
+        self.custom = Some(all.into());
+        self
+    }
+
+    /// The amount in one dimension; 1 for [`Dimension::Concurrency`].
+    #[inline]
+    pub fn amount(&self, dimension: &Dimension) -> u64 {
+        match dimension {
+            Dimension::Requests => self.requests,
+            Dimension::Tokens => self.tokens,
+            Dimension::InputTokens => self.input_tokens,
+            Dimension::OutputTokens => self.output_tokens,
+            Dimension::Concurrency => 1,
+            Dimension::Custom(name) => self.custom_amount(name),
+        }
+    }
+
+    /// The custom dimensions and their amounts.
+    pub fn customs(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.custom.iter().flatten().map(|(name, amount)| (&**name, *amount))
+    }
+
+    fn custom_amount(&self, name: &str) -> u64 {
+        self.customs().find(|(n, _)| *n == name).map_or(0, |(_, amount)| amount)
+    }
+}
+
+impl Default for Cost {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,35 @@
+//! Values: what is counted, how much of it is allowed, and what a request takes.
+//!
+//! An invalid value cannot be made: a [`Window`] is between a millisecond and 366 days, a [`Limit`]
+//! is never zero (a zero is "no limit" and is left out of a [`Quota`]).
+//!
+//! Nothing here keeps state or reads time; that is [`engine`](crate::engine) and
+//! [`limiter`](crate::limiter).
+//!
+//! ```
+//! use tollgate::quota::{Cost, Dimension, Quota};
+//!
+//! let quota = Quota::new().rpm(500).tpm(30_000).rpd(10_000);
+//! assert_eq!(quota.limits().len(), 3);
+//!
+//! let cost = Cost::new().tokens(1_200);
+//! assert_eq!(cost.amount(&Dimension::Requests), 1);
+//! assert_eq!(cost.amount(&Dimension::Tokens), 1_200);
+//! ```
+
+mod cost;
+mod dimension;
+mod limit;
+#[expect(clippy::module_inception, reason = "the noun this folder is named after")]
+mod quota;
+mod settle;
+mod usage;
+mod window;
+
+pub use cost::Cost;
+pub use dimension::Dimension;
+pub use limit::{Algorithm, Limit};
+pub use quota::Quota;
+pub use settle::SettleAt;
+pub use usage::Usage;
+pub use window::{InvalidWindow, Window};

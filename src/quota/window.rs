@@ -1,0 +1,73 @@
+use std::fmt;
+use std::time::Duration;
+
+/// The length of time that a limit speaks of, from one millisecond to 366 days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Window(u64);
+
+impl Window {
+    /// One second.
+    pub const SECOND: Self = Self(1_000_000_000);
+    /// Sixty seconds.
+    pub const MINUTE: Self = Self(60 * Self::SECOND.0);
+    /// Sixty minutes.
+    pub const HOUR: Self = Self(60 * Self::MINUTE.0);
+    /// Twenty-four hours.
+    pub const DAY: Self = Self(24 * Self::HOUR.0);
+
+    /// A window of this length.
+    ///
+    /// # Errors
+    /// [`InvalidWindow`] if it is shorter than a millisecond or longer than 366 days.
+    pub fn new(length: Duration) -> Result<Self, InvalidWindow> {
+        let nanos = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
+        if (SHORTEST..=LONGEST).contains(&nanos) {
+            Ok(Self(nanos))
+        } else {
+            Err(InvalidWindow { length })
+        }
+    }
+
+    /// The length in nanoseconds.
+    pub const fn as_nanos(self) -> u64 {
+        self.0
+    }
+
+    /// The length as a [`Duration`].
+    pub const fn as_duration(self) -> Duration {
+        Duration::from_nanos(self.0)
+    }
+}
+
+/// A window that is shorter than a millisecond or longer than 366 days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InvalidWindow {
+    /// What was asked for.
+    pub length: Duration,
+}
+
+impl fmt::Display for InvalidWindow {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "window of {:?} is outside 1ms to 366 days", self.length)
+    }
+}
+
+impl std::error::Error for InvalidWindow {}
+
+const SHORTEST: u64 = 1_000_000;
+const LONGEST: u64 = 366 * Window::DAY.0;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn windows_end_at_a_millisecond_and_at_366_days() {
+        assert!(Window::new(Duration::from_millis(1)).is_ok());
+        assert!(Window::new(Duration::from_micros(999)).is_err());
+        assert!(Window::new(Duration::from_secs(366 * 86_400)).is_ok());
+        let too_long = Window::new(Duration::MAX).unwrap_err();
+        assert!(too_long.to_string().contains("outside 1ms to 366 days"));
+    }
+}

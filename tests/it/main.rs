@@ -1,0 +1,13 @@
+//! One integration binary: each room of the house has a folder here.
+
+mod engine;
+mod limiter;
+#[cfg(feature = "tower")]
+mod middleware;
+mod provider;
+
+#[cfg(feature = "simulate")]
+mod simulate;
+
+#[cfg(feature = "cli")]
+mod batch;
