@@ -15,8 +15,10 @@ pub struct Cost {
     tokens: u64,
     input_tokens: u64,
     output_tokens: u64,
-    custom: Option<Box<[(Box<str>, u64)]>>,
+    custom: Option<Box<[Custom]>>,
 }
+
+type Custom = (Box<str>, u64);
 
 impl Cost {
     /// One request and nothing else.

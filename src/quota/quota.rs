@@ -96,13 +96,9 @@ impl Quota {
     }
 
     fn with(mut self, dimension: Dimension, amount: u64, window: Window) -> Self {
-        match Limit::new(dimension.clone(), amount, window) {
-            Some(limit) => self.limit(limit),
-            None => {
-                self.limits.retain(|l| *l.dimension() != dimension || l.window() != window);
-                self
-            }
-        }
+        self.limits.retain(|l| *l.dimension() != dimension || l.window() != window);
+        self.limits.extend(Limit::new(dimension, amount, window));
+        self
     }
 }
 
@@ -114,7 +110,7 @@ mod tests {
     fn a_limit_of_the_same_dimension_and_window_is_replaced() {
         let quota = Quota::new().rpm(5).rpd(9).rpm(7);
         let amounts: Vec<_> = quota.limits().iter().map(Limit::amount).collect();
-        assert_eq!(amounts, [7, 9]);
+        assert_eq!(amounts, [9, 7]);
     }
 
     #[test]

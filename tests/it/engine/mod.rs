@@ -1,1 +1,17 @@
-//! engine
+//! The engine, through its public functions.
+
+mod token_bucket;
+
+use tollgate::engine::{Bucket, Margin, Rule};
+use tollgate::quota::{Algorithm, Quota, SettleAt};
+
+/// Seconds, in nanoseconds.
+const S: u64 = 1_000_000_000;
+
+fn rules(quota: &Quota, algorithm: Algorithm, margin: Margin, settle: SettleAt) -> Vec<Rule> {
+    quota.limits().iter().map(|l| Rule::new(l, algorithm, margin, settle)).collect()
+}
+
+fn fresh(rules: &[Rule]) -> Vec<Bucket> {
+    rules.iter().map(Bucket::new).collect()
+}

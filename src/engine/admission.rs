@@ -1,0 +1,91 @@
+use super::{Bucket, Rule, Shortfall};
+use crate::quota::Cost;
+
+/// Whether `cost` fits into every bucket now; changes nothing.
+///
+/// `rules` and `buckets` run side by side. A dimension that the cost doesn't use is not looked at.
+///
+/// # Errors
+/// The [`Shortfall`] with the longest wait.
+#[inline]
+pub fn check(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> Result<(), Shortfall> {
+    let mut longest: Option<Shortfall> = None;
+    for (index, (rule, bucket)) in rules.iter().zip(buckets).enumerate() {
+        let amount = cost.amount(rule.dimension());
+        if amount == 0 {
+            continue;
+        }
+        if let Err(wait) = bucket.check(rule, amount, now)
+            && longest.is_none_or(|l| wait > l.wait)
+        {
+            longest = Some(Shortfall { rule: index, wait });
+        }
+    }
+    longest.map_or(Ok(()), Err)
+}
+
+/// Takes or holds `cost` in every bucket, without asking whether it fits.
+#[inline]
+pub fn commit(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: u64) {
+    for (rule, bucket) in rules.iter().zip(buckets) {
+        let amount = cost.amount(rule.dimension());
+        if amount > 0 {
+            bucket.reserve(rule, amount, now);
+        }
+    }
+}
+
+/// [`check`], then [`commit`]: all buckets or none.
+///
+/// # Errors
+/// The [`Shortfall`] with the longest wait; every bucket is as it was.
+#[inline]
+pub fn reserve(
+    rules: &[Rule],
+    buckets: &mut [Bucket],
+    cost: &Cost,
+    now: u64,
+) -> Result<(), Shortfall> {
+    check(rules, buckets, cost, now)?;
+    commit(rules, buckets, cost, now);
+    Ok(())
+}
+
+/// Ends a reservation of `reserved` that was made at `sent`: it took `actual`.
+pub fn settle(
+    rules: &[Rule],
+    buckets: &mut [Bucket],
+    (sent, reserved): (u64, &Cost),
+    actual: &Cost,
+    now: u64,
+) {
+    for (rule, bucket) in rules.iter().zip(buckets) {
+        let dimension = rule.dimension();
+        let (reserved, actual) = (reserved.amount(dimension), actual.amount(dimension));
+        if rule.holds() {
+            bucket.drop_hold(reserved);
+            bucket.take(rule, actual, now);
+        } else if actual != reserved {
+            bucket.correct(rule, sent, reserved, actual, now);
+        }
+    }
+}
+
+/// Undoes a reservation of `reserved` that was made at `sent`: the request never left.
+pub fn release(rules: &[Rule], buckets: &mut [Bucket], (sent, reserved): (u64, &Cost), now: u64) {
+    for (rule, bucket) in rules.iter().zip(buckets) {
+        let reserved = reserved.amount(rule.dimension());
+        if rule.holds() {
+            bucket.drop_hold(reserved);
+        } else if reserved > 0 {
+            bucket.give_back(rule, reserved, sent, now);
+        }
+    }
+}
+
+/// Takes `cost` from every bucket, whether it fits or not: a request that went past the limiter.
+pub fn charge(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: u64) {
+    for (rule, bucket) in rules.iter().zip(buckets) {
+        bucket.take(rule, cost.amount(rule.dimension()), now);
+    }
+}

@@ -1,0 +1,202 @@
+use super::rule::{Rule, Spec};
+use super::{Wait, concurrency, fixed_window, sliding_window, token_bucket};
+
+/// The state of one [`Rule`]: 24 bytes, and for a sliding window the log it points to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bucket(State);
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum State {
+    Token(token_bucket::State),
+    Sliding(Box<sliding_window::Log>),
+    Fixed(fixed_window::State),
+    Concurrency(concurrency::State),
+}
+
+/// What a bucket looks like at one moment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Level {
+    /// What counts against the limit, in-flight reservations left out; rounded up.
+    pub used: u64,
+    /// What is reserved by requests in flight.
+    pub held: u64,
+    /// What a request could still take now, margin left out; rounded down.
+    pub available: u64,
+    /// When nothing of the limit is used any more, in nanoseconds since the epoch, if nothing more
+    /// is sent and nothing is in flight.
+    pub fresh_at: u64,
+}
+
+/// A bucket's state as it is kept across restarts: amounts and times, whatever the algorithm.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Saved {
+    /// When what was taken, oldest first, in nanoseconds since the epoch. A token bucket is one
+    /// entry: what is missing from it, at the time of the snapshot. A fixed window is one entry at
+    /// the window's start.
+    pub taken: Vec<(u64, u64)>,
+    /// What requests in flight had reserved.
+    pub held: u64,
+}
+
+impl Bucket {
+    /// A fresh bucket: nothing used, nothing held.
+    pub fn new(rule: &Rule) -> Self {
+        Self(match rule.spec {
+            Spec::Token(_) => State::Token(token_bucket::State::default()),
+            Spec::Sliding(_) => State::Sliding(Box::default()),
+            Spec::Fixed(_) => State::Fixed(fixed_window::State::default()),
+            Spec::Concurrency(_) => State::Concurrency(concurrency::State::default()),
+        })
+    }
+
+    /// The bucket's figures at `now`.
+    pub fn level(&self, rule: &Rule, now: u64) -> Level {
+        let limit = rule.limit.amount();
+        match (&self.0, &rule.spec) {
+            (State::Token(b), Spec::Token(s)) => Level {
+                used: b.used(s, now),
+                held: b.held(),
+                available: b.available(s, now),
+                fresh_at: b.full_at(),
+            },
+            (State::Sliding(b), Spec::Sliding(s)) => {
+                Level::of(limit, b.used(s, now), b.held(), b.empty_at(s))
+            }
+            (State::Fixed(b), Spec::Fixed(s)) => Level::of(limit, b.used(s, now), 0, b.end(s)),
+            (State::Concurrency(b), _) => Level::of(limit, 0, b.in_flight(), now),
+            _ => Level::of(limit, 0, 0, now),
+        }
+    }
+
+    /// Whether the bucket is as a new one would be.
+    pub fn is_fresh(&self, rule: &Rule, now: u64) -> bool {
+        let level = self.level(rule, now);
+        level.used == 0 && level.held == 0
+    }
+
+    /// Moves every time in the bucket back: the clock was set back by so many nanoseconds.
+    pub fn rebase(&mut self, back: u64) {
+        match &mut self.0 {
+            State::Token(b) => b.rebase(back),
+            State::Sliding(b) => b.rebase(back),
+            State::Fixed(b) => b.rebase(back),
+            State::Concurrency(_) => {}
+        }
+    }
+
+    /// The state to keep across a restart or a change of the rule.
+    pub fn save(&self, rule: &Rule, now: u64) -> Saved {
+        let level = self.level(rule, now);
+        let taken = match (&self.0, &rule.spec) {
+            (State::Sliding(b), Spec::Sliding(s)) => {
+                b.live(s, now).map(|e| (e.at, e.amount)).collect()
+            }
+            _ if level.used == 0 => Vec::new(),
+            (State::Fixed(b), _) => vec![(b.start(), level.used)],
+            _ => vec![(now, level.used)],
+        };
+        Saved { taken, held: level.held }
+    }
+
+    /// Takes a saved state on top of this one; times ahead of `now` count as now. What was held is
+    /// taken too: those requests left, and nobody will say what they really took.
+    pub fn absorb(&mut self, rule: &Rule, saved: &Saved, now: u64) {
+        for &(at, amount) in &saved.taken {
+            self.take(rule, amount, at.min(now));
+        }
+        self.take(rule, saved.held, now);
+    }
+
+    /// This bucket under another rule of the same dimension: what was used stays used, what is held
+    /// stays held.
+    #[must_use]
+    pub fn carry(&self, old: &Rule, new: &Rule, now: u64) -> Self {
+        let Saved { taken, held } = self.save(old, now);
+        let mut bucket = Self::new(new);
+        bucket.absorb(new, &Saved { taken, held: 0 }, now);
+        match &mut bucket.0 {
+            State::Concurrency(b) => b.carry(held),
+            _ => bucket.hold(held),
+        }
+        bucket
+    }
+
+    pub(super) fn check(&self, rule: &Rule, cost: u64, now: u64) -> Result<(), Wait> {
+        match (&self.0, &rule.spec) {
+            (State::Token(b), Spec::Token(s)) => b.check(s, cost, now),
+            (State::Sliding(b), Spec::Sliding(s)) => b.check(s, cost, now),
+            (State::Fixed(b), Spec::Fixed(s)) => b.check(s, cost, now),
+            (State::Concurrency(b), Spec::Concurrency(s)) => b.check(s),
+            _ => Ok(()),
+        }
+    }
+
+    pub(super) fn reserve(&mut self, rule: &Rule, amount: u64, now: u64) {
+        if rule.holds() { self.hold(amount) } else { self.take(rule, amount, now) }
+    }
+
+    pub(super) fn take(&mut self, rule: &Rule, amount: u64, now: u64) {
+        match (&mut self.0, &rule.spec) {
+            _ if amount == 0 => {}
+            (State::Token(b), Spec::Token(s)) => b.take(s, amount, now),
+            (State::Sliding(b), Spec::Sliding(s)) => b.take(s, amount, now),
+            (State::Fixed(b), Spec::Fixed(s)) => b.take(s, amount, now),
+            _ => {}
+        }
+    }
+
+    /// Corrects an amount that was taken at `sent`. Less than was taken is given back only as far
+    /// as that is safe; more becomes debt.
+    pub(super) fn correct(&mut self, rule: &Rule, sent: u64, taken: u64, actual: u64, now: u64) {
+        match (&mut self.0, &rule.spec) {
+            (State::Token(b), Spec::Token(s)) if actual > taken => b.take(s, actual - taken, now),
+            (State::Token(b), Spec::Token(s)) => b.give_back(s, taken - actual, sent, now),
+            (State::Sliding(b), _) => b.correct(sent, taken, actual),
+            (State::Fixed(b), _) => b.correct(sent, taken, actual),
+            _ => {}
+        }
+    }
+
+    /// Undoes an amount that was taken at `sent` for a request that never left.
+    pub(super) fn give_back(&mut self, rule: &Rule, taken: u64, sent: u64, now: u64) {
+        match &mut self.0 {
+            State::Fixed(b) => b.give_back(taken, sent, now),
+            _ => self.correct(rule, sent, taken, 0, now),
+        }
+    }
+
+    pub(super) fn hold(&mut self, amount: u64) {
+        match &mut self.0 {
+            State::Token(b) => b.hold(amount),
+            State::Sliding(b) => b.hold(amount),
+            State::Concurrency(b) => b.enter(),
+            State::Fixed(_) => {}
+        }
+    }
+
+    pub(super) fn drop_hold(&mut self, amount: u64) {
+        match &mut self.0 {
+            State::Token(b) => b.drop_hold(amount),
+            State::Sliding(b) => b.drop_hold(amount),
+            State::Concurrency(b) => b.leave(),
+            State::Fixed(_) => {}
+        }
+    }
+}
+
+impl Level {
+    fn of(limit: u64, used: u64, held: u64, fresh_at: u64) -> Self {
+        let available = limit.saturating_sub(used).saturating_sub(held);
+        Self { used, held, available, fresh_at }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bucket_is_24_bytes() {
+        assert_eq!(size_of::<Bucket>(), 24);
+    }
+}

@@ -1,0 +1,82 @@
+use super::Wait;
+use super::packed::Packed;
+
+/// A window that starts at the first use, and again at the first use after its end.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Spec {
+    pub(super) limit: u64,
+    pub(super) window: u64,
+    /// The provider's window starts up to this much later than ours, so nothing is sent that long
+    /// before and after our window's end.
+    pub(super) margin: u64,
+}
+
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct State {
+    start: Packed,
+    used: Packed,
+    started: bool,
+}
+
+impl State {
+    pub(super) fn check(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+        if cost > spec.limit {
+            return Err(Wait::Never);
+        }
+        if self.is_over(spec, now) {
+            return Ok(());
+        }
+        let closes = spec.window.saturating_sub(spec.margin);
+        let open = now <= self.start.value() || now - self.start.value() < closes;
+        if open && self.used.value().checked_add(cost).is_some_and(|sum| sum <= spec.limit) {
+            return Ok(());
+        }
+        Err(Wait::At(self.end(spec)))
+    }
+
+    pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: u64) {
+        if self.is_over(spec, now) {
+            *self = Self { start: now.into(), used: amount.into(), started: true };
+        } else {
+            self.used = (self.used.value().saturating_add(amount)).into();
+        }
+    }
+
+    /// Corrects a request of this window; one of an earlier window has no part in it any more.
+    pub(super) fn correct(&mut self, sent: u64, taken: u64, actual: u64) {
+        if self.started && sent >= self.start.value() {
+            self.used = (self.used.value().saturating_sub(taken).saturating_add(actual)).into();
+        }
+    }
+
+    /// Gives back a request that never left. If it was the one that started the window, the
+    /// provider's window starts with a later one: at the latest, now.
+    pub(super) fn give_back(&mut self, amount: u64, sent: u64, now: u64) {
+        self.correct(sent, amount, 0);
+        if self.started && sent == self.start.value() {
+            self.start = (now.max(self.start.value())).into();
+            self.started = self.used.value() > 0;
+        }
+    }
+
+    pub(super) fn used(&self, spec: &Spec, now: u64) -> u64 {
+        if self.is_over(spec, now) { 0 } else { self.used.value() }
+    }
+
+    /// When the next window can start.
+    pub(super) fn end(&self, spec: &Spec) -> u64 {
+        self.start.value().saturating_add(spec.window).saturating_add(spec.margin)
+    }
+
+    pub(super) fn start(&self) -> u64 {
+        self.start.value()
+    }
+
+    pub(super) fn rebase(&mut self, back: u64) {
+        self.start = (self.start.value().saturating_sub(back)).into();
+    }
+
+    fn is_over(&self, spec: &Spec, now: u64) -> bool {
+        !self.started || now >= self.end(spec)
+    }
+}

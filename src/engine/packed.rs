@@ -1,0 +1,27 @@
+/// A `u64` of alignment 4, so that a bucket and its tag fit into 24 bytes.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Packed {
+    low: u32,
+    high: u32,
+}
+
+impl Packed {
+    #[inline]
+    pub(super) const fn value(self) -> u64 {
+        (self.high as u64) << 32 | self.low as u64
+    }
+}
+
+impl From<u64> for Packed {
+    #[inline]
+    #[expect(clippy::cast_possible_truncation, reason = "each half keeps its own 32 bits")]
+    fn from(value: u64) -> Self {
+        Self { low: value as u32, high: (value >> 32) as u32 }
+    }
+}
+
+impl std::fmt::Debug for Packed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        self.value().fmt(f)
+    }
+}

@@ -1,0 +1,138 @@
+use std::collections::VecDeque;
+
+use super::Wait;
+
+/// Never more than `limit` in any `span` of nanoseconds (the window and its margin).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Spec {
+    pub(super) limit: u64,
+    pub(super) span: u64,
+}
+
+/// What was sent and when: an exact run-length log while it is short; beyond that, one entry per
+/// sub-window, which keeps the time of its last request and expires a whole span after it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct Log {
+    entries: VecDeque<Entry>,
+    total: u128,
+    held: u64,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) at: u64,
+    pub(super) amount: u64,
+}
+
+impl Log {
+    pub(super) fn check(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+        if cost > spec.limit {
+            return Err(Wait::Never);
+        }
+        let room = u128::from(spec.limit - cost);
+        let Some(room) = room.checked_sub(u128::from(self.held)) else {
+            return Err(Wait::Unknown);
+        };
+        let mut used = self.total;
+        let mut expiries = self.entries.iter();
+        let mut until = 0;
+        while used > room {
+            let Some(entry) = expiries.next() else { break };
+            used -= u128::from(entry.amount);
+            until = entry.at.saturating_add(spec.span);
+        }
+        if until <= now { Ok(()) } else { Err(Wait::At(until)) }
+    }
+
+    pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: u64) {
+        let now = self.entries.back().map_or(now, |last| last.at.max(now));
+        self.expire(spec, now);
+        self.total += u128::from(amount);
+        let exact = self.entries.len() < EXACT;
+        let width = (spec.span / SUB_WINDOWS).max(1);
+        if let Some(last) = self.entries.back_mut() {
+            let same = last.at == now || (!exact && last.at / width == now / width);
+            if let (true, Some(sum)) = (same, last.amount.checked_add(amount)) {
+                *last = Entry { at: now, amount: sum };
+                return;
+            }
+        }
+        self.entries.push_back(Entry { at: now, amount });
+    }
+
+    /// Corrects the entry of a request that was sent at `sent`, while it is in the window.
+    pub(super) fn correct(&mut self, sent: u64, taken: u64, actual: u64) {
+        let index = self.entries.partition_point(|e| e.at < sent);
+        let Some(entry) = self.entries.get_mut(index) else { return };
+        let amount = entry.amount.saturating_sub(taken).saturating_add(actual);
+        self.total = self.total - u128::from(entry.amount) + u128::from(amount);
+        entry.amount = amount;
+    }
+
+    pub(super) fn hold(&mut self, amount: u64) {
+        self.held = self.held.saturating_add(amount);
+    }
+
+    pub(super) fn drop_hold(&mut self, amount: u64) {
+        self.held = self.held.saturating_sub(amount);
+    }
+
+    pub(super) fn held(&self) -> u64 {
+        self.held
+    }
+
+    pub(super) fn used(&self, spec: &Spec, now: u64) -> u64 {
+        let used: u128 = self.live(spec, now).map(|e| u128::from(e.amount)).sum();
+        u64::try_from(used).unwrap_or(u64::MAX)
+    }
+
+    /// When the window is empty, if nothing more is sent.
+    pub(super) fn empty_at(&self, spec: &Spec) -> u64 {
+        self.entries.back().map_or(0, |e| e.at.saturating_add(spec.span))
+    }
+
+    pub(super) fn live(&self, spec: &Spec, now: u64) -> impl Iterator<Item = Entry> {
+        let span = spec.span;
+        self.entries.iter().copied().filter(move |e| e.at.saturating_add(span) > now)
+    }
+
+    pub(super) fn rebase(&mut self, back: u64) {
+        for entry in &mut self.entries {
+            entry.at = entry.at.saturating_sub(back);
+        }
+    }
+
+    fn expire(&mut self, spec: &Spec, now: u64) {
+        while let Some(entry) = self.entries.front().copied() {
+            if entry.at.saturating_add(spec.span) > now {
+                break;
+            }
+            self.total -= u128::from(entry.amount);
+            self.entries.pop_front();
+        }
+    }
+}
+
+/// Entries that are kept exactly, and sub-windows of a span beyond that: at most 384 entries of 16
+/// bytes, and at most 1/256 of a span of delay.
+const EXACT: usize = 128;
+const SUB_WINDOWS: u64 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_log_stays_bounded_and_never_forgets_early() {
+        let spec = Spec { limit: 1_000_000, span: 60_000_000_000 };
+        let mut log = Log::default();
+        for i in 0..100_000_u64 {
+            log.take(&spec, 1, i * 600_000);
+            assert!(log.entries.len() <= EXACT + SUB_WINDOWS as usize + 2);
+        }
+        let end = 99_999 * 600_000;
+        assert_eq!(log.used(&spec, end), 100_000);
+        assert_eq!(log.used(&spec, end + spec.span - 1), log.entries.back().unwrap().amount);
+        assert_eq!(log.used(&spec, end + spec.span), 0);
+    }
+}

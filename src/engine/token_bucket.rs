@@ -1,0 +1,184 @@
+use super::packed::Packed;
+use super::{Margin, Wait};
+use crate::quota::Window;
+
+/// A token bucket's constants, in *units*: a token is `per_token` units, and `per_nano` units refill
+/// in a nanosecond, so that every rate is exact.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Spec {
+    burst: u64,
+    per_nano: u32,
+    per_token: u64,
+    /// Units that a full bucket of the provider holds, and how many of them are left unused.
+    full: u128,
+    margin: u128,
+}
+
+impl Spec {
+    pub(super) fn new(amount: u64, window: Window, burst: u64, margin: Margin) -> Self {
+        let (per_nano, per_token) = rate(amount, window.as_nanos());
+        let full = wide(burst, per_token);
+        let share = full / 100 * u128::from(margin.percent.min(100));
+        let lag = wide(margin.lag_nanos, u64::from(per_nano));
+        Self { burst, per_nano, per_token, full, margin: share.max(lag) }
+    }
+
+    fn units(&self, tokens: u64) -> u128 {
+        wide(tokens, self.per_token)
+    }
+
+    fn refill(&self, nanos: u64) -> u128 {
+        wide(nanos, u64::from(self.per_nano))
+    }
+}
+
+/// The state is the time at which the bucket is full again, if nothing more is taken: refilling
+/// costs nothing, and debt is a time further away than a whole bucket takes to fill.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct State {
+    full_at: Packed,
+    held: Packed,
+    /// Part of a nanosecond on top of `full_at`, in 1 / `per_nano`.
+    fraction: u32,
+}
+
+impl State {
+    /// A cost between the shortened and the real burst is let in when the bucket is full and the
+    /// missing part has had time to refill at the provider; it then runs into debt by that part,
+    /// which gives the margin back.
+    pub(super) fn check(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+        if cost > spec.burst {
+            return Err(Wait::Never);
+        }
+        let alone = spec.units(cost).saturating_add(spec.margin);
+        let due = alone.saturating_add(spec.units(self.held.value()));
+        if self.held.value() > 0 && due > spec.full {
+            return Err(Wait::Unknown);
+        }
+        let due = due.saturating_add(u128::from(self.fraction));
+        if spec.full >= due {
+            let early = spec.full - due;
+            if now >= self.full_at.value() || spec.refill(self.full_at.value() - now) <= early {
+                return Ok(());
+            }
+            let early = divide(early, spec.per_nano).0;
+            return Err(Wait::At(self.full_at.value() - early.min(self.full_at.value())));
+        }
+        let late = due - spec.full;
+        if now > self.full_at.value() && spec.refill(now - self.full_at.value()) >= late {
+            return Ok(());
+        }
+        let (nanos, rest) = divide(late, spec.per_nano);
+        Err(Wait::At(
+            self.full_at.value().saturating_add(nanos).saturating_add(u64::from(rest > 0)),
+        ))
+    }
+
+    pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: u64) {
+        if self.full_at.value() < now {
+            self.full_at = now.into();
+            self.fraction = 0;
+        }
+        let (nanos, rest) = match amount.checked_mul(spec.per_token) {
+            Some(units) if spec.per_nano == 1 => (units, 0),
+            Some(units) => (units / u64::from(spec.per_nano), units % u64::from(spec.per_nano)),
+            None => divide(spec.units(amount), spec.per_nano),
+        };
+        let fraction = u64::from(self.fraction) + rest;
+        let carry = u64::from(fraction >= u64::from(spec.per_nano));
+        self.full_at = (self.full_at.value().saturating_add(nanos).saturating_add(carry)).into();
+        self.fraction = narrow(fraction - carry * u64::from(spec.per_nano));
+    }
+
+    /// Gives back what was taken at `sent`, less what may have refilled since then: what refilled
+    /// while the amount was missing would have been lost had the bucket been full.
+    pub(super) fn give_back(&mut self, spec: &Spec, amount: u64, sent: u64, now: u64) {
+        let refilled = spec.refill(now.saturating_sub(sent));
+        let units = spec.units(amount).saturating_sub(refilled);
+        let missing = match self.missing(spec, now) {
+            0 => return,
+            missing => missing.saturating_sub(units),
+        };
+        let (nanos, rest) = divide(missing, spec.per_nano);
+        self.full_at = (now.saturating_add(nanos)).into();
+        self.fraction = narrow(rest);
+    }
+
+    pub(super) fn hold(&mut self, amount: u64) {
+        self.held = (self.held.value().saturating_add(amount)).into();
+    }
+
+    pub(super) fn drop_hold(&mut self, amount: u64) {
+        self.held = (self.held.value().saturating_sub(amount)).into();
+    }
+
+    pub(super) fn held(&self) -> u64 {
+        self.held.value()
+    }
+
+    /// Tokens that are missing from a full bucket at `now`, rounded up.
+    pub(super) fn used(&self, spec: &Spec, now: u64) -> u64 {
+        narrow_wide(self.missing(spec, now).div_ceil(u128::from(spec.per_token)))
+    }
+
+    /// Tokens that the largest cost admitted at `now` may have, rounded down.
+    pub(super) fn available(&self, spec: &Spec, now: u64) -> u64 {
+        let short = spec.full.saturating_sub(spec.margin);
+        let gone = self.missing(spec, now).saturating_add(spec.units(self.held.value()));
+        narrow_wide(short.saturating_sub(gone) / u128::from(spec.per_token))
+    }
+
+    pub(super) fn full_at(&self) -> u64 {
+        self.full_at.value().saturating_add(u64::from(self.fraction > 0))
+    }
+
+    pub(super) fn rebase(&mut self, back: u64) {
+        self.full_at = (self.full_at.value().saturating_sub(back)).into();
+    }
+
+    fn missing(&self, spec: &Spec, now: u64) -> u128 {
+        if self.full_at.value() < now {
+            return 0;
+        }
+        spec.refill(self.full_at.value() - now).saturating_add(u128::from(self.fraction))
+    }
+}
+
+/// Lowest terms of amount / window. A rate too fine for 32 bits is rounded down, never up.
+fn rate(amount: u64, nanos: u64) -> (u32, u64) {
+    let common = gcd(amount, nanos);
+    let (mut per_nano, mut per_token) = (amount / common, nanos / common);
+    while per_nano > u64::from(u32::MAX) {
+        per_nano /= 2;
+        per_token = per_token.div_ceil(2);
+    }
+    (narrow(per_nano), per_token)
+}
+
+fn gcd(mut a: u64, mut b: u64) -> u64 {
+    while b != 0 {
+        (a, b) = (b, a % b);
+    }
+    a
+}
+
+fn wide(a: u64, b: u64) -> u128 {
+    u128::from(a) * u128::from(b)
+}
+
+/// Whole nanoseconds and the rest; 128-bit division is slow and hardly ever needed.
+fn divide(units: u128, per_nano: u32) -> (u64, u64) {
+    let by = u64::from(per_nano);
+    match u64::try_from(units) {
+        Ok(units) => (units / by, units % by),
+        Err(_) => (narrow_wide(units / u128::from(by)), narrow_wide(units % u128::from(by))),
+    }
+}
+
+fn narrow(value: u64) -> u32 {
+    u32::try_from(value).unwrap_or(u32::MAX)
+}
+
+fn narrow_wide(value: u128) -> u64 {
+    u64::try_from(value).unwrap_or(u64::MAX)
+}
