@@ -44,6 +44,14 @@ impl Rule {
         self.limit.dimension()
     }
 
+    /// The most that one request can ever take.
+    pub fn capacity(&self) -> u64 {
+        match &self.spec {
+            Spec::Token(spec) => spec.burst(),
+            _ => self.limit.amount(),
+        }
+    }
+
     /// Whether a request keeps something of this rule's bucket until it ends.
     pub fn holds(&self) -> bool {
         self.settle != SettleAt::Send || matches!(self.spec, Spec::Concurrency(_))

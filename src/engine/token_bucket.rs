@@ -23,6 +23,10 @@ impl Spec {
         Self { burst, per_nano, per_token, full, margin: share.max(lag) }
     }
 
+    pub(super) fn burst(&self) -> u64 {
+        self.burst
+    }
+
     fn units(&self, tokens: u64) -> u128 {
         wide(tokens, self.per_token)
     }

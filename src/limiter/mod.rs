@@ -1,1 +1,61 @@
-//! limiter
+//! The only owner of locks, clock, queue and wake-ups.
+//!
+//! A [`Limiter`] keeps the buckets of every key, and hands out [`Permit`]s: reservations with an
+//! owner, which are settled exactly once. Who doesn't get one at once waits in the key's queue, in
+//! order of arrival; only the first in the queue holds a timer.
+//!
+//! It doesn't know what an HTTP request is ([`middleware`](crate::middleware) does), how a provider
+//! counts ([`provider`](crate::provider)), or where state is kept across restarts and machines: a
+//! store takes a [`snapshot`](Limiter::snapshot), a shared quota is a [`Backend`], a bus listens to
+//! [`Event`]s.
+//!
+//! ```
+//! use tollgate::limiter::Limiter;
+//! use tollgate::quota::{Cost, Quota};
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+//! # runtime.block_on(async {
+//! let limiter = Limiter::builder().quota("gpt-4o", Quota::new().rpm(500).tpm(30_000)).build()?;
+//!
+//! let permit = limiter.acquire("gpt-4o", &Cost::new().tokens(1_200)).await?;
+//! // ... send the request; the response says that it took 900 tokens ...
+//! permit.settle(&Cost::new().tokens(900));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod acquire;
+mod arena;
+mod backend;
+mod builder;
+mod clock;
+mod decision;
+mod error;
+mod event;
+mod gate;
+mod handle;
+#[expect(clippy::module_inception, reason = "the noun this folder is named after")]
+mod limiter;
+mod line;
+mod permit;
+mod plan;
+mod quotas;
+mod shard;
+mod slot;
+mod snapshot;
+mod stats;
+
+pub use acquire::Acquire;
+pub use backend::{Backend, Ending, Reservation, Reserving};
+pub use builder::{Builder, UnknownKey};
+pub use clock::{Clock, ManualClock, Sleep, SystemClock, TokioClock};
+pub use decision::{Code, Decision};
+pub use error::{AcquireError, BuildError, Refused};
+pub use event::Event;
+pub use gate::Gate;
+pub use handle::KeyHandle;
+pub use limiter::{Limiter, RateLimited};
+pub use permit::Permit;
+pub use snapshot::{BucketSnapshot, KeySnapshot};
+pub use stats::{KeyStats, LimitStats};

@@ -1,1 +1,44 @@
-//! limiter
+//! The limiter, through its public calls.
+
+mod backend;
+mod gate;
+mod permit;
+mod queue;
+mod quotas;
+mod state;
+
+use tollgate::engine::Margin;
+use tollgate::limiter::{Builder, Limiter, ManualClock, TokioClock};
+use tollgate::quota::{Algorithm, Cost, Quota};
+
+/// Seconds, in nanoseconds.
+const S: u64 = 1_000_000_000;
+
+fn builder() -> Builder {
+    Limiter::builder().margin(Margin::NONE)
+}
+
+/// One key `k` with this quota as a token bucket, no margin, and a clock moved by hand.
+fn manual(quota: Quota) -> (Limiter, ManualClock) {
+    let clock = ManualClock::new();
+    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    let limiter = builder().quota("k", quota).clock(clock.clone()).build().unwrap();
+    (limiter, clock)
+}
+
+/// The same on tokio's paused clock.
+fn paused(quota: Quota) -> Limiter {
+    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    builder().quota("k", quota).clock(TokioClock::new()).build().unwrap()
+}
+
+fn tokens(amount: u64) -> Cost {
+    Cost::new().tokens(amount)
+}
+
+/// Lets every task that is ready run.
+async fn settle_down() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}

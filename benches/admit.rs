@@ -1,0 +1,186 @@
+//! Admission over RPM + TPM + RPD, beside its peers in one run: `cargo bench --bench admit`.
+//!
+//! Rows 1 to 4 of the speed table: a hot key by name, the same through a handle, a refusal with its
+//! wait, and a million keys. Each peer does the same work: three limits, no refusal unless said.
+
+mod peers;
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use criterion::{Criterion, criterion_group, criterion_main};
+use peers::{Governor, GovernorDirect, Map};
+use tollgate::limiter::{KeyHandle, Limiter};
+use tollgate::quota::{Algorithm, Cost, Quota};
+
+criterion_group!(benches, by_name, two_threads, by_handle, refusal, million_keys);
+criterion_main!(benches);
+
+const KEY: &str = "gpt-4o-mini-2024-07-18";
+const TOKENS: u64 = 1_000;
+
+fn roomy() -> Quota {
+    // Never used up by a bench, and with odd rates.
+    Quota::new().rpm(3_000_000_007).tpm(3_000_000_000_019).rpd(3_000_000_000_037)
+}
+
+fn limiter(quota: Quota) -> Limiter {
+    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    Limiter::builder().quota("*", quota).build().expect("a valid quota")
+}
+
+fn take_and_settle(limiter: &Limiter, key: &str, cost: &Cost) {
+    limiter.try_acquire(black_box(key), cost).expect("roomy").settle(cost);
+}
+
+fn by_name(c: &mut Criterion) {
+    let cost = Cost::new().tokens(TOKENS);
+    let mut group = c.benchmark_group("1_hot_key_by_name");
+    let ours = limiter(roomy());
+    group.bench_function("tollgate", |b| b.iter(|| take_and_settle(&ours, KEY, &cost)));
+    let governor = Governor::new(u32::MAX);
+    group.bench_function("governor_keyed_x3", |b| b.iter(|| governor.take(black_box(KEY), 1_000)));
+    let map = Map::new(3e9);
+    group.bench_function("mutex_hashmap", |b| b.iter(|| map.take(black_box(KEY), 1e3)));
+    group.bench_function("clock_read", |b| b.iter(now));
+    group.finish();
+}
+
+fn two_threads(c: &mut Criterion) {
+    let mut group = c.benchmark_group("1_same_key_two_threads");
+    let ours = Arc::new(limiter(roomy()));
+    let cost = Cost::new().tokens(TOKENS);
+    group.bench_function("tollgate", |b| {
+        b.iter_custom(|n| both(n, &|| take_and_settle(&ours, KEY, &cost)));
+    });
+    let governor = Arc::new(Governor::new(u32::MAX));
+    group.bench_function("governor_keyed_x3", |b| {
+        b.iter_custom(|n| both(n, &|| governor.take(black_box(KEY), 1_000)));
+    });
+    let map = Arc::new(Map::new(3e9));
+    group.bench_function("mutex_hashmap", |b| {
+        b.iter_custom(|n| both(n, &|| drop(map.take(black_box(KEY), 1e3))));
+    });
+    group.finish();
+}
+
+fn by_handle(c: &mut Criterion) {
+    let cost = Cost::new().tokens(TOKENS);
+    let mut group = c.benchmark_group("2_handle");
+    let handle: KeyHandle = limiter(roomy()).key(KEY).expect("a glob matches");
+    group.bench_function("tollgate", |b| {
+        b.iter(|| handle.try_acquire(&cost).expect("roomy").settle(&cost));
+    });
+    let sent = Limiter::builder()
+        .provider(tollgate::provider::OPENAI)
+        .quota(KEY, roomy())
+        .build()
+        .expect("a valid quota");
+    let handle = sent.key(KEY).expect("named");
+    group.bench_function("tollgate_charged_at_send", |b| {
+        b.iter(|| handle.try_acquire(&cost).expect("roomy").settle(&cost));
+    });
+    let governor = GovernorDirect::new(u32::MAX);
+    group.bench_function("governor_direct_x3", |b| b.iter(|| governor.take(1_000)));
+    group.finish();
+}
+
+fn refusal(c: &mut Criterion) {
+    let cost = Cost::new().tokens(TOKENS);
+    let mut group = c.benchmark_group("3_refusal_with_retry_after");
+    let ours = limiter(Quota::new().rpm(500).tpm(TOKENS).rpd(10_000));
+    drop(ours.try_acquire(KEY, &cost));
+    group.bench_function("tollgate", |b| {
+        b.iter(|| ours.try_acquire(black_box(KEY), &cost).expect_err("used up").retry_after());
+    });
+    let governor = Governor::new(1);
+    governor.take(KEY, 1);
+    group.bench_function("governor", |b| b.iter(|| governor.refuse(black_box(KEY))));
+    let map = Map::new(1.0);
+    map.take(KEY, 1.0);
+    group.bench_function("mutex_hashmap", |b| b.iter(|| map.take(black_box(KEY), 1.0)));
+    group.finish();
+}
+
+/// A million keys of 21 to 26 characters in random order; memory as the process sees it.
+fn million_keys(c: &mut Criterion) {
+    let keys: Vec<String> = (0..1_000_000_u64).map(key).collect();
+    let order: Vec<&str> =
+        (0..1_000_000_u64).map(|i| &*keys[(mix(i) % 1_000_000) as usize]).collect();
+    let cost = Cost::new().tokens(TOKENS);
+    let mut group = c.benchmark_group("4_million_keys");
+    group.sample_size(10);
+    {
+        let ours = limiter(roomy());
+        let filled = fill("tollgate", &keys, |key| take_and_settle(&ours, key, &cost));
+        let mut next = order.iter().cycle();
+        group.bench_function("tollgate", |b| {
+            b.iter(|| take_and_settle(&ours, next.next().expect("cycles"), &cost));
+        });
+        black_box(filled);
+    }
+    {
+        let governor = Governor::new(u32::MAX);
+        fill("governor_keyed_x3", &keys, |key| governor.take(key, 1_000));
+        let mut next = order.iter().cycle();
+        group.bench_function("governor_keyed_x3", |b| {
+            b.iter(|| governor.take(next.next().expect("cycles"), 1_000));
+        });
+    }
+    {
+        let map = Map::new(3e9);
+        fill("mutex_hashmap", &keys, |key| drop(map.take(key, 1e3)));
+        let mut next = order.iter().cycle();
+        group.bench_function("mutex_hashmap", |b| {
+            b.iter(|| map.take(next.next().expect("cycles"), 1e3));
+        });
+    }
+    group.finish();
+}
+
+/// Puts every key in once, and prints the memory that took and the slowest single call.
+fn fill(name: &str, keys: &[String], mut take: impl FnMut(&str)) -> Duration {
+    let before = resident();
+    let mut slowest = Duration::ZERO;
+    for key in keys {
+        let start = now();
+        take(key);
+        slowest = slowest.max(start.elapsed());
+    }
+    let bytes = resident().saturating_sub(before) / keys.len();
+    println!("4_million_keys/{name}: {bytes} bytes a key, slowest insertion {slowest:?}");
+    slowest
+}
+
+/// Half of the work on each of two threads; the time for all of it.
+fn both(times: u64, work: &(dyn Fn() + Sync)) -> Duration {
+    let start = now();
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| (0..times / 2).for_each(|_| work()));
+        }
+    });
+    start.elapsed()
+}
+
+fn key(number: u64) -> String {
+    let padding = "x".repeat((mix(number) % 6) as usize);
+    format!("tenant:{number:08}:{padding}abcd")
+}
+
+fn mix(number: u64) -> u64 {
+    let mixed = (number ^ 0x9E37_79B9_7F4A_7C15).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+    mixed ^ (mixed >> 29)
+}
+
+/// Bytes of memory that the process has in use.
+fn resident() -> usize {
+    let statm = std::fs::read_to_string("/proc/self/statm").unwrap_or_default();
+    statm.split(' ').nth(1).and_then(|pages| pages.parse::<usize>().ok()).unwrap_or(0) * 4_096
+}
+
+#[expect(clippy::disallowed_methods, reason = "a bench measures time")]
+fn now() -> Instant {
+    Instant::now()
+}

@@ -1,0 +1,90 @@
+//! What tollgate is measured beside: the same three limits, done as its peers do them.
+
+use std::collections::HashMap;
+use std::num::NonZeroU32;
+use std::sync::Mutex;
+use std::time::{Duration, Instant};
+
+use governor::{DefaultDirectRateLimiter, DefaultKeyedRateLimiter, Quota, RateLimiter};
+
+fn quota(per_minute: u32) -> Quota {
+    Quota::per_minute(NonZeroU32::new(per_minute).expect("above zero"))
+}
+
+/// governor, one keyed limiter per dimension, asked one after the other: not atomic.
+pub struct Governor([DefaultKeyedRateLimiter<String>; 3]);
+
+impl Governor {
+    pub fn new(per_minute: u32) -> Self {
+        Self(std::array::from_fn(|_| RateLimiter::keyed(quota(per_minute))))
+    }
+
+    pub fn take(&self, key: &str, tokens: u32) {
+        // governor's keyed limiter takes `&K`: a caller who has a `&str` makes a `String`.
+        let key = key.to_owned();
+        let tokens = NonZeroU32::new(tokens).expect("above zero");
+        let _ = self.0[0].check_key(&key);
+        let _ = self.0[1].check_key_n(&key, tokens);
+        let _ = self.0[2].check_key(&key);
+    }
+
+    /// A refusal and its wait. The clock is kept: making one costs 14 us.
+    pub fn refuse(&self, key: &str) -> Option<Duration> {
+        use governor::clock::Clock;
+        let refused = self.0[0].check_key(&key.to_owned()).err()?;
+        Some(refused.wait_time_from(self.0[0].clock().now()))
+    }
+}
+
+/// governor without keys, one limiter per dimension.
+pub struct GovernorDirect([DefaultDirectRateLimiter; 3]);
+
+impl GovernorDirect {
+    pub fn new(per_minute: u32) -> Self {
+        Self(std::array::from_fn(|_| RateLimiter::direct(quota(per_minute))))
+    }
+
+    pub fn take(&self, tokens: u32) {
+        let tokens = NonZeroU32::new(tokens).expect("above zero");
+        let _ = self.0[0].check();
+        let _ = self.0[1].check_n(tokens);
+        let _ = self.0[2].check();
+    }
+}
+
+/// What one writes by hand: three buckets of floats in a map behind a lock.
+pub struct Map {
+    per_second: f64,
+    burst: f64,
+    buckets: Mutex<HashMap<String, [(f64, Instant); 3]>>,
+}
+
+impl Map {
+    pub fn new(burst: f64) -> Self {
+        Self { per_second: burst / 60.0, burst, buckets: Mutex::new(HashMap::new()) }
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "a peer reads its own clock")]
+    pub fn take(&self, key: &str, tokens: f64) -> Result<(), Duration> {
+        let now = Instant::now();
+        let mut all = self.buckets.lock().expect("not poisoned");
+        let fresh = || [(self.burst, now); 3];
+        let buckets = match all.get_mut(key) {
+            Some(buckets) => buckets,
+            None => all.entry(key.to_owned()).or_insert_with(fresh),
+        };
+        let costs = [1.0, tokens, 1.0];
+        let mut longest = 0.0_f64;
+        for ((level, at), cost) in buckets.iter_mut().zip(costs) {
+            let refilled = now.duration_since(*at).as_secs_f64() * self.per_second;
+            *level = (*level + refilled).min(self.burst);
+            *at = now;
+            longest = longest.max((cost - *level) / self.per_second);
+        }
+        if longest > 0.0 {
+            return Err(Duration::from_secs_f64(longest));
+        }
+        buckets.iter_mut().zip(costs).for_each(|((level, _), cost)| *level -= cost);
+        Ok(())
+    }
+}

@@ -1,0 +1,116 @@
+use std::sync::Arc;
+
+use super::backend::Backend;
+use super::clock::{Clock, SystemClock};
+use super::error::BuildError;
+use super::limiter::Limiter;
+use super::quotas::Quotas;
+use crate::engine::Margin;
+use crate::provider::Profile;
+use crate::quota::Quota;
+
+/// Builds a [`Limiter`].
+#[derive(Debug, Clone)]
+#[must_use = "a builder does nothing until it builds"]
+pub struct Builder {
+    profiles: Vec<Profile>,
+    quotas: Vec<(String, Quota)>,
+    unknown: UnknownKey,
+    margin: Margin,
+    max_waiting: usize,
+    clock: Option<Arc<dyn Clock>>,
+    backend: Option<Arc<dyn Backend>>,
+}
+
+/// What happens to a key that no quota names.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum UnknownKey {
+    /// It isn't limited; the first time, that is logged.
+    #[default]
+    Allow,
+    /// It is refused.
+    Refuse,
+    /// It gets this quota, with buckets of its own.
+    Quota(Quota),
+}
+
+impl Builder {
+    pub(super) fn new() -> Self {
+        Self {
+            profiles: Vec::new(),
+            quotas: Vec::new(),
+            unknown: UnknownKey::Allow,
+            margin: Margin::default(),
+            max_waiting: 10_000,
+            clock: None,
+            backend: None,
+        }
+    }
+
+    /// Loads a provider's profile: its algorithm, when its charges are final, its default quotas.
+    ///
+    /// Of several, the one whose default quotas name a key counts for it, else the first.
+    pub fn provider(mut self, profile: Profile) -> Self {
+        self.profiles.push(profile);
+        self
+    }
+
+    /// The quota of a key, or of each key that a glob (`*`, `?`) matches. An exact key counts
+    /// before a glob, and a glob that names more characters before one that names fewer; each
+    /// counts before a provider's default.
+    pub fn quota(mut self, key: impl Into<String>, quota: Quota) -> Self {
+        self.quotas.push((key.into(), quota));
+        self
+    }
+
+    /// What happens to a key that no quota names. Default: it isn't limited.
+    pub fn unknown_key(mut self, policy: UnknownKey) -> Self {
+        self.unknown = policy;
+        self
+    }
+
+    /// What is given up for the way to the provider. Default: 2 % and 500 ms; a limiter that
+    /// guards its own server needs [`Margin::NONE`].
+    pub fn margin(mut self, margin: Margin) -> Self {
+        self.margin = margin;
+        self
+    }
+
+    /// How many may wait for one key. Default: 10,000.
+    pub fn max_waiting(mut self, requests: usize) -> Self {
+        self.max_waiting = requests;
+        self
+    }
+
+    /// Where time comes from. Default: the system.
+    pub fn clock(mut self, clock: impl Clock) -> Self {
+        self.clock = Some(Arc::new(clock));
+        self
+    }
+
+    /// Keeps the buckets elsewhere. Default: in this limiter.
+    pub fn backend(mut self, backend: Arc<dyn Backend>) -> Self {
+        self.backend = Some(backend);
+        self
+    }
+
+    /// The limiter.
+    ///
+    /// # Errors
+    /// [`BuildError`] for an empty key, or a margin of 100 % or more.
+    pub fn build(self) -> Result<Limiter, BuildError> {
+        if self.margin.percent >= 100 {
+            return Err(BuildError::MarginTooLarge { percent: self.margin.percent });
+        }
+        let mut quotas = Quotas::new(self.profiles, &self.unknown, self.margin);
+        for (key, quota) in &self.quotas {
+            if key.is_empty() {
+                return Err(BuildError::EmptyKey);
+            }
+            quotas.set(key, quota);
+        }
+        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        Ok(Limiter::new(clock, quotas, self.max_waiting, self.backend))
+    }
+}

@@ -1,0 +1,192 @@
+use std::collections::BTreeMap;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use parking_lot::Mutex;
+
+/// A future that ends at a given time.
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+
+/// Where time comes from: both what time it is and how to wait for another.
+///
+/// The only place in the crate that reads time.
+pub trait Clock: fmt::Debug + Send + Sync + 'static {
+    /// Nanoseconds since the Unix epoch. Should not run back.
+    fn now(&self) -> u64;
+
+    /// A future that ends when [`now`](Self::now) has reached `time`, and not before.
+    fn sleep_until(&self, time: u64) -> Sleep;
+}
+
+/// The system's monotonic clock, set to the time of day when it was made: a change of the system's
+/// time doesn't move it. Waits on tokio's timer.
+#[derive(Debug, Clone, Copy)]
+pub struct SystemClock {
+    started: Instant,
+    epoch: u64,
+}
+
+impl SystemClock {
+    /// A clock that starts at the system's time of day.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clocks")]
+    pub fn new() -> Self {
+        let since_epoch = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
+        Self { started: Instant::now(), epoch: nanos(since_epoch) }
+    }
+}
+
+impl Default for SystemClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for SystemClock {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clocks")]
+    fn now(&self) -> u64 {
+        self.epoch.saturating_add(nanos(self.started.elapsed()))
+    }
+
+    fn sleep_until(&self, time: u64) -> Sleep {
+        let after_start = Duration::from_nanos(time.saturating_sub(self.epoch));
+        tokio_sleep(self.started.checked_add(after_start).map(Into::into))
+    }
+}
+
+/// Tokio's clock, which tests can pause: `#[tokio::test(start_paused = true)]` runs an hour of
+/// waiting in milliseconds. Time starts at [`ManualClock`]'s start when the clock is made.
+#[derive(Debug, Clone, Copy)]
+pub struct TokioClock {
+    started: tokio::time::Instant,
+}
+
+impl TokioClock {
+    /// A clock that starts now; make it inside the runtime whose time it follows.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads tokio's clock")]
+    pub fn new() -> Self {
+        Self { started: tokio::time::Instant::now() }
+    }
+}
+
+impl Default for TokioClock {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Clock for TokioClock {
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads tokio's clock")]
+    fn now(&self) -> u64 {
+        ManualClock::START.saturating_add(nanos(self.started.elapsed()))
+    }
+
+    fn sleep_until(&self, time: u64) -> Sleep {
+        let after_start = Duration::from_nanos(time.saturating_sub(ManualClock::START));
+        tokio_sleep(self.started.checked_add(after_start))
+    }
+}
+
+/// A clock that moves when it is told to. Clones are the same clock.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::limiter::{Clock, ManualClock};
+/// let clock = ManualClock::new();
+/// let start = clock.now();
+/// clock.advance(Duration::from_secs(60));
+/// assert_eq!(clock.now() - start, 60_000_000_000);
+/// ```
+#[derive(Debug, Clone, Default)]
+pub struct ManualClock(Arc<Mutex<Manual>>);
+
+#[derive(Debug, Default)]
+struct Manual {
+    advanced: u64,
+    /// By wake-up time and the sleeper's own number.
+    sleepers: BTreeMap<(u64, u64), Waker>,
+    next: u64,
+}
+
+impl ManualClock {
+    /// Where manual time starts: 2026-01-01T00:00:00Z.
+    pub const START: u64 = 1_767_225_600_000_000_000;
+
+    /// A clock at [`START`](Self::START).
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Moves the clock on and wakes whoever slept until then.
+    pub fn advance(&self, by: Duration) {
+        let due = {
+            let mut manual = self.0.lock();
+            manual.advanced = manual.advanced.saturating_add(nanos(by));
+            let after = manual.now().saturating_add(1);
+            let later = manual.sleepers.split_off(&(after, 0));
+            std::mem::replace(&mut manual.sleepers, later)
+        };
+        due.into_values().for_each(Waker::wake);
+    }
+
+    /// Moves the clock to `time`, in nanoseconds since the epoch; it doesn't run back.
+    pub fn advance_to(&self, time: u64) {
+        self.advance(Duration::from_nanos(time.saturating_sub(self.now())));
+    }
+}
+
+impl Manual {
+    fn now(&self) -> u64 {
+        ManualClock::START.saturating_add(self.advanced)
+    }
+}
+
+impl Clock for ManualClock {
+    fn now(&self) -> u64 {
+        self.0.lock().now()
+    }
+
+    fn sleep_until(&self, time: u64) -> Sleep {
+        let mut manual = self.0.lock();
+        manual.next += 1;
+        Box::pin(ManualSleep { clock: self.clone(), place: (time, manual.next) })
+    }
+}
+
+struct ManualSleep {
+    clock: ManualClock,
+    place: (u64, u64),
+}
+
+impl Future for ManualSleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let mut manual = self.clock.0.lock();
+        if manual.now() >= self.place.0 {
+            return Poll::Ready(());
+        }
+        manual.sleepers.insert(self.place, cx.waker().clone());
+        Poll::Pending
+    }
+}
+
+impl Drop for ManualSleep {
+    fn drop(&mut self) {
+        self.clock.0.lock().sleepers.remove(&self.place);
+    }
+}
+
+/// A time too far away for the timer is slept until for ever.
+fn tokio_sleep(until: Option<tokio::time::Instant>) -> Sleep {
+    match until {
+        Some(until) => Box::pin(tokio::time::sleep_until(until)),
+        None => Box::pin(std::future::pending()),
+    }
+}
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
+}

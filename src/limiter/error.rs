@@ -1,0 +1,131 @@
+use std::fmt;
+use std::time::Duration;
+
+use compact_str::CompactString;
+
+use super::decision::Code;
+use crate::engine::Wait;
+use crate::quota::Dimension;
+
+/// A reservation that was not granted now.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Refused {
+    /// Whose it would have been.
+    pub key: CompactString,
+    /// Why not.
+    pub code: Code,
+    /// The dimension that binds, if one does.
+    pub dimension: Option<Dimension>,
+    /// When it would be granted.
+    pub wait: Wait,
+    /// What was needed of the dimension, and what its limit is.
+    pub need: Option<(u64, u64)>,
+    /// When it was asked, in nanoseconds since the epoch.
+    pub asked_at: u64,
+}
+
+impl Refused {
+    /// How long after asking it would be granted, if nobody else comes; `None` if that hangs on a
+    /// request in flight, or will never be.
+    pub fn retry_after(&self) -> Option<Duration> {
+        match self.wait {
+            Wait::At(time) => Some(Duration::from_nanos(time.saturating_sub(self.asked_at))),
+            Wait::Unknown | Wait::Never => None,
+        }
+    }
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { key, code, .. } = self;
+        match (&self.dimension, self.need) {
+            (Some(dimension), Some((need, limit))) if self.wait == Wait::Never => {
+                write!(f, "request needs {need} {dimension}; the limit of {key} holds {limit}")?;
+            }
+            _ => write!(f, "{key}: {code}")?,
+        }
+        match self.retry_after() {
+            Some(after) => write!(f, "; fits in {:.3} s", after.as_secs_f64()),
+            None if self.wait == Wait::Unknown => f.write_str("; fits when others end"),
+            None => Ok(()),
+        }
+    }
+}
+
+impl std::error::Error for Refused {}
+
+/// A reservation that was waited for in vain.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum AcquireError {
+    /// It can never be granted: the key is unknown and unknown keys are refused, or the cost is
+    /// above what a limit can ever hold.
+    Refused(Refused),
+    /// It can't be granted by its deadline. Said as soon as that is known.
+    DeadlineExceeded {
+        /// Whose it would have been.
+        key: CompactString,
+        /// The deadline, in nanoseconds since the epoch.
+        deadline: u64,
+    },
+    /// The key's queue is full.
+    QueueFull {
+        /// Whose queue.
+        key: CompactString,
+        /// How many wait in it.
+        waiting: usize,
+    },
+    /// The limiter was closed.
+    Closed,
+}
+
+impl fmt::Display for AcquireError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refused) => refused.fmt(f),
+            Self::DeadlineExceeded { key, .. } => {
+                write!(f, "{key}: can't be granted before its deadline")
+            }
+            Self::QueueFull { key, waiting } => {
+                write!(f, "{key}: {waiting} requests wait already, which is the most allowed")
+            }
+            Self::Closed => f.write_str("the limiter is closed"),
+        }
+    }
+}
+
+impl std::error::Error for AcquireError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Refused(refused) => Some(refused),
+            _ => None,
+        }
+    }
+}
+
+/// A limiter that can't be built.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// A quota was given for an empty key.
+    EmptyKey,
+    /// The margin gives up more than everything.
+    MarginTooLarge {
+        /// The percentage asked for.
+        percent: u8,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::EmptyKey => f.write_str("a quota has an empty key; name a key or a glob"),
+            Self::MarginTooLarge { percent } => {
+                write!(f, "margin of {percent} % leaves nothing; give less than 100 %")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}

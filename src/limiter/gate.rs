@@ -1,0 +1,124 @@
+use std::fmt;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use super::clock::Sleep;
+use super::shard::Place;
+use super::slot::{Denial, Slot};
+use crate::engine::Wait;
+use crate::quota::Cost;
+
+/// Says when a request of a key would be let in, and takes nothing: what a service asks in
+/// `poll_ready`.
+///
+/// Any number of gates can wait for one key; the first is woken and, once through, wakes the next.
+///
+/// # Cancel safety
+/// Dropping a gate gives up its place and hands on.
+pub struct Gate {
+    place: Place,
+    number: Option<u64>,
+    timer: Option<(u64, Sleep)>,
+}
+
+impl Gate {
+    pub(super) fn new(place: Place) -> Self {
+        Self { place, number: None, timer: None }
+    }
+
+    /// Ready when nobody waits for the key, it isn't cooling down, and a request of the `typical`
+    /// cost would be let in (or of all that a limit holds, if that is less). Ready too when that
+    /// would take longer than `patience`: let the request itself find out.
+    pub fn poll_open(
+        &mut self,
+        typical: &Cost,
+        patience: Option<Duration>,
+        cx: &mut Context<'_>,
+    ) -> Poll<()> {
+        loop {
+            let until = std::task::ready!(self.look(typical, patience, cx.waker()));
+            let Some(until) = until else { return Poll::Ready(()) };
+            if self.timer.as_ref().is_none_or(|(set, _)| *set != until) {
+                self.timer = Some((until, self.place.shard.core.clock.sleep_until(until)));
+            }
+            let (_, sleep) = self.timer.as_mut().expect("was set above");
+            std::task::ready!(sleep.as_mut().poll(cx));
+            self.timer = None;
+        }
+    }
+
+    /// `Ready(None)`: open. `Ready(Some(time))`: look again then. `Pending`: look again when woken.
+    fn look(
+        &mut self,
+        typical: &Cost,
+        patience: Option<Duration>,
+        waker: &Waker,
+    ) -> Poll<Option<u64>> {
+        let core = &self.place.shard.core;
+        let (mut keys, now) = self.place.shard.lock();
+        let slot = &mut keys.slots[self.place.slot];
+        let wait = match slot.check(&slot.plan.clip(typical), now) {
+            _ if core.is_closed() || core.backend.is_some() => None,
+            Ok(()) => None,
+            Err(denial) => within(denial, patience, now),
+        };
+        let Some(wait) = wait else {
+            let next = self.number.take().and_then(|number| leave(slot, number));
+            drop(keys);
+            next.into_iter().for_each(Waker::wake);
+            return Poll::Ready(None);
+        };
+        let gates = &mut slot.line().gates;
+        let first = match self.number {
+            Some(number) => {
+                gates.set_waker(number, waker);
+                gates.is_first(number)
+            }
+            None => {
+                let first = gates.is_empty();
+                let number = slot.line().draw();
+                slot.line().gates.push(number, waker);
+                self.number = Some(number);
+                first
+            }
+        };
+        match wait {
+            Wait::At(time) if first => Poll::Ready(Some(time)),
+            _ => Poll::Pending,
+        }
+    }
+}
+
+impl fmt::Debug for Gate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Gate").field("key", &self.place.key()).finish_non_exhaustive()
+    }
+}
+
+impl Drop for Gate {
+    fn drop(&mut self) {
+        let Some(number) = self.number else { return };
+        let (mut keys, _) = self.place.shard.lock();
+        let next = leave(&mut keys.slots[self.place.slot], number);
+        drop(keys);
+        next.into_iter().for_each(Waker::wake);
+    }
+}
+
+/// The wait, unless it is none of the gate's business.
+fn within(denial: Denial, patience: Option<Duration>, now: u64) -> Option<Wait> {
+    match denial.wait() {
+        Wait::Never => None,
+        Wait::At(time) => {
+            let wait = Duration::from_nanos(time.saturating_sub(now));
+            (patience.is_none_or(|patience| wait <= patience)).then_some(Wait::At(time))
+        }
+        Wait::Unknown => Some(Wait::Unknown),
+    }
+}
+
+/// Gives a place up; whom to wake then, if it was the first.
+fn leave(slot: &mut Slot, number: u64) -> Option<Waker> {
+    let was_first = slot.line().gates.remove(number);
+    slot.next_up().filter(|_| was_first)
+}

@@ -1,0 +1,150 @@
+use std::sync::Arc;
+
+use compact_str::CompactString;
+use parking_lot::MutexGuard;
+
+use super::acquire::Acquire;
+use super::decision::{Code, Decision};
+use super::error::Refused;
+use super::event::Event;
+use super::gate::Gate;
+use super::permit::Permit;
+use super::shard::{Keys, Place, Shard};
+use super::slot::Denial;
+use super::stats::KeyStats;
+use crate::quota::Cost;
+
+/// A key that has been looked up: the same calls as on the limiter, without the look-up.
+#[derive(Debug, Clone)]
+pub struct KeyHandle(pub(super) Place);
+
+impl KeyHandle {
+    /// A reservation now, or the reason why not. Never passes those who wait.
+    ///
+    /// # Errors
+    /// [`Refused`], with the time at which it would be granted.
+    #[inline]
+    pub fn try_acquire(&self, cost: &Cost) -> Result<Permit, Refused> {
+        let (keys, now) = self.0.shard.lock();
+        try_acquire(&self.0.shard, keys, now, self.0.slot, cost)
+    }
+
+    /// A reservation, in order of arrival; see [`Limiter::acquire`](super::Limiter::acquire).
+    pub fn acquire(&self, cost: &Cost) -> Acquire {
+        Acquire::new(self.0.clone(), cost.clone())
+    }
+
+    /// What [`try_acquire`](Self::try_acquire) would answer; takes nothing.
+    pub fn decide(&self, cost: &Cost) -> Decision {
+        self.0.decide(cost)
+    }
+
+    /// The key's figures now.
+    pub fn stats(&self) -> KeyStats {
+        let (keys, now) = self.0.shard.lock();
+        keys.slots[self.0.slot].stats(now)
+    }
+
+    /// A gate that opens when a request would be let in.
+    pub fn gate(&self) -> Gate {
+        Gate::new(self.0.clone())
+    }
+
+    /// The key.
+    pub fn key(&self) -> CompactString {
+        self.0.key()
+    }
+}
+
+impl Place {
+    /// The key that is here.
+    pub(super) fn key(&self) -> CompactString {
+        self.shard.keys().slots[self.slot].key.clone()
+    }
+
+    fn decide(&self, cost: &Cost) -> Decision {
+        let (keys, now) = self.shard.lock();
+        let slot = &keys.slots[self.slot];
+        let key = slot.key.clone();
+        let stats = slot.stats(now);
+        match slot.check(cost, now) {
+            Ok(()) => {
+                let code = match (slot.plan.known, slot.plan.rules.is_empty()) {
+                    (false, _) => Code::UnknownModel,
+                    (true, true) => Code::Unlimited,
+                    (true, false) => Code::Ok,
+                };
+                Decision { code, key, dimension: None, wait: None, stats }
+            }
+            Err(denial) => {
+                let refused = slot.refused(denial, cost, now);
+                let (code, dimension) = (refused.code, refused.dimension);
+                Decision { code, key, dimension, wait: Some(refused.wait), stats }
+            }
+        }
+    }
+}
+
+/// A reservation under a lock that is already held.
+#[inline]
+pub(super) fn try_acquire(
+    shard: &Arc<Shard>,
+    mut keys: MutexGuard<'_, Keys>,
+    now: u64,
+    slot: u32,
+    cost: &Cost,
+) -> Result<Permit, Refused> {
+    let place = Place { shard: Arc::clone(shard), slot };
+    if shard.core.backend.is_some() {
+        return try_remote(place, keys, now, cost);
+    }
+    let slot = &mut keys.slots[slot];
+    let fits = match slot.waiting() {
+        0 => slot.reserve(cost, now),
+        _ => slot.check(cost, now),
+    };
+    if let Err(denial) = fits {
+        let refused = slot.refused(denial, cost, now);
+        drop(keys);
+        return Err(denied(&place, refused));
+    }
+    let (version, open) = (slot.plan.version, slot.plan.holds);
+    drop(keys);
+    let granted = || Event::Granted { key: place.key(), cost: cost.clone() };
+    shard.core.events.send(granted);
+    Ok(Permit::new(place, cost.clone(), now, version, open))
+}
+
+#[cold]
+fn try_remote(
+    place: Place,
+    keys: MutexGuard<'_, Keys>,
+    now: u64,
+    cost: &Cost,
+) -> Result<Permit, Refused> {
+    let slot = &keys.slots[place.slot];
+    let (reservation, others) = (slot.reservation(cost), slot.waiting() > 0);
+    drop(keys);
+    let backend = place.shard.core.backend.as_ref().expect("asked only where there is one");
+    let answer = match others {
+        true => Err(Denial::OthersWaiting),
+        false => backend.try_reserve(&reservation).map_err(Denial::Elsewhere),
+    };
+    match answer {
+        Ok(()) => Ok(Permit::remote(place, reservation, now)),
+        Err(denial) => {
+            let refused = place.shard.keys().slots[place.slot].refused(denial, cost, now);
+            Err(denied(&place, refused))
+        }
+    }
+}
+
+#[cold]
+fn denied(place: &Place, refused: Refused) -> Refused {
+    place
+        .shard
+        .core
+        .events
+        .send(|| Event::Denied { key: refused.key.clone(), dimension: refused.dimension.clone() });
+    refused
+}

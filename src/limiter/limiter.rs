@@ -1,0 +1,230 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Waker;
+use std::time::Duration;
+
+use parking_lot::RwLock;
+use tokio::sync::broadcast;
+
+use super::acquire::Acquire;
+use super::backend::Backend;
+use super::builder::Builder;
+use super::clock::Clock;
+use super::decision::{Code, Decision};
+use super::error::{AcquireError, Refused};
+use super::event::{Event, Events};
+use super::handle::{KeyHandle, try_acquire};
+use super::permit::Permit;
+use super::quotas::Quotas;
+use super::shard::{Core, Place, Shard, hash_of};
+use super::snapshot::KeySnapshot;
+use super::stats::KeyStats;
+use crate::engine::{self, Wait};
+use crate::provider::Profile;
+use crate::quota::{Cost, Quota, Usage};
+
+/// Keeps every key within its quota. Clones are the same limiter.
+#[derive(Debug, Clone)]
+pub struct Limiter {
+    core: Arc<Core>,
+    shards: Arc<[Arc<Shard>]>,
+}
+
+/// A refusal by the provider, as far as it says when to come back.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct RateLimited {
+    /// How long the provider asks to wait; a second where it doesn't say.
+    pub retry_after: Option<Duration>,
+}
+
+impl RateLimited {
+    /// A refusal that asks to wait so long.
+    pub fn new(retry_after: Option<Duration>) -> Self {
+        Self { retry_after }
+    }
+}
+
+impl Limiter {
+    /// A builder with no quotas, the system's clock and the default margin.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
+
+    pub(super) fn new(
+        clock: Arc<dyn Clock>,
+        quotas: Quotas,
+        max_waiting: usize,
+        backend: Option<Arc<dyn Backend>>,
+    ) -> Self {
+        let core = Arc::new(Core {
+            clock,
+            quotas: RwLock::new(quotas),
+            hasher: foldhash::fast::RandomState::default(),
+            events: Events::new(),
+            max_waiting,
+            closed: AtomicBool::new(false),
+            backend,
+        });
+        let shards = (0..SHARDS).map(|_| Arc::new(Shard::new(Arc::clone(&core)))).collect();
+        Self { core, shards }
+    }
+
+    /// A reservation now, or the reason why not. Never passes those who wait.
+    ///
+    /// # Errors
+    /// [`Refused`], with the time at which it would be granted.
+    #[inline]
+    pub fn try_acquire(&self, key: &str, cost: &Cost) -> Result<Permit, Refused> {
+        let hash = hash_of(&self.core, key);
+        let shard = self.shard(hash);
+        let (mut keys, now) = shard.lock();
+        match keys.find_or_make(hash, key, &self.core) {
+            Some(slot) if !self.core.is_closed() => try_acquire(shard, keys, now, slot, cost),
+            _ => Err(self.unknown(key)),
+        }
+    }
+
+    /// A reservation, in order of arrival: waits exactly until it fits.
+    ///
+    /// # Errors
+    /// On awaiting, an [`AcquireError`].
+    pub fn acquire(&self, key: &str, cost: &Cost) -> Acquire {
+        match self.place(key) {
+            Some(place) => Acquire::new(place, cost.clone()),
+            None => {
+                let place = Place { shard: Arc::clone(&self.shards[0]), slot: 0 };
+                Acquire::failed(place, AcquireError::Refused(self.unknown(key)))
+            }
+        }
+    }
+
+    /// What [`try_acquire`](Self::try_acquire) would answer, with the key's figures; takes nothing.
+    pub fn decide(&self, key: &str, cost: &Cost) -> Decision {
+        match self.key(key) {
+            Some(handle) => handle.decide(cost),
+            None => Decision {
+                code: Code::UnknownModel,
+                key: key.into(),
+                dimension: None,
+                wait: Some(Wait::Never),
+                stats: KeyStats::default(),
+            },
+        }
+    }
+
+    /// A handle on a key, which saves looking it up; `None` if unknown keys are refused.
+    pub fn key(&self, key: &str) -> Option<KeyHandle> {
+        self.place(key).map(KeyHandle)
+    }
+
+    /// One request that went past the limiter, and its usage: charged, whether it fits or not.
+    pub fn record(&self, key: &str, usage: &Usage) {
+        let Some(place) = self.place(key) else { return };
+        let cost =
+            Cost::new().tokens(usage.total()).input_tokens(usage.input).output_tokens(usage.output);
+        let (mut keys, now) = place.shard.lock();
+        let slot = &mut keys.slots[place.slot];
+        engine::charge(&slot.plan.rules, &mut slot.buckets, &cost, now);
+    }
+
+    /// A key's figures now; none for a key that was never used.
+    pub fn stats(&self, key: &str) -> KeyStats {
+        let hash = hash_of(&self.core, key);
+        let (keys, now) = self.shard(hash).lock();
+        keys.find(hash, key).map_or_else(KeyStats::default, |slot| keys.slots[slot].stats(now))
+    }
+
+    /// Sets the quota of a key or of a glob, in use at once: what was used stays used, what is held
+    /// stays held, and who waits is looked at again.
+    pub fn set_quota(&self, key: &str, quota: &Quota) {
+        self.core.quotas.write().set(key, quota);
+        self.shards.iter().for_each(|shard| shard.replan());
+        let event = || Event::QuotaChanged { key: key.into(), quota: quota.clone() };
+        self.core.events.send(event);
+    }
+
+    /// The provider refused a request of this key: nothing of it is sent until that has passed.
+    pub fn on_rate_limited(&self, key: &str, refusal: &RateLimited) {
+        let Some(place) = self.place(key) else { return };
+        let wait = refusal.retry_after.unwrap_or(Duration::from_secs(1));
+        let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+        let (mut keys, now) = place.shard.lock();
+        let line = keys.slots[place.slot].line();
+        line.cooling_until = line.cooling_until.max(now.saturating_add(wait));
+        let until = line.cooling_until;
+        drop(keys);
+        self.core.events.send(|| Event::CoolingDown { key: key.into(), until });
+    }
+
+    /// What happens from now on. A subscriber that is more than 4,096 events behind loses the
+    /// oldest.
+    pub fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.core.events.subscribe()
+    }
+
+    /// The provider's profile that a key falls under, if one was loaded.
+    pub fn profile(&self, key: &str) -> Option<Profile> {
+        self.core.quotas.read().profile(key)
+    }
+
+    /// The clock's time, in nanoseconds since the epoch.
+    pub fn now(&self) -> u64 {
+        self.core.clock.now()
+    }
+
+    /// Refuses new work and rejects whoever waits; what is in flight ends as it would have.
+    pub fn close(&self) {
+        self.core.closed.store(true, Ordering::Release);
+        for shard in self.shards.iter() {
+            let mut keys = shard.lock().0;
+            let wakers: Vec<Waker> = keys.slots.iter_mut().flat_map(|s| s.everyone()).collect();
+            drop(keys);
+            wakers.into_iter().for_each(Waker::wake);
+        }
+    }
+
+    /// The state of every key that has any, sorted by key.
+    pub fn snapshot(&self) -> Vec<KeySnapshot> {
+        let mut all = Vec::new();
+        for shard in self.shards.iter() {
+            let (keys, now) = shard.lock();
+            let of_shard = keys.slots.iter().map(|slot| slot.snapshot(now));
+            all.extend(of_shard.filter(|key| !key.buckets.is_empty()));
+        }
+        all.sort_by(|a, b| a.key.cmp(&b.key));
+        all
+    }
+
+    /// Takes the state of an earlier run, or of another limiter, on top of this one's.
+    pub fn absorb(&self, snapshot: &[KeySnapshot]) {
+        for key in snapshot {
+            let Some(place) = self.place(&key.key) else { continue };
+            let (mut keys, now) = place.shard.lock();
+            keys.slots[place.slot].absorb(key, now);
+        }
+    }
+
+    #[inline]
+    fn place(&self, key: &str) -> Option<Place> {
+        let hash = hash_of(&self.core, key);
+        let shard = self.shard(hash);
+        let slot = shard.keys().find_or_make(hash, key, &self.core)?;
+        Some(Place { shard: Arc::clone(shard), slot })
+    }
+
+    #[inline]
+    fn shard(&self, hash: u64) -> &Arc<Shard> {
+        // Bits that the table inside the shard doesn't use to tell its entries apart.
+        &self.shards[(hash >> 32) as usize % SHARDS]
+    }
+
+    #[cold]
+    fn unknown(&self, key: &str) -> Refused {
+        let code = Code::UnknownModel;
+        let (key, asked_at) = (key.into(), self.core.clock.now());
+        Refused { key, code, dimension: None, wait: Wait::Never, need: None, asked_at }
+    }
+}
+
+const SHARDS: usize = 64;

@@ -1,0 +1,99 @@
+use crate::engine::{Bucket, Margin, Rule};
+use crate::provider::Profile;
+use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt};
+use smallvec::SmallVec;
+
+/// A quota made ready for the engine, shared by all keys that it applies to.
+#[derive(Debug)]
+pub(super) struct Plan {
+    pub(super) rules: Box<[Rule]>,
+    /// The version of the quotas in which each rule came in: a permit that is older never held
+    /// anything of it.
+    since: Box<[u32]>,
+    pub(super) version: u32,
+    /// Whether a permit keeps something until it ends.
+    pub(super) holds: bool,
+    /// Whether a quota stands behind it, or nobody knows the key.
+    pub(super) known: bool,
+}
+
+pub(super) type Buckets = SmallVec<[Bucket; 3]>;
+
+impl Plan {
+    pub(super) fn new(
+        quota: &Quota,
+        profile: Option<&Profile>,
+        margin: Margin,
+        version: u32,
+    ) -> Self {
+        let algorithm = profile.map_or(Algorithm::SlidingWindow, Profile::algorithm);
+        let settle = |d: &Dimension| profile.map_or_else(|| settles(d), |p| p.settles(d));
+        let rules: Box<[Rule]> = quota
+            .limits()
+            .iter()
+            .map(|limit| Rule::new(limit, algorithm, margin, settle(limit.dimension())))
+            .collect();
+        let holds = rules.iter().any(Rule::holds);
+        Self { since: rules.iter().map(|_| version).collect(), rules, version, holds, known: true }
+    }
+
+    /// No limits, because nobody knows the key.
+    pub(super) fn unknown(version: u32) -> Self {
+        Self { known: false, ..Self::new(&Quota::new(), None, Margin::NONE, version) }
+    }
+
+    pub(super) fn fresh(&self) -> Buckets {
+        self.rules.iter().map(Bucket::new).collect()
+    }
+
+    /// This plan as the successor of `old`: rules that stood before keep their date.
+    pub(super) fn succeed(&self, old: &Self) -> Self {
+        let since = |rule: &Rule| match old.standing(rule) {
+            Some(index) => old.since[index],
+            None => self.version,
+        };
+        Self { since: self.rules.iter().map(since).collect(), rules: self.rules.clone(), ..*self }
+    }
+
+    /// The buckets of a key that has come from `old` to this plan: what was used stays used, what
+    /// is held stays held.
+    pub(super) fn carry(&self, old: &Self, buckets: &[Bucket], now: u64) -> Buckets {
+        let carry = |rule: &Rule| match old.standing(rule) {
+            Some(index) => buckets[index].carry(&old.rules[index], rule, now),
+            None => Bucket::new(rule),
+        };
+        self.rules.iter().map(carry).collect()
+    }
+
+    fn standing(&self, rule: &Rule) -> Option<usize> {
+        let (dimension, window) = (rule.dimension(), rule.limit().window());
+        self.rules.iter().position(|r| r.dimension() == dimension && r.limit().window() == window)
+    }
+
+    /// The cost, but in each dimension at most what the limits can hold.
+    pub(super) fn clip(&self, cost: &Cost) -> Cost {
+        let most = |dimension: Dimension| {
+            let holding = self.rules.iter().filter(|rule| *rule.dimension() == dimension);
+            let least = holding.map(Rule::capacity).min().unwrap_or(u64::MAX);
+            cost.amount(&dimension).min(least)
+        };
+        Cost::new()
+            .requests(most(Dimension::Requests))
+            .tokens(most(Dimension::Tokens))
+            .input_tokens(most(Dimension::InputTokens))
+            .output_tokens(most(Dimension::OutputTokens))
+    }
+
+    /// Whether the rule stood when a permit of this version was given.
+    pub(super) fn stood(&self, rule: usize, version: u32) -> bool {
+        self.since[rule] <= version
+    }
+}
+
+/// Without a profile a request counts when it is sent and everything else when it has ended.
+fn settles(dimension: &Dimension) -> SettleAt {
+    match dimension {
+        Dimension::Requests => SettleAt::Send,
+        _ => SettleAt::End,
+    }
+}

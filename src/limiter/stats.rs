@@ -1,0 +1,33 @@
+use crate::quota::{Dimension, Window};
+
+/// The figures of one key at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct KeyStats {
+    /// Each limit of the key, in the order of its quota.
+    pub limits: Vec<LimitStats>,
+    /// Requests that wait in the key's queue.
+    pub waiting: usize,
+    /// Until when the key cools down after a refusal, in nanoseconds since the epoch.
+    pub cooling_until: Option<u64>,
+}
+
+/// The figures of one limit.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct LimitStats {
+    /// What is counted.
+    pub dimension: Dimension,
+    /// The limit's amount.
+    pub limit: u64,
+    /// The limit's window.
+    pub window: Window,
+    /// What counts against the limit now, rounded up.
+    pub used: u64,
+    /// What requests in flight have reserved and not yet used.
+    pub held: u64,
+    /// What a request could still take, the margin taken off; rounded down.
+    pub available: u64,
+    /// When the limit is all unused again, in nanoseconds since the epoch.
+    pub fresh_at: u64,
+}

@@ -1,0 +1,77 @@
+use std::future::poll_fn;
+use std::time::Duration;
+
+use tollgate::limiter::{Gate, Limiter};
+use tollgate::quota::{Cost, Quota};
+
+use super::{S, paused, settle_down, tokens};
+
+async fn open(gate: &mut Gate, typical: &Cost) {
+    poll_fn(|cx| gate.poll_open(typical, None, cx)).await;
+}
+
+/// A task that waits at a gate of its own, and says when it was let through.
+fn waiting_at(limiter: &Limiter, typical: Cost) -> tokio::task::JoinHandle<u64> {
+    let (limiter, mut gate) = (limiter.clone(), limiter.key("k").unwrap().gate());
+    let begin = limiter.now();
+    tokio::spawn(async move {
+        open(&mut gate, &typical).await;
+        (limiter.now() - begin) / S
+    })
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_opens_when_a_typical_request_would_fit_and_takes_nothing() {
+    let limiter = paused(Quota::new().rpm(600).tpm(60));
+    limiter.acquire("k", &tokens(60)).await.unwrap();
+    let gates: Vec<_> = (0..5).map(|_| waiting_at(&limiter, tokens(10))).collect();
+    for gate in gates {
+        assert_eq!(gate.await.unwrap(), 10);
+    }
+    let stats = limiter.stats("k");
+    assert_eq!((stats.limits[0].used, stats.limits[1].used), (0, 50));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_stays_shut_while_others_wait() {
+    let limiter = paused(Quota::new().concurrency(1).rpm(600));
+    let held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let waiter = tokio::spawn(limiter.acquire("k", &Cost::new()));
+    let gate = waiting_at(&limiter, Cost::new());
+    tokio::time::sleep(Duration::from_secs(3)).await;
+    drop(held);
+    let second = waiter.await.unwrap().unwrap();
+    settle_down().await;
+    assert!(!gate.is_finished());
+    drop(second);
+    assert_eq!(gate.await.unwrap(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_gate_hands_on() {
+    let limiter = paused(Quota::new().tpm(60));
+    limiter.acquire("k", &tokens(60)).await.unwrap();
+    let first = waiting_at(&limiter, tokens(10));
+    settle_down().await;
+    let second = waiting_at(&limiter, tokens(10));
+    settle_down().await;
+    first.abort();
+    assert_eq!(second.await.unwrap(), 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_typical_cost_above_the_limit_does_not_shut_the_gate_for_ever() {
+    let limiter = paused(Quota::new().tpm(60));
+    let mut gate = limiter.key("k").unwrap().gate();
+    open(&mut gate, &tokens(1_000_000)).await;
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_does_not_outwait_its_patience() {
+    let limiter = paused(Quota::new().tpm(60));
+    limiter.acquire("k", &tokens(60)).await.unwrap();
+    let mut gate = limiter.key("k").unwrap().gate();
+    let begin = limiter.now();
+    poll_fn(|cx| gate.poll_open(&tokens(30), Some(Duration::from_secs(29)), cx)).await;
+    assert_eq!(limiter.now(), begin);
+}

@@ -1,0 +1,98 @@
+use std::time::Duration;
+
+use tollgate::engine::Wait;
+use tollgate::limiter::{Code, Event};
+use tollgate::quota::{Cost, Dimension, Quota, Usage};
+
+use super::{S, manual, tokens};
+
+#[test]
+fn a_refusal_names_the_dimension_and_the_exact_time() {
+    let (limiter, clock) = manual(Quota::new().rpm(10).tpm(6_000));
+    drop(limiter.try_acquire("k", &tokens(6_000)).unwrap());
+    let refused = limiter.try_acquire("k", &tokens(100)).unwrap_err();
+    assert_eq!(
+        (refused.code, refused.dimension.clone()),
+        (Code::TpmExceeded, Some(Dimension::Tokens))
+    );
+    assert_eq!(refused.retry_after(), Some(Duration::from_secs(1)));
+    clock.advance(Duration::from_nanos(S - 1));
+    assert!(limiter.try_acquire("k", &tokens(100)).is_err());
+    clock.advance(Duration::from_nanos(1));
+    assert!(limiter.try_acquire("k", &tokens(100)).is_ok());
+}
+
+#[test]
+fn dropping_a_permit_keeps_the_charge_and_frees_concurrency() {
+    let (limiter, _) = manual(Quota::new().tpm(100).concurrency(1));
+    let permit = limiter.try_acquire("k", &tokens(60)).unwrap();
+    let second = limiter.try_acquire("k", &tokens(10)).unwrap_err();
+    assert_eq!((second.code, second.wait), (Code::ConcurrencyExceeded, Wait::Unknown));
+    drop(permit);
+    let stats = limiter.stats("k");
+    assert_eq!((stats.limits[0].used, stats.limits[0].held, stats.limits[1].held), (60, 0, 0));
+}
+
+#[test]
+fn settling_takes_what_it_really_was_and_releasing_takes_nothing() {
+    let (limiter, _) = manual(Quota::new().rpm(5).tpm(100));
+    limiter.try_acquire("k", &tokens(60)).unwrap().settle(&tokens(25));
+    let used: Vec<_> = limiter.stats("k").limits.iter().map(|l| l.used).collect();
+    assert_eq!(used, [1, 25]);
+    limiter.try_acquire("k", &tokens(60)).unwrap().release();
+    let used: Vec<_> = limiter.stats("k").limits.iter().map(|l| l.used).collect();
+    assert_eq!(used, [1, 25]);
+}
+
+#[test]
+fn what_was_underestimated_becomes_debt() {
+    let (limiter, clock) = manual(Quota::new().tpm(60));
+    limiter.try_acquire("k", &tokens(1)).unwrap().settle(&tokens(120));
+    let refused = limiter.try_acquire("k", &tokens(1)).unwrap_err();
+    assert_eq!(refused.wait, Wait::At(limiter.now() + 61 * S));
+    clock.advance(Duration::from_secs(61));
+    assert!(limiter.try_acquire("k", &tokens(1)).is_ok());
+}
+
+#[test]
+fn a_cost_above_the_limit_is_told_so_at_once() {
+    let (limiter, _) = manual(Quota::new().tpm(8_000));
+    let refused = limiter.try_acquire("k", &tokens(9_000)).unwrap_err();
+    assert_eq!(refused.code, Code::ExceedsCapacity);
+    assert_eq!(refused.to_string(), "request needs 9000 tokens; the limit of k holds 8000");
+    assert_eq!(refused.retry_after(), None);
+}
+
+#[test]
+fn deciding_takes_nothing_and_recording_always_takes() {
+    let (limiter, _) = manual(Quota::new().rpm(2).tpm(100));
+    for _ in 0..5 {
+        assert!(limiter.decide("k", &tokens(90)).is_allowed());
+    }
+    for _ in 0..3 {
+        limiter.record("k", &Usage { input: 30, output: 20, ..Usage::default() });
+    }
+    let decision = limiter.decide("k", &tokens(1));
+    assert_eq!((decision.code, decision.stats.limits[0].used), (Code::RpmExceeded, 3));
+    assert_eq!(decision.stats.limits[1].used, 150);
+}
+
+#[test]
+fn events_tell_what_happened() {
+    let (limiter, _) = manual(Quota::new().rpm(1));
+    let mut events = limiter.subscribe();
+    let permit = limiter.try_acquire("k", &Cost::new()).unwrap();
+    limiter.try_acquire("k", &Cost::new()).unwrap_err();
+    permit.settle(&Cost::new());
+    limiter.set_quota("k", &Quota::new().rpm(7));
+    let mut seen = Vec::new();
+    while let Ok(event) = events.try_recv() {
+        seen.push(event);
+    }
+    let (key, cost) = ("k".into(), Cost::new());
+    assert_eq!(seen[0], Event::Granted { key, cost });
+    assert_eq!(seen[1], Event::Denied { key: "k".into(), dimension: Some(Dimension::Requests) });
+    assert!(matches!(&seen[2], Event::Settled { charged: Some(_), .. }));
+    assert!(matches!(&seen[3], Event::QuotaChanged { .. }));
+    assert_eq!(seen.len(), 4);
+}

@@ -1,0 +1,201 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tollgate::limiter::{AcquireError, Code, Event, Limiter, RateLimited};
+use tollgate::quota::{Cost, Quota};
+
+use super::{S, builder, paused, settle_down, tokens};
+
+/// Starts one task per cost, in order; says which was granted when, in seconds since the start.
+fn start(limiter: &Limiter, costs: &[u64]) -> Arc<Mutex<Vec<(usize, u64)>>> {
+    let granted = Arc::new(Mutex::new(Vec::new()));
+    let begin = limiter.now();
+    for (number, &cost) in costs.iter().enumerate() {
+        let mut acquire = limiter.acquire("k", &tokens(cost));
+        acquire.arrive();
+        let (limiter, granted) = (limiter.clone(), Arc::clone(&granted));
+        tokio::spawn(async move {
+            let permit = acquire.await.unwrap();
+            granted.lock().push((number, (limiter.now() - begin) / S));
+            permit.settle(&tokens(cost));
+        });
+    }
+    granted
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiters_are_granted_in_order_each_at_its_time_and_a_big_one_is_not_starved() {
+    let limiter = paused(Quota::new().tpm(60));
+    let granted = start(&limiter, &[60, 5, 50, 1, 1]);
+    tokio::time::sleep(Duration::from_secs(120)).await;
+    assert_eq!(*granted.lock(), [(0, 0), (1, 5), (2, 55), (3, 56), (4, 57)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_newcomer_does_not_pass_those_who_wait() {
+    let limiter = paused(Quota::new().tpm(60));
+    let _granted = start(&limiter, &[30, 60]);
+    settle_down().await;
+    let refused = limiter.try_acquire("k", &tokens(1)).unwrap_err();
+    assert_eq!(refused.code, Code::OthersWaiting);
+    assert_eq!(limiter.stats("k").waiting, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cancelled_waiter_hands_on_and_takes_nothing() {
+    let limiter = paused(Quota::new().tpm(60));
+    limiter.acquire("k", &tokens(60)).await.unwrap().settle(&tokens(60));
+    let mut big = limiter.acquire("k", &tokens(60));
+    big.arrive();
+    let granted = start(&limiter, &[2]);
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    drop(big);
+    tokio::time::sleep(Duration::from_secs(10)).await;
+    assert_eq!(*granted.lock(), [(0, 2)]);
+    assert_eq!(limiter.stats("k").waiting, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_granted_reservation_that_nobody_took_goes_back() {
+    let limiter = paused(Quota::new().rpm(1));
+    let mut acquire = limiter.acquire("k", &Cost::new());
+    assert!(acquire.arrive());
+    drop(acquire);
+    assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_settle_and_a_release_wake_the_first_at_once() {
+    for release in [true, false] {
+        let limiter = paused(Quota::new().concurrency(1));
+        let permit = limiter.acquire("k", &Cost::new()).await.unwrap();
+        let granted = start(&limiter, &[0]);
+        tokio::time::sleep(Duration::from_secs(5)).await;
+        assert!(granted.lock().is_empty());
+        if release {
+            permit.release()
+        } else {
+            permit.settle(&Cost::new())
+        }
+        settle_down().await;
+        assert_eq!(*granted.lock(), [(0, 5)]);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_raised_quota_wakes_the_first_at_once() {
+    let limiter = paused(Quota::new().tpm(60));
+    let granted = start(&limiter, &[60, 60]);
+    settle_down().await;
+    limiter.set_quota("k", &Quota::new().tpm(6_000));
+    settle_down().await;
+    assert_eq!(*granted.lock(), [(0, 0), (1, 0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_cannot_be_met_is_refused_at_once() {
+    let limiter = paused(Quota::new().tpm(60));
+    limiter.acquire("k", &tokens(60)).await.unwrap();
+    let begin = limiter.now();
+    let late = limiter.acquire("k", &tokens(30)).max_wait(Duration::from_secs(29)).await;
+    assert!(matches!(late, Err(AcquireError::DeadlineExceeded { .. })));
+    assert_eq!(limiter.now(), begin);
+    assert!(limiter.acquire("k", &tokens(30)).max_wait(Duration::from_secs(31)).await.is_ok());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_behind_others_ends_the_wait_when_it_comes() {
+    let limiter = paused(Quota::new().concurrency(1));
+    let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let begin = limiter.now();
+    let _first = start(&limiter, &[0]);
+    settle_down().await;
+    let late = limiter.acquire("k", &Cost::new()).max_wait(Duration::from_secs(3)).await;
+    assert!(matches!(late, Err(AcquireError::DeadlineExceeded { .. })));
+    assert_eq!((limiter.now() - begin) / S, 3);
+    assert_eq!(limiter.stats("k").waiting, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_full_queue_says_so() {
+    let limiter = builder()
+        .quota("k", Quota::new().concurrency(1))
+        .max_waiting(1)
+        .clock(tollgate::limiter::TokioClock::new())
+        .build()
+        .unwrap();
+    let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let _first = start(&limiter, &[0]);
+    let full = limiter.acquire("k", &Cost::new()).await.unwrap_err();
+    assert_eq!(full, AcquireError::QueueFull { key: "k".into(), waiting: 1 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn closing_rejects_those_who_wait_and_those_who_come() {
+    let limiter = paused(Quota::new().concurrency(1));
+    let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let waiting = tokio::spawn(limiter.acquire("k", &Cost::new()));
+    settle_down().await;
+    limiter.close();
+    assert_eq!(waiting.await.unwrap().unwrap_err(), AcquireError::Closed);
+    assert_eq!(limiter.acquire("k", &Cost::new()).await.unwrap_err(), AcquireError::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_by_the_provider_holds_everybody_of_that_key() {
+    let limiter = paused(Quota::new().rpm(600));
+    let granted = start(&limiter, &[0]);
+    settle_down().await;
+    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(7))));
+    assert_eq!(limiter.try_acquire("k", &Cost::new()).unwrap_err().code, Code::CoolingDown);
+    let later = start(&limiter, &[0, 0]);
+    tokio::time::sleep(Duration::from_secs(20)).await;
+    assert_eq!(*granted.lock(), [(0, 0)]);
+    assert_eq!(*later.lock(), [(0, 7), (1, 7)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_is_reported_with_its_length() {
+    let limiter = paused(Quota::new().rpm(60).tpm(60));
+    limiter.acquire("k", &tokens(60)).await.unwrap();
+    let mut events = limiter.subscribe();
+    limiter.acquire("k", &tokens(6)).await.unwrap();
+    assert!(matches!(events.recv().await.unwrap(), Event::Granted { .. }));
+    let Event::Waited { duration, .. } = events.recv().await.unwrap() else { panic!("no wait") };
+    assert_eq!(duration.as_secs(), 6);
+}
+
+#[tokio::test(start_paused = true)]
+async fn ten_thousand_waiters_pass_in_order_and_cancelled_ones_delay_nobody() {
+    let limiter = paused(Quota::new().rpm(60_000));
+    limiter.set_quota(
+        "k",
+        &Quota::new().tpm(60_000).with_algorithm(tollgate::quota::Algorithm::TOKEN_BUCKET),
+    );
+    limiter.acquire("k", &tokens(60_000)).await.unwrap();
+    let begin = limiter.now();
+    let order = Arc::new(Mutex::new(Vec::new()));
+    let mut tasks = Vec::new();
+    for number in 0..10_000_u64 {
+        let mut acquire = limiter.acquire("k", &tokens(10));
+        acquire.arrive();
+        let (limiter, order) = (limiter.clone(), Arc::clone(&order));
+        tasks.push(tokio::spawn(async move {
+            let permit = acquire.await.unwrap();
+            order.lock().push((number, limiter.now() - begin));
+            permit.settle(&tokens(10));
+        }));
+    }
+    settle_down().await;
+    tasks.iter().skip(5).step_by(10).for_each(tokio::task::JoinHandle::abort);
+    tokio::time::sleep(Duration::from_secs(200)).await;
+    let order = order.lock();
+    assert_eq!(order.len(), 9_000);
+    assert!(order.is_sorted());
+    // 10 tokens a request, 1,000 tokens a second; tokio's timer ticks in milliseconds.
+    for (place, (_, at)) in order.iter().enumerate() {
+        let exact = (place as u64 + 1) * S / 100;
+        assert!((exact..=exact + 2_000_000).contains(at), "{place}: {at} for {exact}");
+    }
+}

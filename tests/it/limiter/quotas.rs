@@ -1,0 +1,81 @@
+use tollgate::limiter::{Code, UnknownKey};
+use tollgate::quota::{Cost, Quota};
+
+use super::{builder, tokens};
+
+#[test]
+fn an_exact_key_wins_and_then_the_glob_that_names_most() {
+    let limiter = builder()
+        .quota("*", Quota::new().rpm(1))
+        .quota("claude-*", Quota::new().rpm(2))
+        .quota("claude-opus-*", Quota::new().rpm(3))
+        .quota("claude-opus-4", Quota::new().rpm(4))
+        .build()
+        .unwrap();
+    let rpm = |key| limiter.decide(key, &Cost::new()).stats.limits[0].limit;
+    assert_eq!(rpm("gpt-4o"), 1);
+    assert_eq!(rpm("claude-sonnet-4"), 2);
+    assert_eq!(rpm("claude-opus-4-20250514"), 3);
+    assert_eq!(rpm("claude-opus-4"), 4);
+}
+
+#[test]
+fn a_glob_gives_each_key_buckets_of_its_own() {
+    let limiter = builder().quota("tenant:*", Quota::new().rpm(1)).build().unwrap();
+    assert!(limiter.try_acquire("tenant:a", &Cost::new()).is_ok());
+    assert!(limiter.try_acquire("tenant:b", &Cost::new()).is_ok());
+    assert!(limiter.try_acquire("tenant:a", &Cost::new()).is_err());
+}
+
+#[test]
+fn an_unknown_key_follows_the_policy() {
+    let code = |policy| {
+        let limiter = builder().unknown_key(policy).build().unwrap();
+        let _taken = limiter.try_acquire("k", &tokens(5));
+        let decision = limiter.decide("k", &tokens(5));
+        (decision.code, decision.is_allowed())
+    };
+    assert_eq!(code(UnknownKey::Allow), (Code::UnknownModel, true));
+    assert_eq!(code(UnknownKey::Refuse), (Code::UnknownModel, false));
+    assert_eq!(code(UnknownKey::Quota(Quota::new().rpm(1))), (Code::RpmExceeded, false));
+}
+
+#[test]
+fn a_quota_without_limits_is_unlimited() {
+    let limiter = builder().quota("k", Quota::new().rpm(0)).build().unwrap();
+    assert_eq!(limiter.decide("k", &tokens(u64::MAX)).code, Code::Unlimited);
+}
+
+#[test]
+fn a_changed_quota_keeps_what_was_used_and_held() {
+    let limiter = builder().quota("k", Quota::new().tpm(100)).build().unwrap();
+    limiter.try_acquire("k", &tokens(30)).unwrap().settle(&tokens(30));
+    let permit = limiter.try_acquire("k", &tokens(40)).unwrap();
+    limiter.set_quota("k", &Quota::new().rpm(9).tpm(80));
+    let figures = |limiter: &tollgate::limiter::Limiter| {
+        let stats = limiter.stats("k");
+        stats.limits.iter().map(|l| (l.limit, l.used, l.held)).collect::<Vec<_>>()
+    };
+    assert_eq!(figures(&limiter), [(9, 0, 0), (80, 30, 40)]);
+    permit.settle(&tokens(10));
+    assert_eq!(figures(&limiter), [(9, 0, 0), (80, 40, 0)]);
+}
+
+#[test]
+fn a_limit_that_came_later_is_not_settled_by_an_older_permit() {
+    let limiter = builder().quota("k", Quota::new().rpm(9)).build().unwrap();
+    let old = limiter.try_acquire("k", &tokens(40)).unwrap();
+    limiter.set_quota("k", &Quota::new().rpm(9).tpm(100));
+    let new = limiter.try_acquire("k", &tokens(50)).unwrap();
+    old.settle(&tokens(40));
+    assert_eq!(limiter.stats("k").limits[1].held, 50);
+    drop(new);
+}
+
+#[test]
+fn what_cannot_work_is_refused_when_it_is_built() {
+    let error = builder().quota("", Quota::new()).build().unwrap_err();
+    assert_eq!(error.to_string(), "a quota has an empty key; name a key or a glob");
+    let margin = tollgate::engine::Margin { percent: 100, lag_nanos: 0 };
+    assert!(builder().margin(margin).build().is_err());
+}

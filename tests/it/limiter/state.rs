@@ -1,0 +1,68 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::limiter::{Limiter, ManualClock};
+use tollgate::quota::{Algorithm, Cost, Quota};
+
+use super::{builder, tokens};
+
+fn limiter(clock: &ManualClock, algorithm: Algorithm) -> Limiter {
+    let quota = Quota::new().rpm(100).tpm(1_000).with_algorithm(algorithm);
+    builder().quota("*", quota).clock(clock.clone()).build().unwrap()
+}
+
+#[test]
+fn a_snapshot_brings_back_what_was_used_and_charges_what_was_in_flight() {
+    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+        let clock = ManualClock::new();
+        let before = limiter(&clock, algorithm);
+        before.try_acquire("a", &tokens(300)).unwrap().settle(&tokens(300));
+        let _in_flight = before.try_acquire("a", &tokens(200)).unwrap();
+        let snapshot = before.snapshot();
+
+        let after = limiter(&clock, algorithm);
+        after.absorb(&snapshot);
+        let used: Vec<_> = after.stats("a").limits.iter().map(|l| (l.used, l.held)).collect();
+        assert_eq!(used, [(2, 0), (500, 0)], "{algorithm:?}");
+        clock.advance(Duration::from_secs(60));
+        assert_eq!(after.stats("a").limits[1].used, 0, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn a_snapshot_is_sorted_and_leaves_fresh_keys_out() {
+    let clock = ManualClock::new();
+    let limiter = limiter(&clock, Algorithm::TOKEN_BUCKET);
+    for key in ["b", "a", "c"] {
+        limiter.try_acquire(key, &tokens(1)).unwrap().settle(&tokens(1));
+    }
+    limiter.decide("fresh", &Cost::new());
+    let keys: Vec<_> = limiter.snapshot().into_iter().map(|k| k.key).collect();
+    assert_eq!(keys, ["a", "b", "c"]);
+}
+
+#[test]
+fn twenty_threads_get_exact_totals() {
+    let clock = ManualClock::new();
+    let limiter = Arc::new(limiter(&clock, Algorithm::TOKEN_BUCKET));
+    limiter.set_quota("k", &Quota::new().tpm(1_000_000).with_algorithm(Algorithm::TOKEN_BUCKET));
+    let threads: Vec<_> = (0..20)
+        .map(|_| {
+            let limiter = Arc::clone(&limiter);
+            std::thread::spawn(move || {
+                let granted = (0..50_000).filter(|_| match limiter.try_acquire("k", &tokens(3)) {
+                    Ok(permit) => {
+                        permit.settle(&tokens(2));
+                        true
+                    }
+                    Err(_) => false,
+                });
+                granted.count()
+            })
+        })
+        .collect();
+    let granted: usize = threads.into_iter().map(|t| t.join().unwrap()).sum();
+    let limit = &limiter.stats("k").limits[0];
+    assert_eq!((limit.used, limit.held), (2 * granted as u64, 0));
+    assert!(limit.used <= 1_000_000 && limit.used > 999_900, "{limit:?}");
+}
