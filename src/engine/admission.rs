@@ -11,7 +11,7 @@ use crate::quota::Cost;
 pub fn check(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> Result<(), Shortfall> {
     let mut longest: Option<Shortfall> = None;
     for (index, (rule, bucket)) in rules.iter().zip(buckets).enumerate() {
-        let amount = cost.amount(rule.dimension());
+        let amount = rule.amount(cost);
         if amount == 0 {
             continue;
         }
@@ -28,7 +28,7 @@ pub fn check(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> Resul
 #[inline]
 pub fn commit(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: u64) {
     for (rule, bucket) in rules.iter().zip(buckets) {
-        let amount = cost.amount(rule.dimension());
+        let amount = rule.amount(cost);
         if amount > 0 {
             bucket.reserve(rule, amount, now);
         }
@@ -52,6 +52,7 @@ pub fn reserve(
 }
 
 /// Ends a reservation of `reserved` that was made at `sent`: it took `actual`.
+#[inline]
 pub fn settle(
     rules: &[Rule],
     buckets: &mut [Bucket],
@@ -60,8 +61,7 @@ pub fn settle(
     now: u64,
 ) {
     for (rule, bucket) in rules.iter().zip(buckets) {
-        let dimension = rule.dimension();
-        let (reserved, actual) = (reserved.amount(dimension), actual.amount(dimension));
+        let (reserved, actual) = (rule.amount(reserved), rule.amount(actual));
         if rule.holds() {
             bucket.drop_hold(reserved);
             bucket.take(rule, actual, now);
@@ -74,7 +74,7 @@ pub fn settle(
 /// Undoes a reservation of `reserved` that was made at `sent`: the request never left.
 pub fn release(rules: &[Rule], buckets: &mut [Bucket], (sent, reserved): (u64, &Cost), now: u64) {
     for (rule, bucket) in rules.iter().zip(buckets) {
-        let reserved = reserved.amount(rule.dimension());
+        let reserved = rule.amount(reserved);
         if rule.holds() {
             bucket.drop_hold(reserved);
         } else if reserved > 0 {
@@ -86,6 +86,6 @@ pub fn release(rules: &[Rule], buckets: &mut [Bucket], (sent, reserved): (u64, &
 /// Takes `cost` from every bucket, whether it fits or not: a request that went past the limiter.
 pub fn charge(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: u64) {
     for (rule, bucket) in rules.iter().zip(buckets) {
-        bucket.take(rule, cost.amount(rule.dimension()), now);
+        bucket.take(rule, rule.amount(cost), now);
     }
 }

@@ -121,6 +121,7 @@ impl Bucket {
         bucket
     }
 
+    #[inline]
     pub(super) fn check(&self, rule: &Rule, cost: u64, now: u64) -> Result<(), Wait> {
         match (&self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) => b.check(s, cost, now),
@@ -131,10 +132,12 @@ impl Bucket {
         }
     }
 
+    #[inline]
     pub(super) fn reserve(&mut self, rule: &Rule, amount: u64, now: u64) {
         if rule.holds() { self.hold(amount) } else { self.take(rule, amount, now) }
     }
 
+    #[inline]
     pub(super) fn take(&mut self, rule: &Rule, amount: u64, now: u64) {
         match (&mut self.0, &rule.spec) {
             _ if amount == 0 => {}
@@ -165,6 +168,7 @@ impl Bucket {
         }
     }
 
+    #[inline]
     pub(super) fn hold(&mut self, amount: u64) {
         match &mut self.0 {
             State::Token(b) => b.hold(amount),
@@ -174,6 +178,7 @@ impl Bucket {
         }
     }
 
+    #[inline]
     pub(super) fn drop_hold(&mut self, amount: u64) {
         match &mut self.0 {
             State::Token(b) => b.drop_hold(amount),

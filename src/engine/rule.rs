@@ -1,13 +1,14 @@
 use super::{Margin, concurrency, fixed_window, sliding_window, token_bucket};
-use crate::quota::{Algorithm, Dimension, Limit, SettleAt};
+use crate::quota::{Algorithm, Cost, Dimension, Limit, SettleAt};
 
 /// A [`Limit`] made ready for the engine: its algorithm resolved, its margin taken off, and when
 /// its dimension settles.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     pub(super) limit: Limit,
-    pub(super) settle: SettleAt,
     pub(super) spec: Spec,
+    column: Option<usize>,
+    holds: bool,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,7 +32,9 @@ impl Rule {
             }
             _ => Self::spec(limit, limit.algorithm().unwrap_or(algorithm), margin, settle),
         };
-        Self { limit: limit.clone(), settle, spec }
+        let holds = settle != SettleAt::Send || matches!(spec, Spec::Concurrency(_));
+        let column = limit.dimension().column();
+        Self { limit: limit.clone(), spec, column, holds }
     }
 
     /// The limit that the rule enforces.
@@ -53,8 +56,18 @@ impl Rule {
     }
 
     /// Whether a request keeps something of this rule's bucket until it ends.
+    #[inline]
     pub fn holds(&self) -> bool {
-        self.settle != SettleAt::Send || matches!(self.spec, Spec::Concurrency(_))
+        self.holds
+    }
+
+    /// What a cost takes of this rule's bucket.
+    #[inline]
+    pub(super) fn amount(&self, cost: &Cost) -> u64 {
+        match self.column {
+            Some(column) => cost.column(column),
+            None => cost.amount(self.limit.dimension()),
+        }
     }
 
     fn spec(limit: &Limit, algorithm: Algorithm, margin: Margin, settle: SettleAt) -> Spec {

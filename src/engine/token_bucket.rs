@@ -12,6 +12,9 @@ pub(super) struct Spec {
     /// Units that a full bucket of the provider holds, and how many of them are left unused.
     full: u128,
     margin: u128,
+    /// What is left to use, in units and in whole tokens.
+    short: u128,
+    room: u64,
 }
 
 impl Spec {
@@ -19,8 +22,10 @@ impl Spec {
         let (per_nano, per_token) = rate(amount, window.as_nanos());
         let full = wide(burst, per_token);
         let share = full / 100 * u128::from(margin.percent.min(100));
-        let lag = wide(margin.lag_nanos, u64::from(per_nano));
-        Self { burst, per_nano, per_token, full, margin: share.max(lag) }
+        let margin = share.max(wide(margin.lag_nanos, u64::from(per_nano)));
+        let short = full.saturating_sub(margin);
+        let room = narrow_wide(short / u128::from(per_token));
+        Self { burst, per_nano, per_token, full, margin, short, room }
     }
 
     pub(super) fn burst(&self) -> u64 {
@@ -47,37 +52,43 @@ pub(super) struct State {
 }
 
 impl State {
+    #[inline]
+    pub(super) fn check(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+        let wanted = self.held.value().saturating_add(cost);
+        let ahead = self.full_at.value().saturating_sub(now);
+        if wanted <= spec.room {
+            let missing = spec.refill(ahead) + u128::from(self.fraction);
+            if ahead == 0 || missing <= spec.short - spec.units(wanted) {
+                return Ok(());
+            }
+        }
+        self.wait(spec, cost, now)
+    }
+
     /// A cost between the shortened and the real burst is let in when the bucket is full and the
     /// missing part has had time to refill at the provider; it then runs into debt by that part,
     /// which gives the margin back.
-    pub(super) fn check(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+    fn wait(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+        let (full_at, held) = (self.full_at.value(), self.held.value());
         if cost > spec.burst {
             return Err(Wait::Never);
         }
-        let alone = spec.units(cost).saturating_add(spec.margin);
-        let due = alone.saturating_add(spec.units(self.held.value()));
-        if self.held.value() > 0 && due > spec.full {
+        let due = spec.units(cost).saturating_add(spec.margin).saturating_add(spec.units(held));
+        if held > 0 && due > spec.full {
             return Err(Wait::Unknown);
         }
         let due = due.saturating_add(u128::from(self.fraction));
-        if spec.full >= due {
-            let early = spec.full - due;
-            if now >= self.full_at.value() || spec.refill(self.full_at.value() - now) <= early {
-                return Ok(());
-            }
-            let early = divide(early, spec.per_nano).0;
-            return Err(Wait::At(self.full_at.value() - early.min(self.full_at.value())));
-        }
-        let late = due - spec.full;
-        if now > self.full_at.value() && spec.refill(now - self.full_at.value()) >= late {
-            return Ok(());
-        }
-        let (nanos, rest) = divide(late, spec.per_nano);
-        Err(Wait::At(
-            self.full_at.value().saturating_add(nanos).saturating_add(u64::from(rest > 0)),
-        ))
+        let time = if spec.full >= due {
+            let early = divide(spec.full - due, spec.per_nano).0;
+            full_at.saturating_sub(early)
+        } else {
+            let (nanos, rest) = divide(due - spec.full, spec.per_nano);
+            full_at.saturating_add(nanos).saturating_add(u64::from(rest > 0))
+        };
+        if time <= now { Ok(()) } else { Err(Wait::At(time)) }
     }
 
+    #[inline]
     pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: u64) {
         if self.full_at.value() < now {
             self.full_at = now.into();
@@ -127,9 +138,8 @@ impl State {
 
     /// Tokens that the largest cost admitted at `now` may have, rounded down.
     pub(super) fn available(&self, spec: &Spec, now: u64) -> u64 {
-        let short = spec.full.saturating_sub(spec.margin);
         let gone = self.missing(spec, now).saturating_add(spec.units(self.held.value()));
-        narrow_wide(short.saturating_sub(gone) / u128::from(spec.per_token))
+        narrow_wide(spec.short.saturating_sub(gone) / u128::from(spec.per_token))
     }
 
     pub(super) fn full_at(&self) -> u64 {

@@ -11,10 +11,8 @@ use super::Dimension;
 /// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
-    requests: u64,
-    tokens: u64,
-    input_tokens: u64,
-    output_tokens: u64,
+    /// In the order of [`Dimension::column`].
+    amounts: [u64; 4],
     custom: Option<Box<[Custom]>>,
 }
 
@@ -23,34 +21,34 @@ type Custom = (Box<str>, u64);
 impl Cost {
     /// One request and nothing else.
     pub const fn new() -> Self {
-        Self { requests: 1, tokens: 0, input_tokens: 0, output_tokens: 0, custom: None }
+        Self { amounts: [1, 0, 0, 0], custom: None }
     }
 
     /// Sets the number of requests.
     #[must_use]
     pub fn requests(mut self, amount: u64) -> Self {
-        self.requests = amount;
+        self.amounts[0] = amount;
         self
     }
 
     /// Sets the tokens that the provider's total-token limit is charged.
     #[must_use]
     pub fn tokens(mut self, amount: u64) -> Self {
-        self.tokens = amount;
+        self.amounts[1] = amount;
         self
     }
 
     /// Sets the input tokens.
     #[must_use]
     pub fn input_tokens(mut self, amount: u64) -> Self {
-        self.input_tokens = amount;
+        self.amounts[2] = amount;
         self
     }
 
     /// Sets the output tokens.
     #[must_use]
     pub fn output_tokens(mut self, amount: u64) -> Self {
-        self.output_tokens = amount;
+        self.amounts[3] = amount;
         self
     }
 
@@ -69,14 +67,17 @@ impl Cost {
     /// The amount in one dimension; 1 for [`Dimension::Concurrency`].
     #[inline]
     pub fn amount(&self, dimension: &Dimension) -> u64 {
-        match dimension {
-            Dimension::Requests => self.requests,
-            Dimension::Tokens => self.tokens,
-            Dimension::InputTokens => self.input_tokens,
-            Dimension::OutputTokens => self.output_tokens,
-            Dimension::Concurrency => 1,
-            Dimension::Custom(name) => self.custom_amount(name),
+        match (dimension.column(), dimension) {
+            (Some(column), _) => self.amounts[column],
+            (None, Dimension::Custom(name)) => self.custom_amount(name),
+            (None, _) => 1,
         }
+    }
+
+    /// The amount in the dimension of this column.
+    #[inline]
+    pub(crate) fn column(&self, column: usize) -> u64 {
+        self.amounts[column]
     }
 
     /// The custom dimensions and their amounts.

@@ -25,6 +25,18 @@ impl Dimension {
         Self::Custom(name.into())
     }
 
+    /// Where a [`Cost`](super::Cost) keeps the amounts of this dimension, if it has a place there.
+    #[inline]
+    pub(crate) const fn column(&self) -> Option<usize> {
+        match self {
+            Self::Requests => Some(0),
+            Self::Tokens => Some(1),
+            Self::InputTokens => Some(2),
+            Self::OutputTokens => Some(3),
+            Self::Concurrency | Self::Custom(_) => None,
+        }
+    }
+
     /// The name in events, errors, metrics and configuration: `requests`, `tokens`,
     /// `input_tokens`, `output_tokens`, `concurrency`, or the custom name.
     pub fn as_str(&self) -> &str {
