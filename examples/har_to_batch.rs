@@ -49,7 +49,8 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args_os().nth(1).ok_or("give it a file: har_to_batch FILE.har")?;
     let path = std::path::PathBuf::from(path);
     let shown = path.display();
-    let har = std::fs::read_to_string(&path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    let har =
+        std::fs::read_to_string(&path).map_err(|error| format!("cannot read {shown}: {error}"))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let converted =
         convert(&har, &stem).map_err(|error| format!("{shown} is not a HAR file: {error}"))?;

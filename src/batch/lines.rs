@@ -109,10 +109,7 @@ mod tests {
     #[test]
     fn a_long_last_line_without_an_ending_is_skipped_to_the_end() {
         let found = all(&"x".repeat(200_000), 3);
-        assert_eq!(
-            found[0].1,
-            Span { start: 0, len: 200_000, ended: false, too_long: true }
-        );
+        assert_eq!(found[0].1, Span { start: 0, len: 200_000, ended: false, too_long: true });
         assert_eq!(found.len(), 1);
     }
 }

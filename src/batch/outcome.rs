@@ -25,11 +25,7 @@ impl Outcome {
     }
 
     /// The request failed; `answer` is the last one the provider gave, if it gave any.
-    pub fn failed(
-        custom_id: impl Into<String>,
-        answer: Option<Answer>,
-        failure: Failure,
-    ) -> Self {
+    pub fn failed(custom_id: impl Into<String>, answer: Option<Answer>, failure: Failure) -> Self {
         Self { custom_id: custom_id.into(), response: answer, error: Some(failure), line: None }
     }
 

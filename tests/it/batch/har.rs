@@ -34,9 +34,13 @@ fn recorded_traffic_becomes_lines_that_the_reader_takes() {
     let converted = convert(&har, "openai").expect("it is a recording");
     assert!(converted.lines.len() > 100, "only {} lines", converted.lines.len());
     let text = converted.lines.join("\n");
-    let entries: Vec<_> = Reader::new(text.as_bytes(), "/").map(|entry| entry.expect("text")).collect();
+    let entries: Vec<_> =
+        Reader::new(text.as_bytes(), "/").map(|entry| entry.expect("text")).collect();
     assert_eq!(entries.len(), converted.lines.len());
     for entry in entries {
-        assert!(matches!(&entry, Entry::Request(line) if line.url_path.starts_with('/')), "{entry:?}");
+        assert!(
+            matches!(&entry, Entry::Request(line) if line.url_path.starts_with('/')),
+            "{entry:?}"
+        );
     }
 }

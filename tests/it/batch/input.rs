@@ -37,7 +37,10 @@ fn an_id_or_a_url_beside_a_body_makes_a_batch_line_and_the_rest_has_defaults() {
     let only_id = request(r#"{"custom_id":"a","body":{"model":"m"}}"#);
     assert_eq!((only_id.custom_id.as_str(), only_id.url_path.as_str()), ("a", ENDPOINT));
     let only_url = request(r#"{"url":"/v1/responses","body":{"model":"m"}}"#);
-    assert_eq!((only_url.custom_id.as_str(), only_url.url_path.as_str()), ("line-1", "/v1/responses"));
+    assert_eq!(
+        (only_url.custom_id.as_str(), only_url.url_path.as_str()),
+        ("line-1", "/v1/responses")
+    );
     let nulls = request(r#"{"custom_id":null,"method":null,"url":"/v1/responses","body":{}}"#);
     assert_eq!((nulls.custom_id.as_str(), &nulls.body[..]), ("line-1", &b"{}"[..]));
 }
@@ -86,8 +89,14 @@ fn each_bad_line_says_its_number_and_what_is_wrong() {
         (b"{\"a\":\"\xff\"}", "line 1: not UTF-8 from column 7 on"),
         (b"{\"custom_id\":\"a\",\"url\":\"/v1/x\"}", "line 1: a Batch line needs a `body`"),
         (b"{\"custom_id\":\"a\",\"body\":[]}", "line 1: `body` must be a JSON object"),
-        (b"{\"custom_id\":7,\"body\":{}}", "line 1: `custom_id` must be a string that is not empty"),
-        (b"{\"custom_id\":\"\",\"body\":{}}", "line 1: `custom_id` must be a string that is not empty"),
+        (
+            b"{\"custom_id\":7,\"body\":{}}",
+            "line 1: `custom_id` must be a string that is not empty",
+        ),
+        (
+            b"{\"custom_id\":\"\",\"body\":{}}",
+            "line 1: `custom_id` must be a string that is not empty",
+        ),
         (
             b"{\"custom_id\":\"a\",\"method\":\"GET\",\"body\":{}}",
             "line 1: `method` must be \"POST\"; it is \"GET\"",
@@ -102,7 +111,7 @@ fn each_bad_line_says_its_number_and_what_is_wrong() {
         ),
         (
             b"{\"custom_id\":\"a\",\"custom_id\":\"b\",\"body\":{}}",
-            "line 1: not a JSON object: duplicate field `custom_id` at column 27",
+            "line 1: not a JSON object: duplicate field `custom_id` at column 28",
         ),
     ];
     for (line, message) in table {
@@ -156,10 +165,15 @@ fn of_a_repeated_id_the_first_line_is_sent_and_each_other_names_it() {
 fn a_hundred_thousand_lines_leave_six_megabytes_behind() {
     let mut text = String::new();
     for number in 0..100_000 {
-        text.push_str(&format!("{{\"custom_id\":\"a-rather-long-name-{number}\",\"body\":{{}}}}\n"));
+        text.push_str(&format!(
+            "{{\"custom_id\":\"a-rather-long-name-{number}\",\"body\":{{}}}}\n"
+        ));
     }
     let mut reader = Reader::new(text.as_bytes(), ENDPOINT);
-    assert_eq!(reader.by_ref().filter(|entry| matches!(entry, Ok(Entry::Request(_)))).count(), 100_000);
+    assert_eq!(
+        reader.by_ref().filter(|entry| matches!(entry, Ok(Entry::Request(_)))).count(),
+        100_000
+    );
     assert_eq!(reader.ids().len(), 100_000);
     assert!(reader.ids().memory() < 6_000_000, "{} bytes", reader.ids().memory());
 }

@@ -50,7 +50,8 @@ fn the_json_of_a_report_has_every_field_and_reads_back() {
     for key in keys.split_whitespace() {
         assert!(value.get(key).is_some(), "{key} is missing");
     }
-    assert_eq!(serde_json::from_str::<Report>(&json).expect("it reads back"), report());
+    let back: Report = serde_json::from_str(&json).expect("it reads back");
+    assert_eq!(back.to_string(), report().to_string());
 }
 
 #[test]
@@ -58,7 +59,7 @@ fn a_run_without_limits_or_charges_has_no_utilization_and_no_estimate_error() {
     let report = Report::default().with_last_send(0.0).with_charge(7, 0);
     assert_eq!((report.utilization, report.estimate_error), (None, None));
     assert!(report.to_json().contains("\"utilization\": null"));
-    assert!(report.to_string().contains("utilization     -\n"), "{report}");
+    assert!(report.to_string().contains("utilization        -    ideal"), "{report}");
 }
 
 #[test]

@@ -3,16 +3,56 @@ use tollgate::batch::target::Base;
 #[test]
 fn every_way_to_write_a_base_url_calls_the_right_path() {
     let table = [
-        ("https://api.openai.com", "/v1/chat/completions", "https://api.openai.com/v1/chat/completions"),
-        ("https://api.openai.com/", "/v1/chat/completions", "https://api.openai.com/v1/chat/completions"),
-        ("https://api.openai.com/v1", "/v1/chat/completions", "https://api.openai.com/v1/chat/completions"),
-        ("https://api.openai.com/v1/", "/v1/chat/completions", "https://api.openai.com/v1/chat/completions"),
-        ("https://api.openai.com/v1", "/chat/completions", "https://api.openai.com/v1/chat/completions"),
-        ("http://127.0.0.1:8080/openai/v1", "/v1/chat/completions", "http://127.0.0.1:8080/openai/v1/chat/completions"),
-        ("http://127.0.0.1:8080/openai", "/v1/embeddings", "http://127.0.0.1:8080/openai/v1/embeddings"),
-        ("https://api.groq.com/openai/v1", "/openai/v1/responses", "https://api.groq.com/openai/v1/responses"),
-        ("https://host/v1beta/openai/", "/v1/chat/completions", "https://host/v1beta/openai/chat/completions"),
-        ("https://api.z.ai/api/paas/v4", "/v1/chat/completions", "https://api.z.ai/api/paas/v4/chat/completions"),
+        (
+            "https://api.openai.com",
+            "/v1/chat/completions",
+            "https://api.openai.com/v1/chat/completions",
+        ),
+        (
+            "https://api.openai.com/",
+            "/v1/chat/completions",
+            "https://api.openai.com/v1/chat/completions",
+        ),
+        (
+            "https://api.openai.com/v1",
+            "/v1/chat/completions",
+            "https://api.openai.com/v1/chat/completions",
+        ),
+        (
+            "https://api.openai.com/v1/",
+            "/v1/chat/completions",
+            "https://api.openai.com/v1/chat/completions",
+        ),
+        (
+            "https://api.openai.com/v1",
+            "/chat/completions",
+            "https://api.openai.com/v1/chat/completions",
+        ),
+        (
+            "http://127.0.0.1:8080/openai/v1",
+            "/v1/chat/completions",
+            "http://127.0.0.1:8080/openai/v1/chat/completions",
+        ),
+        (
+            "http://127.0.0.1:8080/openai",
+            "/v1/embeddings",
+            "http://127.0.0.1:8080/openai/v1/embeddings",
+        ),
+        (
+            "https://api.groq.com/openai/v1",
+            "/openai/v1/responses",
+            "https://api.groq.com/openai/v1/responses",
+        ),
+        (
+            "https://host/v1beta/openai/",
+            "/v1/chat/completions",
+            "https://host/v1beta/openai/chat/completions",
+        ),
+        (
+            "https://api.z.ai/api/paas/v4",
+            "/v1/chat/completions",
+            "https://api.z.ai/api/paas/v4/chat/completions",
+        ),
         ("https://host/v10", "/v1/chat/completions", "https://host/v10/chat/completions"),
         ("https://host/v1", "/v1/models?api-version=1", "https://host/v1/models?api-version=1"),
         ("https://host/v1", "/v1?x=/v1/y", "https://host/v1/?x=/v1/y"),
