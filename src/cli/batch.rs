@@ -4,7 +4,8 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::LimitArgs;
-use crate::batch::target::Base;
+use super::unechoed::Unechoed;
+use crate::batch::target::{Base, InvalidBase};
 
 /// The arguments of `tollgate batch`.
 #[derive(Debug, Args)]
@@ -23,11 +24,11 @@ pub struct BatchArgs {
     pub errors: Option<PathBuf>,
 
     /// The API to call, with `/v1` at its end or without [default: the provider's]
-    #[arg(long, value_name = "URL")]
+    #[arg(long, value_name = "URL", value_parser = Unechoed(base_url))]
     pub base_url: Option<Base>,
 
     /// The environment variable that holds the API key; the key itself is never shown
-    #[arg(long, value_name = "NAME", default_value = "OPENAI_API_KEY", value_parser = variable)]
+    #[arg(long, value_name = "NAME", default_value = "OPENAI_API_KEY", value_parser = Unechoed(variable))]
     pub api_key_env: String,
 
     /// Whose rules count: how requests are charged, and what headers and errors mean
@@ -137,6 +138,10 @@ fn same(one: &Path, other: &Path) -> bool {
     }
 }
 
+fn base_url(text: &str) -> Result<Base, String> {
+    text.parse().map_err(|error: InvalidBase| error.to_string())
+}
+
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
         Ok(0) => Err("with 0 under way nothing is sent; give at least 1".to_owned()),
@@ -152,7 +157,7 @@ fn endpoint(text: &str) -> Result<String, String> {
     }
 }
 
-/// A key given in place of a name must not be repeated; names of variables don't look like keys.
+/// Keys of most providers hold a hyphen or a dot, names of variables never do.
 fn variable(text: &str) -> Result<String, String> {
     let named = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if !text.is_empty() && text.bytes().all(named) {

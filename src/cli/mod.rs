@@ -16,6 +16,7 @@ mod batch;
 mod exit;
 mod limits;
 mod simulate;
+mod unechoed;
 
 use clap::{Parser, Subcommand};
 

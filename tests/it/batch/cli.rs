@@ -91,6 +91,16 @@ fn values_that_cannot_work_are_refused_with_what_to_give_instead() {
 }
 
 #[test]
+fn an_error_repeats_neither_a_key_in_place_of_a_name_nor_a_password_in_a_url() {
+    for argument in ["--api-key-env sk-s3cret", "--base-url https://me:s3cret@host/v1"] {
+        let error = refused(&format!("batch in -o out {argument}"));
+        assert!(!error.to_string().contains("s3cret"), "{error}");
+        assert!(!format!("{error:?}").contains("s3cret"), "{error:?}");
+        assert!(error.to_string().contains(argument.split(' ').next().expect("a flag")), "{error}");
+    }
+}
+
+#[test]
 fn a_file_named_for_two_purposes_is_refused_but_results_and_errors_may_be_one() {
     let check = |line: &str| match parse(&format!("tollgate batch {line}")) {
         Ok(Cli { command: Command::Batch(args) }) => args.check_files(),

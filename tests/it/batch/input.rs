@@ -177,3 +177,17 @@ fn a_hundred_thousand_lines_leave_six_megabytes_behind() {
     assert_eq!(reader.ids().len(), 100_000);
     assert!(reader.ids().memory() < 6_000_000, "{} bytes", reader.ids().memory());
 }
+
+#[test]
+fn every_line_of_the_example_is_a_request_of_an_id_of_its_own() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/requests.jsonl");
+    let entries = read(std::fs::read(path).expect("the example is there"));
+    assert_eq!(entries.len(), 300);
+    for entry in entries {
+        let Entry::Request(line) = entry else { panic!("{entry:?}") };
+        let body: serde_json::Value = serde_json::from_slice(&line.body).expect("JSON");
+        assert!(body["model"].is_string(), "line {}", line.number);
+        let length = body["metadata"]["output_tokens"].as_str().map(str::parse::<u64>);
+        assert!(line.url_path == "/v1/embeddings" || matches!(length, Some(Ok(1..))), "{body}");
+    }
+}
