@@ -108,10 +108,7 @@ impl Scan {
         }
         let mended = match self.tail {
             Tail::Nothing => return Ok(()),
-            Tail::Torn => append_to(path).and_then(|file| {
-                file.set_len(self.whole)?;
-                file.sync_all()
-            }),
+            Tail::Torn => append_to(path).and_then(|file| file.set_len(self.whole)),
             Tail::Unended => append_to(path).and_then(|mut file| file.write_all(b"\n")),
         };
         mended.map_err(FileError::of("mend", path))

@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use serde_json::{Value, json};
-use tempfile::tempdir;
+use tempfile::{TempDir, tempdir, tempdir_in};
 use tollgate::batch::input::{Entry, Reader};
 use tollgate::batch::outcome::{Answer, Failure, Outcome};
 use tollgate::batch::output::{OpenError, Output};
@@ -18,6 +18,12 @@ pub(super) fn refused(id: &str) -> Outcome {
 
 pub(super) fn passing(id: &str) -> Outcome {
     Outcome::failed(id, None, Failure::new("timeout", "no answer in 60 s").retryable())
+}
+
+/// A folder in memory where the system has one: on a disk, syncing a file per test case takes most
+/// of the time.
+pub(super) fn folder() -> TempDir {
+    tempdir_in("/dev/shm").or_else(|_| tempdir()).expect("a folder")
 }
 
 pub(super) fn values(path: &Path) -> Vec<Value> {
@@ -92,7 +98,7 @@ fn a_body_is_json_as_it_was_or_else_a_string_and_always_on_one_line() {
 
 #[test]
 fn failures_go_to_a_file_of_their_own_where_one_is_named() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
     let (mut output, _) = Output::open(&out, Some(&errors)).expect("both open");
     for outcome in [ok("a"), refused("b"), passing("c"), ok("d")] {
@@ -112,7 +118,7 @@ fn failures_go_to_a_file_of_their_own_where_one_is_named() {
 
 #[test]
 fn one_name_for_both_files_is_one_file() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let out = folder.path().join("out");
     let same = folder.path().join(".").join("out");
     let (mut output, _) = Output::open(&out, Some(&same)).expect("it opens");
@@ -123,7 +129,7 @@ fn one_name_for_both_files_is_one_file() {
 
 #[test]
 fn a_second_run_is_refused_while_the_first_holds_either_file() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let path = |name: &str| folder.path().join(name);
     let (first, _) = Output::open(&path("out"), Some(&path("errors"))).expect("it opens");
     for (out, errors) in [("out", None), ("other", Some("errors")), ("errors", None)] {
@@ -139,7 +145,7 @@ fn a_second_run_is_refused_while_the_first_holds_either_file() {
 #[cfg(unix)]
 #[test]
 fn a_link_and_its_target_have_one_lock_and_the_link_stays_a_link() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let (out, link) = (folder.path().join("out"), folder.path().join("link"));
     run(&out, &[ok("a"), passing("b")]);
     std::os::unix::fs::symlink(&out, &link).expect("a link");
@@ -152,7 +158,7 @@ fn a_link_and_its_target_have_one_lock_and_the_link_stays_a_link() {
 
 #[test]
 fn a_file_that_holds_something_else_is_refused_and_left_as_it_is() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let path = folder.path().join("mine");
     let foreign: [&[u8]; 8] = [
         b"my only copy of a poem\n",
@@ -175,7 +181,7 @@ fn a_file_that_holds_something_else_is_refused_and_left_as_it_is() {
 
 #[test]
 fn corruption_in_the_middle_is_an_error_with_its_line_and_changes_neither_file() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
     run(&out, &[ok("a"), passing("b")]);
     run(&errors, &[refused("c"), refused("d"), refused("e")]);
@@ -198,7 +204,7 @@ fn corruption_in_the_middle_is_an_error_with_its_line_and_changes_neither_file()
 
 #[test]
 fn what_is_no_regular_file_and_what_has_no_folder_is_refused() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let error = Output::open(folder.path(), None).expect_err("a folder is no file");
     assert!(matches!(error, OpenError::NotAFile { .. }), "{error}");
     let error = Output::open(&folder.path().join("no/out"), None).expect_err("no folder");
@@ -207,7 +213,7 @@ fn what_is_no_regular_file_and_what_has_no_folder_is_refused() {
 
 #[test]
 fn a_hundred_thousand_finished_ids_take_six_megabytes() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let path = folder.path().join("out");
     let mut text = Vec::new();
     (0..100_000).for_each(|n| ok(&format!("a-rather-long-name-{n}")).append_to(&mut text));

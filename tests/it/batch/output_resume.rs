@@ -2,12 +2,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
-use tempfile::tempdir;
 use tollgate::batch::input::{Entry, Reader};
 use tollgate::batch::outcome::{Answer, Failure, Outcome};
 use tollgate::batch::output::Output;
 
-use super::output::{ids, ok, passing, refused, run, values};
+use super::output::{folder, ids, ok, passing, refused, run, values};
 
 const INPUT: &str = r#"{"custom_id":"a","body":{}}
 {"custom_id":"b \"é\\n\"","body":{}}
@@ -46,7 +45,7 @@ fn sorted(mut ids: Vec<String>) -> Vec<String> {
 /// Cuts a finished output after every number of bytes, as a kill within a write does.
 #[test]
 fn a_file_cut_at_any_byte_resumes_without_loss_doubling_or_tearing() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let whole = folder.path().join("whole");
     run(&whole, &[ok("a"), ok("b \"é\\n\""), refused("c"), ok("d")]);
     let bytes = fs::read(&whole).expect("it is there");
@@ -66,7 +65,7 @@ fn a_file_cut_at_any_byte_resumes_without_loss_doubling_or_tearing() {
 
 #[test]
 fn failures_that_may_pass_cut_at_any_byte_are_sent_again_and_stand_once() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let whole = folder.path().join("whole");
     run(&whole, &[passing("a"), ok("b \"é\\n\""), passing("d")]);
     let bytes = fs::read(&whole).expect("it is there");
@@ -87,7 +86,7 @@ fn failures_that_may_pass_cut_at_any_byte_are_sent_again_and_stand_once() {
 
 #[test]
 fn a_torn_line_is_reported_and_a_whole_one_is_not() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let path = folder.path().join("out");
     run(&path, &[ok("a"), ok("b")]);
     let len = fs::metadata(&path).expect("it is there").len();
@@ -101,7 +100,7 @@ fn a_torn_line_is_reported_and_a_whole_one_is_not() {
 
 #[test]
 fn what_a_power_cut_leaves_is_cut_off() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let path = folder.path().join("out");
     for good in [vec![], vec![ok("a")]] {
         let _ = fs::remove_file(&path);
@@ -117,7 +116,7 @@ fn what_a_power_cut_leaves_is_cut_off() {
 
 #[test]
 fn a_write_is_in_the_file_before_the_run_ends() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let path = folder.path().join("out");
     let (mut output, _) = Output::open(&path, None).expect("it opens");
     output.write(&ok("a")).expect("the disk has room");
@@ -129,7 +128,7 @@ fn a_write_is_in_the_file_before_the_run_ends() {
 
 #[test]
 fn a_mended_line_of_the_input_replaces_its_error() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let path = folder.path().join("out");
     resume(&path, None);
     assert_eq!(values(&path).iter().filter(|value| value["line"] == 3).count(), 1);
@@ -143,7 +142,7 @@ fn a_mended_line_of_the_input_replaces_its_error() {
 
 #[test]
 fn lines_of_openais_own_output_count_as_finished() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let path = folder.path().join("out");
     let line = r#"{"id": "batch_req_1", "custom_id": "a", "response": {"status_code": 200, "request_id": "r", "body": {}}, "error": null}"#;
     fs::write(&path, format!("{line}\n\n{}", line.replace("\"a\"", "\"b\""))).expect("room");
@@ -164,7 +163,7 @@ fn numbered(count: usize) -> Reader<std::io::Cursor<String>> {
 #[test]
 fn an_ordered_output_is_in_the_order_of_the_input_whatever_came_first_and_however_often_it_resumed()
 {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let path = folder.path().join("out");
     run(&path, &[ok("7"), passing("1"), ok("3"), refused("9")]);
     let (mut output, done) = Output::open(&path, None).expect("it opens");
@@ -183,7 +182,7 @@ fn an_ordered_output_is_in_the_order_of_the_input_whatever_came_first_and_howeve
 
 #[test]
 fn in_an_ordered_output_lines_of_requests_that_left_the_input_come_last() {
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let path = folder.path().join("out");
     run(&path, &[ok("gone"), ok("1"), ok("went"), ok("0")]);
     let (output, _) = Output::open(&path, None).expect("it opens");
@@ -195,7 +194,7 @@ fn in_an_ordered_output_lines_of_requests_that_left_the_input_come_last() {
 #[test]
 fn making_room_keeps_the_permissions_and_leaves_no_temporary_file() {
     use std::os::unix::fs::PermissionsExt;
-    let folder = tempdir().expect("a folder");
+    let folder = folder();
     let path = folder.path().join("out");
     run(&path, &[ok("a"), passing("b")]);
     fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
@@ -209,6 +208,42 @@ fn making_room_keeps_the_permissions_and_leaves_no_temporary_file() {
         .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
         .collect();
     assert_eq!(names, BTreeSet::from(["out".to_owned(), "out.lock".to_owned()]));
+}
+
+/// Runs itself in a shell that lets files grow to a few kilobytes only, as a full disk does.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_line_that_a_full_disk_cuts_short_is_taken_back_whole() {
+    const NAME: &str =
+        "batch::output_resume::a_line_that_a_full_disk_cuts_short_is_taken_back_whole";
+    if let Some(path) = std::env::var_os("TOLLGATE_TEST_FULL") {
+        return write_until_full(Path::new(&path));
+    }
+    let folder = folder();
+    let path = folder.path().join("out");
+    let limited = r#"trap "" XFSZ; ulimit -f 8; exec "$0" --exact "$1""#;
+    let child = std::process::Command::new("sh")
+        .args(["-c", limited])
+        .arg(std::env::current_exe().expect("this test is a program"))
+        .arg(NAME)
+        .env("TOLLGATE_TEST_FULL", &path)
+        .output()
+        .expect("a shell");
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    let found = ids(&path);
+    assert_eq!((found.first(), found.last()), (Some(&"0".into()), Some(&"short".into())));
+}
+
+#[cfg(target_os = "linux")]
+fn write_until_full(path: &Path) {
+    let (mut output, _) = Output::open(path, None).expect("it opens");
+    let long = |n: u32| {
+        let body = format!("{{\"x\":\"{}\"}}", "y".repeat(701));
+        Outcome::succeeded(n.to_string(), Answer::new(200, body))
+    };
+    let error = (0..100).find_map(|n| output.write(&long(n)).err()).expect("it gets full");
+    assert!(error.to_string().starts_with("cannot write "), "{error}");
+    output.write(&ok("short")).expect("a short line still has room, and stands on its own");
 }
 
 #[test]
