@@ -66,7 +66,7 @@ pub struct BatchArgs {
     pub dry_run: bool,
 
     /// Send to the built-in provider, which enforces the same limits: needs no key
-    #[arg(long, conflicts_with_all = ["base_url", "api_key_env", "dry_run"])]
+    #[arg(long, conflicts_with = "base_url")]
     pub simulate: bool,
 
     /// Seed of the built-in provider

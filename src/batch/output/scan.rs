@@ -1,5 +1,5 @@
 use std::borrow::Cow;
-use std::fs::{self, File, OpenOptions};
+use std::fs::{File, OpenOptions};
 use std::io::{self, BufReader, Write};
 use std::path::Path;
 
@@ -106,10 +106,14 @@ impl Scan {
         if self.again > 0 {
             return keep_finished(path);
         }
+        let mut options = OpenOptions::new();
         let mended = match self.tail {
             Tail::Nothing => return Ok(()),
-            Tail::Torn => append_to(path).and_then(|file| file.set_len(self.whole)),
-            Tail::Unended => append_to(path).and_then(|mut file| file.write_all(b"\n")),
+            // Cutting takes the right to write anywhere, which Windows does not give to appenders.
+            Tail::Torn => options.write(true).open(path).and_then(|file| file.set_len(self.whole)),
+            Tail::Unended => {
+                options.append(true).open(path).and_then(|mut file| file.write_all(b"\n"))
+            }
         };
         mended.map_err(FileError::of("mend", path))
     }
@@ -178,10 +182,6 @@ fn keep_finished(path: &Path) -> Result<(), FileError> {
         }
         Ok(())
     })
-}
-
-fn append_to(path: &Path) -> io::Result<fs::File> {
-    OpenOptions::new().append(true).open(path)
 }
 
 /// Longer than any answer: the bound is on what a file that is not ours can take in memory.

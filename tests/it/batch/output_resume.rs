@@ -249,5 +249,14 @@ fn write_until_full(path: &Path) {
 #[test]
 fn a_failure_says_whether_it_may_pass() {
     assert!(Failure::new("timeout", "").retryable().is_retryable());
-    assert!(!Failure::new("http_400", "").is_retryable());
+    assert!(!Failure::new("too_large", "").is_retryable());
+    for (status, may_pass) in [(400, false), (401, true), (403, false), (404, false), (422, false)]
+    {
+        assert_eq!(Failure::http(status, "").is_retryable(), may_pass, "{status}");
+    }
+    for status in [408, 429, 500, 503, 529] {
+        let failure = Failure::http(status, "later");
+        assert!(failure.is_retryable(), "{status}");
+        assert_eq!((failure.code(), failure.message()), (&*format!("http_{status}"), "later"));
+    }
 }

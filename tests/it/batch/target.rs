@@ -56,6 +56,7 @@ fn every_way_to_write_a_base_url_calls_the_right_path() {
         ("https://host/v10", "/v1/chat/completions", "https://host/v10/chat/completions"),
         ("https://host/v1", "/v1/models?api-version=1", "https://host/v1/models?api-version=1"),
         ("https://host/v1", "/v1?x=/v1/y", "https://host/v1/?x=/v1/y"),
+        ("https://host/a/a", "/a/a/x", "https://host/a/a/x"),
         ("http://[::1]:9/v1", "/v1/responses", "http://[::1]:9/v1/responses"),
         ("https://host/chatter", "/chat/completions", "https://host/chatter/chat/completions"),
     ];
