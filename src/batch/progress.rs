@@ -49,7 +49,7 @@ impl Progress {
         let shown = enabled && std::io::stderr().is_terminal();
         let bar = shown.then(|| {
             let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
-            let template = if total.is_some() { "[{bar:24}] {msg}" } else { "{msg}" };
+            let template = if total.is_some() { "[{bar:10}] {wide_msg}" } else { "{wide_msg}" };
             bar.with_style(style(template))
         });
         Self { bar, total, pace: Pace::default() }
@@ -87,7 +87,8 @@ fn status(snapshot: &Snapshot, total: Option<u64>, left: Option<Duration>) -> St
     let (rpm, tpm) = (gauge(snapshot.rpm), gauge(snapshot.tpm));
     let refused = whole(snapshot.rate_limited);
     let left = left.map_or_else(String::new, |left| format!("  {} left", clock(left)));
-    format!("{done}  {failed} failed  rpm {rpm}  tpm {tpm}  429s {refused}{left}")
+    // A narrow terminal cuts the end off.
+    format!("{done}{left}  {failed} failed  rpm {rpm}  tpm {tpm}  429s {refused}")
 }
 
 fn gauge(gauge: Gauge) -> String {
@@ -153,7 +154,7 @@ mod tests {
         };
         assert_eq!(
             status(&snapshot, Some(5_000), Some(Duration::from_millis(64_100))),
-            "1,234/5,000  2 failed  rpm 480/500  tpm 29,000  429s 1  1m05s left"
+            "1,234/5,000  1m05s left  2 failed  rpm 480/500  tpm 29,000  429s 1"
         );
         assert!(status(&snapshot, None, None).starts_with("1,234 done  2 failed"));
     }
