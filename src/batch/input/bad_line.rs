@@ -1,0 +1,102 @@
+use std::fmt;
+
+/// A line of the input that is no request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct BadLine {
+    /// Its number, from 1.
+    pub number: u64,
+    /// Its `custom_id` where that could be read and is its own, else `line-N`.
+    pub custom_id: String,
+    /// What is wrong with it.
+    pub fault: Fault,
+}
+
+/// What is wrong with a line.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Fault {
+    /// It is longer than the bound, in bytes.
+    TooLong {
+        /// The bound.
+        longest: usize,
+    },
+    /// It is not text.
+    NotUtf8 {
+        /// The column of the first byte that isn't, from 1.
+        column: usize,
+    },
+    /// It is not JSON, or a key stands twice.
+    NotJson {
+        /// What the parser says.
+        message: String,
+        /// Where it stopped, in bytes from 1.
+        column: usize,
+    },
+    /// It is JSON, but no object.
+    NotAnObject,
+    /// It is a Batch line without a body.
+    NoBody,
+    /// Its body is no object.
+    BodyNotAnObject,
+    /// Its `custom_id` is not a string, or an empty one.
+    CustomId,
+    /// Its method is not `POST`.
+    Method {
+        /// The method, as JSON.
+        method: String,
+    },
+    /// Its `url` is neither an absolute path nor an http(s) URL.
+    Url {
+        /// The `url`, as JSON, without a query.
+        url: String,
+    },
+    /// Its `custom_id` stands in an earlier line.
+    Repeats {
+        /// The id.
+        custom_id: String,
+        /// The number of that line.
+        first: u64,
+    },
+}
+
+impl Fault {
+    /// The code of the error line: `invalid_line` or `duplicate_custom_id`.
+    pub fn code(&self) -> &'static str {
+        match self {
+            Self::Repeats { .. } => "duplicate_custom_id",
+            _ => "invalid_line",
+        }
+    }
+}
+
+impl fmt::Display for BadLine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.number, self.fault)
+    }
+}
+
+impl std::error::Error for BadLine {}
+
+impl fmt::Display for Fault {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooLong { longest } => write!(f, "longer than {longest} bytes"),
+            Self::NotUtf8 { column } => write!(f, "not UTF-8 from column {column} on"),
+            Self::NotJson { message, column } => {
+                write!(f, "not a JSON object: {message} at column {column}")
+            }
+            Self::NotAnObject => f.write_str("a JSON object is needed: a Batch line or a body"),
+            Self::NoBody => f.write_str("a Batch line needs a `body`"),
+            Self::BodyNotAnObject => f.write_str("`body` must be a JSON object"),
+            Self::CustomId => f.write_str("`custom_id` must be a string that is not empty"),
+            Self::Method { method } => write!(f, "`method` must be \"POST\"; it is {method}"),
+            Self::Url { url } => {
+                write!(f, "`url` must be an absolute path or an http(s) URL; it is {url}")
+            }
+            Self::Repeats { custom_id, first } => {
+                write!(f, "`custom_id` {custom_id:?} stands in line {first} already; not sent")
+            }
+        }
+    }
+}

@@ -1,0 +1,104 @@
+use http::Uri;
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::Fault;
+
+/// A line that is a request.
+pub(super) struct Request<'a> {
+    pub(super) custom_id: Option<String>,
+    pub(super) url_path: Option<String>,
+    pub(super) body: &'a str,
+}
+
+/// A line that is none, with its `custom_id` where that could be read.
+pub(super) struct Refused {
+    pub(super) custom_id: Option<String>,
+    pub(super) fault: Fault,
+}
+
+impl From<Fault> for Refused {
+    fn from(fault: Fault) -> Self {
+        Self { custom_id: None, fault }
+    }
+}
+
+/// Reads one line, without its ending.
+pub(super) fn parse(line: &[u8]) -> Result<Request<'_>, Refused> {
+    let text = str::from_utf8(line)
+        .map_err(|error| Fault::NotUtf8 { column: error.valid_up_to() + 1 })?
+        .trim_ascii();
+    if !text.starts_with('{') {
+        serde_json::from_str::<&RawValue>(text).map_err(not_json)?;
+        return Err(Fault::NotAnObject.into());
+    }
+    let shape: Shape<'_> = serde_json::from_str(text).map_err(not_json)?;
+    if !shape.is_batch_line() {
+        return Ok(Request { custom_id: None, url_path: None, body: text });
+    }
+    let custom_id = shape.custom_id.map(custom_id).transpose()?;
+    match shape.check() {
+        Ok((url_path, body)) => Ok(Request { custom_id, url_path, body }),
+        Err(fault) => Err(Refused { custom_id, fault }),
+    }
+}
+
+#[derive(Deserialize)]
+struct Shape<'a> {
+    #[serde(borrow)]
+    custom_id: Option<&'a RawValue>,
+    #[serde(borrow)]
+    method: Option<&'a RawValue>,
+    #[serde(borrow)]
+    url: Option<&'a RawValue>,
+    #[serde(borrow)]
+    body: Option<&'a RawValue>,
+}
+
+impl<'a> Shape<'a> {
+    /// No provider's own body has a `custom_id`, or a `url` beside a `body` or `method`: a line
+    /// with those is a Batch line, even if something else is missing from it.
+    fn is_batch_line(&self) -> bool {
+        let beside_url = self.body.is_some() || self.method.is_some();
+        self.custom_id.is_some() || (self.url.is_some() && beside_url)
+    }
+
+    fn check(&self) -> Result<(Option<String>, &'a str), Fault> {
+        if let Some(method) = self.method.map(RawValue::get)
+            && method != r#""POST""#
+        {
+            return Err(Fault::Method { method: method.to_owned() });
+        }
+        let url_path = self.url.map(path_of).transpose()?;
+        let body = self.body.ok_or(Fault::NoBody)?.get();
+        if !body.starts_with('{') {
+            return Err(Fault::BodyNotAnObject);
+        }
+        Ok((url_path, body))
+    }
+}
+
+fn custom_id(raw: &RawValue) -> Result<String, Fault> {
+    let id: String = serde_json::from_str(raw.get()).map_err(|_| Fault::CustomId)?;
+    if id.is_empty() { Err(Fault::CustomId) } else { Ok(id) }
+}
+
+fn path_of(raw: &RawValue) -> Result<String, Fault> {
+    let url: String = serde_json::from_str(raw.get()).unwrap_or_default();
+    let uri: Option<Uri> = url.parse().ok();
+    uri.filter(|uri| match uri.scheme_str() {
+        None => url.starts_with('/'),
+        Some(scheme) => matches!(scheme, "http" | "https"),
+    })
+    .and_then(|uri| Some(uri.path_and_query()?.as_str().to_owned()))
+    // Queries may hold keys: none is repeated in an error.
+    .ok_or_else(|| Fault::Url { url: raw.get().split('?').next().unwrap_or_default().to_owned() })
+}
+
+#[expect(clippy::needless_pass_by_value, reason = "the argument of `map_err`")]
+fn not_json(error: serde_json::Error) -> Fault {
+    let text = error.to_string();
+    // The parser sees one line only: its "line 1" would mislead.
+    let message = text.split(" at line ").next().unwrap_or_default().to_owned();
+    Fault::NotJson { message, column: error.column() }
+}

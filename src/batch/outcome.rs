@@ -1,0 +1,196 @@
+//! What became of a request: one line of the output, in OpenAI's Batch format.
+
+use std::borrow::Cow;
+
+use bytes::Bytes;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::ids::Id;
+use super::input::BadLine;
+
+/// What became of one line of the input.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Outcome {
+    custom_id: String,
+    response: Option<Answer>,
+    error: Option<Failure>,
+    line: Option<u64>,
+}
+
+impl Outcome {
+    /// The provider answered, and the answer is what was asked for.
+    pub fn succeeded(custom_id: impl Into<String>, answer: Answer) -> Self {
+        Self { custom_id: custom_id.into(), response: Some(answer), error: None, line: None }
+    }
+
+    /// The request failed; `answer` is the last one the provider gave, if it gave any.
+    pub fn failed(custom_id: impl Into<String>, answer: Option<Answer>, failure: Failure) -> Self {
+        Self { custom_id: custom_id.into(), response: answer, error: Some(failure), line: None }
+    }
+
+    /// Whose outcome it is.
+    pub fn custom_id(&self) -> &str {
+        &self.custom_id
+    }
+
+    /// Why it failed, if it did.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.error.as_ref()
+    }
+
+    /// Appends the outcome to `buf` as one line, newline included:
+    /// `{"id","custom_id","response":{"status_code","request_id","body"},"error"}`.
+    ///
+    /// A body that is JSON stands as it was received, less the line breaks between its tokens;
+    /// any other body (a stream of events, a page of HTML) is a string.
+    pub fn append_to(&self, buf: &mut Vec<u8>) {
+        let body = self.response.as_ref().map(|answer| Text::of(&answer.body));
+        let response = self.response.as_ref().zip(body.as_ref()).map(|(answer, body)| WireAnswer {
+            status_code: answer.status,
+            request_id: answer.request_id.as_deref(),
+            body: body.as_wire(),
+        });
+        let wire = Wire {
+            id: format!("batch_req_{}", Id::of(&self.custom_id)),
+            custom_id: &self.custom_id,
+            response,
+            error: self.error.as_ref(),
+            line: self.line,
+        };
+        serde_json::to_writer(&mut *buf, &wire).expect("strings and numbers always serialise");
+        buf.push(b'\n');
+    }
+}
+
+impl From<BadLine> for Outcome {
+    /// An error line that also names the line of the input.
+    fn from(bad: BadLine) -> Self {
+        let failure = Failure::new(bad.fault.code(), bad.to_string());
+        Self {
+            custom_id: bad.custom_id,
+            response: None,
+            error: Some(failure),
+            line: Some(bad.number),
+        }
+    }
+}
+
+/// What the provider answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Answer {
+    status: u16,
+    request_id: Option<String>,
+    body: Bytes,
+}
+
+impl Answer {
+    /// An answer of this HTTP status and body.
+    pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
+        Self { status, request_id: None, body: body.into() }
+    }
+
+    /// The same answer, with the provider's name for the request (`x-request-id`).
+    #[must_use]
+    pub fn with_request_id(mut self, request_id: impl Into<String>) -> Self {
+        self.request_id = Some(request_id.into());
+        self
+    }
+}
+
+/// Why a request failed.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Failure {
+    code: Cow<'static, str>,
+    message: String,
+    retryable: bool,
+}
+
+impl Failure {
+    /// A failure for good: the next run leaves it as it is.
+    pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
+        Self { code: code.into(), message: message.into(), retryable: false }
+    }
+
+    /// An answer of this HTTP status, which is an error; `message` should be the provider's.
+    ///
+    /// For good where the request itself is refused (400, 403, 404, 413, 422 and the like). Of this
+    /// run only where the same request may succeed later: 401 and 402 (another key, more credit),
+    /// 408, 409, 425, 429 and all from 500 on.
+    pub fn http(status: u16, message: impl Into<String>) -> Self {
+        let retryable = matches!(status, 401 | 402 | 408 | 409 | 425 | 429 | 500..);
+        Self { retryable, ..Self::new(format!("http_{status}"), message) }
+    }
+
+    /// The same failure, but of this run only: the next run sends the request again, and the line
+    /// of this failure makes room for its outcome.
+    #[must_use]
+    pub fn retryable(mut self) -> Self {
+        self.retryable = true;
+        self
+    }
+
+    /// Whether the next run sends the request again.
+    pub fn is_retryable(&self) -> bool {
+        self.retryable
+    }
+
+    /// A short word for programs, such as `invalid_line` or `http_400`.
+    pub fn code(&self) -> &str {
+        &self.code
+    }
+
+    /// A sentence for people.
+    pub fn message(&self) -> &str {
+        &self.message
+    }
+}
+
+/// How every line starts: the first key of [`Wire`], and the constant part of its value.
+pub(super) const PREFIX: &[u8] = br#"{"id":"batch_req_"#;
+
+#[derive(Serialize)]
+struct Wire<'a> {
+    id: String,
+    custom_id: &'a str,
+    response: Option<WireAnswer<'a>>,
+    error: Option<&'a Failure>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    line: Option<u64>,
+}
+
+#[derive(Serialize)]
+struct WireAnswer<'a> {
+    status_code: u16,
+    request_id: Option<&'a str>,
+    body: WireBody<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(untagged)]
+enum WireBody<'a> {
+    Json(&'a RawValue),
+    Text(&'a str),
+}
+
+/// A body as text on one line.
+struct Text<'a>(Cow<'a, str>);
+
+impl<'a> Text<'a> {
+    fn of(body: &'a [u8]) -> Self {
+        let text = String::from_utf8_lossy(body);
+        let broken = text.contains(['\n', '\r']);
+        if broken && serde_json::from_str::<&RawValue>(&text).is_ok() {
+            // A string of valid JSON holds no raw line break: all of them stand between tokens.
+            return Self(Cow::Owned(text.replace(['\n', '\r'], "")));
+        }
+        Self(text)
+    }
+
+    fn as_wire(&self) -> WireBody<'_> {
+        match serde_json::from_str(&self.0) {
+            Ok(json) => WireBody::Json(json),
+            Err(_) => WireBody::Text(&self.0),
+        }
+    }
+}

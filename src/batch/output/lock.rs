@@ -1,0 +1,39 @@
+use std::fs::{File, OpenOptions};
+use std::path::{Path, PathBuf};
+
+use fs4::TryLockError;
+
+use super::{FileError, OpenError};
+
+/// An exclusive lock on a file beside the output, held until it is dropped or the process ends.
+///
+/// Beside it, since a rename that replaces the output would also replace what is locked. The lock
+/// file stays when the lock is let go: were it deleted, a run could hold a lock on a file that
+/// nobody else sees.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Locks the output at this canonical path.
+    pub(super) fn take(output: &Path) -> Result<Self, OpenError> {
+        let lock = beside(output, ".lock");
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&lock);
+        let file = opened.map_err(FileError::of("lock", &lock))?;
+        match fs4::FileExt::try_lock(&file) {
+            Ok(()) => Ok(Self { _file: file }),
+            Err(TryLockError::WouldBlock) => {
+                Err(OpenError::Locked { path: output.to_owned(), lock })
+            }
+            Err(TryLockError::Error(error)) => Err(FileError::of("lock", &lock)(error).into()),
+        }
+    }
+}
+
+/// The path with something added to the name of its file.
+pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(suffix);
+    name.into()
+}

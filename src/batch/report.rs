@@ -1,0 +1,156 @@
+//! What is told at the end of a run.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+pub use super::waits::Waits;
+
+/// The report of a run: `Display` for people, serde for programs. Field names are a contract.
+#[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
+pub struct Report {
+    /// Lines of the input that this run dealt with, bad lines included; `succeeded + failed`.
+    pub requests: u64,
+    /// Requests that the provider answered as asked.
+    pub succeeded: u64,
+    /// Requests that failed, and bad lines.
+    pub failed: u64,
+    /// Lines that an earlier run had finished.
+    pub skipped: u64,
+    /// Requests that were sent again, each time counted.
+    pub retries: u64,
+    /// 429s seen.
+    pub rate_limited: u64,
+    /// From the start of the run to its end, in seconds.
+    pub elapsed_s: f64,
+    /// What a zero-latency first-in-first-out sender takes for the same requests against the same
+    /// limits, burst and margin counted, in seconds.
+    pub ideal_s: f64,
+    /// `ideal_s` by the time to the last send: 1 is as fast as the limits allow. `None` where no
+    /// limit held the run up.
+    pub utilization: Option<f64>,
+    /// Tokens of the prompts, as the responses report them.
+    pub input_tokens: u64,
+    /// Tokens generated, as the responses report them.
+    pub output_tokens: u64,
+    /// Tokens that the provider took for the requests, by its rule.
+    pub charged_tokens: u64,
+    /// Tokens reserved more (or, below 0, less) than charged, by those charged: 0.1 is 10 % too
+    /// many. `None` where nothing was charged.
+    pub estimate_error: Option<f64>,
+    /// The wait for the limits that half of the requests did not exceed, in seconds.
+    pub wait_p50_s: f64,
+    /// The wait for the limits that 99 % of the requests did not exceed, in seconds.
+    pub wait_p99_s: f64,
+}
+
+impl Report {
+    /// The same report, with the percentiles of these waits.
+    #[must_use]
+    pub fn with_waits(mut self, waits: &Waits) -> Self {
+        self.wait_p50_s = waits.percentile(50).as_secs_f64();
+        self.wait_p99_s = waits.percentile(99).as_secs_f64();
+        self
+    }
+
+    /// The same report, with the utilization of a run that sent its last request after
+    /// `last_send_s` seconds.
+    #[must_use]
+    pub fn with_last_send(mut self, last_send_s: f64) -> Self {
+        self.utilization = ratio(self.ideal_s, last_send_s);
+        self
+    }
+
+    /// The same report, with `charged_tokens`, and the error of an estimate that reserved
+    /// `reserved` tokens for them.
+    #[must_use]
+    pub fn with_charge(mut self, reserved: u64, charged: u64) -> Self {
+        self.charged_tokens = charged;
+        self.estimate_error = ratio(reserved as f64 - charged as f64, charged as f64);
+        self
+    }
+
+    /// The report as JSON of one line per field, newline at the end.
+    pub fn to_json(&self) -> String {
+        let mut json = serde_json::to_string_pretty(self).expect("numbers always serialise");
+        json.push('\n');
+        json
+    }
+
+    fn rows(&self) -> [Row; 15] {
+        [
+            row("requests", count(self.requests), ""),
+            row("succeeded", count(self.succeeded), ""),
+            row("failed", count(self.failed), ""),
+            row("skipped", count(self.skipped), "finished by an earlier run"),
+            row("retries", count(self.retries), ""),
+            row("rate limited", count(self.rate_limited), "429s seen"),
+            row("elapsed", seconds(self.elapsed_s), ""),
+            row("ideal", seconds(self.ideal_s), "at the limits, without latency"),
+            row("utilization", percent(self.utilization), "ideal / time to the last send"),
+            row("input tokens", count(self.input_tokens), ""),
+            row("output tokens", count(self.output_tokens), ""),
+            row("charged tokens", count(self.charged_tokens), "to the token limit"),
+            row("estimate error", percent(self.estimate_error), "reserved over charged"),
+            row("wait p50", seconds(self.wait_p50_s), "for the limits"),
+            row("wait p99", seconds(self.wait_p99_s), ""),
+        ]
+    }
+}
+
+impl fmt::Display for Report {
+    /// A table of one line per field, without a newline at its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let rows = self.rows();
+        let width = rows.iter().map(|row| row.value.len()).max().unwrap_or_default();
+        for (index, Row { name, value, unit, note }) in rows.iter().enumerate() {
+            let line = format!("{name:<14}  {value:>width$} {unit:<1}  {note}");
+            let end = if index + 1 < rows.len() { "\n" } else { "" };
+            write!(f, "{}{end}", line.trim_end())?;
+        }
+        Ok(())
+    }
+}
+
+/// A number with its thousands apart: `1,234,567`.
+pub(super) fn whole(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+struct Row {
+    name: &'static str,
+    value: String,
+    unit: &'static str,
+    note: &'static str,
+}
+
+fn row(name: &'static str, (value, unit): (String, &'static str), note: &'static str) -> Row {
+    Row { name, value, unit, note }
+}
+
+fn count(number: u64) -> (String, &'static str) {
+    (whole(number), "")
+}
+
+fn seconds(seconds: f64) -> (String, &'static str) {
+    (format!("{seconds:.2}"), "s")
+}
+
+fn percent(share: Option<f64>) -> (String, &'static str) {
+    match share {
+        Some(share) => (format!("{:.1}", share * 100.0), "%"),
+        None => ("-".to_owned(), ""),
+    }
+}
+
+fn ratio(part: f64, of: f64) -> Option<f64> {
+    Some(part / of).filter(|ratio| of > 0.0 && ratio.is_finite())
+}

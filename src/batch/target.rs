@@ -1,0 +1,115 @@
+//! Where a request goes: a base URL and the path of its line.
+
+use std::fmt;
+use std::str::FromStr;
+
+use http::Uri;
+
+/// A base URL, as `--base-url` or an SDK's `base_url` gives it: with `/v1` at its end, or without.
+///
+/// ```
+/// use tollgate::batch::target::Base;
+///
+/// # fn main() -> Result<(), tollgate::batch::target::InvalidBase> {
+/// let base: Base = "https://api.openai.com/v1/".parse()?;
+/// assert_eq!(base.join("/v1/embeddings"), "https://api.openai.com/v1/embeddings");
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Base {
+    origin: String,
+    path: String,
+}
+
+impl Base {
+    /// The URL of `path` (absolute, with its query) under this base.
+    ///
+    /// Segments that end the base and start the path are written once. Where the base names a
+    /// version of its own (`/v1beta/openai`, `/api/paas/v4`), that version replaces the `/v1` that
+    /// Batch lines start with.
+    pub fn join(&self, path: &str) -> String {
+        let path = path.trim_start_matches('/');
+        let rest = match self.overlap(path) {
+            0 if self.has_version() => path.strip_prefix("v1/").unwrap_or(path),
+            length => path[length..].trim_start_matches('/'),
+        };
+        format!("{}{}/{rest}", self.origin, self.path)
+    }
+
+    /// The length of the start of `path` that the base ends in, in whole segments.
+    fn overlap(&self, path: &str) -> usize {
+        let end = path.find('?').unwrap_or(path.len());
+        let cuts = path[..end].match_indices('/').map(|(at, _)| at).chain([end]);
+        cuts.filter(|&cut| cut > 0 && self.path.ends_with(&format!("/{}", &path[..cut])))
+            .max()
+            .unwrap_or(0)
+    }
+
+    fn has_version(&self) -> bool {
+        self.path.split('/').any(|segment| {
+            let mut bytes = segment.bytes();
+            bytes.next() == Some(b'v') && bytes.next().is_some_and(|byte| byte.is_ascii_digit())
+        })
+    }
+}
+
+impl FromStr for Base {
+    type Err = InvalidBase;
+
+    fn from_str(text: &str) -> Result<Self, InvalidBase> {
+        let refused = |reason| InvalidBase { base: without_secret(text), reason };
+        let uri: Uri = text.parse().map_err(|_| refused("is not a URL"))?;
+        let (Some(scheme), Some(authority)) = (uri.scheme_str(), uri.authority()) else {
+            return Err(refused("has no scheme"));
+        };
+        if !matches!(scheme, "http" | "https") {
+            return Err(refused("is neither http nor https"));
+        }
+        if authority.as_str().contains('@') {
+            return Err(refused("holds a user name"));
+        }
+        if authority.host().is_empty() {
+            return Err(refused("has no host"));
+        }
+        if uri.query().is_some() || text.contains('#') {
+            return Err(refused("has a query or fragment"));
+        }
+        let path = uri.path().trim_end_matches('/').to_owned();
+        Ok(Self { origin: format!("{scheme}://{authority}"), path })
+    }
+}
+
+impl fmt::Display for Base {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}{}", self.origin, self.path)
+    }
+}
+
+/// A base URL that no request can be sent to.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InvalidBase {
+    /// What was given, without user name, password, query or fragment.
+    pub base: String,
+    /// What is wrong with it.
+    pub reason: &'static str,
+}
+
+impl fmt::Display for InvalidBase {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { base, reason } = self;
+        write!(f, "base URL `{base}` {reason}; write it like https://api.openai.com/v1")
+    }
+}
+
+impl std::error::Error for InvalidBase {}
+
+/// Passwords stand before an `@`, keys in queries: neither is repeated in an error.
+fn without_secret(text: &str) -> String {
+    let text = text.split(['?', '#']).next().unwrap_or_default();
+    match text.rsplit_once('@') {
+        Some((_, host)) => host.to_owned(),
+        None => text.to_owned(),
+    }
+}

@@ -1,0 +1,196 @@
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use clap::Args;
+
+use super::LimitArgs;
+use super::unechoed::Unechoed;
+use crate::batch::target::{Base, InvalidBase};
+
+/// The arguments of `tollgate batch`.
+#[derive(Debug, Args)]
+#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+pub struct BatchArgs {
+    /// Requests: OpenAI Batch lines or raw request bodies, one per line
+    #[arg(value_name = "IN.jsonl")]
+    pub input: PathBuf,
+
+    /// Where results go, as OpenAI Batch result lines; an existing file is resumed
+    #[arg(short, long, value_name = "OUT.jsonl")]
+    pub output: PathBuf,
+
+    /// Where failures go [default: the output, with `error` set]
+    #[arg(long, value_name = "FILE")]
+    pub errors: Option<PathBuf>,
+
+    /// The API to call, with `/v1` at its end or without [default: the provider's]
+    #[arg(long, value_name = "URL", value_parser = Unechoed(base_url))]
+    pub base_url: Option<Base>,
+
+    /// The environment variable that holds the API key; the key itself is never shown
+    #[arg(long, value_name = "NAME", default_value = "OPENAI_API_KEY", value_parser = Unechoed(variable))]
+    pub api_key_env: String,
+
+    /// Whose rules count: how requests are charged, and what headers and errors mean
+    #[arg(long, value_name = "NAME", default_value = "openai")]
+    pub provider: String,
+
+    /// The limits to keep.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+
+    /// How many requests may be under way at a time
+    ///
+    /// The limits decide how fast requests are sent; this only bounds sockets and memory. It has to
+    /// be above requests per second times seconds per answer: 500 per minute that take 30 s each
+    /// need 250.
+    #[arg(long, value_name = "N", default_value_t = 512, value_parser = at_least_one)]
+    pub max_in_flight: usize,
+
+    /// How often a request is sent again after a 429, a 5xx or a broken connection
+    #[arg(long, value_name = "N", default_value_t = 5)]
+    pub retries: u32,
+
+    /// Put the results in the order of the input when the run ends
+    ///
+    /// Until then they stand in the order they came, so that a kill loses none.
+    #[arg(long)]
+    pub ordered: bool,
+
+    /// Where raw bodies, and lines without a `url`, are sent
+    #[arg(long, value_name = "PATH", default_value = "/v1/chat/completions", value_parser = endpoint)]
+    pub endpoint: String,
+
+    /// Read and estimate everything, send nothing, touch no file
+    #[arg(long)]
+    pub dry_run: bool,
+
+    /// Send to the built-in provider, which enforces the same limits: needs no key
+    #[arg(long, conflicts_with = "base_url")]
+    pub simulate: bool,
+
+    /// Seed of the built-in provider
+    #[arg(long, value_name = "N", default_value_t = 1, hide = true, requires = "simulate")]
+    pub simulate_seed: u64,
+
+    /// Write the report as JSON too
+    #[arg(long, value_name = "FILE.json")]
+    pub report: Option<PathBuf>,
+
+    /// Show no progress, only the report
+    #[arg(short, long)]
+    pub quiet: bool,
+}
+
+impl BatchArgs {
+    /// Checks that no file is named for two purposes: a report must not replace the results.
+    ///
+    /// # Errors
+    /// [`SameFile`] with the two arguments. The output and the errors may be one file.
+    pub fn check_files(&self) -> Result<(), SameFile> {
+        let files = [
+            ("IN.jsonl", Some(&self.input)),
+            ("--output", Some(&self.output)),
+            ("--errors", self.errors.as_ref()),
+            ("--report", self.report.as_ref()),
+        ];
+        for (index, (first, one)) in files.iter().enumerate() {
+            for (second, other) in &files[index + 1..] {
+                let results = (*first, *second) == ("--output", "--errors");
+                if let (Some(one), Some(other)) = (one, other)
+                    && !results
+                    && same(one, other)
+                {
+                    return Err(SameFile { first, second, path: other.to_path_buf() });
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// One file is named for two purposes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SameFile {
+    /// One argument that names it.
+    pub first: &'static str,
+    /// The other.
+    pub second: &'static str,
+    /// The file.
+    pub path: PathBuf,
+}
+
+impl fmt::Display for SameFile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { first, second, path } = self;
+        write!(f, "{first} and {second} are both {}; name two files", path.display())
+    }
+}
+
+impl std::error::Error for SameFile {}
+
+/// Compares what the names stand for, so far as they stand for anything yet.
+fn same(one: &Path, other: &Path) -> bool {
+    match (one.canonicalize(), other.canonicalize()) {
+        (Ok(one), Ok(other)) => one == other,
+        _ => std::path::absolute(one).ok() == std::path::absolute(other).ok(),
+    }
+}
+
+fn base_url(text: &str) -> Result<Base, String> {
+    text.parse().map_err(|error: InvalidBase| error.to_string())
+}
+
+fn at_least_one(text: &str) -> Result<usize, String> {
+    match text.parse() {
+        Ok(0) => Err("with 0 under way nothing is sent; give at least 1".to_owned()),
+        Ok(number) => Ok(number),
+        Err(error) => Err(format!("{error}")),
+    }
+}
+
+fn endpoint(text: &str) -> Result<String, String> {
+    match text.parse::<http::uri::PathAndQuery>() {
+        Ok(_) if text.starts_with('/') => Ok(text.to_owned()),
+        _ => Err("must be an absolute path, such as /v1/chat/completions".to_owned()),
+    }
+}
+
+/// Keys of most providers hold a hyphen or a dot, names of variables never do.
+fn variable(text: &str) -> Result<String, String> {
+    let named = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if !text.is_empty() && text.bytes().all(named) {
+        return Ok(text.to_owned());
+    }
+    Err("must be the name of an environment variable (letters, digits, _), not a key".to_owned())
+}
+
+const ABOUT: &str = "\
+Send a file of requests, as fast as the limits allow and no faster.
+
+The input holds one request per line: OpenAI Batch lines (custom_id, method, url, body) or raw \
+request bodies. The output holds one OpenAI Batch result line per request. Run the same command \
+again after a crash, a kill or Ctrl-C: what is finished is not sent again, what failed for good \
+stays, what failed in passing is tried anew.";
+
+const EXAMPLES: &str = "\
+Examples:
+  Try it without a key, against the built-in provider:
+    tollgate batch examples/requests.jsonl -o out.jsonl --simulate --rpm 500 --tpm 200000
+
+  Send to OpenAI within your limits:
+    OPENAI_API_KEY=... tollgate batch in.jsonl -o out.jsonl --rpm 500 --tpm 30000 --rpd 10000
+
+  Send raw embedding requests to a server of your own, failures apart:
+    tollgate batch in.jsonl -o out.jsonl --errors failed.jsonl \\
+      --base-url http://127.0.0.1:8000/v1 --endpoint /v1/embeddings --rpm 6000
+
+  See what a run would cost and take:
+    tollgate batch in.jsonl -o out.jsonl --rpm 500 --tpm 30000 --dry-run
+
+Exit codes:
+  0    all requests succeeded
+  1    some requests failed
+  2    wrong arguments, files that can't be used, or a run that had to stop (401, no credit left)
+  130  interrupted by Ctrl-C; the same command goes on where it stopped";

@@ -1,0 +1,107 @@
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+use std::time::Duration;
+
+use clap::{Args, ValueEnum};
+
+use super::LimitArgs;
+
+/// The arguments of `tollgate simulate`.
+#[derive(Debug, Args)]
+#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+pub struct SimulateArgs {
+    /// The address to listen on; port 0 takes a free one
+    #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8089")]
+    pub listen: SocketAddr,
+
+    /// The limits to enforce.
+    #[command(flatten)]
+    pub limits: LimitArgs,
+
+    /// What a full token bucket holds, in tokens and requests [default: the limit]; 0 = the limit
+    #[arg(long, value_name = "N")]
+    pub burst: Option<u64>,
+
+    /// What a request takes from the token limit
+    #[arg(long, value_enum, value_name = "RULE", default_value_t = ChargeRule::Openai)]
+    pub charge: ChargeRule,
+
+    /// How long an answer takes, in milliseconds: `200`, or evenly drawn from `50..800`
+    #[arg(long, value_name = "MIN..MAX", default_value = "50..800")]
+    pub latency_ms: Latency,
+
+    /// Seed of what is drawn: the same seed gives the same latencies
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub seed: u64,
+}
+
+/// What a request takes from the token limit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum ChargeRule {
+    /// At admission: about characters / 4 + the most output it may ask for
+    Openai,
+    /// At the end: what it used
+    Usage,
+}
+
+/// How long an answer takes: between two durations, both possible.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Latency {
+    min: Duration,
+    max: Duration,
+}
+
+impl Latency {
+    /// The shortest.
+    pub fn min(self) -> Duration {
+        self.min
+    }
+
+    /// The longest.
+    pub fn max(self) -> Duration {
+        self.max
+    }
+}
+
+impl FromStr for Latency {
+    type Err = InvalidLatency;
+
+    /// Reads `MIN..MAX` or one number, in whole milliseconds.
+    fn from_str(text: &str) -> Result<Self, InvalidLatency> {
+        let (min, max) = text.split_once("..").unwrap_or((text, text));
+        let millis = |text: &str| text.parse().ok().map(Duration::from_millis);
+        match (millis(min), millis(max)) {
+            (Some(min), Some(max)) if min <= max => Ok(Self { min, max }),
+            _ => Err(InvalidLatency { text: text.to_owned() }),
+        }
+    }
+}
+
+/// A latency that is no range of milliseconds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct InvalidLatency {
+    /// What was given.
+    pub text: String,
+}
+
+impl fmt::Display for InvalidLatency {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "`{}` is not a latency; write it like 50..800, the smaller first", self.text)
+    }
+}
+
+impl std::error::Error for InvalidLatency {}
+
+const ABOUT: &str = "\
+Run a provider that enforces its limits, to try things against.
+
+It speaks the API of OpenAI (chat completions, responses, embeddings) and answers 429 with the \
+usual headers when a limit is exceeded. It keeps nothing, and any key will do.";
+
+const EXAMPLES: &str = "\
+Example:
+  tollgate simulate --rpm 500 --tpm 30000 &
+  OPENAI_API_KEY=any tollgate batch examples/requests.jsonl -o out.jsonl \\
+    --base-url http://127.0.0.1:8089 --rpm 500 --tpm 30000";
