@@ -1,0 +1,411 @@
+use memchr::memchr2;
+
+use super::field::{ERRORS, Field, Part, Slot};
+use super::frame::Frame;
+use super::unescape::Unescape;
+
+/// A push lexer for JSON: it follows the objects in which a wanted field may stand, and passes over
+/// everything else without looking at more than its quotes and brackets.
+///
+/// It holds no text but a key of up to 32 bytes. A key that is written with escapes is never a
+/// wanted one. Objects may follow one another; each is a root of its own.
+pub(super) struct Lexer {
+    fields: &'static [Field],
+    roots: Roots,
+    state: State,
+    /// Objects that are followed, and for each the fields that may stand in it.
+    depth: usize,
+    open: [Mask; DEEPEST],
+    /// The fields that the value of the current key may be or hold.
+    value: Mask,
+    /// Brackets open in the value that is passed over.
+    nested: u64,
+    key: Key,
+    number: Option<u64>,
+    unescape: Unescape,
+}
+
+/// What counts as a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Roots {
+    /// Objects.
+    Objects,
+    /// Objects, and those in an array around them.
+    Elements,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A value is due.
+    Value,
+    /// In a followed object: a key is due, or the end.
+    Member,
+    Key,
+    KeyEscape,
+    Colon,
+    /// A wanted number, whole so far.
+    Number,
+    /// The fraction of a wanted number.
+    Fraction,
+    /// Any other number, `true`, `false`, `null`.
+    Scalar,
+    /// A wanted string.
+    Text(Part),
+    TextEscape(Part),
+    /// Any other string.
+    String,
+    StringEscape,
+    /// Between brackets that are passed over.
+    Nested,
+    /// This is no JSON; until the next reset.
+    Lost,
+}
+
+impl Lexer {
+    pub(super) fn new(fields: &'static [Field], roots: Roots) -> Self {
+        debug_assert!(fields.len() + ERRORS.len() <= Mask::BITS as usize);
+        Self {
+            fields,
+            roots,
+            state: State::Value,
+            depth: 0,
+            open: [0; DEEPEST],
+            value: 0,
+            nested: 0,
+            key: Key::default(),
+            number: None,
+            unescape: Unescape::default(),
+        }
+    }
+
+    /// Begins again, at a root.
+    pub(super) fn reset(&mut self) {
+        self.state = State::Value;
+        self.depth = 0;
+        self.value = 0;
+        self.nested = 0;
+    }
+
+    pub(super) fn feed(&mut self, mut bytes: &[u8], frame: &mut Frame) {
+        while !bytes.is_empty() {
+            let read = match self.state {
+                State::Value => self.begin(bytes[0], frame),
+                State::Member => self.member(bytes[0], frame),
+                State::Key => self.key(bytes),
+                State::KeyEscape => self.go(State::Key),
+                State::Colon => self.colon(bytes[0]),
+                State::Number | State::Fraction | State::Scalar => self.scalar(bytes, frame),
+                State::Text(part) => self.text(bytes, part, frame),
+                State::TextEscape(part) => self.text_escape(bytes[0], part, frame),
+                State::String => self.string(bytes, frame),
+                State::StringEscape => self.go(State::String),
+                State::Nested => self.nested(bytes, frame),
+                State::Lost => return,
+            };
+            bytes = &bytes[read..];
+        }
+    }
+
+    /// Takes one byte, into another state.
+    fn go(&mut self, state: State) -> usize {
+        self.state = state;
+        1
+    }
+
+    /// The first byte of a value.
+    fn begin(&mut self, byte: u8, frame: &mut Frame) -> usize {
+        let at_root = self.depth == 0;
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' => 1,
+            b',' | b'[' | b']' if at_root && self.roots == Roots::Elements => 1,
+            b'{' if at_root => self.follow(self.all()),
+            b'{' => match self.longer(self.value) {
+                0 => self.pass_over(),
+                inside => self.follow(inside),
+            },
+            b'[' => self.pass_over(),
+            b'"' => self.begin_string(frame),
+            b'0'..=b'9' if self.wanted().next().is_some() => {
+                self.number = Some(u64::from(byte - b'0'));
+                self.go(State::Number)
+            }
+            b'0'..=b'9' | b'-' | b'a'..=b'z' | b'A'..=b'Z' => self.go(State::Scalar),
+            _ => self.go(State::Lost),
+        }
+    }
+
+    fn follow(&mut self, inside: Mask) -> usize {
+        if self.depth == DEEPEST {
+            return self.pass_over();
+        }
+        self.open[self.depth] = inside;
+        self.depth += 1;
+        self.go(State::Member)
+    }
+
+    fn pass_over(&mut self) -> usize {
+        self.nested = 1;
+        self.go(State::Nested)
+    }
+
+    fn begin_string(&mut self, frame: &mut Frame) -> usize {
+        let part = self.wanted().find_map(|field| match field.slot {
+            Slot::Text(part) => Some(part),
+            Slot::Count(_) => None,
+        });
+        let Some(part) = part else { return self.go(State::String) };
+        frame.begin(part);
+        self.unescape = Unescape::default();
+        self.go(State::Text(part))
+    }
+
+    /// A byte between the members of a followed object. Commas may be missing or too many.
+    fn member(&mut self, byte: u8, frame: &mut Frame) -> usize {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' | b',' => 1,
+            b'"' => {
+                self.key.clear();
+                self.go(State::Key)
+            }
+            b'}' => {
+                self.depth -= 1;
+                if self.depth == 1 {
+                    frame.commit();
+                }
+                self.value_ended(frame);
+                1
+            }
+            _ => self.go(State::Lost),
+        }
+    }
+
+    fn key(&mut self, bytes: &[u8]) -> usize {
+        let Some(end) = memchr2(b'"', b'\\', bytes) else {
+            self.key.push(bytes);
+            return bytes.len();
+        };
+        if bytes[end] == b'\\' {
+            self.key.spoil();
+            self.state = State::KeyEscape;
+        } else {
+            self.key.push(&bytes[..end]);
+            self.value = self.matching();
+            self.state = State::Colon;
+        }
+        end + 1
+    }
+
+    fn colon(&mut self, byte: u8) -> usize {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' => 1,
+            b':' => self.go(State::Value),
+            _ => self.go(State::Lost),
+        }
+    }
+
+    /// A number, `true`, `false` or `null`. The byte after it is left where it is.
+    fn scalar(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
+        for (at, byte) in bytes.iter().enumerate() {
+            match (byte, self.state) {
+                (b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r', _) => {
+                    self.end_scalar(frame);
+                    return at;
+                }
+                (b'0'..=b'9', State::Number) => {
+                    let digit = u64::from(byte - b'0');
+                    self.number =
+                        self.number.map(|number| number.saturating_mul(10).saturating_add(digit));
+                }
+                (b'.', State::Number) => self.state = State::Fraction,
+                (b'0'..=b'9', State::Fraction) => {}
+                (b'"' | b'{' | b'[' | b':', _) => return at + self.go(State::Lost),
+                _ => self.state = State::Scalar,
+            }
+        }
+        bytes.len()
+    }
+
+    fn end_scalar(&mut self, frame: &mut Frame) {
+        let number = self.number.take().filter(|_| self.state != State::Scalar);
+        if let Some(number) = number {
+            for field in self.wanted() {
+                match field.slot {
+                    Slot::Count(count) => frame.stage(count, number),
+                    Slot::Text(part) => frame.write(part, number),
+                }
+            }
+        }
+        self.value_ended(frame);
+    }
+
+    fn text(&mut self, bytes: &[u8], part: Part, frame: &mut Frame) -> usize {
+        let Some(end) = memchr2(b'"', b'\\', bytes) else {
+            frame.push(part, bytes);
+            return bytes.len();
+        };
+        frame.push(part, &bytes[..end]);
+        if bytes[end] == b'\\' {
+            self.state = State::TextEscape(part);
+        } else {
+            self.value_ended(frame);
+        }
+        end + 1
+    }
+
+    fn text_escape(&mut self, byte: u8, part: Part, frame: &mut Frame) -> usize {
+        if let Some(character) = self.unescape.next(byte) {
+            if let Some(character) = character {
+                frame.push(part, character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            self.state = State::Text(part);
+        }
+        1
+    }
+
+    fn string(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
+        let (read, end) = string_end(bytes);
+        match end {
+            Some(StringEnd::Quote) if self.nested > 0 => self.state = State::Nested,
+            Some(StringEnd::Quote) => self.value_ended(frame),
+            Some(StringEnd::Escape) => self.state = State::StringEscape,
+            None => {}
+        }
+        read
+    }
+
+    /// Between brackets that are passed over. Which bracket closes which is not checked.
+    fn nested(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            at += 1;
+            match byte {
+                b'"' => {
+                    self.state = State::String;
+                    return at;
+                }
+                b'{' | b'[' => self.nested = self.nested.saturating_add(1),
+                b'}' | b']' => {
+                    self.nested -= 1;
+                    if self.nested == 0 {
+                        self.value_ended(frame);
+                        return at;
+                    }
+                }
+                _ => {}
+            }
+        }
+        at
+    }
+
+    fn value_ended(&mut self, frame: &mut Frame) {
+        if self.depth > 0 {
+            self.state = State::Member;
+        } else {
+            frame.end();
+            self.state = State::Value;
+        }
+    }
+
+    fn all(&self) -> Mask {
+        (1 << (self.fields.len() + ERRORS.len())) - 1
+    }
+
+    fn field(&self, bit: u32) -> &'static Field {
+        let bit = bit as usize;
+        self.fields.get(bit).unwrap_or_else(|| &ERRORS[bit - self.fields.len()])
+    }
+
+    fn fields(&self, mask: Mask) -> impl Iterator<Item = (u32, &'static Field)> {
+        Bits(mask).map(|bit| (bit, self.field(bit)))
+    }
+
+    /// The fields of the innermost object that have the current key.
+    fn matching(&self) -> Mask {
+        let Some(key) = self.key.text() else { return 0 };
+        let level = self.depth - 1;
+        let has_key = |field: &Field| field.path.get(level).is_some_and(|k| k.as_bytes() == key);
+        self.mask_where(self.open[level], has_key)
+    }
+
+    /// Those of the fields that lie deeper than the current value.
+    fn longer(&self, mask: Mask) -> Mask {
+        self.mask_where(mask, |field| field.path.len() > self.depth)
+    }
+
+    fn mask_where(&self, mask: Mask, keep: impl Fn(&Field) -> bool) -> Mask {
+        let kept = self.fields(mask).filter(|(_, field)| keep(field));
+        kept.fold(0, |mask, (bit, _)| mask | 1 << bit)
+    }
+
+    /// The fields that the current value is.
+    fn wanted(&self) -> impl Iterator<Item = &'static Field> {
+        let depth = self.depth;
+        let value = if depth == 0 { 0 } else { self.value };
+        self.fields(value).map(|(_, field)| field).filter(move |field| field.path.len() == depth)
+    }
+}
+
+/// A set of fields, as bits of their places in the tables.
+type Mask = u64;
+
+struct Bits(Mask);
+
+impl Iterator for Bits {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let bit = (self.0 != 0).then(|| self.0.trailing_zeros())?;
+        self.0 &= self.0 - 1;
+        Some(bit)
+    }
+}
+
+/// A key, as far as it can be a wanted one.
+#[derive(Default)]
+struct Key {
+    text: [u8; LONGEST_KEY],
+    /// Beyond the bound where the key is too long, or has an escape.
+    len: usize,
+}
+
+impl Key {
+    fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    fn push(&mut self, bytes: &[u8]) {
+        let end = self.len.saturating_add(bytes.len());
+        if let Some(room) = self.text.get_mut(self.len..end) {
+            room.copy_from_slice(bytes);
+        }
+        self.len = end;
+    }
+
+    fn spoil(&mut self) {
+        self.len = usize::MAX;
+    }
+
+    fn text(&self) -> Option<&[u8]> {
+        self.text.get(..self.len)
+    }
+}
+
+enum StringEnd {
+    Quote,
+    Escape,
+}
+
+/// Reads up to the end of a string, or past the next backslash.
+fn string_end(bytes: &[u8]) -> (usize, Option<StringEnd>) {
+    match memchr2(b'"', b'\\', bytes) {
+        Some(at) if bytes[at] == b'"' => (at + 1, Some(StringEnd::Quote)),
+        Some(at) => (at + 1, Some(StringEnd::Escape)),
+        None => (bytes.len(), None),
+    }
+}
+
+/// The longest wanted key is `completion_tokens_details`.
+const LONGEST_KEY: usize = 32;
+
+/// One more than the longest path.
+const DEEPEST: usize = 6;
