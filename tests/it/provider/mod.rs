@@ -1,1 +1,9 @@
-//! provider
+//! What a provider's bytes mean.
+
+mod charges;
+mod corpus;
+mod errors;
+mod headers;
+mod properties;
+mod requests;
+mod scanner;
