@@ -25,8 +25,10 @@ pub(super) struct Request {
     pub(super) items: u64,
     /// Tokens that were sent as numbers (embeddings, completions).
     pub(super) token_ids: u64,
-    /// Bytes of names and arguments of the tool calls in the conversation.
+    /// Tool calls in the conversation.
     pub(super) calls: u64,
+    /// Bytes of their names and arguments.
+    pub(super) call_text: u64,
     /// Images, files and sounds.
     pub(super) media: u64,
     /// Functions among the tools.
@@ -63,25 +65,29 @@ impl Request {
         self.max_output().unwrap_or_else(|| unbounded.saturating_mul(self.choices()))
     }
 
-    /// The prompt's tokens as they are likely to be.
+    /// The prompt's tokens as they are likely to be: text at 4 bytes a token, a function's
+    /// definition at 8 bytes of its JSON, since the model sees it in a shorter notation.
     ///
-    /// A conversation costs 4 tokens an item and 3 to begin the answer (OpenAI's cookbook), a
-    /// function's definition a token for 8 bytes of its JSON: the model sees it in a shorter
-    /// notation. Within 2 tokens for 9 of 10 recorded requests without tools, images or
-    /// `previous_response_id`.
+    /// A conversation costs 4 tokens an item and 3 to begin the answer (OpenAI's cookbook), 8 more
+    /// to introduce functions, and 8 more a call (recordings). Without tools, images or what the
+    /// server remembers, recorded prompts are within 3 tokens of it.
     pub(super) fn prompt_tokens(&self, endpoint: Endpoint) -> u64 {
+        let functions = if self.functions > 0 { 8 } else { 0 };
         tokens(self.text)
             .saturating_add(self.token_ids)
-            .saturating_add(tokens(self.calls))
+            .saturating_add(tokens(self.call_text))
+            .saturating_add(self.calls.saturating_mul(8))
             .saturating_add(self.schema / 8)
+            .saturating_add(functions)
             .saturating_add(self.media.saturating_mul(MEDIUM))
             .saturating_add(self.framing(endpoint, 4, 3))
     }
 
     /// The prompt's tokens as they seldom exceed: text at 3 bytes a token, JSON at 4.
     pub(super) fn prompt_bound(&self, endpoint: Endpoint) -> u64 {
-        (self.text.saturating_add(self.calls).div_ceil(3))
+        (self.text.saturating_add(self.call_text).div_ceil(3))
             .saturating_add(self.token_ids)
+            .saturating_add(self.calls.saturating_mul(16))
             .saturating_add(self.schema / 4)
             .saturating_add(self.media.saturating_mul(MEDIUM))
             .saturating_add(self.framing(endpoint, 8, 16))

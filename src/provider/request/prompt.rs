@@ -29,7 +29,8 @@ impl<'de> Walk<'de> for Items<'_> {
         while let Some(key) = item.next_key::<Key>()? {
             match key {
                 Key::Content | Key::Output => item.next_value_seed(Walker(Content(request)))?,
-                Key::Name | Key::Arguments | Key::ToolCalls | Key::FunctionCall => {
+                Key::Arguments => arguments(request, &mut item)?,
+                Key::Name | Key::ToolCalls | Key::FunctionCall => {
                     item.next_value_seed(Walker(Calls(request)))?;
                 }
                 // Tools that a search found, and that join the prompt.
@@ -74,7 +75,7 @@ struct Calls<'a>(&'a mut Request);
 
 impl<'de> Walk<'de> for Calls<'_> {
     fn text(self, text: &str) {
-        self.0.calls = self.0.calls.saturating_add(text.len() as u64);
+        self.0.call_text = self.0.call_text.saturating_add(text.len() as u64);
     }
 
     fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
@@ -85,7 +86,8 @@ impl<'de> Walk<'de> for Calls<'_> {
     fn object<A: MapAccess<'de>>(self, mut call: A) -> Result<(), A::Error> {
         while let Some(key) = call.next_key::<Key>()? {
             match key {
-                Key::Function | Key::Name | Key::Arguments => {
+                Key::Arguments => arguments(self.0, &mut call)?,
+                Key::Function | Key::Name => {
                     call.next_value_seed(Walker(Calls(self.0)))?;
                 }
                 _ => drop(call.next_value::<serde::de::IgnoredAny>()?),
@@ -93,4 +95,10 @@ impl<'de> Walk<'de> for Calls<'_> {
         }
         Ok(())
     }
+}
+
+/// What marks a call, wherever it stands.
+fn arguments<'de, A: MapAccess<'de>>(request: &mut Request, call: &mut A) -> Result<(), A::Error> {
+    request.calls += 1;
+    call.next_value_seed(Walker(Calls(request)))
 }

@@ -1,8 +1,10 @@
 use memchr::memchr2;
 
-use super::field::{ERRORS, Field, Part, Slot};
+use super::field::{Field, Part, Slot};
 use super::frame::Frame;
+use super::key::Key;
 use super::unescape::Unescape;
+use super::wanted::{Set, Wanted};
 
 /// A push lexer for JSON: it follows the objects in which a wanted field may stand, and passes over
 /// everything else without looking at more than its quotes and brackets.
@@ -10,14 +12,14 @@ use super::unescape::Unescape;
 /// It holds no text but a key of up to 32 bytes. A key that is written with escapes is never a
 /// wanted one. Objects may follow one another; each is a root of its own.
 pub(super) struct Lexer {
-    fields: &'static [Field],
+    wanted: Wanted,
     roots: Roots,
     state: State,
     /// Objects that are followed, and for each the fields that may stand in it.
     depth: usize,
-    open: [Mask; DEEPEST],
+    open: [Set; DEEPEST],
     /// The fields that the value of the current key may be or hold.
-    value: Mask,
+    value: Set,
     /// Brackets open in the value that is passed over.
     nested: u64,
     key: Key,
@@ -63,14 +65,13 @@ enum State {
 
 impl Lexer {
     pub(super) fn new(fields: &'static [Field], roots: Roots) -> Self {
-        debug_assert!(fields.len() + ERRORS.len() <= Mask::BITS as usize);
         Self {
-            fields,
+            wanted: Wanted::new(fields),
             roots,
             state: State::Value,
             depth: 0,
-            open: [0; DEEPEST],
-            value: 0,
+            open: [Set::EMPTY; DEEPEST],
+            value: Set::EMPTY,
             nested: 0,
             key: Key::default(),
             number: None,
@@ -82,7 +83,7 @@ impl Lexer {
     pub(super) fn reset(&mut self) {
         self.state = State::Value;
         self.depth = 0;
-        self.value = 0;
+        self.value = Set::EMPTY;
         self.nested = 0;
     }
 
@@ -118,14 +119,11 @@ impl Lexer {
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => 1,
             b',' | b'[' | b']' if at_root && self.roots == Roots::Elements => 1,
-            b'{' if at_root => self.follow(self.all()),
-            b'{' => match self.longer(self.value) {
-                0 => self.pass_over(),
-                inside => self.follow(inside),
-            },
+            b'{' if at_root => self.follow(self.wanted.all()),
+            b'{' => self.follow(self.wanted.deeper(self.value, self.depth)),
             b'[' => self.pass_over(),
             b'"' => self.begin_string(frame),
-            b'0'..=b'9' if self.wanted().next().is_some() => {
+            b'0'..=b'9' if self.here().next().is_some() => {
                 self.number = Some(u64::from(byte - b'0'));
                 self.go(State::Number)
             }
@@ -134,8 +132,9 @@ impl Lexer {
         }
     }
 
-    fn follow(&mut self, inside: Mask) -> usize {
-        if self.depth == DEEPEST {
+    /// Into an object, if any of these fields may stand in it.
+    fn follow(&mut self, inside: Set) -> usize {
+        if inside.is_empty() || self.depth == DEEPEST {
             return self.pass_over();
         }
         self.open[self.depth] = inside;
@@ -149,7 +148,7 @@ impl Lexer {
     }
 
     fn begin_string(&mut self, frame: &mut Frame) -> usize {
-        let part = self.wanted().find_map(|field| match field.slot {
+        let part = self.here().find_map(|field| match field.slot {
             Slot::Text(part) => Some(part),
             Slot::Count(_) => None,
         });
@@ -189,7 +188,7 @@ impl Lexer {
             self.state = State::KeyEscape;
         } else {
             self.key.push(&bytes[..end]);
-            self.value = self.matching();
+            self.value = self.wanted.with_key(self.open[self.depth - 1], self.depth, &self.key);
             self.state = State::Colon;
         }
         end + 1
@@ -228,7 +227,7 @@ impl Lexer {
     fn end_scalar(&mut self, frame: &mut Frame) {
         let number = self.number.take().filter(|_| self.state != State::Scalar);
         if let Some(number) = number {
-            for field in self.wanted() {
+            for field in self.here() {
                 match field.slot {
                     Slot::Count(count) => frame.stage(count, number),
                     Slot::Text(part) => frame.write(part, number),
@@ -302,91 +301,14 @@ impl Lexer {
             self.state = State::Member;
         } else {
             frame.end();
+            self.value = Set::EMPTY;
             self.state = State::Value;
         }
     }
 
-    fn all(&self) -> Mask {
-        (1 << (self.fields.len() + ERRORS.len())) - 1
-    }
-
-    fn field(&self, bit: u32) -> &'static Field {
-        let bit = bit as usize;
-        self.fields.get(bit).unwrap_or_else(|| &ERRORS[bit - self.fields.len()])
-    }
-
-    fn fields(&self, mask: Mask) -> impl Iterator<Item = (u32, &'static Field)> {
-        Bits(mask).map(|bit| (bit, self.field(bit)))
-    }
-
-    /// The fields of the innermost object that have the current key.
-    fn matching(&self) -> Mask {
-        let Some(key) = self.key.text() else { return 0 };
-        let level = self.depth - 1;
-        let has_key = |field: &Field| field.path.get(level).is_some_and(|k| k.as_bytes() == key);
-        self.mask_where(self.open[level], has_key)
-    }
-
-    /// Those of the fields that lie deeper than the current value.
-    fn longer(&self, mask: Mask) -> Mask {
-        self.mask_where(mask, |field| field.path.len() > self.depth)
-    }
-
-    fn mask_where(&self, mask: Mask, keep: impl Fn(&Field) -> bool) -> Mask {
-        let kept = self.fields(mask).filter(|(_, field)| keep(field));
-        kept.fold(0, |mask, (bit, _)| mask | 1 << bit)
-    }
-
     /// The fields that the current value is.
-    fn wanted(&self) -> impl Iterator<Item = &'static Field> {
-        let depth = self.depth;
-        let value = if depth == 0 { 0 } else { self.value };
-        self.fields(value).map(|(_, field)| field).filter(move |field| field.path.len() == depth)
-    }
-}
-
-/// A set of fields, as bits of their places in the tables.
-type Mask = u64;
-
-struct Bits(Mask);
-
-impl Iterator for Bits {
-    type Item = u32;
-
-    fn next(&mut self) -> Option<u32> {
-        let bit = (self.0 != 0).then(|| self.0.trailing_zeros())?;
-        self.0 &= self.0 - 1;
-        Some(bit)
-    }
-}
-
-/// A key, as far as it can be a wanted one.
-#[derive(Default)]
-struct Key {
-    text: [u8; LONGEST_KEY],
-    /// Beyond the bound where the key is too long, or has an escape.
-    len: usize,
-}
-
-impl Key {
-    fn clear(&mut self) {
-        self.len = 0;
-    }
-
-    fn push(&mut self, bytes: &[u8]) {
-        let end = self.len.saturating_add(bytes.len());
-        if let Some(room) = self.text.get_mut(self.len..end) {
-            room.copy_from_slice(bytes);
-        }
-        self.len = end;
-    }
-
-    fn spoil(&mut self) {
-        self.len = usize::MAX;
-    }
-
-    fn text(&self) -> Option<&[u8]> {
-        self.text.get(..self.len)
+    fn here(&self) -> impl Iterator<Item = &'static Field> {
+        self.wanted.ending(self.value, self.depth)
     }
 }
 
@@ -403,9 +325,6 @@ fn string_end(bytes: &[u8]) -> (usize, Option<StringEnd>) {
         None => (bytes.len(), None),
     }
 }
-
-/// The longest wanted key is `completion_tokens_details`.
-const LONGEST_KEY: usize = 32;
 
 /// One more than the longest path.
 const DEEPEST: usize = 6;

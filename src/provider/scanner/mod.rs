@@ -2,11 +2,13 @@
 
 mod field;
 mod frame;
+mod key;
 mod lexer;
 pub(super) mod openai;
 mod sniff;
 mod sse;
 mod unescape;
+mod wanted;
 
 use std::fmt;
 

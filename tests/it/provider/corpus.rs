@@ -7,23 +7,23 @@ use tollgate::provider::{OPENAI, Profile, Scanned, Scanner};
 use tollgate::quota::Usage;
 
 /// One recorded request and its response.
-pub struct Entry {
-    pub index: usize,
-    pub url: String,
-    pub request: String,
-    pub response: String,
-    pub content_type: String,
+pub(super) struct Entry {
+    pub(super) index: usize,
+    pub(super) url: String,
+    pub(super) request: String,
+    pub(super) response: String,
+    pub(super) content_type: String,
     /// Seconds since the Unix epoch, where the response says so.
-    pub created: Option<u64>,
-    pub expected: Value,
+    pub(super) created: Option<u64>,
+    pub(super) expected: Value,
 }
 
 impl Entry {
-    pub fn path(&self) -> &str {
+    pub(super) fn path(&self) -> &str {
         self.url.split_once("api.openai.com").map_or(&self.url, |(_, path)| path)
     }
 
-    pub fn usage(&self) -> Option<Option<Usage>> {
+    pub(super) fn usage(&self) -> Option<Option<Usage>> {
         let usage = self.expected.get("usage")?;
         let count = |name: &str| usage[name].as_u64().unwrap_or(0);
         Some((!usage.is_null()).then(|| Usage {
@@ -34,13 +34,13 @@ impl Entry {
         }))
     }
 
-    pub fn scan(&self, profile: Profile, piece: impl FnMut() -> usize) -> Scanned {
+    pub(super) fn scan(&self, profile: Profile, piece: impl FnMut() -> usize) -> Scanned {
         scan(profile, &self.content_type, self.response.as_bytes(), piece)
     }
 }
 
 /// Feeds a body in pieces of these sizes.
-pub fn scan(
+pub(super) fn scan(
     profile: Profile,
     content_type: &str,
     mut body: &[u8],
@@ -56,7 +56,7 @@ pub fn scan(
 }
 
 /// The recordings of one provider, or `None` where no corpus is given.
-pub fn entries(file: &str) -> Option<Vec<Entry>> {
+pub(super) fn entries(file: &str) -> Option<Vec<Entry>> {
     let Some(folder) = std::env::var_os("TOLLGATE_CORPUS") else {
         println!("left out: TOLLGATE_CORPUS is not set");
         return None;
