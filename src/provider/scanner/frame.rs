@@ -88,12 +88,21 @@ impl ErrorParts {
     /// The error that the texts make. Those at the root make one only where they are known to: the
     /// request has failed, or the object calls itself an error.
     fn error(&self, has_failed: bool) -> Option<ApiError> {
-        let (kind, object) = (self.text(Part::RootKind), self.text(Part::RootObject));
-        let (code, message) = (self.text(Part::RootCode), self.text(Part::RootMessage));
-        let at_root = has_failed || kind == "error" || object == "error";
+        let is = |part, text: &[u8]| self.0[part as usize] == text;
+        let nested = [Part::Code, Part::Kind, Part::Message];
+        if nested.iter().any(|part| !is(*part, b"")) {
+            return self.named(nested);
+        }
+        let calls_itself = is(Part::RootKind, b"error") || is(Part::RootObject, b"error");
+        let at_root = has_failed || calls_itself;
+        at_root.then(|| self.named([Part::RootCode, Part::RootKind, Part::RootMessage])).flatten()
+    }
+
+    fn named(&self, [code, kind, message]: [Part; 3]) -> Option<ApiError> {
+        let kind = self.text(kind);
+        // `"type": "error"` says that it is one, not which.
         let kind = if kind == "error" { "" } else { &kind };
-        ApiError::new(&self.text(Part::Code), &self.text(Part::Kind), &self.text(Part::Message))
-            .or_else(|| at_root.then(|| ApiError::new(&code, kind, &message)).flatten())
+        ApiError::new(&self.text(code), kind, &self.text(message))
     }
 
     fn text(&self, part: Part) -> std::borrow::Cow<'_, str> {

@@ -23,7 +23,12 @@ impl Key {
         self.len = usize::MAX;
     }
 
-    pub(super) fn text(&self) -> Option<&[u8]> {
+    /// The whole key, given its last piece; that is borrowed where it is the only one.
+    pub(super) fn complete<'k>(&'k mut self, last: &'k [u8]) -> Option<&'k [u8]> {
+        if self.len == 0 {
+            return Some(last);
+        }
+        self.push(last);
         self.text.get(..self.len)
     }
 }

@@ -91,7 +91,7 @@ impl Lexer {
         while !bytes.is_empty() {
             let read = match self.state {
                 State::Value => self.begin(bytes[0], frame),
-                State::Member => self.member(bytes[0], frame),
+                State::Member => self.member(bytes, frame),
                 State::Key => self.key(bytes),
                 State::KeyEscape => self.go(State::Key),
                 State::Colon => self.colon(bytes[0]),
@@ -111,6 +111,12 @@ impl Lexer {
     fn go(&mut self, state: State) -> usize {
         self.state = state;
         1
+    }
+
+    /// Takes nothing.
+    fn go_on(&mut self, state: State) -> usize {
+        self.state = state;
+        0
     }
 
     /// The first byte of a value.
@@ -158,13 +164,15 @@ impl Lexer {
         self.go(State::Text(part))
     }
 
-    /// A byte between the members of a followed object. Commas may be missing or too many.
-    fn member(&mut self, byte: u8, frame: &mut Frame) -> usize {
-        match byte {
-            b' ' | b'\t' | b'\n' | b'\r' | b',' => 1,
+    /// Between the members of a followed object. Commas may be missing or too many.
+    fn member(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
+        let is_between = |b: &u8| matches!(b, b',' | b' ' | b'\t' | b'\n' | b'\r');
+        let Some(at) = bytes.iter().position(|b| !is_between(b)) else { return bytes.len() };
+        match bytes[at] {
             b'"' => {
                 self.key.clear();
-                self.go(State::Key)
+                self.state = State::Key;
+                at + 1 + self.key(&bytes[at + 1..])
             }
             b'}' => {
                 self.depth -= 1;
@@ -172,25 +180,26 @@ impl Lexer {
                     frame.commit();
                 }
                 self.value_ended(frame);
-                1
+                at + 1
             }
-            _ => self.go(State::Lost),
+            _ => at + self.go(State::Lost),
         }
     }
 
     fn key(&mut self, bytes: &[u8]) -> usize {
-        let Some(end) = memchr2(b'"', b'\\', bytes) else {
+        let Some(end) = quote_or_escape(bytes) else {
             self.key.push(bytes);
             return bytes.len();
         };
         if bytes[end] == b'\\' {
             self.key.spoil();
             self.state = State::KeyEscape;
-        } else {
-            self.key.push(&bytes[..end]);
-            self.value = self.wanted.with_key(self.open[self.depth - 1], self.depth, &self.key);
-            self.state = State::Colon;
+            return end + 1;
         }
+        let fields = self.open[self.depth - 1];
+        let key = self.key.complete(&bytes[..end]);
+        self.value = key.map_or(Set::EMPTY, |key| self.wanted.with_key(fields, self.depth, key));
+        self.state = State::Colon;
         end + 1
     }
 
@@ -238,7 +247,7 @@ impl Lexer {
     }
 
     fn text(&mut self, bytes: &[u8], part: Part, frame: &mut Frame) -> usize {
-        let Some(end) = memchr2(b'"', b'\\', bytes) else {
+        let Some(end) = quote_or_escape(bytes) else {
             frame.push(part, bytes);
             return bytes.len();
         };
@@ -278,10 +287,10 @@ impl Lexer {
         while let Some(byte) = bytes.get(at) {
             at += 1;
             match byte {
-                b'"' => {
-                    self.state = State::String;
-                    return at;
-                }
+                b'"' => match quote_or_escape(&bytes[at..]) {
+                    Some(end) if bytes[at + end] == b'"' => at += end + 1,
+                    _ => return at + self.go_on(State::String),
+                },
                 b'{' | b'[' => self.nested = self.nested.saturating_add(1),
                 b'}' | b']' => {
                     self.nested -= 1;
@@ -319,12 +328,24 @@ enum StringEnd {
 
 /// Reads up to the end of a string, or past the next backslash.
 fn string_end(bytes: &[u8]) -> (usize, Option<StringEnd>) {
-    match memchr2(b'"', b'\\', bytes) {
+    match quote_or_escape(bytes) {
         Some(at) if bytes[at] == b'"' => (at + 1, Some(StringEnd::Quote)),
         Some(at) => (at + 1, Some(StringEnd::Escape)),
         None => (bytes.len(), None),
     }
 }
+
+/// The first of the two bytes that end a run of plain text in a string.
+fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
+    // Most strings are shorter than what a call of `memchr2` costs.
+    let near = bytes.iter().take(NEAR).position(|byte| matches!(byte, b'"' | b'\\'));
+    if near.is_some() || bytes.len() <= NEAR {
+        return near;
+    }
+    memchr2(b'"', b'\\', &bytes[NEAR..]).map(|at| at + NEAR)
+}
+
+const NEAR: usize = 12;
 
 /// One more than the longest path.
 const DEEPEST: usize = 6;

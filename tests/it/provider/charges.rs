@@ -99,7 +99,12 @@ fn charge(entry: &Entry) -> Option<Charge> {
 
 fn report(charges: &[Charge]) {
     let show = |name: &str, keep: &dyn Fn(&&Charge) -> bool| {
-        println!("{name:<40} {:?}", figures(charges.iter().filter(keep)));
+        let Figures { count, median, p90, worst, near_percent } =
+            figures(charges.iter().filter(keep));
+        println!(
+            "{name:<36} {count:>4}: off by {median} in the median, {p90} at p90, {worst} at worst; \
+             {near_percent} % within max(2, 2 %)"
+        );
     };
     show("all", &|_| true);
     show("2025 and later", &|c| c.recent);

@@ -1,5 +1,6 @@
 //! What a provider's bytes mean.
 
+mod bounds;
 mod charges;
 mod corpus;
 mod errors;
