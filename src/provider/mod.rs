@@ -1,21 +1,61 @@
-//! provider (stub until the real one lands)
-use crate::quota::{Algorithm, Dimension, SettleAt};
-/// stub
-#[derive(Debug, Clone, Copy)]
-pub struct Profile;
-impl Profile {
-    /// stub
-    pub fn algorithm(&self) -> Algorithm {
-        Algorithm::TOKEN_BUCKET
-    }
-    /// stub
-    pub fn quotas(&self) -> Vec<(&'static str, crate::quota::Quota)> {
-        vec![]
-    }
-    /// stub
-    pub fn settles(&self, _d: &Dimension) -> SettleAt {
-        SettleAt::Send
-    }
-}
-/// stub
-pub const OPENAI: Profile = Profile;
+//! What a provider's bytes mean: a request's charge, a response's usage, limits and errors.
+//!
+//! A [`Profile`] is one provider's set of rules, a value that is copied freely. It reads
+//! - a request into an [`Estimate`]: model, and the [`Cost`](crate::quota::Cost) to reserve;
+//! - a response, as it passes, into [`Scanned`]: its [`Usage`](crate::quota::Usage), or the error
+//!   that a 200 carried in its stream;
+//! - the headers of a response into [`LimitReading`]s and a delay before the next try;
+//! - a status and an error body into a [`Class`] and an [`ApiError`].
+//!
+//! Everything here is a pure function of its arguments: no network, no clock, no lock, no state but
+//! the [`Scanner`]'s own, which is bounded. Waiting, retrying and counting down belong to
+//! [`limiter`](crate::limiter); nothing here decides whether a request may go. Bytes come from
+//! outside: whatever they are, nothing panics, and what can't be read says so
+//! ([`Estimate::exact`]) or is `None`.
+//!
+//! ```
+//! use tollgate::provider::{OPENAI, Scanner};
+//! use tollgate::quota::Dimension;
+//!
+//! let body = br#"{"model": "gpt-4o", "max_tokens": 50,
+//!                 "messages": [{"role": "user", "content": "Say this is a test"}]}"#;
+//! let estimate = OPENAI.read_request("/v1/chat/completions", body);
+//! assert_eq!(estimate.model.as_deref(), Some("gpt-4o"));
+//! // 18 bytes of text are 5 tokens; one message, one for the request, and `max_tokens`.
+//! assert_eq!(estimate.cost.amount(&Dimension::Tokens), 57);
+//!
+//! let mut scanner = Scanner::new(OPENAI, Some("application/json"));
+//! scanner.feed(br#"{"choices": [], "usage": {"prompt_tokens": 12, "#);
+//! scanner.feed(br#""completion_tokens": 9}}"#);
+//! let usage = scanner.finish().usage.expect("the response states its usage");
+//! assert_eq!((usage.input, usage.output), (12, 9));
+//!
+//! // OpenAI charges at admission: what was really generated plays no part.
+//! let charge = OPENAI.charge(&estimate.cost, &usage);
+//! assert_eq!(charge.amount(&Dimension::Tokens), 57);
+//! ```
+//!
+//! A provider is one file here: a table of data, and a small function for each rule that it has of
+//! its own.
+
+mod class;
+mod compatible;
+mod duration;
+mod error;
+mod estimate;
+mod limits;
+mod openai;
+mod profile;
+mod request;
+mod retry;
+mod scanner;
+
+pub use class::Class;
+pub use compatible::COMPATIBLE;
+pub use error::ApiError;
+pub use estimate::Estimate;
+pub use limits::{LimitReading, LimitReadings};
+pub use openai::OPENAI;
+pub use profile::{DefaultQuota, Profile};
+pub use retry::LONGEST_DELAY;
+pub use scanner::{Scanned, Scanner};

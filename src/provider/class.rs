@@ -1,0 +1,60 @@
+use http::{HeaderMap, StatusCode};
+
+use super::{ApiError, error};
+
+/// What a response means for the request that it answers.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Class {
+    /// No error.
+    Ok,
+    /// The same request may succeed soon: a rate limit, an overload, a failure of the server.
+    Transient,
+    /// It may succeed once a limit of a day, or of another long window, has reset.
+    UntilReset,
+    /// It will fail again: it is wrong, forbidden, or out of credit.
+    Terminal,
+}
+
+pub(super) fn of_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Class {
+    if status.as_u16() < 400 {
+        return Class::Ok;
+    }
+    let error = ApiError::read(body).unwrap_or_default();
+    if error::is_account_wide(&error) {
+        return Class::Terminal;
+    }
+    let class = by_status(status, &error);
+    match headers.get("x-should-retry").map(|value| value.as_bytes()) {
+        Some(b"true") if class == Class::Terminal => Class::Transient,
+        Some(b"false") if class == Class::Transient => Class::Terminal,
+        _ => class,
+    }
+}
+
+/// The class of an error that has no status of its own.
+pub(super) fn of_error(error: &ApiError) -> Class {
+    if error::is_account_wide(error) {
+        return Class::Terminal;
+    }
+    let numeric = error.code().and_then(|code| StatusCode::from_bytes(code.as_bytes()).ok());
+    match numeric {
+        Some(status) if status.as_u16() >= 400 => by_status(status, error),
+        _ if error::is_transient(error) => transient(error),
+        _ => Class::Terminal,
+    }
+}
+
+fn by_status(status: StatusCode, error: &ApiError) -> Class {
+    match status.as_u16() {
+        // 408, 409, 429 and all of 5xx: what the official SDKs try again.
+        408 | 409 | 425 | 429 | 500.. => transient(error),
+        _ if error::is_transient(error) => transient(error),
+        _ => Class::Terminal,
+    }
+}
+
+/// A limit per day says so: "Rate limit reached ... on requests per day (RPD): Limit 200".
+fn transient(error: &ApiError) -> Class {
+    if error.message().contains(" per day") { Class::UntilReset } else { Class::Transient }
+}

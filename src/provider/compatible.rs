@@ -1,0 +1,52 @@
+//! Any server that speaks OpenAI's API and of which nothing else is known.
+
+use super::estimate::UNBOUNDED_OUTPUT;
+use super::profile::Rules;
+use super::request::{Endpoint, Request};
+use super::scanner::openai::{FIELDS, usage};
+use super::{Estimate, Profile, duration};
+use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
+
+/// Any OpenAI-compatible server: a gateway, a local one, a provider without a profile.
+///
+/// - **Charge**: the usage that the response states, input and output together, at its end. What
+///   is reserved until then is meant to be above it: the prompt at three bytes of text a token and
+///   a little for each message, tool and image, and `max_tokens` x `n`, or 1,024 a choice where it
+///   is unset. A longer answer is charged in full when it ends.
+/// - **Limits**: sliding windows, the algorithm that is safe against any other.
+/// - **Quotas**: none.
+pub const COMPATIBLE: Profile = Profile::new(&Rules {
+    name: "compatible",
+    hosts: &[],
+    algorithm: Algorithm::SlidingWindow,
+    quotas: &[],
+    settles,
+    read_request,
+    charge,
+    reset: duration::go_or_seconds,
+    fields: FIELDS,
+    usage,
+});
+
+fn settles(dimension: &Dimension) -> SettleAt {
+    match dimension {
+        Dimension::Tokens | Dimension::InputTokens | Dimension::OutputTokens => SettleAt::End,
+        _ => SettleAt::Send,
+    }
+}
+
+fn read_request(path: &str, body: &[u8]) -> Estimate {
+    let Some(request) = Request::read(body) else {
+        return Estimate::from_size(Request::fallback_size(body));
+    };
+    let endpoint = Endpoint::of(path, &request);
+    let input = request.prompt_bound(endpoint);
+    let output = if endpoint.generates() { request.output(UNBOUNDED_OUTPUT) } else { 0 };
+    let cost =
+        Cost::new().tokens(input.saturating_add(output)).input_tokens(input).output_tokens(output);
+    request.into_estimate(cost)
+}
+
+fn charge(reserved: &Cost, usage: &Usage) -> Cost {
+    reserved.clone().tokens(usage.total()).input_tokens(usage.input).output_tokens(usage.output)
+}

@@ -1,0 +1,110 @@
+use std::time::Duration;
+
+/// A Go duration, as OpenAI and Groq write `reset`: `12ms`, `1s`, `6m0s`, `2m59.56s`. `None` for
+/// anything else, negative ones included.
+pub(super) fn go(text: &str) -> Option<Duration> {
+    let text = text.trim();
+    if text == "0" {
+        return Some(Duration::ZERO);
+    }
+    let (duration, rest) = leading(text)?;
+    rest.is_empty().then_some(duration)
+}
+
+/// A Go duration, or a plain number of seconds.
+pub(super) fn go_or_seconds(text: &str) -> Option<Duration> {
+    go(text).or_else(|| seconds(text).filter(|d| *d < EPOCH_LIKE))
+}
+
+/// A number of seconds, with a fraction or without; a negative one is zero.
+pub(super) fn seconds(text: &str) -> Option<Duration> {
+    scaled(text.trim(), 1.0)
+}
+
+/// A number of milliseconds, with a fraction or without; a negative one is zero.
+pub(super) fn millis(text: &str) -> Option<Duration> {
+    scaled(text.trim(), 1e-3)
+}
+
+/// The duration that a text begins with, and what follows it: `6m0s`, `41.724s`, `20 seconds`.
+pub(super) fn leading(text: &str) -> Option<(Duration, &str)> {
+    let (mut total, mut rest) = component(text)?;
+    while let Some((more, after)) = component(rest) {
+        total = total.saturating_add(more);
+        rest = after;
+    }
+    Some((total, rest))
+}
+
+/// One number with its unit.
+fn component(text: &str) -> Option<(Duration, &str)> {
+    let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
+    let (number, rest) = text.split_at(digits);
+    if !number.starts_with(|c: char| c.is_ascii_digit()) {
+        return None;
+    }
+    let unit = rest.trim_start_matches(' ');
+    let end = unit.find(|c: char| !c.is_alphabetic()).unwrap_or(unit.len());
+    let (unit, rest) = unit.split_at(end);
+    Some((scaled(number, unit_seconds(unit)?)?, rest))
+}
+
+fn unit_seconds(unit: &str) -> Option<f64> {
+    Some(match unit {
+        "ns" => 1e-9,
+        "us" | "µs" | "μs" => 1e-6,
+        "ms" | "milliseconds" => 1e-3,
+        "s" | "second" | "seconds" => 1.0,
+        "m" | "minute" | "minutes" => 60.0,
+        "h" | "hour" | "hours" => 3_600.0,
+        "d" | "day" | "days" => 86_400.0,
+        _ => return None,
+    })
+}
+
+fn scaled(number: &str, unit_seconds: f64) -> Option<Duration> {
+    let number: f64 = number.parse().ok()?;
+    if number.is_nan() {
+        return None;
+    }
+    let seconds = (number * unit_seconds).max(0.0);
+    // Too long for a `Duration` is as good as for ever.
+    Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
+}
+
+/// A "duration" of three years is a time since the Unix epoch.
+const EPOCH_LIKE: Duration = Duration::from_secs(3 * 365 * 86_400);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn go_durations_are_read_to_the_nanosecond() {
+        for (text, nanos) in [
+            ("12ms", 12_000_000),
+            ("1s", 1_000_000_000),
+            ("6m0s", 360_000_000_000),
+            ("13.065s", 13_065_000_000),
+            ("2m59.56s", 179_560_000_000),
+            ("1h2m3s", 3_723_000_000_000),
+            ("0s", 0),
+            ("0", 0),
+            ("7.66µs", 7_660),
+        ] {
+            assert_eq!(go(text), Some(Duration::from_nanos(nanos)), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_is_no_duration_is_none() {
+        for text in
+            ["", "-1", "-1s", "s", "1", "1x", "..s", "1s!", "req_b176", "NaNs", "infs", "1e3s"]
+        {
+            assert_eq!(go(text), None, "{text}");
+        }
+        assert_eq!(go_or_seconds("59.5"), Some(Duration::from_millis(59_500)));
+        assert_eq!(go_or_seconds("1764000000"), None);
+        assert_eq!(go("99999999999999999999999h"), Some(Duration::MAX));
+    }
+}

@@ -1,0 +1,99 @@
+//! OpenAI: charges by the size of the request, when it admits it.
+
+use super::estimate::{UNBOUNDED_OUTPUT, tokens};
+use super::profile::Rules;
+use super::request::{Endpoint, Request};
+use super::scanner::openai::{FIELDS, usage};
+use super::{DefaultQuota, Estimate, Profile, duration};
+use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
+
+/// OpenAI, `api.openai.com`.
+///
+/// - **Charge** (`Tokens`, the TPM limit): fixed when the request is admitted; usage plays no part.
+///   Chat: UTF-8 bytes of the contents / 4, one for each message and one for the request, and
+///   `max_tokens` x `n` where it is set. Completions and embeddings: bytes / 4 and `max_tokens` x
+///   `n`. Responses: the prompt's tokens and a constant; `max_output_tokens` plays no part.
+///   Source: the `limit - remaining` of its headers in 193 recordings of 2024 to 2026.
+/// - **Input and output tokens**: the prompt is estimated, the output is `max_tokens` x `n`, or
+///   1,024 a choice where it is unset. Nothing at OpenAI is limited by them.
+/// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
+/// - **Quotas**: tier 1 of February 2026.
+pub const OPENAI: Profile = Profile::new(&Rules {
+    name: "openai",
+    hosts: &["api.openai.com"],
+    algorithm: Algorithm::TOKEN_BUCKET,
+    quotas: QUOTAS,
+    settles: at_send,
+    read_request,
+    charge,
+    reset: duration::go,
+    fields: FIELDS,
+    usage,
+});
+
+fn at_send(_: &Dimension) -> SettleAt {
+    SettleAt::Send
+}
+
+fn read_request(path: &str, body: &[u8]) -> Estimate {
+    let Some(request) = Request::read(body) else {
+        return Estimate::from_size(Request::fallback_size(body));
+    };
+    let endpoint = Endpoint::of(path, &request);
+    let output = if endpoint.generates() { request.output(UNBOUNDED_OUTPUT) } else { 0 };
+    let cost = Cost::new()
+        .tokens(admission(endpoint, &request))
+        .input_tokens(request.prompt_tokens(endpoint))
+        .output_tokens(output);
+    request.into_estimate(cost)
+}
+
+/// What the TPM limit is charged, in tokens.
+fn admission(endpoint: Endpoint, request: &Request) -> u64 {
+    let text = tokens(request.text);
+    let bound = request.max_output().unwrap_or(0);
+    match endpoint {
+        // Tools, images and audio add nothing; nor do the calls in an assistant's message.
+        Endpoint::Chat => {
+            text.saturating_add(request.items).saturating_add(1).saturating_add(bound)
+        }
+        Endpoint::Completions => text.saturating_add(request.token_ids).saturating_add(bound),
+        Endpoint::Responses => responses(request),
+        Endpoint::Embeddings | Endpoint::Other => text.saturating_add(request.token_ids),
+    }
+}
+
+/// Responses count the prompt as the model sees it. Recorded: `usage.input_tokens` + 19, and 198
+/// more where there are functions, to the token.
+fn responses(request: &Request) -> u64 {
+    let functions = if request.functions > 0 { 198 } else { 0 };
+    request.prompt_tokens(Endpoint::Responses).saturating_add(19).saturating_add(functions)
+}
+
+fn charge(reserved: &Cost, usage: &Usage) -> Cost {
+    reserved.clone().input_tokens(usage.input).output_tokens(usage.output)
+}
+
+/// A model's own name, and that of its dated snapshots; `gpt-4o*` would take `gpt-4o-mini` in.
+macro_rules! model {
+    ($name:literal, $rpm:literal, $tpm:literal) => {
+        [model!(@ $name, $rpm, $tpm), model!(@ concat!($name, "-????-??-??"), $rpm, $tpm)]
+    };
+    (@ $pattern:expr, $rpm:literal, $tpm:literal) => {
+        DefaultQuota {
+            pattern: $pattern,
+            as_of: "2026-02",
+            build: || Quota::new().rpm($rpm).tpm($tpm),
+        }
+    };
+}
+
+const QUOTAS: &[DefaultQuota] = [
+    model!("gpt-4o", 500, 30_000),
+    model!("gpt-4o-mini", 500, 200_000),
+    model!("gpt-4-turbo", 500, 30_000),
+    model!("o1", 500, 30_000),
+    model!("o1-mini", 500, 200_000),
+    model!("o3-mini", 500, 200_000),
+]
+.as_flattened();

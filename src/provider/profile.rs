@@ -1,0 +1,206 @@
+use std::fmt;
+use std::time::Duration;
+
+use http::{HeaderMap, StatusCode};
+
+use super::scanner::{Counts, Field};
+use super::{
+    ApiError, COMPATIBLE, Class, Estimate, LimitReadings, OPENAI, class, error, limits, retry,
+};
+use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
+
+/// One provider's rules: how its requests are charged, and what its responses say.
+///
+/// ```
+/// use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
+/// assert_eq!(Profile::find("https://api.openai.com/v1/chat/completions"), OPENAI);
+/// assert_eq!(Profile::find("http://gpu-7:8000/v1"), COMPATIBLE);
+/// assert_eq!(Profile::named("openai"), Some(OPENAI));
+/// ```
+#[derive(Clone, Copy)]
+pub struct Profile(&'static Rules);
+
+impl Profile {
+    pub(super) const fn new(rules: &'static Rules) -> Self {
+        Self(rules)
+    }
+
+    /// The name in configuration: `openai`, `compatible`.
+    pub fn name(&self) -> &'static str {
+        self.0.name
+    }
+
+    /// The built-in profile of this name; ASCII case does not matter.
+    pub fn named(name: &str) -> Option<Self> {
+        ALL.iter().copied().find(|profile| profile.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The profile of the provider at this base URL, request URL or host: [`COMPATIBLE`] where it
+    /// is none of the built-in ones.
+    pub fn find(url: &str) -> Self {
+        let host = host(url);
+        let owns = |profile: &&Self| profile.0.hosts.iter().any(|h| h.eq_ignore_ascii_case(host));
+        ALL.iter().find(owns).copied().unwrap_or(COMPATIBLE)
+    }
+
+    /// How a limit is counted that names no algorithm of its own.
+    pub fn algorithm(&self) -> Algorithm {
+        self.0.algorithm
+    }
+
+    /// When the charge in this dimension becomes final.
+    pub fn settles(&self, dimension: &Dimension) -> SettleAt {
+        (self.0.settles)(dimension)
+    }
+
+    /// The quotas that an account has unless the user says otherwise.
+    pub fn quotas(&self) -> &'static [DefaultQuota] {
+        self.0.quotas
+    }
+
+    /// What a request is and what it costs. `path` is the URL's path (a whole URL will do), `body`
+    /// the whole body.
+    pub fn read_request(&self, path: &str, body: &[u8]) -> Estimate {
+        (self.0.read_request)(path, body)
+    }
+
+    /// What each dimension is finally charged, once the response has told its usage.
+    #[must_use]
+    pub fn charge(&self, reserved: &Cost, usage: &Usage) -> Cost {
+        (self.0.charge)(reserved, usage)
+    }
+
+    /// What the headers say of limits and of what remains of them; empty where they say nothing.
+    pub fn limits(&self, headers: &HeaderMap) -> LimitReadings {
+        limits::read(headers, self.0.reset)
+    }
+
+    /// How long the provider asks to wait before the next try, at most
+    /// [`LONGEST_DELAY`](super::LONGEST_DELAY).
+    ///
+    /// In the order of the official SDKs: `retry-after-ms`, then `retry-after` in seconds or as an
+    /// HTTP date, then the text "try again in 6m0s" in the body. A time that has passed is zero.
+    /// `now_unix_nanos` is nanoseconds since the Unix epoch; only a date needs it.
+    pub fn retry_delay(
+        &self,
+        headers: &HeaderMap,
+        body: &[u8],
+        now_unix_nanos: u64,
+    ) -> Option<Duration> {
+        retry::delay(headers, body, now_unix_nanos)
+    }
+
+    /// What a response's status, headers and error body mean for the request. The body of a success
+    /// is not read; an error in its stream is the [`Scanner`](super::Scanner)'s to find.
+    pub fn classify(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Class {
+        class::of_response(status, headers, body)
+    }
+
+    /// What an error in the body of a 200 means for the request.
+    pub fn classify_in_band(&self, error: &ApiError) -> Class {
+        class::of_error(error)
+    }
+
+    /// Whether every other request of the account would fail the same way, so that a run may as
+    /// well stop: 401, 402, no credit left, a spending limit reached, a key that was revoked.
+    pub fn is_account_wide(&self, status: StatusCode, error: &ApiError) -> bool {
+        matches!(status, StatusCode::UNAUTHORIZED | StatusCode::PAYMENT_REQUIRED)
+            || error::is_account_wide(error)
+    }
+
+    pub(super) fn fields(&self) -> &'static [Field] {
+        self.0.fields
+    }
+
+    pub(super) fn usage(&self, counts: &Counts) -> Option<Usage> {
+        (self.0.usage)(counts)
+    }
+}
+
+impl PartialEq for Profile {
+    fn eq(&self, other: &Self) -> bool {
+        self.name() == other.name()
+    }
+}
+
+impl Eq for Profile {}
+
+impl fmt::Debug for Profile {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Profile").field(&self.name()).finish()
+    }
+}
+
+/// A built-in quota: what the provider gives to an account of its lowest paid tier.
+#[derive(Clone, Copy)]
+pub struct DefaultQuota {
+    /// The models it is for: a name or a glob (`*` any text, `?` one character).
+    pub pattern: &'static str,
+    /// The month in which it was true, as `2026-02`.
+    pub as_of: &'static str,
+    pub(super) build: fn() -> Quota,
+}
+
+impl DefaultQuota {
+    /// The limits.
+    pub fn quota(&self) -> Quota {
+        (self.build)()
+    }
+}
+
+impl fmt::Debug for DefaultQuota {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("DefaultQuota")
+            .field("pattern", &self.pattern)
+            .field("as_of", &self.as_of)
+            .field("quota", &self.quota())
+            .finish()
+    }
+}
+
+/// All that sets one provider apart. A new provider is a file with one of these.
+pub(super) struct Rules {
+    pub(super) name: &'static str,
+    pub(super) hosts: &'static [&'static str],
+    pub(super) algorithm: Algorithm,
+    pub(super) quotas: &'static [DefaultQuota],
+    pub(super) settles: fn(&Dimension) -> SettleAt,
+    pub(super) read_request: fn(&str, &[u8]) -> Estimate,
+    pub(super) charge: fn(&Cost, &Usage) -> Cost,
+    /// How `x-ratelimit-reset-*` is written.
+    pub(super) reset: fn(&str) -> Option<Duration>,
+    /// Where a response body states its counts, and how they make a usage.
+    pub(super) fields: &'static [Field],
+    pub(super) usage: fn(&Counts) -> Option<Usage>,
+}
+
+/// The host of a URL, or the whole text up to its first `/` where there is no scheme.
+fn host(url: &str) -> &str {
+    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
+    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
+    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
+    let host = host.split(':').next().unwrap_or(host);
+    host.strip_suffix('.').unwrap_or(host)
+}
+
+const ALL: &[Profile] = &[OPENAI, COMPATIBLE];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_host_is_found_behind_scheme_user_and_port() {
+        for url in [
+            "api.openai.com",
+            "https://api.openai.com",
+            "https://API.openai.com:443/v1?x=y",
+            "https://user:secret@api.openai.com./v1/responses",
+        ] {
+            assert_eq!(Profile::find(url), OPENAI, "{url}");
+        }
+        for url in ["", "https://", "https://evil.com/api.openai.com", "api.openai.com.evil.com"] {
+            assert_eq!(Profile::find(url), COMPATIBLE, "{url}");
+        }
+    }
+}

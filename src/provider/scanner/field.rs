@@ -1,0 +1,85 @@
+/// A place in a JSON object whose value is wanted: the keys from the root down to it.
+#[derive(Debug, Clone, Copy)]
+pub(in crate::provider) struct Field {
+    pub(super) path: &'static [&'static str],
+    pub(super) slot: Slot,
+}
+
+impl Field {
+    /// A count of tokens. A path has at most five keys.
+    pub(in crate::provider) const fn count(path: &'static [&'static str], count: Count) -> Self {
+        Self { path, slot: Slot::Count(count) }
+    }
+
+    pub(super) const fn text(path: &'static [&'static str], part: Part) -> Self {
+        Self { path, slot: Slot::Text(part) }
+    }
+}
+
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Slot {
+    Count(Count),
+    Text(Part),
+}
+
+/// A count that responses state, by the provider's own meaning of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::provider) enum Count {
+    Input,
+    Output,
+    Total,
+    CacheRead,
+}
+
+/// The counts that a body has stated.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::provider) struct Counts([Option<u64>; 4]);
+
+impl Counts {
+    pub(in crate::provider) fn of(&self, count: Count) -> Option<u64> {
+        self.0[count as usize]
+    }
+
+    pub(super) fn set(&mut self, count: Count, value: u64) {
+        self.0[count as usize] = Some(value);
+    }
+
+    /// Takes over what `newer` states; what it leaves out stays.
+    pub(super) fn update(&mut self, newer: &Self) {
+        for (old, new) in self.0.iter_mut().zip(newer.0) {
+            *old = new.or(*old);
+        }
+    }
+}
+
+/// A part of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Part {
+    Code,
+    Kind,
+    Message,
+    /// The same three at the root, where they mean an error only if something else says so.
+    RootCode,
+    RootKind,
+    RootMessage,
+    /// `object` at the root: `error` with older vLLM and Mistral.
+    RootObject,
+}
+
+/// Where errors stand, with every provider seen.
+pub(super) const ERRORS: &[Field] = &[
+    Field::text(&["error"], Part::Message),
+    Field::text(&["error", "message"], Part::Message),
+    Field::text(&["error", "code"], Part::Code),
+    Field::text(&["error", "type"], Part::Kind),
+    Field::text(&["error", "status"], Part::Kind),
+    // The stream of Responses: `response.failed`.
+    Field::text(&["response", "error", "message"], Part::Message),
+    Field::text(&["response", "error", "code"], Part::Code),
+    // The stream of Responses: `{"type": "error", "code": .., "message": ..}`.
+    Field::text(&["type"], Part::RootKind),
+    Field::text(&["object"], Part::RootObject),
+    Field::text(&["code"], Part::RootCode),
+    Field::text(&["message"], Part::RootMessage),
+    Field::text(&["detail"], Part::RootMessage),
+];

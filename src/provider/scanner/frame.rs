@@ -1,0 +1,135 @@
+use super::field::{Count, Counts, Part};
+use super::lexer::{Lexer, Roots};
+use crate::provider::ApiError;
+
+/// What the lexer has found: in the JSON object that it is in, and in those before.
+#[derive(Default)]
+pub(super) struct Frame {
+    counts: Counts,
+    staged: Counts,
+    parts: ErrorParts,
+    error: Option<ApiError>,
+    /// The body is that of a failed request, so that whatever it says is an error.
+    has_failed: bool,
+}
+
+impl Frame {
+    /// For the body of a failed request.
+    pub(super) fn failed() -> Self {
+        Self { has_failed: true, ..Self::default() }
+    }
+
+    pub(super) fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    pub(super) fn stage(&mut self, count: Count, value: u64) {
+        self.staged.set(count, value);
+    }
+
+    /// The text of a part that begins.
+    pub(super) fn begin(&mut self, part: Part) {
+        self.parts.of(part).clear();
+    }
+
+    pub(super) fn push(&mut self, part: Part, bytes: &[u8]) {
+        self.parts.push(part, bytes);
+    }
+
+    /// A part that is written as a number.
+    pub(super) fn write(&mut self, part: Part, number: u64) {
+        self.begin(part);
+        self.push(part, compact_str::format_compact!("{number}").as_bytes());
+    }
+
+    /// Counts become final together, when the object that states them has ended.
+    pub(super) fn commit(&mut self) {
+        self.counts.update(&self.staged);
+    }
+
+    /// The object has ended.
+    pub(super) fn end(&mut self) {
+        self.commit();
+        if self.error.is_none() {
+            self.error = self.parts.error(self.has_failed);
+        }
+        self.clear();
+    }
+
+    /// Forgets an object that has not ended.
+    pub(super) fn clear(&mut self) {
+        self.staged = Counts::default();
+        self.parts.clear();
+    }
+
+    pub(super) fn take_error(&mut self) -> Option<ApiError> {
+        self.error.take()
+    }
+
+    pub(super) fn held_bytes(&self) -> usize {
+        self.parts.0.iter().map(Vec::capacity).sum::<usize>()
+            + self.error.as_ref().map_or(0, |error| error.message().len())
+    }
+}
+
+/// The texts of an error, bounded; their buffers are used again.
+#[derive(Default)]
+pub(in crate::provider) struct ErrorParts([Vec<u8>; 7]);
+
+impl ErrorParts {
+    /// The error that the body of a failed request tells, even one that is cut off.
+    pub(in crate::provider) fn read(body: &[u8]) -> Option<ApiError> {
+        let mut frame = Frame::failed();
+        Lexer::new(&[], Roots::Elements).feed(body, &mut frame);
+        frame.end();
+        frame.take_error()
+    }
+
+    /// The error that the texts make. Those at the root make one only where they are known to: the
+    /// request has failed, or the object calls itself an error.
+    fn error(&self, has_failed: bool) -> Option<ApiError> {
+        let is = |part, text: &[u8]| self.0[part as usize] == text;
+        let nested = [Part::Code, Part::Kind, Part::Message];
+        if nested.iter().any(|part| !is(*part, b"")) {
+            return self.named(nested);
+        }
+        let calls_itself = is(Part::RootKind, b"error") || is(Part::RootObject, b"error");
+        let at_root = has_failed || calls_itself;
+        at_root.then(|| self.named([Part::RootCode, Part::RootKind, Part::RootMessage])).flatten()
+    }
+
+    fn named(&self, [code, kind, message]: [Part; 3]) -> Option<ApiError> {
+        let kind = self.text(kind);
+        // `"type": "error"` says that it is one, not which.
+        let kind = if kind == "error" { "" } else { &kind };
+        ApiError::new(&self.text(code), kind, &self.text(message))
+    }
+
+    fn text(&self, part: Part) -> std::borrow::Cow<'_, str> {
+        String::from_utf8_lossy(&self.0[part as usize])
+    }
+
+    fn of(&mut self, part: Part) -> &mut Vec<u8> {
+        &mut self.0[part as usize]
+    }
+
+    fn push(&mut self, part: Part, bytes: &[u8]) {
+        let bound = match part {
+            Part::Message | Part::RootMessage => LONGEST_MESSAGE,
+            _ => LONGEST_SIGN,
+        };
+        let text = self.of(part);
+        let room = bound.saturating_sub(text.len());
+        text.extend_from_slice(&bytes[..bytes.len().min(room)]);
+    }
+
+    fn clear(&mut self) {
+        self.0.iter_mut().for_each(Vec::clear);
+    }
+}
+
+/// What is kept of a message, in bytes. The capacity of its buffer is at most twice that.
+const LONGEST_MESSAGE: usize = 1_024;
+
+/// What is kept of a code or a type, in bytes.
+const LONGEST_SIGN: usize = 64;

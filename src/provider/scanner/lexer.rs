@@ -1,0 +1,351 @@
+use memchr::memchr2;
+
+use super::field::{Field, Part, Slot};
+use super::frame::Frame;
+use super::key::Key;
+use super::unescape::Unescape;
+use super::wanted::{Set, Wanted};
+
+/// A push lexer for JSON: it follows the objects in which a wanted field may stand, and passes over
+/// everything else without looking at more than its quotes and brackets.
+///
+/// It holds no text but a key of up to 32 bytes. A key that is written with escapes is never a
+/// wanted one. Objects may follow one another; each is a root of its own.
+pub(super) struct Lexer {
+    wanted: Wanted,
+    roots: Roots,
+    state: State,
+    /// Objects that are followed, and for each the fields that may stand in it.
+    depth: usize,
+    open: [Set; DEEPEST],
+    /// The fields that the value of the current key may be or hold.
+    value: Set,
+    /// Brackets open in the value that is passed over.
+    nested: u64,
+    key: Key,
+    number: Option<u64>,
+    unescape: Unescape,
+}
+
+/// What counts as a root.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Roots {
+    /// Objects.
+    Objects,
+    /// Objects, and those in an array around them.
+    Elements,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// A value is due.
+    Value,
+    /// In a followed object: a key is due, or the end.
+    Member,
+    Key,
+    KeyEscape,
+    Colon,
+    /// A wanted number, whole so far.
+    Number,
+    /// The fraction of a wanted number.
+    Fraction,
+    /// Any other number, `true`, `false`, `null`.
+    Scalar,
+    /// A wanted string.
+    Text(Part),
+    TextEscape(Part),
+    /// Any other string.
+    String,
+    StringEscape,
+    /// Between brackets that are passed over.
+    Nested,
+    /// This is no JSON; until the next reset.
+    Lost,
+}
+
+impl Lexer {
+    pub(super) fn new(fields: &'static [Field], roots: Roots) -> Self {
+        Self {
+            wanted: Wanted::new(fields),
+            roots,
+            state: State::Value,
+            depth: 0,
+            open: [Set::EMPTY; DEEPEST],
+            value: Set::EMPTY,
+            nested: 0,
+            key: Key::default(),
+            number: None,
+            unescape: Unescape::default(),
+        }
+    }
+
+    /// Begins again, at a root.
+    pub(super) fn reset(&mut self) {
+        self.state = State::Value;
+        self.depth = 0;
+        self.value = Set::EMPTY;
+        self.nested = 0;
+    }
+
+    pub(super) fn feed(&mut self, mut bytes: &[u8], frame: &mut Frame) {
+        while !bytes.is_empty() {
+            let read = match self.state {
+                State::Value => self.begin(bytes[0], frame),
+                State::Member => self.member(bytes, frame),
+                State::Key => self.key(bytes),
+                State::KeyEscape => self.go(State::Key),
+                State::Colon => self.colon(bytes[0]),
+                State::Number | State::Fraction | State::Scalar => self.scalar(bytes, frame),
+                State::Text(part) => self.text(bytes, part, frame),
+                State::TextEscape(part) => self.text_escape(bytes[0], part, frame),
+                State::String => self.string(bytes, frame),
+                State::StringEscape => self.go(State::String),
+                State::Nested => self.nested(bytes, frame),
+                State::Lost => return,
+            };
+            bytes = &bytes[read..];
+        }
+    }
+
+    /// Takes one byte, into another state.
+    fn go(&mut self, state: State) -> usize {
+        self.state = state;
+        1
+    }
+
+    /// Takes nothing.
+    fn go_on(&mut self, state: State) -> usize {
+        self.state = state;
+        0
+    }
+
+    /// The first byte of a value.
+    fn begin(&mut self, byte: u8, frame: &mut Frame) -> usize {
+        let at_root = self.depth == 0;
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' => 1,
+            b',' | b'[' | b']' if at_root && self.roots == Roots::Elements => 1,
+            b'{' if at_root => self.follow(self.wanted.all()),
+            b'{' => self.follow(self.wanted.deeper(self.value, self.depth)),
+            b'[' => self.pass_over(),
+            b'"' => self.begin_string(frame),
+            b'0'..=b'9' if self.here().next().is_some() => {
+                self.number = Some(u64::from(byte - b'0'));
+                self.go(State::Number)
+            }
+            b'0'..=b'9' | b'-' | b'a'..=b'z' | b'A'..=b'Z' => self.go(State::Scalar),
+            _ => self.go(State::Lost),
+        }
+    }
+
+    /// Into an object, if any of these fields may stand in it.
+    fn follow(&mut self, inside: Set) -> usize {
+        if inside.is_empty() || self.depth == DEEPEST {
+            return self.pass_over();
+        }
+        self.open[self.depth] = inside;
+        self.depth += 1;
+        self.go(State::Member)
+    }
+
+    fn pass_over(&mut self) -> usize {
+        self.nested = 1;
+        self.go(State::Nested)
+    }
+
+    fn begin_string(&mut self, frame: &mut Frame) -> usize {
+        let part = self.here().find_map(|field| match field.slot {
+            Slot::Text(part) => Some(part),
+            Slot::Count(_) => None,
+        });
+        let Some(part) = part else { return self.go(State::String) };
+        frame.begin(part);
+        self.unescape = Unescape::default();
+        self.go(State::Text(part))
+    }
+
+    /// Between the members of a followed object. Commas may be missing or too many.
+    fn member(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
+        let is_between = |b: &u8| matches!(b, b',' | b' ' | b'\t' | b'\n' | b'\r');
+        let Some(at) = bytes.iter().position(|b| !is_between(b)) else { return bytes.len() };
+        match bytes[at] {
+            b'"' => {
+                self.key.clear();
+                self.state = State::Key;
+                at + 1 + self.key(&bytes[at + 1..])
+            }
+            b'}' => {
+                self.depth -= 1;
+                if self.depth == 1 {
+                    frame.commit();
+                }
+                self.value_ended(frame);
+                at + 1
+            }
+            _ => at + self.go(State::Lost),
+        }
+    }
+
+    fn key(&mut self, bytes: &[u8]) -> usize {
+        let Some(end) = quote_or_escape(bytes) else {
+            self.key.push(bytes);
+            return bytes.len();
+        };
+        if bytes[end] == b'\\' {
+            self.key.spoil();
+            self.state = State::KeyEscape;
+            return end + 1;
+        }
+        let fields = self.open[self.depth - 1];
+        let key = self.key.complete(&bytes[..end]);
+        self.value = key.map_or(Set::EMPTY, |key| self.wanted.with_key(fields, self.depth, key));
+        self.state = State::Colon;
+        end + 1
+    }
+
+    fn colon(&mut self, byte: u8) -> usize {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' => 1,
+            b':' => self.go(State::Value),
+            _ => self.go(State::Lost),
+        }
+    }
+
+    /// A number, `true`, `false` or `null`. The byte after it is left where it is.
+    fn scalar(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
+        for (at, byte) in bytes.iter().enumerate() {
+            match (byte, self.state) {
+                (b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r', _) => {
+                    self.end_scalar(frame);
+                    return at;
+                }
+                (b'0'..=b'9', State::Number) => {
+                    let digit = u64::from(byte - b'0');
+                    self.number =
+                        self.number.map(|number| number.saturating_mul(10).saturating_add(digit));
+                }
+                (b'.', State::Number) => self.state = State::Fraction,
+                (b'0'..=b'9', State::Fraction) => {}
+                (b'"' | b'{' | b'[' | b':', _) => return at + self.go(State::Lost),
+                _ => self.state = State::Scalar,
+            }
+        }
+        bytes.len()
+    }
+
+    fn end_scalar(&mut self, frame: &mut Frame) {
+        let number = self.number.take().filter(|_| self.state != State::Scalar);
+        if let Some(number) = number {
+            for field in self.here() {
+                match field.slot {
+                    Slot::Count(count) => frame.stage(count, number),
+                    Slot::Text(part) => frame.write(part, number),
+                }
+            }
+        }
+        self.value_ended(frame);
+    }
+
+    fn text(&mut self, bytes: &[u8], part: Part, frame: &mut Frame) -> usize {
+        let Some(end) = quote_or_escape(bytes) else {
+            frame.push(part, bytes);
+            return bytes.len();
+        };
+        frame.push(part, &bytes[..end]);
+        if bytes[end] == b'\\' {
+            self.state = State::TextEscape(part);
+        } else {
+            self.value_ended(frame);
+        }
+        end + 1
+    }
+
+    fn text_escape(&mut self, byte: u8, part: Part, frame: &mut Frame) -> usize {
+        if let Some(character) = self.unescape.next(byte) {
+            if let Some(character) = character {
+                frame.push(part, character.encode_utf8(&mut [0; 4]).as_bytes());
+            }
+            self.state = State::Text(part);
+        }
+        1
+    }
+
+    fn string(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
+        let (read, end) = string_end(bytes);
+        match end {
+            Some(StringEnd::Quote) if self.nested > 0 => self.state = State::Nested,
+            Some(StringEnd::Quote) => self.value_ended(frame),
+            Some(StringEnd::Escape) => self.state = State::StringEscape,
+            None => {}
+        }
+        read
+    }
+
+    /// Between brackets that are passed over. Which bracket closes which is not checked.
+    fn nested(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
+        let mut at = 0;
+        while let Some(byte) = bytes.get(at) {
+            at += 1;
+            match byte {
+                b'"' => match quote_or_escape(&bytes[at..]) {
+                    Some(end) if bytes[at + end] == b'"' => at += end + 1,
+                    _ => return at + self.go_on(State::String),
+                },
+                b'{' | b'[' => self.nested = self.nested.saturating_add(1),
+                b'}' | b']' => {
+                    self.nested -= 1;
+                    if self.nested == 0 {
+                        self.value_ended(frame);
+                        return at;
+                    }
+                }
+                _ => {}
+            }
+        }
+        at
+    }
+
+    fn value_ended(&mut self, frame: &mut Frame) {
+        if self.depth > 0 {
+            self.state = State::Member;
+        } else {
+            frame.end();
+            self.value = Set::EMPTY;
+            self.state = State::Value;
+        }
+    }
+
+    /// The fields that the current value is.
+    fn here(&self) -> impl Iterator<Item = &'static Field> {
+        self.wanted.ending(self.value, self.depth)
+    }
+}
+
+enum StringEnd {
+    Quote,
+    Escape,
+}
+
+/// Reads up to the end of a string, or past the next backslash.
+fn string_end(bytes: &[u8]) -> (usize, Option<StringEnd>) {
+    match quote_or_escape(bytes) {
+        Some(at) if bytes[at] == b'"' => (at + 1, Some(StringEnd::Quote)),
+        Some(at) => (at + 1, Some(StringEnd::Escape)),
+        None => (bytes.len(), None),
+    }
+}
+
+/// The first of the two bytes that end a run of plain text in a string.
+fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
+    // Most strings are shorter than what a call of `memchr2` costs.
+    let near = bytes.iter().take(NEAR).position(|byte| matches!(byte, b'"' | b'\\'));
+    if near.is_some() || bytes.len() <= NEAR {
+        return near;
+    }
+    memchr2(b'"', b'\\', &bytes[NEAR..]).map(|at| at + NEAR)
+}
+
+const NEAR: usize = 12;
+
+/// One more than the longest path.
+const DEEPEST: usize = 6;

@@ -1,0 +1,115 @@
+//! Usage and errors, read out of a response body as it passes.
+
+mod field;
+mod frame;
+mod key;
+mod lexer;
+pub(super) mod openai;
+mod sniff;
+mod sse;
+mod unescape;
+mod wanted;
+
+use std::fmt;
+
+pub(super) use field::{Count, Counts, Field};
+pub(super) use frame::ErrorParts;
+
+use self::frame::Frame;
+use self::lexer::{Lexer, Roots};
+use self::sniff::{Format, Sniff};
+use self::sse::Sse;
+use super::{ApiError, Profile};
+use crate::quota::Usage;
+
+/// Reads usage and in-band errors out of a response body, in pieces of any size.
+///
+/// JSON objects (one, or several in a row) and server-sent events; which of them it is, the first
+/// bytes tell, with the content type to settle doubts. It holds less than 8 KiB whatever the body,
+/// and allocates nothing for an event once the first few have passed. However the body is cut into
+/// pieces, the answer is the same.
+///
+/// What a scanner has seen it does not keep: bytes are read where they are.
+///
+/// ```
+/// use tollgate::provider::{OPENAI, Scanner};
+/// let mut scanner = Scanner::new(OPENAI, Some("text/event-stream"));
+/// scanner.feed(b"data: {\"choices\": [{\"delta\": {\"content\": \"Hi\"}}], \"usage\": null}\n\n");
+/// assert_eq!(scanner.usage(), None);
+/// scanner.feed(b"data: {\"choices\": [], \"usage\": {\"prompt_tokens\": 5, \"comp");
+/// scanner.feed(b"letion_tokens\": 1}}\n\ndata: [DONE]\n\n");
+/// assert_eq!(scanner.usage().map(|usage| usage.total()), Some(6));
+/// ```
+pub struct Scanner {
+    profile: Profile,
+    format: Format,
+    lexer: Lexer,
+    frame: Frame,
+}
+
+impl Scanner {
+    /// A scanner for one response of this provider with this `content-type`.
+    pub fn new(profile: Profile, content_type: Option<&str>) -> Self {
+        Self {
+            profile,
+            format: Format::Unknown(Sniff::new(content_type)),
+            lexer: Lexer::new(profile.fields(), Roots::Objects),
+            frame: Frame::default(),
+        }
+    }
+
+    /// Reads the next piece of the body. Any bytes will do.
+    pub fn feed(&mut self, bytes: &[u8]) {
+        let bytes = self.settle_format(bytes);
+        match &mut self.format {
+            Format::Json => self.lexer.feed(bytes, &mut self.frame),
+            Format::Sse(sse) => sse.feed(bytes, &mut self.lexer, &mut self.frame),
+            Format::Unknown(_) | Format::Opaque => {}
+        }
+    }
+
+    /// The usage as far as it is known.
+    pub fn usage(&self) -> Option<Usage> {
+        self.profile.usage(self.frame.counts())
+    }
+
+    /// What the whole body said. A number that the body's end cut off is not counted.
+    #[must_use]
+    pub fn finish(mut self) -> Scanned {
+        Scanned { usage: self.usage(), error: self.frame.take_error() }
+    }
+
+    /// Bytes held, the scanner itself included.
+    pub fn held_bytes(&self) -> usize {
+        size_of::<Self>() + self.frame.held_bytes()
+    }
+
+    /// Leaves what follows the bytes that were needed to tell the format.
+    fn settle_format<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
+        let Format::Unknown(sniff) = &mut self.format else { return bytes };
+        let (format, rest) = sniff.read(bytes);
+        if let Some(format) = format {
+            self.format = format;
+        }
+        rest
+    }
+}
+
+impl fmt::Debug for Scanner {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Scanner")
+            .field("profile", &self.profile)
+            .field("usage", &self.usage())
+            .finish_non_exhaustive()
+    }
+}
+
+/// What a whole response body said.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Scanned {
+    /// The usage, where the body states one.
+    pub usage: Option<Usage>,
+    /// The first error that the body carried, whatever its status.
+    pub error: Option<ApiError>,
+}

@@ -1,0 +1,67 @@
+/// Decodes the escapes of a JSON string, byte by byte.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Unescape {
+    state: State,
+    /// The first half of a surrogate pair.
+    high: Option<u32>,
+}
+
+#[derive(Debug, Clone, Copy, Default)]
+enum State {
+    #[default]
+    Letter,
+    /// So many hexadecimal digits of a code unit.
+    Unit(u8, u32),
+}
+
+impl Unescape {
+    /// The next byte after a backslash. `Some` once the escape is complete: with the character that
+    /// it stands for, if it stands for one by itself.
+    pub(super) fn next(&mut self, byte: u8) -> Option<Option<char>> {
+        let (digits, unit) = match self.state {
+            State::Letter if byte == b'u' => {
+                self.state = State::Unit(0, 0);
+                return None;
+            }
+            State::Letter => return Some(Some(letter(byte))),
+            State::Unit(digits, unit) => (digits, unit),
+        };
+        let Some(digit) = char::from(byte).to_digit(16) else {
+            self.state = State::Letter;
+            return Some(Some(char::REPLACEMENT_CHARACTER));
+        };
+        let unit = unit << 4 | digit;
+        if digits < 3 {
+            self.state = State::Unit(digits + 1, unit);
+            return None;
+        }
+        self.state = State::Letter;
+        Some(self.unit(unit))
+    }
+
+    fn unit(&mut self, unit: u32) -> Option<char> {
+        let high = self.high.take();
+        match unit {
+            0xD800..0xDC00 => {
+                self.high = Some(unit);
+                None
+            }
+            0xDC00..0xE000 => {
+                let pair = high.map(|high| 0x10000 + ((high - 0xD800) << 10) + (unit - 0xDC00));
+                Some(pair.and_then(char::from_u32).unwrap_or(char::REPLACEMENT_CHARACTER))
+            }
+            _ => char::from_u32(unit),
+        }
+    }
+}
+
+fn letter(byte: u8) -> char {
+    match byte {
+        b'n' => '\n',
+        b't' => '\t',
+        b'r' => '\r',
+        b'b' => '\u{8}',
+        b'f' => '\u{c}',
+        other => char::from(other),
+    }
+}

@@ -1,0 +1,52 @@
+//! How often what is reserved for a server of which nothing is known covers what it reports.
+
+use tollgate::provider::COMPATIBLE;
+use tollgate::quota::Dimension;
+
+use super::corpus::entries;
+
+#[test]
+fn the_reservation_covers_the_usage_of_most_recorded_chats() {
+    let (mut covered, mut count, mut reserved_tokens, mut used) = (0, 0, 0, 0);
+    for file in FILES {
+        let Some(entries) = entries(file) else { return };
+        for entry in entries.iter().filter(|e| e.url.contains("chat/completions")) {
+            let Some(Some(usage)) = entry.usage() else { continue };
+            let cost = COMPATIBLE.read_request(entry.path(), entry.request.as_bytes()).cost;
+            let reserved = cost.amount(&Dimension::Tokens);
+            covered += usize::from(reserved >= usage.total());
+            count += 1;
+            reserved_tokens += reserved;
+            used += usage.total();
+        }
+    }
+    println!("{covered} of {count} covered, {reserved_tokens} reserved for {used} used");
+    assert!(count > 200 && covered * 100 >= count * 90, "{covered} of {count}");
+}
+
+#[test]
+fn usage_is_read_from_servers_that_speak_openai() {
+    for file in FILES {
+        let Some(entries) = entries(file) else { return };
+        for entry in entries.iter().filter(|e| e.url.contains("chat/completions")) {
+            let Some(expected) = entry.usage() else { continue };
+            let scanned = entry.scan(COMPATIBLE, || usize::MAX);
+            assert_eq!(scanned.usage, expected, "{file}, entry {}", entry.index);
+        }
+    }
+}
+
+/// Providers that answer as OpenAI does.
+const FILES: &[&str] = &[
+    "openai.har",
+    "groq.har",
+    "deepseek.har",
+    "openrouter.har",
+    "mistral.har",
+    "together.har",
+    "cerebras.har",
+    "local.har",
+    "huggingface.har",
+    "zai.har",
+    "crusoe.har",
+];

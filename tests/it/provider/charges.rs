@@ -1,0 +1,139 @@
+//! How near the charge is to what OpenAI charged in the recordings.
+
+use tollgate::provider::OPENAI;
+use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
+
+use super::corpus::{Entry, entries};
+
+/// A recorded charge and ours.
+struct Charge {
+    endpoint: &'static str,
+    recent: bool,
+    text_only: bool,
+    recorded: u64,
+    ours: u64,
+}
+
+impl Charge {
+    fn error(&self) -> u64 {
+        self.recorded.abs_diff(self.ours)
+    }
+
+    fn is_near(&self) -> bool {
+        self.error() <= 2 || self.error() * 50 <= self.recorded
+    }
+}
+
+/// What a set of charges comes to.
+#[derive(Debug)]
+struct Figures {
+    count: usize,
+    median: u64,
+    p90: u64,
+    worst: u64,
+    near_percent: usize,
+}
+
+#[test]
+fn recent_text_requests_are_charged_as_openai_charges_them() {
+    let Some(charges) = charges() else { return };
+    report(&charges);
+    let figures =
+        figures(charges.iter().filter(|c| c.recent && c.text_only && c.endpoint != "responses"));
+    assert!(figures.count >= 60, "{figures:?}");
+    assert!(figures.median <= 1, "{figures:?}");
+    assert!(figures.near_percent >= 95, "{figures:?}");
+}
+
+#[test]
+fn recent_responses_are_charged_within_a_few_tokens() {
+    let Some(charges) = charges() else { return };
+    let figures = figures(charges.iter().filter(|c| c.recent && c.endpoint == "responses"));
+    assert!(figures.count >= 15 && figures.median <= 2, "{figures:?}");
+}
+
+#[test]
+fn tools_and_calls_add_nothing_to_a_recent_chat() {
+    let Some(charges) = charges() else { return };
+    let tools = |c: &&Charge| c.recent && !c.text_only && c.endpoint == "chat";
+    let figures = figures(charges.iter().filter(tools));
+    assert!(figures.count >= 20 && figures.median <= 1, "{figures:?}");
+}
+
+#[test]
+fn usage_plays_no_part_in_the_charge() {
+    let reserved = Cost::new().tokens(100).input_tokens(50).output_tokens(50).custom("images", 2);
+    let usage = Usage { input: 7, output: 9, cache_read: 3, cache_write: 0 };
+    let charge = OPENAI.charge(&reserved, &usage);
+    assert_eq!(charge, reserved.input_tokens(7).output_tokens(9));
+    for dimension in [Dimension::Requests, Dimension::Tokens, Dimension::OutputTokens] {
+        assert_eq!(OPENAI.settles(&dimension), SettleAt::Send);
+    }
+}
+
+fn charges() -> Option<Vec<Charge>> {
+    Some(entries("openai.har")?.iter().filter_map(charge).collect())
+}
+
+fn charge(entry: &Entry) -> Option<Charge> {
+    let recorded = entry.expected["charged_tokens"].as_u64()?;
+    let estimate = OPENAI.read_request(entry.path(), entry.request.as_bytes());
+    let endpoint = match entry.path() {
+        path if path.ends_with("chat/completions") => "chat",
+        path if path.ends_with("completions") => "completions",
+        path if path.ends_with("embeddings") => "embeddings",
+        path if path.ends_with("responses") => "responses",
+        _ => "other",
+    };
+    let extras =
+        ["\"tools\": [{", "\"functions\"", "\"tool_calls\"", "image_url", "response_format"];
+    Some(Charge {
+        endpoint,
+        // Embeddings carry no date; their rule is the same in all of them.
+        recent: endpoint == "embeddings" || entry.created.is_some_and(|at| at >= YEAR_2025),
+        text_only: !extras.iter().any(|extra| entry.request.contains(extra)),
+        recorded,
+        ours: estimate.cost.amount(&Dimension::Tokens),
+    })
+}
+
+fn report(charges: &[Charge]) {
+    let show = |name: &str, keep: &dyn Fn(&&Charge) -> bool| {
+        let Figures { count, median, p90, worst, near_percent } =
+            figures(charges.iter().filter(keep));
+        println!(
+            "{name:<36} {count:>4}: off by {median} in the median, {p90} at p90, {worst} at worst; \
+             {near_percent} % within max(2, 2 %)"
+        );
+    };
+    show("all", &|_| true);
+    show("2025 and later", &|c| c.recent);
+    show("2025 and later, text, no responses", &|c| {
+        c.recent && c.text_only && c.endpoint != "responses"
+    });
+    for endpoint in ["chat", "completions", "embeddings", "responses"] {
+        show(endpoint, &|c| c.endpoint == endpoint);
+        show(&format!("{endpoint}, 2025 and later"), &|c| c.endpoint == endpoint && c.recent);
+    }
+    for c in charges.iter().filter(|c| c.recent && !c.is_near()) {
+        println!("far: {} recorded {} ours {}", c.endpoint, c.recorded, c.ours);
+    }
+}
+
+fn figures<'a>(charges: impl Iterator<Item = &'a Charge>) -> Figures {
+    let charges: Vec<_> = charges.collect();
+    let mut errors: Vec<_> = charges.iter().map(|c| c.error()).collect();
+    errors.sort_unstable();
+    let at = |percent: usize| errors.get(errors.len() * percent / 100).copied().unwrap_or(0);
+    let near = charges.iter().filter(|c| c.is_near()).count();
+    Figures {
+        count: errors.len(),
+        median: at(50),
+        p90: at(90),
+        worst: errors.last().copied().unwrap_or(0),
+        near_percent: near * 100 / errors.len().max(1),
+    }
+}
+
+/// 2025-01-01 in seconds since the Unix epoch.
+const YEAR_2025: u64 = 1_735_689_600;

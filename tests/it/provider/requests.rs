@@ -1,0 +1,154 @@
+//! What requests are read as.
+
+use tollgate::provider::{COMPATIBLE, Estimate, OPENAI, Profile};
+use tollgate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
+
+#[test]
+fn a_chat_is_charged_by_bytes_messages_and_max_tokens() {
+    for (body, tokens) in [
+        (r#"{"messages":[{"role":"user","content":"12345678"}]}"#, 2 + 1 + 1),
+        (r#"{"messages":[{"role":"user","content":"123456789"}],"max_tokens":50}"#, 3 + 1 + 1 + 50),
+        (r#"{"messages":[{"content":"1234"}],"n":3,"max_completion_tokens":10}"#, 1 + 1 + 1 + 30),
+        (r#"{"messages":[{"content":"äöüß"},{"content":"\u00e4\ud83d\ude00"}]}"#, 4 + 2 + 1),
+        (
+            r#"{"messages":[{"content":[{"type":"text","text":"1234"},{"type":"image_url","image_url":{"url":"data:xxxxxxxxxxxxxxx"}}]}]}"#,
+            1 + 1 + 1,
+        ),
+        (
+            r#"{"messages":[{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},{"role":"tool","content":"1234"}]}"#,
+            1 + 2 + 1,
+        ),
+    ] {
+        let estimate = chat(OPENAI, body);
+        assert_eq!(estimate.cost.amount(&Dimension::Tokens), tokens, "{body}");
+        assert!(estimate.exact, "{body}");
+    }
+}
+
+#[test]
+fn prompts_and_embeddings_are_charged_by_bytes_or_token_numbers() {
+    for (path, body, tokens) in [
+        ("/v1/completions", r#"{"prompt":"12345","max_tokens":7}"#, 2 + 7),
+        (
+            "/v1/completions?x=/chat/completions",
+            r#"{"prompt":["1234","5678"],"best_of":2,"max_tokens":7}"#,
+            2 + 14,
+        ),
+        ("/v1/embeddings/", r#"{"input":["123","456"]}"#, 2),
+        ("/v1/embeddings", r#"{"input":[[1,2,3],[4]]}"#, 4),
+        ("https://api.openai.com/v1/moderations", r#"{"input":"12345678"}"#, 2),
+    ] {
+        let estimate = OPENAI.read_request(path, body.as_bytes());
+        assert_eq!(estimate.cost.amount(&Dimension::Tokens), tokens, "{body}");
+    }
+}
+
+#[test]
+fn the_bound_of_a_response_is_not_charged() {
+    let body = |bound: &str| format!(r#"{{"input":"What is AI?","model":"gpt-4.1"{bound}}}"#);
+    let read = |body: String| OPENAI.read_request("/v1/responses", body.as_bytes());
+    let (free, bounded) = (read(body("")), read(body(r#","max_output_tokens":1024"#)));
+    assert_eq!(free.cost.amount(&Dimension::Tokens), 3 + 4 + 3 + 19);
+    assert_eq!(bounded.cost.amount(&Dimension::Tokens), 3 + 4 + 3 + 19);
+    assert_eq!((free.max_output, bounded.max_output), (None, Some(1_024)));
+}
+
+#[test]
+fn input_and_output_are_estimated_apart() {
+    let cost = chat(OPENAI, r#"{"messages":[{"content":"12345678"}],"max_tokens":9,"n":2}"#).cost;
+    assert_eq!(cost.amount(&Dimension::InputTokens), 2 + 4 + 3);
+    assert_eq!(cost.amount(&Dimension::OutputTokens), 18);
+    let cost = chat(OPENAI, r#"{"messages":[{"content":"12345678"}]}"#).cost;
+    assert_eq!(cost.amount(&Dimension::OutputTokens), 1_024);
+    let cost = OPENAI.read_request("/v1/embeddings", br#"{"input":"x"}"#).cost;
+    assert_eq!(cost.amount(&Dimension::OutputTokens), 0);
+}
+
+#[test]
+fn fields_of_the_wrong_type_or_twice_are_no_reason_to_give_up() {
+    let body = r#"{"model":"m","model":7,"stream":"yes","stream":true,"n":-1,"max_tokens":8.0,
+                   "max_tokens":null,"tools":{"a":1},"messages":[3,"four",{"content":{"text":"1234"}}]}"#;
+    let estimate = chat(OPENAI, body);
+    assert_eq!(estimate.model.as_deref(), Some("m"));
+    assert!(estimate.stream && estimate.exact);
+    assert_eq!(estimate.max_output, Some(8));
+}
+
+#[test]
+fn absurd_numbers_saturate() {
+    let body = r#"{"messages":[],"max_tokens":18446744073709551615,"n":18446744073709551615}"#;
+    for profile in [OPENAI, COMPATIBLE] {
+        assert_eq!(chat(profile, body).cost.amount(&Dimension::Tokens), u64::MAX);
+    }
+}
+
+#[test]
+fn what_cannot_be_read_is_charged_by_its_size_and_says_so() {
+    for body in ["{\"messages\": [", "not json at all.", "[{\"model\": \"m\"}]", "{} {}"] {
+        let estimate = chat(OPENAI, body);
+        let tokens = (body.len() as u64).div_ceil(4);
+        assert_eq!(estimate.cost.amount(&Dimension::Tokens), tokens, "{body}");
+        assert!(!estimate.exact, "{body}");
+    }
+    let upload = chat(OPENAI, "--boundary\r\ncontent-disposition: form-data; name=\"file\"");
+    assert_eq!(upload.cost.amount(&Dimension::Tokens), 0);
+    assert!(!upload.exact);
+}
+
+#[test]
+fn no_body_costs_a_request_and_no_tokens() {
+    let estimate = OPENAI.read_request("/v1/models", b"");
+    assert!(estimate.exact);
+    assert_eq!(estimate.cost, Cost::new());
+}
+
+#[test]
+fn a_compatible_server_settles_by_usage_at_the_end() {
+    let body = r#"{"messages":[{"content":"123456"}],"max_tokens":100}"#;
+    let reserved = chat(COMPATIBLE, body).cost;
+    assert_eq!(reserved.amount(&Dimension::Tokens), 2 + 8 + 16 + 100);
+    let usage = Usage { input: 9, output: 20, cache_read: 4, cache_write: 0 };
+    let charge = COMPATIBLE.charge(&reserved, &usage);
+    assert_eq!(charge.amount(&Dimension::Tokens), 29);
+    assert_eq!(charge.amount(&Dimension::InputTokens), 9);
+    assert_eq!(charge.amount(&Dimension::OutputTokens), 20);
+    assert_eq!(COMPATIBLE.settles(&Dimension::Tokens), SettleAt::End);
+    assert_eq!(COMPATIBLE.settles(&Dimension::Requests), SettleAt::Send);
+    assert_eq!(COMPATIBLE.algorithm(), Algorithm::SlidingWindow);
+}
+
+#[test]
+fn dated_snapshots_find_the_quota_of_their_own_model() {
+    for (model, tpm) in [
+        ("gpt-4o", 30_000),
+        ("gpt-4o-2024-08-06", 30_000),
+        ("gpt-4o-mini", 200_000),
+        ("gpt-4o-mini-2024-07-18", 200_000),
+        ("o1-2024-12-17", 30_000),
+        ("o3-mini-2025-01-31", 200_000),
+    ] {
+        let found: Vec<_> = OPENAI
+            .quotas()
+            .iter()
+            .filter(|default| wildmatch::WildMatch::new(default.pattern).matches(model))
+            .collect();
+        assert_eq!(found.len(), 1, "{model}: {found:?}");
+        assert_eq!(found[0].as_of, "2026-02");
+        let quota = found[0].quota();
+        let limits: Vec<_> = quota.limits().iter().map(|limit| limit.amount()).collect();
+        assert_eq!(limits, [500, tpm], "{model}");
+    }
+    assert!(COMPATIBLE.quotas().is_empty());
+}
+
+#[test]
+fn profiles_are_found_by_name() {
+    assert_eq!(Profile::named("OpenAI"), Some(OPENAI));
+    assert_eq!(Profile::named("compatible").map(|profile| profile.name()), Some("compatible"));
+    assert_eq!(Profile::named("nobody"), None);
+    assert_eq!(format!("{OPENAI:?}"), "Profile(\"openai\")");
+}
+
+fn chat(profile: Profile, body: &str) -> Estimate {
+    profile.read_request("/v1/chat/completions", body.as_bytes())
+}
