@@ -36,8 +36,8 @@ enum Stage {
     Waiting(u64),
     /// The first in the queue asks a backend.
     Asking(u64, Arc<Reservation>, Reserving),
-    /// Ended before it was first polled.
-    Ended(Box<Result<Permit, AcquireError>>),
+    /// Before it began.
+    Failed(AcquireError),
     Done,
 }
 
@@ -63,7 +63,7 @@ impl Acquire {
     /// An acquisition that has failed before it began.
     pub(super) fn failed(place: Place, error: AcquireError) -> Self {
         let mut failed = Self::new(place, Cost::new());
-        failed.stage = Stage::Ended(Box::new(Err(error)));
+        failed.stage = Stage::Failed(error);
         failed
     }
 
@@ -82,15 +82,22 @@ impl Acquire {
     }
 
     /// Arrives now instead of at the first poll: takes its reservation if nobody waits and it fits,
-    /// else its place in the queue. Says whether it has ended; the next poll tells how.
-    pub fn arrive(&mut self) -> bool {
-        if matches!(self.stage, Stage::New) {
-            match self.newcomer(Waker::noop()) {
-                Arrival::Ended(result) => self.stage = Stage::Ended(Box::new(result)),
-                Arrival::Queued(number) => self.stage = Stage::Waiting(number),
+    /// and else its place in the queue. `Some` is how it has ended; it must not be polled then.
+    pub fn arrive(&mut self) -> Option<Result<Permit, AcquireError>> {
+        match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::New => match self.newcomer(Waker::noop()) {
+                Arrival::Ended(result) => Some(result),
+                Arrival::Queued(number) => {
+                    self.stage = Stage::Waiting(number);
+                    None
+                }
+            },
+            Stage::Failed(error) => Some(Err(error)),
+            later => {
+                self.stage = later;
+                None
             }
         }
-        matches!(self.stage, Stage::Ended(_))
     }
 
     /// Lets a newcomer in if nobody waits and it fits; else gives it its place in the queue.
@@ -267,13 +274,7 @@ impl Future for Acquire {
                     this.waiter(number, cx.waker())
                 }
                 Stage::Asking(..) => std::task::ready!(this.poll_asking(cx)),
-                Stage::Ended(_) => {
-                    let Stage::Ended(result) = std::mem::replace(&mut this.stage, Stage::Done)
-                    else {
-                        unreachable!("matched above");
-                    };
-                    return Poll::Ready(*result);
-                }
+                Stage::Failed(error) => Turn::Ended(Err(error.clone())),
                 Stage::Done => panic!("an acquisition was polled after it had ended"),
             };
             match turn {
@@ -306,13 +307,7 @@ impl Drop for Acquire {
                 }
                 self.leave(number);
             }
-            // A permit that nobody took belongs to a request that never left.
-            Stage::Ended(result) => {
-                if let Ok(permit) = *result {
-                    permit.release();
-                }
-            }
-            Stage::New | Stage::Done => {}
+            Stage::New | Stage::Failed(_) | Stage::Done => {}
         }
     }
 }

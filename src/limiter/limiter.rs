@@ -17,11 +17,11 @@ use super::handle::{KeyHandle, try_acquire};
 use super::permit::Permit;
 use super::quotas::Quotas;
 use super::shard::{Core, Place, Shard, hash_of};
-use super::snapshot::KeySnapshot;
+use super::snapshot::{BucketSnapshot, KeySnapshot};
 use super::stats::KeyStats;
-use crate::engine::{self, Wait};
-use crate::provider::Profile;
-use crate::quota::{Cost, Quota, Usage};
+use crate::engine::{self, Saved, Wait};
+use crate::provider::{LimitReading, Profile};
+use crate::quota::{Cost, Limit, Quota, Usage};
 
 /// Keeps every key within its quota. Clones are the same limiter.
 #[derive(Debug, Clone)]
@@ -155,6 +155,31 @@ impl Limiter {
         let until = line.cooling_until;
         drop(keys);
         self.core.events.send(|| Event::CoolingDown { key: key.into(), until });
+    }
+
+    /// Takes limits over from a response's headers, for a key that nobody has set a quota for; what
+    /// the provider says is used of them counts as used.
+    pub fn learn(&self, key: &str, readings: &[LimitReading]) {
+        let Some(place) = self.place(key) else { return };
+        if place.shard.keys().slots[place.slot].plan.known {
+            return;
+        }
+        let limits = readings.iter().filter_map(|reading| {
+            Limit::new(reading.dimension.clone(), reading.limit?, reading.window)
+        });
+        let quota = limits.fold(Quota::new(), Quota::limit);
+        if quota.is_unlimited() {
+            return;
+        }
+        tracing::info!(key, ?quota, "limits learned from response headers");
+        self.set_quota(key, &quota);
+        let now = self.now();
+        let used = readings.iter().filter_map(|reading| {
+            let used = reading.limit?.saturating_sub(reading.remaining?);
+            let saved = Saved { taken: vec![(now, used)], held: 0 };
+            Some(BucketSnapshot::new(reading.dimension.clone(), reading.window, saved))
+        });
+        self.absorb(&[KeySnapshot::new(key, used.collect())]);
     }
 
     /// What happens from now on. A subscriber that is more than 4,096 events behind loses the

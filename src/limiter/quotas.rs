@@ -41,9 +41,9 @@ impl Quotas {
         let (own, built_in) = (Rows::default(), Rows::default());
         let mut quotas = Self { own, built_in, profiles, fallback: None, margin, version: 0 };
         for profile in quotas.profiles.clone() {
-            for (pattern, quota) in profile.quotas() {
-                let row = quotas.row(&quota, Some(profile));
-                quotas.built_in.insert(pattern, row);
+            for default in profile.quotas() {
+                let row = quotas.row(&default.quota(), Some(profile));
+                quotas.built_in.insert(default.pattern, row);
             }
         }
         quotas.fallback = match unknown {

@@ -1,1 +1,66 @@
-//! middleware
+//! The Tower layer: a request waits until it fits, is sent, and settles by what its response says.
+//!
+//! [`RateLimitLayer`] wraps any [`Service`](tower_service::Service) that is `Clone`. What a request
+//! costs comes from a [`Classify`], what its response says from an [`Observe`]; [`Http`] is both, for
+//! `http` requests and responses and (feature `reqwest`) for reqwest's own.
+//!
+//! It limits, and does nothing else: it doesn't retry, time out or open connections.
+//!
+//! | moment | what happens |
+//! |---|---|
+//! | `poll_ready` | pending while the layer's [`key`](RateLimitLayer::key) cools down, has waiters, or lacks the room for a typical request; takes nothing. Then the inner service's own `poll_ready` |
+//! | `call` | reads key and cost, and takes its reservation or its place in the queue |
+//! | waiting | the inner service's readiness is given back; a dropped future leaves the queue |
+//! | sending | from here on the request counts as sent, unless it failed to connect, or its future was dropped before it was first polled |
+//! | response | limits are read from its headers; a 429, 503 or 529 holds every other request of the key |
+//! | body | its usage is read as it passes, bytes unchanged; at its end, its error or its drop the reservation settles |
+//!
+//! ```
+//! use tollgate::limiter::Limiter;
+//! use tollgate::middleware::RateLimitLayer;
+//! use tollgate::provider::OPENAI;
+//! use tower::{Layer, Service, ServiceExt, service_fn};
+//!
+//! # async fn send(_: http::Request<String>) -> Result<http::Response<http_body_util::Full<bytes::Bytes>>, std::convert::Infallible> {
+//! #     Ok(http::Response::new("{}".into()))
+//! # }
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+//! # runtime.block_on(async {
+//! let limiter = Limiter::builder().provider(OPENAI).build()?;
+//! let mut client = RateLimitLayer::new(limiter).layer(service_fn(send));
+//!
+//! let body = r#"{"model": "gpt-4o", "messages": [{"role": "user", "content": "Hello"}]}"#;
+//! let request = http::Request::post("/v1/chat/completions").body(body.to_owned())?;
+//! let response = client.ready().await?.call(request).await?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod body;
+mod classify;
+mod error;
+mod future;
+mod http;
+mod journey;
+mod layer;
+mod learned;
+mod observe;
+mod peek;
+mod service;
+mod watch;
+
+#[cfg(feature = "reqwest")]
+mod reqwest;
+
+pub use body::ResponseBody;
+pub use classify::{Classified, Classify};
+pub use error::RateLimitError;
+pub use future::ResponseFuture;
+pub use http::Http;
+pub use journey::{Facts, Journey};
+pub use layer::RateLimitLayer;
+pub use observe::Observe;
+pub use peek::PeekBody;
+pub use service::RateLimitService;
+pub use watch::Watch;

@@ -13,10 +13,13 @@ fn start(limiter: &Limiter, costs: &[u64]) -> Arc<Mutex<Vec<(usize, u64)>>> {
     let begin = limiter.now();
     for (number, &cost) in costs.iter().enumerate() {
         let mut acquire = limiter.acquire("k", &tokens(cost));
-        acquire.arrive();
+        let arrived = acquire.arrive();
         let (limiter, granted) = (limiter.clone(), Arc::clone(&granted));
         tokio::spawn(async move {
-            let permit = acquire.await.unwrap();
+            let permit = match arrived {
+                Some(result) => result.unwrap(),
+                None => acquire.await.unwrap(),
+            };
             granted.lock().push((number, (limiter.now() - begin) / S));
             permit.settle(&tokens(cost));
         });
@@ -47,7 +50,7 @@ async fn a_cancelled_waiter_hands_on_and_takes_nothing() {
     let limiter = paused(Quota::new().tpm(60));
     limiter.acquire("k", &tokens(60)).await.unwrap().settle(&tokens(60));
     let mut big = limiter.acquire("k", &tokens(60));
-    big.arrive();
+    assert!(big.arrive().is_none());
     let granted = start(&limiter, &[2]);
     tokio::time::sleep(Duration::from_secs(1)).await;
     drop(big);
@@ -57,12 +60,12 @@ async fn a_cancelled_waiter_hands_on_and_takes_nothing() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_granted_reservation_that_nobody_took_goes_back() {
+async fn arriving_says_at_once_what_is_known_at_once() {
     let limiter = paused(Quota::new().rpm(1));
-    let mut acquire = limiter.acquire("k", &Cost::new());
-    assert!(acquire.arrive());
-    drop(acquire);
-    assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
+    assert!(matches!(limiter.acquire("k", &Cost::new()).arrive(), Some(Ok(_))));
+    assert!(limiter.acquire("k", &Cost::new()).arrive().is_none());
+    let two = Cost::new().requests(2);
+    assert!(matches!(limiter.acquire("k", &two).arrive(), Some(Err(AcquireError::Refused(_)))));
 }
 
 #[tokio::test(start_paused = true)]
@@ -179,7 +182,7 @@ async fn ten_thousand_waiters_pass_in_order_and_cancelled_ones_delay_nobody() {
     let mut tasks = Vec::new();
     for number in 0..10_000_u64 {
         let mut acquire = limiter.acquire("k", &tokens(10));
-        acquire.arrive();
+        assert!(acquire.arrive().is_none());
         let (limiter, order) = (limiter.clone(), Arc::clone(&order));
         tasks.push(tokio::spawn(async move {
             let permit = acquire.await.unwrap();

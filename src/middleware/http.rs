@@ -1,0 +1,85 @@
+use bytes::Bytes;
+use compact_str::CompactString;
+use http_body::Body;
+
+use super::body::ResponseBody;
+use super::classify::{Classified, Classify};
+use super::journey::Journey;
+use super::observe::Observe;
+use super::peek::PeekBody;
+use super::watch::Watch;
+use crate::provider::{Estimate, Profile};
+
+/// Reads HTTP requests and responses as a provider has them: the key is the model that the request
+/// names.
+#[derive(Debug, Clone, Copy)]
+pub struct Http {
+    profile: Profile,
+}
+
+impl Http {
+    /// Reads them as this provider has them.
+    pub fn new(profile: Profile) -> Self {
+        Self { profile }
+    }
+
+    /// What a request with this path and body is; `body` is `None` where it isn't in memory, and
+    /// then only its size counts.
+    pub(super) fn read(
+        &self,
+        path: &str,
+        body: Option<&[u8]>,
+        size: Option<u64>,
+        key: Option<&str>,
+    ) -> Classified {
+        let estimate = match body {
+            Some(body) => self.profile.read_request(path, body),
+            None => Estimate::from_size(size.unwrap_or(0)),
+        };
+        let model = || estimate.model.unwrap_or(CompactString::const_new(NO_MODEL));
+        Classified::new(key.map_or_else(model, CompactString::from), estimate.cost)
+    }
+
+    pub(super) fn watch<B>(
+        &self,
+        response: http::Response<B>,
+        mut watch: Watch,
+    ) -> http::Response<ResponseBody<B>> {
+        watch.head(self.profile, response.status(), response.headers());
+        response.map(|body| ResponseBody::new(body, watch))
+    }
+}
+
+impl<B: PeekBody> Classify<http::Request<B>> for Http {
+    fn classify(&self, request: &http::Request<B>, key: Option<&str>) -> Classified {
+        let (path, body) = (request.uri().path(), request.body());
+        let mut classified = body.peek(|bytes| self.read(path, bytes, body.size(), key));
+        classified.journey = request.extensions().get::<Journey>().cloned();
+        classified
+    }
+}
+
+impl<B: Body<Data = Bytes>> Observe<http::Response<B>> for Http {
+    type Observed = http::Response<ResponseBody<B>>;
+
+    fn observe(&self, response: http::Response<B>, watch: Watch) -> Self::Observed {
+        self.watch(response, watch)
+    }
+
+    fn never_left<E: 'static>(&self, error: &E) -> bool {
+        never_left(error)
+    }
+}
+
+/// Whether an HTTP client's error says that it got no connection.
+pub(super) fn never_left<E: 'static>(error: &E) -> bool {
+    #[cfg(feature = "reqwest")]
+    if let Some(error) = (error as &dyn std::any::Any).downcast_ref::<reqwest::Error>() {
+        return error.is_connect() || error.is_builder();
+    }
+    let _ = error;
+    false
+}
+
+/// The key of requests that name no model.
+const NO_MODEL: &str = "unknown";

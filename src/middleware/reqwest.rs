@@ -1,0 +1,38 @@
+use reqwest::{Body, Request, Response, ResponseBuilderExt};
+
+use super::classify::{Classified, Classify};
+use super::http::{Http, never_left};
+use super::observe::Observe;
+use super::watch::Watch;
+
+impl Classify<Request> for Http {
+    /// A body that is a stream is estimated from its `content-length`.
+    fn classify(&self, request: &Request, key: Option<&str>) -> Classified {
+        let body = match request.body() {
+            Some(body) => body.as_bytes(),
+            None => Some(&[][..]),
+        };
+        let length = request.headers().get(http::header::CONTENT_LENGTH);
+        let size = length.and_then(|length| length.to_str().ok()?.parse().ok());
+        self.read(request.url().path(), body, size, key)
+    }
+}
+
+impl Observe<Response> for Http {
+    type Observed = Response;
+
+    fn observe(&self, response: Response, watch: Watch) -> Response {
+        let url = response.url().clone();
+        let (mut parts, body) = self.watch(response.into(), watch).into_parts();
+        // The way back to reqwest's own type looks for the URL in an extension.
+        let carrier = http::Response::builder().url(url).body(());
+        if let Ok(carrier) = carrier {
+            parts.extensions.extend(carrier.into_parts().0.extensions);
+        }
+        http::Response::from_parts(parts, Body::wrap(body)).into()
+    }
+
+    fn never_left<E: 'static>(&self, error: &E) -> bool {
+        never_left(error)
+    }
+}
