@@ -104,7 +104,7 @@ impl Answer<'_> {
             "incomplete_details": reason,
             "max_output_tokens": self.call.max_output,
             "model": self.call.model,
-            "output": if ended { vec![self.message(text(self.output), status)] } else { vec![] },
+            "output": if ended { vec![self.message(&text(self.output), status)] } else { vec![] },
             "parallel_tool_calls": true,
             "service_tier": "default",
             "usage": ended.then(|| self.usage()),
@@ -112,7 +112,7 @@ impl Answer<'_> {
     }
 
     /// The one output item of a `response`.
-    pub(super) fn message(&self, text: String, status: &str) -> Value {
+    pub(super) fn message(&self, text: &str, status: &str) -> Value {
         let parts = if status == "in_progress" { vec![] } else { vec![part(text)] };
         json!({
             "id": self.named("msg_"),
@@ -162,7 +162,7 @@ impl Answer<'_> {
 }
 
 /// A part of a message of a `response`.
-pub(super) fn part(text: String) -> Value {
+pub(super) fn part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 

@@ -15,7 +15,7 @@ impl Answer<'_> {
         let mut chunks: Vec<Value> = (0..self.call.choices).flat_map(|i| self.choice(i)).collect();
         if self.call.include_usage {
             chunks.iter_mut().for_each(|chunk| chunk["usage"] = Value::Null);
-            let mut last = self.chunk(json!([]));
+            let mut last = self.chunk(&json!([]));
             last["usage"] = self.usage();
             chunks.push(last);
         }
@@ -28,20 +28,20 @@ impl Answer<'_> {
         let end = Some(self.finish_reason());
         if self.call.endpoint == Endpoint::Completions {
             let piece = |text: String, end: Option<&str>| json!([{"text": text, "index": index, "logprobs": null, "finish_reason": end}]);
-            let texts = self.deltas().map(|text| self.chunk(piece(text, None)));
-            return texts.chain([self.chunk(piece(String::new(), end))]).collect();
+            let texts = self.deltas().map(|text| self.chunk(&piece(text, None)));
+            return texts.chain([self.chunk(&piece(String::new(), end))]).collect();
         }
         let piece = |delta: Value, end: Option<&str>| json!([{"index": index, "delta": delta, "logprobs": null, "finish_reason": end}]);
         let role = json!({"role": "assistant", "content": "", "refusal": null});
-        let texts = self.deltas().map(|text| self.chunk(piece(json!({"content": text}), None)));
-        [self.chunk(piece(role, None))]
+        let texts = self.deltas().map(|text| self.chunk(&piece(json!({"content": text}), None)));
+        [self.chunk(&piece(role, None))]
             .into_iter()
             .chain(texts)
-            .chain([self.chunk(piece(json!({}), end))])
+            .chain([self.chunk(&piece(json!({}), end))])
             .collect()
     }
 
-    fn chunk(&self, choices: Value) -> Value {
+    fn chunk(&self, choices: &Value) -> Value {
         let (prefix, object) = match self.call.endpoint {
             Endpoint::Completions => ("cmpl-", "text_completion"),
             _ => ("chatcmpl-", "chat.completion.chunk"),
@@ -64,19 +64,16 @@ impl Answer<'_> {
         let mut events = vec![
             ("response.created", json!({"response": self.response(false)})),
             ("response.in_progress", json!({"response": self.response(false)})),
-            (
-                "response.output_item.added",
-                json!({"item": self.message(String::new(), "in_progress")}),
-            ),
-            ("response.content_part.added", self.of_part(json!({"part": part(String::new())}))),
+            ("response.output_item.added", json!({"item": self.message("", "in_progress")})),
+            ("response.content_part.added", self.of_part(json!({"part": part("")}))),
         ];
         events.extend(self.deltas().map(|text| {
             ("response.output_text.delta", self.of_part(json!({"delta": text, "logprobs": []})))
         }));
         events.extend([
             ("response.output_text.done", self.of_part(json!({"text": whole(), "logprobs": []}))),
-            ("response.content_part.done", self.of_part(json!({"part": part(whole())}))),
-            ("response.output_item.done", json!({"item": self.message(whole(), end)})),
+            ("response.content_part.done", self.of_part(json!({"part": part(&whole())}))),
+            ("response.output_item.done", json!({"item": self.message(&whole(), end)})),
             (ended, json!({"response": self.response(true)})),
         ]);
         events.into_iter().enumerate().map(|(number, event)| frame(number, event)).collect()
