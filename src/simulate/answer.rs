@@ -166,7 +166,7 @@ pub(super) fn part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }
 
-/// A text of so many tokens, at four characters each.
+/// A text of so many tokens, at [`TOKEN`] characters each.
 pub(super) fn text(tokens: u64) -> String {
     let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
     WORDS.iter().cycle().take(tokens).copied().collect()
@@ -174,6 +174,9 @@ pub(super) fn text(tokens: u64) -> String {
 
 /// What the model is said to run on.
 pub(super) const FINGERPRINT: &str = "fp_tollgate";
+
+/// Characters of a token.
+pub(super) const TOKEN: usize = 4;
 
 const WORDS: [&str; 7] = ["the ", "fox ", "may ", "not ", "eat ", "any ", "hen "];
 

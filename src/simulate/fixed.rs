@@ -9,18 +9,18 @@ pub(super) struct FixedWindow {
     amount: u64,
     window: u64,
     used: u64,
-    /// When the open window ends; it counts while `now < ends`.
-    ends: Option<u64>,
+    /// When the open window began; it counts while `now - began < window`.
+    began: Option<u64>,
 }
 
 impl FixedWindow {
     pub(super) fn new(amount: u64, window: u64) -> Self {
-        Self { amount, window, used: 0, ends: None }
+        Self { amount, window, used: 0, began: None }
     }
 
     fn close(&mut self, now: u64) {
-        if self.ends.is_some_and(|ends| ends <= now) {
-            self.ends = None;
+        if self.began.is_some_and(|began| now - began >= self.window) {
+            self.began = None;
             self.used = 0;
         }
     }
@@ -37,7 +37,7 @@ impl Meter for FixedWindow {
         self.close(now);
         if n > 0 {
             self.used += n;
-            self.ends.get_or_insert(now.saturating_add(self.window));
+            self.began.get_or_insert(now);
         }
     }
 
@@ -48,6 +48,6 @@ impl Meter for FixedWindow {
 
     fn full_in(&mut self, now: u64) -> u64 {
         self.close(now);
-        self.ends.map_or(0, |ends| ends - now)
+        self.began.map_or(0, |began| self.window - (now - began))
     }
 }

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::meter::Meter;
 
 /// Never more than the amount in any window: what was taken at `s` counts while
-/// `now < s + window`.
+/// `now - s < window`.
 #[derive(Debug)]
 pub(super) struct SlidingLog {
     amount: u64,
@@ -22,7 +22,7 @@ impl SlidingLog {
 
     fn expire(&mut self, now: u64) {
         while let Some(&(at, n)) = self.taken.front()
-            && at.saturating_add(self.window) <= now
+            && now - at >= self.window
         {
             self.used -= n;
             self.taken.pop_front();
@@ -33,16 +33,16 @@ impl SlidingLog {
 impl Meter for SlidingLog {
     fn wait(&mut self, now: u64, n: u64) -> Option<u64> {
         self.expire(now);
-        let mut left = self.used;
-        let mut until = now;
-        let mut oldest = self.taken.iter();
         let room = self.amount.checked_sub(n)?;
+        let mut left = self.used;
+        let mut wait = 0;
+        let mut oldest = self.taken.iter();
         while left > room {
             let (at, freed) = oldest.next().expect("the log adds up to what is used");
             left -= freed;
-            until = at.saturating_add(self.window);
+            wait = self.window - (now - at);
         }
-        Some(until - now)
+        Some(wait)
     }
 
     fn take(&mut self, now: u64, n: u64) {
@@ -60,6 +60,6 @@ impl Meter for SlidingLog {
 
     fn full_in(&mut self, now: u64) -> u64 {
         self.expire(now);
-        self.taken.back().map_or(0, |(at, _)| at.saturating_add(self.window) - now)
+        self.taken.back().map_or(0, |(at, _)| self.window - (now - at))
     }
 }

@@ -3,7 +3,7 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, FINGERPRINT, part, text};
+use super::answer::{Answer, FINGERPRINT, TOKEN, part, text};
 use super::call::Endpoint;
 
 impl Answer<'_> {
@@ -88,9 +88,11 @@ impl Answer<'_> {
 
     /// The text in as many steps as it has tokens, but not too many.
     fn deltas(&self) -> impl Iterator<Item = String> {
-        let steps = self.output.min(MOST_DELTAS);
-        let output = self.output;
-        (0..steps).map(move |step| text(output * (step + 1) / steps - output * step / steps))
+        let text = text(self.output);
+        let steps = self.output.min(MOST_DELTAS) as usize;
+        let tokens = text.len() / TOKEN;
+        let at = move |step: usize| tokens * step / steps * TOKEN;
+        (0..steps).map(move |step| text[at(step)..at(step + 1)].to_owned())
     }
 }
 
