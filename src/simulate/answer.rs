@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::call::{Call, Endpoint};
-use super::reply::Usage;
+use super::reply::{ReplyBody, Usage};
 
 /// An answer of a known size; its text means nothing.
 #[derive(Debug)]
@@ -21,8 +21,15 @@ pub(super) struct Answer<'a> {
 }
 
 impl Answer<'_> {
-    /// The body.
-    pub(super) fn json(&self) -> Value {
+    /// The body, in the form that was asked for.
+    pub(super) fn body(&self) -> ReplyBody {
+        match self.call.stream {
+            true => ReplyBody::Stream(self.frames()),
+            false => ReplyBody::Json(self.json().to_string().into()),
+        }
+    }
+
+    fn json(&self) -> Value {
         match self.call.endpoint {
             Endpoint::Chat => self.chat(),
             Endpoint::Completions => self.completion(),

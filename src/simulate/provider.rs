@@ -9,7 +9,7 @@ use super::charge::input_tokens;
 use super::headers::{self, Headers};
 use super::refusal::{ORGANIZATION, Refusal};
 use super::rejection::Rejection;
-use super::reply::{Reply, ReplyBody, Usage};
+use super::reply::{Reply, Usage};
 use super::settings::Settings;
 use super::sizes::{Draws, id};
 use super::stats::{Counters, Stats};
@@ -47,8 +47,7 @@ impl Provider {
         let mut reply = match self.call(nth, path, body) {
             Ok(call) => self.answer(now_ns, &call, Draws::new(self.settings.seed, body), &id),
             Err(rejection) => {
-                self.total.received += 1;
-                self.total.failed += 1;
+                self.total.fail();
                 Reply::rejected(&rejection, Headers::new())
             }
         };
@@ -74,15 +73,9 @@ impl Provider {
         self.now = self.now.max(now_ns);
         let now = self.now;
         let admitted = self.model(model).account.admit(now, model, requests, tokens);
-        self.count(model, |counters| {
-            counters.received += 1;
-            match admitted {
-                Ok(()) => {
-                    counters.admitted += 1;
-                    counters.charged_tokens = counters.charged_tokens.saturating_add(tokens);
-                }
-                Err(_) => counters.refused += 1,
-            }
+        self.count(model, |counters| match admitted {
+            Ok(()) => counters.admit(tokens),
+            Err(_) => counters.refuse(),
         });
         admitted
     }
@@ -114,18 +107,12 @@ impl Provider {
             headers.extend(refusal.retry_after.into_iter().flat_map(headers::retry));
             return Reply::rejected(&Rejection::from(&refusal), headers);
         }
-        self.count(&call.model, |counters| {
-            counters.input_tokens = counters.input_tokens.saturating_add(usage.input);
-            counters.output_tokens = counters.output_tokens.saturating_add(usage.output);
-        });
+        self.count(&call.model, |counters| counters.add(usage));
         let created = now / 1_000_000_000;
         let answer = Answer { call, id, created, output, cut: output < wanted, usage };
-        let body = match call.stream {
-            true => ReplyBody::Stream(answer.frames()),
-            false => ReplyBody::Json(answer.json().to_string().into()),
-        };
         let latency = draws.latency(self.settings.latency);
-        Reply { status: 200, headers, body, latency, charged, usage }.with_content_type()
+        Reply { status: 200, headers, body: answer.body(), latency, charged, usage }
+            .with_content_type()
     }
 
     fn model(&mut self, name: &str) -> &mut Model {

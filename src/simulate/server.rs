@@ -10,6 +10,7 @@ use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{Method, Response, StatusCode, Uri};
 use axum::response::IntoResponse;
 use axum::routing::get;
+use axum::serve::ListenerExt;
 use bytes::Bytes;
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
@@ -53,6 +54,8 @@ impl Server {
     pub async fn bind(settings: Settings, addr: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
+        // The frames of a stream are small, and each is to leave at its time.
+        let listener = listener.tap_io(|tcp| drop(tcp.set_nodelay(true)));
         let provider = Mutex::new(Provider::new(settings));
         let shared = Arc::new(Shared { provider, clock: Clock::start() });
         let (stop, stopped) = oneshot::channel();
@@ -74,14 +77,16 @@ impl Server {
         self.shared.provider.lock().stats()
     }
 
-    /// Takes no new connections, and returns when all answers on their way have ended.
+    /// Takes no new connections, and returns the last counts when all answers on their way
+    /// have ended.
     ///
     /// # Errors
     ///
     /// The server had failed before.
-    pub async fn shutdown(self) -> io::Result<()> {
+    pub async fn shutdown(self) -> io::Result<Stats> {
         drop(self.stop);
-        self.task.await?
+        self.task.await??;
+        Ok(self.shared.provider.lock().stats())
     }
 }
 

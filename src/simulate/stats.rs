@@ -4,6 +4,8 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
+use super::reply::Usage;
+
 /// Counts since the start, of all models and of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
@@ -33,4 +35,27 @@ pub struct Counters {
     pub input_tokens: u64,
     /// Tokens of answers, as usage states them.
     pub output_tokens: u64,
+}
+
+impl Counters {
+    pub(super) fn admit(&mut self, charged: u64) {
+        self.received += 1;
+        self.admitted += 1;
+        self.charged_tokens = self.charged_tokens.saturating_add(charged);
+    }
+
+    pub(super) fn refuse(&mut self) {
+        self.received += 1;
+        self.refused += 1;
+    }
+
+    pub(super) fn fail(&mut self) {
+        self.received += 1;
+        self.failed += 1;
+    }
+
+    pub(super) fn add(&mut self, usage: Usage) {
+        self.input_tokens = self.input_tokens.saturating_add(usage.input);
+        self.output_tokens = self.output_tokens.saturating_add(usage.output);
+    }
 }

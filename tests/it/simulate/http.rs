@@ -116,7 +116,7 @@ async fn shutdown_waits_for_the_answers_on_their_way() {
     };
     let ((head, _), ended) = tokio::join!(slow, shutdown);
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
-    ended.expect("it ends well");
+    assert_eq!(ended.expect("it ends well").total.admitted, 1);
     assert!(TcpStream::connect(addr).await.is_err());
 }
 
