@@ -88,15 +88,18 @@ async fn requests_are_charged_on_arrival_and_answered_after_the_latency() {
     let body = chat("Hello").to_string();
     let slow = call(server.addr(), "POST", "/v1/chat/completions", &body);
     // The first is charged and will not be answered today; the second is refused at once.
-    let refused = async {
+    let refused = tokio::time::timeout(PATIENCE, async {
         while server.stats().total.admitted == 0 {
             tokio::task::yield_now().await;
         }
         call(server.addr(), "POST", "/v1/chat/completions", &body).await
-    };
+    });
     tokio::select! {
         biased;
-        (head, _) = refused => assert!(head.starts_with("HTTP/1.1 429"), "{head}"),
+        refused = refused => {
+            let (head, _) = refused.expect("the second is answered");
+            assert!(head.starts_with("HTTP/1.1 429"), "{head}");
+        }
         _ = slow => panic!("answered before its latency"),
     }
 }
@@ -131,3 +134,6 @@ async fn http_2_is_spoken_to_those_who_know_it() {
     stream.read_exact(&mut frame).await.expect("a frame is read");
     assert_eq!(frame[3], SETTINGS);
 }
+
+/// After this a test has failed; none waits for it when all is well.
+const PATIENCE: Duration = Duration::from_secs(20);
