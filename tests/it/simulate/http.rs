@@ -117,7 +117,8 @@ async fn shutdown_waits_for_the_answers_on_their_way() {
         }
         server.shutdown().await
     };
-    let ((head, _), ended) = tokio::join!(slow, shutdown);
+    let both = async { tokio::join!(slow, shutdown) };
+    let ((head, _), ended) = tokio::time::timeout(PATIENCE, both).await.expect("both end");
     assert!(head.starts_with("HTTP/1.1 200"), "{head}");
     assert_eq!(ended.expect("it ends well").total.admitted, 1);
     assert!(TcpStream::connect(addr).await.is_err());
