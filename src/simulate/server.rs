@@ -1,0 +1,144 @@
+//! The provider over real HTTP.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{DefaultBodyLimit, State};
+use axum::http::{Method, Response, StatusCode, Uri};
+use axum::response::IntoResponse;
+use axum::routing::get;
+use axum::serve::ListenerExt;
+use bytes::Bytes;
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use super::call::unknown_url;
+use super::clock::Clock;
+use super::headers::Headers;
+use super::paced::PacedBody;
+use super::provider::Provider;
+use super::reply::{Reply, ReplyBody};
+use super::settings::Settings;
+use super::stats::Stats;
+
+/// A [`Provider`] that listens for HTTP/1.1 and HTTP/2 without TLS.
+///
+/// A request is charged when its body has arrived, and answered after its latency. `GET /stats`
+/// answers the counters as JSON. A server that is dropped takes no new connections, and ends
+/// when the answers on their way are.
+#[derive(Debug)]
+pub struct Server {
+    addr: SocketAddr,
+    shared: Arc<Shared>,
+    stop: oneshot::Sender<()>,
+    task: JoinHandle<io::Result<()>>,
+}
+
+#[derive(Debug)]
+struct Shared {
+    provider: Mutex<Provider>,
+    clock: Clock,
+}
+
+impl Server {
+    /// Listens on `addr`, of which port 0 is any free one, within a Tokio runtime.
+    ///
+    /// # Errors
+    ///
+    /// The address can't be listened on.
+    pub async fn bind(settings: Settings, addr: SocketAddr) -> io::Result<Self> {
+        let listener = TcpListener::bind(addr).await?;
+        let addr = listener.local_addr()?;
+        // The frames of a stream are small, and each is to leave at its time.
+        let listener = listener.tap_io(|tcp| drop(tcp.set_nodelay(true)));
+        let provider = Mutex::new(Provider::new(settings));
+        let shared = Arc::new(Shared { provider, clock: Clock::start() });
+        let (stop, stopped) = oneshot::channel();
+        let app = app(Arc::clone(&shared));
+        let task = tokio::spawn(async move {
+            let until = async { drop(stopped.await) };
+            axum::serve(listener, app).with_graceful_shutdown(until).await
+        });
+        Ok(Self { addr, shared, stop, task })
+    }
+
+    /// Where it listens.
+    pub fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    /// What it counted so far.
+    pub fn stats(&self) -> Stats {
+        self.shared.provider.lock().stats()
+    }
+
+    /// Takes no new connections, and returns the last counts when all answers on their way
+    /// have ended.
+    ///
+    /// # Errors
+    ///
+    /// The server had failed before.
+    pub async fn shutdown(self) -> io::Result<Stats> {
+        drop(self.stop);
+        self.task.await??;
+        Ok(self.shared.provider.lock().stats())
+    }
+}
+
+fn app(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route("/stats", get(stats))
+        .fallback(receive)
+        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .with_state(shared)
+}
+
+async fn stats(State(shared): State<Arc<Shared>>) -> Response<Body> {
+    let stats = shared.provider.lock().stats();
+    let json = serde_json::to_vec(&stats).expect("counters are JSON");
+    ([("content-type", "application/json")], json).into_response()
+}
+
+async fn receive(
+    State(shared): State<Arc<Shared>>,
+    method: Method,
+    uri: Uri,
+    body: Bytes,
+) -> Response<Body> {
+    if method != Method::POST {
+        let unknown = unknown_url(method.as_str(), uri.path());
+        return respond(Reply::rejected(&unknown, Headers::new())).await;
+    }
+    // Locked before the clock is read: the provider sees times in order.
+    let reply = {
+        let mut provider = shared.provider.lock();
+        provider.receive(shared.clock.now_ns(), uri.path(), &body)
+    };
+    respond(reply).await
+}
+
+/// Sends a stream over its latency, anything else after it.
+async fn respond(reply: Reply) -> Response<Body> {
+    let body = match reply.body {
+        ReplyBody::Stream(frames) => Body::new(PacedBody::new(frames, reply.latency)),
+        ReplyBody::Json(json) => {
+            if !reply.latency.is_zero() {
+                tokio::time::sleep(reply.latency).await;
+            }
+            Body::from(json)
+        }
+    };
+    let mut response = Response::builder().status(reply.status);
+    for (name, value) in reply.headers {
+        response = response.header(name, value);
+    }
+    response.body(body).unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
+}
+
+/// 32 MiB: more than any model reads.
+const LARGEST_BODY: usize = 32 << 20;
