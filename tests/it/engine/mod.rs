@@ -1,6 +1,11 @@
 //! The engine, through its public functions.
 
+mod p1;
+mod reference;
+mod schedule;
+mod sliding_window;
 mod token_bucket;
+mod world;
 
 use tollgate::engine::{Bucket, Margin, Rule};
 use tollgate::quota::{Algorithm, Quota, SettleAt};
