@@ -151,7 +151,7 @@ impl Bucket {
         match (&mut self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) if actual > taken => b.take(s, actual - taken, now),
             (State::Token(b), Spec::Token(s)) => b.give_back(s, taken - actual, sent, now),
-            (State::Sliding(b), _) => b.correct(sent, taken, actual),
+            (State::Sliding(b), Spec::Sliding(s)) => b.correct(s, sent, taken, actual, now),
             (State::Fixed(b), _) => b.correct(sent, taken, actual),
             _ => {}
         }
