@@ -159,8 +159,8 @@ impl Bucket {
 
     /// Undoes an amount that was taken at `sent` for a request that never left.
     pub(super) fn give_back(&mut self, rule: &Rule, taken: u64, sent: u64, now: u64) {
-        match &mut self.0 {
-            State::Fixed(b) => b.give_back(taken, sent, now),
+        match (&mut self.0, &rule.spec) {
+            (State::Fixed(b), Spec::Fixed(s)) => b.give_back(s, taken, sent, now),
             _ => self.correct(rule, sent, taken, 0, now),
         }
     }

@@ -1,5 +1,6 @@
 //! The engine, through its public functions.
 
+mod fixed_window;
 mod p1;
 mod reference;
 mod schedule;

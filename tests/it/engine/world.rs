@@ -106,12 +106,19 @@ impl World {
 
     fn finish(&mut self, sent: &Sent, act: Act) {
         let reservation = (sent.at, &sent.reserved);
-        if act == Act::Release {
+        if act == Act::Release && self.may_release(sent) {
             release(&self.rules, &mut self.buckets, reservation, self.now);
         } else {
             settle(&self.rules, &mut self.buckets, reservation, &sent.actual, self.now);
             self.charge(sent);
         }
+    }
+
+    /// A fixed window starts with the first request. Whether that one left must be known before
+    /// another window can start: later than that, nothing can be made good.
+    fn may_release(&self, sent: &Sent) -> bool {
+        let over = |s: &Spec| s.is_anchored() && self.now >= sent.at + s.window + self.lag;
+        !self.specs.iter().any(over)
     }
 
     /// What a provider charges for a request that is over now.
