@@ -2,6 +2,9 @@
 
 mod fixed_window;
 mod p1;
+mod p2;
+mod p3;
+mod p4;
 mod reference;
 mod schedule;
 mod sliding_window;

@@ -159,7 +159,7 @@ fn amount() -> impl Strategy<Value = u64> {
 }
 
 /// Round windows, those that no rate divides, and the shortest and the longest.
-fn window() -> impl Strategy<Value = u64> {
+pub(super) fn window() -> impl Strategy<Value = u64> {
     prop_oneof![
         Just(1_000_000),
         Just(1_000_000_000),

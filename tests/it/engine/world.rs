@@ -1,6 +1,6 @@
 //! The engine under a schedule, and beside it what a provider is charged.
 
-use tollgate::engine::{Bucket, Margin, Rule, Shortfall, Wait, release, reserve, settle};
+use tollgate::engine::{Bucket, Level, Margin, Rule, Shortfall, Wait, release, reserve, settle};
 use tollgate::quota::{Cost, Dimension, SettleAt};
 
 use super::schedule::{Act, Event, Spec, size};
@@ -13,9 +13,34 @@ pub(super) struct World {
     pub(super) open: Vec<Sent>,
     /// Per rule, when a provider charged what.
     pub(super) charges: Vec<Vec<(u64, u64)>>,
+    /// The requests that are over, in that order.
+    overs: Vec<Over>,
     /// What the last refusal said.
     retry: u64,
     lag: u64,
+}
+
+/// A request that is over.
+pub(super) struct Over {
+    sent: u64,
+    reserved: Cost,
+    actual: Cost,
+    ended: u64,
+    released: bool,
+}
+
+impl Over {
+    pub(super) fn at_settle(&self, dimension: &Dimension) -> (u64, u64) {
+        (self.ended, if self.released { 0 } else { self.actual.amount(dimension) })
+    }
+
+    pub(super) fn at_send(&self, dimension: &Dimension) -> (u64, u64) {
+        (self.sent, if self.released { 0 } else { self.actual.amount(dimension) })
+    }
+
+    pub(super) fn reserved_at_send(&self, dimension: &Dimension) -> (u64, u64) {
+        (self.sent, self.reserved.amount(dimension))
+    }
 }
 
 /// A request in flight.
@@ -35,7 +60,8 @@ impl World {
         let buckets = rules.iter().map(Bucket::new).collect();
         let charges = vec![Vec::new(); specs.len()];
         let lag = margin.lag_nanos;
-        Self { specs, rules, buckets, now, open: Vec::new(), charges, retry: now, lag }
+        let (open, overs) = (Vec::new(), Vec::new());
+        Self { specs, rules, buckets, now, open, charges, overs, retry: now, lag }
     }
 
     pub(super) fn run(&mut self, events: &[Event]) {
@@ -94,24 +120,47 @@ impl World {
     pub(super) fn finish_one(&mut self, event: Event) {
         if !self.open.is_empty() {
             let sent = self.open.swap_remove(usize::from(event.pick) % self.open.len());
-            self.finish(&sent, event.act);
+            self.finish(sent, event.act);
         }
     }
 
     pub(super) fn finish_all(&mut self, act: Act) {
         for sent in std::mem::take(&mut self.open) {
-            self.finish(&sent, act);
+            self.finish(sent, act);
         }
     }
 
-    fn finish(&mut self, sent: &Sent, act: Act) {
+    fn finish(&mut self, sent: Sent, act: Act) {
         let reservation = (sent.at, &sent.reserved);
-        if act == Act::Release && self.may_release(sent) {
+        let released = act == Act::Release && self.may_release(&sent);
+        if released {
             release(&self.rules, &mut self.buckets, reservation, self.now);
         } else {
             settle(&self.rules, &mut self.buckets, reservation, &sent.actual, self.now);
-            self.charge(sent);
+            self.charge(&sent);
         }
+        let Sent { at: sent, reserved, actual, .. } = sent;
+        self.overs.push(Over { sent, reserved, actual, ended: self.now, released });
+    }
+
+    /// Every bucket's figures so many nanoseconds from now.
+    pub(super) fn levels(&self, later: u64) -> Vec<Level> {
+        let sides = self.rules.iter().zip(&self.buckets);
+        sides.map(|(rule, bucket)| bucket.level(rule, self.now + later)).collect()
+    }
+
+    /// What one side says of the requests that are over, those that the rule didn't count left out.
+    pub(super) fn over(
+        &self,
+        spec: &Spec,
+        side: impl Fn(&Over, &Dimension) -> (u64, u64),
+    ) -> Vec<(u64, u64)> {
+        let counted = self.overs.iter().filter(|o| o.reserved.amount(&spec.dimension) > 0);
+        counted.map(|over| side(over, &spec.dimension)).collect()
+    }
+
+    pub(super) fn has_released(&self) -> bool {
+        self.overs.iter().any(|over| over.released)
     }
 
     /// A fixed window starts with the first request. Whether that one left must be known before
