@@ -62,7 +62,7 @@ impl Bucket {
             (State::Sliding(b), Spec::Sliding(s)) => {
                 Level::of(limit, b.used(s, now), b.held(), b.empty_at(s))
             }
-            (State::Fixed(b), Spec::Fixed(s)) => Level::of(limit, b.used(s, now), 0, b.end(s)),
+            (State::Fixed(b), Spec::Fixed(s)) => Level::of(limit, b.used(s, now), 0, b.fresh_at(s)),
             (State::Concurrency(b), _) => Level::of(limit, 0, b.in_flight(), now),
             _ => Level::of(limit, 0, 0, now),
         }
@@ -70,6 +70,9 @@ impl Bucket {
 
     /// Whether the bucket is as a new one would be.
     pub fn is_fresh(&self, rule: &Rule, now: u64) -> bool {
+        if let (State::Token(b), Spec::Token(s)) = (&self.0, &rule.spec) {
+            return b.is_fresh(s, now);
+        }
         let level = self.level(rule, now);
         level.used == 0 && level.held == 0
     }

@@ -71,9 +71,14 @@ impl State {
     }
 
     /// When the next window can start.
-    pub(super) fn end(&self, spec: &Spec) -> u64 {
+    fn end(&self, spec: &Spec) -> u64 {
         let start = self.start.value().saturating_add(self.late());
         start.saturating_add(spec.window).saturating_add(spec.margin)
+    }
+
+    /// When nothing is used any more.
+    pub(super) fn fresh_at(&self, spec: &Spec) -> u64 {
+        if self.started { self.end(spec) } else { 0 }
     }
 
     pub(super) fn start(&self) -> u64 {

@@ -92,7 +92,8 @@ impl Log {
 
     /// When the window is empty, if nothing more is sent.
     pub(super) fn empty_at(&self, spec: &Spec) -> u64 {
-        self.entries.back().map_or(0, |e| e.at.saturating_add(spec.span))
+        let last = self.entries.iter().rev().find(|e| e.amount > 0);
+        last.map_or(0, |e| e.at.saturating_add(spec.span))
     }
 
     pub(super) fn live(&self, spec: &Spec, now: u64) -> impl Iterator<Item = Entry> {

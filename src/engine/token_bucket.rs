@@ -132,6 +132,13 @@ impl State {
         self.full_at.value().saturating_add(u64::from(self.fraction > 0))
     }
 
+    /// Nothing is missing, and a cost that needs the margin needn't wait for it either.
+    pub(super) fn is_fresh(&self, spec: &Spec, now: u64) -> bool {
+        let rested = spec.refill(now.saturating_sub(self.full_at()));
+        let whole = now >= self.full_at() && rested >= spec.margin;
+        *self == Self::default() || (self.held() == 0 && whole)
+    }
+
     pub(super) fn rebase(&mut self, back: u64) {
         self.full_at = (self.full_at.value().saturating_sub(back)).into();
     }
