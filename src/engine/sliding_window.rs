@@ -49,13 +49,13 @@ impl Log {
         self.expire(spec, now);
         let exact = self.entries.len() < EXACT;
         let width = (spec.span / SUB_WINDOWS).max(1);
-        if let Some(last) = self.entries.back_mut() {
-            if last.at == now || (!exact && last.at / width == now / width) {
-                let sum = last.amount.saturating_add(amount);
-                self.total += u128::from(sum - last.amount);
-                *last = Entry { at: now, amount: sum };
-                return;
-            }
+        if let Some(last) = self.entries.back_mut()
+            && (last.at == now || (!exact && last.at / width == now / width))
+        {
+            let sum = last.amount.saturating_add(amount);
+            self.total += u128::from(sum - last.amount);
+            *last = Entry { at: now, amount: sum };
+            return;
         }
         self.total += u128::from(amount);
         self.entries.push_back(Entry { at: now, amount });

@@ -48,7 +48,7 @@ proptest! {
                 _ => (spec.reference(), world.over(spec, Over::at_settle)),
             };
             charge(&mut *reference, charges);
-            for later in [0, 1, u64::from(probe) * spec.window / 200] {
+            for later in [0, 1, 1 + u64::from(probe) * (spec.window / 200)] {
                 let level = world.levels(later)[index];
                 let used = reference.used(world.now + later);
                 prop_assert_eq!(level.used, used, "{:?}", spec);
