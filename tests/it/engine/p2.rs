@@ -3,10 +3,10 @@
 
 use proptest::prelude::*;
 use tollgate::engine::{Margin, Wait, check, reserve};
-use tollgate::quota::Cost;
+use tollgate::quota::{Cost, SettleAt};
 
-use super::schedule::{Act, Event, config, events, specs, start};
-use super::world::World;
+use super::schedule::{Act, Event, Spec, config, events, specs, start};
+use super::world::{Over, World};
 
 proptest! {
     #![proptest_config(config())]
@@ -30,6 +30,41 @@ proptest! {
             prop_assert_eq!(wait(&world, &cost) == Some(Wait::Never), is_too_big(&world, &cost));
         }
     }
+
+    /// Where all rules settle at the end, a cost is granted exactly if it fits on top of what is
+    /// held and of what the reference says is used; and `Unknown` is said exactly if it wouldn't fit
+    /// on top of what is held alone.
+    #[test]
+    fn p2_a_hold_takes_what_was_reserved_and_no_more(
+        specs in specs(), start in start(), events in events(20),
+    ) {
+        let at_end = |s: Spec| Spec { settle: SettleAt::End, ..s };
+        let mut world = World::new(specs.into_iter().map(at_end).collect(), Margin::NONE, start);
+        for event in events {
+            world.run(&[event]);
+            let cost = world.cost(event);
+            let said = wait(&world, &cost);
+            prop_assert_eq!(said.is_none(), fits_on_top(&world, &cost, false), "{:?}", said);
+            let unknown = said == Some(Wait::Unknown);
+            prop_assert_eq!(unknown, !fits_on_top(&world, &cost, true), "{:?}", said);
+        }
+    }
+}
+
+/// On top of what is held, and of what is used unless the references are `empty`.
+fn fits_on_top(world: &World, cost: &Cost, empty: bool) -> bool {
+    world.specs.iter().all(|spec| {
+        let amount = cost.amount(&spec.dimension);
+        let held: u64 = world.open.iter().map(|o| o.reserved.amount(&spec.dimension)).sum();
+        if amount == 0 || spec.is_concurrency() {
+            return amount == 0 || held < spec.amount;
+        }
+        let mut reference = spec.reference_at_settle();
+        for (at, amount) in world.over(spec, Over::at_settle) {
+            reference.take(if empty { 0 } else { amount }, at);
+        }
+        reference.fits(held + amount, world.now)
+    })
 }
 
 fn exact(world: &World, cost: &Cost, at: u64, probe: Event) -> Result<(), TestCaseError> {

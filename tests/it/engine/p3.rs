@@ -44,8 +44,7 @@ proptest! {
                 (SettleAt::Send, Algorithm::TokenBucket { .. }) => continue,
                 (SettleAt::Send, Algorithm::FixedWindow) if world.has_released() => continue,
                 (SettleAt::Send, _) => (spec.reference(), world.over(spec, Over::at_send)),
-                (_, Algorithm::FixedWindow) => (slide(spec), world.over(spec, Over::at_settle)),
-                _ => (spec.reference(), world.over(spec, Over::at_settle)),
+                _ => (spec.reference_at_settle(), world.over(spec, Over::at_settle)),
             };
             charge(&mut *reference, charges);
             for later in [0, 1, 1 + u64::from(probe) * (spec.window / 200)] {
@@ -162,10 +161,6 @@ fn holds(world: &World) -> Result<(), TestCaseError> {
         prop_assert_eq!(level.held, held, "{:?}", spec);
     }
     Ok(())
-}
-
-fn slide(spec: &Spec) -> Box<dyn Reference> {
-    Box::new(SlidingWindow::new(spec.amount, spec.window))
 }
 
 fn charge(reference: &mut dyn Reference, mut charges: Vec<(u64, u64)>) {

@@ -55,6 +55,15 @@ impl Spec {
         }
     }
 
+    /// The same, but a fixed window that isn't charged at the sending has no known phase, and is a
+    /// sliding one.
+    pub(super) fn reference_at_settle(&self) -> Box<dyn Reference> {
+        match self.algorithm {
+            Algorithm::FixedWindow => Box::new(SlidingWindow::new(self.amount, self.window)),
+            _ => self.reference(),
+        }
+    }
+
     pub(super) fn is_concurrency(&self) -> bool {
         self.dimension == Dimension::Concurrency
     }
