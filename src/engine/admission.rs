@@ -1,4 +1,4 @@
-use super::{Bucket, Rule, Shortfall};
+use super::{Bucket, Rule, Shortfall, Wait};
 use crate::quota::Cost;
 
 /// Whether `cost` fits into every bucket now; changes nothing.
@@ -9,19 +9,15 @@ use crate::quota::Cost;
 /// The [`Shortfall`] with the longest wait.
 #[inline]
 pub fn check(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> Result<(), Shortfall> {
-    let mut longest: Option<Shortfall> = None;
-    for (index, (rule, bucket)) in rules.iter().zip(buckets).enumerate() {
-        let amount = rule.amount(cost);
-        if amount == 0 {
-            continue;
-        }
-        if let Err(wait) = bucket.check(rule, amount, now)
-            && longest.is_none_or(|l| wait > l.wait)
-        {
-            longest = Some(Shortfall { rule: index, wait });
-        }
+    let Err(mut longest) = check_at(rules, buckets, cost, now) else { return Ok(()) };
+    // A fixed window that is open now may have closed by then: at most once each.
+    while let Wait::At(then) = longest.wait
+        && let Err(next) = check_at(rules, buckets, cost, then)
+        && next.wait > longest.wait
+    {
+        longest = next;
     }
-    longest.map_or(Ok(()), Err)
+    Err(longest)
 }
 
 /// Takes or holds `cost` in every bucket, without asking whether it fits.
@@ -88,4 +84,21 @@ pub fn charge(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: u64) {
     for (rule, bucket) in rules.iter().zip(buckets) {
         bucket.take(rule, rule.amount(cost), now);
     }
+}
+
+#[inline]
+fn check_at(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> Result<(), Shortfall> {
+    let mut longest: Option<Shortfall> = None;
+    for (index, (rule, bucket)) in rules.iter().zip(buckets).enumerate() {
+        let amount = rule.amount(cost);
+        if amount == 0 {
+            continue;
+        }
+        if let Err(wait) = bucket.check(rule, amount, now)
+            && longest.is_none_or(|l| wait > l.wait)
+        {
+            longest = Some(Shortfall { rule: index, wait });
+        }
+    }
+    longest.map_or(Ok(()), Err)
 }

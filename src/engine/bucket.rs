@@ -62,7 +62,7 @@ impl Bucket {
             (State::Sliding(b), Spec::Sliding(s)) => {
                 Level::of(limit, b.used(s, now), b.held(), b.empty_at(s))
             }
-            (State::Fixed(b), Spec::Fixed(s)) => Level::of(limit, b.used(s, now), 0, b.end(s)),
+            (State::Fixed(b), Spec::Fixed(s)) => Level::of(limit, b.used(s, now), 0, b.fresh_at(s)),
             (State::Concurrency(b), _) => Level::of(limit, 0, b.in_flight(), now),
             _ => Level::of(limit, 0, 0, now),
         }
@@ -70,6 +70,9 @@ impl Bucket {
 
     /// Whether the bucket is as a new one would be.
     pub fn is_fresh(&self, rule: &Rule, now: u64) -> bool {
+        if let (State::Token(b), Spec::Token(s)) = (&self.0, &rule.spec) {
+            return b.is_fresh(s, now);
+        }
         let level = self.level(rule, now);
         level.used == 0 && level.held == 0
     }
@@ -154,7 +157,7 @@ impl Bucket {
         match (&mut self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) if actual > taken => b.take(s, actual - taken, now),
             (State::Token(b), Spec::Token(s)) => b.give_back(s, taken - actual, sent, now),
-            (State::Sliding(b), _) => b.correct(sent, taken, actual),
+            (State::Sliding(b), Spec::Sliding(s)) => b.correct(s, sent, taken, actual, now),
             (State::Fixed(b), _) => b.correct(sent, taken, actual),
             _ => {}
         }
@@ -162,8 +165,8 @@ impl Bucket {
 
     /// Undoes an amount that was taken at `sent` for a request that never left.
     pub(super) fn give_back(&mut self, rule: &Rule, taken: u64, sent: u64, now: u64) {
-        match &mut self.0 {
-            State::Fixed(b) => b.give_back(taken, sent, now),
+        match (&mut self.0, &rule.spec) {
+            (State::Fixed(b), Spec::Fixed(s)) => b.give_back(s, taken, sent, now),
             _ => self.correct(rule, sent, taken, 0, now),
         }
     }

@@ -15,6 +15,9 @@ pub(super) struct Spec {
 pub(super) struct State {
     start: Packed,
     used: Packed,
+    /// How much later than `start` the provider's window may have started, because the request that
+    /// started ours never left; in steps of [`LATE_STEP`] nanoseconds, rounded up.
+    late: u32,
     started: bool,
 }
 
@@ -36,7 +39,7 @@ impl State {
 
     pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: u64) {
         if self.is_over(spec, now) {
-            *self = Self { start: now.into(), used: amount.into(), started: true };
+            *self = Self { start: now.into(), used: amount.into(), late: 0, started: true };
         } else {
             self.used = (self.used.value().saturating_add(amount)).into();
         }
@@ -49,14 +52,18 @@ impl State {
         }
     }
 
-    /// Gives back a request that never left. If it was the one that started the window, the
-    /// provider's window starts with a later one: at the latest, now.
-    pub(super) fn give_back(&mut self, amount: u64, sent: u64, now: u64) {
+    /// Gives back a request that never left. If it may have been the one that started the window,
+    /// the provider's window starts with a later one, sent by now: which one isn't known, so that
+    /// nothing is sent from the earliest end of that window to its latest.
+    pub(super) fn give_back(&mut self, spec: &Spec, amount: u64, sent: u64, now: u64) {
         self.correct(sent, amount, 0);
-        if self.started && sent == self.start.value() {
-            self.start = (now.max(self.start.value())).into();
-            self.started = self.used.value() > 0;
+        let first = self.start.value()..=self.start.value().saturating_add(self.late());
+        if self.is_over(spec, now) || !first.contains(&sent) {
+            return;
         }
+        self.started = self.used.value() > 0;
+        let late = now.saturating_sub(self.start.value()).min(spec.window);
+        self.late = u32::try_from(late.div_ceil(LATE_STEP)).unwrap_or(u32::MAX).max(self.late);
     }
 
     pub(super) fn used(&self, spec: &Spec, now: u64) -> u64 {
@@ -64,8 +71,14 @@ impl State {
     }
 
     /// When the next window can start.
-    pub(super) fn end(&self, spec: &Spec) -> u64 {
-        self.start.value().saturating_add(spec.window).saturating_add(spec.margin)
+    fn end(&self, spec: &Spec) -> u64 {
+        let start = self.start.value().saturating_add(self.late());
+        start.saturating_add(spec.window).saturating_add(spec.margin)
+    }
+
+    /// When nothing is used any more.
+    pub(super) fn fresh_at(&self, spec: &Spec) -> u64 {
+        if self.started { self.end(spec) } else { 0 }
     }
 
     pub(super) fn start(&self) -> u64 {
@@ -79,4 +92,11 @@ impl State {
     fn is_over(&self, spec: &Spec, now: u64) -> bool {
         !self.started || now >= self.end(spec)
     }
+
+    fn late(&self) -> u64 {
+        u64::from(self.late) * LATE_STEP
+    }
 }
+
+/// 8.4 ms: the longest window has less than 2^32 of them.
+const LATE_STEP: u64 = 1 << 23;

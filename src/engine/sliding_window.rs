@@ -47,21 +47,25 @@ impl Log {
     pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: u64) {
         let now = self.entries.back().map_or(now, |last| last.at.max(now));
         self.expire(spec, now);
-        self.total += u128::from(amount);
         let exact = self.entries.len() < EXACT;
         let width = (spec.span / SUB_WINDOWS).max(1);
-        if let Some(last) = self.entries.back_mut() {
-            let same = last.at == now || (!exact && last.at / width == now / width);
-            if let (true, Some(sum)) = (same, last.amount.checked_add(amount)) {
-                *last = Entry { at: now, amount: sum };
-                return;
-            }
+        if let Some(last) = self.entries.back_mut()
+            && (last.at == now || (!exact && last.at / width == now / width))
+        {
+            let sum = last.amount.saturating_add(amount);
+            self.total += u128::from(sum - last.amount);
+            *last = Entry { at: now, amount: sum };
+            return;
         }
+        self.total += u128::from(amount);
         self.entries.push_back(Entry { at: now, amount });
     }
 
     /// Corrects the entry of a request that was sent at `sent`, while it is in the window.
-    pub(super) fn correct(&mut self, sent: u64, taken: u64, actual: u64) {
+    pub(super) fn correct(&mut self, spec: &Spec, sent: u64, taken: u64, actual: u64, now: u64) {
+        if sent.saturating_add(spec.span) <= now {
+            return; // The next entry is somebody else's.
+        }
         let index = self.entries.partition_point(|e| e.at < sent);
         let Some(entry) = self.entries.get_mut(index) else { return };
         let amount = entry.amount.saturating_sub(taken).saturating_add(actual);
@@ -88,7 +92,8 @@ impl Log {
 
     /// When the window is empty, if nothing more is sent.
     pub(super) fn empty_at(&self, spec: &Spec) -> u64 {
-        self.entries.back().map_or(0, |e| e.at.saturating_add(spec.span))
+        let last = self.entries.iter().rev().find(|e| e.amount > 0);
+        last.map_or(0, |e| e.at.saturating_add(spec.span))
     }
 
     pub(super) fn live(&self, spec: &Spec, now: u64) -> impl Iterator<Item = Entry> {

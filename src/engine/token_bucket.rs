@@ -58,7 +58,7 @@ impl State {
         let ahead = self.full_at.value().saturating_sub(now);
         if wanted <= spec.room {
             let missing = spec.refill(ahead) + u128::from(self.fraction);
-            if ahead == 0 || missing <= spec.short - spec.units(wanted) {
+            if self.full_at.value() < now || missing <= spec.short - spec.units(wanted) {
                 return Ok(());
             }
         }
@@ -144,6 +144,13 @@ impl State {
 
     pub(super) fn full_at(&self) -> u64 {
         self.full_at.value().saturating_add(u64::from(self.fraction > 0))
+    }
+
+    /// Nothing is missing, and a cost that needs the margin needn't wait for it either.
+    pub(super) fn is_fresh(&self, spec: &Spec, now: u64) -> bool {
+        let rested = spec.refill(now.saturating_sub(self.full_at()));
+        let whole = now >= self.full_at() && rested >= spec.margin;
+        *self == Self::default() || (self.held() == 0 && whole)
     }
 
     pub(super) fn rebase(&mut self, back: u64) {

@@ -1,6 +1,17 @@
 //! The engine, through its public functions.
 
+mod fixed_window;
+mod p1;
+mod p2;
+mod p3;
+mod p4;
+mod p6;
+mod reference;
+mod saved;
+mod schedule;
+mod sliding_window;
 mod token_bucket;
+mod world;
 
 use tollgate::engine::{Bucket, Margin, Rule};
 use tollgate::quota::{Algorithm, Quota, SettleAt};

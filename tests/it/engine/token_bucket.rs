@@ -1,4 +1,4 @@
-use tollgate::engine::{Margin, Wait, reserve, settle};
+use tollgate::engine::{Margin, Wait, release, reserve, settle};
 use tollgate::quota::{Algorithm, Cost, Quota, SettleAt};
 
 use super::{S, fresh, rules};
@@ -49,4 +49,64 @@ fn a_hold_costs_capacity_until_it_is_settled_and_the_rest_is_never_refunded_twic
     settle(&rules, &mut buckets, (S, &big), &actual, 11 * S);
     let level = buckets[0].level(&rules[0], 11 * S);
     assert_eq!((level.used, level.held, level.available), (20_000, 0, 40_000));
+}
+
+#[test]
+fn a_burst_too_small_for_the_margin_pays_in_rate() {
+    let burst = std::num::NonZeroU64::new(1);
+    let quota = Quota::new().rpm(600);
+    let rules = rules(&quota, Algorithm::TokenBucket { burst }, Margin::default(), SettleAt::Send);
+    let (mut buckets, mut now, mut sent) = (fresh(&rules), 100 * S, Vec::new());
+    while sent.len() < 4 {
+        match reserve(&rules, &mut buckets, &Cost::new(), now).map_err(|s| s.wait) {
+            Err(Wait::At(at)) => now = at,
+            answer => {
+                answer.unwrap();
+                sent.push(now - 100 * S);
+            }
+        }
+    }
+    // 100 ms to refill, and 500 ms in which the one before may still be under way.
+    assert_eq!(sent, [0, 6 * S / 10, 12 * S / 10, 18 * S / 10]);
+}
+
+#[test]
+fn what_was_underestimated_is_debt() {
+    let quota = Quota::new().tpm(60);
+    let rules = rules(&quota, Algorithm::TOKEN_BUCKET, Margin::NONE, SettleAt::Send);
+    let mut buckets = fresh(&rules);
+    let (estimate, actual) = (Cost::new().tokens(50), Cost::new().tokens(100));
+    reserve(&rules, &mut buckets, &estimate, 100 * S).unwrap();
+    settle(&rules, &mut buckets, (100 * S, &estimate), &actual, 110 * S);
+    // 10 seconds refilled 10 tokens, so that 90 of 60 are missing.
+    let level = buckets[0].level(&rules[0], 110 * S);
+    assert_eq!((level.used, level.available, level.fresh_at), (90, 0, 200 * S));
+    let one = Cost::new().tokens(1);
+    let wait = reserve(&rules, &mut buckets, &one, 110 * S).unwrap_err().wait;
+    assert_eq!(wait, Wait::At(141 * S));
+}
+
+#[test]
+fn a_release_gives_back_no_more_than_would_be_there() {
+    let quota = Quota::new().tpm(60);
+    let rules = rules(&quota, Algorithm::TOKEN_BUCKET, Margin::NONE, SettleAt::Send);
+    let mut buckets = fresh(&rules);
+    let (lost, kept) = (Cost::new().tokens(30), Cost::new().tokens(20));
+    reserve(&rules, &mut buckets, &lost, 100 * S).unwrap();
+    reserve(&rules, &mut buckets, &kept, 120 * S).unwrap();
+    release(&rules, &mut buckets, (100 * S, &lost), 125 * S);
+    // 25 came back since 100 s, and may have done so only because the 30 were missing.
+    assert_eq!(buckets[0].level(&rules[0], 125 * S).used, 25 - (30 - 25));
+}
+
+#[test]
+fn an_empty_bucket_is_fresh_once_a_whole_burst_needn_t_wait() {
+    let quota = Quota::new().tpm(60);
+    let rules = rules(&quota, Algorithm::TOKEN_BUCKET, Margin::default(), SettleAt::Send);
+    let mut buckets = fresh(&rules);
+    assert!(buckets[0].is_fresh(&rules[0], 0));
+    reserve(&rules, &mut buckets, &Cost::new().tokens(10), 100 * S).unwrap();
+    // 10 s to refill, and 2 % of 60 tokens at one a second.
+    assert!(!buckets[0].is_fresh(&rules[0], 111 * S + S / 5 - 1));
+    assert!(buckets[0].is_fresh(&rules[0], 111 * S + S / 5));
 }

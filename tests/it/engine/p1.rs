@@ -1,0 +1,102 @@
+//! P1: for any schedule in which no request takes more than was reserved for it, what the provider
+//! is charged never exceeds the provider's limit, whenever it charges.
+
+use proptest::prelude::*;
+use tollgate::engine::Margin;
+use tollgate::quota::Algorithm;
+
+use super::reference::{FixedWindow, Reference, TokenBucket};
+use super::schedule::{Act, Event, Spec, config, events, specs, specs_at_send, start};
+use super::world::World;
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Rules that settle at the end are charged anywhere between sending and end, those that settle
+    /// at the sending are charged there; by what the request took in the end. Released requests are
+    /// never charged.
+    #[test]
+    fn p1_no_provider_is_ever_overcharged(
+        specs in specs(), start in start(), events in events(30),
+    ) {
+        let mut world = World::new(specs, Margin::NONE, start);
+        run(&mut world, &events)?;
+        judge(&world, Spec::reference)?;
+    }
+
+    /// Requests reach the provider up to 500 ms after they were sent, in any order.
+    #[test]
+    fn p1_the_margin_makes_up_for_late_arrivals_out_of_order(
+        specs in specs_at_send(), start in start(), events in events(30),
+    ) {
+        let mut world = World::new(specs, Margin::default(), start);
+        run(&mut world, &events)?;
+        judge(&world, Spec::reference)?;
+    }
+
+    /// A sliding window is safe against any provider of the same amount and window.
+    #[test]
+    fn p1_a_sliding_window_is_safe_whatever_the_provider_counts_by(
+        specs in specs(), start in start(), events in events(30), delayed: bool,
+    ) {
+        let slide = |s: Spec| Spec { algorithm: Algorithm::SlidingWindow, ..s };
+        let margin = if delayed { Margin::default() } else { Margin::NONE };
+        let mut world = World::new(specs.into_iter().map(slide).collect(), margin, start);
+        run(&mut world, &events)?;
+        judge(&world, |s| Box::new(TokenBucket::new(s.amount, s.window, s.amount)))?;
+        judge(&world, |s| Box::new(FixedWindow::new(s.amount, s.window)))?;
+    }
+
+    /// Nor is less granted than possible: without a margin, and charged at the sending, a request is
+    /// granted exactly if every reference has room for it.
+    #[test]
+    fn p1_what_fits_is_granted(
+        specs in specs_at_send(), start in start(), events in events(30),
+    ) {
+        let mut world = World::new(specs, Margin::NONE, start);
+        let mut providers: Vec<_> = world.specs.iter().map(Spec::reference).collect();
+        for event in events {
+            world.advance(event);
+            let cost = world.cost(event);
+            let granted = world.reserve(&cost, event).is_ok();
+            let amounts: Vec<_> = world.specs.iter().map(|s| cost.amount(&s.dimension)).collect();
+            let mut sides = providers.iter_mut().zip(&amounts);
+            let fits = sides.all(|(p, &amount)| amount == 0 || p.fits(amount, world.now));
+            prop_assert_eq!(granted, fits, "{:?} at {}", &cost, world.now);
+            for (provider, &amount) in providers.iter_mut().zip(&amounts) {
+                if granted && amount > 0 {
+                    provider.take(amount, world.now);
+                }
+            }
+        }
+    }
+}
+
+fn run(world: &mut World, events: &[Event]) -> Result<(), TestCaseError> {
+    for event in events {
+        world.run(std::slice::from_ref(event));
+        for spec in world.specs.iter().filter(|s| s.is_concurrency()) {
+            prop_assert!(world.open.len() as u64 <= spec.amount, "too many in flight");
+        }
+    }
+    world.finish_all(Act::Settle);
+    Ok(())
+}
+
+fn judge(
+    world: &World,
+    provider: impl Fn(&Spec) -> Box<dyn Reference>,
+) -> Result<(), TestCaseError> {
+    let rules = world.specs.iter().zip(&world.charges).filter(|(s, _)| !s.is_concurrency());
+    for (spec, charges) in rules {
+        let mut charges = charges.clone();
+        charges.sort_unstable();
+        let mut provider = provider(spec);
+        for &(at, amount) in &charges {
+            let fits = provider.fits(amount, at);
+            prop_assert!(fits, "{:?} refuses {} at {} of {:?}", spec, amount, at, &charges);
+            provider.take(amount, at);
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,122 @@
+//! P2: a wait is exact. `At(t)` is granted at `t` if nobody else came, and at no time before;
+//! `Unknown` is said only while something held is in the way, `Never` exactly of what can never fit.
+
+use proptest::prelude::*;
+use tollgate::engine::{Margin, Wait, check, reserve};
+use tollgate::quota::{Cost, SettleAt};
+
+use super::schedule::{Act, Event, Spec, config, events, specs, start};
+use super::world::{Over, World};
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn p2_a_wait_is_exact(
+        specs in specs(), start in start(), events in events(20), questions in events(3),
+        margin in margin(),
+    ) {
+        let mut world = World::new(specs, margin, start);
+        world.run(&events);
+        for question in questions {
+            world.advance(question);
+            let cost = cost(&world, question);
+            match wait(&world, &cost) {
+                None => prop_assert!(fits(&world, &cost, world.now)),
+                Some(Wait::Never) => prop_assert!(is_too_big(&world, &cost)),
+                Some(Wait::At(at)) => exact(&world, &cost, at, question)?,
+                Some(Wait::Unknown) => hangs_on_a_hold(&mut world, &cost, question)?,
+            }
+            prop_assert_eq!(wait(&world, &cost) == Some(Wait::Never), is_too_big(&world, &cost));
+        }
+    }
+
+    /// Where all rules settle at the end, a cost is granted exactly if it fits on top of what is
+    /// held and of what the reference says is used; and `Unknown` is said exactly if it wouldn't fit
+    /// on top of what is held alone.
+    #[test]
+    fn p2_a_hold_takes_what_was_reserved_and_no_more(
+        specs in specs(), start in start(), events in events(20),
+    ) {
+        let at_end = |s: Spec| Spec { settle: SettleAt::End, ..s };
+        let mut world = World::new(specs.into_iter().map(at_end).collect(), Margin::NONE, start);
+        for event in events {
+            world.run(&[event]);
+            let cost = world.cost(event);
+            let said = wait(&world, &cost);
+            prop_assert_eq!(said.is_none(), fits_on_top(&world, &cost, false), "{:?}", said);
+            let unknown = said == Some(Wait::Unknown);
+            prop_assert_eq!(unknown, !fits_on_top(&world, &cost, true), "{:?}", said);
+        }
+    }
+}
+
+/// On top of what is held, and of what is used unless the references are `empty`.
+fn fits_on_top(world: &World, cost: &Cost, empty: bool) -> bool {
+    world.specs.iter().all(|spec| {
+        let amount = cost.amount(&spec.dimension);
+        let held: u64 = world.open.iter().map(|o| o.reserved.amount(&spec.dimension)).sum();
+        if amount == 0 || spec.is_concurrency() {
+            return amount == 0 || held < spec.amount;
+        }
+        let mut reference = spec.reference_at_settle();
+        for (at, amount) in world.over(spec, Over::at_settle) {
+            reference.take(if empty { 0 } else { amount }, at);
+        }
+        reference.fits(held + amount, world.now)
+    })
+}
+
+fn exact(world: &World, cost: &Cost, at: u64, probe: Event) -> Result<(), TestCaseError> {
+    prop_assert!(at > world.now);
+    prop_assert!(fits(world, cost, at), "refused at {}, as promised at {}", at, world.now);
+    prop_assert!(!fits(world, cost, at - 1), "granted before {}", at);
+    let part = u128::from(at - world.now) * u128::from(probe.share) / 256;
+    let sooner = world.now + u64::try_from(part).unwrap();
+    prop_assert!(!fits(world, cost, sooner), "granted at {} already, not at {}", sooner, at);
+    Ok(())
+}
+
+fn hangs_on_a_hold(world: &mut World, cost: &Cost, question: Event) -> Result<(), TestCaseError> {
+    let mut held = world.rules.iter().zip(&world.buckets);
+    prop_assert!(held.any(|(rule, bucket)| bucket.level(rule, world.now).held > 0));
+    let act = if question.delay < 128 { Act::Release } else { Act::Settle };
+    world.finish_all(act);
+    match wait(world, cost) {
+        Some(Wait::At(at)) => exact(world, cost, at, question),
+        None => Ok(()),
+        Some(other) => Err(TestCaseError::fail(format!("{other:?} with nothing held"))),
+    }
+}
+
+fn wait(world: &World, cost: &Cost) -> Option<Wait> {
+    check(&world.rules, &world.buckets, cost, world.now).err().map(|s| s.wait)
+}
+
+fn fits(world: &World, cost: &Cost, now: u64) -> bool {
+    reserve(&world.rules, &mut world.buckets.clone(), cost, now).is_ok()
+}
+
+fn is_too_big(world: &World, cost: &Cost) -> bool {
+    let mut limits = world.specs.iter().filter(|s| !s.is_concurrency());
+    limits.any(|s| cost.amount(&s.dimension) > s.capacity())
+}
+
+/// Now and then more than any limit holds.
+fn cost(world: &World, question: Event) -> Cost {
+    let cost = world.cost(question);
+    match question.delay % 32 {
+        0 => cost.requests(1 << 32),
+        1 => cost.tokens(5_001),
+        _ => cost,
+    }
+}
+
+fn margin() -> impl Strategy<Value = Margin> {
+    prop_oneof![
+        Just(Margin::NONE),
+        Just(Margin::default()),
+        (0..=100_u8, 0..2_000_000_000_u64)
+            .prop_map(|(percent, lag_nanos)| Margin { percent, lag_nanos }),
+    ]
+}

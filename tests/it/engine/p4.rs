@@ -1,0 +1,68 @@
+//! P4: all or none. A refusal leaves every bucket as it was, bit by bit; a grant is charged to every
+//! rule that counts the cost and to no other.
+
+use proptest::prelude::*;
+use tollgate::engine::{Margin, Shortfall, check, reserve};
+use tollgate::quota::Cost;
+
+use super::schedule::{Act, config, events, specs, start};
+use super::world::World;
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn p4_all_rules_are_charged_or_none(
+        specs in specs(), start in start(), events in events(20), delayed: bool,
+    ) {
+        let margin = if delayed { Margin::default() } else { Margin::NONE };
+        let mut world = World::new(specs, margin, start);
+        for event in events {
+            if event.act != Act::Reserve {
+                world.run(&[event]);
+                continue;
+            }
+            world.advance(event);
+            let (before, cost) = (world.buckets.clone(), world.cost(event));
+            let answer = world.reserve(&cost, event);
+            match answer {
+                Ok(()) => {
+                    let after = std::mem::replace(&mut world.buckets, before);
+                    charged_one_by_one(&mut world, &cost)?;
+                    prop_assert_eq!(&world.buckets, &after);
+                }
+                Err(shortfall) => {
+                    prop_assert_eq!(&world.buckets, &before);
+                    binds(&world, &cost, shortfall)?;
+                }
+            }
+        }
+    }
+}
+
+fn charged_one_by_one(world: &mut World, cost: &Cost) -> Result<(), TestCaseError> {
+    for (index, spec) in world.specs.iter().enumerate() {
+        let one = index..=index;
+        let before = world.buckets[index].clone();
+        let buckets = &mut world.buckets[one.clone()];
+        prop_assert!(reserve(&world.rules[one], buckets, cost, world.now).is_ok());
+        let counts = cost.amount(&spec.dimension) > 0;
+        prop_assert_eq!(before != world.buckets[index], counts, "{:?}", spec);
+    }
+    Ok(())
+}
+
+/// The wait is at least that of every rule by itself, and the rule that is named would refuse by
+/// itself, now or while the others are waited for.
+fn binds(world: &World, cost: &Cost, shortfall: Shortfall) -> Result<(), TestCaseError> {
+    let alone = |index: usize| {
+        let one = index..=index;
+        check(&world.rules[one.clone()], &world.buckets[one], cost, world.now).err()
+    };
+    let waits: Vec<_> = (0..world.rules.len()).filter_map(alone).map(|s| s.wait).collect();
+    prop_assert!(waits.iter().all(|&wait| wait <= shortfall.wait), "{:?} {:?}", waits, shortfall);
+    let named = alone(shortfall.rule).map(|s| s.wait);
+    let closes_later = world.specs[shortfall.rule].is_anchored() && !waits.is_empty();
+    prop_assert!(named == Some(shortfall.wait) || closes_later, "{:?} {:?}", named, shortfall);
+    Ok(())
+}

@@ -1,0 +1,202 @@
+//! P6: no panic, no overflow, no hang, and bounded memory, for any amounts, costs, times (also
+//! running back), windows, margins, and any calls in any order, senseless ones too.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tollgate::engine::{
+    Bucket, Margin, Rule, Timeline, Wait, charge, check, commit, release, reserve, settle,
+};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, SettleAt, Window};
+
+use super::schedule::config;
+
+proptest! {
+    #![proptest_config(config())]
+
+    #[test]
+    fn p6_nothing_panics_or_hangs(
+        rules in vec(rule(), 1..=4), others in vec(rule(), 4), start in edge(),
+        calls in vec(call(), 1..=24),
+    ) {
+        let buckets = rules.iter().map(Bucket::new).collect();
+        let mut engine = Engine { rules, buckets, now: start, time: Timeline::default() };
+        for call in calls {
+            engine.pass(&call);
+            engine.call(&call, &others)?;
+            engine.look()?;
+        }
+    }
+}
+
+#[test]
+fn the_tests_are_built_with_overflow_checks() {
+    let add = |a: u64| std::hint::black_box(a) + 1;
+    let overflowed = std::panic::catch_unwind(|| add(std::hint::black_box(u64::MAX)));
+    assert!(overflowed.is_err() && cfg!(debug_assertions));
+}
+
+struct Engine {
+    rules: Vec<Rule>,
+    buckets: Vec<Bucket>,
+    now: u64,
+    time: Timeline,
+}
+
+#[derive(Debug, Clone)]
+struct Call {
+    kind: u8,
+    pass: u8,
+    at: u64,
+    reserved: Cost,
+    actual: Cost,
+}
+
+impl Engine {
+    /// Anywhere, or near the boundaries of a window.
+    fn pass(&mut self, call: &Call) {
+        let window = self.rules[0].limit().window().as_nanos();
+        self.now = match call.pass % 12 {
+            0 => call.at,
+            1 => self.now.saturating_add(window),
+            2 => self.now.saturating_add(window - 1),
+            3 => self.now.saturating_add(1),
+            4 => self.now.saturating_sub(1),
+            5 => self.now.saturating_sub(window),
+            6 => self.now.saturating_add(call.at % window),
+            7 => self.now.saturating_sub(call.at % window),
+            8 => self.wait(call),
+            _ => self.now,
+        };
+    }
+
+    fn wait(&self, call: &Call) -> u64 {
+        match check(&self.rules, &self.buckets, &call.reserved, self.now).map_err(|s| s.wait) {
+            Err(Wait::At(at)) => at,
+            _ => self.now,
+        }
+    }
+
+    fn call(&mut self, call: &Call, others: &[Rule]) -> Result<(), TestCaseError> {
+        let Call { at, reserved, actual, .. } = call;
+        let (now, sent) = (self.now, (*at, reserved));
+        let (rules, buckets) = (&self.rules, &mut self.buckets);
+        match call.kind % 13 {
+            0..=3 => {
+                let before = buckets.clone();
+                if reserve(rules, buckets, reserved, now).is_err() {
+                    prop_assert_eq!(&before, buckets);
+                }
+            }
+            4 => commit(rules, buckets, reserved, now),
+            5 => settle(rules, buckets, sent, actual, now),
+            6 => settle(rules, buckets, (now, reserved), actual, now),
+            7 => release(rules, buckets, sent, now),
+            8 => release(rules, buckets, (now, reserved), now),
+            9 => charge(rules, buckets, actual, now),
+            10 => self.advance(*at),
+            11 => self.absorb(others, *at),
+            _ => self.carry(others),
+        }
+        Ok(())
+    }
+
+    fn advance(&mut self, at: u64) {
+        let (now, back) = self.time.advance(at);
+        self.now = now;
+        self.buckets.iter_mut().for_each(|bucket| bucket.rebase(back));
+    }
+
+    /// What was saved under one rule can be taken up under any other.
+    fn absorb(&mut self, others: &[Rule], at: u64) {
+        for ((rule, bucket), other) in self.rules.iter().zip(&mut self.buckets).zip(others) {
+            let saved = bucket.save(rule, at);
+            bucket.absorb(rule, &saved, self.now);
+            Bucket::new(other).absorb(other, &saved, self.now);
+        }
+    }
+
+    fn carry(&mut self, others: &[Rule]) {
+        for ((rule, bucket), other) in self.rules.iter_mut().zip(&mut self.buckets).zip(others) {
+            if rule.dimension() == other.dimension() {
+                *bucket = bucket.carry(rule, other, self.now);
+                *rule = other.clone();
+            }
+        }
+    }
+
+    fn look(&self) -> Result<(), TestCaseError> {
+        for (rule, bucket) in self.rules.iter().zip(&self.buckets) {
+            let level = bucket.level(rule, self.now);
+            let most = match (rule.dimension(), rule.limit().algorithm()) {
+                (Dimension::Concurrency, _) => rule.limit().amount(),
+                (_, Some(Algorithm::TokenBucket { burst: Some(burst) })) => burst.get(),
+                _ => rule.limit().amount(),
+            };
+            prop_assert!(level.available <= most, "{:?} of {:?}", level, rule);
+            prop_assert!(bucket.save(rule, self.now).taken.len() <= 400);
+            bucket.is_fresh(rule, self.now);
+        }
+        Ok(())
+    }
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    (any::<u8>(), any::<u8>(), edge(), cost(), cost())
+        .prop_map(|(kind, pass, at, reserved, actual)| Call { kind, pass, at, reserved, actual })
+}
+
+fn cost() -> impl Strategy<Value = Cost> {
+    (edge(), edge(), edge()).prop_map(|(requests, tokens, images)| {
+        Cost::new().requests(requests).tokens(tokens).custom("images", images)
+    })
+}
+
+fn rule() -> impl Strategy<Value = Rule> {
+    let shape = (0..5_u8, 0..4_u8, 0..3_u8);
+    let margin =
+        (any::<u8>(), edge()).prop_map(|(percent, lag_nanos)| Margin { percent, lag_nanos });
+    (shape, edge(), edge(), edge(), margin).prop_map(
+        |((dimension, algorithm, settle), amount, window, burst, margin)| {
+            let nanos = window.clamp(1_000_000, 366 * Window::DAY.as_nanos());
+            let window = Window::new(Duration::from_nanos(nanos)).unwrap();
+            let limit = Limit::new(self::dimension(dimension), amount.max(1), window).unwrap();
+            let algorithm = match algorithm {
+                0 => Algorithm::SlidingWindow,
+                1 => Algorithm::FixedWindow,
+                2 => Algorithm::TokenBucket { burst: NonZeroU64::new(burst) },
+                _ => Algorithm::TOKEN_BUCKET,
+            };
+            let settle = [SettleAt::Send, SettleAt::FirstUsage, SettleAt::End][usize::from(settle)];
+            Rule::new(&limit.with_algorithm(algorithm), algorithm, margin, settle)
+        },
+    )
+}
+
+fn dimension(kind: u8) -> Dimension {
+    match kind {
+        0 => Dimension::Requests,
+        1 | 2 => Dimension::Tokens,
+        3 => Dimension::custom("images"),
+        _ => Dimension::Concurrency,
+    }
+}
+
+/// Any number, most often one where something might turn over.
+fn edge() -> impl Strategy<Value = u64> {
+    any::<u64>().prop_map(|bits| match bits >> 60 {
+        0..=2 => bits % 3,
+        3 | 4 => u64::MAX - bits % 3,
+        5 => (1 << 32) - 1 + bits % 3,
+        6 => (1 << 63) - 1 + bits % 3,
+        7 => 1_000_000 - 1 + bits % 3,
+        8 => 366 * 86_400 * 1_000_000_000 - bits % 3,
+        9 => 1_800_000_000_000_000_000 + bits % 1_000_000_000,
+        10 => bits % 1_000_000_000,
+        11 => 1 << (bits % 64),
+        12 => (1 << (bits % 64)) - 1,
+        _ => bits << 4,
+    })
+}

@@ -1,0 +1,111 @@
+//! What a provider does, written as plainly as possible and with nothing of the engine's: the
+//! judges of the properties.
+
+/// Counts charges, whether they fit or not, and says whether one would fit.
+pub(super) trait Reference {
+    fn take(&mut self, amount: u64, now: u64);
+    fn used(&mut self, now: u64) -> u64;
+    fn fits(&mut self, amount: u64, now: u64) -> bool;
+}
+
+/// Steps from event to event. A token is `window` units and a nanosecond refills `amount` of them,
+/// so the level is an exact rational.
+pub(super) struct TokenBucket {
+    amount: i128,
+    window: i128,
+    full: i128,
+    level: i128,
+    at: u64,
+}
+
+impl TokenBucket {
+    pub(super) fn new(amount: u64, window: u64, burst: u64) -> Self {
+        let full = i128::from(burst) * i128::from(window);
+        Self { amount: amount.into(), window: window.into(), full, level: full, at: 0 }
+    }
+
+    fn step(&mut self, now: u64) {
+        let passed = i128::from(now) - i128::from(self.at);
+        assert!(passed >= 0, "the reference is asked in order of time");
+        self.level = (self.level + passed * self.amount).min(self.full);
+        self.at = now;
+    }
+}
+
+impl Reference for TokenBucket {
+    fn take(&mut self, amount: u64, now: u64) {
+        self.step(now);
+        self.level -= i128::from(amount) * self.window;
+    }
+
+    fn used(&mut self, now: u64) -> u64 {
+        self.step(now);
+        let missing = self.full - self.level;
+        u64::try_from((missing + self.window - 1) / self.window).unwrap()
+    }
+
+    fn fits(&mut self, amount: u64, now: u64) -> bool {
+        self.step(now);
+        i128::from(amount) * self.window <= self.level
+    }
+}
+
+/// A list of what came when. What came at `s` counts while `now < s + window`.
+pub(super) struct SlidingWindow {
+    limit: u64,
+    window: u64,
+    log: Vec<(u64, u64)>,
+}
+
+impl SlidingWindow {
+    pub(super) fn new(limit: u64, window: u64) -> Self {
+        Self { limit, window, log: Vec::new() }
+    }
+}
+
+impl Reference for SlidingWindow {
+    fn take(&mut self, amount: u64, now: u64) {
+        self.log.push((now, amount));
+    }
+
+    fn used(&mut self, now: u64) -> u64 {
+        self.log.iter().filter(|(at, _)| now < at + self.window).map(|(_, amount)| amount).sum()
+    }
+
+    fn fits(&mut self, amount: u64, now: u64) -> bool {
+        self.used(now) + amount <= self.limit
+    }
+}
+
+/// Starts with the first charge, and again with the first charge after its end.
+pub(super) struct FixedWindow {
+    limit: u64,
+    window: u64,
+    start: Option<u64>,
+    sum: u64,
+}
+
+impl FixedWindow {
+    pub(super) fn new(limit: u64, window: u64) -> Self {
+        Self { limit, window, start: None, sum: 0 }
+    }
+}
+
+impl Reference for FixedWindow {
+    fn take(&mut self, amount: u64, now: u64) {
+        self.used(now);
+        self.start.get_or_insert(now);
+        self.sum += amount;
+    }
+
+    fn used(&mut self, now: u64) -> u64 {
+        if self.start.is_some_and(|start| now >= start + self.window) {
+            (self.start, self.sum) = (None, 0);
+        }
+        self.sum
+    }
+
+    fn fits(&mut self, amount: u64, now: u64) -> bool {
+        self.used(now) + amount <= self.limit
+    }
+}

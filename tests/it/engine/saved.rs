@@ -1,0 +1,111 @@
+use std::num::NonZeroU64;
+
+use tollgate::engine::{Bucket, Margin, Rule, Saved, Wait, charge, reserve, settle};
+use tollgate::quota::{Algorithm, Cost, Quota, SettleAt};
+
+use super::{S, fresh, rules};
+
+const ALGORITHMS: [Algorithm; 3] =
+    [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow];
+
+fn tpm(amount: u64, algorithm: Algorithm, settle: SettleAt) -> Vec<Rule> {
+    rules(&Quota::new().tpm(amount), algorithm, Margin::NONE, settle)
+}
+
+fn tokens(amount: u64) -> Cost {
+    Cost::new().tokens(amount)
+}
+
+#[test]
+fn a_restart_changes_nothing() {
+    for algorithm in ALGORITHMS {
+        let rules = tpm(600, algorithm, SettleAt::Send);
+        let mut buckets = fresh(&rules);
+        charge(&rules, &mut buckets, &tokens(100), 1_000 * S);
+        charge(&rules, &mut buckets, &tokens(300), 1_011 * S);
+        let saved = buckets[0].save(&rules[0], 1_020 * S);
+        let mut restored = Bucket::new(&rules[0]);
+        restored.absorb(&rules[0], &saved, 1_033 * S);
+        for now in (1_033..1_090).map(|s| s * S) {
+            let (old, new) = (buckets[0].level(&rules[0], now), restored.level(&rules[0], now));
+            assert_eq!(new, old, "{algorithm:?} at {now}");
+        }
+    }
+}
+
+#[test]
+fn what_was_in_flight_at_the_restart_counts_as_taken() {
+    for algorithm in ALGORITHMS {
+        let rules = tpm(600, algorithm, SettleAt::End);
+        let mut buckets = fresh(&rules);
+        reserve(&rules, &mut buckets, &tokens(200), 1_000 * S).unwrap();
+        let saved = buckets[0].save(&rules[0], 1_000 * S);
+        assert_eq!(saved, Saved { taken: vec![], held: 200 });
+        let mut restored = Bucket::new(&rules[0]);
+        restored.absorb(&rules[0], &saved, 1_002 * S);
+        let level = restored.level(&rules[0], 1_002 * S);
+        assert_eq!((level.used, level.held, level.available), (200, 0, 400), "{algorithm:?}");
+    }
+}
+
+#[test]
+fn a_state_from_the_future_counts_as_of_now() {
+    for algorithm in ALGORITHMS {
+        let rules = tpm(600, algorithm, SettleAt::Send);
+        let saved = Saved { taken: vec![(2_000 * S, 600)], held: 0 };
+        let mut restored = Bucket::new(&rules[0]);
+        restored.absorb(&rules[0], &saved, 1_000 * S);
+        assert_eq!(restored.level(&rules[0], 1_000 * S).used, 600);
+        assert_eq!(restored.level(&rules[0], 1_060 * S).used, 0, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn another_limit_keeps_what_is_used_and_what_is_held() {
+    for (algorithm, amount) in ALGORITHMS.into_iter().flat_map(|a| [(a, 900), (a, 300)]) {
+        let (old, new) =
+            (tpm(600, algorithm, SettleAt::End), tpm(amount, algorithm, SettleAt::End));
+        let mut buckets = fresh(&old);
+        charge(&old, &mut buckets, &tokens(150), 1_000 * S);
+        reserve(&old, &mut buckets, &tokens(250), 1_000 * S).unwrap();
+        let mut carried = [buckets[0].carry(&old[0], &new[0], 1_000 * S)];
+        let level = carried[0].level(&new[0], 1_000 * S);
+        let available = u64::saturating_sub(amount, 400);
+        assert_eq!((level.used, level.held, level.available), (150, 250, available));
+        settle(&new, &mut carried, (1_000 * S, &tokens(250)), &tokens(20), 1_000 * S);
+        let level = carried[0].level(&new[0], 1_000 * S);
+        assert_eq!((level.used, level.held, level.available), (170, 0, amount - 170));
+    }
+}
+
+#[test]
+fn another_limit_keeps_requests_in_flight() {
+    let rules = |amount| {
+        let quota = Quota::new().concurrency(amount);
+        rules(&quota, Algorithm::SlidingWindow, Margin::NONE, SettleAt::Send)
+    };
+    let mut buckets = fresh(&rules(3));
+    (0..3).for_each(|_| reserve(&rules(3), &mut buckets, &Cost::new(), S).unwrap());
+    let mut carried = [buckets[0].carry(&rules(3)[0], &rules(2)[0], S)];
+    let wait =
+        |b: &[Bucket]| reserve(&rules(2), &mut b.to_vec(), &Cost::new(), S).map_err(|s| s.wait);
+    for _ in 0..2 {
+        assert_eq!(wait(&carried), Err(Wait::Unknown));
+        settle(&rules(2), &mut carried, (S, &Cost::new()), &Cost::new(), S);
+    }
+    assert_eq!(wait(&carried), Ok(()));
+}
+
+#[test]
+fn a_raised_token_bucket_keeps_its_debt() {
+    let old = tpm(60, Algorithm::TOKEN_BUCKET, SettleAt::Send);
+    let new = tpm(120, Algorithm::TokenBucket { burst: NonZeroU64::new(10) }, SettleAt::Send);
+    let mut buckets = fresh(&old);
+    charge(&old, &mut buckets, &tokens(90), 1_000 * S);
+    let carried = buckets[0].carry(&old[0], &new[0], 1_010 * S);
+    // 80 are missing from 10, and 2 come back in a second.
+    let level = carried.level(&new[0], 1_010 * S);
+    assert_eq!((level.used, level.available, level.fresh_at), (80, 0, 1_050 * S));
+    let wait = reserve(&new, &mut [carried], &tokens(1), 1_010 * S).unwrap_err().wait;
+    assert_eq!(wait, Wait::At(1_045 * S + S / 2));
+}

@@ -1,0 +1,187 @@
+//! Random rules and random events for the properties, in small numbers that are resolved against
+//! the rules, so that boundaries are hit often.
+
+use std::time::Duration;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+use tollgate::engine::{Margin, Rule};
+use tollgate::quota::{Algorithm, Dimension, Limit, SettleAt, Window};
+
+use super::reference::{FixedWindow, Reference, SlidingWindow, TokenBucket};
+
+pub(super) fn config() -> ProptestConfig {
+    ProptestConfig {
+        cases: 100_000,
+        max_shrink_iters: 50_000,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    }
+}
+
+/// One limit, its algorithm, and when it settles.
+#[derive(Debug, Clone)]
+pub(super) struct Spec {
+    pub(super) dimension: Dimension,
+    pub(super) algorithm: Algorithm,
+    pub(super) amount: u64,
+    pub(super) window: u64,
+    pub(super) settle: SettleAt,
+}
+
+impl Spec {
+    pub(super) fn rule(&self, margin: Margin) -> Rule {
+        let window = Window::new(Duration::from_nanos(self.window)).unwrap();
+        let limit = Limit::new(self.dimension.clone(), self.amount, window).unwrap();
+        Rule::new(&limit, self.algorithm, margin, self.settle)
+    }
+
+    /// The largest cost that the limit can ever hold.
+    pub(super) fn capacity(&self) -> u64 {
+        match self.algorithm {
+            Algorithm::TokenBucket { burst: Some(burst) } => burst.get(),
+            _ => self.amount,
+        }
+    }
+
+    /// A provider of the same algorithm, amount and window.
+    pub(super) fn reference(&self) -> Box<dyn Reference> {
+        match self.algorithm {
+            Algorithm::TokenBucket { .. } => {
+                Box::new(TokenBucket::new(self.amount, self.window, self.capacity()))
+            }
+            Algorithm::FixedWindow => Box::new(FixedWindow::new(self.amount, self.window)),
+            _ => Box::new(SlidingWindow::new(self.amount, self.window)),
+        }
+    }
+
+    /// The same, but a fixed window that isn't charged at the sending has no known phase, and is a
+    /// sliding one.
+    pub(super) fn reference_at_settle(&self) -> Box<dyn Reference> {
+        match self.algorithm {
+            Algorithm::FixedWindow => Box::new(SlidingWindow::new(self.amount, self.window)),
+            _ => self.reference(),
+        }
+    }
+
+    pub(super) fn is_concurrency(&self) -> bool {
+        self.dimension == Dimension::Concurrency
+    }
+
+    /// Whether the engine keeps a fixed window for it, which starts with the first request.
+    pub(super) fn is_anchored(&self) -> bool {
+        self.algorithm == Algorithm::FixedWindow && self.settle == SettleAt::Send
+    }
+}
+
+/// A byte each of: what, when, three sizes, which request, how much of it, how late.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Event {
+    pub(super) act: Act,
+    pub(super) step: u8,
+    pub(super) sizes: [u8; 3],
+    pub(super) pick: u8,
+    pub(super) share: u8,
+    pub(super) delay: u8,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Act {
+    Reserve,
+    Settle,
+    Release,
+}
+
+impl From<u64> for Event {
+    fn from(bits: u64) -> Self {
+        let [act, step, a, b, c, pick, share, delay] = bits.to_le_bytes();
+        let act = match act % 16 {
+            0..=9 => Act::Reserve,
+            10..=13 => Act::Settle,
+            _ => Act::Release,
+        };
+        Self { act, step, sizes: [a, b, c], pick, share, delay }
+    }
+}
+
+/// An amount for a limit of `capacity`: nothing, one, all, half, or some share of it.
+pub(super) fn size(byte: u8, capacity: u64) -> u64 {
+    let part = u64::from(byte / 8);
+    let share = |of: u64| u64::try_from(u128::from(capacity) * u128::from(part) / u128::from(of));
+    match byte % 8 {
+        0 => 0,
+        1 | 2 => 1,
+        3 => capacity,
+        4 => capacity / 2 + 1,
+        5 => share(32).unwrap(),
+        6 => capacity - 1,
+        _ => 1 + share(300).unwrap(),
+    }
+}
+
+pub(super) fn events(most: usize) -> impl Strategy<Value = Vec<Event>> {
+    vec(any::<u64>().prop_map(Event::from), 1..=most)
+}
+
+/// One to three limits, settled at any time; a fourth on concurrency now and then.
+pub(super) fn specs() -> impl Strategy<Value = Vec<Spec>> {
+    let settle = prop_oneof![Just(SettleAt::Send), Just(SettleAt::FirstUsage), Just(SettleAt::End)];
+    (vec(spec(settle), 1..=3), 0..20_u64).prop_map(|(mut specs, in_flight)| {
+        if (1..=4).contains(&in_flight) {
+            let last = specs[0].clone();
+            specs.push(Spec { dimension: Dimension::Concurrency, amount: in_flight, ..last });
+        }
+        specs
+    })
+}
+
+/// One to three limits that are all charged at the sending.
+pub(super) fn specs_at_send() -> impl Strategy<Value = Vec<Spec>> {
+    vec(spec(Just(SettleAt::Send)), 1..=3)
+}
+
+fn spec(settle: impl Strategy<Value = SettleAt>) -> impl Strategy<Value = Spec> {
+    let dimension =
+        prop_oneof![Just(Dimension::Requests), Just(Dimension::Tokens), Just(TOKENS_IN)];
+    (dimension, algorithm(), amount(), window(), settle).prop_map(
+        |(dimension, algorithm, amount, window, settle)| Spec {
+            dimension,
+            algorithm,
+            amount,
+            window,
+            settle,
+        },
+    )
+}
+
+fn algorithm() -> impl Strategy<Value = Algorithm> {
+    (0..8_u64, 1..30_u64).prop_map(|(kind, burst)| match kind {
+        0 | 1 => Algorithm::SlidingWindow,
+        2 | 3 => Algorithm::FixedWindow,
+        4 | 5 => Algorithm::TokenBucket { burst: std::num::NonZeroU64::new(burst) },
+        _ => Algorithm::TOKEN_BUCKET,
+    })
+}
+
+fn amount() -> impl Strategy<Value = u64> {
+    prop_oneof![6 => 1..=12_u64, 2 => 13..=5_000_u64, 1 => Just(39), 1 => 1..1_u64 << 31]
+}
+
+/// Round windows, those that no rate divides, and the shortest and the longest.
+pub(super) fn window() -> impl Strategy<Value = u64> {
+    prop_oneof![
+        Just(1_000_000),
+        Just(1_000_000_000),
+        Just(60_000_000_000),
+        Just(366 * 86_400 * 1_000_000_000),
+        1_000_000..3_000_000_u64,
+        1_000_000..100_000_000_000_u64,
+    ]
+}
+
+/// Now, or one of the first nanoseconds of 1970.
+pub(super) fn start() -> impl Strategy<Value = u64> {
+    prop_oneof![Just(1_800_000_000_000_000_000), 0..3_u64]
+}
+
+const TOKENS_IN: Dimension = Dimension::InputTokens;

@@ -1,0 +1,211 @@
+//! The engine under a schedule, and beside it what a provider is charged.
+
+use tollgate::engine::{Bucket, Level, Margin, Rule, Shortfall, Wait, release, reserve, settle};
+use tollgate::quota::{Cost, Dimension, SettleAt};
+
+use super::schedule::{Act, Event, Spec, size};
+
+pub(super) struct World {
+    pub(super) specs: Vec<Spec>,
+    pub(super) rules: Vec<Rule>,
+    pub(super) buckets: Vec<Bucket>,
+    pub(super) now: u64,
+    pub(super) open: Vec<Sent>,
+    /// Per rule, when a provider charged what.
+    pub(super) charges: Vec<Vec<(u64, u64)>>,
+    /// The requests that are over, in that order.
+    overs: Vec<Over>,
+    /// What the last refusal said.
+    retry: u64,
+    lag: u64,
+}
+
+/// A request that is over.
+pub(super) struct Over {
+    sent: u64,
+    reserved: Cost,
+    actual: Cost,
+    ended: u64,
+    released: bool,
+}
+
+impl Over {
+    pub(super) fn at_settle(&self, dimension: &Dimension) -> (u64, u64) {
+        (self.ended, if self.released { 0 } else { self.actual.amount(dimension) })
+    }
+
+    pub(super) fn at_send(&self, dimension: &Dimension) -> (u64, u64) {
+        (self.sent, if self.released { 0 } else { self.actual.amount(dimension) })
+    }
+
+    pub(super) fn reserved_at_send(&self, dimension: &Dimension) -> (u64, u64) {
+        (self.sent, self.reserved.amount(dimension))
+    }
+}
+
+/// A request in flight.
+pub(super) struct Sent {
+    pub(super) at: u64,
+    pub(super) reserved: Cost,
+    pub(super) actual: Cost,
+    /// When it reaches the provider, after it was sent.
+    pub(super) delay: u64,
+    /// When a provider that charges later does so, in 1/255 of the time to its end.
+    pub(super) share: u8,
+}
+
+impl World {
+    pub(super) fn new(specs: Vec<Spec>, margin: Margin, now: u64) -> Self {
+        let rules: Vec<Rule> = specs.iter().map(|s| s.rule(margin)).collect();
+        let buckets = rules.iter().map(Bucket::new).collect();
+        let charges = vec![Vec::new(); specs.len()];
+        let lag = margin.lag_nanos;
+        let (open, overs) = (Vec::new(), Vec::new());
+        Self { specs, rules, buckets, now, open, charges, overs, retry: now, lag }
+    }
+
+    pub(super) fn run(&mut self, events: &[Event]) {
+        for &event in events {
+            self.advance(event);
+            match event.act {
+                Act::Reserve => drop(self.reserve(&self.cost(event), event)),
+                Act::Settle | Act::Release => self.finish_one(event),
+            }
+        }
+    }
+
+    /// Time goes on: not at all, by a nanosecond, by a window or a part of it and a nanosecond more
+    /// or less, by a part of the lag, or to when the last refusal said.
+    pub(super) fn advance(&mut self, event: Event) {
+        let window = self.specs[usize::from(event.pick) % self.specs.len()].window;
+        let part = u64::from(event.step / 16) + 1;
+        self.now += match event.step % 16 {
+            0..=4 => 0,
+            5 => 1,
+            6 => window,
+            7 => window - 1,
+            8 => window + 1,
+            9 => window / part - 1,
+            10 => window / part,
+            11 => self.lag / part,
+            12 => (2 * self.lag) / part,
+            13 => part,
+            _ => self.retry.saturating_sub(self.now),
+        };
+    }
+
+    pub(super) fn cost(&self, event: Event) -> Cost {
+        let [a, b, c] = event.sizes;
+        Cost::new()
+            .requests(size(a, self.least(&Dimension::Requests)))
+            .tokens(size(b, self.least(&Dimension::Tokens)))
+            .input_tokens(size(c, self.least(&Dimension::InputTokens)))
+    }
+
+    pub(super) fn reserve(&mut self, cost: &Cost, event: Event) -> Result<(), Shortfall> {
+        let answer = reserve(&self.rules, &mut self.buckets, cost, self.now);
+        match answer {
+            Ok(()) => {
+                let actual = self.actual(cost, event.share);
+                let delay = self.lag * u64::from(event.delay) / 255;
+                let (at, reserved, share) = (self.now, cost.clone(), event.delay);
+                self.open.push(Sent { at, reserved, actual, delay, share });
+            }
+            Err(Shortfall { wait: Wait::At(at), .. }) => self.retry = at,
+            Err(_) => {}
+        }
+        answer
+    }
+
+    pub(super) fn finish_one(&mut self, event: Event) {
+        if !self.open.is_empty() {
+            let sent = self.open.swap_remove(usize::from(event.pick) % self.open.len());
+            self.finish(sent, event.act);
+        }
+    }
+
+    pub(super) fn finish_all(&mut self, act: Act) {
+        for sent in std::mem::take(&mut self.open) {
+            self.finish(sent, act);
+        }
+    }
+
+    fn finish(&mut self, sent: Sent, act: Act) {
+        let reservation = (sent.at, &sent.reserved);
+        let released = act == Act::Release && self.may_release(&sent);
+        if released {
+            release(&self.rules, &mut self.buckets, reservation, self.now);
+        } else {
+            settle(&self.rules, &mut self.buckets, reservation, &sent.actual, self.now);
+            self.charge(&sent);
+        }
+        let Sent { at: sent, reserved, actual, .. } = sent;
+        self.overs.push(Over { sent, reserved, actual, ended: self.now, released });
+    }
+
+    /// Every bucket's figures so many nanoseconds from now.
+    pub(super) fn levels(&self, later: u64) -> Vec<Level> {
+        let sides = self.rules.iter().zip(&self.buckets);
+        sides.map(|(rule, bucket)| bucket.level(rule, self.now + later)).collect()
+    }
+
+    /// What one side says of the requests that are over, those that the rule didn't count left out.
+    pub(super) fn over(
+        &self,
+        spec: &Spec,
+        side: impl Fn(&Over, &Dimension) -> (u64, u64),
+    ) -> Vec<(u64, u64)> {
+        let counted = self.overs.iter().filter(|o| o.reserved.amount(&spec.dimension) > 0);
+        counted.map(|over| side(over, &spec.dimension)).collect()
+    }
+
+    pub(super) fn has_released(&self) -> bool {
+        self.overs.iter().any(|over| over.released)
+    }
+
+    /// A fixed window starts with the first request. Whether that one left must be known before
+    /// another window can start: later than that, nothing can be made good.
+    fn may_release(&self, sent: &Sent) -> bool {
+        let over = |s: &Spec| s.is_anchored() && self.now >= sent.at + s.window + self.lag;
+        !self.specs.iter().any(over)
+    }
+
+    /// What a provider charges for a request that is over now.
+    fn charge(&mut self, sent: &Sent) {
+        for (spec, charges) in self.specs.iter().zip(&mut self.charges) {
+            if sent.reserved.amount(&spec.dimension) == 0 {
+                continue;
+            }
+            let arrived = sent.at + sent.delay;
+            let late = u128::from(self.now.saturating_sub(arrived)) * u128::from(sent.share) / 255;
+            let at = match spec.settle {
+                SettleAt::Send => arrived,
+                _ => arrived.min(self.now) + u64::try_from(late).unwrap(),
+            };
+            charges.push((at, sent.actual.amount(&spec.dimension)));
+        }
+    }
+
+    /// What the request takes in the end: at most what was reserved, often just that.
+    fn actual(&self, cost: &Cost, share: u8) -> Cost {
+        let part = |dimension: &Dimension, shift: u8| {
+            let reserved = cost.amount(dimension);
+            let anchored = |s: &Spec| s.is_anchored() && s.dimension == *dimension;
+            // A fixed window starts with a request that is counted, so such a one counts.
+            let least = u64::from(self.specs.iter().any(anchored)).min(reserved);
+            let part = (reserved / 3) * u64::from(share.rotate_left(shift.into()) % 4);
+            let whole = share.rotate_left(shift.into()) % 4 == 3;
+            if whole { reserved } else { part.max(least) }
+        };
+        Cost::new()
+            .requests(part(&Dimension::Requests, 0))
+            .tokens(part(&Dimension::Tokens, 2))
+            .input_tokens(part(&Dimension::InputTokens, 4))
+    }
+
+    /// The least that the limits of a dimension can hold.
+    fn least(&self, dimension: &Dimension) -> u64 {
+        let of = self.specs.iter().filter(|s| s.dimension == *dimension);
+        of.map(Spec::capacity).min().unwrap_or(1)
+    }
+}
