@@ -108,9 +108,10 @@ pub(super) enum Key {
     Function,
     Refusal,
     Type,
+    #[serde(rename = "image_url")]
+    Image,
     #[serde(
-        rename = "image_url",
-        alias = "input_audio",
+        rename = "input_audio",
         alias = "video_url",
         alias = "audio_url",
         alias = "file",

@@ -89,8 +89,7 @@ fn charge(entry: &Entry) -> Option<Charge> {
         ["\"tools\": [{", "\"functions\"", "\"tool_calls\"", "image_url", "response_format"];
     Some(Charge {
         endpoint,
-        // Embeddings carry no date; their rule is the same in all of them.
-        recent: endpoint == "embeddings" || entry.created.is_some_and(|at| at >= YEAR_2025),
+        recent: entry.year.is_some_and(|year| year >= 2_025),
         text_only: !extras.iter().any(|extra| entry.request.contains(extra)),
         recorded,
         ours: estimate.cost.amount(&Dimension::Tokens),
@@ -134,6 +133,3 @@ fn figures<'a>(charges: impl Iterator<Item = &'a Charge>) -> Figures {
         near_percent: near * 100 / errors.len().max(1),
     }
 }
-
-/// 2025-01-01 in seconds since the Unix epoch.
-const YEAR_2025: u64 = 1_735_689_600;

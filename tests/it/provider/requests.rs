@@ -12,7 +12,7 @@ fn a_chat_is_charged_by_bytes_messages_and_max_tokens() {
         (r#"{"messages":[{"content":"äöüß"},{"content":"\u00e4\ud83d\ude00"}]}"#, 4 + 2 + 1),
         (
             r#"{"messages":[{"content":[{"type":"text","text":"1234"},{"type":"image_url","image_url":{"url":"data:xxxxxxxxxxxxxxx"}}]}]}"#,
-            1 + 1 + 1,
+            1 + 1 + 1 + 765,
         ),
         (
             r#"{"messages":[{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},{"role":"tool","content":"1234"}]}"#,
