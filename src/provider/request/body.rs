@@ -82,7 +82,7 @@ impl Walk<'_> for Largest<'_> {
 }
 
 /// The keys that are looked for, at any level.
-#[derive(Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
 pub(super) enum Key {
     Model,

@@ -75,6 +75,17 @@ fn fields_of_the_wrong_type_or_twice_are_no_reason_to_give_up() {
 }
 
 #[test]
+fn nesting_of_any_depth_is_survived() {
+    for (open, close) in [("[", "]"), (r#"{"content":"#, "}"), (r#"{"x":"#, "}")] {
+        let (open, close) = (open.repeat(100_000), close.repeat(100_000));
+        for key in ["messages", "tools", "response_format", "model", "x"] {
+            let estimate = chat(OPENAI, &format!(r#"{{"{key}":{open}0{close}}}"#));
+            assert_eq!(estimate.model, None);
+        }
+    }
+}
+
+#[test]
 fn absurd_numbers_saturate() {
     let body = r#"{"messages":[],"max_tokens":18446744073709551615,"n":18446744073709551615}"#;
     for profile in [OPENAI, COMPATIBLE] {
