@@ -72,8 +72,8 @@ impl Request {
     /// definition at 8 bytes of its JSON, since the model sees it in a shorter notation.
     ///
     /// A conversation costs 4 tokens an item and 3 to begin the answer (OpenAI's cookbook), 8 more
-    /// to introduce functions, and 8 more a call (recordings). Without tools, images or what the
-    /// server remembers, recorded prompts are within 3 tokens of it.
+    /// to introduce functions, and 8 more a call (recordings). Of 152 recorded prompts of mere text,
+    /// 118 are within 3 tokens and 10 % of it.
     pub(super) fn prompt_tokens(&self, endpoint: Endpoint) -> u64 {
         let functions = if self.functions > 0 { 8 } else { 0 };
         tokens(self.text)
