@@ -194,6 +194,10 @@ impl Lexer {
         let fields = self.open[self.depth - 1];
         let key = self.key.complete(&bytes[..end]);
         self.value = key.map_or(Set::EMPTY, |key| self.wanted.with_key(fields, self.depth, key));
+        if bytes.get(end + 1) == Some(&b':') {
+            self.state = State::Value;
+            return end + 2;
+        }
         self.state = State::Colon;
         end + 1
     }
@@ -296,6 +300,8 @@ impl Lexer {
                         return at;
                     }
                 }
+                // Long lists of numbers: embeddings.
+                b',' if bytes.get(at) != Some(&b'"') => at += plain_run(&bytes[at..]),
                 _ => {}
             }
         }
@@ -327,6 +333,16 @@ fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
     }
     memchr2(b'"', b'\\', &bytes[NEAR..]).map(|at| at + NEAR)
 }
+
+/// Bytes without quotes or brackets, in whole runs that the processor can look at together.
+fn plain_run(bytes: &[u8]) -> usize {
+    let is_structure = |byte: &u8| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']');
+    let is_plain = |run: &&[u8]| !run.iter().fold(false, |any, byte| any | is_structure(byte));
+    bytes.chunks_exact(RUN).take_while(is_plain).count() * RUN
+}
+
+/// Bytes that the processor looks at together.
+const RUN: usize = 32;
 
 /// Bytes that are looked at one by one, before `memchr2` is called.
 const NEAR: usize = 12;
