@@ -33,6 +33,11 @@ impl Profile {
         ALL.iter().copied().find(|profile| profile.name().eq_ignore_ascii_case(name))
     }
 
+    /// The built-in profiles.
+    pub fn all() -> &'static [Self] {
+        ALL
+    }
+
     /// The profile of the provider at this base URL, request URL or host: [`COMPATIBLE`] where it
     /// is none of the built-in ones.
     pub fn find(url: &str) -> Self {
