@@ -7,7 +7,6 @@ use crate::quota::Cost;
 ///
 /// # Errors
 /// The [`Shortfall`] with the longest wait.
-#[inline]
 pub fn check(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> Result<(), Shortfall> {
     let Err(mut longest) = check_at(rules, buckets, cost, now) else { return Ok(()) };
     // A fixed window that is open now may have closed by then: at most once each.
@@ -42,9 +41,21 @@ pub fn reserve(
     cost: &Cost,
     now: u64,
 ) -> Result<(), Shortfall> {
-    check(rules, buckets, cost, now)?;
+    if !fits(rules, buckets, cost, now) {
+        check(rules, buckets, cost, now)?;
+    }
     commit(rules, buckets, cost, now);
     Ok(())
+}
+
+/// Whether it is plain that `cost` fits: the way that nearly every request goes. `false` says
+/// nothing; [`check`] knows.
+#[inline]
+pub fn fits(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> bool {
+    rules.iter().zip(buckets).all(|(rule, bucket)| {
+        let amount = rule.amount(cost);
+        amount == 0 || bucket.fits(rule, amount, now)
+    })
 }
 
 /// Ends a reservation of `reserved` that was made at `sent`: it took `actual`.

@@ -125,6 +125,13 @@ impl Bucket {
     }
 
     #[inline]
+    pub(super) fn fits(&self, rule: &Rule, cost: u64, now: u64) -> bool {
+        match (&self.0, &rule.spec) {
+            (State::Token(b), Spec::Token(s)) => b.fits(s, cost, now),
+            _ => self.check(rule, cost, now).is_ok(),
+        }
+    }
+
     pub(super) fn check(&self, rule: &Rule, cost: u64, now: u64) -> Result<(), Wait> {
         match (&self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) => b.check(s, cost, now),

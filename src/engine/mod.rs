@@ -48,7 +48,7 @@ mod timeline;
 mod token_bucket;
 mod wait;
 
-pub use admission::{charge, check, commit, release, reserve, settle};
+pub use admission::{charge, check, commit, fits, release, reserve, settle};
 pub use bucket::{Bucket, Level, Saved};
 pub use margin::Margin;
 pub use rule::Rule;

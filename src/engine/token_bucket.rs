@@ -12,9 +12,9 @@ pub(super) struct Spec {
     /// Units that a full bucket of the provider holds, and how many of them are left unused.
     full: u128,
     margin: u128,
-    /// What is left to use, in units and in whole tokens.
+    /// What is left to use of it; and the same in 64 bits, at the most.
     short: u128,
-    room: u64,
+    plain: u64,
 }
 
 impl Spec {
@@ -24,8 +24,9 @@ impl Spec {
         let share = full / 100 * u128::from(margin.percent.min(100));
         let margin = share.max(wide(margin.lag_nanos, u64::from(per_nano)));
         let short = full.saturating_sub(margin);
-        let room = narrow_wide(short / u128::from(per_token));
-        Self { burst, per_nano, per_token, full, margin, short, room }
+        // One less than the most, so that a product that saturates never fits.
+        let plain = narrow_wide(short).min(u64::MAX - 1);
+        Self { burst, per_nano, per_token, full, margin, short, plain }
     }
 
     pub(super) fn burst(&self) -> u64 {
@@ -52,23 +53,22 @@ pub(super) struct State {
 }
 
 impl State {
+    /// Whether it fits, margin and all, by 64-bit arithmetic; `false` says nothing.
     #[inline]
-    pub(super) fn check(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+    pub(super) fn fits(&self, spec: &Spec, cost: u64, now: u64) -> bool {
         let wanted = self.held.value().saturating_add(cost);
-        let ahead = self.full_at.value().saturating_sub(now);
-        if wanted <= spec.room {
-            let missing = spec.refill(ahead) + u128::from(self.fraction);
-            if self.full_at.value() < now || missing <= spec.short - spec.units(wanted) {
-                return Ok(());
-            }
-        }
-        self.wait(spec, cost, now)
+        let Some(early) = spec.plain.checked_sub(wanted.saturating_mul(spec.per_token)) else {
+            return false;
+        };
+        let full_at = self.full_at.value();
+        let ahead = full_at.saturating_sub(now).saturating_mul(u64::from(spec.per_nano));
+        full_at < now || ahead.saturating_add(u64::from(self.fraction)) <= early
     }
 
     /// A cost between the shortened and the real burst is let in when the bucket is full and the
     /// missing part has had time to refill at the provider; it then runs into debt by that part,
     /// which gives the margin back.
-    fn wait(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+    pub(super) fn check(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
         let (full_at, held) = (self.full_at.value(), self.held.value());
         if cost > spec.burst {
             return Err(Wait::Never);

@@ -94,55 +94,60 @@ pub(super) fn try_acquire(
     slot: u32,
     cost: &Cost,
 ) -> Result<Permit, Refused> {
-    let place = Place { shard: Arc::clone(shard), slot };
-    if shard.core.backend.is_some() {
-        return try_remote(place, keys, now, cost);
+    let there = &mut keys.slots[slot];
+    if shard.core.backend.is_some() || there.waiting() > 0 {
+        return elsewhere_or_behind(shard, keys, now, slot, cost);
     }
-    let slot = &mut keys.slots[slot];
-    let fits = match slot.waiting() {
-        0 => slot.reserve(cost, now),
-        _ => slot.check(cost, now),
-    };
-    if let Err(denial) = fits {
-        let refused = slot.refused(denial, cost, now);
-        drop(keys);
-        return Err(denied(&place, refused));
+    if let Err(denial) = there.reserve(cost, now) {
+        return Err(denied(shard, keys, slot, denial, cost, now));
     }
-    let (version, open) = (slot.plan.version, slot.plan.holds);
+    let (version, open) = (there.plan.version, there.plan.holds);
     drop(keys);
-    let granted = || Event::Granted { key: place.key(), cost: cost.clone() };
-    shard.core.events.send(granted);
+    let place = Place { shard: Arc::clone(shard), slot };
+    shard.core.events.send(|| Event::Granted { key: place.key(), cost: cost.clone() });
     Ok(Permit::new(place, cost.clone(), now, version, open))
 }
 
+/// What happens where the buckets aren't here, or others are first.
 #[cold]
-fn try_remote(
-    place: Place,
+fn elsewhere_or_behind(
+    shard: &Arc<Shard>,
     keys: MutexGuard<'_, Keys>,
     now: u64,
+    slot: u32,
     cost: &Cost,
 ) -> Result<Permit, Refused> {
-    let slot = &keys.slots[place.slot];
-    let (reservation, others) = (slot.reservation(cost), slot.waiting() > 0);
-    drop(keys);
-    let backend = place.shard.core.backend.as_ref().expect("asked only where there is one");
-    let answer = match others {
-        true => Err(Denial::OthersWaiting),
-        false => backend.try_reserve(&reservation).map_err(Denial::Elsewhere),
+    let there = &keys.slots[slot];
+    let Some(backend) = shard.core.backend.as_ref().filter(|_| there.waiting() == 0) else {
+        let denial = there.check(cost, now).err().unwrap_or(Denial::OthersWaiting);
+        return Err(denied(shard, keys, slot, denial, cost, now));
     };
-    match answer {
-        Ok(()) => Ok(Permit::remote(place, reservation, now)),
-        Err(denial) => {
-            let refused = place.shard.keys().slots[place.slot].refused(denial, cost, now);
-            Err(denied(&place, refused))
+    let reservation = there.reservation(cost);
+    drop(keys);
+    match backend.try_reserve(&reservation) {
+        Ok(()) => {
+            let place = Place { shard: Arc::clone(shard), slot };
+            Ok(Permit::remote(place, reservation, now))
+        }
+        Err(wait) => {
+            let denial = Denial::Elsewhere(wait);
+            Err(denied(shard, shard.keys(), slot, denial, cost, now))
         }
     }
 }
 
 #[cold]
-fn denied(place: &Place, refused: Refused) -> Refused {
-    place
-        .shard
+fn denied(
+    shard: &Shard,
+    keys: MutexGuard<'_, Keys>,
+    slot: u32,
+    denial: Denial,
+    cost: &Cost,
+    now: u64,
+) -> Refused {
+    let refused = keys.slots[slot].refused(denial, cost, now);
+    drop(keys);
+    shard
         .core
         .events
         .send(|| Event::Denied { key: refused.key.clone(), dimension: refused.dimension.clone() });

@@ -48,7 +48,6 @@ impl Slot {
     }
 
     /// Whether a newcomer would be let in: not past others.
-    #[inline]
     pub(super) fn check(&self, cost: &Cost, now: u64) -> Result<(), Denial> {
         match self.fits(cost, now) {
             Err(denial) if denial.wait() == Wait::Never => Err(denial),
@@ -58,7 +57,6 @@ impl Slot {
     }
 
     /// Whether it fits, whoever waits.
-    #[inline]
     pub(super) fn fits(&self, cost: &Cost, now: u64) -> Result<(), Denial> {
         let fits = engine::check(&self.plan.rules, &self.buckets, cost, now);
         match (&self.line, fits) {
@@ -73,7 +71,10 @@ impl Slot {
     /// Reserves for whoever is first, or for a newcomer where nobody waits.
     #[inline]
     pub(super) fn reserve(&mut self, cost: &Cost, now: u64) -> Result<(), Denial> {
-        self.fits(cost, now)?;
+        let Self { plan, buckets, .. } = self;
+        if self.line.is_some() || !engine::fits(&plan.rules, buckets, cost, now) {
+            self.fits(cost, now)?;
+        }
         engine::commit(&self.plan.rules, &mut self.buckets, cost, now);
         Ok(())
     }
@@ -132,6 +133,7 @@ impl Slot {
         self.line.as_ref().and_then(|line| line.next_up())
     }
 
+    #[cold]
     pub(super) fn refused(&self, denial: Denial, cost: &Cost, now: u64) -> Refused {
         let (code, dimension, need) = match denial {
             Denial::OthersWaiting => (Code::OthersWaiting, None, None),
