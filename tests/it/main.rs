@@ -7,6 +7,8 @@ mod middleware;
 mod provider;
 
 #[cfg(feature = "simulate")]
+mod replay;
+#[cfg(feature = "simulate")]
 mod simulate;
 
 #[cfg(feature = "cli")]
