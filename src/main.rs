@@ -1,3 +1,9 @@
 //! The `tollgate` command: everything is in `tollgate::cli`.
 
-fn main() {}
+use std::process::ExitCode;
+
+use clap::Parser;
+
+fn main() -> ExitCode {
+    tollgate::cli::run(tollgate::cli::Cli::parse()).into()
+}

@@ -1,11 +1,15 @@
-//! The files of `tollgate batch`: requests in, results out, and what is told about the run.
+//! `tollgate batch`: a file of requests in, a file of results out, as fast as the limits allow.
+//!
+//! A [`Job`] composes the rest of the crate: its lines go through one
+//! [`RateLimitLayer`](crate::middleware::RateLimitLayer) in the order of the input, so that every
+//! model has its own queue. [`Plan`] tells what a job would be, [`Ideal`] how long it takes at best.
 //!
 //! - [`input`] reads OpenAI Batch lines or raw bodies, one line at a time.
 //! - [`target`] joins a base URL and the path of a line.
 //! - [`output`] appends result lines, knows which are finished, and survives `kill -9`.
 //! - [`report`] and [`progress`] say how it went and how it goes.
 //!
-//! Nothing here sends a request, waits for a limit or reads time.
+//! The files by themselves:
 //!
 //! ```
 //! use tollgate::batch::input::{Entry, Reader};
@@ -30,12 +34,25 @@
 //! # }
 //! ```
 
+mod attempt;
+mod client;
+mod ideal;
 pub mod ids;
 pub mod input;
+mod job;
 mod lines;
 pub mod outcome;
 pub mod output;
+mod plan;
 pub mod progress;
 pub mod report;
+mod stop;
+mod tally;
 pub mod target;
 mod waits;
+
+pub use client::{ApiKey, InvalidKey};
+pub use ideal::Ideal;
+pub use job::{Ended, Job, JobError};
+pub use plan::Plan;
+pub use stop::{Halt, Stop};

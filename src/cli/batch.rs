@@ -6,6 +6,7 @@ use clap::Args;
 use super::LimitArgs;
 use super::unechoed::Unechoed;
 use crate::batch::target::{Base, InvalidBase};
+use crate::provider::Profile;
 
 /// The arguments of `tollgate batch`.
 #[derive(Debug, Args)]
@@ -31,9 +32,9 @@ pub struct BatchArgs {
     #[arg(long, value_name = "NAME", default_value = "OPENAI_API_KEY", value_parser = Unechoed(variable))]
     pub api_key_env: String,
 
-    /// Whose rules count: how requests are charged, and what headers and errors mean
-    #[arg(long, value_name = "NAME", default_value = "openai")]
-    pub provider: String,
+    /// Whose rules count: `openai`, or `compatible` [default: told by the base URL]
+    #[arg(long, value_name = "NAME", value_parser = provider)]
+    pub provider: Option<Profile>,
 
     /// The limits to keep.
     #[command(flatten)]
@@ -83,6 +84,15 @@ pub struct BatchArgs {
 }
 
 impl BatchArgs {
+    /// What the built-in provider enforces: the limits given, or else some that make a small file
+    /// take a while.
+    pub(super) fn simulated_limits(&self) -> LimitArgs {
+        let LimitArgs { rpm, tpm, rpd, algorithm } = self.limits;
+        let none = rpm.is_none() && tpm.is_none() && rpd.is_none();
+        let default = |amount| none.then_some(amount);
+        LimitArgs { rpm: rpm.or(default(500)), tpm: tpm.or(default(60_000)), rpd, algorithm }
+    }
+
     /// Checks that no file is named for two purposes: a report must not replace the results.
     ///
     /// # Errors
@@ -140,6 +150,13 @@ fn same(one: &Path, other: &Path) -> bool {
 
 fn base_url(text: &str) -> Result<Base, String> {
     text.parse().map_err(|error: InvalidBase| error.to_string())
+}
+
+fn provider(name: &str) -> Result<Profile, String> {
+    Profile::named(name).ok_or_else(|| {
+        let names: Vec<_> = Profile::all().iter().map(Profile::name).collect();
+        format!("no such provider; known are {}", names.join(", "))
+    })
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

@@ -1,6 +1,7 @@
 use clap::{Args, ValueEnum};
 
 use crate::quota::Algorithm;
+use crate::simulate;
 
 /// The limits to keep, or to enforce. A limit of 0 is no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
@@ -38,6 +39,16 @@ impl From<AlgorithmName> for Algorithm {
     fn from(name: AlgorithmName) -> Self {
         match name {
             AlgorithmName::TokenBucket => Self::TOKEN_BUCKET,
+            AlgorithmName::SlidingWindow => Self::SlidingWindow,
+            AlgorithmName::FixedWindow => Self::FixedWindow,
+        }
+    }
+}
+
+impl From<AlgorithmName> for simulate::Algorithm {
+    fn from(name: AlgorithmName) -> Self {
+        match name {
+            AlgorithmName::TokenBucket => Self::TokenBucket,
             AlgorithmName::SlidingWindow => Self::SlidingWindow,
             AlgorithmName::FixedWindow => Self::FixedWindow,
         }

@@ -1,4 +1,4 @@
-//! The arguments of the `tollgate` command.
+//! The `tollgate` command: its arguments, and what each subcommand composes.
 //!
 //! What can be checked about a value by itself is checked where it is read; what comes out of here
 //! is valid. Keys are never arguments: they are read from the environment.
@@ -15,6 +15,7 @@
 mod batch;
 mod exit;
 mod limits;
+mod run;
 mod simulate;
 mod unechoed;
 
@@ -23,6 +24,7 @@ use clap::{Parser, Subcommand};
 pub use batch::{BatchArgs, SameFile};
 pub use exit::Exit;
 pub use limits::{AlgorithmName, LimitArgs};
+pub use run::run;
 pub use simulate::{ChargeRule, InvalidLatency, Latency, SimulateArgs};
 
 /// Keeps programs inside the limits of LLM APIs.

@@ -19,8 +19,8 @@ pub struct SimulateArgs {
     #[command(flatten)]
     pub limits: LimitArgs,
 
-    /// What a full token bucket holds, in tokens and requests [default: the limit]; 0 = the limit
-    #[arg(long, value_name = "N")]
+    /// How much of its minute a token bucket holds, in seconds [default: all of it]
+    #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=60))]
     pub burst: Option<u64>,
 
     /// What a request takes from the token limit
@@ -41,7 +41,7 @@ pub struct SimulateArgs {
 pub enum ChargeRule {
     /// At admission: about characters / 4 + the most output it may ask for
     Openai,
-    /// At the end: what it used
+    /// What it will have used, input and output
     Usage,
 }
 

@@ -33,6 +33,9 @@ pub enum UnknownKey {
     Refuse,
     /// It gets this quota, with buckets of its own.
     Quota(Quota),
+    /// One request at a time, until the headers of a response tell its limits, or a success tells
+    /// none: see [`Limiter::learn`].
+    Learn,
 }
 
 impl Builder {

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 use parking_lot::Mutex;
 
 /// A future that ends at a given time.
-pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send>>;
+pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 
 /// Where time comes from: both what time it is and how to wait for another.
 ///

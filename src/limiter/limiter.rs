@@ -158,7 +158,8 @@ impl Limiter {
     }
 
     /// Takes limits over from a response's headers, for a key that nobody has set a quota for; what
-    /// the provider says is used of them counts as used.
+    /// the provider says is used of them counts as used. From a success without any, the key is
+    /// unlimited from now on.
     pub fn learn(&self, key: &str, readings: &[LimitReading]) {
         let Some(place) = self.place(key) else { return };
         if place.shard.keys().slots[place.slot].plan.known {
@@ -169,9 +170,10 @@ impl Limiter {
         });
         let quota = limits.fold(Quota::new(), Quota::limit);
         if quota.is_unlimited() {
-            return;
+            tracing::warn!(key, "responses tell no limits; the key is not limited");
+        } else {
+            tracing::info!(key, ?quota, "limits learned from response headers");
         }
-        tracing::info!(key, ?quota, "limits learned from response headers");
         self.set_quota(key, &quota);
         let now = self.now();
         let used = readings.iter().filter_map(|reading| {
@@ -180,6 +182,14 @@ impl Limiter {
             Some(BucketSnapshot::new(reading.dimension.clone(), reading.window, saved))
         });
         self.absorb(&[KeySnapshot::new(key, used.collect())]);
+    }
+
+    /// The quota of a key, as it stands.
+    pub fn quota(&self, key: &str) -> Quota {
+        let Some(place) = self.place(key) else { return Quota::new() };
+        let keys = place.shard.keys();
+        let rules = keys.slots[place.slot].plan.rules.iter();
+        rules.fold(Quota::new(), |quota, rule| quota.limit(rule.limit().clone()))
     }
 
     /// What happens from now on. A subscriber that is more than 4,096 events behind loses the

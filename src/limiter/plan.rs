@@ -37,9 +37,9 @@ impl Plan {
         Self { since: rules.iter().map(|_| version).collect(), rules, version, holds, known: true }
     }
 
-    /// No limits, because nobody knows the key.
-    pub(super) fn unknown(version: u32) -> Self {
-        Self { known: false, ..Self::new(&Quota::new(), None, Margin::NONE, version) }
+    /// For keys that nobody knows.
+    pub(super) fn unknown(quota: &Quota) -> Self {
+        Self { known: false, ..Self::new(quota, None, Margin::NONE, 0) }
     }
 
     pub(super) fn fresh(&self) -> Buckets {

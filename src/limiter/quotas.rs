@@ -47,8 +47,9 @@ impl Quotas {
             }
         }
         quotas.fallback = match unknown {
-            UnknownKey::Allow => Some(Arc::new(Plan::unknown(0))),
+            UnknownKey::Allow => Some(Arc::new(Plan::unknown(&Quota::new()))),
             UnknownKey::Refuse => None,
+            UnknownKey::Learn => Some(Arc::new(Plan::unknown(&Quota::new().concurrency(1)))),
             UnknownKey::Quota(quota) => {
                 Some(quotas.row(quota, quotas.profiles.first().copied()).plan)
             }

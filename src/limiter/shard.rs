@@ -123,7 +123,7 @@ impl Keys {
     fn make(&mut self, hash: u64, key: &str, core: &Core) -> Option<u32> {
         let plan: Arc<Plan> = core.quotas.read().plan(key)?;
         if !plan.known {
-            tracing::warn!(key, "no quota is known for this key; it is not limited");
+            tracing::warn!(key, "no quota is known for this key");
         }
         let slot = self.slots.push(Slot::new(CompactString::new(key), plan));
         let slots = &self.slots;

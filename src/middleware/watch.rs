@@ -83,7 +83,10 @@ impl Watch {
     /// body.
     pub fn head(&mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) {
         if self.discover {
-            self.limiter.learn(&self.key, &profile.limits(headers));
+            let limits = profile.limits(headers);
+            if !limits.is_empty() || status.is_success() {
+                self.limiter.learn(&self.key, &limits);
+            }
         }
         if status.as_u16() >= 400 {
             if is_refusal(status) {

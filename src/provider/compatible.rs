@@ -4,7 +4,7 @@ use super::estimate::UNBOUNDED_OUTPUT;
 use super::profile::Rules;
 use super::request::{Endpoint, Request};
 use super::scanner::openai::{FIELDS, usage};
-use super::{Estimate, Profile, duration};
+use super::{Estimate, Profile, class, duration, limits, retry};
 use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
 /// Any OpenAI-compatible server: a gateway, a local one, a provider without a profile.
@@ -23,7 +23,9 @@ pub const COMPATIBLE: Profile = Profile::new(&Rules {
     settles,
     read_request,
     charge,
-    reset: duration::go_or_seconds,
+    limits: |headers| limits::read(headers, duration::go_or_seconds),
+    delay: retry::delay,
+    classify: class::of_response,
     fields: FIELDS,
     usage,
 });

@@ -2,18 +2,19 @@
 
 use super::estimate::{UNBOUNDED_OUTPUT, tokens};
 use super::profile::Rules;
-use super::request::{Endpoint, Request};
+use super::request::{Endpoint, IMAGE, Request};
 use super::scanner::openai::{FIELDS, usage};
-use super::{DefaultQuota, Estimate, Profile, duration};
+use super::{DefaultQuota, Estimate, Profile, class, duration, limits, retry};
 use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 
 /// OpenAI, `api.openai.com`.
 ///
 /// - **Charge** (`Tokens`, the TPM limit): fixed when the request is admitted; usage plays no part.
-///   Chat: UTF-8 bytes of the contents / 4, one for each message and one for the request, and
-///   `max_tokens` x `n` where it is set. Completions and embeddings: bytes / 4 and `max_tokens` x
-///   `n`. Responses: the prompt's tokens and a constant; `max_output_tokens` plays no part.
-///   Source: the `limit - remaining` of its headers in 193 recordings of 2024 to 2026.
+///   Chat: UTF-8 bytes of the contents / 4, one for each message, one for the request, 765 for
+///   each image, and `max_tokens` x `n` where it is set. Completions and embeddings: bytes / 4, and
+///   `max_tokens` x `n`. Responses: the prompt's tokens and a constant; `max_output_tokens` plays
+///   no part. Source: the `limit - remaining` of its headers in 145 recordings of 2025 and 2026.
+///   (In 2024 it added 16 x `n` where `max_tokens` was unset, and nothing for images.)
 /// - **Input and output tokens**: the prompt is estimated, the output is `max_tokens` x `n`, or
 ///   1,024 a choice where it is unset. Nothing at OpenAI is limited by them.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
@@ -26,7 +27,9 @@ pub const OPENAI: Profile = Profile::new(&Rules {
     settles: at_send,
     read_request,
     charge,
-    reset: duration::go,
+    limits: |headers| limits::read(headers, duration::go),
+    delay: retry::delay,
+    classify: class::of_response,
     fields: FIELDS,
     usage,
 });
@@ -53,10 +56,12 @@ fn admission(endpoint: Endpoint, request: &Request) -> u64 {
     let text = tokens(request.text);
     let bound = request.max_output().unwrap_or(0);
     match endpoint {
-        // Tools, images and audio add nothing; nor do the calls in an assistant's message.
-        Endpoint::Chat => {
-            text.saturating_add(request.items).saturating_add(1).saturating_add(bound)
-        }
+        // Tools add nothing, nor do the calls in an assistant's message.
+        Endpoint::Chat => text
+            .saturating_add(request.items)
+            .saturating_add(1)
+            .saturating_add(request.images.saturating_mul(IMAGE))
+            .saturating_add(bound),
         Endpoint::Completions => text.saturating_add(request.token_ids).saturating_add(bound),
         Endpoint::Responses => responses(request),
         Endpoint::Embeddings | Endpoint::Other => text.saturating_add(request.token_ids),

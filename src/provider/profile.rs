@@ -4,9 +4,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 
 use super::scanner::{Counts, Field};
-use super::{
-    ApiError, COMPATIBLE, Class, Estimate, LimitReadings, OPENAI, class, error, limits, retry,
-};
+use super::{ApiError, COMPATIBLE, Class, Estimate, LimitReadings, OPENAI, class, error};
 use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 
 /// One provider's rules: how its requests are charged, and what its responses say.
@@ -33,6 +31,11 @@ impl Profile {
     /// The built-in profile of this name; ASCII case does not matter.
     pub fn named(name: &str) -> Option<Self> {
         ALL.iter().copied().find(|profile| profile.name().eq_ignore_ascii_case(name))
+    }
+
+    /// The built-in profiles.
+    pub fn all() -> &'static [Self] {
+        ALL
     }
 
     /// The profile of the provider at this base URL, request URL or host: [`COMPATIBLE`] where it
@@ -72,7 +75,7 @@ impl Profile {
 
     /// What the headers say of limits and of what remains of them; empty where they say nothing.
     pub fn limits(&self, headers: &HeaderMap) -> LimitReadings {
-        limits::read(headers, self.0.reset)
+        (self.0.limits)(headers)
     }
 
     /// How long the provider asks to wait before the next try, at most
@@ -87,13 +90,13 @@ impl Profile {
         body: &[u8],
         now_unix_nanos: u64,
     ) -> Option<Duration> {
-        retry::delay(headers, body, now_unix_nanos)
+        (self.0.delay)(headers, body, now_unix_nanos)
     }
 
     /// What a response's status, headers and error body mean for the request. The body of a success
     /// is not read; an error in its stream is the [`Scanner`](super::Scanner)'s to find.
     pub fn classify(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Class {
-        class::of_response(status, headers, body)
+        (self.0.classify)(status, headers, body)
     }
 
     /// What an error in the body of a 200 means for the request.
@@ -167,8 +170,9 @@ pub(super) struct Rules {
     pub(super) settles: fn(&Dimension) -> SettleAt,
     pub(super) read_request: fn(&str, &[u8]) -> Estimate,
     pub(super) charge: fn(&Cost, &Usage) -> Cost,
-    /// How `x-ratelimit-reset-*` is written.
-    pub(super) reset: fn(&str) -> Option<Duration>,
+    pub(super) limits: fn(&HeaderMap) -> LimitReadings,
+    pub(super) delay: fn(&HeaderMap, &[u8], u64) -> Option<Duration>,
+    pub(super) classify: fn(StatusCode, &HeaderMap, &[u8]) -> Class,
     /// Where a response body states its counts, and how they make a usage.
     pub(super) fields: &'static [Field],
     pub(super) usage: fn(&Counts) -> Option<Usage>,

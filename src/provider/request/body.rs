@@ -82,7 +82,7 @@ impl Walk<'_> for Largest<'_> {
 }
 
 /// The keys that are looked for, at any level.
-#[derive(Deserialize)]
+#[derive(Clone, Copy, Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
 pub(super) enum Key {
     Model,
@@ -108,9 +108,10 @@ pub(super) enum Key {
     Function,
     Refusal,
     Type,
+    #[serde(rename = "image_url")]
+    Image,
     #[serde(
-        rename = "image_url",
-        alias = "input_audio",
+        rename = "input_audio",
         alias = "video_url",
         alias = "audio_url",
         alias = "file",

@@ -1,4 +1,4 @@
-use serde::de::{MapAccess, SeqAccess};
+use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::Request;
 use super::body::Key;
@@ -35,7 +35,7 @@ impl<'de> Walk<'de> for Items<'_> {
                 }
                 // Tools that a search found, and that join the prompt.
                 Key::Tools => item.next_value_seed(Walker(Tools(request)))?,
-                _ => drop(item.next_value::<serde::de::IgnoredAny>()?),
+                _ => drop(item.next_value::<IgnoredAny>()?),
             }
         }
         Ok(())
@@ -59,11 +59,15 @@ impl<'de> Walk<'de> for Content<'_> {
         while let Some(key) = part.next_key::<Key>()? {
             match key {
                 Key::Text | Key::Refusal => part.next_value_seed(Walker(Content(self.0)))?,
+                Key::Image => {
+                    self.0.images += 1;
+                    part.next_value::<IgnoredAny>()?;
+                }
                 Key::Medium => {
                     self.0.media += 1;
-                    part.next_value::<serde::de::IgnoredAny>()?;
+                    part.next_value::<IgnoredAny>()?;
                 }
-                _ => drop(part.next_value::<serde::de::IgnoredAny>()?),
+                _ => drop(part.next_value::<IgnoredAny>()?),
             }
         }
         Ok(())
@@ -90,7 +94,7 @@ impl<'de> Walk<'de> for Calls<'_> {
                 Key::Function | Key::Name => {
                     call.next_value_seed(Walker(Calls(self.0)))?;
                 }
-                _ => drop(call.next_value::<serde::de::IgnoredAny>()?),
+                _ => drop(call.next_value::<IgnoredAny>()?),
             }
         }
         Ok(())

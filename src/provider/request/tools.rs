@@ -5,17 +5,21 @@ use super::body::Key;
 use super::size::JsonSize;
 use super::walk::{Walk, Walker};
 
-/// A list of tools. Only functions are counted: what a built-in tool adds to the prompt, the
-/// provider doesn't say.
+/// A list of tools. Functions and web searches are counted; what other built-in tools add to the
+/// prompt, the provider doesn't say.
 pub(super) struct Tools<'a>(pub(super) &'a mut Request);
 
 impl<'de> Walk<'de> for Tools<'_> {
     fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         let mut tool = Tool::default();
         while list.next_element_seed(Walker(&mut tool))?.is_some() {
-            if tool.is_function {
-                self.0.functions += 1;
-                self.0.schema = self.0.schema.saturating_add(tool.size);
+            match tool.kind {
+                Kind::Function => {
+                    self.0.functions += 1;
+                    self.0.schema = self.0.schema.saturating_add(tool.size);
+                }
+                Kind::WebSearch => self.0.searches += 1,
+                Kind::Other => {}
             }
             tool = Tool::default();
         }
@@ -37,15 +41,23 @@ impl<'de> Walk<'de> for Functions<'_> {
 
 #[derive(Default)]
 struct Tool {
-    is_function: bool,
+    kind: Kind,
     size: u64,
+}
+
+#[derive(Default)]
+enum Kind {
+    Function,
+    WebSearch,
+    #[default]
+    Other,
 }
 
 impl<'de> Walk<'de> for &mut Tool {
     fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
         while let Some(key) = object.next_key::<Key>()? {
             match key {
-                Key::Type => object.next_value_seed(Walker(IsFunction(&mut self.is_function)))?,
+                Key::Type => object.next_value_seed(Walker(&mut self.kind))?,
                 _ => object.next_value_seed(Walker(JsonSize(&mut self.size)))?,
             }
             // About what the key takes.
@@ -55,10 +67,13 @@ impl<'de> Walk<'de> for &mut Tool {
     }
 }
 
-struct IsFunction<'a>(&'a mut bool);
-
-impl Walk<'_> for IsFunction<'_> {
+impl Walk<'_> for &mut Kind {
     fn text(self, text: &str) {
-        *self.0 = text == "function";
+        *self = match text {
+            "function" => Kind::Function,
+            // Also `web_search_preview`, and those with a date.
+            _ if text.starts_with("web_search") => Kind::WebSearch,
+            _ => Kind::Other,
+        };
     }
 }

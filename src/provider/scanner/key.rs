@@ -33,5 +33,5 @@ impl Key {
     }
 }
 
-/// The longest wanted key is `completion_tokens_details`.
-const LONGEST_KEY: usize = 32;
+/// No wanted key is longer, in bytes.
+pub(super) const LONGEST_KEY: usize = 32;

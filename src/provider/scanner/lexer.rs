@@ -85,6 +85,7 @@ impl Lexer {
         self.depth = 0;
         self.value = Set::EMPTY;
         self.nested = 0;
+        self.number = None;
     }
 
     pub(super) fn feed(&mut self, mut bytes: &[u8], frame: &mut Frame) {
@@ -111,12 +112,6 @@ impl Lexer {
     fn go(&mut self, state: State) -> usize {
         self.state = state;
         1
-    }
-
-    /// Takes nothing.
-    fn go_on(&mut self, state: State) -> usize {
-        self.state = state;
-        0
     }
 
     /// The first byte of a value.
@@ -199,6 +194,10 @@ impl Lexer {
         let fields = self.open[self.depth - 1];
         let key = self.key.complete(&bytes[..end]);
         self.value = key.map_or(Set::EMPTY, |key| self.wanted.with_key(fields, self.depth, key));
+        if bytes.get(end + 1) == Some(&b':') {
+            self.state = State::Value;
+            return end + 2;
+        }
         self.state = State::Colon;
         end + 1
     }
@@ -271,14 +270,13 @@ impl Lexer {
     }
 
     fn string(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
-        let (read, end) = string_end(bytes);
-        match end {
-            Some(StringEnd::Quote) if self.nested > 0 => self.state = State::Nested,
-            Some(StringEnd::Quote) => self.value_ended(frame),
-            Some(StringEnd::Escape) => self.state = State::StringEscape,
-            None => {}
+        let Some(end) = quote_or_escape(bytes) else { return bytes.len() };
+        match bytes[end] {
+            b'\\' => self.state = State::StringEscape,
+            _ if self.nested > 0 => self.state = State::Nested,
+            _ => self.value_ended(frame),
         }
-        read
+        end + 1
     }
 
     /// Between brackets that are passed over. Which bracket closes which is not checked.
@@ -289,7 +287,10 @@ impl Lexer {
             match byte {
                 b'"' => match quote_or_escape(&bytes[at..]) {
                     Some(end) if bytes[at + end] == b'"' => at += end + 1,
-                    _ => return at + self.go_on(State::String),
+                    _ => {
+                        self.state = State::String;
+                        return at;
+                    }
                 },
                 b'{' | b'[' => self.nested = self.nested.saturating_add(1),
                 b'}' | b']' => {
@@ -299,6 +300,8 @@ impl Lexer {
                         return at;
                     }
                 }
+                // Long lists of numbers: embeddings.
+                b',' if bytes.get(at) != Some(&b'"') => at += plain_run(&bytes[at..]),
                 _ => {}
             }
         }
@@ -321,20 +324,6 @@ impl Lexer {
     }
 }
 
-enum StringEnd {
-    Quote,
-    Escape,
-}
-
-/// Reads up to the end of a string, or past the next backslash.
-fn string_end(bytes: &[u8]) -> (usize, Option<StringEnd>) {
-    match quote_or_escape(bytes) {
-        Some(at) if bytes[at] == b'"' => (at + 1, Some(StringEnd::Quote)),
-        Some(at) => (at + 1, Some(StringEnd::Escape)),
-        None => (bytes.len(), None),
-    }
-}
-
 /// The first of the two bytes that end a run of plain text in a string.
 fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
     // Most strings are shorter than what a call of `memchr2` costs.
@@ -345,7 +334,18 @@ fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
     memchr2(b'"', b'\\', &bytes[NEAR..]).map(|at| at + NEAR)
 }
 
+/// Bytes without quotes or brackets, in whole runs that the processor can look at together.
+fn plain_run(bytes: &[u8]) -> usize {
+    let is_structure = |byte: &u8| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']');
+    let is_plain = |run: &&[u8]| !run.iter().fold(false, |any, byte| any | is_structure(byte));
+    bytes.chunks_exact(RUN).take_while(is_plain).count() * RUN
+}
+
+/// Bytes that the processor looks at together.
+const RUN: usize = 32;
+
+/// Bytes that are looked at one by one, before `memchr2` is called.
 const NEAR: usize = 12;
 
 /// One more than the longest path.
-const DEEPEST: usize = 6;
+pub(super) const DEEPEST: usize = 6;

@@ -14,11 +14,13 @@ pub(super) struct Sse {
 
 #[derive(Default, Clone, Copy)]
 enum Line {
-    /// So many bytes of `data:` have been seen.
     #[default]
     Start,
+    /// So many bytes of `data:` have been seen.
     Name(usize),
+    /// After `data:`.
     Data,
+    /// In any other line.
     Other,
 }
 
@@ -54,12 +56,12 @@ impl Sse {
         }
         while let Line::Name(seen) = self.line {
             let Some((byte, rest)) = text.split_first() else { return };
-            self.line = match () {
-                () if *byte != NAME[seen] => Line::Other,
-                () if seen + 1 == NAME.len() => Line::Data,
-                () => Line::Name(seen + 1),
-            };
             text = rest;
+            self.line = match NAME.get(seen + 1) {
+                _ if *byte != NAME[seen] => Line::Other,
+                Some(_) => Line::Name(seen + 1),
+                None => Line::Data,
+            };
         }
         if let Line::Data = self.line {
             lexer.feed(text, frame);
@@ -80,4 +82,5 @@ impl Sse {
     }
 }
 
+/// The name of the only field that is read, and its colon.
 const NAME: &[u8] = b"data:";

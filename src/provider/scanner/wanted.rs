@@ -1,9 +1,10 @@
 use smallvec::SmallVec;
 
 use super::field::{ERRORS, Field};
+use super::key::LONGEST_KEY;
+use super::lexer::DEEPEST;
 
 /// All the fields that are looked for: the profile's counts, then the parts of errors.
-#[derive(Clone)]
 pub(super) struct Wanted {
     counts: &'static [Field],
     /// The keys of a root object, which are looked up in every frame, and their fields.
@@ -23,7 +24,9 @@ impl Wanted {
     }
 
     fn add(&mut self, place: u32, path: &'static [&'static str]) {
+        debug_assert!(path.len() < DEEPEST, "{path:?}");
         for key in path {
+            debug_assert!(key.len() <= LONGEST_KEY, "{key}");
             self.sieve |= sieve_bit(key.as_bytes());
         }
         let Some(root) = path.first() else { return };

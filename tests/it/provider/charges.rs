@@ -53,6 +53,30 @@ fn recent_responses_are_charged_within_a_few_tokens() {
 }
 
 #[test]
+fn most_prompts_of_mere_text_are_estimated_within_a_few_tokens() {
+    let Some(entries) = entries("openai.har") else { return };
+    let plain = |entry: &&Entry| {
+        let beyond = ["previous_response_id", "conversation", "\"type\": "];
+        !EXTRAS.iter().chain(&beyond).any(|extra| entry.request.contains(extra))
+    };
+    let mut errors: Vec<_> = entries
+        .iter()
+        .filter(plain)
+        .filter_map(|entry| {
+            let usage = entry.usage()??;
+            let estimate = OPENAI.read_request(entry.path(), entry.request.as_bytes());
+            let tenth = usage.input / 10;
+            let error = estimate.cost.amount(&Dimension::InputTokens).abs_diff(usage.input);
+            Some((error.saturating_sub(tenth), error))
+        })
+        .collect();
+    errors.sort_unstable();
+    let near = errors.iter().filter(|(beyond, _)| *beyond <= 3).count();
+    println!("prompts: {near} of {} within 3 tokens and 10 %", errors.len());
+    assert!(errors.len() > 80 && near * 100 >= errors.len() * 75, "{errors:?}");
+}
+
+#[test]
 fn tools_and_calls_add_nothing_to_a_recent_chat() {
     let Some(charges) = charges() else { return };
     let tools = |c: &&Charge| c.recent && !c.text_only && c.endpoint == "chat";
@@ -85,13 +109,10 @@ fn charge(entry: &Entry) -> Option<Charge> {
         path if path.ends_with("responses") => "responses",
         _ => "other",
     };
-    let extras =
-        ["\"tools\": [{", "\"functions\"", "\"tool_calls\"", "image_url", "response_format"];
     Some(Charge {
         endpoint,
-        // Embeddings carry no date; their rule is the same in all of them.
-        recent: endpoint == "embeddings" || entry.created.is_some_and(|at| at >= YEAR_2025),
-        text_only: !extras.iter().any(|extra| entry.request.contains(extra)),
+        recent: entry.year.is_some_and(|year| year >= 2_025),
+        text_only: !EXTRAS.iter().any(|extra| entry.request.contains(extra)),
         recorded,
         ours: estimate.cost.amount(&Dimension::Tokens),
     })
@@ -135,5 +156,6 @@ fn figures<'a>(charges: impl Iterator<Item = &'a Charge>) -> Figures {
     }
 }
 
-/// 2025-01-01 in seconds since the Unix epoch.
-const YEAR_2025: u64 = 1_735_689_600;
+/// What makes a request more than text.
+const EXTRAS: &[&str] =
+    &["\"tools\": [{", "\"functions\"", "\"tool_calls\"", "image_url", "response_format"];

@@ -13,8 +13,8 @@ pub(super) struct Entry {
     pub(super) request: String,
     pub(super) response: String,
     pub(super) content_type: String,
-    /// Seconds since the Unix epoch, where the response says so.
-    pub(super) created: Option<u64>,
+    /// The year of the response, where a header or the body tells it.
+    pub(super) year: Option<u64>,
     pub(super) expected: Value,
 }
 
@@ -73,26 +73,28 @@ fn entry(index: usize, value: &Value) -> Entry {
     let text = |value: &Value| value.as_str().unwrap_or("").to_owned();
     let response = text(&value["response"]["content"]["text"]);
     let headers = value["response"]["headers"].as_array().map_or(&[][..], Vec::as_slice);
-    let content_type = headers
-        .iter()
-        .find(|h| h["name"].as_str().is_some_and(|n| n.eq_ignore_ascii_case("content-type")))
-        .map_or_else(String::new, |h| text(&h["value"]));
+    let header = |name: &str| {
+        let named = |h: &&Value| h["name"].as_str().is_some_and(|n| n.eq_ignore_ascii_case(name));
+        headers.iter().find(named).map(|h| text(&h["value"]))
+    };
     Entry {
         index,
         url: text(&value["request"]["url"]),
         request: text(&value["request"]["postData"]["text"]),
-        created: created(&response),
+        year: header("date").and_then(|date| date.get(12..16)?.parse().ok()).or(year(&response)),
         response,
-        content_type,
+        content_type: header("content-type").unwrap_or_default(),
         expected: value["_expected"].clone(),
     }
 }
 
-fn created(response: &str) -> Option<u64> {
+/// From `created`, in seconds since the Unix epoch.
+fn year(response: &str) -> Option<u64> {
     let (_, rest) =
         response.split_once("\"created\":").or_else(|| response.split_once("\"created_at\":"))?;
     let rest = rest.trim_start();
-    rest[..rest.find(|c: char| !c.is_ascii_digit())?].parse().ok()
+    let created: u64 = rest[..rest.find(|c: char| !c.is_ascii_digit())?].parse().ok()?;
+    Some(1_970 + created / 31_556_952)
 }
 
 #[test]

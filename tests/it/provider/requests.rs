@@ -12,7 +12,7 @@ fn a_chat_is_charged_by_bytes_messages_and_max_tokens() {
         (r#"{"messages":[{"content":"äöüß"},{"content":"\u00e4\ud83d\ude00"}]}"#, 4 + 2 + 1),
         (
             r#"{"messages":[{"content":[{"type":"text","text":"1234"},{"type":"image_url","image_url":{"url":"data:xxxxxxxxxxxxxxx"}}]}]}"#,
-            1 + 1 + 1,
+            1 + 1 + 1 + 765,
         ),
         (
             r#"{"messages":[{"content":null,"tool_calls":[{"function":{"name":"f","arguments":"{}"}}]},{"role":"tool","content":"1234"}]}"#,
@@ -72,6 +72,17 @@ fn fields_of_the_wrong_type_or_twice_are_no_reason_to_give_up() {
     assert_eq!(estimate.model.as_deref(), Some("m"));
     assert!(estimate.stream && estimate.exact);
     assert_eq!(estimate.max_output, Some(8));
+}
+
+#[test]
+fn nesting_of_any_depth_is_survived() {
+    for (open, close) in [("[", "]"), (r#"{"content":"#, "}"), (r#"{"x":"#, "}")] {
+        let (open, close) = (open.repeat(100_000), close.repeat(100_000));
+        for key in ["messages", "tools", "response_format", "model", "x"] {
+            let estimate = chat(OPENAI, &format!(r#"{{"{key}":{open}0{close}}}"#));
+            assert_eq!(estimate.model, None);
+        }
+    }
 }
 
 #[test]

@@ -70,6 +70,7 @@ fn usage_counts_at_its_own_place_only() {
         r#"{"usage": {"prompt_tokens": -9}}"#,
         r#"{"usage": {"prompt_tokens": 9e2}}"#,
         r#"{"usage\u0000": {"prompt_tokens": 9}}"#,
+        r#"{"\nusage": {"prompt_tokens": 9}}"#,
         r#"{"a_key_that_is_longer_than_any_wanted_usage": {"prompt_tokens": 9}}"#,
         r#"{"usage" {"prompt_tokens": 9}}"#,
         r#"{"usage": {"prompt_tokens": 9"#,

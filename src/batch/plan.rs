@@ -1,0 +1,85 @@
+//! What a run would be, told without sending anything.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::fs::File;
+use std::io::BufReader;
+use std::time::Duration;
+
+use super::ideal::Ideal;
+use super::input::{Entry, Reader};
+use super::job::{Job, JobError};
+use super::report::whole;
+use crate::limiter::Code;
+use crate::quota::{Cost, Dimension};
+
+/// The outcome of `--dry-run`: counts, estimated tokens, and the time it will take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// Requests and their estimated charge, by model.
+    pub models: BTreeMap<String, (u64, u64)>,
+    /// Lines that are no request.
+    pub bad_lines: u64,
+    /// Requests that no limit can ever hold.
+    pub never_fit: u64,
+    /// The time it takes at the limits, without latency.
+    pub duration: Duration,
+}
+
+impl Plan {
+    /// Reads the input of a job, and nothing else.
+    ///
+    /// # Errors
+    /// [`JobError`] if the input can't be read or the limits can't be kept.
+    pub fn of(job: &Job) -> Result<Self, JobError> {
+        let limiter = job.limiter().map_err(JobError::Limits)?;
+        let failed = |error| JobError::Input(job.input.clone(), error);
+        let file = File::open(&job.input).map_err(failed)?;
+        let (mut plan, mut ideal) = (Self::default(), Ideal::new(job.profile));
+        for entry in Reader::new(BufReader::new(file), job.endpoint.clone()) {
+            let Entry::Request(line) = entry.map_err(failed)? else {
+                plan.bad_lines += 1;
+                continue;
+            };
+            let estimate = job.profile.read_request(&line.url_path, &line.body);
+            let (model, cost) = (estimate.model.unwrap_or_default(), estimate.cost);
+            if limiter.decide(&model, &cost).code == Code::ExceedsCapacity {
+                plan.never_fit += 1;
+                continue;
+            }
+            plan.add(&model, &cost);
+            ideal.send(&model, || limiter.quota(&model), &cost, &cost);
+        }
+        plan.duration = ideal.duration();
+        Ok(plan)
+    }
+
+    fn add(&mut self, model: &str, cost: &Cost) {
+        let (requests, tokens) = self.models.entry(model.to_owned()).or_default();
+        *requests += 1;
+        *tokens += cost.amount(&Dimension::Tokens);
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.models.keys().map(String::len).max().unwrap_or(0).max("model".len());
+        writeln!(f, "{:<width$}  {:>10}  {:>14}", "model", "requests", "tokens")?;
+        for (model, (requests, tokens)) in &self.models {
+            let model = if model.is_empty() { "-" } else { model };
+            writeln!(f, "{model:<width$}  {:>10}  {:>14}", whole(*requests), whole(*tokens))?;
+        }
+        if self.bad_lines > 0 {
+            writeln!(f, "{} lines are no requests", whole(self.bad_lines))?;
+        }
+        if self.never_fit > 0 {
+            writeln!(f, "{} requests can never fit into the limits", whole(self.never_fit))?;
+        }
+        write!(
+            f,
+            "takes {:.1} s at the limits, and the latency of the last",
+            self.duration.as_secs_f64()
+        )
+    }
+}

@@ -1,0 +1,125 @@
+//! What is counted while a run goes on.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use super::ideal::Ideal;
+use super::progress::{Gauge, Snapshot};
+use super::report::{Report, Waits};
+use crate::limiter::Limiter;
+use crate::middleware::Facts;
+use crate::provider::Profile;
+use crate::quota::{Cost, Dimension, Window};
+
+/// Everything that the report and the progress line tell.
+#[derive(Debug)]
+pub(super) struct Tally {
+    limiter: Limiter,
+    started: u64,
+    last_send: Option<u64>,
+    report: Report,
+    reserved: u64,
+    waits: Waits,
+    ideal: Ideal,
+    models: BTreeSet<String>,
+}
+
+impl Tally {
+    pub(super) fn new(limiter: Limiter, profile: Profile) -> Self {
+        Self {
+            started: limiter.now(),
+            limiter,
+            last_send: None,
+            report: Report::default(),
+            reserved: 0,
+            waits: Waits::new(),
+            ideal: Ideal::new(profile),
+            models: BTreeSet::new(),
+        }
+    }
+
+    /// A line that an earlier run finished.
+    pub(super) fn skipped(&mut self) {
+        self.report.skipped += 1;
+    }
+
+    /// A line that is done with.
+    pub(super) fn done(&mut self, succeeded: bool) {
+        self.report.requests += 1;
+        match succeeded {
+            true => self.report.succeeded += 1,
+            false => self.report.failed += 1,
+        }
+    }
+
+    pub(super) fn retried(&mut self) {
+        self.report.retries += 1;
+    }
+
+    pub(super) fn rate_limited(&mut self) {
+        self.report.rate_limited += 1;
+    }
+
+    /// A request that left: what it waited, reserved and took.
+    pub(super) fn sent(&mut self, facts: &Facts) {
+        let (Some(granted_at), Some(reserved)) = (facts.granted_at, &facts.reserved) else {
+            return;
+        };
+        let charged = facts.charged.as_ref().unwrap_or(reserved);
+        self.last_send = self.last_send.max(Some(granted_at));
+        self.waits.record(facts.waited);
+        self.reserved += tokens(reserved);
+        self.report.charged_tokens += tokens(charged);
+        if let Some(usage) = &facts.usage {
+            self.report.input_tokens += usage.input;
+            self.report.output_tokens += usage.output;
+        }
+        self.ideal.send(&facts.key, || self.limiter.quota(&facts.key), reserved, charged);
+        if !self.models.contains(facts.key.as_str()) {
+            self.models.insert(facts.key.to_string());
+        }
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let Report { requests, failed, skipped, rate_limited, .. } = self.report;
+        Snapshot {
+            done: requests + skipped,
+            failed,
+            rpm: self.gauge(&Dimension::Requests),
+            tpm: self.gauge(&Dimension::Tokens),
+            rate_limited,
+            elapsed: self.elapsed(),
+        }
+    }
+
+    pub(super) fn report(&self) -> Report {
+        let report = Report {
+            elapsed_s: self.elapsed().as_secs_f64(),
+            ideal_s: self.ideal.duration().as_secs_f64(),
+            ..self.report.clone()
+        };
+        let last = self.last_send.unwrap_or(self.started).saturating_sub(self.started);
+        report
+            .with_waits(&self.waits)
+            .with_charge(self.reserved, self.report.charged_tokens)
+            .with_last_send(Duration::from_nanos(last).as_secs_f64())
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.limiter.now().saturating_sub(self.started))
+    }
+
+    /// The use of a limit per minute, over all models.
+    fn gauge(&self, dimension: &Dimension) -> Gauge {
+        let limits = self.models.iter().flat_map(|model| self.limiter.stats(model).limits);
+        let minutes = limits.filter(|l| l.dimension == *dimension && l.window == Window::MINUTE);
+        minutes.fold(Gauge::default(), |gauge, limit| Gauge {
+            used: gauge.used.saturating_add(limit.used).saturating_add(limit.held),
+            limit: gauge.limit.saturating_add(limit.limit),
+        })
+    }
+}
+
+fn tokens(cost: &Cost) -> u64 {
+    cost.amount(&Dimension::Tokens)
+}
