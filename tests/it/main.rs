@@ -1,5 +1,6 @@
 //! One integration binary: each room of the house has a folder here.
 
+mod arrows;
 mod engine;
 mod limiter;
 #[cfg(feature = "tower")]

@@ -7,7 +7,7 @@ mod trace;
 mod world;
 
 use tollgate::engine::Margin;
-use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
+use tollgate::provider::{COMPATIBLE, OPENAI};
 use tollgate::quota::{self, Quota};
 use tollgate::simulate::{Algorithm, Settings};
 
@@ -68,8 +68,8 @@ async fn usage_that_is_only_known_at_the_end_is_never_refused() {
     ];
     for (name, trace) in traces() {
         for (ours, theirs) in algorithms {
-            for charged in [Charged::UsageAtArrival, Charged::UsageAtEnd] {
-                let setup = setup(COMPATIBLE, ours, theirs, charged);
+            for charged in [Charged::AtArrival, Charged::AtEnd] {
+                let setup = usage(ours, theirs, charged);
                 let outcome = judged(name, &trace, &setup).await;
                 // What is held for 5 s at 1.5 times the usage can't be used: about a tenth.
                 let utilization = outcome.utilization(TPM);
@@ -91,13 +91,23 @@ async fn the_judge_refuses_a_client_that_leaves_no_margin() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn the_judge_refuses_a_client_that_takes_usage_for_charged_at_once() {
+async fn the_judge_refuses_a_client_that_takes_usage_for_charged_when_sent() {
     for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
-        let setup = Setup { charged: Charged::UsageAtEnd, ..known(algorithm) };
+        let setup = Setup { charged: Charged::AtEnd, ..known(algorithm) };
         for (name, trace) in traces() {
             let outcome = replay(&trace, &setup).await;
             assert!(!outcome.refusals.is_empty(), "{name}, {algorithm:?}");
         }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_judge_refuses_a_client_that_reserves_less_than_the_usage() {
+    let setup = usage(None, Algorithm::SlidingWindow, Charged::AtEnd);
+    let setup = Setup { reserved: 500..1_001, ..setup };
+    for (name, trace) in traces() {
+        let outcome = replay(&trace, &setup).await;
+        assert!(!outcome.refusals.is_empty(), "{name}");
     }
 }
 
@@ -108,36 +118,36 @@ fn known(algorithm: Algorithm) -> Setup {
         Algorithm::SlidingWindow => quota::Algorithm::SlidingWindow,
         Algorithm::FixedWindow => quota::Algorithm::FixedWindow,
     };
-    setup(OPENAI, Some(ours), algorithm, Charged::Known)
-}
-
-/// The same limits on both sides; `ours` is the profile's algorithm where it is `None`.
-fn setup(
-    profile: Profile,
-    ours: Option<quota::Algorithm>,
-    theirs: Algorithm,
-    charged: Charged,
-) -> Setup {
-    let quota = Quota::new().rpm(10_000).tpm(TPM);
+    let quota = Quota::new().rpm(10_000).tpm(TPM).with_algorithm(ours);
     Setup {
-        profile,
-        quota: ours.map_or(quota.clone(), |ours| quota.with_algorithm(ours)),
+        profile: OPENAI,
+        quota,
         margin: Margin::default(),
-        provider: Settings::default().with_rpm(10_000).with_tpm(TPM).with_algorithm(theirs),
-        charged,
+        provider: Settings::default().with_rpm(10_000).with_tpm(TPM).with_algorithm(algorithm),
+        reserved: 1_000..1_001,
+        charged: Charged::AtArrival,
         seed: 0,
     }
+}
+
+/// Charges by usage: up to twice of it is reserved, and held until the answer has ended. `ours` is
+/// the profile's algorithm where it is `None`.
+fn usage(ours: Option<quota::Algorithm>, theirs: Algorithm, charged: Charged) -> Setup {
+    let quota = Quota::new().rpm(10_000).tpm(TPM);
+    let quota = ours.map_or(quota.clone(), |ours| quota.with_algorithm(ours));
+    Setup { profile: COMPATIBLE, quota, reserved: 1_000..2_001, charged, ..known(theirs) }
 }
 
 /// Replays a trace, says how it went, and fails on a refusal.
 async fn judged(name: &str, trace: &[Request], setup: &Setup) -> Outcome {
     let outcome = replay(trace, setup).await;
     println!(
-        "{name}: {} requests, {:?}, {:?} at the provider, seed {}: {} refusals, {} waited, \
-         {:.1} s busy, utilization {:.4}, at most {:.3} s behind the ideal client",
+        "{name}, {} requests, {}, {:?} at the provider, charged {:?}, seed {}: {} refusals, \
+         {} waited, {:.1} s busy, utilization {:.4}, at most {:.3} s behind the ideal client",
         trace.len(),
-        setup.charged,
+        setup.profile.name(),
         setup.provider.algorithm,
+        setup.charged,
         setup.seed,
         outcome.refusals.len(),
         outcome.waited,

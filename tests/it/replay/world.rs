@@ -22,20 +22,19 @@ pub(super) struct Setup {
     pub(super) quota: Quota,
     pub(super) margin: Margin,
     pub(super) provider: Settings,
+    /// What is reserved, in thousandths of what a request really takes.
+    pub(super) reserved: Range<u64>,
     pub(super) charged: Charged,
     /// Of the delays, and of what is reserved.
     pub(super) seed: u64,
 }
 
-/// What is reserved, and when the provider takes what a request costs.
+/// When the provider takes what a request costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Charged {
-    /// The charge is known: it is reserved, and taken when the request arrives.
-    Known,
-    /// Up to twice the usage is reserved; the usage is taken when the request arrives.
-    UsageAtArrival,
-    /// Up to twice the usage is reserved; the usage is taken when the answer is complete.
-    UsageAtEnd,
+    AtArrival,
+    /// When the answer is complete.
+    AtEnd,
 }
 
 /// How a replay went.
@@ -91,8 +90,7 @@ struct World {
     limiter: Limiter,
     provider: Mutex<Provider>,
     outcome: Mutex<Outcome>,
-    charged: Charged,
-    seed: u64,
+    setup: Setup,
     start: u64,
 }
 
@@ -110,8 +108,7 @@ pub(super) async fn replay(trace: &[Request], setup: &Setup) -> Outcome {
         limiter,
         provider: Mutex::new(Provider::new(setup.provider.clone())),
         outcome: Mutex::new(Outcome { granted: vec![0; trace.len()], ..Outcome::default() }),
-        charged: setup.charged,
-        seed: setup.seed,
+        setup: setup.clone(),
     });
     let mut journeys = JoinSet::new();
     for (number, request) in trace.iter().enumerate() {
@@ -130,18 +127,16 @@ pub(super) async fn replay(trace: &[Request], setup: &Setup) -> Outcome {
 impl World {
     /// One request from its arrival at the limiter to the end of its answer.
     async fn send(self: Arc<Self>, number: usize, tokens: u64) {
-        let draw = |what, range| draw((self.seed, number as u64, what), range);
-        let reserved = match self.charged {
-            Charged::Known => tokens,
-            _ => tokens * draw(0, 1_000..2_001) / 1_000,
-        };
+        let Setup { seed, charged, reserved, .. } = &self.setup;
+        let draw = |what, range| draw((*seed, number as u64, what), range);
+        let reserved = tokens * draw(0, reserved.clone()) / 1_000;
         let permit = self.admit(number, reserved, tokens).await;
         sleep(Duration::from_micros(draw(1, NETWORK))).await;
-        if self.charged != Charged::UsageAtEnd {
+        if *charged == Charged::AtArrival {
             self.charge(tokens);
         }
         sleep(Duration::from_micros(draw(2, ANSWER))).await;
-        if self.charged == Charged::UsageAtEnd {
+        if *charged == Charged::AtEnd {
             self.charge(tokens);
         }
         sleep(Duration::from_micros(draw(3, NETWORK))).await;
