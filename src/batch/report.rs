@@ -57,7 +57,7 @@ impl Report {
     /// `last_send_s` seconds.
     #[must_use]
     pub fn with_last_send(mut self, last_send_s: f64) -> Self {
-        self.utilization = ratio(self.ideal_s, last_send_s);
+        self.utilization = ratio(self.ideal_s, last_send_s).filter(|_| self.ideal_s > 0.0);
         self
     }
 

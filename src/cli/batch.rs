@@ -90,7 +90,7 @@ impl BatchArgs {
         let LimitArgs { rpm, tpm, rpd, algorithm } = self.limits;
         let none = rpm.is_none() && tpm.is_none() && rpd.is_none();
         let default = |amount| none.then_some(amount);
-        LimitArgs { rpm: rpm.or(default(500)), tpm: tpm.or(default(60_000)), rpd, algorithm }
+        LimitArgs { rpm: rpm.or(default(500)), tpm: tpm.or(default(30_000)), rpd, algorithm }
     }
 
     /// Checks that no file is named for two purposes: a report must not replace the results.
