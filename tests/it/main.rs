@@ -1,11 +1,14 @@
 //! One integration binary: each room of the house has a folder here.
 
+mod arrows;
 mod engine;
 mod limiter;
 #[cfg(feature = "tower")]
 mod middleware;
 mod provider;
 
+#[cfg(feature = "simulate")]
+mod replay;
 #[cfg(feature = "simulate")]
 mod simulate;
 

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Everything that has to hold before a change is merged: format, lints, docs, tests.
+# Needs cargo; adds what else it needs, and leaves what is there alone.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-auto}"
+if [ "${CI:-}" = true ]; then
+  export CARGO_INCREMENTAL=0
+fi
+
+# Runs a command, says what it is, and at its end how long it took.
+step() {
+  local started=$SECONDS
+  printf '\n==> %s\n' "$*"
+  "$@"
+  printf '==> %s s, %s s in all\n' "$((SECONDS - started))" "$SECONDS"
+}
+
+# Points a variable at a folder beside the repository, unless it is set or there is none.
+data() {
+  local name=$1 folder=../shared/$2
+  if [ -n "${!name:-}" ]; then
+    echo "$name=${!name}"
+  elif [ -d "$folder" ]; then
+    export "$name=$(cd "$folder" && pwd)"
+    echo "$name=${!name}"
+  else
+    echo "$name is not set and there is no $folder: the tests that need it are left out"
+  fi
+}
+
+cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
+cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
+data TOLLGATE_CORPUS corpus
+data TOLLGATE_TRACES traces
+
+step cargo fmt --check
+step cargo clippy --all-targets --no-default-features -- -D warnings
+step cargo clippy --all-targets -- -D warnings
+step cargo clippy --all-targets --all-features -- -D warnings
+step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
+
+# `--all-targets` would run benches too; these are the library, the binary, tests and examples.
+targets=(--lib --bins --tests --examples)
+if cargo nextest --version >/dev/null 2>&1; then
+  step cargo nextest run --all-features "${targets[@]}"
+else
+  echo "cargo-nextest is not there: cargo test is used"
+  step cargo test --all-features "${targets[@]}"
+fi
+step cargo test --doc --all-features
+# The library without features is a product of its own: clippy has checked it, this links it.
+step cargo test --no-default-features --no-run --lib --tests
+
+printf '\nEverything holds (%s s).\n' "$SECONDS"

@@ -1,0 +1,288 @@
+//! Rooms use only rooms before them, and time is read in one place.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Each room, and the rooms it may use besides itself.
+const ROOMS: [(&str, &[&str]); 13] = [
+    ("quota", &[]),
+    ("engine", &["quota"]),
+    ("provider", &["quota"]),
+    ("limiter", &["quota", "engine", "provider"]),
+    ("middleware", LIMITER_AND_BEFORE),
+    ("store", LIMITER_AND_BEFORE),
+    ("cluster", LIMITER_AND_BEFORE),
+    ("config", STATE_AND_BEFORE),
+    // The judge of the limiter counts on its own: stricter than its place in the row.
+    ("simulate", &["quota"]),
+    ("batch", CONFIG_AND_BEFORE),
+    ("serve", CONFIG_AND_BEFORE),
+    ("cli", SERVE_AND_BEFORE),
+    ("main", &["cli"]),
+];
+const LIMITER_AND_BEFORE: &[&str] = &["quota", "engine", "provider", "limiter"];
+const STATE_AND_BEFORE: &[&str] =
+    &["quota", "engine", "provider", "limiter", "middleware", "store", "cluster"];
+const CONFIG_AND_BEFORE: &[&str] = &[
+    "quota",
+    "engine",
+    "provider",
+    "limiter",
+    "middleware",
+    "store",
+    "cluster",
+    "config",
+    "simulate",
+];
+const SERVE_AND_BEFORE: &[&str] = &[
+    "quota",
+    "engine",
+    "provider",
+    "limiter",
+    "middleware",
+    "store",
+    "cluster",
+    "config",
+    "simulate",
+    "batch",
+    "serve",
+];
+
+/// The only files that may read a clock.
+const CLOCKS: [&str; 2] = ["src/limiter/clock.rs", "src/simulate/clock.rs"];
+
+#[test]
+fn no_arrow_between_rooms_runs_back() {
+    let files = sources();
+    assert!(files.iter().any(|(path, _)| path == "src/lib.rs"), "this is the crate's source");
+    let bad: Vec<String> = files.iter().flat_map(|(path, text)| arrows(path, text)).collect();
+    assert!(bad.is_empty(), "\n{}\n", bad.join("\n"));
+}
+
+#[test]
+fn only_the_clocks_read_time() {
+    let expecting = |(_, text): &&(String, String)| code(text).contains("disallowed_methods");
+    let mut files: Vec<String> =
+        sources().iter().filter(expecting).map(|(path, _)| path.clone()).collect();
+    files.sort();
+    assert_eq!(files, CLOCKS);
+}
+
+#[test]
+fn an_arrow_that_runs_back_is_caught() {
+    let bad = |path: &str, text: &str, arrow: &str| {
+        let found = arrows(path, text);
+        assert_eq!(found.len(), 1, "{path}: {text}: {found:?}");
+        assert!(found[0].contains(arrow), "{} should contain {arrow}", found[0]);
+    };
+    bad("src/quota/cost.rs", "\nuse crate::engine::Wait;", "src/quota/cost.rs:2: quota -> engine");
+    bad("src/engine/bucket.rs", "fn f(_: crate::provider::Profile) {}", "engine -> provider");
+    bad("src/provider/mod.rs", "use crate::engine;", "provider -> engine");
+    bad("src/limiter/slot.rs", "use crate::{quota::Cost,\n  store::Store};", "limiter -> store");
+    bad("src/store/mod.rs", "use crate::cluster::Bus;", "store -> cluster");
+    bad("src/simulate/meter.rs", "use crate::limiter::{Clock, Limiter};", "simulate -> limiter");
+    bad("src/simulate/meter.rs", "pub use crate :: engine :: Wait;", "simulate -> engine");
+    bad("src/batch/run.rs", "use crate::serve::App;", "batch -> serve");
+    bad("src/engine/wait.rs", "use super::super::limiter::Limiter;", "engine -> limiter");
+    bad("src/engine/mod.rs", "use super::limiter::Limiter;", "engine -> limiter");
+    bad("src/main.rs", "use tollgate::batch;", "main -> batch");
+    bad("src/limiter/a.rs", r#"const A: char = '"'; use crate::cli::Cli;"#, "limiter -> cli");
+    bad("src/limiter/a.rs", "use crate::Limiter;", "limiter -> Limiter");
+    bad("src/attic/mod.rs", "", "attic is no room");
+    bad("src/lib.rs", "pub mod quota;\nfn helper() {}", "src/lib.rs:2");
+}
+
+#[test]
+fn an_arrow_that_runs_on_is_fine() {
+    for (path, text) in [
+        ("src/limiter/plan.rs", "use crate::{engine::{Bucket, Rule}, provider::Profile};"),
+        ("src/limiter/limiter.rs", "use super::super::limiter::Permit; use super::store;"),
+        ("src/engine/rule.rs", "//! [`x`](crate::limiter)\n/* crate::limiter /* */ crate::cli */"),
+        (
+            "src/engine/rule.rs",
+            r##"const A: &str = "crate::cli"; const B: &str = r#"" crate::cli"#;"##,
+        ),
+        ("src/engine/rule.rs", "fn f<'a>(a: &'a str) -> &'a str { a } pub(crate) struct A;"),
+        (
+            "src/provider/a.rs",
+            "pub(in crate::provider) struct A; struct B<'a>(&'a mycrate::cli::C);",
+        ),
+        ("src/main.rs", "fn main() -> tollgate::cli::Exit { tollgate::cli::run() }"),
+        (
+            "src/lib.rs",
+            "//! Docs.\n#![warn(x)]\npub mod cli;\npub use limiter::{\n    Limiter,\n};",
+        ),
+    ] {
+        assert_eq!(arrows(path, text), [""; 0], "{path}: {text}");
+    }
+}
+
+/// Every use of a room in `text`, the file at `path`, that may not be.
+fn arrows(path: &str, text: &str) -> Vec<String> {
+    let code = code(text);
+    let module: Vec<&str> =
+        path.trim_start_matches("src/").trim_end_matches(".rs").split('/').collect();
+    let room = module[0];
+    if room == "lib" {
+        return lib(path, &code);
+    }
+    let Some((_, allowed)) = ROOMS.iter().find(|(name, _)| *name == room) else {
+        return vec![format!("{path}:1: {room} is no room")];
+    };
+    let depth = module.iter().filter(|name| **name != "mod").count();
+    let to_root = vec!["super"; depth].join("::") + "::";
+    let mut uses = rooms_after(&code, "crate::");
+    uses.extend(rooms_after(&code, "tollgate::"));
+    // Inside an inline module the same steps only lead to the room itself.
+    let names_room = |name: &str| ROOMS.iter().any(|(room, _)| *room == name);
+    uses.extend(rooms_after(&code, &to_root).into_iter().filter(|(_, name)| names_room(name)));
+    let bad = uses.into_iter().filter(|(_, used)| used != room && !allowed.contains(&&**used));
+    bad.map(|(line, used)| {
+        format!("{path}:{line}: {room} -> {used} runs back; {room} may use {allowed:?}")
+    })
+    .collect()
+}
+
+/// The crate's root declares and re-exports, and nothing else.
+fn lib(path: &str, code: &str) -> Vec<String> {
+    let allowed = ["pub mod ", "mod ", "pub use ", "#", "struct Readme;"];
+    let mut bad = Vec::new();
+    let mut inside = false;
+    for (number, line) in code.lines().enumerate() {
+        let line = line.trim();
+        if !line.is_empty() && !inside && !allowed.iter().any(|start| line.starts_with(start)) {
+            let number = number + 1;
+            bad.push(format!("{path}:{number}: only declares and re-exports, not `{line}`"));
+        }
+        inside = (inside || line.starts_with("pub use ")) && !line.ends_with(';');
+    }
+    bad
+}
+
+/// The names that follow `root` in paths, one by one or in braces, and their lines.
+fn rooms_after(code: &str, root: &str) -> Vec<(usize, String)> {
+    let plain = code.replace(" ::", "::").replace(":: ", "::");
+    let mut found = Vec::new();
+    for (at, _) in plain.match_indices(root) {
+        let before = plain[..at].chars().next_back();
+        if before.is_some_and(|c| c.is_alphanumeric() || c == '_' || c == ':') {
+            continue;
+        }
+        let line = plain[..at].matches('\n').count() + 1;
+        let rest = &plain[at + root.len()..];
+        found.extend(names(rest).into_iter().map(|name| (line, name)));
+    }
+    found
+}
+
+/// The first name of a path, or of each path in a group.
+fn names(path: &str) -> Vec<String> {
+    let name = |path: &str| -> String {
+        path.trim_start().chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect()
+    };
+    let Some(group) = path.strip_prefix('{') else { return vec![name(path)] };
+    let mut names = vec![name(group)];
+    let mut depth = 1;
+    for (at, c) in group.char_indices() {
+        match c {
+            '{' => depth += 1,
+            '}' if depth == 1 => break,
+            '}' => depth -= 1,
+            ',' if depth == 1 => names.push(name(&group[at + 1..])),
+            _ => {}
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    names
+}
+
+/// The text with comments, strings and characters blanked out, line for line.
+fn code(text: &str) -> String {
+    let mut code = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some(c) = rest.chars().next() {
+        let skipped = skipped(rest, code.chars().next_back());
+        if skipped == 0 {
+            code.push(c);
+            rest = &rest[c.len_utf8()..];
+        } else {
+            code.push(' ');
+            code.extend(rest[..skipped].chars().filter(|c| *c == '\n'));
+            rest = &rest[skipped..];
+        }
+    }
+    code
+}
+
+/// The length of the comment, string or character that `text` starts with; 0 where it is code.
+fn skipped(text: &str, before: Option<char>) -> usize {
+    let in_name = before.is_some_and(|c| c.is_alphanumeric() || c == '_');
+    if text.starts_with("//") {
+        return text.find('\n').unwrap_or(text.len());
+    }
+    if text.starts_with("/*") {
+        return comment(text);
+    }
+    if let Some(raw) = text.strip_prefix('r').filter(|_| !in_name || before == Some('b')) {
+        let hashes = raw.len() - raw.trim_start_matches('#').len();
+        if raw[hashes..].starts_with('"') {
+            let end = format!("\"{}", "#".repeat(hashes));
+            let body = 2 + hashes;
+            return text[body..].find(&end).map_or(text.len(), |at| body + at + end.len());
+        }
+    }
+    match text.as_bytes()[0] {
+        b'"' => quoted(text, b'"'),
+        // Not a lifetime: an escape, or one character and a quote.
+        b'\'' if text[1..].starts_with('\\') || text[1..].chars().nth(1) == Some('\'') => {
+            quoted(text, b'\'')
+        }
+        _ => 0,
+    }
+}
+
+fn quoted(text: &str, quote: u8) -> usize {
+    let bytes = text.as_bytes();
+    let mut at = 1;
+    while at < bytes.len() && bytes[at] != quote {
+        at += if bytes[at] == b'\\' { 2 } else { 1 };
+    }
+    (at + 1).min(text.len())
+}
+
+/// Block comments nest.
+fn comment(text: &str) -> usize {
+    let (mut depth, mut at) = (0, 0);
+    while at < text.len() {
+        let rest = &text.as_bytes()[at..];
+        match rest {
+            [b'/', b'*', ..] => (depth, at) = (depth + 1, at + 2),
+            [b'*', b'/', ..] => (depth, at) = (depth - 1, at + 2),
+            _ => at += 1,
+        }
+        if depth == 0 {
+            return at;
+        }
+    }
+    text.len()
+}
+
+/// Every file below `src/`: its path from the crate's root, with `/`, and its text.
+fn sources() -> Vec<(String, String)> {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let mut files = Vec::new();
+    let mut folders: Vec<PathBuf> = vec![root.join("src")];
+    while let Some(folder) = folders.pop() {
+        let entries = fs::read_dir(&folder).expect("the source can be listed");
+        for path in entries.map(|entry| entry.expect("the source can be listed").path()) {
+            if path.is_dir() {
+                folders.push(path);
+            } else if path.extension().is_some_and(|extension| extension == "rs") {
+                let name = path.strip_prefix(root).expect("it lies below the root");
+                let name = name.to_string_lossy().replace('\\', "/");
+                files.push((name, fs::read_to_string(&path).expect("the source is text")));
+            }
+        }
+    }
+    files
+}

@@ -1,0 +1,210 @@
+//! A trace on its way: through one limiter, over a slow network, to the provider that judges it.
+
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tollgate::engine::Margin;
+use tollgate::limiter::{Limiter, Permit, TokioClock};
+use tollgate::provider::Profile;
+use tollgate::quota::{Cost, Dimension, Quota};
+use tollgate::simulate::{Provider, Settings};
+
+use super::trace::Request;
+
+/// Who limits what, and who judges it.
+#[derive(Debug, Clone)]
+pub(super) struct Setup {
+    pub(super) profile: Profile,
+    pub(super) quota: Quota,
+    pub(super) margin: Margin,
+    pub(super) provider: Settings,
+    /// What is reserved, in thousandths of what a request really takes.
+    pub(super) reserved: Range<u64>,
+    pub(super) charged: Charged,
+    /// Of the delays, and of what is reserved.
+    pub(super) seed: u64,
+}
+
+/// When the provider takes what a request costs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Charged {
+    AtArrival,
+    /// When the answer is complete.
+    AtEnd,
+}
+
+/// How a replay went.
+#[derive(Debug, Default)]
+pub(super) struct Outcome {
+    pub(super) refusals: Vec<String>,
+    /// When each request was granted, in the order of the trace; nanoseconds of the replay.
+    pub(super) granted: Vec<u64>,
+    /// Requests that waited, and what the provider took for them.
+    pub(super) waited: usize,
+    pub(super) tokens: u64,
+    /// What was left in the bucket each time a queue formed, in all.
+    pub(super) left: u64,
+    /// How long somebody waited, in nanoseconds.
+    pub(super) busy: u64,
+    waiting: usize,
+    busy_since: u64,
+}
+
+impl Outcome {
+    /// Tokens granted to those who waited, over the rate x the time in which somebody waited.
+    ///
+    /// The burst is left out: nobody waits while it lasts. What is left of it when a queue forms,
+    /// too little for the first in the queue, is taken off: so this is 1 for a token bucket whose
+    /// every refill is granted at once, and never above. (Where reservations are held it may be:
+    /// what they held too much is refilled already when they end.)
+    pub(super) fn utilization(&self, tpm: u64) -> f64 {
+        let possible = tpm as f64 * self.busy as f64 / 60e9;
+        self.tokens.saturating_sub(self.left) as f64 / possible
+    }
+
+    fn queue(&mut self, now: u64, available: u64) {
+        if self.waiting == 0 {
+            self.busy_since = now;
+            self.left += available;
+        }
+        self.waiting += 1;
+    }
+
+    fn unqueue(&mut self, now: u64, tokens: u64) {
+        self.waited += 1;
+        self.tokens += tokens;
+        self.waiting -= 1;
+        if self.waiting == 0 {
+            self.busy += now - self.busy_since;
+        }
+    }
+}
+
+/// Everything that the requests of a replay share.
+#[derive(Debug)]
+struct World {
+    limiter: Limiter,
+    provider: Mutex<Provider>,
+    outcome: Mutex<Outcome>,
+    setup: Setup,
+    start: u64,
+}
+
+/// Replays a trace on tokio's clock, which should be paused.
+pub(super) async fn replay(trace: &[Request], setup: &Setup) -> Outcome {
+    let limiter = Limiter::builder()
+        .provider(setup.profile)
+        .quota(MODEL, setup.quota.clone())
+        .margin(setup.margin)
+        .clock(TokioClock::new())
+        .build()
+        .expect("the limiter is valid");
+    let world = Arc::new(World {
+        start: limiter.now(),
+        limiter,
+        provider: Mutex::new(Provider::new(setup.provider.clone())),
+        outcome: Mutex::new(Outcome { granted: vec![0; trace.len()], ..Outcome::default() }),
+        setup: setup.clone(),
+    });
+    let mut journeys = JoinSet::new();
+    for (number, request) in trace.iter().enumerate() {
+        let elapsed = Duration::from_nanos(world.limiter.now() - world.start);
+        if request.at > elapsed {
+            sleep(request.at - elapsed).await;
+        }
+        journeys.spawn(Arc::clone(&world).send(number, request.tokens));
+    }
+    while let Some(ended) = journeys.join_next().await {
+        ended.expect("no request panics");
+    }
+    std::mem::take(&mut world.outcome.lock())
+}
+
+impl World {
+    /// One request from its arrival at the limiter to the end of its answer.
+    async fn send(self: Arc<Self>, number: usize, tokens: u64) {
+        let Setup { seed, charged, reserved, .. } = &self.setup;
+        let draw = |what, range| draw((*seed, number as u64, what), range);
+        let reserved = tokens * draw(0, reserved.clone()) / 1_000;
+        let permit = self.admit(number, reserved, tokens).await;
+        sleep(Duration::from_micros(draw(1, NETWORK))).await;
+        if *charged == Charged::AtArrival {
+            self.charge(tokens);
+        }
+        sleep(Duration::from_micros(draw(2, ANSWER))).await;
+        if *charged == Charged::AtEnd {
+            self.charge(tokens);
+        }
+        sleep(Duration::from_micros(draw(3, NETWORK))).await;
+        permit.settle(&Cost::new().tokens(tokens));
+    }
+
+    async fn admit(&self, number: usize, reserved: u64, tokens: u64) -> Permit {
+        let cost = Cost::new().tokens(reserved);
+        let mut acquire = self.limiter.acquire(MODEL, &cost);
+        let arrived = acquire.arrive();
+        let waits = arrived.is_none();
+        if waits {
+            self.outcome.lock().queue(self.limiter.now(), self.available());
+        }
+        let result = match arrived {
+            Some(result) => result,
+            None => acquire.await,
+        };
+        let permit = result.expect("every request is granted in the end");
+        let mut outcome = self.outcome.lock();
+        outcome.granted[number] = permit.granted_at() - self.start;
+        if waits {
+            outcome.unqueue(permit.granted_at(), tokens);
+        }
+        permit
+    }
+
+    /// The provider takes its charge, now.
+    fn charge(&self, tokens: u64) {
+        let now = self.limiter.now() - self.start;
+        if let Err(refusal) = self.provider.lock().admit(now, MODEL, 1, tokens) {
+            self.outcome.lock().refusals.push(format!("at {now} ns: {refusal}"));
+        }
+    }
+
+    fn available(&self) -> u64 {
+        let stats = self.limiter.stats(MODEL);
+        let tokens = stats.limits.iter().find(|limit| limit.dimension == Dimension::Tokens);
+        tokens.expect("tokens are limited").available
+    }
+}
+
+/// When each request of a trace would be granted to a client without a network, who asks the
+/// provider itself: in order of arrival, each the nanosecond it fits.
+pub(super) fn ideal(trace: &[Request], settings: &Settings) -> Vec<u64> {
+    let mut provider = Provider::new(settings.clone());
+    let mut now = 0;
+    let grants = trace.iter().map(|request| {
+        now = now.max(request.at.as_nanos() as u64);
+        while let Err(refusal) = provider.admit(now, MODEL, 1, request.tokens) {
+            now += refusal.retry_after.expect("every request fits").as_nanos() as u64;
+        }
+        now
+    });
+    grants.collect()
+}
+
+/// A number of `range` that depends on the seed, the request and what is drawn, and on nothing else.
+fn draw((seed, number, what): (u64, u64, u64), range: Range<u64>) -> u64 {
+    // SplitMix64.
+    let mut z = (seed << 32 | number << 2 | what).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    range.start + (z ^ (z >> 31)) % (range.end - range.start)
+}
+
+const MODEL: &str = "gpt-4o";
+
+/// One way through the network, and the time that an answer takes to write, in microseconds.
+const NETWORK: Range<u64> = 0..400_001;
+const ANSWER: Range<u64> = 200_000..8_000_000;
