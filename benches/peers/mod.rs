@@ -12,14 +12,14 @@ fn quota(per_minute: u32) -> Quota {
 }
 
 /// governor, one keyed limiter per dimension, asked one after the other: not atomic.
-pub struct Governor([DefaultKeyedRateLimiter<String>; 3]);
+pub(crate) struct Governor([DefaultKeyedRateLimiter<String>; 3]);
 
 impl Governor {
-    pub fn new(per_minute: u32) -> Self {
+    pub(crate) fn new(per_minute: u32) -> Self {
         Self(std::array::from_fn(|_| RateLimiter::keyed(quota(per_minute))))
     }
 
-    pub fn take(&self, key: &str, tokens: u32) {
+    pub(crate) fn take(&self, key: &str, tokens: u32) {
         // governor's keyed limiter takes `&K`: a caller who has a `&str` makes a `String`.
         let key = key.to_owned();
         let tokens = NonZeroU32::new(tokens).expect("above zero");
@@ -29,7 +29,7 @@ impl Governor {
     }
 
     /// A refusal and its wait. The clock is kept: making one costs 14 us.
-    pub fn refuse(&self, key: &str) -> Option<Duration> {
+    pub(crate) fn refuse(&self, key: &str) -> Option<Duration> {
         use governor::clock::Clock;
         let refused = self.0[0].check_key(&key.to_owned()).err()?;
         Some(refused.wait_time_from(self.0[0].clock().now()))
@@ -37,14 +37,14 @@ impl Governor {
 }
 
 /// governor without keys, one limiter per dimension.
-pub struct GovernorDirect([DefaultDirectRateLimiter; 3]);
+pub(crate) struct GovernorDirect([DefaultDirectRateLimiter; 3]);
 
 impl GovernorDirect {
-    pub fn new(per_minute: u32) -> Self {
+    pub(crate) fn new(per_minute: u32) -> Self {
         Self(std::array::from_fn(|_| RateLimiter::direct(quota(per_minute))))
     }
 
-    pub fn take(&self, tokens: u32) {
+    pub(crate) fn take(&self, tokens: u32) {
         let tokens = NonZeroU32::new(tokens).expect("above zero");
         let _ = self.0[0].check();
         let _ = self.0[1].check_n(tokens);
@@ -53,19 +53,18 @@ impl GovernorDirect {
 }
 
 /// What one writes by hand: three buckets of floats in a map behind a lock.
-pub struct Map {
+pub(crate) struct Map {
     per_second: f64,
     burst: f64,
     buckets: Mutex<HashMap<String, [(f64, Instant); 3]>>,
 }
 
 impl Map {
-    pub fn new(burst: f64) -> Self {
+    pub(crate) fn new(burst: f64) -> Self {
         Self { per_second: burst / 60.0, burst, buckets: Mutex::new(HashMap::new()) }
     }
 
-    #[expect(clippy::disallowed_methods, reason = "a peer reads its own clock")]
-    pub fn take(&self, key: &str, tokens: f64) -> Result<(), Duration> {
+    pub(crate) fn take(&self, key: &str, tokens: f64) -> Result<(), Duration> {
         let now = Instant::now();
         let mut all = self.buckets.lock().expect("not poisoned");
         let fresh = || [(self.burst, now); 3];
@@ -86,5 +85,16 @@ impl Map {
         }
         buckets.iter_mut().zip(costs).for_each(|((level, _), cost)| *level -= cost);
         Ok(())
+    }
+
+    /// Gives back what was reserved and not used: asks the time and the lock again.
+    pub(crate) fn settle(&self, key: &str, unused: f64) {
+        let now = Instant::now();
+        let mut all = self.buckets.lock().expect("not poisoned");
+        if let Some([_, (level, at), _]) = all.get_mut(key) {
+            let refilled = now.duration_since(*at).as_secs_f64() * self.per_second;
+            *level = (*level + refilled + unused).min(self.burst);
+            *at = now;
+        }
     }
 }

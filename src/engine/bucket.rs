@@ -144,7 +144,12 @@ impl Bucket {
 
     #[inline]
     pub(super) fn reserve(&mut self, rule: &Rule, amount: u64, now: u64) {
-        if rule.holds() { self.hold(amount) } else { self.take(rule, amount, now) }
+        match (&mut self.0, &rule.spec) {
+            (State::Token(b), Spec::Token(s)) if !rule.holds() => b.take(s, amount, now),
+            (State::Token(b), _) => b.hold(amount),
+            _ if rule.holds() => self.hold(amount),
+            _ => self.take(rule, amount, now),
+        }
     }
 
     #[inline]

@@ -7,7 +7,7 @@ use crate::quota::{Algorithm, Cost, Dimension, Limit, SettleAt};
 pub struct Rule {
     pub(super) limit: Limit,
     pub(super) spec: Spec,
-    column: Option<usize>,
+    column: usize,
     holds: bool,
 }
 
@@ -64,10 +64,7 @@ impl Rule {
     /// What a cost takes of this rule's bucket.
     #[inline]
     pub(super) fn amount(&self, cost: &Cost) -> u64 {
-        match self.column {
-            Some(column) => cost.column(column),
-            None => cost.amount(self.limit.dimension()),
-        }
+        cost.column(self.column).unwrap_or_else(|| cost.amount(self.limit.dimension()))
     }
 
     fn spec(limit: &Limit, algorithm: Algorithm, margin: Margin, settle: SettleAt) -> Spec {

@@ -12,6 +12,7 @@ pub struct Timeline {
 impl Timeline {
     /// The time to use for a reading of `now`, and by how many nanoseconds all buckets are to be
     /// moved back first (0 in all but the rarest case).
+    #[inline]
     pub fn advance(&mut self, now: u64) -> (u64, u64) {
         if now >= self.last {
             self.last = now;

@@ -61,8 +61,11 @@ impl State {
             return false;
         };
         let full_at = self.full_at.value();
-        let ahead = full_at.saturating_sub(now).saturating_mul(u64::from(spec.per_nano));
-        full_at < now || ahead.saturating_add(u64::from(self.fraction)) <= early
+        if full_at < now {
+            return true;
+        }
+        let missing = (full_at - now).saturating_mul(u64::from(spec.per_nano));
+        missing.saturating_add(u64::from(self.fraction)) <= early
     }
 
     /// A cost between the shortened and the real burst is let in when the bucket is full and the

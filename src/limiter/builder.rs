@@ -5,6 +5,7 @@ use super::clock::{Clock, SystemClock};
 use super::error::BuildError;
 use super::limiter::Limiter;
 use super::quotas::Quotas;
+use super::shard::Time;
 use crate::engine::Margin;
 use crate::provider::Profile;
 use crate::quota::Quota;
@@ -18,7 +19,7 @@ pub struct Builder {
     unknown: UnknownKey,
     margin: Margin,
     max_waiting: usize,
-    clock: Option<Arc<dyn Clock>>,
+    clock: Option<Time>,
     backend: Option<Arc<dyn Backend>>,
 }
 
@@ -88,7 +89,7 @@ impl Builder {
 
     /// Where time comes from. Default: the system.
     pub fn clock(mut self, clock: impl Clock) -> Self {
-        self.clock = Some(Arc::new(clock));
+        self.clock = Some(Time::Other(Arc::new(clock)));
         self
     }
 
@@ -113,7 +114,7 @@ impl Builder {
             }
             quotas.set(key, quota);
         }
-        let clock = self.clock.unwrap_or_else(|| Arc::new(SystemClock::new()));
+        let clock = self.clock.unwrap_or_else(|| Time::System(Arc::new(SystemClock::new())));
         Ok(Limiter::new(clock, quotas, self.max_waiting, self.backend))
     }
 }

@@ -9,14 +9,13 @@ use tokio::sync::broadcast;
 use super::acquire::Acquire;
 use super::backend::Backend;
 use super::builder::Builder;
-use super::clock::Clock;
 use super::decision::{Code, Decision};
 use super::error::{AcquireError, Refused};
 use super::event::{Event, Events};
 use super::handle::{KeyHandle, try_acquire};
 use super::permit::Permit;
 use super::quotas::Quotas;
-use super::shard::{Core, Place, Shard, hash_of};
+use super::shard::{Core, Place, Shard, Time, hash_of};
 use super::snapshot::{BucketSnapshot, KeySnapshot};
 use super::stats::KeyStats;
 use crate::engine::{self, Saved, Wait};
@@ -52,7 +51,7 @@ impl Limiter {
     }
 
     pub(super) fn new(
-        clock: Arc<dyn Clock>,
+        clock: Time,
         quotas: Quotas,
         max_waiting: usize,
         backend: Option<Arc<dyn Backend>>,

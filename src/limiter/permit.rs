@@ -43,6 +43,7 @@ impl Permit {
     }
 
     /// The request has left and took `charged`. Anything above the reservation becomes debt.
+    #[inline]
     pub fn settle(mut self, charged: &Cost) {
         if self.open || *charged != self.cost {
             self.end(Some(charged));
@@ -81,6 +82,7 @@ impl Permit {
         next.into_iter().for_each(Waker::wake);
     }
 
+    #[inline]
     fn announce(&self, charged: Option<&Cost>) {
         self.place.shard.core.events.send(|| Event::Settled {
             key: self.place.key(),

@@ -8,7 +8,7 @@ use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::arena::Arena;
 use super::backend::Backend;
-use super::clock::Clock;
+use super::clock::{Clock, Sleep, SystemClock};
 use super::event::Events;
 use super::plan::Plan;
 use super::quotas::Quotas;
@@ -18,13 +18,37 @@ use crate::engine::Timeline;
 /// What all keys share.
 #[derive(Debug)]
 pub(super) struct Core {
-    pub(super) clock: Arc<dyn Clock>,
+    pub(super) clock: Time,
     pub(super) quotas: RwLock<Quotas>,
     pub(super) hasher: foldhash::fast::RandomState,
     pub(super) events: Events,
     pub(super) max_waiting: usize,
     pub(super) closed: AtomicBool,
     pub(super) backend: Option<Arc<dyn Backend>>,
+}
+
+/// The clock, with the one that nearly everybody uses at hand.
+#[derive(Debug, Clone)]
+pub(super) enum Time {
+    System(Arc<SystemClock>),
+    Other(Arc<dyn Clock>),
+}
+
+impl Time {
+    #[inline]
+    pub(super) fn now(&self) -> u64 {
+        match self {
+            Self::System(clock) => clock.now(),
+            Self::Other(clock) => clock.now(),
+        }
+    }
+
+    pub(super) fn sleep_until(&self, time: u64) -> Sleep {
+        match self {
+            Self::System(clock) => clock.sleep_until(time),
+            Self::Other(clock) => clock.sleep_until(time),
+        }
+    }
 }
 
 impl Core {
@@ -62,13 +86,13 @@ impl Shard {
     }
 
     /// The keys, and the time to use while the lock is held.
-    #[inline]
+    #[inline(always)]
     pub(super) fn lock(&self) -> (MutexGuard<'_, Keys>, u64) {
         let now = self.core.clock.now();
         let mut keys = self.keys.lock();
         let (now, back) = keys.time.advance(now);
         if back > 0 {
-            keys.slots.iter_mut().for_each(|slot| slot.rebase(back));
+            keys.rebase(back);
         }
         (keys, now)
     }
@@ -105,6 +129,11 @@ impl Shard {
 }
 
 impl Keys {
+    #[cold]
+    fn rebase(&mut self, back: u64) {
+        self.slots.iter_mut().for_each(|slot| slot.rebase(back));
+    }
+
     /// The slot of a key, made if need be; `None` if the key is unknown and those are refused.
     #[inline]
     pub(super) fn find_or_make(&mut self, hash: u64, key: &str, core: &Core) -> Option<u32> {

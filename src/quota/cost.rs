@@ -12,16 +12,19 @@ use super::Dimension;
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cost {
     /// In the order of [`Dimension::column`].
-    amounts: [u64; 4],
+    amounts: [u64; COLUMNS],
     custom: Option<Box<[Custom]>>,
 }
 
 type Custom = (Box<str>, u64);
 
+/// The dimensions that are always there.
+const COLUMNS: usize = 5;
+
 impl Cost {
     /// One request and nothing else.
     pub const fn new() -> Self {
-        Self { amounts: [1, 0, 0, 0], custom: None }
+        Self { amounts: [1, 0, 0, 0, 1], custom: None }
     }
 
     /// Sets the number of requests.
@@ -67,17 +70,16 @@ impl Cost {
     /// The amount in one dimension; 1 for [`Dimension::Concurrency`].
     #[inline]
     pub fn amount(&self, dimension: &Dimension) -> u64 {
-        match (dimension.column(), dimension) {
-            (Some(column), _) => self.amounts[column],
-            (None, Dimension::Custom(name)) => self.custom_amount(name),
-            (None, _) => 1,
+        match dimension {
+            Dimension::Custom(name) => self.custom_amount(name),
+            _ => self.amounts[dimension.column()],
         }
     }
 
-    /// The amount in the dimension of this column.
+    /// The amount in the dimension of this column; `None` for a custom one.
     #[inline]
-    pub(crate) fn column(&self, column: usize) -> u64 {
-        self.amounts[column]
+    pub(crate) fn column(&self, column: usize) -> Option<u64> {
+        self.amounts.get(column).copied()
     }
 
     /// The custom dimensions and their amounts.

@@ -25,15 +25,16 @@ impl Dimension {
         Self::Custom(name.into())
     }
 
-    /// Where a [`Cost`](super::Cost) keeps the amounts of this dimension, if it has a place there.
-    #[inline]
-    pub(crate) const fn column(&self) -> Option<usize> {
+    /// Where a [`Cost`](super::Cost) keeps the amount of this dimension; custom ones are behind all
+    /// others.
+    pub(crate) const fn column(&self) -> usize {
         match self {
-            Self::Requests => Some(0),
-            Self::Tokens => Some(1),
-            Self::InputTokens => Some(2),
-            Self::OutputTokens => Some(3),
-            Self::Concurrency | Self::Custom(_) => None,
+            Self::Requests => 0,
+            Self::Tokens => 1,
+            Self::InputTokens => 2,
+            Self::OutputTokens => 3,
+            Self::Concurrency => 4,
+            Self::Custom(_) => usize::MAX,
         }
     }
 
