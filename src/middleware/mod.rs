@@ -48,6 +48,7 @@ mod learned;
 mod observe;
 mod peek;
 mod service;
+mod unsent;
 mod watch;
 
 #[cfg(feature = "reqwest")]
