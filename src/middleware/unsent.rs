@@ -12,7 +12,7 @@ pub(super) fn never_left<E: 'static>(error: &E) -> bool {
     let error: &dyn Any = error;
     let boxed = error.downcast_ref::<Box<dyn Error + Send + Sync>>();
     let first = boxed.map(|error| &**error as Cause<'_>).or_else(|| of_client(error));
-    successors(first, |cause| Cause::source(*cause)).any(is_unsent)
+    successors(first, |cause| (**cause).source()).any(is_unsent)
 }
 
 type Cause<'a> = &'a (dyn Error + 'static);
