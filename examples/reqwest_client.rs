@@ -51,7 +51,8 @@ pub(crate) async fn send_all(client: reqwest::Client, url: &str) -> Result<(), E
     while let Some(answer) = answers.join_next().await {
         let answer = answer??.error_for_status()?.bytes().await?;
         let answer: serde_json::Value = serde_json::from_slice(&answer)?;
-        println!("{}", answer["usage"]);
+        let usage = &answer["usage"];
+        println!("{} tokens in, {} out", usage["prompt_tokens"], usage["completion_tokens"]);
     }
     Ok(())
 }
