@@ -14,7 +14,8 @@ use crate::quota::Cost;
 /// Any number of gates can wait for one key; the first is woken and, once through, wakes the next.
 ///
 /// # Cancel safety
-/// Dropping a gate gives up its place and hands on.
+/// Dropping a gate gives up its place and hands on. One that is pending, and kept without being
+/// polled, holds up those behind it; one that was ready holds up nobody.
 pub struct Gate {
     place: Place,
     waiting: Option<Waiting>,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use reqwest::{Body, Client, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpListener;
+use tokio::net::{TcpListener, TcpSocket};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::COMPATIBLE;
@@ -51,10 +51,12 @@ fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nx-one: 1\r\n\r\n{body}", body.len())
 }
 
-/// A URL on which nobody listens.
-async fn closed_port() -> String {
-    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    format!("http://{}/v1/chat/completions", listener.local_addr().unwrap())
+/// A URL on which nobody listens, nor can while the socket is kept.
+fn closed_port() -> (TcpSocket, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let url = format!("http://{}/v1/chat/completions", socket.local_addr().unwrap());
+    (socket, url)
 }
 
 #[tokio::test]
@@ -80,7 +82,8 @@ async fn unconnected<S>(limiter: &Limiter, service: S) -> u64
 where
     S: Service<Request, Response = Response>,
 {
-    assert!(service.oneshot(post(&closed_port().await, CHAT)).await.is_err());
+    let (_socket, url) = closed_port();
+    assert!(service.oneshot(post(&url, CHAT)).await.is_err());
     assert_eq!(held(limiter, "gpt-4o"), [0]);
     available(limiter, "gpt-4o")[0]
 }
@@ -138,7 +141,7 @@ async fn a_connection_that_breaks_keeps_the_charge() {
 async fn a_streamed_request_is_estimated_from_its_size() {
     let limiter = Limiter::builder().quota("unknown", Quota::new().tpm(10_000)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone());
-    let url = closed_port().await;
+    let (_socket, url) = closed_port();
     let charged = |request: Request| {
         let mut service = layer.layer(client());
         let future = service.call(request);
