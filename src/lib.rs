@@ -14,3 +14,7 @@ pub mod simulate;
 pub mod batch;
 #[cfg(feature = "cli")]
 pub mod cli;
+
+#[cfg(all(doctest, feature = "reqwest"))]
+#[doc = include_str!("../README.md")]
+struct Readme;

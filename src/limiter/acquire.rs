@@ -111,11 +111,14 @@ impl Acquire {
         let slot = &mut keys.slots[self.place.slot];
         let waiting = slot.waiting();
         if core.backend.is_none() {
-            let fits = slot.fits(&self.cost, now);
+            let fits = match slot.fits(&self.cost, now) {
+                Ok(()) if waiting > 0 => Err(Denial::OthersWaiting),
+                fits => fits,
+            };
             if let Some(error) = self.hopeless(slot, fits, now) {
                 return Arrival::Ended(Err(error));
             }
-            if fits.is_ok() && waiting == 0 {
+            if fits.is_ok() {
                 engine::commit(&slot.plan.rules, &mut slot.buckets, &self.cost, now);
                 let (version, open) = (slot.plan.version, slot.plan.holds);
                 drop(keys);
@@ -171,16 +174,15 @@ impl Acquire {
 
     /// Why waiting on would be in vain, if it would.
     fn hopeless(&self, slot: &Slot, fits: Result<(), Denial>, now: u64) -> Option<AcquireError> {
-        let earliest = match fits.map_err(|denial| (denial, denial.wait())) {
-            Err((denial, Wait::Never)) => {
-                return Some(AcquireError::Refused(slot.refused(denial, &self.cost, now)));
-            }
-            Err((_, Wait::At(time))) => time,
-            Ok(()) => return None,
-            Err((_, Wait::Unknown)) => now,
+        let denial = fits.err()?;
+        let refused = || slot.refused(denial, &self.cost, now);
+        let earliest = match denial.wait() {
+            Wait::Never => return Some(AcquireError::Refused(refused())),
+            Wait::At(time) => time,
+            Wait::Unknown => now,
         };
         let deadline = self.deadline.filter(|&deadline| deadline <= now || deadline < earliest)?;
-        Some(AcquireError::DeadlineExceeded { key: slot.key.clone(), deadline })
+        Some(AcquireError::DeadlineExceeded { deadline, refused: refused() })
     }
 
     fn granted(&self, now: u64, version: u32, open: bool) -> Permit {

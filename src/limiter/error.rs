@@ -64,10 +64,10 @@ pub enum AcquireError {
     Refused(Refused),
     /// It can't be granted by its deadline. Said as soon as that is known.
     DeadlineExceeded {
-        /// Whose it would have been.
-        key: CompactString,
         /// The deadline, in nanoseconds since the epoch.
         deadline: u64,
+        /// What it would have had to wait for, and until when.
+        refused: Refused,
     },
     /// The key's queue is full.
     QueueFull {
@@ -80,12 +80,22 @@ pub enum AcquireError {
     Closed,
 }
 
+impl AcquireError {
+    /// What fell short and when it would have fitted, where it was for want of quota.
+    pub fn refused(&self) -> Option<&Refused> {
+        match self {
+            Self::Refused(refused) | Self::DeadlineExceeded { refused, .. } => Some(refused),
+            Self::QueueFull { .. } | Self::Closed => None,
+        }
+    }
+}
+
 impl fmt::Display for AcquireError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused(refused) => refused.fmt(f),
-            Self::DeadlineExceeded { key, .. } => {
-                write!(f, "{key}: can't be granted before its deadline")
+            Self::DeadlineExceeded { refused, .. } => {
+                write!(f, "can't be granted by its deadline: {refused}")
             }
             Self::QueueFull { key, waiting } => {
                 write!(f, "{key}: {waiting} requests wait already, which is the most allowed")
@@ -95,14 +105,7 @@ impl fmt::Display for AcquireError {
     }
 }
 
-impl std::error::Error for AcquireError {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
-        match self {
-            Self::Refused(refused) => Some(refused),
-            _ => None,
-        }
-    }
-}
+impl std::error::Error for AcquireError {}
 
 /// A limiter that can't be built.
 #[derive(Debug, Clone, PartialEq, Eq)]

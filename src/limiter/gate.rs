@@ -14,21 +14,31 @@ use crate::quota::Cost;
 /// Any number of gates can wait for one key; the first is woken and, once through, wakes the next.
 ///
 /// # Cancel safety
-/// Dropping a gate gives up its place and hands on.
+/// Dropping a gate gives up its place and hands on. One that is pending, and kept without being
+/// polled, holds up those behind it; one that was ready holds up nobody.
 pub struct Gate {
     place: Place,
-    number: Option<u64>,
+    waiting: Option<Waiting>,
     timer: Option<(u64, Sleep)>,
+}
+
+/// A place among the gates of a key.
+#[derive(Debug, Clone, Copy)]
+struct Waiting {
+    number: u64,
+    since: u64,
 }
 
 impl Gate {
     pub(super) fn new(place: Place) -> Self {
-        Self { place, number: None, timer: None }
+        Self { place, waiting: None, timer: None }
     }
 
     /// Ready when nobody waits for the key, it isn't cooling down, and a request of the `typical`
-    /// cost would be let in (or of all that a limit holds, if that is less). Ready too when that
-    /// would take longer than `patience`: let the request itself find out.
+    /// cost would be let in (or of all that a limit holds, if that is less).
+    ///
+    /// With a `patience` it is also ready as soon as that would take longer, counted from the first
+    /// poll, or nobody knows how long: let the request itself find out.
     pub fn poll_open(
         &mut self,
         typical: &Cost,
@@ -57,20 +67,21 @@ impl Gate {
         let core = &self.place.shard.core;
         let (mut keys, now) = self.place.shard.lock();
         let slot = &mut keys.slots[self.place.slot];
+        let since = self.waiting.map_or(now, |waiting| waiting.since);
         let wait = match slot.check(&slot.plan.clip(typical), now) {
             _ if core.is_closed() || core.backend.is_some() => None,
             Ok(()) => None,
-            Err(denial) => within(denial, patience, now),
+            Err(denial) => within(denial, patience, since),
         };
         let Some(wait) = wait else {
-            let next = self.number.take().and_then(|number| leave(slot, number));
+            let next = self.waiting.take().and_then(|waiting| leave(slot, waiting.number));
             drop(keys);
             next.into_iter().for_each(Waker::wake);
             return Poll::Ready(None);
         };
         let gates = &mut slot.line().gates;
-        let first = match self.number {
-            Some(number) => {
+        let first = match self.waiting {
+            Some(Waiting { number, .. }) => {
                 gates.set_waker(number, waker);
                 gates.is_first(number)
             }
@@ -78,7 +89,7 @@ impl Gate {
                 let first = gates.is_empty();
                 let number = slot.line().draw();
                 slot.line().gates.push(number, waker);
-                self.number = Some(number);
+                self.waiting = Some(Waiting { number, since });
                 first
             }
         };
@@ -97,7 +108,7 @@ impl fmt::Debug for Gate {
 
 impl Drop for Gate {
     fn drop(&mut self) {
-        let Some(number) = self.number else { return };
+        let Some(Waiting { number, .. }) = self.waiting else { return };
         let (mut keys, _) = self.place.shard.lock();
         let next = leave(&mut keys.slots[self.place.slot], number);
         drop(keys);
@@ -106,14 +117,14 @@ impl Drop for Gate {
 }
 
 /// The wait, unless it is none of the gate's business.
-fn within(denial: Denial, patience: Option<Duration>, now: u64) -> Option<Wait> {
-    match denial.wait() {
-        Wait::Never => None,
-        Wait::At(time) => {
-            let wait = Duration::from_nanos(time.saturating_sub(now));
-            (patience.is_none_or(|patience| wait <= patience)).then_some(Wait::At(time))
+fn within(denial: Denial, patience: Option<Duration>, since: u64) -> Option<Wait> {
+    match (denial.wait(), patience) {
+        (Wait::Never, _) | (Wait::Unknown, Some(_)) => None,
+        (Wait::At(time), Some(patience)) => {
+            let wait = Duration::from_nanos(time.saturating_sub(since));
+            (wait <= patience).then_some(Wait::At(time))
         }
-        Wait::Unknown => Some(Wait::Unknown),
+        (wait, None) => Some(wait),
     }
 }
 

@@ -161,7 +161,8 @@ impl Limiter {
     /// unlimited from now on.
     pub fn learn(&self, key: &str, readings: &[LimitReading]) {
         let Some(place) = self.place(key) else { return };
-        if place.shard.keys().slots[place.slot].plan.known {
+        // Keys come out of requests: one that reads as a glob must not set limits for others.
+        if key.contains(['*', '?']) || place.shard.keys().slots[place.slot].plan.known {
             return;
         }
         let limits = readings.iter().filter_map(|reading| {

@@ -18,8 +18,13 @@ pub struct ResponseBody<B> {
 }
 
 impl<B> ResponseBody<B> {
-    pub(super) fn new(inner: B, watch: Watch) -> Self {
-        Self { inner, watch: Some(watch) }
+    pub(super) fn new(inner: B, watch: Watch) -> Self
+    where
+        B: Body,
+    {
+        // Whoever sees that there is nothing to read may never poll: that is the end already.
+        let watch = (!inner.is_end_stream()).then_some(watch);
+        Self { inner, watch }
     }
 }
 
@@ -31,15 +36,14 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let this = self.project();
-        let frame = ready!(this.inner.poll_frame(cx));
-        match (&frame, &mut *this.watch) {
-            (Some(Ok(frame)), Some(watch)) => {
-                if let Some(bytes) = frame.data_ref() {
-                    watch.bytes(bytes);
-                }
-            }
-            _ => *this.watch = None,
+        let mut this = self.project();
+        let frame = ready!(this.inner.as_mut().poll_frame(cx));
+        let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
+        if let (Some(bytes), Some(watch)) = (data, &mut *this.watch) {
+            watch.bytes(bytes);
+        }
+        if !matches!(frame, Some(Ok(_))) || this.inner.is_end_stream() {
+            *this.watch = None;
         }
         Poll::Ready(frame)
     }

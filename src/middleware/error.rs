@@ -1,6 +1,7 @@
 use std::fmt;
+use std::time::Duration;
 
-use crate::limiter::{AcquireError, Code};
+use crate::limiter::{AcquireError, Code, Refused};
 use crate::quota::Dimension;
 
 /// Why a call through the layer failed.
@@ -14,31 +15,36 @@ pub enum RateLimitError<E> {
 }
 
 impl<E> RateLimitError<E> {
-    /// The limiter's code, if it was the limiter that said no for want of quota.
-    pub fn code(&self) -> Option<Code> {
+    /// What fell short and when it would have fitted, if it was the limiter that said no for want
+    /// of quota.
+    pub fn refused(&self) -> Option<&Refused> {
         match self {
-            Self::Limited(AcquireError::Refused(refused)) => Some(refused.code),
-            _ => None,
+            Self::Limited(error) => error.refused(),
+            Self::Inner(_) => None,
         }
+    }
+
+    /// The limiter's code.
+    pub fn code(&self) -> Option<Code> {
+        self.refused().map(|refused| refused.code)
     }
 
     /// The key that was refused.
     pub fn key(&self) -> Option<&str> {
         match self {
-            Self::Limited(AcquireError::Refused(refused)) => Some(&refused.key),
-            Self::Limited(
-                AcquireError::DeadlineExceeded { key, .. } | AcquireError::QueueFull { key, .. },
-            ) => Some(key),
-            _ => None,
+            Self::Limited(AcquireError::QueueFull { key, .. }) => Some(key),
+            _ => self.refused().map(|refused| refused.key.as_str()),
         }
     }
 
     /// The dimension that binds, if one does.
     pub fn dimension(&self) -> Option<&Dimension> {
-        match self {
-            Self::Limited(AcquireError::Refused(refused)) => refused.dimension.as_ref(),
-            _ => None,
-        }
+        self.refused()?.dimension.as_ref()
+    }
+
+    /// How long after the call it would have fitted; `None` where that isn't known, or never.
+    pub fn retry_after(&self) -> Option<Duration> {
+        self.refused()?.retry_after()
     }
 
     /// The service's own error, if it was that.
@@ -53,7 +59,7 @@ impl<E> RateLimitError<E> {
 impl<E> fmt::Display for RateLimitError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Limited(_) => f.write_str("not sent: out of quota"),
+            Self::Limited(_) => f.write_str("the request was not sent"),
             Self::Inner(_) => f.write_str("the service failed"),
         }
     }

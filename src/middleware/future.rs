@@ -2,6 +2,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
+use std::time::Duration;
 
 use pin_project::pin_project;
 use tower_service::Service;
@@ -10,14 +11,15 @@ use super::classify::Classified;
 use super::error::RateLimitError;
 use super::layer::Settings;
 use super::observe::Observe;
-use super::watch::{Passage, Watch};
+use super::watch::Watch;
 use crate::limiter::{Acquire, AcquireError, Permit};
 
 /// The future of [`RateLimitService`](super::RateLimitService).
 ///
 /// # Cancel safety
 /// Dropped while it waits, it leaves the queue and takes nothing. Dropped once the inner service's
-/// future has been polled, the request counts as sent.
+/// future has been polled, the request counts as sent. Kept but not polled while it waits, it holds
+/// up those behind it, as in any queue.
 #[pin_project]
 pub struct ResponseFuture<S: Service<Request>, Request, C, O> {
     #[pin]
@@ -34,9 +36,9 @@ enum Stage<F> {
     /// In the queue. The readiness of the service that was called was given back.
     Waiting(Acquire),
     /// Let in; the clone becomes ready.
-    Readying(Option<Passage>),
+    Readying(Option<Watch>),
     /// On its way.
-    Sent(Option<Passage>, #[pin] F),
+    Sent(Option<Watch>, #[pin] F),
     Failed(Option<AcquireError>),
 }
 
@@ -50,23 +52,23 @@ where
         mut acquire: Acquire,
         inner: &mut S,
         request: Request,
-        classified: Classified,
+        mut classified: Classified,
         shared: Arc<Settings<C, O>>,
     ) -> Self {
         let arrived = classified.journey.as_ref().map(|_| shared.limiter.now());
         let mut unsent = None;
         let stage = match acquire.arrive() {
             Some(Ok(permit)) => {
-                note(&classified, arrived, &permit);
-                let passage = Passage::new(permit);
-                let future = inner.call(request);
-                Stage::Sent(Some(passage), future)
+                let watch = admit(&shared, &mut classified, arrived, permit);
+                Stage::Sent(Some(watch), inner.call(request))
             }
-            Some(Err(error)) => Stage::Failed(Some(error)),
+            Some(Err(error)) => {
+                *inner = inner.clone();
+                Stage::Failed(Some(error))
+            }
             None => {
-                let fresh = inner.clone();
-                drop(std::mem::replace(inner, fresh.clone()));
-                unsent = Some((fresh, request));
+                *inner = inner.clone();
+                unsent = Some((inner.clone(), request));
                 Stage::Waiting(acquire)
             }
         };
@@ -88,28 +90,28 @@ where
             let next = match this.stage.as_mut().project() {
                 StageProjection::Waiting(acquire) => match ready!(Pin::new(acquire).poll(cx)) {
                     Ok(permit) => {
-                        note(this.classified, *this.arrived, &permit);
-                        Stage::Readying(Some(Passage::new(permit)))
+                        let watch = admit(this.shared, this.classified, *this.arrived, permit);
+                        Stage::Readying(Some(watch))
                     }
                     Err(error) => Stage::Failed(Some(error)),
                 },
-                StageProjection::Readying(passage) => {
-                    let (inner, _) = this.unsent.as_mut().expect("it wasn't sent yet");
-                    ready!(inner.poll_ready(cx)).map_err(RateLimitError::Inner)?;
-                    let passage = passage.take();
-                    let (mut inner, request) = this.unsent.take().expect("it wasn't sent yet");
-                    Stage::Sent(passage, inner.call(request))
+                StageProjection::Readying(watch) => {
+                    let (inner, _) = this.unsent.as_mut().expect(POLLED_AGAIN);
+                    let ready = ready!(inner.poll_ready(cx));
+                    // From here on held by this call: an error or a panic releases it.
+                    let watch = watch.take();
+                    let (mut inner, request) = this.unsent.take().expect(POLLED_AGAIN);
+                    ready.map_err(RateLimitError::Inner)?;
+                    Stage::Sent(watch, inner.call(request))
                 }
-                StageProjection::Sent(passage, future) => {
-                    if let Some(passage) = passage {
-                        passage.sent();
-                    }
+                StageProjection::Sent(watch, future) => {
+                    watch.as_mut().expect(POLLED_AGAIN).sent();
                     let result = ready!(future.poll(cx));
-                    let passage = passage.take().expect("a response comes once");
-                    return Poll::Ready(arrive(this.shared, this.classified, passage, result));
+                    let watch = watch.take().expect(POLLED_AGAIN);
+                    return Poll::Ready(end(&this.shared.observe, watch, result));
                 }
                 StageProjection::Failed(error) => {
-                    let error = error.take().expect("an error comes once");
+                    let error = error.take().expect(POLLED_AGAIN);
                     return Poll::Ready(Err(RateLimitError::Limited(error)));
                 }
             };
@@ -120,18 +122,44 @@ where
 
 impl<S: Service<Request>, Request, C, O> fmt::Debug for ResponseFuture<S, Request, C, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match self.stage {
+            Stage::Waiting(_) => "waiting",
+            Stage::Readying(_) => "readying",
+            Stage::Sent(..) => "sent",
+            Stage::Failed(_) => "failed",
+        };
         f.debug_struct("ResponseFuture")
-            .field("key", &self.classified.key)
+            .field("stage", &stage)
             .field("cost", &self.classified.cost)
             .finish_non_exhaustive()
     }
 }
 
-/// Hands the reservation over to the response, or ends it with the error.
-fn arrive<C, O, Response, E>(
+/// The request was let in: from here on its reservation has a guard.
+fn admit<C, O>(
     shared: &Settings<C, O>,
     classified: &mut Classified,
-    passage: Passage,
+    arrived: Option<u64>,
+    permit: Permit,
+) -> Watch {
+    let (key, journey) = (std::mem::take(&mut classified.key), classified.journey.take());
+    if let Some(journey) = &journey {
+        let granted_at = permit.granted_at();
+        let waited = granted_at.saturating_sub(arrived.unwrap_or(granted_at));
+        journey.write(|facts| {
+            facts.key = key.clone();
+            facts.reserved = Some(permit.cost().clone());
+            facts.granted_at = Some(granted_at);
+            facts.waited = Duration::from_nanos(waited);
+        });
+    }
+    Watch::new(permit, shared.limiter.clone(), key, shared.options.discover, journey)
+}
+
+/// Hands the reservation over to the response, or ends it with the error.
+fn end<O, Response, E>(
+    observe: &O,
+    watch: Watch,
     result: Result<Response, E>,
 ) -> Result<O::Observed, RateLimitError<E>>
 where
@@ -139,30 +167,14 @@ where
     O: Observe<Response>,
 {
     match result {
-        Ok(response) => {
-            let (limiter, key) = (shared.limiter.clone(), classified.key.clone());
-            let (discover, journey) = (shared.options.discover, classified.journey.take());
-            let watch = Watch::new(passage.arrive(), limiter, key, discover, journey);
-            Ok(shared.observe.observe(response, watch))
-        }
+        Ok(response) => Ok(observe.observe(response, watch)),
         Err(error) => {
-            if shared.observe.never_left(&error) {
-                passage.never_left();
+            if observe.never_left(&error) {
+                watch.never_left();
             }
             Err(RateLimitError::Inner(error))
         }
     }
 }
 
-/// Writes down when the request was let in, for a caller who wants to know.
-fn note(classified: &Classified, arrived: Option<u64>, permit: &Permit) {
-    let Some(journey) = &classified.journey else { return };
-    let granted_at = permit.granted_at();
-    let waited = granted_at.saturating_sub(arrived.unwrap_or(granted_at));
-    journey.write(|facts| {
-        facts.key = classified.key.clone();
-        facts.reserved = Some(permit.cost().clone());
-        facts.granted_at = Some(granted_at);
-        facts.waited = std::time::Duration::from_nanos(waited);
-    });
-}
+const POLLED_AGAIN: &str = "a response future was polled after it had ended";

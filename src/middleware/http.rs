@@ -7,6 +7,7 @@ use super::classify::{Classified, Classify};
 use super::journey::Journey;
 use super::observe::Observe;
 use super::peek::PeekBody;
+use super::unsent::never_left;
 use super::watch::Watch;
 use crate::provider::{Estimate, Profile};
 
@@ -40,7 +41,7 @@ impl Http {
         Classified::new(key.map_or_else(model, CompactString::from), estimate.cost)
     }
 
-    pub(super) fn watch<B>(
+    pub(super) fn watch<B: Body>(
         &self,
         response: http::Response<B>,
         mut watch: Watch,
@@ -69,16 +70,6 @@ impl<B: Body<Data = Bytes>> Observe<http::Response<B>> for Http {
     fn never_left<E: 'static>(&self, error: &E) -> bool {
         never_left(error)
     }
-}
-
-/// Whether an HTTP client's error says that it got no connection.
-pub(super) fn never_left<E: 'static>(error: &E) -> bool {
-    #[cfg(feature = "reqwest")]
-    if let Some(error) = (error as &dyn std::any::Any).downcast_ref::<reqwest::Error>() {
-        return error.is_connect() || error.is_builder();
-    }
-    let _ = error;
-    false
 }
 
 /// The key of requests that name no model.

@@ -58,7 +58,8 @@ impl<C: Clone, O: Clone> RateLimitLayer<C, O> {
         self.with(|options| options.key = key)
     }
 
-    /// Fails a request at once that would have to wait longer than this. Default: no bound.
+    /// Fails a request at once that would have to wait longer than this, counted from its `call`.
+    /// Default: no bound.
     #[must_use]
     pub fn max_wait(self, wait: Duration) -> Self {
         self.with(|options| options.max_wait = Some(wait))
@@ -70,7 +71,8 @@ impl<C: Clone, O: Clone> RateLimitLayer<C, O> {
         self.max_wait(Duration::ZERO)
     }
 
-    /// Learns the limits of keys that have none from the headers of their responses.
+    /// Learns the limits of keys that have none from the headers of their responses. A configured
+    /// quota stays as it is.
     #[must_use]
     pub fn discover(self) -> Self {
         self.with(|options| options.discover = true)

@@ -28,7 +28,34 @@ impl Learned {
         ];
         for (average, dimension) in averages {
             let (old, new) = (average.load(Ordering::Relaxed), cost.amount(&dimension));
-            average.store(old - old / 8 + new / 8, Ordering::Relaxed);
+            average.store(mean(old, new), Ordering::Relaxed);
         }
+    }
+}
+
+/// An eighth of the way from `old` to `new`, rounded up; the first one counts in full.
+fn mean(old: u64, new: u64) -> u64 {
+    match old {
+        0 => new,
+        _ if new > old => old + (new - old).div_ceil(8),
+        _ => old - (old - new).div_ceil(8),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_first_counts_in_full_and_later_ones_move_the_average_all_the_way() {
+        let learned = Learned::default();
+        let learn = |amount| {
+            learned.learn(&Cost::new().tokens(amount));
+            learned.typical().amount(&Dimension::Tokens)
+        };
+        assert_eq!(learn(5), 5);
+        assert_eq!((0..40).fold(0, |_, _| learn(100)), 100);
+        assert_eq!((0..40).fold(0, |_, _| learn(3)), 3);
+        assert!(learn(u64::MAX) > u64::MAX / 9);
     }
 }

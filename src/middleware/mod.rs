@@ -8,7 +8,7 @@
 //!
 //! | moment | what happens |
 //! |---|---|
-//! | `poll_ready` | pending while the layer's [`key`](RateLimitLayer::key) cools down, has waiters, or lacks the room for a typical request; takes nothing. Then the inner service's own `poll_ready` |
+//! | `poll_ready` | pending while the layer's [`key`](RateLimitLayer::key) cools down, has waiters, or lacks the room for a typical request, unless that takes longer than [`max_wait`](RateLimitLayer::max_wait); takes nothing. Then the inner service's own `poll_ready` |
 //! | `call` | reads key and cost, and takes its reservation or its place in the queue |
 //! | waiting | the inner service's readiness is given back; a dropped future leaves the queue |
 //! | sending | from here on the request counts as sent, unless it failed to connect, or its future was dropped before it was first polled |
@@ -48,6 +48,7 @@ mod learned;
 mod observe;
 mod peek;
 mod service;
+mod unsent;
 mod watch;
 
 #[cfg(feature = "reqwest")]

@@ -1,20 +1,21 @@
+use http_body::Body as _;
 use reqwest::{Body, Request, Response, ResponseBuilderExt};
 
 use super::classify::{Classified, Classify};
-use super::http::{Http, never_left};
+use super::http::Http;
 use super::observe::Observe;
+use super::unsent::never_left;
 use super::watch::Watch;
 
 impl Classify<Request> for Http {
-    /// A body that is a stream is estimated from its `content-length`.
+    /// A body that is a stream is estimated from its size, if it knows that, or its
+    /// `content-length`.
     fn classify(&self, request: &Request, key: Option<&str>) -> Classified {
-        let body = match request.body() {
-            Some(body) => body.as_bytes(),
-            None => Some(&[][..]),
-        };
-        let length = request.headers().get(http::header::CONTENT_LENGTH);
-        let size = length.and_then(|length| length.to_str().ok()?.parse().ok());
-        self.read(request.url().path(), body, size, key)
+        let path = request.url().path();
+        let Some(body) = request.body() else { return self.read(path, Some(&[]), None, key) };
+        let stated = || request.headers().get(http::header::CONTENT_LENGTH)?.to_str().ok();
+        let size = body.size_hint().exact().or_else(|| stated()?.parse().ok());
+        self.read(path, body.as_bytes(), size, key)
     }
 }
 

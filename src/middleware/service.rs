@@ -4,7 +4,7 @@ use std::task::{Context, Poll, ready};
 
 use tower_service::Service;
 
-use super::classify::Classify;
+use super::classify::{Classified, Classify};
 use super::error::RateLimitError;
 use super::future::ResponseFuture;
 use super::layer::Settings;
@@ -35,15 +35,18 @@ impl<S, C, O> RateLimitService<S, C, O> {
         gate.poll_open(&learned.typical(), options.max_wait, cx)
     }
 
-    fn acquire(&self, key: &str, cost: &crate::quota::Cost, deadline: Option<u64>) -> Acquire {
+    /// The request's own deadline and the layer's bound both count.
+    fn acquire(&self, classified: &Classified) -> Acquire {
         let Settings { limiter, options, .. } = &*self.shared;
-        let mut acquire = limiter.acquire(key, cost);
-        if let Some(deadline) = deadline {
-            acquire = acquire.deadline(deadline);
-        } else if let Some(wait) = options.max_wait {
-            acquire = acquire.max_wait(wait);
+        let acquire = limiter.acquire(&classified.key, &classified.cost);
+        let bound = options.max_wait.map(|wait| {
+            let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+            limiter.now().saturating_add(nanos)
+        });
+        match [classified.deadline, bound].into_iter().flatten().min() {
+            Some(deadline) => acquire.deadline(deadline),
+            None => acquire,
         }
-        acquire
     }
 }
 
@@ -70,8 +73,10 @@ where
         self.open = false;
         let key = self.shared.options.key.as_deref();
         let classified = self.shared.classify.classify(&request, key);
-        self.shared.learned.learn(&classified.cost);
-        let acquire = self.acquire(&classified.key, &classified.cost, classified.deadline);
+        if key.is_some() {
+            self.shared.learned.learn(&classified.cost);
+        }
+        let acquire = self.acquire(&classified);
         let shared = Arc::clone(&self.shared);
         ResponseFuture::new(acquire, &mut self.inner, request, classified, shared)
     }
@@ -84,10 +89,10 @@ impl<S: Clone, C, O> Clone for RateLimitService<S, C, O> {
     }
 }
 
-impl<S: fmt::Debug, C, O> fmt::Debug for RateLimitService<S, C, O> {
+impl<S, C, O> fmt::Debug for RateLimitService<S, C, O> {
+    /// Without the inner service: a client shows its default headers, and so API keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimitService")
-            .field("inner", &self.inner)
             .field("options", &self.shared.options)
             .finish_non_exhaustive()
     }

@@ -5,52 +5,18 @@ use http::{HeaderMap, StatusCode};
 
 use super::journey::Journey;
 use crate::limiter::{Limiter, Permit, RateLimited};
-use crate::provider::{ApiError, Class, Profile, Scanner};
+use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 use crate::quota::Cost;
 
-/// A reservation on its way: released if it never left, kept as charged if it did.
-#[derive(Debug)]
-pub(super) struct Passage {
-    permit: Option<Permit>,
-    sent: bool,
-}
-
-impl Passage {
-    pub(super) fn new(permit: Permit) -> Self {
-        Self { permit: Some(permit), sent: false }
-    }
-
-    /// From here on a drop keeps the charge.
-    pub(super) fn sent(&mut self) {
-        self.sent = true;
-    }
-
-    /// It turned out that it never left.
-    pub(super) fn never_left(mut self) {
-        self.sent = false;
-    }
-
-    pub(super) fn arrive(mut self) -> Option<Permit> {
-        self.permit.take()
-    }
-}
-
-impl Drop for Passage {
-    fn drop(&mut self) {
-        match self.permit.take() {
-            Some(permit) if !self.sent => permit.release(),
-            kept => drop(kept),
-        }
-    }
-}
-
-/// Goes with a response to its end, and settles its reservation when it is dropped there.
+/// Goes with a request from its admission to the end of its response, and ends its reservation when
+/// it is dropped: releases it if the request never left, and else settles it.
 pub struct Watch {
     permit: Option<Permit>,
     limiter: Limiter,
     key: CompactString,
     discover: bool,
     journey: Option<Journey>,
+    sent: bool,
     reading: Option<Reading>,
     charged: Option<Cost>,
 }
@@ -58,20 +24,31 @@ pub struct Watch {
 /// What is read out of a body as it passes.
 enum Reading {
     /// A success: its usage, or the error in it.
-    Usage(Profile, Box<Scanner>),
-    /// A refusal: the beginning of its body.
-    Error(Profile, StatusCode, HeaderMap, Vec<u8>),
+    Success(Profile, Box<Scanner>),
+    /// A refusal whose head doesn't say when to come back: the beginning of its body.
+    Refusal(Profile, StatusCode, Vec<u8>),
 }
 
 impl Watch {
     pub(super) fn new(
-        permit: Option<Permit>,
+        permit: Permit,
         limiter: Limiter,
         key: CompactString,
         discover: bool,
         journey: Option<Journey>,
     ) -> Self {
-        Self { permit, limiter, key, discover, journey, reading: None, charged: None }
+        let (permit, sent) = (Some(permit), false);
+        Self { permit, limiter, key, discover, journey, sent, reading: None, charged: None }
+    }
+
+    /// The request is on its way: from here on a drop keeps the charge.
+    pub(super) fn sent(&mut self) {
+        self.sent = true;
+    }
+
+    /// It turned out that it never left.
+    pub(super) fn never_left(mut self) {
+        self.sent = false;
     }
 
     /// What the request was charged, where that is already known.
@@ -88,23 +65,25 @@ impl Watch {
                 self.limiter.learn(&self.key, &limits);
             }
         }
-        if status.as_u16() >= 400 {
-            if is_refusal(status) {
-                let delay = profile.retry_delay(headers, b"", self.limiter.now());
-                self.limiter.on_rate_limited(&self.key, &RateLimited::new(delay));
+        let is_plain = is_plain(headers);
+        if is_refusal(status) {
+            let delay = profile.retry_delay(headers, b"", self.limiter.now());
+            self.limiter.on_rate_limited(&self.key, &RateLimited::new(delay));
+            let passes = profile.classify(status, headers, b"") != Class::Terminal;
+            if delay.is_none() && passes && is_plain {
+                self.reading = Some(Reading::Refusal(profile, status, Vec::new()));
             }
-            self.reading = Some(Reading::Error(profile, status, headers.clone(), Vec::new()));
-        } else if is_plain(headers) {
+        } else if status.as_u16() < 400 && is_plain {
             let kind = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
-            self.reading = Some(Reading::Usage(profile, Box::new(Scanner::new(profile, kind))));
+            self.reading = Some(Reading::Success(profile, Box::new(Scanner::new(profile, kind))));
         }
     }
 
     /// The next bytes of the body.
     pub fn bytes(&mut self, bytes: &[u8]) {
         match &mut self.reading {
-            Some(Reading::Usage(_, scanner)) => scanner.feed(bytes),
-            Some(Reading::Error(.., body)) => {
+            Some(Reading::Success(_, scanner)) => scanner.feed(bytes),
+            Some(Reading::Refusal(.., body)) => {
                 let room = LONGEST_ERROR.saturating_sub(body.len());
                 body.extend_from_slice(&bytes[..room.min(bytes.len())]);
             }
@@ -112,55 +91,56 @@ impl Watch {
         }
     }
 
-    /// What an error's body adds to its head: a longer delay than the headers told.
-    fn refused(&self, profile: Profile, status: StatusCode, headers: &HeaderMap, body: &[u8]) {
-        if is_refusal(status) && profile.classify(status, headers, body) == Class::Transient {
-            let delay = profile.retry_delay(headers, body, self.limiter.now());
-            if delay.is_some() {
-                self.limiter.on_rate_limited(&self.key, &RateLimited::new(delay));
-            }
-        }
-    }
-
-    fn in_band(&self, profile: Profile, error: &ApiError) {
-        if profile.classify_in_band(error) == Class::Transient {
-            let delay = profile.retry_delay(
-                &HeaderMap::new(),
-                error.message().as_bytes(),
-                self.limiter.now(),
-            );
-            self.limiter.on_rate_limited(&self.key, &RateLimited::new(delay));
-        }
-    }
-
-    /// What the body came to, and what the request is charged for it.
     fn end(&mut self) {
-        let (mut usage, mut failure) = (None, None);
-        match self.reading.take() {
-            Some(Reading::Usage(profile, scanner)) => {
-                let scanned = scanner.finish();
-                if let (Some(read), Some(permit)) = (&scanned.usage, &self.permit) {
-                    self.charged.get_or_insert(profile.charge(permit.cost(), read));
-                }
-                if let Some(error) = &scanned.error {
-                    self.in_band(profile, error);
-                }
-                (usage, failure) = (scanned.usage, scanned.error);
-            }
-            Some(Reading::Error(profile, status, headers, body)) => {
-                self.refused(profile, status, &headers, &body);
-            }
-            None => {}
-        }
         let Some(permit) = self.permit.take() else { return };
+        if !self.sent {
+            return permit.release();
+        }
+        // Siblings are held before the reservation ends, which may let the next one in.
+        let said = self.read(permit.cost());
         let charge = self.charged.take().unwrap_or_else(|| permit.cost().clone());
         if let Some(journey) = &self.journey {
             journey.write(|facts| {
-                (facts.usage, facts.error) = (usage, failure);
+                (facts.usage, facts.error) = (said.usage, said.error);
                 facts.charged = Some(charge.clone());
             });
         }
         permit.settle(&charge);
+    }
+
+    /// What the body came to.
+    fn read(&mut self, reserved: &Cost) -> Scanned {
+        match self.reading.take() {
+            Some(Reading::Success(profile, scanner)) => {
+                let said = scanner.finish();
+                if let Some(usage) = &said.usage {
+                    self.charged.get_or_insert_with(|| profile.charge(reserved, usage));
+                }
+                if let Some(error) = &said.error {
+                    self.in_band(profile, error);
+                }
+                return said;
+            }
+            Some(Reading::Refusal(profile, status, body)) => self.refused(profile, status, &body),
+            None => {}
+        }
+        Scanned::default()
+    }
+
+    /// What a refusal's body adds to its head: a delay, unless waiting doesn't help.
+    fn refused(&self, profile: Profile, status: StatusCode, body: &[u8]) {
+        let delay = profile.retry_delay(&HeaderMap::new(), body, 0);
+        if delay.is_some() && profile.classify(status, &HeaderMap::new(), body) != Class::Terminal {
+            self.limiter.on_rate_limited(&self.key, &RateLimited::new(delay));
+        }
+    }
+
+    fn in_band(&self, profile: Profile, error: &ApiError) {
+        let delay = profile.retry_delay(&HeaderMap::new(), error.message().as_bytes(), 0);
+        let passes = profile.classify_in_band(error) != Class::Terminal;
+        if passes && (delay.is_some() || is_refusal_in_band(error)) {
+            self.limiter.on_rate_limited(&self.key, &RateLimited::new(delay));
+        }
     }
 }
 
@@ -172,7 +152,10 @@ impl Drop for Watch {
 
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").field("key", &self.key).finish_non_exhaustive()
+        f.debug_struct("Watch")
+            .field("key", &self.key)
+            .field("sent", &self.sent)
+            .finish_non_exhaustive()
     }
 }
 
@@ -180,11 +163,28 @@ fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 503 | 529)
 }
 
+/// Whether an error in a stream is what would have been a 429, 503 or 529 before it began.
+fn is_refusal_in_band(error: &ApiError) -> bool {
+    let signs = [error.code(), error.kind()];
+    signs.into_iter().flatten().any(|sign| REFUSALS.contains(&sign))
+}
+
 /// A compressed body passes through unread; its reservation stays as it was.
 fn is_plain(headers: &HeaderMap) -> bool {
     let encoding = headers.get(http::header::CONTENT_ENCODING);
-    encoding.is_none_or(|encoding| encoding == "identity")
+    encoding.is_none_or(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
 }
 
 /// As much of an error's body as is read, in bytes.
 const LONGEST_ERROR: usize = 16 * 1_024;
+
+const REFUSALS: &[&str] = &[
+    "429",
+    "503",
+    "529",
+    "rate_limit_exceeded",
+    "rate_limit_error",
+    "slow_down",
+    "server_is_overloaded",
+    "overloaded_error",
+];

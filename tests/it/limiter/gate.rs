@@ -75,3 +75,30 @@ async fn a_gate_does_not_outwait_its_patience() {
     poll_fn(|cx| gate.poll_open(&tokens(30), Some(Duration::from_secs(29)), cx)).await;
     assert_eq!(limiter.now(), begin);
 }
+
+#[tokio::test(start_paused = true)]
+async fn patience_is_counted_from_the_first_poll() {
+    let limiter = paused(Quota::new().tpm(60));
+    limiter.acquire("k", &tokens(60)).await.unwrap();
+    let mut gate = limiter.key("k").unwrap().gate();
+    let begin = limiter.now();
+    let rival = limiter.clone();
+    tokio::spawn(async move {
+        tokio::time::sleep(Duration::from_secs(10)).await;
+        rival.acquire("k", &tokens(10)).await.unwrap();
+    });
+    // It would have opened at 15 s; the rival moves that to 25 s, longer than it wants to wait.
+    let patience = Some(Duration::from_secs(20));
+    poll_fn(|cx| gate.poll_open(&tokens(15), patience, cx)).await;
+    assert_eq!((limiter.now() - begin) / S, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_with_patience_is_open_when_nobody_knows_how_long_it_takes() {
+    let limiter = paused(Quota::new().concurrency(1));
+    let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let mut gate = limiter.key("k").unwrap().gate();
+    let begin = limiter.now();
+    poll_fn(|cx| gate.poll_open(&Cost::new(), Some(Duration::ZERO), cx)).await;
+    assert_eq!(limiter.now(), begin);
+}

@@ -102,7 +102,11 @@ async fn a_deadline_that_cannot_be_met_is_refused_at_once() {
     limiter.acquire("k", &tokens(60)).await.unwrap();
     let begin = limiter.now();
     let late = limiter.acquire("k", &tokens(30)).max_wait(Duration::from_secs(29)).await;
-    assert!(matches!(late, Err(AcquireError::DeadlineExceeded { .. })));
+    let Err(AcquireError::DeadlineExceeded { refused, .. }) = &late else { panic!("{late:?}") };
+    assert_eq!((refused.code, &*refused.key), (Code::TpmExceeded, "k"));
+    assert_eq!(refused.retry_after(), Some(Duration::from_secs(30)));
+    let text = "can't be granted by its deadline: k: tpm_exceeded; fits in 30.000 s";
+    assert_eq!(late.unwrap_err().to_string(), text);
     assert_eq!(limiter.now(), begin);
     assert!(limiter.acquire("k", &tokens(30)).max_wait(Duration::from_secs(31)).await.is_ok());
 }
@@ -118,6 +122,15 @@ async fn a_deadline_behind_others_ends_the_wait_when_it_comes() {
     assert!(matches!(late, Err(AcquireError::DeadlineExceeded { .. })));
     assert_eq!((limiter.now() - begin) / S, 3);
     assert_eq!(limiter.stats("k").waiting, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_will_not_wait_at_all_does_not_join_the_queue() {
+    let limiter = paused(Quota::new().tpm(60));
+    let _waiting = start(&limiter, &[30, 60]);
+    let mut now_or_never = limiter.acquire("k", &tokens(1)).max_wait(Duration::ZERO);
+    let Some(Err(error)) = now_or_never.arrive() else { panic!("it waits") };
+    assert_eq!(error.refused().map(|refused| refused.code), Some(Code::OthersWaiting));
 }
 
 #[tokio::test(start_paused = true)]

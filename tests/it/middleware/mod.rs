@@ -1,1 +1,122 @@
-//! middleware
+//! The Tower layer, around services written by hand and around reqwest.
+
+mod body;
+mod call;
+mod discover;
+mod errors;
+mod gate;
+mod inner;
+mod journey;
+mod keys;
+mod refusals;
+mod settling;
+
+#[cfg(all(feature = "reqwest", feature = "simulate"))]
+mod example;
+#[cfg(feature = "reqwest")]
+mod reqwest;
+
+use std::future::poll_fn;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::BodyExt;
+use tollgate::engine::Margin;
+use tollgate::limiter::{Builder, Limiter, TokioClock};
+use tollgate::middleware::{Classified, RateLimitLayer, RateLimitService, ResponseBody};
+use tollgate::quota::{Algorithm, Cost, Quota};
+use tower::{Layer, Service, ServiceExt};
+
+use self::inner::{Frames, Oops, Strict};
+
+/// Seconds, in nanoseconds.
+const S: u64 = 1_000_000_000;
+
+/// Waits on tokio's paused clock, without a margin.
+fn builder() -> Builder {
+    Limiter::builder().margin(Margin::NONE).clock(TokioClock::new())
+}
+
+/// One key `k` with this quota as a token bucket.
+fn limiter(quota: Quota) -> Limiter {
+    builder().quota("k", quota.with_algorithm(Algorithm::TOKEN_BUCKET)).build().unwrap()
+}
+
+type Tokens = RateLimitLayer<fn(&u64) -> Classified, fn(&u64) -> Option<Cost>>;
+
+/// A layer for requests that are a number of tokens of `k`, and stay charged as reserved.
+fn tokens(limiter: &Limiter) -> Tokens {
+    RateLimitLayer::new(limiter.clone())
+        .classify((|tokens: &u64| Classified::new("k", Cost::new().tokens(*tokens))) as _)
+        .observe((|_: &u64| None) as _)
+}
+
+/// An inner service that answers each number with itself.
+fn echo() -> Strict<u64, u64> {
+    Strict::new(|tokens| async move { Ok(tokens) })
+}
+
+/// Whether the service is ready now.
+async fn is_ready<S, R>(service: &mut S) -> bool
+where
+    S: Service<R>,
+{
+    poll_fn(|cx| std::task::Poll::Ready(service.poll_ready(cx).is_ready())).await
+}
+
+/// What a request could take in the key's limits now, in their order.
+fn available(limiter: &Limiter, key: &str) -> Vec<u64> {
+    limiter.stats(key).limits.iter().map(|limit| limit.available).collect()
+}
+
+/// What is held in the key's limits now, in their order.
+fn held(limiter: &Limiter, key: &str) -> Vec<u64> {
+    limiter.stats(key).limits.iter().map(|limit| limit.held).collect()
+}
+
+/// How long the key cools down from now.
+fn cooling(limiter: &Limiter, key: &str) -> Duration {
+    let until = limiter.stats(key).cooling_until;
+    until.map_or(Duration::ZERO, |until| Duration::from_nanos(until - limiter.now()))
+}
+
+/// Lets every task that is ready run.
+async fn settle_down() {
+    for _ in 0..20 {
+        tokio::task::yield_now().await;
+    }
+}
+
+type Http = RateLimitService<
+    Strict<Request<String>, Response<Frames>>,
+    tollgate::middleware::Http,
+    tollgate::middleware::Http,
+>;
+
+/// A client whose provider gives this answer to every request.
+fn answering(
+    layer: &RateLimitLayer,
+    answer: impl Fn() -> Response<Frames> + Send + Sync + 'static,
+) -> Http {
+    layer.layer(Strict::new(move |_| std::future::ready(Ok(answer()))))
+}
+
+async fn send(client: &mut Http, request: Request<String>) -> Response<ResponseBody<Frames>> {
+    client.ready().await.unwrap().call(request).await.unwrap()
+}
+
+/// The whole body, or how it failed.
+async fn read(response: Response<ResponseBody<Frames>>) -> Result<Bytes, Oops> {
+    Ok(response.into_body().collect().await?.to_bytes())
+}
+
+/// A chat request to `model`: 1 request, and 18 bytes of text.
+fn chat(model: &str) -> Request<String> {
+    let messages = serde_json::json!([{"role": "user", "content": "Say this is a test"}]);
+    let body = serde_json::json!({"model": model, "max_tokens": 50, "messages": messages});
+    Request::post("/v1/chat/completions").body(body.to_string()).unwrap()
+}
+
+/// An answer that took 12 tokens in and 9 out.
+const USAGE: &str = r#"{"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 9}}"#;

@@ -1,0 +1,58 @@
+//! Twenty chat requests at once, within the limits of an account: no 429, and no waiting but for
+//! what the limits demand.
+//!
+//! ```sh
+//! cargo run --features simulate,reqwest --example reqwest_client
+//! ```
+//!
+//! It needs no key: the provider is the built-in one, on this machine, with the limits of OpenAI's
+//! first tier for gpt-4o (500 requests and 30,000 tokens a minute). The twenty ask for 30,140 tokens,
+//! so that the last has to wait a little. Against OpenAI itself only the URL and a header change.
+
+use tokio::task::JoinSet;
+use tollgate::limiter::Limiter;
+use tollgate::middleware::RateLimitLayer;
+use tollgate::provider::OPENAI;
+use tollgate::simulate::{Server, Settings};
+use tower::{Layer, ServiceExt};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let provider = Settings::default().with_rpm(500).with_tpm(30_000);
+    let provider = Server::bind(provider, ([127, 0, 0, 1], 0).into()).await?;
+    let url = format!("http://{}/v1/chat/completions", provider.addr());
+
+    send_all(reqwest::Client::new(), &url).await?;
+
+    let stats = provider.shutdown().await?.total;
+    println!("{} answers, {} times 429", stats.admitted, stats.refused);
+    Ok(())
+}
+
+/// Sends the twenty, each as soon as the limits allow, and prints what each has used.
+pub(crate) async fn send_all(client: reqwest::Client, url: &str) -> Result<(), Error> {
+    // The limits of gpt-4o come with the profile; `.quota("gpt-4o", ...)` would set others.
+    let limiter = Limiter::builder().provider(OPENAI).build()?;
+    let client = RateLimitLayer::new(limiter).layer(client);
+
+    let mut answers = JoinSet::new();
+    for number in 1..=20 {
+        let body = serde_json::json!({
+            "model": "gpt-4o",
+            "max_tokens": 1_500,
+            "messages": [{"role": "user", "content": format!("Tell me fact no. {number:02}.")}],
+        });
+        let mut request = reqwest::Request::new(reqwest::Method::POST, url.parse()?);
+        *request.body_mut() = Some(body.to_string().into());
+        answers.spawn(client.clone().oneshot(request));
+    }
+    while let Some(answer) = answers.join_next().await {
+        let answer = answer??.error_for_status()?.bytes().await?;
+        let answer: serde_json::Value = serde_json::from_slice(&answer)?;
+        let usage = &answer["usage"];
+        println!("{} tokens in, {} out", usage["prompt_tokens"], usage["completion_tokens"]);
+    }
+    Ok(())
+}

@@ -1,0 +1,135 @@
+//! The response body on its way through.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use bytes::Bytes;
+use http::{HeaderMap, Response, StatusCode};
+use http_body::{Body, Frame};
+use tollgate::limiter::Limiter;
+use tollgate::middleware::{RateLimitLayer, ResponseBody};
+use tollgate::quota::Quota;
+
+use super::inner::{Frames, Oops};
+use super::{answering, builder, chat, held, send};
+
+/// A request in flight shows as one held place.
+fn one_place() -> Limiter {
+    builder().quota("gpt-4o", Quota::new().concurrency(5)).build().unwrap()
+}
+
+async fn answered(limiter: &Limiter, answer: fn() -> Response<Frames>) -> ResponseBody<Frames> {
+    let mut client = answering(&RateLimitLayer::new(limiter.clone()), answer);
+    send(&mut client, chat("gpt-4o")).await.into_body()
+}
+
+fn next(body: &mut ResponseBody<Frames>) -> Option<Result<Frame<Bytes>, Oops>> {
+    let mut cx = Context::from_waker(Waker::noop());
+    match Pin::new(body).poll_frame(&mut cx) {
+        Poll::Ready(frame) => frame,
+        Poll::Pending => panic!("the frames are all there"),
+    }
+}
+
+fn in_flight(limiter: &Limiter) -> u64 {
+    held(limiter, "gpt-4o")[0]
+}
+
+#[tokio::test(start_paused = true)]
+async fn frames_pass_unchanged_and_trailers_too() {
+    fn trailers() -> HeaderMap {
+        let values = [("x-one", "1"), ("x-two", "2")];
+        values.into_iter().map(|(k, v)| (k.parse().unwrap(), v.parse().unwrap())).collect()
+    }
+    fn datas() -> Vec<Bytes> {
+        let odd: Vec<u8> = (0..=255).cycle().take(100_000).collect();
+        let sse = "\u{feff}data: {\"usage\": {\"prompt_tokens\": 1}}\r\n\r\n";
+        [&odd, &b""[..], b"\0", sse.as_bytes(), b"data: [DONE]"].map(Bytes::copy_from_slice).into()
+    }
+    let answer = || {
+        let body = datas().into_iter().fold(Frames::default(), Frames::data);
+        Response::new(body.trailers(trailers()))
+    };
+    let mut body = answered(&one_place(), answer).await;
+    for data in datas() {
+        assert_eq!(next(&mut body).unwrap().unwrap().into_data().unwrap(), data);
+    }
+    assert_eq!(next(&mut body).unwrap().unwrap().into_trailers().unwrap(), trailers());
+    assert!(next(&mut body).is_none());
+}
+
+#[tokio::test(start_paused = true)]
+async fn size_and_end_are_those_of_the_inner_body() {
+    let known = || Frames::from("12345").data("67").knowing_its_end().into_response();
+    let mut body = answered(&one_place(), known).await;
+    for left in [7, 2] {
+        assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(left), false));
+        next(&mut body).unwrap().unwrap();
+    }
+    assert_eq!((body.size_hint().exact(), body.is_end_stream()), (Some(0), true));
+    let body = answered(&one_place(), || Frames::from("12345").into_response()).await;
+    assert_eq!((body.size_hint().exact(), body.is_end_stream()), (None, false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_ends_with_the_body() {
+    let limiter = one_place();
+    let mut body = answered(&limiter, || Frames::from("{}").into_response()).await;
+    assert_eq!(in_flight(&limiter), 1);
+    next(&mut body).unwrap().unwrap();
+    assert_eq!(in_flight(&limiter), 1);
+    assert!(next(&mut body).is_none());
+    assert_eq!(in_flight(&limiter), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_ends_with_an_error_in_the_body() {
+    let limiter = one_place();
+    let mut body = answered(&limiter, || Frames::from("{").error().into_response()).await;
+    next(&mut body).unwrap().unwrap();
+    assert_eq!(in_flight(&limiter), 1);
+    assert_eq!(next(&mut body).unwrap().unwrap_err(), Oops);
+    assert_eq!(in_flight(&limiter), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_ends_when_the_body_is_dropped() {
+    let limiter = one_place();
+    let mut body = answered(&limiter, || Frames::from("{").data("}").into_response()).await;
+    next(&mut body).unwrap().unwrap();
+    assert_eq!(in_flight(&limiter), 1);
+    drop(body);
+    assert_eq!(in_flight(&limiter), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_ends_with_the_last_frame_where_the_body_knows_its_end() {
+    let limiter = one_place();
+    let known = || Frames::from("{").data("}").knowing_its_end().into_response();
+    let mut body = answered(&limiter, known).await;
+    next(&mut body).unwrap().unwrap();
+    assert_eq!(in_flight(&limiter), 1);
+    next(&mut body).unwrap().unwrap();
+    assert_eq!(in_flight(&limiter), 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reservation_ends_at_once_where_there_is_no_body() {
+    let no_content = || {
+        let mut response = Frames::default().knowing_its_end().into_response();
+        *response.status_mut() = StatusCode::NO_CONTENT;
+        response
+    };
+    let head_only = || {
+        let mut response = Frames::default().knowing_its_end().into_response();
+        response.headers_mut().insert("content-length", 500.into());
+        response
+    };
+    for answer in [no_content, head_only] {
+        let limiter = one_place();
+        let body = answered(&limiter, answer).await;
+        assert_eq!(in_flight(&limiter), 0);
+        drop(body);
+        assert_eq!(in_flight(&limiter), 0);
+    }
+}

@@ -1,0 +1,66 @@
+//! Limits learned from headers.
+
+use http::Response;
+use tollgate::limiter::{Limiter, UnknownKey};
+use tollgate::middleware::RateLimitLayer;
+use tollgate::provider::OPENAI;
+use tollgate::quota::Quota;
+
+use super::inner::Frames;
+use super::{USAGE, answering, available, builder, chat, send};
+
+fn limited() -> Response<Frames> {
+    let mut response = Frames::from(USAGE).into_response();
+    for (name, value) in [
+        ("x-ratelimit-limit-requests", "500"),
+        ("x-ratelimit-remaining-requests", "480"),
+        ("x-ratelimit-limit-tokens", "30000"),
+        ("x-ratelimit-remaining-tokens", "28000"),
+    ] {
+        response.headers_mut().insert(name, value.parse().unwrap());
+    }
+    response
+}
+
+async fn send_one(limiter: &Limiter, discover: bool, model: &str) -> Vec<u64> {
+    let layer = RateLimitLayer::new(limiter.clone());
+    let layer = if discover { layer.discover() } else { layer };
+    drop(send(&mut answering(&layer, limited), chat(model)).await);
+    available(limiter, model)
+}
+
+#[tokio::test(start_paused = true)]
+async fn limits_and_what_is_used_of_them_are_learned() {
+    let limiter = builder().provider(OPENAI).build().unwrap();
+    assert_eq!(send_one(&limiter, true, "my-model").await, [480, 28_000]);
+    // The next response finds limits there, and takes from them.
+    assert_eq!(send_one(&limiter, true, "my-model").await, [479, 28_000 - 57]);
+    assert_eq!(send_one(&limiter, true, "other-model").await, [480, 28_000]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_learned_unasked() {
+    let limiter = builder().provider(OPENAI).build().unwrap();
+    assert_eq!(send_one(&limiter, false, "my-model").await, NONE);
+}
+
+#[tokio::test(start_paused = true)]
+async fn configured_limits_stay_as_they_are() {
+    let configured = Quota::new().rpm(3);
+    let limiter = builder().provider(OPENAI).quota("my-model", configured).build().unwrap();
+    assert_eq!(send_one(&limiter, true, "my-model").await, [2]);
+    let limiter = builder().provider(OPENAI).quota("my-*", Quota::new()).build().unwrap();
+    assert_eq!(send_one(&limiter, true, "my-model").await, NONE);
+    let fallback = UnknownKey::Quota(Quota::new().rpm(9));
+    let limiter = builder().unknown_key(fallback).build().unwrap();
+    assert_eq!(send_one(&limiter, true, "my-model").await, [8]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_model_whose_name_is_a_glob_limits_no_other() {
+    let limiter = builder().provider(OPENAI).build().unwrap();
+    send_one(&limiter, true, "*").await;
+    assert_eq!(send_one(&limiter, false, "my-model").await, NONE);
+}
+
+const NONE: [u64; 0] = [];

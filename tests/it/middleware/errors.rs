@@ -1,0 +1,146 @@
+//! What a caller is told, and what nobody is told.
+
+use std::error::Error;
+use std::time::Duration;
+
+use http::header::AUTHORIZATION;
+use http::{Request, Response};
+use tollgate::limiter::{AcquireError, Code, UnknownKey};
+use tollgate::middleware::{Classified, Http, Journey, RateLimitError, RateLimitLayer};
+use tollgate::provider::COMPATIBLE;
+use tollgate::quota::{Cost, Dimension, Quota};
+use tower::{Layer, Service, ServiceExt};
+
+use super::inner::{Frames, Oops, Strict};
+use super::{S, builder, echo, is_ready, limiter, read, tokens};
+
+#[tokio::test(start_paused = true)]
+async fn rejecting_is_always_open_and_says_at_once_what_fell_short() {
+    let limiter = limiter(Quota::new().rpm(600).tpm(60));
+    let layer = tokens(&limiter).key("k").reject();
+    layer.layer(echo()).oneshot(50).await.unwrap();
+    let begin = limiter.now();
+    let mut service = layer.layer(echo());
+    assert!(is_ready(&mut service).await);
+    let error = service.call(30).await.unwrap_err();
+    assert_eq!((error.code(), error.key()), (Some(Code::TpmExceeded), Some("k")));
+    assert_eq!(error.dimension(), Some(&Dimension::Tokens));
+    assert_eq!(error.retry_after(), Some(Duration::from_secs(20)));
+    assert_eq!(limiter.now(), begin);
+}
+
+#[tokio::test(start_paused = true)]
+async fn rejecting_does_not_wait_for_others_to_end() {
+    let limiter = limiter(Quota::new().concurrency(1));
+    let layer = tokens(&limiter).key("k");
+    let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    // Neither for the one in flight, nor for the one that waits for it.
+    let mut waiting = limiter.acquire("k", &Cost::new());
+    for _ in 0..2 {
+        let mut service = layer.clone().reject().layer(echo());
+        assert!(is_ready(&mut service).await);
+        let error = service.call(1).await.unwrap_err();
+        assert_eq!((error.code(), error.retry_after()), (Some(Code::ConcurrencyExceeded), None));
+        waiting.arrive();
+    }
+    assert_eq!(limiter.stats("k").waiting, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_longer_wait_than_allowed_leaves_the_gate_open_and_fails_in_the_call() {
+    let limiter = limiter(Quota::new().rpm(1));
+    let layer = tokens(&limiter).key("k").max_wait(Duration::from_secs(59));
+    let mut service = layer.layer(echo());
+    service.ready().await.unwrap().call(1).await.unwrap();
+    let begin = limiter.now();
+    assert!(is_ready(&mut service).await);
+    let error = service.call(1).await.unwrap_err();
+    assert_eq!((error.code(), limiter.now()), (Some(Code::RpmExceeded), begin));
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    service.ready().await.unwrap().call(1).await.unwrap();
+    assert_eq!(limiter.now() - begin, 60 * S);
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_refusal_names_its_key() {
+    let classify = |tokens: &u64| Classified::new("k", Cost::new().tokens(*tokens));
+    let quota = Quota::new().tpm(60).concurrency(1);
+    let limiter = builder().quota("k", quota).max_waiting(0).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone()).classify(classify).observe(|_: &u64| None);
+    let too_big = layer.layer(echo()).oneshot(61).await.unwrap_err();
+    assert_eq!((too_big.code(), too_big.key()), (Some(Code::ExceedsCapacity), Some("k")));
+    let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let queue_full = layer.layer(echo()).oneshot(1).await.unwrap_err();
+    assert_eq!((queue_full.code(), queue_full.key()), (None, Some("k")));
+    limiter.close();
+    let closed = layer.layer(echo()).oneshot(1).await.unwrap_err();
+    assert!(matches!(closed, RateLimitError::Limited(AcquireError::Closed)));
+    assert_eq!(closed.key(), None);
+
+    let limiter = builder().unknown_key(UnknownKey::Refuse).build().unwrap();
+    let layer = RateLimitLayer::new(limiter).classify(classify).observe(|_: &u64| None);
+    for layer in [layer.clone(), layer.key("k")] {
+        let unknown = layer.layer(echo()).oneshot(1).await.unwrap_err();
+        assert_eq!((unknown.code(), unknown.key()), (Some(Code::UnknownModel), Some("k")));
+    }
+}
+
+/// The messages of an error and its causes, in order.
+fn chain(error: &(dyn Error + 'static)) -> Vec<String> {
+    std::iter::successors(Some(error), |error| (**error).source()).map(|e| e.to_string()).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_chain_of_causes_says_everything_once() {
+    let limiter = limiter(Quota::new().tpm(60));
+    let layer = tokens(&limiter);
+    let error = layer.layer(echo()).oneshot(61).await.unwrap_err();
+    let needs = "request needs 61 tokens; the limit of k holds 60";
+    assert_eq!(chain(&error), ["the request was not sent", needs]);
+    layer.layer(echo()).oneshot(60).await.unwrap();
+    let error = layer.reject().layer(echo()).oneshot(15).await.unwrap_err();
+    let late = "can't be granted by its deadline: k: tpm_exceeded; fits in 15.000 s";
+    assert_eq!(chain(&error), ["the request was not sent", late]);
+    assert_eq!(chain(&RateLimitError::Inner(Oops)), ["the service failed", "oops"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_bodies_nor_keys_show_in_debug() {
+    const SECRET: &str = "s3cr3t";
+    let limiter = builder().quota("m", Quota::new().rpm(1)).build().unwrap();
+    let journey = Journey::new();
+    let request = || {
+        Request::post("/v1/completions")
+            .header(AUTHORIZATION, format!("Bearer {SECRET}"))
+            .extension(journey.clone())
+            .body(format!(r#"{{"model": "m", "prompt": "{SECRET}"}}"#))
+            .unwrap()
+    };
+    let layer = RateLimitLayer::new(limiter);
+    let inner = Strict::new(|_: Request<String>| async {
+        let body = format!(r#"{{"choices": [{{"text": "{SECRET}"}}]}}"#);
+        Ok(Response::new(Frames::default().data(body.clone()).data(body)))
+    });
+    let mut service = layer.layer(inner);
+    let shown = |thing: &dyn std::fmt::Debug| {
+        let text = format!("{thing:?} {thing:#?}");
+        assert!(!text.contains(SECRET), "{text}");
+    };
+    shown(&layer);
+    shown(&service);
+    shown(&Http::new(COMPATIBLE));
+    let sent = service.ready().await.unwrap().call(request());
+    let waiting = service.ready().await.unwrap().call(request());
+    shown(&sent);
+    shown(&waiting);
+    let response = sent.await.unwrap();
+    shown(response.body());
+    assert!(read(response).await.unwrap().len() > 2 * SECRET.len());
+    shown(&journey);
+    drop(waiting);
+    shown(&layer.reject().layer(echo_http()).oneshot(request()).await.unwrap_err());
+}
+
+fn echo_http() -> Strict<Request<String>, Response<Frames>> {
+    Strict::new(|_| async { Ok(Response::new(Frames::default())) })
+}

@@ -1,0 +1,176 @@
+//! What stands inside the layer: a service that must be made ready, and a body of given frames.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+use bytes::Bytes;
+use http::{HeaderMap, Response};
+use http_body::{Body, Frame, SizeHint};
+use tower::Service;
+
+/// The error of these services and bodies.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Oops;
+
+impl fmt::Display for Oops {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("oops")
+    }
+}
+
+impl std::error::Error for Oops {}
+
+type Answer<T> = Pin<Box<dyn Future<Output = Result<T, Oops>> + Send>>;
+type Ready = dyn Fn() -> Poll<Result<(), Oops>> + Send + Sync;
+
+/// Panics if it is called without having been made ready by itself, once for each call.
+pub(super) struct Strict<R, T> {
+    answer: Arc<dyn Fn(R) -> Answer<T> + Send + Sync>,
+    readying: Arc<Ready>,
+    ready: bool,
+    pub(super) clones: Arc<AtomicUsize>,
+    pub(super) calls: Arc<AtomicUsize>,
+}
+
+impl<R, T> Strict<R, T> {
+    pub(super) fn new<F>(answer: impl Fn(R) -> F + Send + Sync + 'static) -> Self
+    where
+        F: Future<Output = Result<T, Oops>> + Send + 'static,
+    {
+        Self {
+            answer: Arc::new(move |request| Box::pin(answer(request))),
+            readying: Arc::new(|| Poll::Ready(Ok(()))),
+            ready: false,
+            clones: Arc::default(),
+            calls: Arc::default(),
+        }
+    }
+
+    /// Becomes ready as `readying` says; `Pending` is asked again at once.
+    pub(super) fn readying(
+        mut self,
+        readying: impl Fn() -> Poll<Result<(), Oops>> + Send + Sync + 'static,
+    ) -> Self {
+        self.readying = Arc::new(readying);
+        self
+    }
+}
+
+impl<R, T> Clone for Strict<R, T> {
+    fn clone(&self) -> Self {
+        self.clones.fetch_add(1, Ordering::Relaxed);
+        let (answer, readying) = (Arc::clone(&self.answer), Arc::clone(&self.readying));
+        let (clones, calls) = (Arc::clone(&self.clones), Arc::clone(&self.calls));
+        Self { answer, readying, ready: false, clones, calls }
+    }
+}
+
+impl<R, T> Service<R> for Strict<R, T> {
+    type Response = T;
+    type Error = Oops;
+    type Future = Answer<T>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Oops>> {
+        let ready = (self.readying)();
+        if ready.is_pending() {
+            cx.waker().wake_by_ref();
+        }
+        self.ready = matches!(ready, Poll::Ready(Ok(())));
+        ready
+    }
+
+    fn call(&mut self, request: R) -> Answer<T> {
+        assert!(std::mem::take(&mut self.ready), "called without having been made ready");
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        (self.answer)(request)
+    }
+}
+
+/// A body of these frames, in this order.
+#[derive(Debug, Default)]
+pub(super) struct Frames {
+    frames: VecDeque<Result<Frame<Bytes>, Oops>>,
+    knows_its_end: bool,
+}
+
+impl Frames {
+    pub(super) fn data(mut self, data: impl Into<Bytes>) -> Self {
+        self.frames.push_back(Ok(Frame::data(data.into())));
+        self
+    }
+
+    pub(super) fn trailers(mut self, trailers: HeaderMap) -> Self {
+        self.frames.push_back(Ok(Frame::trailers(trailers)));
+        self
+    }
+
+    pub(super) fn error(mut self) -> Self {
+        self.frames.push_back(Err(Oops));
+        self
+    }
+
+    /// It says so when it has ended, and how long it is.
+    pub(super) fn knowing_its_end(mut self) -> Self {
+        self.knows_its_end = true;
+        self
+    }
+
+    pub(super) fn into_response(self) -> Response<Self> {
+        Response::new(self)
+    }
+}
+
+impl From<&'static str> for Frames {
+    fn from(text: &'static str) -> Self {
+        Self::default().data(text)
+    }
+}
+
+impl Body for Frames {
+    type Data = Bytes;
+    type Error = Oops;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Oops>>> {
+        Poll::Ready(self.frames.pop_front())
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.knows_its_end && self.frames.is_empty()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        if !self.knows_its_end {
+            return SizeHint::default();
+        }
+        let frames = self.frames.iter().flatten();
+        let sizes = frames.filter_map(|frame| frame.data_ref().map(Bytes::len));
+        SizeHint::with_exact(sizes.sum::<usize>() as u64)
+    }
+}
+
+/// Counts how often it was woken.
+#[derive(Debug, Default)]
+pub(super) struct Bell(AtomicUsize);
+
+impl Bell {
+    pub(super) fn waker(self: &Arc<Self>) -> Waker {
+        Arc::clone(self).into()
+    }
+
+    pub(super) fn rung(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}

@@ -1,0 +1,149 @@
+//! What a refusal by the provider does to the others.
+
+use std::time::Duration;
+
+use http::{HeaderMap, Response, StatusCode};
+use tollgate::limiter::Limiter;
+use tollgate::middleware::RateLimitLayer;
+use tollgate::provider::OPENAI;
+use tollgate::quota::Quota;
+use tower::ServiceExt;
+
+use super::inner::Frames;
+use super::{S, USAGE, answering, builder, chat, cooling, read, send};
+
+fn two_models() -> Limiter {
+    let quota = Quota::new().rpm(600);
+    builder().provider(OPENAI).quota("gpt-4o", quota.clone()).quota("o1", quota).build().unwrap()
+}
+
+fn answer(status: u16, headers: &[(&'static str, &str)], body: &'static str) -> Response<Frames> {
+    let mut response = Frames::from(body).into_response();
+    *response.status_mut() = StatusCode::from_u16(status).unwrap();
+    let header =
+        |(name, value): &(&'static str, &str)| (name.parse().unwrap(), value.parse().unwrap());
+    *response.headers_mut() = headers.iter().map(header).collect::<HeaderMap>();
+    response
+}
+
+/// How long a key cools down after such an answer: once its head is there, and once it was read.
+async fn cools(
+    status: u16,
+    headers: &'static [(&'static str, &'static str)],
+    body: &'static str,
+) -> (Duration, Duration) {
+    let limiter = two_models();
+    let layer = RateLimitLayer::new(limiter.clone());
+    let mut client = answering(&layer, move || answer(status, headers, body));
+    let response = send(&mut client, chat("gpt-4o")).await;
+    let head = cooling(&limiter, "gpt-4o");
+    assert_eq!(read(response).await.unwrap(), body);
+    assert_eq!(cooling(&limiter, "o1"), Duration::ZERO);
+    (head, cooling(&limiter, "gpt-4o"))
+}
+
+/// The same in seconds, after the body was read.
+async fn seconds(
+    status: u16,
+    headers: &'static [(&'static str, &'static str)],
+    body: &'static str,
+) -> u64 {
+    cools(status, headers, body).await.1.as_secs()
+}
+
+const RETRY: &[(&str, &str)] = &[("retry-after", "7")];
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_holds_all_others_of_its_key_until_the_time_it_names() {
+    for status in [429, 503, 529] {
+        let limiter = two_models();
+        let layer = RateLimitLayer::new(limiter.clone());
+        let mut refused = answering(&layer, move || answer(status, RETRY, "{}"));
+        drop(send(&mut refused, chat("gpt-4o")).await);
+        let client = answering(&layer, || answer(200, &[], USAGE));
+        let begin = limiter.now();
+        client.clone().oneshot(chat("o1")).await.unwrap();
+        assert_eq!(limiter.now(), begin);
+        let sent: Vec<_> =
+            (0..3).map(|_| tokio::spawn(client.clone().oneshot(chat("gpt-4o")))).collect();
+        for sent in sent {
+            sent.await.unwrap().unwrap();
+            assert_eq!(limiter.now() - begin, 7 * S, "{status}");
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn one_that_waits_already_is_held_too() {
+    let limiter = builder().quota("gpt-4o", Quota::new().concurrency(1)).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone());
+    let mut refused = answering(&layer, || answer(429, RETRY, "{}"));
+    let response = send(&mut refused, chat("gpt-4o")).await;
+    let begin = limiter.now();
+    let waiting = answering(&layer, || answer(200, &[], USAGE)).oneshot(chat("gpt-4o"));
+    let waiting = tokio::spawn(waiting);
+    super::settle_down().await;
+    drop(response);
+    waiting.await.unwrap().unwrap();
+    assert_eq!(limiter.now() - begin, 7 * S);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_that_names_no_time_holds_for_a_second() {
+    assert_eq!(seconds(429, &[], "").await, 1);
+    assert_eq!(seconds(503, &[], "<html>Service Unavailable</html>").await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_time_that_only_the_body_names_holds_as_well() {
+    let body = r#"{"error": {"message": "Rate limit reached. Please try again in 20s.",
+        "type": "tokens", "code": "rate_limit_exceeded"}}"#;
+    let (head, read) = cools(429, &[], body).await;
+    assert_eq!((head.as_secs(), read.as_secs()), (1, 20));
+    // Headers come first.
+    assert_eq!(seconds(429, RETRY, body).await, 7);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_limit_of_a_day_holds_for_as_long_as_it_says() {
+    let body = r#"{"error": {"message": "Rate limit reached on requests per day (RPD): Limit 200, Used 200. Please try again in 7m12s.",
+        "type": "requests", "code": "rate_limit_exceeded"}}"#;
+    assert_eq!(seconds(429, &[], body).await, 7 * 60 + 12);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_account_without_credit_does_not_hold_on() {
+    let body = r#"{"error": {"message": "You exceeded your current quota. Please try again in 20s.",
+        "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
+    assert_eq!(seconds(429, &[], body).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_errors_hold_nobody() {
+    for status in [400, 401, 404, 408, 500, 502] {
+        assert_eq!(seconds(status, RETRY, "Please try again in 20s.").await, 0, "{status}");
+    }
+}
+
+const STREAM: &[(&str, &str)] = &[("content-type", "text/event-stream")];
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_in_a_stream_that_began_well_holds_too() {
+    let body = "data: {\"choices\": [{\"delta\": {\"content\": \"Hi\"}}]}\n\n\
+        data: {\"error\": {\"code\": \"rate_limit_exceeded\", \"message\": \"Please try again in 9s.\"}}\n\n";
+    let (head, read) = cools(200, STREAM, body).await;
+    assert_eq!((head.as_secs(), read.as_secs()), (0, 9));
+    let body =
+        "data: {\"error\": {\"code\": \"server_is_overloaded\", \"message\": \"Sorry\"}}\n\n";
+    assert_eq!(seconds(200, STREAM, body).await, 1);
+    let body = "data: {\"error\": {\"code\": 429, \"message\": \"Rate limited upstream\"}}\n\n";
+    assert_eq!(seconds(200, STREAM, body).await, 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn other_errors_in_a_stream_hold_nobody() {
+    let failed = "data: {\"error\": {\"type\": \"server_error\", \"message\": \"Sorry\"}}\n\n";
+    assert_eq!(seconds(200, STREAM, failed).await, 0);
+    let spent = "data: {\"error\": {\"code\": \"insufficient_quota\", \"message\": \"Please try again in 9s.\"}}\n\n";
+    assert_eq!(seconds(200, STREAM, spent).await, 0);
+}

@@ -1,0 +1,303 @@
+//! Around a `reqwest::Client`, over real connections.
+
+use std::time::Duration;
+
+use reqwest::{Body, Client, Request, Response};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpSocket};
+use tollgate::limiter::Limiter;
+use tollgate::middleware::RateLimitLayer;
+use tollgate::provider::COMPATIBLE;
+use tollgate::quota::{Cost, Quota};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
+
+use super::inner::Frames;
+use super::{USAGE, available, held};
+
+pub(super) fn client() -> Client {
+    #[cfg(feature = "cli")]
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::builder().no_proxy().build().unwrap()
+}
+
+/// 10,000 tokens a minute for `gpt-4o`, on the system's clock.
+fn limiter() -> Limiter {
+    let quota = Quota::new().tpm(10_000);
+    Limiter::builder().provider(COMPATIBLE).quota("gpt-4o", quota).build().unwrap()
+}
+
+fn post(url: &str, body: impl Into<Body>) -> Request {
+    let mut request = Request::new(http::Method::POST, url.parse().unwrap());
+    *request.body_mut() = Some(body.into());
+    request
+}
+
+const CHAT: &str = r#"{"model": "gpt-4o", "max_tokens": 500, "messages": []}"#;
+
+/// A server that answers one request with these bytes, whatever it is; its base URL.
+async fn answers_once(answer: String) -> String {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let mut request = [0; 4_096];
+        let _ = stream.read(&mut request).await.unwrap();
+        stream.write_all(answer.as_bytes()).await.unwrap();
+    });
+    url
+}
+
+fn ok(body: &str) -> String {
+    format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nx-one: 1\r\n\r\n{body}", body.len())
+}
+
+/// A URL on which nobody listens, nor can while the socket is kept.
+fn closed_port() -> (TcpSocket, String) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
+    let url = format!("http://{}/v1/chat/completions", socket.local_addr().unwrap());
+    (socket, url)
+}
+
+#[tokio::test]
+async fn a_response_keeps_its_url_head_and_body_and_settles() {
+    let limiter = limiter();
+    let mut service = RateLimitLayer::new(limiter.clone()).layer(client());
+    let url = format!("{}/v1/chat/completions?x=y", answers_once(ok(USAGE)).await);
+    let response = service.ready().await.unwrap().call(post(&url, CHAT)).await.unwrap();
+    assert!(available(&limiter, "gpt-4o")[0] <= 9_500);
+    assert_eq!(response.url().as_str(), url);
+    assert_eq!(
+        (response.status().as_u16(), &response.headers()["x-one"]),
+        (200, &"1".parse().unwrap())
+    );
+    assert_eq!(response.content_length(), Some(USAGE.len() as u64));
+    assert!(response.remote_addr().is_some());
+    assert_eq!(response.text().await.unwrap(), USAGE);
+    assert_eq!((held(&limiter, "gpt-4o"), available(&limiter, "gpt-4o")), (vec![0], vec![9_979]));
+}
+
+/// Sends to a closed port, and says what is left of 10,000 tokens.
+async fn unconnected<S>(limiter: &Limiter, service: S) -> u64
+where
+    S: Service<Request, Response = Response>,
+{
+    let (_socket, url) = closed_port();
+    assert!(service.oneshot(post(&url, CHAT)).await.is_err());
+    assert_eq!(held(limiter, "gpt-4o"), [0]);
+    available(limiter, "gpt-4o")[0]
+}
+
+#[tokio::test]
+async fn a_request_that_got_no_connection_takes_nothing() {
+    let limiter = limiter();
+    let layer = RateLimitLayer::new(limiter.clone());
+    assert_eq!(unconnected(&limiter, layer.layer(client())).await, 10_000);
+    // Nor when other layers lie between.
+    let boxed =
+        ServiceBuilder::new().layer(layer.clone()).map_err(BoxError::from).service(client());
+    assert_eq!(unconnected(&limiter, boxed).await, 10_000);
+    let twice = ServiceBuilder::new().layer(layer.clone()).layer(layer).service(client());
+    assert_eq!(unconnected(&limiter, twice).await, 10_000);
+}
+
+#[tokio::test]
+async fn a_request_that_a_layer_further_in_refuses_takes_nothing() {
+    let limiter = limiter();
+    let layer = RateLimitLayer::new(limiter.clone());
+    let scarce = Limiter::builder().quota("team", Quota::new().tpm(1)).build().unwrap();
+    let team = RateLimitLayer::new(scarce).key("team");
+    let stack = ServiceBuilder::new().layer(layer).layer(team).service(client());
+    assert_eq!(unconnected(&limiter, stack).await, 10_000);
+}
+
+#[tokio::test]
+async fn a_connection_that_breaks_keeps_the_charge() {
+    let limiter = limiter();
+    let layer = RateLimitLayer::new(limiter.clone());
+    let reserved = {
+        let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let url = format!("http://{}/v1/chat/completions", silent.local_addr().unwrap());
+        let sent = layer.layer(client()).oneshot(post(&url, CHAT));
+        let hang_up = async {
+            let (mut stream, _) = silent.accept().await.unwrap();
+            let _ = stream.read(&mut [0; 4_096]).await.unwrap();
+        };
+        let (sent, ()) = tokio::join!(sent, hang_up);
+        sent.unwrap_err();
+        10_000 - available(&limiter, "gpt-4o")[0]
+    };
+    assert!(reserved >= 500, "{reserved}");
+    // Half of a body is no better.
+    let url =
+        answers_once("HTTP/1.1 200 OK\r\ncontent-length: 99\r\n\r\n{\"usage\"".to_owned()).await;
+    let url = format!("{url}/v1/chat/completions");
+    let response = layer.layer(client()).oneshot(post(&url, CHAT)).await.unwrap();
+    response.bytes().await.unwrap_err();
+    assert_eq!(available(&limiter, "gpt-4o"), [10_000 - 2 * reserved]);
+}
+
+#[tokio::test]
+async fn a_streamed_request_is_estimated_from_its_size() {
+    let limiter = Limiter::builder().quota("unknown", Quota::new().tpm(10_000)).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone());
+    let (_socket, url) = closed_port();
+    let charged = |request: Request| {
+        let mut service = layer.layer(client());
+        let future = service.call(request);
+        let taken = held(&limiter, "unknown")[0];
+        drop(future);
+        taken
+    };
+    let chunked = || Body::wrap(Frames::from("12345678"));
+    assert_eq!(charged(post(&url, chunked())), 0);
+    assert_eq!(charged(post(&url, Body::wrap(Frames::from("12345678").knowing_its_end()))), 2);
+    let mut stated = post(&url, chunked());
+    stated.headers_mut().insert("content-length", 4_000.into());
+    assert_eq!(charged(stated), 1_000);
+}
+
+#[tokio::test]
+async fn a_request_without_a_body_is_one_request() {
+    let limiter = Limiter::builder().quota("unknown", Quota::new().rpm(9).tpm(9)).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone());
+    let url = answers_once(ok("{}")).await;
+    let request = Request::new(http::Method::GET, url.parse().unwrap());
+    layer.layer(client()).oneshot(request).await.unwrap().bytes().await.unwrap();
+    assert_eq!(available(&limiter, "unknown"), [8, 9]);
+}
+
+#[cfg(feature = "simulate")]
+mod simulated {
+    use std::net::SocketAddr;
+    use std::num::NonZeroU64;
+
+    use tollgate::engine::Margin;
+    use tollgate::quota::{Algorithm, Dimension, Limit, Window};
+    use tollgate::simulate::{OutputSize, Server, Settings, Stats};
+
+    use super::*;
+
+    const BURST: Duration = Duration::from_secs(1);
+
+    /// 30 requests a second, and so many tokens that they bind too: 30 at once, then 30 a second.
+    async fn server() -> (Server, String) {
+        let settings = Settings::default()
+            .with_rpm(1_800)
+            .with_tpm(1_800 * 60)
+            .with_burst(BURST)
+            .with_output(OutputSize::Fixed(9));
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let server = Server::bind(settings, any).await.unwrap();
+        let url = format!("http://{}/v1/chat/completions", server.addr());
+        (server, url)
+    }
+
+    fn layer() -> RateLimitLayer {
+        let limit = |dimension, amount| {
+            let burst = Algorithm::TokenBucket { burst: NonZeroU64::new(amount / 60) };
+            Limit::new(dimension, amount, Window::MINUTE).unwrap().with_algorithm(burst)
+        };
+        let quota = Quota::new()
+            .limit(limit(Dimension::Requests, 1_800))
+            .limit(limit(Dimension::Tokens, 1_800 * 60));
+        let limiter = Limiter::builder()
+            .provider(tollgate::provider::OPENAI)
+            .quota("gpt-4o", quota)
+            .margin(Margin { percent: 2, lag_nanos: 250_000_000 })
+            .build()
+            .unwrap();
+        RateLimitLayer::new(limiter)
+    }
+
+    /// Sends 60 chat requests at once, every second one for a stream.
+    async fn send_all<S>(service: S, url: &str) -> Vec<u16>
+    where
+        S: Service<Request, Response = Response> + Clone + Send + 'static,
+        S::Future: Send,
+        S::Error: std::fmt::Debug + Send,
+    {
+        let sent: Vec<_> = (0..60)
+            .map(|number| {
+                let body = serde_json::json!({
+                    "model": "gpt-4o",
+                    "max_tokens": 50,
+                    "stream": number % 2 == 0,
+                    "stream_options": {"include_usage": number % 2 == 0},
+                    "messages": [{"role": "user", "content": "Say this is a test"}],
+                });
+                let sent = service.clone().oneshot(post(url, body.to_string()));
+                tokio::spawn(async move {
+                    let response = sent.await.unwrap();
+                    let status = response.status().as_u16();
+                    assert!(!response.bytes().await.unwrap().is_empty());
+                    status
+                })
+            })
+            .collect();
+        let mut statuses = Vec::new();
+        for sent in sent {
+            statuses.push(sent.await.unwrap());
+        }
+        statuses
+    }
+
+    async fn end(server: Server) -> Stats {
+        server.shutdown().await.unwrap()
+    }
+
+    #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+    async fn sixty_requests_at_once_meet_no_429() {
+        let (server, url) = server().await;
+        let statuses = send_all(layer().layer(client()), &url).await;
+        assert_eq!(statuses, [200; 60]);
+        let total = end(server).await.total;
+        assert_eq!((total.received, total.admitted, total.refused), (60, 60, 0));
+    }
+
+    #[tokio::test]
+    async fn without_the_layer_they_do() {
+        let (server, url) = server().await;
+        let statuses = send_all(client(), &url).await;
+        assert!(statuses.contains(&429));
+        assert!(end(server).await.total.refused > 0);
+    }
+
+    #[tokio::test]
+    async fn json_and_streams_settle_by_what_they_state() {
+        let (_server, url) = server().await;
+        for stream in [false, true] {
+            let limiter = limiter();
+            let mut service = RateLimitLayer::new(limiter.clone()).layer(client());
+            let body = serde_json::json!({
+                "model": "gpt-4o",
+                "max_tokens": 500,
+                "stream": stream,
+                "stream_options": {"include_usage": stream},
+                "messages": [{"role": "user", "content": "Say this is a test"}],
+            });
+            let sent = service.ready().await.unwrap().call(post(&url, body.to_string()));
+            let response = sent.await.unwrap();
+            assert!(held(&limiter, "gpt-4o")[0] >= 500);
+            let text = response.text().await.unwrap();
+            let last = text.lines().rfind(|line| line.contains("\"usage\":{")).unwrap();
+            let last = last.strip_prefix("data: ").unwrap_or(last);
+            let usage: serde_json::Value = serde_json::from_str(last).unwrap();
+            let total = usage["usage"]["total_tokens"].as_u64().unwrap();
+            assert_eq!(held(&limiter, "gpt-4o"), [0]);
+            assert_eq!(available(&limiter, "gpt-4o"), [10_000 - total], "stream: {stream}");
+        }
+    }
+
+    #[tokio::test]
+    async fn limits_are_learned_from_its_headers() {
+        let (_server, url) = server().await;
+        let limiter = Limiter::builder().provider(COMPATIBLE).build().unwrap();
+        let layer = RateLimitLayer::new(limiter.clone()).discover();
+        let body = CHAT.replace("500", "9");
+        drop(layer.layer(client()).oneshot(post(&url, body)).await.unwrap());
+        let learned: Vec<u64> = limiter.stats("gpt-4o").limits.iter().map(|l| l.limit).collect();
+        assert_eq!(learned, [1_800, 108_000]);
+        assert!(limiter.try_acquire("gpt-4o", &Cost::new().requests(1_801)).is_err());
+    }
+}
