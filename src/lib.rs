@@ -1,4 +1,75 @@
 //! tollgate keeps programs inside the limits of LLM APIs, and services inside their own.
+//!
+//! A program that calls an LLM API wraps its client once, and then never earns a 429 of its own
+//! making, and never leaves quota unused while work waits:
+//!
+//! ```
+//! use tollgate::{Cost, Limiter, Quota};
+//!
+//! # let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build()?;
+//! # runtime.block_on(async {
+//! let limiter = Limiter::builder().quota("gpt-4o", Quota::new().rpm(500).tpm(30_000)).build()?;
+//! let permit = limiter.acquire("gpt-4o", &Cost::new().tokens(1_200)).await?;
+//! // ... the request is sent; its response says that it took 900 tokens ...
+//! permit.settle(&Cost::new().tokens(900));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! # })?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Most programs don't call the limiter themselves: `middleware::RateLimitLayer` does, around any
+//! Tower service, and reads key, cost and usage out of the traffic.
+//!
+//! # The journey of a request
+//!
+//! ```text
+//! request ──▶ estimate ──▶ admit ──▶ send ──▶ observe ──▶ settle
+//!            provider     limiter   inner    body and     permit
+//!                                   service  headers
+//! ```
+//!
+//! One direction: nothing on this way goes back to ask an earlier room.
+//!
+//! | room | what it is |
+//! |---|---|
+//! | [`quota`] | values: dimensions, limits, quotas, costs, usage; an invalid one can't be made |
+//! | [`engine`] | pure state: buckets, and one decision over all buckets of a key |
+//! | [`provider`] | pure reading: what a provider's bytes and headers mean |
+//! | [`limiter`] | the only owner of locks, clock, queue and wake-ups |
+//! | `middleware` | the Tower layer, and its glue to HTTP clients |
+//! | `simulate` | a provider that enforces its limits, with counting code of its own |
+//! | `batch`, `cli` | the `tollgate` command: thin, they only compose the above |
+//!
+//! Dependencies point up this table, never down.
+//!
+//! # Invariants
+//!
+//! - **Counts as the provider counts.** What a request is charged at admission is the provider's
+//!   rule, not its usage; each [`provider::Profile`] has its own.
+//! - **All or none.** A reservation is taken in every bucket of its key, or in none, and a refusal
+//!   leaves every bucket as it was.
+//! - **Never over.** With `actual <= reserved`, what is charged never exceeds the limit of the
+//!   provider's own algorithm, whenever between sending and end it charges.
+//! - **Settled once.** A [`limiter::Permit`] ends exactly once: settled by what happened, released
+//!   if the request never left, and kept as charged if it is dropped.
+//! - **Exact waits.** A request that doesn't fit is told the nanosecond at which it will, if nobody
+//!   else comes; not one before.
+//! - **In order.** Grants on one key come in order of arrival; a big request isn't starved by small
+//!   ones.
+//! - **Bounded.** Queues, logs of windows and scanners of responses hold a bounded amount, whatever
+//!   passes.
+//!
+//! # Features
+//!
+//! | feature | what it adds |
+//! |---|---|
+//! | `tower` (default) | `middleware`: the layer around any service |
+//! | `reqwest` | the layer around a `reqwest::Client` |
+//! | `simulate` | `simulate`: a provider to test against, in virtual time and over HTTP |
+//! | `cli` | `batch` and `cli`: all that the command needs |
+//! | `full` | everything |
+//!
+//! Without features there is no HTTP client, no server and no command line in the tree.
 
 pub mod engine;
 pub mod limiter;
@@ -14,6 +85,11 @@ pub mod simulate;
 pub mod batch;
 #[cfg(feature = "cli")]
 pub mod cli;
+
+pub use limiter::{Limiter, Permit};
+#[cfg(feature = "tower")]
+pub use middleware::RateLimitLayer;
+pub use quota::{Cost, Quota, Usage};
 
 #[cfg(all(doctest, feature = "reqwest"))]
 #[doc = include_str!("../README.md")]
