@@ -11,6 +11,7 @@ pub fn check(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> Resul
     let Err(mut longest) = check_at(rules, buckets, cost, now) else { return Ok(()) };
     // A fixed window that is open now may have closed by then: at most once each.
     while let Wait::At(then) = longest.wait
+        && rules.iter().any(Rule::closes)
         && let Err(next) = check_at(rules, buckets, cost, then)
         && next.wait > longest.wait
     {

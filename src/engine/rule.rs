@@ -61,6 +61,11 @@ impl Rule {
         self.holds
     }
 
+    /// Whether its bucket can close while it has room.
+    pub(super) fn closes(&self) -> bool {
+        matches!(self.spec, Spec::Fixed(_))
+    }
+
     /// What a cost takes of this rule's bucket.
     #[inline]
     pub(super) fn amount(&self, cost: &Cost) -> u64 {

@@ -61,8 +61,13 @@ impl Core {
 #[derive(Debug)]
 pub(super) struct Shard {
     pub(super) core: Arc<Core>,
-    keys: Mutex<Keys>,
+    keys: Apart<Mutex<Keys>>,
 }
+
+/// On cache lines of its own: permits count their references beside it all the time.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Apart<T>(T);
 
 #[derive(Debug)]
 pub(super) struct Keys {
@@ -82,14 +87,14 @@ pub(super) struct Place {
 impl Shard {
     pub(super) fn new(core: Arc<Core>) -> Self {
         let keys = Keys { index: HashTable::new(), slots: Arena::new(), time: Timeline::default() };
-        Self { core, keys: Mutex::new(keys) }
+        Self { core, keys: Apart(Mutex::new(keys)) }
     }
 
     /// The keys, and the time to use while the lock is held.
     #[inline(always)]
     pub(super) fn lock(&self) -> (MutexGuard<'_, Keys>, u64) {
         let now = self.core.clock.now();
-        let mut keys = self.keys.lock();
+        let mut keys = self.keys.0.lock();
         let (now, back) = keys.time.advance(now);
         if back > 0 {
             keys.rebase(back);
@@ -100,7 +105,7 @@ impl Shard {
     /// The keys, for a caller that needs no time.
     #[inline]
     pub(super) fn keys(&self) -> MutexGuard<'_, Keys> {
-        self.keys.lock()
+        self.keys.0.lock()
     }
 
     /// Gives every key the plan that it has by now, and wakes whoever may profit.
