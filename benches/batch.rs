@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use tollgate::batch::{Job, Stop};
-use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
+use tollgate::provider::{COMPATIBLE_USAGE, OPENAI, Profile};
 use tollgate::quota::{Algorithm, Quota};
 use tollgate::simulate::{self, Charge, Server, Settings};
 
@@ -50,7 +50,7 @@ const SCENARIOS: [Scenario; 4] = [
     },
     Scenario {
         name: "token bucket, by usage",
-        profile: COMPATIBLE,
+        profile: COMPATIBLE_USAGE,
         client: Algorithm::TOKEN_BUCKET,
         provider: simulate::Algorithm::TokenBucket,
         charge: Charge::Usage,

@@ -32,7 +32,7 @@ pub struct BatchArgs {
     #[arg(long, value_name = "NAME", default_value = "OPENAI_API_KEY", value_parser = Unechoed(variable))]
     pub api_key_env: String,
 
-    /// Whose rules count: `openai`, or `compatible` [default: told by the base URL]
+    /// Whose rules count: `openai`, `compatible` or `compatible-usage` [default: told by the base URL]
     #[arg(long, value_name = "NAME", value_parser = provider)]
     pub provider: Option<Profile>,
 

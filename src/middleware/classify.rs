@@ -11,6 +11,8 @@ pub struct Classified {
     pub key: CompactString,
     /// What to reserve for it.
     pub cost: Cost,
+    /// The least that its tokens are charged, whatever the response uses.
+    pub floor: u64,
     /// When to give up, in nanoseconds since the epoch.
     pub deadline: Option<u64>,
     /// Where to write down how it went.
@@ -20,7 +22,7 @@ pub struct Classified {
 impl Classified {
     /// A request of this key and cost.
     pub fn new(key: impl Into<CompactString>, cost: Cost) -> Self {
-        Self { key: key.into(), cost, deadline: None, journey: None }
+        Self { key: key.into(), cost, floor: 0, deadline: None, journey: None }
     }
 }
 

@@ -154,6 +154,7 @@ fn admit<C, O>(
         });
     }
     Watch::new(permit, shared.limiter.clone(), key, shared.options.discover, journey)
+        .with_floor(classified.floor)
 }
 
 /// Hands the reservation over to the response, or ends it with the error.

@@ -38,7 +38,8 @@ impl Http {
             None => Estimate::from_size(size.unwrap_or(0)),
         };
         let model = || estimate.model.unwrap_or(CompactString::const_new(NO_MODEL));
-        Classified::new(key.map_or_else(model, CompactString::from), estimate.cost)
+        let key = key.map_or_else(model, CompactString::from);
+        Classified { floor: estimate.floor, ..Classified::new(key, estimate.cost) }
     }
 
     pub(super) fn watch<B: Body>(

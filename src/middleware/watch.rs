@@ -6,7 +6,7 @@ use http::{HeaderMap, StatusCode};
 use super::journey::Journey;
 use crate::limiter::{Limiter, Permit, RateLimited};
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
-use crate::quota::Cost;
+use crate::quota::{Cost, Dimension};
 
 /// Goes with a request from its admission to the end of its response, and ends its reservation when
 /// it is dropped: releases it if the request never left, and else settles it.
@@ -16,6 +16,7 @@ pub struct Watch {
     key: CompactString,
     discover: bool,
     journey: Option<Journey>,
+    floor: u64,
     sent: bool,
     reading: Option<Reading>,
     charged: Option<Cost>,
@@ -38,7 +39,23 @@ impl Watch {
         journey: Option<Journey>,
     ) -> Self {
         let (permit, sent) = (Some(permit), false);
-        Self { permit, limiter, key, discover, journey, sent, reading: None, charged: None }
+        Self {
+            permit,
+            limiter,
+            key,
+            discover,
+            journey,
+            floor: 0,
+            sent,
+            reading: None,
+            charged: None,
+        }
+    }
+
+    /// Charges at least so many tokens, whatever the response says that it used.
+    pub(super) fn with_floor(mut self, tokens: u64) -> Self {
+        self.floor = tokens;
+        self
     }
 
     /// The request is on its way: from here on a drop keeps the charge.
@@ -114,7 +131,12 @@ impl Watch {
             Some(Reading::Success(profile, scanner)) => {
                 let said = scanner.finish();
                 if let Some(usage) = &said.usage {
-                    self.charged.get_or_insert_with(|| profile.charge(reserved, usage));
+                    let floor = self.floor;
+                    self.charged.get_or_insert_with(|| {
+                        let charge = profile.charge(reserved, usage);
+                        let tokens = charge.amount(&Dimension::Tokens).max(floor);
+                        charge.tokens(tokens)
+                    });
                 }
                 if let Some(error) = &said.error {
                     self.in_band(profile, error);

@@ -1,6 +1,7 @@
 //! Any server that speaks OpenAI's API and of which nothing else is known.
 
 use super::estimate::UNBOUNDED_OUTPUT;
+use super::openai::admission;
 use super::profile::Rules;
 use super::request::{Endpoint, Request};
 use super::scanner::openai::{FIELDS, usage};
@@ -9,14 +10,27 @@ use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
 /// Any OpenAI-compatible server: a gateway, a local one, a provider without a profile.
 ///
-/// - **Charge**: the usage that the response states, input and output together, at its end. What
-///   is reserved until then is meant to be above it: the prompt at three bytes of text a token and
-///   a little for each message, tool and image, and `max_tokens` x `n`, or 1,024 a choice where it
-///   is unset. A longer answer is charged in full when it ends.
+/// - **Charge**: unknown, so the most of what is usual: what OpenAI would take at admission, or the
+///   usage that the response states if that is more, held until its end. What is reserved until then
+///   is meant to be above both: the prompt at three bytes of text a token and a little for each
+///   message, tool and image, and `max_tokens` x `n`, or 1,024 a choice where it is unset. A longer
+///   answer is charged in full when it ends.
 /// - **Limits**: sliding windows, the algorithm that is safe against any other.
 /// - **Quotas**: none.
-pub const COMPATIBLE: Profile = Profile::new(&Rules {
-    name: "compatible",
+pub const COMPATIBLE: Profile =
+    Profile::new(&Rules { name: "compatible", read_request, charge, ..RULES });
+
+/// An OpenAI-compatible server that is known to charge by usage and by nothing else: as
+/// [`COMPATIBLE`], but what was reserved and not used is free again when the response ends.
+pub const COMPATIBLE_USAGE: Profile = Profile::new(&Rules {
+    name: "compatible-usage",
+    read_request: read_for_usage,
+    charge,
+    ..RULES
+});
+
+const RULES: Rules = Rules {
+    name: "",
     hosts: &[],
     algorithm: Algorithm::SlidingWindow,
     quotas: &[],
@@ -28,7 +42,7 @@ pub const COMPATIBLE: Profile = Profile::new(&Rules {
     classify: class::of_response,
     fields: FIELDS,
     usage,
-});
+};
 
 fn settles(dimension: &Dimension) -> SettleAt {
     match dimension {
@@ -44,9 +58,14 @@ fn read_request(path: &str, body: &[u8]) -> Estimate {
     let endpoint = Endpoint::of(path, &request);
     let input = request.prompt_bound(endpoint);
     let output = if endpoint.generates() { request.output(UNBOUNDED_OUTPUT) } else { 0 };
-    let cost =
-        Cost::new().tokens(input.saturating_add(output)).input_tokens(input).output_tokens(output);
-    request.into_estimate(cost)
+    let floor = admission(endpoint, &request);
+    let tokens = input.saturating_add(output).max(floor);
+    let cost = Cost::new().tokens(tokens).input_tokens(input).output_tokens(output);
+    request.into_estimate(cost, floor)
+}
+
+fn read_for_usage(path: &str, body: &[u8]) -> Estimate {
+    Estimate { floor: 0, ..read_request(path, body) }
 }
 
 fn charge(reserved: &Cost, usage: &Usage) -> Cost {

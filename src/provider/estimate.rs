@@ -10,6 +10,9 @@ pub struct Estimate {
     pub model: Option<CompactString>,
     /// What to reserve.
     pub cost: Cost,
+    /// The least that the total-token limit is charged, whatever the response uses: what the
+    /// provider takes, or may take, at admission. 0 where only usage counts.
+    pub floor: u64,
     /// Whether it asks for a stream.
     pub stream: bool,
     /// The most tokens that it lets the provider generate, over all choices; `None` where it sets
@@ -28,6 +31,7 @@ impl Estimate {
         Self {
             model: None,
             cost: Cost::new().tokens(input).input_tokens(input),
+            floor: input,
             stream: false,
             max_output: None,
             exact: false,

@@ -51,7 +51,7 @@ mod retry;
 mod scanner;
 
 pub use class::Class;
-pub use compatible::COMPATIBLE;
+pub use compatible::{COMPATIBLE, COMPATIBLE_USAGE};
 pub use error::ApiError;
 pub use estimate::Estimate;
 pub use limits::{LimitReading, LimitReadings};

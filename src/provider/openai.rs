@@ -44,15 +44,16 @@ fn read_request(path: &str, body: &[u8]) -> Estimate {
     };
     let endpoint = Endpoint::of(path, &request);
     let output = if endpoint.generates() { request.output(UNBOUNDED_OUTPUT) } else { 0 };
+    let tokens = admission(endpoint, &request);
     let cost = Cost::new()
-        .tokens(admission(endpoint, &request))
+        .tokens(tokens)
         .input_tokens(request.prompt_tokens(endpoint))
         .output_tokens(output);
-    request.into_estimate(cost)
+    request.into_estimate(cost, tokens)
 }
 
 /// What the TPM limit is charged, in tokens.
-fn admission(endpoint: Endpoint, request: &Request) -> u64 {
+pub(super) fn admission(endpoint: Endpoint, request: &Request) -> u64 {
     let text = tokens(request.text);
     let bound = request.max_output().unwrap_or(0);
     match endpoint {

@@ -4,7 +4,9 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 
 use super::scanner::{Counts, Field};
-use super::{ApiError, COMPATIBLE, Class, Estimate, LimitReadings, OPENAI, class, error};
+use super::{
+    ApiError, COMPATIBLE, COMPATIBLE_USAGE, Class, Estimate, LimitReadings, OPENAI, class, error,
+};
 use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 
 /// One provider's rules: how its requests are charged, and what its responses say.
@@ -23,7 +25,7 @@ impl Profile {
         Self(rules)
     }
 
-    /// The name in configuration: `openai`, `compatible`.
+    /// The name in configuration: `openai`, `compatible`, `compatible-usage`.
     pub fn name(&self) -> &'static str {
         self.0.name
     }
@@ -67,7 +69,8 @@ impl Profile {
         (self.0.read_request)(path, body)
     }
 
-    /// What each dimension is finally charged, once the response has told its usage.
+    /// What each dimension is charged by this usage; the estimate's
+    /// [`floor`](Estimate::floor) is charged at least.
     #[must_use]
     pub fn charge(&self, reserved: &Cost, usage: &Usage) -> Cost {
         (self.0.charge)(reserved, usage)
@@ -187,7 +190,7 @@ fn host(url: &str) -> &str {
     host.strip_suffix('.').unwrap_or(host)
 }
 
-const ALL: &[Profile] = &[OPENAI, COMPATIBLE];
+const ALL: &[Profile] = &[OPENAI, COMPATIBLE, COMPATIBLE_USAGE];
 
 #[cfg(test)]
 mod tests {

@@ -97,9 +97,9 @@ impl Request {
             .saturating_add(self.framing(endpoint, 8, 16))
     }
 
-    pub(super) fn into_estimate(self, cost: crate::quota::Cost) -> Estimate {
-        let max_output = self.max_output();
-        Estimate { model: self.model, cost, stream: self.stream, max_output, exact: true }
+    pub(super) fn into_estimate(self, cost: crate::quota::Cost, floor: u64) -> Estimate {
+        let (max_output, stream) = (self.max_output(), self.stream);
+        Estimate { model: self.model, cost, floor, stream, max_output, exact: true }
     }
 
     fn choices(&self) -> u64 {

@@ -7,7 +7,7 @@ use http::header::AUTHORIZATION;
 use http::{Request, Response};
 use tollgate::limiter::{AcquireError, Code, UnknownKey};
 use tollgate::middleware::{Classified, Http, Journey, RateLimitError, RateLimitLayer};
-use tollgate::provider::COMPATIBLE;
+use tollgate::provider::COMPATIBLE_USAGE;
 use tollgate::quota::{Cost, Dimension, Quota};
 use tower::{Layer, Service, ServiceExt};
 
@@ -128,7 +128,7 @@ async fn neither_bodies_nor_keys_show_in_debug() {
     };
     shown(&layer);
     shown(&service);
-    shown(&Http::new(COMPATIBLE));
+    shown(&Http::new(COMPATIBLE_USAGE));
     let sent = service.ready().await.unwrap().call(request());
     let waiting = service.ready().await.unwrap().call(request());
     shown(&sent);

@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{Request, Response};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{Facts, Journey, RateLimitLayer};
-use tollgate::provider::COMPATIBLE;
+use tollgate::provider::COMPATIBLE_USAGE;
 use tollgate::quota::{Cost, Dimension, Quota};
 use tower::{Layer, ServiceExt};
 
@@ -14,7 +14,7 @@ use super::{S, USAGE, answering, builder, chat, read, send};
 
 fn one_a_minute() -> Limiter {
     let quota = Quota::new().rpm(1).with_algorithm(tollgate::quota::Algorithm::TOKEN_BUCKET);
-    builder().provider(COMPATIBLE).quota("gpt-4o", quota).build().unwrap()
+    builder().provider(COMPATIBLE_USAGE).quota("gpt-4o", quota).build().unwrap()
 }
 
 fn with(journey: &Journey) -> Request<String> {

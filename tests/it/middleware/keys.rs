@@ -2,7 +2,7 @@
 
 use http::Request;
 use tollgate::middleware::{Classified, RateLimitLayer};
-use tollgate::provider::{COMPATIBLE, OPENAI};
+use tollgate::provider::{COMPATIBLE_USAGE, OPENAI};
 use tollgate::quota::{Cost, Quota};
 use tower::{Layer, ServiceExt};
 
@@ -63,7 +63,7 @@ async fn a_request_that_names_no_model_falls_under_unknown() {
 
 #[tokio::test(start_paused = true)]
 async fn a_model_without_a_quota_is_not_limited() {
-    let limiter = builder().provider(COMPATIBLE).build().unwrap();
+    let limiter = builder().provider(COMPATIBLE_USAGE).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone());
     let mut client = answering(&layer, || Frames::from(USAGE).into_response());
     let begin = limiter.now();

@@ -7,7 +7,7 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::COMPATIBLE;
+use tollgate::provider::COMPATIBLE_USAGE;
 use tollgate::quota::{Cost, Quota};
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
@@ -23,7 +23,7 @@ pub(super) fn client() -> Client {
 /// 10,000 tokens a minute for `gpt-4o`, on the system's clock.
 fn limiter() -> Limiter {
     let quota = Quota::new().tpm(10_000);
-    Limiter::builder().provider(COMPATIBLE).quota("gpt-4o", quota).build().unwrap()
+    Limiter::builder().provider(COMPATIBLE_USAGE).quota("gpt-4o", quota).build().unwrap()
 }
 
 fn post(url: &str, body: impl Into<Body>) -> Request {
@@ -292,7 +292,7 @@ mod simulated {
     #[tokio::test]
     async fn limits_are_learned_from_its_headers() {
         let (_server, url) = server().await;
-        let limiter = Limiter::builder().provider(COMPATIBLE).build().unwrap();
+        let limiter = Limiter::builder().provider(COMPATIBLE_USAGE).build().unwrap();
         let layer = RateLimitLayer::new(limiter.clone()).discover();
         let body = CHAT.replace("500", "9");
         drop(layer.layer(client()).oneshot(post(&url, body)).await.unwrap());

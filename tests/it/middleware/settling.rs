@@ -3,7 +3,7 @@
 use http::{Request, Response};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
+use tollgate::provider::{COMPATIBLE, COMPATIBLE_USAGE, OPENAI, Profile};
 use tollgate::quota::Quota;
 
 use super::inner::Frames;
@@ -48,7 +48,7 @@ const AT_OPENAI: u64 = 5 + 1 + 1 + 50;
 #[tokio::test(start_paused = true)]
 async fn usage_settles_where_usage_is_charged() {
     let json = || Frames::from(USAGE).into_response();
-    for (before, after) in [left(COMPATIBLE, json).await, left(COMPATIBLE, sse).await] {
+    for (before, after) in [left(COMPATIBLE_USAGE, json).await, left(COMPATIBLE_USAGE, sse).await] {
         assert!(before <= 1_000 - AT_OPENAI, "{before} left");
         assert_eq!(after, 1_000 - 21);
     }
@@ -62,17 +62,27 @@ async fn usage_changes_nothing_where_admission_is_charged() {
     }
 }
 
+/// Nobody knows how an unknown server counts: the most of both rules is safe under either.
+#[tokio::test(start_paused = true)]
+async fn an_unknown_server_is_charged_its_admission_or_its_usage_whichever_is_more() {
+    let little = || Frames::from(USAGE).into_response();
+    assert_eq!(left(COMPATIBLE, little).await.1, 1_000 - AT_OPENAI);
+    let much = r#"{"usage": {"prompt_tokens": 12, "completion_tokens": 900}}"#;
+    let much = move || Frames::from(much).into_response();
+    assert_eq!(left(COMPATIBLE, much).await.1, 1_000 - 912);
+}
+
 #[tokio::test(start_paused = true)]
 async fn more_than_was_reserved_becomes_debt() {
     let json = r#"{"usage": {"prompt_tokens": 12, "completion_tokens": 900}}"#;
-    let (_, after) = left(COMPATIBLE, move || Frames::from(json).into_response()).await;
+    let (_, after) = left(COMPATIBLE_USAGE, move || Frames::from(json).into_response()).await;
     assert_eq!(after, 1_000 - 912);
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_compressed_body_is_left_unread_and_keeps_its_reservation() {
     for (encoding, is_read) in [("gzip", false), ("br", false), ("identity", true)] {
-        let (before, after) = left(COMPATIBLE, move || {
+        let (before, after) = left(COMPATIBLE_USAGE, move || {
             let mut response = Frames::from(USAGE).into_response();
             response.headers_mut().insert("content-encoding", encoding.parse().unwrap());
             response
@@ -86,21 +96,22 @@ async fn a_compressed_body_is_left_unread_and_keeps_its_reservation() {
 #[tokio::test(start_paused = true)]
 async fn a_body_that_breaks_off_keeps_its_reservation() {
     let cut = &USAGE[..USAGE.len() - 4];
-    let (before, after) = left(COMPATIBLE, move || Frames::from(cut).error().into_response()).await;
+    let (before, after) =
+        left(COMPATIBLE_USAGE, move || Frames::from(cut).error().into_response()).await;
     assert_eq!(before, after);
-    let (before, after) = left(COMPATIBLE, || Frames::from("no JSON").into_response()).await;
+    let (before, after) = left(COMPATIBLE_USAGE, || Frames::from("no JSON").into_response()).await;
     assert_eq!(before, after);
 }
 
 #[tokio::test(start_paused = true)]
 async fn usage_that_was_seen_counts_though_the_body_breaks_off_later() {
-    let (_, after) = left(COMPATIBLE, || Frames::from(USAGE).error().into_response()).await;
+    let (_, after) = left(COMPATIBLE_USAGE, || Frames::from(USAGE).error().into_response()).await;
     assert_eq!(after, 1_000 - 21);
 }
 
 #[tokio::test(start_paused = true)]
 async fn an_error_status_keeps_the_charge_whatever_its_body_says() {
-    let (before, after) = left(COMPATIBLE, || {
+    let (before, after) = left(COMPATIBLE_USAGE, || {
         let mut response = Frames::from(USAGE).into_response();
         *response.status_mut() = http::StatusCode::INTERNAL_SERVER_ERROR;
         response
@@ -130,7 +141,7 @@ async fn each_endpoint_is_read_as_the_provider_charges_it() {
 
 #[tokio::test(start_paused = true)]
 async fn responses_state_their_usage_in_words_of_their_own() {
-    let limiter = thousand(COMPATIBLE);
+    let limiter = thousand(COMPATIBLE_USAGE);
     let body = r#"{"object": "response", "usage": {"input_tokens": 30, "output_tokens": 4}}"#;
     let mut client = answering(&RateLimitLayer::new(limiter.clone()), move || {
         Frames::from(body).into_response()
