@@ -11,17 +11,18 @@ use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 /// Any OpenAI-compatible server: a gateway, a local one, a provider without a profile.
 ///
 /// - **Charge**: unknown, so the most of what is usual: what OpenAI would take at admission, or the
-///   usage that the response states if that is more, held until its end. What is reserved until then
-///   is meant to be above both: the prompt at three bytes of text a token and a little for each
-///   message, tool and image, and `max_tokens` x `n`, or 1,024 a choice where it is unset. A longer
-///   answer is charged in full when it ends.
+///   usage that the response states if that is more, held until its end. Reserved until then: the
+///   prompt as OpenAI would count it, and `max_tokens` x `n`, or 1,024 a choice where it is unset.
+///   More than that is charged in full when the response ends.
 /// - **Limits**: sliding windows, the algorithm that is safe against any other.
 /// - **Quotas**: none.
 pub const COMPATIBLE: Profile =
     Profile::new(&Rules { name: "compatible", read_request, charge, ..RULES });
 
 /// An OpenAI-compatible server that is known to charge by usage and by nothing else: as
-/// [`COMPATIBLE`], but what was reserved and not used is free again when the response ends.
+/// [`COMPATIBLE`], but what was reserved and not used is free again when the response ends. So the
+/// reservation can be generous: the prompt at three bytes of text a token, and a little for each
+/// message, tool and image.
 pub const COMPATIBLE_USAGE: Profile = Profile::new(&Rules {
     name: "compatible-usage",
     read_request: read_for_usage,
@@ -52,20 +53,28 @@ fn settles(dimension: &Dimension) -> SettleAt {
 }
 
 fn read_request(path: &str, body: &[u8]) -> Estimate {
+    read(path, body, Request::prompt_tokens, admission)
+}
+
+fn read_for_usage(path: &str, body: &[u8]) -> Estimate {
+    read(path, body, Request::prompt_bound, |_, _| 0)
+}
+
+fn read(
+    path: &str,
+    body: &[u8],
+    prompt: fn(&Request, Endpoint) -> u64,
+    floor: fn(Endpoint, &Request) -> u64,
+) -> Estimate {
     let Some(request) = Request::read(body) else {
         return Estimate::from_size(Request::fallback_size(body));
     };
     let endpoint = Endpoint::of(path, &request);
-    let input = request.prompt_bound(endpoint);
+    let (input, floor) = (prompt(&request, endpoint), floor(endpoint, &request));
     let output = if endpoint.generates() { request.output(UNBOUNDED_OUTPUT) } else { 0 };
-    let floor = admission(endpoint, &request);
     let tokens = input.saturating_add(output).max(floor);
     let cost = Cost::new().tokens(tokens).input_tokens(input).output_tokens(output);
     request.into_estimate(cost, floor)
-}
-
-fn read_for_usage(path: &str, body: &[u8]) -> Estimate {
-    Estimate { floor: 0, ..read_request(path, body) }
 }
 
 fn charge(reserved: &Cost, usage: &Usage) -> Cost {
