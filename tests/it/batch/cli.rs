@@ -5,6 +5,7 @@ use clap::{CommandFactory, Parser};
 use tollgate::cli::{
     AlgorithmName, BatchArgs, ChargeRule, Cli, Command, Exit, Latency, SimulateArgs,
 };
+use tollgate::provider::COMPATIBLE;
 use tollgate::quota::Algorithm;
 
 fn parse(line: &str) -> Result<Cli, clap::Error> {
@@ -39,7 +40,7 @@ fn a_batch_needs_an_input_and_an_output_and_has_defaults_for_the_rest() {
     let args = batch("");
     assert_eq!((args.input.to_str(), args.output.to_str()), (Some("in.jsonl"), Some("out.jsonl")));
     assert_eq!((args.max_in_flight, args.retries), (512, 5));
-    assert_eq!((args.api_key_env.as_str(), args.provider.as_str()), ("OPENAI_API_KEY", "openai"));
+    assert_eq!((args.api_key_env.as_str(), args.provider), ("OPENAI_API_KEY", None));
     assert_eq!(args.endpoint, "/v1/chat/completions");
     assert_eq!((args.limits.rpm, args.limits.algorithm, args.base_url), (None, None, None));
     assert!(!(args.ordered || args.dry_run || args.simulate || args.quiet));
@@ -50,14 +51,14 @@ fn a_batch_needs_an_input_and_an_output_and_has_defaults_for_the_rest() {
 #[test]
 fn every_argument_of_a_batch_is_read() {
     let args = batch(
-        "--errors e.jsonl --base-url http://h/v1 --api-key-env MY_KEY --provider groq --rpm 1 --tpm 0 \
+        "--errors e.jsonl --base-url http://h/v1 --api-key-env MY_KEY --provider compatible --rpm 1 --tpm 0 \
          --rpd 3 --algorithm sliding-window --max-in-flight 1 --retries 0 --ordered \
          --endpoint /v1/embeddings --report r.json --quiet",
     );
     assert_eq!((args.limits.rpm, args.limits.tpm, args.limits.rpd), (Some(1), Some(0), Some(3)));
     assert_eq!(args.limits.algorithm, Some(AlgorithmName::SlidingWindow));
     assert_eq!(args.base_url.expect("a base URL").to_string(), "http://h/v1");
-    assert_eq!((args.api_key_env.as_str(), args.provider.as_str()), ("MY_KEY", "groq"));
+    assert_eq!((args.api_key_env.as_str(), args.provider), ("MY_KEY", Some(COMPATIBLE)));
     assert_eq!((args.max_in_flight, args.retries, args.ordered, args.quiet), (1, 0, true, true));
     let names = [args.errors, args.report].map(|path| path.expect("a path").display().to_string());
     assert_eq!(names, ["e.jsonl", "r.json"]);
@@ -81,6 +82,7 @@ fn values_that_cannot_work_are_refused_with_what_to_give_instead() {
         ("--rpm -1", "unexpected argument"),
         ("--rpm many", "invalid digit"),
         ("--api-key-env sk-proj-123", "not a key"),
+        ("--provider nobody", "known are openai, compatible"),
     ];
     for (argument, message) in table {
         let error = refused(&format!("batch in -o out {argument}")).to_string();
