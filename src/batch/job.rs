@@ -192,7 +192,7 @@ impl Job {
                 biased;
                 () = shared.stop.halted(), if reading => reading = false,
                 _ = tick.tick() => progress.update(&shared.tally.lock().snapshot()),
-                Some(ended) = lines.join_next() => shared.ended(ended),
+                Some(ended) = lines.join_next() => shared.stop.check(ended),
                 next = intake.next(), if reading => match next {
                     Some((entry, room)) => begin(entry, room, done, shared, &mut lines),
                     None => reading = false,

@@ -97,6 +97,8 @@ fn status(snapshot: &Snapshot, total: Option<u64>, left: Option<Duration>) -> St
 
 fn gauge(gauge: Gauge) -> String {
     match gauge.limit {
+        // Where nothing is limited nothing is counted.
+        0 if gauge.used == 0 => "-".to_owned(),
         0 => whole(gauge.used),
         limit => format!("{}/{}", whole(gauge.used), whole(limit)),
     }

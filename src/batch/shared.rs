@@ -1,7 +1,6 @@
 //! What all lines of a run share.
 
 use parking_lot::Mutex;
-use tokio::task::JoinError;
 
 use super::attempt::Limited;
 use super::client::ApiKey;
@@ -32,14 +31,6 @@ impl Shared {
         match written {
             Ok(()) => self.tally.lock().done(outcome.failure().is_none()),
             Err(error) => self.stop.halt(Halt::Failed(error.to_string())),
-        }
-    }
-
-    /// A line whose task has died has no outcome: that must not pass for a run that went well.
-    pub(super) fn ended(&self, task: Result<(), JoinError>) {
-        if let Err(error) = task {
-            self.stop
-                .halt(Halt::Failed(format!("a request was lost, a defect of tollgate: {error}")));
         }
     }
 }

@@ -115,6 +115,11 @@ pub(crate) fn tollgate() -> Command {
     command
 }
 
+/// A text with one space where it has many.
+pub(crate) fn squeezed(text: &str) -> String {
+    text.split_whitespace().collect::<Vec<_>>().join(" ")
+}
+
 /// Waits for the end of a command.
 pub(crate) async fn told(mut command: Command) -> Told {
     ended(command.spawn().expect("it starts")).await
