@@ -25,7 +25,7 @@ impl Intake {
     /// Begins to read, within a Tokio runtime; `lines` short ones have room at a time, or 4,096 if
     /// that is more.
     pub(super) fn start(reader: Reader<BufReader<File>>, lines: usize) -> Self {
-        let places = lines.max(LINES).min(Semaphore::MAX_PERMITS);
+        let places = lines.clamp(LINES, Semaphore::MAX_PERMITS);
         let room = Arc::new(Semaphore::new(places));
         let (give, entries) = mpsc::unbounded_channel();
         let (tell, ended) = oneshot::channel();
