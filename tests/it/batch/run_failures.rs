@@ -142,7 +142,7 @@ async fn a_delay_that_the_provider_asks_for_holds_every_request_of_that_model_on
         all.iter().map(|(n, model)| line(&format!("r{n}"), chat(model, 100))).collect();
     let folder = Folder::with(&all);
     let server = Scripted::start(|call| match call.number {
-        0 => Reply::error(429, "rate_limit_exceeded", "slow down").header("retry-after", 1),
+        0 => Reply::error(429, "rate_limit_exceeded", "slow down").header("retry-after", "1"),
         _ => Reply::ok(),
     })
     .await;

@@ -61,7 +61,7 @@ async fn a_run_without_limits_warns_and_limits_of_zero_are_none() {
     let folder = Folder::with(&lines(12));
     // Held until all have come: they only do if nothing limits them.
     let server = Scripted::start(|call| match call.number {
-        0 => Reply::ok().header("x-ratelimit-limit-requests", 1),
+        0 => Reply::ok().header("x-ratelimit-limit-requests", "1"),
         _ => Reply::ok().held(),
     })
     .await;

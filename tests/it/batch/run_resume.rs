@@ -112,7 +112,7 @@ async fn a_second_interrupt_ends_the_run_at_once() {
 async fn a_stopped_run_does_not_send_what_waits_for_the_limits_or_to_be_tried_again() {
     let folder = Folder::with(&lines(10));
     let server = Scripted::start(|call| match call.number {
-        0 => Reply::error(500, "server_error", "oh").header("retry-after", 50),
+        0 => Reply::error(500, "server_error", "oh").header("retry-after", "50"),
         _ => Reply::ok(),
     })
     .await;

@@ -1,12 +1,16 @@
 //! A server that answers as a test says, and notes what came.
 
+use std::convert::Infallible;
+use std::pin::Pin;
 use std::sync::Arc;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
 use axum::Router;
 use axum::body::{Body, Bytes};
 use axum::extract::State;
 use axum::http::{HeaderMap, Response, Uri};
+use http_body::Frame;
 use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
@@ -54,8 +58,8 @@ impl Reply {
         Self { status, body: error.to_string(), ..Self::default() }
     }
 
-    pub(crate) fn header(mut self, name: &'static str, value: impl ToString) -> Self {
-        self.headers.push((name, value.to_string()));
+    pub(crate) fn header(mut self, name: &'static str, value: impl Into<String>) -> Self {
+        self.headers.push((name, value.into()));
         self
     }
 
@@ -72,7 +76,7 @@ impl Reply {
         Self { after, ..self }
     }
 
-    /// Answered when the test [releases](Scripted::release) it.
+    /// Begun, and ended when the test [releases](Scripted::release) it.
     pub(crate) fn held(self) -> Self {
         Self { held: true, ..self }
     }
@@ -160,10 +164,6 @@ async fn receive(
     if !reply.after.is_zero() {
         tokio::time::sleep(reply.after).await;
     }
-    if reply.held {
-        // An error says that everything was released.
-        drop(shared.gate.acquire().await);
-    }
     {
         let mut seen = shared.seen.lock();
         (seen.answers, seen.answered) = (seen.answers + 1, shared.clock.now());
@@ -172,5 +172,38 @@ async fn receive(
     for (name, value) in reply.headers {
         response = response.header(name, value);
     }
-    response.body(reply.body.into()).expect("a response")
+    let body = match reply.held {
+        true => Body::new(Held::new(shared, reply.body)),
+        false => reply.body.into(),
+    };
+    response.body(body).expect("a response")
+}
+
+/// A body that comes when it is released.
+struct Held {
+    released: Pin<Box<dyn Future<Output = ()> + Send>>,
+    body: Option<String>,
+}
+
+impl Held {
+    fn new(shared: Arc<Shared>, body: String) -> Self {
+        // An error says that everything was released.
+        let released = Box::pin(async move { drop(shared.gate.acquire().await) });
+        Self { released, body: Some(body) }
+    }
+}
+
+impl http_body::Body for Held {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        if self.body.is_some() {
+            ready!(self.released.as_mut().poll(cx));
+        }
+        Poll::Ready(self.body.take().map(|body| Ok(Frame::data(body.into()))))
+    }
 }
