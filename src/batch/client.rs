@@ -3,12 +3,13 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
 use super::target::Base;
@@ -23,10 +24,27 @@ impl ApiKey {
     /// # Errors
     /// If it has characters that no header may have.
     pub fn new(key: &str) -> Result<Self, InvalidKey> {
-        let value = HeaderValue::from_str(&format!("Bearer {}", key.trim()));
+        let value = HeaderValue::from_str(&format!("{BEARER}{}", key.trim()));
         let mut value = value.map_err(|_| InvalidKey)?;
         value.set_sensitive(true);
         Ok(Self(value))
+    }
+
+    /// The body of an answer without the key, which some servers repeat when they refuse it.
+    pub(super) fn hide(&self, body: Bytes) -> Bytes {
+        let key = &self.0.as_bytes()[BEARER.len()..];
+        if key.len() < SHORTEST_KEY || memchr::memmem::find(&body, key).is_none() {
+            return body;
+        }
+        let mut hidden = Vec::with_capacity(body.len());
+        let mut rest = &body[..];
+        while let Some(at) = memchr::memmem::find(rest, key) {
+            hidden.extend_from_slice(&rest[..at]);
+            hidden.extend_from_slice(b"***");
+            rest = &rest[at + key.len()..];
+        }
+        hidden.extend_from_slice(rest);
+        hidden.into()
     }
 }
 
@@ -48,6 +66,27 @@ impl fmt::Display for InvalidKey {
 
 impl std::error::Error for InvalidKey {}
 
+/// Whether a request has left: put a clone into its extensions.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Left(Arc<AtomicBool>);
+
+impl Left {
+    /// Once it is handed to a connection, or to the making of one.
+    pub(super) fn is_set(&self) -> bool {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn set(&self, left: bool) {
+        self.0.store(left, Ordering::Relaxed);
+    }
+}
+
+/// One of the requests that may be in flight: goes with the response to its end.
+#[derive(Debug, Clone)]
+struct Slot {
+    _permit: Arc<OwnedSemaphorePermit>,
+}
+
 /// Sends requests to paths under a base URL, a bounded number at a time.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
@@ -65,11 +104,15 @@ impl Client {
     ) -> Result<Self, reqwest::Error> {
         // Another provider may be installed already, and will do as well.
         drop(rustls::crypto::ring::default_provider().install_default());
-        let http = reqwest::Client::builder()
+        let mut http = reqwest::Client::builder()
             .connect_timeout(CONNECT)
             .timeout(ANSWER)
             .tcp_nodelay(true)
-            .build()?;
+            .redirect(reqwest::redirect::Policy::none());
+        if base.is_loopback() {
+            http = http.no_proxy();
+        }
+        let http = http.build()?;
         let slots = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
         Ok(Self { http, base: Arc::new(base), key, slots })
     }
@@ -95,16 +138,24 @@ impl Service<http::Request<Bytes>> for Client {
 
     fn call(&mut self, request: http::Request<Bytes>) -> Self::Future {
         let slots = Arc::clone(&self.slots);
+        let left = request.extensions().get::<Left>().cloned().unwrap_or_default();
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let request = self.request(&path, request.into_body());
         Box::pin(async move {
-            let _slot = slots.acquire().await;
-            let response = http::Response::from(request.send().await?);
+            let slot = slots.acquire_owned().await.expect("nobody closes it");
+            left.set(true);
+            let sent = request.send().await;
+            left.set(!sent.as_ref().is_err_and(|e| e.is_connect() || e.is_builder()));
+            let mut response = http::Response::from(sent?);
+            response.extensions_mut().insert(Slot { _permit: Arc::new(slot) });
             Ok(response)
         })
     }
 }
 
+const BEARER: &str = "Bearer ";
+/// What is shorter is no secret, but a word like `any` or `none` for a server that asks for no key.
+const SHORTEST_KEY: usize = 16;
 const CONNECT: Duration = Duration::from_secs(10);
 /// As long as the official SDKs wait.
 const ANSWER: Duration = Duration::from_secs(600);

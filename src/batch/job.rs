@@ -8,18 +8,18 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
 use tokio::task::JoinSet;
 use tower_layer::Layer;
 
-use super::attempt::{self, Attempt, Limited};
+use super::attempt::{self, Attempt};
 use super::client::{ApiKey, Client};
 use super::ids::Ids;
-use super::input::{self, Entry, Line, Reader};
-use super::outcome::Outcome;
-use super::output::{Done, FileError, OpenError, Output};
+use super::input::{self, BadLine, Entry, Line, Reader};
+use super::intake::{Intake, Room};
+use super::output::{Done, OpenError, Output};
 use super::progress::Progress;
 use super::report::Report;
+use super::shared::Shared;
 use super::stop::{Halt, Stop};
 use super::tally::Tally;
 use super::target::Base;
@@ -69,7 +69,7 @@ pub struct Ended {
     pub failed_before: u64,
 }
 
-/// A run that could not begin, or could not be brought to its end.
+/// A run that could not begin.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JobError {
@@ -77,8 +77,6 @@ pub enum JobError {
     Input(PathBuf, io::Error),
     /// The output can't be used.
     Open(OpenError),
-    /// The output can't be completed.
-    Finish(FileError),
     /// No HTTP client can be made.
     Client(reqwest::Error),
     /// The limits can't be kept.
@@ -90,7 +88,6 @@ impl fmt::Display for JobError {
         match self {
             Self::Input(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Open(error) => error.fmt(f),
-            Self::Finish(error) => error.fmt(f),
             Self::Client(error) => write!(f, "no HTTP client: {error}"),
             Self::Limits(error) => error.fmt(f),
         }
@@ -102,22 +99,10 @@ impl std::error::Error for JobError {
         match self {
             Self::Input(_, error) => Some(error),
             Self::Open(error) => Some(error),
-            Self::Finish(error) => Some(error),
             Self::Client(error) => Some(error),
             Self::Limits(error) => Some(error),
         }
     }
-}
-
-/// What all lines of a run share.
-#[derive(Debug)]
-pub(super) struct Shared {
-    pub(super) service: Limited,
-    pub(super) profile: Profile,
-    pub(super) retries: u32,
-    pub(super) tally: Mutex<Tally>,
-    pub(super) stop: Stop,
-    output: Mutex<Output>,
 }
 
 impl Job {
@@ -140,15 +125,18 @@ impl Job {
 
     /// Runs the job until its input ends or `stop` halts it. What was in flight has ended then.
     ///
+    /// An input that can't be read on, and an output that can't be written to, halt it too: what is
+    /// in flight is waited for, and [`Ended::halt`] tells why.
+    ///
     /// # Errors
-    /// [`JobError`]. Results that were written stay; the same job run again goes on from there.
+    /// [`JobError`], before anything is sent.
     ///
     /// # Cancel safety
     /// Dropped, it leaves a file that can be resumed; answers in flight are lost.
     pub async fn run(&self, stop: &Stop) -> Result<Ended, JobError> {
         let limiter = self.limiter().map_err(JobError::Limits)?;
         let total = self.count()?;
-        let file = File::open(&self.input).map_err(|e| JobError::Input(self.input.clone(), e))?;
+        let file = self.open()?;
         let client = Client::new(self.base.clone(), self.key.clone(), self.max_in_flight);
         let client = client.map_err(JobError::Client)?;
         let (output, done) =
@@ -156,77 +144,84 @@ impl Job {
         let layer = RateLimitLayer::new(limiter.clone()).provider(self.profile).discover();
         let shared = Arc::new(Shared {
             service: layer.layer(client),
+            limiter: limiter.clone(),
             profile: self.profile,
+            key: self.key.clone(),
             retries: self.retries,
             tally: Mutex::new(Tally::new(limiter, self.profile)),
             stop: stop.clone(),
             output: Mutex::new(output),
         });
-        let failed_before = done.failed();
         let reader = Reader::new(BufReader::new(file), self.endpoint.clone());
-        let ids = self.send_all(reader, &done, &shared, total).await;
-        let ids = ids.map_err(|e| JobError::Input(self.input.clone(), e))?;
-        self.finish(shared, &ids, failed_before)
+        let intake = Intake::start(reader, self.max_in_flight);
+        let ids = self.send_all(intake, &done, &shared, total).await;
+        Ok(self.finish(shared, &ids, done.failed()))
     }
 
-    /// How many lines there are, where somebody looks.
+    fn open(&self) -> Result<File, JobError> {
+        File::open(&self.input).map_err(|error| JobError::Input(self.input.clone(), error))
+    }
+
+    /// How many lines there are, where somebody looks. A pipe could not be read a second time.
     fn count(&self) -> Result<Option<u64>, JobError> {
         let failed = |error| JobError::Input(self.input.clone(), error);
-        if !self.progress {
+        if !Progress::is_shown(self.progress) {
             return Ok(None);
         }
-        let file = File::open(&self.input).map_err(failed)?;
-        input::count(BufReader::new(file)).map(Some).map_err(failed)
+        let file = self.open()?;
+        match file.metadata().map_err(failed)?.is_file() {
+            true => input::count(BufReader::new(file)).map(Some).map_err(failed),
+            false => Ok(None),
+        }
     }
 
-    /// Hands every line to the layer, in order, and waits for them all.
+    /// Hands every line to the layer, in order, and waits for them all. The ids of the input, where
+    /// it was read to its end.
     async fn send_all(
         &self,
-        reader: Reader<BufReader<File>>,
+        mut intake: Intake,
         done: &Done,
         shared: &Arc<Shared>,
         total: Option<u64>,
-    ) -> io::Result<Ids> {
-        let (entries, mut next) = mpsc::channel(AHEAD);
-        let reading = std::thread::spawn(move || read(reader, &entries));
+    ) -> Ids {
         let mut progress = Progress::new(total, self.progress);
         let mut tick = tokio::time::interval(TICK);
-        let mut lines = JoinSet::new();
-        let room = Arc::new(Semaphore::new(IN_MEMORY));
-        loop {
+        let (mut lines, mut reading) = (JoinSet::new(), true);
+        while reading || !lines.is_empty() {
             tokio::select! {
                 biased;
-                () = shared.stop.halted() => break,
+                () = shared.stop.halted(), if reading => reading = false,
                 _ = tick.tick() => progress.update(&shared.tally.lock().snapshot()),
-                Some(_) = lines.join_next() => {}
-                entry = next_fitting(&mut next, &room) => match entry {
-                    Some((entry, place)) => begin(entry, place, done, shared, &mut lines),
-                    None => break,
+                Some(ended) = lines.join_next() => shared.stop.check(ended),
+                next = intake.next(), if reading => match next {
+                    Some((entry, room)) => begin(entry, room, done, shared, &mut lines),
+                    None => reading = false,
                 },
             }
         }
-        drop(next);
-        while !lines.is_empty() {
-            tokio::select! {
-                _ = lines.join_next() => {}
-                _ = tick.tick() => progress.update(&shared.tally.lock().snapshot()),
-            }
-        }
         progress.finish();
-        reading.join().unwrap_or_else(|_| Err(io::Error::other("the reader of the input died")))
+        if shared.stop.reason().is_some() {
+            return Ids::default();
+        }
+        intake.ids().await.unwrap_or_else(|error| {
+            let path = self.input.display();
+            shared.stop.halt(Halt::Failed(format!("cannot read {path} any further: {error}")));
+            Ids::default()
+        })
     }
 
-    fn finish(&self, shared: Arc<Shared>, ids: &Ids, before: u64) -> Result<Ended, JobError> {
-        let report = shared.tally.lock().report();
-        let halt = shared.stop.reason();
-        let shared = Arc::into_inner(shared).expect("every line has ended");
-        let output = shared.output.into_inner();
-        let finished = match self.ordered && halt.is_none() {
+    fn finish(&self, shared: Arc<Shared>, ids: &Ids, failed_before: u64) -> Ended {
+        let shared = Arc::into_inner(shared).expect("the tasks that shared it have ended");
+        let Shared { stop, output, tally, .. } = shared;
+        let (report, output) = (tally.into_inner().report(), output.into_inner());
+        let finished = match self.ordered && stop.reason().is_none() {
             true => output.finish_in_order(ids),
             false => output.finish(),
         };
-        finished.map_err(JobError::Finish)?;
-        Ok(Ended { report, halt, failed_before: before })
+        if let Err(error) = finished {
+            stop.halt(Halt::Failed(error.to_string()));
+        }
+        Ended { report, halt: stop.reason(), failed_before }
     }
 
     fn in_flight(&self) -> u64 {
@@ -234,70 +229,28 @@ impl Job {
     }
 }
 
-impl Shared {
-    /// Writes what became of a line. If that fails, the run stops: work without a result is waste.
-    fn write(&self, outcome: &Outcome) {
-        if let Err(error) = self.output.lock().write(outcome) {
-            self.stop.halt(Halt::Failed(error.to_string()));
-        }
-        self.tally.lock().done(outcome.failure().is_none());
-    }
-}
-
-/// Reads the input on a thread of its own, as far ahead as there is room.
-fn read(
-    mut reader: Reader<BufReader<File>>,
-    entries: &mpsc::Sender<io::Result<Entry>>,
-) -> io::Result<Ids> {
-    for entry in reader.by_ref() {
-        let entry = entry?;
-        if entries.blocking_send(Ok(entry)).is_err() {
-            break;
-        }
-    }
-    Ok(reader.into_ids())
-}
-
-/// The next line, once there is room for it in memory.
-///
-/// # Cancel safety
-/// Dropped, it has taken nothing: it takes its room before its line.
-async fn next_fitting(
-    next: &mut mpsc::Receiver<io::Result<Entry>>,
-    room: &Arc<Semaphore>,
-) -> Option<(Entry, OwnedSemaphorePermit)> {
-    let place = Arc::clone(room).acquire_owned().await.ok()?;
-    let entry = next.recv().await?.ok()?;
-    Some((entry, place))
-}
-
-fn begin(
-    entry: Entry,
-    place: OwnedSemaphorePermit,
-    done: &Done,
-    shared: &Arc<Shared>,
-    lines: &mut JoinSet<()>,
-) {
+fn begin(entry: Entry, room: Room, done: &Done, shared: &Arc<Shared>, lines: &mut JoinSet<()>) {
     match entry {
+        // Finished is finished, whatever the line has become since.
+        Entry::Request(Line { custom_id, .. }) | Entry::Bad(BadLine { custom_id, .. })
+            if done.contains(&custom_id) =>
+        {
+            shared.tally.lock().skipped();
+        }
         Entry::Bad(bad) => shared.write(&bad.into()),
-        Entry::Request(line) if done.contains(&line.custom_id) => shared.tally.lock().skipped(),
         Entry::Request(line) => {
             // It takes its place in the queue here, in the order of the input.
             let first = Attempt::start(&mut shared.service.clone(), &line);
-            lines.spawn(go(first, line, Arc::clone(shared), place));
+            lines.spawn(go(first, line, Arc::clone(shared), room));
         }
     }
 }
 
-async fn go(first: Attempt, line: Line, shared: Arc<Shared>, place: OwnedSemaphorePermit) {
+async fn go(first: Attempt, line: Line, shared: Arc<Shared>, room: Room) {
     if let Some(outcome) = attempt::run(first, &line, &shared).await {
         shared.write(&outcome);
     }
-    drop(place);
+    drop(room);
 }
 
-/// Lines that are read before they are needed.
-const AHEAD: usize = 64;
-/// Lines that are in memory at a time, waiting or in flight.
-const IN_MEMORY: usize = 4_096;
 const TICK: Duration = Duration::from_millis(200);

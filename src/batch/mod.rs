@@ -34,11 +34,13 @@
 //! # }
 //! ```
 
+mod answered;
 mod attempt;
 mod client;
 mod ideal;
 pub mod ids;
 pub mod input;
+mod intake;
 mod job;
 mod lines;
 pub mod outcome;
@@ -46,6 +48,7 @@ pub mod output;
 mod plan;
 pub mod progress;
 pub mod report;
+mod shared;
 mod stop;
 mod tally;
 pub mod target;

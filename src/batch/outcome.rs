@@ -115,10 +115,10 @@ impl Failure {
     /// An answer of this HTTP status, which is an error; `message` should be the provider's.
     ///
     /// For good where the request itself is refused (400, 403, 404, 413, 422 and the like). Of this
-    /// run only where the same request may succeed later: 401 and 402 (another key, more credit),
-    /// 408, 409, 425, 429 and all from 500 on.
+    /// run only where the same request may succeed later: redirects (another base URL), 401 and 402
+    /// (another key, more credit), 408, 409, 425, 429 and all from 500 on.
     pub fn http(status: u16, message: impl Into<String>) -> Self {
-        let retryable = matches!(status, 401 | 402 | 408 | 409 | 425 | 429 | 500..);
+        let retryable = matches!(status, 300..=399 | 401 | 402 | 408 | 409 | 425 | 429 | 500..);
         Self { retryable, ..Self::new(format!("http_{status}"), message) }
     }
 

@@ -11,7 +11,7 @@ use super::input::{Entry, Reader};
 use super::job::{Job, JobError};
 use super::report::whole;
 use crate::limiter::Code;
-use crate::quota::{Cost, Dimension};
+use crate::quota::{Cost, Dimension, Quota};
 
 /// The outcome of `--dry-run`: counts, estimated tokens, and the time it will take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub struct Plan {
     pub bad_lines: u64,
     /// Requests that no limit can ever hold.
     pub never_fit: u64,
+    /// Requests of models that no limit is given or known for.
+    pub unlimited: u64,
     /// The time it takes at the limits, without latency.
     pub duration: Duration,
 }
@@ -48,8 +50,10 @@ impl Plan {
                 plan.never_fit += 1;
                 continue;
             }
+            let quota = limiter.quota(&model);
+            plan.unlimited += u64::from(!limits_a_rate(&quota));
             plan.add(&model, &cost);
-            ideal.send(&model, || limiter.quota(&model), &cost, &cost);
+            ideal.send(&model, || quota, &cost, &cost);
         }
         plan.duration = ideal.duration();
         Ok(plan)
@@ -76,10 +80,18 @@ impl fmt::Display for Plan {
         if self.never_fit > 0 {
             writeln!(f, "{} requests can never fit into the limits", whole(self.never_fit))?;
         }
+        if self.unlimited > 0 {
+            let requests = whole(self.unlimited);
+            writeln!(f, "{requests} requests are of models without a limit, or none known")?;
+        }
         write!(
             f,
             "takes {:.1} s at the limits, and the latency of the last",
             self.duration.as_secs_f64()
         )
     }
+}
+
+fn limits_a_rate(quota: &Quota) -> bool {
+    quota.limits().iter().any(|limit| *limit.dimension() != Dimension::Concurrency)
 }

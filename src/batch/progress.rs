@@ -46,13 +46,17 @@ impl Progress {
     /// Progress towards `total` lines, if they were counted. Shows nothing unless `enabled` and
     /// stderr is a terminal.
     pub fn new(total: Option<u64>, enabled: bool) -> Self {
-        let shown = enabled && std::io::stderr().is_terminal();
-        let bar = shown.then(|| {
+        let bar = Self::is_shown(enabled).then(|| {
             let bar = ProgressBar::with_draw_target(total, ProgressDrawTarget::stderr());
             let template = if total.is_some() { "[{bar:10}] {wide_msg}" } else { "{wide_msg}" };
             bar.with_style(style(template))
         });
         Self { bar, total, pace: Pace::default() }
+    }
+
+    /// Whether anybody would see it.
+    pub(super) fn is_shown(enabled: bool) -> bool {
+        enabled && std::io::stderr().is_terminal()
     }
 
     /// Shows how the run stands. A few times per second is enough.
@@ -93,6 +97,8 @@ fn status(snapshot: &Snapshot, total: Option<u64>, left: Option<Duration>) -> St
 
 fn gauge(gauge: Gauge) -> String {
     match gauge.limit {
+        // Where nothing is limited nothing is counted.
+        0 if gauge.used == 0 => "-".to_owned(),
         0 => whole(gauge.used),
         limit => format!("{}/{}", whole(gauge.used), whole(limit)),
     }

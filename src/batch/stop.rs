@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use tokio::sync::watch;
+use tokio::task::JoinError;
 
 /// A run that nobody has stopped, or the reason why it was.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -35,6 +36,15 @@ impl Stop {
         });
     }
 
+    /// Stops the run if a line's task has died: that line has no outcome, which must not pass for a
+    /// run that went well.
+    pub(super) fn check(&self, task: Result<(), JoinError>) {
+        if let Err(error) = task {
+            let message = format!("a request was lost by a defect of tollgate: {error}");
+            self.halt(Halt::Failed(message));
+        }
+    }
+
     /// Why the run was stopped, if it was.
     pub fn reason(&self) -> Option<Halt> {
         self.0.borrow().clone()
@@ -54,5 +64,22 @@ impl Stop {
 impl Default for Stop {
     fn default() -> Self {
         Self::new()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn a_line_whose_task_has_died_stops_the_run_and_one_that_has_ended_does_not() {
+        let stop = Stop::new();
+        stop.check(tokio::spawn(async {}).await);
+        assert_eq!(stop.reason(), None);
+        stop.check(tokio::spawn(async { panic!("oh") }).await);
+        let reason = stop.reason();
+        assert!(matches!(&reason, Some(Halt::Failed(why)) if why.contains("lost")), "{reason:?}");
+        stop.halt(Halt::Interrupted);
+        assert_eq!(stop.reason(), reason, "the first reason counts");
     }
 }

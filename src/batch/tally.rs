@@ -3,6 +3,8 @@
 use std::collections::BTreeSet;
 use std::time::Duration;
 
+use http::StatusCode;
+
 use super::ideal::Ideal;
 use super::progress::{Gauge, Snapshot};
 use super::report::{Report, Waits};
@@ -56,18 +58,26 @@ impl Tally {
         self.report.retries += 1;
     }
 
-    pub(super) fn rate_limited(&mut self) {
-        self.report.rate_limited += 1;
-    }
-
-    /// A request that left: what it waited, reserved and took.
-    pub(super) fn sent(&mut self, facts: &Facts) {
+    /// A request that left: what it waited; and what it reserved and took if the provider let it
+    /// in, which `status` tells. What it refuses or fails, and what is sent again, takes nothing.
+    pub(super) fn sent(&mut self, facts: &Facts, status: Option<StatusCode>) {
         let (Some(granted_at), Some(reserved)) = (facts.granted_at, &facts.reserved) else {
             return;
         };
-        let charged = facts.charged.as_ref().unwrap_or(reserved);
         self.last_send = self.last_send.max(Some(granted_at));
         self.waits.record(facts.waited);
+        if !self.models.contains(facts.key.as_str()) {
+            self.models.insert(facts.key.to_string());
+        }
+        match status {
+            Some(StatusCode::TOO_MANY_REQUESTS) => self.report.rate_limited += 1,
+            Some(status) if status.is_success() => self.admitted(facts, reserved),
+            _ => {}
+        }
+    }
+
+    fn admitted(&mut self, facts: &Facts, reserved: &Cost) {
+        let charged = facts.charged.as_ref().unwrap_or(reserved);
         self.reserved += tokens(reserved);
         self.report.charged_tokens += tokens(charged);
         if let Some(usage) = &facts.usage {
@@ -75,9 +85,6 @@ impl Tally {
             self.report.output_tokens += usage.output;
         }
         self.ideal.send(&facts.key, || self.limiter.quota(&facts.key), reserved, charged);
-        if !self.models.contains(facts.key.as_str()) {
-            self.models.insert(facts.key.to_string());
-        }
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {

@@ -1,6 +1,7 @@
 //! Where a request goes: a base URL and the path of its line.
 
 use std::fmt;
+use std::net::IpAddr;
 use std::str::FromStr;
 
 use http::Uri;
@@ -35,6 +36,14 @@ impl Base {
             length => path[length..].trim_start_matches('/'),
         };
         format!("{}{}/{rest}", self.origin, self.path)
+    }
+
+    /// Whether it is on this machine, where no proxy leads.
+    pub(super) fn is_loopback(&self) -> bool {
+        let host = self.origin.parse::<Uri>().ok().and_then(|uri| Some(uri.host()?.to_owned()));
+        let host = host.unwrap_or_default();
+        let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
+        host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
     /// The length of the start of `path` that the base ends in, in whole segments.

@@ -88,8 +88,7 @@ impl BatchArgs {
     /// take a while.
     pub(super) fn simulated_limits(&self) -> LimitArgs {
         let LimitArgs { rpm, tpm, rpd, algorithm } = self.limits;
-        let none = rpm.is_none() && tpm.is_none() && rpd.is_none();
-        let default = |amount| none.then_some(amount);
+        let default = |amount| self.limits.is_empty().then_some(amount);
         LimitArgs { rpm: rpm.or(default(500)), tpm: tpm.or(default(30_000)), rpd, algorithm }
     }
 

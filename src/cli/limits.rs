@@ -24,6 +24,13 @@ pub struct LimitArgs {
     pub algorithm: Option<AlgorithmName>,
 }
 
+impl LimitArgs {
+    /// Whether no limit is given, be it one of 0.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rpm.is_none() && self.tpm.is_none() && self.rpd.is_none()
+    }
+}
+
 /// How a limit is counted over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AlgorithmName {

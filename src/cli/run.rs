@@ -1,4 +1,6 @@
 use std::fmt::Display;
+use std::fs::OpenOptions;
+use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -28,7 +30,7 @@ async fn batch(args: &BatchArgs) -> Result<Exit, String> {
     args.check_files().map_err(text)?;
     if args.dry_run {
         let plan = Plan::of(&job(args, placeholder()?)?).map_err(text)?;
-        println!("{plan}");
+        print(&plan);
         return Ok(Exit::Success);
     }
     let server = match args.simulate {
@@ -40,14 +42,15 @@ async fn batch(args: &BatchArgs) -> Result<Exit, String> {
         None => placeholder()?,
     };
     let job = job(args, base)?;
-    warn_without_limits(&job);
+    check_report(args)?;
+    warn_without_limits(args, &job);
     let stop = Stop::new();
     tokio::spawn(interrupt(stop.clone()));
     let ended = job.run(&stop).await.map_err(text)?;
     if let Some(server) = server {
         server.shutdown().await.map_err(text)?;
     }
-    tell(args, &ended)
+    Ok(tell(args, &ended))
 }
 
 /// The run that the arguments ask for; `base` is for when they name none.
@@ -62,7 +65,7 @@ fn job(args: &BatchArgs, base: Base) -> Result<Job, String> {
         base: args.base_url.clone().unwrap_or(base),
         key: key(args)?,
         profile,
-        quota: quota(&limits),
+        quota: quota(&limits, args.max_in_flight),
         max_in_flight: args.max_in_flight,
         retries: args.retries,
         ordered: args.ordered,
@@ -88,29 +91,54 @@ fn key(args: &BatchArgs) -> Result<Option<ApiKey>, String> {
     }
 }
 
-fn quota(limits: &LimitArgs) -> Quota {
+/// The limits that are given. Where all of them are 0, that is said in a way that no default and no
+/// header changes: by the requests in flight, which are bounded anyway.
+fn quota(limits: &LimitArgs, max_in_flight: usize) -> Quota {
     let amount = |limit: Option<u64>| limit.unwrap_or(0);
     let quota = Quota::new().rpm(amount(limits.rpm)).tpm(amount(limits.tpm));
     let quota = quota.rpd(amount(limits.rpd));
+    if quota.is_unlimited() && !limits.is_empty() {
+        return quota.concurrency(u64::try_from(max_in_flight).unwrap_or(u64::MAX));
+    }
     match limits.algorithm {
         Some(algorithm) => quota.with_algorithm(algorithm.into()),
         None => quota,
     }
 }
 
-fn warn_without_limits(job: &Job) {
-    if job.quota.is_unlimited() && job.profile.quotas().is_empty() {
-        eprintln!(
-            "tollgate: no limits are given and none are known for this provider; each model starts \
-             with one request at a time, and keeps to the limits that its responses tell. \
-             --rpm and --tpm set them."
-        );
+fn warn_without_limits(args: &BatchArgs, job: &Job) {
+    if args.quiet || !job.quota.is_unlimited() {
+        return;
     }
+    let known = match job.profile.quotas().first() {
+        Some(quota) => format!(
+            "its models keep to those of {}'s lowest paid tier ({}), and any other",
+            job.profile.name(),
+            quota.as_of,
+        ),
+        None => "and none are known for this provider; each model".to_owned(),
+    };
+    eprintln!(
+        "tollgate: no limits are given, {known} starts with one request at a time, and keeps to \
+         the limits that its responses tell. --rpm and --tpm set them."
+    );
 }
 
-/// The built-in provider, with the limits that the run keeps.
+/// A report that can't be written is better known before the run than after it.
+fn check_report(args: &BatchArgs) -> Result<(), String> {
+    let Some(path) = &args.report else { return Ok(()) };
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// The built-in provider, with the limits that the run keeps and the charge that it counts.
 async fn simulated(args: &BatchArgs) -> Result<Server, String> {
+    let charge = match args.provider {
+        Some(profile) if profile != OPENAI => simulate::Charge::Usage,
+        _ => simulate::Charge::OpenAi,
+    };
     let settings = settings(&args.simulated_limits())
+        .with_charge(charge)
         .with_latency(Duration::from_millis(50), Duration::from_millis(800))
         .with_seed(args.simulate_seed);
     Server::bind(settings, SocketAddr::from(([127, 0, 0, 1], 0))).await.map_err(text)
@@ -130,10 +158,20 @@ async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
     }
     let server = Server::bind(settings, args.listen).await;
     let server = server.map_err(|error| format!("{}: {error}", args.listen))?;
-    println!("listening on http://{}", server.addr());
-    tokio::signal::ctrl_c().await.map_err(text)?;
-    let stats = server.shutdown().await.map_err(text)?;
-    println!("{}", serde_json::to_string_pretty(&stats).map_err(text)?);
+    let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+    tokio::select! {
+        // Asked first: whoever reads where it listens may interrupt it.
+        biased;
+        _ = &mut interrupted => {}
+        () = async { print(&format_args!("listening on http://{}", server.addr())) } => {
+            interrupted.await.map_err(text)?;
+        }
+    }
+    let stats = tokio::select! {
+        stats = server.shutdown() => stats.map_err(text)?,
+        _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
+    };
+    print(&serde_json::to_string_pretty(&stats).map_err(text)?);
     Ok(Exit::Success)
 }
 
@@ -159,13 +197,9 @@ async fn interrupt(stop: Stop) {
 }
 
 /// Prints the report, and says how the run ended.
-fn tell(args: &BatchArgs, ended: &Ended) -> Result<Exit, String> {
-    println!("{}", ended.report);
-    if let Some(path) = &args.report {
-        let written = std::fs::write(path, ended.report.to_json());
-        written.map_err(|error| format!("{}: {error}", path.display()))?;
-    }
-    Ok(match &ended.halt {
+fn tell(args: &BatchArgs, ended: &Ended) -> Exit {
+    print(&ended.report);
+    let exit = match &ended.halt {
         Some(Halt::Failed(message)) => stopped(message),
         Some(Halt::Interrupted) => {
             eprintln!("tollgate: interrupted; run the same command again to go on");
@@ -173,7 +207,17 @@ fn tell(args: &BatchArgs, ended: &Ended) -> Result<Exit, String> {
         }
         None if ended.report.failed + ended.failed_before > 0 => Exit::SomeFailed,
         None => Exit::Success,
-    })
+    };
+    let Some(path) = &args.report else { return exit };
+    match std::fs::write(path, ended.report.to_json()) {
+        Ok(()) => exit,
+        Err(error) => stopped(&format_args!("cannot write {}: {error}", path.display())),
+    }
+}
+
+/// Prints to stdout. Whoever has closed it does not want to know.
+fn print(text: &dyn Display) {
+    let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 fn stopped(message: &dyn Display) -> Exit {

@@ -8,7 +8,8 @@
 //! CRLF are tolerated. A line that is no request comes out as a [`BadLine`], and reading goes on.
 //!
 //! **Repeated `custom_id`s.** The first line with a `custom_id` is the request; each later one is a
-//! [`BadLine`] that names the first, and that stands under `line-N`, so that no id comes out twice.
+//! [`BadLine`] that names the first, and that stands under `line-N` (or `line-N-2` and so on, where
+//! that is taken), so that no id comes out twice.
 //! The reader keeps a 128-bit hash of each id, and nothing else of the lines it has read.
 //!
 //! ```
@@ -132,9 +133,11 @@ impl<R: BufRead> Reader<R> {
 
     fn repeated(&mut self, custom_id: String, first: u64) -> Entry {
         let number = self.number;
-        let own = named_by_line(number);
-        // Taken already only where someone named another line `line-N` by hand.
-        let _ = self.ids.insert(Id::of(&own), number);
+        // Taken already where someone named another line `line-N` by hand.
+        let names = (2..).map(|again| format!("line-{number}-{again}"));
+        let mut names = std::iter::once(named_by_line(number)).chain(names);
+        let own = names.find(|id| self.ids.insert(Id::of(id), number).is_ok());
+        let own = own.expect("there are names without end");
         Entry::Bad(BadLine { number, custom_id: own, fault: Fault::Repeats { custom_id, first } })
     }
 }

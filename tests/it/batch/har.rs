@@ -1,6 +1,6 @@
 #[path = "../../../examples/har_to_batch.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]
-mod har_to_batch;
+pub(crate) mod har_to_batch;
 
 use std::path::Path;
 

@@ -1,4 +1,4 @@
-//! The files of `tollgate batch`, and its arguments.
+//! The files of `tollgate batch`, its arguments, and whole runs over real HTTP.
 
 mod cli;
 mod har;
@@ -6,4 +6,16 @@ mod input;
 mod output;
 mod output_resume;
 mod report;
+mod rig;
+mod run_command;
+mod run_corpus;
+mod run_failures;
+mod run_files;
+mod run_learn;
+mod run_limits;
+#[cfg(target_os = "linux")]
+mod run_memory;
+mod run_resume;
+mod run_streams;
+mod scripted;
 mod target;

@@ -1,0 +1,140 @@
+//! What the provider's answer means for its line.
+
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use http::response::Parts;
+use http_body_util::BodyExt;
+
+use super::input::Line;
+use super::outcome::{Answer, Failure, Outcome};
+use super::shared::Shared;
+use super::stop::Halt;
+use crate::middleware::Journey;
+use crate::provider::{ApiError, Class};
+
+/// What one try came to.
+pub(super) enum Tried {
+    Done(Outcome),
+    /// May succeed if it is sent again, after this delay where there is a reason for one; the
+    /// outcome stands if it isn't.
+    Again(Outcome, Option<Duration>),
+}
+
+/// An answer that was received whole.
+pub(super) struct Answered {
+    /// Their extensions hold its place in flight: until it is judged, no other request takes it.
+    parts: Parts,
+    body: Bytes,
+    /// An error in the body of a success.
+    in_band: Option<ApiError>,
+}
+
+impl Answered {
+    /// Receives the rest of a response.
+    pub(super) async fn receive<B>(
+        response: http::Response<B>,
+        journey: &Journey,
+        shared: &Shared,
+    ) -> Result<Self, B::Error>
+    where
+        B: http_body::Body<Data = Bytes>,
+    {
+        let (parts, body) = response.into_parts();
+        let body = body.collect().await?.to_bytes();
+        let body = shared.key.as_ref().map_or(body.clone(), |key| key.hide(body));
+        let in_band = journey.facts().error;
+        Ok(Self { parts, body, in_band })
+    }
+
+    /// What becomes of the line: done, or another try. Stops the run where every other request
+    /// would fail the same way.
+    pub(super) fn judge(self, line: &Line, shared: &Shared) -> Tried {
+        let id = &line.custom_id;
+        let class = self.class(shared);
+        if class == Class::Ok && self.parts.status.is_success() {
+            return Tried::Done(Outcome::succeeded(id, self.into_answer()));
+        }
+        let error = self.error();
+        let mut failure = self.failure(&error, class);
+        if shared.profile.is_account_wide(self.parts.status, &error) {
+            shared.stop.halt(Halt::Failed(self.refused_account(failure.message())));
+            failure = failure.retryable();
+        }
+        let delay = self.delay(class, shared);
+        let outcome = Outcome::failed(id, Some(self.into_answer()), failure);
+        match (class, delay) {
+            (Class::Transient, delay) => Tried::Again(outcome, delay),
+            (Class::UntilReset, Some(delay)) => Tried::Again(outcome, Some(delay)),
+            _ => Tried::Done(outcome),
+        }
+    }
+
+    fn class(&self, shared: &Shared) -> Class {
+        match &self.in_band {
+            Some(error) => shared.profile.classify_in_band(error),
+            None => shared.profile.classify(self.parts.status, &self.parts.headers, &self.body),
+        }
+    }
+
+    fn error(&self) -> ApiError {
+        self.in_band.clone().or_else(|| ApiError::read(&self.body)).unwrap_or_default()
+    }
+
+    fn failure(&self, error: &ApiError, class: Class) -> Failure {
+        let message = match error.message() {
+            "" if self.parts.status.is_redirection() => self.elsewhere(),
+            "" => format!("HTTP {}", self.parts.status),
+            message => message.to_owned(),
+        };
+        match self.in_band {
+            Some(_) if class == Class::Terminal => Failure::new("in_band_error", message),
+            Some(_) => Failure::new("in_band_error", message).retryable(),
+            None => Failure::http(self.parts.status.as_u16(), message),
+        }
+    }
+
+    /// Redirects are not followed: most turn a `POST` into a `GET`.
+    fn elsewhere(&self) -> String {
+        let place =
+            self.parts.headers.get(http::header::LOCATION).and_then(|place| place.to_str().ok());
+        let place = place.unwrap_or("elsewhere").split('?').next().unwrap_or_default();
+        format!("HTTP {}: redirected to {place}; give the API's own base URL", self.parts.status)
+    }
+
+    fn refused_account(&self, message: &str) -> String {
+        format!(
+            "the provider refuses the account (HTTP {}): {message}; the rest was not sent: run the \
+             same command again when that is mended",
+            self.parts.status.as_u16(),
+        )
+    }
+
+    /// How long the line waits by itself before it queues again. A refusal's delay was told to the
+    /// limiter, which holds the whole queue for it.
+    fn delay(&self, class: Class, shared: &Shared) -> Option<Duration> {
+        let (now, told) = (shared.limiter.now(), &self.parts.headers);
+        let delay = |body: &[u8]| shared.profile.retry_delay(told, body, now);
+        match is_refusal(self.parts.status) {
+            true if class == Class::UntilReset => delay(b"").map(|_| Duration::ZERO),
+            true => delay(&self.body).map(|_| Duration::ZERO),
+            false => delay(b"").filter(|delay| *delay <= LONGEST_DELAY),
+        }
+    }
+
+    fn into_answer(self) -> Answer {
+        let answer = Answer::new(self.parts.status.as_u16(), self.body);
+        match self.parts.headers.get("x-request-id").and_then(|id| id.to_str().ok()) {
+            Some(id) => answer.with_request_id(id),
+            None => answer,
+        }
+    }
+}
+
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 429 | 503 | 529)
+}
+
+/// A longer delay, which holds up one line only, is not believed: as in the official SDKs.
+const LONGEST_DELAY: Duration = Duration::from_secs(60);

@@ -1,0 +1,36 @@
+//! What all lines of a run share.
+
+use parking_lot::Mutex;
+
+use super::attempt::Limited;
+use super::client::ApiKey;
+use super::outcome::Outcome;
+use super::output::Output;
+use super::stop::{Halt, Stop};
+use super::tally::Tally;
+use crate::limiter::Limiter;
+use crate::provider::Profile;
+
+/// The way to the provider, the way to the output, and what was counted between them.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) service: Limited,
+    pub(super) limiter: Limiter,
+    pub(super) profile: Profile,
+    pub(super) key: Option<ApiKey>,
+    pub(super) retries: u32,
+    pub(super) tally: Mutex<Tally>,
+    pub(super) stop: Stop,
+    pub(super) output: Mutex<Output>,
+}
+
+impl Shared {
+    /// Writes what became of a line. If that fails, the run stops: work without a result is waste.
+    pub(super) fn write(&self, outcome: &Outcome) {
+        let written = self.output.lock().write(outcome);
+        match written {
+            Ok(()) => self.tally.lock().done(outcome.failure().is_none()),
+            Err(error) => self.stop.halt(Halt::Failed(error.to_string())),
+        }
+    }
+}

@@ -1,0 +1,157 @@
+//! What the arguments of the command do, over the wire.
+
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+
+use super::rig::{Folder, chat, ended, line, lines, signal, squeezed, told, tollgate};
+use super::scripted::{Reply, Scripted};
+
+#[tokio::test]
+async fn results_stand_in_the_order_they_came_or_of_the_input() {
+    for (ordered, expected) in [("", ["r1", "r2", "r0"]), ("--ordered", ["r0", "r1", "r2"])] {
+        let folder = Folder::with(&lines(3));
+        let server = Scripted::start(|call| match call.id.as_str() {
+            "r0" => Reply::ok().after(Duration::from_millis(600)),
+            "r2" => Reply::ok().after(Duration::from_millis(200)),
+            _ => Reply::ok(),
+        })
+        .await;
+        let arguments = format!("--base-url {} --rpm 100 {ordered}", server.base());
+        assert_eq!(told(folder.batch(&arguments)).await.code, Some(0));
+        let lines = folder.lines();
+        let ids: Vec<_> =
+            lines.iter().map(|line| line["custom_id"].as_str().expect("an id")).collect();
+        assert_eq!(ids, expected, "{ordered}");
+    }
+}
+
+#[tokio::test]
+async fn failures_can_go_to_a_file_of_their_own_and_bad_lines_do_not_end_the_run() {
+    let mut all = lines(3);
+    all.insert(1, "not json".to_owned());
+    all.insert(2, "  ".to_owned());
+    let folder = Folder::with(&all);
+    let server = Scripted::start(|call| match call.id.as_str() {
+        "r2" => Reply::error(400, "bad", "no"),
+        _ => Reply::ok(),
+    })
+    .await;
+    let arguments = format!("--base-url {} --rpm 100 --errors failed.jsonl", server.base());
+    for sent in [3, 3] {
+        let told = told(folder.batch(&arguments)).await;
+        assert_eq!((told.code, server.received()), (Some(1), sent), "{told:?}");
+        assert_eq!(folder.results().keys().collect::<Vec<_>>(), ["r0", "r1"]);
+        let mut failed = folder.lines_of("failed.jsonl");
+        failed.sort_by_key(|line| line["custom_id"].to_string());
+        assert_eq!((failed.len(), &failed[0]["line"]), (2, &2.into()), "{failed:?}");
+        assert_eq!(failed[0]["error"]["code"], "invalid_line");
+        assert_eq!(failed[1]["error"]["code"], "http_400");
+    }
+}
+
+#[tokio::test]
+async fn a_dry_run_tells_counts_tokens_and_time_and_touches_nothing() {
+    let mut all: Vec<_> = (0..61).map(|n| line(&format!("r{n}"), chat("gpt-4o", 1_000))).collect();
+    all.push(line("big", chat("gpt-4o", 70_000)));
+    all.push("[]".to_owned());
+    let folder = Folder::with(&all);
+    let server = Scripted::start(|_| Reply::ok()).await;
+    let arguments = format!(
+        "--base-url {} --provider openai --tpm 60000 --dry-run --report r.json --errors e.jsonl",
+        server.base()
+    );
+    let mut command = folder.batch(&arguments);
+    command.env_remove("OPENAI_API_KEY");
+    let told = told(command).await;
+    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
+    let row = told.stdout.lines().nth(1).expect("a row").split_whitespace().collect::<Vec<_>>();
+    assert_eq!(row, ["gpt-4o", "61", "61,000"]);
+    for part in ["1 lines are no requests", "1 requests can never fit", "takes 2.2 s"] {
+        assert!(told.stdout.contains(part), "{part} is missing from\n{}", told.stdout);
+    }
+    assert_eq!((folder.listing(), server.received()), (vec!["in.jsonl".to_owned()], 0));
+
+    let unknown = format!("--base-url {} --dry-run", server.base());
+    let told = super::rig::told(folder.batch(&unknown)).await;
+    assert!(told.stdout.contains("62 requests are of models without a limit"), "{told:?}");
+}
+
+#[tokio::test]
+async fn without_a_terminal_only_the_report_is_printed() {
+    let folder = Folder::with(&lines(3));
+    let server = Scripted::start(|_| Reply::ok()).await;
+    for quiet in ["", "--quiet"] {
+        let told =
+            told(folder.batch(&format!("--base-url {} --rpm 9 {quiet}", server.base()))).await;
+        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
+        assert_eq!(told.stdout.lines().count(), 15, "{}", told.stdout);
+    }
+}
+
+#[tokio::test]
+async fn raw_bodies_go_to_the_endpoint_under_every_form_of_base_url() {
+    for end in ["", "/", "/v1", "/v1/"] {
+        let folder = Folder::with(&[r#"{"input": "a",  "model": "m"}"#.to_owned()]);
+        let server = Scripted::start(|_| Reply::ok()).await;
+        let base = server.base();
+        let arguments = format!("--base-url {base}{end} --endpoint /v1/embeddings --rpm 9");
+        assert_eq!(told(folder.batch(&arguments)).await.code, Some(0));
+        assert_eq!(server.calls()[0].path, "/v1/embeddings", "{end}");
+        assert_eq!(folder.lines()[0]["custom_id"], "line-1");
+    }
+}
+
+#[tokio::test]
+async fn a_key_is_asked_for_only_where_it_is_needed() {
+    let folder = Folder::with(&lines(1));
+    let mut command = folder.batch("--rpm 9");
+    command.env("OPENAI_API_KEY", " ");
+    let missing = told(command).await;
+    assert_eq!(missing.code, Some(2));
+    assert!(missing.stderr.contains("OPENAI_API_KEY is not set"), "{missing:?}");
+    assert!(missing.stderr.contains("--api-key-env"), "{missing:?}");
+
+    let server = Scripted::start(|_| Reply::ok()).await;
+    let mut command = folder.batch(&format!("--base-url {} --rpm 9", server.base()));
+    command.env_remove("OPENAI_API_KEY");
+    assert_eq!(told(command).await.code, Some(0));
+    assert_eq!(server.calls()[0].authorization, "");
+}
+
+#[tokio::test]
+async fn the_built_in_provider_needs_no_key_and_no_network() {
+    for provider in ["openai", "compatible"] {
+        let folder = Folder::with(&lines(30));
+        let mut command = folder.batch(&format!("--simulate --tpm 20000 --provider {provider}"));
+        command.env_remove("OPENAI_API_KEY");
+        // A proxy that nobody listens at: the way to this machine does not lead there.
+        command.env("HTTP_PROXY", "http://127.0.0.1:1").env("http_proxy", "http://127.0.0.1:1");
+        let told = told(command).await;
+        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
+        assert_eq!(folder.results().len(), 30);
+        assert!(squeezed(&told.stdout).contains("rate limited 0 "), "{}", told.stdout);
+    }
+}
+
+#[tokio::test]
+async fn a_simulated_provider_serves_a_batch_and_tells_its_counts_when_interrupted() {
+    let mut command = tollgate();
+    command.args(["simulate", "--listen", "127.0.0.1:0", "--latency-ms", "1..5", "--rpm", "500"]);
+    let mut server = command.spawn().expect("it starts");
+    let mut stdout = BufReader::new(server.stdout.take().expect("a pipe"));
+    let mut said = String::new();
+    stdout.read_line(&mut said).await.expect("it says where it listens");
+    let base = said.trim().strip_prefix("listening on ").expect("it says where it listens");
+
+    let folder = Folder::with(&lines(20));
+    let batch = told(folder.batch(&format!("--base-url {base} --rpm 500"))).await;
+    assert_eq!((batch.code, folder.results().len()), (Some(0), 20), "{batch:?}");
+
+    signal(&server, "-INT");
+    let mut counts = String::new();
+    tokio::io::AsyncReadExt::read_to_string(&mut stdout, &mut counts).await.expect("text");
+    let counts: serde_json::Value = serde_json::from_str(&counts).expect("counts");
+    assert_eq!((&counts["received"], &counts["refused"]), (&20.into(), &0.into()));
+    assert_eq!(ended(server).await.code, Some(0));
+}
