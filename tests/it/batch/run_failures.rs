@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
 use tollgate::batch::{ApiKey, Job};
+use tollgate::provider::COMPATIBLE_USAGE;
 use tollgate::simulate::{Failure, Fault, Settings};
 
 use super::rig::{Folder, KEY, chat, line, lines, reason, run, simulated, told};
@@ -87,7 +88,7 @@ async fn a_request_that_is_wrong_fails_at_once_and_for_good() {
         _ => Reply::ok(),
     })
     .await;
-    let job = Job { retries: 5, ..folder.job(server.base()) };
+    let job = Job { retries: 5, profile: COMPATIBLE_USAGE, ..folder.job(server.base()) };
     let ended = run(&job).await;
     assert_eq!((ended.report.succeeded, ended.report.failed, ended.report.retries), (2, 3, 0));
     let results = folder.results();
@@ -109,7 +110,8 @@ async fn failures_of_the_server_are_sent_again() {
         let folder = Folder::with(&lines(12));
         let settings = Settings::default().with_fault(Fault { every, failure });
         let (server, base) = simulated(settings).await;
-        let ended = run(&Job { retries: 8, ..folder.job(&base) }).await;
+        let job = Job { retries: 8, profile: COMPATIBLE_USAGE, ..folder.job(&base) };
+        let ended = run(&job).await;
         let stats = server.shutdown().await.expect("it ends well").total;
         assert!(stats.failed > 0 && stats.failed == ended.report.retries, "{failure:?} {stats:?}");
         assert_eq!((ended.report.succeeded, folder.results().len()), (12, 12), "{failure:?}");

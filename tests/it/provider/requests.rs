@@ -1,6 +1,6 @@
 //! What requests are read as.
 
-use tollgate::provider::{COMPATIBLE, Estimate, OPENAI, Profile};
+use tollgate::provider::{COMPATIBLE, COMPATIBLE_USAGE, Estimate, OPENAI, Profile};
 use tollgate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
 #[test]
@@ -116,16 +116,26 @@ fn no_body_costs_a_request_and_no_tokens() {
 #[test]
 fn a_compatible_server_settles_by_usage_at_the_end() {
     let body = r#"{"messages":[{"content":"123456"}],"max_tokens":100}"#;
-    let reserved = chat(COMPATIBLE, body).cost;
-    assert_eq!(reserved.amount(&Dimension::Tokens), 2 + 8 + 16 + 100);
+    let estimate = chat(COMPATIBLE_USAGE, body);
+    let reserved = estimate.cost;
+    assert_eq!((reserved.amount(&Dimension::Tokens), estimate.floor), (2 + 8 + 16 + 100, 0));
     let usage = Usage { input: 9, output: 20, cache_read: 4, cache_write: 0 };
-    let charge = COMPATIBLE.charge(&reserved, &usage);
+    let charge = COMPATIBLE_USAGE.charge(&reserved, &usage);
     assert_eq!(charge.amount(&Dimension::Tokens), 29);
     assert_eq!(charge.amount(&Dimension::InputTokens), 9);
     assert_eq!(charge.amount(&Dimension::OutputTokens), 20);
     assert_eq!(COMPATIBLE.settles(&Dimension::Tokens), SettleAt::End);
     assert_eq!(COMPATIBLE.settles(&Dimension::Requests), SettleAt::Send);
     assert_eq!(COMPATIBLE.algorithm(), Algorithm::SlidingWindow);
+}
+
+#[test]
+fn an_unknown_server_is_charged_at_least_what_openai_would_take() {
+    let body = r#"{"messages":[{"content":"123456"}],"max_tokens":100}"#;
+    let estimate = chat(COMPATIBLE, body);
+    assert_eq!(estimate.floor, chat(OPENAI, body).cost.amount(&Dimension::Tokens));
+    assert!(estimate.cost.amount(&Dimension::Tokens) >= estimate.floor);
+    assert_eq!(chat(OPENAI, body).floor, 2 + 1 + 1 + 100);
 }
 
 #[test]
