@@ -72,6 +72,9 @@ impl State {
     /// missing part has had time to refill at the provider; it then runs into debt by that part,
     /// which gives the margin back.
     pub(super) fn check(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+        if self.fits(spec, cost, now) {
+            return Ok(());
+        }
         let (full_at, held) = (self.full_at.value(), self.held.value());
         if cost > spec.burst {
             return Err(Wait::Never);
@@ -194,6 +197,7 @@ fn wide(a: u64, b: u64) -> u128 {
 fn divide(units: u128, per_nano: u32) -> (u64, u64) {
     let by = u64::from(per_nano);
     match u64::try_from(units) {
+        Ok(units) if by == 1 => (units, 0),
         Ok(units) => (units / by, units % by),
         Err(_) => (narrow_wide(units / u128::from(by)), narrow_wide(units % u128::from(by))),
     }
