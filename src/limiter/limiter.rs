@@ -79,8 +79,8 @@ impl Limiter {
         let shard = self.shard(hash);
         let (mut keys, now) = shard.lock();
         match keys.find_or_make(hash, key, &self.core) {
-            Some(slot) if !self.core.is_closed() => try_acquire(shard, keys, now, slot, cost),
-            _ => Err(self.unknown(key)),
+            Some(slot) => try_acquire(shard, keys, now, slot, cost),
+            None => Err(self.unknown(key)),
         }
     }
 
