@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 
 use compact_str::CompactString;
@@ -15,7 +16,7 @@ use super::stats::KeyStats;
 use crate::quota::Cost;
 
 /// A key that has been looked up: the same calls as on the limiter, without the look-up.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct KeyHandle(pub(super) Place);
 
 impl KeyHandle {
@@ -53,6 +54,12 @@ impl KeyHandle {
     /// The key.
     pub fn key(&self) -> CompactString {
         self.0.key()
+    }
+}
+
+impl fmt::Debug for KeyHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeyHandle").field(&self.key()).finish()
     }
 }
 
