@@ -111,15 +111,21 @@ impl Bucket {
     }
 
     /// This bucket under another rule of the same dimension: what was used stays used, what is held
-    /// stays held.
+    /// stays held. Where only one of the rules holds, what was held is taken: whoever held it can no
+    /// longer say what it was.
     #[must_use]
     pub fn carry(&self, old: &Rule, new: &Rule, now: u64) -> Self {
+        if let (State::Fixed(_), Spec::Fixed(_)) = (&self.0, &new.spec) {
+            // With how much later than ours the provider's window may have started.
+            return self.clone();
+        }
         let Saved { taken, held } = self.save(old, now);
         let mut bucket = Self::new(new);
         bucket.absorb(new, &Saved { taken, held: 0 }, now);
         match &mut bucket.0 {
             State::Concurrency(b) => b.carry(held),
-            _ => bucket.hold(held),
+            _ if new.holds() => bucket.hold(held),
+            _ => bucket.take(new, held, now),
         }
         bucket
     }

@@ -145,12 +145,19 @@ impl Acquire {
         let mut until = self.deadline;
         if core.is_closed() {
             ended = Some(Err(AcquireError::Closed));
-        } else if first && core.backend.is_some() {
-            slot.line().queue.set_waker(number, waker);
-            return Turn::Ask(number, slot.reservation(&self.cost));
         } else {
-            let fits =
-                if first { slot.reserve(&self.cost, now) } else { Err(Denial::OthersWaiting) };
+            let fits = match &core.backend {
+                _ if !first => Err(Denial::OthersWaiting),
+                None => slot.reserve(&self.cost, now),
+                Some(_) => slot.cooled(now),
+            };
+            if core.backend.is_some() && fits.is_ok() {
+                let old = slot.line().queue.set_waker(number, waker);
+                let reservation = slot.reservation(&self.cost);
+                drop(keys);
+                drop(old);
+                return Turn::Ask(number, reservation);
+            }
             match (self.hopeless(slot, fits, now), fits) {
                 (Some(error), _) => ended = Some(Err(error)),
                 (None, Ok(())) => ended = Some(Ok((slot.plan.version, slot.plan.holds))),
@@ -162,12 +169,15 @@ impl Acquire {
             }
         }
         let Some(ended) = ended else {
-            slot.line().queue.set_waker(number, waker);
+            let old = slot.line().queue.set_waker(number, waker);
+            drop(keys);
+            drop(old);
             return Turn::Wait(number, until);
         };
-        let was_first = slot.line().queue.remove(number);
+        let (was_first, own) = slot.line().queue.remove(number);
         let next = slot.next_up().filter(|_| was_first);
         drop(keys);
+        drop(own);
         next.into_iter().for_each(Waker::wake);
         Turn::Ended(ended.map(|(version, open)| self.granted(now, version, open)))
     }
@@ -216,13 +226,16 @@ impl Acquire {
                 Poll::Ready(Turn::Ended(Ok(Permit::remote(self.place.clone(), reservation, now))))
             }
             Err(wait) => {
-                let (keys, now) = self.place.shard.lock();
-                let slot = &keys.slots[self.place.slot];
+                let (mut keys, now) = self.place.shard.lock();
+                let slot = &mut keys.slots[self.place.slot];
                 let denial = Denial::Elsewhere(wait);
                 if let Some(error) = self.hopeless(slot, Err(denial), now) {
                     drop(keys);
                     self.leave(number);
                     return Poll::Ready(Turn::Ended(Err(error)));
+                }
+                if slot.line().changed {
+                    return Poll::Ready(Turn::Ask(number, slot.reservation(&self.cost)));
                 }
                 let at = if let Wait::At(time) = wait { Some(time) } else { None };
                 Poll::Ready(Turn::Wait(number, at.into_iter().chain(self.deadline).min()))
@@ -235,9 +248,10 @@ impl Acquire {
         self.stage = Stage::Done;
         let (mut keys, _) = self.place.shard.lock();
         let slot = &mut keys.slots[self.place.slot];
-        let was_first = slot.line().queue.remove(number);
+        let (was_first, own) = slot.line().queue.remove(number);
         let next = slot.next_up().filter(|_| was_first);
         drop(keys);
+        drop(own);
         next.into_iter().for_each(Waker::wake);
     }
 

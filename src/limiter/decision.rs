@@ -61,6 +61,8 @@ pub enum Code {
     CoolingDown,
     /// Others wait for this key, and their turn comes first.
     OthersWaiting,
+    /// The limiter was closed.
+    Closed,
 }
 
 impl Code {
@@ -81,6 +83,7 @@ impl Code {
             Self::ExceedsCapacity => "exceeds_capacity",
             Self::CoolingDown => "cooling_down",
             Self::OthersWaiting => "others_waiting",
+            Self::Closed => "closed",
         }
     }
 

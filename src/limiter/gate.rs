@@ -74,15 +74,16 @@ impl Gate {
             Err(denial) => within(denial, patience, since),
         };
         let Some(wait) = wait else {
-            let next = self.waiting.take().and_then(|waiting| leave(slot, waiting.number));
+            let left = self.waiting.take().map(|waiting| leave(slot, waiting.number));
             drop(keys);
-            next.into_iter().for_each(Waker::wake);
+            left.and_then(|(next, _)| next).into_iter().for_each(Waker::wake);
             return Poll::Ready(None);
         };
         let gates = &mut slot.line().gates;
+        let mut old = None;
         let first = match self.waiting {
             Some(Waiting { number, .. }) => {
-                gates.set_waker(number, waker);
+                old = gates.set_waker(number, waker);
                 gates.is_first(number)
             }
             None => {
@@ -93,8 +94,12 @@ impl Gate {
                 first
             }
         };
-        match wait {
-            Wait::At(time) if first => Poll::Ready(Some(time)),
+        drop(keys);
+        drop(old);
+        match (wait, patience) {
+            (Wait::At(time), _) if first => Poll::Ready(Some(time)),
+            // Those in front may have more patience.
+            (_, Some(patience)) => Poll::Ready(Some(after(since, patience))),
             _ => Poll::Pending,
         }
     }
@@ -110,7 +115,7 @@ impl Drop for Gate {
     fn drop(&mut self) {
         let Some(Waiting { number, .. }) = self.waiting else { return };
         let (mut keys, _) = self.place.shard.lock();
-        let next = leave(&mut keys.slots[self.place.slot], number);
+        let (next, _own) = leave(&mut keys.slots[self.place.slot], number);
         drop(keys);
         next.into_iter().for_each(Waker::wake);
     }
@@ -128,8 +133,13 @@ fn within(denial: Denial, patience: Option<Duration>, since: u64) -> Option<Wait
     }
 }
 
-/// Gives a place up; whom to wake then, if it was the first.
-fn leave(slot: &mut Slot, number: u64) -> Option<Waker> {
-    let was_first = slot.line().gates.remove(number);
-    slot.next_up().filter(|_| was_first)
+fn after(since: u64, patience: Duration) -> u64 {
+    since.saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX))
+}
+
+/// Gives a place up; whom to wake then, if it was the first, and the place's own waker, to be
+/// dropped without the lock.
+fn leave(slot: &mut Slot, number: u64) -> (Option<Waker>, Option<Waker>) {
+    let (was_first, own) = slot.line().gates.remove(number);
+    (slot.next_up().filter(|_| was_first), own)
 }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 
 use compact_str::CompactString;
@@ -15,7 +16,7 @@ use super::stats::KeyStats;
 use crate::quota::Cost;
 
 /// A key that has been looked up: the same calls as on the limiter, without the look-up.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct KeyHandle(pub(super) Place);
 
 impl KeyHandle {
@@ -56,6 +57,12 @@ impl KeyHandle {
     }
 }
 
+impl fmt::Debug for KeyHandle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("KeyHandle").field(&self.key()).finish()
+    }
+}
+
 impl Place {
     /// The key that is here.
     pub(super) fn key(&self) -> CompactString {
@@ -67,7 +74,9 @@ impl Place {
         let slot = &keys.slots[self.slot];
         let key = slot.key.clone();
         let stats = slot.stats(now);
-        match slot.check(cost, now) {
+        let check =
+            if self.shard.core.is_closed() { Err(Denial::Closed) } else { slot.check(cost, now) };
+        match check {
             Ok(()) => {
                 let code = match (slot.plan.known, slot.plan.rules.is_empty()) {
                     (false, _) => Code::UnknownModel,
@@ -95,6 +104,9 @@ pub(super) fn try_acquire(
     cost: &Cost,
 ) -> Result<Permit, Refused> {
     let there = &mut keys.slots[slot];
+    if shard.core.is_closed() {
+        return Err(denied(shard, keys, slot, Denial::Closed, cost, now));
+    }
     if shard.core.backend.is_some() || there.waiting() > 0 {
         return elsewhere_or_behind(shard, keys, now, slot, cost);
     }
@@ -112,21 +124,25 @@ pub(super) fn try_acquire(
 #[cold]
 fn elsewhere_or_behind(
     shard: &Arc<Shard>,
-    keys: MutexGuard<'_, Keys>,
+    mut keys: MutexGuard<'_, Keys>,
     now: u64,
     slot: u32,
     cost: &Cost,
 ) -> Result<Permit, Refused> {
-    let there = &keys.slots[slot];
+    let there = &mut keys.slots[slot];
     let Some(backend) = shard.core.backend.as_ref().filter(|_| there.waiting() == 0) else {
         let denial = there.check(cost, now).err().unwrap_or(Denial::OthersWaiting);
         return Err(denied(shard, keys, slot, denial, cost, now));
     };
+    if let Err(denial) = there.cooled(now) {
+        return Err(denied(shard, keys, slot, denial, cost, now));
+    }
     let reservation = there.reservation(cost);
     drop(keys);
     match backend.try_reserve(&reservation) {
         Ok(()) => {
             let place = Place { shard: Arc::clone(shard), slot };
+            shard.core.events.send(|| Event::Granted { key: place.key(), cost: cost.clone() });
             Ok(Permit::remote(place, reservation, now))
         }
         Err(wait) => {

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::Waker;
@@ -23,7 +24,7 @@ use crate::provider::{LimitReading, Profile};
 use crate::quota::{Cost, Limit, Quota, Usage};
 
 /// Keeps every key within its quota. Clones are the same limiter.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Limiter {
     core: Arc<Core>,
     shards: Arc<[Arc<Shard>]>,
@@ -79,8 +80,8 @@ impl Limiter {
         let shard = self.shard(hash);
         let (mut keys, now) = shard.lock();
         match keys.find_or_make(hash, key, &self.core) {
-            Some(slot) if !self.core.is_closed() => try_acquire(shard, keys, now, slot, cost),
-            _ => Err(self.unknown(key)),
+            Some(slot) => try_acquire(shard, keys, now, slot, cost),
+            None => Err(self.unknown(key)),
         }
     }
 
@@ -138,9 +139,7 @@ impl Limiter {
     /// stays held, and who waits is looked at again.
     pub fn set_quota(&self, key: &str, quota: &Quota) {
         self.core.quotas.write().set(key, quota);
-        self.shards.iter().for_each(|shard| shard.replan());
-        let event = || Event::QuotaChanged { key: key.into(), quota: quota.clone() };
-        self.core.events.send(event);
+        self.replan(key, quota);
     }
 
     /// The provider refused a request of this key: nothing of it is sent until that has passed.
@@ -169,12 +168,16 @@ impl Limiter {
             Limit::new(reading.dimension.clone(), reading.limit?, reading.window)
         });
         let quota = limits.fold(Quota::new(), Quota::limit);
+        // Of several responses at once only the first is taken.
+        if !self.core.quotas.write().learn(key, &quota) {
+            return;
+        }
+        self.replan(key, &quota);
         if quota.is_unlimited() {
             tracing::warn!(key, "responses tell no limits; the key is not limited");
         } else {
             tracing::info!(key, ?quota, "limits learned from response headers");
         }
-        self.set_quota(key, &quota);
         let now = self.now();
         let used = readings.iter().filter_map(|reading| {
             let used = reading.limit?.saturating_sub(reading.remaining?);
@@ -240,6 +243,12 @@ impl Limiter {
         }
     }
 
+    fn replan(&self, key: &str, quota: &Quota) {
+        self.shards.iter().for_each(|shard| shard.replan());
+        let event = || Event::QuotaChanged { key: key.into(), quota: quota.clone() };
+        self.core.events.send(event);
+    }
+
     #[inline]
     fn place(&self, key: &str) -> Option<Place> {
         let hash = hash_of(&self.core, key);
@@ -259,6 +268,13 @@ impl Limiter {
         let code = Code::UnknownModel;
         let (key, asked_at) = (key.into(), self.core.clock.now());
         Refused { key, code, dimension: None, wait: Wait::Never, need: None, asked_at }
+    }
+}
+
+impl fmt::Debug for Limiter {
+    /// Without its keys: there may be a million, and they may be API keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Limiter").field("clock", &self.core.clock).finish_non_exhaustive()
     }
 }
 

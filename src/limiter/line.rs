@@ -9,6 +9,8 @@ pub(super) struct Line {
     /// Services that would like to know when a request would be let in; they take nothing.
     pub(super) gates: Row,
     pub(super) cooling_until: u64,
+    /// Whether something has changed since the first asked a backend: its answer may be out of date.
+    pub(super) changed: bool,
     next: u64,
 }
 
@@ -54,18 +56,19 @@ impl Row {
         self.0.front().map(|(_, waker)| waker)
     }
 
-    /// The place stays; who is woken for it changes.
-    pub(super) fn set_waker(&mut self, number: u64, waker: &Waker) {
-        if let Ok(at) = self.find(number) {
-            self.0[at].1.clone_from(waker);
-        }
+    /// The place stays; who is woken for it changes. The old waker is for the caller to drop when
+    /// it has let go of the lock: it may own a task, and with it a permit.
+    #[must_use = "dropped without the lock"]
+    pub(super) fn set_waker(&mut self, number: u64, waker: &Waker) -> Option<Waker> {
+        let (_, old) = self.find(number).ok().map(|at| &mut self.0[at])?;
+        (!old.will_wake(waker)).then(|| std::mem::replace(old, waker.clone()))
     }
 
-    /// Gives a place up; says whether it was the first.
-    pub(super) fn remove(&mut self, number: u64) -> bool {
-        let Ok(at) = self.find(number) else { return false };
-        self.0.remove(at);
-        at == 0
+    /// Gives a place up; says whether it was the first. The waker is for the caller to drop, as
+    /// in [`set_waker`](Self::set_waker).
+    pub(super) fn remove(&mut self, number: u64) -> (bool, Option<Waker>) {
+        let Ok(at) = self.find(number) else { return (false, None) };
+        (at == 0, self.0.remove(at).map(|(_, waker)| waker))
     }
 
     fn find(&self, number: u64) -> Result<usize, usize> {

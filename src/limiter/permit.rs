@@ -17,19 +17,21 @@ pub struct Permit {
     cost: Cost,
     granted_at: u64,
     version: u32,
-    /// Whether something is still to be done when it ends.
+    /// Whether the limiter has something to do when it ends.
     open: bool,
+    ended: bool,
     remote: Option<Arc<Reservation>>,
 }
 
 impl Permit {
     pub(super) fn new(place: Place, cost: Cost, granted_at: u64, version: u32, open: bool) -> Self {
-        Self { place, cost, granted_at, version, open, remote: None }
+        Self { place, cost, granted_at, version, open, ended: false, remote: None }
     }
 
     pub(super) fn remote(place: Place, reservation: Arc<Reservation>, granted_at: u64) -> Self {
         let cost = reservation.cost.clone();
-        Self { place, cost, granted_at, version: 0, open: true, remote: Some(reservation) }
+        let remote = Some(reservation);
+        Self { place, cost, granted_at, version: 0, open: true, ended: false, remote }
     }
 
     /// What was reserved.
@@ -45,18 +47,23 @@ impl Permit {
     /// The request has left and took `charged`. Anything above the reservation becomes debt.
     #[inline]
     pub fn settle(mut self, charged: &Cost) {
-        if self.open || *charged != self.cost {
-            self.end(Some(charged));
-        } else {
-            self.announce(Some(charged));
-        }
-        self.open = false;
+        self.end_as(charged);
+        self.ended = true;
     }
 
     /// The request never left: gives everything back.
     pub fn release(mut self) {
         self.end(None);
-        self.open = false;
+        self.ended = true;
+    }
+
+    #[inline]
+    fn end_as(&self, charged: &Cost) {
+        if self.open || *charged != self.cost {
+            self.end(Some(charged));
+        } else {
+            self.announce(Some(charged));
+        }
     }
 
     fn end(&self, charged: Option<&Cost>) {
@@ -66,7 +73,7 @@ impl Permit {
             let (mut keys, now) = self.place.shard.lock();
             let slot = &mut keys.slots[self.place.slot];
             slot.end((self.version, self.granted_at, &self.cost), charged, now);
-            let next = slot.next_up();
+            let next = slot.changed();
             drop(keys);
             next.into_iter().for_each(Waker::wake);
         }
@@ -78,7 +85,7 @@ impl Permit {
             let ending = charged.cloned().map_or(Ending::Released, Ending::Settled);
             backend.end(reservation, ending);
         }
-        let next = self.place.shard.keys().slots[self.place.slot].next_up();
+        let next = self.place.shard.keys().slots[self.place.slot].changed();
         next.into_iter().for_each(Waker::wake);
     }
 
@@ -105,8 +112,8 @@ impl fmt::Debug for Permit {
 impl Drop for Permit {
     #[inline]
     fn drop(&mut self) {
-        if self.open {
-            self.end(Some(&self.cost));
+        if !self.ended {
+            self.end_as(&self.cost);
         }
     }
 }

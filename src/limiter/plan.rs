@@ -49,8 +49,8 @@ impl Plan {
     /// This plan as the successor of `old`: rules that stood before keep their date.
     pub(super) fn succeed(&self, old: &Self) -> Self {
         let since = |rule: &Rule| match old.standing(rule) {
-            Some(index) => old.since[index],
-            None => self.version,
+            Some(index) if old.rules[index].holds() == rule.holds() => old.since[index],
+            _ => self.version,
         };
         Self { since: self.rules.iter().map(since).collect(), rules: self.rules.clone(), ..*self }
     }
@@ -67,7 +67,10 @@ impl Plan {
 
     fn standing(&self, rule: &Rule) -> Option<usize> {
         let (dimension, window) = (rule.dimension(), rule.limit().window());
-        self.rules.iter().position(|r| r.dimension() == dimension && r.limit().window() == window)
+        let any_window = *dimension == Dimension::Concurrency;
+        self.rules.iter().position(|r| {
+            r.dimension() == dimension && (any_window || r.limit().window() == window)
+        })
     }
 
     /// The cost, but in each dimension at most what the limits can hold.

@@ -65,6 +65,15 @@ impl Quotas {
         self.own.insert(pattern, row);
     }
 
+    /// Sets the quota of a key that has none so far; says whether it was the first to do so.
+    pub(super) fn learn(&mut self, key: &str, quota: &Quota) -> bool {
+        let known = self.own.find(key).or_else(|| self.built_in.find(key)).is_some();
+        if !known {
+            self.set(key, quota);
+        }
+        !known
+    }
+
     /// The plan of a key; `None` if the key is unknown and unknown keys are refused.
     pub(super) fn plan(&self, key: &str) -> Option<Arc<Plan>> {
         let row = self.own.find(key).or_else(|| self.built_in.find(key));

@@ -125,7 +125,7 @@ impl Shard {
                 (Arc::clone(&slot.plan), Arc::new(plan.succeed(&slot.plan)))
             });
             slot.change_plan(Arc::clone(&next.1), now);
-            wakers.extend(slot.next_up());
+            wakers.extend(slot.changed());
         }
         drop(quotas);
         drop(keys);

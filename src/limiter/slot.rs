@@ -29,6 +29,7 @@ pub(super) enum Denial {
     OthersWaiting,
     /// A backend said so.
     Elsewhere(Wait),
+    Closed,
 }
 
 impl Denial {
@@ -38,6 +39,7 @@ impl Denial {
             Self::CoolingDown(until) => Wait::At(until),
             Self::OthersWaiting => Wait::Unknown,
             Self::Elsewhere(wait) => wait,
+            Self::Closed => Wait::Never,
         }
     }
 }
@@ -59,13 +61,16 @@ impl Slot {
     /// Whether it fits, whoever waits.
     pub(super) fn fits(&self, cost: &Cost, now: u64) -> Result<(), Denial> {
         let fits = engine::check(&self.plan.rules, &self.buckets, cost, now);
-        match (&self.line, fits) {
-            (_, Err(short)) if short.wait == Wait::Never => Err(Denial::Short(short)),
-            (Some(line), _) if line.cooling_until > now => {
-                Err(Denial::CoolingDown(line.cooling_until))
-            }
-            (_, fits) => fits.map_err(Denial::Short),
+        match fits {
+            Err(short) if short.wait == Wait::Never => Err(Denial::Short(short)),
+            fits => self.cooled(now).and(fits.map_err(Denial::Short)),
         }
+    }
+
+    /// Whether the provider's last refusal has passed.
+    pub(super) fn cooled(&self, now: u64) -> Result<(), Denial> {
+        let until = self.line.as_ref().map_or(0, |line| line.cooling_until);
+        if until > now { Err(Denial::CoolingDown(until)) } else { Ok(()) }
     }
 
     /// Reserves for whoever is first, or for a newcomer where nobody waits.
@@ -118,7 +123,10 @@ impl Slot {
     }
 
     /// A reservation to ask a backend for.
-    pub(super) fn reservation(&self, cost: &Cost) -> Arc<Reservation> {
+    pub(super) fn reservation(&mut self, cost: &Cost) -> Arc<Reservation> {
+        if let Some(line) = &mut self.line {
+            line.changed = false;
+        }
         Reservation::new(self.key.clone(), self.plan.rules.clone(), cost.clone())
     }
 
@@ -129,6 +137,13 @@ impl Slot {
 
     /// Whom to wake after a change.
     #[inline]
+    pub(super) fn changed(&mut self) -> Option<Waker> {
+        let line = self.line.as_mut()?;
+        line.changed = true;
+        line.next_up()
+    }
+
+    /// Whom to wake after somebody has left.
     pub(super) fn next_up(&self) -> Option<Waker> {
         self.line.as_ref().and_then(|line| line.next_up())
     }
@@ -138,6 +153,7 @@ impl Slot {
         let (code, dimension, need) = match denial {
             Denial::OthersWaiting => (Code::OthersWaiting, None, None),
             Denial::CoolingDown(_) => (Code::CoolingDown, None, None),
+            Denial::Closed => (Code::Closed, None, None),
             Denial::Elsewhere(Wait::Never) => (Code::ExceedsCapacity, None, None),
             Denial::Elsewhere(_) => (Code::LimitExceeded, None, None),
             Denial::Short(short) => {

@@ -78,7 +78,7 @@ impl Watch {
     pub fn head(&mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) {
         if self.discover {
             let limits = profile.limits(headers);
-            if !limits.is_empty() || status.is_success() {
+            if status.is_success() || limits.iter().any(|limit| limit.limit.is_some()) {
                 self.limiter.learn(&self.key, &limits);
             }
         }

@@ -65,10 +65,7 @@ impl Quota {
     /// Any limit. It takes the place of one of the same dimension and window.
     #[must_use]
     pub fn limit(mut self, limit: Limit) -> Self {
-        let same = |l: &Limit| {
-            l.dimension() == limit.dimension()
-                && (l.window() == limit.window() || *l.dimension() == Dimension::Concurrency)
-        };
+        let same = |l: &Limit| is(l, limit.dimension(), limit.window());
         match self.limits.iter().position(same) {
             Some(at) => self.limits[at] = limit,
             None => self.limits.push(limit),
@@ -96,10 +93,16 @@ impl Quota {
     }
 
     fn with(mut self, dimension: Dimension, amount: u64, window: Window) -> Self {
-        self.limits.retain(|l| *l.dimension() != dimension || l.window() != window);
+        self.limits.retain(|l| !is(l, &dimension, window));
         self.limits.extend(Limit::new(dimension, amount, window));
         self
     }
+}
+
+/// Whether a limit is of this dimension and window; for requests in flight a window means nothing.
+fn is(limit: &Limit, dimension: &Dimension, window: Window) -> bool {
+    limit.dimension() == dimension
+        && (limit.window() == window || *dimension == Dimension::Concurrency)
 }
 
 #[cfg(test)]

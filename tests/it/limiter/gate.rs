@@ -102,3 +102,17 @@ async fn a_gate_with_patience_is_open_when_nobody_knows_how_long_it_takes() {
     poll_fn(|cx| gate.poll_open(&Cost::new(), Some(Duration::ZERO), cx)).await;
     assert_eq!(limiter.now(), begin);
 }
+
+#[tokio::test(start_paused = true)]
+async fn patience_ends_behind_a_gate_that_has_more() {
+    let limiter = paused(Quota::new().tpm(60));
+    limiter.acquire("k", &tokens(60)).await.unwrap();
+    let first = waiting_at(&limiter, tokens(60));
+    settle_down().await;
+    let mut second = limiter.key("k").unwrap().gate();
+    let begin = limiter.now();
+    let patience = Some(Duration::from_secs(10));
+    poll_fn(|cx| second.poll_open(&tokens(5), patience, cx)).await;
+    assert_eq!((limiter.now() - begin) / S, 10);
+    assert_eq!(first.await.unwrap(), 60);
+}

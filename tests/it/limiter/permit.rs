@@ -96,3 +96,19 @@ fn events_tell_what_happened() {
     assert!(matches!(&seen[3], Event::QuotaChanged { .. }));
     assert_eq!(seen.len(), 4);
 }
+
+#[test]
+fn every_end_of_a_permit_is_announced_once() {
+    for quota in [Quota::new().concurrency(9), Quota::new().rpm(9)] {
+        let (limiter, _) = manual(quota);
+        let mut events = limiter.subscribe();
+        let charged: [fn(tollgate::limiter::Permit); 3] =
+            [drop, |p| p.settle(&Cost::new()), tollgate::limiter::Permit::release];
+        for end in charged {
+            end(limiter.try_acquire("k", &Cost::new()).unwrap());
+            assert!(matches!(events.try_recv(), Ok(Event::Granted { .. })));
+            assert!(matches!(events.try_recv(), Ok(Event::Settled { .. })));
+            assert!(events.try_recv().is_err());
+        }
+    }
+}

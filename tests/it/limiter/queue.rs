@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tollgate::engine::Wait;
 use tollgate::limiter::{AcquireError, Code, Event, Limiter, RateLimited};
 use tollgate::quota::{Cost, Quota};
 
@@ -214,4 +215,54 @@ async fn ten_thousand_waiters_pass_in_order_and_cancelled_ones_delay_nobody() {
         let exact = (place as u64 + 1) * S / 100;
         assert!((exact..=exact + 2_000_000).contains(at), "{place}: {at} for {exact}");
     }
+}
+
+#[test]
+fn a_closed_limiter_refuses_new_work_by_every_call_and_says_why() {
+    let limiter = builder().quota("k", Quota::new().rpm(9)).build().unwrap();
+    let handle = limiter.key("k").unwrap();
+    limiter.close();
+    let refused = [
+        limiter.try_acquire("k", &Cost::new()).unwrap_err(),
+        handle.try_acquire(&Cost::new()).unwrap_err(),
+    ];
+    for refused in refused {
+        assert_eq!((refused.code, refused.wait), (Code::Closed, Wait::Never));
+        assert_eq!(refused.to_string(), "k: closed");
+    }
+    assert_eq!(limiter.decide("k", &Cost::new()).code, Code::Closed);
+}
+
+/// A waker that looks at the limiter when the last of it goes, as a task does that owns a permit.
+struct Curious(Limiter);
+
+impl std::task::Wake for Curious {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Curious {
+    fn drop(&mut self) {
+        self.0.stats("k");
+    }
+}
+
+#[test]
+fn no_waker_is_dropped_under_the_lock() {
+    let (done, finished) = std::sync::mpsc::channel();
+    std::thread::spawn(move || {
+        let (limiter, _) = super::manual(Quota::new().concurrency(1));
+        let _held = limiter.try_acquire("k", &Cost::new()).unwrap();
+        let mut acquire = Box::pin(limiter.acquire("k", &Cost::new()));
+        let mut gate = limiter.key("k").unwrap().gate();
+        for _ in 0..2 {
+            let waker = Arc::new(Curious(limiter.clone())).into();
+            let mut cx = std::task::Context::from_waker(&waker);
+            assert!(acquire.as_mut().poll(&mut cx).is_pending());
+            assert!(gate.poll_open(&Cost::new(), None, &mut cx).is_pending());
+        }
+        drop(acquire);
+        drop(gate);
+        done.send(()).unwrap();
+    });
+    assert!(finished.recv_timeout(Duration::from_secs(10)).is_ok(), "deadlock");
 }

@@ -1,5 +1,8 @@
-use tollgate::limiter::{Code, UnknownKey};
-use tollgate::quota::{Cost, Quota};
+use std::time::Duration;
+
+use tollgate::limiter::{Code, ManualClock, UnknownKey};
+use tollgate::provider::{COMPATIBLE, OPENAI};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
 use super::{builder, tokens};
 
@@ -78,4 +81,56 @@ fn what_cannot_work_is_refused_when_it_is_built() {
     assert_eq!(error.to_string(), "a quota has an empty key; name a key or a glob");
     let margin = tollgate::engine::Margin { percent: 100, lag_nanos: 0 };
     assert!(builder().margin(margin).build().is_err());
+}
+
+#[test]
+fn a_hold_does_not_outlive_its_permit_when_another_profile_takes_over() {
+    let profiles = builder().provider(COMPATIBLE).provider(OPENAI);
+    let limiter = profiles.quota("gpt-*", Quota::new().tpm(100)).build().unwrap();
+    let permit = limiter.try_acquire("gpt-4o", &tokens(60)).unwrap();
+    limiter.set_quota("gpt-4o", &Quota::new().tpm(100));
+    permit.settle(&tokens(60));
+    let limit = &limiter.stats("gpt-4o").limits[0];
+    assert_eq!((limit.used, limit.held), (60, 0));
+}
+
+#[test]
+fn a_permit_does_not_drop_the_hold_of_another_when_another_profile_takes_over() {
+    let profiles = builder().provider(COMPATIBLE).provider(OPENAI);
+    let limiter = profiles.build().unwrap();
+    let old = limiter.try_acquire("gpt-4o", &tokens(40)).unwrap();
+    limiter.set_quota("gpt-*", &Quota::new().tpm(100));
+    let new = limiter.try_acquire("gpt-4o", &tokens(50)).unwrap();
+    old.settle(&tokens(30));
+    let limit = &limiter.stats("gpt-4o").limits[0];
+    assert_eq!((limit.used, limit.held), (40, 50));
+    drop(new);
+}
+
+#[test]
+fn requests_in_flight_are_counted_on_whatever_window_a_concurrency_limit_names() {
+    let hour = |n| Limit::new(Dimension::Concurrency, n, Window::HOUR).unwrap();
+    assert_eq!(Quota::new().limit(hour(4)).concurrency(2).limits().len(), 1);
+    let limiter = builder().quota("k", Quota::new().concurrency(1)).build().unwrap();
+    let held = limiter.try_acquire("k", &Cost::new()).unwrap();
+    limiter.set_quota("k", &Quota::new().limit(hour(1)));
+    assert!(limiter.try_acquire("k", &Cost::new()).is_err());
+    drop(held);
+    assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
+}
+
+#[test]
+fn a_changed_quota_does_not_end_a_fixed_window_sooner() {
+    let clock = ManualClock::new();
+    let quota = |rpm| Quota::new().rpm(rpm).with_algorithm(Algorithm::FixedWindow);
+    let limiter = builder().quota("k", quota(2)).clock(clock.clone()).build().unwrap();
+    let never_left = limiter.try_acquire("k", &Cost::new()).unwrap();
+    clock.advance(Duration::from_secs(30));
+    // The provider's window starts here.
+    limiter.try_acquire("k", &Cost::new()).unwrap().settle(&Cost::new());
+    never_left.release();
+    let fresh_at = limiter.stats("k").limits[0].fresh_at;
+    assert!(fresh_at >= limiter.now() + 60_000_000_000);
+    limiter.set_quota("k", &quota(3));
+    assert_eq!(limiter.stats("k").limits[0].fresh_at, fresh_at);
 }

@@ -2,7 +2,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use tollgate::provider::OPENAI;
+use tollgate::quota::{Algorithm, Cost, Quota, Usage};
 
 use super::{builder, tokens};
 
@@ -65,4 +66,34 @@ fn twenty_threads_get_exact_totals() {
     let limit = &limiter.stats("k").limits[0];
     assert_eq!((limit.used, limit.held), (2 * granted as u64, 0));
     assert!(limit.used <= 1_000_000 && limit.used > 999_900, "{limit:?}");
+}
+
+#[test]
+fn limits_learned_from_two_responses_at_once_count_what_is_used_once() {
+    let mut headers = http::HeaderMap::new();
+    headers.insert("x-ratelimit-limit-tokens", "100000".parse().unwrap());
+    headers.insert("x-ratelimit-remaining-tokens", "90000".parse().unwrap());
+    for _ in 0..1_000 {
+        let limiter = builder().provider(OPENAI).clock(ManualClock::new()).build().unwrap();
+        let start = std::sync::Barrier::new(2);
+        std::thread::scope(|scope| {
+            for _ in 0..2 {
+                scope.spawn(|| {
+                    let readings = OPENAI.limits(&headers);
+                    start.wait();
+                    limiter.learn("k", &readings);
+                });
+            }
+        });
+        assert_eq!(limiter.stats("k").limits[0].used, 10_000);
+    }
+}
+
+#[test]
+fn what_is_printed_of_a_limiter_or_a_handle_names_no_other_key() {
+    let limiter = builder().build().unwrap();
+    (0..1_000).for_each(|i| limiter.record(&format!("sk-secret-{i}"), &Usage::default()));
+    let handle = limiter.key("mine").unwrap();
+    assert_eq!(format!("{handle:?}"), "KeyHandle(\"mine\")");
+    assert!(!format!("{limiter:?}").contains("sk-secret"));
 }

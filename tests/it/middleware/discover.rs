@@ -63,4 +63,18 @@ async fn a_model_whose_name_is_a_glob_limits_no_other() {
     assert_eq!(send_one(&limiter, false, "my-model").await, NONE);
 }
 
+#[tokio::test(start_paused = true)]
+async fn a_refusal_that_names_no_limit_does_not_make_the_key_unlimited() {
+    let limiter = builder().provider(OPENAI).unknown_key(UnknownKey::Learn).build().unwrap();
+    let refusal = || {
+        let mut response = Frames::from("{}").into_response();
+        *response.status_mut() = http::StatusCode::TOO_MANY_REQUESTS;
+        response.headers_mut().insert("x-ratelimit-remaining-tokens", "5".parse().unwrap());
+        response
+    };
+    let layer = RateLimitLayer::new(limiter.clone()).discover();
+    drop(send(&mut answering(&layer, refusal), chat("my-model")).await);
+    assert_eq!(available(&limiter, "my-model"), [1]);
+}
+
 const NONE: [u64; 0] = [];
