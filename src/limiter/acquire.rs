@@ -67,8 +67,10 @@ impl Acquire {
         failed
     }
 
-    /// Fails with [`AcquireError::DeadlineExceeded`] rather than be granted after `time`
-    /// (nanoseconds since the epoch, by the limiter's clock): at once if that is known.
+    /// Waits no longer than until `time` (nanoseconds since the epoch, by the limiter's clock), and
+    /// fails with [`AcquireError::DeadlineExceeded`] then, or as soon as it is known that it won't be
+    /// granted by then. What fits when it is looked at is granted all the same, even if this future
+    /// was polled late.
     pub fn deadline(mut self, time: u64) -> Self {
         self.deadline = Some(time);
         self

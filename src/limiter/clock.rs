@@ -57,11 +57,18 @@ impl SystemClock {
 
     #[cold]
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clocks")]
-    fn correct(&self, counted: u64) -> u64 {
+    fn correct(&self) -> u64 {
         let now = self.epoch.saturating_add(nanos(self.started.elapsed()));
+        // Read second: a thread that is held up in between puts time back a little, never ahead.
+        let counted = self.counted();
         self.correction.store(now.wrapping_sub(counted), Ordering::Relaxed);
         self.corrected_at.store(counted, Ordering::Relaxed);
         now
+    }
+
+    #[inline]
+    fn counted(&self) -> u64 {
+        self.counter.delta_as_nanos(self.origin, self.counter.raw())
     }
 }
 
@@ -74,9 +81,9 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> u64 {
-        let counted = self.counter.delta_as_nanos(self.origin, self.counter.raw());
+        let counted = self.counted();
         if counted.wrapping_sub(self.corrected_at.load(Ordering::Relaxed)) > CORRECT_EVERY {
-            return self.correct(counted);
+            return self.correct();
         }
         counted.wrapping_add(self.correction.load(Ordering::Relaxed))
     }

@@ -78,17 +78,23 @@ impl Limiter {
     pub fn try_acquire(&self, key: &str, cost: &Cost) -> Result<Permit, Refused> {
         let hash = hash_of(&self.core, key);
         let shard = self.shard(hash);
-        let (mut keys, now) = shard.lock();
-        match keys.find_or_make(hash, key, &self.core) {
-            Some(slot) => try_acquire(shard, keys, now, slot, cost),
-            None => Err(self.unknown(key)),
+        let (keys, now) = shard.lock();
+        if let Some(slot) = keys.find(hash, key) {
+            return try_acquire(shard, keys, now, slot, cost);
         }
+        drop(keys);
+        let Some(slot) = shard.make(hash, key) else { return Err(self.unknown(key)) };
+        let (keys, now) = shard.lock();
+        try_acquire(shard, keys, now, slot, cost)
     }
 
     /// A reservation, in order of arrival: waits exactly until it fits.
     ///
     /// # Errors
     /// On awaiting, an [`AcquireError`].
+    ///
+    /// # Cancel safety
+    /// Dropping the future gives up its place in the queue and takes nothing.
     pub fn acquire(&self, key: &str, cost: &Cost) -> Acquire {
         match self.place(key) {
             Some(place) => Acquire::new(place, cost.clone()),
@@ -253,7 +259,7 @@ impl Limiter {
     fn place(&self, key: &str) -> Option<Place> {
         let hash = hash_of(&self.core, key);
         let shard = self.shard(hash);
-        let slot = shard.keys().find_or_make(hash, key, &self.core)?;
+        let slot = shard.slot(hash, key)?;
         Some(Place { shard: Arc::clone(shard), slot })
     }
 

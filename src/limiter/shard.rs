@@ -108,6 +108,32 @@ impl Shard {
         self.keys.0.lock()
     }
 
+    /// The slot of a key, made if need be; `None` if the key is unknown and those are refused.
+    #[inline]
+    pub(super) fn slot(&self, hash: u64, key: &str) -> Option<u32> {
+        let found = self.keys().find(hash, key);
+        found.or_else(|| self.make(hash, key))
+    }
+
+    #[cold]
+    pub(super) fn make(&self, hash: u64, key: &str) -> Option<u32> {
+        let (slot, known) = {
+            let mut keys = self.keys();
+            // Somebody else may have made it, and the plan must be read under the lock: see `replan`.
+            if let Some(slot) = keys.find(hash, key) {
+                return Some(slot);
+            }
+            let plan: Arc<Plan> = self.core.quotas.read().plan(key)?;
+            let known = plan.known;
+            (keys.make(hash, key, plan, &self.core), known)
+        };
+        // Not under the lock: a subscriber may use the limiter.
+        if !known {
+            tracing::warn!(key, "no quota is known for this key");
+        }
+        Some(slot)
+    }
+
     /// Gives every key the plan that it has by now, and wakes whoever may profit.
     pub(super) fn replan(&self) {
         let (mut keys, now) = self.lock();
@@ -139,30 +165,17 @@ impl Keys {
         self.slots.iter_mut().for_each(|slot| slot.rebase(back));
     }
 
-    /// The slot of a key, made if need be; `None` if the key is unknown and those are refused.
-    #[inline]
-    pub(super) fn find_or_make(&mut self, hash: u64, key: &str, core: &Core) -> Option<u32> {
-        match self.find(hash, key) {
-            Some(slot) => Some(slot),
-            None => self.make(hash, key, core),
-        }
-    }
-
     #[inline]
     pub(super) fn find(&self, hash: u64, key: &str) -> Option<u32> {
         self.index.find(hash, |&slot| self.slots[slot].key == *key).copied()
     }
 
-    #[cold]
-    fn make(&mut self, hash: u64, key: &str, core: &Core) -> Option<u32> {
-        let plan: Arc<Plan> = core.quotas.read().plan(key)?;
-        if !plan.known {
-            tracing::warn!(key, "no quota is known for this key");
-        }
+    /// A slot for a key that has none.
+    fn make(&mut self, hash: u64, key: &str, plan: Arc<Plan>, core: &Core) -> u32 {
         let slot = self.slots.push(Slot::new(CompactString::new(key), plan));
         let slots = &self.slots;
         self.index.insert_unique(hash, slot, |&slot| hash_of(core, &slots[slot].key));
-        Some(slot)
+        slot
     }
 }
 
