@@ -95,8 +95,41 @@ impl Place {
 }
 
 /// A reservation under a lock that is already held.
-#[inline]
+#[inline(always)]
 pub(super) fn try_acquire(
+    shard: &Arc<Shard>,
+    mut keys: MutexGuard<'_, Keys>,
+    now: u64,
+    slot: u32,
+    cost: &Cost,
+) -> Result<Permit, Refused> {
+    let plain = keys.plain;
+    let there = &mut keys.slots[slot];
+    if !plain || !there.reserve_plainly(cost, now) {
+        return try_otherwise(shard, keys, now, slot, cost);
+    }
+    Ok(grant(shard, keys, now, slot, cost))
+}
+
+#[inline(always)]
+fn grant(
+    shard: &Arc<Shard>,
+    keys: MutexGuard<'_, Keys>,
+    now: u64,
+    slot: u32,
+    cost: &Cost,
+) -> Permit {
+    let plan = &keys.slots[slot].plan;
+    let (version, open) = (plan.version, plan.holds);
+    drop(keys);
+    let place = Place { shard: Arc::clone(shard), slot };
+    shard.core.events.send(|| Event::Granted { key: place.key(), cost: cost.clone() });
+    Permit::new(place, cost.clone(), now, version, open)
+}
+
+/// Where it isn't plain that it fits: it may still, and if not, here is why.
+#[inline(never)]
+fn try_otherwise(
     shard: &Arc<Shard>,
     mut keys: MutexGuard<'_, Keys>,
     now: u64,
@@ -110,14 +143,10 @@ pub(super) fn try_acquire(
     if shard.core.backend.is_some() || there.waiting() > 0 {
         return elsewhere_or_behind(shard, keys, now, slot, cost);
     }
-    if let Err(denial) = there.reserve(cost, now) {
-        return Err(denied(shard, keys, slot, denial, cost, now));
+    match there.reserve(cost, now) {
+        Ok(()) => Ok(grant(shard, keys, now, slot, cost)),
+        Err(denial) => Err(denied(shard, keys, slot, denial, cost, now)),
     }
-    let (version, open) = (there.plan.version, there.plan.holds);
-    drop(keys);
-    let place = Place { shard: Arc::clone(shard), slot };
-    shard.core.events.send(|| Event::Granted { key: place.key(), cost: cost.clone() });
-    Ok(Permit::new(place, cost.clone(), now, version, open))
 }
 
 /// What happens where the buckets aren't here, or others are first.

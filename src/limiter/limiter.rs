@@ -222,6 +222,7 @@ impl Limiter {
         self.core.closed.store(true, Ordering::Release);
         for shard in self.shards.iter() {
             let mut keys = shard.lock().0;
+            keys.plain = false;
             let wakers: Vec<Waker> = keys.slots.iter_mut().flat_map(|s| s.everyone()).collect();
             drop(keys);
             wakers.into_iter().for_each(Waker::wake);

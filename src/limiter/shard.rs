@@ -75,6 +75,8 @@ pub(super) struct Keys {
     index: HashTable<u32>,
     pub(super) slots: Arena<Slot>,
     time: Timeline,
+    /// Whether the buckets are here and the limiter is open.
+    pub(super) plain: bool,
 }
 
 /// Where a key is: good for as long as the limiter.
@@ -86,7 +88,12 @@ pub(super) struct Place {
 
 impl Shard {
     pub(super) fn new(core: Arc<Core>) -> Self {
-        let keys = Keys { index: HashTable::new(), slots: Arena::new(), time: Timeline::default() };
+        let keys = Keys {
+            index: HashTable::new(),
+            slots: Arena::new(),
+            time: Timeline::default(),
+            plain: core.backend.is_none(),
+        };
         Self { core, keys: Apart(Mutex::new(keys)) }
     }
 
@@ -182,6 +189,8 @@ impl Keys {
 /// The hash by which a key is found.
 #[inline]
 pub(super) fn hash_of(core: &Core, key: &str) -> u64 {
-    use std::hash::BuildHasher;
-    core.hasher.hash_one(key)
+    use std::hash::{BuildHasher, Hasher};
+    let mut hasher = core.hasher.build_hasher();
+    hasher.write(key.as_bytes());
+    hasher.finish()
 }
