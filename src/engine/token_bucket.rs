@@ -100,11 +100,7 @@ impl State {
             self.full_at = now.into();
             self.fraction = 0;
         }
-        let (nanos, rest) = match amount.checked_mul(spec.per_token) {
-            Some(units) if spec.per_nano == 1 => (units, 0),
-            Some(units) => (units / u64::from(spec.per_nano), units % u64::from(spec.per_nano)),
-            None => divide(spec.units(amount), spec.per_nano),
-        };
+        let (nanos, rest) = divide(spec.units(amount), spec.per_nano);
         let fraction = u64::from(self.fraction) + rest;
         let carry = u64::from(fraction >= u64::from(spec.per_nano));
         self.full_at = (self.full_at.value().saturating_add(nanos).saturating_add(carry)).into();
@@ -194,6 +190,7 @@ fn wide(a: u64, b: u64) -> u128 {
 }
 
 /// Whole nanoseconds and the rest; 128-bit division is slow and hardly ever needed.
+#[inline]
 fn divide(units: u128, per_nano: u32) -> (u64, u64) {
     let by = u64::from(per_nano);
     match u64::try_from(units) {

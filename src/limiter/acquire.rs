@@ -11,7 +11,7 @@ use super::event::Event;
 use super::permit::Permit;
 use super::shard::Place;
 use super::slot::{Denial, Slot};
-use crate::engine::{self, Wait};
+use crate::engine::Wait;
 use crate::quota::Cost;
 
 /// A reservation that is waited for, in order of arrival.
@@ -113,15 +113,14 @@ impl Acquire {
         let slot = &mut keys.slots[self.place.slot];
         let waiting = slot.waiting();
         if core.backend.is_none() {
-            let fits = match slot.fits(&self.cost, now) {
-                Ok(()) if waiting > 0 => Err(Denial::OthersWaiting),
-                fits => fits,
+            let fits = match waiting {
+                0 => slot.reserve(&self.cost, now),
+                _ => slot.fits(&self.cost, now).and(Err(Denial::OthersWaiting)),
             };
             if let Some(error) = self.hopeless(slot, fits, now) {
                 return Arrival::Ended(Err(error));
             }
             if fits.is_ok() {
-                engine::commit(&slot.plan.rules, &mut slot.buckets, &self.cost, now);
                 let (version, open) = (slot.plan.version, slot.plan.holds);
                 drop(keys);
                 return Arrival::Ended(Ok(self.granted(now, version, open)));
@@ -176,8 +175,7 @@ impl Acquire {
             drop(old);
             return Turn::Wait(number, until);
         };
-        let (was_first, own) = slot.line().queue.remove(number);
-        let next = slot.next_up().filter(|_| was_first);
+        let (own, next) = slot.leave_queue(number);
         drop(keys);
         drop(own);
         next.into_iter().for_each(Waker::wake);
@@ -250,8 +248,7 @@ impl Acquire {
         self.stage = Stage::Done;
         let (mut keys, _) = self.place.shard.lock();
         let slot = &mut keys.slots[self.place.slot];
-        let (was_first, own) = slot.line().queue.remove(number);
-        let next = slot.next_up().filter(|_| was_first);
+        let (own, next) = slot.leave_queue(number);
         drop(keys);
         drop(own);
         next.into_iter().for_each(Waker::wake);

@@ -126,6 +126,13 @@ impl Slot {
         self.line.get_or_insert_default()
     }
 
+    /// Gives a place in the queue up: its own waker, to be dropped without the lock, and whom to wake
+    /// if it was the first.
+    pub(super) fn leave_queue(&mut self, number: u64) -> (Option<Waker>, Option<Waker>) {
+        let (was_first, own) = self.line().queue.remove(number);
+        (own, self.next_up().filter(|_| was_first))
+    }
+
     pub(super) fn waiting(&self) -> usize {
         self.line.as_ref().map_or(0, |line| line.queue.len())
     }
