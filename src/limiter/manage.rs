@@ -248,8 +248,13 @@ impl Slot {
 struct Successors<'a> {
     core: &'a Core,
     version: u32,
-    /// The old plans are kept: their addresses must not be given to others.
-    made: HashMap<(*const Plan, u32), (Arc<Plan>, Arc<Plan>)>,
+    made: HashMap<(*const Plan, u32), Succession>,
+}
+
+/// The old plan is kept: its address must not be given to another.
+struct Succession {
+    _old: Arc<Plan>,
+    new: Arc<Plan>,
 }
 
 impl<'a> Successors<'a> {
@@ -259,8 +264,11 @@ impl<'a> Successors<'a> {
 
     fn of(&mut self, old: &Arc<Plan>, new: &Plan) -> Arc<Plan> {
         let made = self.made.entry((Arc::as_ptr(old), new.row));
-        let make = || (Arc::clone(old), Arc::new(new.succeed(old, self.version)));
-        Arc::clone(&made.or_insert_with(make).1)
+        let succession = made.or_insert_with(|| Succession {
+            _old: Arc::clone(old),
+            new: Arc::new(new.succeed(old, self.version)),
+        });
+        Arc::clone(&succession.new)
     }
 }
 

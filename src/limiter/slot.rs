@@ -79,7 +79,7 @@ impl Slot {
 
     /// Whether a key is here that could as well be new.
     pub(super) fn is_idle(&self, now: u64) -> bool {
-        let taken = self.generation % 2 == 0;
+        let taken = self.generation.is_multiple_of(2);
         let nobody = self.pins == 0 && self.line.as_ref().is_none_or(|line| line.is_idle(now));
         let mut buckets = self.plan.rules.iter().zip(&self.buckets);
         taken && nobody && buckets.all(|(rule, bucket)| bucket.is_fresh(rule, now))
