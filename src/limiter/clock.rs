@@ -202,18 +202,23 @@ impl Future for ManualSleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let waker = cx.waker().clone();
         let mut manual = self.clock.0.lock();
         if manual.now() >= self.place.0 {
             return Poll::Ready(());
         }
-        manual.sleepers.insert(self.place, cx.waker().clone());
+        let old = manual.sleepers.insert(self.place, waker);
+        drop(manual);
+        // Not under the lock: it may own a task, and with it another sleep of this clock.
+        drop(old);
         Poll::Pending
     }
 }
 
 impl Drop for ManualSleep {
     fn drop(&mut self) {
-        self.clock.0.lock().sleepers.remove(&self.place);
+        let waker = self.clock.0.lock().sleepers.remove(&self.place);
+        drop(waker);
     }
 }
 

@@ -2,9 +2,12 @@
 
 mod backend;
 mod gate;
+mod keys;
 mod permit;
+mod properties;
 mod queue;
 mod quotas;
+mod scopes;
 mod state;
 
 use tollgate::engine::Margin;

@@ -1,0 +1,320 @@
+//! Keys that come and go: removed, reset, forgotten, bounded, shared.
+
+use std::time::Duration;
+
+use tollgate::engine::Wait;
+use tollgate::limiter::{AcquireError, Code, Limiter, ManualClock, RateLimited, UnknownKey};
+use tollgate::provider;
+use tollgate::quota::{Algorithm, Cost, Dimension, Quota};
+
+use super::{S, builder, manual, paused, settle_down, tokens};
+
+fn buckets(quota: Quota) -> Quota {
+    quota.with_algorithm(Algorithm::TOKEN_BUCKET)
+}
+
+fn available(limiter: &Limiter, key: &str) -> u64 {
+    limiter.stats(key).limits[0].available
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removed_key_rejects_its_waiters() {
+    let limiter = paused(Quota::new().rpm(1));
+    limiter.acquire("k", &Cost::new()).await.unwrap();
+    let waiting = [0, 1].map(|_| tokio::spawn(limiter.acquire("k", &Cost::new())));
+    settle_down().await;
+    assert!(limiter.remove_quota("k") && !limiter.remove_quota("k"));
+    for waiter in waiting {
+        let error = waiter.await.unwrap().unwrap_err();
+        assert_eq!(error, AcquireError::Removed { key: "k".into() });
+    }
+    // From here on it is a key like any other that nobody knows.
+    limiter.acquire("k", &Cost::new()).await.unwrap();
+    assert_eq!(limiter.decide("k", &Cost::new()).code, Code::UnknownModel);
+}
+
+#[test]
+fn a_removed_key_is_refused_where_unknown_keys_are() {
+    let limiter = builder().quota("k", Quota::new().rpm(9)).unknown_key(UnknownKey::Refuse);
+    let limiter = limiter.build().unwrap();
+    let handle = limiter.key("k").unwrap();
+    limiter.try_acquire("k", &Cost::new()).unwrap();
+    limiter.remove_quota("k");
+    for refused in [limiter.try_acquire("k", &Cost::new()), handle.try_acquire(&Cost::new())] {
+        let refused = refused.unwrap_err();
+        assert_eq!((refused.code, refused.wait), (Code::UnknownModel, Wait::Never));
+    }
+    limiter.set_quota("k", &Quota::new().rpm(9));
+    handle.try_acquire(&Cost::new()).unwrap();
+    limiter.try_acquire("k", &Cost::new()).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_removed_key_that_a_glob_names_goes_on_under_it() {
+    let limiter = builder().clock(tollgate::limiter::TokioClock::new());
+    let limiter = limiter.quota("k*", buckets(Quota::new().rpm(60))).build().unwrap();
+    limiter.set_quota("k1", &buckets(Quota::new().rpm(1)));
+    limiter.acquire("k1", &Cost::new()).await.unwrap();
+    let waiter = tokio::spawn(limiter.acquire("k1", &Cost::new()));
+    settle_down().await;
+    limiter.remove_quota("k1");
+    waiter.await.unwrap().unwrap();
+    assert_eq!(limiter.stats("k1").limits[0].used, 2);
+}
+
+#[test]
+fn a_reset_forgets_what_was_used_and_keeps_what_is_held() {
+    let (limiter, _) = manual(Quota::new().rpm(2).concurrency(5));
+    let held = limiter.try_acquire("k", &Cost::new()).unwrap();
+    limiter.try_acquire("k", &Cost::new()).unwrap();
+    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(60))));
+    limiter.try_acquire("k", &Cost::new()).unwrap_err();
+    limiter.reset("k");
+    let stats = limiter.stats("k");
+    assert_eq!((stats.limits[0].used, stats.limits[1].held, stats.cooling_until), (0, 1, None));
+    drop(held);
+    assert_eq!(limiter.stats("k").limits[1].held, 0);
+    limiter.try_acquire("k", &Cost::new()).unwrap();
+    limiter.reset_all();
+    assert_eq!(limiter.stats("k").limits[0].used, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reset_wakes_the_first_at_once() {
+    let limiter = paused(Quota::new().rpm(1));
+    limiter.acquire("k", &Cost::new()).await.unwrap();
+    let waiter = tokio::spawn(limiter.acquire("k", &Cost::new()));
+    settle_down().await;
+    limiter.reset("k");
+    settle_down().await;
+    assert!(waiter.is_finished());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_lowered_quota_ends_waits_that_became_hopeless_wherever_they_stand() {
+    let limiter = paused(Quota::new().tpm(60));
+    limiter.acquire("k", &tokens(60)).await.unwrap();
+    let _first = tokio::spawn(limiter.acquire("k", &tokens(5)));
+    settle_down().await;
+    let second = tokio::spawn(limiter.acquire("k", &tokens(50)));
+    let urgent = limiter.acquire("k", &tokens(5)).max_wait(Duration::from_secs(30));
+    let urgent = tokio::spawn(urgent);
+    settle_down().await;
+    limiter.set_quota("k", &buckets(Quota::new().tpm(20)));
+    let begin = limiter.now();
+    let error = second.await.unwrap().unwrap_err();
+    assert_eq!(error.refused().unwrap().code, Code::ExceedsCapacity);
+    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(31))));
+    let error = urgent.await.unwrap().unwrap_err();
+    assert!(matches!(error, AcquireError::DeadlineExceeded { .. }));
+    assert_eq!(limiter.now(), begin);
+}
+
+#[test]
+fn a_key_is_forgotten_when_it_is_as_good_as_new_and_not_before() {
+    let clock = ManualClock::new();
+    let limiter = builder().quota("*", buckets(Quota::new().rpm(60))).clock(clock.clone());
+    let limiter = limiter.build().unwrap();
+    limiter.try_acquire("a", &Cost::new()).unwrap();
+    assert_eq!((limiter.prune(), limiter.keys().len()), (0, 1));
+    clock.advance(Duration::from_secs(1));
+    assert_eq!((limiter.prune(), limiter.keys().len()), (1, 0));
+    assert_eq!(available(&limiter, "a"), 60);
+    limiter.try_acquire("a", &Cost::new().requests(60)).unwrap();
+    assert_eq!(available(&limiter, "a"), 0);
+}
+
+#[test]
+fn a_key_with_a_permit_a_handle_or_a_cool_down_is_not_forgotten() {
+    let clock = ManualClock::new();
+    let limiter = builder().quota("*", Quota::new().concurrency(1)).clock(clock.clone());
+    let limiter = limiter.build().unwrap();
+    let permit = limiter.try_acquire("held", &Cost::new()).unwrap();
+    let handle = limiter.key("pinned").unwrap();
+    limiter.on_rate_limited("cooling", &RateLimited::new(Some(Duration::from_secs(9))));
+    limiter.try_acquire("gone", &Cost::new()).unwrap();
+    assert_eq!(limiter.prune(), 1);
+    assert_eq!(limiter.keys(), ["cooling", "held", "pinned"]);
+    clock.advance(Duration::from_secs(9));
+    drop((permit, handle));
+    assert_eq!((limiter.prune(), limiter.keys().len()), (3, 0));
+}
+
+#[test]
+fn idle_keys_are_forgotten_as_new_ones_come() {
+    let clock = ManualClock::new();
+    let limiter = builder().quota("*", buckets(Quota::new().rpm(60))).clock(clock.clone());
+    let limiter = limiter.build().unwrap();
+    for number in 0..20_000 {
+        limiter.try_acquire(&format!("key {number}"), &Cost::new()).unwrap();
+        clock.advance(Duration::from_millis(100));
+    }
+    assert!(limiter.keys().len() < 500, "{} keys", limiter.keys().len());
+}
+
+#[test]
+fn a_permit_of_a_forgotten_key_ends_without_touching_another() {
+    let clock = ManualClock::new();
+    let limiter = builder().quota("*", buckets(Quota::new().rpm(60))).clock(clock.clone());
+    let limiter = limiter.max_keys(1).build().unwrap();
+    let old = limiter.try_acquire("a", &Cost::new()).unwrap();
+    clock.advance(Duration::from_secs(2));
+    limiter.try_acquire("b", &Cost::new().requests(9)).unwrap();
+    assert_eq!(limiter.keys(), ["b"]);
+    old.settle(&Cost::new().requests(30));
+    assert_eq!(available(&limiter, "b"), 51);
+}
+
+#[test]
+fn too_many_keys_are_refused_and_debt_is_never_forgotten() {
+    let clock = ManualClock::new();
+    let limiter = builder().quota("*", buckets(Quota::new().rpm(60))).clock(clock.clone());
+    let limiter = limiter.max_keys(10).build().unwrap();
+    for number in 0..10 {
+        limiter.try_acquire(&format!("{number}"), &Cost::new().requests(60)).unwrap();
+    }
+    let refused = limiter.try_acquire("one more", &Cost::new()).unwrap_err();
+    assert_eq!((refused.code, refused.wait), (Code::TooManyKeys, Wait::Unknown));
+    assert_eq!(limiter.key("one more").unwrap_err().code, Code::TooManyKeys);
+    assert_eq!(limiter.keys().len(), 10);
+    clock.advance(Duration::from_secs(60));
+    limiter.try_acquire("one more", &Cost::new()).unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_waiter_keeps_all_its_keys_from_being_forgotten() {
+    let limiter = builder().clock(tollgate::limiter::TokioClock::new());
+    let limiter = limiter.quota("*", buckets(Quota::new().rpm(60))).build().unwrap();
+    limiter.acquire("short", &Cost::new().requests(60)).await.unwrap();
+    let waiter = tokio::spawn(limiter.acquire_all(&["idle", "short"], &Cost::new()));
+    settle_down().await;
+    assert_eq!((limiter.prune(), limiter.keys().len()), (0, 2));
+    waiter.await.unwrap().unwrap();
+    assert_eq!(limiter.stats("idle").limits[0].used, 1);
+}
+
+#[test]
+fn keys_and_figures_come_sorted_with_those_that_have_a_quota_of_their_own() {
+    let limiter = builder().quota("b", Quota::new().rpm(7)).quota("x*", Quota::new().rpm(5));
+    let limiter = limiter.build().unwrap();
+    limiter.try_acquire("xa", &Cost::new()).unwrap();
+    limiter.try_acquire("a", &Cost::new()).unwrap();
+    assert_eq!(limiter.keys(), ["a", "b", "xa"]);
+    let figures: Vec<_> = limiter
+        .iter()
+        .map(|(key, stats)| (key, stats.limits.first().map(|limit| (limit.limit, limit.used))))
+        .collect();
+    let expected = [("a", None), ("b", Some((7, 0))), ("xa", Some((5, 1)))];
+    assert_eq!(figures, expected.map(|(key, figures)| (key.into(), figures)));
+}
+
+#[test]
+fn figures_and_dry_runs_make_no_key() {
+    let limiter = builder().quota("*", Quota::new().rpm(5)).build().unwrap();
+    assert!(limiter.decide("a", &Cost::new()).is_allowed());
+    assert_eq!(limiter.decide("a", &Cost::new().requests(6)).code, Code::ExceedsCapacity);
+    assert_eq!(available(&limiter, "a"), 5);
+    assert_eq!(limiter.quota("a"), Quota::new().rpm(5));
+    assert!(limiter.keys().is_empty());
+}
+
+#[test]
+fn keys_of_a_shared_glob_count_by_the_same_buckets() {
+    let limiter = builder().quota("gpt-4o*", Quota::new().rpm(3).shared());
+    let limiter = limiter.quota("gpt-4o-mini", Quota::new().rpm(9)).build().unwrap();
+    limiter.try_acquire("gpt-4o", &Cost::new()).unwrap();
+    limiter.try_acquire("gpt-4o-2024-08-06", &Cost::new()).unwrap();
+    limiter.key("gpt-4o-audio").unwrap().try_acquire(&Cost::new()).unwrap();
+    let refused = limiter.try_acquire("gpt-4o-2024-11-20", &Cost::new()).unwrap_err();
+    assert_eq!((&*refused.key, refused.code), ("gpt-4o*", Code::RpmExceeded));
+    limiter.try_acquire("gpt-4o-mini", &Cost::new()).unwrap();
+    assert_eq!(available(&limiter, "gpt-4o-anything"), 0);
+    assert_eq!(limiter.keys(), ["gpt-4o*", "gpt-4o-mini"]);
+}
+
+#[test]
+fn two_keys_of_a_shared_glob_are_one_in_a_request() {
+    let limiter = builder().quota("g*", Quota::new().rpm(9).shared()).build().unwrap();
+    limiter.acquire_all(&["g1", "g2"], &Cost::new()).try_now().unwrap();
+    assert_eq!(available(&limiter, "g"), 8);
+}
+
+#[test]
+fn a_quota_that_becomes_shared_takes_its_keys_over() {
+    let limiter = builder().quota("g*", Quota::new().rpm(9)).build().unwrap();
+    let permit = limiter.try_acquire("g1", &Cost::new()).unwrap();
+    limiter.set_quota("g*", &Quota::new().rpm(2).shared());
+    limiter.try_acquire("g1", &Cost::new()).unwrap();
+    limiter.try_acquire("g2", &Cost::new()).unwrap();
+    limiter.try_acquire("g1", &Cost::new()).unwrap_err();
+    drop(permit);
+    assert_eq!(limiter.keys(), ["g*"]);
+}
+
+#[test]
+fn a_provider_that_comes_later_limits_the_keys_that_it_names() {
+    let limiter = builder().build().unwrap();
+    let model = "gpt-4o";
+    limiter.try_acquire(model, &Cost::new()).unwrap();
+    assert_eq!(limiter.decide(model, &Cost::new()).code, Code::UnknownModel);
+    limiter.add_provider(provider::OPENAI);
+    assert_eq!(limiter.decide(model, &Cost::new()).code, Code::Ok);
+    assert!(!limiter.quota(model).is_unlimited());
+}
+
+#[test]
+fn limits_given_with_a_call_are_those_of_its_key() {
+    let (limiter, clock) = manual(Quota::new());
+    let five = Quota::new().rpm(5).tpm(100);
+    let take = |limits: &Quota, cost: &Cost| limiter.acquire_limits("user:chat", cost, limits);
+    let now = |limits: &Quota, cost: &Cost| take(limits, cost).unwrap().try_now();
+    now(&five, &tokens(60)).unwrap();
+    let refused = now(&five, &tokens(50)).unwrap_err();
+    assert_eq!(refused.code, Code::TpmExceeded);
+    assert_eq!(limiter.stats("user:chat").limits[0].used, 1);
+    let dry = |limits: &Quota| limiter.decide_limits("user:chat", &tokens(50), limits).unwrap();
+    assert_eq!(dry(&five).code, Code::TpmExceeded);
+    assert!(dry(&Quota::new().tpm(200)).is_allowed(), "what was used stays used");
+    assert_eq!(limiter.stats("user:chat").limits.len(), 2, "a dry run changes nothing");
+    clock.advance(Duration::from_secs(60));
+    now(&five, &tokens(50)).unwrap();
+}
+
+#[test]
+fn a_cost_without_a_limit_is_an_error_that_names_it() {
+    let (limiter, _) = manual(Quota::new());
+    let cost = tokens(5).custom("images", 1);
+    let error = limiter.acquire_limits("k", &cost, &Quota::new().tpm(5)).unwrap_err();
+    assert_eq!(error.dimension, Dimension::custom("images"));
+    assert_eq!(error.to_string(), "the request costs images, but no limit on images was given");
+    let error = limiter.decide_limits("k", &cost, &Quota::new().rpm(5)).unwrap_err();
+    assert_eq!(error.dimension, Dimension::Tokens);
+}
+
+#[tokio::test(start_paused = true)]
+async fn waiting_for_capacity_takes_nothing() {
+    let limiter = paused(Quota::new().tpm(60));
+    limiter.acquire("k", &tokens(60)).await.unwrap();
+    let begin = limiter.now();
+    limiter.wait_for_capacity("k", &tokens(10)).await.unwrap();
+    assert_eq!(((limiter.now() - begin) / S, limiter.stats("k").limits[0].used), (10, 50));
+    let short = limiter.wait_for_capacity("k", &tokens(30)).max_wait(Duration::from_secs(19));
+    assert!(matches!(short.await, Err(AcquireError::DeadlineExceeded { .. })));
+    let never = limiter.wait_for_capacity("k", &tokens(61)).await.unwrap_err();
+    assert_eq!(never.refused().unwrap().code, Code::ExceedsCapacity);
+    assert_eq!((limiter.now() - begin) / S, 10, "neither was slept out");
+    let waiting = tokio::spawn(limiter.wait_for_capacity("k", &tokens(60)));
+    settle_down().await;
+    limiter.close().await;
+    assert_eq!(waiting.await.unwrap(), Err(AcquireError::Closed));
+}
+
+#[tokio::test(start_paused = true)]
+async fn capacity_behind_a_request_in_flight_is_waited_for_until_the_deadline() {
+    let limiter = paused(Quota::new().concurrency(1));
+    let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let begin = limiter.now();
+    let waiting = limiter.wait_for_capacity("k", &Cost::new()).max_wait(Duration::from_secs(7));
+    assert!(matches!(waiting.await, Err(AcquireError::DeadlineExceeded { .. })));
+    assert_eq!((limiter.now() - begin) / S, 7);
+}

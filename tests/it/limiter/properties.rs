@@ -1,0 +1,262 @@
+//! P4 and P5 through the limiter, against a reference that knows nothing of its insides.
+
+use std::cell::Cell;
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use proptest::prelude::*;
+use proptest::test_runner::TestRunner;
+use tollgate::engine::Wait;
+use tollgate::limiter::{Acquire, KeyStats, Limiter, ManualClock, Permit, RateLimited};
+use tollgate::quota::{Cost, Dimension, Limit, Quota, Window};
+
+use super::builder;
+
+/// Four keys, each with so many requests in a window of so many milliseconds, three of them at once.
+#[derive(Debug, Clone)]
+struct Setup {
+    limits: [u64; 4],
+    windows: [u64; 4],
+    steps: Vec<Step>,
+}
+
+#[derive(Debug, Clone)]
+struct Step {
+    /// Milliseconds that pass first.
+    after: u64,
+    /// Which keys, as bits.
+    keys: usize,
+    amount: u64,
+    /// Which permit in flight ends first, if any.
+    ends: Option<usize>,
+}
+
+fn setups(steps: usize) -> impl Strategy<Value = Setup> {
+    let step = (0..400_u64, 1..16_usize, 1..4_u64, proptest::option::of(0..4_usize))
+        .prop_map(|(after, keys, amount, ends)| Step { after, keys, amount, ends });
+    let limits = [1..6_u64, 1..6_u64, 1..6_u64, 1..6_u64];
+    let windows = [50..2_000_u64, 50..2_000_u64, 50..2_000_u64, 50..2_000_u64];
+    (limits, windows, proptest::collection::vec(step, 1..steps))
+        .prop_map(|(limits, windows, steps)| Setup { limits, windows, steps })
+}
+
+/// One limiter for all cases of a property: each case has keys of its own.
+struct Field {
+    limiter: Limiter,
+    clock: ManualClock,
+    case: Cell<u64>,
+}
+
+impl Field {
+    fn new() -> Self {
+        let clock = ManualClock::new();
+        let limiter = builder().clock(clock.clone()).build().unwrap();
+        Self { limiter, clock, case: Cell::new(0) }
+    }
+
+    /// The keys of a new case, with their quotas.
+    fn case(&self, setup: &Setup) -> Case<'_> {
+        self.case.set(self.case.get() + 1);
+        let keys = [0, 1, 2, 3].map(|key| format!("{key}:{}", self.case.get()));
+        for (key, name) in keys.iter().enumerate() {
+            let window = Window::new(Duration::from_millis(setup.windows[key])).unwrap();
+            let limit = Limit::new(Dimension::Requests, setup.limits[key], window).unwrap();
+            self.limiter.set_quota(name, &Quota::new().limit(limit).concurrency(3));
+        }
+        Case { field: self, keys }
+    }
+}
+
+struct Case<'a> {
+    field: &'a Field,
+    keys: [String; 4],
+}
+
+impl Case<'_> {
+    fn acquire(&self, bits: usize, amount: u64) -> Acquire {
+        let keys: Vec<&String> = bits_of(bits).map(|key| &self.keys[key]).collect();
+        self.field.limiter.acquire_all(&keys, &Cost::new().requests(amount))
+    }
+
+    fn stats(&self) -> [KeyStats; 4] {
+        [0, 1, 2, 3].map(|key| self.field.limiter.stats(&self.keys[key]))
+    }
+}
+
+impl Drop for Case<'_> {
+    fn drop(&mut self) {
+        self.keys.iter().for_each(|key| {
+            self.field.limiter.remove_quota(key);
+        });
+    }
+}
+
+fn bits_of(bits: usize) -> impl Iterator<Item = usize> {
+    (0..4).filter(move |key| bits >> key & 1 == 1)
+}
+
+impl Setup {
+    /// The most that a request of these keys can have.
+    fn least(&self, bits: usize) -> u64 {
+        bits_of(bits).map(|key| self.limits[key]).min().unwrap_or(0)
+    }
+}
+
+/// What was granted when, and what is in flight: nothing else decides.
+#[derive(Default)]
+struct Reference {
+    granted: [Vec<(u64, u64)>; 4],
+    in_flight: [u64; 4],
+}
+
+impl Reference {
+    fn fits(&self, setup: &Setup, bits: usize, amount: u64, now: u64) -> bool {
+        bits_of(bits).all(|key| {
+            let window = setup.windows[key] * 1_000_000;
+            let live = self.granted[key].iter().filter(|(at, _)| at + window > now);
+            let used: u64 = live.map(|(_, amount)| amount).sum();
+            used + amount <= setup.limits[key] && self.in_flight[key] < 3
+        })
+    }
+
+    fn grant(&mut self, bits: usize, amount: u64, now: u64) {
+        for key in bits_of(bits) {
+            self.granted[key].push((now, amount));
+            self.in_flight[key] += 1;
+        }
+    }
+
+    fn end(&mut self, bits: usize) {
+        bits_of(bits).for_each(|key| self.in_flight[key] -= 1);
+    }
+}
+
+/// Runs a property on 100,000 cases.
+fn check<T: std::fmt::Debug>(
+    cases: impl Strategy<Value = T>,
+    property: impl Fn(&Field, T) -> Result<(), TestCaseError>,
+) {
+    let field = Field::new();
+    let config =
+        ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100_000) };
+    let result = TestRunner::new(config).run(&cases, |case| property(&field, case));
+    result.unwrap_or_else(|failure| panic!("{failure}"));
+}
+
+/// P4, and P2 for several keys: all are taken or none, exactly when all have room, and the time that
+/// a refusal names is the first at which they do.
+#[test]
+fn p4_several_keys_are_granted_all_or_none() {
+    check(setups(8), |field, setup| {
+        let case = field.case(&setup);
+        let mut reference = Reference::default();
+        let mut out: Vec<(usize, Permit)> = Vec::new();
+        for step in &setup.steps {
+            field.clock.advance(Duration::from_millis(step.after));
+            if let Some(ends) = step.ends.filter(|ends| *ends < out.len()) {
+                reference.end(out.remove(ends).0);
+            }
+            let (now, before) = (field.limiter.now(), case.stats());
+            let fits = |at| reference.fits(&setup, step.keys, step.amount, at);
+            match case.acquire(step.keys, step.amount).try_now() {
+                Ok(permit) => {
+                    prop_assert!(fits(now), "granted what doesn't fit");
+                    reference.grant(step.keys, step.amount, now);
+                    out.push((step.keys, permit));
+                }
+                Err(refused) => {
+                    prop_assert!(!fits(now), "refused what fits: {refused}");
+                    prop_assert_eq!(before, case.stats());
+                    if let Wait::At(time) = refused.wait {
+                        prop_assert!(fits(time) && !fits(time - 1), "{refused}");
+                    }
+                }
+            }
+        }
+        Ok(())
+    });
+}
+
+/// P5: of those who want the same keys, who came first is granted first.
+#[test]
+fn p5_grants_come_in_order_of_arrival() {
+    check(setups(12), |field, setup| {
+        for (keys, order) in grants(field, &setup, None) {
+            let arrivals: Vec<usize> = order.iter().map(|(arrival, _)| *arrival).collect();
+            prop_assert!(arrivals.is_sorted(), "{arrivals:?} of keys {keys:b}");
+        }
+        Ok(())
+    });
+}
+
+/// P5: whoever wants a key that is never free is as good as not there for all others.
+#[test]
+fn p5_nobody_waits_behind_one_whose_own_key_is_short() {
+    check((setups(12), 0..4_usize), |field, (setup, used_up)| {
+        let mut without = setup.clone();
+        for step in &mut without.steps {
+            // Time passes and permits end as before, but the request isn't made.
+            step.keys = if step.keys >> used_up & 1 == 1 { 0 } else { step.keys };
+        }
+        let with = grants(field, &setup, Some(used_up));
+        prop_assert_eq!(with, grants(field, &without, Some(used_up)));
+        Ok(())
+    });
+}
+
+/// By the keys of a request: the numbers of those granted, and when, in the order of their grants.
+type Grants = BTreeMap<usize, Vec<(usize, u64)>>;
+
+/// Lets all wait that have to, looks at all of them every 50 ms, the last one first, and says who was granted when. The key `used_up` is never free.
+fn grants(field: &Field, setup: &Setup, used_up: Option<usize>) -> Grants {
+    let Field { limiter, clock, .. } = field;
+    let (case, begin) = (field.case(setup), limiter.now());
+    if let Some(key) = used_up {
+        let hour = RateLimited::new(Some(Duration::from_secs(3_600)));
+        limiter.on_rate_limited(&case.keys[key], &hour);
+    }
+    let mut waiting: Vec<(usize, usize, Acquire)> = Vec::new();
+    let (mut grants, mut out) = (Grants::new(), Vec::new());
+    for (arrival, step) in setup.steps.iter().enumerate() {
+        for _ in 0..step.after.div_ceil(50) {
+            clock.advance(Duration::from_millis(50));
+            look(&mut waiting, &mut grants, &mut out, limiter.now() - begin);
+        }
+        if let Some(ends) = step.ends.filter(|ends| *ends < out.len()) {
+            drop(out.remove(ends));
+        }
+        if step.keys != 0 && step.amount <= setup.least(step.keys) {
+            waiting.push((step.keys, arrival, case.acquire(step.keys, step.amount)));
+        }
+        look(&mut waiting, &mut grants, &mut out, limiter.now() - begin);
+    }
+    grants
+}
+
+/// Polls everybody until nobody moves.
+fn look(
+    waiting: &mut Vec<(usize, usize, Acquire)>,
+    grants: &mut Grants,
+    out: &mut Vec<Permit>,
+    now: u64,
+) {
+    loop {
+        let before = waiting.len();
+        for at in (0..waiting.len()).rev() {
+            let (keys, arrival, acquire) = &mut waiting[at];
+            let mut cx = Context::from_waker(Waker::noop());
+            if let Poll::Ready(result) = Pin::new(acquire).poll(&mut cx) {
+                if let Ok(permit) = result {
+                    grants.entry(*keys).or_default().push((*arrival, now));
+                    out.push(permit);
+                }
+                drop(waiting.remove(at));
+            }
+        }
+        if waiting.len() == before {
+            return;
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! Requests under several keys at once.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use tollgate::engine::Wait;
+use tollgate::limiter::{
+    Acquire, AcquireError, Code, Event, Limiter, ManualClock, Permit, TokioClock,
+};
+use tollgate::quota::{Algorithm, Cost, Quota};
+
+use super::{S, builder, settle_down};
+
+/// Token buckets, by key, on tokio's paused clock.
+fn limited(quotas: &[(&str, Quota)]) -> Limiter {
+    let add = |builder: tollgate::limiter::Builder, (key, quota): &(&str, Quota)| {
+        builder.quota(*key, quota.clone().with_algorithm(Algorithm::TOKEN_BUCKET))
+    };
+    quotas.iter().fold(builder().clock(TokioClock::new()), add).build().unwrap()
+}
+
+fn used(limiter: &Limiter, key: &str) -> u64 {
+    limiter.stats(key).limits[0].used
+}
+
+fn poll(acquire: &mut Acquire) -> Poll<Result<Permit, AcquireError>> {
+    Pin::new(acquire).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_keys_are_charged_or_none() {
+    let limiter = limited(&[("tenant", Quota::new().rpm(2)), ("model", Quota::new().rpm(9))]);
+    let keys = ["tenant", "model"];
+    limiter.acquire_all(&keys, &Cost::new()).await.unwrap();
+    limiter.acquire_all(&keys, &Cost::new()).await.unwrap();
+    let refused = limiter.acquire_all(&keys, &Cost::new()).try_now().unwrap_err();
+    assert_eq!((&*refused.key, refused.code), ("tenant", Code::RpmExceeded));
+    assert_eq!((used(&limiter, "tenant"), used(&limiter, "model")), (2, 2));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_longest_wait_binds_and_names_its_key() {
+    let limiter = limited(&[("a", Quota::new().rpm(60)), ("b", Quota::new().rpm(6))]);
+    limiter.acquire_all(&["a", "b"], &Cost::new().requests(6)).await.unwrap();
+    limiter.acquire("a", &Cost::new().requests(54)).await.unwrap();
+    let refused = limiter.acquire_all(&["a", "b"], &Cost::new()).try_now().unwrap_err();
+    assert_eq!((&*refused.key, refused.retry_after()), ("b", Some(Duration::from_secs(10))));
+    let begin = limiter.now();
+    limiter.acquire_all(&["a", "b"], &Cost::new()).await.unwrap();
+    assert_eq!((limiter.now() - begin) / S, 10);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permit_ends_under_all_its_keys() {
+    let limiter =
+        limited(&[("a", Quota::new().concurrency(1)), ("b", Quota::new().concurrency(5))]);
+    let held = |key: &str| limiter.stats(key).limits[0].held;
+    let permit = limiter.acquire_all(&["a", "b"], &Cost::new()).await.unwrap();
+    assert_eq!((permit.key().as_str(), held("a"), held("b")), ("a", 1, 1));
+    permit.settle(&Cost::new());
+    assert_eq!((held("a"), held("b")), (0, 0));
+    limiter.acquire_all(&["a", "b"], &Cost::new()).await.unwrap().release();
+    drop(limiter.acquire_all(&["a", "b"], &Cost::new()).await.unwrap());
+    assert_eq!((held("a"), held("b")), (0, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_that_is_named_twice_counts_once() {
+    let limiter = limited(&[("a", Quota::new().rpm(9))]);
+    limiter.acquire_all(&["a", "a"], &Cost::new()).await.unwrap();
+    assert_eq!(used(&limiter, "a"), 1);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_tenant_short_of_its_own_quota_delays_no_other_of_the_same_model() {
+    let limiter = limited(&[
+        ("poor", Quota::new().rpm(1)),
+        ("rich", Quota::new().rpm(600)),
+        ("model", Quota::new().rpm(60)),
+    ]);
+    limiter.acquire_all(&["poor", "model"], &Cost::new().requests(1)).await.unwrap();
+    let waiting: Vec<_> = (0..5)
+        .map(|_| tokio::spawn(limiter.acquire_all(&["poor", "model"], &Cost::new())))
+        .collect();
+    settle_down().await;
+    let begin = limiter.now();
+    for _ in 0..59 {
+        limiter.acquire_all(&["rich", "model"], &Cost::new()).await.unwrap();
+    }
+    assert_eq!(limiter.now(), begin, "the model has room for 59 more");
+    limiter.acquire_all(&["rich", "model"], &Cost::new()).await.unwrap();
+    assert_eq!((limiter.now() - begin) / S, 1);
+    waiting.iter().for_each(|task| task.abort());
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_comes_from_another_queue_takes_the_place_of_its_arrival() {
+    let limiter = limited(&[("tenant", Quota::new().rpm(6)), ("model", Quota::new().rpm(6))]);
+    limiter.acquire("tenant", &Cost::new().requests(6)).await.unwrap();
+    let early = tokio::spawn(limiter.acquire_all(&["tenant", "model"], &Cost::new()));
+    settle_down().await;
+    limiter.acquire("model", &Cost::new().requests(6)).await.unwrap();
+    tokio::time::sleep(Duration::from_secs(2)).await;
+    // The tenant has room after 10 s, the model after 12 s; this one came later.
+    let late = tokio::spawn(limiter.acquire("model", &Cost::new()));
+    settle_down().await;
+    assert_eq!((limiter.stats("tenant").waiting, limiter.stats("model").waiting), (1, 1));
+    tokio::time::sleep(Duration::from_millis(8_500)).await;
+    assert!(early.is_finished() && !late.is_finished());
+}
+
+/// Two keys that are wanted by others all the time, and never free at the same moment.
+#[tokio::test(start_paused = true)]
+async fn two_keys_that_are_never_free_together_are_granted_together_in_the_end() {
+    let limiter =
+        limited(&[("a", Quota::new().concurrency(1)), ("b", Quota::new().concurrency(1))]);
+    let busy = |key: &'static str, offset: u64| {
+        let limiter = limiter.clone();
+        tokio::spawn(async move {
+            tokio::time::sleep(Duration::from_millis(offset)).await;
+            loop {
+                // Three that take turns: somebody always waits.
+                let permit = limiter.acquire(key, &Cost::new()).await.unwrap();
+                tokio::time::sleep(Duration::from_millis(1_000)).await;
+                drop(permit);
+            }
+        })
+    };
+    let others: Vec<_> = (0..3).flat_map(|_| [busy("a", 0), busy("b", 500)]).collect();
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    let begin = limiter.now();
+    let both = limiter.acquire_all(&["a", "b"], &Cost::new());
+    let both = tokio::time::timeout(Duration::from_secs(60), both).await;
+    both.expect("it starves").unwrap();
+    assert!((limiter.now() - begin) / S <= 15);
+    others.iter().for_each(|task| task.abort());
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dropped_waiter_leaves_every_queue_and_takes_nothing() {
+    let limiter =
+        limited(&[("a", Quota::new().concurrency(1)), ("b", Quota::new().concurrency(1))]);
+    let held = limiter.acquire("b", &Cost::new()).await.unwrap();
+    let mut waiting = limiter.acquire_all(&["a", "b"], &Cost::new());
+    assert!(poll(&mut waiting).is_pending());
+    drop(waiting);
+    assert_eq!((limiter.stats("a").waiting, limiter.stats("b").waiting), (0, 0));
+    drop(held);
+    limiter.acquire_all(&["a", "b"], &Cost::new()).try_now().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_of_several_keys_opens_when_all_are_open() {
+    let limiter = limited(&[("a", Quota::new().rpm(60)), ("b", Quota::new().rpm(6))]);
+    limiter.acquire_all(&["a", "b"], &Cost::new().requests(6)).await.unwrap();
+    limiter.acquire("a", &Cost::new().requests(54)).await.unwrap();
+    let mut gate = limiter.gate(&["a", "b"]).unwrap();
+    let begin = limiter.now();
+    std::future::poll_fn(|cx| gate.poll_open(&Cost::new(), None, cx)).await;
+    assert_eq!((limiter.now() - begin) / S, 10);
+    assert_eq!((used(&limiter, "a"), used(&limiter, "b")), (50, 5));
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_key_tells_of_it() {
+    let limiter = limited(&[("a", Quota::new().rpm(60)), ("b", Quota::new().rpm(6))]);
+    let mut events = limiter.subscribe();
+    limiter.acquire_all(&["a", "b"], &Cost::new()).await.unwrap().settle(&Cost::new());
+    let mut told = Vec::new();
+    while let Ok(event) = events.try_recv() {
+        match event {
+            Event::Granted { key, .. } => told.push(format!("{key} granted")),
+            Event::Settled { key, .. } => told.push(format!("{key} settled")),
+            _ => {}
+        }
+    }
+    assert_eq!(told, ["a granted", "b granted", "a settled", "b settled"]);
+}
+
+/// Two fixed windows that close at different times: the time that is told is one at which both are
+/// open.
+#[test]
+fn the_time_told_is_one_at_which_all_keys_fit() {
+    let clock = ManualClock::new();
+    let window = |limit| Quota::new().rpm(limit).with_algorithm(Algorithm::FixedWindow);
+    let limiter = Limiter::builder().quota("a", window(1)).quota("b", window(1));
+    let limiter = limiter.clock(clock.clone()).build().unwrap();
+    limiter.try_acquire("a", &Cost::new()).unwrap();
+    clock.advance(Duration::from_millis(59_700));
+    limiter.try_acquire("b", &Cost::new()).unwrap();
+    let refused = limiter.acquire_all(&["a", "b"], &Cost::new()).try_now().unwrap_err();
+    let Wait::At(time) = refused.wait else { panic!("{refused:?}") };
+    clock.advance_to(time - 1);
+    limiter.acquire_all(&["a", "b"], &Cost::new()).try_now().unwrap_err();
+    clock.advance_to(time);
+    limiter.acquire_all(&["a", "b"], &Cost::new()).try_now().unwrap();
+}
