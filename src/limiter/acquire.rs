@@ -138,7 +138,7 @@ impl Acquire {
             let request = &mut self.request;
             scopes.give(request.given.as_deref(), request.core());
             let now = scopes.now;
-            let denied = |denial| scopes.refused(Blocked { scope: 0, denial }, &request.cost);
+            let denied = |denial| scopes.refused(Blocked::at(0, denial), &request.cost);
             match request.judge(&scopes, u64::MAX) {
                 Verdict::Admit => {
                     let taken = scopes.commit(&places, &request.cost);
@@ -158,7 +158,7 @@ impl Acquire {
                 Ok(()) => Ok(request.granted((parts, true), Some(asked), (now, now))),
                 Err(wait) => {
                     let Some(scopes) = Scopes::lock(&places) else { continue };
-                    let blocked = Blocked { scope: 0, denial: Denial::Elsewhere(wait) };
+                    let blocked = Blocked::at(0, Denial::Elsewhere(wait));
                     Err(scopes.refused(blocked, &request.cost))
                 }
             };

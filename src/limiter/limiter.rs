@@ -101,8 +101,8 @@ impl Limiter {
     /// them or in none. Waits as [`acquire`](Self::acquire) does.
     ///
     /// While one of the keys is short, a request waits in that one's queue alone and keeps nobody
-    /// from the others; there its turn comes by the order of its arrival. A key that is named twice
-    /// counts once. The first names the permit.
+    /// from the others; there its turn comes by the order of its arrival. Name the narrowest first: a
+    /// tenant before its model, a model before the account. A key that is named twice counts once.
     ///
     /// # Panics
     /// If there are no keys.

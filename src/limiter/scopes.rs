@@ -21,11 +21,20 @@ pub(super) struct Scopes<'a> {
     pub(super) now: u64,
 }
 
-/// The key that holds a request up, and why.
+/// What holds a request up.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blocked {
+    /// The key that does for longest, and why.
     pub(super) scope: usize,
     pub(super) denial: Denial,
+    /// The key whose queue it belongs into: of those that are short the one named first.
+    pub(super) queue: usize,
+}
+
+impl Blocked {
+    pub(super) fn at(scope: usize, denial: Denial) -> Self {
+        Self { scope, denial, queue: scope }
+    }
 }
 
 /// The places of a request's keys.
@@ -88,35 +97,39 @@ impl<'a> Scopes<'a> {
         });
     }
 
-    /// What holds up a request that drew this number: of the keys that fall short the one that does
-    /// for longest, else one for which others wait who came before. `here` says whether the buckets
-    /// are here.
+    /// What holds up a request that drew this number: of the keys that are short the one that is for
+    /// longest, else one for which others wait who came before. `here` says whether the buckets are
+    /// here.
     pub(super) fn blocked(&self, cost: &Cost, number: u64, here: bool) -> Option<Blocked> {
-        let mut blocked = self.short(cost, self.now, here);
-        // A key that fits now may not any more when the others do.
-        while let Some(Blocked { denial, .. }) = blocked
-            && let Wait::At(then) = denial.wait()
+        let Some(mut blocked) = self.short(cost, self.now, here) else {
+            let behind = |scope: &usize| self.slot(*scope).is_behind(number);
+            let others = (0..self.seats.len()).find(behind);
+            return others.map(|scope| Blocked::at(scope, Denial::OthersWaiting));
+        };
+        // A key that has room now may not any more when the others do.
+        while let Wait::At(then) = blocked.denial.wait()
             && let Some(next) = self.short(cost, then, here)
-            && next.denial.wait() > denial.wait()
+            && next.denial.wait() > blocked.denial.wait()
         {
-            blocked = Some(next);
+            blocked = Blocked { queue: blocked.queue, ..next };
         }
-        let behind = |scope: &usize| self.slot(*scope).is_behind(number);
-        let others = || (0..self.seats.len()).find(behind);
-        let denial = Denial::OthersWaiting;
-        blocked.or_else(|| others().map(|scope| Blocked { scope, denial }))
+        Some(blocked)
+    }
+
+    /// Why one of the keys has no room, whatever the others have.
+    pub(super) fn denial(&self, scope: usize, cost: &Cost, at: u64, here: bool) -> Option<Denial> {
+        let slot = self.slot(scope);
+        if here { slot.fits(cost, at).err() } else { slot.passable(at).err() }
     }
 
     fn short(&self, cost: &Cost, at: u64, here: bool) -> Option<Blocked> {
-        let denial = |slot: &Slot| if here { slot.fits(cost, at) } else { slot.passable(at) };
-        let mut longest: Option<Blocked> = None;
-        for (scope, slot) in self.all().enumerate() {
-            let Err(denial) = denial(slot) else { continue };
-            if longest.is_none_or(|longest| denial.wait() > longest.denial.wait()) {
-                longest = Some(Blocked { scope, denial });
-            }
-        }
-        longest
+        let denied = |scope| Some((scope, self.denial(scope, cost, at, here)?));
+        let mut denied = (0..self.seats.len()).filter_map(denied);
+        let (first, denial) = denied.next()?;
+        let longest = denied.fold((first, denial), |longest, next| {
+            if next.1.wait() > longest.1.wait() { next } else { longest }
+        });
+        Some(Blocked { scope: longest.0, denial: longest.1, queue: first })
     }
 
     pub(super) fn refused(&self, blocked: Blocked, cost: &Cost) -> Refused {

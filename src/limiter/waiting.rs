@@ -22,10 +22,12 @@ pub(super) struct Waiting {
 
 /// A place in the queue of the key that holds a request up.
 ///
-/// A request has one number of arrival. When its turn has come and another of its keys holds it up,
-/// it goes to that one's queue, to the place that is due to its number: so it keeps nobody from a
-/// key that isn't short. Who is sent on more often than it has keys keeps its places from then on:
-/// otherwise two keys that are never free at the same moment could send it to and fro for ever.
+/// A request has one number of arrival. When its turn has come, its key has room and another is
+/// short, it goes to that one's queue, to the place that is due to its number: so it keeps nobody
+/// from a key that isn't short. Two keys that are never free at the same moment could send it to and
+/// fro for ever; so who has been sent on as often as it has keys, and waits for one, keeps its places
+/// at those named before it. Those are the narrower ones, a tenant's before its model's: nobody else
+/// is kept waiting by a tenant that is short.
 #[derive(Debug)]
 struct Seat {
     number: u64,
@@ -66,7 +68,7 @@ impl Waiting {
                     return Arrival::Ended(Ok(request.granted(taken, None, (arrived, arrived))));
                 }
                 Verdict::Fail(error) => return Arrival::Ended(Err(error)),
-                Verdict::Wait(blocked) => blocked.scope,
+                Verdict::Wait(blocked) => blocked.queue,
                 // Only the first in the queue asks.
                 Verdict::Ask => 0,
             };
@@ -92,7 +94,7 @@ impl Waiting {
                 None
             }
             Verdict::Fail(error) => Some(Turn::Ended(Err(error))),
-            Verdict::Wait(blocked) => Some(Turn::Wait(seat.due(&mut scopes, blocked))),
+            Verdict::Wait(_) => Some(Turn::Wait(seat.due(request, &mut scopes))),
             Verdict::Ask => {
                 let asked = request.reservation(&mut scopes, reservation.take());
                 *reservation = Some(Arc::clone(&asked));
@@ -119,7 +121,7 @@ impl Waiting {
         let Err(wait) = answer else { return self.granted(request, asked) };
         let Self { places, seat, .. } = self;
         let mut scopes = Scopes::lock(places).expect(PINNED);
-        let blocked = Blocked { scope: seat.at, denial: Denial::Elsewhere(wait) };
+        let blocked = Blocked::at(seat.at, Denial::Elsewhere(wait));
         let hopeless = request.hopeless(&scopes, blocked);
         let mut changed = false;
         scopes.for_each(|slot, _| changed |= slot.there().is_some_and(|line| line.changed));
@@ -150,7 +152,7 @@ impl Waiting {
         }
         let scopes = Scopes::lock(&self.places).expect(PINNED);
         let denial = Denial::Elsewhere(Wait::Unknown);
-        request.hopeless(&scopes, Blocked { scope: self.seat.at, denial })
+        request.hopeless(&scopes, Blocked::at(self.seat.at, denial))
     }
 
     /// Gives its places up, and hands on.
@@ -192,11 +194,12 @@ impl Seat {
             return Verdict::Fail(AcquireError::Removed { key: slot.key.clone() });
         }
         let verdict = request.judge(scopes, self.number);
-        if let Verdict::Wait(Blocked { scope, .. }) = verdict
-            && scope != self.at
+        if let Verdict::Wait(Blocked { queue, .. }) = verdict
+            && queue != self.at
             && self.is_first(scopes)
+            && self.denial(request, scopes).is_none()
         {
-            self.go_to(scope, scopes, (waker, wakers));
+            self.go_to(queue, scopes, (waker, wakers));
         }
         verdict
     }
@@ -207,22 +210,29 @@ impl Seat {
 
     fn go_to(
         &mut self,
-        scope: usize,
+        to: usize,
         scopes: &mut Scopes<'_>,
         (waker, wakers): (&Waker, &mut Wakers),
     ) {
         let (now, all) = (scopes.now, scopes.all().count());
-        if self.moves < all {
-            scopes.slot_mut(self.at).leave_queue(self.number, now, wakers);
+        let keeps = |scope: usize| scope < to && self.moves >= all;
+        for scope in (0..all).filter(|&scope| scope != to && !keeps(scope)) {
+            scopes.slot_mut(scope).leave_queue(self.number, now, wakers);
         }
-        scopes.slot_mut(scope).line().queue.enter(self.number, waker);
-        (self.at, self.moves) = (scope, self.moves + 1);
+        scopes.slot_mut(to).line().queue.enter(self.number, waker);
+        (self.at, self.moves) = (to, self.moves + 1);
     }
 
     /// When to look again without being woken: only the first has a time.
-    fn due(&self, scopes: &mut Scopes<'_>, blocked: Blocked) -> Option<u64> {
-        let here = blocked.scope == self.at && self.is_first(scopes);
-        if let Wait::At(time) = blocked.denial.wait() { here.then_some(time) } else { None }
+    fn due(&self, request: &Request, scopes: &mut Scopes<'_>) -> Option<u64> {
+        let denial = self.denial(request, scopes).filter(|_| self.is_first(scopes))?;
+        if let Wait::At(time) = denial.wait() { Some(time) } else { None }
+    }
+
+    /// Why the key that it waits for has no room.
+    fn denial(&self, request: &Request, scopes: &Scopes<'_>) -> Option<Denial> {
+        let here = request.core().backend.is_none();
+        scopes.denial(self.at, &request.cost, scopes.now, here)
     }
 
     fn stay(&self, scopes: &mut Scopes<'_>, waker: &Waker, wakers: &mut Wakers) {
