@@ -8,7 +8,7 @@ use super::quotas::Quotas;
 use super::shard::Time;
 use crate::engine::Margin;
 use crate::provider::Profile;
-use crate::quota::Quota;
+use crate::quota::{Quota, Share};
 
 /// Builds a [`Limiter`].
 #[derive(Debug, Clone)]
@@ -18,6 +18,7 @@ pub struct Builder {
     quotas: Vec<(String, Quota)>,
     unknown: UnknownKey,
     margin: Margin,
+    share: Share,
     max_waiting: usize,
     clock: Option<Time>,
     backend: Option<Arc<dyn Backend>>,
@@ -46,6 +47,7 @@ impl Builder {
             quotas: Vec::new(),
             unknown: UnknownKey::Allow,
             margin: Margin::default(),
+            share: Share::WHOLE,
             max_waiting: 10_000,
             clock: None,
             backend: None,
@@ -81,6 +83,14 @@ impl Builder {
         self
     }
 
+    /// The share of every limit that is used, so that others on the same account keep the rest: of
+    /// the quotas given here and later, of the providers' defaults, and of what responses teach.
+    /// What [`Limiter::quota`] tells is the share. Default: all.
+    pub fn share(mut self, share: Share) -> Self {
+        self.share = share;
+        self
+    }
+
     /// How many may wait for one key. Default: 10,000.
     pub fn max_waiting(mut self, requests: usize) -> Self {
         self.max_waiting = requests;
@@ -107,7 +117,7 @@ impl Builder {
         if self.margin.percent >= 100 {
             return Err(BuildError::MarginTooLarge { percent: self.margin.percent });
         }
-        let mut quotas = Quotas::new(self.profiles, &self.unknown, self.margin);
+        let mut quotas = Quotas::new(self.profiles, &self.unknown, self.margin, self.share);
         for (key, quota) in &self.quotas {
             if key.is_empty() {
                 return Err(BuildError::EmptyKey);

@@ -8,7 +8,7 @@ use super::builder::UnknownKey;
 use super::plan::Plan;
 use crate::engine::Margin;
 use crate::provider::Profile;
-use crate::quota::Quota;
+use crate::quota::{Quota, Share};
 
 /// Which quota a key has: its own, else the most specific glob's, else a provider's built-in one,
 /// else what the policy for unknown keys says.
@@ -20,6 +20,8 @@ pub(super) struct Quotas {
     /// For keys that nobody knows; `None` if they are refused.
     fallback: Option<Arc<Plan>>,
     margin: Margin,
+    /// Of every limit, whoever set it.
+    share: Share,
     version: u32,
 }
 
@@ -37,9 +39,15 @@ struct Row {
 }
 
 impl Quotas {
-    pub(super) fn new(profiles: Vec<Profile>, unknown: &UnknownKey, margin: Margin) -> Self {
+    pub(super) fn new(
+        profiles: Vec<Profile>,
+        unknown: &UnknownKey,
+        margin: Margin,
+        share: Share,
+    ) -> Self {
         let (own, built_in) = (Rows::default(), Rows::default());
-        let mut quotas = Self { own, built_in, profiles, fallback: None, margin, version: 0 };
+        let mut quotas =
+            Self { own, built_in, profiles, fallback: None, margin, share, version: 0 };
         for profile in quotas.profiles.clone() {
             for default in profile.quotas() {
                 let row = quotas.row(&default.quota(), Some(profile));
@@ -87,7 +95,8 @@ impl Quotas {
     }
 
     fn row(&self, quota: &Quota, profile: Option<Profile>) -> Row {
-        let plan = Plan::new(quota, profile.as_ref(), self.margin, self.version);
+        let quota = quota.clone().with_share(self.share);
+        let plan = Plan::new(&quota, profile.as_ref(), self.margin, self.version);
         Row { profile, plan: Arc::new(plan) }
     }
 }
