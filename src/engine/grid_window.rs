@@ -31,9 +31,11 @@ impl State {
         let Some(room) = (spec.limit - cost).checked_sub(self.held) else {
             return Err(Wait::Unknown);
         };
-        let window = spec.grid.around(now);
+        let full = self.used(spec, now) > room;
+        // What was taken later than now counts until the end of its own window.
+        let window = spec.grid.around(if full { now.max(self.at) } else { now });
         let opens = window.start.saturating_add(spec.margin);
-        if self.used(spec, now) > room || now >= window.end.saturating_sub(spec.margin) {
+        if full || now >= window.end.saturating_sub(spec.margin) {
             return Err(Wait::At(window.end.saturating_add(spec.margin)));
         }
         if now < opens { Err(Wait::At(opens)) } else { Ok(()) }

@@ -66,8 +66,8 @@ impl Quota {
     /// same dimension per day, week or month.
     #[must_use]
     pub fn on_calendar(self, dimension: Dimension, amount: u64, calendar: &Calendar) -> Self {
-        let limit = Limit::on_calendar(dimension.clone(), amount, calendar);
-        self.put(&dimension, calendar.window(), limit)
+        let limit = |dimension| Limit::on_calendar(dimension, amount, calendar);
+        self.put(dimension, calendar.window(), limit)
     }
 
     /// Any limit. It takes the place of one of the same dimension and window.
@@ -112,12 +112,17 @@ impl Quota {
     }
 
     fn with(self, dimension: Dimension, amount: u64, window: Window) -> Self {
-        self.put(&dimension, window, Limit::new(dimension.clone(), amount, window))
+        self.put(dimension, window, |dimension| Limit::new(dimension, amount, window))
     }
 
-    fn put(mut self, dimension: &Dimension, window: Window, limit: Option<Limit>) -> Self {
-        self.limits.retain(|l| !is(l, dimension, window));
-        self.limits.extend(limit);
+    fn put(
+        mut self,
+        dimension: Dimension,
+        window: Window,
+        limit: impl FnOnce(Dimension) -> Option<Limit>,
+    ) -> Self {
+        self.limits.retain(|l| !is(l, &dimension, window));
+        self.limits.extend(limit(dimension));
         self
     }
 

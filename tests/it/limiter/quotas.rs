@@ -146,7 +146,9 @@ fn a_share_is_taken_of_every_quota_whoever_set_it() {
         .build()
         .unwrap();
     let whole = builder().provider(OPENAI).build().unwrap();
-    let limit = |limiter: &tollgate::limiter::Limiter, key| limiter.stats(key).limits[0].limit;
+    let limit = |limiter: &tollgate::limiter::Limiter, key| {
+        limiter.decide(key, &Cost::new()).stats.limits[0].limit
+    };
     assert_eq!([limit(&limiter, "own"), limit(&limiter, "unknown")], [3, 15]);
     assert_eq!(limit(&limiter, "gpt-4o"), limit(&whole, "gpt-4o") / 2);
     limiter.set_quota("own", &Quota::new().rpm(100));
