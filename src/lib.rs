@@ -71,6 +71,8 @@
 //!
 //! Without features there is no HTTP client, no server and no command line in the tree.
 
+extern crate alloc;
+
 pub mod engine;
 pub mod limiter;
 #[cfg(feature = "tower")]

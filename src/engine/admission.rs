@@ -9,13 +9,16 @@ use crate::quota::Cost;
 /// The [`Shortfall`] with the longest wait.
 pub fn check(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> Result<(), Shortfall> {
     let Err(mut longest) = check_at(rules, buckets, cost, now) else { return Ok(()) };
-    // A fixed window that is open now may have closed by then: at most once each.
+    // A window that is open now may have closed by then: a few times at most, if they are few.
+    let mut rounds = ROUNDS;
     while let Wait::At(then) = longest.wait
+        && rounds > 0
         && rules.iter().any(Rule::closes)
         && let Err(next) = check_at(rules, buckets, cost, then)
         && next.wait > longest.wait
     {
         longest = next;
+        rounds -= 1;
     }
     Err(longest)
 }
@@ -114,3 +117,7 @@ fn check_at(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> Result
     }
     longest.map_or(Ok(()), Err)
 }
+
+/// So many windows that close one after the other are waited for in one answer. Seven rules need no
+/// more than 15; beyond that the answer may be too early, but it comes.
+const ROUNDS: u32 = 64;

@@ -1,7 +1,8 @@
 use super::rule::{Rule, Spec};
-use super::{Wait, concurrency, fixed_window, sliding_window, token_bucket};
+use super::{Wait, concurrency, fixed_window, grid_window, sliding_window, token_bucket};
 
-/// The state of one [`Rule`]: 24 bytes, and for a sliding window the log it points to.
+/// The state of one [`Rule`]: 24 bytes, and for a sliding window the log it points to, for a clock's
+/// or calendar's 24 more.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket(State);
 
@@ -10,6 +11,7 @@ enum State {
     Token(token_bucket::State),
     Sliding(Box<sliding_window::Log>),
     Fixed(fixed_window::State),
+    Grid(Box<grid_window::State>),
     Concurrency(concurrency::State),
 }
 
@@ -32,7 +34,7 @@ pub struct Level {
 pub struct Saved {
     /// When what was taken, oldest first, in nanoseconds since the epoch. A token bucket is one
     /// entry: what is missing from it, at the time of the snapshot. A fixed window is one entry at
-    /// the window's start.
+    /// the window's start, a clock's or calendar's one at the time of its last request.
     pub taken: Vec<(u64, u64)>,
     /// What requests in flight had reserved.
     pub held: u64,
@@ -45,6 +47,7 @@ impl Bucket {
             Spec::Token(_) => State::Token(token_bucket::State::default()),
             Spec::Sliding(_) => State::Sliding(Box::default()),
             Spec::Fixed(_) => State::Fixed(fixed_window::State::default()),
+            Spec::Grid(_) => State::Grid(Box::default()),
             Spec::Concurrency(_) => State::Concurrency(concurrency::State::default()),
         })
     }
@@ -63,6 +66,9 @@ impl Bucket {
                 Level::of(limit, b.used(s, now), b.held(), b.empty_at(s))
             }
             (State::Fixed(b), Spec::Fixed(s)) => Level::of(limit, b.used(s, now), 0, b.fresh_at(s)),
+            (State::Grid(b), Spec::Grid(s)) => {
+                Level::of(limit, b.used(s, now), b.held(), b.fresh_at(s))
+            }
             (State::Concurrency(b), _) => Level::of(limit, 0, b.in_flight(), now),
             _ => Level::of(limit, 0, 0, now),
         }
@@ -83,6 +89,7 @@ impl Bucket {
             State::Token(b) => b.rebase(back),
             State::Sliding(b) => b.rebase(back),
             State::Fixed(b) => b.rebase(back),
+            State::Grid(b) => b.rebase(back),
             State::Concurrency(_) => {}
         }
     }
@@ -96,6 +103,7 @@ impl Bucket {
             }
             _ if level.used == 0 => Vec::new(),
             (State::Fixed(b), _) => vec![(b.start(), level.used)],
+            (State::Grid(b), _) => vec![(b.at(), level.used)],
             _ => vec![(now, level.used)],
         };
         Saved { taken, held: level.held }
@@ -105,7 +113,9 @@ impl Bucket {
     /// taken too: those requests left, and nobody will say what they really took.
     pub fn absorb(&mut self, rule: &Rule, saved: &Saved, now: u64) {
         for &(at, amount) in &saved.taken {
-            self.take(rule, amount, at.min(now));
+            if !rule.is_past(at, now) {
+                self.take(rule, amount, at.min(now));
+            }
         }
         self.take(rule, saved.held, now);
     }
@@ -115,9 +125,13 @@ impl Bucket {
     /// longer say what it was.
     #[must_use]
     pub fn carry(&self, old: &Rule, new: &Rule, now: u64) -> Self {
-        if let (State::Fixed(_), Spec::Fixed(_)) = (&self.0, &new.spec) {
+        match (&self.0, &old.spec, &new.spec) {
             // With how much later than ours the provider's window may have started.
-            return self.clone();
+            (State::Fixed(_), _, Spec::Fixed(_)) => return self.clone(),
+            (State::Token(b), Spec::Token(from), Spec::Token(to)) if old.holds() == new.holds() => {
+                return Self(State::Token(b.carry(from, to, now)));
+            }
+            _ => {}
         }
         let Saved { taken, held } = self.save(old, now);
         let mut bucket = Self::new(new);
@@ -138,6 +152,7 @@ impl Bucket {
             (State::Concurrency(new), State::Concurrency(old)) => new.carry(old.in_flight()),
             (_, State::Token(old)) => bucket.hold(old.held()),
             (_, State::Sliding(old)) => bucket.hold(old.held()),
+            (_, State::Grid(old)) => bucket.hold(old.held()),
             _ => {}
         }
         bucket
@@ -152,10 +167,12 @@ impl Bucket {
     }
 
     pub(super) fn check(&self, rule: &Rule, cost: u64, now: u64) -> Result<(), Wait> {
+        let cost = rule.needed(cost);
         match (&self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) => b.check(s, cost, now),
             (State::Sliding(b), Spec::Sliding(s)) => b.check(s, cost, now),
             (State::Fixed(b), Spec::Fixed(s)) => b.check(s, cost, now),
+            (State::Grid(b), Spec::Grid(s)) => b.check(s, cost, now),
             (State::Concurrency(b), Spec::Concurrency(s)) => b.check(s),
             _ => Ok(()),
         }
@@ -178,6 +195,7 @@ impl Bucket {
             (State::Token(b), Spec::Token(s)) => b.take(s, amount, now),
             (State::Sliding(b), Spec::Sliding(s)) => b.take(s, amount, now),
             (State::Fixed(b), Spec::Fixed(s)) => b.take(s, amount, now),
+            (State::Grid(b), Spec::Grid(s)) => b.take(s, amount, now),
             _ => {}
         }
     }
@@ -190,6 +208,7 @@ impl Bucket {
             (State::Token(b), Spec::Token(s)) => b.give_back(s, taken - actual, sent, now),
             (State::Sliding(b), Spec::Sliding(s)) => b.correct(s, sent, taken, actual, now),
             (State::Fixed(b), _) => b.correct(sent, taken, actual),
+            (State::Grid(b), Spec::Grid(s)) => b.correct(s, sent, taken, actual),
             _ => {}
         }
     }
@@ -207,6 +226,7 @@ impl Bucket {
         match &mut self.0 {
             State::Token(b) => b.hold(amount),
             State::Sliding(b) => b.hold(amount),
+            State::Grid(b) => b.hold(amount),
             State::Concurrency(b) => b.enter(),
             State::Fixed(_) => {}
         }
@@ -217,6 +237,7 @@ impl Bucket {
         match &mut self.0 {
             State::Token(b) => b.drop_hold(amount),
             State::Sliding(b) => b.drop_hold(amount),
+            State::Grid(b) => b.drop_hold(amount),
             State::Concurrency(b) => b.leave(),
             State::Fixed(_) => {}
         }

@@ -1,8 +1,9 @@
 //! Pure state: buckets, and the one atomic decision over all buckets of a key.
 //!
-//! Integers only; no clock, no lock, no I/O, no allocation but that of a sliding window's log. Every
-//! function takes `now`, in nanoseconds since the Unix epoch. Arithmetic saturates and no input
-//! panics.
+//! Integers only, and nothing but `core` and `alloc`; no clock, no lock, no I/O, no allocation but
+//! that of a sliding window's log and of a calendar window's figures. Every function takes `now`, in
+//! nanoseconds since the Unix epoch. Arithmetic saturates and no input panics. Of calendars and time
+//! zones it knows the boundaries, as values.
 //!
 //! A request's way through here: [`check`] (dry) or [`reserve`] (all buckets or none), then exactly
 //! one of [`settle`] (it left, and this is what it took) and [`release`] (it never left).
@@ -34,12 +35,13 @@
 //! ```
 //!
 //! [`SettleAt::Send`]: crate::quota::SettleAt::Send
-#![deny(clippy::float_arithmetic)]
+#![deny(clippy::float_arithmetic, clippy::std_instead_of_alloc, clippy::std_instead_of_core)]
 
 mod admission;
 mod bucket;
 mod concurrency;
 mod fixed_window;
+mod grid_window;
 mod margin;
 mod packed;
 mod rule;

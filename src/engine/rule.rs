@@ -1,4 +1,4 @@
-use super::{Margin, concurrency, fixed_window, sliding_window, token_bucket};
+use super::{Margin, concurrency, fixed_window, grid_window, sliding_window, token_bucket};
 use crate::quota::{Algorithm, Cost, Dimension, Limit, SettleAt};
 
 /// A [`Limit`] made ready for the engine: its algorithm resolved, its margin taken off, and when
@@ -16,6 +16,7 @@ pub(super) enum Spec {
     Token(token_bucket::Spec),
     Sliding(sliding_window::Spec),
     Fixed(fixed_window::Spec),
+    Grid(grid_window::Spec),
     Concurrency(concurrency::Spec),
 }
 
@@ -25,6 +26,10 @@ impl Rule {
     /// A fixed window starts when the provider first counts. If that isn't the sending (`settle`
     /// is not [`SettleAt::Send`]), its phase is unknown, and the rule is a sliding window of the
     /// same length: safe for every phase.
+    ///
+    /// A window of a clock or calendar stays what it is whenever its dimension settles: what is held
+    /// counts before a boundary and after. But one that is shorter than 16 times the margin's lag is
+    /// a sliding window as long as its longest, so that it needn't be closed for much of its time.
     pub fn new(limit: &Limit, algorithm: Algorithm, margin: Margin, settle: SettleAt) -> Self {
         let spec = match limit.dimension() {
             Dimension::Concurrency => {
@@ -63,7 +68,21 @@ impl Rule {
 
     /// Whether its bucket can close while it has room.
     pub(super) fn closes(&self) -> bool {
-        matches!(self.spec, Spec::Fixed(_))
+        match &self.spec {
+            Spec::Fixed(_) => true,
+            Spec::Grid(spec) => spec.margin > 0,
+            _ => false,
+        }
+    }
+
+    /// Whether what was taken at `at` no longer counts, because another window has begun.
+    pub(super) fn is_past(&self, at: u64, now: u64) -> bool {
+        matches!(&self.spec, Spec::Grid(spec) if at < spec.grid.around(now).start)
+    }
+
+    /// What must be free for a request to be let in that takes this amount.
+    pub(super) fn needed(&self, amount: u64) -> u64 {
+        if self.limit.has_debt() { amount.min(self.capacity()) } else { amount }
     }
 
     /// What a cost takes of this rule's bucket.
@@ -73,7 +92,14 @@ impl Rule {
     }
 
     fn spec(limit: &Limit, algorithm: Algorithm, margin: Margin, settle: SettleAt) -> Spec {
-        let (amount, window) = (limit.amount(), limit.window());
+        let (amount, window, lag) = (limit.amount(), limit.window(), margin.lag_nanos);
+        if let Some(grid) = limit.grid(algorithm) {
+            if grid.shortest() / LAGS >= lag {
+                return Spec::Grid(grid_window::Spec { limit: amount, grid, margin: lag });
+            }
+            let span = grid.longest().saturating_add(lag);
+            return Spec::Sliding(sliding_window::Spec { limit: amount, span });
+        }
         match algorithm {
             Algorithm::TokenBucket { burst } => {
                 let burst = burst.map_or(amount, u64::from);
@@ -82,12 +108,16 @@ impl Rule {
             Algorithm::FixedWindow if settle == SettleAt::Send => Spec::Fixed(fixed_window::Spec {
                 limit: amount,
                 window: window.as_nanos(),
-                margin: margin.lag_nanos,
+                margin: lag,
             }),
-            Algorithm::SlidingWindow | Algorithm::FixedWindow => {
-                let span = window.as_nanos().saturating_add(margin.lag_nanos);
+            _ => {
+                let span = window.as_nanos().saturating_add(lag);
                 Spec::Sliding(sliding_window::Spec { limit: amount, span })
             }
         }
     }
 }
+
+/// A window that closes is at least so many lags long. It is closed for two of them, so that among
+/// up to seven such rules of a key there is a time within sixteen lags at which all are open.
+const LAGS: u64 = 16;

@@ -133,6 +133,20 @@ impl State {
         self.held.value()
     }
 
+    /// The same under another spec: what is missing is missing still, to the part of a token.
+    pub(super) fn carry(&self, old: &Spec, new: &Spec, now: u64) -> Self {
+        let missing = self.missing(old, now);
+        if missing == 0 {
+            return self.clone();
+        }
+        let (from, to) = (u128::from(old.per_token), u128::from(new.per_token));
+        let part = (missing % from * to).div_ceil(from);
+        let missing = (missing / from).saturating_mul(to).saturating_add(part);
+        let (nanos, rest) = divide(missing, new.per_nano);
+        let full_at = now.saturating_add(nanos).into();
+        Self { full_at, fraction: narrow(rest), ..self.clone() }
+    }
+
     /// Tokens that are missing from a full bucket at `now`, rounded up.
     pub(super) fn used(&self, spec: &Spec, now: u64) -> u64 {
         narrow_wide(self.missing(spec, now).div_ceil(u128::from(spec.per_token)))

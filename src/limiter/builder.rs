@@ -8,7 +8,7 @@ use super::quotas::Quotas;
 use super::shard::Time;
 use crate::engine::Margin;
 use crate::provider::Profile;
-use crate::quota::Quota;
+use crate::quota::{Quota, Share};
 
 /// Builds a [`Limiter`].
 #[derive(Debug, Clone)]
@@ -18,6 +18,7 @@ pub struct Builder {
     quotas: Vec<(String, Quota)>,
     unknown: UnknownKey,
     margin: Margin,
+    share: Share,
     max_waiting: usize,
     max_keys: usize,
     clock: Option<Time>,
@@ -47,6 +48,7 @@ impl Builder {
             quotas: Vec::new(),
             unknown: UnknownKey::Allow,
             margin: Margin::default(),
+            share: Share::WHOLE,
             max_waiting: 10_000,
             max_keys: 1_000_000,
             clock: None,
@@ -80,6 +82,14 @@ impl Builder {
     /// guards its own server needs [`Margin::NONE`].
     pub fn margin(mut self, margin: Margin) -> Self {
         self.margin = margin;
+        self
+    }
+
+    /// The share of every limit that is used, so that others on the same account keep the rest: of
+    /// the quotas given here and later, of the providers' defaults, and of what responses teach.
+    /// What [`Limiter::quota`] tells is the share. Default: all.
+    pub fn share(mut self, share: Share) -> Self {
+        self.share = share;
         self
     }
 
@@ -118,7 +128,8 @@ impl Builder {
         if self.margin.percent >= 100 {
             return Err(BuildError::MarginTooLarge { percent: self.margin.percent });
         }
-        let mut quotas = Quotas::new(&self.profiles, &self.unknown, self.margin);
+        let mut quotas =
+            Quotas::new(&self.profiles, &self.unknown, self.margin, self.share);
         for (key, quota) in &self.quotas {
             if key.is_empty() {
                 return Err(BuildError::EmptyKey);

@@ -8,7 +8,7 @@ use super::builder::UnknownKey;
 use super::plan::Plan;
 use crate::engine::Margin;
 use crate::provider::Profile;
-use crate::quota::Quota;
+use crate::quota::{Quota, Share};
 
 /// Which quota a key has: its own, else the most specific glob's, else a provider's built-in one,
 /// else what the policy for unknown keys says.
@@ -20,6 +20,8 @@ pub(super) struct Quotas {
     /// For keys that nobody knows; `None` if they are refused.
     fallback: Option<Row>,
     margin: Margin,
+    /// Of every limit, whoever set it.
+    share: Share,
     rows: u32,
 }
 
@@ -46,10 +48,15 @@ struct Row {
 }
 
 impl Quotas {
-    pub(super) fn new(profiles: &[Profile], unknown: &UnknownKey, margin: Margin) -> Self {
-        let (own, built_in) = (Rows::default(), Rows::default());
+    pub(super) fn new(
+        profiles: &[Profile],
+        unknown: &UnknownKey,
+        margin: Margin,
+        share: Share,
+    ) -> Self {
+        let (own, built_in, none) = (Rows::default(), Rows::default(), Vec::new());
         let mut quotas =
-            Self { own, built_in, profiles: Vec::new(), fallback: None, margin, rows: 0 };
+            Self { own, built_in, profiles: none, fallback: None, margin, share, rows: 0 };
         profiles.iter().for_each(|&profile| quotas.add_provider(profile, 0));
         let nobody = |quota| {
             let plan = Arc::new(Plan::unknown(&quota));
@@ -129,7 +136,8 @@ impl Quotas {
 
     fn row(&mut self, key: &str, quota: &Quota, profile: Option<Profile>, version: u32) -> Row {
         self.rows += 1;
-        let plan = Plan::new(quota, profile.as_ref(), self.margin, (self.rows, version));
+        let quota = quota.clone().with_share(self.share);
+        let plan = Plan::new(&quota, profile.as_ref(), self.margin, (self.rows, version));
         let shared = quota.is_shared().then(|| WildMatch::new(key).to_string().into());
         Row { profile, plan: Arc::new(plan), shared }
     }

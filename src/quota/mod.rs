@@ -1,8 +1,10 @@
 //! Values: what is counted, how much of it is allowed, and what a request takes.
 //!
 //! An invalid value cannot be made: a [`Window`] is between a millisecond and 366 days, a [`Limit`]
-//! is never zero (a zero is "no limit" and is left out of a [`Quota`]).
+//! is never zero (a zero is "no limit" and is left out of a [`Quota`]), a [`Share`] is above 0 and
+//! at most 1, and a [`Calendar`] is of a time zone that exists.
 //!
+//! Only the making of a [`Calendar`] knows time zones; the value is the boundaries of its windows.
 //! Nothing here keeps state or reads time; that is [`engine`](crate::engine) and
 //! [`limiter`](crate::limiter).
 //!
@@ -17,19 +19,32 @@
 //! assert_eq!(cost.amount(&Dimension::Tokens), 1_200);
 //! ```
 
+#![deny(clippy::std_instead_of_alloc, clippy::std_instead_of_core)]
+
+mod calendar;
 mod cost;
 mod dimension;
+mod grid;
 mod limit;
+mod period;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod quota;
 mod settle;
+mod share;
 mod usage;
 mod window;
+mod zone;
 
+pub use calendar::Calendar;
 pub use cost::Cost;
 pub use dimension::Dimension;
 pub use limit::{Algorithm, Limit};
+pub use period::Period;
 pub use quota::Quota;
 pub use settle::SettleAt;
+pub use share::{InvalidShare, Share};
 pub use usage::Usage;
 pub use window::{InvalidWindow, Window};
+pub use zone::UnknownZone;
+
+pub(crate) use grid::Grid;

@@ -1,4 +1,4 @@
-use super::{Algorithm, Dimension, Limit, Window};
+use super::{Algorithm, Calendar, Dimension, Limit, Share, Window};
 
 /// The limits of one key. A zero or absent limit is unlimited.
 ///
@@ -63,6 +63,14 @@ impl Quota {
         self.with(Dimension::Concurrency, amount, Window::MINUTE)
     }
 
+    /// An amount per day, week or month of a calendar. It takes the place of any other limit of the
+    /// same dimension per day, week or month.
+    #[must_use]
+    pub fn on_calendar(self, dimension: Dimension, amount: u64, calendar: &Calendar) -> Self {
+        let limit = |dimension| Limit::on_calendar(dimension, amount, calendar);
+        self.put(dimension, calendar.window(), limit)
+    }
+
     /// Any limit. It takes the place of one of the same dimension and window.
     #[must_use]
     pub fn limit(mut self, limit: Limit) -> Self {
@@ -74,13 +82,24 @@ impl Quota {
         self
     }
 
-    /// The same limits, each counted by `algorithm` unless it names its own.
+    /// The same limits, each counted by `algorithm` unless it names its own or is on a calendar.
     #[must_use]
-    pub fn with_algorithm(mut self, algorithm: Algorithm) -> Self {
-        for limit in self.limits.iter_mut().filter(|l| l.algorithm().is_none()) {
-            *limit = limit.clone().with_algorithm(algorithm);
-        }
-        self
+    pub fn with_algorithm(self, algorithm: Algorithm) -> Self {
+        self.map(|limit| if limit.is_open() { limit.with_algorithm(algorithm) } else { limit })
+    }
+
+    /// The same limits, each of which lets in a request above it when nothing is used: see
+    /// [`Limit::with_debt`].
+    #[must_use]
+    pub fn with_debt(self) -> Self {
+        self.map(Limit::with_debt)
+    }
+
+    /// This share of each limit, and of its burst, so that others on the same account keep the
+    /// rest: rounded down, but at least 1.
+    #[must_use]
+    pub fn with_share(self, share: Share) -> Self {
+        self.map(|limit| limit.with_share(share))
     }
 
     /// One set of buckets for all keys that a glob matches, such as the models of a family that
@@ -106,9 +125,23 @@ impl Quota {
         self.limits.is_empty()
     }
 
-    fn with(mut self, dimension: Dimension, amount: u64, window: Window) -> Self {
+    fn with(self, dimension: Dimension, amount: u64, window: Window) -> Self {
+        self.put(dimension, window, |dimension| Limit::new(dimension, amount, window))
+    }
+
+    fn put(
+        mut self,
+        dimension: Dimension,
+        window: Window,
+        limit: impl FnOnce(Dimension) -> Option<Limit>,
+    ) -> Self {
         self.limits.retain(|l| !is(l, &dimension, window));
-        self.limits.extend(Limit::new(dimension, amount, window));
+        self.limits.extend(limit(dimension));
+        self
+    }
+
+    fn map(mut self, change: impl FnMut(Limit) -> Limit) -> Self {
+        self.limits = self.limits.into_iter().map(change).collect();
         self
     }
 }
@@ -121,6 +154,9 @@ fn is(limit: &Limit, dimension: &Dimension, window: Window) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use core::num::NonZeroU64;
+
+    use super::super::Period;
     use super::*;
 
     #[test]
@@ -133,6 +169,29 @@ mod tests {
     #[test]
     fn zero_takes_a_limit_away() {
         assert!(Quota::new().tpm(5).tpm(0).is_unlimited());
+    }
+
+    #[test]
+    fn a_day_on_a_calendar_takes_the_place_of_any_other_day_and_zero_takes_it_away() {
+        let day = Calendar::new(Period::Day, "UTC").unwrap();
+        let quota = Quota::new().rpm(5).rpd(9).on_calendar(Dimension::Requests, 7, &day);
+        let amounts: Vec<_> = quota.limits().iter().map(Limit::amount).collect();
+        assert_eq!(amounts, [5, 7]);
+        assert_eq!(quota.clone().on_calendar(Dimension::Requests, 0, &day), Quota::new().rpm(5));
+        let calendars = quota.with_algorithm(Algorithm::FixedWindow);
+        assert_eq!(calendars.limits()[1].calendar(), Some(&day));
+    }
+
+    #[test]
+    fn a_share_is_taken_of_every_limit_and_burst() {
+        let burst = Algorithm::TokenBucket { burst: NonZeroU64::new(30) };
+        let own = Limit::new(Dimension::Tokens, 1_000, Window::HOUR).unwrap().with_algorithm(burst);
+        let quota = Quota::new().rpm(7).concurrency(1).limit(own);
+        let part = quota.with_share(Share::percent(25).unwrap());
+        let amounts: Vec<_> = part.limits().iter().map(Limit::amount).collect();
+        assert_eq!(amounts, [1, 1, 250]);
+        let burst = Algorithm::TokenBucket { burst: NonZeroU64::new(7) };
+        assert_eq!(part.limits()[2].algorithm(), Some(burst));
     }
 
     #[test]

@@ -1,5 +1,5 @@
-use std::fmt;
-use std::time::Duration;
+use core::fmt;
+use core::time::Duration;
 
 /// The length of time that a limit speaks of, from one millisecond to 366 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -14,6 +14,10 @@ impl Window {
     pub const HOUR: Self = Self(60 * Self::MINUTE.0);
     /// Twenty-four hours.
     pub const DAY: Self = Self(24 * Self::HOUR.0);
+    /// Seven days.
+    pub const WEEK: Self = Self(7 * Self::DAY.0);
+    /// Thirty days: the nominal length of a month.
+    pub const MONTH: Self = Self(30 * Self::DAY.0);
 
     /// A window of this length.
     ///
@@ -53,7 +57,7 @@ impl fmt::Display for InvalidWindow {
     }
 }
 
-impl std::error::Error for InvalidWindow {}
+impl core::error::Error for InvalidWindow {}
 
 const SHORTEST: u64 = 1_000_000;
 const LONGEST: u64 = 366 * Window::DAY.0;

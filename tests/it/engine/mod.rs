@@ -1,11 +1,15 @@
 //! The engine, through its public functions.
 
+mod civil;
+mod debt;
 mod fixed_window;
+mod grid_window;
 mod p1;
 mod p2;
 mod p3;
 mod p4;
 mod p6;
+mod pure;
 mod reference;
 mod saved;
 mod schedule;

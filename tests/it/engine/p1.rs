@@ -1,11 +1,12 @@
 //! P1: for any schedule in which no request takes more than was reserved for it, what the provider
-//! is charged never exceeds the provider's limit, whenever it charges.
+//! is charged never exceeds the provider's limit, whenever it charges. Where a limit takes debt, so
+//! does its provider.
 
 use proptest::prelude::*;
 use tollgate::engine::Margin;
 use tollgate::quota::Algorithm;
 
-use super::reference::{FixedWindow, Reference, TokenBucket};
+use super::reference::{FixedWindow, NamedWindow, Reference, TokenBucket};
 use super::schedule::{Act, Event, Spec, config, events, specs, specs_at_send, start};
 use super::world::World;
 
@@ -39,12 +40,17 @@ proptest! {
     fn p1_a_sliding_window_is_safe_whatever_the_provider_counts_by(
         specs in specs(), start in start(), events in events(30), delayed: bool,
     ) {
-        let slide = |s: Spec| Spec { algorithm: Algorithm::SlidingWindow, ..s };
+        let slide =
+            |s| Spec { algorithm: Algorithm::SlidingWindow, civil: None, debt: false, ..s };
         let margin = if delayed { Margin::default() } else { Margin::NONE };
         let mut world = World::new(specs.into_iter().map(slide).collect(), margin, start);
         run(&mut world, &events)?;
         judge(&world, |s| Box::new(TokenBucket::new(s.amount, s.window, s.amount)))?;
         judge(&world, |s| Box::new(FixedWindow::new(s.amount, s.window)))?;
+        judge(&world, |s| {
+            let window = s.window;
+            Box::new(NamedWindow::new(s.amount, move |t| (i64::try_from(t / window).unwrap(), 0)))
+        })?;
     }
 
     /// Nor is less granted than possible: without a margin, and charged at the sending, a request is
@@ -60,8 +66,10 @@ proptest! {
             let cost = world.cost(event);
             let granted = world.reserve(&cost, event).is_ok();
             let amounts: Vec<_> = world.specs.iter().map(|s| cost.amount(&s.dimension)).collect();
-            let mut sides = providers.iter_mut().zip(&amounts);
-            let fits = sides.all(|(p, &amount)| amount == 0 || p.fits(amount, world.now));
+            let mut sides = providers.iter_mut().zip(&world.specs).zip(&amounts);
+            let fits = sides.all(|((provider, spec), &amount)| {
+                amount == 0 || provider.fits(spec.needed(amount), world.now)
+            });
             prop_assert_eq!(granted, fits, "{:?} at {}", &cost, world.now);
             for (provider, &amount) in providers.iter_mut().zip(&amounts) {
                 if granted && amount > 0 {
@@ -93,7 +101,7 @@ fn judge(
         charges.sort_unstable();
         let mut provider = provider(spec);
         for &(at, amount) in &charges {
-            let fits = provider.fits(amount, at);
+            let fits = amount == 0 || provider.fits(spec.needed(amount), at);
             prop_assert!(fits, "{:?} refuses {} at {} of {:?}", spec, amount, at, &charges);
             provider.take(amount, at);
         }

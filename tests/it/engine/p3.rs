@@ -112,7 +112,7 @@ proptest! {
                 continue;
             }
             let (rule, new) = (std::slice::from_ref(rule), Bucket::new(rule));
-            for amount in [1, size(probe, spec.capacity()), spec.capacity()] {
+            for amount in [1, size(probe, spec.capacity()), spec.capacity(), 2 * spec.capacity()] {
                 let cost = Cost::new().requests(amount).tokens(amount).input_tokens(amount);
                 let answer = |b: &Bucket| check(rule, std::slice::from_ref(b), &cost, world.now);
                 prop_assert_eq!(answer(bucket), answer(&new), "{} of {:?}", amount, spec);
@@ -132,6 +132,8 @@ proptest! {
             amount: 1 << 30,
             window,
             settle: SettleAt::Send,
+            civil: None,
+            debt: false,
         };
         let (rules, mut now) = ([spec.rule(Margin::NONE)], 1_800_000_000_000_000_000);
         let (mut buckets, mut log) = (vec![Bucket::new(&rules[0])], Vec::new());

@@ -62,7 +62,7 @@ fn binds(world: &World, cost: &Cost, shortfall: Shortfall) -> Result<(), TestCas
     let waits: Vec<_> = (0..world.rules.len()).filter_map(alone).map(|s| s.wait).collect();
     prop_assert!(waits.iter().all(|&wait| wait <= shortfall.wait), "{:?} {:?}", waits, shortfall);
     let named = alone(shortfall.rule).map(|s| s.wait);
-    let closes_later = world.specs[shortfall.rule].is_anchored() && !waits.is_empty();
+    let closes_later = world.specs[shortfall.rule].closes() && !waits.is_empty();
     prop_assert!(named == Some(shortfall.wait) || closes_later, "{:?} {:?}", named, shortfall);
     Ok(())
 }

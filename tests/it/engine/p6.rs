@@ -11,6 +11,7 @@ use tollgate::engine::{
 };
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, SettleAt, Window};
 
+use super::civil::CIVILS;
 use super::schedule::config;
 
 proptest! {
@@ -155,22 +156,33 @@ fn cost() -> impl Strategy<Value = Cost> {
 }
 
 fn rule() -> impl Strategy<Value = Rule> {
-    let shape = (0..5_u8, 0..4_u8, 0..3_u8);
+    let shape = (0..5_u8, 0..8_u8, 0..3_u8, any::<bool>());
     let margin =
         (any::<u8>(), edge()).prop_map(|(percent, lag_nanos)| Margin { percent, lag_nanos });
     (shape, edge(), edge(), edge(), margin).prop_map(
-        |((dimension, algorithm, settle), amount, window, burst, margin)| {
+        |((dimension, algorithm, settle, debt), amount, window, burst, margin)| {
             let nanos = window.clamp(1_000_000, 366 * Window::DAY.as_nanos());
             let window = Window::new(Duration::from_nanos(nanos)).unwrap();
-            let limit = Limit::new(self::dimension(dimension), amount.max(1), window).unwrap();
+            let civil = &CIVILS[usize::try_from(burst).unwrap() % CIVILS.len()];
+            let (dimension, amount) = (self::dimension(dimension), amount.max(1));
+            let limit = match algorithm {
+                0 | 1 => Limit::on_calendar(dimension, amount, &civil.calendar),
+                _ => Limit::new(dimension, amount, window),
+            };
+            let limit = if debt { limit.map(Limit::with_debt) } else { limit }.unwrap();
             let algorithm = match algorithm {
-                0 => Algorithm::SlidingWindow,
-                1 => Algorithm::FixedWindow,
-                2 => Algorithm::TokenBucket { burst: NonZeroU64::new(burst) },
+                2 => Algorithm::SlidingWindow,
+                3 => Algorithm::FixedWindow,
+                4 | 5 => Algorithm::ClockWindow,
+                6 => Algorithm::TokenBucket { burst: NonZeroU64::new(burst) },
                 _ => Algorithm::TOKEN_BUCKET,
             };
             let settle = [SettleAt::Send, SettleAt::FirstUsage, SettleAt::End][usize::from(settle)];
-            Rule::new(&limit.with_algorithm(algorithm), algorithm, margin, settle)
+            let limit = match limit.calendar() {
+                Some(_) => limit,
+                None => limit.with_algorithm(algorithm),
+            };
+            Rule::new(&limit, algorithm, margin, settle)
         },
     )
 }

@@ -77,6 +77,39 @@ impl Reference for SlidingWindow {
     }
 }
 
+/// One count for every window, known by its number since the epoch, or by the date that the clocks of
+/// a time zone show.
+pub(super) struct NamedWindow<N> {
+    limit: u64,
+    name: N,
+    current: Option<(i64, i64)>,
+    sum: u64,
+}
+
+impl<N: Fn(u64) -> (i64, i64)> NamedWindow<N> {
+    pub(super) fn new(limit: u64, name: N) -> Self {
+        Self { limit, name, current: None, sum: 0 }
+    }
+}
+
+impl<N: Fn(u64) -> (i64, i64)> Reference for NamedWindow<N> {
+    fn take(&mut self, amount: u64, now: u64) {
+        self.sum = self.used(now) + amount;
+    }
+
+    fn used(&mut self, now: u64) -> u64 {
+        let name = Some((self.name)(now));
+        if self.current != name {
+            (self.current, self.sum) = (name, 0);
+        }
+        self.sum
+    }
+
+    fn fits(&mut self, amount: u64, now: u64) -> bool {
+        self.used(now) + amount <= self.limit
+    }
+}
+
 /// Starts with the first charge, and again with the first charge after its end.
 pub(super) struct FixedWindow {
     limit: u64,

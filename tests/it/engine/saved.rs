@@ -109,3 +109,34 @@ fn a_raised_token_bucket_keeps_its_debt() {
     let wait = reserve(&new, &mut [carried], &tokens(1), 1_010 * S).unwrap_err().wait;
     assert_eq!(wait, Wait::At(1_045 * S + S / 2));
 }
+
+#[test]
+fn a_changed_token_bucket_keeps_what_is_used_to_the_part_of_a_token() {
+    let (old, new) = (
+        tpm(60, Algorithm::TOKEN_BUCKET, SettleAt::Send),
+        tpm(90, Algorithm::TOKEN_BUCKET, SettleAt::Send),
+    );
+    let mut buckets = fresh(&old);
+    charge(&old, &mut buckets, &tokens(3), 1_000 * S);
+    // After half a second 2.5 of them are missing, and 1.5 come back in a second.
+    let now = 1_000 * S + S / 2;
+    let carried = buckets[0].carry(&old[0], &new[0], now);
+    assert_eq!(carried.level(&new[0], now).fresh_at, now + (5 * S).div_ceil(3));
+    let back = carried.carry(&new[0], &old[0], now);
+    assert_eq!(back.level(&old[0], now), buckets[0].level(&old[0], now));
+}
+
+#[test]
+fn a_changed_token_bucket_waits_for_its_margin_still() {
+    let rules = |amount| {
+        let quota = Quota::new().tpm(amount);
+        rules(&quota, Algorithm::TOKEN_BUCKET, Margin::default(), SettleAt::Send)
+    };
+    let (old, new) = (rules(60), rules(120));
+    let mut buckets = fresh(&old);
+    charge(&old, &mut buckets, &tokens(10), 1_000 * S);
+    // Full at 1,010 s; 2 % of 120 tokens take another 1.2 s.
+    let carried = buckets[0].carry(&old[0], &new[0], 1_010 * S);
+    let wait = reserve(&new, &mut [carried], &tokens(120), 1_010 * S).unwrap_err().wait;
+    assert_eq!(wait, Wait::At(1_011 * S + S / 5));
+}

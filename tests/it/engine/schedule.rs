@@ -8,7 +8,8 @@ use proptest::prelude::*;
 use tollgate::engine::{Margin, Rule};
 use tollgate::quota::{Algorithm, Dimension, Limit, SettleAt, Window};
 
-use super::reference::{FixedWindow, Reference, SlidingWindow, TokenBucket};
+use super::civil::{CIVILS, Civil, days};
+use super::reference::{FixedWindow, NamedWindow, Reference, SlidingWindow, TokenBucket};
 
 pub(super) fn config() -> ProptestConfig {
     ProptestConfig {
@@ -19,7 +20,7 @@ pub(super) fn config() -> ProptestConfig {
     }
 }
 
-/// One limit, its algorithm, and when it settles.
+/// One limit, its algorithm (that of a clock where it is on a calendar), and when it settles.
 #[derive(Debug, Clone)]
 pub(super) struct Spec {
     pub(super) dimension: Dimension,
@@ -27,12 +28,18 @@ pub(super) struct Spec {
     pub(super) amount: u64,
     pub(super) window: u64,
     pub(super) settle: SettleAt,
+    pub(super) civil: Option<&'static Civil>,
+    pub(super) debt: bool,
 }
 
 impl Spec {
     pub(super) fn rule(&self, margin: Margin) -> Rule {
         let window = Window::new(Duration::from_nanos(self.window)).unwrap();
-        let limit = Limit::new(self.dimension.clone(), self.amount, window).unwrap();
+        let limit = match self.civil {
+            Some(civil) => Limit::on_calendar(self.dimension.clone(), self.amount, &civil.calendar),
+            None => Limit::new(self.dimension.clone(), self.amount, window),
+        };
+        let limit = if self.debt { limit.map(Limit::with_debt) } else { limit }.unwrap();
         Rule::new(&limit, self.algorithm, margin, self.settle)
     }
 
@@ -44,6 +51,11 @@ impl Spec {
         }
     }
 
+    /// What must be free for a request of this amount: with debt at most all.
+    pub(super) fn needed(&self, amount: u64) -> u64 {
+        if self.debt { amount.min(self.capacity()) } else { amount }
+    }
+
     /// A provider of the same algorithm, amount and window.
     pub(super) fn reference(&self) -> Box<dyn Reference> {
         match self.algorithm {
@@ -51,6 +63,7 @@ impl Spec {
                 Box::new(TokenBucket::new(self.amount, self.window, self.capacity()))
             }
             Algorithm::FixedWindow => Box::new(FixedWindow::new(self.amount, self.window)),
+            Algorithm::ClockWindow => self.named_window(),
             _ => Box::new(SlidingWindow::new(self.amount, self.window)),
         }
     }
@@ -64,6 +77,16 @@ impl Spec {
         }
     }
 
+    fn named_window(&self) -> Box<dyn Reference> {
+        let window = self.window;
+        match self.civil {
+            Some(civil) => Box::new(NamedWindow::new(self.amount, |time| civil.name(time))),
+            None => Box::new(NamedWindow::new(self.amount, move |time| {
+                (i64::try_from(time / window).unwrap(), 0)
+            })),
+        }
+    }
+
     pub(super) fn is_concurrency(&self) -> bool {
         self.dimension == Dimension::Concurrency
     }
@@ -71,6 +94,11 @@ impl Spec {
     /// Whether the engine keeps a fixed window for it, which starts with the first request.
     pub(super) fn is_anchored(&self) -> bool {
         self.algorithm == Algorithm::FixedWindow && self.settle == SettleAt::Send
+    }
+
+    /// Whether the engine may close its window while it has room.
+    pub(super) fn closes(&self) -> bool {
+        self.is_anchored() || self.algorithm == Algorithm::ClockWindow
     }
 }
 
@@ -143,22 +171,25 @@ pub(super) fn specs_at_send() -> impl Strategy<Value = Vec<Spec>> {
 fn spec(settle: impl Strategy<Value = SettleAt>) -> impl Strategy<Value = Spec> {
     let dimension =
         prop_oneof![Just(Dimension::Requests), Just(Dimension::Tokens), Just(TOKENS_IN)];
-    (dimension, algorithm(), amount(), window(), settle).prop_map(
-        |(dimension, algorithm, amount, window, settle)| Spec {
-            dimension,
-            algorithm,
-            amount,
-            window,
-            settle,
+    let more = (0..10 * CIVILS.len(), 0..6_u8);
+    (dimension, algorithm(), amount(), window(), settle, more).prop_map(
+        |(dimension, algorithm, amount, window, settle, (civil, debt))| {
+            let civil = CIVILS.get(civil / 2);
+            let (algorithm, window) = match civil {
+                Some(civil) => (Algorithm::ClockWindow, civil.calendar.window().as_nanos()),
+                None => (algorithm, window),
+            };
+            Spec { dimension, algorithm, amount, window, settle, civil, debt: debt == 0 }
         },
     )
 }
 
 fn algorithm() -> impl Strategy<Value = Algorithm> {
-    (0..8_u64, 1..30_u64).prop_map(|(kind, burst)| match kind {
+    (0..10_u64, 1..30_u64).prop_map(|(kind, burst)| match kind {
         0 | 1 => Algorithm::SlidingWindow,
         2 | 3 => Algorithm::FixedWindow,
-        4 | 5 => Algorithm::TokenBucket { burst: std::num::NonZeroU64::new(burst) },
+        4 | 5 => Algorithm::ClockWindow,
+        6 | 7 => Algorithm::TokenBucket { burst: std::num::NonZeroU64::new(burst) },
         _ => Algorithm::TOKEN_BUCKET,
     })
 }
@@ -179,9 +210,9 @@ pub(super) fn window() -> impl Strategy<Value = u64> {
     ]
 }
 
-/// Now, or one of the first nanoseconds of 1970.
+/// Now, near the end of some calendar's window, or one of the first nanoseconds of 1970.
 pub(super) fn start() -> impl Strategy<Value = u64> {
-    prop_oneof![Just(1_800_000_000_000_000_000), 0..3_u64]
+    prop_oneof![Just(1_800_000_000_000_000_000), days(), 0..3_u64]
 }
 
 const TOKENS_IN: Dimension = Dimension::InputTokens;

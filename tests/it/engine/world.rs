@@ -75,11 +75,14 @@ impl World {
     }
 
     /// Time goes on: not at all, by a nanosecond, by a window or a part of it and a nanosecond more
-    /// or less, by a part of the lag, or to when the last refusal said.
+    /// or less (on a calendar also an hour more or less), by a part of the lag, or to when the last refusal said.
     pub(super) fn advance(&mut self, event: Event) {
-        let window = self.specs[usize::from(event.pick) % self.specs.len()].window;
+        let spec = &self.specs[usize::from(event.pick) % self.specs.len()];
+        let (window, is_civil) = (spec.window, spec.civil.is_some());
         let part = u64::from(event.step / 16) + 1;
         self.now += match event.step % 16 {
+            3 if is_civil => window - HOUR,
+            4 if is_civil => window + HOUR,
             0..=4 => 0,
             5 => 1,
             6 => window,
@@ -96,10 +99,12 @@ impl World {
 
     pub(super) fn cost(&self, event: Event) -> Cost {
         let [a, b, c] = event.sizes;
+        // Now and then more than one of the limits holds.
+        let times = if event.delay % 16 == 5 { 3 } else { 1 };
         Cost::new()
-            .requests(size(a, self.least(&Dimension::Requests)))
-            .tokens(size(b, self.least(&Dimension::Tokens)))
-            .input_tokens(size(c, self.least(&Dimension::InputTokens)))
+            .requests(times * size(a, self.least(&Dimension::Requests)))
+            .tokens(times * size(b, self.least(&Dimension::Tokens)))
+            .input_tokens(times * size(c, self.least(&Dimension::InputTokens)))
     }
 
     pub(super) fn reserve(&mut self, cost: &Cost, event: Event) -> Result<(), Shortfall> {
@@ -209,3 +214,5 @@ impl World {
         of.map(Spec::capacity).min().unwrap_or(1)
     }
 }
+
+const HOUR: u64 = 3_600_000_000_000;

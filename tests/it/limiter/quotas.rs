@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tollgate::limiter::{Code, ManualClock, UnknownKey};
 use tollgate::provider::{COMPATIBLE, OPENAI};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Share, Window};
 
 use super::{builder, tokens};
 
@@ -133,4 +133,35 @@ fn a_changed_quota_does_not_end_a_fixed_window_sooner() {
     assert!(fresh_at >= limiter.now() + 60_000_000_000);
     limiter.set_quota("k", &quota(3));
     assert_eq!(limiter.stats("k").limits[0].fresh_at, fresh_at);
+}
+
+#[test]
+fn a_share_is_taken_of_every_quota_whoever_set_it() {
+    let half = Share::percent(50).unwrap();
+    let limiter = builder()
+        .provider(OPENAI)
+        .share(half)
+        .unknown_key(UnknownKey::Quota(Quota::new().rpm(30)))
+        .quota("own", Quota::new().rpm(7))
+        .build()
+        .unwrap();
+    let whole = builder().provider(OPENAI).build().unwrap();
+    let limit = |limiter: &tollgate::limiter::Limiter, key| {
+        limiter.decide(key, &Cost::new()).stats.limits[0].limit
+    };
+    assert_eq!([limit(&limiter, "own"), limit(&limiter, "unknown")], [3, 15]);
+    assert_eq!(limit(&limiter, "gpt-4o"), limit(&whole, "gpt-4o") / 2);
+    limiter.set_quota("own", &Quota::new().rpm(100));
+    assert_eq!(limit(&limiter, "own"), 50);
+}
+
+#[test]
+fn a_share_is_taken_of_what_responses_teach() {
+    let half = Share::percent(50).unwrap();
+    let limiter =
+        builder().share(half).provider(OPENAI).unknown_key(UnknownKey::Learn).build().unwrap();
+    let mut headers = http::HeaderMap::new();
+    headers.insert("x-ratelimit-limit-requests", "40".parse().unwrap());
+    limiter.learn("new-model", &OPENAI.limits(&headers));
+    assert_eq!(limiter.stats("new-model").limits[0].limit, 20);
 }

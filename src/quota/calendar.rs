@@ -1,0 +1,224 @@
+use alloc::sync::Arc;
+use core::ops::Range;
+
+use super::grid::Grid;
+use super::zone::{UnknownZone, Zone};
+use super::{Period, Window};
+
+/// Days, weeks or months of a time zone: where a limit starts again at midnight, wherever that is.
+///
+/// Days on which clocks change are 23 or 25 hours long (or whatever the zone did), months as long as
+/// they are. Exact from 1970 to 2100; from 2101 on every window has the nominal length of
+/// [`Period::window`].
+///
+/// Making one looks the zone up and computes all boundaries, some 200 µs; a clone is free.
+///
+/// ```
+/// use tollgate::quota::{Calendar, Dimension, Limit, Period, Quota};
+///
+/// // Gemini counts its requests per day until midnight, Pacific time.
+/// let day = Calendar::new(Period::Day, "America/Los_Angeles")?;
+/// let quota = Quota::new().rpm(150).on_calendar(Dimension::Requests, 1_000, &day);
+/// assert_eq!(quota.limits()[1].calendar(), Some(&day));
+///
+/// // 2027-03-14: clocks are put forward, and the day is an hour short.
+/// let noon = 1_805_050_800_000_000_000;
+/// let today = day.around(noon);
+/// assert_eq!(today.end - today.start, 23 * 3_600_000_000_000);
+/// # Ok::<(), tollgate::quota::UnknownZone>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Calendar {
+    period: Period,
+    zone: Arc<str>,
+    grid: Arc<Grid>,
+}
+
+impl Calendar {
+    /// The days, weeks or months of a zone of the IANA time zone database: `America/Los_Angeles`,
+    /// `UTC`. The database is the system's; where there is none, that of this program's build.
+    ///
+    /// # Errors
+    /// [`UnknownZone`] if the database has no zone of that name.
+    pub fn new(period: Period, zone: &str) -> Result<Self, UnknownZone> {
+        let zone = Zone::find(zone)?;
+        Ok(Self { period, zone: zone.name().into(), grid: zone.grid(period).into() })
+    }
+
+    /// What the calendar counts in.
+    pub fn period(&self) -> Period {
+        self.period
+    }
+
+    /// The name of the time zone, as the database spells it.
+    pub fn zone(&self) -> &str {
+        &self.zone
+    }
+
+    /// From when until when the day, week or month around `time` lasts, in nanoseconds since the
+    /// Unix epoch. What lies before the first boundary of 1970 is one window.
+    pub fn around(&self, time: u64) -> Range<u64> {
+        self.grid.around(time)
+    }
+
+    /// The nominal length, as which a limit on this calendar is known.
+    pub fn window(&self) -> Window {
+        self.period.window()
+    }
+
+    pub(super) fn grid(&self) -> &Arc<Grid> {
+        &self.grid
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use jiff::Timestamp;
+
+    use super::*;
+
+    /// The boundaries of the `count` windows from the one around `time` on, in UTC.
+    fn boundaries(period: Period, zone: &str, time: &str, count: usize) -> Vec<String> {
+        let calendar = Calendar::new(period, zone).unwrap();
+        let mut time = nanos(time);
+        let mut starts = Vec::new();
+        for _ in 0..count {
+            let window = calendar.around(time);
+            assert!(window.contains(&time));
+            assert_eq!(calendar.around(window.start), window);
+            assert_eq!(calendar.around(window.end - 1), window);
+            let start = Timestamp::from_nanosecond(window.start.into()).unwrap().to_string();
+            starts.push(start.strip_suffix(":00Z").unwrap().replace('T', " "));
+            time = window.end;
+        }
+        starts
+    }
+
+    fn nanos(time: &str) -> u64 {
+        time.parse::<Timestamp>().unwrap().as_nanosecond().try_into().unwrap()
+    }
+
+    fn hours(zone: &str, noon: &str) -> f64 {
+        let day = Calendar::new(Period::Day, zone).unwrap().around(nanos(noon));
+        (day.end - day.start) as f64 / 3_600e9
+    }
+
+    #[test]
+    fn a_day_on_which_clocks_change_has_23_or_25_hours() {
+        let days = boundaries(Period::Day, "America/Los_Angeles", "2027-03-13T20:00:00Z", 4);
+        let midnights =
+            ["2027-03-13 08:00", "2027-03-14 08:00", "2027-03-15 07:00", "2027-03-16 07:00"];
+        assert_eq!(days, midnights);
+        let days = boundaries(Period::Day, "America/Los_Angeles", "2027-11-06T20:00:00Z", 4);
+        let midnights =
+            ["2027-11-06 07:00", "2027-11-07 07:00", "2027-11-08 08:00", "2027-11-09 08:00"];
+        assert_eq!(days, midnights);
+    }
+
+    #[test]
+    fn a_day_without_a_midnight_starts_when_clocks_are_put_forward() {
+        let days = boundaries(Period::Day, "America/Sao_Paulo", "2018-11-03T12:00:00Z", 3);
+        assert_eq!(days, ["2018-11-03 03:00", "2018-11-04 03:00", "2018-11-05 02:00"]);
+        let days = boundaries(Period::Day, "Asia/Beirut", "2024-03-30T12:00:00Z", 3);
+        assert_eq!(days, ["2024-03-29 22:00", "2024-03-30 22:00", "2024-03-31 21:00"]);
+    }
+
+    #[test]
+    fn a_day_with_two_midnights_starts_at_the_first() {
+        // At 1:00 clocks are put back to 0:00.
+        let days = boundaries(Period::Day, "America/Havana", "2024-11-02T12:00:00Z", 3);
+        assert_eq!(days, ["2024-11-02 04:00", "2024-11-03 04:00", "2024-11-04 05:00"]);
+        // At 24:00 clocks are put back to 23:00.
+        let days = boundaries(Period::Day, "America/Sao_Paulo", "2018-02-17T12:00:00Z", 2);
+        assert_eq!(days, ["2018-02-17 02:00", "2018-02-18 03:00"]);
+    }
+
+    #[test]
+    fn a_day_that_was_left_out_is_none() {
+        let days = boundaries(Period::Day, "Pacific/Apia", "2011-12-29T20:00:00Z", 3);
+        assert_eq!(days, ["2011-12-29 10:00", "2011-12-30 10:00", "2011-12-31 10:00"]);
+    }
+
+    #[test]
+    fn zones_of_half_hours_and_of_the_southern_hemisphere() {
+        let days = boundaries(Period::Day, "Asia/Kolkata", "2027-06-01T12:00:00Z", 2);
+        assert_eq!(days, ["2027-05-31 18:30", "2027-06-01 18:30"]);
+        // Lord Howe changes by half an hour; summer ends in April.
+        let (summer, winter) = ("2027-04-03T20:00:00Z", "2027-10-02T20:00:00Z");
+        assert_eq!(hours("Australia/Lord_Howe", summer), 24.5);
+        assert_eq!(hours("Australia/Lord_Howe", winter), 23.5);
+        assert_eq!(hours("Australia/Sydney", summer), 25.0);
+        assert_eq!(hours("Australia/Sydney", winter), 23.0);
+    }
+
+    #[test]
+    fn months_are_as_long_as_they_are() {
+        let months = boundaries(Period::Month, "UTC", "2028-01-31T23:59:59Z", 4);
+        let starts =
+            ["2028-01-01 00:00", "2028-02-01 00:00", "2028-03-01 00:00", "2028-04-01 00:00"];
+        assert_eq!(months, starts);
+        let days = |time| {
+            let month = Calendar::new(Period::Month, "UTC").unwrap().around(nanos(time));
+            (month.end - month.start) / Window::DAY.as_nanos()
+        };
+        assert_eq!(days("2028-02-29T12:00:00Z"), 29);
+        assert_eq!(days("2027-02-28T12:00:00Z"), 28);
+        assert_eq!(days("2100-02-28T12:00:00Z"), 28);
+        let months = boundaries(Period::Month, "Europe/Berlin", "2027-03-31T12:00:00Z", 2);
+        assert_eq!(months, ["2027-02-28 23:00", "2027-03-31 22:00"]);
+    }
+
+    #[test]
+    fn weeks_start_on_monday() {
+        let weeks = boundaries(Period::Week, "Europe/Berlin", "2027-03-27T12:00:00Z", 3);
+        assert_eq!(weeks, ["2027-03-21 23:00", "2027-03-28 22:00", "2027-04-04 22:00"]);
+    }
+
+    #[test]
+    fn all_of_time_lies_in_a_window() {
+        let calendar = |period| Calendar::new(period, "America/Los_Angeles").unwrap();
+        for period in [Period::Day, Period::Week, Period::Month] {
+            assert_eq!(calendar(period).around(0).start, 0);
+            assert!(calendar(period).around(u64::MAX).contains(&(u64::MAX - 1)));
+        }
+        assert_eq!(calendar(Period::Day).around(1).end, nanos("1970-01-01T08:00:00Z"));
+        // The nominal length from 2101 on, by the offset of its start.
+        let late = calendar(Period::Day).around(nanos("2101-07-01T12:00:00Z"));
+        assert_eq!(late.start, nanos("2101-07-01T08:00:00Z"));
+        let late = calendar(Period::Month).around(nanos("2101-01-31T12:00:00Z"));
+        assert_eq!(late.start, nanos("2101-01-31T08:00:00Z"));
+    }
+
+    /// Every window of a century, one by one, against the dates that the zone's own clock shows.
+    #[test]
+    fn in_every_window_the_local_date_is_one() {
+        for zone in ["America/Los_Angeles", "Africa/Casablanca", "Pacific/Apia", "Asia/Kolkata"] {
+            let day = Calendar::new(Period::Day, zone).unwrap();
+            let clock = jiff::tz::TimeZone::get(zone).unwrap();
+            let date = |time: u64| {
+                Timestamp::from_nanosecond(time.into()).unwrap().to_zoned(clock.clone()).date()
+            };
+            let mut window = day.around(nanos("1970-01-03T12:00:00Z"));
+            while window.end < nanos("2100-12-31T00:00:00Z") {
+                assert_eq!(date(window.start), date(window.end - 1), "{zone} {window:?}");
+                assert!(date(window.end) > date(window.start), "{zone} {window:?}");
+                window = day.around(window.end);
+            }
+        }
+    }
+
+    #[test]
+    fn a_zone_is_found_by_its_name_or_not_at_all() {
+        let zone = |name| Calendar::new(Period::Day, name).map(|c| c.zone().to_owned());
+        assert_eq!(zone("America/Los_Angeles").as_deref(), Ok("America/Los_Angeles"));
+        let unknown = zone("America/Los_Angles").unwrap_err();
+        assert_eq!(unknown.to_string(), r#"time zone "America/Los_Angles" is unknown"#);
+        assert!(zone("").is_err());
+    }
+
+    #[test]
+    fn the_zones_came_with_the_program() {
+        let bundled = jiff::tz::TimeZoneDatabase::bundled();
+        assert!(bundled.get("America/Los_Angeles").is_ok());
+    }
+}

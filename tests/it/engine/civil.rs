@@ -1,0 +1,73 @@
+//! Calendars for the properties, and the dates that their zones' clocks show.
+
+use std::fmt;
+use std::sync::LazyLock;
+
+use jiff::Timestamp;
+use jiff::tz::TimeZone;
+use proptest::prelude::*;
+use tollgate::quota::{Calendar, Period};
+
+/// A calendar of the engine's, and beside it a clock on the wall.
+pub(super) struct Civil {
+    pub(super) calendar: Calendar,
+    wall: TimeZone,
+}
+
+impl Civil {
+    /// The name of the day, week or month around a time: what a provider counts by.
+    pub(super) fn name(&self, time: u64) -> (i64, i64) {
+        let time = Timestamp::from_nanosecond(time.into()).unwrap();
+        let date = time.to_zoned(self.wall.clone()).date();
+        match self.calendar.period() {
+            Period::Day => (date.year().into(), date.day_of_year().into()),
+            Period::Week => {
+                let week = date.iso_week_date();
+                (week.year().into(), week.week().into())
+            }
+            _ => (date.year().into(), date.month().into()),
+        }
+    }
+}
+
+impl fmt::Debug for Civil {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{:?} in {}", self.calendar.period(), self.calendar.zone())
+    }
+}
+
+/// Days of 23, 23.5, 24, 24.5 and 25 hours, weeks and months; one day has no midnight.
+pub(super) static CIVILS: LazyLock<Vec<Civil>> = LazyLock::new(|| {
+    [
+        (Period::Day, "America/Los_Angeles"),
+        (Period::Day, "America/Sao_Paulo"),
+        (Period::Day, "Australia/Lord_Howe"),
+        (Period::Day, "Asia/Kolkata"),
+        (Period::Week, "Europe/Berlin"),
+        (Period::Month, "America/Los_Angeles"),
+        (Period::Month, "UTC"),
+    ]
+    .into_iter()
+    .map(|(period, zone)| Civil {
+        calendar: Calendar::new(period, zone).unwrap(),
+        wall: TimeZone::get(zone).unwrap(),
+    })
+    .collect()
+});
+
+/// Shortly before clocks change somewhere, or a month ends.
+pub(super) fn days() -> impl Strategy<Value = u64> {
+    let times = [
+        "2027-03-13T20:00:00Z", // Los Angeles: 23 hours, on the 14th
+        "2027-03-14T08:00:00Z", // its midnight
+        "2027-11-07T07:00:00Z", // Los Angeles: 25 hours
+        "2018-11-03T15:00:00Z", // Sao Paulo: no midnight on the 4th
+        "2018-02-17T02:00:00Z", // Sao Paulo: 25 hours
+        "2027-04-03T13:00:00Z", // Lord Howe: 24.5 hours
+        "2027-03-28T00:30:00Z", // Berlin: a week an hour short
+        "2028-02-28T23:00:00Z", // a leap day
+        "2027-02-28T23:59:59Z", // none
+    ];
+    proptest::sample::select(times.to_vec())
+        .prop_map(|time| time.parse::<Timestamp>().unwrap().as_nanosecond().try_into().unwrap())
+}

@@ -1,0 +1,140 @@
+//! The engine uses nothing but `core`, `alloc` and the values of `quota`; those nothing else either,
+//! but for the one file that asks a time zone for its days. Their tests may use anything.
+
+use crate::arrows::{code, sources};
+
+/// The only file below `src/quota` that knows another crate.
+const ZONES: &str = "src/quota/zone.rs";
+
+#[test]
+fn the_engine_uses_nothing_but_core_alloc_and_quota() {
+    let files = sources();
+    let of = |room: &str| files.iter().filter(|(path, _)| path.starts_with(room)).count();
+    assert!(of("src/engine/") > 10 && of("src/quota/") > 10, "this is the crate's source");
+    let pure = |path: &str| path.starts_with("src/engine/") || path.starts_with("src/quota/");
+    let rooms: Vec<_> = files.iter().filter(|(path, _)| pure(path)).collect();
+    let modules: Vec<_> = rooms.iter().map(|(path, _)| module(path)).collect();
+    let bad = rooms.iter().flat_map(|(path, text)| foreign(path, text, &modules));
+    let bad: Vec<String> = bad.collect();
+    assert!(bad.is_empty(), "\n{}\n", bad.join("\n"));
+}
+
+#[test]
+fn what_is_neither_core_nor_alloc_is_caught() {
+    let bad = |path: &str, text: &str, what: &str| {
+        let found = foreign(path, text, &["wait"]);
+        assert_eq!(found, [format!("{path}:1: {what}")], "{text}");
+    };
+    bad("src/engine/a.rs", "use std::time::Instant;", "std");
+    bad("src/engine/a.rs", "use std::collections::HashMap;", "std");
+    bad("src/engine/a.rs", "fn f() -> std :: io :: Result<()> { loop {} }", "std");
+    bad("src/engine/a.rs", "use ::std::fmt;", "std");
+    bad("src/engine/a.rs", "use {core::fmt, tokio::time};", "tokio");
+    bad("src/engine/a.rs", "use jiff;", "jiff");
+    bad("src/engine/a.rs", "extern crate libc;", "libc");
+    bad("src/engine/a.rs", "use core::{fmt, mem}; use parking_lot as p;", "parking_lot");
+    bad("src/engine/a.rs", "fn f() { println!(); }", "println!");
+    bad("src/engine/a.rs", "fn f() { dbg!(1); }", "dbg!");
+    bad("src/engine/a.rs", "use core::fmt; use std::io; fn f() -> fmt::Error {}", "std");
+    bad("src/quota/a.rs", "use jiff::Span;", "jiff");
+    bad(ZONES, "use jiff::Span; use std::fs;", "std");
+}
+
+#[test]
+fn core_alloc_and_one_s_own_are_fine() {
+    for text in [
+        "use core::fmt; use alloc::{sync::Arc, vec::Vec}; use super::Wait; use crate::quota::Cost;",
+        "use super::{wait, Margin}; fn f() -> u64 { wait::f(u64::MAX, Self::X, <u8>::MIN) }",
+        "//! use std::fmt;\n/* std::io */ fn f() { vec![1].iter().map(u64::from).sum::<u64>(); }",
+        "#![deny(clippy::float_arithmetic)] #[cfg(test)] mod tests { use super::*; }",
+        "const A: &str = \"std::io println!\"; fn f() { let extern_ = 1; assert!(matches!(1, 1)); }",
+        "fn f(a: u8) -> bool { a != 1 && !(a == 2) } fn g() { if !x { size_of::<u8>(); } }",
+        "use core::{fmt, num::NonZero}; fn f(_: fmt::Error) {}",
+        "#[cfg(test)] mod tests { use jiff::Span; }",
+    ] {
+        assert_eq!(foreign("src/engine/a.rs", text, &["wait"]), [""; 0], "{text}");
+    }
+}
+
+/// The crates and macros that the file uses and that are none of `core`, `alloc` and its own.
+fn foreign(path: &str, text: &str, modules: &[&str]) -> Vec<String> {
+    let code = code(text).replace("use ::", "use ").replace(" ::", "::").replace(":: ", "::");
+    let code = code.split("#[cfg(test)]").next().unwrap_or_default();
+    let imported = imported(code);
+    let code = without_groups(code);
+    let mut bad = Vec::new();
+    for (at, name) in words(&code) {
+        let (before, after) = (code[..at].trim_end(), &code[at + name.len()..]);
+        let goes_on = after.starts_with("::") && !after.starts_with("::<");
+        let starts_path = (goes_on && !is_inside(before))
+            || ["use", "extern crate"].iter().any(|word| ends_with_word(before, word));
+        let own = OWN.contains(&name)
+            || modules.contains(&name)
+            || imported.contains(&name)
+            || name.starts_with(char::is_uppercase)
+            || (path == ZONES && name == "jiff");
+        let calls = after.starts_with('!') && !after.starts_with("!=");
+        let found = match (starts_path, calls) {
+            (true, _) if !own => name.to_owned(),
+            (_, true) if !MACROS.contains(&name) => format!("{name}!"),
+            _ => continue,
+        };
+        let line = code[..at].matches('\n').count() + 1;
+        bad.push(format!("{path}:{line}: {found}"));
+    }
+    bad
+}
+
+/// The names that come out of `core` and `alloc`.
+fn imported(code: &str) -> Vec<&str> {
+    let uses = code.split("use ").skip(1).filter_map(|rest| rest.split(';').next());
+    let fine = uses.filter(|path| path.starts_with("core::") || path.starts_with("alloc::"));
+    fine.flat_map(words).map(|(_, name)| name).collect()
+}
+
+/// The text without what stands in braces behind `::`, line for line.
+fn without_groups(code: &str) -> String {
+    let (mut kept, mut depth) = (String::new(), 0);
+    for c in code.chars() {
+        match c {
+            '{' if depth > 0 || kept.trim_end().ends_with("::") => depth += 1,
+            '}' if depth > 0 => depth -= 1,
+            '\n' => kept.push(c),
+            _ if depth == 0 => kept.push(c),
+            _ => {}
+        }
+    }
+    kept
+}
+
+/// Names, words and numbers, and where they start.
+fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
+    let in_word = |c: char| c.is_alphanumeric() || c == '_';
+    code.split(move |c| !in_word(c))
+        .filter(|word| !word.is_empty())
+        .map(|word| (word.as_ptr() as usize - code.as_ptr() as usize, word))
+}
+
+/// Whether a name goes on with a path, rather than starts one: `::std` starts one.
+fn is_inside(before: &str) -> bool {
+    let Some(head) = before.strip_suffix("::") else { return false };
+    head.ends_with(|c: char| c.is_alphanumeric() || c == '_' || c == '>')
+}
+
+fn ends_with_word(text: &str, word: &str) -> bool {
+    text.strip_suffix(word)
+        .is_some_and(|head| !head.ends_with(|c: char| c.is_alphanumeric() || c == '_'))
+}
+
+/// The module that a file holds.
+fn module(path: &str) -> &str {
+    path.trim_end_matches(".rs").rsplit('/').next().unwrap_or(path)
+}
+
+/// What a path may start with in small letters, besides the rooms' own modules.
+const OWN: [&str; 15] = [
+    "core", "alloc", "crate", "super", "self", "u8", "u16", "u32", "u64", "u128", "usize", "i64",
+    "i128", "f64", "clippy",
+];
+const MACROS: [&str; 8] =
+    ["assert", "assert_eq", "assert_ne", "debug_assert", "format", "matches", "vec", "write"];
