@@ -23,9 +23,10 @@ pub struct Watch {
 }
 
 /// What is read out of a body as it passes.
+#[expect(clippy::large_enum_variant, reason = "in place, so that a response allocates nothing")]
 enum Reading {
     /// A success: its usage, or the error in it.
-    Success(Profile, Box<Scanner>),
+    Success(Profile, Scanner),
     /// A refusal whose head doesn't say when to come back: the beginning of its body.
     Refusal(Profile, StatusCode, Vec<u8>),
 }
@@ -92,7 +93,7 @@ impl Watch {
             }
         } else if status.as_u16() < 400 && is_plain {
             let kind = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
-            self.reading = Some(Reading::Success(profile, Box::new(Scanner::new(profile, kind))));
+            self.reading = Some(Reading::Success(profile, Scanner::new(profile, kind)));
         }
     }
 
