@@ -15,6 +15,8 @@
 //! | response | limits are read from its headers; a 429, 503 or 529 holds every other request of the key |
 //! | body | its usage is read as it passes, bytes unchanged; at its end, its error or its drop the reservation settles |
 //!
+//! Among tower's other layers: see [`composition`].
+//!
 //! ```
 //! use tollgate::limiter::Limiter;
 //! use tollgate::middleware::RateLimitLayer;
@@ -36,6 +38,9 @@
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+
+#[doc = include_str!("composition.md")]
+pub mod composition {}
 
 mod body;
 mod classify;
