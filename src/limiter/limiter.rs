@@ -13,7 +13,7 @@ use super::builder::Builder;
 use super::decision::{Code, Decision};
 use super::error::{AcquireError, Refused};
 use super::event::{Event, Events};
-use super::handle::{KeyHandle, try_acquire};
+use super::handle::{KeyHandle, acquire_plainly, try_acquire};
 use super::permit::Permit;
 use super::quotas::Quotas;
 use super::shard::{Core, Place, Shard, Time, hash_of};
@@ -86,6 +86,16 @@ impl Limiter {
         let Some(slot) = shard.make(hash, key) else { return Err(self.unknown(key)) };
         let (keys, now) = shard.lock();
         try_acquire(shard, keys, now, slot, cost)
+    }
+
+    /// A reservation now, if it is plain that it fits and nobody waits; `None` says nothing.
+    #[inline]
+    pub(crate) fn acquire_plainly(&self, key: &str, cost: &Cost) -> Option<Permit> {
+        let hash = hash_of(&self.core, key);
+        let shard = self.shard(hash);
+        let (keys, now) = shard.lock();
+        let slot = keys.find(hash, key)?;
+        acquire_plainly(shard, keys, now, slot, cost).ok()
     }
 
     /// A reservation, in order of arrival: waits exactly until it fits.
