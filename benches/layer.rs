@@ -120,10 +120,10 @@ fn refusals(c: &mut Criterion) {
     let mut group = c.benchmark_group("5_refusal");
     let request = Request::get("/").header("x-tenant", KEY).body(()).expect("a valid request");
     let request = || black_box(&request).clone();
-    let limiter = limiter(OPENAI, Quota::new().rpd(1).rpm(500).tpm(30_000));
-    let layer = tenants(limiter).reject();
-    refuse(&mut group, "tollgate_error", layer.layer(empty_answers()), request, Result::is_err);
-    let answering = layer.layer(empty_answers()).map_result(|result| result.or_else(too_many));
+    let once = || limiter(OPENAI, Quota::new().rpd(1).rpm(500).tpm(30_000));
+    let rejecting = || tenants(once()).reject().layer(empty_answers());
+    refuse(&mut group, "tollgate_error", rejecting(), request, Result::is_err);
+    let answering = rejecting().map_result(|result| result.or_else(too_many));
     refuse(&mut group, "tollgate_429", answering, request, is_429);
     refuse(
         &mut group,
