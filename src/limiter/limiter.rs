@@ -13,7 +13,7 @@ use super::builder::Builder;
 use super::decision::{Code, Decision};
 use super::error::{AcquireError, Refused};
 use super::event::{Event, Events};
-use super::handle::{KeyHandle, acquire_plainly, try_acquire};
+use super::handle::{KeyHandle, try_acquire};
 use super::permit::Permit;
 use super::quotas::Quotas;
 use super::shard::{Core, Place, Shard, Time, hash_of};
@@ -89,13 +89,14 @@ impl Limiter {
     }
 
     /// A reservation now, if it is plain that it fits and nobody waits; `None` says nothing.
+    #[cfg(feature = "tower")]
     #[inline]
     pub(crate) fn acquire_plainly(&self, key: &str, cost: &Cost) -> Option<Permit> {
         let hash = hash_of(&self.core, key);
         let shard = self.shard(hash);
         let (keys, now) = shard.lock();
         let slot = keys.find(hash, key)?;
-        acquire_plainly(shard, keys, now, slot, cost).ok()
+        super::handle::acquire_plainly(shard, keys, now, slot, cost).ok()
     }
 
     /// A reservation, in order of arrival: waits exactly until it fits.
