@@ -134,7 +134,7 @@ fn refusals(c: &mut Criterion) {
     );
     let with_headers = tower_governor_headers(empty_answers(), false);
     refuse(&mut group, "tower_governor_headers_429", with_headers, request, is_429);
-    let map = MapService::new(empty_answers(), 1.0, KEY, false);
+    let map = MapService::new(empty_answers(), 50.0, KEY, false);
     refuse(&mut group, "mutex_hashmap_error", map, request, Result::is_err);
     group.finish();
 }
