@@ -2,6 +2,7 @@
 
 mod around;
 mod inside;
+mod pending;
 
 use std::future::{Ready, ready};
 
@@ -18,6 +19,7 @@ fn every_line_of_the_page_names_tests_that_exist() {
     let tests = [
         include_str!("around.rs"),
         include_str!("inside.rs"),
+        include_str!("pending.rs"),
         include_str!("../call.rs"),
         include_str!("../gate.rs"),
     ];
