@@ -10,8 +10,9 @@ use super::backend::{Ending, Reservation, Reserving};
 use super::clock::Sleep;
 use super::error::{AcquireError, Refused};
 use super::event::Metadata;
-use super::permit::{Part, Permit};
-use super::place::{Name, Place};
+use super::handle::acquire_plainly;
+use super::permit::Permit;
+use super::place::Name;
 use super::request::{Request, Verdict};
 use super::scopes::{Blocked, Scopes};
 use super::slot::Denial;
@@ -114,21 +115,13 @@ impl Acquire {
     /// The way that nearly every request goes: one key, and it is plain that it fits.
     #[inline]
     fn plainly(&mut self) -> Option<Permit> {
-        let Request { names, cost, given: None, .. } = &mut self.request else { return None };
-        let [name] = &names[..] else { return None };
-        let (mut keys, now) = name.shard.lock();
-        let slot = keys.find(name.hash, &name.key)?;
-        if !keys.plain || !keys.slots[slot].reserve_plainly(cost, now) {
+        let Request { names, cost, given: None, metadata: None, .. } = &self.request else {
             return None;
-        }
-        let there = &keys.slots[slot];
-        let (generation, version, open) =
-            (there.generation(), there.plan.version, there.plan.holds);
-        drop(keys);
-        self.request.announce(now, now);
-        let shard = Arc::clone(&self.request.names[0].shard);
-        let part = Part::new(Place { shard, slot, generation }, version);
-        Some(Permit::new(part, std::mem::take(&mut self.request.cost), now, open))
+        };
+        let [name] = &names[..] else { return None };
+        let (keys, now) = name.shard.lock();
+        let slot = keys.find(name.hash, &name.key)?;
+        acquire_plainly((&name.shard, slot), keys, now, cost).ok()
     }
 
     fn now(&mut self) -> Result<Permit, Refused> {

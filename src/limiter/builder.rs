@@ -128,8 +128,7 @@ impl Builder {
         if self.margin.percent >= 100 {
             return Err(BuildError::MarginTooLarge { percent: self.margin.percent });
         }
-        let mut quotas =
-            Quotas::new(&self.profiles, &self.unknown, self.margin, self.share);
+        let mut quotas = Quotas::new(&self.profiles, &self.unknown, self.margin, self.share);
         for (key, quota) in &self.quotas {
             if key.is_empty() {
                 return Err(BuildError::EmptyKey);

@@ -113,23 +113,56 @@ pub(super) fn decide(slot: &Slot, cost: &Cost, now: u64, closed: bool) -> Decisi
 /// A reservation under a lock that is already held, of a limiter that is open and has its buckets here.
 #[inline(always)]
 pub(super) fn try_acquire(
-    (shard, slot): (&Arc<Shard>, u32),
-    mut keys: MutexGuard<'_, Keys>,
+    there: (&Arc<Shard>, u32),
+    keys: MutexGuard<'_, Keys>,
     now: u64,
     cost: &Cost,
 ) -> Result<Permit, Refused> {
-    let there = &mut keys.slots[slot];
-    if !there.reserve_plainly(cost, now)
-        && let Err(denial) = there.enter(cost, now)
-    {
-        return Err(denied(shard, keys, slot, denial, cost, now));
+    acquire_plainly(there, keys, now, cost).or_else(|keys| try_otherwise(there, keys, now, cost))
+}
+
+/// The way that nearly every reservation goes; gives the lock back where it isn't plain that it fits.
+#[inline(always)]
+pub(super) fn acquire_plainly<'k>(
+    (shard, slot): (&Arc<Shard>, u32),
+    mut keys: MutexGuard<'k, Keys>,
+    now: u64,
+    cost: &Cost,
+) -> Result<Permit, MutexGuard<'k, Keys>> {
+    if !keys.plain || !keys.slots[slot].reserve_plainly(cost, now) {
+        return Err(keys);
     }
+    Ok(grant((shard, slot), keys, now, cost))
+}
+
+#[inline(always)]
+fn grant(
+    (shard, slot): (&Arc<Shard>, u32),
+    keys: MutexGuard<'_, Keys>,
+    now: u64,
+    cost: &Cost,
+) -> Permit {
+    let there = &keys.slots[slot];
     let (generation, version, open) = (there.generation(), there.plan.version, there.plan.holds);
     drop(keys);
     let place = Place { shard: Arc::clone(shard), slot, generation };
     let granted = || Event::Granted { key: place.key(), cost: cost.clone(), metadata: None };
     shard.core.events.send(granted);
-    Ok(Permit::new(Part::new(place, version), cost.clone(), now, open))
+    Permit::new(Part::new(place, version), cost.clone(), now, open)
+}
+
+/// Where it isn't plain that it fits: it may still, and if not, here is why.
+#[inline(never)]
+fn try_otherwise(
+    (shard, slot): (&Arc<Shard>, u32),
+    mut keys: MutexGuard<'_, Keys>,
+    now: u64,
+    cost: &Cost,
+) -> Result<Permit, Refused> {
+    match keys.slots[slot].enter(cost, now) {
+        Ok(()) => Ok(grant((shard, slot), keys, now, cost)),
+        Err(denial) => Err(denied(shard, keys, slot, denial, cost, now)),
+    }
 }
 
 #[cold]

@@ -14,6 +14,8 @@ use super::decision::{Code, Decision};
 use super::error::{MissingLimit, Refused};
 use super::event::Event;
 use super::gate::Gate;
+#[cfg(feature = "tower")]
+use super::handle::acquire_plainly;
 use super::handle::{KeyHandle, decide, try_acquire};
 use super::permit::Permit;
 use super::place::{Name, shard_of};
@@ -83,6 +85,17 @@ impl Limiter {
         }
         drop(keys);
         self.acquire(key, cost).try_now()
+    }
+
+    /// A reservation now, if it is plain that it fits and nobody waits; `None` says nothing.
+    #[cfg(feature = "tower")]
+    #[inline]
+    pub(crate) fn acquire_plainly(&self, key: &str, cost: &Cost) -> Option<Permit> {
+        let hash = hash_of(&self.core, key);
+        let shard = shard_of(&self.shards, hash);
+        let (keys, now) = shard.lock();
+        let slot = keys.find(hash, key)?;
+        acquire_plainly((shard, slot), keys, now, cost).ok()
     }
 
     /// A reservation, in order of arrival: waits exactly until it fits.

@@ -6,7 +6,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project::pin_project;
 
-use super::watch::Watch;
+use super::reading::Reading;
 
 /// A response body on its way: its bytes pass unchanged and are read in passing. The reservation
 /// behind it settles at its end, its error or its drop.
@@ -14,17 +14,17 @@ use super::watch::Watch;
 pub struct ResponseBody<B> {
     #[pin]
     inner: B,
-    watch: Option<Watch>,
+    reading: Option<Reading>,
 }
 
 impl<B> ResponseBody<B> {
-    pub(super) fn new(inner: B, watch: Watch) -> Self
+    pub(super) fn new(inner: B, reading: Reading) -> Self
     where
         B: Body,
     {
         // Whoever sees that there is nothing to read may never poll: that is the end already.
-        let watch = (!inner.is_end_stream()).then_some(watch);
-        Self { inner, watch }
+        let reading = (!inner.is_end_stream()).then_some(reading);
+        Self { inner, reading }
     }
 }
 
@@ -39,11 +39,11 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         let mut this = self.project();
         let frame = ready!(this.inner.as_mut().poll_frame(cx));
         let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
-        if let (Some(bytes), Some(watch)) = (data, &mut *this.watch) {
-            watch.bytes(bytes);
+        if let (Some(bytes), Some(reading)) = (data, &mut *this.reading) {
+            reading.bytes(bytes);
         }
         if !matches!(frame, Some(Ok(_))) || this.inner.is_end_stream() {
-            *this.watch = None;
+            *this.reading = None;
         }
         Poll::Ready(frame)
     }
@@ -59,6 +59,6 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
 
 impl<B> fmt::Debug for ResponseBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseBody").field("watch", &self.watch).finish_non_exhaustive()
+        f.debug_struct("ResponseBody").field("reading", &self.reading).finish_non_exhaustive()
     }
 }

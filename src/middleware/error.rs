@@ -56,6 +56,22 @@ impl<E> RateLimitError<E> {
     }
 }
 
+impl RateLimitError<BoxError> {
+    /// The limiter's [`AcquireError`], or the service's own error, in a box.
+    ///
+    /// Most of tower's layers answer a boxed error, which is no [`Error`](std::error::Error) itself,
+    /// and so a `RateLimitError` of one isn't either. Between the layer and another such layer
+    /// around it goes `.map_err(RateLimitError::into_boxed)`.
+    pub fn into_boxed(self) -> BoxError {
+        match self {
+            Self::Limited(error) => error.into(),
+            Self::Inner(error) => error,
+        }
+    }
+}
+
+type BoxError = Box<dyn std::error::Error + Send + Sync>;
+
 impl<E> fmt::Display for RateLimitError<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

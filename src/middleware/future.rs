@@ -46,22 +46,32 @@ impl<S, Request, C, O> ResponseFuture<S, Request, C, O>
 where
     S: Service<Request> + Clone,
 {
+    /// `inner` is ready, and the request was let in.
+    pub(super) fn admitted(
+        permit: Permit,
+        inner: &mut S,
+        request: Request,
+        mut classified: Classified,
+        shared: Arc<Settings<C, O>>,
+    ) -> Self {
+        let watch = admit(&shared, &mut classified, None, permit);
+        let stage = Stage::Sent(Some(watch), inner.call(request));
+        Self { stage, unsent: None, classified, arrived: None, shared }
+    }
+
     /// `inner` is ready. A request that is let in at once is sent through it; otherwise its
     /// readiness is given back, so that others don't wait for this one.
     pub(super) fn new(
         mut acquire: Acquire,
         inner: &mut S,
         request: Request,
-        mut classified: Classified,
+        classified: Classified,
         shared: Arc<Settings<C, O>>,
     ) -> Self {
         let arrived = classified.journey.as_ref().map(|_| shared.limiter.now());
         let mut unsent = None;
         let stage = match acquire.arrive() {
-            Some(Ok(permit)) => {
-                let watch = admit(&shared, &mut classified, arrived, permit);
-                Stage::Sent(Some(watch), inner.call(request))
-            }
+            Some(Ok(permit)) => return Self::admitted(permit, inner, request, classified, shared),
             Some(Err(error)) => {
                 *inner = inner.clone();
                 Stage::Failed(Some(error))

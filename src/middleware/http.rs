@@ -45,10 +45,10 @@ impl Http {
     pub(super) fn watch<B: Body>(
         &self,
         response: http::Response<B>,
-        mut watch: Watch,
+        watch: Watch,
     ) -> http::Response<ResponseBody<B>> {
-        watch.head(self.profile, response.status(), response.headers());
-        response.map(|body| ResponseBody::new(body, watch))
+        let reading = watch.head(self.profile, response.status(), response.headers());
+        response.map(|body| ResponseBody::new(body, reading))
     }
 }
 

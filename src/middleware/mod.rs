@@ -15,6 +15,8 @@
 //! | response | limits are read from its headers; a 429, 503 or 529 holds every other request of the key |
 //! | body | its usage is read as it passes, bytes unchanged; at its end, its error or its drop the reservation settles |
 //!
+//! Among tower's other layers: see [`composition`].
+//!
 //! ```
 //! use tollgate::limiter::Limiter;
 //! use tollgate::middleware::RateLimitLayer;
@@ -37,6 +39,9 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+#[doc = include_str!("composition.md")]
+pub mod composition {}
+
 mod body;
 mod classify;
 mod error;
@@ -47,6 +52,7 @@ mod layer;
 mod learned;
 mod observe;
 mod peek;
+mod reading;
 mod service;
 mod unsent;
 mod watch;
@@ -63,5 +69,6 @@ pub use journey::{Facts, Journey};
 pub use layer::RateLimitLayer;
 pub use observe::Observe;
 pub use peek::PeekBody;
+pub use reading::Reading;
 pub use service::RateLimitService;
 pub use watch::Watch;

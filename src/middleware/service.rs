@@ -76,8 +76,13 @@ where
         if key.is_some() {
             self.shared.learned.learn(&classified.cost);
         }
-        let acquire = self.acquire(&classified);
         let shared = Arc::clone(&self.shared);
+        let permit = shared.limiter.acquire_plainly(&classified.key, &classified.cost);
+        if let Some(permit) = permit {
+            let inner = &mut self.inner;
+            return ResponseFuture::admitted(permit, inner, request, classified, shared);
+        }
+        let acquire = self.acquire(&classified);
         ResponseFuture::new(acquire, &mut self.inner, request, classified, shared)
     }
 }

@@ -4,7 +4,7 @@ use super::estimate::UNBOUNDED_OUTPUT;
 use super::openai::admission;
 use super::profile::Rules;
 use super::request::{Endpoint, Request};
-use super::scanner::openai::{FIELDS, usage};
+use super::scanner::openai::{WANTED, usage};
 use super::{Estimate, Profile, class, duration, limits, retry};
 use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
@@ -41,7 +41,7 @@ const RULES: Rules = Rules {
     limits: |headers| limits::read(headers, duration::go_or_seconds),
     delay: retry::delay,
     classify: class::of_response,
-    fields: FIELDS,
+    wanted: WANTED,
     usage,
 };
 

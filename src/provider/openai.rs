@@ -3,7 +3,7 @@
 use super::estimate::{UNBOUNDED_OUTPUT, tokens};
 use super::profile::Rules;
 use super::request::{Endpoint, IMAGE, Request};
-use super::scanner::openai::{FIELDS, usage};
+use super::scanner::openai::{WANTED, usage};
 use super::{DefaultQuota, Estimate, Profile, class, duration, limits, retry};
 use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 
@@ -30,7 +30,7 @@ pub const OPENAI: Profile = Profile::new(&Rules {
     limits: |headers| limits::read(headers, duration::go),
     delay: retry::delay,
     classify: class::of_response,
-    fields: FIELDS,
+    wanted: WANTED,
     usage,
 });
 

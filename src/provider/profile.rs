@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-use super::scanner::{Counts, Field};
+use super::scanner::{Counts, Wanted};
 use super::{
     ApiError, COMPATIBLE, COMPATIBLE_USAGE, Class, Estimate, LimitReadings, OPENAI, class, error,
 };
@@ -114,8 +114,8 @@ impl Profile {
             || error::is_account_wide(error)
     }
 
-    pub(super) fn fields(&self) -> &'static [Field] {
-        self.0.fields
+    pub(super) fn wanted(&self) -> &'static Wanted {
+        self.0.wanted
     }
 
     pub(super) fn usage(&self, counts: &Counts) -> Option<Usage> {
@@ -177,7 +177,7 @@ pub(super) struct Rules {
     pub(super) delay: fn(&HeaderMap, &[u8], u64) -> Option<Duration>,
     pub(super) classify: fn(StatusCode, &HeaderMap, &[u8]) -> Class,
     /// Where a response body states its counts, and how they make a usage.
-    pub(super) fields: &'static [Field],
+    pub(super) wanted: &'static Wanted,
     pub(super) usage: fn(&Counts) -> Option<Usage>,
 }
 

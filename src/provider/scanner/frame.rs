@@ -1,5 +1,8 @@
+use smallvec::SmallVec;
+
 use super::field::{Count, Counts, Part};
 use super::lexer::{Lexer, Roots};
+use super::wanted::Wanted;
 use crate::provider::ApiError;
 
 /// What the lexer has found: in the JSON object that it is in, and in those before.
@@ -67,20 +70,25 @@ impl Frame {
     }
 
     pub(super) fn held_bytes(&self) -> usize {
-        self.parts.0.iter().map(Vec::capacity).sum::<usize>()
+        let spilled = self.parts.0.iter().filter(|text| text.spilled());
+        spilled.map(Text::capacity).sum::<usize>()
             + self.error.as_ref().map_or(0, |error| error.message().len())
     }
 }
 
 /// The texts of an error, bounded; their buffers are used again.
 #[derive(Default)]
-pub(in crate::provider) struct ErrorParts([Vec<u8>; 7]);
+pub(in crate::provider) struct ErrorParts([Text; 7]);
+
+/// In place while it is short: every success states its `object` or `type` too.
+type Text = SmallVec<[u8; SHORT]>;
 
 impl ErrorParts {
     /// The error that the body of a failed request tells, even one that is cut off.
     pub(in crate::provider) fn read(body: &[u8]) -> Option<ApiError> {
         let mut frame = Frame::failed();
-        Lexer::new(&[], Roots::Elements).feed(body, &mut frame);
+        const ERRORS: &Wanted = &Wanted::new(&[]);
+        Lexer::new(ERRORS, Roots::Elements).feed(body, &mut frame);
         frame.end();
         frame.take_error()
     }
@@ -88,7 +96,7 @@ impl ErrorParts {
     /// The error that the texts make. Those at the root make one only where they are known to: the
     /// request has failed, or the object calls itself an error.
     fn error(&self, has_failed: bool) -> Option<ApiError> {
-        let is = |part, text: &[u8]| self.0[part as usize] == text;
+        let is = |part, text: &[u8]| self.0[part as usize][..] == *text;
         let nested = [Part::Code, Part::Kind, Part::Message];
         if nested.iter().any(|part| !is(*part, b"")) {
             return self.named(nested);
@@ -109,7 +117,7 @@ impl ErrorParts {
         String::from_utf8_lossy(&self.0[part as usize])
     }
 
-    fn of(&mut self, part: Part) -> &mut Vec<u8> {
+    fn of(&mut self, part: Part) -> &mut Text {
         &mut self.0[part as usize]
     }
 
@@ -124,7 +132,7 @@ impl ErrorParts {
     }
 
     fn clear(&mut self) {
-        self.0.iter_mut().for_each(Vec::clear);
+        self.0.iter_mut().for_each(Text::clear);
     }
 }
 
@@ -133,3 +141,6 @@ const LONGEST_MESSAGE: usize = 1_024;
 
 /// What is kept of a code or a type, in bytes.
 const LONGEST_SIGN: usize = 64;
+
+/// What is kept without an allocation, in bytes: the names of nearly all events of a stream.
+const SHORT: usize = 40;

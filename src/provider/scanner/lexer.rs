@@ -12,7 +12,7 @@ use super::wanted::{Set, Wanted};
 /// It holds no text but a key of up to 32 bytes. A key that is written with escapes is never a
 /// wanted one. Objects may follow one another; each is a root of its own.
 pub(super) struct Lexer {
-    wanted: Wanted,
+    wanted: &'static Wanted,
     roots: Roots,
     state: State,
     /// Objects that are followed, and for each the fields that may stand in it.
@@ -64,9 +64,9 @@ enum State {
 }
 
 impl Lexer {
-    pub(super) fn new(fields: &'static [Field], roots: Roots) -> Self {
+    pub(super) fn new(wanted: &'static Wanted, roots: Roots) -> Self {
         Self {
-            wanted: Wanted::new(fields),
+            wanted,
             roots,
             state: State::Value,
             depth: 0,

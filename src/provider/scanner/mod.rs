@@ -14,6 +14,7 @@ use std::fmt;
 
 pub(super) use field::{Count, Counts, Field};
 pub(super) use frame::ErrorParts;
+pub(super) use wanted::Wanted;
 
 use self::frame::Frame;
 use self::lexer::{Lexer, Roots};
@@ -53,7 +54,7 @@ impl Scanner {
         Self {
             profile,
             format: Format::Unknown(Sniff::new(content_type)),
-            lexer: Lexer::new(profile.fields(), Roots::Objects),
+            lexer: Lexer::new(profile.wanted(), Roots::Objects),
             frame: Frame::default(),
         }
     }

@@ -1,11 +1,11 @@
 //! Usage as OpenAI and those that are compatible with it state it.
 
-use super::{Count, Counts, Field};
+use super::{Count, Counts, Field, Wanted};
 use crate::quota::Usage;
 
 /// Chat, completions and embeddings: `usage.prompt_tokens`. Responses: `usage.input_tokens`, and in
 /// their streams `response.usage.input_tokens` (of `response.completed`, `.incomplete`, `.failed`).
-pub(in crate::provider) const FIELDS: &[Field] = &[
+pub(in crate::provider) const WANTED: &Wanted = &Wanted::new(&[
     Field::count(&["usage", "prompt_tokens"], Count::Input),
     Field::count(&["usage", "completion_tokens"], Count::Output),
     Field::count(&["usage", "total_tokens"], Count::Total),
@@ -17,7 +17,7 @@ pub(in crate::provider) const FIELDS: &[Field] = &[
     Field::count(&["response", "usage", "output_tokens"], Count::Output),
     Field::count(&["response", "usage", "total_tokens"], Count::Total),
     Field::count(&["response", "usage", "input_tokens_details", "cached_tokens"], Count::CacheRead),
-];
+]);
 
 /// Embeddings may state only a total, which is then the input.
 pub(in crate::provider) fn usage(counts: &Counts) -> Option<Usage> {

@@ -1,42 +1,48 @@
-use smallvec::SmallVec;
-
 use super::field::{ERRORS, Field};
 use super::key::LONGEST_KEY;
 use super::lexer::DEEPEST;
 
-/// All the fields that are looked for: the profile's counts, then the parts of errors.
-pub(super) struct Wanted {
+/// All the fields that are looked for: the profile's counts, then the parts of errors. Made once,
+/// when the program is compiled.
+pub(in crate::provider) struct Wanted {
     counts: &'static [Field],
     /// The keys of a root object, which are looked up in every frame, and their fields.
-    roots: SmallVec<[(&'static str, Set); 12]>,
+    roots: [(&'static str, Set); MOST_ROOTS],
     /// A bit for each wanted key: most keys are none, and are told by it at once.
     sieve: u64,
 }
 
 impl Wanted {
-    pub(super) fn new(counts: &'static [Field]) -> Self {
-        debug_assert!(counts.len() + ERRORS.len() < u64::BITS as usize);
-        let mut wanted = Self { counts, roots: SmallVec::new(), sieve: 0 };
-        for place in wanted.all() {
-            wanted.add(place, wanted.at(place).path);
+    pub(in crate::provider) const fn new(counts: &'static [Field]) -> Self {
+        assert!(counts.len() + ERRORS.len() < u64::BITS as usize, "more fields than bits");
+        let mut wanted = Self { counts, roots: [("", Set::EMPTY); MOST_ROOTS], sieve: 0 };
+        let mut place = 0;
+        while place < counts.len() + ERRORS.len() {
+            wanted.add(place, wanted.at(place as u32).path);
+            place += 1;
         }
         wanted
     }
 
-    fn add(&mut self, place: u32, path: &'static [&'static str]) {
-        debug_assert!(path.len() < DEEPEST, "{path:?}");
-        for key in path {
-            debug_assert!(key.len() <= LONGEST_KEY, "{key}");
-            self.sieve |= sieve_bit(key.as_bytes());
+    const fn add(&mut self, place: usize, path: &'static [&'static str]) {
+        assert!(!path.is_empty() && path.len() < DEEPEST, "no path, or one too deep");
+        let mut depth = 0;
+        while depth < path.len() {
+            let key = path[depth].as_bytes();
+            assert!(!key.is_empty() && key.len() <= LONGEST_KEY, "no key, or one too long");
+            self.sieve |= sieve_bit(key);
+            depth += 1;
         }
-        let Some(root) = path.first() else { return };
-        match self.roots.iter_mut().find(|(key, _)| key == root) {
-            Some((_, fields)) => fields.0 |= 1 << place,
-            None => self.roots.push((root, Set(1 << place))),
+        let mut root = 0;
+        // Fails to compile where there are more roots than room.
+        while !self.roots[root].0.is_empty() && !is_same(self.roots[root].0, path[0]) {
+            root += 1;
         }
+        self.roots[root].0 = path[0];
+        self.roots[root].1.0 |= 1 << place;
     }
 
-    pub(super) fn all(&self) -> Set {
+    pub(super) const fn all(&self) -> Set {
         Set((1 << (self.counts.len() + ERRORS.len())) - 1)
     }
 
@@ -66,16 +72,29 @@ impl Wanted {
         Set(fields.filter(|at| keep(self.at(*at))).fold(0, |kept, at| kept | 1 << at))
     }
 
-    fn at(&self, place: u32) -> &'static Field {
+    const fn at(&self, place: u32) -> &'static Field {
         let place = place as usize;
-        self.counts.get(place).unwrap_or_else(|| &ERRORS[place - self.counts.len()])
+        match place.checked_sub(self.counts.len()) {
+            Some(place) => &ERRORS[place],
+            None => &self.counts[place],
+        }
     }
 }
 
 /// One of 64 bits, by the length and the last byte.
-fn sieve_bit(key: &[u8]) -> u64 {
-    let last = key.last().copied().unwrap_or(0);
-    1 << ((key.len() + 7 * usize::from(last)) % 64)
+const fn sieve_bit(key: &[u8]) -> u64 {
+    let last = if let Some(last) = key.last() { *last } else { 0 };
+    1 << ((key.len() + 7 * last as usize) % 64)
+}
+
+/// `==`, which constants don't have for texts.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
 }
 
 /// A set of fields, as bits of their places; iterating takes them out.
@@ -99,3 +118,6 @@ impl Iterator for Set {
         Some(place)
     }
 }
+
+/// Different keys at the root, those of errors included.
+const MOST_ROOTS: usize = 12;

@@ -2,6 +2,7 @@
 
 mod body;
 mod call;
+mod compose;
 mod discover;
 mod errors;
 mod gate;

@@ -1,0 +1,145 @@
+use std::fmt;
+
+use http::{HeaderMap, StatusCode};
+
+use super::watch::Watch;
+use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
+
+/// A response on its way: its body is read as it passes, for its usage or for how long a refusal
+/// asks to wait. The reservation behind it ends when it is dropped.
+///
+/// It is large, since it holds all that reading takes in place: to be made when there is a response,
+/// and moved as little as can be.
+pub struct Reading {
+    body: Body,
+    profile: Profile,
+    watch: Watch,
+}
+
+/// What is read out of a body as it passes.
+#[expect(clippy::large_enum_variant, reason = "in place, so that a response allocates nothing")]
+enum Body {
+    /// A success: its usage, or the error in it.
+    Success(Scanner),
+    /// A refusal whose head doesn't say when to come back: the beginning of its body.
+    Refusal(StatusCode, Vec<u8>),
+    /// Nothing that is wanted.
+    Unread,
+}
+
+impl Reading {
+    pub(super) fn new(
+        watch: Watch,
+        profile: Profile,
+        status: StatusCode,
+        headers: &HeaderMap,
+    ) -> Self {
+        let body = match () {
+            () if is_refusal(status) => refusal(&watch, profile, status, headers),
+            () if status.as_u16() < 400 && is_plain(headers) => {
+                let kind = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
+                Body::Success(Scanner::new(profile, kind))
+            }
+            () => Body::Unread,
+        };
+        Self { body, profile, watch }
+    }
+
+    /// The next bytes of the body.
+    pub fn bytes(&mut self, bytes: &[u8]) {
+        match &mut self.body {
+            Body::Success(scanner) => scanner.feed(bytes),
+            Body::Refusal(_, body) => {
+                let room = LONGEST_ERROR.saturating_sub(body.len());
+                body.extend_from_slice(&bytes[..room.min(bytes.len())]);
+            }
+            Body::Unread => {}
+        }
+    }
+
+    fn succeeded(&mut self, said: Scanned) {
+        if let Some(usage) = &said.usage {
+            self.watch.used(self.profile, usage);
+        }
+        if let Some(error) = &said.error {
+            self.failed_in_band(error);
+        }
+        self.watch.said(said);
+    }
+
+    fn failed_in_band(&self, error: &ApiError) {
+        let (profile, message) = (self.profile, error.message().as_bytes());
+        let delay = profile.retry_delay(&HeaderMap::new(), message, 0);
+        let passes = profile.classify_in_band(error) != Class::Terminal;
+        if passes && (delay.is_some() || is_refusal_in_band(error)) {
+            self.watch.refused(delay);
+        }
+    }
+
+    /// What a refusal's body adds to its head: a delay, unless waiting doesn't help.
+    fn refused(&self, status: StatusCode, body: &[u8]) {
+        let (profile, none) = (self.profile, HeaderMap::new());
+        let delay = profile.retry_delay(&none, body, 0);
+        if delay.is_some() && profile.classify(status, &none, body) != Class::Terminal {
+            self.watch.refused(delay);
+        }
+    }
+}
+
+impl Drop for Reading {
+    /// Siblings are held before the reservation ends, which may let the next one in.
+    fn drop(&mut self) {
+        match std::mem::replace(&mut self.body, Body::Unread) {
+            Body::Success(scanner) => self.succeeded(scanner.finish()),
+            Body::Refusal(status, body) => self.refused(status, &body),
+            Body::Unread => {}
+        }
+    }
+}
+
+impl fmt::Debug for Reading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reading").field("watch", &self.watch).finish_non_exhaustive()
+    }
+}
+
+/// Holds the siblings of a refused request, for as long as its head says.
+fn refusal(watch: &Watch, profile: Profile, status: StatusCode, headers: &HeaderMap) -> Body {
+    let delay = profile.retry_delay(headers, b"", watch.now());
+    watch.refused(delay);
+    let passes = profile.classify(status, headers, b"") != Class::Terminal;
+    match delay {
+        None if passes && is_plain(headers) => Body::Refusal(status, Vec::new()),
+        _ => Body::Unread,
+    }
+}
+
+fn is_refusal(status: StatusCode) -> bool {
+    matches!(status.as_u16(), 429 | 503 | 529)
+}
+
+/// Whether an error in a stream is what would have been a 429, 503 or 529 before it began.
+fn is_refusal_in_band(error: &ApiError) -> bool {
+    let signs = [error.code(), error.kind()];
+    signs.into_iter().flatten().any(|sign| REFUSALS.contains(&sign))
+}
+
+/// A compressed body passes through unread; its reservation stays as it was.
+fn is_plain(headers: &HeaderMap) -> bool {
+    let encoding = headers.get(http::header::CONTENT_ENCODING);
+    encoding.is_none_or(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+}
+
+/// As much of an error's body as is read, in bytes.
+const LONGEST_ERROR: usize = 16 * 1_024;
+
+const REFUSALS: &[&str] = &[
+    "429",
+    "503",
+    "529",
+    "rate_limit_exceeded",
+    "rate_limit_error",
+    "slow_down",
+    "server_is_overloaded",
+    "overloaded_error",
+];

@@ -1,0 +1,264 @@
+//! What an admitted request allocates on its way through the layer: nothing.
+//!
+//! A binary of its own, because the counting allocator is global to it. Only what the thread of a
+//! test allocates counts, and only on second and later requests: a key is made once.
+
+use std::convert::Infallible;
+use std::future::{Ready, ready};
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+use std::time::Duration;
+
+use allocation_counter::measure;
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame};
+use http_body_util::Full;
+use parking_lot::Mutex;
+use tollgate::limiter::{Limiter, ManualClock};
+use tollgate::middleware::{Classified, RateLimitLayer, ResponseBody};
+use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
+use tollgate::quota::{Algorithm, Cost, Quota};
+use tower::util::ServiceFn;
+use tower::{Layer, Service, service_fn};
+
+#[test]
+fn a_request_of_a_closure_service_allocates_nothing() {
+    for layer in [tokens(), tokens().key(KEY)] {
+        let mut service = layer.layer(echo());
+        call(&mut service, 7);
+        let allocated = allocations(|| {
+            for _ in 0..100 {
+                call(&mut service, 7);
+            }
+        });
+        assert_eq!(allocated, 0);
+    }
+}
+
+#[test]
+fn a_sliding_window_allocates_nothing_once_it_has_been_full() {
+    let clock = ManualClock::new();
+    let quota = Quota::new().rpm(1_000_000).tpm(1_000_000);
+    let quota = quota.with_algorithm(Algorithm::SlidingWindow);
+    let limiter = Limiter::builder().quota("*", quota).clock(clock.clone()).build().unwrap();
+    let tenth = || clock.advance(Duration::from_millis(100));
+    let mut service = tokens_of(limiter).layer(echo());
+    for _ in 0..1_000 {
+        tenth();
+        call(&mut service, 7);
+    }
+    let allocated = allocations(|| {
+        for _ in 0..1_000 {
+            tenth();
+            call(&mut service, 7);
+        }
+    });
+    assert_eq!(allocated, 0);
+}
+
+#[test]
+fn a_chat_allocates_nothing() {
+    for profile in [OPENAI, COMPATIBLE] {
+        let stock = Stock::new(JSON, "application/json");
+        let mut client = client(profile, &stock);
+        get(&mut client, chat("gpt-4o"));
+        for _ in 0..10 {
+            stock.fill();
+            let request = chat("gpt-4o");
+            assert_eq!(allocations(|| get(&mut client, request)), 0, "{profile:?}");
+        }
+    }
+}
+
+#[test]
+fn a_frame_of_a_stream_allocates_nothing() {
+    for event in EVENTS {
+        let stock = Stock::new(event, "text/event-stream");
+        let mut client = client(COMPATIBLE, &stock);
+        let mut body = call(&mut client, chat("gpt-4o")).into_body();
+        // The first few settle how large its buffers are.
+        (0..5).for_each(|_| drop(frame(&mut body)));
+        assert_eq!(allocations(|| (0..1_000).for_each(|_| drop(frame(&mut body)))), 0, "{event}");
+    }
+}
+
+#[test]
+fn a_stream_of_chat_allocates_nothing_at_all() {
+    let stock = Stock::new(EVENTS[0], "text/event-stream");
+    let mut client = client(COMPATIBLE, &stock);
+    get(&mut client, chat("gpt-4o"));
+    stock.fill();
+    let request = chat("gpt-4o");
+    assert_eq!(
+        allocations(|| {
+            let mut body = call(&mut client, request).into_body();
+            (0..100).for_each(|_| drop(frame(&mut body)));
+        }),
+        0
+    );
+}
+
+#[test]
+fn a_key_of_more_than_24_bytes_allocates_itself_once() {
+    let stock = Stock::new(JSON, "application/json");
+    let mut client = client(OPENAI, &stock);
+    let model = "ft:gpt-4o-2024-08-06:my-team";
+    get(&mut client, chat(model));
+    stock.fill();
+    let request = chat(model);
+    assert_eq!(allocations(|| get(&mut client, request)), 1);
+}
+
+/// What this thread allocates while it works.
+fn allocations(work: impl FnOnce()) -> u64 {
+    measure(work).count_total
+}
+
+/// More than a test takes, in every dimension.
+fn limiter() -> Limiter {
+    let quota = Quota::new().rpm(60_000_000).tpm(600_000_000).rpd(86_400_000_000);
+    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    Limiter::builder().quota("*", quota).build().unwrap()
+}
+
+type Tokens = RateLimitLayer<fn(&u64) -> Classified, fn(&u64) -> Option<Cost>>;
+
+/// A layer for requests that are a number of tokens, of which half are used.
+fn tokens() -> Tokens {
+    tokens_of(limiter())
+}
+
+fn tokens_of(limiter: Limiter) -> Tokens {
+    RateLimitLayer::new(limiter)
+        .classify((|tokens: &u64| Classified::new(KEY, Cost::new().tokens(*tokens))) as _)
+        .observe((|tokens: &u64| Some(Cost::new().tokens(tokens / 2))) as _)
+}
+
+type Echo = ServiceFn<fn(u64) -> Ready<Result<u64, Infallible>>>;
+
+fn echo() -> Echo {
+    service_fn(|tokens| ready(Ok(tokens)))
+}
+
+/// Makes the service ready, calls it, and takes what it answers at once.
+fn call<S, R>(service: &mut S, request: R) -> S::Response
+where
+    S: Service<R>,
+    S::Error: std::fmt::Debug,
+{
+    let mut cx = Context::from_waker(Waker::noop());
+    assert!(service.poll_ready(&mut cx).is_ready());
+    let Poll::Ready(response) = pin!(service.call(request)).poll(&mut cx) else {
+        panic!("nothing is waited for");
+    };
+    response.unwrap()
+}
+
+/// Responses made in advance: their headers do allocate.
+#[derive(Clone)]
+struct Stock {
+    ready: Arc<Mutex<Vec<Response<Frames>>>>,
+    body: &'static str,
+    kind: &'static str,
+}
+
+impl Stock {
+    fn new(body: &'static str, kind: &'static str) -> Self {
+        let stock = Self { ready: Arc::default(), body, kind };
+        stock.fill();
+        stock
+    }
+
+    fn fill(&self) {
+        let times = if self.kind == "text/event-stream" { 2_000 } else { 1 };
+        let frames = Frames { data: Bytes::from_static(self.body.as_bytes()), times };
+        let response = Response::builder().header("content-type", self.kind).body(frames);
+        self.ready.lock().push(response.unwrap());
+    }
+}
+
+/// A body of so many times the same frame.
+struct Frames {
+    data: Bytes,
+    times: usize,
+}
+
+impl Body for Frames {
+    type Data = Bytes;
+    type Error = Infallible;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Infallible>>> {
+        let left = self.times.checked_sub(1);
+        self.times = left.unwrap_or(0);
+        Poll::Ready(left.map(|_| Ok(Frame::data(self.data.clone()))))
+    }
+}
+
+/// A client of a provider that answers with what is in stock, and allocates nothing.
+fn client(
+    profile: Profile,
+    stock: &Stock,
+) -> impl Service<Request<Full<Bytes>>, Response = Response<ResponseBody<Frames>>, Error: std::fmt::Debug>
+{
+    let ready_made = Arc::clone(&stock.ready);
+    let provider = service_fn(move |_: Request<Full<Bytes>>| {
+        ready(Ok::<_, Infallible>(ready_made.lock().pop().expect("in stock")))
+    });
+    RateLimitLayer::new(limiter()).provider(profile).layer(provider)
+}
+
+fn frame(body: &mut ResponseBody<Frames>) -> Option<Frame<Bytes>> {
+    let mut cx = Context::from_waker(Waker::noop());
+    match Pin::new(body).poll_frame(&mut cx) {
+        Poll::Ready(frame) => frame.map(|frame| frame.unwrap()),
+        Poll::Pending => panic!("the frames are all there"),
+    }
+}
+
+/// A whole exchange, to the end of the body.
+fn get<S>(client: &mut S, request: Request<Full<Bytes>>)
+where
+    S: Service<Request<Full<Bytes>>, Response = Response<ResponseBody<Frames>>>,
+    S::Error: std::fmt::Debug,
+{
+    let mut body = call(client, request).into_body();
+    while frame(&mut body).is_some() {}
+}
+
+fn chat(model: &str) -> Request<Full<Bytes>> {
+    let system =
+        "You are a helpful assistant. Answer in one sentence, in the language of the question.";
+    let messages = serde_json::json!([
+        {"role": "system", "content": system},
+        {"role": "user", "content": "Which is the highest mountain of the Alps, and who climbed it first?"},
+    ]);
+    let body = serde_json::json!({"model": model, "max_tokens": 100, "messages": messages});
+    Request::post("/v1/chat/completions").body(Full::from(body.to_string())).unwrap()
+}
+
+const KEY: &str = "gpt-4o-mini-2024-07-18";
+
+const JSON: &str = r#"{"id": "chatcmpl-1", "object": "chat.completion", "created": 1735689600,
+"model": "gpt-4o-2024-08-06", "choices": [{"index": 0, "message": {"role": "assistant",
+"content": "Mont Blanc; Balmat and Paccard."}, "finish_reason": "stop"}], "usage":
+{"prompt_tokens": 12, "completion_tokens": 9, "total_tokens": 21}}"#;
+
+/// Of Chat and of Responses.
+const EVENTS: [&str; 2] = [
+    concat!(
+        r#"data: {"id":"chatcmpl-1","object":"chat.completion.chunk","created":1735689600,"#,
+        r#""model":"gpt-4o","choices":[{"index":0,"delta":{"content":" Blanc"}}],"usage":null}"#,
+        "\n\n"
+    ),
+    concat!(
+        "event: response.function_call_arguments.delta\n",
+        r#"data: {"type":"response.function_call_arguments.delta","output_index":0,"#,
+        r#""sequence_number":7,"item_id":"fc_1","delta":"{\"city\": \"Cha"}"#,
+        "\n\n"
+    ),
+];

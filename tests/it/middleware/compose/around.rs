@@ -1,0 +1,248 @@
+//! Tower's layers around ours.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use futures_util::{StreamExt, stream};
+use parking_lot::Mutex;
+use tokio::time::error::Elapsed;
+use tollgate::middleware::{Classified, RateLimitError, RateLimitLayer};
+use tollgate::quota::{Algorithm, Cost, Quota};
+use tower::balance::p2c::Balance;
+use tower::buffer::Buffer;
+use tower::discover::ServiceList;
+use tower::limit::ConcurrencyLimit;
+use tower::load::Constant;
+use tower::load_shed::{LoadShed, error::Overloaded};
+use tower::retry::Retry;
+use tower::timeout::Timeout;
+use tower::util::{BoxCloneSyncService, MapErrLayer};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
+use tower_test::mock;
+
+use super::{Again, flaky, gated, seconds_since, send};
+use crate::middleware::inner::{Oops, Strict};
+use crate::middleware::{available, builder, echo, held, limiter, tokens};
+
+const MINUTE: Duration = Duration::from_secs(60);
+const PATIENCE: Duration = Duration::from_secs(10);
+
+#[tokio::test(start_paused = true)]
+async fn load_shed_sheds_what_would_wait_at_the_gate_and_takes_nothing() {
+    let limiter = limiter(Quota::new().rpm(1));
+    let mut service = LoadShed::new(gated(&limiter).layer(echo()));
+    for _ in 0..3 {
+        send(&mut service).await.unwrap();
+        for _ in 0..3 {
+            assert!(send(&mut service).await.unwrap_err().is::<Overloaded>());
+        }
+        tokio::time::advance(MINUTE).await;
+        assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![1], vec![0]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn load_shed_sheds_nothing_where_requests_wait_after_the_call() {
+    let limiter = limiter(Quota::new().rpm(1));
+    let begin = limiter.now();
+    let mut service = LoadShed::new(tokens(&limiter).layer(echo()));
+    for minute in 0..3 {
+        send(&mut service).await.unwrap();
+        assert_eq!(seconds_since(&limiter, begin), 60 * minute);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn buffer_keeps_the_order_and_those_that_are_dropped_take_nothing() {
+    for layer in [tokens, gated] {
+        let limiter = limiter(Quota::new().rpm(1));
+        let begin = limiter.now();
+        let (inner, mut provider) = mock::pair::<u64, u64>();
+        let limited = layer(&limiter).layer(inner).map_err(RateLimitError::into_boxed);
+        let mut service = Buffer::new(limited, 16);
+        let mut tasks = Vec::new();
+        for number in 0..6 {
+            tasks.push(tokio::spawn(service.ready().await.unwrap().call(number)));
+        }
+        tasks.remove(2).abort();
+        for (minute, expected) in [0, 1, 3, 4, 5].into_iter().enumerate() {
+            let (number, respond) = provider.next_request().await.unwrap();
+            assert_eq!(number, expected);
+            assert_eq!(seconds_since(&limiter, begin), 60 * minute as u64);
+            respond.send_response(number);
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn timeout_ends_a_wait_after_the_call_which_takes_nothing() {
+    let limiter = limiter(Quota::new().rpm(1));
+    let begin = limiter.now();
+    let mut service = Timeout::new(tokens(&limiter).layer(echo()), PATIENCE);
+    send(&mut service).await.unwrap();
+    for waited in [10, 20, 30] {
+        assert!(send(&mut service).await.unwrap_err().is::<tower::timeout::error::Elapsed>());
+        assert_eq!((seconds_since(&limiter, begin), limiter.stats("k").waiting), (waited, 0));
+    }
+    tokens(&limiter).layer(echo()).oneshot(1).await.unwrap();
+    assert_eq!(seconds_since(&limiter, begin), 60);
+}
+
+#[tokio::test(start_paused = true)]
+async fn timeout_does_not_count_the_wait_at_the_gate() {
+    let limiter = limiter(Quota::new().rpm(1));
+    let begin = limiter.now();
+    let mut service = Timeout::new(gated(&limiter).layer(echo()), PATIENCE);
+    for minute in 0..3 {
+        send(&mut service).await.unwrap();
+        assert_eq!(seconds_since(&limiter, begin), 60 * minute);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_has_each_attempt_charged_and_waiting_for_its_turn() {
+    for layer in [tokens, gated] {
+        let limiter = limiter(Quota::new().rpm(2));
+        let begin = limiter.now();
+        let inner = flaky(3);
+        let calls = Arc::clone(&inner.calls);
+        let policy = Again(9, |error: &RateLimitError<Oops>| error.refused().is_none());
+        Retry::new(policy, layer(&limiter).layer(inner)).oneshot(1).await.unwrap();
+        // Two at once, and one each 30 s.
+        assert_eq!((calls.load(Ordering::Relaxed), seconds_since(&limiter, begin)), (4, 60));
+        assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![0], vec![0]));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_can_tell_a_refusal_from_an_error_of_the_service() {
+    let limiter = limiter(Quota::new().rpm(1));
+    let policy = Again(9, |error: &RateLimitError<Oops>| error.refused().is_none());
+    let mut service = Retry::new(policy, tokens(&limiter).reject().layer(echo()));
+    service.ready().await.unwrap().call(1).await.unwrap();
+    let begin = limiter.now();
+    let error = service.ready().await.unwrap().call(1).await.unwrap_err();
+    assert_eq!((error.retry_after(), limiter.now()), (Some(MINUTE), begin));
+}
+
+#[tokio::test(start_paused = true)]
+async fn balance_sends_to_whoever_has_quota() {
+    let quota = |rpm| Quota::new().rpm(rpm).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let limiter = builder().quota("a", quota(1)).quota("b", quota(3)).build().unwrap();
+    let begin = limiter.now();
+    let endpoint = |key| Constant::new(tokens(&limiter).key(key).layer(echo()), 1_u32);
+    let mut service = Balance::new(ServiceList::new(["a", "b"].map(endpoint)));
+    // All that both have at first, then one of `b` each 20 s; at 60 s `a` has one too.
+    for expected in [0, 0, 0, 0, 20, 40, 60, 60] {
+        send(&mut service).await.unwrap();
+        assert_eq!(seconds_since(&limiter, begin), expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_all_sends_and_answers_in_order() {
+    for layer in [tokens, gated] {
+        let limiter = limiter(Quota::new().rpm(1));
+        let begin = limiter.now();
+        let answers = layer(&limiter).layer(echo()).call_all(stream::iter(0..5));
+        let answers: Vec<_> = answers.map(Result::unwrap).collect().await;
+        assert_eq!((answers, seconds_since(&limiter, begin)), ((0..5).collect(), 240));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn call_all_unordered_sends_in_order_all_the_same() {
+    for layer in [tokens, gated] {
+        let limiter = limiter(Quota::new().rpm(1));
+        let begin = limiter.now();
+        let sent = Arc::new(Mutex::new(Vec::new()));
+        let log = Arc::clone(&sent);
+        // The first answer is the last to come.
+        let inner = Strict::new(move |number: u64| {
+            log.lock().push(number);
+            let late = if number == 0 { 600 } else { 0 };
+            async move {
+                tokio::time::sleep(Duration::from_secs(late)).await;
+                Ok(number)
+            }
+        });
+        let answers = layer(&limiter).layer(inner).call_all(stream::iter(0..5)).unordered();
+        let answers: Vec<_> = answers.map(Result::unwrap).collect().await;
+        assert_eq!((answers, seconds_since(&limiter, begin)), (vec![1, 2, 3, 4, 0], 600));
+        assert_eq!(*sent.lock(), (0..5).collect::<Vec<_>>());
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn oneshot_that_is_dropped_while_it_waits_takes_nothing_and_hands_on() {
+    for layer in [tokens, gated] {
+        let limiter = limiter(Quota::new().rpm(1));
+        let begin = limiter.now();
+        layer(&limiter).layer(echo()).oneshot(1).await.unwrap();
+        let dropped = layer(&limiter).layer(echo()).oneshot(1);
+        let next = tokio::spawn(async { tokio::time::timeout(PATIENCE, dropped).await });
+        let behind = tokio::spawn(layer(&limiter).layer(echo()).oneshot(1));
+        let _: Elapsed = next.await.unwrap().unwrap_err();
+        behind.await.unwrap().unwrap();
+        assert_eq!(seconds_since(&limiter, begin), 60);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn concurrency_limit_keeps_its_place_for_a_request_that_waits_for_quota() {
+    let quota = Quota::new().rpm(1).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let limiter = builder().quota("scarce", quota).build().unwrap();
+    let begin = limiter.now();
+    let layer = RateLimitLayer::new(limiter.clone())
+        .classify(|key: &&'static str| Classified::new(*key, Cost::new()))
+        .observe(|_: &()| None);
+    let inner = Strict::<&'static str, ()>::new(|_| async { Ok(()) });
+    let service = ConcurrencyLimit::new(layer.layer(inner), 1);
+    service.clone().oneshot("scarce").await.unwrap();
+    let waiting = tokio::spawn(service.clone().oneshot("scarce"));
+    crate::middleware::settle_down().await;
+    service.clone().oneshot("plenty").await.unwrap();
+    assert_eq!(seconds_since(&limiter, begin), 60);
+    waiting.await.unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn boxed_clones_are_one_limit() {
+    let limiter = limiter(Quota::new().rpm(5));
+    let service = BoxCloneSyncService::new(gated(&limiter).reject().layer(echo()));
+    let mut sent = 0;
+    for _ in 0..10 {
+        sent += u64::from(send(&mut service.clone()).await.is_ok());
+    }
+    assert_eq!(sent, 5);
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_optional_layer_limits_where_there_is_one() {
+    let limiter = limiter(Quota::new().rpm(1));
+    let errors = MapErrLayer::new(RateLimitError::into_boxed as fn(_) -> BoxError);
+    let reject = (errors, tokens(&limiter).reject());
+    for (layer, expected) in [(Some(reject), 1), (None, 3)] {
+        let inner = echo().map_err(BoxError::from);
+        let mut service = ServiceBuilder::new().option_layer(layer).service(inner);
+        let mut sent = 0;
+        for _ in 0..3 {
+            sent += u64::from(send(&mut service).await.is_ok());
+        }
+        assert_eq!(sent, expected);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn in_a_service_builder_what_comes_first_is_around_what_follows() {
+    let limiter = limiter(Quota::new().rpm(1));
+    let layer = tokens(&limiter);
+    let mut around = ServiceBuilder::new().timeout(PATIENCE).layer(layer.clone()).service(echo());
+    send(&mut around).await.unwrap();
+    assert!(send(&mut around).await.unwrap_err().is::<tower::timeout::error::Elapsed>());
+    // Only the sending counts here.
+    let inside = ServiceBuilder::new().layer(layer).timeout(PATIENCE).service(echo());
+    let mut inside = inside.map_err(RateLimitError::into_boxed);
+    send(&mut inside).await.unwrap();
+}

@@ -1,0 +1,121 @@
+//! Tower's layers inside ours. For `ConcurrencyLimit` see `call.rs`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::task::Poll;
+use std::time::Duration;
+
+use tollgate::middleware::RateLimitError;
+use tollgate::quota::Quota;
+use tower::balance::p2c::Balance;
+use tower::buffer::Buffer;
+use tower::discover::ServiceList;
+use tower::load::Constant;
+use tower::load_shed::{LoadShed, error::Overloaded};
+use tower::retry::Retry;
+use tower::timeout::Timeout;
+use tower::util::BoxCloneService;
+use tower::{BoxError, Layer, Service, ServiceExt};
+use tower_test::mock;
+
+use super::{Again, flaky, gated, seconds_since};
+use crate::middleware::inner::{Oops, Strict};
+use crate::middleware::{available, echo, held, limiter, settle_down, tokens};
+
+const PATIENCE: Duration = Duration::from_secs(10);
+
+fn is<E: std::error::Error + 'static>(error: RateLimitError<BoxError>) -> bool {
+    error.into_inner().is_some_and(|error| error.is::<E>())
+}
+
+#[tokio::test(start_paused = true)]
+async fn timeout_counts_only_the_sending_and_the_charge_is_kept() {
+    let limiter = limiter(Quota::new().rpm(1).tpm(60).concurrency(2));
+    let begin = limiter.now();
+    let silent = Strict::<u64, u64>::new(|_| std::future::pending());
+    let service = tokens(&limiter).layer(Timeout::new(silent, PATIENCE));
+    for ended in [10, 70] {
+        let error = service.clone().oneshot(20).await.unwrap_err();
+        assert!(is::<tower::timeout::error::Elapsed>(error));
+        assert_eq!(seconds_since(&limiter, begin), ended);
+        assert_eq!(held(&limiter, "k"), [0, 0, 0]);
+    }
+    // The second one was charged when it ended, just now.
+    assert_eq!(available(&limiter, "k")[1..], [40, 2]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn load_shed_is_an_error_of_the_service_which_keeps_the_charge() {
+    let limiter = limiter(Quota::new().rpm(9).tpm(60));
+    let busy = echo().readying(|| Poll::Pending);
+    let error = tokens(&limiter).layer(LoadShed::new(busy)).oneshot(20).await.unwrap_err();
+    assert!(is::<Overloaded>(error));
+    assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![8, 40], vec![0, 0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn retry_makes_attempts_that_the_limit_does_not_see() {
+    let limiter = limiter(Quota::new().rpm(9).tpm(60));
+    let inner = flaky(3);
+    let calls = Arc::clone(&inner.calls);
+    let service = tokens(&limiter).layer(Retry::new(Again(9, |_: &Oops| true), inner));
+    assert_eq!(service.oneshot(20).await.unwrap(), 20);
+    assert_eq!(calls.load(Ordering::Relaxed), 4);
+    assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![8, 40], vec![0, 0]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn buffer_is_not_filled_by_those_that_wait_for_quota() {
+    for layer in [tokens, gated] {
+        let limiter = limiter(Quota::new().rpm(1));
+        let begin = limiter.now();
+        let (inner, mut provider) = mock::pair::<u64, u64>();
+        // One place: whoever held it while waiting would keep all others out.
+        let buffer = Buffer::new(inner, 1);
+        let service = layer(&limiter).layer(buffer.clone());
+        let waiting: Vec<_> = (0..3).map(|n| tokio::spawn(service.clone().oneshot(n))).collect();
+        let (_, respond) = provider.next_request().await.unwrap();
+        respond.send_response(0);
+        settle_down().await;
+        let past = tokio::spawn(buffer.oneshot(9));
+        let (number, respond) = provider.next_request().await.unwrap();
+        assert_eq!((number, seconds_since(&limiter, begin)), (9, 0));
+        respond.send_response(9);
+        past.await.unwrap().unwrap();
+        for expected in [1, 2] {
+            let (number, respond) = provider.next_request().await.unwrap();
+            assert_eq!((number, seconds_since(&limiter, begin)), (expected, 60 * expected));
+            respond.send_response(number);
+        }
+        for sent in waiting {
+            sent.await.unwrap().unwrap();
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn balance_goes_into_a_buffer_since_it_is_no_clone() {
+    let limiter = limiter(Quota::new().rpm(2));
+    let begin = limiter.now();
+    let endpoints = [echo(), echo()];
+    let calls = endpoints.each_ref().map(|endpoint| Arc::clone(&endpoint.calls));
+    let endpoints = endpoints.map(|endpoint| Constant::new(endpoint, 1_u32));
+    let balance = Buffer::new(Balance::new(ServiceList::new(endpoints)), 16);
+    let service = gated(&limiter).layer(balance);
+    for expected in [0, 0, 30, 60] {
+        service.clone().oneshot(1).await.unwrap();
+        assert_eq!(seconds_since(&limiter, begin), expected);
+    }
+    assert_eq!(calls.iter().map(|calls| calls.load(Ordering::Relaxed)).sum::<usize>(), 4);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_boxed_service_is_limited_as_any_other() {
+    let limiter = limiter(Quota::new().rpm(1));
+    let begin = limiter.now();
+    let mut service = gated(&limiter).layer(BoxCloneService::new(echo()));
+    for minute in 0..3 {
+        service.ready().await.unwrap().call(1).await.unwrap();
+        assert_eq!(seconds_since(&limiter, begin), 60 * minute);
+    }
+}

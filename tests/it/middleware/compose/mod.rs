@@ -1,0 +1,91 @@
+//! The layer among tower's own: every line of `src/middleware/composition.md`.
+
+mod around;
+mod inside;
+mod pending;
+
+use std::future::{Ready, ready};
+
+use tollgate::limiter::Limiter;
+use tower::retry::Policy;
+use tower::{BoxError, Service, ServiceExt};
+
+use super::inner::{Oops, Strict};
+use super::{Tokens, tokens};
+
+#[test]
+fn every_line_of_the_page_names_tests_that_exist() {
+    let page = include_str!("../../../../src/middleware/composition.md");
+    let tests = [
+        include_str!("around.rs"),
+        include_str!("inside.rs"),
+        include_str!("pending.rs"),
+        include_str!("../call.rs"),
+        include_str!("../gate.rs"),
+    ];
+    let lines = page.lines().filter(|line| line.starts_with("| ") && !line.ends_with("| test |"));
+    let mut named = 0;
+    for line in lines {
+        let last = line.trim_end_matches(" |").rsplit("| ").next().unwrap();
+        for name in last.split(", ") {
+            let declared = format!("async fn {}()", name.trim_matches('`'));
+            assert!(tests.iter().any(|tests| tests.contains(&declared)), "{line}");
+            named += 1;
+        }
+    }
+    assert!(named >= 20);
+}
+
+/// A layer that waits in `poll_ready`.
+fn gated(limiter: &Limiter) -> Tokens {
+    tokens(limiter).key("k")
+}
+
+/// Makes the service ready and sends one request through it.
+async fn send<S>(service: &mut S) -> Result<u64, BoxError>
+where
+    S: Service<u64, Response = u64, Error: Into<BoxError>>,
+{
+    let ready = service.ready().await.map_err(Into::into)?;
+    ready.call(1).await.map_err(Into::into)
+}
+
+/// Seconds since `begin`.
+fn seconds_since(limiter: &Limiter, begin: u64) -> u64 {
+    (limiter.now() - begin) / super::S
+}
+
+/// Tries errors of this kind again, so many times.
+struct Again<E>(usize, fn(&E) -> bool);
+
+impl<E> Clone for Again<E> {
+    fn clone(&self) -> Self {
+        Self(self.0, self.1)
+    }
+}
+
+impl<E> Policy<u64, u64, E> for Again<E> {
+    type Future = Ready<()>;
+
+    fn retry(&mut self, _: &mut u64, result: &mut Result<u64, E>) -> Option<Ready<()>> {
+        let again = self.0 > 0 && result.as_ref().is_err_and(self.1);
+        again.then(|| {
+            self.0 -= 1;
+            ready(())
+        })
+    }
+
+    fn clone_request(&mut self, request: &u64) -> Option<u64> {
+        Some(*request)
+    }
+}
+
+/// A service that fails so many times before it answers.
+fn flaky(failures: usize) -> Strict<u64, u64> {
+    let left = std::sync::atomic::AtomicUsize::new(failures);
+    Strict::new(move |tokens| {
+        use std::sync::atomic::Ordering::Relaxed;
+        let fails = left.fetch_update(Relaxed, Relaxed, |left| left.checked_sub(1)).is_ok();
+        ready(if fails { Err(Oops) } else { Ok(tokens) })
+    })
+}
