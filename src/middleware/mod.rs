@@ -37,12 +37,15 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ask;
 mod body;
+mod charge;
 mod classify;
 mod error;
 mod future;
 mod http;
 mod journey;
+mod keys;
 mod layer;
 mod learned;
 mod observe;
@@ -51,15 +54,21 @@ mod service;
 mod unsent;
 mod watch;
 
+#[cfg(feature = "axum")]
+pub mod respond;
+
 #[cfg(feature = "reqwest")]
 mod reqwest;
 
+pub use ask::Ask;
 pub use body::ResponseBody;
+pub use charge::Charge;
 pub use classify::{Classified, Classify};
-pub use error::RateLimitError;
+pub use error::{BoxError, RateLimitError};
 pub use future::ResponseFuture;
 pub use http::Http;
 pub use journey::{Facts, Journey};
+pub use keys::Key;
 pub use layer::RateLimitLayer;
 pub use observe::Observe;
 pub use peek::PeekBody;

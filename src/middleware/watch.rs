@@ -1,9 +1,10 @@
 use std::fmt;
 
-use compact_str::CompactString;
 use http::{HeaderMap, StatusCode};
 
+use super::charge::Charge;
 use super::journey::Journey;
+use super::keys::{Key, Keys};
 use crate::limiter::{Limiter, Permit, RateLimited};
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 use crate::quota::{Cost, Dimension};
@@ -12,14 +13,15 @@ use crate::quota::{Cost, Dimension};
 /// it is dropped: releases it if the request never left, and else settles it.
 pub struct Watch {
     permit: Option<Permit>,
-    limiter: Limiter,
-    key: CompactString,
+    pub(super) limiter: Limiter,
+    pub(super) keys: Keys,
     discover: bool,
     journey: Option<Journey>,
     floor: u64,
     sent: bool,
     reading: Option<Reading>,
     charged: Option<Cost>,
+    later: Option<Charge>,
 }
 
 /// What is read out of a body as it passes.
@@ -34,7 +36,7 @@ impl Watch {
     pub(super) fn new(
         permit: Permit,
         limiter: Limiter,
-        key: CompactString,
+        keys: Keys,
         discover: bool,
         journey: Option<Journey>,
     ) -> Self {
@@ -42,13 +44,14 @@ impl Watch {
         Self {
             permit,
             limiter,
-            key,
+            keys,
             discover,
             journey,
             floor: 0,
             sent,
             reading: None,
             charged: None,
+            later: None,
         }
     }
 
@@ -56,6 +59,11 @@ impl Watch {
     pub(super) fn with_floor(mut self, tokens: u64) -> Self {
         self.floor = tokens;
         self
+    }
+
+    /// The key that the provider's own limits belong to: the request's first.
+    fn key(&self) -> &str {
+        self.keys.first().map_or("", Key::as_str)
     }
 
     /// The request is on its way: from here on a drop keeps the charge.
@@ -73,19 +81,24 @@ impl Watch {
         self.charged = Some(charge);
     }
 
+    /// What the request was charged, where that is only known by the end of its response.
+    pub fn charged_later(&mut self, charge: Charge) {
+        self.later = Some(charge);
+    }
+
     /// Reads a response's head: its limits, whether it is a refusal, and what to look for in its
     /// body.
     pub fn head(&mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) {
         if self.discover {
             let limits = profile.limits(headers);
             if status.is_success() || limits.iter().any(|limit| limit.limit.is_some()) {
-                self.limiter.learn(&self.key, &limits);
+                self.limiter.learn(self.key(), &limits);
             }
         }
         let is_plain = is_plain(headers);
         if is_refusal(status) {
             let delay = profile.retry_delay(headers, b"", self.limiter.now());
-            self.limiter.on_rate_limited(&self.key, &RateLimited::new(delay));
+            self.limiter.on_rate_limited(self.key(), &RateLimited::new(delay));
             let passes = profile.classify(status, headers, b"") != Class::Terminal;
             if delay.is_none() && passes && is_plain {
                 self.reading = Some(Reading::Refusal(profile, status, Vec::new()));
@@ -115,7 +128,9 @@ impl Watch {
         }
         // Siblings are held before the reservation ends, which may let the next one in.
         let said = self.read(permit.cost());
-        let charge = self.charged.take().unwrap_or_else(|| permit.cost().clone());
+        let later = || self.later.as_ref().and_then(Charge::cost);
+        let charge =
+            self.charged.take().or_else(later).unwrap_or_else(|| permit.cost().clone());
         if let Some(journey) = &self.journey {
             journey.write(|facts| {
                 (facts.usage, facts.error) = (said.usage, said.error);
@@ -153,7 +168,7 @@ impl Watch {
     fn refused(&self, profile: Profile, status: StatusCode, body: &[u8]) {
         let delay = profile.retry_delay(&HeaderMap::new(), body, 0);
         if delay.is_some() && profile.classify(status, &HeaderMap::new(), body) != Class::Terminal {
-            self.limiter.on_rate_limited(&self.key, &RateLimited::new(delay));
+            self.limiter.on_rate_limited(self.key(), &RateLimited::new(delay));
         }
     }
 
@@ -161,7 +176,7 @@ impl Watch {
         let delay = profile.retry_delay(&HeaderMap::new(), error.message().as_bytes(), 0);
         let passes = profile.classify_in_band(error) != Class::Terminal;
         if passes && (delay.is_some() || is_refusal_in_band(error)) {
-            self.limiter.on_rate_limited(&self.key, &RateLimited::new(delay));
+            self.limiter.on_rate_limited(self.key(), &RateLimited::new(delay));
         }
     }
 }
@@ -175,7 +190,7 @@ impl Drop for Watch {
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch")
-            .field("key", &self.key)
+            .field("keys", &self.keys)
             .field("sent", &self.sent)
             .finish_non_exhaustive()
     }
