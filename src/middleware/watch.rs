@@ -129,8 +129,7 @@ impl Watch {
         // Siblings are held before the reservation ends, which may let the next one in.
         let said = self.read(permit.cost());
         let later = || self.later.as_ref().and_then(Charge::cost);
-        let charge =
-            self.charged.take().or_else(later).unwrap_or_else(|| permit.cost().clone());
+        let charge = self.charged.take().or_else(later).unwrap_or_else(|| permit.cost().clone());
         if let Some(journey) = &self.journey {
             journey.write(|facts| {
                 (facts.usage, facts.error) = (said.usage, said.error);

@@ -67,10 +67,7 @@ impl<C: Clone> RespondLayer<C> {
     /// leaves it to the response's [`Charge`](crate::middleware::Charge), or else to what was
     /// reserved.
     #[must_use]
-    pub fn charge(
-        self,
-        charge: impl Fn(&Parts) -> Option<Cost> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn charge(self, charge: impl Fn(&Parts) -> Option<Cost> + Send + Sync + 'static) -> Self {
         Self(self.0.observe(Reply { charge: Some(Arc::new(charge)) }))
     }
 }

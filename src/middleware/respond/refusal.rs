@@ -44,11 +44,8 @@ pub(super) fn answer(
     let headers = response.headers_mut();
     headers.reserve(4);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
-    let told = [
-        (POLICY, 0..policies),
-        (LIMIT, policies..limits),
-        (RETRY_AFTER, limits..retry_after),
-    ];
+    let told =
+        [(POLICY, 0..policies), (LIMIT, policies..limits), (RETRY_AFTER, limits..retry_after)];
     for (name, part) in told {
         if let Some(value) = header(text.slice(part)) {
             headers.insert(name, value);
@@ -139,7 +136,8 @@ fn number(text: &mut Vec<u8>, number: Option<u64>) {
     }
 }
 
-const QUOTA_EXCEEDED: &[u8] = b"{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\
+const QUOTA_EXCEEDED: &[u8] =
+    b"{\"type\":\"https://iana.org/assignments/http-problem-types#quota-exceeded\",\
     \"title\":\"Request cannot be satisfied as assigned quota has been exceeded";
 
 /// RFC 9457: nothing more than what the status says.

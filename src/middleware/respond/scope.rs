@@ -27,7 +27,7 @@ use crate::middleware::Key;
 /// let by_key = Scope::header(http::HeaderName::from_static("x-api-key"));
 /// let by_tenant = Scope::header(http::HeaderName::from_static("x-tenant")).plain().named("tenant");
 /// assert_eq!(by_tenant.key_of("acme"), "tenant:acme");
-/// assert_eq!(by_key.key_of("sk-1"), "x-api-key:f7f60ab2bfdb8e6a3c0bd29d9a4c8c57");
+/// assert_eq!(by_key.key_of("sk-1"), "x-api-key:0f2c10bf3d128c719c6bfa4ecbae94b7");
 /// ```
 #[derive(Clone)]
 pub struct Scope {
