@@ -7,11 +7,9 @@ use tower_service::Service;
 use super::classify::{Classified, Classify};
 use super::error::{BoxError, Failure, RateLimitError};
 use super::future::ResponseFuture;
-use super::keys::Key;
 use super::layer::Settings;
 use super::observe::Observe;
-use crate::limiter::{Acquire, Gate, Limiter};
-use crate::quota::Cost;
+use crate::limiter::{Acquire, Gate};
 
 /// A service that keeps to its limits; made by [`RateLimitLayer`](super::RateLimitLayer).
 pub struct RateLimitService<S, C, O> {
@@ -32,7 +30,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
             return Poll::Ready(());
         }
         if self.gate.is_none() {
-            self.gate = gate(limiter, &options.keys);
+            self.gate = limiter.gate(&options.keys).ok();
         }
         // A key that is refused outright is told so by `call`.
         let Some(gate) = &mut self.gate else { return Poll::Ready(()) };
@@ -69,7 +67,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
     /// bound.
     fn acquire(&self, classified: &Classified, asked: Option<u64>) -> Acquire {
         let Settings { limiter, options, .. } = &*self.shared;
-        let acquire = acquire(limiter, &classified.keys, &classified.cost);
+        let acquire = limiter.acquire_all(&classified.keys, &classified.cost);
         let bound = || {
             options.max_wait.map(|wait| {
                 let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
@@ -122,14 +120,4 @@ impl<S, C, O> fmt::Debug for RateLimitService<S, C, O> {
             .field("options", &self.shared.options)
             .finish_non_exhaustive()
     }
-}
-
-/// A reservation under all of these keys, or none.
-fn acquire(limiter: &Limiter, keys: &[Key], cost: &Cost) -> Acquire {
-    limiter.acquire(keys.first().map_or("", Key::as_str), cost)
-}
-
-/// A gate on all of these keys.
-fn gate(limiter: &Limiter, keys: &[Key]) -> Option<Gate> {
-    limiter.key(keys.first()?.as_str()).map(|handle| handle.gate())
 }

@@ -23,7 +23,13 @@ pub(super) struct Refusal<'a> {
 
 impl<'a> Fields<'a> {
     pub(super) fn of(limiter: &Limiter, keys: &'a [Key]) -> Self {
-        let stats = keys.iter().map(|key| limiter.stats(key.as_str())).collect();
+        let stats = |index: usize| {
+            let key = keys[index].as_str();
+            // One that is named twice counts once.
+            let again = keys[..index].iter().any(|other| other.as_str() == key);
+            if again { KeyStats::default() } else { limiter.stats(key) }
+        };
+        let stats = (0..keys.len()).map(stats).collect();
         Self { keys, stats, now: limiter.now() }
     }
 

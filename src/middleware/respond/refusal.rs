@@ -1,11 +1,13 @@
+use std::time::Duration;
+
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderValue, Response, StatusCode};
 
 use super::fields::{Fields, LIMIT, POLICY, Refusal, header};
 use crate::engine::Wait;
-use crate::limiter::{AcquireError, Limiter, Refused};
-use crate::middleware::Classified;
+use crate::limiter::{AcquireError, Code, Limiter, Refused};
+use crate::middleware::{Classified, Key};
 use crate::quota::Dimension;
 
 /// Why a request is refused, as its client is told.
@@ -57,19 +59,15 @@ pub(super) fn answer(
 impl<'a> Verdict<'a> {
     fn of(error: &'a AcquireError) -> Self {
         match error {
-            AcquireError::Closed => Self {
-                status: StatusCode::SERVICE_UNAVAILABLE,
-                code: "closed",
-                dimension: None,
-                key: None,
-                retry_after: None,
-            },
+            AcquireError::Closed => Self::new(StatusCode::SERVICE_UNAVAILABLE, "closed"),
             AcquireError::QueueFull { key, .. } => Self {
-                status: StatusCode::TOO_MANY_REQUESTS,
-                code: "queue_full",
-                dimension: None,
                 key: Some(key),
                 retry_after: Some(UNKNOWN),
+                ..Self::new(StatusCode::TOO_MANY_REQUESTS, "queue_full")
+            },
+            AcquireError::Removed { key } => Self {
+                key: Some(key),
+                ..Self::new(StatusCode::TOO_MANY_REQUESTS, Code::UnknownModel.as_str())
             },
             AcquireError::Refused(refused) | AcquireError::DeadlineExceeded { refused, .. } => {
                 Self::refused(refused)
@@ -77,19 +75,26 @@ impl<'a> Verdict<'a> {
         }
     }
 
+    fn new(status: StatusCode, code: &'static str) -> Self {
+        Self { status, code, dimension: None, key: None, retry_after: None }
+    }
+
     fn refused(refused: &'a Refused) -> Self {
-        let seconds = |wait: std::time::Duration| wait.as_nanos().div_ceil(1_000_000_000);
-        let exact = || refused.retry_after().map(seconds).and_then(|s| u64::try_from(s).ok());
+        let status = match refused.code {
+            // It isn't the client's doing.
+            Code::TooManyKeys | Code::Closed => StatusCode::SERVICE_UNAVAILABLE,
+            _ => StatusCode::TOO_MANY_REQUESTS,
+        };
+        let seconds = |wait: Duration| wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
         Self {
-            status: StatusCode::TOO_MANY_REQUESTS,
-            code: refused.code.as_str(),
             dimension: refused.dimension.as_ref(),
             key: Some(&refused.key),
             retry_after: match refused.wait {
                 Wait::Never => None,
                 Wait::Unknown => Some(UNKNOWN),
-                Wait::At(_) => Some(exact().unwrap_or(UNKNOWN).max(1)),
+                Wait::At(_) => refused.retry_after().map(|wait| seconds(wait).max(1)),
             },
+            ..Self::new(status, refused.code.as_str())
         }
     }
 
@@ -106,7 +111,7 @@ impl<'a> Verdict<'a> {
         if let Some(dimension) = self.dimension {
             string(text, "dimension", dimension.as_str());
         }
-        let binds = |key: &&crate::middleware::Key| Some(key.as_str()) == self.key;
+        let binds = |key: &&Key| Some(key.as_str()) == self.key;
         if let Some(key) = classified.keys().iter().find(binds).and_then(|key| key.shown()) {
             string(text, "key", key);
         }

@@ -102,11 +102,13 @@ async fn a_refusal_tells_the_wait_as_the_window_of_what_fell_short() {
 
 #[tokio::test(start_paused = true)]
 async fn scopes_are_told_apart_by_name_as_far_as_it_may_be_shown() {
-    let quota = || Quota::new().rpm(10);
-    let limiter = builder().quota("*", quota()).build().unwrap();
-    let layer = respond(&limiter).scope(api_key()).scope(api_key()).scope("account");
+    let quota = Quota::new().rpm(10).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let limiter = builder().quota("*", quota).build().unwrap();
+    let other = Scope::header(HeaderName::from_static("x-other")).named("x-api-key");
+    let layer = respond(&limiter).scope(api_key()).scope(other).scope("account").scope("account");
     let mut service = layer.layer(answering(hello));
-    let headers = send(&mut service, get(&[("x-api-key", "s3cr3t")])).await.into_parts().0.headers;
+    let request = get(&[("x-api-key", "s3cr3t")]);
+    let headers = send(&mut service, request).await.into_parts().0.headers;
     assert_eq!(
         lines(&headers, "ratelimit"),
         ["x-api-key-rpm r=9 t=54", "x-api-key2-rpm r=9 t=54", "account-rpm r=9 t=54"]

@@ -106,11 +106,22 @@ async fn what_can_never_fit_is_not_told_to_come_back() {
 async fn a_closed_limiter_answers_503() {
     let limiter = limiter(Quota::new().rpm(2));
     let mut service = guarded(&limiter, hello);
-    limiter.close();
+    limiter.close().await;
     let (status, headers, body) = ask(&mut service).await;
     assert_eq!((status, headers.get("retry-after")), (503, None));
     let body = problem(&body);
     assert_eq!((&body["code"], &body["title"]), (&json!("closed"), &json!("Service Unavailable")));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_key_too_many_is_503() {
+    let quota = Quota::new().rpm(9);
+    let limiter = builder().quota("x-api-key:*", quota).max_keys(1).build().unwrap();
+    let mut service = respond(&limiter).scope(api_key()).layer(answering(hello));
+    assert_eq!(send(&mut service, get(&[("x-api-key", "a")])).await.status(), 200);
+    let (parts, body) = send(&mut service, get(&[("x-api-key", "b")])).await.into_parts();
+    assert_eq!((parts.status.as_u16(), field(&parts.headers, "retry-after")), (503, "1"));
+    assert_eq!(problem(&body.collect().await.unwrap().to_bytes())["code"], "too_many_keys");
 }
 
 #[tokio::test(start_paused = true)]
