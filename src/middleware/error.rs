@@ -43,9 +43,9 @@ impl RateLimitError {
     /// The key that was refused.
     pub fn key(&self) -> Option<&str> {
         match self {
-            Self::Limited(
-                AcquireError::QueueFull { key, .. } | AcquireError::Removed { key },
-            ) => Some(key),
+            Self::Limited(AcquireError::QueueFull { key, .. } | AcquireError::Removed { key }) => {
+                Some(key)
+            }
             _ => self.refused().map(|refused| refused.key.as_str()),
         }
     }

@@ -27,13 +27,6 @@ pub(super) struct Settings<C, O> {
     pub(super) learned: Learned,
 }
 
-impl Options {
-    /// The scopes beside the request's own key.
-    pub(super) fn scopes(&self) -> &[Key] {
-        &self.keys[usize::from(self.key.is_some())..]
-    }
-}
-
 #[derive(Debug, Clone, Default)]
 pub(super) struct Options {
     pub(super) key: Option<CompactString>,
@@ -41,6 +34,13 @@ pub(super) struct Options {
     pub(super) keys: Keys,
     pub(super) max_wait: Option<Duration>,
     pub(super) discover: bool,
+}
+
+impl Options {
+    /// The scopes beside the request's own key.
+    pub(super) fn scopes(&self) -> &[Key] {
+        &self.keys[usize::from(self.key.is_some())..]
+    }
 }
 
 impl RateLimitLayer {

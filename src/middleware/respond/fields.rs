@@ -22,7 +22,8 @@ pub(super) struct Refusal<'a> {
 }
 
 impl<'a> Fields<'a> {
-    pub(super) fn of(limiter: &Limiter, keys: &'a [Key]) -> Self {
+    /// As they stand at this time, in nanoseconds since the epoch.
+    pub(super) fn of(limiter: &Limiter, keys: &'a [Key], now: u64) -> Self {
         let stats = |index: usize| {
             let key = keys[index].as_str();
             // One that is named twice counts once.
@@ -30,7 +31,7 @@ impl<'a> Fields<'a> {
             if again { KeyStats::default() } else { limiter.stats(key) }
         };
         let stats = (0..keys.len()).map(stats).collect();
-        Self { keys, stats, now: limiter.now() }
+        Self { keys, stats, now }
     }
 
     /// Appends the fields of an answer; none where nothing is limited.

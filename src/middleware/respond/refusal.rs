@@ -28,7 +28,8 @@ pub(super) fn answer(
     error: &AcquireError,
 ) -> Response<Bytes> {
     let verdict = Verdict::of(error);
-    let fields = Fields::of(limiter, classified.keys());
+    let now = error.refused().map_or_else(|| limiter.now(), |refused| refused.asked_at);
+    let fields = Fields::of(limiter, classified.keys(), now);
     // One allocation for all parts.
     let mut text = Vec::with_capacity(ROOM);
     fields.policies(&mut text);

@@ -29,7 +29,8 @@ impl<B: Body<Data = Bytes>> Observe<Response<B>> for Reply {
         if let Some(charge) = parts.extensions.get::<Charge>() {
             watch.charged_later(charge.clone());
         }
-        Fields::of(&watch.limiter, &watch.keys).append(&mut parts.headers);
+        let Watch { limiter, keys, .. } = &watch;
+        Fields::of(limiter, keys, limiter.now()).append(&mut parts.headers);
         Response::from_parts(parts, RespondBody::inner(ResponseBody::new(body, watch)))
     }
 }
