@@ -13,6 +13,7 @@ use crate::middleware::ResponseBody;
 #[pin_project]
 pub struct RespondBody<B>(#[pin] Answer<B>);
 
+#[expect(clippy::large_enum_variant, reason = "nearly every body is the larger one")]
 #[pin_project(project = AnswerProjection)]
 enum Answer<B> {
     Inner(#[pin] ResponseBody<B>),

@@ -174,7 +174,7 @@ fn short_name(limit: &LimitStats) -> Option<&'static str> {
 /// The window, where the draft can tell it.
 fn whole_seconds(limit: &LimitStats) -> Option<u64> {
     let nanos = limit.window.as_nanos();
-    let told = limit.dimension != Dimension::Concurrency && nanos % SECOND == 0;
+    let told = limit.dimension != Dimension::Concurrency && nanos.is_multiple_of(SECOND);
     told.then_some(nanos / SECOND)
 }
 

@@ -55,8 +55,8 @@ impl Scope {
 
     /// The value of this header field, kept as its hash: an API key, a token. Of several the first.
     pub fn header(name: HeaderName) -> Self {
-        let scope = Self::new(name.as_str(), Source::Header(name.clone()));
-        scope.hashed()
+        let text = CompactString::from(name.as_str());
+        Self::new(text, Source::Header(name)).hashed()
     }
 
     /// The path, as it was asked for: `path:/v1/users/42`. Clients choose it; see
