@@ -13,7 +13,8 @@ use crate::quota::Cost;
 /// ```
 ///
 /// [`Http`](super::Http) reads it, and so does server mode. A closure that classifies requests does
-/// so with [`Classified::with_extensions`]. No one can ask over the network: extensions don't travel.
+/// so with [`Classified::with_extensions`](super::Classified::with_extensions). No one can ask over
+/// the network: extensions don't travel.
 #[derive(Debug, Clone, Default)]
 #[must_use = "it does nothing until it is in a request's extensions"]
 pub struct Ask {

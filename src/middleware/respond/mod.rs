@@ -1,7 +1,8 @@
 //! Server mode: the layer as the guard of a service's own endpoints.
 //!
-//! A client asks it to wait; a server has to answer. [`RateLimitLayer::respond`] makes a layer that
-//! answers who is over the limit itself, fails only if the service inside does, and so goes into
+//! A client can wait; a server has to answer.
+//! [`RateLimitLayer::respond`](crate::middleware::RateLimitLayer::respond) makes a layer that answers
+//! who is over the limit itself, fails only if the service inside does, and so goes into
 //! `axum::Router::layer` (or around any service over `http` types) without a wrapper:
 //!
 //! ```
@@ -84,6 +85,3 @@ pub use reply::Reply;
 pub use scope::Scope;
 pub use scopes::Scopes;
 pub use service::Respond;
-
-#[cfg(doc)]
-use crate::middleware::RateLimitLayer;
