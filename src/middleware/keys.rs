@@ -55,7 +55,10 @@ impl Key {
     pub fn name(&self) -> &str {
         match self.shown {
             Shown::Nothing => "",
-            Shown::Name | Shown::All => self.text.split(':').next().unwrap_or_default(),
+            Shown::Name | Shown::All => {
+                let colon = self.text.bytes().position(|byte| byte == b':');
+                &self.text[..colon.unwrap_or(self.text.len())]
+            }
         }
     }
 

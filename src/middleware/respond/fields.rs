@@ -187,11 +187,12 @@ fn number(text: &mut Vec<u8>, name: &[u8], amount: u64) {
 /// Part of a string in a structured field, which is also one in JSON: visible ASCII, without quotes
 /// and backslashes.
 fn push(text: &mut Vec<u8>, part: &str) {
-    let safe = |byte| match byte {
-        b'"' | b'\\' | 0..=0x1f | 0x7f.. => b'_',
-        _ => byte,
-    };
-    text.extend(part.bytes().map(safe));
+    let is_safe = |byte: u8| !matches!(byte, b'"' | b'\\' | 0..=0x1f | 0x7f..);
+    if part.bytes().all(is_safe) {
+        text.extend_from_slice(part.as_bytes());
+    } else {
+        text.extend(part.bytes().map(|byte| if is_safe(byte) { byte } else { b'_' }));
+    }
 }
 
 pub(super) const LIMIT: HeaderName = HeaderName::from_static("ratelimit");

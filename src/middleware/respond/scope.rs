@@ -1,4 +1,4 @@
-use std::fmt::{self, Write};
+use std::fmt;
 use std::sync::Arc;
 
 use axum::extract::MatchedPath;
@@ -203,7 +203,9 @@ impl fmt::Debug for Scope {
 
 fn push_hash(key: &mut CompactString, value: &[u8]) {
     for byte in &Sha256::digest(value)[..KEPT] {
-        write!(key, "{byte:02x}").expect("a string takes any text");
+        let digit = |nibble: u8| char::from_digit(nibble.into(), 16).unwrap_or_default();
+        key.push(digit(byte >> 4));
+        key.push(digit(byte & 0xf));
     }
 }
 
