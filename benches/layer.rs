@@ -22,12 +22,13 @@ use axum::body::Body;
 use bytes::Bytes;
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, criterion_group, criterion_main};
-use http::{Request, Response, StatusCode};
+use http::{HeaderName, Request, Response, StatusCode};
 use http_body_util::{BodyExt, Full};
 use layers::{MapService, tower_governor, tower_governor_headers};
 use tokio::runtime::Runtime;
 use tollgate::Limiter;
-use tollgate::middleware::{Classified, RateLimitError, RateLimitLayer};
+use tollgate::middleware::respond::Scope;
+use tollgate::middleware::{Classified, RateLimitLayer};
 use tollgate::provider::{COMPATIBLE_USAGE, OPENAI, Profile, Scanner};
 use tollgate::quota::{Cost, Quota};
 use tower::buffer::Buffer;
@@ -123,7 +124,8 @@ fn refusals(c: &mut Criterion) {
     let once = || limiter(OPENAI, Quota::new().rpd(1).rpm(500).tpm(30_000));
     let rejecting = || tenants(once()).reject().layer(empty_answers());
     refuse(&mut group, "tollgate_error", rejecting(), request, Result::is_err);
-    let answering = rejecting().map_result(|result| result.or_else(too_many));
+    let by_header = Scope::header(HeaderName::from_static("x-tenant")).plain();
+    let answering = RateLimitLayer::new(once()).respond().scope(by_header).layer(empty_answers());
     refuse(&mut group, "tollgate_429", answering, request, is_429);
     refuse(
         &mut group,
@@ -256,18 +258,8 @@ fn refuse<S, R>(
     });
 }
 
-fn is_429<E>(result: &Result<Response<Body>, E>) -> bool {
+fn is_429<B, E>(result: &Result<Response<B>, E>) -> bool {
     result.as_ref().is_ok_and(|response| response.status() == StatusCode::TOO_MANY_REQUESTS)
-}
-
-/// A 429 made of a refusal, as one would by hand.
-fn too_many<E>(error: RateLimitError<E>) -> Result<Response<Body>, RateLimitError<E>> {
-    let Some(wait) = error.retry_after() else { return Err(error) };
-    let seconds = wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
-    let mut response = Response::new(Body::empty());
-    *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
-    response.headers_mut().insert("retry-after", seconds.into());
-    Ok(response)
 }
 
 fn runtime() -> Runtime {

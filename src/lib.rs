@@ -65,6 +65,7 @@
 //! |---|---|
 //! | `tower` (default) | `middleware`: the layer around any service |
 //! | `reqwest` | the layer around a `reqwest::Client` |
+//! | `axum` | `middleware::respond`: server mode, which answers who is over the limit |
 //! | `simulate` | `simulate`: a provider to test against, in virtual time and over HTTP |
 //! | `cli` | `batch` and `cli`: all that the command needs |
 //! | `full` | everything |

@@ -90,14 +90,14 @@ pub(super) async fn run(first: Attempt, line: &Line, shared: &Shared) -> Option<
 }
 
 /// A request without an answer.
-fn failed(line: &Line, error: RateLimitError<reqwest::Error>) -> Tried {
-    let failure = match error {
-        RateLimitError::Inner(error) => return broken(line, error),
+fn failed(line: &Line, error: RateLimitError) -> Tried {
+    let failure = match error.into_inner::<reqwest::Error>() {
+        Ok(error) => return broken(line, error),
         // It cost no request, and under other limits it may fit: the next run looks again.
-        RateLimitError::Limited(AcquireError::Refused(refused)) => {
+        Err(RateLimitError::Limited(AcquireError::Refused(refused))) => {
             Failure::new(refused.code.as_str(), refused.to_string()).retryable()
         }
-        error => Failure::new("not_sent", chain(&error)).retryable(),
+        Err(error) => Failure::new("not_sent", chain(&error)).retryable(),
     };
     Tried::Done(Outcome::failed(&line.custom_id, None, failure))
 }

@@ -1,34 +1,80 @@
-use compact_str::CompactString;
+use http::Extensions;
 
+use super::ask::Ask;
 use super::journey::Journey;
-use crate::quota::Cost;
+use super::keys::{Key, Keys};
+use crate::quota::{Cost, Dimension};
 
 /// What a request is, to the limiter.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Classified {
-    /// The key whose quota it falls under.
-    pub key: CompactString,
-    /// What to reserve for it.
+    pub(super) keys: Keys,
+    /// What to reserve for it, under each key.
     pub cost: Cost,
     /// The least that its tokens are charged, whatever the response uses.
     pub floor: u64,
-    /// When to give up, in nanoseconds since the epoch.
+    /// When to give up, in nanoseconds since the epoch, if the layer would not sooner.
     pub deadline: Option<u64>,
     /// Where to write down how it went.
     pub journey: Option<Journey>,
+    ask: Option<Box<Ask>>,
 }
 
 impl Classified {
     /// A request of this key and cost.
-    pub fn new(key: impl Into<CompactString>, cost: Cost) -> Self {
-        Self { key: key.into(), cost, floor: 0, deadline: None, journey: None }
+    pub fn new(key: impl Into<Key>, cost: Cost) -> Self {
+        let mut keys = Keys::new();
+        keys.push(key.into());
+        Self { keys, cost, floor: 0, deadline: None, journey: None, ask: None }
+    }
+
+    /// Falls under this key too.
+    #[must_use]
+    pub fn scope(mut self, key: impl Into<Key>) -> Self {
+        self.keys.push(key.into());
+        self
+    }
+
+    /// The keys whose quotas it falls under, all at once: its own, and then its other scopes.
+    pub fn keys(&self) -> &[Key] {
+        &self.keys
+    }
+
+    /// What the extensions of an HTTP request add: an [`Ask`], which wins, and a [`Journey`].
+    #[must_use]
+    pub fn with_extensions(mut self, extensions: &Extensions) -> Self {
+        self.ask = extensions.get::<Ask>().cloned().map(Box::new).or(self.ask);
+        self.journey = extensions.get::<Journey>().cloned().or(self.journey);
+        self
+    }
+
+    /// Grants what it asks for; says when to give up, if it asked for that.
+    pub(super) fn granted(&mut self) -> Option<u64> {
+        let ask = *self.ask.take()?;
+        if let Some(key) = ask.key {
+            self.own_key(key);
+        }
+        if let Some(cost) = ask.cost {
+            self.floor = self.floor.min(cost.amount(&Dimension::Tokens));
+            self.cost = cost;
+        }
+        ask.deadline
+    }
+
+    /// Its own key is this one.
+    pub(super) fn own_key(&mut self, key: Key) {
+        match self.keys.first_mut() {
+            Some(first) => *first = key,
+            None => self.keys.push(key),
+        }
     }
 }
 
 /// Says what a request is. Closures do: `|request: &R| Classified::new("key", Cost::new())`.
 pub trait Classify<Request> {
-    /// The request's key and cost. `key` is the layer's own, which wins over what the request says.
+    /// The request's keys and cost. `key` is the layer's own, which wins over what the request says,
+    /// but not over what it [asks](Ask) for.
     fn classify(&self, request: &Request, key: Option<&str>) -> Classified;
 }
 
@@ -39,7 +85,7 @@ where
     fn classify(&self, request: &Request, key: Option<&str>) -> Classified {
         let mut classified = self(request);
         if let Some(key) = key {
-            classified.key = key.into();
+            classified.own_key(key.into());
         }
         classified
     }

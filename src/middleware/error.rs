@@ -1,3 +1,4 @@
+use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
@@ -7,14 +8,24 @@ use crate::quota::Dimension;
 /// Why a call through the layer failed.
 #[derive(Debug)]
 #[non_exhaustive]
-pub enum RateLimitError<E> {
+pub enum RateLimitError {
     /// It wasn't sent: the limiter said no.
     Limited(AcquireError),
     /// The service inside failed.
+    Inner(BoxError),
+}
+
+/// Any error at all, as tower's own layers pass it on.
+pub type BoxError = Box<dyn Error + Send + Sync>;
+
+/// The same, with the inner service's error as it is.
+#[derive(Debug)]
+pub(super) enum Failure<E> {
+    Limited(AcquireError),
     Inner(E),
 }
 
-impl<E> RateLimitError<E> {
+impl RateLimitError {
     /// What fell short and when it would have fitted, if it was the limiter that said no for want
     /// of quota.
     pub fn refused(&self) -> Option<&Refused> {
@@ -32,7 +43,9 @@ impl<E> RateLimitError<E> {
     /// The key that was refused.
     pub fn key(&self) -> Option<&str> {
         match self {
-            Self::Limited(AcquireError::QueueFull { key, .. }) => Some(key),
+            Self::Limited(AcquireError::QueueFull { key, .. } | AcquireError::Removed { key }) => {
+                Some(key)
+            }
             _ => self.refused().map(|refused| refused.key.as_str()),
         }
     }
@@ -47,32 +60,28 @@ impl<E> RateLimitError<E> {
         self.refused()?.retry_after()
     }
 
-    /// The service's own error, if it was that.
-    pub fn into_inner(self) -> Option<E> {
-        match self {
-            Self::Inner(error) => Some(error),
-            Self::Limited(_) => None,
-        }
-    }
-}
-
-impl RateLimitError<BoxError> {
-    /// The limiter's [`AcquireError`], or the service's own error, in a box.
+    /// The service's own error, if it was that and is an `E`.
     ///
-    /// Most of tower's layers answer a boxed error, which is no [`Error`](std::error::Error) itself,
-    /// and so a `RateLimitError` of one isn't either. Between the layer and another such layer
-    /// around it goes `.map_err(RateLimitError::into_boxed)`.
-    pub fn into_boxed(self) -> BoxError {
+    /// # Errors
+    /// This error as it was.
+    pub fn into_inner<E: Error + 'static>(self) -> Result<E, Self> {
         match self {
-            Self::Limited(error) => error.into(),
-            Self::Inner(error) => error,
+            Self::Inner(error) => error.downcast().map(|error| *error).map_err(Self::Inner),
+            Self::Limited(_) => Err(self),
         }
     }
 }
 
-type BoxError = Box<dyn std::error::Error + Send + Sync>;
+impl<E: Into<BoxError>> From<Failure<E>> for RateLimitError {
+    fn from(failure: Failure<E>) -> Self {
+        match failure {
+            Failure::Limited(error) => Self::Limited(error),
+            Failure::Inner(error) => Self::Inner(error.into()),
+        }
+    }
+}
 
-impl<E> fmt::Display for RateLimitError<E> {
+impl fmt::Display for RateLimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Limited(_) => f.write_str("the request was not sent"),
@@ -81,11 +90,11 @@ impl<E> fmt::Display for RateLimitError<E> {
     }
 }
 
-impl<E: std::error::Error + 'static> std::error::Error for RateLimitError<E> {
-    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+impl Error for RateLimitError {
+    fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
             Self::Limited(error) => Some(error),
-            Self::Inner(error) => Some(error),
+            Self::Inner(error) => Some(&**error),
         }
     }
 }

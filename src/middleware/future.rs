@@ -8,7 +8,8 @@ use pin_project::pin_project;
 use tower_service::Service;
 
 use super::classify::Classified;
-use super::error::RateLimitError;
+use super::error::{BoxError, Failure, RateLimitError};
+use super::keys::Key;
 use super::layer::Settings;
 use super::observe::Observe;
 use super::watch::Watch;
@@ -26,9 +27,9 @@ pub struct ResponseFuture<S: Service<Request>, Request, C, O> {
     stage: Stage<S::Future>,
     /// What is to be sent, and through what: a clone that has yet to become ready.
     unsent: Option<(S, Request)>,
-    classified: Classified,
+    pub(super) classified: Classified,
     arrived: Option<u64>,
-    shared: Arc<Settings<C, O>>,
+    pub(super) shared: Arc<Settings<C, O>>,
 }
 
 #[pin_project(project = StageProjection)]
@@ -86,15 +87,17 @@ where
     }
 }
 
-impl<S, Request, C, O> Future for ResponseFuture<S, Request, C, O>
+impl<S, Request, C, O> ResponseFuture<S, Request, C, O>
 where
     S: Service<Request> + Clone,
     S::Error: 'static,
     O: Observe<S::Response>,
 {
-    type Output = Result<O::Observed, RateLimitError<S::Error>>;
-
-    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+    /// The same as `poll`, with the inner service's error as it is.
+    pub(super) fn poll_ended(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<O::Observed, Failure<S::Error>>> {
         let mut this = self.project();
         loop {
             let next = match this.stage.as_mut().project() {
@@ -111,7 +114,7 @@ where
                     // From here on held by this call: an error or a panic releases it.
                     let watch = watch.take();
                     let (mut inner, request) = this.unsent.take().expect(POLLED_AGAIN);
-                    ready.map_err(RateLimitError::Inner)?;
+                    ready.map_err(Failure::Inner)?;
                     Stage::Sent(watch, inner.call(request))
                 }
                 StageProjection::Sent(watch, future) => {
@@ -122,11 +125,24 @@ where
                 }
                 StageProjection::Failed(error) => {
                     let error = error.take().expect(POLLED_AGAIN);
-                    return Poll::Ready(Err(RateLimitError::Limited(error)));
+                    return Poll::Ready(Err(Failure::Limited(error)));
                 }
             };
             this.stage.set(next);
         }
+    }
+}
+
+impl<S, Request, C, O> Future for ResponseFuture<S, Request, C, O>
+where
+    S: Service<Request> + Clone,
+    S::Error: Into<BoxError> + 'static,
+    O: Observe<S::Response>,
+{
+    type Output = Result<O::Observed, RateLimitError>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        self.poll_ended(cx).map_err(RateLimitError::from)
     }
 }
 
@@ -152,18 +168,18 @@ fn admit<C, O>(
     arrived: Option<u64>,
     permit: Permit,
 ) -> Watch {
-    let (key, journey) = (std::mem::take(&mut classified.key), classified.journey.take());
+    let (keys, journey) = (std::mem::take(&mut classified.keys), classified.journey.take());
     if let Some(journey) = &journey {
         let granted_at = permit.granted_at();
         let waited = granted_at.saturating_sub(arrived.unwrap_or(granted_at));
         journey.write(|facts| {
-            facts.key = key.clone();
+            facts.key = keys.first().cloned().map(Key::into_text).unwrap_or_default();
             facts.reserved = Some(permit.cost().clone());
             facts.granted_at = Some(granted_at);
             facts.waited = Duration::from_nanos(waited);
         });
     }
-    Watch::new(permit, shared.limiter.clone(), key, shared.options.discover, journey)
+    Watch::new(permit, shared.limiter.clone(), keys, shared.options.discover, journey)
         .with_floor(classified.floor)
 }
 
@@ -172,7 +188,7 @@ fn end<O, Response, E>(
     observe: &O,
     watch: Watch,
     result: Result<Response, E>,
-) -> Result<O::Observed, RateLimitError<E>>
+) -> Result<O::Observed, Failure<E>>
 where
     E: 'static,
     O: Observe<Response>,
@@ -183,7 +199,7 @@ where
             if observe.never_left(&error) {
                 watch.never_left();
             }
-            Err(RateLimitError::Inner(error))
+            Err(Failure::Inner(error))
         }
     }
 }

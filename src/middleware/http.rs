@@ -4,7 +4,6 @@ use http_body::Body;
 
 use super::body::ResponseBody;
 use super::classify::{Classified, Classify};
-use super::journey::Journey;
 use super::observe::Observe;
 use super::peek::PeekBody;
 use super::unsent::never_left;
@@ -39,7 +38,9 @@ impl Http {
         };
         let model = || estimate.model.unwrap_or(CompactString::const_new(NO_MODEL));
         let key = key.map_or_else(model, CompactString::from);
-        Classified { floor: estimate.floor, ..Classified::new(key, estimate.cost) }
+        let mut classified = Classified::new(key, estimate.cost);
+        classified.floor = estimate.floor;
+        classified
     }
 
     pub(super) fn watch<B: Body>(
@@ -55,9 +56,8 @@ impl Http {
 impl<B: PeekBody> Classify<http::Request<B>> for Http {
     fn classify(&self, request: &http::Request<B>, key: Option<&str>) -> Classified {
         let (path, body) = (request.uri().path(), request.body());
-        let mut classified = body.peek(|bytes| self.read(path, bytes, body.size(), key));
-        classified.journey = request.extensions().get::<Journey>().cloned();
-        classified
+        let classified = body.peek(|bytes| self.read(path, bytes, body.size(), key));
+        classified.with_extensions(request.extensions())
     }
 }
 

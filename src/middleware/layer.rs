@@ -6,6 +6,7 @@ use compact_str::CompactString;
 use tower_layer::Layer;
 
 use super::http::Http;
+use super::keys::{Key, Keys};
 use super::learned::Learned;
 use super::service::RateLimitService;
 use crate::limiter::Limiter;
@@ -29,8 +30,17 @@ pub(super) struct Settings<C, O> {
 #[derive(Debug, Clone, Default)]
 pub(super) struct Options {
     pub(super) key: Option<CompactString>,
+    /// The layer's own key, and its other scopes.
+    pub(super) keys: Keys,
     pub(super) max_wait: Option<Duration>,
     pub(super) discover: bool,
+}
+
+impl Options {
+    /// The scopes beside the request's own key.
+    pub(super) fn scopes(&self) -> &[Key] {
+        &self.keys[usize::from(self.key.is_some())..]
+    }
 }
 
 impl RateLimitLayer {
@@ -54,8 +64,20 @@ impl<C: Clone, O: Clone> RateLimitLayer<C, O> {
     /// Charges every request to this key, whatever model it names, and lets `poll_ready` wait for it.
     #[must_use]
     pub fn key(self, key: impl Into<CompactString>) -> Self {
-        let key = Some(key.into());
-        self.with(|options| options.key = key)
+        let key = key.into();
+        self.with(|options| {
+            let had = options.key.replace(key.clone()).is_some();
+            options.keys.drain(..usize::from(had));
+            options.keys.insert(0, Key::public(key));
+        })
+    }
+
+    /// Charges every request to this key too, all or none: an account, beside the model that each
+    /// names. `poll_ready` waits for it. Any number of them.
+    #[must_use]
+    pub fn scope(self, key: impl Into<CompactString>) -> Self {
+        let key = Key::public(key);
+        self.with(|options| options.keys.push(key))
     }
 
     /// Fails a request at once that would have to wait longer than this, counted from its `call`.
@@ -101,7 +123,7 @@ impl<C: Clone, O: Clone> RateLimitLayer<C, O> {
 }
 
 impl<C, O> RateLimitLayer<C, O> {
-    fn from_parts(limiter: Limiter, classify: C, observe: O, options: Options) -> Self {
+    pub(super) fn from_parts(limiter: Limiter, classify: C, observe: O, options: Options) -> Self {
         let learned = Learned::default();
         Self { shared: Arc::new(Settings { limiter, classify, observe, options, learned }) }
     }

@@ -6,10 +6,12 @@
 //!
 //! It limits, and does nothing else: it doesn't retry, time out or open connections.
 //!
+//! With feature `axum` it guards a service as well: see `respond`.
+//!
 //! | moment | what happens |
 //! |---|---|
-//! | `poll_ready` | pending while the layer's [`key`](RateLimitLayer::key) cools down, has waiters, or lacks the room for a typical request, unless that takes longer than [`max_wait`](RateLimitLayer::max_wait); takes nothing. Then the inner service's own `poll_ready` |
-//! | `call` | reads key and cost, and takes its reservation or its place in the queue |
+//! | `poll_ready` | pending while the layer's [`key`](RateLimitLayer::key) or another [`scope`](RateLimitLayer::scope) of it cools down, has waiters, or lacks the room for a typical request, unless that takes longer than [`max_wait`](RateLimitLayer::max_wait); takes nothing. Then the inner service's own `poll_ready` |
+//! | `call` | reads key and cost, or what the request's [`Ask`] says, and takes its reservation under all scopes, or its place in the queue |
 //! | waiting | the inner service's readiness is given back; a dropped future leaves the queue |
 //! | sending | from here on the request counts as sent, unless it failed to connect, or its future was dropped before it was first polled |
 //! | response | limits are read from its headers; a 429, 503 or 529 holds every other request of the key |
@@ -42,12 +44,15 @@
 #[doc = include_str!("composition.md")]
 pub mod composition {}
 
+mod ask;
 mod body;
+mod charge;
 mod classify;
 mod error;
 mod future;
 mod http;
 mod journey;
+mod keys;
 mod layer;
 mod learned;
 mod observe;
@@ -57,15 +62,21 @@ mod service;
 mod unsent;
 mod watch;
 
+#[cfg(feature = "axum")]
+pub mod respond;
+
 #[cfg(feature = "reqwest")]
 mod reqwest;
 
+pub use ask::Ask;
 pub use body::ResponseBody;
+pub use charge::Charge;
 pub use classify::{Classified, Classify};
-pub use error::RateLimitError;
+pub use error::{BoxError, RateLimitError};
 pub use future::ResponseFuture;
 pub use http::Http;
 pub use journey::{Facts, Journey};
+pub use keys::Key;
 pub use layer::RateLimitLayer;
 pub use observe::Observe;
 pub use peek::PeekBody;

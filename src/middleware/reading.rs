@@ -12,7 +12,6 @@ use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 /// and moved as little as can be.
 pub struct Reading {
     body: Body,
-    profile: Profile,
     watch: Watch,
 }
 
@@ -20,9 +19,9 @@ pub struct Reading {
 #[expect(clippy::large_enum_variant, reason = "in place, so that a response allocates nothing")]
 enum Body {
     /// A success: its usage, or the error in it.
-    Success(Scanner),
+    Success(Profile, Scanner),
     /// A refusal whose head doesn't say when to come back: the beginning of its body.
-    Refusal(StatusCode, Vec<u8>),
+    Refusal(Profile, StatusCode, Vec<u8>),
     /// Nothing that is wanted.
     Unread,
 }
@@ -38,18 +37,24 @@ impl Reading {
             () if is_refusal(status) => refusal(&watch, profile, status, headers),
             () if status.as_u16() < 400 && is_plain(headers) => {
                 let kind = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
-                Body::Success(Scanner::new(profile, kind))
+                Body::Success(profile, Scanner::new(profile, kind))
             }
             () => Body::Unread,
         };
-        Self { body, profile, watch }
+        Self { body, watch }
+    }
+
+    /// A response whose body says nothing.
+    #[cfg(feature = "axum")]
+    pub(super) fn unread(watch: Watch) -> Self {
+        Self { body: Body::Unread, watch }
     }
 
     /// The next bytes of the body.
     pub fn bytes(&mut self, bytes: &[u8]) {
         match &mut self.body {
-            Body::Success(scanner) => scanner.feed(bytes),
-            Body::Refusal(_, body) => {
+            Body::Success(_, scanner) => scanner.feed(bytes),
+            Body::Refusal(.., body) => {
                 let room = LONGEST_ERROR.saturating_sub(body.len());
                 body.extend_from_slice(&bytes[..room.min(bytes.len())]);
             }
@@ -57,19 +62,18 @@ impl Reading {
         }
     }
 
-    fn succeeded(&mut self, said: Scanned) {
+    fn succeeded(&mut self, profile: Profile, said: Scanned) {
         if let Some(usage) = &said.usage {
-            self.watch.used(self.profile, usage);
+            self.watch.used(profile, usage);
         }
         if let Some(error) = &said.error {
-            self.failed_in_band(error);
+            self.failed_in_band(profile, error);
         }
         self.watch.said(said);
     }
 
-    fn failed_in_band(&self, error: &ApiError) {
-        let (profile, message) = (self.profile, error.message().as_bytes());
-        let delay = profile.retry_delay(&HeaderMap::new(), message, 0);
+    fn failed_in_band(&self, profile: Profile, error: &ApiError) {
+        let delay = profile.retry_delay(&HeaderMap::new(), error.message().as_bytes(), 0);
         let passes = profile.classify_in_band(error) != Class::Terminal;
         if passes && (delay.is_some() || is_refusal_in_band(error)) {
             self.watch.refused(delay);
@@ -77,8 +81,8 @@ impl Reading {
     }
 
     /// What a refusal's body adds to its head: a delay, unless waiting doesn't help.
-    fn refused(&self, status: StatusCode, body: &[u8]) {
-        let (profile, none) = (self.profile, HeaderMap::new());
+    fn refused(&self, profile: Profile, status: StatusCode, body: &[u8]) {
+        let none = HeaderMap::new();
         let delay = profile.retry_delay(&none, body, 0);
         if delay.is_some() && profile.classify(status, &none, body) != Class::Terminal {
             self.watch.refused(delay);
@@ -90,8 +94,8 @@ impl Drop for Reading {
     /// Siblings are held before the reservation ends, which may let the next one in.
     fn drop(&mut self) {
         match std::mem::replace(&mut self.body, Body::Unread) {
-            Body::Success(scanner) => self.succeeded(scanner.finish()),
-            Body::Refusal(status, body) => self.refused(status, &body),
+            Body::Success(profile, scanner) => self.succeeded(profile, scanner.finish()),
+            Body::Refusal(profile, status, body) => self.refused(profile, status, &body),
             Body::Unread => {}
         }
     }
@@ -109,7 +113,7 @@ fn refusal(watch: &Watch, profile: Profile, status: StatusCode, headers: &Header
     watch.refused(delay);
     let passes = profile.classify(status, headers, b"") != Class::Terminal;
     match delay {
-        None if passes && is_plain(headers) => Body::Refusal(status, Vec::new()),
+        None if passes && is_plain(headers) => Body::Refusal(profile, status, Vec::new()),
         _ => Body::Unread,
     }
 }

@@ -5,15 +5,15 @@ use std::task::{Context, Poll, ready};
 use tower_service::Service;
 
 use super::classify::{Classified, Classify};
-use super::error::RateLimitError;
+use super::error::{BoxError, Failure, RateLimitError};
 use super::future::ResponseFuture;
 use super::layer::Settings;
 use super::observe::Observe;
-use crate::limiter::{Acquire, Gate};
+use crate::limiter::{Acquire, Gate, Permit};
 
 /// A service that keeps to its limits; made by [`RateLimitLayer`](super::RateLimitLayer).
 pub struct RateLimitService<S, C, O> {
-    inner: S,
+    pub(super) inner: S,
     shared: Arc<Settings<C, O>>,
     gate: Option<Gate>,
     open: bool,
@@ -26,24 +26,64 @@ impl<S, C, O> RateLimitService<S, C, O> {
 
     fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<()> {
         let Settings { limiter, options, learned, .. } = &*self.shared;
-        let Some(key) = &options.key else { return Poll::Ready(()) };
+        if options.keys.is_empty() {
+            return Poll::Ready(());
+        }
         if self.gate.is_none() {
-            self.gate = limiter.gate(&[key]).ok();
+            self.gate = limiter.gate(&options.keys).ok();
         }
         // A key that is refused outright is told so by `call`.
         let Some(gate) = &mut self.gate else { return Poll::Ready(()) };
         gate.poll_open(&learned.typical(), options.max_wait, cx)
     }
 
-    /// The request's own deadline and the layer's bound both count.
-    fn acquire(&self, classified: &Classified) -> Acquire {
+    /// What `call` does, whatever the inner service's errors are.
+    pub(super) fn send<Request>(&mut self, request: Request) -> ResponseFuture<S, Request, C, O>
+    where
+        S: Service<Request> + Clone,
+        C: Classify<Request>,
+    {
+        let (classified, asked) = self.classify(&request);
+        let shared = Arc::clone(&self.shared);
+        if let Some(permit) = self.admit_plainly(&classified) {
+            return ResponseFuture::admitted(permit, &mut self.inner, request, classified, shared);
+        }
+        let acquire = self.acquire(&classified, asked);
+        ResponseFuture::new(acquire, &mut self.inner, request, classified, shared)
+    }
+
+    /// The way that nearly every request goes.
+    fn admit_plainly(&self, classified: &Classified) -> Option<Permit> {
+        let [key] = &classified.keys[..] else { return None };
+        self.shared.limiter.acquire_plainly(key.as_str(), &classified.cost)
+    }
+
+    fn classify<Request>(&self, request: &Request) -> (Classified, Option<u64>)
+    where
+        C: Classify<Request>,
+    {
+        let Settings { options, classify, learned, .. } = &*self.shared;
+        let mut classified = classify.classify(request, options.key.as_deref());
+        let asked = classified.granted();
+        if !options.keys.is_empty() {
+            learned.learn(&classified.cost);
+            classified.keys.extend(options.scopes().iter().cloned());
+        }
+        (classified, asked)
+    }
+
+    /// What the request asked for counts, or else the earlier of its own deadline and the layer's
+    /// bound.
+    fn acquire(&self, classified: &Classified, asked: Option<u64>) -> Acquire {
         let Settings { limiter, options, .. } = &*self.shared;
-        let acquire = limiter.acquire(&classified.key, &classified.cost);
-        let bound = options.max_wait.map(|wait| {
-            let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-            limiter.now().saturating_add(nanos)
-        });
-        match [classified.deadline, bound].into_iter().flatten().min() {
+        let acquire = limiter.acquire_all(&classified.keys, &classified.cost);
+        let bound = || {
+            options.max_wait.map(|wait| {
+                let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
+                limiter.now().saturating_add(nanos)
+            })
+        };
+        match asked.or_else(|| [classified.deadline, bound()].into_iter().flatten().min()) {
             Some(deadline) => acquire.deadline(deadline),
             None => acquire,
         }
@@ -53,12 +93,12 @@ impl<S, C, O> RateLimitService<S, C, O> {
 impl<S, C, O, Request> Service<Request> for RateLimitService<S, C, O>
 where
     S: Service<Request> + Clone,
-    S::Error: 'static,
+    S::Error: Into<BoxError> + 'static,
     C: Classify<Request>,
     O: Observe<S::Response>,
 {
     type Response = O::Observed;
-    type Error = RateLimitError<S::Error>;
+    type Error = RateLimitError;
     type Future = ResponseFuture<S, Request, C, O>;
 
     fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
@@ -66,24 +106,12 @@ where
             ready!(self.poll_gate(cx));
             self.open = true;
         }
-        self.inner.poll_ready(cx).map_err(RateLimitError::Inner)
+        self.inner.poll_ready(cx).map_err(|error| Failure::Inner(error).into())
     }
 
     fn call(&mut self, request: Request) -> Self::Future {
         self.open = false;
-        let key = self.shared.options.key.as_deref();
-        let classified = self.shared.classify.classify(&request, key);
-        if key.is_some() {
-            self.shared.learned.learn(&classified.cost);
-        }
-        let shared = Arc::clone(&self.shared);
-        let permit = shared.limiter.acquire_plainly(&classified.key, &classified.cost);
-        if let Some(permit) = permit {
-            let inner = &mut self.inner;
-            return ResponseFuture::admitted(permit, inner, request, classified, shared);
-        }
-        let acquire = self.acquire(&classified);
-        ResponseFuture::new(acquire, &mut self.inner, request, classified, shared)
+        self.send(request)
     }
 }
 

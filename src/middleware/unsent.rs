@@ -2,6 +2,7 @@ use std::any::Any;
 use std::error::Error;
 use std::iter::successors;
 
+use super::error::{BoxError, RateLimitError};
 use crate::limiter::AcquireError;
 
 /// Whether an error says that the request never left: the client got no connection, or another
@@ -10,8 +11,9 @@ use crate::limiter::AcquireError;
 /// Sees through the boxes that tower's own layers put errors into.
 pub(super) fn never_left<E: 'static>(error: &E) -> bool {
     let error: &dyn Any = error;
-    let boxed = error.downcast_ref::<Box<dyn Error + Send + Sync>>();
-    let first = boxed.map(|error| &**error as Cause<'_>).or_else(|| of_client(error));
+    let boxed = error.downcast_ref::<BoxError>().map(|error| &**error as Cause<'_>);
+    let ours = || error.downcast_ref::<RateLimitError>().map(|error| error as _);
+    let first = boxed.or_else(ours).or_else(|| of_client(error));
     successors(first, |cause| (**cause).source()).any(is_unsent)
 }
 
@@ -19,9 +21,7 @@ type Cause<'a> = &'a (dyn Error + 'static);
 
 #[cfg(feature = "reqwest")]
 fn of_client(error: &dyn Any) -> Option<Cause<'_>> {
-    type Limited = super::RateLimitError<reqwest::Error>;
-    let limited = error.downcast_ref::<Limited>().map(|error| error as _);
-    limited.or_else(|| error.downcast_ref::<reqwest::Error>().map(|error| error as _))
+    error.downcast_ref::<reqwest::Error>().map(|error| error as _)
 }
 
 #[cfg(feature = "reqwest")]

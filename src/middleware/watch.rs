@@ -1,10 +1,11 @@
 use std::fmt;
 use std::time::Duration;
 
-use compact_str::CompactString;
 use http::{HeaderMap, StatusCode};
 
+use super::charge::Charge;
 use super::journey::Journey;
+use super::keys::{Key, Keys};
 use super::reading::Reading;
 use crate::limiter::{Limiter, Permit, RateLimited};
 use crate::provider::{Profile, Scanned};
@@ -14,31 +15,47 @@ use crate::quota::{Cost, Dimension, Usage};
 /// it is dropped: releases it if the request never left, and else settles it.
 pub struct Watch {
     permit: Option<Permit>,
-    limiter: Limiter,
-    key: CompactString,
+    pub(super) limiter: Limiter,
+    pub(super) keys: Keys,
     discover: bool,
     journey: Option<Journey>,
     floor: u64,
     sent: bool,
     charged: Option<Cost>,
+    later: Option<Charge>,
 }
 
 impl Watch {
     pub(super) fn new(
         permit: Permit,
         limiter: Limiter,
-        key: CompactString,
+        keys: Keys,
         discover: bool,
         journey: Option<Journey>,
     ) -> Self {
         let (permit, sent) = (Some(permit), false);
-        Self { permit, limiter, key, discover, journey, floor: 0, sent, charged: None }
+        Self {
+            permit,
+            limiter,
+            keys,
+            discover,
+            journey,
+            floor: 0,
+            sent,
+            charged: None,
+            later: None,
+        }
     }
 
     /// Charges at least so many tokens, whatever the response says that it used.
     pub(super) fn with_floor(mut self, tokens: u64) -> Self {
         self.floor = tokens;
         self
+    }
+
+    /// The key that the provider's own limits belong to: the request's first.
+    fn key(&self) -> &str {
+        self.keys.first().map_or("", Key::as_str)
     }
 
     /// The request is on its way: from here on a drop keeps the charge.
@@ -56,6 +73,11 @@ impl Watch {
         self.charged = Some(charge);
     }
 
+    /// What the request was charged, where that is only known by the end of its response.
+    pub fn charged_later(&mut self, charge: Charge) {
+        self.later = Some(charge);
+    }
+
     /// Reads a response's head: its limits, whether it is a refusal, and what to look for in its
     /// body.
     #[must_use = "dropping it ends the reservation"]
@@ -63,7 +85,7 @@ impl Watch {
         if self.discover {
             let limits = profile.limits(headers);
             if status.is_success() || limits.iter().any(|limit| limit.limit.is_some()) {
-                self.limiter.learn(&self.key, &limits);
+                self.limiter.learn(self.key(), &limits);
             }
         }
         Reading::new(self, profile, status, headers)
@@ -71,7 +93,7 @@ impl Watch {
 
     /// The provider refused the request: nothing of its key is sent for a while.
     pub(super) fn refused(&self, delay: Option<Duration>) {
-        self.limiter.on_rate_limited(&self.key, &RateLimited::new(delay));
+        self.limiter.on_rate_limited(self.key(), &RateLimited::new(delay));
     }
 
     /// The limiter's time, in nanoseconds since the epoch.
@@ -101,11 +123,13 @@ impl Watch {
         if !self.sent {
             return permit.release();
         }
-        let charge = self.charged.as_ref().unwrap_or(permit.cost());
+        let later = || self.later.as_ref().and_then(Charge::cost);
+        let charge = self.charged.take().or_else(later);
         if let Some(journey) = &self.journey {
-            journey.write(|facts| facts.charged = Some(charge.clone()));
+            let charged = charge.as_ref().unwrap_or(permit.cost());
+            journey.write(|facts| facts.charged = Some(charged.clone()));
         }
-        match &self.charged {
+        match &charge {
             Some(charge) => permit.settle(charge),
             // Keeps the charge as it was reserved.
             None => drop(permit),
@@ -122,7 +146,7 @@ impl Drop for Watch {
 impl fmt::Debug for Watch {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Watch")
-            .field("key", &self.key)
+            .field("keys", &self.keys)
             .field("sent", &self.sent)
             .finish_non_exhaustive()
     }

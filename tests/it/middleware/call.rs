@@ -51,7 +51,7 @@ async fn a_request_that_waited_goes_through_a_clone_made_ready_for_it() {
 /// A layer for requests that name their key, around a service that takes one request at a time.
 fn one_at_a_time(
     reject: bool,
-) -> impl Clone + Service<&'static str, Response = (), Error = Limited> {
+) -> impl Clone + Service<&'static str, Response = (), Error = RateLimitError> {
     let quota = Quota::new().rpm(1).with_algorithm(tollgate::quota::Algorithm::TOKEN_BUCKET);
     let limiter = super::builder().quota("scarce", quota).build().unwrap();
     let layer = RateLimitLayer::new(limiter)
@@ -60,8 +60,6 @@ fn one_at_a_time(
     let layer = if reject { layer.reject() } else { layer };
     layer.layer(ConcurrencyLimit::new(Strict::new(|_| async { Ok(()) }), 1))
 }
-
-type Limited = RateLimitError<Oops>;
 
 #[tokio::test(start_paused = true)]
 async fn one_that_waits_for_quota_does_not_keep_the_inner_service_from_others() {
@@ -160,7 +158,7 @@ async fn an_inner_error_keeps_the_charge() {
     let limiter = limiter(Quota::new().rpm(9).tpm(60).concurrency(2));
     let mut service = tokens(&limiter).layer(Strict::<u64, u64>::new(|_| async { Err(Oops) }));
     let error = service.ready().await.unwrap().call(20).await.unwrap_err();
-    assert_eq!(error.into_inner(), Some(Oops));
+    assert_eq!(error.into_inner::<Oops>().unwrap(), Oops);
     assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![8, 40, 2], vec![0, 0, 0]));
 }
 
@@ -190,6 +188,15 @@ async fn a_panic_in_the_inner_call_releases() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_panic_while_it_is_under_way_keeps_the_charge_and_frees_its_place() {
+    let limiter = limiter(Quota::new().rpm(9).tpm(60).concurrency(1));
+    let broken = Strict::<u64, u64>::new(|_| async { panic!("as it should") });
+    let sent = tokio::spawn(tokens(&limiter).layer(broken).oneshot(20));
+    assert!(sent.await.unwrap_err().is_panic());
+    assert_eq!((available(&limiter, "k"), held(&limiter, "k")), (vec![8, 40, 1], vec![0, 0, 0]));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_clone_that_fails_to_become_ready_releases_at_once() {
     let limiter = limiter(Quota::new().rpm(1));
     let broken = Arc::new(AtomicBool::new(false));
@@ -202,11 +209,12 @@ async fn a_clone_that_fails_to_become_ready_releases_at_once() {
     service.ready().await.unwrap().call(0).await.unwrap();
     let mut future = service.ready().await.unwrap().call(0);
     broken.store(true, Ordering::Relaxed);
-    assert_eq!((&mut future).await.unwrap_err().into_inner(), Some(Oops));
+    assert_eq!((&mut future).await.unwrap_err().into_inner::<Oops>().unwrap(), Oops);
     // Though the future is still there.
     assert_eq!(available(&limiter, "k"), [1]);
     drop(future);
-    assert!(matches!(service.ready().await, Err(RateLimitError::Inner(Oops))));
+    let error = service.ready().await.unwrap_err();
+    assert_eq!(error.into_inner::<Oops>().unwrap(), Oops);
 }
 
 #[tokio::test(start_paused = true)]

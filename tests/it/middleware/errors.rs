@@ -9,7 +9,7 @@ use tollgate::limiter::{AcquireError, Code, UnknownKey};
 use tollgate::middleware::{Classified, Http, Journey, RateLimitError, RateLimitLayer};
 use tollgate::provider::COMPATIBLE_USAGE;
 use tollgate::quota::{Cost, Dimension, Quota};
-use tower::{Layer, Service, ServiceExt};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::inner::{Frames, Oops, Strict};
 use super::{S, builder, echo, is_ready, limiter, read, tokens};
@@ -101,7 +101,43 @@ async fn the_chain_of_causes_says_everything_once() {
     let error = layer.reject().layer(echo()).oneshot(15).await.unwrap_err();
     let late = "can't be granted by its deadline: k: tpm_exceeded; fits in 15.000 s";
     assert_eq!(chain(&error), ["the request was not sent", late]);
-    assert_eq!(chain(&RateLimitError::Inner(Oops)), ["the service failed", "oops"]);
+    assert_eq!(chain(&RateLimitError::Inner(Oops.into())), ["the service failed", "oops"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn layers_with_boxed_errors_go_inside_and_outside() {
+    let limiter = limiter(Quota::new().rpm(1));
+    let broken = Strict::<u64, u64>::new(|_| async { Err(Oops) });
+    let stack = ServiceBuilder::new()
+        .buffer(4)
+        .timeout(Duration::from_secs(9))
+        .layer(tokens(&limiter).reject())
+        .buffer(4)
+        .timeout(Duration::from_secs(9))
+        .service(broken);
+    let error: BoxError = stack.clone().oneshot(1).await.unwrap_err();
+    assert_eq!(chain(&*error), ["the service failed", "oops"]);
+    let error = error.downcast::<RateLimitError>().unwrap();
+    // The inner error is whatever the service further in made of it.
+    let RateLimitError::Inner(inner) = *error else { panic!("{error:?}") };
+    assert!(inner.is::<Oops>());
+    let error = stack.oneshot(1).await.unwrap_err().downcast::<RateLimitError>().unwrap();
+    assert_eq!(error.code(), Some(Code::RpmExceeded));
+    // As any other error, it goes where errors go.
+    fn fails(error: RateLimitError) -> Result<(), Box<dyn Error>> {
+        Err(error)?
+    }
+    assert!(fails(*error).is_err());
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_inner_error_comes_out_as_what_it_is_and_nothing_else() {
+    let error = || RateLimitError::Inner(Oops.into());
+    assert_eq!(error().into_inner::<Oops>().unwrap(), Oops);
+    let other = error().into_inner::<std::io::Error>().unwrap_err();
+    assert_eq!(other.into_inner::<Oops>().unwrap(), Oops);
+    let limited = RateLimitError::Limited(AcquireError::Closed);
+    assert!(matches!(limited.into_inner::<Oops>(), Err(RateLimitError::Limited(_))));
 }
 
 #[tokio::test(start_paused = true)]

@@ -138,3 +138,51 @@ async fn a_layer_without_a_key_is_always_open() {
     layer.layer(echo()).oneshot(1).await.unwrap();
     assert!(is_ready(&mut layer.layer(echo())).await);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_reduction_below_the_typical_cost_does_not_close_the_gate_for_ever() {
+    let limiter = limiter(Quota::new().tpm(600));
+    let layer = tokens(&limiter).key("k");
+    for _ in 0..3 {
+        layer.layer(echo()).oneshot(100).await.unwrap();
+    }
+    // 100 are typical, and the limit no longer holds them: 60, of which none is left.
+    let quota = Quota::new().tpm(60).with_algorithm(tollgate::quota::Algorithm::TOKEN_BUCKET);
+    limiter.set_quota("k", &quota);
+    let begin = limiter.now();
+    let mut service = layer.layer(echo());
+    assert!(!is_ready(&mut service).await);
+    service.ready().await.unwrap();
+    // It opens when all that the limit holds is there, and a request that fits is sent at once.
+    let opened = limiter.now();
+    assert_eq!(available(&limiter, "k"), [60]);
+    assert!(opened > begin);
+    service.call(60).await.unwrap();
+    assert_eq!(limiter.now(), opened);
+    // While the gate waits, too.
+    limiter.set_quota("k", &Quota::new().tpm(600));
+    let mut waiting = tokio::spawn(layer.layer(echo()).oneshot(1));
+    settle_down().await;
+    limiter.set_quota("k", &quota);
+    let sent = tokio::time::timeout(Duration::from_secs(3_600), &mut waiting).await;
+    sent.expect("the gate opens").unwrap().unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_gate_waits_for_every_scope_of_the_layer() {
+    let limiter = super::builder();
+    let limiter = limiter.quota("k", Quota::new().rpm(9)).quota("team", Quota::new().rpm(1));
+    let limiter = limiter.build().unwrap();
+    let layers = [tokens(&limiter).key("k").scope("team"), tokens(&limiter).scope("team")];
+    layers[0].layer(echo()).oneshot(1).await.unwrap();
+    for layer in layers {
+        let mut service = layer.layer(echo());
+        assert!(!is_ready(&mut service).await, "{layer:?}");
+        assert_eq!(available(&limiter, "team"), [0]);
+    }
+    let begin = limiter.now();
+    let mut service = tokens(&limiter).key("k").scope("team").layer(echo());
+    service.ready().await.unwrap();
+    assert_eq!(limiter.now() - begin, 60 * S);
+    assert_eq!((available(&limiter, "k"), available(&limiter, "team")), (vec![9], vec![1]));
+}

@@ -1,7 +1,7 @@
 //! Which key a request is charged to.
 
 use http::Request;
-use tollgate::middleware::{Classified, RateLimitLayer};
+use tollgate::middleware::{Ask, Classified, RateLimitLayer};
 use tollgate::provider::{COMPATIBLE_USAGE, OPENAI};
 use tollgate::quota::{Cost, Quota};
 use tower::{Layer, ServiceExt};
@@ -88,4 +88,107 @@ async fn what_is_typical_follows_the_requests_of_the_layer() {
     // A layer made by changing another learns for itself; clones learn together.
     assert!(!is_ready(&mut layer.layer(echo())).await);
     assert!(is_ready(&mut super::tokens(&limiter).key("k").layer(echo())).await);
+}
+
+/// What is left of ten requests, and a thousand tokens, of `gpt-4o`, `team` and `other`.
+async fn asked(layer: impl FnOnce(RateLimitLayer) -> RateLimitLayer, ask: Ask) -> Vec<(u64, u64)> {
+    const KEYS: [&str; 3] = ["gpt-4o", "team", "other"];
+    let quota = || Quota::new().rpm(10).tpm(1_000);
+    let builder =
+        KEYS.iter().fold(builder().provider(COMPATIBLE_USAGE), |b, key| b.quota(*key, quota()));
+    let limiter = builder.build().unwrap();
+    let layer = layer(RateLimitLayer::new(limiter.clone()));
+    let mut client = answering(&layer, || Frames::from("{}").into_response());
+    let mut request = chat("gpt-4o");
+    request.extensions_mut().insert(ask);
+    drop(send(&mut client, request).await);
+    let left = |key: &&str| match available(&limiter, key)[..] {
+        [requests, tokens] => (requests, tokens),
+        _ => (10, 1_000),
+    };
+    KEYS.iter().map(left).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_a_request_asks_for_wins_over_what_it_is_and_over_the_layer() {
+    let cost = || Cost::new().requests(2).tokens(7);
+    let all = [(10, 1_000); 3];
+    let ask = Ask::new().key("other").cost(cost());
+    let other = [all[0], all[1], (8, 993)];
+    assert_eq!(asked(|layer| layer, ask.clone()).await, other);
+    assert_eq!(asked(|layer| layer.key("team"), ask).await, other);
+    assert_eq!(asked(|layer| layer, Ask::new().cost(cost())).await, [(8, 993), all[1], all[2]]);
+    let estimated = asked(|layer| layer, Ask::new()).await;
+    assert_eq!(asked(|layer| layer, Ask::new().key("other")).await[2], estimated[0]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_that_is_asked_for_takes_the_place_of_the_layers_bound() {
+    let limiter = builder().quota("gpt-4o", Quota::new().rpm(1)).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone()).reject();
+    let mut client = answering(&layer, || Frames::from(USAGE).into_response());
+    drop(send(&mut client, chat("gpt-4o")).await);
+    let begin = limiter.now();
+    for (seconds, granted) in [(59, false), (61, true)] {
+        let mut request = chat("gpt-4o");
+        request.extensions_mut().insert(Ask::new().deadline(begin + seconds * super::S));
+        let answer = client.ready().await.unwrap();
+        assert_eq!(tower::Service::call(answer, request).await.is_ok(), granted, "{seconds}");
+    }
+    assert!(limiter.now() - begin >= 60 * super::S);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_closure_reads_what_is_asked_for_if_it_likes() {
+    let limiter = builder().quota("*", Quota::new().tpm(100)).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone())
+        .classify(|request: &Request<String>| {
+            Classified::new("k", Cost::new().tokens(9)).with_extensions(request.extensions())
+        })
+        .key("layer");
+    let service =
+        layer.layer(super::Strict::new(|_| async { Ok(Frames::from("{}").into_response()) }));
+    let mut request = chat("gpt-4o");
+    request.extensions_mut().insert(Ask::new().key("asked").cost(Cost::new().tokens(30)));
+    drop(service.oneshot(request).await.unwrap());
+    let keys: Vec<_> = limiter.snapshot().into_iter().map(|key| key.key).collect();
+    assert_eq!((keys, available(&limiter, "asked")), (vec!["asked".to_owned()], vec![70]));
+}
+
+/// An unknown server is charged what it is estimated at, whatever it uses; unless somebody knows.
+#[tokio::test(start_paused = true)]
+async fn a_cost_that_is_asked_for_is_the_least_that_is_charged_instead_of_the_estimate() {
+    let limiter = builder().quota("gpt-4o", Quota::new().tpm(1_000)).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone());
+    let mut client = answering(&layer, || Frames::from(USAGE).into_response());
+    let mut request = chat("gpt-4o");
+    request.extensions_mut().insert(Ask::new().cost(Cost::new().tokens(15)));
+    let response = send(&mut client, request).await;
+    assert_eq!(super::held(&limiter, "gpt-4o"), [15]);
+    super::read(response).await.unwrap();
+    assert_eq!(available(&limiter, "gpt-4o"), [1_000 - 21]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_falls_under_its_own_key_and_every_scope_of_the_layer() {
+    let team = |layer: RateLimitLayer| layer.scope("team");
+    assert_eq!(left(team, CHAT).await, [9, 9]);
+    assert_eq!(left(|layer| layer.scope("team").key("gpt-4o"), "{}").await, [9, 9]);
+    assert_eq!(left(|layer| layer.key("other").key("gpt-4o").scope("team"), "{}").await, [9, 9]);
+    // What is asked for takes the place of its own key only.
+    let ask = Ask::new().key("other").cost(Cost::new());
+    assert_eq!(asked(team, ask).await, [(10, 1_000), (9, 1_000), (9, 1_000)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn all_scopes_let_a_request_in_or_none_is_charged() {
+    let limiter = builder().quota("gpt-4o", Quota::new().rpm(5)).quota("team", Quota::new().rpm(1));
+    let limiter = limiter.build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone()).scope("team").reject();
+    let mut client = answering(&layer, || Frames::from(USAGE).into_response());
+    drop(send(&mut client, chat("gpt-4o")).await);
+    let answer = client.ready().await.unwrap();
+    let error = tower::Service::call(answer, chat("gpt-4o")).await.unwrap_err();
+    assert_eq!(error.key(), Some("team"));
+    assert_eq!((available(&limiter, "gpt-4o"), available(&limiter, "team")), (vec![4], vec![0]));
 }

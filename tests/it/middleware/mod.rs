@@ -16,6 +16,8 @@ mod settling;
 mod example;
 #[cfg(feature = "reqwest")]
 mod reqwest;
+#[cfg(feature = "axum")]
+mod respond;
 
 use std::future::poll_fn;
 use std::time::Duration;

@@ -22,7 +22,7 @@ use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 use tower_test::mock;
 
 use super::{Again, flaky, gated, seconds_since, send};
-use crate::middleware::inner::{Oops, Strict};
+use crate::middleware::inner::Strict;
 use crate::middleware::{available, builder, echo, held, limiter, tokens};
 
 const MINUTE: Duration = Duration::from_secs(60);
@@ -59,7 +59,7 @@ async fn buffer_keeps_the_order_and_those_that_are_dropped_take_nothing() {
         let limiter = limiter(Quota::new().rpm(1));
         let begin = limiter.now();
         let (inner, mut provider) = mock::pair::<u64, u64>();
-        let limited = layer(&limiter).layer(inner).map_err(RateLimitError::into_boxed);
+        let limited = layer(&limiter).layer(inner);
         let mut service = Buffer::new(limited, 16);
         let mut tasks = Vec::new();
         for number in 0..6 {
@@ -107,7 +107,7 @@ async fn retry_has_each_attempt_charged_and_waiting_for_its_turn() {
         let begin = limiter.now();
         let inner = flaky(3);
         let calls = Arc::clone(&inner.calls);
-        let policy = Again(9, |error: &RateLimitError<Oops>| error.refused().is_none());
+        let policy = Again(9, |error: &RateLimitError| error.refused().is_none());
         Retry::new(policy, layer(&limiter).layer(inner)).oneshot(1).await.unwrap();
         // Two at once, and one each 30 s.
         assert_eq!((calls.load(Ordering::Relaxed), seconds_since(&limiter, begin)), (4, 60));
@@ -118,7 +118,7 @@ async fn retry_has_each_attempt_charged_and_waiting_for_its_turn() {
 #[tokio::test(start_paused = true)]
 async fn retry_can_tell_a_refusal_from_an_error_of_the_service() {
     let limiter = limiter(Quota::new().rpm(1));
-    let policy = Again(9, |error: &RateLimitError<Oops>| error.refused().is_none());
+    let policy = Again(9, |error: &RateLimitError| error.refused().is_none());
     let mut service = Retry::new(policy, tokens(&limiter).reject().layer(echo()));
     service.ready().await.unwrap().call(1).await.unwrap();
     let begin = limiter.now();
@@ -221,7 +221,7 @@ async fn boxed_clones_are_one_limit() {
 #[tokio::test(start_paused = true)]
 async fn an_optional_layer_limits_where_there_is_one() {
     let limiter = limiter(Quota::new().rpm(1));
-    let errors = MapErrLayer::new(RateLimitError::into_boxed as fn(_) -> BoxError);
+    let errors = MapErrLayer::new(BoxError::from as fn(RateLimitError) -> BoxError);
     let reject = (errors, tokens(&limiter).reject());
     for (layer, expected) in [(Some(reject), 1), (None, 3)] {
         let inner = echo().map_err(BoxError::from);
@@ -242,7 +242,6 @@ async fn in_a_service_builder_what_comes_first_is_around_what_follows() {
     send(&mut around).await.unwrap();
     assert!(send(&mut around).await.unwrap_err().is::<tower::timeout::error::Elapsed>());
     // Only the sending counts here.
-    let inside = ServiceBuilder::new().layer(layer).timeout(PATIENCE).service(echo());
-    let mut inside = inside.map_err(RateLimitError::into_boxed);
+    let mut inside = ServiceBuilder::new().layer(layer).timeout(PATIENCE).service(echo());
     send(&mut inside).await.unwrap();
 }

@@ -15,7 +15,7 @@ use tower::load_shed::{LoadShed, error::Overloaded};
 use tower::retry::Retry;
 use tower::timeout::Timeout;
 use tower::util::BoxCloneService;
-use tower::{BoxError, Layer, Service, ServiceExt};
+use tower::{Layer, Service, ServiceExt};
 use tower_test::mock;
 
 use super::{Again, flaky, gated, seconds_since};
@@ -24,8 +24,8 @@ use crate::middleware::{available, echo, held, limiter, settle_down, tokens};
 
 const PATIENCE: Duration = Duration::from_secs(10);
 
-fn is<E: std::error::Error + 'static>(error: RateLimitError<BoxError>) -> bool {
-    error.into_inner().is_some_and(|error| error.is::<E>())
+fn is<E: std::error::Error + 'static>(error: RateLimitError) -> bool {
+    error.into_inner::<E>().is_ok()
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,69 @@
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use pin_project::pin_project;
+
+use crate::middleware::ResponseBody;
+
+/// The body of an answer in server mode: the inner service's, unchanged, with the reservation that
+/// ends with it; or what a refused client is told.
+#[pin_project]
+pub struct RespondBody<B>(#[pin] Answer<B>);
+
+#[expect(clippy::large_enum_variant, reason = "nearly every body is the larger one")]
+#[pin_project(project = AnswerProjection)]
+enum Answer<B> {
+    Inner(#[pin] ResponseBody<B>),
+    Refusal(Option<Bytes>),
+}
+
+impl<B> RespondBody<B> {
+    pub(super) fn inner(body: ResponseBody<B>) -> Self {
+        Self(Answer::Inner(body))
+    }
+
+    pub(super) fn refusal(text: Bytes) -> Self {
+        Self(Answer::Refusal(Some(text)))
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for RespondBody<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        match self.project().0.project() {
+            AnswerProjection::Inner(body) => body.poll_frame(cx),
+            AnswerProjection::Refusal(text) => Poll::Ready(text.take().map(Frame::data).map(Ok)),
+        }
+    }
+
+    fn is_end_stream(&self) -> bool {
+        match &self.0 {
+            Answer::Inner(body) => body.is_end_stream(),
+            Answer::Refusal(text) => text.is_none(),
+        }
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        match &self.0 {
+            Answer::Inner(body) => body.size_hint(),
+            Answer::Refusal(text) => {
+                SizeHint::with_exact(text.as_ref().map_or(0, Bytes::len) as u64)
+            }
+        }
+    }
+}
+
+impl<B> fmt::Debug for RespondBody<B> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let refused = matches!(self.0, Answer::Refusal(_));
+        f.debug_struct("RespondBody").field("refused", &refused).finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,57 @@
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::Response;
+use http_body::Body;
+use pin_project::pin_project;
+use tower_service::Service;
+
+use super::body::RespondBody;
+use super::refusal;
+use super::reply::Reply;
+use crate::middleware::ResponseFuture;
+use crate::middleware::error::Failure;
+
+/// The future of [`Respond`](super::Respond).
+///
+/// # Cancel safety
+/// That of [`ResponseFuture`].
+#[pin_project]
+pub struct RespondFuture<S: Service<Request>, Request, C>(
+    #[pin] ResponseFuture<S, Request, C, Reply>,
+);
+
+impl<S: Service<Request>, Request, C> RespondFuture<S, Request, C> {
+    pub(super) fn new(future: ResponseFuture<S, Request, C, Reply>) -> Self {
+        Self(future)
+    }
+}
+
+impl<S, Request, C, RB> Future for RespondFuture<S, Request, C>
+where
+    S: Service<Request, Response = Response<RB>> + Clone,
+    S::Error: 'static,
+    RB: Body<Data = Bytes>,
+{
+    type Output = Result<Response<RespondBody<RB>>, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut future = self.project().0;
+        Poll::Ready(match ready!(future.as_mut().poll_ended(cx)) {
+            Ok(response) => Ok(response),
+            Err(Failure::Inner(error)) => Err(error),
+            Err(Failure::Limited(error)) => {
+                let answer = refusal::answer(&future.shared.limiter, &future.classified, &error);
+                Ok(answer.map(RespondBody::refusal))
+            }
+        })
+    }
+}
+
+impl<S: Service<Request>, Request, C> fmt::Debug for RespondFuture<S, Request, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("RespondFuture").field(&self.0).finish()
+    }
+}

@@ -1,0 +1,46 @@
+use std::fmt;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use http::response::{Parts, Response};
+use http_body::Body;
+
+use super::body::RespondBody;
+use super::fields::Fields;
+use crate::middleware::reading::Reading;
+use crate::middleware::{Charge, Observe, ResponseBody, Watch};
+use crate::quota::Cost;
+
+/// Lets the inner service's responses pass, and adds how the limits stand.
+#[derive(Clone, Default)]
+pub struct Reply {
+    pub(super) charge: Option<Arc<Charged>>,
+}
+
+pub(super) type Charged = dyn Fn(&Parts) -> Option<Cost> + Send + Sync;
+
+impl<B: Body<Data = Bytes>> Observe<Response<B>> for Reply {
+    type Observed = Response<RespondBody<B>>;
+
+    fn observe(&self, response: Response<B>, mut watch: Watch) -> Self::Observed {
+        let (mut parts, body) = response.into_parts();
+        if let Some(charge) = self.charge.as_ref().and_then(|charge| charge(&parts)) {
+            watch.charged(charge);
+        }
+        if let Some(charge) = parts.extensions.get::<Charge>() {
+            watch.charged_later(charge.clone());
+        }
+        let Watch { limiter, keys, .. } = &watch;
+        Fields::of(limiter, keys, limiter.now()).append(&mut parts.headers);
+        Response::from_parts(
+            parts,
+            RespondBody::inner(ResponseBody::new(body, Reading::unread(watch))),
+        )
+    }
+}
+
+impl fmt::Debug for Reply {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reply").finish_non_exhaustive()
+    }
+}

@@ -1,0 +1,48 @@
+use std::fmt;
+use std::sync::Arc;
+
+use super::head::Head;
+use super::scope::Scope;
+use crate::middleware::{Classified, Classify, Key};
+use crate::quota::Cost;
+
+/// The scopes that a request falls under in server mode, and what it costs: one request, unless said
+/// otherwise. Its body isn't read.
+#[derive(Clone, Default)]
+pub struct Scopes {
+    scopes: Vec<Scope>,
+    cost: Option<Arc<CostOf>>,
+}
+
+type CostOf = dyn Fn(Head<'_>) -> Cost + Send + Sync;
+
+impl Scopes {
+    pub(super) fn push(&mut self, scope: Scope) {
+        self.scopes.push(scope);
+    }
+
+    pub(super) fn set_cost(&mut self, cost: impl Fn(Head<'_>) -> Cost + Send + Sync + 'static) {
+        self.cost = Some(Arc::new(cost));
+    }
+}
+
+impl<B> Classify<http::Request<B>> for Scopes {
+    fn classify(&self, request: &http::Request<B>, key: Option<&str>) -> Classified {
+        let head = Head::of(request);
+        let cost = self.cost.as_ref().map_or_else(Cost::new, |cost| cost(head));
+        let mut keys =
+            key.map(Key::public).into_iter().chain(self.scopes.iter().map(|scope| scope.key(head)));
+        let first = keys.next().unwrap_or_else(|| Key::public(SERVICE));
+        let classified = Classified::new(first, cost);
+        keys.fold(classified, Classified::scope).with_extensions(request.extensions())
+    }
+}
+
+impl fmt::Debug for Scopes {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_tuple("Scopes").field(&self.scopes).finish()
+    }
+}
+
+/// The key of all requests where no scope is named.
+const SERVICE: compact_str::CompactString = compact_str::CompactString::const_new("service");

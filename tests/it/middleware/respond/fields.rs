@@ -1,0 +1,147 @@
+//! The RateLimit fields, as a parser of structured fields reads them.
+
+use std::time::Duration;
+
+use http::{HeaderMap, HeaderName};
+use sfv::{BareItem, List, ListEntry, Parser};
+use tollgate::middleware::{Classified, Key};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+use tower::Layer;
+
+use super::*;
+
+/// The members of a list: the name of each, and its parameters in order.
+fn members(headers: &HeaderMap, name: &str) -> Vec<(String, Vec<(String, String)>)> {
+    let list: List = Parser::new(field(headers, name)).parse().unwrap();
+    let shown = |value: &BareItem| match value {
+        BareItem::Integer(number) => number.to_string(),
+        BareItem::String(text) => format!("{:?}", text.as_str()),
+        other => panic!("{other:?}"),
+    };
+    let read = |entry: ListEntry| {
+        let ListEntry::Item(item) = entry else { panic!("{entry:?}") };
+        let BareItem::String(name) = &item.bare_item else { panic!("{item:?}") };
+        let params = item.params.iter();
+        let params = params.map(|(key, value)| (key.as_str().to_owned(), shown(value)));
+        (name.as_str().to_owned(), params.collect())
+    };
+    list.into_iter().map(read).collect()
+}
+
+/// The same in one line each.
+fn lines(headers: &HeaderMap, name: &str) -> Vec<String> {
+    let line = |(name, params): (String, Vec<(String, String)>)| {
+        let params = params.iter().map(|(key, value)| format!(" {key}={value}"));
+        name + &params.collect::<String>()
+    };
+    members(headers, name).into_iter().map(line).collect()
+}
+
+const POLICY: &str = "ratelimit-policy";
+
+#[tokio::test(start_paused = true)]
+async fn each_limit_is_a_policy_and_a_service_limit_of_the_same_name() {
+    let second = Limit::new(Dimension::custom("im\"ages"), 7, Window::SECOND).unwrap();
+    let short = Window::new(Duration::from_millis(250)).unwrap();
+    let short = Limit::new(Dimension::Requests, 90, short).unwrap();
+    let quota =
+        Quota::new().rpm(10).tpm(600).rpd(u64::MAX).concurrency(3).limit(second).limit(short);
+    let limiter = limiter(quota);
+    let (status, headers, _) = ask(&mut guarded(&limiter, hello)).await;
+    assert_eq!(status, 200);
+    let policies = [
+        "k-rpm q=10 w=60",
+        r#"k-tpm q=600 qu="tokens" w=60"#,
+        "k-rpd q=999999999999999 w=86400",
+        r#"k-concurrency q=3 qu="concurrent-requests""#,
+        r#"k-im_ages-per-1s q=7 qu="im_ages" w=1"#,
+        "k-requests-per-250ms q=90",
+    ];
+    assert_eq!(lines(&headers, POLICY), policies);
+    let limits = [
+        "k-rpm r=9 t=54",
+        "k-tpm r=600 t=60",
+        "k-rpd r=999999999999999 t=86400",
+        "k-concurrency r=2",
+        "k-im_ages-per-1s r=7 t=1",
+        "k-requests-per-250ms r=89 t=1",
+    ];
+    assert_eq!(lines(&headers, "ratelimit"), limits);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_left_is_never_told_at_more_than_the_pace_of_its_limit() {
+    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+        let quota = Quota::new().rpm(10).with_algorithm(algorithm);
+        let limiter = builder().quota("k", quota).build().unwrap();
+        let mut service = guarded(&limiter, hello);
+        for left in (0..10).rev() {
+            let (_, headers, _) = ask(&mut service).await;
+            let [(_, limit)] = members(&headers, "ratelimit").try_into().unwrap();
+            let [r, t] = [0, 1].map(|at| limit[at].1.parse::<u64>().unwrap());
+            assert_eq!(r, left, "{algorithm:?}");
+            assert!(r * 60 <= t * 10 && t <= 60, "{algorithm:?}: r={r} t={t}");
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_tells_the_wait_as_the_window_of_what_fell_short() {
+    let limiter = limiter(Quota::new().rpm(10).rpd(1_000));
+    let mut service = guarded(&limiter, hello);
+    for _ in 0..10 {
+        ask(&mut service).await;
+    }
+    tokio::time::sleep(Duration::from_millis(1_500)).await;
+    let (status, headers, _) = ask(&mut service).await;
+    assert_eq!((status, field(&headers, "retry-after")), (429, "5"));
+    // 1,000 a day is one in 86.4 s: 10 in 864, of which 1.5 have passed; and 990 left is a pace.
+    assert_eq!(lines(&headers, "ratelimit"), ["k-rpm r=0 t=5", "k-rpd r=990 t=85536"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn scopes_are_told_apart_by_name_as_far_as_it_may_be_shown() {
+    let quota = Quota::new().rpm(10).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let limiter = builder().quota("*", quota).build().unwrap();
+    let other = Scope::header(HeaderName::from_static("x-other")).named("x-api-key");
+    let layer = respond(&limiter).scope(api_key()).scope(other).scope("account").scope("account");
+    let mut service = layer.layer(answering(hello));
+    let request = get(&[("x-api-key", "s3cr3t")]);
+    let headers = send(&mut service, request).await.into_parts().0.headers;
+    assert_eq!(
+        lines(&headers, "ratelimit"),
+        ["x-api-key-rpm r=9 t=54", "x-api-key2-rpm r=9 t=54", "account-rpm r=9 t=54"]
+    );
+
+    let hidden = |_: &Request<String>| {
+        let classified = Classified::new("s3cr3t", Cost::new()).scope("s3cr3t2");
+        classified.scope(Key::named("who:s3cr3t3")).scope(Key::public("so \"\\ é"))
+    };
+    let mut service = respond(&limiter).classify(hidden).layer(answering(hello));
+    let headers = send(&mut service, get(&[])).await.into_parts().0.headers;
+    assert_eq!(
+        lines(&headers, POLICY),
+        ["rpm q=10 w=60", "2-rpm q=10 w=60", "who-rpm q=10 w=60", "so __ __-rpm q=10 w=60"]
+    );
+}
+
+#[tokio::test(start_paused = true)]
+async fn fields_of_the_service_itself_stay() {
+    let limiter = limiter(Quota::new().rpm(10));
+    let with_fields = || {
+        let mut response = hello();
+        let value = "\"own\";r=1;t=2".parse().unwrap();
+        response.headers_mut().insert(HeaderName::from_static("ratelimit"), value);
+        response
+    };
+    let (_, headers, _) = ask(&mut guarded(&limiter, with_fields)).await;
+    let values: Vec<_> = headers.get_all("ratelimit").iter().collect();
+    assert_eq!(values, ["\"own\";r=1;t=2", "\"k-rpm\";r=9;t=54"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_told_where_nothing_is_limited() {
+    let (status, headers, _) = ask(&mut guarded(&builder().build().unwrap(), hello)).await;
+    assert_eq!((status, headers.len()), (200, 0));
+}

@@ -1,0 +1,82 @@
+//! Server mode.
+
+mod charges;
+mod fields;
+mod peers;
+mod refusals;
+mod router;
+mod scopes;
+
+#[cfg(feature = "reqwest")]
+mod example;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderName, Request, Response};
+use http_body_util::BodyExt;
+use tollgate::limiter::Limiter;
+use tollgate::middleware::RateLimitLayer;
+use tollgate::middleware::respond::{Respond, RespondBody, RespondLayer, Scope, Scopes};
+use tower::{Layer, Service, ServiceExt};
+
+use super::inner::{Frames, Oops, Strict};
+use super::{S, available, builder, held, limiter, settle_down};
+
+type Guarded<C = Scopes> = Respond<Strict<Request<String>, Response<Frames>>, C>;
+
+/// Server mode around a service that answers like this, for the key `k`.
+fn guarded(limiter: &Limiter, answer: fn() -> Response<Frames>) -> Guarded {
+    respond(limiter).scope("k").layer(answering(answer))
+}
+
+fn respond(limiter: &Limiter) -> RespondLayer {
+    RateLimitLayer::new(limiter.clone()).respond()
+}
+
+fn answering(answer: fn() -> Response<Frames>) -> Strict<Request<String>, Response<Frames>> {
+    Strict::new(move |_| std::future::ready(Ok(answer())))
+}
+
+fn hello() -> Response<Frames> {
+    Frames::from("hello").into_response()
+}
+
+/// A request with these header fields, in this order.
+fn get(fields: &[(&'static str, &str)]) -> Request<String> {
+    let mut request = Request::new(String::new());
+    for (name, value) in fields {
+        let value = value.parse().unwrap();
+        request.headers_mut().append(HeaderName::from_static(name), value);
+    }
+    request
+}
+
+async fn send<C>(
+    service: &mut Guarded<C>,
+    request: Request<String>,
+) -> Response<RespondBody<Frames>>
+where
+    C: tollgate::middleware::Classify<Request<String>>,
+{
+    service.ready().await.unwrap().call(request).await.unwrap()
+}
+
+/// Sends a plain request and reads its body: status, header fields, body.
+async fn ask(service: &mut Guarded) -> (u16, HeaderMap, Bytes) {
+    let (parts, body) = send(service, get(&[])).await.into_parts();
+    (parts.status.as_u16(), parts.headers, body.collect().await.unwrap().to_bytes())
+}
+
+/// The only line of this field.
+fn field<'a>(headers: &'a HeaderMap, name: &str) -> &'a str {
+    assert_eq!(headers.get_all(name).iter().count(), 1, "{name}: {headers:?}");
+    headers[name].to_str().unwrap()
+}
+
+fn problem(body: &[u8]) -> serde_json::Value {
+    serde_json::from_slice(body).unwrap()
+}
+
+/// A scope of API keys.
+fn api_key() -> Scope {
+    Scope::header(HeaderName::from_static("x-api-key"))
+}

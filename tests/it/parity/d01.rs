@@ -1,0 +1,97 @@
+//! `RateLimitLayer` wraps any Service.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use tollgate::limiter::Limiter;
+use tollgate::middleware::{Classified, RateLimitLayer};
+use tollgate::quota::{Cost, Quota};
+use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt, service_fn};
+
+fn two() -> Limiter {
+    Limiter::builder().quota("k", Quota::new().rpm(2)).build().unwrap()
+}
+
+/// Sends three through any service at all: how many were let in.
+async fn let_in<S, R>(service: S, request: impl Fn() -> R) -> usize
+where
+    S: Service<R> + Clone,
+{
+    let mut count = 0;
+    for _ in 0..3 {
+        count += usize::from(service.clone().oneshot(request()).await.is_ok());
+    }
+    count
+}
+
+#[tokio::test]
+async fn d01_wraps_a_function_over_http_types() {
+    async fn answer(_: Request<String>) -> Result<Response<Full<Bytes>>, Infallible> {
+        Ok(Response::new("hello".into()))
+    }
+    let layer = RateLimitLayer::new(two()).key("k").reject();
+    let service = layer.layer(service_fn(answer));
+    let body = service.clone().oneshot(Request::new(String::new())).await.unwrap().into_body();
+    assert_eq!(body.collect().await.unwrap().to_bytes(), "hello");
+    assert_eq!(let_in(service, || Request::new(String::new())).await, 1);
+}
+
+#[tokio::test]
+async fn d01_wraps_a_service_that_is_not_http_by_closures() {
+    let double = service_fn(async |number: u64| Ok::<_, Infallible>(2 * number));
+    let layer = RateLimitLayer::new(two())
+        .classify(|number: &u64| Classified::new("k", Cost::new().tokens(*number)))
+        .observe(|answer: &u64| Some(Cost::new().tokens(*answer)))
+        .reject();
+    assert_eq!(layer.layer(double).oneshot(21).await.unwrap(), 42);
+    assert_eq!(let_in(layer.layer(double), || 1).await, 1);
+}
+
+/// A service with a type of error of its own, that must be made ready for each call.
+#[derive(Clone, Default)]
+struct Own {
+    ready: bool,
+    calls: Arc<AtomicUsize>,
+}
+
+impl Service<()> for Own {
+    type Response = ();
+    type Error = std::fmt::Error;
+    type Future = std::future::Ready<Result<(), std::fmt::Error>>;
+
+    fn poll_ready(
+        &mut self,
+        _: &mut std::task::Context<'_>,
+    ) -> std::task::Poll<Result<(), Self::Error>> {
+        self.ready = true;
+        std::task::Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, (): ()) -> Self::Future {
+        assert!(std::mem::take(&mut self.ready));
+        self.calls.fetch_add(1, Ordering::Relaxed);
+        std::future::ready(Ok(()))
+    }
+}
+
+#[tokio::test]
+async fn d01_wraps_a_service_written_by_hand_within_a_stack_of_towers_layers() {
+    let own = Own::default();
+    let layer = RateLimitLayer::new(two())
+        .classify(|(): &()| Classified::new("k", Cost::new()))
+        .observe(|(): &()| None)
+        .reject();
+    let stack = ServiceBuilder::new()
+        .map_err(|error: BoxError| error.to_string())
+        .buffer(8)
+        .layer(layer)
+        .concurrency_limit(1)
+        .map_err(BoxError::from)
+        .service(own.clone());
+    assert_eq!(let_in(stack, || ()).await, 2);
+    assert_eq!(own.calls.load(Ordering::Relaxed), 2);
+}
