@@ -53,6 +53,8 @@ mod watch;
 
 #[cfg(feature = "reqwest")]
 mod reqwest;
+#[cfg(feature = "reqwest-middleware")]
+mod reqwest_middleware;
 
 pub use body::ResponseBody;
 pub use classify::{Classified, Classify};
@@ -63,5 +65,8 @@ pub use journey::{Facts, Journey};
 pub use layer::RateLimitLayer;
 pub use observe::Observe;
 pub use peek::PeekBody;
+#[cfg(feature = "reqwest-middleware")]
+pub use reqwest_middleware::ChainedRequest;
 pub use service::RateLimitService;
+pub use unsent::find_refusal;
 pub use watch::Watch;
