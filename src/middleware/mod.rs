@@ -38,6 +38,8 @@
 //! ```
 
 mod body;
+mod buffer_body;
+mod buffered_body;
 mod classify;
 mod error;
 mod future;
@@ -57,6 +59,8 @@ mod reqwest;
 mod reqwest_middleware;
 
 pub use body::ResponseBody;
+pub use buffer_body::{BufferBody, BufferBodyFuture, BufferBodyLayer};
+pub use buffered_body::BufferedBody;
 pub use classify::{Classified, Classify};
 pub use error::RateLimitError;
 pub use future::ResponseFuture;

@@ -92,10 +92,12 @@ where
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response, Error> {
-        send(self, ChainedRequest { request, extensions }, next).await.map_err(|error| match error {
-            RateLimitError::Inner(error) => error,
-            limited @ RateLimitError::Limited(_) => Error::middleware(limited),
-        })
+        send(self, ChainedRequest { request, extensions }, next).await.map_err(
+            |error| match error {
+                RateLimitError::Inner(error) => error,
+                limited @ RateLimitError::Limited(_) => Error::middleware(limited),
+            },
+        )
     }
 }
 

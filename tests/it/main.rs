@@ -5,6 +5,7 @@ mod engine;
 mod limiter;
 #[cfg(feature = "tower")]
 mod middleware;
+mod parity;
 mod provider;
 
 #[cfg(feature = "simulate")]

@@ -1,7 +1,9 @@
 //! The Tower layer, around services written by hand and around reqwest.
 
 mod body;
+mod buffer_body;
 mod call;
+mod custom_service;
 mod discover;
 mod errors;
 mod gate;
@@ -15,6 +17,10 @@ mod settling;
 mod example;
 #[cfg(feature = "reqwest")]
 mod reqwest;
+#[cfg(feature = "reqwest-middleware")]
+mod reqwest_middleware;
+#[cfg(feature = "reqwest-middleware")]
+mod unsent;
 
 use std::future::poll_fn;
 use std::time::Duration;

@@ -21,7 +21,7 @@ pub(super) fn client() -> Client {
 }
 
 /// 10,000 tokens a minute for `gpt-4o`, on the system's clock.
-fn limiter() -> Limiter {
+pub(super) fn limiter() -> Limiter {
     let quota = Quota::new().tpm(10_000);
     Limiter::builder().provider(COMPATIBLE_USAGE).quota("gpt-4o", quota).build().unwrap()
 }
@@ -32,10 +32,10 @@ fn post(url: &str, body: impl Into<Body>) -> Request {
     request
 }
 
-const CHAT: &str = r#"{"model": "gpt-4o", "max_tokens": 500, "messages": []}"#;
+pub(super) const CHAT: &str = r#"{"model": "gpt-4o", "max_tokens": 500, "messages": []}"#;
 
 /// A server that answers one request with these bytes, whatever it is; its base URL.
-async fn answers_once(answer: String) -> String {
+pub(super) async fn answers_once(answer: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -47,12 +47,12 @@ async fn answers_once(answer: String) -> String {
     url
 }
 
-fn ok(body: &str) -> String {
+pub(super) fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nx-one: 1\r\n\r\n{body}", body.len())
 }
 
 /// A URL on which nobody listens, nor can while the socket is kept.
-fn closed_port() -> (TcpSocket, String) {
+pub(super) fn closed_port() -> (TcpSocket, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let url = format!("http://{}/v1/chat/completions", socket.local_addr().unwrap());
