@@ -16,6 +16,10 @@ mod settling;
 #[cfg(all(feature = "reqwest", feature = "simulate"))]
 mod example;
 #[cfg(feature = "reqwest")]
+mod extensions;
+#[cfg(all(feature = "reqwest", feature = "simulate"))]
+mod proxy;
+#[cfg(feature = "reqwest")]
 mod reqwest;
 #[cfg(feature = "reqwest-middleware")]
 mod reqwest_middleware;
