@@ -6,6 +6,11 @@
 //!
 //! It limits, and does nothing else: it doesn't retry, time out or open connections.
 //!
+//! Requests whose bodies are streams go through a [`BufferBodyLayer`] first. With the feature
+//! `reqwest-middleware` the layer is a link of a chain as it is. Which errors say that a request
+//! never left is known of reqwest, reqwest-middleware and hyper-util (the feature of that name), also
+//! in boxes and in other layers of ours; [`find_refusal`] finds ours in theirs.
+//!
 //! | moment | what happens |
 //! |---|---|
 //! | `poll_ready` | pending while the layer's [`key`](RateLimitLayer::key) cools down, has waiters, or lacks the room for a typical request, unless that takes longer than [`max_wait`](RateLimitLayer::max_wait); takes nothing. Then the inner service's own `poll_ready` |

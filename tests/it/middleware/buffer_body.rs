@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use futures_util::FutureExt;
@@ -19,7 +20,7 @@ use tollgate::quota::Quota;
 use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 use super::inner::{Frames, Oops, Strict};
-use super::{USAGE, available, builder, chat, held};
+use super::{USAGE, available, builder, chat, held, is_ready};
 
 /// What a body does when it is polled.
 #[derive(Debug, Clone)]
@@ -252,6 +253,20 @@ async fn a_slow_body_holds_no_place_behind_the_layer() {
     let slow = Steps::new([Step::Wait, Step::Data(b"{}".to_vec())]);
     let mut slow = Box::pin(service.ready().await.unwrap().call(Request::new(slow)));
     assert!((&mut slow).now_or_never().is_none());
-    service.ready().await.unwrap().call(Request::new(text("{}"))).await.unwrap();
+    let other = async { service.ready().await.unwrap().call(Request::new(text("{}"))).await };
+    tokio::time::timeout(Duration::from_secs(1), other).await.unwrap().unwrap();
     slow.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_behind_the_layer_is_felt_before_it() {
+    let limiter = builder().quota("k", Quota::new().rpm(1)).build().unwrap();
+    let mut service = ServiceBuilder::new()
+        .layer(BufferBodyLayer::new())
+        .layer(RateLimitLayer::new(limiter).key("k"))
+        .service(provider());
+    service.ready().await.unwrap().call(streamed(chat("gpt-4o"))).await.unwrap();
+    assert!(!is_ready::<_, Request<Steps>>(&mut service).await);
+    tokio::time::sleep(Duration::from_secs(60)).await;
+    assert!(is_ready::<_, Request<Steps>>(&mut service).await);
 }
