@@ -86,5 +86,5 @@ async fn ask(limiter: &Limiter, model: &Mutex<Provider>, example: u64) -> Result
 
 /// The model only makes up words: an answer is good if it has an even number of letters.
 fn is_right(answer: &str) -> bool {
-    answer.len() % 2 == 0
+    answer.len().is_multiple_of(2)
 }

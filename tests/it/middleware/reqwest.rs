@@ -1,14 +1,12 @@
 //! Around a `reqwest::Client`, over real connections.
 
-use std::time::Duration;
-
 use reqwest::{Body, Client, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::COMPATIBLE_USAGE;
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::Quota;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::inner::Frames;
@@ -171,9 +169,10 @@ async fn a_request_without_a_body_is_one_request() {
 mod simulated {
     use std::net::SocketAddr;
     use std::num::NonZeroU64;
+    use std::time::Duration;
 
     use tollgate::engine::Margin;
-    use tollgate::quota::{Algorithm, Dimension, Limit, Window};
+    use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Window};
     use tollgate::simulate::{OutputSize, Server, Settings, Stats};
 
     use super::*;

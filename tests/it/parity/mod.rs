@@ -5,7 +5,7 @@ mod d07;
 mod f09;
 
 /// A client of loopback servers.
-#[cfg(feature = "reqwest")]
+#[cfg(all(feature = "reqwest", feature = "simulate"))]
 fn reqwest_client() -> reqwest::Client {
     #[cfg(feature = "cli")]
     let _ = rustls::crypto::ring::default_provider().install_default();
