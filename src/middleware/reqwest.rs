@@ -16,10 +16,10 @@ use super::watch::Watch;
 ///
 /// ```
 /// use tollgate::middleware::{Journey, RateLimitLayer};
-/// use tower::{Service, ServiceBuilder, ServiceExt};
+/// use tower::{ServiceBuilder, ServiceExt};
 ///
 /// # async fn example(limiter: tollgate::Limiter) -> Result<(), tower::BoxError> {
-/// let mut client = ServiceBuilder::new()
+/// let client = ServiceBuilder::new()
 ///     .layer(RateLimitLayer::new(limiter))
 ///     .filter(|request: http::Request<reqwest::Body>| reqwest::Request::try_from(request))
 ///     .service(reqwest::Client::new());
@@ -28,7 +28,9 @@ use super::watch::Watch;
 /// let request = http::Request::post("https://api.openai.com/v1/embeddings")
 ///     .extension(journey.clone())
 ///     .body(r#"{"model": "text-embedding-3-small", "input": "Hello"}"#.into())?;
-/// let response: reqwest::Response = client.ready().await?.call(request).await?;
+/// if let Ok(response) = client.oneshot(request).await {
+///     println!("{}", response.text().await?);
+/// }
 /// # Ok(())
 /// # }
 /// ```

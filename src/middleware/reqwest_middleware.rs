@@ -57,7 +57,7 @@ impl Classify<ChainedRequest<'_>> for Http {
 ///
 /// Put it after `reqwest-retry`, so that each attempt waits for its turn and is charged:
 ///
-/// ```
+/// ```no_run
 /// use reqwest_middleware::ClientBuilder;
 /// use reqwest_retry::{RetryTransientMiddleware, policies::ExponentialBackoff};
 /// use tollgate::provider::OPENAI;
