@@ -130,6 +130,19 @@ impl Bucket {
         bucket
     }
 
+    /// This bucket with nothing used: what is held stays held.
+    #[must_use]
+    pub fn cleared(&self, rule: &Rule) -> Self {
+        let mut bucket = Self::new(rule);
+        match (&mut bucket.0, &self.0) {
+            (State::Concurrency(new), State::Concurrency(old)) => new.carry(old.in_flight()),
+            (_, State::Token(old)) => bucket.hold(old.held()),
+            (_, State::Sliding(old)) => bucket.hold(old.held()),
+            _ => {}
+        }
+        bucket
+    }
+
     #[inline]
     pub(super) fn fits(&self, rule: &Rule, cost: u64, now: u64) -> bool {
         match (&self.0, &rule.spec) {

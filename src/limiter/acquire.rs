@@ -4,15 +4,19 @@ use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
+use smallvec::SmallVec;
+
 use super::backend::{Ending, Reservation, Reserving};
 use super::clock::Sleep;
-use super::error::AcquireError;
-use super::event::Event;
-use super::permit::Permit;
-use super::shard::Place;
-use super::slot::{Denial, Slot};
-use crate::engine::Wait;
-use crate::quota::Cost;
+use super::error::{AcquireError, Refused};
+use super::event::Metadata;
+use super::permit::{Part, Permit};
+use super::place::{Name, Place};
+use super::request::{Request, Verdict};
+use super::scopes::{Blocked, Scopes};
+use super::slot::Denial;
+use super::waiting::{Arrival, Turn, Waiting};
+use crate::quota::{Cost, Quota};
 
 /// A reservation that is waited for, in order of arrival.
 ///
@@ -23,48 +27,27 @@ use crate::quota::Cost;
 /// kept but neither polled nor dropped holds up those behind it.
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire {
-    place: Place,
-    cost: Cost,
-    deadline: Option<u64>,
+    request: Request,
     stage: Stage,
-    arrived: u64,
     timer: Option<(u64, Sleep)>,
 }
 
 enum Stage {
     New,
-    Waiting(u64),
+    Waiting(Waiting),
     /// The first in the queue asks a backend.
-    Asking(u64, Arc<Reservation>, Reserving),
-    /// Before it began.
-    Failed(AcquireError),
+    Asking(Waiting, Arc<Reservation>, Reserving),
     Done,
 }
 
-/// What became of a newcomer.
-enum Arrival {
-    Ended(Result<Permit, AcquireError>),
-    Queued(u64),
-}
-
-/// What a look at the queue came to.
-enum Turn {
-    Ended(Result<Permit, AcquireError>),
-    /// In the queue; to be looked at again when woken, or at this time.
-    Wait(u64, Option<u64>),
-    Ask(u64, Arc<Reservation>),
-}
-
 impl Acquire {
-    pub(super) fn new(place: Place, cost: Cost) -> Self {
-        Self { place, cost, deadline: None, stage: Stage::New, arrived: 0, timer: None }
+    pub(super) fn new(names: SmallVec<[Name; 1]>, cost: Cost) -> Self {
+        Self { request: Request::new(names, cost), stage: Stage::New, timer: None }
     }
 
-    /// An acquisition that has failed before it began.
-    pub(super) fn failed(place: Place, error: AcquireError) -> Self {
-        let mut failed = Self::new(place, Cost::new());
-        failed.stage = Stage::Failed(error);
-        failed
+    pub(super) fn given(mut self, quota: Quota) -> Self {
+        self.request.given = Some(Box::new(quota));
+        self
     }
 
     /// Waits no longer than until `time` (nanoseconds since the epoch, by the limiter's clock), and
@@ -72,186 +55,153 @@ impl Acquire {
     /// granted by then. What fits when it is looked at is granted all the same, even if this future
     /// was polled late.
     pub fn deadline(mut self, time: u64) -> Self {
-        self.deadline = Some(time);
+        self.request.deadline = Some(time);
         self
     }
 
     /// The same as a deadline `duration` from now.
     pub fn max_wait(self, duration: Duration) -> Self {
         let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let time = self.place.shard.core.clock.now().saturating_add(nanos);
+        let time = self.request.core().clock.now().saturating_add(nanos);
         self.deadline(time)
+    }
+
+    /// What the events of this request carry along: its user, its trace. Nothing secret belongs in
+    /// here.
+    pub fn metadata(mut self, metadata: Metadata) -> Self {
+        self.request.metadata = Some(metadata);
+        self
+    }
+
+    /// The reservation now, or the reason why not; doesn't wait.
+    ///
+    /// # Errors
+    /// [`Refused`], with the time at which it would be granted.
+    pub fn try_now(mut self) -> Result<Permit, Refused> {
+        let result = self.now();
+        if let Err(refused) = &result {
+            self.request.denied(refused);
+        }
+        result
     }
 
     /// Arrives now instead of at the first poll: takes its reservation if nobody waits and it fits,
     /// and else its place in the queue. `Some` is how it has ended; it must not be polled then.
+    #[inline]
     pub fn arrive(&mut self) -> Option<Result<Permit, AcquireError>> {
-        match std::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::New => match self.newcomer(Waker::noop()) {
-                Arrival::Ended(result) => Some(result),
-                Arrival::Queued(number) => {
-                    self.stage = Stage::Waiting(number);
-                    None
-                }
-            },
-            Stage::Failed(error) => Some(Err(error)),
-            later => {
-                self.stage = later;
+        match self.stage {
+            Stage::New => self.newcomer(Waker::noop()),
+            _ => None,
+        }
+        .inspect(|result| self.request.failed(result))
+    }
+
+    #[inline]
+    fn newcomer(&mut self, waker: &Waker) -> Option<Result<Permit, AcquireError>> {
+        self.stage = Stage::Done;
+        if let Some(permit) = self.plainly() {
+            return Some(Ok(permit));
+        }
+        match Waiting::arrive(&mut self.request, waker) {
+            Arrival::Ended(result) => Some(result),
+            Arrival::Queued(waiting) => {
+                self.stage = Stage::Waiting(waiting);
                 None
             }
         }
     }
 
-    /// Lets a newcomer in if nobody waits and it fits; else gives it its place in the queue.
-    fn newcomer(&mut self, waker: &Waker) -> Arrival {
-        let core = &self.place.shard.core;
-        let (mut keys, now) = self.place.shard.lock();
-        self.arrived = now;
-        if core.is_closed() {
-            return Arrival::Ended(Err(AcquireError::Closed));
+    /// The way that nearly every request goes: one key, and it is plain that it fits.
+    #[inline]
+    fn plainly(&mut self) -> Option<Permit> {
+        let Request { names, cost, given: None, .. } = &mut self.request else { return None };
+        let [name] = &names[..] else { return None };
+        let (mut keys, now) = name.shard.lock();
+        let slot = keys.find(name.hash, &name.key)?;
+        if !keys.plain || !keys.slots[slot].reserve_plainly(cost, now) {
+            return None;
         }
-        let slot = &mut keys.slots[self.place.slot];
-        let waiting = slot.waiting();
-        if core.backend.is_none() {
-            let fits = match waiting {
-                0 => slot.reserve(&self.cost, now),
-                _ => slot.fits(&self.cost, now).and(Err(Denial::OthersWaiting)),
-            };
-            if let Some(error) = self.hopeless(slot, fits, now) {
-                return Arrival::Ended(Err(error));
-            }
-            if fits.is_ok() {
-                let (version, open) = (slot.plan.version, slot.plan.holds);
-                drop(keys);
-                return Arrival::Ended(Ok(self.granted(now, version, open)));
-            }
-        }
-        if waiting >= core.max_waiting {
-            let key = slot.key.clone();
-            return Arrival::Ended(Err(AcquireError::QueueFull { key, waiting }));
-        }
-        let line = slot.line();
-        let number = line.draw();
-        line.queue.push(number, waker);
-        Arrival::Queued(number)
-    }
-
-    /// Lets a waiter in if it is the first and it fits.
-    fn waiter(&self, number: u64, waker: &Waker) -> Turn {
-        let core = &self.place.shard.core;
-        let (mut keys, now) = self.place.shard.lock();
-        let slot = &mut keys.slots[self.place.slot];
-        let first = slot.line().queue.is_first(number);
-        let mut ended = None;
-        let mut until = self.deadline;
-        if core.is_closed() {
-            ended = Some(Err(AcquireError::Closed));
-        } else {
-            let fits = match &core.backend {
-                _ if !first => Err(Denial::OthersWaiting),
-                None => slot.reserve(&self.cost, now),
-                Some(_) => slot.cooled(now),
-            };
-            if core.backend.is_some() && fits.is_ok() {
-                let old = slot.line().queue.set_waker(number, waker);
-                let reservation = slot.reservation(&self.cost);
-                drop(keys);
-                drop(old);
-                return Turn::Ask(number, reservation);
-            }
-            match (self.hopeless(slot, fits, now), fits) {
-                (Some(error), _) => ended = Some(Err(error)),
-                (None, Ok(())) => ended = Some(Ok((slot.plan.version, slot.plan.holds))),
-                (None, Err(denial)) => {
-                    if let Wait::At(time) = denial.wait() {
-                        until = Some(until.map_or(time, |deadline| deadline.min(time)));
-                    }
-                }
-            }
-        }
-        let Some(ended) = ended else {
-            let old = slot.line().queue.set_waker(number, waker);
-            drop(keys);
-            drop(old);
-            return Turn::Wait(number, until);
-        };
-        let (own, next) = slot.leave_queue(number);
+        let there = &keys.slots[slot];
+        let (generation, version, open) =
+            (there.generation(), there.plan.version, there.plan.holds);
         drop(keys);
-        drop(own);
-        next.into_iter().for_each(Waker::wake);
-        Turn::Ended(ended.map(|(version, open)| self.granted(now, version, open)))
+        self.request.announce(now, now);
+        let shard = Arc::clone(&self.request.names[0].shard);
+        let part = Part::new(Place { shard, slot, generation }, version);
+        Some(Permit::new(part, std::mem::take(&mut self.request.cost), now, open))
     }
 
-    /// Why waiting on would be in vain, if it would.
-    fn hopeless(&self, slot: &Slot, fits: Result<(), Denial>, now: u64) -> Option<AcquireError> {
-        let denial = fits.err()?;
-        let refused = || slot.refused(denial, &self.cost, now);
-        let earliest = match denial.wait() {
-            Wait::Never => return Some(AcquireError::Refused(refused())),
-            Wait::At(time) => time,
-            Wait::Unknown => now,
-        };
-        let deadline = self.deadline.filter(|&deadline| deadline <= now || deadline < earliest)?;
-        Some(AcquireError::DeadlineExceeded { deadline, refused: refused() })
-    }
-
-    fn granted(&self, now: u64, version: u32, open: bool) -> Permit {
-        let permit = Permit::new(self.place.clone(), self.cost.clone(), now, version, open);
-        self.announce(now);
-        permit
-    }
-
-    fn announce(&self, now: u64) {
-        let events = &self.place.shard.core.events;
-        events.send(|| Event::Granted { key: self.place.key(), cost: self.cost.clone() });
-        if now > self.arrived {
-            let duration = Duration::from_nanos(now - self.arrived);
-            events.send(|| Event::Waited { key: self.place.key(), duration });
+    fn now(&mut self) -> Result<Permit, Refused> {
+        loop {
+            let places = self.request.places()?;
+            let Some(mut scopes) = Scopes::lock(&places) else { continue };
+            let request = &mut self.request;
+            scopes.give(request.given.as_deref(), request.core());
+            let now = scopes.now;
+            let denied = |denial| scopes.refused(Blocked { scope: 0, denial }, &request.cost);
+            match request.judge(&scopes, u64::MAX) {
+                Verdict::Admit => {
+                    let taken = scopes.commit(&places, &request.cost);
+                    drop(scopes);
+                    return Ok(request.granted(taken, None, (now, now)));
+                }
+                Verdict::Wait(blocked) => return Err(scopes.refused(blocked, &request.cost)),
+                Verdict::Fail(AcquireError::Refused(refused)) => return Err(refused),
+                Verdict::Fail(_) => return Err(denied(Denial::Closed)),
+                Verdict::Ask => {}
+            }
+            let asked = request.reservation(&mut scopes, None);
+            let parts = scopes.parts(&places);
+            drop(scopes);
+            let backend = request.core().backend.as_ref().expect("only a backend is asked");
+            return match backend.try_reserve(&asked) {
+                Ok(()) => Ok(request.granted((parts, true), Some(asked), (now, now))),
+                Err(wait) => {
+                    let Some(scopes) = Scopes::lock(&places) else { continue };
+                    let blocked = Blocked { scope: 0, denial: Denial::Elsewhere(wait) };
+                    Err(scopes.refused(blocked, &request.cost))
+                }
+            };
         }
     }
 
     /// Whether the backend has answered, and what; until then `Pending`.
     fn poll_asking(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
-        let Stage::Asking(number, reservation, reserving) = &mut self.stage else {
+        let Stage::Asking(waiting, asked, reserving) = &mut self.stage else {
             unreachable!("only asked while asking");
         };
-        let (number, reservation) = (*number, Arc::clone(reservation));
-        let answer = std::task::ready!(reserving.as_mut().poll(cx));
-        self.stage = Stage::Waiting(number);
-        let now = self.place.shard.core.clock.now();
-        match answer {
-            Ok(()) => {
-                self.leave(number);
-                self.announce(now);
-                Poll::Ready(Turn::Ended(Ok(Permit::remote(self.place.clone(), reservation, now))))
-            }
-            Err(wait) => {
-                let (mut keys, now) = self.place.shard.lock();
-                let slot = &mut keys.slots[self.place.slot];
-                let denial = Denial::Elsewhere(wait);
-                if let Some(error) = self.hopeless(slot, Err(denial), now) {
-                    drop(keys);
-                    self.leave(number);
-                    return Poll::Ready(Turn::Ended(Err(error)));
-                }
-                if slot.line().changed {
-                    return Poll::Ready(Turn::Ask(number, slot.reservation(&self.cost)));
-                }
-                let at = if let Wait::At(time) = wait { Some(time) } else { None };
-                Poll::Ready(Turn::Wait(number, at.into_iter().chain(self.deadline).min()))
-            }
+        if let Poll::Ready(answer) = reserving.as_mut().poll(cx) {
+            let turn = waiting.answered(&mut self.request, Arc::clone(asked), answer);
+            self.answered();
+            return Poll::Ready(turn);
+        }
+        let Some(error) = waiting.overdue(&self.request) else {
+            std::task::ready!(self.poll_timer(self.request.deadline, cx));
+            return self.poll_asking(cx);
+        };
+        self.give_up();
+        Poll::Ready(Turn::Ended(Err(error)))
+    }
+
+    fn answered(&mut self) {
+        if let Stage::Asking(waiting, ..) = std::mem::replace(&mut self.stage, Stage::Done) {
+            self.stage = Stage::Waiting(waiting);
         }
     }
 
-    /// Gives the place in the queue up, and hands on.
-    fn leave(&mut self, number: u64) {
-        self.stage = Stage::Done;
-        let (mut keys, _) = self.place.shard.lock();
-        let slot = &mut keys.slots[self.place.slot];
-        let (own, next) = slot.leave_queue(number);
-        drop(keys);
-        drop(own);
-        next.into_iter().for_each(Waker::wake);
+    /// Undoes what it has begun.
+    fn give_up(&mut self) {
+        match std::mem::replace(&mut self.stage, Stage::Done) {
+            Stage::Waiting(mut waiting) => waiting.leave(),
+            Stage::Asking(mut waiting, asked, reserving) => {
+                drop(reserving);
+                if let Some(backend) = &self.request.core().backend {
+                    backend.end(&asked, Ending::Released);
+                }
+                waiting.leave();
+            }
+            Stage::New | Stage::Done => {}
+        }
     }
 
     /// Sleeps until `time`; ready when it has come.
@@ -261,7 +211,7 @@ impl Acquire {
             return Poll::Pending;
         };
         if self.timer.as_ref().is_none_or(|(set, _)| *set != time) {
-            self.timer = Some((time, self.place.shard.core.clock.sleep_until(time)));
+            self.timer = Some((time, self.request.core().clock.sleep_until(time)));
         }
         let (_, sleep) = self.timer.as_mut().expect("was set above");
         std::task::ready!(sleep.as_mut().poll(cx));
@@ -278,33 +228,30 @@ impl Future for Acquire {
         loop {
             let turn = match &mut this.stage {
                 Stage::New => match this.newcomer(cx.waker()) {
-                    Arrival::Ended(result) => Turn::Ended(result),
-                    Arrival::Queued(number) => {
-                        this.stage = Stage::Waiting(number);
-                        continue;
-                    }
+                    Some(result) => Turn::Ended(result),
+                    None => continue,
                 },
-                Stage::Waiting(number) => {
-                    let number = *number;
-                    this.waiter(number, cx.waker())
-                }
+                Stage::Waiting(waiting) => waiting.look(&mut this.request, cx.waker()),
                 Stage::Asking(..) => std::task::ready!(this.poll_asking(cx)),
-                Stage::Failed(error) => Turn::Ended(Err(error.clone())),
                 Stage::Done => panic!("an acquisition was polled after it had ended"),
             };
             match turn {
                 Turn::Ended(result) => {
                     this.stage = Stage::Done;
+                    this.request.failed(&result);
                     return Poll::Ready(result);
                 }
-                Turn::Ask(number, reservation) => {
-                    let core = &this.place.shard.core;
-                    let backend = core.backend.as_ref().expect("only a backend is asked");
-                    let reserving = backend.reserve(&reservation);
-                    this.stage = Stage::Asking(number, reservation, reserving);
+                Turn::Ask(asked) => {
+                    let Stage::Waiting(waiting) = std::mem::replace(&mut this.stage, Stage::Done)
+                    else {
+                        unreachable!("only who waits asks");
+                    };
+                    let backend = this.request.core().backend.as_ref();
+                    let reserving = backend.expect("only a backend is asked").reserve(&asked);
+                    this.stage = Stage::Asking(waiting, asked, reserving);
                 }
-                Turn::Wait(number, until) => {
-                    this.stage = Stage::Waiting(number);
+                Turn::Wait(until) => {
+                    let until = until.into_iter().chain(this.request.deadline).min();
                     std::task::ready!(this.poll_timer(until, cx));
                 }
             }
@@ -314,24 +261,17 @@ impl Future for Acquire {
 
 impl Drop for Acquire {
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.stage, Stage::Done) {
-            Stage::Waiting(number) => self.leave(number),
-            Stage::Asking(number, reservation, _) => {
-                if let Some(backend) = &self.place.shard.core.backend {
-                    backend.end(&reservation, Ending::Released);
-                }
-                self.leave(number);
-            }
-            Stage::New | Stage::Failed(_) | Stage::Done => {}
-        }
+        self.give_up();
     }
 }
 
 impl fmt::Debug for Acquire {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<_> = self.request.names.iter().map(|name| &name.key).collect();
         f.debug_struct("Acquire")
-            .field("cost", &self.cost)
-            .field("deadline", &self.deadline)
+            .field("keys", &keys)
+            .field("cost", &self.request.cost)
+            .field("deadline", &self.request.deadline)
             .finish_non_exhaustive()
     }
 }

@@ -18,18 +18,15 @@ impl<T> Arena<T> {
             let capacity = if self.blocks.is_empty() { 0 } else { BLOCK };
             self.blocks.push(Vec::with_capacity(capacity));
         }
-        let full = self.blocks.len() - 1;
-        let block = &mut self.blocks[full];
-        block.push(item);
-        u32::try_from(full * BLOCK + block.len() - 1).expect("fewer than 2^32 keys in a shard")
+        let number = self.len();
+        self.blocks.last_mut().expect("was made above").push(item);
+        u32::try_from(number).expect("fewer than 2^32 keys in a shard")
     }
 
-    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut T> {
-        self.blocks.iter_mut().flatten()
-    }
-
-    pub(super) fn iter(&self) -> impl Iterator<Item = &T> {
-        self.blocks.iter().flatten()
+    /// How many there are: every number below is one's.
+    pub(super) fn len(&self) -> usize {
+        let full = self.blocks.len().saturating_sub(1);
+        full * BLOCK + self.blocks.last().map_or(0, Vec::len)
     }
 }
 

@@ -19,6 +19,7 @@ pub struct Builder {
     unknown: UnknownKey,
     margin: Margin,
     max_waiting: usize,
+    max_keys: usize,
     clock: Option<Time>,
     backend: Option<Arc<dyn Backend>>,
 }
@@ -47,6 +48,7 @@ impl Builder {
             unknown: UnknownKey::Allow,
             margin: Margin::default(),
             max_waiting: 10_000,
+            max_keys: 1_000_000,
             clock: None,
             backend: None,
         }
@@ -87,6 +89,15 @@ impl Builder {
         self
     }
 
+    /// How many keys are kept, about 150 bytes each. Where one more would be one too many, a key that
+    /// is as good as new is forgotten for it; if there is none at hand, the new one is refused
+    /// ([`Code::TooManyKeys`](super::Code::TooManyKeys)). What was used is never forgotten. Default:
+    /// 1,000,000.
+    pub fn max_keys(mut self, keys: usize) -> Self {
+        self.max_keys = keys;
+        self
+    }
+
     /// Where time comes from. Default: the system.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Time::Other(Arc::new(clock)));
@@ -107,14 +118,15 @@ impl Builder {
         if self.margin.percent >= 100 {
             return Err(BuildError::MarginTooLarge { percent: self.margin.percent });
         }
-        let mut quotas = Quotas::new(self.profiles, &self.unknown, self.margin);
+        let mut quotas = Quotas::new(&self.profiles, &self.unknown, self.margin);
         for (key, quota) in &self.quotas {
             if key.is_empty() {
                 return Err(BuildError::EmptyKey);
             }
-            quotas.set(key, quota);
+            quotas.set(key, quota, 0);
         }
         let clock = self.clock.unwrap_or_else(|| Time::System(Arc::new(SystemClock::new())));
-        Ok(Limiter::new(clock, quotas, self.max_waiting, self.backend))
+        let bounds = (self.max_waiting, self.max_keys);
+        Ok(Limiter::new(clock, quotas, bounds, self.backend))
     }
 }

@@ -61,6 +61,8 @@ pub enum Code {
     CoolingDown,
     /// Others wait for this key, and their turn comes first.
     OthersWaiting,
+    /// The limiter keeps as many keys as it may, and this one would be one more.
+    TooManyKeys,
     /// The limiter was closed.
     Closed,
 }
@@ -83,6 +85,7 @@ impl Code {
             Self::ExceedsCapacity => "exceeds_capacity",
             Self::CoolingDown => "cooling_down",
             Self::OthersWaiting => "others_waiting",
+            Self::TooManyKeys => "too_many_keys",
             Self::Closed => "closed",
         }
     }

@@ -76,6 +76,11 @@ pub enum AcquireError {
         /// How many wait in it.
         waiting: usize,
     },
+    /// The quota of the key was removed while the request waited for it, and no other names it.
+    Removed {
+        /// Whose quota.
+        key: CompactString,
+    },
     /// The limiter was closed.
     Closed,
 }
@@ -85,7 +90,7 @@ impl AcquireError {
     pub fn refused(&self) -> Option<&Refused> {
         match self {
             Self::Refused(refused) | Self::DeadlineExceeded { refused, .. } => Some(refused),
-            Self::QueueFull { .. } | Self::Closed => None,
+            Self::QueueFull { .. } | Self::Removed { .. } | Self::Closed => None,
         }
     }
 }
@@ -100,12 +105,30 @@ impl fmt::Display for AcquireError {
             Self::QueueFull { key, waiting } => {
                 write!(f, "{key}: {waiting} requests wait already, which is the most allowed")
             }
+            Self::Removed { key } => write!(f, "{key}: its quota was removed"),
             Self::Closed => f.write_str("the limiter is closed"),
         }
     }
 }
 
 impl std::error::Error for AcquireError {}
+
+/// A cost in a dimension that limits given with the call don't have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MissingLimit {
+    /// The dimension.
+    pub dimension: Dimension,
+}
+
+impl fmt::Display for MissingLimit {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { dimension } = self;
+        write!(f, "the request costs {dimension}, but no limit on {dimension} was given")
+    }
+}
+
+impl std::error::Error for MissingLimit {}
 
 /// A limiter that can't be built.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -1,4 +1,5 @@
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use compact_str::CompactString;
@@ -6,16 +7,21 @@ use tokio::sync::broadcast;
 
 use crate::quota::{Cost, Dimension, Quota};
 
+/// Names and values that a request brings along for its events; nothing secret belongs in here.
+pub type Metadata = Arc<[(String, String)]>;
+
 /// Something that happened to a key.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A reservation was granted.
+    /// A reservation was granted: one event for each of its keys.
     Granted {
         /// Whose.
         key: CompactString,
         /// What it takes.
         cost: Cost,
+        /// What the request brought along for its events.
+        metadata: Option<Metadata>,
     },
     /// A reservation was refused.
     Denied {
@@ -23,6 +29,8 @@ pub enum Event {
         key: CompactString,
         /// The dimension that fell short; `None` where none did (others wait, a cool-down).
         dimension: Option<Dimension>,
+        /// What the request brought along for its events.
+        metadata: Option<Metadata>,
     },
     /// A request waited in the queue and was granted its reservation.
     Waited {
@@ -30,6 +38,8 @@ pub enum Event {
         key: CompactString,
         /// From its arrival to its grant.
         duration: Duration,
+        /// What the request brought along for its events.
+        metadata: Option<Metadata>,
     },
     /// A reservation ended.
     Settled {
@@ -56,37 +66,41 @@ pub enum Event {
     },
 }
 
-/// The channel of events, which costs one load while nobody listens.
-#[derive(Debug)]
+/// The channel of events, which costs one load while nobody listens, and no memory before anybody
+/// has.
+#[derive(Debug, Default)]
 pub(super) struct Events {
-    sender: broadcast::Sender<Event>,
+    sender: OnceLock<broadcast::Sender<Event>>,
     watched: AtomicBool,
 }
 
 impl Events {
-    pub(super) fn new() -> Self {
-        Self { sender: broadcast::Sender::new(CAPACITY), watched: AtomicBool::new(false) }
-    }
-
     pub(super) fn subscribe(&self) -> broadcast::Receiver<Event> {
-        let receiver = self.sender.subscribe();
+        let receiver = self.sender.get_or_init(|| broadcast::Sender::new(CAPACITY)).subscribe();
         self.watched.store(true, Ordering::Release);
         receiver
     }
 
+    /// Whether anybody may be listening.
+    #[inline]
+    pub(super) fn are_watched(&self) -> bool {
+        self.watched.load(Ordering::Acquire)
+    }
+
     #[inline]
     pub(super) fn send(&self, event: impl FnOnce() -> Event) {
-        if self.watched.load(Ordering::Acquire) {
+        if self.are_watched() {
             self.deliver(event());
         }
     }
 
     #[cold]
     fn deliver(&self, event: Event) {
-        if self.sender.send(event).is_err() {
+        let Some(sender) = self.sender.get() else { return };
+        if sender.send(event).is_err() {
             self.watched.store(false, Ordering::Release);
             // Somebody may have subscribed in between.
-            if self.sender.receiver_count() > 0 {
+            if sender.receiver_count() > 0 {
                 self.watched.store(true, Ordering::Release);
             }
         }

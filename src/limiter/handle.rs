@@ -3,57 +3,84 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use parking_lot::MutexGuard;
+use smallvec::smallvec;
 
 use super::acquire::Acquire;
 use super::decision::{Code, Decision};
 use super::error::Refused;
 use super::event::Event;
 use super::gate::Gate;
-use super::permit::Permit;
-use super::shard::{Keys, Place, Shard};
-use super::slot::Denial;
+use super::permit::{Part, Permit};
+use super::place::{Pinned, Place};
+use super::shard::{Keys, Shard};
+use super::slot::{Denial, Slot};
 use super::stats::KeyStats;
 use crate::quota::Cost;
 
 /// A key that has been looked up: the same calls as on the limiter, without the look-up.
+///
+/// Its key isn't forgotten while there is a handle. Of a glob whose keys share their buckets it is a
+/// handle on what they share.
 #[derive(Clone)]
-pub struct KeyHandle(pub(super) Place);
+pub struct KeyHandle(Arc<Pinned>);
 
 impl KeyHandle {
+    pub(super) fn new(pinned: Pinned) -> Self {
+        Self(Arc::new(pinned))
+    }
+
+    pub(super) fn place(&self) -> &Place {
+        &self.0.place
+    }
+
     /// A reservation now, or the reason why not. Never passes those who wait.
     ///
     /// # Errors
     /// [`Refused`], with the time at which it would be granted.
     #[inline]
     pub fn try_acquire(&self, cost: &Cost) -> Result<Permit, Refused> {
-        let (keys, now) = self.0.shard.lock();
-        try_acquire(&self.0.shard, keys, now, self.0.slot, cost)
+        let Place { shard, slot, .. } = self.place();
+        let (keys, now) = shard.lock();
+        if keys.plain {
+            return try_acquire((shard, *slot), keys, now, cost);
+        }
+        drop(keys);
+        self.acquire(cost).try_now()
     }
 
     /// A reservation, in order of arrival; see [`Limiter::acquire`](super::Limiter::acquire).
     pub fn acquire(&self, cost: &Cost) -> Acquire {
-        Acquire::new(self.0.clone(), cost.clone())
+        Acquire::new(smallvec![self.0.name.clone()], cost.clone())
     }
 
     /// What [`try_acquire`](Self::try_acquire) would answer; takes nothing.
     pub fn decide(&self, cost: &Cost) -> Decision {
-        self.0.decide(cost)
+        let (keys, now) = self.place().shard.lock();
+        let closed = self.place().shard.core.is_closed();
+        decide(&keys.slots[self.place().slot], cost, now, closed)
+    }
+
+    /// Why a request isn't let in now, if it isn't.
+    pub(super) fn refusal(&self, cost: &Cost) -> Option<Refused> {
+        let (keys, now) = self.place().shard.lock();
+        let slot = &keys.slots[self.place().slot];
+        slot.check(cost, now).err().map(|denial| slot.refused(denial, cost, now))
     }
 
     /// The key's figures now.
     pub fn stats(&self) -> KeyStats {
-        let (keys, now) = self.0.shard.lock();
-        keys.slots[self.0.slot].stats(now)
+        let (keys, now) = self.place().shard.lock();
+        keys.slots[self.place().slot].stats(now)
     }
 
     /// A gate that opens when a request would be let in.
     pub fn gate(&self) -> Gate {
-        Gate::new(self.0.clone())
+        Gate::new([self.clone()])
     }
 
     /// The key.
     pub fn key(&self) -> CompactString {
-        self.0.key()
+        self.0.name.key.clone()
     }
 }
 
@@ -63,122 +90,46 @@ impl fmt::Debug for KeyHandle {
     }
 }
 
-impl Place {
-    /// The key that is here.
-    pub(super) fn key(&self) -> CompactString {
-        self.shard.keys().slots[self.slot].key.clone()
-    }
-
-    fn decide(&self, cost: &Cost) -> Decision {
-        let (keys, now) = self.shard.lock();
-        let slot = &keys.slots[self.slot];
-        let key = slot.key.clone();
-        let stats = slot.stats(now);
-        let check =
-            if self.shard.core.is_closed() { Err(Denial::Closed) } else { slot.check(cost, now) };
-        match check {
-            Ok(()) => {
-                let code = match (slot.plan.known, slot.plan.rules.is_empty()) {
-                    (false, _) => Code::UnknownModel,
-                    (true, true) => Code::Unlimited,
-                    (true, false) => Code::Ok,
-                };
-                Decision { code, key, dimension: None, wait: None, stats }
-            }
-            Err(denial) => {
-                let refused = slot.refused(denial, cost, now);
-                let (code, dimension) = (refused.code, refused.dimension);
-                Decision { code, key, dimension, wait: Some(refused.wait), stats }
-            }
+pub(super) fn decide(slot: &Slot, cost: &Cost, now: u64, closed: bool) -> Decision {
+    let (key, stats) = (slot.key.clone(), slot.stats(now));
+    let check = if closed { Err(Denial::Closed) } else { slot.check(cost, now) };
+    match check {
+        Ok(()) => {
+            let code = match (slot.plan.known, slot.plan.rules.is_empty()) {
+                (false, _) => Code::UnknownModel,
+                (true, true) => Code::Unlimited,
+                (true, false) => Code::Ok,
+            };
+            Decision { code, key, dimension: None, wait: None, stats }
+        }
+        Err(denial) => {
+            let refused = slot.refused(denial, cost, now);
+            let (code, dimension) = (refused.code, refused.dimension);
+            Decision { code, key, dimension, wait: Some(refused.wait), stats }
         }
     }
 }
 
-/// A reservation under a lock that is already held.
+/// A reservation under a lock that is already held, of a limiter that is open and has its buckets here.
 #[inline(always)]
 pub(super) fn try_acquire(
-    shard: &Arc<Shard>,
+    (shard, slot): (&Arc<Shard>, u32),
     mut keys: MutexGuard<'_, Keys>,
     now: u64,
-    slot: u32,
-    cost: &Cost,
-) -> Result<Permit, Refused> {
-    let plain = keys.plain;
-    let there = &mut keys.slots[slot];
-    if !plain || !there.reserve_plainly(cost, now) {
-        return try_otherwise(shard, keys, now, slot, cost);
-    }
-    Ok(grant(shard, keys, now, slot, cost))
-}
-
-#[inline(always)]
-fn grant(
-    shard: &Arc<Shard>,
-    keys: MutexGuard<'_, Keys>,
-    now: u64,
-    slot: u32,
-    cost: &Cost,
-) -> Permit {
-    let plan = &keys.slots[slot].plan;
-    let (version, open) = (plan.version, plan.holds);
-    drop(keys);
-    let place = Place { shard: Arc::clone(shard), slot };
-    shard.core.events.send(|| Event::Granted { key: place.key(), cost: cost.clone() });
-    Permit::new(place, cost.clone(), now, version, open)
-}
-
-/// Where it isn't plain that it fits: it may still, and if not, here is why.
-#[inline(never)]
-fn try_otherwise(
-    shard: &Arc<Shard>,
-    mut keys: MutexGuard<'_, Keys>,
-    now: u64,
-    slot: u32,
     cost: &Cost,
 ) -> Result<Permit, Refused> {
     let there = &mut keys.slots[slot];
-    if shard.core.is_closed() {
-        return Err(denied(shard, keys, slot, Denial::Closed, cost, now));
-    }
-    if shard.core.backend.is_some() || there.waiting() > 0 {
-        return elsewhere_or_behind(shard, keys, now, slot, cost);
-    }
-    match there.reserve(cost, now) {
-        Ok(()) => Ok(grant(shard, keys, now, slot, cost)),
-        Err(denial) => Err(denied(shard, keys, slot, denial, cost, now)),
-    }
-}
-
-/// What happens where the buckets aren't here, or others are first.
-#[cold]
-fn elsewhere_or_behind(
-    shard: &Arc<Shard>,
-    mut keys: MutexGuard<'_, Keys>,
-    now: u64,
-    slot: u32,
-    cost: &Cost,
-) -> Result<Permit, Refused> {
-    let there = &mut keys.slots[slot];
-    let Some(backend) = shard.core.backend.as_ref().filter(|_| there.waiting() == 0) else {
-        let denial = there.check(cost, now).err().unwrap_or(Denial::OthersWaiting);
-        return Err(denied(shard, keys, slot, denial, cost, now));
-    };
-    if let Err(denial) = there.cooled(now) {
+    if !there.reserve_plainly(cost, now)
+        && let Err(denial) = there.enter(cost, now)
+    {
         return Err(denied(shard, keys, slot, denial, cost, now));
     }
-    let reservation = there.reservation(cost);
+    let (generation, version, open) = (there.generation(), there.plan.version, there.plan.holds);
     drop(keys);
-    match backend.try_reserve(&reservation) {
-        Ok(()) => {
-            let place = Place { shard: Arc::clone(shard), slot };
-            shard.core.events.send(|| Event::Granted { key: place.key(), cost: cost.clone() });
-            Ok(Permit::remote(place, reservation, now))
-        }
-        Err(wait) => {
-            let denial = Denial::Elsewhere(wait);
-            Err(denied(shard, shard.keys(), slot, denial, cost, now))
-        }
-    }
+    let place = Place { shard: Arc::clone(shard), slot, generation };
+    let granted = || Event::Granted { key: place.key(), cost: cost.clone(), metadata: None };
+    shard.core.events.send(granted);
+    Ok(Permit::new(Part::new(place, version), cost.clone(), now, open))
 }
 
 #[cold]
@@ -192,9 +143,10 @@ fn denied(
 ) -> Refused {
     let refused = keys.slots[slot].refused(denial, cost, now);
     drop(keys);
-    shard
-        .core
-        .events
-        .send(|| Event::Denied { key: refused.key.clone(), dimension: refused.dimension.clone() });
+    shard.core.events.send(|| Event::Denied {
+        key: refused.key.clone(),
+        dimension: refused.dimension.clone(),
+        metadata: None,
+    });
     refused
 }

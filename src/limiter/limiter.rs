@@ -1,33 +1,35 @@
 use std::fmt;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
-use std::task::Waker;
 use std::time::Duration;
 
-use parking_lot::RwLock;
+use compact_str::CompactString;
+use smallvec::smallvec;
 use tokio::sync::broadcast;
 
 use super::acquire::Acquire;
 use super::backend::Backend;
 use super::builder::Builder;
+use super::capacity::WaitForCapacity;
 use super::decision::{Code, Decision};
-use super::error::{AcquireError, Refused};
-use super::event::{Event, Events};
-use super::handle::{KeyHandle, try_acquire};
+use super::error::{MissingLimit, Refused};
+use super::event::Event;
+use super::gate::Gate;
+use super::handle::{KeyHandle, decide, try_acquire};
 use super::permit::Permit;
+use super::place::{Name, shard_of};
 use super::quotas::Quotas;
-use super::shard::{Core, Place, Shard, Time, hash_of};
-use super::snapshot::{BucketSnapshot, KeySnapshot};
+use super::shard::{Core, Shard, Time, hash_of};
+use super::slot::Slot;
 use super::stats::KeyStats;
-use crate::engine::{self, Saved, Wait};
-use crate::provider::{LimitReading, Profile};
-use crate::quota::{Cost, Limit, Quota, Usage};
+use crate::engine::Wait;
+use crate::provider::Profile;
+use crate::quota::{Cost, Dimension, Quota};
 
 /// Keeps every key within its quota. Clones are the same limiter.
 #[derive(Clone)]
 pub struct Limiter {
-    core: Arc<Core>,
-    shards: Arc<[Arc<Shard>]>,
+    pub(super) core: Arc<Core>,
+    pub(super) shards: Arc<[Arc<Shard>]>,
 }
 
 /// A refusal by the provider, as far as it says when to come back.
@@ -54,19 +56,14 @@ impl Limiter {
     pub(super) fn new(
         clock: Time,
         quotas: Quotas,
-        max_waiting: usize,
+        bounds: (usize, usize),
         backend: Option<Arc<dyn Backend>>,
     ) -> Self {
-        let core = Arc::new(Core {
-            clock,
-            quotas: RwLock::new(quotas),
-            hasher: foldhash::fast::RandomState::default(),
-            events: Events::new(),
-            max_waiting,
-            closed: AtomicBool::new(false),
-            backend,
-        });
-        let shards = (0..SHARDS).map(|_| Arc::new(Shard::new(Arc::clone(&core)))).collect();
+        let core = Arc::new(Core::new(clock, quotas, bounds, backend));
+        let shards: Arc<[_]> =
+            (0..SHARDS).map(|_| Arc::new(Shard::new(Arc::clone(&core)))).collect();
+        // Weak: each shard keeps what they share alive.
+        let _ = core.shards.set(Arc::downgrade(&shards));
         Self { core, shards }
     }
 
@@ -77,128 +74,158 @@ impl Limiter {
     #[inline]
     pub fn try_acquire(&self, key: &str, cost: &Cost) -> Result<Permit, Refused> {
         let hash = hash_of(&self.core, key);
-        let shard = self.shard(hash);
+        let shard = shard_of(&self.shards, hash);
         let (keys, now) = shard.lock();
-        if let Some(slot) = keys.find(hash, key) {
-            return try_acquire(shard, keys, now, slot, cost);
+        if let Some(slot) = keys.find(hash, key)
+            && keys.plain
+        {
+            return try_acquire((shard, slot), keys, now, cost);
         }
         drop(keys);
-        let Some(slot) = shard.make(hash, key) else { return Err(self.unknown(key)) };
-        let (keys, now) = shard.lock();
-        try_acquire(shard, keys, now, slot, cost)
+        self.acquire(key, cost).try_now()
     }
 
     /// A reservation, in order of arrival: waits exactly until it fits.
     ///
     /// # Errors
-    /// On awaiting, an [`AcquireError`].
+    /// On awaiting, an [`AcquireError`](super::AcquireError).
     ///
     /// # Cancel safety
     /// Dropping the future gives up its place in the queue and takes nothing.
+    #[inline]
     pub fn acquire(&self, key: &str, cost: &Cost) -> Acquire {
-        match self.place(key) {
-            Some(place) => Acquire::new(place, cost.clone()),
-            None => {
-                let place = Place { shard: Arc::clone(&self.shards[0]), slot: 0 };
-                Acquire::failed(place, AcquireError::Refused(self.unknown(key)))
-            }
-        }
+        Acquire::new(smallvec![self.name(key.into())], cost.clone())
+    }
+
+    /// A reservation under several keys at once, such as a tenant, a model and an account: in all of
+    /// them or in none. Waits as [`acquire`](Self::acquire) does.
+    ///
+    /// While one of the keys is short, a request waits in that one's queue alone and keeps nobody
+    /// from the others; there its turn comes by the order of its arrival. A key that is named twice
+    /// counts once. The first names the permit.
+    ///
+    /// # Panics
+    /// If there are no keys.
+    ///
+    /// # Errors
+    /// On awaiting, an [`AcquireError`](super::AcquireError): its key is the one that binds.
+    ///
+    /// # Cancel safety
+    /// As [`acquire`](Self::acquire).
+    pub fn acquire_all<K: AsRef<str>>(&self, keys: &[K], cost: &Cost) -> Acquire {
+        assert!(!keys.is_empty(), "a request needs a key to be acquired under");
+        let names = keys.iter().map(|key| self.name(key.as_ref().into()));
+        Acquire::new(names.collect(), cost.clone())
+    }
+
+    /// A reservation under limits that are given with the call, and are those of the key from now on.
+    /// What was used of limits of the same dimension and window stays used. Waits as
+    /// [`acquire`](Self::acquire) does.
+    ///
+    /// # Errors
+    /// [`MissingLimit`] for a cost in a dimension that has no limit (one request needs none).
+    pub fn acquire_limits(
+        &self,
+        key: &str,
+        cost: &Cost,
+        limits: &Quota,
+    ) -> Result<Acquire, MissingLimit> {
+        limited(cost, limits)?;
+        Ok(self.acquire(key, cost).given(limits.clone()))
     }
 
     /// What [`try_acquire`](Self::try_acquire) would answer, with the key's figures; takes nothing.
     pub fn decide(&self, key: &str, cost: &Cost) -> Decision {
-        match self.key(key) {
-            Some(handle) => handle.decide(cost),
-            None => Decision {
-                code: Code::UnknownModel,
-                key: key.into(),
-                dimension: None,
-                wait: Some(Wait::Never),
-                stats: KeyStats::default(),
-            },
-        }
+        let closed = self.core.is_closed();
+        let decision = self.peek(key, |slot, now| decide(slot, cost, now, closed));
+        decision.unwrap_or_else(|| unknown(key))
     }
 
-    /// A handle on a key, which saves looking it up; `None` if unknown keys are refused.
-    pub fn key(&self, key: &str) -> Option<KeyHandle> {
-        self.place(key).map(KeyHandle)
+    /// What a request would be answered under limits that are given with the call; takes nothing and
+    /// leaves the key's limits as they are.
+    ///
+    /// # Errors
+    /// As [`acquire_limits`](Self::acquire_limits).
+    pub fn decide_limits(
+        &self,
+        key: &str,
+        cost: &Cost,
+        limits: &Quota,
+    ) -> Result<Decision, MissingLimit> {
+        limited(cost, limits)?;
+        let closed = self.core.is_closed();
+        let plan = Arc::new(self.core.quotas.read().given(key, limits, 0));
+        let fresh = || decide(&Slot::new(key.into(), Arc::clone(&plan)), cost, self.now(), closed);
+        let there = self.name(key.into()).find().and_then(|place| {
+            let (mut keys, now) = place.shard.lock();
+            let slot = &mut keys.slots[place.slot];
+            let alive = slot.generation() == place.generation;
+            alive
+                .then(|| slot.under(Arc::clone(&plan), now, |slot| decide(slot, cost, now, closed)))
+        });
+        Ok(there.unwrap_or_else(fresh))
     }
 
-    /// One request that went past the limiter, and its usage: charged, whether it fits or not.
-    pub fn record(&self, key: &str, usage: &Usage) {
-        let Some(place) = self.place(key) else { return };
-        let cost =
-            Cost::new().tokens(usage.total()).input_tokens(usage.input).output_tokens(usage.output);
-        let (mut keys, now) = place.shard.lock();
-        let slot = &mut keys.slots[place.slot];
-        engine::charge(&slot.plan.rules, &mut slot.buckets, &cost, now);
+    /// Waits until a request of this cost would be let in, and takes nothing: somebody else may come
+    /// first. Whoever wants to be sure acquires.
+    ///
+    /// # Errors
+    /// On awaiting, an [`AcquireError`](super::AcquireError).
+    ///
+    /// # Cancel safety
+    /// Dropping the future leaves nothing behind.
+    pub fn wait_for_capacity(&self, key: &str, cost: &Cost) -> WaitForCapacity {
+        WaitForCapacity::new(self.key(key), cost.clone())
     }
 
-    /// A key's figures now; none for a key that was never used.
+    /// A handle on a key, which saves looking it up.
+    ///
+    /// # Errors
+    /// [`Refused`] if the key is unknown and unknown keys are refused, or there are too many keys.
+    pub fn key(&self, key: &str) -> Result<KeyHandle, Refused> {
+        self.name(key.into()).pin().map(KeyHandle::new)
+    }
+
+    /// A gate that opens when a request would be let in under all of these keys.
+    ///
+    /// # Errors
+    /// As [`key`](Self::key).
+    pub fn gate<K: AsRef<str>>(&self, keys: &[K]) -> Result<Gate, Refused> {
+        let handles = keys.iter().map(|key| self.key(key.as_ref()));
+        Ok(Gate::new(handles.collect::<Result<Vec<_>, _>>()?))
+    }
+
+    /// A key's figures now; those of its quota for a key that was never used, and none for one that
+    /// nobody knows.
     pub fn stats(&self, key: &str) -> KeyStats {
-        let hash = hash_of(&self.core, key);
-        let (keys, now) = self.shard(hash).lock();
-        keys.find(hash, key).map_or_else(KeyStats::default, |slot| keys.slots[slot].stats(now))
+        self.peek(key, Slot::stats).unwrap_or_default()
     }
 
-    /// Sets the quota of a key or of a glob, in use at once: what was used stays used, what is held
-    /// stays held, and who waits is looked at again.
-    pub fn set_quota(&self, key: &str, quota: &Quota) {
-        self.core.quotas.write().set(key, quota);
-        self.replan(key, quota);
+    /// The figures of every key that has a quota of its own or was used and isn't all unused again,
+    /// sorted by key. One moment for each key, not for all of them.
+    pub fn iter(&self) -> std::vec::IntoIter<(CompactString, KeyStats)> {
+        let stats = |key: CompactString| (key.clone(), self.stats(&key));
+        self.keys().into_iter().map(stats).collect::<Vec<_>>().into_iter()
     }
 
-    /// The provider refused a request of this key: nothing of it is sent until that has passed.
-    pub fn on_rate_limited(&self, key: &str, refusal: &RateLimited) {
-        let Some(place) = self.place(key) else { return };
-        let wait = refusal.retry_after.unwrap_or(Duration::from_secs(1));
-        let wait = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        let (mut keys, now) = place.shard.lock();
-        let line = keys.slots[place.slot].line();
-        line.cooling_until = line.cooling_until.max(now.saturating_add(wait));
-        let until = line.cooling_until;
-        drop(keys);
-        self.core.events.send(|| Event::CoolingDown { key: key.into(), until });
-    }
-
-    /// Takes limits over from a response's headers, for a key that nobody has set a quota for; what
-    /// the provider says is used of them counts as used. From a success without any, the key is
-    /// unlimited from now on.
-    pub fn learn(&self, key: &str, readings: &[LimitReading]) {
-        let Some(place) = self.place(key) else { return };
-        // Keys come out of requests: one that reads as a glob must not set limits for others.
-        if key.contains(['*', '?']) || place.shard.keys().slots[place.slot].plan.known {
-            return;
+    /// The keys that [`iter`](Self::iter) goes through.
+    pub fn keys(&self) -> Vec<CompactString> {
+        let mut keys: Vec<_> = self.core.quotas.read().named().cloned().collect();
+        for shard in self.shards.iter() {
+            keys.extend(shard.keys().iter().map(|slot| slot.key.clone()));
         }
-        let limits = readings.iter().filter_map(|reading| {
-            Limit::new(reading.dimension.clone(), reading.limit?, reading.window)
-        });
-        let quota = limits.fold(Quota::new(), Quota::limit);
-        // Of several responses at once only the first is taken.
-        if !self.core.quotas.write().learn(key, &quota) {
-            return;
-        }
-        self.replan(key, &quota);
-        if quota.is_unlimited() {
-            tracing::warn!(key, "responses tell no limits; the key is not limited");
-        } else {
-            tracing::info!(key, ?quota, "limits learned from response headers");
-        }
-        let now = self.now();
-        let used = readings.iter().filter_map(|reading| {
-            let used = reading.limit?.saturating_sub(reading.remaining?);
-            let saved = Saved { taken: vec![(now, used)], held: 0 };
-            Some(BucketSnapshot::new(reading.dimension.clone(), reading.window, saved))
-        });
-        self.absorb(&[KeySnapshot::new(key, used.collect())]);
+        keys.sort_unstable();
+        keys.dedup();
+        keys
     }
 
     /// The quota of a key, as it stands.
     pub fn quota(&self, key: &str) -> Quota {
-        let Some(place) = self.place(key) else { return Quota::new() };
-        let keys = place.shard.keys();
-        let rules = keys.slots[place.slot].plan.rules.iter();
-        rules.fold(Quota::new(), |quota, rule| quota.limit(rule.limit().clone()))
+        let quota = |slot: &Slot, _| {
+            let rules = slot.plan.rules.iter();
+            rules.fold(Quota::new(), |quota, rule| quota.limit(rule.limit().clone()))
+        };
+        self.peek(key, quota).unwrap_or_default()
     }
 
     /// What happens from now on. A subscriber that is more than 4,096 events behind loses the
@@ -217,64 +244,23 @@ impl Limiter {
         self.core.clock.now()
     }
 
-    /// Refuses new work and rejects whoever waits; what is in flight ends as it would have.
-    pub fn close(&self) {
-        self.core.closed.store(true, Ordering::Release);
-        for shard in self.shards.iter() {
-            let mut keys = shard.lock().0;
-            keys.plain = false;
-            let wakers: Vec<Waker> = keys.slots.iter_mut().flat_map(|s| s.everyone()).collect();
-            drop(keys);
-            wakers.into_iter().for_each(Waker::wake);
-        }
+    pub(super) fn name(&self, key: CompactString) -> Name {
+        let hash = hash_of(&self.core, &key);
+        Name { shard: Arc::clone(shard_of(&self.shards, hash)), hash, key }
     }
 
-    /// The state of every key that has any, sorted by key.
-    pub fn snapshot(&self) -> Vec<KeySnapshot> {
-        let mut all = Vec::new();
-        for shard in self.shards.iter() {
-            let (keys, now) = shard.lock();
-            let of_shard = keys.slots.iter().map(|slot| slot.snapshot(now));
-            all.extend(of_shard.filter(|key| !key.buckets.is_empty()));
-        }
-        all.sort_by(|a, b| a.key.cmp(&b.key));
-        all
-    }
-
-    /// Takes the state of an earlier run, or of another limiter, on top of this one's.
-    pub fn absorb(&self, snapshot: &[KeySnapshot]) {
-        for key in snapshot {
-            let Some(place) = self.place(&key.key) else { continue };
-            let (mut keys, now) = place.shard.lock();
-            keys.slots[place.slot].absorb(key, now);
-        }
-    }
-
-    fn replan(&self, key: &str, quota: &Quota) {
-        self.shards.iter().for_each(|shard| shard.replan());
-        let event = || Event::QuotaChanged { key: key.into(), quota: quota.clone() };
-        self.core.events.send(event);
-    }
-
-    #[inline]
-    fn place(&self, key: &str) -> Option<Place> {
-        let hash = hash_of(&self.core, key);
-        let shard = self.shard(hash);
-        let slot = shard.slot(hash, key)?;
-        Some(Place { shard: Arc::clone(shard), slot })
-    }
-
-    #[inline]
-    fn shard(&self, hash: u64) -> &Arc<Shard> {
-        // Bits that the table inside the shard doesn't use to tell its entries apart.
-        &self.shards[(hash >> 32) as usize % SHARDS]
-    }
-
-    #[cold]
-    fn unknown(&self, key: &str) -> Refused {
-        let code = Code::UnknownModel;
-        let (key, asked_at) = (key.into(), self.core.clock.now());
-        Refused { key, code, dimension: None, wait: Wait::Never, need: None, asked_at }
+    /// Looks at a key without making it: one that isn't there is as its quota has it. `None` for a
+    /// key that is unknown and refused.
+    fn peek<T>(&self, key: &str, look: impl Fn(&Slot, u64) -> T) -> Option<T> {
+        let home = self.core.quotas.read().home(key)?;
+        let name = self.name(key.into());
+        let places = [name.find(), self.name(home.key.clone()).find()];
+        let there = places.into_iter().flatten().find_map(|place| {
+            let (keys, now) = place.shard.lock();
+            let slot = &keys.slots[place.slot];
+            (slot.generation() == place.generation).then(|| look(slot, now))
+        });
+        Some(there.unwrap_or_else(|| look(&Slot::new(home.key, home.plan), self.now())))
     }
 }
 
@@ -283,6 +269,24 @@ impl fmt::Debug for Limiter {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Limiter").field("clock", &self.core.clock).finish_non_exhaustive()
     }
+}
+
+/// Whether there is a limit for each dimension that a cost names.
+fn limited(cost: &Cost, limits: &Quota) -> Result<(), MissingLimit> {
+    let named = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
+    let customs = cost.customs().map(|(name, _)| Dimension::custom(name));
+    let costly = named.into_iter().chain(customs).filter(|named| cost.amount(named) > 0);
+    let several = (cost.amount(&Dimension::Requests) > 1).then_some(Dimension::Requests);
+    let is_limited = |named: &Dimension| limits.limits().iter().any(|l| l.dimension() == named);
+    match costly.chain(several).find(|named| !is_limited(named)) {
+        Some(dimension) => Err(MissingLimit { dimension }),
+        None => Ok(()),
+    }
+}
+
+fn unknown(key: &str) -> Decision {
+    let (code, key, stats) = (Code::UnknownModel, key.into(), KeyStats::default());
+    Decision { code, key, dimension: None, wait: Some(Wait::Never), stats }
 }
 
 const SHARDS: usize = 64;

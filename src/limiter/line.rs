@@ -1,6 +1,10 @@
 use std::collections::VecDeque;
 use std::task::Waker;
 
+use smallvec::SmallVec;
+
+use crate::quota::Cost;
+
 /// Who waits for a key, in order of arrival; and until when nobody is let in.
 #[derive(Debug, Default)]
 pub(super) struct Line {
@@ -8,30 +12,35 @@ pub(super) struct Line {
     pub(super) queue: Row,
     /// Services that would like to know when a request would be let in; they take nothing.
     pub(super) gates: Row,
+    /// What the first gate waits for, once it has looked.
+    pub(super) wanted: Option<Cost>,
     pub(super) cooling_until: u64,
     /// Whether something has changed since the first asked a backend: its answer may be out of date.
     pub(super) changed: bool,
-    next: u64,
+    /// Requests up to this number wait for a quota that was removed.
+    pub(super) ousted: u64,
+    /// Nobody knows the key, and such keys are refused.
+    pub(super) barred: bool,
 }
 
 impl Line {
-    /// A number above all that were drawn before.
-    pub(super) fn draw(&mut self) -> u64 {
-        self.next += 1;
-        self.next
-    }
-
     /// Whom to wake when something has changed: the first request, or else the first gate.
     pub(super) fn next_up(&self) -> Option<Waker> {
         self.queue.front().or_else(|| self.gates.front()).cloned()
     }
 
     pub(super) fn everyone(&self) -> impl Iterator<Item = Waker> {
-        self.queue.0.iter().chain(&self.gates.0).map(|(_, waker)| waker.clone())
+        self.queue.everyone().chain(self.gates.everyone())
+    }
+
+    /// Whether a key without a line would be treated the same.
+    pub(super) fn is_idle(&self, now: u64) -> bool {
+        let nobody = self.queue.is_empty() && self.gates.is_empty();
+        nobody && self.cooling_until <= now && !self.barred
     }
 }
 
-/// Places in order of arrival. Only the first is ever woken.
+/// Places in order of arrival. Only the first is woken.
 #[derive(Debug, Default)]
 pub(super) struct Row(VecDeque<(u64, Waker)>);
 
@@ -44,12 +53,24 @@ impl Row {
         self.0.is_empty()
     }
 
-    pub(super) fn push(&mut self, number: u64, waker: &Waker) {
-        self.0.push_back((number, waker.clone()));
+    /// Takes the place that is due to a number: behind all who came before.
+    pub(super) fn enter(&mut self, number: u64, waker: &Waker) {
+        if let Err(at) = self.rank(number) {
+            self.0.insert(at, (number, waker.clone()));
+        }
     }
 
     pub(super) fn is_first(&self, number: u64) -> bool {
         self.0.front().is_some_and(|(first, _)| *first == number)
+    }
+
+    /// Whether anybody came before.
+    pub(super) fn is_before(&self, number: u64) -> bool {
+        self.0.front().is_some_and(|(first, _)| *first < number)
+    }
+
+    pub(super) fn everyone(&self) -> impl Iterator<Item = Waker> {
+        self.0.iter().map(|(_, waker)| waker.clone())
     }
 
     pub(super) fn front(&self) -> Option<&Waker> {
@@ -60,18 +81,46 @@ impl Row {
     /// it has let go of the lock: it may own a task, and with it a permit.
     #[must_use = "dropped without the lock"]
     pub(super) fn set_waker(&mut self, number: u64, waker: &Waker) -> Option<Waker> {
-        let (_, old) = self.find(number).ok().map(|at| &mut self.0[at])?;
+        let (_, old) = self.rank(number).ok().map(|at| &mut self.0[at])?;
         (!old.will_wake(waker)).then(|| std::mem::replace(old, waker.clone()))
     }
 
     /// Gives a place up; says whether it was the first. The waker is for the caller to drop, as
     /// in [`set_waker`](Self::set_waker).
     pub(super) fn remove(&mut self, number: u64) -> (bool, Option<Waker>) {
-        let Ok(at) = self.find(number) else { return (false, None) };
+        let Ok(at) = self.rank(number) else { return (false, None) };
         (at == 0, self.0.remove(at).map(|(_, waker)| waker))
     }
 
-    fn find(&self, number: u64) -> Result<usize, usize> {
+    /// Takes the first place away from whoever has it.
+    pub(super) fn remove_first(&mut self) -> Option<Waker> {
+        self.0.pop_front().map(|(_, waker)| waker)
+    }
+
+    /// How many are before this number; as an error if it has no place.
+    pub(super) fn rank(&self, number: u64) -> Result<usize, usize> {
         self.0.binary_search_by_key(&number, |(n, _)| *n)
+    }
+}
+
+/// Wakers to be rung, or dropped, once the locks are open again: either may run anything.
+#[derive(Debug, Default)]
+pub(super) struct Wakers {
+    due: SmallVec<[Waker; 2]>,
+    spent: SmallVec<[Waker; 2]>,
+}
+
+impl Wakers {
+    pub(super) fn wake(&mut self, due: impl IntoIterator<Item = Waker>) {
+        self.due.extend(due);
+    }
+
+    pub(super) fn drop_later(&mut self, spent: Option<Waker>) {
+        self.spent.extend(spent);
+    }
+
+    /// Without a lock.
+    pub(super) fn ring(self) {
+        self.due.into_iter().for_each(Waker::wake);
     }
 }

@@ -2,9 +2,12 @@ use std::fmt;
 use std::sync::Arc;
 use std::task::Waker;
 
+use compact_str::CompactString;
+use smallvec::SmallVec;
+
 use super::backend::{Ending, Reservation};
 use super::event::Event;
-use super::shard::Place;
+use super::place::Place;
 use crate::quota::Cost;
 
 /// A granted reservation.
@@ -13,25 +16,76 @@ use crate::quota::Cost;
 /// rate limiting. Say [`settle`](Self::settle) when it is known what the request really took, and
 /// [`release`](Self::release) if it never left.
 pub struct Permit {
-    place: Place,
+    first: Part,
+    more: Option<Box<More>>,
     cost: Cost,
     granted_at: u64,
-    version: u32,
     /// Whether the limiter has something to do when it ends.
     open: bool,
     ended: bool,
+}
+
+/// What a permit took of one key.
+#[derive(Debug)]
+pub(super) struct Part {
+    place: Place,
+    version: u32,
+}
+
+/// What few permits have.
+#[derive(Debug)]
+struct More {
+    parts: Parts,
     remote: Option<Arc<Reservation>>,
 }
 
-impl Permit {
-    pub(super) fn new(place: Place, cost: Cost, granted_at: u64, version: u32, open: bool) -> Self {
-        Self { place, cost, granted_at, version, open, ended: false, remote: None }
+/// What a permit took, key by key.
+pub(super) type Parts = SmallVec<[Part; 2]>;
+
+impl Part {
+    pub(super) fn new(place: Place, version: u32) -> Self {
+        Self { place, version }
     }
 
-    pub(super) fn remote(place: Place, reservation: Arc<Reservation>, granted_at: u64) -> Self {
-        let cost = reservation.cost.clone();
-        let remote = Some(reservation);
-        Self { place, cost, granted_at, version: 0, open: true, ended: false, remote }
+    /// A key that has been forgotten since was as good as new: there is nothing left to end.
+    fn end(&self, (sent, reserved): (u64, &Cost), charged: Option<&Cost>) {
+        let (mut keys, now) = self.place.shard.lock();
+        let slot = &mut keys.slots[self.place.slot];
+        if slot.generation() != self.place.generation {
+            return;
+        }
+        slot.end((self.version, sent, reserved), charged, now);
+        let next = slot.changed();
+        drop(keys);
+        next.into_iter().for_each(Waker::wake);
+    }
+
+    /// Somebody else may be let in by now.
+    fn changed(&self) {
+        let mut keys = self.place.shard.keys();
+        let slot = &mut keys.slots[self.place.slot];
+        let next = if slot.generation() == self.place.generation { slot.changed() } else { None };
+        drop(keys);
+        next.into_iter().for_each(Waker::wake);
+    }
+}
+
+impl Permit {
+    #[inline]
+    pub(super) fn new(first: Part, cost: Cost, granted_at: u64, open: bool) -> Self {
+        Self { first, more: None, cost, granted_at, open, ended: false }
+    }
+
+    pub(super) fn of_several(
+        mut parts: Parts,
+        remote: Option<Arc<Reservation>>,
+        cost: Cost,
+        (granted_at, open): (u64, bool),
+    ) -> Self {
+        let first = parts.remove(0);
+        let alone = parts.is_empty() && remote.is_none();
+        let more = (!alone).then(|| Box::new(More { parts, remote }));
+        Self { first, more, cost, granted_at, open, ended: false }
     }
 
     /// What was reserved.
@@ -42,6 +96,11 @@ impl Permit {
     /// When it was granted, in nanoseconds since the epoch.
     pub fn granted_at(&self) -> u64 {
         self.granted_at
+    }
+
+    /// The key that it was granted for; the first, where it was several.
+    pub fn key(&self) -> CompactString {
+        self.first.place.key()
     }
 
     /// The request has left and took `charged`. Anything above the reservation becomes debt.
@@ -67,42 +126,50 @@ impl Permit {
     }
 
     fn end(&self, charged: Option<&Cost>) {
-        if let Some(reservation) = &self.remote {
-            self.end_remote(reservation, charged);
-        } else {
-            let (mut keys, now) = self.place.shard.lock();
-            let slot = &mut keys.slots[self.place.slot];
-            slot.end((self.version, self.granted_at, &self.cost), charged, now);
-            let next = slot.changed();
-            drop(keys);
-            next.into_iter().for_each(Waker::wake);
+        match self.remote() {
+            Some(reservation) => self.end_remote(reservation, charged),
+            None => self.parts().for_each(|part| part.end((self.granted_at, &self.cost), charged)),
         }
         self.announce(charged);
     }
 
     fn end_remote(&self, reservation: &Arc<Reservation>, charged: Option<&Cost>) {
-        if let Some(backend) = &self.place.shard.core.backend {
+        if let Some(backend) = &self.first.place.shard.core.backend {
             let ending = charged.cloned().map_or(Ending::Released, Ending::Settled);
             backend.end(reservation, ending);
         }
-        let next = self.place.shard.keys().slots[self.place.slot].changed();
-        next.into_iter().for_each(Waker::wake);
+        self.parts().for_each(Part::changed);
+    }
+
+    fn parts(&self) -> impl Iterator<Item = &Part> {
+        let more = self.more.iter().flat_map(|more| &more.parts);
+        std::iter::once(&self.first).chain(more)
+    }
+
+    fn remote(&self) -> Option<&Arc<Reservation>> {
+        self.more.as_ref()?.remote.as_ref()
     }
 
     #[inline]
     fn announce(&self, charged: Option<&Cost>) {
-        self.place.shard.core.events.send(|| Event::Settled {
-            key: self.place.key(),
-            reserved: self.cost.clone(),
-            charged: charged.cloned(),
-        });
+        let events = &self.first.place.shard.core.events;
+        if events.are_watched() {
+            self.parts().for_each(|part| {
+                events.send(|| Event::Settled {
+                    key: part.place.key(),
+                    reserved: self.cost.clone(),
+                    charged: charged.cloned(),
+                });
+            });
+        }
     }
 }
 
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let keys: Vec<_> = self.parts().map(|part| part.place.key()).collect();
         f.debug_struct("Permit")
-            .field("key", &self.place.key())
+            .field("keys", &keys)
             .field("cost", &self.cost)
             .field("granted_at", &self.granted_at)
             .finish_non_exhaustive()

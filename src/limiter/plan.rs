@@ -1,3 +1,5 @@
+use std::sync::Arc;
+
 use crate::engine::{Bucket, Margin, Rule};
 use crate::provider::Profile;
 use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt};
@@ -6,15 +8,19 @@ use smallvec::SmallVec;
 /// A quota made ready for the engine, shared by all keys that it applies to.
 #[derive(Debug)]
 pub(super) struct Plan {
-    pub(super) rules: Box<[Rule]>,
+    pub(super) rules: Arc<[Rule]>,
     /// The version of the quotas in which each rule came in: a permit that is older never held
     /// anything of it.
     since: Box<[u32]>,
     pub(super) version: u32,
+    /// Which row of the quotas it was made of.
+    pub(super) row: u32,
     /// Whether a permit keeps something until it ends.
     pub(super) holds: bool,
     /// Whether a quota stands behind it, or nobody knows the key.
     pub(super) known: bool,
+    /// The quota, where it came with a request.
+    pub(super) given: Option<Quota>,
 }
 
 pub(super) type Buckets = SmallVec<[Bucket; 3]>;
@@ -24,35 +30,48 @@ impl Plan {
         quota: &Quota,
         profile: Option<&Profile>,
         margin: Margin,
-        version: u32,
+        (row, version): (u32, u32),
     ) -> Self {
         let algorithm = profile.map_or(Algorithm::SlidingWindow, Profile::algorithm);
         let settle = |d: &Dimension| profile.map_or_else(|| settles(d), |p| p.settles(d));
-        let rules: Box<[Rule]> = quota
+        let rules: Arc<[Rule]> = quota
             .limits()
             .iter()
             .map(|limit| Rule::new(limit, algorithm, margin, settle(limit.dimension())))
             .collect();
         let holds = rules.iter().any(Rule::holds);
-        Self { since: rules.iter().map(|_| version).collect(), rules, version, holds, known: true }
+        let since = rules.iter().map(|_| version).collect();
+        Self { since, rules, version, row, holds, known: true, given: None }
     }
 
     /// For keys that nobody knows.
     pub(super) fn unknown(quota: &Quota) -> Self {
-        Self { known: false, ..Self::new(quota, None, Margin::NONE, 0) }
+        Self { known: false, ..Self::new(quota, None, Margin::NONE, (0, 0)) }
+    }
+
+    /// The same, for limits that came with a request.
+    pub(super) fn given(self, quota: Quota) -> Self {
+        Self { given: Some(quota), ..self }
     }
 
     pub(super) fn fresh(&self) -> Buckets {
         self.rules.iter().map(Bucket::new).collect()
     }
 
-    /// This plan as the successor of `old`: rules that stood before keep their date.
-    pub(super) fn succeed(&self, old: &Self) -> Self {
+    /// This plan as the successor of `old` in a version of its own: rules that stood before keep
+    /// their date.
+    pub(super) fn succeed(&self, old: &Self, version: u32) -> Self {
         let since = |rule: &Rule| match old.standing(rule) {
             Some(index) if old.rules[index].holds() == rule.holds() => old.since[index],
-            _ => self.version,
+            _ => version,
         };
-        Self { since: self.rules.iter().map(since).collect(), rules: self.rules.clone(), ..*self }
+        Self {
+            since: self.rules.iter().map(since).collect(),
+            rules: Arc::clone(&self.rules),
+            given: self.given.clone(),
+            version,
+            ..*self
+        }
     }
 
     /// The buckets of a key that has come from `old` to this plan: what was used stays used, what

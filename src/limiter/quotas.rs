@@ -18,9 +18,16 @@ pub(super) struct Quotas {
     built_in: Rows,
     profiles: Vec<Profile>,
     /// For keys that nobody knows; `None` if they are refused.
-    fallback: Option<Arc<Plan>>,
+    fallback: Option<Row>,
     margin: Margin,
-    version: u32,
+    rows: u32,
+}
+
+/// Where the buckets of a key are, and the plan that they follow.
+#[derive(Debug)]
+pub(super) struct Home {
+    pub(super) key: CompactString,
+    pub(super) plan: Arc<Plan>,
 }
 
 /// Rows by exact name, and globs from the most specific to the least.
@@ -34,50 +41,80 @@ struct Rows {
 struct Row {
     profile: Option<Profile>,
     plan: Arc<Plan>,
+    /// The key of the one set of buckets that all keys of this row share, where they do.
+    shared: Option<CompactString>,
 }
 
 impl Quotas {
-    pub(super) fn new(profiles: Vec<Profile>, unknown: &UnknownKey, margin: Margin) -> Self {
+    pub(super) fn new(profiles: &[Profile], unknown: &UnknownKey, margin: Margin) -> Self {
         let (own, built_in) = (Rows::default(), Rows::default());
-        let mut quotas = Self { own, built_in, profiles, fallback: None, margin, version: 0 };
-        for profile in quotas.profiles.clone() {
-            for default in profile.quotas() {
-                let row = quotas.row(&default.quota(), Some(profile));
-                quotas.built_in.insert(default.pattern, row);
-            }
-        }
+        let mut quotas =
+            Self { own, built_in, profiles: Vec::new(), fallback: None, margin, rows: 0 };
+        profiles.iter().for_each(|&profile| quotas.add_provider(profile, 0));
+        let nobody = |quota| {
+            let plan = Arc::new(Plan::unknown(&quota));
+            Some(Row { profile: None, plan, shared: None })
+        };
         quotas.fallback = match unknown {
-            UnknownKey::Allow => Some(Arc::new(Plan::unknown(&Quota::new()))),
+            UnknownKey::Allow => nobody(Quota::new()),
             UnknownKey::Refuse => None,
-            UnknownKey::Learn => Some(Arc::new(Plan::unknown(&Quota::new().concurrency(1)))),
+            UnknownKey::Learn => nobody(Quota::new().concurrency(1)),
             UnknownKey::Quota(quota) => {
-                Some(quotas.row(quota, quotas.profiles.first().copied()).plan)
+                let profile = quotas.profiles.first().copied();
+                Some(quotas.row("*", quota, profile, 0))
             }
         };
         quotas
     }
 
-    /// Sets the quota of a key or of a glob, in a new version of the quotas.
-    pub(super) fn set(&mut self, pattern: &str, quota: &Quota) {
-        self.version += 1;
+    /// Loads a profile behind those that are there.
+    pub(super) fn add_provider(&mut self, profile: Profile, version: u32) {
+        self.profiles.push(profile);
+        for default in profile.quotas() {
+            if self.built_in.named(default.pattern).is_none() {
+                let row = self.row(default.pattern, &default.quota(), Some(profile), version);
+                self.built_in.insert(default.pattern, row);
+            }
+        }
+    }
+
+    /// Sets the quota of a key or of a glob.
+    pub(super) fn set(&mut self, pattern: &str, quota: &Quota, version: u32) {
         let profile = self.profile(pattern);
-        let row = self.row(quota, profile);
+        let row = self.row(pattern, quota, profile, version);
         self.own.insert(pattern, row);
     }
 
+    /// Takes the quota of a key or of a glob away; says whether there was one.
+    pub(super) fn remove(&mut self, pattern: &str) -> bool {
+        self.own.remove(pattern)
+    }
+
     /// Sets the quota of a key that has none so far; says whether it was the first to do so.
-    pub(super) fn learn(&mut self, key: &str, quota: &Quota) -> bool {
-        let known = self.own.find(key).or_else(|| self.built_in.find(key)).is_some();
+    pub(super) fn learn(&mut self, key: &str, quota: &Quota, version: u32) -> bool {
+        let known = self.find(key).is_some();
         if !known {
-            self.set(key, quota);
+            self.set(key, quota, version);
         }
         !known
     }
 
-    /// The plan of a key; `None` if the key is unknown and unknown keys are refused.
-    pub(super) fn plan(&self, key: &str) -> Option<Arc<Plan>> {
-        let row = self.own.find(key).or_else(|| self.built_in.find(key));
-        row.map(|row| &row.plan).or(self.fallback.as_ref()).cloned()
+    /// Where a key's buckets are; `None` if the key is unknown and unknown keys are refused.
+    pub(super) fn home(&self, key: &str) -> Option<Home> {
+        let row = self.find(key).or(self.fallback.as_ref())?;
+        let key = row.shared.clone().unwrap_or_else(|| key.into());
+        Some(Home { key, plan: Arc::clone(&row.plan) })
+    }
+
+    /// A plan for limits that came with a request.
+    pub(super) fn given(&self, key: &str, quota: &Quota, version: u32) -> Plan {
+        let profile = self.profile(key);
+        Plan::new(quota, profile.as_ref(), self.margin, (0, version)).given(quota.clone())
+    }
+
+    /// The keys that have a quota of their own, by name.
+    pub(super) fn named(&self) -> impl Iterator<Item = &CompactString> {
+        self.own.exact.keys()
     }
 
     /// The profile that a key falls under: the first whose built-in quotas name it, else the first.
@@ -86,29 +123,54 @@ impl Quotas {
         named.or_else(|| self.profiles.first().copied())
     }
 
-    fn row(&self, quota: &Quota, profile: Option<Profile>) -> Row {
-        let plan = Plan::new(quota, profile.as_ref(), self.margin, self.version);
-        Row { profile, plan: Arc::new(plan) }
+    fn find(&self, key: &str) -> Option<&Row> {
+        self.own.find(key).or_else(|| self.built_in.find(key))
+    }
+
+    fn row(&mut self, key: &str, quota: &Quota, profile: Option<Profile>, version: u32) -> Row {
+        self.rows += 1;
+        let plan = Plan::new(quota, profile.as_ref(), self.margin, (self.rows, version));
+        let shared = quota.is_shared().then(|| WildMatch::new(key).to_string().into());
+        Row { profile, plan: Arc::new(plan), shared }
     }
 }
 
 impl Rows {
     fn insert(&mut self, pattern: &str, row: Row) {
-        if !pattern.contains(['*', '?']) {
+        if !is_glob(pattern) {
             self.exact.insert(pattern.into(), row);
             return;
         }
+        self.remove(pattern);
         let glob = WildMatch::new(pattern);
-        self.globs.retain(|(other, _)| *other != glob);
         let at = self.globs.partition_point(|(other, _)| specificity(other) >= specificity(&glob));
         self.globs.insert(at, (glob, row));
     }
 
-    fn find(&self, key: &str) -> Option<&Row> {
-        self.exact
-            .get(key)
-            .or_else(|| self.globs.iter().find(|(glob, _)| glob.matches(key)).map(|(_, row)| row))
+    fn remove(&mut self, pattern: &str) -> bool {
+        let (before, removed) = (self.globs.len(), WildMatch::new(pattern));
+        self.globs.retain(|(glob, _)| *glob != removed);
+        self.exact.remove(pattern).is_some() || self.globs.len() < before
     }
+
+    /// The row of this very name: globs are the names of what is shared under them.
+    fn named(&self, pattern: &str) -> Option<&Row> {
+        let glob = || {
+            let name = is_glob(pattern).then(|| WildMatch::new(pattern))?;
+            self.globs.iter().find(|(glob, _)| *glob == name).map(|(_, row)| row)
+        };
+        self.exact.get(pattern).or_else(glob)
+    }
+
+    fn find(&self, key: &str) -> Option<&Row> {
+        let glob = || self.globs.iter().find(|(glob, _)| glob.matches(key)).map(|(_, row)| row);
+        self.named(key).or_else(glob)
+    }
+}
+
+/// Whether a quota of this name is for all keys that it matches.
+pub(super) fn is_glob(pattern: &str) -> bool {
+    pattern.contains(['*', '?'])
 }
 
 /// The number of characters that a glob names: the more, the more specific.

@@ -1,6 +1,5 @@
-use std::collections::HashMap;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, OnceLock, Weak};
 
 use compact_str::CompactString;
 use hashbrown::HashTable;
@@ -12,6 +11,7 @@ use super::clock::{Clock, Sleep, SystemClock};
 use super::event::Events;
 use super::plan::Plan;
 use super::quotas::Quotas;
+use super::room::Room;
 use super::slot::Slot;
 use crate::engine::Timeline;
 
@@ -23,8 +23,16 @@ pub(super) struct Core {
     pub(super) hasher: foldhash::fast::RandomState,
     pub(super) events: Events,
     pub(super) max_waiting: usize,
+    pub(super) max_keys: usize,
     pub(super) closed: AtomicBool,
     pub(super) backend: Option<Arc<dyn Backend>>,
+    /// All parts of all keys, for a key that is looked up from one of them.
+    pub(super) shards: OnceLock<Weak<[Arc<Shard>]>>,
+    pub(super) keys: AtomicUsize,
+    /// Numbers drawn by those who wait: one order of arrival for all keys.
+    arrivals: AtomicU64,
+    /// Versions of plans: a permit of an older one never held anything of what came later.
+    versions: AtomicU32,
 }
 
 /// The clock, with the one that nearly everybody uses at hand.
@@ -52,8 +60,40 @@ impl Time {
 }
 
 impl Core {
+    pub(super) fn new(
+        clock: Time,
+        quotas: Quotas,
+        (max_waiting, max_keys): (usize, usize),
+        backend: Option<Arc<dyn Backend>>,
+    ) -> Self {
+        Self {
+            clock,
+            quotas: RwLock::new(quotas),
+            hasher: foldhash::fast::RandomState::default(),
+            events: Events::default(),
+            max_waiting,
+            max_keys,
+            closed: AtomicBool::new(false),
+            backend,
+            shards: OnceLock::new(),
+            keys: AtomicUsize::new(0),
+            arrivals: AtomicU64::new(0),
+            versions: AtomicU32::new(0),
+        }
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         self.closed.load(Ordering::Acquire)
+    }
+
+    /// A number above all that were drawn before.
+    pub(super) fn arrival(&self) -> u64 {
+        self.arrivals.fetch_add(1, Ordering::Relaxed) + 1
+    }
+
+    /// A version above all before.
+    pub(super) fn version(&self) -> u32 {
+        self.versions.fetch_add(1, Ordering::Relaxed) + 1
     }
 }
 
@@ -74,16 +114,13 @@ pub(super) struct Keys {
     /// Numbers of slots by the hash of their key.
     index: HashTable<u32>,
     pub(super) slots: Arena<Slot>,
+    /// Numbers of slots whose keys were forgotten.
+    vacant: Vec<u32>,
+    /// Where the sweep goes on.
+    pub(super) cursor: u32,
     time: Timeline,
     /// Whether the buckets are here and the limiter is open.
     pub(super) plain: bool,
-}
-
-/// Where a key is: good for as long as the limiter.
-#[derive(Debug, Clone)]
-pub(super) struct Place {
-    pub(super) shard: Arc<Shard>,
-    pub(super) slot: u32,
 }
 
 impl Shard {
@@ -91,6 +128,8 @@ impl Shard {
         let keys = Keys {
             index: HashTable::new(),
             slots: Arena::new(),
+            vacant: Vec::new(),
+            cursor: 0,
             time: Timeline::default(),
             plain: core.backend.is_none(),
         };
@@ -102,10 +141,7 @@ impl Shard {
     pub(super) fn lock(&self) -> (MutexGuard<'_, Keys>, u64) {
         let now = self.core.clock.now();
         let mut keys = self.keys.0.lock();
-        let (now, back) = keys.time.advance(now);
-        if back > 0 {
-            keys.rebase(back);
-        }
+        let now = keys.advance(now);
         (keys, now)
     }
 
@@ -115,61 +151,51 @@ impl Shard {
         self.keys.0.lock()
     }
 
-    /// The slot of a key, made if need be; `None` if the key is unknown and those are refused.
-    #[inline]
-    pub(super) fn slot(&self, hash: u64, key: &str) -> Option<u32> {
-        let found = self.keys().find(hash, key);
-        found.or_else(|| self.make(hash, key))
-    }
-
+    /// A slot for a key, and its generation; `None` if by now the key's buckets are elsewhere.
     #[cold]
-    pub(super) fn make(&self, hash: u64, key: &str) -> Option<u32> {
-        let (slot, known) = {
-            let mut keys = self.keys();
+    pub(super) fn make(
+        &self,
+        hash: u64,
+        key: &CompactString,
+        room: Room<'_>,
+    ) -> Option<(u32, u32)> {
+        let (slot, generation, known) = {
+            let (mut keys, now) = self.lock();
             // Somebody else may have made it, and the plan must be read under the lock: see `replan`.
             if let Some(slot) = keys.find(hash, key) {
-                return Some(slot);
+                return Some((slot, keys.slots[slot].generation()));
             }
-            let plan: Arc<Plan> = self.core.quotas.read().plan(key)?;
-            let known = plan.known;
-            (keys.make(hash, key, plan, &self.core), known)
+            let home = self.core.quotas.read().home(key).filter(|home| home.key == *key)?;
+            let known = home.plan.known;
+            keys.sweep(&self.core, now, SWEPT_PER_NEW_KEY);
+            let slot = keys.occupy(hash, key.clone(), home.plan, &self.core);
+            room.keep();
+            (slot, keys.slots[slot].generation(), known)
         };
         // Not under the lock: a subscriber may use the limiter.
         if !known {
-            tracing::warn!(key, "no quota is known for this key");
+            tracing::warn!(key = key.as_str(), "no quota is known for this key");
         }
-        Some(slot)
-    }
-
-    /// Gives every key the plan that it has by now, and wakes whoever may profit.
-    pub(super) fn replan(&self) {
-        let (mut keys, now) = self.lock();
-        let quotas = self.core.quotas.read();
-        let mut successors = HashMap::new();
-        let mut wakers = Vec::new();
-        for slot in keys.slots.iter_mut() {
-            let Some(plan) = quotas.plan(&slot.key) else { continue };
-            if Arc::ptr_eq(&plan, &slot.plan) || plan.version <= slot.plan.version {
-                continue;
-            }
-            let pair = (Arc::as_ptr(&plan) as usize, Arc::as_ptr(&slot.plan) as usize);
-            let next = successors.entry(pair).or_insert_with(|| {
-                // The old plan is kept: its address must not be given to another.
-                (Arc::clone(&slot.plan), Arc::new(plan.succeed(&slot.plan)))
-            });
-            slot.change_plan(Arc::clone(&next.1), now);
-            wakers.extend(slot.changed());
-        }
-        drop(quotas);
-        drop(keys);
-        wakers.into_iter().for_each(std::task::Waker::wake);
+        Some((slot, generation))
     }
 }
 
 impl Keys {
+    /// The time to use for a reading of the clock: it doesn't run back.
+    #[inline]
+    pub(super) fn advance(&mut self, now: u64) -> u64 {
+        let (now, back) = self.time.advance(now);
+        if back > 0 {
+            self.rebase(back);
+        }
+        now
+    }
+
     #[cold]
     fn rebase(&mut self, back: u64) {
-        self.slots.iter_mut().for_each(|slot| slot.rebase(back));
+        for number in self.numbers() {
+            self.slots[number].rebase(back);
+        }
     }
 
     #[inline]
@@ -177,12 +203,59 @@ impl Keys {
         self.index.find(hash, |&slot| self.slots[slot].key == *key).copied()
     }
 
+    /// The slots of all keys.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Slot> {
+        self.index.iter().map(|&slot| &self.slots[slot])
+    }
+
+    /// The numbers of the slots of all keys.
+    pub(super) fn listed(&self) -> Vec<u32> {
+        self.index.iter().copied().collect()
+    }
+
     /// A slot for a key that has none.
-    fn make(&mut self, hash: u64, key: &str, plan: Arc<Plan>, core: &Core) -> u32 {
-        let slot = self.slots.push(Slot::new(CompactString::new(key), plan));
+    fn occupy(&mut self, hash: u64, key: CompactString, plan: Arc<Plan>, core: &Core) -> u32 {
+        let slot = match self.vacant.pop() {
+            Some(number) => {
+                self.slots[number].occupy(key, plan);
+                number
+            }
+            None => self.slots.push(Slot::new(key, plan)),
+        };
         let slots = &self.slots;
         self.index.insert_unique(hash, slot, |&slot| hash_of(core, &slots[slot].key));
         slot
+    }
+
+    /// Takes a key out of the index: its slot goes on for those who have it.
+    pub(super) fn unlist(&mut self, slot: u32, core: &Core) {
+        let hash = hash_of(core, &self.slots[slot].key);
+        if let Ok(entry) = self.index.find_entry(hash, |&number| number == slot) {
+            entry.remove();
+        }
+    }
+
+    /// Forgets up to so many keys that are as good as new, among as many slots from the cursor on.
+    pub(super) fn sweep(&mut self, core: &Core, now: u64, slots: usize) -> usize {
+        let all = self.slots.len();
+        let mut forgotten = 0;
+        for _ in 0..slots.min(all) {
+            let number = self.cursor;
+            self.cursor = if (number as usize + 1) < all { number + 1 } else { 0 };
+            if self.slots[number].is_idle(now) {
+                self.unlist(number, core);
+                self.slots[number].vacate();
+                self.vacant.push(number);
+                forgotten += 1;
+            }
+        }
+        core.keys.fetch_sub(forgotten, Ordering::Relaxed);
+        forgotten
+    }
+
+    /// The numbers of all slots, vacant ones too.
+    pub(super) fn numbers(&self) -> std::ops::Range<u32> {
+        0..u32::try_from(self.slots.len()).expect("fewer than 2^32 keys in a shard")
     }
 }
 
@@ -194,3 +267,6 @@ pub(super) fn hash_of(core: &Core, key: &str) -> u64 {
     hasher.write(key.as_bytes());
     hasher.finish()
 }
+
+/// Slots that are looked at whenever a key is new: so many keys that are idle never pile up.
+const SWEPT_PER_NEW_KEY: usize = 4;

@@ -3,10 +3,9 @@ use std::task::Waker;
 
 use compact_str::CompactString;
 
-use super::backend::Reservation;
 use super::decision::Code;
 use super::error::Refused;
-use super::line::Line;
+use super::line::{Line, Wakers};
 use super::plan::{Buckets, Plan};
 use super::stats::{KeyStats, LimitStats};
 use crate::engine::{self, Shortfall, Wait};
@@ -19,6 +18,9 @@ pub(super) struct Slot {
     pub(super) plan: Arc<Plan>,
     pub(super) buckets: Buckets,
     line: Option<Box<Line>>,
+    /// Even while a key is here, odd while none is.
+    generation: u32,
+    pins: u32,
 }
 
 /// Why a request isn't let in now.
@@ -29,6 +31,8 @@ pub(super) enum Denial {
     OthersWaiting,
     /// A backend said so.
     Elsewhere(Wait),
+    /// Nobody knows the key, and such keys are refused.
+    Unknown,
     Closed,
 }
 
@@ -39,14 +43,55 @@ impl Denial {
             Self::CoolingDown(until) => Wait::At(until),
             Self::OthersWaiting => Wait::Unknown,
             Self::Elsewhere(wait) => wait,
-            Self::Closed => Wait::Never,
+            Self::Unknown | Self::Closed => Wait::Never,
         }
     }
 }
 
 impl Slot {
     pub(super) fn new(key: CompactString, plan: Arc<Plan>) -> Self {
-        Self { key, buckets: plan.fresh(), plan, line: None }
+        Self { key, buckets: plan.fresh(), plan, line: None, generation: 0, pins: 0 }
+    }
+
+    /// A vacant slot for another key.
+    pub(super) fn occupy(&mut self, key: CompactString, plan: Arc<Plan>) {
+        *self = Self { generation: self.generation.wrapping_add(1), ..Self::new(key, plan) };
+    }
+
+    /// Forgets the key.
+    pub(super) fn vacate(&mut self) {
+        self.generation = self.generation.wrapping_add(1);
+        (self.key, self.line) = (CompactString::default(), None);
+        self.buckets.clear();
+    }
+
+    pub(super) fn generation(&self) -> u32 {
+        self.generation
+    }
+
+    pub(super) fn pin(&mut self) {
+        self.pins += 1;
+    }
+
+    pub(super) fn unpin(&mut self) {
+        self.pins -= 1;
+    }
+
+    /// Whether a key is here that could as well be new.
+    pub(super) fn is_idle(&self, now: u64) -> bool {
+        let taken = self.generation.is_multiple_of(2);
+        let nobody = self.pins == 0 && self.line.as_ref().is_none_or(|line| line.is_idle(now));
+        let mut buckets = self.plan.rules.iter().zip(&self.buckets);
+        taken && nobody && buckets.all(|(rule, bucket)| bucket.is_fresh(rule, now))
+    }
+
+    /// Lets a newcomer in, if it fits and nobody waits.
+    #[inline(never)]
+    pub(super) fn enter(&mut self, cost: &Cost, now: u64) -> Result<(), Denial> {
+        self.tidy(now);
+        self.check(cost, now)?;
+        self.commit(cost, now);
+        Ok(())
     }
 
     /// Whether a newcomer would be let in: not past others.
@@ -63,18 +108,21 @@ impl Slot {
         let fits = engine::check(&self.plan.rules, &self.buckets, cost, now);
         match fits {
             Err(short) if short.wait == Wait::Never => Err(Denial::Short(short)),
-            fits => self.cooled(now).and(fits.map_err(Denial::Short)),
+            fits => self.passable(now).and(fits.map_err(Denial::Short)),
         }
     }
 
-    /// Whether the provider's last refusal has passed.
-    pub(super) fn cooled(&self, now: u64) -> Result<(), Denial> {
-        let until = self.line.as_ref().map_or(0, |line| line.cooling_until);
-        if until > now { Err(Denial::CoolingDown(until)) } else { Ok(()) }
+    /// Whether anybody is let in at all: the key is known, and the provider's last refusal has passed.
+    pub(super) fn passable(&self, now: u64) -> Result<(), Denial> {
+        match &self.line {
+            Some(line) if line.barred => Err(Denial::Unknown),
+            Some(line) if line.cooling_until > now => Err(Denial::CoolingDown(line.cooling_until)),
+            _ => Ok(()),
+        }
     }
 
-    /// Reserves for a newcomer, if nobody ever waited and it is plain that it fits: the way that
-    /// nearly every request goes.
+    /// Reserves for a newcomer, if nobody waits and it is plain that it fits: the way that nearly
+    /// every request goes.
     #[inline]
     pub(super) fn reserve_plainly(&mut self, cost: &Cost, now: u64) -> bool {
         let Self { plan, buckets, line, .. } = self;
@@ -85,11 +133,9 @@ impl Slot {
         fits
     }
 
-    /// Reserves for whoever is first, or for a newcomer where nobody waits.
-    pub(super) fn reserve(&mut self, cost: &Cost, now: u64) -> Result<(), Denial> {
-        self.fits(cost, now)?;
+    /// Reserves, whether it fits or not.
+    pub(super) fn commit(&mut self, cost: &Cost, now: u64) {
         engine::commit(&self.plan.rules, &mut self.buckets, cost, now);
-        Ok(())
     }
 
     /// Ends a reservation; `charged` is `None` for a request that never left.
@@ -122,30 +168,73 @@ impl Slot {
         self.plan = plan;
     }
 
+    /// Looks at the key as if it followed another plan.
+    pub(super) fn under<T>(
+        &mut self,
+        plan: Arc<Plan>,
+        now: u64,
+        look: impl FnOnce(&Self) -> T,
+    ) -> T {
+        let buckets = plan.carry(&self.plan, &self.buckets, now);
+        let line = self.line.take();
+        let mut other = Self { buckets, line, ..Self::new(self.key.clone(), plan) };
+        let seen = look(&other);
+        self.line = other.line.take();
+        seen
+    }
+
+    /// Forgets what was used; what is in flight stays held.
+    pub(super) fn reset(&mut self, now: u64) {
+        for (rule, bucket) in self.plan.rules.iter().zip(&mut self.buckets) {
+            *bucket = bucket.cleared(rule);
+        }
+        if let Some(line) = &mut self.line {
+            line.cooling_until = 0;
+        }
+        self.tidy(now);
+    }
+
+    /// Makes an end of a line that nobody stands in: a key without one is let in faster.
+    pub(super) fn tidy(&mut self, now: u64) {
+        if self.line.as_ref().is_some_and(|line| line.is_idle(now)) {
+            self.line = None;
+        }
+    }
+
+    /// The line, made if there is none.
     pub(super) fn line(&mut self) -> &mut Line {
         self.line.get_or_insert_default()
     }
 
-    /// Gives a place in the queue up: its own waker, to be dropped without the lock, and whom to wake
-    /// if it was the first.
-    pub(super) fn leave_queue(&mut self, number: u64) -> (Option<Waker>, Option<Waker>) {
-        let (was_first, own) = self.line().queue.remove(number);
-        (own, self.next_up().filter(|_| was_first))
+    /// The line, if there is one.
+    pub(super) fn there(&mut self) -> Option<&mut Line> {
+        self.line.as_deref_mut()
+    }
+
+    /// Gives a place in the queue up, if there is one, and hands on if it was the first.
+    pub(super) fn leave_queue(&mut self, number: u64, now: u64, wakers: &mut Wakers) {
+        let Some(line) = &mut self.line else { return };
+        let (was_first, own) = line.queue.remove(number);
+        wakers.drop_later(own);
+        wakers.wake(self.next_up().filter(|_| was_first));
+        self.tidy(now);
     }
 
     pub(super) fn waiting(&self) -> usize {
         self.line.as_ref().map_or(0, |line| line.queue.len())
     }
 
-    /// A reservation to ask a backend for.
-    pub(super) fn reservation(&mut self, cost: &Cost) -> Arc<Reservation> {
-        if let Some(line) = &mut self.line {
-            line.changed = false;
-        }
-        Reservation::new(self.key.clone(), self.plan.rules.clone(), cost.clone())
+    /// Whether somebody waits who came before this number.
+    pub(super) fn is_behind(&self, number: u64) -> bool {
+        self.line.as_ref().is_some_and(|line| line.queue.is_before(number))
     }
 
-    /// Everybody who waits, to be told that it is over.
+    /// Whether whoever drew this number waits for a quota that was removed.
+    pub(super) fn is_ousted(&self, number: u64) -> bool {
+        self.line.as_ref().is_some_and(|line| number <= line.ousted)
+    }
+
+    /// Everybody who waits, to be looked at again.
     pub(super) fn everyone(&self) -> impl Iterator<Item = Waker> {
         self.line.iter().flat_map(|line| line.everyone())
     }
@@ -168,6 +257,7 @@ impl Slot {
         let (code, dimension, need) = match denial {
             Denial::OthersWaiting => (Code::OthersWaiting, None, None),
             Denial::CoolingDown(_) => (Code::CoolingDown, None, None),
+            Denial::Unknown => (Code::UnknownModel, None, None),
             Denial::Closed => (Code::Closed, None, None),
             Denial::Elsewhere(Wait::Never) => (Code::ExceedsCapacity, None, None),
             Denial::Elsewhere(_) => (Code::LimitExceeded, None, None),

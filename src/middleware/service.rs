@@ -28,7 +28,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
         let Settings { limiter, options, learned, .. } = &*self.shared;
         let Some(key) = &options.key else { return Poll::Ready(()) };
         if self.gate.is_none() {
-            self.gate = limiter.key(key).map(|handle| handle.gate());
+            self.gate = limiter.gate(&[key]).ok();
         }
         // A key that is refused outright is told so by `call`.
         let Some(gate) = &mut self.gate else { return Poll::Ready(()) };

@@ -12,6 +12,7 @@ use super::{Algorithm, Dimension, Limit, Window};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Quota {
     limits: Vec<Limit>,
+    shared: bool,
 }
 
 impl Quota {
@@ -80,6 +81,19 @@ impl Quota {
             *limit = limit.clone().with_algorithm(algorithm);
         }
         self
+    }
+
+    /// One set of buckets for all keys that a glob matches, such as the models of a family that
+    /// share a pool; otherwise each key has its own.
+    #[must_use]
+    pub fn shared(mut self) -> Self {
+        self.shared = true;
+        self
+    }
+
+    /// Whether all keys of a glob share one set of buckets.
+    pub fn is_shared(&self) -> bool {
+        self.shared
     }
 
     /// The limits, in the order in which they were given.

@@ -116,3 +116,44 @@ async fn patience_ends_behind_a_gate_that_has_more() {
     assert_eq!((limiter.now() - begin) / S, 10);
     assert_eq!(first.await.unwrap(), 60);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_nobody_polls_any_more_keeps_the_next_only_a_moment() {
+    let limiter = paused(Quota::new().rpm(60));
+    limiter.acquire("k", &Cost::new().requests(60)).await.unwrap();
+    let mut forgotten = limiter.key("k").unwrap().gate();
+    poll_fn(|cx| {
+        assert!(forgotten.poll_open(&Cost::new(), None, cx).is_pending());
+        std::task::Poll::Ready(())
+    })
+    .await;
+    let begin = limiter.now();
+    let next = waiting_at(&limiter, Cost::new());
+    next.await.unwrap();
+    assert!((limiter.now() - begin) < 2 * S, "a grant a second is due");
+    let again = waiting_at(&limiter, Cost::new());
+    again.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_gate_that_lost_its_place_gets_another_when_it_is_polled() {
+    let limiter = paused(Quota::new().concurrency(1));
+    let held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let mut forgotten = limiter.key("k").unwrap().gate();
+    poll_fn(|cx| {
+        assert!(forgotten.poll_open(&Cost::new(), None, cx).is_pending());
+        std::task::Poll::Ready(())
+    })
+    .await;
+    let next = waiting_at(&limiter, Cost::new());
+    settle_down().await;
+    drop(held);
+    next.await.unwrap();
+    let held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let behind = tokio::spawn(async move {
+        poll_fn(|cx| forgotten.poll_open(&Cost::new(), None, cx)).await;
+    });
+    settle_down().await;
+    drop(held);
+    behind.await.unwrap();
+}

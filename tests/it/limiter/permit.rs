@@ -90,8 +90,11 @@ fn events_tell_what_happened() {
         seen.push(event);
     }
     let (key, cost) = ("k".into(), Cost::new());
-    assert_eq!(seen[0], Event::Granted { key, cost });
-    assert_eq!(seen[1], Event::Denied { key: "k".into(), dimension: Some(Dimension::Requests) });
+    assert_eq!(seen[0], Event::Granted { key, cost, metadata: None });
+    assert_eq!(
+        seen[1],
+        Event::Denied { key: "k".into(), dimension: Some(Dimension::Requests), metadata: None }
+    );
     assert!(matches!(&seen[2], Event::Settled { charged: Some(_), .. }));
     assert!(matches!(&seen[3], Event::QuotaChanged { .. }));
     assert_eq!(seen.len(), 4);

@@ -154,7 +154,7 @@ async fn closing_rejects_those_who_wait_and_those_who_come() {
     let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let waiting = tokio::spawn(limiter.acquire("k", &Cost::new()));
     settle_down().await;
-    limiter.close();
+    limiter.close().await;
     assert_eq!(waiting.await.unwrap().unwrap_err(), AcquireError::Closed);
     assert_eq!(limiter.acquire("k", &Cost::new()).await.unwrap_err(), AcquireError::Closed);
 }
@@ -217,11 +217,11 @@ async fn ten_thousand_waiters_pass_in_order_and_cancelled_ones_delay_nobody() {
     }
 }
 
-#[test]
-fn a_closed_limiter_refuses_new_work_by_every_call_and_says_why() {
+#[tokio::test]
+async fn a_closed_limiter_refuses_new_work_by_every_call_and_says_why() {
     let limiter = builder().quota("k", Quota::new().rpm(9)).build().unwrap();
     let handle = limiter.key("k").unwrap();
-    limiter.close();
+    limiter.close().await;
     let refused = [
         limiter.try_acquire("k", &Cost::new()).unwrap_err(),
         handle.try_acquire(&Cost::new()).unwrap_err(),

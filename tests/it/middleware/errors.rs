@@ -72,7 +72,7 @@ async fn every_refusal_names_its_key() {
     let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
     let queue_full = layer.layer(echo()).oneshot(1).await.unwrap_err();
     assert_eq!((queue_full.code(), queue_full.key()), (None, Some("k")));
-    limiter.close();
+    limiter.close().await;
     let closed = layer.layer(echo()).oneshot(1).await.unwrap_err();
     assert!(matches!(closed, RateLimitError::Limited(AcquireError::Closed)));
     assert_eq!(closed.key(), None);

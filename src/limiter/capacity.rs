@@ -1,0 +1,94 @@
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use super::clock::Sleep;
+use super::error::{AcquireError, Refused};
+use super::gate::Gate;
+use super::handle::KeyHandle;
+use crate::engine::Wait;
+use crate::quota::Cost;
+
+/// Waits until a request would be let in; see
+/// [`Limiter::wait_for_capacity`](super::Limiter::wait_for_capacity).
+///
+/// # Cancel safety
+/// Dropping it leaves nothing behind.
+#[must_use = "futures do nothing unless polled"]
+pub struct WaitForCapacity {
+    key: Result<(KeyHandle, Gate), Refused>,
+    cost: Cost,
+    deadline: Option<u64>,
+    timer: Option<Sleep>,
+}
+
+impl WaitForCapacity {
+    pub(super) fn new(key: Result<KeyHandle, Refused>, cost: Cost) -> Self {
+        let key = key.map(|key| (key.clone(), key.gate()));
+        Self { key, cost, deadline: None, timer: None }
+    }
+
+    /// Waits no longer than until `time` (nanoseconds since the epoch, by the limiter's clock), and
+    /// fails as soon as it is known that it won't fit by then.
+    pub fn deadline(mut self, time: u64) -> Self {
+        self.deadline = Some(time);
+        self
+    }
+
+    /// The same as a deadline `duration` from now.
+    pub fn max_wait(self, duration: Duration) -> Self {
+        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+        let now = self.key.as_ref().map_or(0, |(key, _)| key.place().shard.core.clock.now());
+        self.deadline(now.saturating_add(nanos))
+    }
+}
+
+impl Future for WaitForCapacity {
+    type Output = Result<(), AcquireError>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { key, cost, deadline, timer } = &mut *self;
+        let (key, gate) = match key {
+            Ok((key, gate)) => (key, gate),
+            Err(refused) => return Poll::Ready(Err(AcquireError::Refused(refused.clone()))),
+        };
+        loop {
+            if let Some(error) = hopeless(key, cost, *deadline) {
+                return Poll::Ready(Err(error));
+            }
+            if gate.poll_open(cost, None, cx).is_ready() {
+                return Poll::Ready(Ok(()));
+            }
+            let Some(deadline) = *deadline else { return Poll::Pending };
+            let clock = &key.place().shard.core.clock;
+            let sleep = timer.get_or_insert_with(|| clock.sleep_until(deadline));
+            std::task::ready!(sleep.as_mut().poll(cx));
+            *timer = None;
+        }
+    }
+}
+
+impl fmt::Debug for WaitForCapacity {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WaitForCapacity")
+            .field("cost", &self.cost)
+            .field("deadline", &self.deadline)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Why waiting on would be in vain, if it would.
+fn hopeless(key: &KeyHandle, cost: &Cost, deadline: Option<u64>) -> Option<AcquireError> {
+    if key.place().shard.core.is_closed() {
+        return Some(AcquireError::Closed);
+    }
+    let refused = key.refusal(cost)?;
+    let (now, earliest) = match refused.wait {
+        Wait::Never => return Some(AcquireError::Refused(refused)),
+        Wait::At(time) => (refused.asked_at, time),
+        Wait::Unknown => (refused.asked_at, 0),
+    };
+    let deadline = deadline.filter(|&time| time <= now || time < earliest)?;
+    Some(AcquireError::DeadlineExceeded { deadline, refused })
+}

@@ -1,0 +1,276 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+
+use super::event::Event;
+use super::limiter::{Limiter, RateLimited};
+use super::line::Wakers;
+use super::plan::Plan;
+use super::quotas::{Home, is_glob};
+use super::shard::{Core, Shard, hash_of};
+use super::slot::Slot;
+use super::snapshot::{BucketSnapshot, KeySnapshot};
+use crate::engine::{self, Saved};
+use crate::provider::{LimitReading, Profile};
+use crate::quota::{Cost, Limit, Quota, Usage};
+
+/// What is done to a limiter while it runs.
+impl Limiter {
+    /// Sets the quota of a key or of a glob, in use at once: what was used stays used, what is held
+    /// stays held, and who waits is looked at again. Keys that come under a
+    /// [`shared`](Quota::shared) quota count by its buckets from then on.
+    pub fn set_quota(&self, key: &str, quota: &Quota) {
+        self.core.quotas.write().set(key, quota, self.core.version());
+        self.replan(key, quota);
+    }
+
+    /// Takes the quota of a key or of a glob away; `false` if there was none. A key that no other
+    /// quota names is unknown from then on, and who waits for it gets
+    /// [`AcquireError::Removed`](super::AcquireError::Removed).
+    pub fn remove_quota(&self, key: &str) -> bool {
+        let removed = self.core.quotas.write().remove(key);
+        if removed {
+            self.replan(key, &self.quota(key));
+        }
+        removed
+    }
+
+    /// Loads a provider's profile behind those that are there: keys that its default quotas name and
+    /// that had none are limited at once.
+    pub fn add_provider(&self, profile: Profile) {
+        self.core.quotas.write().add_provider(profile, self.core.version());
+        self.shards.iter().for_each(|shard| shard.replan(None));
+    }
+
+    /// Forgets what a key has used, and that its provider refused it; what is in flight stays held.
+    pub fn reset(&self, key: &str) {
+        let Some(place) = self.name(key.into()).find() else { return };
+        place.shard.reset(Some(place.slot));
+    }
+
+    /// The same for all keys.
+    pub fn reset_all(&self) {
+        self.shards.iter().for_each(|shard| shard.reset(None));
+    }
+
+    /// Forgets all keys that are as good as new; says how many. The limiter does the same little by
+    /// little as new keys come.
+    pub fn prune(&self) -> usize {
+        let prune = |shard: &Arc<Shard>| {
+            let (mut keys, now) = shard.lock();
+            keys.sweep(&self.core, now, usize::MAX)
+        };
+        self.shards.iter().map(prune).sum()
+    }
+
+    /// One request that went past the limiter, and its usage: charged, whether it fits or not.
+    pub fn record(&self, key: &str, usage: &Usage) {
+        let cost =
+            Cost::new().tokens(usage.total()).input_tokens(usage.input).output_tokens(usage.output);
+        self.with(key, |slot, now| {
+            engine::charge(&slot.plan.rules, &mut slot.buckets, &cost, now);
+        });
+    }
+
+    /// The provider refused a request of this key: nothing of it is sent until that has passed.
+    pub fn on_rate_limited(&self, key: &str, refusal: &RateLimited) {
+        let wait = refusal.retry_after.unwrap_or(DEFAULT_DELAY).as_nanos();
+        let wait = u64::try_from(wait).unwrap_or(u64::MAX);
+        let cooled = self.with(key, |slot, now| {
+            let line = slot.line();
+            line.cooling_until = line.cooling_until.max(now.saturating_add(wait));
+            // Some may not make their deadlines any more.
+            let (until, mut wakers) = (line.cooling_until, Wakers::default());
+            wakers.wake(line.queue.everyone());
+            (until, wakers)
+        });
+        let Some((until, wakers)) = cooled else { return };
+        wakers.ring();
+        self.core.events.send(|| Event::CoolingDown { key: key.into(), until });
+    }
+
+    /// Takes limits over from a response's headers, for a key that nobody has set a quota for; what
+    /// the provider says is used of them counts as used. From a success without any, the key is
+    /// unlimited from now on.
+    pub fn learn(&self, key: &str, readings: &[LimitReading]) {
+        // Keys come out of requests: one that reads as a glob must not set limits for others.
+        if is_glob(key) || self.with(key, |slot, _| slot.plan.known) != Some(false) {
+            return;
+        }
+        let limits = readings.iter().filter_map(|reading| {
+            Limit::new(reading.dimension.clone(), reading.limit?, reading.window)
+        });
+        let quota = limits.fold(Quota::new(), Quota::limit);
+        // Of several responses at once only the first is taken.
+        if !self.core.quotas.write().learn(key, &quota, self.core.version()) {
+            return;
+        }
+        self.replan(key, &quota);
+        if quota.is_unlimited() {
+            tracing::warn!(key, "responses tell no limits; the key is not limited");
+        } else {
+            tracing::info!(key, ?quota, "limits learned from response headers");
+        }
+        let now = self.now();
+        let used = readings.iter().filter_map(|reading| {
+            let used = reading.limit?.saturating_sub(reading.remaining?);
+            let saved = Saved { taken: vec![(now, used)], held: 0 };
+            Some(BucketSnapshot::new(reading.dimension.clone(), reading.window, saved))
+        });
+        self.absorb(&[KeySnapshot::new(key, used.collect())]);
+    }
+
+    /// The state of every key that has any, sorted by key.
+    pub fn snapshot(&self) -> Vec<KeySnapshot> {
+        let mut all = Vec::new();
+        for shard in self.shards.iter() {
+            let (keys, now) = shard.lock();
+            let of_shard = keys.iter().map(|slot| slot.snapshot(now));
+            all.extend(of_shard.filter(|key| !key.buckets.is_empty()));
+        }
+        all.sort_by(|a, b| a.key.cmp(&b.key));
+        all
+    }
+
+    /// Takes the state of an earlier run, or of another limiter, on top of this one's.
+    pub fn absorb(&self, snapshot: &[KeySnapshot]) {
+        for key in snapshot {
+            self.with(&key.key, |slot, now| slot.absorb(key, now));
+        }
+    }
+
+    /// Refuses new work and rejects whoever waits, at once; then lets a [`Backend`](super::Backend)
+    /// finish. What is in flight ends as it would have.
+    ///
+    /// # Cancel safety
+    /// Once polled, the limiter is closed.
+    pub async fn close(&self) {
+        self.core.closed.store(true, Ordering::Release);
+        for shard in self.shards.iter() {
+            let mut keys = shard.lock().0;
+            keys.plain = false;
+            let mut wakers = Wakers::default();
+            keys.numbers().for_each(|number| wakers.wake(keys.slots[number].everyone()));
+            drop(keys);
+            wakers.ring();
+        }
+        if let Some(backend) = &self.core.backend {
+            backend.close().await;
+        }
+    }
+
+    fn replan(&self, key: &str, quota: &Quota) {
+        match self.name(key.into()) {
+            _ if is_glob(key) => self.shards.iter().for_each(|shard| shard.replan(None)),
+            name => name.shard.replan(Some(key)),
+        }
+        let event = || Event::QuotaChanged { key: key.into(), quota: quota.clone() };
+        self.core.events.send(event);
+    }
+
+    /// Does something to a key, which is made if need be; `None` if it is refused.
+    fn with<T>(&self, key: &str, mut act: impl FnMut(&mut Slot, u64) -> T) -> Option<T> {
+        let name = self.name(key.into());
+        loop {
+            let place = name.place().ok()?;
+            let (mut keys, now) = place.shard.lock();
+            let slot = &mut keys.slots[place.slot];
+            if slot.generation() == place.generation {
+                return Some(act(slot, now));
+            }
+        }
+    }
+}
+
+impl Shard {
+    /// Gives every key, or one of them, the plan that it has by now, and wakes whoever waits: some
+    /// may be let in, and some wait in vain.
+    fn replan(&self, only: Option<&str>) {
+        let (mut keys, now) = self.lock();
+        let quotas = self.core.quotas.read();
+        let mut successors = Successors::new(&self.core);
+        let mut wakers = Wakers::default();
+        let numbers = match only {
+            Some(key) => keys.find(hash_of(&self.core, key), key).into_iter().collect(),
+            None => keys.listed(),
+        };
+        for number in numbers {
+            let slot = &mut keys.slots[number];
+            if slot.plan.given.is_some() {
+                continue;
+            }
+            wakers.wake(slot.everyone());
+            match quotas.home(&slot.key) {
+                // It counts elsewhere from now on; who is here goes on.
+                Some(home) if home.key != slot.key => keys.unlist(number, &self.core),
+                home => slot.move_to(home, &mut successors, now),
+            }
+        }
+        drop(quotas);
+        drop(keys);
+        wakers.ring();
+    }
+
+    fn reset(&self, only: Option<u32>) {
+        let (mut keys, now) = self.lock();
+        let numbers = only.map_or_else(|| keys.listed(), |number| vec![number]);
+        let mut wakers = Wakers::default();
+        for number in numbers {
+            keys.slots[number].reset(now);
+            wakers.wake(keys.slots[number].changed());
+        }
+        drop(keys);
+        wakers.ring();
+    }
+}
+
+impl Slot {
+    /// Follows the plan of its key from now on; there is none for a key that is refused.
+    fn move_to(&mut self, home: Option<Home>, successors: &mut Successors<'_>, now: u64) {
+        let barred = home.is_none();
+        let plan = home.map_or_else(|| Arc::new(Plan::unknown(&Quota::new())), |home| home.plan);
+        let removed = self.plan.known && !plan.known;
+        if barred || self.there().is_some() {
+            let line = self.line();
+            line.barred = barred;
+            if removed {
+                line.ousted = successors.core.arrival();
+            }
+        }
+        self.tidy(now);
+        if plan.row != self.plan.row {
+            self.change_plan(successors.of(&self.plan, &plan), now);
+        }
+    }
+}
+
+/// One successor for all keys that go from the same plan to the same plan.
+struct Successors<'a> {
+    core: &'a Core,
+    version: u32,
+    made: HashMap<(*const Plan, u32), Succession>,
+}
+
+/// The old plan is kept: its address must not be given to another.
+struct Succession {
+    _old: Arc<Plan>,
+    new: Arc<Plan>,
+}
+
+impl<'a> Successors<'a> {
+    fn new(core: &'a Core) -> Self {
+        Self { core, version: core.version(), made: HashMap::new() }
+    }
+
+    fn of(&mut self, old: &Arc<Plan>, new: &Plan) -> Arc<Plan> {
+        let made = self.made.entry((Arc::as_ptr(old), new.row));
+        let succession = made.or_insert_with(|| Succession {
+            _old: Arc::clone(old),
+            new: Arc::new(new.succeed(old, self.version)),
+        });
+        Arc::clone(&succession.new)
+    }
+}
+
+/// What a refusal that names no time is taken to ask for.
+const DEFAULT_DELAY: std::time::Duration = std::time::Duration::from_secs(1);

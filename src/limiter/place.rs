@@ -1,0 +1,131 @@
+use std::sync::Arc;
+
+use compact_str::CompactString;
+
+use super::decision::Code;
+use super::error::Refused;
+use super::shard::{Core, Shard, hash_of};
+use crate::engine::Wait;
+
+/// A key, and the part of all keys that it falls into.
+#[derive(Debug, Clone)]
+pub(super) struct Name {
+    pub(super) shard: Arc<Shard>,
+    pub(super) hash: u64,
+    pub(super) key: CompactString,
+}
+
+/// Where a key's buckets are: good while the slot is of this generation.
+#[derive(Debug, Clone)]
+pub(super) struct Place {
+    pub(super) shard: Arc<Shard>,
+    pub(super) slot: u32,
+    pub(super) generation: u32,
+}
+
+/// A key that isn't forgotten as long as this lives, however idle it is.
+#[derive(Debug)]
+pub(super) struct Pinned {
+    pub(super) name: Name,
+    pub(super) place: Place,
+}
+
+impl Name {
+    /// Where the key is, if it is there.
+    pub(super) fn find(&self) -> Option<Place> {
+        let keys = self.shard.keys();
+        let slot = keys.find(self.hash, &self.key)?;
+        Some(self.at(slot, keys.slots[slot].generation()))
+    }
+
+    /// Where the key is, made if need be. Keys that share a quota are where the quota is.
+    pub(super) fn place(&self) -> Result<Place, Refused> {
+        self.find().map_or_else(|| self.make(), Ok)
+    }
+
+    /// The key, kept from being forgotten.
+    pub(super) fn pin(&self) -> Result<Pinned, Refused> {
+        loop {
+            let place = self.place()?;
+            let mut keys = place.shard.keys();
+            let slot = &mut keys.slots[place.slot];
+            if slot.generation() == place.generation {
+                slot.pin();
+                let key = slot.key.clone();
+                drop(keys);
+                let hash = hash_of(&self.shard.core, &key);
+                let name = Self { shard: Arc::clone(&place.shard), hash, key };
+                return Ok(Pinned { name, place });
+            }
+        }
+    }
+
+    #[cold]
+    fn make(&self) -> Result<Place, Refused> {
+        let core = &self.shard.core;
+        loop {
+            let Some(home) = core.quotas.read().home(&self.key) else {
+                return Err(self.refused(Code::UnknownModel, Wait::Never));
+            };
+            if home.key != self.key {
+                return core.name(&self.shard, home.key).place();
+            }
+            let Some(room) = core.room() else {
+                return Err(self.refused(Code::TooManyKeys, Wait::Unknown));
+            };
+            if let Some((slot, generation)) = self.shard.make(self.hash, &self.key, room) {
+                return Ok(self.at(slot, generation));
+            }
+        }
+    }
+
+    fn at(&self, slot: u32, generation: u32) -> Place {
+        Place { shard: Arc::clone(&self.shard), slot, generation }
+    }
+
+    fn refused(&self, code: Code, wait: Wait) -> Refused {
+        let (key, asked_at) = (self.key.clone(), self.shard.core.clock.now());
+        Refused { key, code, dimension: None, wait, need: None, asked_at }
+    }
+}
+
+impl Core {
+    /// A key by name. `near` is any shard: for a limiter that is gone all keys are where they are
+    /// asked for.
+    pub(super) fn name(&self, near: &Arc<Shard>, key: CompactString) -> Name {
+        let hash = hash_of(self, &key);
+        let shards = self.shards.get().and_then(std::sync::Weak::upgrade);
+        let shard = shards.as_deref().map_or(near, |shards| shard_of(shards, hash));
+        Name { shard: Arc::clone(shard), hash, key }
+    }
+}
+
+impl Place {
+    /// The key that is here; empty if it is no more.
+    pub(super) fn key(&self) -> CompactString {
+        let keys = self.shard.keys();
+        let slot = &keys.slots[self.slot];
+        if slot.generation() == self.generation {
+            slot.key.clone()
+        } else {
+            CompactString::default()
+        }
+    }
+
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        self.slot == other.slot && Arc::ptr_eq(&self.shard, &other.shard)
+    }
+}
+
+impl Drop for Pinned {
+    fn drop(&mut self) {
+        self.place.shard.keys().slots[self.place.slot].unpin();
+    }
+}
+
+/// The shard that a key falls into.
+#[inline]
+pub(super) fn shard_of(shards: &[Arc<Shard>], hash: u64) -> &Arc<Shard> {
+    // Bits that the table inside the shard doesn't use to tell its entries apart.
+    &shards[(hash >> 32) as usize % shards.len()]
+}

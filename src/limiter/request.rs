@@ -1,0 +1,157 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use smallvec::SmallVec;
+
+use super::backend::{Reservation, Reserved};
+use super::error::{AcquireError, Refused};
+use super::event::{Event, Metadata};
+use super::permit::{Parts, Permit};
+use super::place::{Name, Place};
+use super::scopes::{Blocked, Places, Scopes};
+use super::shard::Core;
+use super::slot::Slot;
+use crate::engine::Wait;
+use crate::quota::{Cost, Quota};
+
+/// What is asked for.
+#[derive(Debug)]
+pub(super) struct Request {
+    pub(super) names: SmallVec<[Name; 1]>,
+    pub(super) cost: Cost,
+    /// Limits that came with it.
+    pub(super) given: Option<Box<Quota>>,
+    pub(super) metadata: Option<Metadata>,
+    pub(super) deadline: Option<u64>,
+}
+
+/// What a look at the keys of a request comes to.
+pub(super) enum Verdict {
+    Admit,
+    /// The buckets are elsewhere, and nothing here speaks against asking.
+    Ask,
+    Wait(Blocked),
+    Fail(AcquireError),
+}
+
+impl Request {
+    pub(super) fn new(names: SmallVec<[Name; 1]>, cost: Cost) -> Self {
+        Self { names, cost, given: None, metadata: None, deadline: None }
+    }
+
+    pub(super) fn core(&self) -> &Arc<Core> {
+        &self.names[0].shard.core
+    }
+
+    /// Where its keys are; one that is named twice counts once.
+    pub(super) fn places(&self) -> Result<Places, Refused> {
+        let mut places = Places::new();
+        for name in &self.names {
+            let place = name.place()?;
+            if !places.iter().any(|other: &Place| other.is_same(&place)) {
+                places.push(place);
+            }
+        }
+        Ok(places)
+    }
+
+    pub(super) fn judge(&self, scopes: &Scopes<'_>, number: u64) -> Verdict {
+        let core = self.core();
+        if core.is_closed() {
+            return Verdict::Fail(AcquireError::Closed);
+        }
+        let here = core.backend.is_none();
+        match scopes.blocked(&self.cost, number, here) {
+            None if here => Verdict::Admit,
+            None => Verdict::Ask,
+            Some(blocked) => {
+                let hopeless = self.hopeless(scopes, blocked);
+                hopeless.map_or(Verdict::Wait(blocked), Verdict::Fail)
+            }
+        }
+    }
+
+    /// Why waiting on would be in vain, if it would.
+    pub(super) fn hopeless(&self, scopes: &Scopes<'_>, blocked: Blocked) -> Option<AcquireError> {
+        let refused = || scopes.refused(blocked, &self.cost);
+        let earliest = match blocked.denial.wait() {
+            Wait::Never => return Some(AcquireError::Refused(refused())),
+            Wait::At(time) => time,
+            Wait::Unknown => scopes.now,
+        };
+        let missed = |&deadline: &u64| deadline <= scopes.now || deadline < earliest;
+        let deadline = self.deadline.filter(missed)?;
+        Some(AcquireError::DeadlineExceeded { deadline, refused: refused() })
+    }
+
+    /// The permit for what was taken; the request is over.
+    pub(super) fn granted(
+        &mut self,
+        (parts, open): (Parts, bool),
+        remote: Option<Arc<Reservation>>,
+        (arrived, now): (u64, u64),
+    ) -> Permit {
+        self.announce(arrived, now);
+        let cost = std::mem::take(&mut self.cost);
+        Permit::of_several(parts, remote, cost, (now, open))
+    }
+
+    pub(super) fn announce(&self, arrived: u64, now: u64) {
+        let events = &self.core().events;
+        if !events.are_watched() {
+            return;
+        }
+        let metadata = || self.metadata.clone();
+        for Name { key, .. } in &self.names {
+            let cost = || self.cost.clone();
+            events.send(|| Event::Granted { key: key.clone(), cost: cost(), metadata: metadata() });
+            if now > arrived {
+                let duration = Duration::from_nanos(now - arrived);
+                events.send(|| Event::Waited { key: key.clone(), duration, metadata: metadata() });
+            }
+        }
+    }
+
+    /// Tells of a failure for want of quota.
+    #[inline]
+    pub(super) fn failed(&self, result: &Result<Permit, AcquireError>) {
+        if let Err(error) = result
+            && let Some(refused) = error.refused()
+        {
+            self.denied(refused);
+        }
+    }
+
+    pub(super) fn denied(&self, refused: &Refused) {
+        self.core().events.send(|| Event::Denied {
+            key: refused.key.clone(),
+            dimension: refused.dimension.clone(),
+            metadata: self.metadata.clone(),
+        });
+    }
+
+    /// What to ask a backend for: the same as last time, unless a quota has changed since.
+    pub(super) fn reservation(
+        &self,
+        scopes: &mut Scopes<'_>,
+        last: Option<Arc<Reservation>>,
+    ) -> Arc<Reservation> {
+        scopes.for_each(|slot, _| {
+            if let Some(line) = slot.there() {
+                line.changed = false;
+            }
+        });
+        let of =
+            |slot: &Slot| Reserved { key: slot.key.clone(), rules: Arc::clone(&slot.plan.rules) };
+        let same = |last: &Arc<Reservation>| {
+            let mut pairs = last.scopes.iter().zip(scopes.all());
+            pairs.all(|(reserved, slot)| Arc::ptr_eq(&reserved.rules, &slot.plan.rules))
+        };
+        last.filter(same).unwrap_or_else(|| {
+            Arc::new(Reservation {
+                scopes: scopes.all().map(of).collect(),
+                cost: self.cost.clone(),
+            })
+        })
+    }
+}

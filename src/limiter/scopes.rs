@@ -1,0 +1,138 @@
+use std::sync::Arc;
+
+use parking_lot::MutexGuard;
+use smallvec::SmallVec;
+
+use super::error::Refused;
+use super::permit::{Part, Parts};
+use super::place::Place;
+use super::shard::{Core, Keys};
+use super::slot::{Denial, Slot};
+use crate::engine::Wait;
+use crate::quota::{Cost, Quota};
+
+/// All keys of one request under their locks: what is done to them is done at one moment.
+#[derive(Debug)]
+pub(super) struct Scopes<'a> {
+    /// One for each shard, in the order of their addresses: nobody locks them the other way round.
+    guards: SmallVec<[MutexGuard<'a, Keys>; 2]>,
+    /// Guard and slot of each key, in the order of the request.
+    seats: SmallVec<[(usize, u32); 2]>,
+    pub(super) now: u64,
+}
+
+/// The key that holds a request up, and why.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Blocked {
+    pub(super) scope: usize,
+    pub(super) denial: Denial,
+}
+
+/// The places of a request's keys.
+pub(super) type Places = SmallVec<[Place; 1]>;
+
+impl<'a> Scopes<'a> {
+    /// `None` if a key was forgotten since it was looked up.
+    pub(super) fn lock(places: &'a [Place]) -> Option<Self> {
+        let mut order: SmallVec<[_; 2]> = places.iter().map(|place| &place.shard).collect();
+        order.sort_unstable_by_key(|shard| Arc::as_ptr(shard));
+        order.dedup_by_key(|shard| Arc::as_ptr(shard));
+        let mut now = 0;
+        let mut guards: SmallVec<[MutexGuard<'a, Keys>; 2]> = SmallVec::new();
+        for shard in &order {
+            let (keys, of_shard) = shard.lock();
+            guards.push(keys);
+            now = now.max(of_shard);
+        }
+        // A shard that was used a moment ago by another thread may be a little ahead.
+        guards.iter_mut().for_each(|keys| now = keys.advance(now));
+        let guard = |place: &Place| order.iter().position(|shard| Arc::ptr_eq(shard, &place.shard));
+        let seat = |place: &Place| {
+            let guard = guard(place)?;
+            let slot = &guards[guard].slots[place.slot];
+            (slot.generation() == place.generation).then_some((guard, place.slot))
+        };
+        let seats = places.iter().map(seat).collect::<Option<_>>()?;
+        Some(Self { guards, seats, now })
+    }
+
+    pub(super) fn slot(&self, scope: usize) -> &Slot {
+        let (guard, slot) = self.seats[scope];
+        &self.guards[guard].slots[slot]
+    }
+
+    pub(super) fn slot_mut(&mut self, scope: usize) -> &mut Slot {
+        let (guard, slot) = self.seats[scope];
+        &mut self.guards[guard].slots[slot]
+    }
+
+    pub(super) fn all(&self) -> impl Iterator<Item = &Slot> {
+        (0..self.seats.len()).map(|scope| self.slot(scope))
+    }
+
+    pub(super) fn for_each(&mut self, mut act: impl FnMut(&mut Slot, u64)) {
+        let now = self.now;
+        (0..self.seats.len()).for_each(|scope| act(self.slot_mut(scope), now));
+    }
+
+    /// Puts limits that came with the request in the place of those that the keys have.
+    pub(super) fn give(&mut self, quota: Option<&Quota>, core: &Core) {
+        let Some(quota) = quota else { return };
+        self.for_each(|slot, now| {
+            if slot.plan.given.as_ref() != Some(quota) {
+                let version = core.version();
+                let plan = core.quotas.read().given(&slot.key, quota, version);
+                let plan = plan.succeed(&slot.plan, version);
+                slot.change_plan(Arc::new(plan), now);
+            }
+        });
+    }
+
+    /// What holds up a request that drew this number: of the keys that fall short the one that does
+    /// for longest, else one for which others wait who came before. `here` says whether the buckets
+    /// are here.
+    pub(super) fn blocked(&self, cost: &Cost, number: u64, here: bool) -> Option<Blocked> {
+        let mut blocked = self.short(cost, self.now, here);
+        // A key that fits now may not any more when the others do.
+        while let Some(Blocked { denial, .. }) = blocked
+            && let Wait::At(then) = denial.wait()
+            && let Some(next) = self.short(cost, then, here)
+            && next.denial.wait() > denial.wait()
+        {
+            blocked = Some(next);
+        }
+        let behind = |scope: &usize| self.slot(*scope).is_behind(number);
+        let others = || (0..self.seats.len()).find(behind);
+        let denial = Denial::OthersWaiting;
+        blocked.or_else(|| others().map(|scope| Blocked { scope, denial }))
+    }
+
+    fn short(&self, cost: &Cost, at: u64, here: bool) -> Option<Blocked> {
+        let denial = |slot: &Slot| if here { slot.fits(cost, at) } else { slot.passable(at) };
+        let mut longest: Option<Blocked> = None;
+        for (scope, slot) in self.all().enumerate() {
+            let Err(denial) = denial(slot) else { continue };
+            if longest.is_none_or(|longest| denial.wait() > longest.denial.wait()) {
+                longest = Some(Blocked { scope, denial });
+            }
+        }
+        longest
+    }
+
+    pub(super) fn refused(&self, blocked: Blocked, cost: &Cost) -> Refused {
+        self.slot(blocked.scope).refused(blocked.denial, cost, self.now)
+    }
+
+    /// Takes the cost of every key; the parts of the permit, and whether it keeps something until it
+    /// ends.
+    pub(super) fn commit(&mut self, places: &[Place], cost: &Cost) -> (Parts, bool) {
+        self.for_each(|slot, now| slot.commit(cost, now));
+        (self.parts(places), self.all().any(|slot| slot.plan.holds))
+    }
+
+    /// What a permit for all keys has of each.
+    pub(super) fn parts(&self, places: &[Place]) -> Parts {
+        let part = |(place, slot): (&Place, &Slot)| Part::new(place.clone(), slot.plan.version);
+        places.iter().zip(self.all()).map(part).collect()
+    }
+}

@@ -1,0 +1,245 @@
+use std::sync::Arc;
+use std::task::Waker;
+
+use super::backend::Reservation;
+use super::error::AcquireError;
+use super::line::Wakers;
+use super::permit::Permit;
+use super::request::{Request, Verdict};
+use super::scopes::{Blocked, Places, Scopes};
+use super::slot::Denial;
+use crate::engine::Wait;
+
+/// A request in a queue.
+#[derive(Debug)]
+pub(super) struct Waiting {
+    /// Pinned while it waits.
+    places: Places,
+    seat: Seat,
+    arrived: u64,
+    reservation: Option<Arc<Reservation>>,
+}
+
+/// A place in the queue of the key that holds a request up.
+///
+/// A request has one number of arrival. When its turn has come and another of its keys holds it up,
+/// it goes to that one's queue, to the place that is due to its number: so it keeps nobody from a
+/// key that isn't short. Who is sent on more often than it has keys keeps its places from then on:
+/// otherwise two keys that are never free at the same moment could send it to and fro for ever.
+#[derive(Debug)]
+struct Seat {
+    number: u64,
+    /// The key in whose queue it waits.
+    at: usize,
+    moves: usize,
+}
+
+/// What became of a newcomer.
+pub(super) enum Arrival {
+    Ended(Result<Permit, AcquireError>),
+    Queued(Waiting),
+}
+
+/// What a look at the queue came to.
+pub(super) enum Turn {
+    Ended(Result<Permit, AcquireError>),
+    /// To be looked at again when woken, or at this time.
+    Wait(Option<u64>),
+    Ask(Arc<Reservation>),
+}
+
+impl Waiting {
+    /// Lets a newcomer in if nobody waits and it fits; else gives it its place in the queue.
+    pub(super) fn arrive(request: &mut Request, waker: &Waker) -> Arrival {
+        loop {
+            let places = match request.places() {
+                Ok(places) => places,
+                Err(refused) => return Arrival::Ended(Err(AcquireError::Refused(refused))),
+            };
+            let Some(mut scopes) = Scopes::lock(&places) else { continue };
+            scopes.give(request.given.as_deref(), request.core());
+            let arrived = scopes.now;
+            let at = match request.judge(&scopes, NEWCOMER) {
+                Verdict::Admit => {
+                    let taken = scopes.commit(&places, &request.cost);
+                    drop(scopes);
+                    return Arrival::Ended(Ok(request.granted(taken, None, (arrived, arrived))));
+                }
+                Verdict::Fail(error) => return Arrival::Ended(Err(error)),
+                Verdict::Wait(blocked) => blocked.scope,
+                // Only the first in the queue asks.
+                Verdict::Ask => 0,
+            };
+            let seat = match Seat::take(request, &mut scopes, at, waker) {
+                Ok(seat) => seat,
+                Err(error) => return Arrival::Ended(Err(error)),
+            };
+            drop(scopes);
+            return Arrival::Queued(Self { places, seat, arrived, reservation: None });
+        }
+    }
+
+    /// Lets it in if its turn has come and it fits; ends it if waiting on would be in vain.
+    pub(super) fn look(&mut self, request: &mut Request, waker: &Waker) -> Turn {
+        let Self { places, seat, arrived, reservation } = self;
+        let mut wakers = Wakers::default();
+        let mut scopes = Scopes::lock(places).expect(PINNED);
+        scopes.give(request.given.as_deref(), request.core());
+        let (now, mut taken) = (scopes.now, None);
+        let turn = match seat.judge(request, &mut scopes, (waker, &mut wakers)) {
+            Verdict::Admit => {
+                taken = Some(scopes.commit(places, &request.cost));
+                None
+            }
+            Verdict::Fail(error) => Some(Turn::Ended(Err(error))),
+            Verdict::Wait(blocked) => Some(Turn::Wait(seat.due(&mut scopes, blocked))),
+            Verdict::Ask => {
+                let asked = request.reservation(&mut scopes, reservation.take());
+                *reservation = Some(Arc::clone(&asked));
+                Some(Turn::Ask(asked))
+            }
+        };
+        match &turn {
+            None | Some(Turn::Ended(_)) => seat.leave(&mut scopes, &mut wakers),
+            Some(_) => seat.stay(&mut scopes, waker, &mut wakers),
+        }
+        drop(scopes);
+        wakers.ring();
+        let granted = |taken| Turn::Ended(Ok(request.granted(taken, None, (*arrived, now))));
+        taken.map(granted).or(turn).expect("taken, or there is another answer")
+    }
+
+    /// What a backend has answered.
+    pub(super) fn answered(
+        &mut self,
+        request: &mut Request,
+        asked: Arc<Reservation>,
+        answer: Result<(), Wait>,
+    ) -> Turn {
+        let Err(wait) = answer else { return self.granted(request, asked) };
+        let Self { places, seat, .. } = self;
+        let mut scopes = Scopes::lock(places).expect(PINNED);
+        let blocked = Blocked { scope: seat.at, denial: Denial::Elsewhere(wait) };
+        let hopeless = request.hopeless(&scopes, blocked);
+        let mut changed = false;
+        scopes.for_each(|slot, _| changed |= slot.there().is_some_and(|line| line.changed));
+        drop(scopes);
+        match hopeless {
+            Some(error) => {
+                self.leave();
+                Turn::Ended(Err(error))
+            }
+            // The answer may be out of date already.
+            None if changed => Turn::Wait(Some(0)),
+            None => Turn::Wait(if let Wait::At(time) = wait { Some(time) } else { None }),
+        }
+    }
+
+    fn granted(&mut self, request: &mut Request, asked: Arc<Reservation>) -> Turn {
+        let scopes = Scopes::lock(&self.places).expect(PINNED);
+        let (parts, now) = (scopes.parts(&self.places), scopes.now);
+        drop(scopes);
+        self.leave();
+        Turn::Ended(Ok(request.granted((parts, true), Some(asked), (self.arrived, now))))
+    }
+
+    /// Why an answer needn't be waited for any more.
+    pub(super) fn overdue(&self, request: &Request) -> Option<AcquireError> {
+        if request.core().is_closed() {
+            return Some(AcquireError::Closed);
+        }
+        let scopes = Scopes::lock(&self.places).expect(PINNED);
+        let denial = Denial::Elsewhere(Wait::Unknown);
+        request.hopeless(&scopes, Blocked { scope: self.seat.at, denial })
+    }
+
+    /// Gives its places up, and hands on.
+    pub(super) fn leave(&mut self) {
+        let mut wakers = Wakers::default();
+        let mut scopes = Scopes::lock(&self.places).expect(PINNED);
+        self.seat.leave(&mut scopes, &mut wakers);
+        drop(scopes);
+        wakers.ring();
+    }
+}
+
+impl Seat {
+    fn take(
+        request: &Request,
+        scopes: &mut Scopes<'_>,
+        at: usize,
+        waker: &Waker,
+    ) -> Result<Self, AcquireError> {
+        let (slot, core) = (scopes.slot_mut(at), request.core());
+        let waiting = slot.waiting();
+        if waiting >= core.max_waiting {
+            return Err(AcquireError::QueueFull { key: slot.key.clone(), waiting });
+        }
+        let number = core.arrival();
+        slot.line().queue.enter(number, waker);
+        scopes.for_each(|slot, _| slot.pin());
+        Ok(Self { number, at, moves: 0 })
+    }
+
+    fn judge(
+        &mut self,
+        request: &Request,
+        scopes: &mut Scopes<'_>,
+        (waker, wakers): (&Waker, &mut Wakers),
+    ) -> Verdict {
+        let slot = scopes.slot(self.at);
+        if slot.is_ousted(self.number) {
+            return Verdict::Fail(AcquireError::Removed { key: slot.key.clone() });
+        }
+        let verdict = request.judge(scopes, self.number);
+        if let Verdict::Wait(Blocked { scope, .. }) = verdict
+            && scope != self.at
+            && self.is_first(scopes)
+        {
+            self.go_to(scope, scopes, (waker, wakers));
+        }
+        verdict
+    }
+
+    fn is_first(&self, scopes: &mut Scopes<'_>) -> bool {
+        scopes.slot_mut(self.at).there().is_some_and(|line| line.queue.is_first(self.number))
+    }
+
+    fn go_to(
+        &mut self,
+        scope: usize,
+        scopes: &mut Scopes<'_>,
+        (waker, wakers): (&Waker, &mut Wakers),
+    ) {
+        let (now, all) = (scopes.now, scopes.all().count());
+        if self.moves < all {
+            scopes.slot_mut(self.at).leave_queue(self.number, now, wakers);
+        }
+        scopes.slot_mut(scope).line().queue.enter(self.number, waker);
+        (self.at, self.moves) = (scope, self.moves + 1);
+    }
+
+    /// When to look again without being woken: only the first has a time.
+    fn due(&self, scopes: &mut Scopes<'_>, blocked: Blocked) -> Option<u64> {
+        let here = blocked.scope == self.at && self.is_first(scopes);
+        if let Wait::At(time) = blocked.denial.wait() { here.then_some(time) } else { None }
+    }
+
+    fn stay(&self, scopes: &mut Scopes<'_>, waker: &Waker, wakers: &mut Wakers) {
+        scopes.for_each(|slot, _| {
+            let line = slot.there();
+            wakers.drop_later(line.and_then(|line| line.queue.set_waker(self.number, waker)));
+        });
+    }
+
+    fn leave(&self, scopes: &mut Scopes<'_>, wakers: &mut Wakers) {
+        scopes.for_each(|slot, now| {
+            slot.leave_queue(self.number, now, wakers);
+            slot.unpin();
+        });
+    }
+}
+
+/// Behind everybody who has drawn a number.
+const NEWCOMER: u64 = u64::MAX;
+const PINNED: &str = "a key isn't forgotten while somebody waits for it";
