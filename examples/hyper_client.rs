@@ -29,10 +29,10 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let server = Server::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
-    let tokens = send_all(&format!("http://{}/v1/chat/completions", server.addr())).await?;
+    let bytes = send_all(&format!("http://{}/v1/chat/completions", server.addr())).await?;
 
     let stats = server.shutdown().await?.total;
-    println!("{} answers of {tokens} tokens, {} times 429", stats.admitted, stats.refused);
+    println!("{} answers of {bytes} bytes in all, {} times 429", stats.admitted, stats.refused);
     Ok(())
 }
 
