@@ -8,6 +8,11 @@
 //!
 //! With feature `axum` it guards a service as well: see `respond`.
 //!
+//! Requests whose bodies are streams go through a [`BufferBodyLayer`] first. With the feature
+//! `reqwest-middleware` the layer is a link of a chain as it is. Which errors say that a request
+//! never left is known of reqwest, reqwest-middleware and hyper-util (the feature of that name), also
+//! in boxes and in other layers of ours; [`find_refusal`] finds ours in theirs.
+//!
 //! | moment | what happens |
 //! |---|---|
 //! | `poll_ready` | pending while the layer's [`key`](RateLimitLayer::key) or another [`scope`](RateLimitLayer::scope) of it cools down, has waiters, or lacks the room for a typical request, unless that takes longer than [`max_wait`](RateLimitLayer::max_wait); takes nothing. Then the inner service's own `poll_ready` |
@@ -46,6 +51,8 @@ pub mod composition {}
 
 mod ask;
 mod body;
+mod buffer_body;
+mod buffered_body;
 mod charge;
 mod classify;
 mod error;
@@ -67,9 +74,13 @@ pub mod respond;
 
 #[cfg(feature = "reqwest")]
 mod reqwest;
+#[cfg(feature = "reqwest-middleware")]
+mod reqwest_middleware;
 
 pub use ask::Ask;
 pub use body::ResponseBody;
+pub use buffer_body::{BufferBody, BufferBodyFuture, BufferBodyLayer};
+pub use buffered_body::BufferedBody;
 pub use charge::Charge;
 pub use classify::{Classified, Classify};
 pub use error::{BoxError, RateLimitError};
@@ -81,5 +92,8 @@ pub use layer::RateLimitLayer;
 pub use observe::Observe;
 pub use peek::PeekBody;
 pub use reading::Reading;
+#[cfg(feature = "reqwest-middleware")]
+pub use reqwest_middleware::ChainedRequest;
 pub use service::RateLimitService;
+pub use unsent::find_refusal;
 pub use watch::Watch;

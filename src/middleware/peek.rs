@@ -1,4 +1,6 @@
 use bytes::Bytes;
+use http::HeaderMap;
+use http::header::CONTENT_LENGTH;
 
 /// A request body that may be in memory, to be read without being used up.
 pub trait PeekBody {
@@ -9,6 +11,11 @@ pub trait PeekBody {
     fn size(&self) -> Option<u64> {
         self.peek(|body| body.and_then(|body| body.len().try_into().ok()))
     }
+}
+
+/// How many bytes the body has that comes with these headers, if they say so.
+pub(super) fn stated_size(headers: &HeaderMap) -> Option<u64> {
+    headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
 
 impl PeekBody for () {

@@ -4,18 +4,54 @@ use reqwest::{Body, Request, Response, ResponseBuilderExt};
 use super::classify::{Classified, Classify};
 use super::http::Http;
 use super::observe::Observe;
+use super::peek::{PeekBody, stated_size};
 use super::unsent::never_left;
 use super::watch::Watch;
 
+/// Reads reqwest's own requests.
+///
+/// They keep their extensions to themselves. Whoever has something to say in them, a
+/// [`Journey`](super::Journey) for one, sends `http` requests with a `reqwest::Body`, and lets
+/// `filter` of tower make them reqwest's own behind the layer:
+///
+/// ```
+/// use tollgate::middleware::{Journey, RateLimitLayer};
+/// use tower::{ServiceBuilder, ServiceExt};
+///
+/// # async fn example(limiter: tollgate::Limiter) -> Result<(), tower::BoxError> {
+/// let client = ServiceBuilder::new()
+///     .layer(RateLimitLayer::new(limiter))
+///     .filter(|request: http::Request<reqwest::Body>| reqwest::Request::try_from(request))
+///     .service(reqwest::Client::new());
+///
+/// let journey = Journey::new();
+/// let request = http::Request::post("https://api.openai.com/v1/embeddings")
+///     .extension(journey.clone())
+///     .body(r#"{"model": "text-embedding-3-small", "input": "Hello"}"#.into())?;
+/// if let Ok(response) = client.oneshot(request).await {
+///     println!("{}", response.text().await?);
+/// }
+/// # Ok(())
+/// # }
+/// ```
 impl Classify<Request> for Http {
     /// A body that is a stream is estimated from its size, if it knows that, or its
     /// `content-length`.
     fn classify(&self, request: &Request, key: Option<&str>) -> Classified {
         let path = request.url().path();
         let Some(body) = request.body() else { return self.read(path, Some(&[]), None, key) };
-        let stated = || request.headers().get(http::header::CONTENT_LENGTH)?.to_str().ok();
-        let size = body.size_hint().exact().or_else(|| stated()?.parse().ok());
-        self.read(path, body.as_bytes(), size, key)
+        let size = body.size().or_else(|| stated_size(request.headers()));
+        body.peek(|bytes| self.read(path, bytes, size, key))
+    }
+}
+
+impl PeekBody for Body {
+    fn peek<T>(&self, read: impl FnOnce(Option<&[u8]>) -> T) -> T {
+        read(self.as_bytes())
+    }
+
+    fn size(&self) -> Option<u64> {
+        self.size_hint().exact()
     }
 }
 

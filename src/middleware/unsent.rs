@@ -8,35 +8,86 @@ use crate::limiter::AcquireError;
 /// Whether an error says that the request never left: the client got no connection, or another
 /// layer of ours further in didn't let it through.
 ///
-/// Sees through the boxes that tower's own layers put errors into.
+/// Sees through the boxes that tower's own layers put errors into. A client that it doesn't know
+/// may have sent the request.
 pub(super) fn never_left<E: 'static>(error: &E) -> bool {
-    let error: &dyn Any = error;
-    let boxed = error.downcast_ref::<BoxError>().map(|error| &**error as Cause<'_>);
-    let ours = || error.downcast_ref::<RateLimitError>().map(|error| error as _);
-    let first = boxed.or_else(ours).or_else(|| of_client(error));
-    successors(first, |cause| (**cause).source()).any(is_unsent)
+    causes(outermost(error)).any(is_unsent)
+}
+
+/// The refusal of a limiter among an error and its causes, whatever a client or another layer has
+/// wrapped it into.
+///
+/// ```
+/// use tollgate::limiter::{AcquireError, Limiter};
+/// use tollgate::middleware::{RateLimitError, find_refusal};
+/// let error = RateLimitError::Limited(AcquireError::Closed);
+/// let wrapped = std::io::Error::other(error);
+/// assert_eq!(find_refusal(&wrapped), Some(&AcquireError::Closed));
+/// ```
+pub fn find_refusal<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a AcquireError> {
+    causes(Some(error)).find_map(|cause| cause.downcast_ref())
 }
 
 type Cause<'a> = &'a (dyn Error + 'static);
 
-#[cfg(feature = "reqwest")]
-fn of_client(error: &dyn Any) -> Option<Cause<'_>> {
-    error.downcast_ref::<reqwest::Error>().map(|error| error as _)
+fn causes(first: Option<Cause<'_>>) -> impl Iterator<Item = Cause<'_>> {
+    successors(first, |cause| (**cause).source())
 }
 
-#[cfg(feature = "reqwest")]
-fn is_unsent(cause: Cause<'_>) -> bool {
-    let client = cause.downcast_ref::<reqwest::Error>();
-    cause.is::<AcquireError>() || client.is_some_and(|e| e.is_connect() || e.is_builder())
+/// The error itself, if it is of a type that is known.
+fn outermost(error: &dyn Any) -> Option<Cause<'_>> {
+    boxed(error).or_else(|| of_client(error))
 }
 
-/// Nothing is known of other clients' errors.
-#[cfg(not(feature = "reqwest"))]
+fn boxed(error: &dyn Any) -> Option<Cause<'_>> {
+    let ours = error.downcast_ref::<RateLimitError>().map(|error| error as _);
+    ours.or_else(|| error.downcast_ref::<BoxError>().map(|error| &**error as _))
+}
+
+#[cfg(not(feature = "hyper-util"))]
 fn of_client(_: &dyn Any) -> Option<Cause<'_>> {
     None
 }
 
-#[cfg(not(feature = "reqwest"))]
+#[cfg(feature = "hyper-util")]
+fn of_client(error: &dyn Any) -> Option<Cause<'_>> {
+    let known = typed::<hyper_util::client::legacy::Error>(error);
+    #[cfg(feature = "reqwest")]
+    let known = known.or_else(|| typed::<reqwest::Error>(error));
+    #[cfg(feature = "reqwest-middleware")]
+    let known = known.or_else(|| typed::<reqwest_middleware::Error>(error));
+    known
+}
+
+#[cfg(feature = "hyper-util")]
+fn typed<E: Error + 'static>(error: &dyn Any) -> Option<Cause<'_>> {
+    error.downcast_ref::<E>().map(|error| error as _)
+}
+
 fn is_unsent(cause: Cause<'_>) -> bool {
-    cause.is::<AcquireError>()
+    cause.is::<AcquireError>() || is_unconnected(cause) || is_unbuilt(cause)
+}
+
+/// What hyper-util's client says of a connection, and every client that is built on it.
+fn is_unconnected(cause: Cause<'_>) -> bool {
+    #[cfg(feature = "hyper-util")]
+    if let Some(error) = cause.downcast_ref::<hyper_util::client::legacy::Error>() {
+        return error.is_connect();
+    }
+    let _ = cause;
+    false
+}
+
+/// A request that reqwest could make nothing of.
+fn is_unbuilt(cause: Cause<'_>) -> bool {
+    #[cfg(feature = "reqwest-middleware")]
+    if let Some(reqwest_middleware::Error::Reqwest(error)) = cause.downcast_ref() {
+        return error.is_builder();
+    }
+    #[cfg(feature = "reqwest")]
+    if let Some(error) = cause.downcast_ref::<reqwest::Error>() {
+        return error.is_builder();
+    }
+    let _ = cause;
+    false
 }

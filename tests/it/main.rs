@@ -5,7 +5,6 @@ mod engine;
 mod limiter;
 #[cfg(feature = "tower")]
 mod middleware;
-#[cfg(feature = "tower")]
 mod parity;
 mod provider;
 

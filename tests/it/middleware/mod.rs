@@ -1,8 +1,10 @@
 //! The Tower layer, around services written by hand and around reqwest.
 
 mod body;
+mod buffer_body;
 mod call;
 mod compose;
+mod custom_service;
 mod discover;
 mod errors;
 mod gate;
@@ -15,9 +17,17 @@ mod settling;
 #[cfg(all(feature = "reqwest", feature = "simulate"))]
 mod example;
 #[cfg(feature = "reqwest")]
+mod extensions;
+#[cfg(all(feature = "reqwest", feature = "simulate"))]
+mod proxy;
+#[cfg(feature = "reqwest")]
 mod reqwest;
+#[cfg(feature = "reqwest-middleware")]
+mod reqwest_middleware;
 #[cfg(feature = "axum")]
 mod respond;
+#[cfg(feature = "reqwest-middleware")]
+mod unsent;
 
 use std::future::poll_fn;
 use std::time::Duration;

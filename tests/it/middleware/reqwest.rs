@@ -1,14 +1,12 @@
 //! Around a `reqwest::Client`, over real connections.
 
-use std::time::Duration;
-
 use reqwest::{Body, Client, Request, Response};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpSocket};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::COMPATIBLE_USAGE;
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::Quota;
 use tower::{BoxError, Layer, Service, ServiceBuilder, ServiceExt};
 
 use super::inner::Frames;
@@ -21,7 +19,7 @@ pub(super) fn client() -> Client {
 }
 
 /// 10,000 tokens a minute for `gpt-4o`, on the system's clock.
-fn limiter() -> Limiter {
+pub(super) fn limiter() -> Limiter {
     let quota = Quota::new().tpm(10_000);
     Limiter::builder().provider(COMPATIBLE_USAGE).quota("gpt-4o", quota).build().unwrap()
 }
@@ -32,10 +30,10 @@ fn post(url: &str, body: impl Into<Body>) -> Request {
     request
 }
 
-const CHAT: &str = r#"{"model": "gpt-4o", "max_tokens": 500, "messages": []}"#;
+pub(super) const CHAT: &str = r#"{"model": "gpt-4o", "max_tokens": 500, "messages": []}"#;
 
 /// A server that answers one request with these bytes, whatever it is; its base URL.
-async fn answers_once(answer: String) -> String {
+pub(super) async fn answers_once(answer: String) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let url = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move {
@@ -47,12 +45,12 @@ async fn answers_once(answer: String) -> String {
     url
 }
 
-fn ok(body: &str) -> String {
+pub(super) fn ok(body: &str) -> String {
     format!("HTTP/1.1 200 OK\r\ncontent-length: {}\r\nx-one: 1\r\n\r\n{body}", body.len())
 }
 
 /// A URL on which nobody listens, nor can while the socket is kept.
-fn closed_port() -> (TcpSocket, String) {
+pub(super) fn closed_port() -> (TcpSocket, String) {
     let socket = TcpSocket::new_v4().unwrap();
     socket.bind(([127, 0, 0, 1], 0).into()).unwrap();
     let url = format!("http://{}/v1/chat/completions", socket.local_addr().unwrap());
@@ -171,9 +169,10 @@ async fn a_request_without_a_body_is_one_request() {
 mod simulated {
     use std::net::SocketAddr;
     use std::num::NonZeroU64;
+    use std::time::Duration;
 
     use tollgate::engine::Margin;
-    use tollgate::quota::{Algorithm, Dimension, Limit, Window};
+    use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Window};
     use tollgate::simulate::{OutputSize, Server, Settings, Stats};
 
     use super::*;

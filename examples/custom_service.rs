@@ -1,0 +1,79 @@
+//! The layer around a service that isn't HTTP: closures say what a request is and what its response
+//! means.
+//!
+//! ```sh
+//! cargo run --example custom_service
+//! ```
+//!
+//! The service embeds texts on a machine that takes 100 words a second, 200 of them at once; each
+//! team has a limit of its own. A request is charged by its words at first, and in the end by those
+//! that weren't in the machine's cache.
+
+use std::convert::Infallible;
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use tollgate::limiter::Limiter;
+use tollgate::middleware::{Classified, RateLimitError, RateLimitLayer};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+#[derive(Debug, Clone)]
+pub(crate) struct Embed {
+    pub(crate) team: &'static str,
+    pub(crate) text: String,
+}
+
+#[derive(Debug)]
+pub(crate) struct Embedded {
+    pub(crate) vector: Vec<f32>,
+    pub(crate) words_charged: u64,
+}
+
+#[tokio::main]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let limiter = Limiter::builder().quota("team:*", quota()).build()?;
+    let mut machine = machine(&limiter);
+    let begin = limiter.now();
+    for text in ["a text of six words only", &"word ".repeat(190), &"more ".repeat(50)] {
+        let request = Embed { team: "blue", text: text.to_owned() };
+        let embedded = machine.ready().await?.call(request).await?;
+        let after = Duration::from_nanos(limiter.now() - begin);
+        println!(
+            "{} words, {} floats, after {after:.1?}",
+            embedded.words_charged,
+            embedded.vector.len()
+        );
+    }
+    Ok(())
+}
+
+/// 100 words a second, 200 at once.
+pub(crate) fn quota() -> Quota {
+    let words = Dimension::Custom("words".into());
+    let bucket = Algorithm::TokenBucket { burst: NonZeroU64::new(200) };
+    let limit = Limit::new(words, 100, Window::SECOND).map(|limit| limit.with_algorithm(bucket));
+    limit.into_iter().fold(Quota::new(), Quota::limit)
+}
+
+/// The machine, within the limits of each team.
+pub(crate) fn machine(
+    limiter: &Limiter,
+) -> impl Service<Embed, Response = Embedded, Error = RateLimitError> {
+    let classify = |request: &Embed| {
+        let words = request.text.split_whitespace().count() as u64;
+        let key = format!("team:{}", request.team);
+        Classified::new(key, Cost::new().custom("words", words))
+    };
+    let observe = |response: &Embedded| Some(Cost::new().custom("words", response.words_charged));
+    let layer = RateLimitLayer::new(limiter.clone()).classify(classify).observe(observe);
+    layer.layer(service_fn(embed))
+}
+
+/// Stands for the machine; it has texts of more than 100 words in its cache by half.
+async fn embed(request: Embed) -> Result<Embedded, Infallible> {
+    let words = request.text.split_whitespace().count() as u64;
+    let words_charged = if words > 100 { words / 2 } else { words };
+    let vector = request.text.split_whitespace().map(|word| word.len() as f32).collect();
+    Ok(Embedded { vector, words_charged })
+}

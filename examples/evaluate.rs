@@ -1,0 +1,90 @@
+//! An evaluation: a stream of tasks, as many of them at once as one likes, slowed by the limiter
+//! alone.
+//!
+//! ```sh
+//! cargo run --features simulate --example evaluate
+//! ```
+//!
+//! A thousand examples are put to a model that allows 600 requests and 60,000 tokens a minute, and
+//! their answers are graded. Time is virtual: the model is the built-in provider, so that what takes
+//! minutes by the limits is done at once. With a real one only `ask` and the clock change.
+
+use std::time::Duration;
+
+use futures_util::{StreamExt, TryStreamExt, stream};
+use parking_lot::Mutex;
+use tollgate::limiter::{Limiter, TokioClock};
+use tollgate::provider::OPENAI;
+use tollgate::quota::{Cost, Quota};
+use tollgate::simulate::{Algorithm, Provider, ReplyBody, Settings};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Error> {
+    tokio::time::pause();
+    let result = evaluate(1_000, 64).await?;
+    println!(
+        "{} of {} right after {:.0?}; {} times 429",
+        result.right, result.asked, result.took, result.refused
+    );
+    Ok(())
+}
+
+/// How an evaluation went.
+#[derive(Debug)]
+pub(crate) struct Evaluation {
+    pub(crate) asked: u64,
+    pub(crate) right: u64,
+    pub(crate) refused: u64,
+    pub(crate) took: Duration,
+}
+
+/// Puts so many examples to the model, at most `at_once` of them at the same time.
+pub(crate) async fn evaluate(examples: u64, at_once: usize) -> Result<Evaluation, Error> {
+    let quota = Quota::new().rpm(600).tpm(60_000);
+    let limiter = Limiter::builder()
+        .provider(OPENAI)
+        .quota("gpt-4o", quota)
+        .clock(TokioClock::new())
+        .build()?;
+    let settings = Settings::default().with_rpm(600).with_tpm(60_000);
+    let model = Mutex::new(Provider::new(settings.with_algorithm(Algorithm::TokenBucket)));
+    let begin = limiter.now();
+
+    let right = stream::iter(0..examples)
+        .map(|example| ask(&limiter, &model, example))
+        .buffer_unordered(at_once)
+        .try_fold(0, |right, answer| async move { Ok(right + u64::from(is_right(&answer))) })
+        .await?;
+
+    let took = Duration::from_nanos(limiter.now() - begin);
+    let stats = model.lock().stats().total;
+    Ok(Evaluation { asked: stats.received, right, refused: stats.refused, took })
+}
+
+/// One task: waits until it fits, asks, and says what it really took.
+async fn ask(limiter: &Limiter, model: &Mutex<Provider>, example: u64) -> Result<String, Error> {
+    let body = serde_json::json!({
+        "model": "gpt-4o",
+        "max_tokens": 80,
+        "messages": [{"role": "user", "content": format!("What is {example} + {example}?")}],
+    });
+    let body = body.to_string();
+    let cost = OPENAI.read_request("/v1/chat/completions", body.as_bytes()).cost;
+    let permit = limiter.acquire("gpt-4o", &cost).await?;
+
+    let now = limiter.now();
+    let reply = model.lock().receive(now, "/v1/chat/completions", body.as_bytes());
+    tokio::time::sleep(reply.latency).await;
+    permit.settle(&Cost::new().tokens(reply.charged));
+    match reply.body {
+        ReplyBody::Json(json) if reply.status == 200 => Ok(String::from_utf8(json.into())?),
+        _ => Err(format!("status {}", reply.status).into()),
+    }
+}
+
+/// The model only makes up words: an answer is right if it came to its end by itself.
+fn is_right(answer: &str) -> bool {
+    answer.contains(r#""finish_reason":"stop""#)
+}

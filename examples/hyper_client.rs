@@ -1,0 +1,67 @@
+//! The layer around hyper-util's client, without reqwest: `http` requests in, a hyper body out.
+//!
+//! ```sh
+//! cargo run --features simulate,hyper-util --example hyper_client
+//! ```
+//!
+//! It needs no key: the provider is the built-in one, on this machine, which takes 10 requests at
+//! once and 10 more each second; the twenty take about two seconds. Against a real one the connector
+//! is one with TLS, as hyper-rustls has it.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use bytes::Bytes;
+use futures_util::future::try_join_all;
+use http::Request;
+use http_body_util::{BodyExt, Full};
+use hyper_util::client::legacy::Client;
+use hyper_util::rt::TokioExecutor;
+use tollgate::limiter::Limiter;
+use tollgate::middleware::RateLimitLayer;
+use tollgate::provider::OPENAI;
+use tollgate::quota::{Algorithm, Quota};
+use tollgate::simulate::{Server, Settings};
+use tower::{Layer, ServiceExt};
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    let server = Server::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
+    let bytes = send_all(&format!("http://{}/v1/chat/completions", server.addr())).await?;
+
+    let stats = server.shutdown().await?.total;
+    println!("{} answers of {bytes} bytes in all, {} times 429", stats.admitted, stats.refused);
+    Ok(())
+}
+
+/// What the provider enforces.
+pub(crate) fn provider() -> Settings {
+    Settings::default().with_rpm(600).with_burst(Duration::from_secs(1))
+}
+
+/// Sends twenty requests at once, every second one for a stream; the bytes that came back.
+pub(crate) async fn send_all(url: &str) -> Result<usize, Error> {
+    let burst = Algorithm::TokenBucket { burst: NonZeroU64::new(10) };
+    let quota = Quota::new().rpm(600).with_algorithm(burst);
+    let limiter = Limiter::builder().provider(OPENAI).quota("gpt-4o", quota).build()?;
+    let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
+    let client = RateLimitLayer::new(limiter).layer(client);
+
+    let answers = (1..=20).map(|number| {
+        let client = client.clone();
+        async move {
+            let body = serde_json::json!({
+                "model": "gpt-4o",
+                "max_tokens": 100,
+                "stream": number % 2 == 0,
+                "messages": [{"role": "user", "content": format!("Tell me fact no. {number}.")}],
+            });
+            let request = Request::post(url).body(Full::from(body.to_string()))?;
+            let answer = client.oneshot(request).await?;
+            Ok::<_, Error>(answer.into_body().collect().await?.to_bytes().len())
+        }
+    });
+    Ok(try_join_all(answers).await?.into_iter().sum())
+}

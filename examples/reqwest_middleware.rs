@@ -1,0 +1,79 @@
+//! The layer as a link in a chain of reqwest-middleware, with retries and tracing around it: each
+//! attempt waits for its turn and is charged, and a server that fails now and then is asked again.
+//!
+//! ```sh
+//! cargo run --features simulate,reqwest-middleware --example reqwest_middleware
+//! ```
+//!
+//! It needs no key: the provider is the built-in one, on this machine. Every tenth request fails
+//! there with a 503, and it takes 10 requests at once and 10 more each second. Each attempt's span,
+//! from reqwest-tracing, goes to the terminal.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use futures_util::future::try_join_all;
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware};
+use reqwest_retry::RetryTransientMiddleware;
+use reqwest_retry::policies::ExponentialBackoff;
+use reqwest_tracing::TracingMiddleware;
+use tollgate::limiter::{BuildError, Limiter};
+use tollgate::provider::OPENAI;
+use tollgate::quota::{Algorithm, Quota};
+use tollgate::simulate::{Failure, Fault, Server, Settings};
+use tollgate::{RateLimitLayer, middleware::Journey};
+use tracing_subscriber::fmt::format::FmtSpan;
+
+type Error = Box<dyn std::error::Error + Send + Sync>;
+
+#[tokio::main]
+async fn main() -> Result<(), Error> {
+    tracing_subscriber::fmt().with_span_events(FmtSpan::CLOSE).init();
+    let server = Server::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
+
+    let url = format!("http://{}/v1/chat/completions", server.addr());
+    send_all(&chain(reqwest::Client::new())?, &url).await?;
+
+    let stats = server.shutdown().await?.total;
+    println!("{} answers, {} faults, {} times 429", stats.admitted, stats.failed, stats.refused);
+    Ok(())
+}
+
+/// What the provider enforces, and how it fails.
+pub(crate) fn provider() -> Settings {
+    let fault = Fault { every: 10, failure: Failure::Overloaded };
+    Settings::default().with_rpm(600).with_burst(Duration::from_secs(1)).with_fault(fault)
+}
+
+/// From the outside in: retries, then a span for each attempt, then the limits.
+pub(crate) fn chain(client: reqwest::Client) -> Result<ClientWithMiddleware, BuildError> {
+    let burst = Algorithm::TokenBucket { burst: NonZeroU64::new(10) };
+    let quota = Quota::new().rpm(600).with_algorithm(burst);
+    let limiter = Limiter::builder().provider(OPENAI).quota("gpt-4o", quota).build()?;
+    let bounds = (Duration::from_millis(100), Duration::from_secs(2));
+    let retries =
+        ExponentialBackoff::builder().retry_bounds(bounds.0, bounds.1).build_with_max_retries(5);
+    Ok(ClientBuilder::new(client)
+        .with(RetryTransientMiddleware::new_with_policy(retries))
+        .with(TracingMiddleware::default())
+        .with(RateLimitLayer::new(limiter))
+        .build())
+}
+
+/// Sends twenty requests at once, and prints what the last attempt of each was charged.
+pub(crate) async fn send_all(client: &ClientWithMiddleware, url: &str) -> Result<(), Error> {
+    try_join_all((1..=20).map(|number| send(client, url, number))).await.map(drop)
+}
+
+async fn send(client: &ClientWithMiddleware, url: &str, number: u32) -> Result<(), Error> {
+    let body = serde_json::json!({
+        "model": "gpt-4o",
+        "max_tokens": 100,
+        "messages": [{"role": "user", "content": format!("Tell me fact no. {number:02}.")}],
+    });
+    let journey = Journey::new();
+    let request = client.post(url).body(body.to_string()).with_extension(journey.clone());
+    request.send().await?.error_for_status()?.bytes().await?;
+    println!("no. {number}: {:?}", journey.facts().charged);
+    Ok(())
+}

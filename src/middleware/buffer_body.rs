@@ -1,0 +1,184 @@
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http::Request;
+use http_body::Body;
+use pin_project::pin_project;
+use tower_layer::Layer;
+use tower_service::Service;
+
+use super::buffered_body::{BufferedBody, Buffering};
+use super::peek::stated_size;
+
+/// Reads the bodies of requests ahead, so that a [`RateLimitLayer`](super::RateLimitLayer) behind
+/// it can see what they ask for. For bodies that aren't in memory: streams, `axum::body::Body`,
+/// `hyper::body::Incoming`, boxed ones (`Box::pin` those that aren't `Unpin`).
+///
+/// A body up to the bound is read whole. A longer one, or one that fails, passes on as it is: as
+/// much as was read, then the rest as it comes; its cost is estimated from its size, or from as much
+/// of it as is known to come.
+///
+/// For each request it holds at most twice the bound (a buffer grows by doubling) and one more
+/// frame, and nothing of a body that says beforehand that it is longer. It doesn't limit how long or how slow a body may be: a request is
+/// admitted when its body has been read, and until then holds no place behind this layer.
+///
+/// ```
+/// use tollgate::middleware::{BufferBodyLayer, RateLimitLayer};
+/// use tower::ServiceBuilder;
+/// # use http_body_util::combinators::BoxBody;
+/// # use bytes::Bytes;
+/// # async fn send(_: http::Request<tollgate::middleware::BufferedBody<BoxBody<Bytes, std::io::Error>>>)
+/// #     -> Result<http::Response<BoxBody<Bytes, std::io::Error>>, std::io::Error> { todo!() }
+/// # async fn example(limiter: tollgate::Limiter, request: http::Request<BoxBody<Bytes, std::io::Error>>)
+/// #     -> Result<(), Box<dyn std::error::Error>> {
+/// # use tower::{service_fn, ServiceExt};
+/// # let client = service_fn(send);
+/// let client = ServiceBuilder::new()
+///     .layer(BufferBodyLayer::new())
+///     .layer(RateLimitLayer::new(limiter))
+///     .service(client);
+/// let response = client.oneshot(request).await?;
+/// # Ok(())
+/// # }
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct BufferBodyLayer {
+    bound: usize,
+}
+
+/// A service whose requests' bodies are read ahead; made by [`BufferBodyLayer`].
+#[derive(Clone)]
+pub struct BufferBody<S> {
+    inner: S,
+    bound: usize,
+}
+
+/// The future of [`BufferBody`].
+///
+/// # Cancel safety
+/// Dropped while the body is read, it drops the request; nothing behind the layer has seen it.
+#[pin_project]
+pub struct BufferBodyFuture<S, B>
+where
+    B: Body,
+    S: Service<Request<BufferedBody<B>>>,
+{
+    #[pin]
+    stage: Stage<S::Future, B>,
+    inner: S,
+}
+
+#[pin_project(project = StageProjection)]
+enum Stage<F, B: Body> {
+    Buffering(Option<http::request::Parts>, Buffering<B>),
+    /// The body is there; the service becomes ready.
+    Readying(Option<Request<BufferedBody<B>>>),
+    Called(#[pin] F),
+}
+
+impl BufferBodyLayer {
+    /// Reads up to 1 MiB ahead.
+    pub fn new() -> Self {
+        Self { bound: DEFAULT_BOUND }
+    }
+
+    /// Reads up to so many bytes ahead.
+    #[must_use]
+    pub fn with_bound(self, bytes: usize) -> Self {
+        Self { bound: bytes }
+    }
+}
+
+impl Default for BufferBodyLayer {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl<S> Layer<S> for BufferBodyLayer {
+    type Service = BufferBody<S>;
+
+    fn layer(&self, inner: S) -> BufferBody<S> {
+        BufferBody { inner, bound: self.bound }
+    }
+}
+
+impl<S, B> Service<Request<B>> for BufferBody<S>
+where
+    B: Body<Data = Bytes> + Unpin,
+    S: Service<Request<BufferedBody<B>>> + Clone,
+{
+    type Response = S::Response;
+    type Error = S::Error;
+    type Future = BufferBodyFuture<S, B>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), S::Error>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request<B>) -> Self::Future {
+        // A body may be slow to come: the readiness is given back meanwhile, for others to use.
+        let inner = self.inner.clone();
+        self.inner = inner.clone();
+        let (parts, body) = request.into_parts();
+        let stated = stated_size(&parts.headers);
+        let buffering = Buffering::new(body, self.bound, stated);
+        BufferBodyFuture { stage: Stage::Buffering(Some(parts), buffering), inner }
+    }
+}
+
+impl<S, B> Future for BufferBodyFuture<S, B>
+where
+    B: Body<Data = Bytes> + Unpin,
+    S: Service<Request<BufferedBody<B>>>,
+{
+    type Output = Result<S::Response, S::Error>;
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let mut this = self.project();
+        loop {
+            let next = match this.stage.as_mut().project() {
+                StageProjection::Buffering(parts, buffering) => {
+                    let body = ready!(buffering.poll_buffered(cx));
+                    let parts = parts.take().expect(ONCE);
+                    Stage::Readying(Some(Request::from_parts(parts, body)))
+                }
+                StageProjection::Readying(request) => {
+                    ready!(this.inner.poll_ready(cx))?;
+                    Stage::Called(this.inner.call(request.take().expect(ONCE)))
+                }
+                StageProjection::Called(future) => return future.poll(cx),
+            };
+            this.stage.set(next);
+        }
+    }
+}
+
+impl<S> fmt::Debug for BufferBody<S> {
+    /// Without the inner service, which may show its API keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("BufferBody").field("bound", &self.bound).finish_non_exhaustive()
+    }
+}
+
+impl<S, B> fmt::Debug for BufferBodyFuture<S, B>
+where
+    B: Body,
+    S: Service<Request<BufferedBody<B>>>,
+{
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let stage = match self.stage {
+            Stage::Buffering(..) => "buffering",
+            Stage::Readying(_) => "readying",
+            Stage::Called(_) => "called",
+        };
+        f.debug_struct("BufferBodyFuture").field("stage", &stage).finish_non_exhaustive()
+    }
+}
+
+/// 1 MiB: longer than the longest prompt in common use, images aside.
+const DEFAULT_BOUND: usize = 1 << 20;
+
+const ONCE: &str = "a stage is left once";

@@ -1,0 +1,48 @@
+//! `examples/custom_service.rs`, as it is: a service that isn't HTTP.
+
+use std::time::Duration;
+
+use tollgate::limiter::{Code, Limiter};
+use tower::{Service, ServiceExt};
+
+use super::{available, builder};
+
+#[path = "../../../examples/custom_service.rs"]
+#[expect(dead_code, reason = "its main function is not called here")]
+mod example;
+
+use example::Embed;
+
+/// Embeds so many words for the team, and says how many were charged.
+async fn embed(limiter: &Limiter, team: &'static str, words: usize) -> u64 {
+    let mut machine = example::machine(limiter);
+    let request = Embed { team, text: "word ".repeat(words) };
+    let embedded = machine.ready().await.unwrap().call(request).await.unwrap();
+    assert_eq!(embedded.vector.len(), words);
+    embedded.words_charged
+}
+
+#[tokio::test(start_paused = true)]
+async fn requests_wait_by_their_words_and_are_charged_what_the_response_says() {
+    let limiter = builder().quota("team:*", example::quota()).build().unwrap();
+    let begin = limiter.now();
+    assert_eq!(embed(&limiter, "blue", 200).await, 100);
+    assert_eq!(available(&limiter, "team:blue"), [100]);
+    assert_eq!(limiter.now(), begin);
+    // The half that was given back is there at once; the rest takes a second.
+    assert_eq!(embed(&limiter, "blue", 100).await, 100);
+    assert_eq!(limiter.now(), begin);
+    assert_eq!(embed(&limiter, "blue", 100).await, 100);
+    assert_eq!(Duration::from_nanos(limiter.now() - begin), Duration::from_secs(1));
+    // Another team has a limit of its own.
+    assert_eq!(embed(&limiter, "red", 200).await, 100);
+    assert_eq!(Duration::from_nanos(limiter.now() - begin), Duration::from_secs(1));
+}
+
+#[tokio::test(start_paused = true)]
+async fn more_words_than_fit_are_refused_at_once() {
+    let limiter = builder().quota("team:*", example::quota()).build().unwrap();
+    let request = Embed { team: "blue", text: "word ".repeat(201) };
+    let error = example::machine(&limiter).oneshot(request).await.unwrap_err();
+    assert_eq!((error.code(), error.key()), (Some(Code::ExceedsCapacity), Some("team:blue")));
+}

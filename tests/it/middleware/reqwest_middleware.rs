@@ -1,0 +1,230 @@
+//! As a link in a chain of reqwest-middleware, over real connections.
+
+use std::io;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::Extensions;
+use parking_lot::Mutex;
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next, Result};
+use reqwest_retry::RetryTransientMiddleware;
+use reqwest_retry::policies::ExponentialBackoff;
+use reqwest_tracing::TracingMiddleware;
+use tollgate::limiter::{AcquireError, Code, Limiter};
+use tollgate::middleware::{
+    ChainedRequest, Classified, Journey, RateLimitError, RateLimitLayer, find_refusal,
+};
+use tollgate::quota::{Cost, Quota};
+use tower::Layer;
+use tracing_subscriber::fmt::format::FmtSpan;
+
+use super::reqwest::{CHAT, answers_once, client, closed_port, limiter, ok};
+use super::{USAGE, available, held, settle_down};
+
+/// A link that counts what passes it.
+#[derive(Clone, Default)]
+struct Passed(Arc<AtomicUsize>);
+
+impl Passed {
+    fn count(&self) -> usize {
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+#[async_trait]
+impl Middleware for Passed {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        next.run(request, extensions).await
+    }
+}
+
+fn chain(link: impl Middleware) -> ClientWithMiddleware {
+    ClientBuilder::new(client()).with(link).build()
+}
+
+/// Three retries around a counter around the link.
+fn retried(link: impl Middleware) -> (ClientWithMiddleware, Passed) {
+    let retries = ExponentialBackoff::builder()
+        .retry_bounds(Duration::from_millis(1), Duration::from_millis(2))
+        .build_with_max_retries(3);
+    let attempts = Passed::default();
+    let client = ClientBuilder::new(client())
+        .with(RetryTransientMiddleware::new_with_policy(retries))
+        .with(attempts.clone())
+        .with(link)
+        .build();
+    (client, attempts)
+}
+
+async fn chat_url(answer: &str) -> String {
+    format!("{}/v1/chat/completions", answers_once(ok(answer)).await)
+}
+
+#[tokio::test]
+async fn a_response_keeps_its_url_and_settles_by_its_usage() {
+    let limiter = limiter();
+    let client = chain(RateLimitLayer::new(limiter.clone()));
+    let url = chat_url(USAGE).await;
+    let response = client.post(&url).body(CHAT).send().await.unwrap();
+    assert_eq!(response.url().as_str(), url);
+    assert!(held(&limiter, "gpt-4o")[0] >= 500);
+    assert_eq!(response.text().await.unwrap(), USAGE);
+    assert_eq!((held(&limiter, "gpt-4o"), available(&limiter, "gpt-4o")), (vec![0], vec![9_979]));
+}
+
+#[tokio::test]
+async fn a_journey_beside_the_request_is_told() {
+    let limiter = limiter();
+    let journey = Journey::new();
+    let request = chain(RateLimitLayer::new(limiter)).post(chat_url(USAGE).await).body(CHAT);
+    let response = request.with_extension(journey.clone()).send().await.unwrap();
+    response.bytes().await.unwrap();
+    let facts = journey.facts();
+    assert_eq!(facts.key, "gpt-4o");
+    assert_eq!(facts.usage.map(|usage| (usage.input, usage.output)), Some((12, 9)));
+}
+
+#[derive(Clone)]
+struct Team(&'static str);
+
+#[tokio::test]
+async fn a_closure_reads_request_and_extensions() {
+    let limiter = Limiter::builder().quota("team:*", Quota::new().tpm(100)).build().unwrap();
+    let classify = |chained: &ChainedRequest<'_>| {
+        let team = chained.extensions().get::<Team>().map_or("none", |team| team.0);
+        let cost = chained.request().url().path().len() as u64;
+        Classified::new(format!("team:{team}"), Cost::new().tokens(cost))
+    };
+    let client = chain(RateLimitLayer::new(limiter.clone()).classify(classify));
+    let request = client.post(chat_url("{}").await).body(CHAT).with_extension(Team("blue"));
+    request.send().await.unwrap().bytes().await.unwrap();
+    assert_eq!(available(&limiter, "team:blue"), [100 - "/v1/chat/completions".len() as u64]);
+}
+
+fn scarce() -> Limiter {
+    Limiter::builder().quota("gpt-4o", Quota::new().tpm(10)).build().unwrap()
+}
+
+#[tokio::test]
+async fn a_refusal_keeps_its_type() {
+    let client = chain(RateLimitLayer::new(scarce()));
+    let error = client.post(chat_url("{}").await).body(CHAT).send().await.unwrap_err();
+    let Error::Middleware(inside) = &error else { panic!("{error:?}") };
+    let limited = inside.downcast_ref::<RateLimitError>().unwrap();
+    assert_eq!((limited.code(), limited.key()), (Some(Code::ExceedsCapacity), Some("gpt-4o")));
+    assert_eq!(find_refusal(&error).unwrap().refused(), limited.refused());
+}
+
+#[tokio::test]
+async fn a_refusal_is_not_sent_again_and_is_found_behind_the_retries() {
+    let limiter = limiter();
+    let full = limiter.acquire("gpt-4o", &Cost::new().tokens(10_000)).await.unwrap();
+    for (layer, code) in [
+        (RateLimitLayer::new(scarce()), Code::ExceedsCapacity),
+        (RateLimitLayer::new(limiter.clone()).reject(), Code::TpmExceeded),
+    ] {
+        let (client, attempts) = retried(layer);
+        let error = client.post(chat_url("{}").await).body(CHAT).send().await.unwrap_err();
+        let refused = find_refusal(&error).and_then(AcquireError::refused);
+        assert_eq!(refused.map(|refused| refused.code), Some(code));
+        assert_eq!(attempts.count(), 1);
+    }
+    full.release();
+    assert_eq!((held(&limiter, "gpt-4o"), available(&limiter, "gpt-4o")), (vec![0], vec![10_000]));
+}
+
+#[tokio::test]
+async fn a_connect_error_passes_as_it_is_and_is_sent_again() {
+    let limiter = limiter();
+    let (_socket, url) = closed_port();
+    let layer = RateLimitLayer::new(limiter.clone());
+    let error = chain(layer.clone()).post(&url).body(CHAT).send().await.unwrap_err();
+    assert!(matches!(&error, Error::Reqwest(error) if error.is_connect()), "{error:?}");
+    let (client, attempts) = retried(layer);
+    client.post(&url).body(CHAT).send().await.unwrap_err();
+    assert_eq!(attempts.count(), 4);
+    assert_eq!((held(&limiter, "gpt-4o"), available(&limiter, "gpt-4o")), (vec![0], vec![10_000]));
+}
+
+#[tokio::test]
+async fn a_request_dropped_while_it_waits_takes_nothing_and_leaves_the_queue() {
+    let limiter = limiter();
+    let full = limiter.acquire("gpt-4o", &Cost::new().tokens(10_000)).await.unwrap();
+    let client = chain(RateLimitLayer::new(limiter.clone()));
+    let url = chat_url(USAGE).await;
+    let waiting = tokio::spawn(client.post(&url).body(CHAT).send());
+    while limiter.stats("gpt-4o").waiting == 0 {
+        tokio::task::yield_now().await;
+    }
+    waiting.abort();
+    assert!(waiting.await.unwrap_err().is_cancelled());
+    settle_down().await;
+    assert_eq!(limiter.stats("gpt-4o").waiting, 0);
+    full.release();
+    client.post(&url).body(CHAT).send().await.unwrap().bytes().await.unwrap();
+    assert_eq!(available(&limiter, "gpt-4o"), [9_979]);
+}
+
+/// A layer of a plain stack can stand outside of a chain with one of ours in it.
+#[tokio::test]
+async fn a_layer_around_a_chain_knows_its_refusals() {
+    let limiter = limiter();
+    let inside = ClientBuilder::new(client()).with(RateLimitLayer::new(scarce())).build();
+    let service = RateLimitLayer::new(limiter.clone()).layer(inside);
+    let mut request = Request::new(http::Method::POST, chat_url("{}").await.parse().unwrap());
+    *request.body_mut() = Some(CHAT.into());
+    tower::ServiceExt::oneshot(service, request).await.unwrap_err();
+    assert_eq!((held(&limiter, "gpt-4o"), available(&limiter, "gpt-4o")), (vec![0], vec![10_000]));
+}
+
+/// What is logged.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn spans_around_it_tell_the_outcome_and_no_secret() {
+    const SECRET: &str = "s3cr3t";
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt()
+        .with_max_level(tracing::Level::TRACE)
+        .with_span_events(FmtSpan::FULL)
+        .with_ansi(false)
+        .with_writer(move || writer.clone())
+        .finish();
+    let logged = tracing::subscriber::set_default(subscriber);
+    let body = CHAT.replace("[]", &format!(r#"[{{"role": "user", "content": "{SECRET}"}}]"#));
+    for limiter in [limiter(), scarce()] {
+        let client = ClientBuilder::new(client())
+            .with(TracingMiddleware::default())
+            .with(RateLimitLayer::new(limiter))
+            .build();
+        let request = client.post(chat_url(USAGE).await).bearer_auth(SECRET).body(body.clone());
+        let _ = request.send().await;
+    }
+    drop(logged);
+    let log = String::from_utf8(log.0.lock().clone()).unwrap();
+    assert!(log.contains("http.response.status_code=200"), "{log}");
+    assert!(log.contains("the limit of gpt-4o holds 10"), "{log}");
+    assert!(!log.contains(SECRET), "{log}");
+}

@@ -1,0 +1,94 @@
+//! d07: the layer in a chain of reqwest-middleware, with retries and tracing:
+//! `examples/reqwest_middleware.rs`, as it is, and a 429 that the chain answers.
+#![cfg(all(feature = "simulate", feature = "reqwest-middleware"))]
+
+use std::num::NonZeroU64;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use async_trait::async_trait;
+use http::Extensions;
+use reqwest::{Request, Response};
+use reqwest_middleware::{ClientBuilder, Middleware, Next};
+use reqwest_retry::RetryTransientMiddleware;
+use reqwest_retry::policies::ExponentialBackoff;
+use reqwest_tracing::TracingMiddleware;
+use tollgate::RateLimitLayer;
+use tollgate::limiter::Limiter;
+use tollgate::provider::OPENAI;
+use tollgate::quota::{Algorithm, Quota};
+use tollgate::simulate::{Server, Settings};
+
+#[path = "../../../examples/reqwest_middleware.rs"]
+#[expect(dead_code, reason = "its main function is not called here")]
+mod example;
+
+async fn bind(settings: Settings) -> (Server, String) {
+    let server = Server::bind(settings, ([127, 0, 0, 1], 0).into()).await.unwrap();
+    let url = format!("http://{}/v1/chat/completions", server.addr());
+    (server, url)
+}
+
+#[tokio::test]
+async fn d07_a_chain_with_retries_and_tracing_meets_no_429() {
+    let (server, url) = bind(example::provider()).await;
+    let client = example::chain(super::reqwest_client()).unwrap();
+    example::send_all(&client, &url).await.unwrap();
+    drop(client);
+    let total = server.shutdown().await.unwrap().total;
+    assert_eq!((total.admitted, total.failed, total.refused), (20, 2, 0));
+}
+
+/// A link that counts the attempts that pass it.
+#[derive(Clone, Default)]
+struct Attempts(Arc<AtomicU64>);
+
+#[async_trait]
+impl Middleware for Attempts {
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> reqwest_middleware::Result<Response> {
+        self.0.fetch_add(1, Ordering::Relaxed);
+        next.run(request, extensions).await
+    }
+}
+
+#[tokio::test]
+async fn d07_each_attempt_is_charged_and_a_429_is_answered_by_one_more() {
+    // One request fits, and the next two seconds later: somebody else sends it first.
+    let settings = Settings::default().with_rpm(30).with_burst(Duration::from_secs(2));
+    let (server, url) = bind(settings).await;
+    let body = r#"{"model": "gpt-4o", "max_tokens": 9, "messages": []}"#;
+    let http = super::reqwest_client();
+    assert_eq!(http.post(&url).body(body).send().await.unwrap().status(), 200);
+
+    let day = Algorithm::TokenBucket { burst: NonZeroU64::new(1_000) };
+    let quota = Quota::new().rpd(1_000).with_algorithm(day);
+    let limiter = Limiter::builder().provider(OPENAI).quota("gpt-4o", quota).build().unwrap();
+    let attempts = Attempts::default();
+    let retries = ExponentialBackoff::builder()
+        .retry_bounds(Duration::from_millis(1), Duration::from_millis(2))
+        .build_with_max_retries(3);
+    let client = ClientBuilder::new(http)
+        .with(RetryTransientMiddleware::new_with_policy(retries))
+        .with(TracingMiddleware::default())
+        .with(RateLimitLayer::new(limiter.clone()))
+        .with(attempts.clone())
+        .build();
+    limiter.key("gpt-4o").unwrap();
+    let before = limiter.stats("gpt-4o").limits[0].available;
+    let response = client.post(&url).body(body).send().await.unwrap();
+    assert_eq!(response.status(), 200);
+    response.bytes().await.unwrap();
+    drop(client);
+
+    let total = server.shutdown().await.unwrap().total;
+    assert_eq!((total.admitted, total.refused), (2, 1));
+    assert_eq!(attempts.0.load(Ordering::Relaxed), 2);
+    let taken = before - limiter.stats("gpt-4o").limits[0].available;
+    assert_eq!(taken, 2);
+}
