@@ -5,6 +5,8 @@ mod engine;
 mod limiter;
 #[cfg(feature = "tower")]
 mod middleware;
+#[cfg(feature = "tower")]
+mod parity;
 mod provider;
 
 #[cfg(feature = "simulate")]

@@ -1,0 +1,33 @@
+//! One module for each row of the parity table, named after its id; so are the tests.
+
+mod d02;
+mod d04;
+mod d08;
+mod d09;
+mod f01;
+mod f02;
+mod f03;
+mod f04;
+mod f05;
+mod f07;
+mod f08;
+mod g01;
+mod g02;
+mod g03;
+mod g04;
+mod g05;
+mod g06;
+mod g07;
+mod g08;
+mod g11;
+mod g15;
+mod g16;
+mod g19;
+mod g20;
+mod rig;
+mod s01;
+mod s02;
+mod s03;
+mod s04;
+mod s11;
+mod s12;
