@@ -37,7 +37,7 @@ fn f08_fifty_callers_at_once_are_granted_exactly_the_limit() {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(24))]
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
 
     /// Rush after rush at any times: in no minute more than the limit, and never one less than
     /// there was room for.
