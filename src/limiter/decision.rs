@@ -2,6 +2,7 @@ use std::fmt;
 
 use compact_str::CompactString;
 
+use super::error::Refused;
 use super::stats::KeyStats;
 use crate::engine::Wait;
 use crate::quota::{Dimension, Limit, Window};
@@ -18,6 +19,10 @@ pub struct Decision {
     pub dimension: Option<Dimension>,
     /// When it would fit, where it doesn't now.
     pub wait: Option<Wait>,
+    /// What was needed of the dimension that binds, and what its limit is.
+    pub need: Option<(u64, u64)>,
+    /// When it was asked, in nanoseconds since the epoch.
+    pub asked_at: u64,
     /// The key's figures at the moment of the decision.
     pub stats: KeyStats,
 }
@@ -26,6 +31,13 @@ impl Decision {
     /// Whether the request would have been granted.
     pub fn is_allowed(&self) -> bool {
         self.wait.is_none()
+    }
+
+    /// How it would have been refused, if it would: the reason in words, and how long to wait.
+    pub fn refused(&self) -> Option<Refused> {
+        let Self { code, need, asked_at, .. } = *self;
+        let (key, dimension) = (self.key.clone(), self.dimension.clone());
+        self.wait.map(|wait| Refused { key, code, dimension, wait, need, asked_at })
     }
 }
 

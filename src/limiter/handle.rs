@@ -91,7 +91,7 @@ impl fmt::Debug for KeyHandle {
 }
 
 pub(super) fn decide(slot: &Slot, cost: &Cost, now: u64, closed: bool) -> Decision {
-    let (key, stats) = (slot.key.clone(), slot.stats(now));
+    let stats = slot.stats(now);
     let check = if closed { Err(Denial::Closed) } else { slot.check(cost, now) };
     match check {
         Ok(()) => {
@@ -100,12 +100,13 @@ pub(super) fn decide(slot: &Slot, cost: &Cost, now: u64, closed: bool) -> Decisi
                 (true, true) => Code::Unlimited,
                 (true, false) => Code::Ok,
             };
-            Decision { code, key, dimension: None, wait: None, stats }
+            let key = slot.key.clone();
+            Decision { code, key, dimension: None, wait: None, need: None, asked_at: now, stats }
         }
         Err(denial) => {
-            let refused = slot.refused(denial, cost, now);
-            let (code, dimension) = (refused.code, refused.dimension);
-            Decision { code, key, dimension, wait: Some(refused.wait), stats }
+            let Refused { key, code, dimension, wait, need, asked_at } =
+                slot.refused(denial, cost, now);
+            Decision { code, key, dimension, wait: Some(wait), need, asked_at, stats }
         }
     }
 }

@@ -151,7 +151,7 @@ impl Limiter {
     pub fn decide(&self, key: &str, cost: &Cost) -> Decision {
         let closed = self.core.is_closed();
         let decision = self.peek(key, |slot, now| decide(slot, cost, now, closed));
-        decision.unwrap_or_else(|| unknown(key))
+        decision.unwrap_or_else(|| unknown(key, self.now()))
     }
 
     /// What a request would be answered under limits that are given with the call; takes nothing and
@@ -297,9 +297,9 @@ fn limited(cost: &Cost, limits: &Quota) -> Result<(), MissingLimit> {
     }
 }
 
-fn unknown(key: &str) -> Decision {
+fn unknown(key: &str, asked_at: u64) -> Decision {
     let (code, key, stats) = (Code::UnknownModel, key.into(), KeyStats::default());
-    Decision { code, key, dimension: None, wait: Some(Wait::Never), stats }
+    Decision { code, key, dimension: None, wait: Some(Wait::Never), need: None, asked_at, stats }
 }
 
 const SHARDS: usize = 64;

@@ -5,6 +5,7 @@ mod engine;
 mod limiter;
 #[cfg(feature = "tower")]
 mod middleware;
+#[cfg(feature = "tower")]
 mod parity;
 mod provider;
 

@@ -2,13 +2,44 @@
 
 #[cfg(feature = "tower")]
 mod d01;
+mod d02;
 #[cfg(feature = "tower")]
 mod d03;
+mod d04;
 mod d05;
 #[cfg(all(feature = "axum", feature = "reqwest"))]
 mod d06;
 mod d07;
+mod d08;
+mod d09;
+mod f01;
+mod f02;
+mod f03;
+mod f04;
+mod f05;
+mod f07;
+mod f08;
 mod f09;
+mod g01;
+mod g02;
+mod g03;
+mod g04;
+mod g05;
+mod g06;
+mod g07;
+mod g08;
+mod g11;
+mod g15;
+mod g16;
+mod g19;
+mod g20;
+mod rig;
+mod s01;
+mod s02;
+mod s03;
+mod s04;
+mod s11;
+mod s12;
 
 /// A client of loopback servers.
 #[cfg(all(feature = "reqwest", feature = "simulate"))]

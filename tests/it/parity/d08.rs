@@ -1,0 +1,74 @@
+//! The packages that were asked for, each where it belongs.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+/// Crate, how its use reads in the sources, and the room that it belongs to.
+const PACKAGES: [(&str, &str, &str); 6] = [
+    ("http", "http::", "src/provider"),
+    ("tokio", "tokio::", "src/limiter"),
+    ("tower-layer", "tower_layer::Layer", "src/middleware"),
+    ("tower-service", "tower_service::Service", "src/middleware"),
+    ("pin-project", "pin_project::pin_project", "src/middleware"),
+    ("reqwest", "reqwest::", "src/middleware"),
+];
+
+fn root() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+fn sources(folder: &Path) -> Vec<PathBuf> {
+    let entries = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    entries.flat_map(|path| if path.is_dir() { sources(&path) } else { vec![path] }).collect()
+}
+
+/// Whether a line of code (comments left out) in this folder names it.
+fn is_used(folder: &str, name: &str) -> bool {
+    sources(&root().join(folder)).iter().any(|path| {
+        let text = fs::read_to_string(path).unwrap();
+        let mut code = text.lines().filter(|line| !line.trim_start().starts_with("//"));
+        code.any(|line| line.contains(name))
+    })
+}
+
+/// The lines of the sections of the manifest with this name.
+fn section(name: &str) -> Vec<String> {
+    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    let mut inside = false;
+    let lines = manifest.lines().filter(|line| {
+        if line.starts_with('[') {
+            inside = *line == name;
+        }
+        inside
+    });
+    lines.map(str::to_owned).collect()
+}
+
+#[test]
+fn d08_each_package_is_a_dependency_and_used_in_its_room() {
+    let dependencies = section("[dependencies]");
+    for (package, name, room) in PACKAGES {
+        let line = format!("{package} = ");
+        assert!(
+            dependencies.iter().any(|l| l.starts_with(&line)),
+            "{package} is not in Cargo.toml"
+        );
+        assert!(is_used(room, name), "{name} is not used in {room}");
+    }
+}
+
+#[test]
+fn d08_the_engine_and_the_values_use_none_of_them() {
+    for (_, name, _) in PACKAGES {
+        for room in ["src/engine", "src/quota"] {
+            assert!(!is_used(room, name), "{name} in {room}");
+        }
+    }
+}
+
+#[test]
+fn d08_tower_itself_is_what_the_layer_is_tried_in() {
+    let tower = |section: &[String]| section.iter().any(|line| line.starts_with("tower = "));
+    assert!(tower(&section("[dev-dependencies]")));
+    assert!(is_used("tests/it/middleware", "tower::"));
+}

@@ -1,0 +1,38 @@
+//! What stands at the top level.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+fn top(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join(name)
+}
+
+#[test]
+fn d09_the_files_that_were_asked_for_are_there_and_not_empty() {
+    let asked = ["Cargo.toml", "README.md"];
+    let more = ["Cargo.lock", "CHANGELOG.md", "LICENSE-APACHE", "LICENSE-MIT", ".gitignore"];
+    for file in asked.into_iter().chain(more) {
+        let text = fs::read_to_string(top(file)).unwrap_or_else(|error| panic!("{file}: {error}"));
+        assert!(!text.trim().is_empty(), "{file} is empty");
+    }
+}
+
+#[test]
+fn d09_the_folders_that_were_asked_for_hold_rust_sources() {
+    for folder in ["src", "tests/it", "examples", "benches"] {
+        let entries = fs::read_dir(top(folder)).unwrap_or_else(|error| panic!("{folder}: {error}"));
+        let rust = |path: PathBuf| path.extension().is_some_and(|extension| extension == "rs");
+        assert!(
+            entries.map(|entry| entry.unwrap().path()).any(rust),
+            "{folder} has no Rust source"
+        );
+    }
+    assert!(top("src/lib.rs").is_file() && top("src/main.rs").is_file());
+}
+
+#[test]
+fn d09_the_manifest_names_the_readme_and_both_licences() {
+    let manifest = fs::read_to_string(top("Cargo.toml")).unwrap();
+    assert!(manifest.contains("readme = \"README.md\""));
+    assert!(manifest.contains("license = \"MIT OR Apache-2.0\""));
+}

@@ -1,0 +1,111 @@
+//! Several buckets checked in one atomic step, under limits that come with the call.
+
+use std::sync::Arc;
+
+use tollgate::limiter::{Code, Event, Limiter, ManualClock, Metadata};
+use tollgate::quota::{Cost, Dimension, Quota};
+
+use super::rig::{builder, tokens, used};
+
+/// The key of an entity and an operation.
+fn key(entity: &str, operation: &str) -> String {
+    format!("{entity}:{operation}")
+}
+
+fn limiter() -> Limiter {
+    builder().clock(ManualClock::new()).build().unwrap()
+}
+
+#[test]
+fn f01_one_call_takes_what_it_costs_of_every_bucket() {
+    let limiter = limiter();
+    let (key, limits) = (key("openai-key", "call"), Quota::new().rpm(10_000).tpm(2_000_000));
+    for done in 1..=3 {
+        limiter.acquire_limits(&key, &tokens(1_500), &limits).unwrap().try_now().unwrap();
+        assert_eq!(used(&limiter, &key), [done, done * 1_500]);
+    }
+}
+
+#[test]
+fn f01_a_bucket_that_refuses_leaves_every_other_as_it_was() {
+    let orders = [Quota::new().rpm(10).tpm(100), Quota::new().tpm(100).rpm(10)];
+    for limits in orders {
+        let limiter = limiter();
+        let attempt =
+            |cost: &Cost| limiter.acquire_limits("k", cost, &limits).unwrap().try_now().map(drop);
+        attempt(&tokens(95)).unwrap();
+        let before = (limiter.stats("k"), limiter.snapshot());
+        for _ in 0..50 {
+            let refused = attempt(&tokens(6)).unwrap_err();
+            assert_eq!(refused.dimension, Some(Dimension::Tokens));
+        }
+        assert_eq!((limiter.stats("k"), limiter.snapshot()), before);
+        // All nine requests that are left are still there for who needs fewer tokens.
+        (0..9).for_each(|_| attempt(&Cost::new()).unwrap());
+        assert_eq!(attempt(&Cost::new()).unwrap_err().code, Code::RpmExceeded);
+    }
+}
+
+#[test]
+fn f01_threads_that_race_for_two_buckets_leave_both_with_the_same_count() {
+    let limiter = limiter();
+    let limits = Quota::new().rpm(1_000).tpm(7 * 600);
+    std::thread::scope(|scope| {
+        for _ in 0..8 {
+            scope.spawn(|| {
+                for _ in 0..500 {
+                    let acquire = limiter.acquire_limits("k", &tokens(7), &limits).unwrap();
+                    let _ = acquire.try_now();
+                }
+            });
+        }
+    });
+    assert_eq!(used(&limiter, "k"), [600, 7 * 600]);
+}
+
+#[test]
+fn f01_each_entity_and_operation_has_buckets_of_its_own() {
+    let limiter = limiter();
+    let limits = Quota::new().rpm(1);
+    let attempt = |key: String| {
+        limiter.acquire_limits(&key, &Cost::new(), &limits).unwrap().try_now().is_ok()
+    };
+    assert!(attempt(key("one", "call")));
+    assert!(!attempt(key("one", "call")));
+    assert!(attempt(key("one", "evaluation")));
+    assert!(attempt(key("two", "call")));
+}
+
+#[test]
+fn f01_asking_takes_nothing_and_leaves_nothing_behind() {
+    let limiter = limiter();
+    let limits = Quota::new().rpm(1).tpm(100);
+    for _ in 0..5 {
+        assert_eq!(limiter.decide_limits("k", &tokens(100), &limits).unwrap().code, Code::Ok);
+    }
+    assert!(limiter.keys().is_empty());
+    limiter.acquire_limits("k", &tokens(100), &limits).unwrap().try_now().unwrap();
+    let more = limiter.decide_limits("k", &tokens(100), &Quota::new().rpm(9).tpm(300)).unwrap();
+    assert_eq!((more.code, more.stats.limits[1].used), (Code::Ok, 100));
+    assert_eq!(limiter.quota("k"), limits);
+}
+
+#[test]
+fn f01_metadata_goes_to_the_events_granted_or_denied() {
+    let limiter = limiter();
+    let mut events = limiter.subscribe();
+    let metadata: Metadata = Arc::from([("trace".to_owned(), "t-7".to_owned())]);
+    for _ in 0..2 {
+        let acquire = limiter.acquire_limits("k", &Cost::new(), &Quota::new().rpm(1)).unwrap();
+        let _ = acquire.metadata(Arc::clone(&metadata)).try_now();
+    }
+    let mut carried = Vec::new();
+    while let Ok(event) = events.try_recv() {
+        match event {
+            Event::Granted { metadata, .. } => carried.push(("granted", metadata)),
+            Event::Denied { metadata, .. } => carried.push(("denied", metadata)),
+            _ => {}
+        }
+    }
+    assert_eq!(carried, [("granted", Some(Arc::clone(&metadata))), ("denied", Some(metadata))]);
+}

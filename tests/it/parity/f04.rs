@@ -1,0 +1,74 @@
+//! Checking and waiting: until the last of the buckets has room, then all is taken.
+
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use tollgate::limiter::{Code, Limiter, TokioClock};
+use tollgate::quota::{Cost, Quota};
+
+use super::rig::{S, buckets, builder, seconds, tokens, used};
+
+fn limiter() -> Limiter {
+    builder().clock(TokioClock::new()).build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn f04_what_fits_does_not_wait() {
+    let limiter = limiter();
+    let (begin, limits) = (limiter.now(), Quota::new().rpm(3).tpm(30));
+    for _ in 0..3 {
+        limiter.acquire_limits("k", &tokens(10), &limits).unwrap().await.unwrap();
+    }
+    assert_eq!(limiter.now(), begin);
+}
+
+#[tokio::test(start_paused = true)]
+async fn f04_it_waits_for_the_slowest_of_the_buckets_and_then_takes_of_all() {
+    // After all is used up: 5 requests take 5 s, 12 tokens 12 s, 3 input tokens 3 s.
+    let limits = buckets(Quota::new().rpm(60).tpm(60).itpm(60));
+    let all = Cost::new().requests(60).tokens(60).input_tokens(60);
+    let cost = Cost::new().requests(5).tokens(12).input_tokens(3);
+    let limiter = limiter();
+    limiter.acquire_limits("k", &all, &limits).unwrap().try_now().unwrap().settle(&all);
+    let begin = limiter.now();
+    limiter.acquire_limits("k", &cost, &limits).unwrap().await.unwrap().settle(&cost);
+    assert_eq!(seconds(&limiter, begin), 12);
+    assert_eq!(used(&limiter, "k"), [60 - 12 + 5, 60, 60 - 12 + 3]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn f04_a_herd_that_waits_is_let_in_as_the_limit_allows_and_no_faster() {
+    let limiter = limiter();
+    let limits = Quota::new().rpm(10).tpm(1_000);
+    let (begin, granted) = (limiter.now(), Arc::new(Mutex::new(Vec::new())));
+    let mut tasks = tokio::task::JoinSet::new();
+    for _ in 0..100 {
+        let acquire = limiter.acquire_limits("k", &tokens(100), &limits).unwrap();
+        let (limiter, granted) = (limiter.clone(), Arc::clone(&granted));
+        tasks.spawn(async move {
+            let permit = acquire.await.unwrap();
+            granted.lock().push(limiter.now() - begin);
+            permit.settle(&tokens(100));
+        });
+    }
+    tasks.join_all().await;
+    let granted = granted.lock();
+    assert_eq!(granted.len(), 100);
+    for pair in granted.windows(11) {
+        assert!(pair[10] - pair[0] >= 60 * S, "eleven in a minute: {pair:?}");
+    }
+    // And not slower: ten each minute. Tokio's timer ticks in milliseconds.
+    assert_eq!(granted[99] / S, 540);
+}
+
+#[tokio::test(start_paused = true)]
+async fn f04_a_cost_above_a_limit_is_refused_at_once_and_not_let_in_after_a_while() {
+    let limiter = limiter();
+    let (begin, limits) = (limiter.now(), Quota::new().rpm(10).tpm(100));
+    let error = limiter.acquire_limits("k", &tokens(101), &limits).unwrap().await.unwrap_err();
+    assert_eq!(error.refused().map(|refused| refused.code), Some(Code::ExceedsCapacity));
+    assert_eq!(limiter.now(), begin);
+    assert_eq!(limiter.stats("k").waiting, 0);
+    limiter.acquire_limits("k", &tokens(100), &limits).unwrap().await.unwrap();
+    assert_eq!(limiter.now(), begin);
+}

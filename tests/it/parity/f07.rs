@@ -1,0 +1,60 @@
+//! The status of each bucket: how much was counted, and the time until it starts again.
+
+use std::time::Duration;
+
+use tollgate::limiter::{Limiter, ManualClock};
+use tollgate::quota::{Algorithm, Cost, Quota};
+
+use super::rig::{S, builder, limit, manual, tokens};
+
+/// Count and seconds to reset of each limit.
+fn status(limiter: &Limiter) -> Vec<(u64, u64)> {
+    let now = limiter.now();
+    let limits = limiter.stats("k").limits;
+    limits.iter().map(|limit| (limit.used, limit.fresh_at.saturating_sub(now) / S)).collect()
+}
+
+#[test]
+fn f07_count_and_time_to_reset_of_each_bucket_however_it_is_counted() {
+    // When three of ten were used 20 s ago: a bucket of 10 a minute has refilled all of them.
+    let cases = [
+        (Algorithm::SlidingWindow, [(3, 60), (3, 40)]),
+        (Algorithm::FixedWindow, [(3, 60), (3, 40)]),
+        (Algorithm::TokenBucket { burst: None }, [(3, 18), (0, 0)]),
+    ];
+    for (algorithm, [at_once, after_20_s]) in cases {
+        let (limiter, clock) = manual(Quota::new().rpm(10).rpd(100).with_algorithm(algorithm));
+        (0..3).for_each(|_| drop(limiter.try_acquire("k", &Cost::new()).unwrap()));
+        assert_eq!(status(&limiter)[0], at_once, "{algorithm:?}");
+        clock.advance(Duration::from_secs(20));
+        assert_eq!(status(&limiter)[0], after_20_s, "{algorithm:?}");
+        assert_eq!(status(&limiter)[1].0, 3, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn f07_at_the_time_of_its_reset_nothing_is_counted_and_a_nanosecond_before_something_is() {
+    for algorithm in [Algorithm::SlidingWindow, Algorithm::FixedWindow, Algorithm::TOKEN_BUCKET] {
+        let (limiter, clock) = manual(Quota::new().rpm(7).with_algorithm(algorithm));
+        (0..5).for_each(|_| drop(limiter.try_acquire("k", &Cost::new()).unwrap()));
+        clock.advance_to(limiter.stats("k").limits[0].fresh_at - 1);
+        assert_ne!(status(&limiter)[0].0, 0, "{algorithm:?}");
+        clock.advance(Duration::from_nanos(1));
+        assert_eq!(status(&limiter)[0], (0, 0), "{algorithm:?}");
+    }
+}
+
+#[test]
+fn f07_what_came_with_the_call_has_a_status_as_well_and_asking_for_it_changes_nothing() {
+    let limiter = builder().clock(ManualClock::new()).build().unwrap();
+    assert!(limiter.stats("k").limits.is_empty());
+    assert!(limiter.keys().is_empty());
+    let window = Duration::from_millis(90_000);
+    let limits = Quota::new().limit(limit(tollgate::quota::Dimension::Tokens, 100, window));
+    let acquire = limiter.acquire_limits("k", &tokens(40), &limits).unwrap();
+    acquire.try_now().unwrap().settle(&tokens(40));
+    for _ in 0..3 {
+        assert_eq!(status(&limiter), [(40, 90)]);
+        assert_eq!(limiter.stats("k").limits[0].available, 60);
+    }
+}

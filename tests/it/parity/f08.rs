@@ -1,0 +1,83 @@
+//! Never above the limit, whoever calls at the same time: not by one.
+
+use std::collections::VecDeque;
+use std::sync::Barrier;
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tollgate::limiter::Limiter;
+use tollgate::quota::{Algorithm, Cost, Quota};
+
+use super::rig::{S, manual, paused, tokens, used};
+
+const CALLERS: usize = 50;
+
+/// What fifty threads that start at the same moment are granted, each trying so many times.
+fn rush(limiter: &Limiter, cost: &Cost, tries: usize) -> usize {
+    let start = Barrier::new(CALLERS);
+    let caller = || {
+        start.wait();
+        super::rig::admitted(limiter, "k", cost, tries)
+    };
+    std::thread::scope(|scope| {
+        let callers: Vec<_> = (0..CALLERS).map(|_| scope.spawn(caller)).collect();
+        callers.into_iter().map(|caller| caller.join().unwrap()).sum()
+    })
+}
+
+#[test]
+fn f08_fifty_callers_at_once_are_granted_exactly_the_limit() {
+    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+        for limit in [1, 49, 50, 51, 777] {
+            let (limiter, _) = manual(Quota::new().rpm(limit).with_algorithm(algorithm));
+            assert_eq!(rush(&limiter, &Cost::new(), 20), limit as usize, "{algorithm:?}");
+            assert_eq!(used(&limiter, "k"), [limit]);
+        }
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: 24, failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Rush after rush at any times: in no minute more than the limit, and never one less than
+    /// there was room for.
+    #[test]
+    fn f08_no_minute_sees_more_than_the_limit_and_no_room_is_left(
+        limit in 1_u64..300,
+        cost in 1_u64..9,
+        rushes in prop::collection::vec((0_u64..45, 1_usize..8), 1..5),
+    ) {
+        let (limiter, clock) = manual(Quota::new().tpm(limit).rpm(10_000));
+        let mut sent = VecDeque::new();
+        for (pause, tries) in rushes {
+            clock.advance(Duration::from_secs(pause));
+            let now = limiter.now();
+            sent.retain(|&(at, _)| at + 60 * S > now);
+            let in_window: u64 = sent.iter().map(|&(_, amount)| amount).sum();
+            let room = (limit - in_window) / cost;
+            let granted = rush(&limiter, &tokens(cost), tries) as u64;
+            prop_assert_eq!(granted, room.min((CALLERS * tries) as u64));
+            sent.push_back((now, granted * cost));
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn f08_fifty_callers_that_wait_pass_at_the_rate_of_the_limit() {
+    let limiter = paused(Quota::new().rpm(5));
+    let begin = limiter.now();
+    let mut callers = tokio::task::JoinSet::new();
+    for _ in 0..CALLERS {
+        let limiter = limiter.clone();
+        callers.spawn(async move {
+            let permit = limiter.acquire("k", &Cost::new()).await.unwrap();
+            permit.granted_at() - begin
+        });
+    }
+    let mut granted = callers.join_all().await;
+    granted.sort_unstable();
+    let minutes: Vec<_> = granted.iter().map(|at| at / (60 * S)).collect();
+    let expected: Vec<_> = (0..10).flat_map(|minute| [minute; 5]).collect();
+    assert_eq!(minutes, expected);
+    assert!(granted.windows(6).all(|six| six[5] - six[0] >= 60 * S));
+}

@@ -1,0 +1,70 @@
+//! Limits of each model; 0 is unlimited.
+
+use std::time::Duration;
+
+use tollgate::limiter::{Code, ManualClock};
+use tollgate::quota::{Cost, Dimension, Quota};
+
+use super::rig::{admitted, builder, limit, manual, tokens};
+
+#[test]
+fn g01_each_model_has_its_own_requests_and_tokens_a_minute_and_requests_a_day() {
+    let limiter = builder()
+        .quota("small", Quota::new().rpm(3))
+        .quota("wide", Quota::new().tpm(100))
+        .quota("daily", Quota::new().rpd(5))
+        .clock(ManualClock::new())
+        .build()
+        .unwrap();
+    for (model, granted, code) in [
+        ("small", 3, Code::RpmExceeded),
+        ("wide", 4, Code::TpmExceeded),
+        ("daily", 5, Code::RpdExceeded),
+    ] {
+        assert_eq!(admitted(&limiter, model, &tokens(25), 100), granted, "{model}");
+        assert_eq!(limiter.try_acquire(model, &tokens(25)).unwrap_err().code, code);
+    }
+}
+
+#[test]
+fn g01_so_are_input_and_output_tokens_tokens_a_day_requests_in_flight_and_the_callers_own() {
+    let pages = Dimension::custom("pages");
+    let week = Duration::from_secs(7 * 86_400);
+    let cost = Cost::new().tokens(1).input_tokens(1).output_tokens(1).custom("pages", 1);
+    let cases = [
+        (Quota::new().itpm(4), Code::ItpmExceeded),
+        (Quota::new().otpm(4), Code::OtpmExceeded),
+        (Quota::new().tpd(4), Code::TpdExceeded),
+        (Quota::new().concurrency(4), Code::ConcurrencyExceeded),
+        (Quota::new().limit(limit(pages, 4, week)), Code::LimitExceeded),
+    ];
+    for (quota, code) in cases {
+        let (limiter, _) = manual(quota);
+        let _in_flight: Vec<_> = (0..4).map(|_| limiter.try_acquire("k", &cost).unwrap()).collect();
+        assert_eq!(limiter.try_acquire("k", &cost).unwrap_err().code, code);
+    }
+}
+
+#[test]
+fn g01_a_zero_is_unlimited_in_its_dimension_and_in_no_other() {
+    let (limiter, _) = manual(Quota::new().rpm(0).tpm(50).rpd(0));
+    assert_eq!(admitted(&limiter, "k", &Cost::new(), 1_000), 1_000);
+    assert_eq!(admitted(&limiter, "k", &tokens(10), 1_000), 5);
+    let (limiter, _) = manual(Quota::new().rpm(0).tpm(0).rpd(0));
+    assert_eq!(limiter.decide("k", &tokens(u64::MAX)).code, Code::Unlimited);
+    assert_eq!(admitted(&limiter, "k", &tokens(u64::MAX), 1_000), 1_000);
+}
+
+/// In the library an amount is a `u64`, which has no negative numbers.
+#[cfg(feature = "cli")]
+#[test]
+fn g01_a_negative_limit_is_an_error_where_it_is_given() {
+    use clap::Parser;
+    use tollgate::cli::Cli;
+
+    for limit in ["--rpm=-1", "--tpm=-5000", "--rpd=-1"] {
+        let line = ["tollgate", "batch", "in.jsonl", "-o", "out.jsonl", limit];
+        let error = Cli::try_parse_from(line).unwrap_err();
+        assert_eq!(error.kind(), clap::error::ErrorKind::ValueValidation, "{limit}");
+    }
+}

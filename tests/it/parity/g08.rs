@@ -1,0 +1,92 @@
+//! Keys that are as good as new are forgotten, and none that isn't.
+
+use std::time::Duration;
+
+use tollgate::limiter::{Code, Limiter, ManualClock};
+use tollgate::quota::{Cost, Quota, Usage};
+
+use super::rig::{admitted, buckets, builder, tokens, used};
+
+const MINUTE: Duration = Duration::from_secs(60);
+
+/// Each key of any name may send a request and 100 tokens a minute.
+fn limiter(max_keys: usize) -> (Limiter, ManualClock) {
+    let clock = ManualClock::new();
+    let each = buckets(Quota::new().rpm(1).tpm(100));
+    let limiter = builder().quota("*", each).max_keys(max_keys).clock(clock.clone());
+    (limiter.build().unwrap(), clock)
+}
+
+fn touch(limiter: &Limiter, names: std::ops::Range<usize>) -> usize {
+    names.map(|i| admitted(limiter, &format!("user-{i}"), &Cost::new(), 1)).sum()
+}
+
+#[test]
+fn g08_pruning_forgets_the_keys_that_are_unused_again() {
+    let (limiter, clock) = limiter(10_000);
+    assert_eq!(touch(&limiter, 0..500), 500);
+    assert_eq!((limiter.prune(), limiter.keys().len()), (0, 500));
+    clock.advance(MINUTE / 2);
+    assert_eq!(touch(&limiter, 500..600), 100);
+    clock.advance(MINUTE / 2);
+    assert_eq!((limiter.prune(), limiter.keys().len()), (500, 100));
+    clock.advance(MINUTE);
+    assert_eq!((limiter.prune(), limiter.keys().len()), (100, 0));
+}
+
+#[test]
+fn g08_nobody_has_to_prune_idle_keys_go_as_new_ones_come() {
+    let (limiter, clock) = limiter(1_000_000);
+    for minute in 0..100 {
+        assert_eq!(touch(&limiter, minute * 500..(minute + 1) * 500), 500);
+        clock.advance(MINUTE);
+        assert!(limiter.keys().len() <= 1_000, "{} in minute {minute}", limiter.keys().len());
+    }
+}
+
+#[test]
+fn g08_a_flood_of_keys_stays_within_the_bound_and_pushes_nobody_out() {
+    let (limiter, clock) = limiter(100);
+    assert_eq!(touch(&limiter, 0..10_000), 100);
+    assert_eq!(limiter.keys().len(), 100);
+    let refused = limiter.try_acquire("user-9999", &Cost::new()).unwrap_err();
+    assert_eq!(refused.code, Code::TooManyKeys);
+    // Whoever was there has used its quota, and still has.
+    assert_eq!(touch(&limiter, 0..100), 0);
+    assert!((0..100).all(|i| used(&limiter, &format!("user-{i}"))[0] == 1));
+    // When it has come back, new ones find room.
+    clock.advance(MINUTE);
+    assert_eq!(touch(&limiter, 5_000..5_100), 100);
+    assert_eq!(limiter.keys().len(), 100);
+}
+
+#[test]
+fn g08_no_debt_is_forgotten_before_it_is_paid() {
+    let (limiter, clock) = limiter(10);
+    // Ten minutes' worth.
+    limiter.record("debtor", &Usage { input: 1_000, ..Usage::default() });
+    for minute in 1..10 {
+        clock.advance(MINUTE);
+        limiter.prune();
+        touch(&limiter, minute * 1_000..minute * 1_000 + 50);
+        assert_eq!(used(&limiter, "debtor")[1], 1_000 - 100 * minute as u64);
+    }
+    clock.advance(MINUTE);
+    limiter.prune();
+    assert!(limiter.keys().is_empty());
+}
+
+#[test]
+fn g08_what_is_in_flight_or_cooling_down_is_not_forgotten() {
+    let (limiter, clock) = limiter(10);
+    let permit = limiter.try_acquire("in-flight", &tokens(60)).unwrap();
+    let cooling = tollgate::limiter::RateLimited::new(Some(5 * MINUTE));
+    limiter.on_rate_limited("cooling", &cooling);
+    clock.advance(2 * MINUTE);
+    assert_eq!(limiter.prune(), 0);
+    permit.settle(&tokens(90));
+    assert_eq!(used(&limiter, "in-flight")[1], 90);
+    assert_eq!(limiter.try_acquire("cooling", &Cost::new()).unwrap_err().code, Code::CoolingDown);
+    clock.advance(3 * MINUTE);
+    assert_eq!(limiter.prune(), 2);
+}

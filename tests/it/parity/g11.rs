@@ -1,0 +1,85 @@
+//! Quotas and providers that come while the limiter runs.
+
+use std::time::Duration;
+
+use tollgate::limiter::{AcquireError, Limiter, TokioClock, UnknownKey};
+use tollgate::provider::OPENAI;
+use tollgate::quota::{Cost, Quota};
+
+use super::rig::{buckets, builder, paused, seconds, settle_down, tokens, waiter};
+
+fn amounts(limiter: &Limiter, key: &str) -> Vec<u64> {
+    limiter.stats(key).limits.iter().map(|limit| limit.limit).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn g11_a_quota_that_is_set_limits_from_then_on_and_leaves_others_alone() {
+    let limiter = paused(Quota::new().rpm(7));
+    drop(limiter.acquire("new", &tokens(5)).await.unwrap());
+    limiter.set_quota("new", &Quota::new().rpm(3).tpm(90));
+    assert_eq!((amounts(&limiter, "new"), amounts(&limiter, "k")), (vec![3, 90], vec![7]));
+    limiter.set_quota("new", &Quota::new().rpm(4));
+    assert_eq!((amounts(&limiter, "new"), amounts(&limiter, "k")), (vec![4], vec![7]));
+    limiter.set_quota("team-*", &Quota::new().rpm(2));
+    assert_eq!((amounts(&limiter, "team-a"), amounts(&limiter, "k")), (vec![2], vec![7]));
+}
+
+#[tokio::test(start_paused = true)]
+async fn g11_a_provider_adds_its_models_and_takes_none_away() {
+    let own = Quota::new().rpm(9);
+    let limiter = builder().quota("o1", own).quota("gemini-2.5-pro", Quota::new().rpm(150));
+    let limiter = limiter.clock(TokioClock::new()).build().unwrap();
+    drop(limiter.acquire("gpt-4o", &tokens(100)).await.unwrap());
+    assert!(amounts(&limiter, "gpt-4o").is_empty());
+    limiter.add_provider(OPENAI);
+    assert_eq!(amounts(&limiter, "gpt-4o"), [500, 30_000]);
+    assert_eq!(amounts(&limiter, "gpt-4o-mini"), [500, 200_000]);
+    assert_eq!(amounts(&limiter, "gemini-2.5-pro"), [150]);
+    assert_eq!(amounts(&limiter, "o1"), [9], "what was set counts before a default");
+    limiter.add_provider(OPENAI);
+    assert_eq!(amounts(&limiter, "gpt-4o"), [500, 30_000]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn g11_a_raise_lets_those_who_wait_in_at_once() {
+    let limiter = paused(Quota::new().rpm(1));
+    let begin = limiter.now();
+    drop(limiter.acquire("k", &Cost::new()).await.unwrap());
+    let waiters: Vec<_> = (0..5).map(|_| waiter(&limiter, "k", &Cost::new())).collect();
+    settle_down().await;
+    limiter.set_quota("k", &Quota::new().rpm(6));
+    for waiter in waiters {
+        waiter.await.unwrap().unwrap();
+    }
+    assert_eq!(limiter.now(), begin);
+}
+
+#[tokio::test(start_paused = true)]
+async fn g11_a_cut_moves_those_who_wait_and_refuses_those_who_cannot_fit_any_more() {
+    let limiter = paused(buckets(Quota::new().tpm(60)));
+    let begin = limiter.now();
+    limiter.acquire("k", &tokens(60)).await.unwrap().settle(&tokens(60));
+    let large = waiter(&limiter, "k", &tokens(40));
+    let small = waiter(&limiter, "k", &tokens(10));
+    settle_down().await;
+    limiter.set_quota("k", &buckets(Quota::new().tpm(30)));
+    let error = large.await.unwrap().unwrap_err();
+    assert!(matches!(error, AcquireError::Refused(_)), "{error}");
+    assert_eq!(limiter.now(), begin);
+    small.await.unwrap().unwrap();
+    // 60 used of 30 a minute: 30 s for each fifteen.
+    assert_eq!(seconds(&limiter, begin), 80);
+}
+
+#[tokio::test(start_paused = true)]
+async fn g11_a_provider_that_comes_lets_those_who_wait_in_too() {
+    let few = UnknownKey::Quota(Quota::new().rpm(1));
+    let limiter = builder().unknown_key(few).clock(TokioClock::new()).build().unwrap();
+    let begin = limiter.now();
+    drop(limiter.acquire("gpt-4o", &Cost::new()).await.unwrap());
+    let waiting = waiter(&limiter, "gpt-4o", &Cost::new());
+    settle_down().await;
+    limiter.add_provider(OPENAI);
+    tokio::time::timeout(Duration::from_secs(1), waiting).await.unwrap().unwrap().unwrap();
+    assert_eq!(seconds(&limiter, begin), 0);
+}

@@ -1,0 +1,110 @@
+//! Sums that saturate, times that lie ahead, clocks that are set back.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use tollgate::engine::Saved;
+use tollgate::limiter::{BucketSnapshot, Clock, Code, KeySnapshot, Limiter, ManualClock, Sleep};
+use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Usage, Window};
+
+use super::rig::{S, admitted, builder, manual, tokens};
+
+const ALGORITHMS: [Algorithm; 3] =
+    [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow];
+
+#[test]
+fn g19_sums_saturate_and_never_come_round_to_little() {
+    for algorithm in ALGORITHMS {
+        let (limiter, clock) = manual(Quota::new().tpm(100).with_algorithm(algorithm));
+        let permit = limiter.try_acquire("k", &tokens(1)).unwrap();
+        for _ in 0..3 {
+            limiter.record("k", &Usage { input: u64::MAX, output: u64::MAX, ..Usage::default() });
+            assert!(limiter.stats("k").limits[0].used > 100, "{algorithm:?}");
+            assert_eq!(limiter.stats("k").limits[0].available, 0, "{algorithm:?}");
+        }
+        permit.settle(&tokens(u64::MAX));
+        clock.advance(Duration::from_secs(59));
+        assert_eq!(limiter.decide("k", &tokens(1)).code, Code::TpmExceeded, "{algorithm:?}");
+        let huge = limiter.decide("k", &Cost::new().tokens(u64::MAX).requests(u64::MAX));
+        assert_eq!(huge.code, Code::ExceedsCapacity, "{algorithm:?}");
+        assert_eq!(Usage { input: u64::MAX, output: 1, ..Usage::default() }.total(), u64::MAX);
+    }
+}
+
+#[test]
+fn g19_a_limit_of_everything_can_be_used_up_and_comes_back() {
+    for algorithm in ALGORITHMS {
+        let (limiter, clock) = manual(Quota::new().tpm(u64::MAX).with_algorithm(algorithm));
+        let all = tokens(u64::MAX);
+        limiter.try_acquire("k", &all).unwrap().settle(&all);
+        assert!(limiter.try_acquire("k", &tokens(1)).is_err(), "{algorithm:?}");
+        // A bucket's rate is rounded down where it takes more than 32 bits.
+        let fresh_at = limiter.stats("k").limits[0].fresh_at;
+        assert!((60..75).contains(&((fresh_at - limiter.now()) / S)), "{algorithm:?}");
+        clock.advance_to(fresh_at);
+        assert!(limiter.try_acquire("k", &all).is_ok(), "{algorithm:?}");
+    }
+}
+
+#[test]
+fn g19_times_that_lie_ahead_count_as_now() {
+    for algorithm in ALGORITHMS {
+        let (limiter, clock) = manual(Quota::new().rpm(3).with_algorithm(algorithm));
+        let now = limiter.now();
+        let taken = [now + S, now + 400 * 86_400 * S, u64::MAX].map(|at| (at, 1)).to_vec();
+        let saved = Saved { taken, held: 0 };
+        let bucket = BucketSnapshot::new(Dimension::Requests, Window::MINUTE, saved);
+        limiter.absorb(&[KeySnapshot::new("k", vec![bucket])]);
+        assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 0, "{algorithm:?}");
+        clock.advance(Duration::from_secs(60));
+        assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 3, "{algorithm:?}");
+    }
+}
+
+/// A clock that can be set to any time.
+#[derive(Debug, Clone)]
+struct Settable(Arc<AtomicU64>);
+
+impl Clock for Settable {
+    fn now(&self) -> u64 {
+        self.0.load(Ordering::Relaxed)
+    }
+
+    fn sleep_until(&self, _: u64) -> Sleep {
+        Box::pin(std::future::pending())
+    }
+}
+
+fn settable(quota: Quota) -> (Limiter, Settable) {
+    let clock = Settable(Arc::new(ManualClock::START.into()));
+    (builder().quota("k", quota).clock(clock.clone()).build().unwrap(), clock)
+}
+
+#[test]
+fn g19_a_clock_that_is_set_back_neither_locks_a_key_nor_gives_anything_away() {
+    for algorithm in ALGORITHMS {
+        let (limiter, clock) = settable(Quota::new().rpm(5).with_algorithm(algorithm));
+        assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 5);
+        let earlier = ManualClock::START - 3_000 * 86_400 * S;
+        clock.0.store(earlier, Ordering::Relaxed);
+        assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 0, "{algorithm:?}");
+        clock.0.store(earlier + 60 * S, Ordering::Relaxed);
+        assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 5, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn g19_from_the_beginning_and_the_end_of_time_there_is_a_way_back() {
+    for algorithm in ALGORITHMS {
+        let (limiter, clock) = settable(Quota::new().rpm(5).with_algorithm(algorithm));
+        for time in [0, u64::MAX - 1, u64::MAX, 1, ManualClock::START] {
+            clock.0.store(time, Ordering::Relaxed);
+            admitted(&limiter, "k", &Cost::new(), 9);
+            let _ = (limiter.stats("k"), limiter.snapshot(), limiter.prune());
+        }
+        assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 0, "{algorithm:?}");
+        clock.0.store(ManualClock::START + 60 * S, Ordering::Relaxed);
+        assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 5, "{algorithm:?}");
+    }
+}

@@ -1,0 +1,91 @@
+//! Many threads at once, and no operation lost or counted twice.
+
+use tollgate::limiter::{Limiter, ManualClock};
+use tollgate::quota::{Algorithm, Cost, Quota, Usage};
+
+use super::rig::{builder, held, tokens, used};
+
+const THREADS: usize = 20;
+const EACH: usize = 50_000;
+
+/// Runs `operation` in twenty threads, fifty thousand times in each; it is given its number.
+fn run(operation: impl Fn(usize) + Sync) {
+    let operation = &operation;
+    std::thread::scope(|scope| {
+        for thread in 0..THREADS {
+            scope.spawn(move || (0..EACH).for_each(|i| operation(thread * EACH + i)));
+        }
+    });
+}
+
+fn limiter(quota: Quota) -> Limiter {
+    builder().quota("*", quota).clock(ManualClock::new()).build().unwrap()
+}
+
+/// One of five operations in turn; each five take 4 requests and 12 tokens.
+fn mixed(limiter: &Limiter, key: &str, number: usize) {
+    let acquire = || limiter.try_acquire(key, &tokens(3)).unwrap();
+    match number % 5 {
+        0 => acquire().settle(&tokens(2)),
+        1 => acquire().settle(&tokens(5)),
+        2 => acquire().release(),
+        3 => drop(acquire()),
+        _ => limiter.record(key, &Usage { input: 1, output: 1, ..Usage::default() }),
+    }
+}
+
+const PLENTY: u64 = 1_000_000_000;
+
+#[test]
+fn g20_a_mix_of_operations_on_one_key_adds_up() {
+    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow] {
+        let quota = Quota::new().rpm(PLENTY).tpm(PLENTY).concurrency(THREADS as u64);
+        let limiter = limiter(quota.with_algorithm(algorithm));
+        run(|number| mixed(&limiter, "k", number));
+        assert_eq!(used(&limiter, "k")[..2], [800_000, 2_400_000], "{algorithm:?}");
+        assert_eq!(held(&limiter, "k"), [0, 0, 0], "{algorithm:?}");
+    }
+}
+
+#[test]
+fn g20_a_mix_of_operations_on_several_keys_adds_up_for_each() {
+    let limiter = limiter(Quota::new().rpm(PLENTY).tpm(PLENTY).rpd(PLENTY));
+    let keys: Vec<_> = (0..8).map(|i| format!("key-{i}")).collect();
+    run(|number| mixed(&limiter, &keys[number / 5 % 8], number));
+    for key in &keys {
+        assert_eq!(used(&limiter, key), [100_000, 300_000, 100_000]);
+        assert_eq!(held(&limiter, key), [0, 0, 0]);
+    }
+}
+
+#[test]
+fn g20_of_a_million_attempts_exactly_the_limit_is_granted() {
+    let limit = 123_457;
+    let limiter = limiter(Quota::new().rpm(limit).tpm(PLENTY));
+    run(|number| {
+        if let Ok(permit) = limiter.try_acquire("k", &tokens(3)) {
+            match number % 3 {
+                0 => permit.release(),
+                1 => permit.settle(&tokens(3)),
+                _ => drop(permit),
+            }
+        }
+    });
+    assert_eq!(used(&limiter, "k"), [limit, 3 * limit]);
+    assert_eq!(held(&limiter, "k"), [0, 0]);
+}
+
+#[test]
+fn g20_requests_of_several_keys_count_the_same_in_all_of_them() {
+    let limiter = limiter(Quota::new().rpm(PLENTY).tpm(PLENTY));
+    let scopes = [["tenant", "model"], ["model", "tenant"], ["model", "account"]];
+    run(|number| {
+        let acquire = limiter.acquire_all(&scopes[number % 3], &Cost::new().tokens(2));
+        acquire.try_now().unwrap().settle(&Cost::new().tokens(1));
+    });
+    let all = (THREADS * EACH) as u64;
+    let without = all / 3;
+    assert_eq!(used(&limiter, "model"), [all, all]);
+    assert_eq!(used(&limiter, "tenant"), [all - without, all - without]);
+    assert_eq!(used(&limiter, "account"), [without, without]);
+}

@@ -1,0 +1,79 @@
+//! Capacities are set, changed and removed while the limiter runs.
+
+use std::time::Duration;
+
+use tollgate::limiter::{AcquireError, Code, Limiter, ManualClock, TokioClock, UnknownKey};
+use tollgate::quota::{Algorithm, Cost, Quota};
+
+use super::rig::{admitted, buckets, builder, manual, seconds, settle_down, waiter};
+
+fn available(limiter: &Limiter) -> u64 {
+    limiter.stats("k").limits[0].available
+}
+
+#[test]
+fn s02_a_new_resource_starts_full() {
+    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+        let refuse = builder().unknown_key(UnknownKey::Refuse).clock(ManualClock::new());
+        let limiter = refuse.build().unwrap();
+        limiter.set_quota("k", &Quota::new().rpm(60).with_algorithm(algorithm));
+        assert_eq!(available(&limiter), 60);
+        assert_eq!(admitted(&limiter, "k", &Cost::new(), 1_000), 60);
+    }
+}
+
+#[test]
+fn s02_a_reduction_caps_what_is_available_and_a_raise_adds_what_it_adds() {
+    let (limiter, clock) = manual(buckets(Quota::new().rpm(60)));
+    assert_eq!(admitted(&limiter, "k", &Cost::new(), 10), 10);
+    limiter.set_quota("k", &buckets(Quota::new().rpm(30)));
+    assert_eq!((available(&limiter), limiter.stats("k").limits[0].limit), (20, 30));
+    limiter.set_quota("k", &buckets(Quota::new().rpm(5)));
+    assert_eq!(available(&limiter), 0);
+    limiter.set_quota("k", &buckets(Quota::new().rpm(100)));
+    assert_eq!(available(&limiter), 90);
+    clock.advance(Duration::from_secs(3_600));
+    assert_eq!(available(&limiter), 100);
+}
+
+#[test]
+fn s02_an_unknown_resource_is_an_error_and_so_is_one_that_was_removed() {
+    let limiter = builder().unknown_key(UnknownKey::Refuse).quota("k", Quota::new().rpm(9));
+    let limiter = limiter.clock(ManualClock::new()).build().unwrap();
+    assert_eq!(limiter.try_acquire("other", &Cost::new()).unwrap_err().code, Code::UnknownModel);
+    assert_eq!(limiter.decide("other", &Cost::new()).code.as_str(), "unknown_model");
+    assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
+    assert!(limiter.remove_quota("k"));
+    assert_eq!(limiter.try_acquire("k", &Cost::new()).unwrap_err().code, Code::UnknownModel);
+    assert!(!limiter.remove_quota("k"), "it is gone already");
+    assert!(limiter.keys().iter().all(|key| key != "other"), "asking makes no resource");
+}
+
+#[tokio::test(start_paused = true)]
+async fn s02_an_unknown_resource_is_not_waited_for() {
+    let limiter = builder().unknown_key(UnknownKey::Refuse).clock(TokioClock::new());
+    let error = limiter.build().unwrap().acquire("k", &Cost::new()).await.unwrap_err();
+    assert_eq!(error.refused().map(|refused| refused.code), Some(Code::UnknownModel));
+}
+
+#[tokio::test(start_paused = true)]
+async fn s02_whoever_waits_for_a_resource_that_is_removed_gets_an_error_at_once() {
+    for policy in [UnknownKey::Refuse, UnknownKey::Allow] {
+        let limiter = builder().unknown_key(policy).quota("k", Quota::new().rpm(1));
+        let limiter = limiter.clock(TokioClock::new()).build().unwrap();
+        let begin = limiter.now();
+        drop(limiter.acquire("k", &Cost::new()).await.unwrap());
+        let waiters: Vec<_> = (0..20).map(|_| waiter(&limiter, "k", &Cost::new())).collect();
+        settle_down().await;
+        limiter.remove_quota("k");
+        for waiter in waiters {
+            let error = waiter.await.unwrap().unwrap_err();
+            assert_eq!(error, AcquireError::Removed { key: "k".into() });
+        }
+        assert_eq!(limiter.now(), begin);
+        // It can be set again, and works.
+        limiter.set_quota("k", &Quota::new().rpm(5));
+        assert!(limiter.acquire("k", &Cost::new()).await.is_ok());
+        assert_eq!(seconds(&limiter, begin), 0);
+    }
+}

@@ -1,0 +1,58 @@
+//! Refill at capacity / window, worked out when it is asked for.
+
+use std::time::Duration;
+
+use tollgate::quota::{Cost, Dimension, Limit, Quota};
+
+use super::rig::{S, admitted, buckets, limit, manual};
+
+const SECOND: Duration = Duration::from_secs(1);
+
+/// What is granted in ten seconds to who asks every `poll` for all that there is, after the first
+/// rush has taken what a full bucket holds.
+fn polled(limit: Limit, poll: Duration) -> u128 {
+    let (limiter, clock) = manual(buckets(Quota::new().limit(limit)));
+    // Bounded: a bucket that never ends must fail, not hang.
+    let rush =
+        || (0..100_000).take_while(|_| limiter.try_acquire("k", &Cost::new()).is_ok()).count();
+    assert_eq!(rush() as u64, limiter.stats("k").limits[0].limit);
+    let polls = 10 * SECOND.as_nanos() / poll.as_nanos();
+    (0..polls).map(|_| clock.advance(poll)).map(|()| rush() as u128).sum()
+}
+
+#[test]
+fn s04_a_rate_keeps_its_fractions_however_often_it_is_polled() {
+    let requests = |amount, window| limit(Dimension::Requests, amount, window);
+    assert_eq!(polled(requests(39, SECOND), Duration::from_millis(50)), 390);
+    for rate in [1, 7, 39, 333] {
+        for poll in [1, 7, 50, 333, 999].map(Duration::from_millis) {
+            let (limit, time) = (requests(60 * rate, 60 * SECOND), 10 * SECOND.as_nanos());
+            let polled_for = time - time % poll.as_nanos();
+            let exact = u128::from(rate) * polled_for / SECOND.as_nanos();
+            assert_eq!(polled(limit, poll), exact, "{rate}/s polled every {poll:?}");
+        }
+    }
+}
+
+#[test]
+fn s04_each_unit_is_there_at_its_nanosecond_and_not_before() {
+    let quota = Quota::new().limit(limit(Dimension::Requests, 39, SECOND));
+    let (limiter, clock) = manual(buckets(quota));
+    assert_eq!(admitted(&limiter, "k", &Cost::new(), 100), 39);
+    let begin = limiter.now();
+    for unit in 1..=390_u64 {
+        clock.advance_to(begin + (unit * S).div_ceil(39) - 1);
+        assert_eq!(admitted(&limiter, "k", &Cost::new(), 3), 0, "unit {unit}");
+        clock.advance(Duration::from_nanos(1));
+        assert_eq!(admitted(&limiter, "k", &Cost::new(), 3), 1, "unit {unit}");
+    }
+}
+
+#[test]
+fn s04_a_long_idle_time_fills_it_and_not_more() {
+    let (limiter, clock) = manual(buckets(Quota::new().rpm(60)));
+    assert_eq!(admitted(&limiter, "k", &Cost::new(), 100), 60);
+    clock.advance(Duration::from_secs(86_400));
+    assert_eq!(limiter.stats("k").limits[0].available, 60);
+    assert_eq!(admitted(&limiter, "k", &Cost::new(), 100), 60);
+}

@@ -1,0 +1,84 @@
+//! One typed error for each way to fail.
+
+use std::collections::HashSet;
+use std::error::Error;
+use std::time::Duration;
+
+use tollgate::engine::{Margin, Wait};
+use tollgate::limiter::{AcquireError, BuildError, Code, Refused, UnknownKey};
+use tollgate::quota::{Cost, Dimension, InvalidWindow, Limit, Quota, Window};
+
+use super::rig::{builder, paused, seconds, settle_down, tokens, waiter};
+
+#[tokio::test(start_paused = true)]
+async fn s11_an_unknown_resource_a_used_up_one_and_a_cost_above_it() {
+    let refused = |result: Result<_, Refused>| result.map(drop).unwrap_err();
+    let limiter = paused(Quota::new().tpm(100));
+    drop(limiter.acquire("k", &tokens(100)).await.unwrap());
+    let exhausted = refused(limiter.try_acquire("k", &tokens(1)));
+    assert_eq!(exhausted.code, Code::TpmExceeded);
+    assert_eq!(exhausted.retry_after(), Some(Duration::from_secs(60)));
+    let above = refused(limiter.try_acquire("k", &tokens(101)));
+    assert_eq!((above.code, above.wait), (Code::ExceedsCapacity, Wait::Never));
+    let unknown = builder().unknown_key(UnknownKey::Refuse).build().unwrap();
+    let unknown = refused(unknown.try_acquire("k", &tokens(1)));
+    assert_eq!((unknown.code, unknown.wait), (Code::UnknownModel, Wait::Never));
+}
+
+#[tokio::test(start_paused = true)]
+async fn s11_a_closed_limiter() {
+    let limiter = paused(Quota::new().rpm(9));
+    limiter.close().await;
+    assert_eq!(limiter.acquire("k", &Cost::new()).await.unwrap_err(), AcquireError::Closed);
+    assert_eq!(limiter.try_acquire("k", &Cost::new()).unwrap_err().code, Code::Closed);
+}
+
+#[tokio::test(start_paused = true)]
+async fn s11_a_deadline_that_passes_and_a_wait_that_is_cancelled() {
+    let limiter = paused(Quota::new().rpm(100).concurrency(1));
+    let held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    let begin = limiter.now();
+    let late = limiter.acquire("k", &Cost::new()).max_wait(Duration::from_secs(5)).await;
+    assert!(matches!(late, Err(AcquireError::DeadlineExceeded { .. })), "{late:?}");
+    assert_eq!(seconds(&limiter, begin), 5);
+    let cancelled = waiter(&limiter, "k", &Cost::new());
+    cancelled.abort();
+    assert!(cancelled.await.unwrap_err().is_cancelled());
+    assert_eq!(limiter.stats("k").waiting, 0);
+    drop(held);
+    settle_down().await;
+    assert_eq!(limiter.stats("k").limits[0].used, 1, "neither took anything");
+}
+
+#[test]
+fn s11_an_invalid_capacity_window_or_configuration() {
+    assert_eq!(Limit::new(Dimension::Requests, 0, Window::MINUTE), None);
+    let error: InvalidWindow = Window::new(Duration::ZERO).unwrap_err();
+    assert!(error.to_string().contains("0ns"), "{error}");
+    let empty = builder().quota("", Quota::new().rpm(1)).build().unwrap_err();
+    assert_eq!(empty, BuildError::EmptyKey);
+    let margin = Margin { percent: 100, ..Margin::NONE };
+    let margin = builder().margin(margin).build().unwrap_err();
+    assert_eq!(margin, BuildError::MarginTooLarge { percent: 100 });
+}
+
+#[tokio::test(start_paused = true)]
+async fn s11_every_error_has_words_of_its_own() {
+    let limiter = builder().quota("k", Quota::new().tpm(10)).max_waiting(0).build().unwrap();
+    let mut errors: Vec<Box<dyn Error + Send + Sync>> = vec![
+        Box::new(AcquireError::Closed),
+        Box::new(AcquireError::Removed { key: "k".into() }),
+        Box::new(limiter.acquire("k", &tokens(11)).await.unwrap_err()),
+        Box::new(limiter.acquire_limits("k", &tokens(1), &Quota::new()).unwrap_err()),
+        Box::new(BuildError::EmptyKey),
+        Box::new(BuildError::MarginTooLarge { percent: 100 }),
+        Box::new(Window::new(Duration::ZERO).unwrap_err()),
+    ];
+    drop(limiter.acquire("k", &tokens(10)).await.unwrap());
+    errors.push(Box::new(limiter.try_acquire("k", &tokens(1)).unwrap_err()));
+    errors.push(Box::new(limiter.acquire("k", &tokens(1)).await.unwrap_err()));
+    let soon = limiter.acquire("k", &tokens(1)).max_wait(Duration::ZERO).await;
+    errors.push(Box::new(soon.unwrap_err()));
+    let texts: HashSet<_> = errors.iter().map(ToString::to_string).collect();
+    assert_eq!(texts.len(), errors.len(), "{texts:?}");
+}
