@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use parking_lot::Mutex;
+use super::sync::Mutex;
+use super::sync::atomic::{AtomicU64, Ordering};
 
 /// A future that ends at a given time.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;

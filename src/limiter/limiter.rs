@@ -21,6 +21,7 @@ use super::quotas::Quotas;
 use super::shard::{Core, Shard, Time, hash_of};
 use super::slot::Slot;
 use super::stats::KeyStats;
+use super::sync::SHARDS;
 use crate::engine::Wait;
 use crate::provider::Profile;
 use crate::quota::{Cost, Dimension, Quota};
@@ -288,5 +289,3 @@ fn unknown(key: &str) -> Decision {
     let (code, key, stats) = (Code::UnknownModel, key.into(), KeyStats::default());
     Decision { code, key, dimension: None, wait: Some(Wait::Never), stats }
 }
-
-const SHARDS: usize = 64;

@@ -1,6 +1,5 @@
-use std::sync::atomic::Ordering;
-
 use super::shard::Core;
+use super::sync::atomic::Ordering;
 
 /// Room for one more key.
 #[derive(Debug)]

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
 use super::error::Refused;
@@ -8,6 +7,7 @@ use super::permit::{Part, Parts};
 use super::place::Place;
 use super::shard::{Core, Keys};
 use super::slot::{Denial, Slot};
+use super::sync::MutexGuard;
 use crate::engine::Wait;
 use crate::quota::{Cost, Quota};
 

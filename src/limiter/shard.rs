@@ -1,9 +1,7 @@
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use compact_str::CompactString;
 use hashbrown::HashTable;
-use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::arena::Arena;
 use super::backend::Backend;
@@ -13,6 +11,8 @@ use super::plan::Plan;
 use super::quotas::Quotas;
 use super::room::Room;
 use super::slot::Slot;
+use super::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use super::sync::{Mutex, MutexGuard, RandomState, RwLock};
 use crate::engine::Timeline;
 
 /// What all keys share.
@@ -20,7 +20,7 @@ use crate::engine::Timeline;
 pub(super) struct Core {
     pub(super) clock: Time,
     pub(super) quotas: RwLock<Quotas>,
-    pub(super) hasher: foldhash::fast::RandomState,
+    pub(super) hasher: RandomState,
     pub(super) events: Events,
     pub(super) max_waiting: usize,
     pub(super) max_keys: usize,
@@ -69,7 +69,7 @@ impl Core {
         Self {
             clock,
             quotas: RwLock::new(quotas),
-            hasher: foldhash::fast::RandomState::default(),
+            hasher: RandomState::default(),
             events: Events::default(),
             max_waiting,
             max_keys,

@@ -1,0 +1,2 @@
+//! Models.
+#![cfg(shuttle)]
