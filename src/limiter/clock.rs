@@ -206,14 +206,19 @@ impl Future for ManualSleep {
         if manual.now() >= self.place.0 {
             return Poll::Ready(());
         }
-        manual.sleepers.insert(self.place, cx.waker().clone());
+        let old = manual.sleepers.insert(self.place, cx.waker().clone());
+        // Not under the lock: it may own a task that looks at the clock as it is dropped.
+        drop(manual);
+        drop(old);
         Poll::Pending
     }
 }
 
 impl Drop for ManualSleep {
     fn drop(&mut self) {
-        self.clock.0.lock().sleepers.remove(&self.place);
+        let own = self.clock.0.lock().sleepers.remove(&self.place);
+        // The lock is open again: see `poll`.
+        drop(own);
     }
 }
 
