@@ -9,7 +9,6 @@ use super::clock::{Clock, Sleep, SystemClock};
 use super::event::Events;
 use super::plan::Plan;
 use super::quotas::Quotas;
-use super::room::Room;
 use super::slot::Slot;
 use super::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use super::sync::{Mutex, MutexGuard, RandomState, RwLock};
@@ -123,6 +122,18 @@ pub(super) struct Keys {
     pub(super) plain: bool,
 }
 
+/// What became of a new key.
+pub(super) enum Making {
+    Made {
+        slot: u32,
+        generation: u32,
+    },
+    /// By now its buckets are elsewhere, or it is refused.
+    Moved,
+    /// There are as many keys as there may be.
+    Full,
+}
+
 impl Shard {
     pub(super) fn new(core: Arc<Core>) -> Self {
         let keys = Keys {
@@ -151,32 +162,30 @@ impl Shard {
         self.keys.0.lock()
     }
 
-    /// A slot for a key, and its generation; `None` if by now the key's buckets are elsewhere.
+    /// A slot for a key.
     #[cold]
-    pub(super) fn make(
-        &self,
-        hash: u64,
-        key: &CompactString,
-        room: Room<'_>,
-    ) -> Option<(u32, u32)> {
+    pub(super) fn make(&self, hash: u64, key: &CompactString) -> Making {
         let (slot, generation, known) = {
             let (mut keys, now) = self.lock();
             // Somebody else may have made it, and the plan must be read under the lock: see `replan`.
             if let Some(slot) = keys.find(hash, key) {
-                return Some((slot, keys.slots[slot].generation()));
+                return Making::Made { slot, generation: keys.slots[slot].generation() };
             }
-            let home = self.core.quotas.read().home(key).filter(|home| home.key == *key)?;
-            let known = home.plan.known;
+            let home = self.core.quotas.read().home(key).filter(|home| home.key == *key);
+            let Some(home) = home else { return Making::Moved };
             keys.sweep(&self.core, now, SWEPT_PER_NEW_KEY);
+            if !self.core.take_room() {
+                return Making::Full;
+            }
+            let known = home.plan.known;
             let slot = keys.occupy(hash, key.clone(), home.plan, &self.core);
-            room.keep();
             (slot, keys.slots[slot].generation(), known)
         };
         // Not under the lock: a subscriber may use the limiter.
         if !known {
             tracing::warn!(key = key.as_str(), "no quota is known for this key");
         }
-        Some((slot, generation))
+        Making::Made { slot, generation }
     }
 }
 
