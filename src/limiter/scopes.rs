@@ -45,7 +45,9 @@ impl<'a> Scopes<'a> {
             now = now.max(of_shard);
         }
         // A shard that was used a moment ago by another thread may be a little ahead.
-        guards.iter_mut().for_each(|keys| now = keys.advance(now));
+        for (keys, shard) in guards.iter_mut().zip(&order) {
+            now = keys.advance(now, &shard.core.clock);
+        }
         let guard = |place: &Place| order.iter().position(|shard| Arc::ptr_eq(shard, &place.shard));
         let seat = |place: &Place| {
             let guard = guard(place)?;

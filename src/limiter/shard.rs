@@ -150,9 +150,10 @@ impl Shard {
     /// The keys, and the time to use while the lock is held.
     #[inline(always)]
     pub(super) fn lock(&self) -> (MutexGuard<'_, Keys>, u64) {
-        let now = self.core.clock.now();
+        let clock = &self.core.clock;
+        let now = clock.now();
         let mut keys = self.keys.0.lock();
-        let now = keys.advance(now);
+        let now = keys.advance(now, clock);
         (keys, now)
     }
 
@@ -192,7 +193,10 @@ impl Shard {
 impl Keys {
     /// The time to use for a reading of the clock: it doesn't run back.
     #[inline]
-    pub(super) fn advance(&mut self, now: u64) -> u64 {
+    pub(super) fn advance(&mut self, now: u64, clock: &Time) -> u64 {
+        // Either the thread was held up for long before it got the lock, or the clock was set back: a
+        // reading under the lock tells.
+        let now = if self.time.is_far_ahead(now) { clock.now() } else { now };
         let (now, back) = self.time.advance(now);
         if back > 0 {
             self.rebase(back);
