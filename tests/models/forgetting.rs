@@ -19,7 +19,7 @@ fn newcomers(limiter: &Limiter) {
 }
 
 fn used(limiter: &Limiter, key: &str) -> u64 {
-    level(&limiter.stats(key), Dimension::Requests).0
+    level(&limiter.stats(key), &Dimension::Requests).0
 }
 
 #[test]
@@ -82,7 +82,7 @@ fn a_handle_keeps_its_place_however_idle_its_key_is() {
             drop(handle);
             assert_eq!(other.key(), "a");
             drop(other.try_acquire(&Cost::new()).unwrap());
-            assert_eq!(level(&other.stats(), Dimension::Requests), (1, 0));
+            assert_eq!(level(&other.stats(), &Dimension::Requests), (1, 0));
         };
         let forget = {
             let limiter = limiter.clone();
@@ -159,6 +159,26 @@ fn the_count_of_keys_is_exact_however_many_come_and_are_forgotten() {
         pruned += limiter.prune();
         assert!(pruned <= 4 && limiter.keys().is_empty());
         assert_room_for(&limiter, 2);
+    });
+}
+
+#[test]
+fn an_idle_key_makes_room_for_a_new_one_whoever_forgets_it() {
+    check(|| {
+        let limiter = all(Quota::new().rpm(5)).max_keys(1).build().unwrap();
+        limiter.try_acquire("a", &Cost::new()).unwrap().release();
+        let prune = {
+            let limiter = limiter.clone();
+            move || assert!(limiter.prune() <= 1)
+        };
+        let take = {
+            let limiter = limiter.clone();
+            move || drop(limiter.try_acquire("b", &Cost::new()).unwrap())
+        };
+        together([Box::new(prune), Box::new(take)]);
+        assert_eq!(used(&limiter, "b"), 1);
+        let several = limiter.acquire_all(&["b", "c"], &Cost::new()).try_now();
+        assert_eq!(several.unwrap_err().code, Code::TooManyKeys);
     });
 }
 

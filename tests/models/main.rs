@@ -107,8 +107,8 @@ fn poll_once<F: Future>(future: F) -> Option<F::Output> {
 }
 
 /// Used and held of one dimension.
-fn level(stats: &KeyStats, dimension: Dimension) -> (u64, u64) {
-    let limit = stats.limits.iter().find(|limit| limit.dimension == dimension);
+fn level(stats: &KeyStats, dimension: &Dimension) -> (u64, u64) {
+    let limit = stats.limits.iter().find(|limit| limit.dimension == *dimension);
     limit.map(|limit| (limit.used, limit.held)).unwrap()
 }
 

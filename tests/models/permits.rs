@@ -31,8 +31,8 @@ fn totals_are_exact_however_permits_end_and_waiters_leave() {
             Box::new(move || released.release()),
         ]);
         let stats = limiter.stats("k");
-        assert_eq!(level(&stats, Dimension::Tokens), (20 + 30 + 49, 0));
-        assert_eq!(level(&stats, Dimension::Requests), (3, 0), "a released one never left");
+        assert_eq!(level(&stats, &Dimension::Tokens), (20 + 30 + 49, 0));
+        assert_eq!(level(&stats, &Dimension::Requests), (3, 0), "a released one never left");
         assert_nobody_there(&limiter, "k");
     });
 }
@@ -49,9 +49,9 @@ fn what_does_not_fit_is_never_granted_however_many_ask_at_once() {
         let granted = threads.into_iter().filter_map(|thread| thread.join().unwrap());
         let granted: Vec<_> = granted.collect();
         assert_eq!(granted.len(), 2);
-        assert_eq!(level(&limiter.stats("k"), Dimension::Tokens), (0, 80));
-        assert_eq!(level(&limiter.stats("k"), Dimension::Concurrency).1, 2);
+        assert_eq!(level(&limiter.stats("k"), &Dimension::Tokens), (0, 80));
+        assert_eq!(level(&limiter.stats("k"), &Dimension::Concurrency).1, 2);
         drop(granted);
-        assert_eq!(level(&limiter.stats("k"), Dimension::Tokens), (80, 0));
+        assert_eq!(level(&limiter.stats("k"), &Dimension::Tokens), (80, 0));
     });
 }

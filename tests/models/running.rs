@@ -38,7 +38,7 @@ fn a_raise_lets_the_first_in_and_totals_stay_exact() {
             Box::new(move || released.release()),
         ]);
         let stats = limiter.stats("k");
-        assert_eq!(level(&stats, Dimension::Tokens), (30 + 80, 0));
+        assert_eq!(level(&stats, &Dimension::Tokens), (30 + 80, 0));
         assert_eq!(stats.limits.iter().map(|limit| limit.limit).collect::<Vec<_>>(), [110, 4]);
         assert_nobody_there(&limiter, "k");
     });
@@ -128,7 +128,7 @@ fn a_reset_wakes_the_first_and_keeps_what_is_in_flight() {
             Box::new(reset),
             Box::new(move || held.release()),
         ]);
-        assert_eq!(level(&limiter.stats("k"), Dimension::Tokens), (60, 0));
+        assert_eq!(level(&limiter.stats("k"), &Dimension::Tokens), (60, 0));
         assert_nobody_there(&limiter, "k");
     });
 }
@@ -159,7 +159,7 @@ fn closing_rejects_whoever_waits_and_lets_what_is_in_flight_end() {
             Box::new(close),
             Box::new(move || held.settle(&tokens(7))),
         ]);
-        assert_eq!(level(&limiter.stats("k"), Dimension::Tokens), (7, 0));
+        assert_eq!(level(&limiter.stats("k"), &Dimension::Tokens), (7, 0));
         assert_nobody_there(&limiter, "k");
     });
 }

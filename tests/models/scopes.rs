@@ -68,11 +68,11 @@ fn of_two_for_whom_there_is_room_once_exactly_one_gets_everything() {
         let granted = threads.map(|thread| thread.join().unwrap());
         assert_eq!(granted.iter().flatten().count(), 1);
         for key in KEYS {
-            assert_eq!(level(&limiter.stats(key), Dimension::Tokens), (0, 60), "all or none");
+            assert_eq!(level(&limiter.stats(key), &Dimension::Tokens), (0, 60), "all or none");
         }
         granted.into_iter().flatten().for_each(|permit| permit.settle(&tokens(20)));
         for key in KEYS {
-            assert_eq!(level(&limiter.stats(key), Dimension::Tokens), (20, 0));
+            assert_eq!(level(&limiter.stats(key), &Dimension::Tokens), (20, 0));
         }
     });
 }
@@ -91,7 +91,7 @@ fn totals_are_exact_on_every_key_however_permits_end() {
             act(["b", "c"], drop),
             act(["c", "a"], |permit| permit.settle(&tokens(10))),
         ]);
-        let used = KEYS.map(|key| level(&limiter.stats(key), Dimension::Tokens));
+        let used = KEYS.map(|key| level(&limiter.stats(key), &Dimension::Tokens));
         assert_eq!(used, [(40, 0), (70, 0), (50, 0)]);
         KEYS.iter().for_each(|key| assert_nobody_there(&limiter, key));
     });

@@ -35,8 +35,8 @@ fn task(limiter: &Limiter) -> Waker {
     Waker::from(Arc::new(Task { limiter: limiter.clone(), _permit: Mutex::new(permit) }))
 }
 
-fn poll<F: Future + Unpin>(future: &mut F, waker: Waker) {
-    let _ = std::pin::Pin::new(future).poll(&mut Context::from_waker(&waker));
+fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) {
+    let _ = std::pin::Pin::new(future).poll(&mut Context::from_waker(waker));
 }
 
 #[test]
@@ -51,11 +51,12 @@ fn a_waiters_waker_is_woken_and_dropped_without_a_lock() {
                 if acquire.arrive().is_some() {
                     return;
                 }
-                poll(&mut acquire, first);
+                poll(&mut acquire, &first);
+                drop(first);
                 // Where it has ended it must not be polled.
                 if limiter.stats("k").waiting > 0 {
                     let mut other = limiter.acquire("k", &tokens(1));
-                    poll(&mut other, task(&limiter));
+                    poll(&mut other, &task(&limiter));
                     drop(acquire);
                 }
             }
@@ -109,9 +110,10 @@ fn a_sleepers_waker_is_woken_and_dropped_without_a_lock() {
                 if acquire.arrive().is_some() {
                     return;
                 }
-                poll(&mut acquire, first);
+                poll(&mut acquire, &first);
+                drop(first);
                 if limiter.stats("k").waiting > 0 {
-                    poll(&mut acquire, task(&limiter));
+                    poll(&mut acquire, &task(&limiter));
                 }
             }
         };
