@@ -51,16 +51,19 @@ fn whoever_waits_for_a_quota_that_is_removed_is_rejected_and_nobody_is_forgotten
         let unknown = UnknownKey::Refuse;
         let limiter = builder().quota("k", quota).unknown_key(unknown).build().unwrap();
         let held = limiter.try_acquire("k", &Cost::new()).unwrap();
+        let mut early = limiter.acquire("k", &Cost::new());
+        assert!(early.arrive().is_none());
+        let stay = move || {
+            let rejected = block_on(early).unwrap_err();
+            assert!(matches!(rejected, AcquireError::Removed { .. }), "{rejected}");
+        };
         let wait = {
             let limiter = limiter.clone();
-            move || match block_on(limiter.acquire("k", &Cost::new())) {
-                Ok(permit) => permit.release(),
-                Err(AcquireError::Removed { key }) => assert_eq!(key, "k"),
+            move || match block_on(limiter.acquire("k", &Cost::new())).unwrap_err() {
+                AcquireError::Removed { key } => assert_eq!(key, "k"),
                 // It came after the quota had gone.
-                Err(AcquireError::Refused(refused)) => {
-                    assert_eq!(refused.code, Code::UnknownModel);
-                }
-                Err(error) => panic!("{error}"),
+                AcquireError::Refused(refused) => assert_eq!(refused.code, Code::UnknownModel),
+                error => panic!("{error}"),
             }
         };
         let remove = {
@@ -70,12 +73,8 @@ fn whoever_waits_for_a_quota_that_is_removed_is_rejected_and_nobody_is_forgotten
                 assert!(limiter.try_acquire("k", &Cost::new()).is_err());
             }
         };
-        together([
-            Box::new(wait.clone()),
-            Box::new(wait),
-            Box::new(remove),
-            Box::new(move || drop(held)),
-        ]);
+        together([Box::new(stay), Box::new(wait), Box::new(remove)]);
+        drop(held);
         assert_eq!(limiter.stats("k").waiting, 0);
         limiter.set_quota("k", &Quota::new().concurrency(1));
         let _held = limiter.try_acquire("k", &Cost::new()).unwrap();
@@ -136,13 +135,15 @@ fn a_reset_wakes_the_first_and_keeps_what_is_in_flight() {
 #[test]
 fn closing_rejects_whoever_waits_and_lets_what_is_in_flight_end() {
     check(|| {
-        let limiter = limiter(Quota::new().tpm(100).concurrency(1));
-        let held = limiter.try_acquire("k", &tokens(10)).unwrap();
+        let limiter = limiter(Quota::new().tpm(100));
+        let held = limiter.try_acquire("k", &tokens(90)).unwrap();
+        let ending = limiter.try_acquire("k", &tokens(10)).unwrap();
         let wait = {
             let limiter = limiter.clone();
-            move || match block_on(limiter.acquire("k", &tokens(10))) {
-                Ok(permit) => permit.release(),
-                Err(error) => assert_eq!(error, AcquireError::Closed),
+            // There is no room before the end.
+            move || {
+                let rejected = block_on(limiter.acquire("k", &tokens(10))).unwrap_err();
+                assert_eq!(rejected, AcquireError::Closed);
             }
         };
         let close = {
@@ -157,8 +158,9 @@ fn closing_rejects_whoever_waits_and_lets_what_is_in_flight_end() {
             Box::new(wait.clone()),
             Box::new(wait),
             Box::new(close),
-            Box::new(move || held.settle(&tokens(7))),
+            Box::new(move || ending.settle(&tokens(7))),
         ]);
+        held.release();
         assert_eq!(level(&limiter.stats("k"), &Dimension::Tokens), (7, 0));
         assert_nobody_there(&limiter, "k");
     });

@@ -51,14 +51,15 @@ fn a_waiters_waker_is_woken_and_dropped_without_a_lock() {
                 if acquire.arrive().is_some() {
                     return;
                 }
-                poll(&mut acquire, &first);
-                drop(first);
-                // Where it has ended it must not be polled.
-                if limiter.stats("k").waiting > 0 {
-                    let mut other = limiter.acquire("k", &tokens(1));
-                    poll(&mut other, &task(&limiter));
-                    drop(acquire);
+                // What has ended must not be polled.
+                for waker in [first, task(&limiter)] {
+                    if limiter.stats("k").waiting > 0 {
+                        poll(&mut acquire, &waker);
+                    }
                 }
+                let mut other = limiter.acquire("k", &tokens(1));
+                poll(&mut other, &task(&limiter));
+                drop(acquire);
             }
         };
         let change = {
