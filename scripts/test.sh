@@ -52,5 +52,9 @@ fi
 step cargo test --doc --all-features
 # The library without features is a product of its own: clippy has checked it, this links it.
 step cargo test --no-default-features --no-run --lib --tests
+# Models of what threads do at once: see tests/models. In a folder of its own, since the flag would
+# have everything else built anew.
+step env RUSTFLAGS="${RUSTFLAGS:-} --cfg shuttle -D warnings" \
+  cargo test --no-default-features --test models --target-dir target/models
 
 printf '\nEverything holds (%s s).\n' "$SECONDS"

@@ -10,6 +10,12 @@ pub struct Timeline {
 }
 
 impl Timeline {
+    /// Whether a reading of `now` would be taken for that of a clock that was set back.
+    #[inline]
+    pub fn is_far_ahead(&self, now: u64) -> bool {
+        self.last.saturating_sub(now) > OUT_OF_ORDER
+    }
+
     /// The time to use for a reading of `now`, and by how many nanoseconds all buckets are to be
     /// moved back first (0 in all but the rarest case).
     #[inline]
@@ -19,7 +25,7 @@ impl Timeline {
             return (now, 0);
         }
         let back = self.last - now;
-        if back <= OUT_OF_ORDER {
+        if !self.is_far_ahead(now) {
             return (self.last, 0);
         }
         self.last = now;
@@ -36,8 +42,10 @@ mod tests {
     #[test]
     fn small_steps_back_are_out_of_order_readings_and_large_ones_a_clock_set_back() {
         let mut time = Timeline::default();
+        assert!(!time.is_far_ahead(0));
         assert_eq!(time.advance(10_000_000_000), (10_000_000_000, 0));
         assert_eq!(time.advance(9_500_000_000), (10_000_000_000, 0));
+        assert!(!time.is_far_ahead(9_000_000_000) && time.is_far_ahead(8_999_999_999));
         assert_eq!(time.advance(4_000_000_000), (4_000_000_000, 6_000_000_000));
         assert_eq!(time.advance(4_000_000_001), (4_000_000_001, 0));
     }

@@ -126,7 +126,7 @@ impl Acquire {
 
     fn now(&mut self) -> Result<Permit, Refused> {
         loop {
-            let places = self.request.places()?;
+            let (places, _pins) = self.request.places()?;
             let Some(mut scopes) = Scopes::lock(&places) else { continue };
             let request = &mut self.request;
             scopes.give(request.given.as_deref(), request.core());

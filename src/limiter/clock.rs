@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-use parking_lot::Mutex;
+use super::sync::Mutex;
+use super::sync::atomic::{AtomicU64, Ordering};
 
 /// A future that ends at a given time.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
@@ -202,14 +202,13 @@ impl Future for ManualSleep {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
-        let waker = cx.waker().clone();
         let mut manual = self.clock.0.lock();
         if manual.now() >= self.place.0 {
             return Poll::Ready(());
         }
-        let old = manual.sleepers.insert(self.place, waker);
+        let old = manual.sleepers.insert(self.place, cx.waker().clone());
+        // Not under the lock: it may own a task that looks at the clock as it is dropped.
         drop(manual);
-        // Not under the lock: it may own a task, and with it another sleep of this clock.
         drop(old);
         Poll::Pending
     }
@@ -217,8 +216,9 @@ impl Future for ManualSleep {
 
 impl Drop for ManualSleep {
     fn drop(&mut self) {
-        let waker = self.clock.0.lock().sleepers.remove(&self.place);
-        drop(waker);
+        let own = self.clock.0.lock().sleepers.remove(&self.place);
+        // The lock is open again: see `poll`.
+        drop(own);
     }
 }
 

@@ -1,10 +1,10 @@
-use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use compact_str::CompactString;
 use tokio::sync::broadcast;
 
+use super::sync::atomic::{AtomicBool, Ordering};
 use crate::quota::{Cost, Dimension, Quota};
 
 /// Names and values that a request brings along for its events; nothing secret belongs in here.

@@ -2,7 +2,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use parking_lot::MutexGuard;
 use smallvec::smallvec;
 
 use super::acquire::Acquire;
@@ -15,6 +14,7 @@ use super::place::{Pinned, Place};
 use super::shard::{Keys, Shard};
 use super::slot::{Denial, Slot};
 use super::stats::KeyStats;
+use super::sync::MutexGuard;
 use crate::quota::Cost;
 
 /// A key that has been looked up: the same calls as on the limiter, without the look-up.

@@ -23,6 +23,7 @@ use super::quotas::Quotas;
 use super::shard::{Core, Shard, Time, hash_of};
 use super::slot::Slot;
 use super::stats::KeyStats;
+use super::sync::SHARDS;
 use crate::engine::Wait;
 use crate::provider::Profile;
 use crate::quota::{Cost, Dimension, Quota};
@@ -301,5 +302,3 @@ fn unknown(key: &str, asked_at: u64) -> Decision {
     let (code, key, stats) = (Code::UnknownModel, key.into(), KeyStats::default());
     Decision { code, key, dimension: None, wait: Some(Wait::Never), need: None, asked_at, stats }
 }
-
-const SHARDS: usize = 64;

@@ -1,6 +1,5 @@
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
 
 use super::event::Event;
 use super::limiter::{Limiter, RateLimited};
@@ -10,6 +9,7 @@ use super::quotas::{Home, is_glob};
 use super::shard::{Core, Shard, hash_of};
 use super::slot::Slot;
 use super::snapshot::{BucketSnapshot, KeySnapshot};
+use super::sync::atomic::Ordering;
 use crate::engine::{self, Saved};
 use crate::provider::{LimitReading, Profile};
 use crate::quota::{Cost, Limit, Quota, Usage};

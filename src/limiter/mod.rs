@@ -51,6 +51,7 @@ mod shard;
 mod slot;
 mod snapshot;
 mod stats;
+mod sync;
 mod waiting;
 
 pub use acquire::Acquire;

@@ -4,7 +4,7 @@ use compact_str::CompactString;
 
 use super::decision::Code;
 use super::error::Refused;
-use super::shard::{Core, Shard, hash_of};
+use super::shard::{Core, Making, Shard, hash_of};
 use crate::engine::Wait;
 
 /// A key, and the part of all keys that it falls into.
@@ -70,11 +70,12 @@ impl Name {
             if home.key != self.key {
                 return core.name(&self.shard, home.key).place();
             }
-            let Some(room) = core.room() else {
-                return Err(self.refused(Code::TooManyKeys, Wait::Unknown));
-            };
-            if let Some((slot, generation)) = self.shard.make(self.hash, &self.key, room) {
-                return Ok(self.at(slot, generation));
+            match self.shard.make(self.hash, &self.key) {
+                Making::Made { slot, generation } => return Ok(self.at(slot, generation)),
+                Making::Full if !core.make_room() => {
+                    return Err(self.refused(Code::TooManyKeys, Wait::Unknown));
+                }
+                Making::Full | Making::Moved => {}
             }
         }
     }

@@ -1,13 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use smallvec::SmallVec;
+use smallvec::{SmallVec, smallvec};
 
 use super::backend::{Reservation, Reserved};
 use super::error::{AcquireError, Refused};
 use super::event::{Event, Metadata};
 use super::permit::{Parts, Permit};
-use super::place::{Name, Place};
+use super::place::{Name, Pinned};
 use super::scopes::{Blocked, Places, Scopes};
 use super::shard::Core;
 use super::slot::Slot;
@@ -24,6 +24,9 @@ pub(super) struct Request {
     pub(super) metadata: Option<Metadata>,
     pub(super) deadline: Option<u64>,
 }
+
+/// What keeps the keys of a request where they are.
+pub(super) type Pins = SmallVec<[Pinned; 2]>;
 
 /// What a look at the keys of a request comes to.
 pub(super) enum Verdict {
@@ -43,16 +46,21 @@ impl Request {
         &self.names[0].shard.core
     }
 
-    /// Where its keys are; one that is named twice counts once.
-    pub(super) fn places(&self) -> Result<Places, Refused> {
-        let mut places = Places::new();
+    /// Where its keys are; one that is named twice counts once. The pins are to be kept until the
+    /// keys are under their locks: of several that are new each could be forgotten for the next, and
+    /// they would never be there together.
+    pub(super) fn places(&self) -> Result<(Places, Pins), Refused> {
+        if let [name] = &self.names[..] {
+            return Ok((smallvec![name.place()?], Pins::new()));
+        }
+        let mut pins = Pins::new();
         for name in &self.names {
-            let place = name.place()?;
-            if !places.iter().any(|other: &Place| other.is_same(&place)) {
-                places.push(place);
+            let pin = name.pin()?;
+            if !pins.iter().any(|other: &Pinned| other.place.is_same(&pin.place)) {
+                pins.push(pin);
             }
         }
-        Ok(places)
+        Ok((pins.iter().map(|pin| pin.place.clone()).collect(), pins))
     }
 
     pub(super) fn judge(&self, scopes: &Scopes<'_>, number: u64) -> Verdict {

@@ -1,49 +1,27 @@
-use std::sync::atomic::Ordering;
-
 use super::shard::Core;
+use super::sync::atomic::Ordering;
 
-/// Room for one more key.
-#[derive(Debug)]
-pub(super) struct Room<'a>(&'a Core);
-
-impl Room<'_> {
-    /// The key is there.
-    pub(super) fn keep(self) {
-        std::mem::forget(self);
-    }
-}
-
-impl Drop for Room<'_> {
-    fn drop(&mut self) {
-        self.0.keys.fetch_sub(1, Ordering::Relaxed);
-    }
-}
-
+/// Room for keys.
 impl Core {
-    /// Room for one more key, if need be where one is forgotten that is as good as new; `None` if
-    /// there is no such key among those looked at. Never forgets what was used.
-    pub(super) fn room(&self) -> Option<Room<'_>> {
-        loop {
-            let room = Room(self);
-            if self.keys.fetch_add(1, Ordering::Relaxed) < self.max_keys {
-                return Some(room);
-            }
-            drop(room);
-            if !self.forget_one() {
-                return None;
-            }
-        }
+    /// Takes room for one more key, if there is some. For whoever has the lock of the key's shard: so
+    /// nobody takes room for a key that another is making.
+    pub(super) fn take_room(&self) -> bool {
+        let more = |keys| (keys < self.max_keys).then_some(keys + 1);
+        self.keys.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more).is_ok()
     }
 
-    /// Looks at a few slots of each shard, until there is one to forget.
-    fn forget_one(&self) -> bool {
+    /// Looks at a few slots of each shard, until there is a key to forget that is as good as new;
+    /// says whether there is room by now. Never forgets what was used.
+    pub(super) fn make_room(&self) -> bool {
         let Some(shards) = self.shards.get().and_then(std::sync::Weak::upgrade) else {
             return false;
         };
-        shards.iter().any(|shard| {
+        let forgotten = shards.iter().any(|shard| {
             let (mut keys, now) = shard.lock();
             keys.sweep(self, now, LOOKED_AT) > 0
-        })
+        });
+        // Somebody else may have forgotten it first.
+        forgotten || self.keys.load(Ordering::Relaxed) < self.max_keys
     }
 }
 

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 
-use parking_lot::MutexGuard;
 use smallvec::SmallVec;
 
 use super::error::Refused;
@@ -8,6 +7,7 @@ use super::permit::{Part, Parts};
 use super::place::Place;
 use super::shard::{Core, Keys};
 use super::slot::{Denial, Slot};
+use super::sync::MutexGuard;
 use crate::engine::Wait;
 use crate::quota::{Cost, Quota};
 
@@ -54,7 +54,9 @@ impl<'a> Scopes<'a> {
             now = now.max(of_shard);
         }
         // A shard that was used a moment ago by another thread may be a little ahead.
-        guards.iter_mut().for_each(|keys| now = keys.advance(now));
+        for (keys, shard) in guards.iter_mut().zip(&order) {
+            now = keys.advance(now, &shard.core.clock);
+        }
         let guard = |place: &Place| order.iter().position(|shard| Arc::ptr_eq(shard, &place.shard));
         let seat = |place: &Place| {
             let guard = guard(place)?;

@@ -1,9 +1,7 @@
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, OnceLock, Weak};
 
 use compact_str::CompactString;
 use hashbrown::HashTable;
-use parking_lot::{Mutex, MutexGuard, RwLock};
 
 use super::arena::Arena;
 use super::backend::Backend;
@@ -11,8 +9,9 @@ use super::clock::{Clock, Sleep, SystemClock};
 use super::event::Events;
 use super::plan::Plan;
 use super::quotas::Quotas;
-use super::room::Room;
 use super::slot::Slot;
+use super::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
+use super::sync::{Mutex, MutexGuard, RandomState, RwLock};
 use crate::engine::Timeline;
 
 /// What all keys share.
@@ -20,7 +19,7 @@ use crate::engine::Timeline;
 pub(super) struct Core {
     pub(super) clock: Time,
     pub(super) quotas: RwLock<Quotas>,
-    pub(super) hasher: foldhash::fast::RandomState,
+    pub(super) hasher: RandomState,
     pub(super) events: Events,
     pub(super) max_waiting: usize,
     pub(super) max_keys: usize,
@@ -69,7 +68,7 @@ impl Core {
         Self {
             clock,
             quotas: RwLock::new(quotas),
-            hasher: foldhash::fast::RandomState::default(),
+            hasher: RandomState::default(),
             events: Events::default(),
             max_waiting,
             max_keys,
@@ -123,6 +122,18 @@ pub(super) struct Keys {
     pub(super) plain: bool,
 }
 
+/// What became of a new key.
+pub(super) enum Making {
+    Made {
+        slot: u32,
+        generation: u32,
+    },
+    /// By now its buckets are elsewhere, or it is refused.
+    Moved,
+    /// There are as many keys as there may be.
+    Full,
+}
+
 impl Shard {
     pub(super) fn new(core: Arc<Core>) -> Self {
         let keys = Keys {
@@ -139,9 +150,10 @@ impl Shard {
     /// The keys, and the time to use while the lock is held.
     #[inline(always)]
     pub(super) fn lock(&self) -> (MutexGuard<'_, Keys>, u64) {
-        let now = self.core.clock.now();
+        let clock = &self.core.clock;
+        let now = clock.now();
         let mut keys = self.keys.0.lock();
-        let now = keys.advance(now);
+        let now = keys.advance(now, clock);
         (keys, now)
     }
 
@@ -151,39 +163,40 @@ impl Shard {
         self.keys.0.lock()
     }
 
-    /// A slot for a key, and its generation; `None` if by now the key's buckets are elsewhere.
+    /// A slot for a key.
     #[cold]
-    pub(super) fn make(
-        &self,
-        hash: u64,
-        key: &CompactString,
-        room: Room<'_>,
-    ) -> Option<(u32, u32)> {
+    pub(super) fn make(&self, hash: u64, key: &CompactString) -> Making {
         let (slot, generation, known) = {
             let (mut keys, now) = self.lock();
             // Somebody else may have made it, and the plan must be read under the lock: see `replan`.
             if let Some(slot) = keys.find(hash, key) {
-                return Some((slot, keys.slots[slot].generation()));
+                return Making::Made { slot, generation: keys.slots[slot].generation() };
             }
-            let home = self.core.quotas.read().home(key).filter(|home| home.key == *key)?;
-            let known = home.plan.known;
+            let home = self.core.quotas.read().home(key).filter(|home| home.key == *key);
+            let Some(home) = home else { return Making::Moved };
             keys.sweep(&self.core, now, SWEPT_PER_NEW_KEY);
+            if !self.core.take_room() {
+                return Making::Full;
+            }
+            let known = home.plan.known;
             let slot = keys.occupy(hash, key.clone(), home.plan, &self.core);
-            room.keep();
             (slot, keys.slots[slot].generation(), known)
         };
         // Not under the lock: a subscriber may use the limiter.
         if !known {
             tracing::warn!(key = key.as_str(), "no quota is known for this key");
         }
-        Some((slot, generation))
+        Making::Made { slot, generation }
     }
 }
 
 impl Keys {
     /// The time to use for a reading of the clock: it doesn't run back.
     #[inline]
-    pub(super) fn advance(&mut self, now: u64) -> u64 {
+    pub(super) fn advance(&mut self, now: u64, clock: &Time) -> u64 {
+        // Either the thread was held up for long before it got the lock, or the clock was set back: a
+        // reading under the lock tells.
+        let now = if self.time.is_far_ahead(now) { clock.now() } else { now };
         let (now, back) = self.time.advance(now);
         if back > 0 {
             self.rebase(back);

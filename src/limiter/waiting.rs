@@ -54,8 +54,8 @@ impl Waiting {
     /// Lets a newcomer in if nobody waits and it fits; else gives it its place in the queue.
     pub(super) fn arrive(request: &mut Request, waker: &Waker) -> Arrival {
         loop {
-            let places = match request.places() {
-                Ok(places) => places,
+            let (places, _pins) = match request.places() {
+                Ok(there) => there,
                 Err(refused) => return Arrival::Ended(Err(AcquireError::Refused(refused))),
             };
             let Some(mut scopes) = Scopes::lock(&places) else { continue };

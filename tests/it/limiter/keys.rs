@@ -318,3 +318,15 @@ async fn capacity_behind_a_request_in_flight_is_waited_for_until_the_deadline() 
     assert!(matches!(waiting.await, Err(AcquireError::DeadlineExceeded { .. })));
     assert_eq!((limiter.now() - begin) / S, 7);
 }
+
+/// A new key looks for idle ones to forget: those of the same request are not among them.
+#[test]
+fn several_new_keys_of_one_request_are_not_forgotten_for_each_other() {
+    let limiter = builder().quota("*", Quota::new().rpm(9)).max_keys(2).build().unwrap();
+    let keys: Vec<String> = (0..300).map(|number| format!("key {number}")).collect();
+    let refused = limiter.acquire_all(&keys[..3], &Cost::new()).try_now().unwrap_err();
+    assert_eq!(refused.code, Code::TooManyKeys);
+    let limiter = builder().quota("*", Quota::new().rpm(9)).build().unwrap();
+    limiter.acquire_all(&keys, &Cost::new()).try_now().unwrap();
+    assert!(keys.iter().all(|key| limiter.stats(key).limits[0].used == 1));
+}

@@ -1,0 +1,84 @@
+use std::collections::BTreeMap;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll, Waker};
+
+use shuttle::sync::{Condvar, Mutex};
+use shuttle::thread;
+use tollgate::limiter::{Clock, ManualClock, Sleep};
+
+/// Time that jumps to whatever somebody sleeps until, as long as it [runs](Self::run). If nobody
+/// ever sleeps, it stands still: it wakes no waiter whose turn was lost.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct JumpingClock(Arc<(Mutex<State>, Condvar)>);
+
+#[derive(Debug, Default)]
+struct State {
+    passed: u64,
+    sleepers: BTreeMap<(u64, u64), Waker>,
+    next: u64,
+    stopped: bool,
+}
+
+impl JumpingClock {
+    /// Lets time go on while `during` runs.
+    pub(crate) fn run(&self, during: impl FnOnce()) {
+        let clock = self.clone();
+        let running = thread::spawn(move || while clock.jump() {});
+        during();
+        self.0.0.lock().unwrap().stopped = true;
+        self.0.1.notify_one();
+        running.join().unwrap();
+    }
+
+    fn jump(&self) -> bool {
+        let (state, changed) = &*self.0;
+        let idle = |state: &mut State| state.sleepers.is_empty() && !state.stopped;
+        let mut state = changed.wait_while(state.lock().unwrap(), idle).unwrap();
+        let Some(((time, _), waker)) = state.sleepers.pop_first() else { return false };
+        state.passed = state.passed.max(time - ManualClock::START);
+        drop(state);
+        waker.wake();
+        true
+    }
+}
+
+impl Clock for JumpingClock {
+    fn now(&self) -> u64 {
+        ManualClock::START + self.0.0.lock().unwrap().passed
+    }
+
+    fn sleep_until(&self, time: u64) -> Sleep {
+        let mut state = self.0.0.lock().unwrap();
+        state.next += 1;
+        Box::pin(JumpingSleep { clock: self.clone(), place: (time, state.next) })
+    }
+}
+
+struct JumpingSleep {
+    clock: JumpingClock,
+    place: (u64, u64),
+}
+
+impl Future for JumpingSleep {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<()> {
+        let (state, changed) = &*self.clock.0;
+        let mut state = state.lock().unwrap();
+        if ManualClock::START + state.passed >= self.place.0 {
+            return Poll::Ready(());
+        }
+        let _old = state.sleepers.insert(self.place, cx.waker().clone());
+        drop(state);
+        changed.notify_one();
+        Poll::Pending
+    }
+}
+
+impl Drop for JumpingSleep {
+    fn drop(&mut self) {
+        let woken = self.clock.0.0.lock().unwrap().sleepers.remove(&self.place);
+        drop(woken);
+    }
+}

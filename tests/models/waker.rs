@@ -1,0 +1,124 @@
+//! Wakers may do anything when they are woken or dropped, such as use the limiter: a task that is
+//! dropped with its waker drops its permits.
+
+use std::sync::Arc;
+use std::task::{Context, Wake, Waker};
+use std::time::Duration;
+
+use shuttle::sync::Mutex;
+use tollgate::limiter::{Limiter, ManualClock, Permit, RateLimited};
+use tollgate::quota::{Algorithm, Cost, Quota};
+
+use super::{assert_nobody_there, builder, check, limiter, together, tokens};
+
+/// A task that owns a permit, and looks at the limiter when it is woken.
+struct Task {
+    limiter: Limiter,
+    _permit: Mutex<Option<Permit>>,
+}
+
+impl Wake for Task {
+    fn wake(self: Arc<Self>) {
+        self.limiter.stats("k");
+    }
+}
+
+impl Drop for Task {
+    fn drop(&mut self) {
+        self.limiter.stats("k");
+    }
+}
+
+/// A waker that is the last to own its task; the permit is for what the key holds least of.
+fn task(limiter: &Limiter) -> Waker {
+    let permit = limiter.try_acquire("k", &tokens(1)).ok();
+    Waker::from(Arc::new(Task { limiter: limiter.clone(), _permit: Mutex::new(permit) }))
+}
+
+fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) {
+    let _ = std::pin::Pin::new(future).poll(&mut Context::from_waker(waker));
+}
+
+#[test]
+fn a_waiters_waker_is_woken_and_dropped_without_a_lock() {
+    check(|| {
+        let limiter = limiter(Quota::new().concurrency(2).tpm(100));
+        let (held, first) = (limiter.try_acquire("k", &tokens(1)).unwrap(), task(&limiter));
+        let wait = {
+            let limiter = limiter.clone();
+            move || {
+                let mut acquire = limiter.acquire("k", &tokens(1));
+                if acquire.arrive().is_some() {
+                    return;
+                }
+                // What has ended must not be polled.
+                for waker in [first, task(&limiter)] {
+                    if limiter.stats("k").waiting > 0 {
+                        poll(&mut acquire, &waker);
+                    }
+                }
+                let mut other = limiter.acquire("k", &tokens(1));
+                poll(&mut other, &task(&limiter));
+                drop(acquire);
+            }
+        };
+        let change = {
+            let limiter = limiter.clone();
+            move || {
+                limiter.set_quota("k", &Quota::new().concurrency(2).tpm(90));
+                limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::ZERO)));
+                limiter.reset_all();
+            }
+        };
+        together([Box::new(wait), Box::new(change), Box::new(move || held.release())]);
+        assert_nobody_there(&limiter, "k");
+    });
+}
+
+#[test]
+fn a_gates_waker_is_woken_and_dropped_without_a_lock() {
+    check(|| {
+        let limiter = limiter(Quota::new().concurrency(2));
+        let (held, first) = (limiter.try_acquire("k", &Cost::new()).unwrap(), task(&limiter));
+        let wait = {
+            let limiter = limiter.clone();
+            move || {
+                let mut gate = limiter.gate(&["k"]).unwrap();
+                let mut other = limiter.gate(&["k"]).unwrap();
+                for waker in [first, task(&limiter)] {
+                    let mut cx = Context::from_waker(&waker);
+                    let _ = gate.poll_open(&Cost::new(), None, &mut cx);
+                    let _ = other.poll_open(&Cost::new(), None, &mut cx);
+                }
+            }
+        };
+        together([Box::new(wait), Box::new(move || held.release())]);
+        assert_nobody_there(&limiter, "k");
+    });
+}
+
+#[test]
+fn a_sleepers_waker_is_woken_and_dropped_without_a_lock() {
+    check(|| {
+        let clock = ManualClock::new();
+        let quota = Quota::new().rpm(1).concurrency(2).with_algorithm(Algorithm::TOKEN_BUCKET);
+        let limiter = builder().quota("k", quota).clock(clock.clone()).build().unwrap();
+        let first = task(&limiter);
+        let wait = {
+            let limiter = limiter.clone();
+            move || {
+                let mut acquire = limiter.acquire("k", &Cost::new());
+                if acquire.arrive().is_some() {
+                    return;
+                }
+                poll(&mut acquire, &first);
+                drop(first);
+                if limiter.stats("k").waiting > 0 {
+                    poll(&mut acquire, &task(&limiter));
+                }
+            }
+        };
+        together([Box::new(wait), Box::new(move || clock.advance(Duration::from_secs(60)))]);
+        assert_nobody_there(&limiter, "k");
+    });
+}
