@@ -18,7 +18,8 @@
 //! ```
 //!
 //! Most programs don't call the limiter themselves: `middleware::RateLimitLayer` does, around any
-//! Tower service, and reads key, cost and usage out of the traffic.
+//! Tower service, and reads key, cost and usage out of the traffic. Which key, which algorithm and
+//! which margin: the [`guide`] says.
 //!
 //! # The journey of a request
 //!
@@ -46,8 +47,8 @@
 //!
 //! - **Counts as the provider counts.** What a request is charged at admission is the provider's
 //!   rule, not its usage; each [`provider::Profile`] has its own.
-//! - **All or none.** A reservation is taken in every bucket of its key, or in none, and a refusal
-//!   leaves every bucket as it was.
+//! - **All or none.** A reservation is taken in every bucket of every key that it names, or in none,
+//!   and a refusal leaves every bucket as it was.
 //! - **Never over.** With `actual <= reserved`, what is charged never exceeds the limit of the
 //!   provider's own algorithm, whenever between sending and end it charges.
 //! - **Settled once.** A [`limiter::Permit`] ends exactly once: settled by what happened, released
@@ -55,9 +56,9 @@
 //! - **Exact waits.** A request that doesn't fit is told the nanosecond at which it will, if nobody
 //!   else comes; not one before.
 //! - **In order.** Grants on one key come in order of arrival; a big request isn't starved by small
-//!   ones.
-//! - **Bounded.** Queues, logs of windows and scanners of responses hold a bounded amount, whatever
-//!   passes.
+//!   ones, and none waits behind one that a narrower key of its own holds up.
+//! - **Bounded.** Keys, queues, logs of windows and scanners of responses hold a bounded amount,
+//!   whatever passes.
 //!
 //! # Features
 //!
@@ -91,11 +92,14 @@ pub mod batch;
 #[cfg(feature = "cli")]
 pub mod cli;
 
+#[doc = include_str!("guide.md")]
+pub mod guide {}
+
 pub use limiter::{Limiter, Permit};
 #[cfg(feature = "tower")]
 pub use middleware::RateLimitLayer;
 pub use quota::{Cost, Quota, Usage};
 
-#[cfg(all(doctest, feature = "reqwest"))]
+#[cfg(all(doctest, feature = "reqwest-middleware", feature = "axum"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

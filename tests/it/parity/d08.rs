@@ -4,13 +4,14 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crate, how its use reads in the sources, and the room that it belongs to.
-const PACKAGES: [(&str, &str, &str); 6] = [
+const PACKAGES: [(&str, &str, &str); 7] = [
     ("http", "http::", "src/provider"),
     ("tokio", "tokio::", "src/limiter"),
     ("tower-layer", "tower_layer::Layer", "src/middleware"),
     ("tower-service", "tower_service::Service", "src/middleware"),
     ("pin-project", "pin_project::pin_project", "src/middleware"),
     ("reqwest", "reqwest::", "src/middleware"),
+    ("reqwest-middleware", "reqwest_middleware::{", "src/middleware"),
 ];
 
 fn root() -> &'static Path {
@@ -69,6 +70,6 @@ fn d08_the_engine_and_the_values_use_none_of_them() {
 #[test]
 fn d08_tower_itself_is_what_the_layer_is_tried_in() {
     let tower = |section: &[String]| section.iter().any(|line| line.starts_with("tower = "));
-    assert!(tower(&section("[dev-dependencies]")));
+    assert!(tower(&section("[target.'cfg(not(shuttle))'.dev-dependencies]")));
     assert!(is_used("tests/it/middleware", "tower::"));
 }
