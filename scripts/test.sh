@@ -39,6 +39,10 @@ step cargo fmt --check
 step cargo clippy --all-targets --no-default-features -- -D warnings
 step cargo clippy --all-targets -- -D warnings
 step cargo clippy --all-targets --all-features -- -D warnings
+# A feature that only builds beside others isn't one.
+for feature in hyper-util reqwest reqwest-middleware axum simulate; do
+  step cargo check --no-default-features --features "$feature"
+done
 step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
 
 # `--all-targets` would run benches too; these are the library, the binary, tests and examples.

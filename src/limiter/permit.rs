@@ -48,6 +48,7 @@ impl Part {
     }
 
     /// A key that has been forgotten since was as good as new: there is nothing left to end.
+    #[inline]
     fn end(&self, (sent, reserved): (u64, &Cost), charged: Option<&Cost>) {
         let (mut keys, now) = self.place.shard.lock();
         let slot = &mut keys.slots[self.place.slot];
@@ -125,15 +126,20 @@ impl Permit {
         }
     }
 
+    #[inline]
     fn end(&self, charged: Option<&Cost>) {
-        match self.remote() {
-            Some(reservation) => self.end_remote(reservation, charged),
-            None => self.parts().for_each(|part| part.end((self.granted_at, &self.cost), charged)),
+        match &self.more {
+            None => self.first.end((self.granted_at, &self.cost), charged),
+            Some(more) => self.end_more(more, charged),
         }
         self.announce(charged);
     }
 
-    fn end_remote(&self, reservation: &Arc<Reservation>, charged: Option<&Cost>) {
+    #[cold]
+    fn end_more(&self, more: &More, charged: Option<&Cost>) {
+        let Some(reservation) = &more.remote else {
+            return self.parts().for_each(|part| part.end((self.granted_at, &self.cost), charged));
+        };
         if let Some(backend) = &self.first.place.shard.core.backend {
             let ending = charged.cloned().map_or(Ending::Released, Ending::Settled);
             backend.end(reservation, ending);
@@ -146,21 +152,21 @@ impl Permit {
         std::iter::once(&self.first).chain(more)
     }
 
-    fn remote(&self) -> Option<&Arc<Reservation>> {
-        self.more.as_ref()?.remote.as_ref()
-    }
-
     #[inline]
     fn announce(&self, charged: Option<&Cost>) {
         let events = &self.first.place.shard.core.events;
         if events.are_watched() {
-            self.parts().for_each(|part| {
-                events.send(|| Event::Settled {
-                    key: part.place.key(),
-                    reserved: self.cost.clone(),
-                    charged: charged.cloned(),
-                });
-            });
+            self.tell(charged);
+        }
+    }
+
+    #[cold]
+    fn tell(&self, charged: Option<&Cost>) {
+        let (reserved, charged) = (&self.cost, charged.cloned());
+        for part in self.parts() {
+            let (reserved, charged) = (reserved.clone(), charged.clone());
+            let settled = Event::Settled { key: part.place.key(), reserved, charged };
+            self.first.place.shard.core.events.send(|| settled);
         }
     }
 }
