@@ -95,6 +95,8 @@ pub mod cli;
 #[doc = include_str!("guide.md")]
 pub mod guide {}
 
+/// Text of up to 24 bytes in place: what keys are given in.
+pub use compact_str::CompactString;
 pub use limiter::{Limiter, Permit};
 #[cfg(feature = "tower")]
 pub use middleware::RateLimitLayer;

@@ -66,7 +66,8 @@ impl Builder {
 
     /// The quota of a key, or of each key that a glob (`*`, `?`) matches. An exact key counts
     /// before a glob, and a glob that names more characters before one that names fewer; each
-    /// counts before a provider's default.
+    /// counts before a provider's default. A key that the provider doesn't name, such as a tenant, is
+    /// counted by the first profile's algorithm all the same, unless the quota names one.
     pub fn quota(mut self, key: impl Into<String>, quota: Quota) -> Self {
         self.quotas.push((key.into(), quota));
         self

@@ -132,12 +132,14 @@ impl Limiter {
         Acquire::new(names.collect(), cost.clone())
     }
 
-    /// A reservation under limits that are given with the call, and are those of the key from now on.
+    /// A reservation under limits that are given with the call, whole and whatever the limiter's share
+    /// is. They are those of the key until it is forgotten, or its own name gets another quota.
     /// What was used of limits of the same dimension and window stays used. Waits as
     /// [`acquire`](Self::acquire) does.
     ///
     /// # Errors
-    /// [`MissingLimit`] for a cost in a dimension that has no limit (one request needs none).
+    /// [`MissingLimit`] for a cost in a dimension that has no limit (one request needs none). Where
+    /// unknown keys are refused, so are those that only come with limits of their own.
     pub fn acquire_limits(
         &self,
         key: &str,
@@ -215,8 +217,8 @@ impl Limiter {
         self.peek(key, Slot::stats).unwrap_or_default()
     }
 
-    /// The figures of every key that has a quota of its own or was used and isn't all unused again,
-    /// sorted by key. One moment for each key, not for all of them.
+    /// The figures of every key that has a quota of its own, and of every other that is kept (see
+    /// [`prune`](Self::prune)), sorted by key. One moment for each key, not for all of them.
     pub fn iter(&self) -> std::vec::IntoIter<(CompactString, KeyStats)> {
         let stats = |key: CompactString| (key.clone(), self.stats(&key));
         self.keys().into_iter().map(stats).collect::<Vec<_>>().into_iter()

@@ -17,7 +17,9 @@ use crate::quota::{Cost, Limit, Quota, Usage};
 /// What is done to a limiter while it runs.
 impl Limiter {
     /// Sets the quota of a key or of a glob, in use at once: what was used stays used, what is held
-    /// stays held, and who waits is looked at again. Keys that come under a
+    /// stays held, and who waits is looked at again. Limits that came with a request
+    /// ([`acquire_limits`](Limiter::acquire_limits)) are replaced by the quota of their very key, and
+    /// not by a glob's. Keys that come under a
     /// [`shared`](Quota::shared) quota count by its buckets from then on.
     pub fn set_quota(&self, key: &str, quota: &Quota) {
         self.core.quotas.write().set(key, quota, self.core.version());
@@ -25,7 +27,7 @@ impl Limiter {
     }
 
     /// Takes the quota of a key or of a glob away; `false` if there was none. A key that no other
-    /// quota names is unknown from then on, and who waits for it gets
+    /// quota names is unknown from then on, which by default means not limited, and who waits for it gets
     /// [`AcquireError::Removed`](super::AcquireError::Removed).
     pub fn remove_quota(&self, key: &str) -> bool {
         let removed = self.core.quotas.write().remove(key);
@@ -196,7 +198,8 @@ impl Shard {
         };
         for number in numbers {
             let slot = &mut keys.slots[number];
-            if slot.plan.given.is_some() {
+            // A glob doesn't speak of keys whose limits came with a request; their own name does.
+            if slot.plan.given.is_some() && only.is_none() {
                 continue;
             }
             wakers.wake(slot.everyone());

@@ -116,7 +116,7 @@ impl Quotas {
     /// A plan for limits that came with a request.
     pub(super) fn given(&self, key: &str, quota: &Quota, version: u32) -> Plan {
         let profile = self.profile(key);
-        Plan::new(quota, profile.as_ref(), self.margin, (0, version)).given(quota.clone())
+        Plan::new(quota, profile.as_ref(), self.margin, (NO_ROW, version)).given(quota.clone())
     }
 
     /// The keys that have a quota of their own, by name.
@@ -175,6 +175,9 @@ impl Rows {
         self.named(key).or_else(glob)
     }
 }
+
+/// Of plans whose limits came with a request.
+const NO_ROW: u32 = u32::MAX;
 
 /// Whether a quota of this name is for all keys that it matches.
 pub(super) fn is_glob(pattern: &str) -> bool {

@@ -72,6 +72,12 @@ impl Classified {
 }
 
 /// Says what a request is. Closures do: `|request: &R| Classified::new("key", Cost::new())`.
+#[diagnostic::on_unimplemented(
+    message = "the rate-limit layer doesn't know what a `{Request}` costs",
+    note = "a request's body must be in memory (`PeekBody`): put a `BufferBodyLayer` around the layer",
+    note = "an axum router takes the layer's server mode: `RateLimitLayer::new(limiter).respond()`",
+    note = "a service that isn't HTTP needs `.classify(|request: &R| ..)` and `.observe(|response: &R| ..)`"
+)]
 pub trait Classify<Request> {
     /// The request's keys and cost. `key` is the layer's own, which wins over what the request says,
     /// but not over what it [asks](Ask) for.

@@ -74,6 +74,32 @@ impl<C: Clone, O: Clone> RateLimitLayer<C, O> {
 
     /// Charges every request to this key too, all or none: an account, beside the model that each
     /// names. `poll_ready` waits for it. Any number of them.
+    ///
+    /// A scope that each request names goes through [`classify`](Self::classify):
+    ///
+    /// ```
+    /// use tollgate::middleware::{Classify, Http, RateLimitLayer};
+    /// use tollgate::{Limiter, Quota, provider::OPENAI};
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let limiter = Limiter::builder()
+    ///     .provider(OPENAI)
+    ///     .quota("tenant:*", Quota::new().tpm(100_000))
+    ///     .quota("account", Quota::new().rpd(10_000))
+    ///     .build()?;
+    /// let read = Http::new(OPENAI);
+    /// let layer = RateLimitLayer::new(limiter).scope("account").classify(
+    ///     move |request: &http::Request<String>| {
+    ///         let classified = read.classify(request, None);
+    ///         match request.headers().get("x-tenant").and_then(|tenant| tenant.to_str().ok()) {
+    ///             Some(tenant) => classified.scope(format!("tenant:{tenant}")),
+    ///             None => classified,
+    ///         }
+    ///     },
+    /// );
+    /// # let _ = layer;
+    /// # Ok(())
+    /// # }
+    /// ```
     #[must_use]
     pub fn scope(self, key: impl Into<CompactString>) -> Self {
         let key = Key::public(key);

@@ -4,6 +4,10 @@ use super::watch::Watch;
 ///
 /// A closure from a response to what it was charged does where a response is whole when it comes:
 /// `|response: &R| Some(Cost::new().tokens(response.tokens))`; `None` keeps what was reserved.
+#[diagnostic::on_unimplemented(
+    message = "the rate-limit layer doesn't know what a `{Response}` says of its usage",
+    note = "a service that isn't HTTP needs `.observe(|response: &R| -> Option<Cost> { .. })`"
+)]
 pub trait Observe<Response> {
     /// What the caller gets: the response, wrapped where its end is still to come.
     type Observed;

@@ -2,6 +2,11 @@ use super::{Algorithm, Calendar, Dimension, Limit, Share, Window};
 
 /// The limits of one key. A zero or absent limit is unlimited.
 ///
+/// A quota has one limit for each dimension and window: a later one takes the place of an earlier, and
+/// a zero takes it away, one on a calendar too (`rpd` replaces requests a calendar day). A limit that
+/// names no algorithm is counted as the provider's profile says, and as a sliding window where there
+/// is none.
+///
 /// ```
 /// use tollgate::quota::Quota;
 /// let openai = Quota::new().rpm(500).tpm(30_000);

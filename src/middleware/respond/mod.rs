@@ -47,6 +47,11 @@
 //! for the rest the dimension's name (`tokens`), which the draft's registry doesn't hold. Partition
 //! keys (`pk`) aren't sent: they could be secrets.
 //!
+//! A scope's key is `name:value`, the name of a header in lower case; quotas are given for it by
+//! glob (`x-api-key:*`). A key that no quota names isn't limited, which the limiter logs once; with
+//! `UnknownKey::Refuse` it is refused. The limiter of a server needs no margin: with one, waits are
+//! longer than the limits say.
+//!
 //! A refused client gets a problem document (RFC 9457) besides, of the draft's type `quota-exceeded`
 //! where a limit falls short: `code`, `dimension`, `key` (unless it may be a secret),
 //! `violated-policies`, and `retry_after`, the same seconds as `Retry-After`, rounded up.

@@ -99,11 +99,11 @@ impl Scope {
     }
 
     /// What `value` makes of the request. It is kept as it is.
-    pub fn by(
+    pub fn by<V: Into<CompactString>>(
         name: impl Into<CompactString>,
-        value: impl Fn(Head<'_>) -> Option<CompactString> + Send + Sync + 'static,
+        value: impl Fn(Head<'_>) -> Option<V> + Send + Sync + 'static,
     ) -> Self {
-        Self::new(name, Source::Value(Arc::new(value)))
+        Self::new(name, Source::Value(Arc::new(move |head| value(head).map(Into::into))))
     }
 
     /// Another name, the part of the key before the colon.

@@ -330,3 +330,20 @@ fn several_new_keys_of_one_request_are_not_forgotten_for_each_other() {
     limiter.acquire_all(&keys, &Cost::new()).try_now().unwrap();
     assert!(keys.iter().all(|key| limiter.stats(key).limits[0].used == 1));
 }
+
+#[test]
+fn a_quota_of_the_very_key_replaces_limits_that_came_with_a_request() {
+    let limiter = builder().quota("k", Quota::new().tpm(1_000)).build().unwrap();
+    let given = limiter.acquire_limits("k", &tokens(5), &Quota::new().tpm(50)).unwrap();
+    given.try_now().unwrap();
+    assert_eq!(limiter.quota("k"), Quota::new().tpm(50));
+    limiter.set_quota("*", &Quota::new().tpm(7));
+    assert_eq!(limiter.quota("k"), Quota::new().tpm(50));
+    limiter.set_quota("k", &Quota::new().tpm(2_000));
+    assert_eq!(limiter.quota("k"), Quota::new().tpm(2_000));
+    assert_eq!(limiter.stats("k").limits[0].held, 0);
+    let given = limiter.acquire_limits("k", &tokens(5), &Quota::new().tpm(50)).unwrap();
+    given.try_now().unwrap();
+    limiter.remove_quota("k");
+    assert_eq!(limiter.quota("k"), Quota::new().tpm(7));
+}
