@@ -6,7 +6,7 @@ use super::watch::Watch;
 /// `|response: &R| Some(Cost::new().tokens(response.tokens))`; `None` keeps what was reserved.
 #[diagnostic::on_unimplemented(
     message = "the rate-limit layer doesn't know what a `{Response}` says of its usage",
-    note = "a service that isn't HTTP needs `.observe(|response: &R| -> Option<Cost> { .. })`"
+    note = "a service that isn't HTTP needs `.observe(|response: &R| -> Option<Cost>)`"
 )]
 pub trait Observe<Response> {
     /// What the caller gets: the response, wrapped where its end is still to come.
