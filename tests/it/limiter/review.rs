@@ -22,3 +22,14 @@ async fn capacity_that_is_there_at_the_deadline_is_told_even_behind_another_gate
     second.await.unwrap();
 }
 
+#[tokio::test(start_paused = true)]
+async fn capacity_is_waited_for_in_a_dimension_of_ones_own() {
+    let dimension = Dimension::custom("images");
+    let quota = Quota::new().limit(Limit::new(dimension, 2, Window::MINUTE).unwrap());
+    let limiter = paused(quota);
+    let images = Cost::new().custom("images", 2);
+    limiter.acquire("k", &images).await.unwrap().settle(&images);
+    let mut waiting = std::pin::pin!(limiter.wait_for_capacity("k", &images));
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+}
+
