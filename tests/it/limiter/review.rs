@@ -33,3 +33,24 @@ async fn capacity_is_waited_for_in_a_dimension_of_ones_own() {
     assert!(futures_util::poll!(&mut waiting).is_pending());
 }
 
+#[test]
+fn a_quota_that_is_set_takes_the_place_of_limits_that_came_with_a_call() {
+    let (limiter, _) = manual(Quota::new().rpm(9));
+    let limits = Quota::new().rpm(1);
+    limiter.acquire_limits("k", &Cost::new(), &limits).unwrap().try_now().unwrap();
+    limiter.set_quota("k", &Quota::new().rpm(7));
+    assert_eq!(limiter.quota("k"), Quota::new().rpm(7));
+    limiter.acquire_limits("k", &Cost::new(), &limits).unwrap().try_now().unwrap_err();
+    limiter.remove_quota("k");
+    assert_eq!(limiter.quota("k"), Quota::new());
+}
+
+#[test]
+fn a_reset_of_a_key_that_shares_its_quota_resets_what_is_shared() {
+    let limiter = builder().quota("g*", Quota::new().rpm(1).shared()).build().unwrap();
+    limiter.try_acquire("g1", &Cost::new()).unwrap();
+    limiter.on_rate_limited("g1", &RateLimited::new(Some(Duration::from_secs(9))));
+    limiter.reset("g1");
+    limiter.try_acquire("g1", &Cost::new()).unwrap();
+}
+
