@@ -141,14 +141,9 @@ impl Request {
     /// What to ask a backend for: the same as last time, unless a quota has changed since.
     pub(super) fn reservation(
         &self,
-        scopes: &mut Scopes<'_>,
+        scopes: &Scopes<'_>,
         last: Option<Arc<Reservation>>,
     ) -> Arc<Reservation> {
-        scopes.for_each(|slot, _| {
-            if let Some(line) = slot.there() {
-                line.changed = false;
-            }
-        });
         let of =
             |slot: &Slot| Reserved { key: slot.key.clone(), rules: Arc::clone(&slot.plan.rules) };
         let same = |last: &Arc<Reservation>| {

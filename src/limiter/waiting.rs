@@ -18,6 +18,8 @@ pub(super) struct Waiting {
     seat: Seat,
     arrived: u64,
     reservation: Option<Arc<Reservation>>,
+    /// How often its keys had changed when a backend was asked last.
+    changes: u64,
 }
 
 /// A place in the queue of the key that holds a request up.
@@ -77,13 +79,13 @@ impl Waiting {
                 Err(error) => return Arrival::Ended(Err(error)),
             };
             drop(scopes);
-            return Arrival::Queued(Self { places, seat, arrived, reservation: None });
+            return Arrival::Queued(Self { places, seat, arrived, reservation: None, changes: 0 });
         }
     }
 
     /// Lets it in if its turn has come and it fits; ends it if waiting on would be in vain.
     pub(super) fn look(&mut self, request: &mut Request, waker: &Waker) -> Turn {
-        let Self { places, seat, arrived, reservation } = self;
+        let Self { places, seat, arrived, reservation, changes } = self;
         let mut wakers = Wakers::default();
         let mut scopes = Scopes::lock(places).expect(PINNED);
         scopes.give(request.given.as_deref(), request.core());
@@ -96,7 +98,9 @@ impl Waiting {
             Verdict::Fail(error) => Some(Turn::Ended(Err(error))),
             Verdict::Wait(_) => Some(Turn::Wait(seat.due(request, &mut scopes))),
             Verdict::Ask => {
-                let asked = request.reservation(&mut scopes, reservation.take());
+                seat.listen(&mut scopes, waker);
+                *changes = scopes.changes();
+                let asked = request.reservation(&scopes, reservation.take());
                 *reservation = Some(Arc::clone(&asked));
                 Some(Turn::Ask(asked))
             }
@@ -119,12 +123,11 @@ impl Waiting {
         answer: Result<(), Wait>,
     ) -> Turn {
         let Err(wait) = answer else { return self.granted(request, asked) };
-        let Self { places, seat, .. } = self;
-        let mut scopes = Scopes::lock(places).expect(PINNED);
+        let Self { places, seat, .. } = &*self;
+        let scopes = Scopes::lock(places).expect(PINNED);
         let blocked = Blocked::at(seat.at, Denial::Elsewhere(wait));
         let hopeless = request.hopeless(&scopes, blocked);
-        let mut changed = false;
-        scopes.for_each(|slot, _| changed |= slot.there().is_some_and(|line| line.changed));
+        let changed = scopes.changes() != self.changes;
         drop(scopes);
         match hopeless {
             Some(error) => {
@@ -235,10 +238,19 @@ impl Seat {
         scopes.denial(self.at, &request.cost, scopes.now, here)
     }
 
+    /// A backend doesn't say which key is short: it hears of changes of all of them.
+    fn listen(&self, scopes: &mut Scopes<'_>, waker: &Waker) {
+        for scope in (0..scopes.all().count()).filter(|&scope| scope != self.at) {
+            scopes.slot_mut(scope).line().asking.enter(self.number, waker);
+        }
+    }
+
     fn stay(&self, scopes: &mut Scopes<'_>, waker: &Waker, wakers: &mut Wakers) {
         scopes.for_each(|slot, _| {
-            let line = slot.there();
-            wakers.drop_later(line.and_then(|line| line.queue.set_waker(self.number, waker)));
+            let Some(line) = slot.there() else { return };
+            for row in [&mut line.queue, &mut line.asking] {
+                wakers.drop_later(row.set_waker(self.number, waker));
+            }
         });
     }
 

@@ -34,6 +34,17 @@ async fn capacity_is_waited_for_in_a_dimension_of_ones_own() {
 }
 
 #[test]
+fn removed_keys_that_are_refused_take_no_room() {
+    let limiter = builder().unknown_key(UnknownKey::Refuse).max_keys(2).build().unwrap();
+    for number in 0..9 {
+        let key = format!("tenant {number}");
+        limiter.set_quota(&key, &Quota::new().rpm(9));
+        limiter.try_acquire(&key, &Cost::new()).unwrap();
+        assert!(limiter.remove_quota(&key));
+    }
+}
+
+#[test]
 fn a_quota_that_is_set_takes_the_place_of_limits_that_came_with_a_call() {
     let (limiter, _) = manual(Quota::new().rpm(9));
     let limits = Quota::new().rpm(1);
@@ -54,3 +65,96 @@ fn a_reset_of_a_key_that_shares_its_quota_resets_what_is_shared() {
     limiter.try_acquire("g1", &Cost::new()).unwrap();
 }
 
+/// A store elsewhere with room for one request under `b`, that answers 10 ms after it has looked.
+#[derive(Debug, Default)]
+struct OneUnderB(Mutex<bool>);
+
+impl Backend for OneUnderB {
+    fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
+        let answer = self.try_reserve(reservation);
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            answer
+        })
+    }
+
+    fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), Wait> {
+        if !reservation.scopes.iter().any(|scope| scope.key == "b") {
+            return Ok(());
+        }
+        let taken = std::mem::replace(&mut *self.0.lock(), true);
+        if taken { Err(Wait::Unknown) } else { Ok(()) }
+    }
+
+    fn end(&self, _: &Arc<Reservation>, _: Ending) {
+        *self.0.lock() = false;
+    }
+}
+
+fn under_b() -> Limiter {
+    let builder = builder().clock(TokioClock::new());
+    builder.backend(Arc::new(OneUnderB::default())).build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permit_of_any_of_the_keys_that_ends_is_a_reason_to_ask_again() {
+    for pause in [5, 50] {
+        let limiter = under_b();
+        let held = limiter.acquire("b", &Cost::new()).await.unwrap();
+        let asking = tokio::spawn(limiter.acquire_all(&["a", "b"], &Cost::new()));
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        drop(held);
+        let granted = tokio::time::timeout(Duration::from_secs(5), asking).await;
+        granted.expect("it waits for ever").unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_wait_is_answered_by_the_backend_at_once() {
+    let limiter = under_b();
+    let begin = limiter.now();
+    let now = || limiter.acquire("b", &Cost::new()).max_wait(Duration::ZERO);
+    let held = now().await.unwrap();
+    let error = now().await.unwrap_err();
+    assert!(error.refused().is_some_and(|refused| refused.wait == Wait::Unknown));
+    drop(held);
+    now().await.unwrap();
+    assert_eq!((limiter.now(), limiter.stats("b").waiting), (begin, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_waited_for_only_up_to_the_deadline() {
+    let limiter = under_b();
+    let begin = limiter.now();
+    let wait = |ms| limiter.acquire("b", &Cost::new()).max_wait(Duration::from_millis(ms));
+    wait(9).await.unwrap_err();
+    assert_eq!(limiter.now() - begin, 9_000_000);
+    wait(11).await.unwrap();
+}
+
+/// A store whose first answer is a panic.
+#[derive(Debug, Default)]
+struct Panics(Mutex<bool>);
+
+impl Backend for Panics {
+    fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
+        Box::pin(std::future::ready(self.try_reserve(reservation)))
+    }
+
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Wait> {
+        assert!(std::mem::replace(&mut *self.0.lock(), true), "the first");
+        Ok(())
+    }
+
+    fn end(&self, _: &Arc<Reservation>, _: Ending) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_panics_strands_nobody_else() {
+    let builder = builder().clock(TokioClock::new()).backend(Arc::new(Panics::default()));
+    let limiter = builder.build().unwrap();
+    tokio::spawn(limiter.acquire("k", &Cost::new())).await.unwrap_err();
+    let next = limiter.acquire("k", &Cost::new());
+    tokio::time::timeout(Duration::from_secs(5), next).await.expect("stranded").unwrap();
+    assert_eq!(limiter.stats("k").waiting, 0);
+}
