@@ -251,6 +251,7 @@ impl Future for Acquire {
                     return Poll::Ready(result);
                 }
                 Turn::Ask(asked) => this.ask(asked),
+                Turn::Moved => this.stage = Stage::New,
                 Turn::Wait(until) => {
                     let until = until.into_iter().chain(this.request.deadline).min();
                     std::task::ready!(this.poll_timer(until, cx));

@@ -23,6 +23,8 @@ pub(super) struct Line {
     pub(super) ousted: u64,
     /// Nobody knows the key, and such keys are refused.
     pub(super) barred: bool,
+    /// The key counts elsewhere by now: who is here has to go there.
+    pub(super) moved: bool,
 }
 
 impl Line {
@@ -43,7 +45,7 @@ impl Line {
 
     /// Whether the key would be treated the same without a line.
     pub(super) fn is_needless(&self, now: u64) -> bool {
-        self.is_idle(now) && !self.barred
+        self.is_idle(now) && !self.barred && !self.moved
     }
 }
 

@@ -212,7 +212,10 @@ impl Shard {
             wakers.wake(slot.everyone());
             match quotas.home(&slot.key) {
                 // It counts elsewhere from now on; who is here goes on.
-                Some(home) if home.key != slot.key => keys.unlist(number, &self.core),
+                Some(home) if home.key != slot.key => {
+                    slot.line().moved = true;
+                    keys.unlist(number, &self.core);
+                }
                 home => slot.move_to(home, &mut successors, now),
             }
         }

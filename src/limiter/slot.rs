@@ -254,6 +254,12 @@ impl Slot {
         self.line.as_ref().map_or(0, |line| line.changes)
     }
 
+    /// Whether the key counts elsewhere by now.
+    #[inline]
+    pub(super) fn is_moved(&self) -> bool {
+        self.line.as_ref().is_some_and(|line| line.moved)
+    }
+
     /// Whom to wake after somebody has left.
     pub(super) fn next_up(&self) -> Option<Waker> {
         self.line.as_ref().and_then(|line| line.next_up())

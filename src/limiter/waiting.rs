@@ -7,7 +7,7 @@ use super::line::Wakers;
 use super::permit::Permit;
 use super::request::{Request, Verdict};
 use super::scopes::{Blocked, Places, Scopes};
-use super::slot::Denial;
+use super::slot::{Denial, Slot};
 use crate::engine::Wait;
 
 /// A request in a queue.
@@ -50,6 +50,8 @@ pub(super) enum Turn {
     /// To be looked at again when woken, or at this time.
     Wait(Option<u64>),
     Ask(Arc<Reservation>),
+    /// A key counts elsewhere by now: to arrive there, with the number that it has.
+    Moved,
 }
 
 impl Waiting {
@@ -89,6 +91,13 @@ impl Waiting {
         let mut wakers = Wakers::default();
         let mut scopes = Scopes::lock(places).expect(PINNED);
         scopes.give(request.given.as_deref(), request.core());
+        if scopes.all().any(Slot::is_moved) {
+            seat.leave(&mut scopes, &mut wakers);
+            drop(scopes);
+            wakers.ring();
+            request.number = Some(seat.number);
+            return Turn::Moved;
+        }
         let (now, mut taken) = (scopes.now, None);
         let turn = match seat.judge(request, &mut scopes, (waker, &mut wakers)) {
             Verdict::Admit => {
@@ -170,17 +179,18 @@ impl Waiting {
 
 impl Seat {
     fn take(
-        request: &Request,
+        request: &mut Request,
         scopes: &mut Scopes<'_>,
         at: usize,
         waker: &Waker,
     ) -> Result<Self, AcquireError> {
+        let number = request.number.take();
         let (slot, core) = (scopes.slot_mut(at), request.core());
         let waiting = slot.waiting();
         if waiting >= core.max_waiting {
             return Err(AcquireError::QueueFull { key: slot.key.clone(), waiting });
         }
-        let number = core.arrival();
+        let number = number.unwrap_or_else(|| core.arrival());
         slot.line().queue.enter(number, waker);
         scopes.for_each(|slot, _| slot.pin());
         Ok(Self { number, at, moves: 0 })

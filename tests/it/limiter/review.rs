@@ -65,6 +65,54 @@ fn a_reset_of_a_key_that_shares_its_quota_resets_what_is_shared() {
     limiter.try_acquire("g1", &Cost::new()).unwrap();
 }
 
+#[test]
+fn a_handle_follows_its_key_to_a_shared_quota() {
+    let limiter = builder().quota("g*", Quota::new().rpm(9)).build().unwrap();
+    let handle = limiter.key("g1").unwrap();
+    limiter.set_quota("g*", &Quota::new().rpm(1).shared());
+    limiter.try_acquire("g2", &Cost::new()).unwrap();
+    handle.try_acquire(&Cost::new()).unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_follows_its_key_to_a_shared_quota() {
+    let day = |n| Quota::new().rpd(n).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let limiter = builder().clock(TokioClock::new()).quota("g*", day(1)).build().unwrap();
+    limiter.acquire("g1", &Cost::new()).await.unwrap();
+    let waiters = [0, 1].map(|_| tokio::spawn(limiter.acquire("g1", &Cost::new())));
+    settle_down().await;
+    limiter.set_quota("g*", &day(1_000).shared());
+    settle_down().await;
+    assert!(waiters.iter().all(|waiter| waiter.is_finished()));
+    assert_eq!(limiter.stats("g1").limits[0].used, 2);
+}
+
+#[test]
+fn huge_amounts_neither_panic_nor_forget() {
+    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+        let clock = ManualClock::new();
+        let quota = |n| Quota::new().rpm(n).tpm(n).rpd(n).concurrency(3).with_algorithm(algorithm);
+        let limiter = builder().quota("k", quota(60)).clock(clock.clone()).build().unwrap();
+        let permits: Vec<_> =
+            (0..2).map(|_| limiter.try_acquire("k", &tokens(5)).unwrap()).collect();
+        for permit in permits {
+            permit.settle(&Cost::new().requests(u64::MAX).tokens(u64::MAX));
+        }
+        let usage = Usage { input: u64::MAX, output: u64::MAX, ..Usage::default() };
+        limiter.record("k", &usage);
+        limiter.record("k", &usage);
+        for n in [1, 60, 7] {
+            limiter.set_quota("k", &quota(n));
+            clock.advance(Duration::from_secs(1));
+            assert!(limiter.try_acquire("k", &tokens(1)).is_err(), "{algorithm:?} {n}");
+            assert_eq!(limiter.prune(), 0);
+            let _figures = (limiter.decide("k", &tokens(u64::MAX)), limiter.snapshot());
+        }
+        limiter.reset("k");
+        limiter.try_acquire("k", &tokens(1)).unwrap();
+    }
+}
+
 /// A store elsewhere with room for one request under `b`, that answers 10 ms after it has looked.
 #[derive(Debug, Default)]
 struct OneUnderB(Mutex<bool>);
