@@ -143,7 +143,7 @@ impl Acquire {
                 Verdict::Fail(_) => return Err(denied(Denial::Closed)),
                 Verdict::Ask => {}
             }
-            let asked = request.reservation(&mut scopes, None);
+            let asked = request.reservation(&scopes, None);
             let parts = scopes.parts(&places);
             drop(scopes);
             let backend = request.core().backend.as_ref().expect("only a backend is asked");
@@ -155,6 +155,22 @@ impl Acquire {
                     Err(scopes.refused(blocked, &request.cost))
                 }
             };
+        }
+    }
+
+    /// Asks the backend; who has no time left, for what it can answer at once.
+    fn ask(&mut self, asked: Arc<Reservation>) {
+        let core = self.request.core();
+        let backend = core.backend.as_ref().expect("only a backend is asked");
+        let reserving = match self.request.deadline {
+            Some(deadline) if deadline <= core.clock.now() => {
+                Box::pin(std::future::ready(backend.try_reserve(&asked)))
+            }
+            _ => backend.reserve(&asked),
+        };
+        // Only now: if the backend panics, its place is given up with the rest.
+        if let Stage::Waiting(waiting) = std::mem::replace(&mut self.stage, Stage::Done) {
+            self.stage = Stage::Asking(waiting, asked, reserving);
         }
     }
 
@@ -234,15 +250,8 @@ impl Future for Acquire {
                     this.request.failed(&result);
                     return Poll::Ready(result);
                 }
-                Turn::Ask(asked) => {
-                    let Stage::Waiting(waiting) = std::mem::replace(&mut this.stage, Stage::Done)
-                    else {
-                        unreachable!("only who waits asks");
-                    };
-                    let backend = this.request.core().backend.as_ref();
-                    let reserving = backend.expect("only a backend is asked").reserve(&asked);
-                    this.stage = Stage::Asking(waiting, asked, reserving);
-                }
+                Turn::Ask(asked) => this.ask(asked),
+                Turn::Moved => this.stage = Stage::New,
                 Turn::Wait(until) => {
                     let until = until.into_iter().chain(this.request.deadline).min();
                     std::task::ready!(this.poll_timer(until, cx));

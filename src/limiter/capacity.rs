@@ -53,19 +53,18 @@ impl Future for WaitForCapacity {
             Ok((key, gate)) => (key, gate),
             Err(refused) => return Poll::Ready(Err(AcquireError::Refused(refused.clone()))),
         };
-        loop {
-            if let Some(error) = hopeless(key, cost, *deadline) {
-                return Poll::Ready(Err(error));
-            }
-            if gate.poll_open(cost, None, cx).is_ready() {
-                return Poll::Ready(Ok(()));
-            }
-            let Some(deadline) = *deadline else { return Poll::Pending };
-            let clock = &key.place().shard.core.clock;
-            let sleep = timer.get_or_insert_with(|| clock.sleep_until(deadline));
-            std::task::ready!(sleep.as_mut().poll(cx));
-            *timer = None;
+        if let Some(error) = hopeless(key, cost, *deadline) {
+            return Poll::Ready(Err(error));
         }
+        if gate.poll_open(cost, None, cx).is_ready() {
+            return Poll::Ready(Ok(()));
+        }
+        let Some(deadline) = *deadline else { return Poll::Pending };
+        let clock = &key.place().shard.core.clock;
+        let sleep = timer.get_or_insert_with(|| clock.sleep_until(deadline));
+        std::task::ready!(sleep.as_mut().poll(cx));
+        // What is there by now is there, even if another gate waits for more of it.
+        Poll::Ready(hopeless(key, cost, Some(deadline)).map_or(Ok(()), Err))
     }
 }
 

@@ -100,7 +100,7 @@ impl KeyGate {
         let since = waiting.map_or(now, |waiting| waiting.since);
         let ends = patience.map(|patience| after(since, patience));
         let wait = match slot.check(&typical, now) {
-            _ if core.is_closed() || core.backend.is_some() => None,
+            _ if core.is_closed() || core.backend.is_some() || slot.is_moved() => None,
             Ok(()) if ends.is_some_and(|ends| ends <= now) => None,
             Ok(()) if waiting.is_some_and(|waiting| is_behind(slot, waiting.number, now)) => {
                 Some(Wait::At(now))

@@ -41,7 +41,7 @@ impl KeyHandle {
     pub fn try_acquire(&self, cost: &Cost) -> Result<Permit, Refused> {
         let Place { shard, slot, .. } = self.place();
         let (keys, now) = shard.lock();
-        if keys.plain {
+        if keys.plain && !keys.slots[*slot].is_moved() {
             return try_acquire((shard, *slot), keys, now, cost);
         }
         drop(keys);

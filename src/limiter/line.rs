@@ -12,15 +12,19 @@ pub(super) struct Line {
     pub(super) queue: Row,
     /// Services that would like to know when a request would be let in; they take nothing.
     pub(super) gates: Row,
+    /// Requests in the queue of another of their keys, that ask a backend for this one too.
+    pub(super) asking: Row,
     /// What the first gate waits for, once it has looked.
     pub(super) wanted: Option<Cost>,
     pub(super) cooling_until: u64,
-    /// Whether something has changed since the first asked a backend: its answer may be out of date.
-    pub(super) changed: bool,
+    /// How often something has changed: a backend that was asked before may be out of date.
+    pub(super) changes: u64,
     /// Requests up to this number wait for a quota that was removed.
     pub(super) ousted: u64,
     /// Nobody knows the key, and such keys are refused.
     pub(super) barred: bool,
+    /// The key counts elsewhere by now: who is here has to go there.
+    pub(super) moved: bool,
 }
 
 impl Line {
@@ -30,13 +34,18 @@ impl Line {
     }
 
     pub(super) fn everyone(&self) -> impl Iterator<Item = Waker> {
-        self.queue.everyone().chain(self.gates.everyone())
+        self.queue.everyone().chain(self.gates.everyone()).chain(self.asking.everyone())
     }
 
-    /// Whether a key without a line would be treated the same.
+    /// Whether nobody is here, and the provider's last refusal has passed.
     pub(super) fn is_idle(&self, now: u64) -> bool {
-        let nobody = self.queue.is_empty() && self.gates.is_empty();
-        nobody && self.cooling_until <= now && !self.barred
+        let nobody = [&self.queue, &self.gates, &self.asking].into_iter().all(Row::is_empty);
+        nobody && self.cooling_until <= now
+    }
+
+    /// Whether the key would be treated the same without a line.
+    pub(super) fn is_needless(&self, now: u64) -> bool {
+        self.is_idle(now) && !self.barred && !self.moved
     }
 }
 

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use super::event::Event;
 use super::limiter::{Limiter, RateLimited};
 use super::line::Wakers;
+use super::place::Place;
 use super::plan::Plan;
 use super::quotas::{Home, is_glob};
 use super::shard::{Core, Shard, hash_of};
@@ -46,7 +47,7 @@ impl Limiter {
 
     /// Forgets what a key has used, and that its provider refused it; what is in flight stays held.
     pub fn reset(&self, key: &str) {
-        let Some(place) = self.name(key.into()).find() else { return };
+        let Some(place) = self.find(key) else { return };
         place.shard.reset(Some(place.slot));
     }
 
@@ -161,6 +162,12 @@ impl Limiter {
         }
     }
 
+    /// Where a key is by its own name, or what it shares.
+    fn find(&self, key: &str) -> Option<Place> {
+        let home = || self.core.quotas.read().home(key).map(|home| home.key);
+        self.name(key.into()).find().or_else(|| self.name(home()?).find())
+    }
+
     fn replan(&self, key: &str, quota: &Quota) {
         match self.name(key.into()) {
             _ if is_glob(key) => self.shards.iter().for_each(|shard| shard.replan(None)),
@@ -205,7 +212,10 @@ impl Shard {
             wakers.wake(slot.everyone());
             match quotas.home(&slot.key) {
                 // It counts elsewhere from now on; who is here goes on.
-                Some(home) if home.key != slot.key => keys.unlist(number, &self.core),
+                Some(home) if home.key != slot.key => {
+                    slot.line().moved = true;
+                    keys.unlist(number, &self.core);
+                }
                 home => slot.move_to(home, &mut successors, now),
             }
         }
@@ -241,7 +251,7 @@ impl Slot {
             }
         }
         self.tidy(now);
-        if plan.row != self.plan.row {
+        if plan.row != self.plan.row || self.plan.given.is_some() {
             self.change_plan(successors.of(&self.plan, &plan), now);
         }
     }

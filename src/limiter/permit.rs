@@ -65,7 +65,11 @@ impl Part {
     fn changed(&self) {
         let mut keys = self.place.shard.keys();
         let slot = &mut keys.slots[self.place.slot];
-        let next = if slot.generation() == self.place.generation { slot.changed() } else { None };
+        let next = if slot.generation() == self.place.generation {
+            slot.changed()
+        } else {
+            SmallVec::new()
+        };
         drop(keys);
         next.into_iter().for_each(Waker::wake);
     }

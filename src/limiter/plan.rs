@@ -99,11 +99,13 @@ impl Plan {
             let least = holding.map(Rule::capacity).min().unwrap_or(u64::MAX);
             cost.amount(&dimension).min(least)
         };
-        Cost::new()
+        let customs = cost.customs().map(|(name, _)| name);
+        let clipped = Cost::new()
             .requests(most(Dimension::Requests))
             .tokens(most(Dimension::Tokens))
             .input_tokens(most(Dimension::InputTokens))
-            .output_tokens(most(Dimension::OutputTokens))
+            .output_tokens(most(Dimension::OutputTokens));
+        customs.fold(clipped, |clipped, name| clipped.custom(name, most(Dimension::custom(name))))
     }
 
     /// Whether the rule stood when a permit of this version was given.

@@ -23,6 +23,8 @@ pub(super) struct Request {
     pub(super) given: Option<Box<Quota>>,
     pub(super) metadata: Option<Metadata>,
     pub(super) deadline: Option<u64>,
+    /// Drawn on arrival, where a key has moved since.
+    pub(super) number: Option<u64>,
 }
 
 /// What keeps the keys of a request where they are.
@@ -39,7 +41,7 @@ pub(super) enum Verdict {
 
 impl Request {
     pub(super) fn new(names: SmallVec<[Name; 1]>, cost: Cost) -> Self {
-        Self { names, cost, given: None, metadata: None, deadline: None }
+        Self { names, cost, given: None, metadata: None, deadline: None, number: None }
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
@@ -141,14 +143,9 @@ impl Request {
     /// What to ask a backend for: the same as last time, unless a quota has changed since.
     pub(super) fn reservation(
         &self,
-        scopes: &mut Scopes<'_>,
+        scopes: &Scopes<'_>,
         last: Option<Arc<Reservation>>,
     ) -> Arc<Reservation> {
-        scopes.for_each(|slot, _| {
-            if let Some(line) = slot.there() {
-                line.changed = false;
-            }
-        });
         let of =
             |slot: &Slot| Reserved { key: slot.key.clone(), rules: Arc::clone(&slot.plan.rules) };
         let same = |last: &Arc<Reservation>| {

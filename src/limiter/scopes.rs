@@ -81,6 +81,11 @@ impl<'a> Scopes<'a> {
         (0..self.seats.len()).map(|scope| self.slot(scope))
     }
 
+    /// How often something has changed at any of them.
+    pub(super) fn changes(&self) -> u64 {
+        self.all().map(Slot::changes).sum()
+    }
+
     pub(super) fn for_each(&mut self, mut act: impl FnMut(&mut Slot, u64)) {
         let now = self.now;
         (0..self.seats.len()).for_each(|scope| act(self.slot_mut(scope), now));

@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::task::Waker;
 
 use compact_str::CompactString;
+use smallvec::SmallVec;
 
 use super::decision::Code;
 use super::error::Refused;
@@ -196,7 +197,7 @@ impl Slot {
 
     /// Makes an end of a line that nobody stands in: a key without one is let in faster.
     pub(super) fn tidy(&mut self, now: u64) {
-        if self.line.as_ref().is_some_and(|line| line.is_idle(now)) {
+        if self.line.as_ref().is_some_and(|line| line.is_needless(now)) {
             self.line = None;
         }
     }
@@ -216,6 +217,7 @@ impl Slot {
         let Some(line) = &mut self.line else { return };
         let (was_first, own) = line.queue.remove(number);
         wakers.drop_later(own);
+        wakers.drop_later(line.asking.remove(number).1);
         wakers.wake(self.next_up().filter(|_| was_first));
         self.tidy(now);
     }
@@ -241,10 +243,21 @@ impl Slot {
 
     /// Whom to wake after a change.
     #[inline]
-    pub(super) fn changed(&mut self) -> Option<Waker> {
-        let line = self.line.as_mut()?;
-        line.changed = true;
-        line.next_up()
+    pub(super) fn changed(&mut self) -> SmallVec<[Waker; 2]> {
+        let Some(line) = &mut self.line else { return SmallVec::new() };
+        line.changes += 1;
+        line.next_up().into_iter().chain(line.asking.everyone()).collect()
+    }
+
+    /// How often something has changed while somebody was here.
+    pub(super) fn changes(&self) -> u64 {
+        self.line.as_ref().map_or(0, |line| line.changes)
+    }
+
+    /// Whether the key counts elsewhere by now.
+    #[inline]
+    pub(super) fn is_moved(&self) -> bool {
+        self.line.as_ref().is_some_and(|line| line.moved)
     }
 
     /// Whom to wake after somebody has left.

@@ -7,7 +7,7 @@ use super::line::Wakers;
 use super::permit::Permit;
 use super::request::{Request, Verdict};
 use super::scopes::{Blocked, Places, Scopes};
-use super::slot::Denial;
+use super::slot::{Denial, Slot};
 use crate::engine::Wait;
 
 /// A request in a queue.
@@ -18,6 +18,8 @@ pub(super) struct Waiting {
     seat: Seat,
     arrived: u64,
     reservation: Option<Arc<Reservation>>,
+    /// How often its keys had changed when a backend was asked last.
+    changes: u64,
 }
 
 /// A place in the queue of the key that holds a request up.
@@ -48,6 +50,8 @@ pub(super) enum Turn {
     /// To be looked at again when woken, or at this time.
     Wait(Option<u64>),
     Ask(Arc<Reservation>),
+    /// A key counts elsewhere by now: to arrive there, with the number that it has.
+    Moved,
 }
 
 impl Waiting {
@@ -77,16 +81,23 @@ impl Waiting {
                 Err(error) => return Arrival::Ended(Err(error)),
             };
             drop(scopes);
-            return Arrival::Queued(Self { places, seat, arrived, reservation: None });
+            return Arrival::Queued(Self { places, seat, arrived, reservation: None, changes: 0 });
         }
     }
 
     /// Lets it in if its turn has come and it fits; ends it if waiting on would be in vain.
     pub(super) fn look(&mut self, request: &mut Request, waker: &Waker) -> Turn {
-        let Self { places, seat, arrived, reservation } = self;
+        let Self { places, seat, arrived, reservation, changes } = self;
         let mut wakers = Wakers::default();
         let mut scopes = Scopes::lock(places).expect(PINNED);
         scopes.give(request.given.as_deref(), request.core());
+        if scopes.all().any(Slot::is_moved) {
+            seat.leave(&mut scopes, &mut wakers);
+            drop(scopes);
+            wakers.ring();
+            request.number = Some(seat.number);
+            return Turn::Moved;
+        }
         let (now, mut taken) = (scopes.now, None);
         let turn = match seat.judge(request, &mut scopes, (waker, &mut wakers)) {
             Verdict::Admit => {
@@ -96,7 +107,9 @@ impl Waiting {
             Verdict::Fail(error) => Some(Turn::Ended(Err(error))),
             Verdict::Wait(_) => Some(Turn::Wait(seat.due(request, &mut scopes))),
             Verdict::Ask => {
-                let asked = request.reservation(&mut scopes, reservation.take());
+                seat.listen(&mut scopes, waker);
+                *changes = scopes.changes();
+                let asked = request.reservation(&scopes, reservation.take());
                 *reservation = Some(Arc::clone(&asked));
                 Some(Turn::Ask(asked))
             }
@@ -119,12 +132,11 @@ impl Waiting {
         answer: Result<(), Wait>,
     ) -> Turn {
         let Err(wait) = answer else { return self.granted(request, asked) };
-        let Self { places, seat, .. } = self;
-        let mut scopes = Scopes::lock(places).expect(PINNED);
+        let Self { places, seat, .. } = &*self;
+        let scopes = Scopes::lock(places).expect(PINNED);
         let blocked = Blocked::at(seat.at, Denial::Elsewhere(wait));
         let hopeless = request.hopeless(&scopes, blocked);
-        let mut changed = false;
-        scopes.for_each(|slot, _| changed |= slot.there().is_some_and(|line| line.changed));
+        let changed = scopes.changes() != self.changes;
         drop(scopes);
         match hopeless {
             Some(error) => {
@@ -167,17 +179,18 @@ impl Waiting {
 
 impl Seat {
     fn take(
-        request: &Request,
+        request: &mut Request,
         scopes: &mut Scopes<'_>,
         at: usize,
         waker: &Waker,
     ) -> Result<Self, AcquireError> {
+        let number = request.number.take();
         let (slot, core) = (scopes.slot_mut(at), request.core());
         let waiting = slot.waiting();
         if waiting >= core.max_waiting {
             return Err(AcquireError::QueueFull { key: slot.key.clone(), waiting });
         }
-        let number = core.arrival();
+        let number = number.unwrap_or_else(|| core.arrival());
         slot.line().queue.enter(number, waker);
         scopes.for_each(|slot, _| slot.pin());
         Ok(Self { number, at, moves: 0 })
@@ -235,10 +248,19 @@ impl Seat {
         scopes.denial(self.at, &request.cost, scopes.now, here)
     }
 
+    /// A backend doesn't say which key is short: it hears of changes of all of them.
+    fn listen(&self, scopes: &mut Scopes<'_>, waker: &Waker) {
+        for scope in (0..scopes.all().count()).filter(|&scope| scope != self.at) {
+            scopes.slot_mut(scope).line().asking.enter(self.number, waker);
+        }
+    }
+
     fn stay(&self, scopes: &mut Scopes<'_>, waker: &Waker, wakers: &mut Wakers) {
         scopes.for_each(|slot, _| {
-            let line = slot.there();
-            wakers.drop_later(line.and_then(|line| line.queue.set_waker(self.number, waker)));
+            let Some(line) = slot.there() else { return };
+            for row in [&mut line.queue, &mut line.asking] {
+                wakers.drop_later(row.set_waker(self.number, waker));
+            }
         });
     }
 

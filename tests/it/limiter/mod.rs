@@ -7,6 +7,7 @@ mod permit;
 mod properties;
 mod queue;
 mod quotas;
+mod review;
 mod scopes;
 mod state;
 

@@ -1,0 +1,208 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tollgate::engine::Wait;
+use tollgate::limiter::{
+    Backend, Ending, Limiter, ManualClock, RateLimited, Reservation, Reserving, TokioClock,
+    UnknownKey,
+};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Usage, Window};
+
+use super::{builder, manual, paused, settle_down, tokens};
+
+#[tokio::test(start_paused = true)]
+async fn capacity_that_is_there_at_the_deadline_is_told_even_behind_another_gate() {
+    let limiter = paused(Quota::new().tpm(60));
+    limiter.acquire("k", &tokens(30)).await.unwrap().settle(&tokens(30));
+    let mut first = std::pin::pin!(limiter.wait_for_capacity("k", &tokens(60)));
+    assert!(futures_util::poll!(&mut first).is_pending());
+    limiter.acquire("k", &tokens(30)).await.unwrap().settle(&tokens(30));
+    let second = limiter.wait_for_capacity("k", &tokens(5)).max_wait(Duration::from_secs(7));
+    second.await.unwrap();
+}
+
+#[tokio::test(start_paused = true)]
+async fn capacity_is_waited_for_in_a_dimension_of_ones_own() {
+    let dimension = Dimension::custom("images");
+    let quota = Quota::new().limit(Limit::new(dimension, 2, Window::MINUTE).unwrap());
+    let limiter = paused(quota);
+    let images = Cost::new().custom("images", 2);
+    limiter.acquire("k", &images).await.unwrap().settle(&images);
+    let mut waiting = std::pin::pin!(limiter.wait_for_capacity("k", &images));
+    assert!(futures_util::poll!(&mut waiting).is_pending());
+}
+
+#[test]
+fn removed_keys_that_are_refused_take_no_room() {
+    let limiter = builder().unknown_key(UnknownKey::Refuse).max_keys(2).build().unwrap();
+    for number in 0..9 {
+        let key = format!("tenant {number}");
+        limiter.set_quota(&key, &Quota::new().rpm(9));
+        limiter.try_acquire(&key, &Cost::new()).unwrap();
+        assert!(limiter.remove_quota(&key));
+    }
+}
+
+#[test]
+fn a_quota_that_is_set_takes_the_place_of_limits_that_came_with_a_call() {
+    let (limiter, _) = manual(Quota::new().rpm(9));
+    let limits = Quota::new().rpm(1);
+    limiter.acquire_limits("k", &Cost::new(), &limits).unwrap().try_now().unwrap();
+    limiter.set_quota("k", &Quota::new().rpm(7));
+    assert_eq!(limiter.quota("k"), Quota::new().rpm(7));
+    limiter.acquire_limits("k", &Cost::new(), &limits).unwrap().try_now().unwrap_err();
+    limiter.remove_quota("k");
+    assert_eq!(limiter.quota("k"), Quota::new());
+}
+
+#[test]
+fn a_reset_of_a_key_that_shares_its_quota_resets_what_is_shared() {
+    let limiter = builder().quota("g*", Quota::new().rpm(1).shared()).build().unwrap();
+    limiter.try_acquire("g1", &Cost::new()).unwrap();
+    limiter.on_rate_limited("g1", &RateLimited::new(Some(Duration::from_secs(9))));
+    limiter.reset("g1");
+    limiter.try_acquire("g1", &Cost::new()).unwrap();
+}
+
+#[test]
+fn a_handle_follows_its_key_to_a_shared_quota() {
+    let limiter = builder().quota("g*", Quota::new().rpm(9)).build().unwrap();
+    let handle = limiter.key("g1").unwrap();
+    limiter.set_quota("g*", &Quota::new().rpm(1).shared());
+    limiter.try_acquire("g2", &Cost::new()).unwrap();
+    handle.try_acquire(&Cost::new()).unwrap_err();
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_waits_follows_its_key_to_a_shared_quota() {
+    let day = |n| Quota::new().rpd(n).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let limiter = builder().clock(TokioClock::new()).quota("g*", day(1)).build().unwrap();
+    limiter.acquire("g1", &Cost::new()).await.unwrap();
+    let waiters = [0, 1].map(|_| tokio::spawn(limiter.acquire("g1", &Cost::new())));
+    settle_down().await;
+    limiter.set_quota("g*", &day(1_000).shared());
+    settle_down().await;
+    assert!(waiters.iter().all(|waiter| waiter.is_finished()));
+    assert_eq!(limiter.stats("g1").limits[0].used, 2);
+}
+
+#[test]
+fn huge_amounts_neither_panic_nor_forget() {
+    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+        let clock = ManualClock::new();
+        let quota = |n| Quota::new().rpm(n).tpm(n).rpd(n).concurrency(3).with_algorithm(algorithm);
+        let limiter = builder().quota("k", quota(60)).clock(clock.clone()).build().unwrap();
+        let permits: Vec<_> =
+            (0..2).map(|_| limiter.try_acquire("k", &tokens(5)).unwrap()).collect();
+        for permit in permits {
+            permit.settle(&Cost::new().requests(u64::MAX).tokens(u64::MAX));
+        }
+        let usage = Usage { input: u64::MAX, output: u64::MAX, ..Usage::default() };
+        limiter.record("k", &usage);
+        limiter.record("k", &usage);
+        for n in [1, 60, 7] {
+            limiter.set_quota("k", &quota(n));
+            clock.advance(Duration::from_secs(1));
+            assert!(limiter.try_acquire("k", &tokens(1)).is_err(), "{algorithm:?} {n}");
+            assert_eq!(limiter.prune(), 0);
+            let _figures = (limiter.decide("k", &tokens(u64::MAX)), limiter.snapshot());
+        }
+        limiter.reset("k");
+        limiter.try_acquire("k", &tokens(1)).unwrap();
+    }
+}
+
+/// A store elsewhere with room for one request under `b`, that answers 10 ms after it has looked.
+#[derive(Debug, Default)]
+struct OneUnderB(Mutex<bool>);
+
+impl Backend for OneUnderB {
+    fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
+        let answer = self.try_reserve(reservation);
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            answer
+        })
+    }
+
+    fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), Wait> {
+        if !reservation.scopes.iter().any(|scope| scope.key == "b") {
+            return Ok(());
+        }
+        let taken = std::mem::replace(&mut *self.0.lock(), true);
+        if taken { Err(Wait::Unknown) } else { Ok(()) }
+    }
+
+    fn end(&self, _: &Arc<Reservation>, _: Ending) {
+        *self.0.lock() = false;
+    }
+}
+
+fn under_b() -> Limiter {
+    let builder = builder().clock(TokioClock::new());
+    builder.backend(Arc::new(OneUnderB::default())).build().unwrap()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_permit_of_any_of_the_keys_that_ends_is_a_reason_to_ask_again() {
+    for pause in [5, 50] {
+        let limiter = under_b();
+        let held = limiter.acquire("b", &Cost::new()).await.unwrap();
+        let asking = tokio::spawn(limiter.acquire_all(&["a", "b"], &Cost::new()));
+        tokio::time::sleep(Duration::from_millis(pause)).await;
+        drop(held);
+        let granted = tokio::time::timeout(Duration::from_secs(5), asking).await;
+        granted.expect("it waits for ever").unwrap().unwrap();
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_may_not_wait_is_answered_by_the_backend_at_once() {
+    let limiter = under_b();
+    let begin = limiter.now();
+    let now = || limiter.acquire("b", &Cost::new()).max_wait(Duration::ZERO);
+    let held = now().await.unwrap();
+    let error = now().await.unwrap_err();
+    assert!(error.refused().is_some_and(|refused| refused.wait == Wait::Unknown));
+    drop(held);
+    now().await.unwrap();
+    assert_eq!((limiter.now(), limiter.stats("b").waiting), (begin, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_answer_is_waited_for_only_up_to_the_deadline() {
+    let limiter = under_b();
+    let begin = limiter.now();
+    let wait = |ms| limiter.acquire("b", &Cost::new()).max_wait(Duration::from_millis(ms));
+    wait(9).await.unwrap_err();
+    assert_eq!(limiter.now() - begin, 9_000_000);
+    wait(11).await.unwrap();
+}
+
+/// A store whose first answer is a panic.
+#[derive(Debug, Default)]
+struct Panics(Mutex<bool>);
+
+impl Backend for Panics {
+    fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
+        Box::pin(std::future::ready(self.try_reserve(reservation)))
+    }
+
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Wait> {
+        assert!(std::mem::replace(&mut *self.0.lock(), true), "the first");
+        Ok(())
+    }
+
+    fn end(&self, _: &Arc<Reservation>, _: Ending) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_backend_that_panics_strands_nobody_else() {
+    let builder = builder().clock(TokioClock::new()).backend(Arc::new(Panics::default()));
+    let limiter = builder.build().unwrap();
+    tokio::spawn(limiter.acquire("k", &Cost::new())).await.unwrap_err();
+    let next = limiter.acquire("k", &Cost::new());
+    tokio::time::timeout(Duration::from_secs(5), next).await.expect("stranded").unwrap();
+    assert_eq!(limiter.stats("k").waiting, 0);
+}
