@@ -145,12 +145,14 @@ impl Acquire {
             }
             let asked = request.reservation(&scopes, None);
             let parts = scopes.parts(&places);
+            scopes.pin();
             drop(scopes);
             let backend = request.core().backend.as_ref().expect("only a backend is asked");
             return match backend.try_reserve(&asked) {
                 Ok(()) => Ok(request.granted((parts, true), Some(asked), (now, now))),
                 Err(wait) => {
-                    let Some(scopes) = Scopes::lock(&places) else { continue };
+                    let mut scopes = Scopes::lock(&places).expect("was pinned above");
+                    scopes.for_each(|slot, _| slot.unpin());
                     let blocked = Blocked::at(0, Denial::Elsewhere(wait));
                     Err(scopes.refused(blocked, &request.cost))
                 }

@@ -139,12 +139,15 @@ pub(super) fn acquire_plainly<'k>(
 #[inline(always)]
 fn grant(
     (shard, slot): (&Arc<Shard>, u32),
-    keys: MutexGuard<'_, Keys>,
+    mut keys: MutexGuard<'_, Keys>,
     now: u64,
     cost: &Cost,
 ) -> Permit {
-    let there = &keys.slots[slot];
+    let there = &mut keys.slots[slot];
     let (generation, version, open) = (there.generation(), there.plan.version, there.plan.holds);
+    if open {
+        there.pin();
+    }
     drop(keys);
     let place = Place { shard: Arc::clone(shard), slot, generation };
     let granted = || Event::Granted { key: place.key(), cost: cost.clone(), metadata: None };

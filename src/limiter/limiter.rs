@@ -172,7 +172,7 @@ impl Limiter {
         let closed = self.core.is_closed();
         let plan = Arc::new(self.core.quotas.read().given(key, limits, 0));
         let fresh = || decide(&Slot::new(key.into(), Arc::clone(&plan)), cost, self.now(), closed);
-        let there = self.name(key.into()).find().and_then(|place| {
+        let there = self.find(key).and_then(|place| {
             let (mut keys, now) = place.shard.lock();
             let slot = &mut keys.slots[place.slot];
             let alive = slot.generation() == place.generation;

@@ -163,7 +163,7 @@ impl Limiter {
     }
 
     /// Where a key is by its own name, or what it shares.
-    fn find(&self, key: &str) -> Option<Place> {
+    pub(super) fn find(&self, key: &str) -> Option<Place> {
         let home = || self.core.quotas.read().home(key).map(|home| home.key);
         self.name(key.into()).find().or_else(|| self.name(home()?).find())
     }

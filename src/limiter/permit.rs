@@ -47,29 +47,30 @@ impl Part {
         Self { place, version }
     }
 
-    /// A key that has been forgotten since was as good as new: there is nothing left to end.
+    /// A key that has been forgotten since was as good as new: there is nothing left to end. One with
+    /// an `open` permit is pinned.
     #[inline]
-    fn end(&self, (sent, reserved): (u64, &Cost), charged: Option<&Cost>) {
+    fn end(&self, (sent, reserved): (u64, &Cost), charged: Option<&Cost>, open: bool) {
         let (mut keys, now) = self.place.shard.lock();
         let slot = &mut keys.slots[self.place.slot];
         if slot.generation() != self.place.generation {
             return;
         }
         slot.end((self.version, sent, reserved), charged, now);
+        if open {
+            slot.unpin();
+        }
         let next = slot.changed();
         drop(keys);
         next.into_iter().for_each(Waker::wake);
     }
 
-    /// Somebody else may be let in by now.
-    fn changed(&self) {
+    /// It ended elsewhere: somebody else may be let in by now.
+    fn ended(&self) {
         let mut keys = self.place.shard.keys();
         let slot = &mut keys.slots[self.place.slot];
-        let next = if slot.generation() == self.place.generation {
-            slot.changed()
-        } else {
-            SmallVec::new()
-        };
+        slot.unpin();
+        let next = slot.changed();
         drop(keys);
         next.into_iter().for_each(Waker::wake);
     }
@@ -103,7 +104,8 @@ impl Permit {
         self.granted_at
     }
 
-    /// The key that it was granted for; the first, where it was several.
+    /// The key that it was granted for; the first, where it was several. Empty if the limiter has
+    /// forgotten it since: a key that is as good as new, of a permit that keeps nothing until it ends.
     pub fn key(&self) -> CompactString {
         self.first.place.key()
     }
@@ -133,7 +135,7 @@ impl Permit {
     #[inline]
     fn end(&self, charged: Option<&Cost>) {
         match &self.more {
-            None => self.first.end((self.granted_at, &self.cost), charged),
+            None => self.first.end((self.granted_at, &self.cost), charged, self.open),
             Some(more) => self.end_more(more, charged),
         }
         self.announce(charged);
@@ -142,13 +144,14 @@ impl Permit {
     #[cold]
     fn end_more(&self, more: &More, charged: Option<&Cost>) {
         let Some(reservation) = &more.remote else {
-            return self.parts().for_each(|part| part.end((self.granted_at, &self.cost), charged));
+            let reserved = (self.granted_at, &self.cost);
+            return self.parts().for_each(|part| part.end(reserved, charged, self.open));
         };
         if let Some(backend) = &self.first.place.shard.core.backend {
             let ending = charged.cloned().map_or(Ending::Released, Ending::Settled);
             backend.end(reservation, ending);
         }
-        self.parts().for_each(Part::changed);
+        self.parts().for_each(Part::ended);
     }
 
     fn parts(&self) -> impl Iterator<Item = &Part> {

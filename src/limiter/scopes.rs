@@ -147,7 +147,16 @@ impl<'a> Scopes<'a> {
     /// ends.
     pub(super) fn commit(&mut self, places: &[Place], cost: &Cost) -> (Parts, bool) {
         self.for_each(|slot, now| slot.commit(cost, now));
-        (self.parts(places), self.all().any(|slot| slot.plan.holds))
+        let open = self.all().any(|slot| slot.plan.holds);
+        if open {
+            self.pin();
+        }
+        (self.parts(places), open)
+    }
+
+    /// Keeps the keys from being forgotten, as long as a permit is open or somebody waits.
+    pub(super) fn pin(&mut self) {
+        self.for_each(|slot, _| slot.pin());
     }
 
     /// What a permit for all keys has of each.

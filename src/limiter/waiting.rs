@@ -150,7 +150,8 @@ impl Waiting {
     }
 
     fn granted(&mut self, request: &mut Request, asked: Arc<Reservation>) -> Turn {
-        let scopes = Scopes::lock(&self.places).expect(PINNED);
+        let mut scopes = Scopes::lock(&self.places).expect(PINNED);
+        scopes.pin();
         let (parts, now) = (scopes.parts(&self.places), scopes.now);
         drop(scopes);
         self.leave();
@@ -187,12 +188,13 @@ impl Seat {
         let number = request.number.take();
         let (slot, core) = (scopes.slot_mut(at), request.core());
         let waiting = slot.waiting();
-        if waiting >= core.max_waiting {
+        // Whoever asks a backend stands first in the queue for as long as that takes.
+        if waiting >= core.max_waiting.max(usize::from(core.backend.is_some())) {
             return Err(AcquireError::QueueFull { key: slot.key.clone(), waiting });
         }
         let number = number.unwrap_or_else(|| core.arrival());
         slot.line().queue.enter(number, waker);
-        scopes.for_each(|slot, _| slot.pin());
+        scopes.pin();
         Ok(Self { number, at, moves: 0 })
     }
 

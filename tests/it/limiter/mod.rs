@@ -1,13 +1,14 @@
 //! The limiter, through its public calls.
 
 mod backend;
+mod corners;
 mod gate;
 mod keys;
 mod permit;
 mod properties;
 mod queue;
 mod quotas;
-mod review;
+
 mod scopes;
 mod state;
 

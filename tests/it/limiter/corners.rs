@@ -1,3 +1,5 @@
+//! What a careful reader found: each was once wrong.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -205,4 +207,32 @@ async fn a_backend_that_panics_strands_nobody_else() {
     let next = limiter.acquire("k", &Cost::new());
     tokio::time::timeout(Duration::from_secs(5), next).await.expect("stranded").unwrap();
     assert_eq!(limiter.stats("k").waiting, 0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_asks_a_backend_takes_no_place_of_those_who_wait() {
+    let builder = builder().clock(TokioClock::new()).max_waiting(0);
+    let limiter = builder.backend(Arc::new(OneUnderB::default())).build().unwrap();
+    limiter.acquire("b", &Cost::new()).await.unwrap();
+}
+
+#[test]
+fn given_limits_are_tried_on_what_a_key_shares() {
+    let limiter = builder().quota("g*", Quota::new().rpm(2).shared()).build().unwrap();
+    limiter.try_acquire("g1", &Cost::new()).unwrap();
+    let limits = Quota::new().rpm(1);
+    let decided = limiter.decide_limits("g1", &Cost::new(), &limits).unwrap().is_allowed();
+    let acquired = limiter.acquire_limits("g1", &Cost::new(), &limits).unwrap().try_now();
+    assert_eq!(decided, acquired.is_ok());
+}
+
+#[test]
+fn debt_is_charged_even_if_its_key_was_idle_in_between() {
+    let clock = ManualClock::new();
+    let quota = Quota::new().tpm(60).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let limiter = builder().quota("*", quota).clock(clock.clone()).build().unwrap();
+    let permit = limiter.try_acquire("k", &Cost::new()).unwrap();
+    limiter.prune();
+    permit.settle(&tokens(50));
+    assert_eq!(limiter.stats("k").limits[0].used, 50);
 }
