@@ -6,7 +6,7 @@ use tollgate::engine::Wait;
 use tollgate::limiter::{AcquireError, Code, Event, Limiter, RateLimited};
 use tollgate::quota::{Cost, Quota};
 
-use super::{S, builder, paused, settle_down, tokens};
+use super::{S, builder, manual, paused, settle_down, tokens};
 
 /// Starts one task per cost, in order; says which was granted when, in seconds since the start.
 fn start(limiter: &Limiter, costs: &[u64]) -> Arc<Mutex<Vec<(usize, u64)>>> {
@@ -265,4 +265,31 @@ fn no_waker_is_dropped_under_the_lock() {
         done.send(()).unwrap();
     });
     assert!(finished.recv_timeout(Duration::from_secs(10)).is_ok(), "deadlock");
+}
+
+#[tokio::test]
+async fn ten_thousand_waiters_are_granted_each_at_its_nanosecond() {
+    const MS: u64 = 1_000_000;
+    let (limiter, clock) = manual(Quota::new().rpm(60_000));
+    limiter.try_acquire("k", &Cost::new().requests(60_000)).unwrap();
+    let (begin, granted) = (limiter.now(), Arc::new(Mutex::new(Vec::new())));
+    for number in 0..10_000 {
+        let mut acquire = limiter.acquire("k", &Cost::new());
+        assert!(acquire.arrive().is_none());
+        let granted = Arc::clone(&granted);
+        tokio::spawn(async move {
+            drop(acquire.await.unwrap());
+            granted.lock().push(number);
+        });
+    }
+    settle_down().await;
+    for place in 1..=10_000 {
+        clock.advance_to(begin + place * MS - 1);
+        settle_down().await;
+        assert_eq!(granted.lock().len() as u64, place - 1);
+        clock.advance_to(begin + place * MS);
+        settle_down().await;
+        assert_eq!(granted.lock().len() as u64, place);
+    }
+    assert!(granted.lock().is_sorted());
 }
