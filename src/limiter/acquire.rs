@@ -7,13 +7,13 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::backend::{Ending, Reservation, Reserving};
-use super::clock::Sleep;
+use super::clock::{Sleep, nanos};
 use super::error::{AcquireError, Refused};
 use super::event::Metadata;
 use super::handle::acquire_plainly;
 use super::permit::Permit;
 use super::place::Name;
-use super::request::{Request, Verdict};
+use super::request::{NEWCOMER, Request, Verdict};
 use super::scopes::{Blocked, Scopes};
 use super::slot::Denial;
 use super::waiting::{Arrival, Turn, Waiting};
@@ -62,8 +62,7 @@ impl Acquire {
 
     /// The same as a deadline `duration` from now.
     pub fn max_wait(self, duration: Duration) -> Self {
-        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-        let time = self.request.core().clock.now().saturating_add(nanos);
+        let time = self.request.core().clock.now().saturating_add(nanos(duration));
         self.deadline(time)
     }
 
@@ -132,7 +131,7 @@ impl Acquire {
             scopes.give(request.given.as_deref(), request.core());
             let now = scopes.now;
             let denied = |denial| scopes.refused(Blocked::at(0, denial), &request.cost);
-            match request.judge(&scopes, u64::MAX) {
+            match request.judge(&scopes, NEWCOMER) {
                 Verdict::Admit => {
                     let taken = scopes.commit(&places, &request.cost);
                     drop(scopes);

@@ -3,7 +3,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::clock::Sleep;
+use super::clock::{Sleep, nanos};
 use super::error::{AcquireError, Refused};
 use super::gate::Gate;
 use super::handle::KeyHandle;
@@ -38,9 +38,8 @@ impl WaitForCapacity {
 
     /// The same as a deadline `duration` from now.
     pub fn max_wait(self, duration: Duration) -> Self {
-        let nanos = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
         let now = self.key.as_ref().map_or(0, |(key, _)| key.place().shard.core.clock.now());
-        self.deadline(now.saturating_add(nanos))
+        self.deadline(now.saturating_add(nanos(duration)))
     }
 }
 

@@ -230,7 +230,8 @@ fn tokio_sleep(until: Option<tokio::time::Instant>) -> Sleep {
     }
 }
 
-fn nanos(duration: Duration) -> u64 {
+/// A duration in nanoseconds; one of more than five centuries is as good as for ever.
+pub(super) fn nanos(duration: Duration) -> u64 {
     u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 

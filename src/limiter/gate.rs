@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::clock::Sleep;
+use super::clock::{Sleep, nanos};
 use super::handle::KeyHandle;
 use super::line::{Line, Wakers};
 use super::slot::{Denial, Slot};
@@ -223,7 +223,7 @@ fn leave(slot: &mut Slot, number: u64, now: u64, wakers: &mut Wakers) {
 }
 
 fn after(since: u64, patience: Duration) -> u64 {
-    since.saturating_add(u64::try_from(patience.as_nanos()).unwrap_or(u64::MAX))
+    since.saturating_add(nanos(patience))
 }
 
 /// How long a gate may be late before the next one goes through instead, in nanoseconds.

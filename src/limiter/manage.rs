@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use super::clock::nanos;
 use super::event::Event;
 use super::limiter::{Limiter, RateLimited};
 use super::line::Wakers;
@@ -77,8 +78,7 @@ impl Limiter {
 
     /// The provider refused a request of this key: nothing of it is sent until that has passed.
     pub fn on_rate_limited(&self, key: &str, refusal: &RateLimited) {
-        let wait = refusal.retry_after.unwrap_or(DEFAULT_DELAY).as_nanos();
-        let wait = u64::try_from(wait).unwrap_or(u64::MAX);
+        let wait = nanos(refusal.retry_after.unwrap_or(DEFAULT_DELAY));
         let cooled = self.with(key, |slot, now| {
             let line = slot.line();
             line.cooling_until = line.cooling_until.max(now.saturating_add(wait));

@@ -160,3 +160,6 @@ impl Request {
         })
     }
 }
+
+/// Behind everybody who has drawn a number.
+pub(super) const NEWCOMER: u64 = u64::MAX;

@@ -5,7 +5,7 @@ use super::backend::Reservation;
 use super::error::AcquireError;
 use super::line::Wakers;
 use super::permit::Permit;
-use super::request::{Request, Verdict};
+use super::request::{NEWCOMER, Request, Verdict};
 use super::scopes::{Blocked, Places, Scopes};
 use super::slot::{Denial, Slot};
 use crate::engine::Wait;
@@ -274,6 +274,4 @@ impl Seat {
     }
 }
 
-/// Behind everybody who has drawn a number.
-const NEWCOMER: u64 = u64::MAX;
 const PINNED: &str = "a key isn't forgotten while somebody waits for it";
