@@ -36,8 +36,7 @@ impl Reading {
         let body = match () {
             () if is_refusal(status) => refusal(&watch, profile, status, headers),
             () if status.as_u16() < 400 && is_plain(headers) => {
-                let kind = headers.get(http::header::CONTENT_TYPE).and_then(|v| v.to_str().ok());
-                Body::Success(profile, Scanner::new(profile, kind))
+                Body::Success(profile, Scanner::of(profile, headers))
             }
             () => Body::Unread,
         };

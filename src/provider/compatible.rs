@@ -1,9 +1,10 @@
 //! Any server that speaks OpenAI's API and of which nothing else is known.
 
-use super::estimate::UNBOUNDED_OUTPUT;
+use super::estimate::{Guess, UNBOUNDED_OUTPUT};
 use super::openai::admission;
 use super::profile::Rules;
 use super::request::{Endpoint, Request};
+use super::scanner::Counts;
 use super::scanner::openai::{WANTED, usage};
 use super::{Estimate, Profile, class, duration, limits, retry};
 use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
@@ -41,6 +42,7 @@ const RULES: Rules = Rules {
     limits: |headers| limits::read(headers, duration::go_or_seconds),
     delay: retry::delay,
     classify: class::of_response,
+    counts_in_head: |_| Counts::default(),
     wanted: WANTED,
     usage,
 };
@@ -74,7 +76,8 @@ fn read(
     let output = if endpoint.generates() { request.output(UNBOUNDED_OUTPUT) } else { 0 };
     let tokens = input.saturating_add(output).max(floor);
     let cost = Cost::new().tokens(tokens).input_tokens(input).output_tokens(output);
-    request.into_estimate(cost, floor)
+    let guess = endpoint.generates().then_some(Guess { input: Some(input) });
+    request.into_estimate(cost, floor, guess)
 }
 
 fn charge(reserved: &Cost, usage: &Usage) -> Cost {

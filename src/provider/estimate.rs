@@ -20,6 +20,14 @@ pub struct Estimate {
     pub max_output: Option<u64>,
     /// Whether the body could be read. Where it could not, `cost` is a guess from its size.
     pub exact: bool,
+    pub(super) guess: Option<Guess>,
+}
+
+/// What of a cost hangs on how much will be generated.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Guess {
+    /// The input's part of the tokens, where the tokens hold the output too.
+    pub(super) input: Option<u64>,
 }
 
 impl Estimate {
@@ -35,7 +43,27 @@ impl Estimate {
             stream: false,
             max_output: None,
             exact: false,
+            guess: None,
         }
+    }
+
+    /// Whether real output is charged, so that the output in `cost` is a guess that experience
+    /// should replace.
+    pub fn guesses_output(&self) -> bool {
+        self.guess.is_some()
+    }
+
+    /// Expects so many tokens of output, but no more than the request allows: what is reserved for
+    /// them is changed. Nothing changes where the charge doesn't hang on real output.
+    #[must_use]
+    pub fn with_output(mut self, tokens: u64) -> Self {
+        let Some(guess) = self.guess else { return self };
+        let output = tokens.min(self.max_output.unwrap_or(u64::MAX));
+        self.cost = self.cost.output_tokens(output);
+        if let Some(input) = guess.input {
+            self.cost = self.cost.tokens(input.saturating_add(output).max(self.floor));
+        }
+        self
     }
 }
 

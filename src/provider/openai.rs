@@ -3,6 +3,7 @@
 use super::estimate::{UNBOUNDED_OUTPUT, tokens};
 use super::profile::Rules;
 use super::request::{Endpoint, IMAGE, Request};
+use super::scanner::Counts;
 use super::scanner::openai::{WANTED, usage};
 use super::{DefaultQuota, Estimate, Profile, class, duration, limits, retry};
 use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
@@ -30,6 +31,7 @@ pub const OPENAI: Profile = Profile::new(&Rules {
     limits: |headers| limits::read(headers, duration::go),
     delay: retry::delay,
     classify: class::of_response,
+    counts_in_head: |_| Counts::default(),
     wanted: WANTED,
     usage,
 });
@@ -49,7 +51,7 @@ fn read_request(path: &str, body: &[u8]) -> Estimate {
         .tokens(tokens)
         .input_tokens(request.prompt_tokens(endpoint))
         .output_tokens(output);
-    request.into_estimate(cost, tokens)
+    request.into_estimate(cost, tokens, None)
 }
 
 /// What the TPM limit is charged, in tokens.

@@ -118,6 +118,10 @@ impl Profile {
         self.0.wanted
     }
 
+    pub(super) fn counts_in_head(&self, headers: &HeaderMap) -> Counts {
+        (self.0.counts_in_head)(headers)
+    }
+
     pub(super) fn usage(&self, counts: &Counts) -> Option<Usage> {
         (self.0.usage)(counts)
     }
@@ -176,7 +180,8 @@ pub(super) struct Rules {
     pub(super) limits: fn(&HeaderMap) -> LimitReadings,
     pub(super) delay: fn(&HeaderMap, &[u8], u64) -> Option<Duration>,
     pub(super) classify: fn(StatusCode, &HeaderMap, &[u8]) -> Class,
-    /// Where a response body states its counts, and how they make a usage.
+    /// Where a response states its counts, in its head and in its body, and how they make a usage.
+    pub(super) counts_in_head: fn(&HeaderMap) -> Counts,
     pub(super) wanted: &'static Wanted,
     pub(super) usage: fn(&Counts) -> Option<Usage>,
 }

@@ -12,7 +12,8 @@ use compact_str::CompactString;
 pub(super) use endpoint::Endpoint;
 
 use super::Estimate;
-use super::estimate::tokens;
+use super::estimate::{Guess, tokens};
+use crate::quota::Cost;
 
 /// What a request body says of its size: counts only, and the model.
 #[derive(Debug, Default)]
@@ -97,9 +98,9 @@ impl Request {
             .saturating_add(self.framing(endpoint, 8, 16))
     }
 
-    pub(super) fn into_estimate(self, cost: crate::quota::Cost, floor: u64) -> Estimate {
+    pub(super) fn into_estimate(self, cost: Cost, floor: u64, guess: Option<Guess>) -> Estimate {
         let (max_output, stream) = (self.max_output(), self.stream);
-        Estimate { model: self.model, cost, floor, stream, max_output, exact: true }
+        Estimate { model: self.model, cost, floor, stream, max_output, exact: true, guess }
     }
 
     fn choices(&self) -> u64 {

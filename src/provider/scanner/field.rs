@@ -29,18 +29,27 @@ pub(in crate::provider) enum Count {
     Output,
     Total,
     CacheRead,
+    CacheWrite,
+    /// Generated while thinking, where that is stated apart from the output.
+    Thoughts,
+    /// Prompt that tools added, where that is stated apart from the input.
+    ToolPrompt,
+    /// The input and the output as another place states them, for responses in which the first one
+    /// is missing.
+    OtherInput,
+    OtherOutput,
 }
 
 /// The counts that a body has stated.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::provider) struct Counts([Option<u64>; 4]);
+pub(in crate::provider) struct Counts([Option<u64>; 9]);
 
 impl Counts {
     pub(in crate::provider) fn of(&self, count: Count) -> Option<u64> {
         self.0[count as usize]
     }
 
-    pub(super) fn set(&mut self, count: Count, value: u64) {
+    pub(in crate::provider) fn set(&mut self, count: Count, value: u64) {
         self.0[count as usize] = Some(value);
     }
 

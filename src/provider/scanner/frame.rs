@@ -26,6 +26,11 @@ impl Frame {
         &self.counts
     }
 
+    /// Counts that were stated before the body; the body's own win.
+    pub(super) fn begin_with(&mut self, counts: Counts) {
+        self.counts = counts;
+    }
+
     pub(super) fn stage(&mut self, count: Count, value: u64) {
         self.staged.set(count, value);
     }

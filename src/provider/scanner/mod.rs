@@ -12,6 +12,8 @@ mod wanted;
 
 use std::fmt;
 
+use http::HeaderMap;
+
 pub(super) use field::{Count, Counts, Field};
 pub(super) use frame::ErrorParts;
 pub(super) use wanted::Wanted;
@@ -57,6 +59,14 @@ impl Scanner {
             lexer: Lexer::new(profile.wanted(), Roots::Objects),
             frame: Frame::default(),
         }
+    }
+
+    /// A scanner for the body behind these headers, some of which may state the usage already.
+    pub fn of(profile: Profile, headers: &HeaderMap) -> Self {
+        let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+        let mut scanner = Self::new(profile, kind);
+        scanner.frame.begin_with(profile.counts_in_head(headers));
+        scanner
     }
 
     /// Reads the next piece of the body. Any bytes will do.
