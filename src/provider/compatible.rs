@@ -6,7 +6,7 @@ use super::profile::Rules;
 use super::request::{Endpoint, Request};
 use super::scanner::Counts;
 use super::scanner::openai::{WANTED, usage};
-use super::{Estimate, Profile, class, duration, limits, retry};
+use super::{Estimate, Profile, class, limits, retry};
 use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
 /// Any OpenAI-compatible server: a gateway, a local one, a provider without a profile.
@@ -39,7 +39,7 @@ const RULES: Rules = Rules {
     settles,
     read_request,
     charge,
-    limits: |headers| limits::read(headers, duration::go_or_seconds),
+    limits: |headers| limits::COMPATIBLE.read(headers),
     delay: retry::delay,
     classify: class::of_response,
     counts_in_head: |_| Counts::default(),

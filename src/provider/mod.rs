@@ -40,10 +40,12 @@
 
 mod class;
 mod compatible;
+mod date;
 mod duration;
 mod error;
 mod estimate;
 mod limits;
+mod member;
 mod openai;
 mod profile;
 mod request;

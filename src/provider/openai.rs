@@ -5,7 +5,7 @@ use super::profile::Rules;
 use super::request::{Endpoint, IMAGE, Request};
 use super::scanner::Counts;
 use super::scanner::openai::{WANTED, usage};
-use super::{DefaultQuota, Estimate, Profile, class, duration, limits, retry};
+use super::{DefaultQuota, Estimate, Profile, class, limits, retry};
 use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 
 /// OpenAI, `api.openai.com`.
@@ -28,7 +28,7 @@ pub const OPENAI: Profile = Profile::new(&Rules {
     settles: at_send,
     read_request,
     charge,
-    limits: |headers| limits::read(headers, duration::go),
+    limits: |headers| limits::OPENAI.read(headers),
     delay: retry::delay,
     classify: class::of_response,
     counts_in_head: |_| Counts::default(),
