@@ -3,8 +3,11 @@
 mod bounds;
 mod charges;
 mod corpus;
+mod count_tokens;
+mod delays;
 mod errors;
 mod headers;
 mod properties;
+mod recorded;
 mod requests;
 mod scanner;
