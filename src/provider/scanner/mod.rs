@@ -9,7 +9,6 @@ mod headers;
 mod key;
 mod lexer;
 mod needles;
-pub(super) mod openai;
 mod sink;
 mod skip;
 mod sniff;
