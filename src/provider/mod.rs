@@ -52,6 +52,7 @@ mod groq;
 mod hosted;
 mod limits;
 mod local;
+mod media;
 mod mistral;
 mod openai;
 mod place;
