@@ -22,19 +22,20 @@
 //! ```
 
 mod account;
-mod answer;
+mod anthropic;
+mod bill;
 mod bucket;
-mod call;
-mod charge;
+mod cache;
 mod clock;
 mod fault;
 mod fixed;
-mod headers;
+mod format;
+mod gemini;
 mod log;
 mod meter;
+mod openai;
 mod paced;
 mod pieces;
-mod prompt;
 mod provider;
 mod refusal;
 mod rejection;
@@ -43,12 +44,12 @@ mod server;
 mod settings;
 mod sizes;
 mod stats;
-mod stream;
+mod text;
 
 pub use fault::{Failure, Fault};
 pub use provider::Provider;
 pub use refusal::{LimitKind, Refusal};
-pub use reply::{Reply, ReplyBody, Usage};
+pub use reply::{Reply, ReplyBody};
 pub use server::Server;
 pub use settings::{Algorithm, Charge, Settings, UnknownName};
 pub use sizes::OutputSize;
