@@ -1,12 +1,12 @@
 //! OpenAI: charges by the size of the request, when it admits it.
 
-use super::estimate::{UNBOUNDED_OUTPUT, tokens};
+use super::estimate::tokens;
 use super::profile::Rules;
 use super::request::{Endpoint, IMAGE, Request};
+use super::reserve::{Reserved, at_send, usage_apart};
 use super::scanner::Counts;
-use super::scanner::openai::{WANTED, usage};
-use super::{DefaultQuota, Estimate, Profile, class, duration, limits, retry};
-use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
+use super::{DefaultQuota, Profile, class, duration, limits, retry, usage};
+use crate::quota::{Algorithm, Quota};
 
 /// OpenAI, `api.openai.com`.
 ///
@@ -20,45 +20,36 @@ use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 ///   1,024 a choice where it is unset. Nothing at OpenAI is limited by them.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
 /// - **Quotas**: tier 1 of February 2026.
-pub const OPENAI: Profile = Profile::new(&Rules {
-    name: "openai",
-    hosts: &["api.openai.com"],
+pub const OPENAI: Profile =
+    Profile::new(&Rules { name: "openai", urls: &["api.openai.com"], quotas: QUOTAS, ..RULES });
+
+/// What is charged at admission, by a server that does as OpenAI does.
+pub(super) const RULES: Rules = Rules {
+    name: "",
+    urls: &[],
     algorithm: Algorithm::TOKEN_BUCKET,
-    quotas: QUOTAS,
+    quotas: &[],
     settles: at_send,
-    read_request,
-    charge,
+    reserve,
+    charge: usage_apart,
     limits: |headers| limits::read(headers, duration::go),
     delay: retry::delay,
     classify: class::of_response,
     counts_in_head: |_| Counts::default(),
-    wanted: WANTED,
-    usage,
-});
+    charged_in_head: |_| None,
+    wanted: usage::OPENAI,
+    usage: usage::cache_within,
+};
 
-fn at_send(_: &Dimension) -> SettleAt {
-    SettleAt::Send
-}
-
-fn read_request(path: &str, body: &[u8]) -> Estimate {
-    let Some(request) = Request::read(body) else {
-        return Estimate::from_size(Request::fallback_size(body));
-    };
-    let endpoint = Endpoint::of(path, &request);
-    let output = if endpoint.generates() { request.output(UNBOUNDED_OUTPUT) } else { 0 };
-    let tokens = admission(endpoint, &request);
-    let cost = Cost::new()
-        .tokens(tokens)
-        .input_tokens(request.prompt_tokens(endpoint))
-        .output_tokens(output);
-    request.into_estimate(cost, tokens, None)
+fn reserve(request: &Request) -> Reserved {
+    Reserved::at_admission(request, request.prompt_tokens(), admission(request))
 }
 
 /// What the TPM limit is charged, in tokens.
-pub(super) fn admission(endpoint: Endpoint, request: &Request) -> u64 {
+pub(super) fn admission(request: &Request) -> u64 {
     let text = tokens(request.text);
     let bound = request.max_output().unwrap_or(0);
-    match endpoint {
+    match request.endpoint {
         // Tools add nothing, nor do the calls in an assistant's message.
         Endpoint::Chat => text
             .saturating_add(request.items)
@@ -75,11 +66,7 @@ pub(super) fn admission(endpoint: Endpoint, request: &Request) -> u64 {
 /// more where there are functions, to the token.
 fn responses(request: &Request) -> u64 {
     let functions = if request.functions > 0 { 198 } else { 0 };
-    request.prompt_tokens(Endpoint::Responses).saturating_add(19).saturating_add(functions)
-}
-
-fn charge(reserved: &Cost, usage: &Usage) -> Cost {
-    reserved.clone().input_tokens(usage.input).output_tokens(usage.output)
+    request.prompt_tokens().saturating_add(19).saturating_add(functions)
 }
 
 /// A model's own name, and that of its dated snapshots; `gpt-4o*` would take `gpt-4o-mini` in.

@@ -1,4 +1,4 @@
-//! Request bodies of OpenAI's shape, counted without being kept.
+//! Requests of every shape, counted without being kept.
 
 mod body;
 mod endpoint;
@@ -12,8 +12,8 @@ use compact_str::CompactString;
 pub(super) use endpoint::Endpoint;
 
 use super::Estimate;
-use super::estimate::{Guess, tokens};
-use crate::quota::Cost;
+use super::estimate::tokens;
+use super::reserve::Reserved;
 
 /// What a request body says of its size: counts only, and the model.
 #[derive(Debug, Default)]
@@ -45,17 +45,28 @@ pub(super) struct Request {
     bound: Option<u64>,
     /// Whether it has `messages`, which tells a chat where the path does not.
     has_messages: bool,
+    pub(super) endpoint: Endpoint,
 }
 
 impl Request {
-    /// The body's counts, or `None` where it is no JSON object.
-    pub(super) fn read(body: &[u8]) -> Option<Self> {
-        body::read(body)
+    /// The counts of a request with this path and body.
+    ///
+    /// # Errors
+    /// What it is estimated by its size where the body is no JSON object.
+    pub(super) fn read(path: &str, body: &[u8]) -> Result<Self, Estimate> {
+        let Some(mut request) = body::read(body) else {
+            let size = Self::fallback_size(body);
+            return Err(Estimate { model: endpoint::model(path), ..Estimate::from_size(size) });
+        };
+        request.model = request.model.take().or_else(|| endpoint::model(path));
+        let chat = if request.has_messages { Endpoint::Chat } else { Endpoint::Other };
+        request.endpoint = Endpoint::of(path).unwrap_or(chat);
+        Ok(request)
     }
 
     /// How many bytes of an unreadable body are to be charged as text: all, but none of a form with
     /// a file in it, whose size says nothing of tokens.
-    pub(super) fn fallback_size(body: &[u8]) -> u64 {
+    fn fallback_size(body: &[u8]) -> u64 {
         if body.starts_with(b"--") { 0 } else { body.len() as u64 }
     }
 
@@ -75,7 +86,7 @@ impl Request {
     /// A conversation costs 4 tokens an item and 3 to begin the answer (OpenAI's cookbook), 8 more
     /// to introduce functions, and 8 more a call (recordings). Of 152 recorded prompts of mere text,
     /// 118 are within 3 tokens and 10 % of it.
-    pub(super) fn prompt_tokens(&self, endpoint: Endpoint) -> u64 {
+    pub(super) fn prompt_tokens(&self) -> u64 {
         let functions = if self.functions > 0 { 8 } else { 0 };
         tokens(self.text)
             .saturating_add(self.token_ids)
@@ -85,21 +96,22 @@ impl Request {
             .saturating_add(functions)
             .saturating_add(self.searches.saturating_mul(WEB_SEARCH))
             .saturating_add(self.seen())
-            .saturating_add(self.framing(endpoint, 4, 3))
+            .saturating_add(self.framing(4, 3))
     }
 
     /// The prompt's tokens as they seldom exceed: text at 3 bytes a token, JSON at 4.
-    pub(super) fn prompt_bound(&self, endpoint: Endpoint) -> u64 {
+    pub(super) fn prompt_bound(&self) -> u64 {
         (self.text.saturating_add(self.call_text).div_ceil(3))
             .saturating_add(self.token_ids)
             .saturating_add(self.calls.saturating_mul(16))
             .saturating_add(self.schema / 4)
             .saturating_add(self.seen())
-            .saturating_add(self.framing(endpoint, 8, 16))
+            .saturating_add(self.framing(8, 16))
     }
 
-    pub(super) fn into_estimate(self, cost: Cost, floor: u64, guess: Option<Guess>) -> Estimate {
+    pub(super) fn into_estimate(self, reserved: Reserved) -> Estimate {
         let (max_output, stream) = (self.max_output(), self.stream);
+        let Reserved { cost, floor, guess } = reserved;
         Estimate { model: self.model, cost, floor, stream, max_output, exact: true, guess }
     }
 
@@ -113,8 +125,8 @@ impl Request {
     }
 
     /// What a conversation takes around its texts; other endpoints have none.
-    fn framing(&self, endpoint: Endpoint, item: u64, answer: u64) -> u64 {
-        match endpoint {
+    fn framing(&self, item: u64, answer: u64) -> u64 {
+        match self.endpoint {
             Endpoint::Chat | Endpoint::Responses => {
                 self.items.saturating_mul(item).saturating_add(answer)
             }

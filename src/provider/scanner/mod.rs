@@ -4,7 +4,6 @@ mod field;
 mod frame;
 mod key;
 mod lexer;
-pub(super) mod openai;
 mod sniff;
 mod sse;
 mod unescape;
