@@ -79,5 +79,8 @@ macro_rules! family {
     };
 }
 
-const QUOTAS: &[DefaultQuota] =
-    &[family!("claude-*opus*", 40_000), family!("claude-*sonnet*", 40_000), family!("claude-*haiku*", 50_000)];
+const QUOTAS: &[DefaultQuota] = &[
+    family!("claude-*opus*", 40_000),
+    family!("claude-*sonnet*", 40_000),
+    family!("claude-*haiku*", 50_000),
+];

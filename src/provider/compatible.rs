@@ -17,9 +17,7 @@ use crate::quota::Algorithm;
 /// - **Quotas**: none.
 pub const COMPATIBLE: Profile = Profile::new(&Rules {
     name: "compatible",
-    reserve: |request| {
-        Reserved::at_least(request, request.prompt_tokens(), admission(request))
-    },
+    reserve: |request| Reserved::at_least(request, request.prompt_tokens(), admission(request)),
     ..RULES
 });
 

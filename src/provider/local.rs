@@ -26,11 +26,8 @@ pub const OLLAMA: Profile = Profile::new(&Rules {
 pub const VLLM: Profile = Profile::new(&Rules { name: "vllm", ..RULES });
 
 /// The server of llama.cpp, by name: it has no address of its own.
-pub const LLAMA_CPP: Profile = Profile::new(&Rules {
-    name: "llama-cpp",
-    wanted: &Wanted::new(LLAMA_CPP_FIELDS),
-    ..RULES
-});
+pub const LLAMA_CPP: Profile =
+    Profile::new(&Rules { name: "llama-cpp", wanted: &Wanted::new(LLAMA_CPP_FIELDS), ..RULES });
 
 const RULES: Rules = Rules {
     reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens()),

@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-use super::scanner::{Counts, Wanted};
 use super::request::Request;
 use super::reserve::Reserved;
+use super::scanner::{Counts, Wanted};
 use super::{
     ANTHROPIC, AZURE, ApiError, BEDROCK, CEREBRAS, COHERE, COMPATIBLE, COMPATIBLE_USAGE, Class,
     DEEPSEEK, Estimate, GEMINI, GROQ, HUGGINGFACE, LLAMA_CPP, LimitReadings, MISTRAL, OLLAMA,

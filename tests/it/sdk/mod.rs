@@ -59,7 +59,10 @@ fn compare(told: &Value, exchange: &Exchange, profile: Profile) {
     let scanned = scanner.finish();
     assert_eq!(usage(&told["usage"]), scanned.usage, "{told} {exchange:?}");
     let malformed = told["case"] == "malformed";
-    assert_eq!((exchange.status, scanned.error.is_some()), if malformed { (400, true) } else { (200, false) });
+    assert_eq!(
+        (exchange.status, scanned.error.is_some()),
+        if malformed { (400, true) } else { (200, false) }
+    );
     if let (Some(text), Some(usage)) = (told["text"].as_str(), scanned.usage) {
         assert_eq!(text.len() as u64, 4 * usage.output, "{told}");
     }
