@@ -1,10 +1,10 @@
 //! Anthropic: input and output counted apart, the cache left out.
 
 use super::profile::Rules;
-use super::request::Request;
+use super::request::{Request, Weights};
 use super::reserve::{Reserved, used};
 use super::scanner::{Count, Field, Wanted};
-use super::{DefaultQuota, Profile, class, compatible, limits, usage};
+use super::{DefaultQuota, Profile, class, compatible, limits, media, openai, usage};
 use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 
 /// Anthropic, `api.anthropic.com`, and any host with the path `/v1/messages`.
@@ -36,7 +36,7 @@ pub const VERTEX_ANTHROPIC: Profile = Profile::new(&Rules {
 const RULES: Rules = Rules {
     algorithm: Algorithm::TOKEN_BUCKET,
     settles,
-    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens()),
+    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
     charge,
     wanted: &Wanted::new(FIELDS),
     usage: usage::cache_apart,
@@ -87,3 +87,5 @@ const QUOTAS: &[DefaultQuota] = &[
     family!("claude-*sonnet*", 40_000),
     family!("claude-*haiku*", 50_000),
 ];
+
+const WEIGHTS: Weights = Weights { schema: 4, medium: media::anthropic, ..openai::WEIGHTS };

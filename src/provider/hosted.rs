@@ -1,5 +1,6 @@
 //! Providers that speak OpenAI's format and charge by usage.
 
+use super::openai::WEIGHTS;
 use super::profile::Rules;
 use super::request::Request;
 use super::reserve::Reserved;
@@ -49,6 +50,6 @@ pub const OPENROUTER: Profile = Profile::new(&Rules {
 });
 
 const RULES: Rules = Rules {
-    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens()),
+    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
     ..compatible::RULES
 };

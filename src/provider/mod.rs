@@ -54,6 +54,7 @@ mod groq;
 mod hosted;
 mod limits;
 mod local;
+mod media;
 mod member;
 mod mistral;
 mod openai;

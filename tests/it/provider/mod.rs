@@ -11,3 +11,6 @@ mod properties;
 mod recorded;
 mod requests;
 mod scanner;
+mod scanner_fixtures;
+mod scanner_formats;
+mod scanner_messages;
