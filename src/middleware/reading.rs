@@ -91,7 +91,8 @@ impl Reading {
     }
 
     fn failed_in_band(&self, profile: Profile, error: &ApiError) {
-        let delay = profile.retry_delay(&HeaderMap::new(), error.message().as_bytes(), 0);
+        let delay =
+            profile.retry_delay(&HeaderMap::new(), error.message().as_bytes(), self.watch.now());
         let passes = profile.classify_in_band(error) != Class::Terminal;
         if passes && (delay.is_some() || is_refusal_in_band(error)) {
             self.watch.refused(delay);
@@ -101,7 +102,7 @@ impl Reading {
     /// What a refusal's body adds to its head: a delay, unless waiting doesn't help.
     fn refused(&self, profile: Profile, status: StatusCode, body: &[u8]) {
         let none = HeaderMap::new();
-        let delay = profile.retry_delay(&none, body, 0);
+        let delay = profile.retry_delay(&none, body, self.watch.now());
         if delay.is_some() && profile.classify(status, &none, body) != Class::Terminal {
             self.watch.refused(delay);
         }
