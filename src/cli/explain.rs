@@ -88,9 +88,10 @@ impl Session<'_> {
     }
 
     fn summarize(&mut self) {
+        let summary = self.summary.to_string();
         match self.json {
-            true => eprintln!("{}", self.summary),
-            false => self.write(&format_args!("{}", self.summary.clone())),
+            true => eprintln!("{summary}"),
+            false => self.write(&summary),
         }
     }
 

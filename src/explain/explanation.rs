@@ -1,5 +1,6 @@
-use std::time::Duration;
+use std::time::{Duration, UNIX_EPOCH};
 
+use http::header::{DATE, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 
 use super::har::{Entry, Response};
@@ -16,6 +17,8 @@ pub struct Explanation {
     pub estimate: Estimate,
     /// What the response states that it used.
     pub usage: Option<Usage>,
+    /// What the headers say was charged to the token limit, with providers that say so.
+    pub charged: Option<u64>,
     /// What the headers say of limits.
     pub limits: LimitReadings,
     /// What the response means for the request.
@@ -46,11 +49,19 @@ pub fn explain(entry: &Entry) -> Explanation {
         Some(error) if in_band => profile.classify_in_band(error),
         _ => class,
     };
-    let clock = Clock(entry.ended_unix_nanos);
+    let headers = dated(&response.headers, entry.ended_unix_nanos);
+    let body = match &error {
+        // The rest of the body is what was generated until then.
+        Some(error) if in_band => error.message().as_bytes(),
+        _ => &response.body,
+    };
+    let delay = || profile.retry_delay(&headers, body, entry.ended_unix_nanos.unwrap_or_default());
     Explanation {
         estimate: profile.read_request(&request.url, &request.body),
-        limits: clock.limits(profile, &response.headers),
-        retry_after: clock.retry_after(profile, response, in_band, error.as_ref(), class),
+        charged: profile.charged_in_head(&headers),
+        limits: profile.limits(&headers),
+        // `retry-after` stands on successes too: no refusal there.
+        retry_after: if class == Class::Ok { None } else { delay() },
         ended_unix_nanos: entry.ended_unix_nanos,
         profile,
         usage,
@@ -61,9 +72,13 @@ pub fn explain(entry: &Entry) -> Explanation {
 }
 
 impl Explanation {
-    /// What the usage settles the charge to, where the response states it.
+    /// What the response settles the charge to, where it states its usage.
     pub fn settled(&self) -> Option<Cost> {
-        self.usage.map(|usage| self.profile.charge(&self.estimate.cost, &usage))
+        let cost = self.profile.charge(&self.estimate.cost, &self.usage?);
+        Some(match self.charged {
+            Some(charged) => cost.tokens(charged),
+            None => cost,
+        })
     }
 
     /// The class by its name in JSON: `ok`, `transient`, `until_reset`, `terminal`, or `in_band` for
@@ -92,30 +107,21 @@ fn scan(profile: Profile, response: &Response) -> Scanned {
     scanner.finish()
 }
 
-/// The time of the exchange, where the recording tells it.
-struct Clock(Option<u64>);
-
-impl Clock {
-    fn limits(&self, profile: Profile, headers: &HeaderMap) -> LimitReadings {
-        profile.limits(headers)
-    }
-
-    fn retry_after(
-        &self,
-        profile: Profile,
-        response: &Response,
-        in_band: bool,
-        error: Option<&ApiError>,
-        class: Class,
-    ) -> Option<Duration> {
-        if class == Class::Ok {
-            return None;
+/// The headers with a `date`, from which times in them are counted. Where nothing tells the time, a
+/// date to wait for tells no delay.
+fn dated(headers: &HeaderMap, unix_nanos: Option<u64>) -> HeaderMap {
+    let mut headers = headers.clone();
+    let is_date = |value: &HeaderValue| {
+        value.to_str().is_ok_and(|date| httpdate::parse_http_date(date.trim()).is_ok())
+    };
+    match unix_nanos.map(|nanos| UNIX_EPOCH + Duration::from_nanos(nanos)) {
+        Some(ended) if !headers.contains_key(DATE) => {
+            let date = HeaderValue::from_str(&httpdate::fmt_http_date(ended)).ok();
+            // Fails past 32,768 headers.
+            date.map(|date| headers.try_insert(DATE, date));
         }
-        let body = match error {
-            // The rest of the body is what was generated until then.
-            Some(error) if in_band => error.message().as_bytes(),
-            _ => &response.body,
-        };
-        profile.retry_delay(&response.headers, body, self.0.unwrap_or(0))
+        None if headers.get(RETRY_AFTER).is_some_and(is_date) => drop(headers.remove(RETRY_AFTER)),
+        _ => {}
     }
+    headers
 }

@@ -8,8 +8,8 @@ use crate::quota::Dimension;
 
 /// What many explanations come to: exchanges by provider and class, and how far estimates were off.
 ///
-/// The charge is compared with what the headers say was taken from the token limit, where the
-/// bucket was full before; the input with the usage that the response states.
+/// The charge is compared with what the headers say was charged, or is missing from the token limit
+/// where the bucket was full before; the input with the usage that the response states.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     providers: BTreeMap<&'static str, Provider>,
@@ -30,7 +30,8 @@ impl Summary {
         *provider.classes.entry(explanation.class_name()).or_default() += 1;
         let cost = &explanation.estimate.cost;
         let fresh = self.fresh.admits(explanation);
-        let charged = explanation.missing_tokens().filter(|charged| fresh && *charged > 0);
+        let missing = || explanation.missing_tokens().filter(|missing| fresh && *missing > 0);
+        let charged = explanation.charged.or_else(missing);
         if let Some(charged) = charged {
             provider.charge.add(cost.amount(&Dimension::Tokens), charged);
         }
