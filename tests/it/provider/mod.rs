@@ -8,6 +8,7 @@ mod headers;
 mod properties;
 mod requests;
 mod scanner;
+mod scanner_corpus;
 mod scanner_fixtures;
 mod scanner_formats;
 mod scanner_messages;
