@@ -11,6 +11,7 @@ mod properties;
 mod recorded;
 mod requests;
 mod scanner;
+mod scanner_corpus;
 mod scanner_fixtures;
 mod scanner_formats;
 mod scanner_messages;
