@@ -244,6 +244,12 @@ impl Limiter {
         self.core.clock.now()
     }
 
+    /// Ends when [`now`](Self::now) has reached `time`, and not before.
+    #[cfg(feature = "tower")]
+    pub(crate) fn sleep_until(&self, time: u64) -> super::clock::Sleep {
+        self.core.clock.sleep_until(time)
+    }
+
     pub(super) fn name(&self, key: CompactString) -> Name {
         let hash = hash_of(&self.core, &key);
         Name { shard: Arc::clone(shard_of(&self.shards, hash)), hash, key }

@@ -1,0 +1,195 @@
+//! A request, read.
+
+use serde_json::Value;
+
+use super::answer::Answer;
+use super::charge::input_tokens;
+use super::prompt::Prompt;
+use super::{OpenAi, invalid, missing, mistyped};
+use crate::quota::Usage;
+use crate::simulate::bill::{Bill, Claim};
+use crate::simulate::format::{self, Call, Format, LONGEST_OUTPUT, Made};
+use crate::simulate::rejection::Rejection;
+use crate::simulate::reply::ReplyBody;
+use crate::simulate::settings::Charge;
+
+/// What is asked for, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Request {
+    pub(super) endpoint: Endpoint,
+    pub(super) model: String,
+    pub(super) prompt: Prompt,
+    /// Texts to embed.
+    pub(super) inputs: usize,
+    pub(super) choices: u64,
+    /// The most output tokens of one choice.
+    pub(super) max_output: Option<u64>,
+    /// The output tokens of one choice that `metadata.output_tokens` asks for.
+    pub(super) asked_output: Option<u64>,
+    pub(super) stream: bool,
+    pub(super) include_usage: bool,
+    pub(super) base64: bool,
+}
+
+/// The kinds of request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Endpoint {
+    Chat,
+    Completions,
+    Embeddings,
+    Responses,
+    /// How many tokens the input of a Responses request has.
+    InputTokens,
+}
+
+impl Request {
+    /// Reads a request to `path`, with or without `/v1`.
+    pub(super) fn parse(path: &str, body: &[u8]) -> Result<Self, Rejection> {
+        let endpoint = Endpoint::at(path)?;
+        let body: Value = serde_json::from_slice(body).map_err(|_| not_json())?;
+        let model = body["model"].as_str().filter(|model| !model.is_empty());
+        let flag = |value: &Value| value.as_bool().unwrap_or(false);
+        Ok(Self {
+            endpoint,
+            model: model.ok_or_else(no_model)?.to_owned(),
+            prompt: endpoint.prompt(&body)?,
+            inputs: inputs(&body["input"]),
+            choices: choices(&body)?,
+            max_output: endpoint.max_output(&body)?,
+            asked_output: format::asked_output(&body).map_err(|name| mistyped(name, WHOLE))?,
+            stream: flag(&body["stream"]) && endpoint.streams(),
+            include_usage: flag(&body["stream_options"]["include_usage"]),
+            base64: body["encoding_format"] == "base64",
+        })
+    }
+}
+
+impl Call for Request {
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn input(&self) -> u64 {
+        if self.endpoint == Endpoint::InputTokens { 0 } else { input_tokens(self) }
+    }
+
+    fn choices(&self) -> u64 {
+        self.choices
+    }
+
+    fn asked_output(&self) -> Option<u64> {
+        self.asked_output
+    }
+
+    fn output(&self, wanted: u64) -> u64 {
+        match self.endpoint {
+            Endpoint::Embeddings | Endpoint::InputTokens => 0,
+            _ => wanted.min(self.max_output.unwrap_or(u64::MAX)).min(LONGEST_OUTPUT),
+        }
+    }
+
+    fn bill(&self, usage: &Usage, charge: Charge) -> Bill {
+        if self.endpoint == Endpoint::InputTokens {
+            return Bill::default();
+        }
+        let tokens = Claim::at_once(charge.tokens(self, usage));
+        Bill { requests: Claim::at_once(1), tokens, ..Bill::default() }
+    }
+
+    fn write(&self, made: &Made<'_>) -> (&'static str, ReplyBody) {
+        let answer = Answer { call: self, made };
+        match self.stream {
+            true => (EVENTS, ReplyBody::Stream(answer.frames())),
+            false => ("application/json", ReplyBody::Json(answer.json().to_string().into())),
+        }
+    }
+}
+
+impl Endpoint {
+    fn at(path: &str) -> Result<Self, Rejection> {
+        let plain = format::plain(path);
+        match plain.strip_prefix("/v1").unwrap_or(plain) {
+            "/chat/completions" => Ok(Self::Chat),
+            "/completions" => Ok(Self::Completions),
+            "/embeddings" => Ok(Self::Embeddings),
+            "/responses" => Ok(Self::Responses),
+            "/responses/input_tokens" => Ok(Self::InputTokens),
+            _ => Err(OpenAi.unknown("POST", plain)),
+        }
+    }
+
+    fn streams(self) -> bool {
+        !matches!(self, Self::Embeddings | Self::InputTokens)
+    }
+
+    fn prompt(self, body: &Value) -> Result<Prompt, Rejection> {
+        match self {
+            Self::Chat => match &body["messages"] {
+                Value::Array(messages) => Ok(Prompt::of_chat(messages)),
+                Value::Null => Err(missing("messages")),
+                _ => Err(mistyped("messages", "an array of objects")),
+            },
+            Self::Completions => Ok(Prompt::of_texts(&body["prompt"])),
+            Self::Embeddings | Self::Responses | Self::InputTokens if body["input"].is_null() => {
+                Err(missing("input"))
+            }
+            Self::Embeddings => Ok(Prompt::of_texts(&body["input"])),
+            Self::Responses | Self::InputTokens => Ok(Prompt::of_responses(body)),
+        }
+    }
+
+    fn max_output(self, body: &Value) -> Result<Option<u64>, Rejection> {
+        match self {
+            Self::Chat => match whole(&body["max_completion_tokens"], "max_completion_tokens")? {
+                None => whole(&body["max_tokens"], "max_tokens"),
+                max => Ok(max),
+            },
+            Self::Completions => whole(&body["max_tokens"], "max_tokens"),
+            Self::Embeddings | Self::InputTokens => Ok(None),
+            Self::Responses => whole(&body["max_output_tokens"], "max_output_tokens"),
+        }
+    }
+}
+
+fn not_json() -> Rejection {
+    invalid(
+        400,
+        "We could not parse the JSON body of your request. (HINT: This likely means you aren't \
+         using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was \
+         sent was not valid JSON.)",
+    )
+}
+
+fn no_model() -> Rejection {
+    invalid(400, "you must provide a model parameter").about("model")
+}
+
+/// How many texts are embedded: one, unless an array holds other than token ids.
+fn inputs(input: &Value) -> usize {
+    match input {
+        Value::Array(texts) if texts.first().is_some_and(|text| !text.is_number()) => texts.len(),
+        _ => 1,
+    }
+}
+
+fn choices(body: &Value) -> Result<u64, Rejection> {
+    match whole(&body["n"], "n")? {
+        None => Ok(1),
+        Some(n @ 1..=MOST_CHOICES) => Ok(n),
+        Some(_) => Err(mistyped("n", "an integer from 1 to 128")),
+    }
+}
+
+fn whole(value: &Value, name: &'static str) -> Result<Option<u64>, Rejection> {
+    match value {
+        Value::Null => Ok(None),
+        value => value.as_u64().map(Some).ok_or_else(|| mistyped(name, WHOLE)),
+    }
+}
+
+const WHOLE: &str = "a non-negative integer";
+
+/// OpenAI's bound of `n`.
+const MOST_CHOICES: u64 = 128;
+
+const EVENTS: &str = "text/event-stream; charset=utf-8";
