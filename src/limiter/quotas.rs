@@ -133,7 +133,8 @@ impl Quotas {
         let of_all = |quota, limit: &Limit| Quota::limit(quota, limit.clone());
         let Some(old) = self.learned.get(key) else {
             let unknown = self.fallback.as_ref().is_some_and(|row| !row.plan.known);
-            return (unknown && self.find(key).is_none()).then(|| limits.iter().fold(Quota::new(), of_all));
+            return (unknown && self.find(key).is_none())
+                .then(|| limits.iter().fold(Quota::new(), of_all));
         };
         let follows = |new: &&Limit| {
             let mut same = old.limits().iter().filter(|old| old.dimension() == new.dimension());
