@@ -20,6 +20,7 @@ pub fn run(cli: Cli) -> Exit {
     runtime.block_on(async {
         let ended = match cli.command {
             Command::Batch(args) => batch(&args).await,
+            Command::Explain(args) => args.run(&mut std::io::stdout().lock()),
             Command::Simulate(args) => simulate(&args).await,
         };
         ended.unwrap_or_else(|message| stopped(&message))
@@ -150,6 +151,8 @@ async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
         ChargeRule::Usage => simulate::Charge::Usage,
     };
     let mut settings = settings(&args.limits)
+        .with_itpm(args.itpm)
+        .with_otpm(args.otpm)
         .with_charge(charge)
         .with_latency(args.latency_ms.min(), args.latency_ms.max())
         .with_seed(args.seed);

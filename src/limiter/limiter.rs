@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 
 use super::acquire::Acquire;
 use super::backend::Backend;
-use super::builder::Builder;
+use super::builder::{Builder, Settings};
 use super::capacity::WaitForCapacity;
 use super::decision::{Code, Decision};
 use super::error::{MissingLimit, Refused};
@@ -59,10 +59,10 @@ impl Limiter {
     pub(super) fn new(
         clock: Time,
         quotas: Quotas,
-        bounds: (usize, usize),
+        settings: Settings,
         backend: Option<Arc<dyn Backend>>,
     ) -> Self {
-        let core = Arc::new(Core::new(clock, quotas, bounds, backend));
+        let core = Arc::new(Core::new(clock, quotas, settings, backend));
         let shards: Arc<[_]> =
             (0..SHARDS).map(|_| Arc::new(Shard::new(Arc::clone(&core)))).collect();
         // Weak: each shard keeps what they share alive.

@@ -38,23 +38,47 @@
 //! A provider is one file here: a table of data, and a small function for each rule that it has of
 //! its own.
 
+mod anthropic;
+mod azure;
+mod bedrock;
 mod class;
+mod cohere;
 mod compatible;
+mod date;
 mod duration;
 mod error;
 mod estimate;
+mod gemini;
+mod groq;
+mod hosted;
 mod limits;
+mod local;
+mod media;
+mod member;
+mod mistral;
 mod openai;
+mod place;
 mod profile;
 mod request;
+mod reserve;
 mod retry;
 mod scanner;
+mod usage;
 
+pub use anthropic::{ANTHROPIC, VERTEX_ANTHROPIC};
+pub use azure::AZURE;
+pub use bedrock::BEDROCK;
 pub use class::Class;
+pub use cohere::COHERE;
 pub use compatible::{COMPATIBLE, COMPATIBLE_USAGE};
 pub use error::ApiError;
 pub use estimate::Estimate;
+pub use gemini::{GEMINI, VERTEX};
+pub use groq::GROQ;
+pub use hosted::{CEREBRAS, DEEPSEEK, HUGGINGFACE, OPENROUTER, TOGETHER, VOYAGE, WRITER};
 pub use limits::{LimitReading, LimitReadings};
+pub use local::{LLAMA_CPP, OLLAMA, VLLM};
+pub use mistral::MISTRAL;
 pub use openai::OPENAI;
 pub use profile::{DefaultQuota, Profile};
 pub use retry::LONGEST_DELAY;

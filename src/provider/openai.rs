@@ -1,12 +1,12 @@
 //! OpenAI: charges by the size of the request, when it admits it.
 
-use super::estimate::{UNBOUNDED_OUTPUT, tokens};
+use super::estimate::tokens;
 use super::profile::Rules;
-use super::request::{Endpoint, IMAGE, Request};
+use super::request::{Endpoint, Request, Weights};
+use super::reserve::{Reserved, at_send, usage_apart};
 use super::scanner::Counts;
-use super::scanner::openai::{WANTED, usage};
-use super::{DefaultQuota, Estimate, Profile, class, duration, limits, retry};
-use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
+use super::{DefaultQuota, Profile, class, limits, media, retry, usage};
+use crate::quota::{Algorithm, Quota};
 
 /// OpenAI, `api.openai.com`.
 ///
@@ -20,50 +20,41 @@ use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 ///   1,024 a choice where it is unset. Nothing at OpenAI is limited by them.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
 /// - **Quotas**: tier 1 of February 2026.
-pub const OPENAI: Profile = Profile::new(&Rules {
-    name: "openai",
-    hosts: &["api.openai.com"],
+pub const OPENAI: Profile =
+    Profile::new(&Rules { name: "openai", urls: &["api.openai.com"], quotas: QUOTAS, ..RULES });
+
+/// What is charged at admission, by a server that does as OpenAI does.
+pub(super) const RULES: Rules = Rules {
+    name: "",
+    urls: &[],
     algorithm: Algorithm::TOKEN_BUCKET,
-    quotas: QUOTAS,
+    quotas: &[],
     settles: at_send,
-    read_request,
-    charge,
-    limits: |headers| limits::read(headers, duration::go),
+    reserve,
+    charge: usage_apart,
+    limits: |headers| limits::OPENAI.read(headers),
     delay: retry::delay,
     classify: class::of_response,
     counts_in_head: |_| Counts::default(),
-    wanted: WANTED,
-    usage,
-});
+    charged_in_head: |_| None,
+    wanted: usage::OPENAI,
+    usage: usage::cache_within,
+};
 
-fn at_send(_: &Dimension) -> SettleAt {
-    SettleAt::Send
-}
-
-fn read_request(path: &str, body: &[u8]) -> Estimate {
-    let Some(request) = Request::read(body) else {
-        return Estimate::from_size(Request::fallback_size(body));
-    };
-    let endpoint = Endpoint::of(path, &request);
-    let output = if endpoint.generates() { request.output(UNBOUNDED_OUTPUT) } else { 0 };
-    let tokens = admission(endpoint, &request);
-    let cost = Cost::new()
-        .tokens(tokens)
-        .input_tokens(request.prompt_tokens(endpoint))
-        .output_tokens(output);
-    request.into_estimate(cost, tokens, None)
+fn reserve(request: &Request) -> Reserved {
+    Reserved::at_admission(request, request.prompt_tokens(&WEIGHTS), admission(request))
 }
 
 /// What the TPM limit is charged, in tokens.
-pub(super) fn admission(endpoint: Endpoint, request: &Request) -> u64 {
+pub(super) fn admission(request: &Request) -> u64 {
     let text = tokens(request.text);
     let bound = request.max_output().unwrap_or(0);
-    match endpoint {
+    match request.endpoint {
         // Tools add nothing, nor do the calls in an assistant's message.
         Endpoint::Chat => text
             .saturating_add(request.items)
             .saturating_add(1)
-            .saturating_add(request.images.saturating_mul(IMAGE))
+            .saturating_add(request.images().map(media::openai).fold(0, u64::saturating_add))
             .saturating_add(bound),
         Endpoint::Completions => text.saturating_add(request.token_ids).saturating_add(bound),
         Endpoint::Responses => responses(request),
@@ -75,12 +66,23 @@ pub(super) fn admission(endpoint: Endpoint, request: &Request) -> u64 {
 /// more where there are functions, to the token.
 fn responses(request: &Request) -> u64 {
     let functions = if request.functions > 0 { 198 } else { 0 };
-    request.prompt_tokens(Endpoint::Responses).saturating_add(19).saturating_add(functions)
+    request.prompt_tokens(&WEIGHTS).saturating_add(19).saturating_add(functions)
 }
 
-fn charge(reserved: &Cost, usage: &Usage) -> Cost {
-    reserved.clone().input_tokens(usage.input).output_tokens(usage.output)
-}
+/// The prompt as it is likely to be. A conversation costs 4 tokens an item and 3 to begin the answer
+/// (OpenAI's cookbook), 8 to introduce functions, and 8 a call (recordings); the model sees a
+/// function in a shorter notation than JSON. A web search is 292 (recorded: 292, 297). Of 152
+/// recorded prompts of mere text, 118 are within 3 tokens and 10 %.
+pub(super) const WEIGHTS: Weights = Weights {
+    text: 4,
+    item: 4,
+    answer: 3,
+    call: 8,
+    schema: 8,
+    functions: 8,
+    search: 292,
+    medium: media::openai,
+};
 
 /// A model's own name, and that of its dated snapshots; `gpt-4o*` would take `gpt-4o-mini` in.
 macro_rules! model {

@@ -3,9 +3,14 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
+use super::request::Request;
+use super::reserve::Reserved;
 use super::scanner::{Counts, Wanted};
 use super::{
-    ApiError, COMPATIBLE, COMPATIBLE_USAGE, Class, Estimate, LimitReadings, OPENAI, class, error,
+    ANTHROPIC, AZURE, ApiError, BEDROCK, CEREBRAS, COHERE, COMPATIBLE, COMPATIBLE_USAGE, Class,
+    DEEPSEEK, Estimate, GEMINI, GROQ, HUGGINGFACE, LLAMA_CPP, LimitReadings, MISTRAL, OLLAMA,
+    OPENAI, OPENROUTER, TOGETHER, VERTEX, VERTEX_ANTHROPIC, VLLM, VOYAGE, WRITER, class, error,
+    place,
 };
 use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 
@@ -40,12 +45,21 @@ impl Profile {
         ALL
     }
 
-    /// The profile of the provider at this base URL, request URL or host: [`COMPATIBLE`] where it
-    /// is none of the built-in ones.
+    /// The profile of the provider at this base URL, request URL or host.
+    ///
+    /// By the host where it is a provider's; else by what only one provider's paths look like
+    /// (`/v1/messages`, `/model/NAME/converse`, `...:generateContent`), or by a first segment of the
+    /// path that names one, as gateways have it (`/groq/openai/v1/...`). [`COMPATIBLE`] where
+    /// nothing tells.
     pub fn find(url: &str) -> Self {
-        let host = host(url);
-        let owns = |profile: &&Self| profile.0.hosts.iter().any(|h| h.eq_ignore_ascii_case(host));
-        ALL.iter().find(owns).copied().unwrap_or(COMPATIBLE)
+        let place = place::Place::of(url);
+        let by = |owns: &dyn Fn(&&str) -> bool| {
+            ALL.iter().find(|profile| profile.0.urls.iter().any(|url| owns(&url))).copied()
+        };
+        by(&|url| place.is_host(url))
+            .or_else(|| by(&|url| place.is_path(url)))
+            .or_else(|| place.first_segment().and_then(Self::named))
+            .unwrap_or(COMPATIBLE)
     }
 
     /// How a limit is counted that names no algorithm of its own.
@@ -66,7 +80,13 @@ impl Profile {
     /// What a request is and what it costs. `path` is the URL's path (a whole URL will do), `body`
     /// the whole body.
     pub fn read_request(&self, path: &str, body: &[u8]) -> Estimate {
-        (self.0.read_request)(path, body)
+        match Request::read(path, body) {
+            Ok(request) => {
+                let reserved = (self.0.reserve)(&request);
+                request.into_estimate(reserved)
+            }
+            Err(estimate) => estimate,
+        }
     }
 
     /// What each dimension is charged by this usage; the estimate's
@@ -74,6 +94,13 @@ impl Profile {
     #[must_use]
     pub fn charge(&self, reserved: &Cost, usage: &Usage) -> Cost {
         (self.0.charge)(reserved, usage)
+    }
+
+    /// What the head of a response says that the provider charged to its token limit, whatever the
+    /// usage; `None` with providers that don't say. It is final: it takes the place of the
+    /// `Tokens` of [`charge`](Self::charge).
+    pub fn charged_in_head(&self, headers: &HeaderMap) -> Option<u64> {
+        (self.0.charged_in_head)(headers)
     }
 
     /// What the headers say of limits and of what remains of them; empty where they say nothing.
@@ -111,7 +138,7 @@ impl Profile {
     /// well stop: 401, 402, no credit left, a spending limit reached, a key that was revoked.
     pub fn is_account_wide(&self, status: StatusCode, error: &ApiError) -> bool {
         matches!(status, StatusCode::UNAUTHORIZED | StatusCode::PAYMENT_REQUIRED)
-            || error::is_account_wide(error)
+            || error::signs::is_account_wide(error)
     }
 
     pub(super) fn wanted(&self) -> &'static Wanted {
@@ -171,31 +198,49 @@ impl fmt::Debug for DefaultQuota {
 /// All that sets one provider apart. A new provider is a file with one of these.
 pub(super) struct Rules {
     pub(super) name: &'static str,
-    pub(super) hosts: &'static [&'static str],
+    /// Where it is found: globs over a host, over a host and a path behind it, or over a path alone
+    /// (`*/path`), which counts on hosts that are nobody's.
+    pub(super) urls: &'static [&'static str],
     pub(super) algorithm: Algorithm,
     pub(super) quotas: &'static [DefaultQuota],
     pub(super) settles: fn(&Dimension) -> SettleAt,
-    pub(super) read_request: fn(&str, &[u8]) -> Estimate,
+    pub(super) reserve: fn(&Request) -> Reserved,
     pub(super) charge: fn(&Cost, &Usage) -> Cost,
     pub(super) limits: fn(&HeaderMap) -> LimitReadings,
     pub(super) delay: fn(&HeaderMap, &[u8], u64) -> Option<Duration>,
     pub(super) classify: fn(StatusCode, &HeaderMap, &[u8]) -> Class,
     /// Where a response states its counts, in its head and in its body, and how they make a usage.
     pub(super) counts_in_head: fn(&HeaderMap) -> Counts,
+    pub(super) charged_in_head: fn(&HeaderMap) -> Option<u64>,
     pub(super) wanted: &'static Wanted,
     pub(super) usage: fn(&Counts) -> Option<Usage>,
 }
 
-/// The host of a URL, or the whole text up to its first `/` where there is no scheme.
-fn host(url: &str) -> &str {
-    let rest = url.split_once("://").map_or(url, |(_, rest)| rest);
-    let authority = rest.split(['/', '?', '#']).next().unwrap_or(rest);
-    let host = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-    let host = host.split(':').next().unwrap_or(host);
-    host.strip_suffix('.').unwrap_or(host)
-}
-
-const ALL: &[Profile] = &[OPENAI, COMPATIBLE, COMPATIBLE_USAGE];
+/// Where two would own a URL, the first does.
+const ALL: &[Profile] = &[
+    OPENAI,
+    AZURE,
+    VERTEX_ANTHROPIC,
+    ANTHROPIC,
+    VERTEX,
+    GEMINI,
+    BEDROCK,
+    MISTRAL,
+    GROQ,
+    COHERE,
+    DEEPSEEK,
+    OPENROUTER,
+    TOGETHER,
+    CEREBRAS,
+    HUGGINGFACE,
+    WRITER,
+    VOYAGE,
+    OLLAMA,
+    VLLM,
+    LLAMA_CPP,
+    COMPATIBLE,
+    COMPATIBLE_USAGE,
+];
 
 #[cfg(test)]
 mod tests {

@@ -11,8 +11,12 @@ mod provider;
 
 #[cfg(feature = "simulate")]
 mod replay;
+#[cfg(all(feature = "simulate", feature = "reqwest"))]
+mod sdk;
 #[cfg(feature = "simulate")]
 mod simulate;
 
 #[cfg(feature = "cli")]
 mod batch;
+#[cfg(feature = "cli")]
+mod explain;

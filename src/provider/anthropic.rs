@@ -1,0 +1,91 @@
+//! Anthropic: input and output counted apart, the cache left out.
+
+use super::profile::Rules;
+use super::request::{Request, Weights};
+use super::reserve::{Reserved, used};
+use super::scanner::{Count, Field, Wanted};
+use super::{DefaultQuota, Profile, class, compatible, limits, media, openai, usage};
+use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
+
+/// Anthropic, `api.anthropic.com`, and any host with the path `/v1/messages`.
+///
+/// - **Charge**: `InputTokens` (ITPM) are the prompt without what was read from the cache, estimated
+///   at admission and settled by the first usage (`message_start`). `OutputTokens` (OTPM) are what
+///   is generated, settled at the end; `max_tokens` is their ceiling and is not charged. `Tokens`, a
+///   combined limit, is both. Source: Anthropic's page on rate limits.
+/// - **Limits**: token buckets; what remains of tokens is rounded to thousands.
+/// - **Errors**: a 429 without `retry-after` is that of a spending limit, and terminal.
+/// - **Quotas**: tier 1 of February 2026, by family.
+pub const ANTHROPIC: Profile = Profile::new(&Rules {
+    name: "anthropic",
+    urls: &["api.anthropic.com", "*/v1/messages", "*/v1/messages/count_tokens"],
+    quotas: QUOTAS,
+    limits: |headers| limits::ANTHROPIC.read(headers),
+    classify: class::anthropic,
+    ..RULES
+});
+
+/// Claude on Google's Vertex, `.../publishers/anthropic/models/NAME:rawPredict`: Anthropic's format
+/// and charge, but Google's quotas, which differ by region and have no default here.
+pub const VERTEX_ANTHROPIC: Profile = Profile::new(&Rules {
+    name: "vertex-anthropic",
+    urls: &["*aiplatform.googleapis.com/*/publishers/anthropic/*", "*/publishers/anthropic/*"],
+    ..RULES
+});
+
+const RULES: Rules = Rules {
+    algorithm: Algorithm::TOKEN_BUCKET,
+    settles,
+    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
+    charge,
+    wanted: &Wanted::new(FIELDS),
+    usage: usage::cache_apart,
+    ..compatible::RULES
+};
+
+fn settles(dimension: &Dimension) -> SettleAt {
+    match dimension {
+        Dimension::InputTokens => SettleAt::FirstUsage,
+        Dimension::OutputTokens | Dimension::Tokens => SettleAt::End,
+        _ => SettleAt::Send,
+    }
+}
+
+fn charge(reserved: &Cost, usage: &Usage) -> Cost {
+    let input = usage.input.saturating_sub(usage.cache_read);
+    used(reserved, usage).input_tokens(input).tokens(input.saturating_add(usage.output))
+}
+
+/// Messages, and the compatible chat. `message_delta` repeats the counts of `message_start`, and its
+/// are the last.
+pub(super) const FIELDS: &[Field] = &[
+    Field::count(&["usage", "input_tokens"], Count::Input),
+    Field::count(&["usage", "output_tokens"], Count::Output),
+    Field::count(&["usage", "cache_read_input_tokens"], Count::CacheRead),
+    Field::count(&["usage", "cache_creation_input_tokens"], Count::CacheWrite),
+    Field::count(&["message", "usage", "input_tokens"], Count::Input),
+    Field::count(&["message", "usage", "output_tokens"], Count::Output),
+    Field::count(&["message", "usage", "cache_read_input_tokens"], Count::CacheRead),
+    Field::count(&["message", "usage", "cache_creation_input_tokens"], Count::CacheWrite),
+    Field::count(&["usage", "prompt_tokens"], Count::OtherInput),
+    Field::count(&["usage", "completion_tokens"], Count::OtherOutput),
+];
+
+/// A family, whatever the version and the date.
+macro_rules! family {
+    ($pattern:literal, $tpm:literal) => {
+        DefaultQuota {
+            pattern: $pattern,
+            as_of: "2026-02",
+            build: || Quota::new().rpm(50).tpm($tpm),
+        }
+    };
+}
+
+const QUOTAS: &[DefaultQuota] = &[
+    family!("claude-*opus*", 40_000),
+    family!("claude-*sonnet*", 40_000),
+    family!("claude-*haiku*", 50_000),
+];
+
+const WEIGHTS: Weights = Weights { schema: 4, medium: media::anthropic, ..openai::WEIGHTS };

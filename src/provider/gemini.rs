@@ -1,0 +1,100 @@
+//! Google's Gemini and Vertex: the input alone is counted.
+
+use super::profile::Rules;
+use super::request::{Request, Weights};
+use super::reserve::{Reserved, at_end, usage_of_input};
+use super::scanner::{Count, Counts, Field, Wanted};
+use super::{DefaultQuota, Profile, compatible, media, openai, usage};
+use crate::quota::{Algorithm, Calendar, Dimension, Period, Quota, Usage};
+
+/// The Gemini API, `generativelanguage.googleapis.com`: native (`models/NAME:generateContent`,
+/// streams, embeddings) and OpenAI-compatible (`/v1beta/openai/...`).
+///
+/// - **Charge** (`Tokens`, the TPM limit): the input alone, what tools added to it included; settled
+///   at the end. Failed requests count. Source: Google's page on rate limits.
+/// - **Limits**: token buckets per minute; requests per day until midnight in
+///   `America/Los_Angeles`.
+/// - **Quotas**: tier 1 of February 2026.
+pub const GEMINI: Profile = Profile::new(&Rules {
+    name: "gemini",
+    urls: &[
+        "generativelanguage.googleapis.com",
+        "*/*:generateContent",
+        "*/*:streamGenerateContent",
+        "*/*:embedContent",
+        "*/*:batchEmbedContents",
+        "*/*:countTokens",
+    ],
+    quotas: QUOTAS,
+    ..RULES
+});
+
+/// Gemini on Vertex AI, `*aiplatform.googleapis.com`: the same charge; its quotas differ by project
+/// and region, and newer models have none but what the region has left.
+pub const VERTEX: Profile = Profile::new(&Rules {
+    name: "vertex",
+    urls: &["*aiplatform.googleapis.com", "*/publishers/google/*", "*/endpoints/openapi/*"],
+    ..RULES
+});
+
+const RULES: Rules = Rules {
+    algorithm: Algorithm::TOKEN_BUCKET,
+    settles: at_end,
+    reserve: |request: &Request| Reserved::by_input(request, request.prompt_tokens(&WEIGHTS)),
+    charge: usage_of_input,
+    wanted: &Wanted::new(FIELDS),
+    usage,
+    ..compatible::RULES
+};
+
+/// The prompt holds what was cached; what tools added to it and what was thought are stated apart.
+const FIELDS: &[Field] = &[
+    Field::count(&["usageMetadata", "promptTokenCount"], Count::Input),
+    Field::count(&["usageMetadata", "candidatesTokenCount"], Count::Output),
+    Field::count(&["usageMetadata", "thoughtsTokenCount"], Count::Thoughts),
+    Field::count(&["usageMetadata", "toolUsePromptTokenCount"], Count::ToolPrompt),
+    Field::count(&["usageMetadata", "totalTokenCount"], Count::Total),
+    Field::count(&["usageMetadata", "cachedContentTokenCount"], Count::CacheRead),
+    Field::count(&["usage", "prompt_tokens"], Count::Input),
+    Field::count(&["usage", "completion_tokens"], Count::Output),
+    Field::count(&["usage", "total_tokens"], Count::Total),
+    Field::count(&["usage", "prompt_tokens_details", "cached_tokens"], Count::CacheRead),
+];
+
+/// The last chunk of a stream may state the total and leave parts of it out that earlier ones stated
+/// with other values: the output is what the total leaves.
+fn usage(counts: &Counts) -> Option<Usage> {
+    let usage = usage::cache_within(counts)?;
+    let output = counts.of(Count::Total).and_then(|total| total.checked_sub(usage.input));
+    Some(Usage { output: output.unwrap_or(usage.output), ..usage })
+}
+
+/// Requests per day until midnight, Pacific time.
+fn until_midnight(quota: Quota, requests: u64) -> Quota {
+    match Calendar::new(Period::Day, "America/Los_Angeles") {
+        Ok(day) => quota.on_calendar(Dimension::Requests, requests, &day),
+        Err(_) => quota.rpd(requests),
+    }
+}
+
+macro_rules! model {
+    ($pattern:literal, $build:expr) => {
+        DefaultQuota { pattern: $pattern, as_of: "2026-02", build: $build }
+    };
+}
+
+const QUOTAS: &[DefaultQuota] = &[
+    model!("gemini-3-pro-preview*", || until_midnight(PER_MINUTE(), 1_000)),
+    model!("gemini-3-flash-preview*", || until_midnight(PER_MINUTE(), 1_000)),
+    model!("gemini-2.5-pro", || until_midnight(PER_MINUTE(), 1_000)),
+    model!("gemini-2.5-pro-preview-??-??", || until_midnight(PER_MINUTE(), 1_000)),
+    model!("gemini-2.5-pro-exp-??-??", || until_midnight(PER_MINUTE(), 1_000)),
+    model!("gemini-2.0-flash", || PER_MINUTE()),
+    model!("gemini-2.0-flash-0??", || PER_MINUTE()),
+    model!("gemini-2.0-flash-exp", || PER_MINUTE()),
+    model!("gemini-2.0-flash-lite*", Quota::new),
+];
+
+const PER_MINUTE: fn() -> Quota = || Quota::new().rpm(150).tpm(1_000_000);
+
+const WEIGHTS: Weights = Weights { schema: 4, medium: media::gemini, ..openai::WEIGHTS };

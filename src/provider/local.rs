@@ -1,0 +1,55 @@
+//! Servers of one's own: what they can do at a time is the limit.
+
+use super::openai::WEIGHTS;
+use super::profile::Rules;
+use super::request::Request;
+use super::reserve::Reserved;
+use super::scanner::{Count, Field, Wanted};
+use super::{Profile, compatible};
+
+/// Ollama, port 11434 or any host with its paths (`/api/chat`, `/api/generate`, `/api/embed`);
+/// native and compatible.
+pub const OLLAMA: Profile = Profile::new(&Rules {
+    name: "ollama",
+    urls: &[
+        "ollama.com",
+        "*:11434",
+        "*/api/chat",
+        "*/api/generate",
+        "*/api/embed",
+        "*/api/embeddings",
+    ],
+    wanted: &Wanted::new(OLLAMA_FIELDS),
+    ..RULES
+});
+
+/// vLLM, by name: it has no address of its own.
+pub const VLLM: Profile = Profile::new(&Rules { name: "vllm", ..RULES });
+
+/// The server of llama.cpp, by name: it has no address of its own.
+pub const LLAMA_CPP: Profile =
+    Profile::new(&Rules { name: "llama-cpp", wanted: &Wanted::new(LLAMA_CPP_FIELDS), ..RULES });
+
+const RULES: Rules = Rules {
+    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
+    ..compatible::RULES
+};
+
+const OLLAMA_FIELDS: &[Field] = &[
+    Field::count(&["prompt_eval_count"], Count::Input),
+    Field::count(&["eval_count"], Count::Output),
+    Field::count(&["usage", "prompt_tokens"], Count::Input),
+    Field::count(&["usage", "completion_tokens"], Count::Output),
+    Field::count(&["usage", "total_tokens"], Count::Total),
+];
+
+/// `usage` where it is asked for, else `timings`, which count what was not cached.
+const LLAMA_CPP_FIELDS: &[Field] = &[
+    Field::count(&["usage", "prompt_tokens"], Count::Input),
+    Field::count(&["usage", "completion_tokens"], Count::Output),
+    Field::count(&["usage", "total_tokens"], Count::Total),
+    Field::count(&["timings", "prompt_n"], Count::OtherInput),
+    Field::count(&["timings", "predicted_n"], Count::OtherOutput),
+    Field::count(&["tokens_evaluated"], Count::Input),
+    Field::count(&["tokens_predicted"], Count::Output),
+];
