@@ -158,6 +158,40 @@ impl Bucket {
         bucket
     }
 
+    /// What the provider has left at least, its own figure, if nobody else uses it and everything
+    /// that is held takes no more than was reserved; rounded down. The margin isn't taken off.
+    pub fn left(&self, rule: &Rule, now: u64) -> u64 {
+        let level = self.level(rule, now);
+        rule.capacity().saturating_sub(level.used).saturating_sub(level.held)
+    }
+
+    /// By how much the provider may have less left than [`left`](Self::left) says, though nobody else
+    /// uses it: half of the margin, and what may be taken beyond what is held.
+    pub fn slack(&self, rule: &Rule) -> u64 {
+        match (&self.0, &rule.spec) {
+            (State::Token(b), Spec::Token(s)) => s.slack().saturating_add(b.held()),
+            (State::Sliding(b), _) => b.held(),
+            (State::Grid(b), _) => b.held(),
+            _ => 0,
+        }
+    }
+
+    /// Takes an amount, whether it is there or not.
+    pub fn charge(&mut self, rule: &Rule, amount: u64, now: u64) {
+        self.take(rule, amount, now);
+    }
+
+    /// Leaves nothing available at `at`: a token bucket refills from there. What is in a window says
+    /// when it has room, and stays.
+    pub fn drain(&mut self, rule: &Rule, at: u64) {
+        if let (State::Token(b), Spec::Token(s)) = (&mut self.0, &rule.spec) {
+            let available = b.available(s, at);
+            if available > 0 {
+                b.take(s, available, at);
+            }
+        }
+    }
+
     #[inline]
     pub(super) fn fits(&self, rule: &Rule, cost: u64, now: u64) -> bool {
         match (&self.0, &rule.spec) {

@@ -33,6 +33,11 @@ impl Spec {
         self.burst
     }
 
+    /// Half of the margin, in tokens.
+    pub(super) fn slack(&self) -> u64 {
+        narrow_wide((self.margin / 2).div_ceil(u128::from(self.per_token)))
+    }
+
     fn units(&self, tokens: u64) -> u128 {
         wide(tokens, self.per_token)
     }

@@ -1,9 +1,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::clock::nanos;
 use super::event::Event;
-use super::limiter::{Limiter, RateLimited};
+use super::limiter::Limiter;
 use super::line::Wakers;
 use super::place::Place;
 use super::plan::Plan;
@@ -74,22 +73,6 @@ impl Limiter {
         self.with(key, |slot, now| {
             engine::charge(&slot.plan.rules, &mut slot.buckets, &cost, now);
         });
-    }
-
-    /// The provider refused a request of this key: nothing of it is sent until that has passed.
-    pub fn on_rate_limited(&self, key: &str, refusal: &RateLimited) {
-        let wait = nanos(refusal.retry_after.unwrap_or(DEFAULT_DELAY));
-        let cooled = self.with(key, |slot, now| {
-            let line = slot.line();
-            line.cooling_until = line.cooling_until.max(now.saturating_add(wait));
-            // Some may not make their deadlines any more.
-            let (until, mut wakers) = (line.cooling_until, Wakers::default());
-            wakers.wake(line.queue.everyone());
-            (until, wakers)
-        });
-        let Some((until, wakers)) = cooled else { return };
-        wakers.ring();
-        self.core.events.send(|| Event::CoolingDown { key: key.into(), until });
     }
 
     /// Takes limits over from a response's headers, for a key that nobody has set a quota for; what
@@ -178,14 +161,19 @@ impl Limiter {
     }
 
     /// Does something to a key, which is made if need be; `None` if it is refused.
-    fn with<T>(&self, key: &str, mut act: impl FnMut(&mut Slot, u64) -> T) -> Option<T> {
+    pub(super) fn with<T>(&self, key: &str, mut act: impl FnMut(&mut Slot, u64) -> T) -> Option<T> {
         let name = self.name(key.into());
         loop {
             let place = name.place().ok()?;
             let (mut keys, now) = place.shard.lock();
             let slot = &mut keys.slots[place.slot];
             if slot.generation() == place.generation {
-                return Some(act(slot, now));
+                slot.recover(now, &self.core);
+                let done = act(slot, now);
+                slot.note(now);
+                drop(keys);
+                self.core.events.flush();
+                return Some(done);
             }
         }
     }
@@ -284,6 +272,3 @@ impl<'a> Successors<'a> {
         Arc::clone(&succession.new)
     }
 }
-
-/// What a refusal that names no time is taken to ask for.
-const DEFAULT_DELAY: std::time::Duration = std::time::Duration::from_secs(1);

@@ -38,6 +38,9 @@ mod s01;
 mod s02;
 mod s03;
 mod s04;
+mod s05;
+mod s07;
+mod s08;
 mod s11;
 mod s12;
 
