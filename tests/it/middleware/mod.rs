@@ -12,6 +12,7 @@ mod inner;
 mod journey;
 mod keys;
 mod refusals;
+mod retry;
 mod settling;
 
 #[cfg(all(feature = "reqwest", feature = "simulate"))]
