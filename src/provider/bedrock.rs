@@ -3,10 +3,10 @@
 use http::HeaderMap;
 
 use super::profile::Rules;
-use super::request::Request;
+use super::request::{Request, Weights};
 use super::reserve::{Reserved, usage_in_full};
 use super::scanner::{Count, Counts, Field, Wanted};
-use super::{Profile, compatible, usage};
+use super::{Profile, compatible, media, openai, usage};
 use crate::quota::{Algorithm, Cost, Usage};
 
 /// Amazon Bedrock, `bedrock-runtime.REGION.amazonaws.com` (`/model/NAME/converse`, `invoke` and
@@ -22,7 +22,7 @@ pub const BEDROCK: Profile = Profile::new(&Rules {
         "*/model/*/invoke-with-response-stream",
     ],
     algorithm: Algorithm::TOKEN_BUCKET,
-    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens()),
+    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
     charge,
     counts_in_head,
     wanted: &Wanted::new(FIELDS),
@@ -78,3 +78,5 @@ const FIELDS: &[Field] = &[
     Field::count(&["amazon-bedrock-invocationMetrics", "inputTokenCount"], Count::Input),
     Field::count(&["amazon-bedrock-invocationMetrics", "outputTokenCount"], Count::Output),
 ];
+
+const WEIGHTS: Weights = Weights { schema: 4, medium: media::anthropic, ..openai::WEIGHTS };

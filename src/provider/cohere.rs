@@ -1,5 +1,6 @@
 //! Cohere, both versions of its API.
 
+use super::openai::WEIGHTS;
 use super::profile::Rules;
 use super::request::Request;
 use super::reserve::Reserved;
@@ -14,7 +15,7 @@ use super::{Profile, compatible};
 pub const COHERE: Profile = Profile::new(&Rules {
     name: "cohere",
     urls: &["api.cohere.com", "api.cohere.ai"],
-    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens()),
+    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
     wanted: &Wanted::new(FIELDS),
     ..compatible::RULES
 });

@@ -1,10 +1,10 @@
 //! Any server that speaks OpenAI's API and of which nothing else is known.
 
-use super::openai::admission;
+use super::openai::{WEIGHTS, admission};
 use super::profile::Rules;
-use super::request::Request;
+use super::request::{Request, Weights};
 use super::reserve::{Reserved, at_end, usage_in_full};
-use super::{Profile, duration, limits, openai};
+use super::{Profile, limits, openai};
 use crate::quota::Algorithm;
 
 /// Any OpenAI-compatible server: a gateway, a local one, a provider without a profile.
@@ -17,7 +17,9 @@ use crate::quota::Algorithm;
 /// - **Quotas**: none.
 pub const COMPATIBLE: Profile = Profile::new(&Rules {
     name: "compatible",
-    reserve: |request| Reserved::at_least(request, request.prompt_tokens(), admission(request)),
+    reserve: |request| {
+        Reserved::at_least(request, request.prompt_tokens(&WEIGHTS), admission(request))
+    },
     ..RULES
 });
 
@@ -33,10 +35,14 @@ pub(super) const RULES: Rules = Rules {
     settles: at_end,
     reserve,
     charge: usage_in_full,
-    limits: |headers| limits::read(headers, duration::go_or_seconds),
+    limits: |headers| limits::COMPATIBLE.read(headers),
     ..openai::RULES
 };
 
 fn reserve(request: &Request) -> Reserved {
-    Reserved::by_usage(request, request.prompt_bound())
+    Reserved::by_usage(request, request.prompt_tokens(&GENEROUS))
 }
+
+/// The prompt as it seldom exceeds.
+const GENEROUS: Weights =
+    Weights { text: 3, item: 8, answer: 16, call: 16, schema: 4, functions: 0, ..WEIGHTS };

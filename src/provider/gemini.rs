@@ -1,11 +1,11 @@
 //! Google's Gemini and Vertex: the input alone is counted.
 
 use super::profile::Rules;
-use super::request::Request;
+use super::request::{Request, Weights};
 use super::reserve::{Reserved, at_end, usage_of_input};
-use super::scanner::{Count, Field, Wanted};
-use super::{DefaultQuota, Profile, compatible, usage};
-use crate::quota::{Algorithm, Calendar, Dimension, Period, Quota};
+use super::scanner::{Count, Counts, Field, Wanted};
+use super::{DefaultQuota, Profile, compatible, media, openai, usage};
+use crate::quota::{Algorithm, Calendar, Dimension, Period, Quota, Usage};
 
 /// The Gemini API, `generativelanguage.googleapis.com`: native (`models/NAME:generateContent`,
 /// streams, embeddings) and OpenAI-compatible (`/v1beta/openai/...`).
@@ -40,10 +40,10 @@ pub const VERTEX: Profile = Profile::new(&Rules {
 const RULES: Rules = Rules {
     algorithm: Algorithm::TOKEN_BUCKET,
     settles: at_end,
-    reserve: |request: &Request| Reserved::by_input(request, request.prompt_tokens()),
+    reserve: |request: &Request| Reserved::by_input(request, request.prompt_tokens(&WEIGHTS)),
     charge: usage_of_input,
     wanted: &Wanted::new(FIELDS),
-    usage: usage::cache_within,
+    usage,
     ..compatible::RULES
 };
 
@@ -53,12 +53,21 @@ const FIELDS: &[Field] = &[
     Field::count(&["usageMetadata", "candidatesTokenCount"], Count::Output),
     Field::count(&["usageMetadata", "thoughtsTokenCount"], Count::Thoughts),
     Field::count(&["usageMetadata", "toolUsePromptTokenCount"], Count::ToolPrompt),
+    Field::count(&["usageMetadata", "totalTokenCount"], Count::Total),
     Field::count(&["usageMetadata", "cachedContentTokenCount"], Count::CacheRead),
     Field::count(&["usage", "prompt_tokens"], Count::Input),
     Field::count(&["usage", "completion_tokens"], Count::Output),
     Field::count(&["usage", "total_tokens"], Count::Total),
     Field::count(&["usage", "prompt_tokens_details", "cached_tokens"], Count::CacheRead),
 ];
+
+/// The last chunk of a stream may state the total and leave parts of it out that earlier ones stated
+/// with other values: the output is what the total leaves.
+fn usage(counts: &Counts) -> Option<Usage> {
+    let usage = usage::cache_within(counts)?;
+    let output = counts.of(Count::Total).and_then(|total| total.checked_sub(usage.input));
+    Some(Usage { output: output.unwrap_or(usage.output), ..usage })
+}
 
 /// Requests per day until midnight, Pacific time.
 fn until_midnight(quota: Quota, requests: u64) -> Quota {
@@ -87,3 +96,5 @@ const QUOTAS: &[DefaultQuota] = &[
 ];
 
 const PER_MINUTE: fn() -> Quota = || Quota::new().rpm(150).tpm(1_000_000);
+
+const WEIGHTS: Weights = Weights { schema: 4, medium: media::gemini, ..openai::WEIGHTS };

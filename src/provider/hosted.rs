@@ -1,9 +1,10 @@
 //! Providers that speak OpenAI's format and charge by usage.
 
+use super::openai::WEIGHTS;
 use super::profile::Rules;
 use super::request::Request;
 use super::reserve::Reserved;
-use super::{Profile, compatible};
+use super::{Profile, compatible, limits};
 
 /// DeepSeek, `api.deepseek.com`: limits requests in flight, not their rate; `Tokens` are the usage.
 pub const DEEPSEEK: Profile =
@@ -13,12 +14,17 @@ pub const DEEPSEEK: Profile =
 pub const TOGETHER: Profile = Profile::new(&Rules {
     name: "together",
     urls: &["api.together.xyz", "api.together.ai"],
+    limits: |headers| limits::TOGETHER.read(headers),
     ..RULES
 });
 
 /// Cerebras, `api.cerebras.ai`.
-pub const CEREBRAS: Profile =
-    Profile::new(&Rules { name: "cerebras", urls: &["api.cerebras.ai"], ..RULES });
+pub const CEREBRAS: Profile = Profile::new(&Rules {
+    name: "cerebras",
+    urls: &["api.cerebras.ai"],
+    limits: |headers| limits::BY_NAME.read(headers),
+    ..RULES
+});
 
 /// The router of Hugging Face, `router.huggingface.co`.
 pub const HUGGINGFACE: Profile = Profile::new(&Rules {
@@ -36,10 +42,14 @@ pub const VOYAGE: Profile =
     Profile::new(&Rules { name: "voyage", urls: &["api.voyageai.com"], ..RULES });
 
 /// OpenRouter, `openrouter.ai`.
-pub const OPENROUTER: Profile =
-    Profile::new(&Rules { name: "openrouter", urls: &["openrouter.ai"], ..RULES });
+pub const OPENROUTER: Profile = Profile::new(&Rules {
+    name: "openrouter",
+    urls: &["openrouter.ai"],
+    limits: |headers| limits::OPENROUTER.read(headers),
+    ..RULES
+});
 
 const RULES: Rules = Rules {
-    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens()),
+    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
     ..compatible::RULES
 };

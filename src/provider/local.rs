@@ -1,5 +1,6 @@
 //! Servers of one's own: what they can do at a time is the limit.
 
+use super::openai::WEIGHTS;
 use super::profile::Rules;
 use super::request::Request;
 use super::reserve::Reserved;
@@ -30,7 +31,7 @@ pub const LLAMA_CPP: Profile =
     Profile::new(&Rules { name: "llama-cpp", wanted: &Wanted::new(LLAMA_CPP_FIELDS), ..RULES });
 
 const RULES: Rules = Rules {
-    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens()),
+    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
     ..compatible::RULES
 };
 

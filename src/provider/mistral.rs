@@ -2,10 +2,11 @@
 
 use http::HeaderMap;
 
+use super::openai::WEIGHTS;
 use super::profile::Rules;
 use super::request::Request;
 use super::reserve::Reserved;
-use super::{Profile, compatible};
+use super::{Profile, compatible, limits};
 use crate::quota::Algorithm;
 
 /// Mistral, `api.mistral.ai`.
@@ -18,8 +19,9 @@ pub const MISTRAL: Profile = Profile::new(&Rules {
     name: "mistral",
     urls: &["api.mistral.ai", "codestral.mistral.ai"],
     algorithm: Algorithm::SlidingWindow,
-    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens()),
+    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
     charged_in_head,
+    limits: |headers| limits::BY_NAME.read(headers),
     ..compatible::RULES
 });
 

@@ -10,19 +10,13 @@ pub(super) const OPENAI_FIELDS: &[Field] = &[
     Field::count(&["usage", "completion_tokens"], Count::Output),
     Field::count(&["usage", "total_tokens"], Count::Total),
     Field::count(&["usage", "prompt_tokens_details", "cached_tokens"], Count::CacheRead),
-    Field::count(&["usage", "prompt_tokens_details", "cache_write_tokens"], Count::CacheWrite),
     Field::count(&["usage", "input_tokens"], Count::Input),
     Field::count(&["usage", "output_tokens"], Count::Output),
     Field::count(&["usage", "input_tokens_details", "cached_tokens"], Count::CacheRead),
-    Field::count(&["usage", "input_tokens_details", "cache_write_tokens"], Count::CacheWrite),
     Field::count(&["response", "usage", "input_tokens"], Count::Input),
     Field::count(&["response", "usage", "output_tokens"], Count::Output),
     Field::count(&["response", "usage", "total_tokens"], Count::Total),
     Field::count(&["response", "usage", "input_tokens_details", "cached_tokens"], Count::CacheRead),
-    Field::count(
-        &["response", "usage", "input_tokens_details", "cache_write_tokens"],
-        Count::CacheWrite,
-    ),
 ];
 
 pub(super) const OPENAI: &Wanted = &Wanted::new(OPENAI_FIELDS);

@@ -1,7 +1,8 @@
-use serde::Deserialize;
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
 
 use super::Request;
+use super::key::Key;
+use super::medium::{Kind, Media};
 use super::prompt::{Content, Items};
 use super::size::JsonSize;
 use super::tools::{Functions, Tools};
@@ -19,6 +20,7 @@ pub(super) fn read(body: &[u8]) -> Option<Request> {
     body.trim_ascii_start().starts_with(b"{").then_some(request)
 }
 
+/// A body, or an object within it that holds some of its fields: `generationConfig`, `options`.
 struct Body<'a>(&'a mut Request);
 
 impl<'de> Walk<'de> for Body<'_> {
@@ -41,15 +43,19 @@ fn field<'de, A: MapAccess<'de>>(r: &mut Request, key: Key, body: &mut A) -> Res
             r.bound = r.bound.max(bound);
             Ok(())
         }
+        Key::Config => body.next_value_seed(Walker(Body(r))),
         Key::Messages => {
             r.has_messages = true;
             body.next_value_seed(Walker(Items(r)))
         }
         Key::Prompt => body.next_value_seed(Walker(Strings(r))),
-        Key::Input | Key::Instructions => body.next_value_seed(Walker(Items(r))),
+        Key::Input | Key::Instructions | Key::Message | Key::Content | Key::Documents => {
+            body.next_value_seed(Walker(Items(r)))
+        }
         Key::Tools => body.next_value_seed(Walker(Tools(r))),
         Key::Functions => body.next_value_seed(Walker(Functions(r))),
         Key::ResponseFormat | Key::Text => body.next_value_seed(Walker(JsonSize(&mut r.schema))),
+        Key::Images => body.next_value_seed(Walker(Media::new(r, Kind::Image))),
         _ => body.next_value::<IgnoredAny>().map(drop),
     }
 }
@@ -79,47 +85,4 @@ impl Walk<'_> for Largest<'_> {
     fn number(self, number: u64) {
         *self.0 = number.max(*self.0);
     }
-}
-
-/// The keys that are looked for, at any level.
-#[derive(Clone, Copy, Deserialize)]
-#[serde(field_identifier, rename_all = "snake_case")]
-pub(super) enum Key {
-    Model,
-    Stream,
-    #[serde(alias = "best_of", rename = "n")]
-    Choices,
-    #[serde(rename = "max_tokens", alias = "max_completion_tokens", alias = "max_output_tokens")]
-    Bound,
-    Messages,
-    Prompt,
-    Input,
-    Instructions,
-    Tools,
-    Functions,
-    ResponseFormat,
-    Text,
-    Content,
-    Output,
-    Name,
-    Arguments,
-    ToolCalls,
-    FunctionCall,
-    Function,
-    Refusal,
-    Type,
-    #[serde(rename = "image_url")]
-    Image,
-    #[serde(
-        rename = "input_audio",
-        alias = "video_url",
-        alias = "audio_url",
-        alias = "file",
-        alias = "file_id",
-        alias = "file_url",
-        alias = "file_data"
-    )]
-    Medium,
-    #[serde(other)]
-    Other,
 }

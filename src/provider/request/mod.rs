@@ -2,17 +2,21 @@
 
 mod body;
 mod endpoint;
+mod key;
+mod medium;
 mod prompt;
 mod size;
 mod tools;
 mod walk;
+mod weights;
 
 use compact_str::CompactString;
 
 pub(super) use endpoint::Endpoint;
+pub(super) use medium::{Kind, Medium};
+pub(super) use weights::Weights;
 
 use super::Estimate;
-use super::estimate::tokens;
 use super::reserve::Reserved;
 
 /// What a request body says of its size: counts only, and the model.
@@ -30,9 +34,7 @@ pub(super) struct Request {
     pub(super) calls: u64,
     /// Bytes of their names and arguments.
     pub(super) call_text: u64,
-    pub(super) images: u64,
-    /// Files and sounds.
-    pub(super) media: u64,
+    pub(super) media: Vec<Medium>,
     /// Functions among the tools.
     pub(super) functions: u64,
     /// Web searches among the tools.
@@ -80,33 +82,24 @@ impl Request {
         self.max_output().unwrap_or_else(|| unbounded.saturating_mul(self.choices()))
     }
 
-    /// The prompt's tokens as they are likely to be: text at 4 bytes a token, a function's
-    /// definition at 8 bytes of its JSON, since the model sees it in a shorter notation.
-    ///
-    /// A conversation costs 4 tokens an item and 3 to begin the answer (OpenAI's cookbook), 8 more
-    /// to introduce functions, and 8 more a call (recordings). Of 152 recorded prompts of mere text,
-    /// 118 are within 3 tokens and 10 % of it.
-    pub(super) fn prompt_tokens(&self) -> u64 {
-        let functions = if self.functions > 0 { 8 } else { 0 };
-        tokens(self.text)
+    /// The prompt's tokens, by what its parts weigh.
+    pub(super) fn prompt_tokens(&self, weights: &Weights) -> u64 {
+        let text = self.text.saturating_add(self.call_text);
+        let functions = if self.functions > 0 { weights.functions } else { 0 };
+        let media = self.media.iter().map(weights.medium);
+        (text.div_ceil(weights.text))
             .saturating_add(self.token_ids)
-            .saturating_add(tokens(self.call_text))
-            .saturating_add(self.calls.saturating_mul(8))
-            .saturating_add(self.schema / 8)
+            .saturating_add(self.calls.saturating_mul(weights.call))
+            .saturating_add(self.schema / weights.schema)
             .saturating_add(functions)
-            .saturating_add(self.searches.saturating_mul(WEB_SEARCH))
-            .saturating_add(self.seen())
-            .saturating_add(self.framing(4, 3))
+            .saturating_add(self.searches.saturating_mul(weights.search))
+            .saturating_add(media.fold(0, u64::saturating_add))
+            .saturating_add(self.framing(weights))
     }
 
-    /// The prompt's tokens as they seldom exceed: text at 3 bytes a token, JSON at 4.
-    pub(super) fn prompt_bound(&self) -> u64 {
-        (self.text.saturating_add(self.call_text).div_ceil(3))
-            .saturating_add(self.token_ids)
-            .saturating_add(self.calls.saturating_mul(16))
-            .saturating_add(self.schema / 4)
-            .saturating_add(self.seen())
-            .saturating_add(self.framing(8, 16))
+    /// The images among the media.
+    pub(super) fn images(&self) -> impl Iterator<Item = &Medium> {
+        self.media.iter().filter(|medium| medium.kind == Kind::Image)
     }
 
     pub(super) fn into_estimate(self, reserved: Reserved) -> Estimate {
@@ -119,25 +112,13 @@ impl Request {
         self.choices.max(1)
     }
 
-    /// Images, files and sounds, in tokens.
-    fn seen(&self) -> u64 {
-        self.images.saturating_add(self.media).saturating_mul(IMAGE)
-    }
-
     /// What a conversation takes around its texts; other endpoints have none.
-    fn framing(&self, item: u64, answer: u64) -> u64 {
+    fn framing(&self, weights: &Weights) -> u64 {
         match self.endpoint {
             Endpoint::Chat | Endpoint::Responses => {
-                self.items.saturating_mul(item).saturating_add(answer)
+                self.items.saturating_mul(weights.item).saturating_add(weights.answer)
             }
             _ => 0,
         }
     }
 }
-
-/// An image in tokens: what OpenAI's page says of 1024 x 1024 at high detail, and what it charged
-/// for a 800 x 400 that it could not even load (recorded in 2026).
-pub(super) const IMAGE: u64 = 765;
-
-/// What the definition of OpenAI's web search adds to the prompt, in tokens (recorded: 292, 297).
-const WEB_SEARCH: u64 = 292;

@@ -1,7 +1,9 @@
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::Request;
-use super::body::Key;
+use super::key::Key;
+use super::medium::{Kind, Media};
+use super::size::JsonSize;
 use super::tools::Tools;
 use super::walk::{Walk, Walker};
 
@@ -23,26 +25,13 @@ impl<'de> Walk<'de> for Items<'_> {
         Ok(())
     }
 
-    fn object<A: MapAccess<'de>>(self, mut item: A) -> Result<(), A::Error> {
-        let request = self.0;
-        request.items += 1;
-        while let Some(key) = item.next_key::<Key>()? {
-            match key {
-                Key::Content | Key::Output => item.next_value_seed(Walker(Content(request)))?,
-                Key::Arguments => arguments(request, &mut item)?,
-                Key::Name | Key::ToolCalls | Key::FunctionCall => {
-                    item.next_value_seed(Walker(Calls(request)))?;
-                }
-                // Tools that a search found, and that join the prompt.
-                Key::Tools => item.next_value_seed(Walker(Tools(request)))?,
-                _ => drop(item.next_value::<IgnoredAny>()?),
-            }
-        }
-        Ok(())
+    fn object<A: MapAccess<'de>>(self, item: A) -> Result<(), A::Error> {
+        self.0.items += 1;
+        Content(self.0).object(item)
     }
 }
 
-/// The content of an item: a text, or a list of parts.
+/// The content of an item: a text, or a list of parts; or a part, which may hold others.
 pub(super) struct Content<'a>(pub(super) &'a mut Request);
 
 impl<'de> Walk<'de> for Content<'_> {
@@ -57,20 +46,25 @@ impl<'de> Walk<'de> for Content<'_> {
 
     fn object<A: MapAccess<'de>>(self, mut part: A) -> Result<(), A::Error> {
         while let Some(key) = part.next_key::<Key>()? {
-            match key {
-                Key::Text | Key::Refusal => part.next_value_seed(Walker(Content(self.0)))?,
-                Key::Image => {
-                    self.0.images += 1;
-                    part.next_value::<IgnoredAny>()?;
-                }
-                Key::Medium => {
-                    self.0.media += 1;
-                    part.next_value::<IgnoredAny>()?;
-                }
-                _ => drop(part.next_value::<IgnoredAny>()?),
-            }
+            field(self.0, key, &mut part)?;
         }
         Ok(())
+    }
+}
+
+fn field<'de, A: MapAccess<'de>>(r: &mut Request, key: Key, part: &mut A) -> Result<(), A::Error> {
+    match key {
+        Key::Content | Key::Text | Key::Message => part.next_value_seed(Walker(Content(r))),
+        Key::Arguments | Key::Input => arguments(r, part),
+        Key::Name | Key::ToolCalls => part.next_value_seed(Walker(Calls(r))),
+        Key::Response => part.next_value_seed(Walker(JsonSize(&mut r.call_text))),
+        // Tools that a search found, and that join the prompt.
+        Key::Tools => part.next_value_seed(Walker(Tools(r))),
+        Key::Image | Key::Images => part.next_value_seed(Walker(Media::new(r, Kind::Image))),
+        Key::Audio => part.next_value_seed(Walker(Media::new(r, Kind::Audio))),
+        Key::Video => part.next_value_seed(Walker(Media::new(r, Kind::Video))),
+        Key::File => part.next_value_seed(Walker(Media::new(r, Kind::Document))),
+        _ => part.next_value::<IgnoredAny>().map(drop),
     }
 }
 
@@ -90,7 +84,7 @@ impl<'de> Walk<'de> for Calls<'_> {
     fn object<A: MapAccess<'de>>(self, mut call: A) -> Result<(), A::Error> {
         while let Some(key) = call.next_key::<Key>()? {
             match key {
-                Key::Arguments => arguments(self.0, &mut call)?,
+                Key::Arguments | Key::Input => arguments(self.0, &mut call)?,
                 Key::Function | Key::Name => {
                     call.next_value_seed(Walker(Calls(self.0)))?;
                 }
@@ -104,5 +98,22 @@ impl<'de> Walk<'de> for Calls<'_> {
 /// What marks a call, wherever it stands.
 fn arguments<'de, A: MapAccess<'de>>(request: &mut Request, call: &mut A) -> Result<(), A::Error> {
     request.calls += 1;
-    call.next_value_seed(Walker(Calls(request)))
+    call.next_value_seed(Walker(Arguments(request)))
+}
+
+/// Arguments, as JSON or as a text that holds JSON.
+struct Arguments<'a>(&'a mut Request);
+
+impl<'de> Walk<'de> for Arguments<'_> {
+    fn text(self, text: &str) {
+        Calls(self.0).text(text);
+    }
+
+    fn list<A: SeqAccess<'de>>(self, list: A) -> Result<(), A::Error> {
+        JsonSize(&mut self.0.call_text).list(list)
+    }
+
+    fn object<A: MapAccess<'de>>(self, object: A) -> Result<(), A::Error> {
+        JsonSize(&mut self.0.call_text).object(object)
+    }
 }

@@ -1,7 +1,7 @@
 use serde::de::{MapAccess, SeqAccess};
 
 use super::Request;
-use super::body::Key;
+use super::key::Key;
 use super::size::JsonSize;
 use super::walk::{Walk, Walker};
 
@@ -9,20 +9,34 @@ use super::walk::{Walk, Walker};
 /// prompt, the provider doesn't say.
 pub(super) struct Tools<'a>(pub(super) &'a mut Request);
 
+impl Tools<'_> {
+    fn add(&mut self, tool: &Tool) {
+        match tool.kind {
+            Kind::Function => {
+                self.0.functions += 1;
+                self.0.schema = self.0.schema.saturating_add(tool.size);
+            }
+            Kind::WebSearch => self.0.searches += 1,
+            Kind::Other => {}
+        }
+    }
+}
+
 impl<'de> Walk<'de> for Tools<'_> {
-    fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+    fn list<A: SeqAccess<'de>>(mut self, mut list: A) -> Result<(), A::Error> {
         let mut tool = Tool::default();
         while list.next_element_seed(Walker(&mut tool))?.is_some() {
-            match tool.kind {
-                Kind::Function => {
-                    self.0.functions += 1;
-                    self.0.schema = self.0.schema.saturating_add(tool.size);
-                }
-                Kind::WebSearch => self.0.searches += 1,
-                Kind::Other => {}
-            }
+            self.add(&tool);
             tool = Tool::default();
         }
+        Ok(())
+    }
+
+    /// One tool without a list around it.
+    fn object<A: MapAccess<'de>>(mut self, object: A) -> Result<(), A::Error> {
+        let mut tool = Tool::default();
+        (&mut tool).object(object)?;
+        self.add(&tool);
         Ok(())
     }
 }
@@ -45,11 +59,12 @@ struct Tool {
     size: u64,
 }
 
+/// A tool without a type is a function: Anthropic's, Bedrock's, Google's.
 #[derive(Default)]
 enum Kind {
+    #[default]
     Function,
     WebSearch,
-    #[default]
     Other,
 }
 
@@ -70,7 +85,7 @@ impl<'de> Walk<'de> for &mut Tool {
 impl Walk<'_> for &mut Kind {
     fn text(self, text: &str) {
         *self = match text {
-            "function" => Kind::Function,
+            "function" | "custom" => Kind::Function,
             // Also `web_search_preview`, and those with a date.
             _ if text.starts_with("web_search") => Kind::WebSearch,
             _ => Kind::Other,

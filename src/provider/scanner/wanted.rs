@@ -42,6 +42,11 @@ impl Wanted {
         self.roots[root].1.0 |= 1 << place;
     }
 
+    /// The profile's own fields.
+    pub(super) const fn counts(&self) -> &'static [Field] {
+        self.counts
+    }
+
     pub(super) const fn all(&self) -> Set {
         Set((1 << (self.counts.len() + ERRORS.len())) - 1)
     }

@@ -1,0 +1,107 @@
+use serde::Deserialize;
+
+/// The keys that are looked for, at any level, as all providers spell them. What a key means hangs
+/// on what it stands in: `text` is a part of a message, and at the root the form of the answer.
+#[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+pub(super) enum Key {
+    Model,
+    Stream,
+    #[serde(rename = "n", alias = "best_of", alias = "candidateCount", alias = "num_generations")]
+    Choices,
+    #[serde(
+        rename = "max_tokens",
+        alias = "max_completion_tokens",
+        alias = "max_output_tokens",
+        alias = "maxOutputTokens",
+        alias = "maxTokens",
+        alias = "maxTokenCount",
+        alias = "max_new_tokens",
+        alias = "max_gen_len",
+        alias = "max_tokens_to_sample",
+        alias = "num_predict",
+        alias = "n_predict"
+    )]
+    Bound,
+    #[serde(
+        rename = "generationConfig",
+        alias = "generation_config",
+        alias = "inferenceConfig",
+        alias = "textGenerationConfig",
+        alias = "toolConfig",
+        alias = "options",
+        alias = "singleEmbeddingParams"
+    )]
+    Config,
+    #[serde(alias = "contents", alias = "chat_history")]
+    Messages,
+    #[serde(alias = "inputText", alias = "texts", alias = "query", alias = "suffix")]
+    Prompt,
+    #[serde(alias = "inputs", alias = "instances", alias = "requests")]
+    Input,
+    #[serde(
+        alias = "system",
+        alias = "systemInstruction",
+        alias = "system_instruction",
+        alias = "preamble"
+    )]
+    Instructions,
+    Message,
+    Documents,
+    Tools,
+    Functions,
+    #[serde(
+        alias = "output_config",
+        alias = "output_format",
+        alias = "outputConfig",
+        alias = "responseSchema",
+        alias = "responseJsonSchema",
+        alias = "response_schema",
+        alias = "format"
+    )]
+    ResponseFormat,
+    Text,
+    #[serde(
+        alias = "output",
+        alias = "parts",
+        alias = "refusal",
+        alias = "thinking",
+        alias = "reasoningContent",
+        alias = "reasoningText",
+        alias = "toolResult",
+        alias = "functionResponse",
+        alias = "function_response"
+    )]
+    Content,
+    Name,
+    #[serde(alias = "args")]
+    Arguments,
+    #[serde(alias = "function_call", alias = "functionCall", alias = "toolUse")]
+    ToolCalls,
+    Function,
+    #[serde(alias = "json")]
+    Response,
+    Type,
+    Images,
+    #[serde(rename = "image_url", alias = "image")]
+    Image,
+    #[serde(rename = "input_audio", alias = "audio_url", alias = "audio")]
+    Audio,
+    #[serde(rename = "video_url", alias = "video")]
+    Video,
+    #[serde(
+        rename = "file",
+        alias = "file_id",
+        alias = "file_url",
+        alias = "file_data",
+        alias = "fileData",
+        alias = "inlineData",
+        alias = "inline_data",
+        alias = "source",
+        alias = "document",
+        alias = "document_url"
+    )]
+    File,
+    #[serde(other)]
+    Other,
+}

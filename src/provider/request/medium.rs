@@ -1,0 +1,176 @@
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use serde::Deserialize;
+use serde::de::{IgnoredAny, MapAccess, SeqAccess};
+
+use super::Request;
+use super::walk::{Walk, Walker};
+
+/// An image, a sound, a video or a file in a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::provider) struct Medium {
+    pub(in crate::provider) kind: Kind,
+    /// Its size; `None` where it is only linked.
+    pub(in crate::provider) bytes: Option<u64>,
+    /// Width and height of an image, where its first bytes tell them.
+    pub(in crate::provider) pixels: Option<(u64, u64)>,
+    /// Whether the request is content with a coarse look at it (OpenAI's `detail`).
+    pub(in crate::provider) is_coarse: bool,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::provider) enum Kind {
+    Image,
+    Audio,
+    Video,
+    /// A PDF, or a file of which nothing is known.
+    Document,
+    /// A file that is text.
+    Text,
+}
+
+impl Medium {
+    fn new(kind: Kind) -> Self {
+        Self { kind, bytes: None, pixels: None, is_coarse: false }
+    }
+
+    /// Takes over what a name of a format tells: `image/png`, `png`, `video/mp4`, `wav`.
+    fn declare(&mut self, format: &str) {
+        let (major, minor) = format.split_once('/').unwrap_or(("", format));
+        self.kind = match (major, minor) {
+            ("image", _) | (_, "png" | "jpeg" | "jpg" | "gif" | "webp") => Kind::Image,
+            ("audio", _) | (_, "wav" | "mp3" | "flac" | "ogg" | "opus" | "pcm16") => Kind::Audio,
+            ("video", _) | (_, "mp4" | "mov" | "webm" | "mkv") => Kind::Video,
+            (_, "pdf") => Kind::Document,
+            ("text", _) | (_, "txt" | "md" | "csv" | "html" | "json") => Kind::Text,
+            _ => self.kind,
+        };
+    }
+
+    /// Takes over a link, a data URL, or bare Base64.
+    fn hold(&mut self, text: &str) {
+        let data = match text.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
+            Some((head, data)) => {
+                self.declare(head.split(';').next().unwrap_or(head));
+                data
+            }
+            None if is_link(text) => return,
+            None => text,
+        };
+        self.bytes = Some(data.len() as u64 / 4 * 3);
+        self.pixels = self.pixels.or_else(|| pixels(data));
+        if self.pixels.is_some() {
+            self.kind = Kind::Image;
+        }
+    }
+}
+
+/// Adds a medium, or those of a list.
+pub(super) struct Media<'a> {
+    request: &'a mut Request,
+    kind: Kind,
+}
+
+impl<'a> Media<'a> {
+    /// Media that are of this kind unless they say otherwise.
+    pub(super) fn new(request: &'a mut Request, kind: Kind) -> Self {
+        Self { request, kind }
+    }
+}
+
+impl<'de> Walk<'de> for Media<'_> {
+    fn text(self, text: &str) {
+        let mut medium = Medium::new(self.kind);
+        medium.hold(text);
+        self.request.media.push(medium);
+    }
+
+    fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
+        while list.next_element_seed(Walker(Media::new(self.request, self.kind)))?.is_some() {}
+        Ok(())
+    }
+
+    fn object<A: MapAccess<'de>>(self, object: A) -> Result<(), A::Error> {
+        let mut medium = Medium::new(self.kind);
+        Source(&mut medium).object(object)?;
+        self.request.media.push(medium);
+        Ok(())
+    }
+}
+
+/// The object around a medium, and those within it.
+struct Source<'a>(&'a mut Medium);
+
+impl<'de> Walk<'de> for Source<'_> {
+    fn text(self, text: &str) {
+        self.0.hold(text);
+    }
+
+    fn object<A: MapAccess<'de>>(self, mut object: A) -> Result<(), A::Error> {
+        while let Some(key) = object.next_key::<Key>()? {
+            match key {
+                Key::Format => object.next_value_seed(Walker(Format(self.0)))?,
+                Key::Detail => object.next_value_seed(Walker(Detail(self.0)))?,
+                Key::Data => object.next_value_seed(Walker(Source(self.0)))?,
+                Key::Other => drop(object.next_value::<IgnoredAny>()?),
+            }
+        }
+        Ok(())
+    }
+}
+
+struct Format<'a>(&'a mut Medium);
+
+impl Walk<'_> for Format<'_> {
+    fn text(self, text: &str) {
+        self.0.declare(text);
+    }
+}
+
+struct Detail<'a>(&'a mut Medium);
+
+impl Walk<'_> for Detail<'_> {
+    fn text(self, text: &str) {
+        self.0.is_coarse = text == "low";
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(field_identifier, rename_all = "snake_case")]
+enum Key {
+    #[serde(alias = "mimeType", alias = "mime_type", alias = "media_type", alias = "mediaType")]
+    Format,
+    Detail,
+    #[serde(
+        alias = "bytes",
+        alias = "url",
+        alias = "source",
+        alias = "file_data",
+        alias = "bytesBase64Encoded",
+        alias = "fileUri",
+        alias = "file_uri",
+        alias = "s3Location",
+        alias = "uri"
+    )]
+    Data,
+    #[serde(other)]
+    Other,
+}
+
+fn is_link(text: &str) -> bool {
+    text.contains("://") || text.len() < SHORTEST_DATA
+}
+
+/// The size of an image, read from the first bytes of its Base64.
+fn pixels(base64: &str) -> Option<(u64, u64)> {
+    let head = base64.as_bytes();
+    let head = &head[..head.len().min(HEAD) / 4 * 4];
+    let size = imagesize::blob_size(&BASE64_STANDARD.decode(head).ok()?).ok()?;
+    Some((size.width as u64, size.height as u64))
+}
+
+/// Text below this many bytes is the name of a file, not its content.
+const SHORTEST_DATA: usize = 64;
+
+/// Base64 that is decoded in search of an image's size: JPEG tells it behind what the camera wrote.
+const HEAD: usize = 64 << 10;
