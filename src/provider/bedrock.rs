@@ -6,7 +6,7 @@ use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, usage_in_full};
 use super::scanner::{Count, Counts, Field, Wanted};
-use super::{Profile, compatible, media, openai, usage};
+use super::{Profile, anthropic, compatible, usage};
 use crate::quota::{Algorithm, Cost, Usage};
 
 /// Amazon Bedrock, `bedrock-runtime.REGION.amazonaws.com` (`/model/NAME/converse`, `invoke` and
@@ -79,4 +79,5 @@ const FIELDS: &[Field] = &[
     Field::count(&["amazon-bedrock-invocationMetrics", "outputTokenCount"], Count::Output),
 ];
 
-const WEIGHTS: Weights = Weights { schema: 4, medium: media::anthropic, ..openai::WEIGHTS };
+/// Recorded: Claude and Nova take some 500 tokens to introduce tools, other makers fewer.
+const WEIGHTS: Weights = Weights { item: 1, ..anthropic::WEIGHTS };

@@ -57,7 +57,6 @@ const FIELDS: &[Field] = &[
     Field::count(&["usageMetadata", "cachedContentTokenCount"], Count::CacheRead),
     Field::count(&["usage", "prompt_tokens"], Count::Input),
     Field::count(&["usage", "completion_tokens"], Count::Output),
-    Field::count(&["usage", "total_tokens"], Count::Total),
     Field::count(&["usage", "prompt_tokens_details", "cached_tokens"], Count::CacheRead),
 ];
 
@@ -97,4 +96,15 @@ const QUOTAS: &[DefaultQuota] = &[
 
 const PER_MINUTE: fn() -> Quota = || Quota::new().rpm(150).tpm(1_000_000);
 
-const WEIGHTS: Weights = Weights { schema: 4, medium: media::gemini, ..openai::WEIGHTS };
+/// Recorded: nothing around messages, and some twelve tokens a call.
+const WEIGHTS: Weights = Weights {
+    item: 0,
+    answer: 1,
+    call: 12,
+    schema: 6,
+    functions: 0,
+    search: 0,
+    built_in: 300,
+    medium: media::gemini,
+    ..openai::WEIGHTS
+};

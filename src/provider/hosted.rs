@@ -1,10 +1,9 @@
 //! Providers that speak OpenAI's format and charge by usage.
 
-use super::openai::WEIGHTS;
 use super::profile::Rules;
-use super::request::Request;
+use super::request::{Request, Weights};
 use super::reserve::Reserved;
-use super::{Profile, compatible};
+use super::{Profile, compatible, openai};
 
 /// DeepSeek, `api.deepseek.com`: limits requests in flight, not their rate; `Tokens` are the usage.
 pub const DEEPSEEK: Profile =
@@ -44,3 +43,6 @@ const RULES: Rules = Rules {
     reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
     ..compatible::RULES
 };
+
+/// Recorded: 250 to 600 tokens to introduce tools, by the model.
+const WEIGHTS: Weights = Weights { functions: 300, schema: 6, ..openai::WEIGHTS };
