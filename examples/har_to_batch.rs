@@ -8,11 +8,14 @@
 //! index of the entry, from 0), `url` the path and query of the entry's URL, `body` as recorded.
 //! Everything else is skipped; how much that was is said on stderr.
 
-use std::io::{self, Write};
+use std::fs::File;
+use std::io::{self, BufReader, Write};
+use std::ops::ControlFlow;
 use std::process::ExitCode;
 
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use serde_json::value::RawValue;
+use tollgate::explain::har::{self, HarError, Request};
 
 fn main() -> ExitCode {
     match run() {
@@ -33,27 +36,25 @@ pub(crate) struct Converted {
     pub(crate) skipped: usize,
 }
 
-/// Turns the text of a HAR file into Batch lines named after `stem`.
-pub(crate) fn convert(har: &str, stem: &str) -> Result<Converted, serde_json::Error> {
-    let entries = serde_json::from_str::<Har>(har)?.log.entries;
-    let all = entries.len();
-    let lines: Vec<_> = entries
-        .iter()
-        .enumerate()
-        .filter_map(|(index, entry)| batch_line(&entry.request, &format!("{stem}-{index}")))
-        .collect();
-    Ok(Converted { skipped: all - lines.len(), lines })
+/// Turns a HAR file into Batch lines named after `stem`.
+pub(crate) fn convert(har: impl io::Read, stem: &str) -> Result<Converted, HarError> {
+    let (mut lines, mut entries) = (Vec::new(), 0);
+    har::read(har, |entry| {
+        lines.extend(batch_line(&entry.request, &format!("{stem}-{entries}")));
+        entries += 1;
+        ControlFlow::Continue(())
+    })?;
+    Ok(Converted { skipped: entries - lines.len(), lines })
 }
 
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let path = std::env::args_os().nth(1).ok_or("give it a file: har_to_batch FILE.har")?;
     let path = std::path::PathBuf::from(path);
     let shown = path.display();
-    let har =
-        std::fs::read_to_string(&path).map_err(|error| format!("cannot read {shown}: {error}"))?;
+    let har = File::open(&path).map_err(|error| format!("cannot read {shown}: {error}"))?;
     let stem = path.file_stem().unwrap_or_default().to_string_lossy();
     let converted =
-        convert(&har, &stem).map_err(|error| format!("{shown} is not a HAR file: {error}"))?;
+        convert(BufReader::new(har), &stem).map_err(|error| format!("{shown}: {error}"))?;
     let mut out = io::stdout().lock();
     for line in &converted.lines {
         writeln!(out, "{line}")?;
@@ -67,8 +68,9 @@ fn batch_line(request: &Request, custom_id: &str) -> Option<String> {
         return None;
     }
     // A string of valid JSON holds no raw line break: all of them stand between tokens.
-    let text = request.post_data.as_ref()?.text.as_ref()?.replace(['\n', '\r'], "");
-    let body: &RawValue = serde_json::from_str(&text).ok()?;
+    let breaks = |byte: &u8| matches!(byte, b'\n' | b'\r');
+    let text: Vec<u8> = request.body.iter().copied().filter(|byte| !breaks(byte)).collect();
+    let body: &RawValue = serde_json::from_slice(&text).ok()?;
     let uri: http::Uri = request.url.parse().ok()?;
     let url = uri.path_and_query()?.as_str();
     body.get().starts_with('{').then_some(())?;
@@ -81,32 +83,4 @@ struct BatchLine<'a> {
     method: &'a str,
     url: &'a str,
     body: &'a RawValue,
-}
-
-#[derive(Deserialize)]
-struct Har {
-    log: Log,
-}
-
-#[derive(Deserialize)]
-struct Log {
-    entries: Vec<Entry>,
-}
-
-#[derive(Deserialize)]
-struct Entry {
-    request: Request,
-}
-
-#[derive(Deserialize)]
-struct Request {
-    method: String,
-    url: String,
-    #[serde(rename = "postData")]
-    post_data: Option<PostData>,
-}
-
-#[derive(Deserialize)]
-struct PostData {
-    text: Option<String>,
 }

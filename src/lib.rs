@@ -39,7 +39,7 @@
 //! | [`limiter`] | the only owner of locks, clock, queue and wake-ups |
 //! | `middleware` | the Tower layer, and its glue to HTTP clients |
 //! | `simulate` | a provider that enforces its limits, with counting code of its own |
-//! | `batch`, `cli` | the `tollgate` command: thin, they only compose the above |
+//! | `batch`, `explain`, `cli` | the `tollgate` command: thin, they only compose the above |
 //!
 //! Dependencies point up this table, never down.
 //!
@@ -70,7 +70,7 @@
 //! | `axum` | `middleware::respond`: server mode, which answers who is over the limit |
 //! | `reqwest-middleware` | the layer as a link of a chain of reqwest-middleware |
 //! | `simulate` | `simulate`: a provider to test against, in virtual time and over HTTP |
-//! | `cli` | `batch` and `cli`: all that the command needs |
+//! | `cli` | `batch`, `explain` and `cli`: all that the command needs |
 //! | `full` | everything |
 //!
 //! Without features there is no HTTP client, no server and no command line in the tree.
@@ -91,6 +91,8 @@ pub mod simulate;
 pub mod batch;
 #[cfg(feature = "cli")]
 pub mod cli;
+#[cfg(feature = "cli")]
+pub mod explain;
 
 #[doc = include_str!("guide.md")]
 pub mod guide {}

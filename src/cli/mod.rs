@@ -14,6 +14,7 @@
 
 mod batch;
 mod exit;
+mod explain;
 mod limits;
 mod run;
 mod simulate;
@@ -23,6 +24,7 @@ use clap::{Parser, Subcommand};
 
 pub use batch::{BatchArgs, SameFile};
 pub use exit::Exit;
+pub use explain::ExplainArgs;
 pub use limits::{AlgorithmName, LimitArgs};
 pub use run::run;
 pub use simulate::{ChargeRule, InvalidLatency, Latency, SimulateArgs};
@@ -42,6 +44,8 @@ pub struct Cli {
 pub enum Command {
     /// Send a file of requests, as fast as the limits allow and no faster.
     Batch(Box<BatchArgs>),
+    /// Show what recorded traffic would have been charged, and what its answers said.
+    Explain(ExplainArgs),
     /// Run a provider that enforces its limits, to try things against.
     Simulate(SimulateArgs),
 }

@@ -20,6 +20,7 @@ pub fn run(cli: Cli) -> Exit {
     runtime.block_on(async {
         let ended = match cli.command {
             Command::Batch(args) => batch(&args).await,
+            Command::Explain(args) => args.run(&mut std::io::stdout().lock()),
             Command::Simulate(args) => simulate(&args).await,
         };
         ended.unwrap_or_else(|message| stopped(&message))

@@ -4,7 +4,9 @@ use super::backend::Backend;
 use super::clock::{Clock, SystemClock};
 use super::error::BuildError;
 use super::limiter::Limiter;
+use super::outputs::Quantile;
 use super::quotas::Quotas;
+use super::reduction::{Pace, Reduction};
 use super::shard::Time;
 use crate::engine::Margin;
 use crate::provider::Profile;
@@ -21,8 +23,20 @@ pub struct Builder {
     share: Share,
     max_waiting: usize,
     max_keys: usize,
+    quantile: f64,
+    reduction: Reduction,
     clock: Option<Time>,
     backend: Option<Arc<dyn Backend>>,
+}
+
+/// Numbers that all keys go by.
+#[derive(Debug)]
+pub(super) struct Settings {
+    pub(super) max_waiting: usize,
+    pub(super) max_keys: usize,
+    pub(super) quantile: Quantile,
+    /// `None` where nothing is reduced.
+    pub(super) reduction: Option<Pace>,
 }
 
 /// What happens to a key that no quota names.
@@ -51,6 +65,8 @@ impl Builder {
             share: Share::WHOLE,
             max_waiting: 10_000,
             max_keys: 1_000_000,
+            quantile: 0.9,
+            reduction: Reduction::new(),
             clock: None,
             backend: None,
         }
@@ -109,6 +125,21 @@ impl Builder {
         self
     }
 
+    /// The share of a key's recent outputs that [`Limiter::expected_output`] covers: above 0 and at
+    /// most 1. More of it reserves more than is used; less of it runs into debt more often, which the
+    /// next requests wait for. Default: 0.9.
+    pub fn output_quantile(mut self, quantile: f64) -> Self {
+        self.quantile = quantile;
+        self
+    }
+
+    /// How far a key is reduced when its provider refuses a request, and how it recovers. Default:
+    /// to half, and back by a tenth every 30 seconds.
+    pub fn reduction(mut self, reduction: Reduction) -> Self {
+        self.reduction = reduction;
+        self
+    }
+
     /// Where time comes from. Default: the system.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Time::Other(Arc::new(clock)));
@@ -124,7 +155,8 @@ impl Builder {
     /// The limiter.
     ///
     /// # Errors
-    /// [`BuildError`] for an empty key, or a margin of 100 % or more.
+    /// [`BuildError`] for an empty key, a margin of 100 % or more, and for a quantile or a reduction
+    /// that is none.
     pub fn build(self) -> Result<Limiter, BuildError> {
         if self.margin.percent >= 100 {
             return Err(BuildError::MarginTooLarge { percent: self.margin.percent });
@@ -137,7 +169,12 @@ impl Builder {
             quotas.set(key, quota, 0);
         }
         let clock = self.clock.unwrap_or_else(|| Time::System(Arc::new(SystemClock::new())));
-        let bounds = (self.max_waiting, self.max_keys);
-        Ok(Limiter::new(clock, quotas, bounds, self.backend))
+        let settings = Settings {
+            max_waiting: self.max_waiting,
+            max_keys: self.max_keys,
+            quantile: Quantile::new(self.quantile)?,
+            reduction: self.reduction.pace()?,
+        };
+        Ok(Limiter::new(clock, quotas, settings, self.backend))
     }
 }

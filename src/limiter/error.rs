@@ -141,6 +141,15 @@ pub enum BuildError {
         /// The percentage asked for.
         percent: u8,
     },
+    /// A number that can't be meant.
+    OutOfRange {
+        /// What it is.
+        name: &'static str,
+        /// The number.
+        value: String,
+        /// What it may be, in words.
+        range: &'static str,
+    },
 }
 
 impl fmt::Display for BuildError {
@@ -149,6 +158,9 @@ impl fmt::Display for BuildError {
             Self::EmptyKey => f.write_str("a quota has an empty key; name a key or a glob"),
             Self::MarginTooLarge { percent } => {
                 write!(f, "margin of {percent} % leaves nothing; give less than 100 %")
+            }
+            Self::OutOfRange { name, value, range } => {
+                write!(f, "{name} is {value}; give one {range}")
             }
         }
     }

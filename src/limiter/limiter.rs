@@ -8,7 +8,7 @@ use tokio::sync::broadcast;
 
 use super::acquire::Acquire;
 use super::backend::Backend;
-use super::builder::Builder;
+use super::builder::{Builder, Settings};
 use super::capacity::WaitForCapacity;
 use super::decision::{Code, Decision};
 use super::error::{MissingLimit, Refused};
@@ -59,10 +59,10 @@ impl Limiter {
     pub(super) fn new(
         clock: Time,
         quotas: Quotas,
-        bounds: (usize, usize),
+        settings: Settings,
         backend: Option<Arc<dyn Backend>>,
     ) -> Self {
-        let core = Arc::new(Core::new(clock, quotas, bounds, backend));
+        let core = Arc::new(Core::new(clock, quotas, settings, backend));
         let shards: Arc<[_]> =
             (0..SHARDS).map(|_| Arc::new(Shard::new(Arc::clone(&core)))).collect();
         // Weak: each shard keeps what they share alive.
@@ -258,6 +258,12 @@ impl Limiter {
     /// The clock's time, in nanoseconds since the epoch.
     pub fn now(&self) -> u64 {
         self.core.clock.now()
+    }
+
+    /// Ends when [`now`](Self::now) has reached `time`, and not before.
+    #[cfg(feature = "tower")]
+    pub(crate) fn sleep_until(&self, time: u64) -> super::clock::Sleep {
+        self.core.clock.sleep_until(time)
     }
 
     pub(super) fn name(&self, key: CompactString) -> Name {

@@ -5,10 +5,13 @@ use hashbrown::HashTable;
 
 use super::arena::Arena;
 use super::backend::Backend;
+use super::builder::Settings;
 use super::clock::{Clock, Sleep, SystemClock};
 use super::event::Events;
+use super::outputs::Outputs;
 use super::plan::Plan;
 use super::quotas::Quotas;
+use super::reduction::Pace;
 use super::slot::Slot;
 use super::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use super::sync::{Mutex, MutexGuard, RandomState, RwLock};
@@ -23,6 +26,9 @@ pub(super) struct Core {
     pub(super) events: Events,
     pub(super) max_waiting: usize,
     pub(super) max_keys: usize,
+    pub(super) outputs: Outputs,
+    /// `None` where a refusal reduces nothing.
+    pub(super) reduction: Option<Pace>,
     pub(super) closed: AtomicBool,
     pub(super) backend: Option<Arc<dyn Backend>>,
     /// All parts of all keys, for a key that is looked up from one of them.
@@ -62,7 +68,7 @@ impl Core {
     pub(super) fn new(
         clock: Time,
         quotas: Quotas,
-        (max_waiting, max_keys): (usize, usize),
+        settings: Settings,
         backend: Option<Arc<dyn Backend>>,
     ) -> Self {
         Self {
@@ -70,8 +76,10 @@ impl Core {
             quotas: RwLock::new(quotas),
             hasher: RandomState::default(),
             events: Events::default(),
-            max_waiting,
-            max_keys,
+            max_waiting: settings.max_waiting,
+            max_keys: settings.max_keys,
+            outputs: Outputs::new(settings.quantile),
+            reduction: settings.reduction,
             closed: AtomicBool::new(false),
             backend,
             shards: OnceLock::new(),

@@ -1,30 +1,35 @@
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project::pin_project;
 
+use super::passing::Passing;
+use super::read_ahead::ReadAhead;
 use super::reading::Reading;
 
 /// A response body on its way: its bytes pass unchanged and are read in passing. The reservation
 /// behind it settles at its end, its error or its drop.
 #[pin_project]
-pub struct ResponseBody<B> {
-    #[pin]
-    inner: B,
-    reading: Option<Reading>,
+pub struct ResponseBody<B: Body<Data = Bytes>>(#[pin] Inner<B>);
+
+#[expect(clippy::large_enum_variant, reason = "in place, so that a response allocates nothing")]
+#[pin_project(project = InnerProjection)]
+enum Inner<B: Body<Data = Bytes>> {
+    Passing(#[pin] Passing<B>),
+    /// Of a response that was judged before it was handed out.
+    Ahead(Box<ReadAhead<Passing<B>>>),
 }
 
-impl<B> ResponseBody<B> {
-    pub(super) fn new(inner: B, reading: Reading) -> Self
-    where
-        B: Body,
-    {
-        // Whoever sees that there is nothing to read may never poll: that is the end already.
-        let reading = (!inner.is_end_stream()).then_some(reading);
-        Self { inner, reading }
+impl<B: Body<Data = Bytes>> ResponseBody<B> {
+    pub(super) fn new(inner: B, reading: Reading) -> Self {
+        Self(Inner::Passing(Passing::new(inner, reading)))
+    }
+
+    pub(super) fn ahead(body: Box<ReadAhead<Passing<B>>>) -> Self {
+        Self(Inner::Ahead(body))
     }
 }
 
@@ -36,29 +41,31 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let mut this = self.project();
-        let frame = ready!(this.inner.as_mut().poll_frame(cx));
-        let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
-        if let (Some(bytes), Some(reading)) = (data, &mut *this.reading) {
-            reading.bytes(bytes);
+        match self.project().0.project() {
+            InnerProjection::Passing(body) => body.poll_frame(cx),
+            InnerProjection::Ahead(body) => Pin::new(&mut **body).poll_frame(cx),
         }
-        if !matches!(frame, Some(Ok(_))) || this.inner.is_end_stream() {
-            *this.reading = None;
-        }
-        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
-        self.inner.is_end_stream()
+        match &self.0 {
+            Inner::Passing(body) => body.is_end_stream(),
+            Inner::Ahead(body) => body.is_end_stream(),
+        }
     }
 
     fn size_hint(&self) -> SizeHint {
-        self.inner.size_hint()
+        match &self.0 {
+            Inner::Passing(body) => body.size_hint(),
+            Inner::Ahead(body) => body.size_hint(),
+        }
     }
 }
 
-impl<B> fmt::Debug for ResponseBody<B> {
+impl<B: Body<Data = Bytes>> fmt::Debug for ResponseBody<B> {
+    /// Without its bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ResponseBody").field("reading", &self.reading).finish_non_exhaustive()
+        let ahead = matches!(self.0, Inner::Ahead(_));
+        f.debug_struct("ResponseBody").field("ahead", &ahead).finish_non_exhaustive()
     }
 }

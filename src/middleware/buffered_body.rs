@@ -126,6 +126,18 @@ impl<B: Body<Data = Bytes>> PeekBody for BufferedBody<B> {
         let remaining = self.remaining();
         remaining.exact().or(self.stated).or(Some(remaining.lower()))
     }
+
+    /// One that was read whole, without trailers.
+    fn replay(&self) -> Option<Self> {
+        let whole = self.whole && self.next.is_none();
+        whole.then(|| Self {
+            ahead: self.ahead.clone(),
+            next: None,
+            rest: None,
+            whole,
+            stated: self.stated,
+        })
+    }
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Body for BufferedBody<B> {

@@ -9,6 +9,7 @@ use tower_service::Service;
 
 use super::classify::Classified;
 use super::error::{BoxError, Failure, RateLimitError};
+use super::journey::Facts;
 use super::keys::Key;
 use super::layer::Settings;
 use super::observe::Observe;
@@ -41,6 +42,12 @@ enum Stage<F> {
     /// On its way.
     Sent(Option<Watch>, #[pin] F),
     Failed(Option<AcquireError>),
+}
+
+/// Where a request stands once it has arrived.
+pub(super) enum Arrived {
+    Granted(Permit),
+    Queued(Acquire),
 }
 
 impl<S, Request, C, O> ResponseFuture<S, Request, C, O>
@@ -87,6 +94,26 @@ where
     }
 }
 
+impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
+    /// A request that has arrived, and what it goes through: a clone that has yet to become ready.
+    pub(super) fn arrived(
+        arrived: Arrived,
+        (inner, request): (S, Request),
+        mut classified: Classified,
+        shared: Arc<Settings<C, O>>,
+    ) -> Self {
+        let arrived_at = classified.journey.as_ref().map(|_| shared.limiter.now());
+        let stage = match arrived {
+            Arrived::Granted(permit) => {
+                Stage::Readying(Some(admit(&shared, &mut classified, arrived_at, permit)))
+            }
+            Arrived::Queued(acquire) => Stage::Waiting(acquire),
+        };
+        let unsent = Some((inner, request));
+        Self { stage, unsent, classified, arrived: arrived_at, shared }
+    }
+}
+
 impl<S, Request, C, O> ResponseFuture<S, Request, C, O>
 where
     S: Service<Request> + Clone,
@@ -95,9 +122,18 @@ where
 {
     /// The same as `poll`, with the inner service's error as it is.
     pub(super) fn poll_ended(
-        self: Pin<&mut Self>,
+        mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<O::Observed, Failure<S::Error>>> {
+        let (response, watch) = ready!(self.as_mut().poll_answered(cx))?;
+        Poll::Ready(Ok(self.shared.observe.observe(response, watch)))
+    }
+
+    /// The same, with the response as it came, and the guard of its reservation.
+    pub(super) fn poll_answered(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Result<(S::Response, Watch), Failure<S::Error>>> {
         let mut this = self.project();
         loop {
             let next = match this.stage.as_mut().project() {
@@ -173,28 +209,32 @@ fn admit<C, O>(
         let granted_at = permit.granted_at();
         let waited = granted_at.saturating_sub(arrived.unwrap_or(granted_at));
         journey.write(|facts| {
-            facts.key = keys.first().cloned().map(Key::into_text).unwrap_or_default();
-            facts.reserved = Some(permit.cost().clone());
-            facts.granted_at = Some(granted_at);
-            facts.waited = Duration::from_nanos(waited);
+            *facts = Facts {
+                key: keys.first().cloned().map(Key::into_text).unwrap_or_default(),
+                reserved: Some(permit.cost().clone()),
+                granted_at: Some(granted_at),
+                waited: Duration::from_nanos(waited),
+                earlier: std::mem::take(&mut facts.earlier),
+                ..Facts::default()
+            };
         });
     }
     Watch::new(permit, shared.limiter.clone(), keys, shared.options.discover, journey)
         .with_floor(classified.floor)
 }
 
-/// Hands the reservation over to the response, or ends it with the error.
+/// Hands the reservation over with the response, or ends it with the error.
 fn end<O, Response, E>(
     observe: &O,
     watch: Watch,
     result: Result<Response, E>,
-) -> Result<O::Observed, Failure<E>>
+) -> Result<(Response, Watch), Failure<E>>
 where
     E: 'static,
     O: Observe<Response>,
 {
     match result {
-        Ok(response) => Ok(observe.observe(response, watch)),
+        Ok(response) => Ok((response, watch)),
         Err(error) => {
             if observe.never_left(&error) {
                 watch.never_left();

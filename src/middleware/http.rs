@@ -6,6 +6,7 @@ use super::body::ResponseBody;
 use super::classify::{Classified, Classify};
 use super::observe::Observe;
 use super::peek::PeekBody;
+use super::retry::{Judge, Judging};
 use super::unsent::never_left;
 use super::watch::Watch;
 use crate::provider::{Estimate, Profile};
@@ -15,12 +16,32 @@ use crate::provider::{Estimate, Profile};
 #[derive(Debug, Clone, Copy)]
 pub struct Http {
     profile: Profile,
+    whole: bool,
 }
 
 impl Http {
     /// Reads them as this provider has them.
     pub fn new(profile: Profile) -> Self {
-        Self { profile }
+        Self { profile, whole: false }
+    }
+
+    /// Reads each answer to its end before it is handed out, whatever its size, so that
+    /// [`retry`](super::RateLimitLayer::retry) covers an error in the body of a success too, and an
+    /// answer that breaks off. For callers that want no streams.
+    ///
+    /// ```
+    /// use tollgate::middleware::{Http, RateLimitLayer};
+    /// use tollgate::provider::OPENAI;
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # let limiter = tollgate::Limiter::builder().build()?;
+    /// let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(3);
+    /// # let _ = layer;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn whole(self) -> Self {
+        Self { whole: true, ..self }
     }
 
     /// What a request with this path and body is; `body` is `None` where it isn't in memory, and
@@ -43,13 +64,21 @@ impl Http {
         classified
     }
 
-    pub(super) fn watch<B: Body>(
+    pub(super) fn watch<B: Body<Data = Bytes>>(
         &self,
         response: http::Response<B>,
         watch: Watch,
     ) -> http::Response<ResponseBody<B>> {
         let reading = watch.head(self.profile, response.status(), response.headers());
         response.map(|body| ResponseBody::new(body, reading))
+    }
+
+    pub(super) fn judging<B: Body<Data = Bytes>>(
+        &self,
+        response: http::Response<B>,
+        watch: Watch,
+    ) -> Result<Judging<B>, http::Response<ResponseBody<B>>> {
+        Judging::of(response, watch, (self.profile, self.whole))
     }
 }
 
@@ -70,6 +99,18 @@ impl<B: Body<Data = Bytes>> Observe<http::Response<B>> for Http {
 
     fn never_left<E: 'static>(&self, error: &E) -> bool {
         never_left(error)
+    }
+}
+
+impl<B: Body<Data = Bytes>> Judge<http::Response<B>> for Http {
+    type Judging = Judging<B>;
+
+    fn judge(
+        &self,
+        response: http::Response<B>,
+        watch: Watch,
+    ) -> Result<Judging<B>, Self::Observed> {
+        self.judging(response, watch)
     }
 }
 

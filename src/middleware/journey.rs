@@ -2,6 +2,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use compact_str::CompactString;
+use http::StatusCode;
 use parking_lot::Mutex;
 
 use crate::provider::ApiError;
@@ -36,8 +37,20 @@ pub struct Facts {
     pub usage: Option<Usage>,
     /// What it was charged in the end.
     pub charged: Option<Cost>,
+    /// The status of its response.
+    pub status: Option<StatusCode>,
     /// An error in the body of a success.
     pub error: Option<ApiError>,
+    /// How its earlier tries went, where it was sent again by
+    /// [`RateLimitLayer::retry`](super::RateLimitLayer::retry): all else is of the last one.
+    pub earlier: Vec<Facts>,
+}
+
+impl Facts {
+    /// How often it was let in, the earlier tries included.
+    pub fn tries(&self) -> usize {
+        self.earlier.len() + usize::from(self.granted_at.is_some())
+    }
 }
 
 impl Journey {
@@ -49,6 +62,25 @@ impl Journey {
     /// What is known so far.
     pub fn facts(&self) -> Facts {
         self.0.lock().clone()
+    }
+
+    /// It is tried once more.
+    pub(super) fn begin_again(&self) {
+        self.write(|facts| {
+            let earlier = std::mem::take(&mut facts.earlier);
+            let last = std::mem::replace(facts, Facts { earlier, ..Facts::default() });
+            facts.earlier.push(last);
+        });
+    }
+
+    /// That came to nothing: the try before it was the last.
+    pub(super) fn take_back(&self) {
+        self.write(|facts| {
+            if let Some(last) = facts.earlier.pop() {
+                let earlier = std::mem::take(&mut facts.earlier);
+                *facts = Facts { earlier, ..last };
+            }
+        });
     }
 
     pub(super) fn write(&self, change: impl FnOnce(&mut Facts)) {

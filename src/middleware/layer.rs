@@ -8,6 +8,7 @@ use tower_layer::Layer;
 use super::http::Http;
 use super::keys::{Key, Keys};
 use super::learned::Learned;
+use super::retry::RetryService;
 use super::service::RateLimitService;
 use crate::limiter::Limiter;
 use crate::provider::{COMPATIBLE, Profile};
@@ -15,9 +16,20 @@ use crate::provider::{COMPATIBLE, Profile};
 /// Wraps a client so that it keeps to its limits. See the [module](super) for what it does when.
 ///
 /// All state is in the limiter: `layer()` called a thousand times is one limit.
-pub struct RateLimitLayer<C = Http, O = Http> {
+///
+/// It sends each request once, unless [`retry`](Self::retry) says otherwise.
+pub struct RateLimitLayer<C = Http, O = Http, R = Once> {
     pub(super) shared: Arc<Settings<C, O>>,
+    pub(super) retries: R,
 }
+
+/// Of a [`RateLimitLayer`]: each request is sent once.
+#[derive(Debug, Clone, Copy)]
+pub struct Once;
+
+/// Of a [`RateLimitLayer`]: a request that fails in passing is sent again, so many times.
+#[derive(Debug, Clone, Copy)]
+pub struct Retries(pub(super) u32);
 
 pub(super) struct Settings<C, O> {
     pub(super) limiter: Limiter,
@@ -49,18 +61,22 @@ impl RateLimitLayer {
     pub fn new(limiter: Limiter) -> Self {
         let profile = limiter.profile("").unwrap_or(COMPATIBLE);
         let options = Options::default();
-        Self::from_parts(limiter, Http::new(profile), Http::new(profile), options)
+        let read = Http::new(profile);
+        Self::from_parts(limiter, read, read, options, Once)
     }
+}
 
+impl<R: Copy> RateLimitLayer<Http, Http, R> {
     /// Reads requests and responses as this provider has them.
     #[must_use]
     pub fn provider(self, profile: Profile) -> Self {
         let (limiter, options) = (self.shared.limiter.clone(), self.shared.options.clone());
-        Self::from_parts(limiter, Http::new(profile), Http::new(profile), options)
+        let read = Http::new(profile);
+        Self::from_parts(limiter, read, read, options, self.retries)
     }
 }
 
-impl<C: Clone, O: Clone> RateLimitLayer<C, O> {
+impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
     /// Charges every request to this key, whatever model it names, and lets `poll_ready` wait for it.
     #[must_use]
     pub fn key(self, key: impl Into<CompactString>) -> Self {
@@ -128,42 +144,63 @@ impl<C: Clone, O: Clone> RateLimitLayer<C, O> {
 
     /// Asks `classify` what a request is.
     #[must_use]
-    pub fn classify<C2>(self, classify: C2) -> RateLimitLayer<C2, O> {
+    pub fn classify<C2>(self, classify: C2) -> RateLimitLayer<C2, O, R> {
         let Settings { limiter, observe, options, .. } = &*self.shared;
-        RateLimitLayer::from_parts(limiter.clone(), classify, observe.clone(), options.clone())
+        let (limiter, observe) = (limiter.clone(), observe.clone());
+        RateLimitLayer::from_parts(limiter, classify, observe, options.clone(), self.retries)
     }
 
     /// Asks `observe` what a response says.
     #[must_use]
-    pub fn observe<O2>(self, observe: O2) -> RateLimitLayer<C, O2> {
+    pub fn observe<O2>(self, observe: O2) -> RateLimitLayer<C, O2, R> {
         let Settings { limiter, classify, options, .. } = &*self.shared;
-        RateLimitLayer::from_parts(limiter.clone(), classify.clone(), observe, options.clone())
+        let (limiter, classify) = (limiter.clone(), classify.clone());
+        RateLimitLayer::from_parts(limiter, classify, observe, options.clone(), self.retries)
+    }
+
+    /// Sends a request that fails in passing up to `times` times again, each try through the queue
+    /// and charged as a request of its own. See [`retry`](super::retry) for what is sent again, and
+    /// when.
+    #[must_use]
+    pub fn retry(self, times: u32) -> RateLimitLayer<C, O, Retries> {
+        RateLimitLayer { shared: self.shared, retries: Retries(times) }
     }
 
     fn with(self, change: impl FnOnce(&mut Options)) -> Self {
         let Settings { limiter, classify, observe, options, .. } = &*self.shared;
         let mut options = options.clone();
         change(&mut options);
-        Self::from_parts(limiter.clone(), classify.clone(), observe.clone(), options)
+        let (limiter, classify) = (limiter.clone(), classify.clone());
+        Self::from_parts(limiter, classify, observe.clone(), options, self.retries)
     }
 }
 
-impl<C, O> RateLimitLayer<C, O> {
-    pub(super) fn from_parts(limiter: Limiter, classify: C, observe: O, options: Options) -> Self {
+impl<C, O, R> RateLimitLayer<C, O, R> {
+    pub(super) fn from_parts(
+        limiter: Limiter,
+        classify: C,
+        observe: O,
+        options: Options,
+        retries: R,
+    ) -> Self {
         let learned = Learned::default();
-        Self { shared: Arc::new(Settings { limiter, classify, observe, options, learned }) }
+        let shared = Arc::new(Settings { limiter, classify, observe, options, learned });
+        Self { shared, retries }
     }
 }
 
-impl<C, O> Clone for RateLimitLayer<C, O> {
+impl<C, O, R: Copy> Clone for RateLimitLayer<C, O, R> {
     fn clone(&self) -> Self {
-        Self { shared: Arc::clone(&self.shared) }
+        Self { shared: Arc::clone(&self.shared), retries: self.retries }
     }
 }
 
-impl<C, O> fmt::Debug for RateLimitLayer<C, O> {
+impl<C, O, R: fmt::Debug> fmt::Debug for RateLimitLayer<C, O, R> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RateLimitLayer").field("options", &self.shared.options).finish()
+        f.debug_struct("RateLimitLayer")
+            .field("options", &self.shared.options)
+            .field("retries", &self.retries)
+            .finish()
     }
 }
 
@@ -172,5 +209,14 @@ impl<S, C, O> Layer<S> for RateLimitLayer<C, O> {
 
     fn layer(&self, inner: S) -> Self::Service {
         RateLimitService::new(inner, Arc::clone(&self.shared))
+    }
+}
+
+impl<S, C, O> Layer<S> for RateLimitLayer<C, O, Retries> {
+    type Service = RetryService<S, C, O>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        let limited = RateLimitService::new(inner, Arc::clone(&self.shared));
+        RetryService::new(limited, self.retries.0)
     }
 }

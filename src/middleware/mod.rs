@@ -63,11 +63,15 @@ mod keys;
 mod layer;
 mod learned;
 mod observe;
+mod passing;
 mod peek;
+mod read_ahead;
 mod reading;
 mod service;
 mod unsent;
 mod watch;
+
+pub mod retry;
 
 #[cfg(feature = "axum")]
 pub mod respond;
@@ -88,12 +92,15 @@ pub use future::ResponseFuture;
 pub use http::Http;
 pub use journey::{Facts, Journey};
 pub use keys::Key;
-pub use layer::RateLimitLayer;
+pub use layer::{Once, RateLimitLayer, Retries};
 pub use observe::Observe;
 pub use peek::PeekBody;
 pub use reading::Reading;
+#[cfg(feature = "reqwest")]
+pub use reqwest::ReqwestJudging;
 #[cfg(feature = "reqwest-middleware")]
 pub use reqwest_middleware::ChainedRequest;
+pub use retry::{Judge, Judging, Replay, RetryFuture, RetryService, Verdict};
 pub use service::RateLimitService;
 pub use unsent::find_refusal;
 pub use watch::Watch;

@@ -11,6 +11,15 @@ pub trait PeekBody {
     fn size(&self) -> Option<u64> {
         self.peek(|body| body.and_then(|body| body.len().try_into().ok()))
     }
+
+    /// The same body once more, for a request that is [sent again](super::RateLimitLayer::retry);
+    /// `None` if it can be sent only once. Default: `None`.
+    fn replay(&self) -> Option<Self>
+    where
+        Self: Sized,
+    {
+        None
+    }
 }
 
 /// How many bytes the body has that comes with these headers, if they say so.
@@ -22,11 +31,19 @@ impl PeekBody for () {
     fn peek<T>(&self, read: impl FnOnce(Option<&[u8]>) -> T) -> T {
         read(Some(&[]))
     }
+
+    fn replay(&self) -> Option<Self> {
+        Some(())
+    }
 }
 
 impl PeekBody for Bytes {
     fn peek<T>(&self, read: impl FnOnce(Option<&[u8]>) -> T) -> T {
         read(Some(self))
+    }
+
+    fn replay(&self) -> Option<Self> {
+        Some(self.clone())
     }
 }
 
@@ -34,11 +51,19 @@ impl PeekBody for Vec<u8> {
     fn peek<T>(&self, read: impl FnOnce(Option<&[u8]>) -> T) -> T {
         read(Some(self))
     }
+
+    fn replay(&self) -> Option<Self> {
+        Some(self.clone())
+    }
 }
 
 impl PeekBody for String {
     fn peek<T>(&self, read: impl FnOnce(Option<&[u8]>) -> T) -> T {
         read(Some(self.as_bytes()))
+    }
+
+    fn replay(&self) -> Option<Self> {
+        Some(self.clone())
     }
 }
 
@@ -53,10 +78,18 @@ impl PeekBody for http_body_util::Full<Bytes> {
             _ => read(Some(&[])),
         }
     }
+
+    fn replay(&self) -> Option<Self> {
+        Some(self.clone())
+    }
 }
 
 impl PeekBody for http_body_util::Empty<Bytes> {
     fn peek<T>(&self, read: impl FnOnce(Option<&[u8]>) -> T) -> T {
         read(Some(&[]))
+    }
+
+    fn replay(&self) -> Option<Self> {
+        Some(Self::new())
     }
 }

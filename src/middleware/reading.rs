@@ -61,14 +61,33 @@ impl Reading {
         }
     }
 
-    fn succeeded(&mut self, profile: Profile, said: Scanned) {
+    /// Ends the reservation; says what the body of a success said was wrong.
+    pub(super) fn end(mut self) -> Option<Box<ApiError>> {
+        self.finish()
+    }
+
+    /// Siblings are held before the reservation ends, which may let the next one in.
+    fn finish(&mut self) -> Option<Box<ApiError>> {
+        match std::mem::replace(&mut self.body, Body::Unread) {
+            Body::Success(profile, scanner) => self.succeeded(profile, scanner.finish()),
+            Body::Refusal(profile, status, body) => {
+                self.refused(profile, status, &body);
+                None
+            }
+            Body::Unread => None,
+        }
+    }
+
+    fn succeeded(&mut self, profile: Profile, said: Scanned) -> Option<Box<ApiError>> {
         if let Some(usage) = &said.usage {
             self.watch.used(profile, usage);
         }
-        if let Some(error) = &said.error {
+        let error = said.error.clone().map(Box::new);
+        if let Some(error) = &error {
             self.failed_in_band(profile, error);
         }
         self.watch.said(said);
+        error
     }
 
     fn failed_in_band(&self, profile: Profile, error: &ApiError) {
@@ -90,13 +109,8 @@ impl Reading {
 }
 
 impl Drop for Reading {
-    /// Siblings are held before the reservation ends, which may let the next one in.
     fn drop(&mut self) {
-        match std::mem::replace(&mut self.body, Body::Unread) {
-            Body::Success(profile, scanner) => self.succeeded(profile, scanner.finish()),
-            Body::Refusal(profile, status, body) => self.refused(profile, status, &body),
-            Body::Unread => {}
-        }
+        self.finish();
     }
 }
 
@@ -117,12 +131,12 @@ fn refusal(watch: &Watch, profile: Profile, status: StatusCode, headers: &Header
     }
 }
 
-fn is_refusal(status: StatusCode) -> bool {
+pub(super) fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 503 | 529)
 }
 
 /// Whether an error in a stream is what would have been a 429, 503 or 529 before it began.
-fn is_refusal_in_band(error: &ApiError) -> bool {
+pub(super) fn is_refusal_in_band(error: &ApiError) -> bool {
     let signs = [error.code(), error.kind()];
     signs.into_iter().flatten().any(|sign| REFUSALS.contains(&sign))
 }
@@ -134,7 +148,7 @@ fn is_plain(headers: &HeaderMap) -> bool {
 }
 
 /// As much of an error's body as is read, in bytes.
-const LONGEST_ERROR: usize = 16 * 1_024;
+pub(super) const LONGEST_ERROR: usize = 16 * 1_024;
 
 const REFUSALS: &[&str] = &[
     "429",

@@ -1,10 +1,15 @@
-use http_body::Body as _;
-use reqwest::{Body, Request, Response, ResponseBuilderExt};
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
+use http_body::Body as _;
+use reqwest::{Body, Request, Response, ResponseBuilderExt, Url};
+
+use super::body::ResponseBody;
 use super::classify::{Classified, Classify};
 use super::http::Http;
 use super::observe::Observe;
 use super::peek::{PeekBody, stated_size};
+use super::retry::{Judge, Judging, Verdict};
 use super::unsent::never_left;
 use super::watch::Watch;
 
@@ -53,6 +58,11 @@ impl PeekBody for Body {
     fn size(&self) -> Option<u64> {
         self.size_hint().exact()
     }
+
+    /// One that is in memory, copied: reqwest shares its bytes only among requests of its own.
+    fn replay(&self) -> Option<Self> {
+        self.as_bytes().map(|bytes| bytes.to_vec().into())
+    }
 }
 
 impl Observe<Response> for Http {
@@ -60,16 +70,49 @@ impl Observe<Response> for Http {
 
     fn observe(&self, response: Response, watch: Watch) -> Response {
         let url = response.url().clone();
-        let (mut parts, body) = self.watch(response.into(), watch).into_parts();
-        // The way back to reqwest's own type looks for the URL in an extension.
-        let carrier = http::Response::builder().url(url).body(());
-        if let Ok(carrier) = carrier {
-            parts.extensions.extend(carrier.into_parts().0.extensions);
-        }
-        http::Response::from_parts(parts, Body::wrap(body)).into()
+        with_url(self.watch(response.into(), watch), url)
     }
 
     fn never_left<E: 'static>(&self, error: &E) -> bool {
         never_left(error)
     }
+}
+
+impl Judge<Response> for Http {
+    type Judging = ReqwestJudging;
+
+    fn judge(&self, response: Response, watch: Watch) -> Result<ReqwestJudging, Response> {
+        let url = response.url().clone();
+        match self.judging(response.into(), watch) {
+            Ok(judging) => Ok(ReqwestJudging { judging, url: Some(url) }),
+            Err(response) => Err(with_url(response, url)),
+        }
+    }
+}
+
+/// [`Judging`], of a response of reqwest's own.
+#[derive(Debug)]
+pub struct ReqwestJudging {
+    judging: Judging<Body>,
+    url: Option<Url>,
+}
+
+impl Future for ReqwestJudging {
+    type Output = (Response, Verdict);
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let (response, verdict) = ready!(Pin::new(&mut self.judging).poll(cx));
+        let url = self.url.take().expect("a response is judged once");
+        Poll::Ready((with_url(response, url), verdict))
+    }
+}
+
+/// reqwest's own type, which looks for the URL in an extension.
+fn with_url(response: http::Response<ResponseBody<Body>>, url: Url) -> Response {
+    let (mut parts, body) = response.into_parts();
+    let carrier = http::Response::builder().url(url).body(());
+    if let Ok(carrier) = carrier {
+        parts.extensions.extend(carrier.into_parts().0.extensions);
+    }
+    http::Response::from_parts(parts, Body::wrap(body)).into()
 }

@@ -1,9 +1,12 @@
 use std::fmt;
+use std::ops::Deref;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 
 use async_trait::async_trait;
 use http::Extensions;
+use parking_lot::{Mutex, MutexGuard};
 use reqwest::{Request, Response};
 use reqwest_middleware::{Error, Middleware, Next};
 use tower_layer::Layer;
@@ -12,24 +15,39 @@ use tower_service::Service;
 use super::classify::{Classified, Classify};
 use super::error::RateLimitError;
 use super::http::Http;
-use super::layer::RateLimitLayer;
+use super::layer::{RateLimitLayer, Retries};
 use super::observe::Observe;
+use super::retry::{Judge, Replay};
 
 /// A request on its way through a chain of reqwest-middleware, with the extensions that go with it.
 pub struct ChainedRequest<'a> {
     request: Request,
-    extensions: &'a mut Extensions,
+    extensions: Beside<'a>,
 }
 
-impl ChainedRequest<'_> {
+/// The extensions that all tries of a request share: here, or with the try that is on its way.
+type Beside<'a> = Arc<Mutex<Option<&'a mut Extensions>>>;
+
+impl<'a> ChainedRequest<'a> {
+    fn new(request: Request, extensions: &'a mut Extensions) -> Self {
+        Self { request, extensions: Arc::new(Mutex::new(Some(extensions))) }
+    }
+
     /// The request itself.
     pub fn request(&self) -> &Request {
         &self.request
     }
 
     /// What was put beside it by `with_extension`, and by the links of the chain before this one.
-    pub fn extensions(&self) -> &Extensions {
-        self.extensions
+    pub fn extensions(&self) -> impl Deref<Target = Extensions> + '_ {
+        MutexGuard::map(self.extensions.lock(), |beside| beside.as_deref_mut().expect(ONE_TRY))
+    }
+}
+
+impl Replay for ChainedRequest<'_> {
+    fn replay(&self) -> Option<Self> {
+        let extensions = Arc::clone(&self.extensions);
+        self.request.try_clone().map(|request| Self { request, extensions })
     }
 }
 
@@ -46,7 +64,7 @@ impl fmt::Debug for ChainedRequest<'_> {
 impl Classify<ChainedRequest<'_>> for Http {
     /// As without a chain; the extensions are those that go with the request.
     fn classify(&self, chained: &ChainedRequest<'_>, key: Option<&str>) -> Classified {
-        self.classify(&chained.request, key).with_extensions(chained.extensions)
+        self.classify(&chained.request, key).with_extensions(&chained.extensions())
     }
 }
 
@@ -77,6 +95,9 @@ impl Classify<ChainedRequest<'_>> for Http {
 /// after passes as it is, so that `reqwest-retry` sees what it sees without this link.
 ///
 /// An [`Ask`](super::Ask) and a [`Journey`](super::Journey) go into the extensions (`with_extension`). Of several attempts it tells the last.
+///
+/// With [`retry`](RateLimitLayer::retry) it needs no `reqwest-retry`: it sends again itself, through
+/// the links that come after it.
 #[async_trait]
 impl<C, O> Middleware for RateLimitLayer<C, O>
 where
@@ -89,24 +110,42 @@ where
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response, Error> {
-        let sent = send(self, ChainedRequest { request, extensions }, next).await;
-        sent.map_err(|error| error.into_inner::<Error>().unwrap_or_else(Error::middleware))
+        let sent = send(self.layer(Rest(next)), ChainedRequest::new(request, extensions)).await;
+        sent.map_err(unwrapped)
+    }
+}
+
+#[async_trait]
+impl<C, O> Middleware for RateLimitLayer<C, O, Retries>
+where
+    C: for<'a> Classify<ChainedRequest<'a>> + Send + Sync + 'static,
+    O: Judge<Response, Observed = Response, Judging: Send> + Send + Sync + 'static,
+{
+    async fn handle(
+        &self,
+        request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response, Error> {
+        let sent = send(self.layer(Rest(next)), ChainedRequest::new(request, extensions)).await;
+        sent.map_err(unwrapped)
     }
 }
 
 /// Boxed, because the compiler can't see that the future of a service over borrows is `Send`.
-fn send<'a, C, O>(
-    layer: &RateLimitLayer<C, O>,
-    request: ChainedRequest<'a>,
-    next: Next<'a>,
-) -> Sending<'a, RateLimitError>
+fn send<'a, S>(mut service: S, request: ChainedRequest<'a>) -> Sending<'a, RateLimitError>
 where
-    C: Classify<ChainedRequest<'a>> + Send + Sync + 'static,
-    O: Observe<Response, Observed = Response> + Send + Sync + 'static,
+    S: Service<ChainedRequest<'a>, Response = Response, Error = RateLimitError>,
+    S::Future: Send + 'a,
 {
     // What comes next is always ready, and a request that is here stands in its queue rather than
     // at the gate, so `poll_ready` has nothing to say.
-    Box::pin(layer.layer(Rest(next)).call(request))
+    Box::pin(service.call(request))
+}
+
+/// An error of what comes after as it is.
+fn unwrapped(error: RateLimitError) -> Error {
+    error.into_inner().unwrap_or_else(Error::middleware)
 }
 
 type Sending<'a, E> = Pin<Box<dyn Future<Output = Result<Response, E>> + Send + 'a>>;
@@ -125,6 +164,14 @@ impl<'a> Service<ChainedRequest<'a>> for Rest<'a> {
     }
 
     fn call(&mut self, ChainedRequest { request, extensions }: ChainedRequest<'a>) -> Self::Future {
-        self.0.clone().run(request, extensions)
+        let next = self.0.clone();
+        Box::pin(async move {
+            let beside = extensions.lock().take().expect(ONE_TRY);
+            let sent = next.run(request, &mut *beside).await;
+            *extensions.lock() = Some(beside);
+            sent
+        })
     }
 }
+
+const ONE_TRY: &str = "the tries of a request come one after the other";

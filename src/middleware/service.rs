@@ -6,10 +6,10 @@ use tower_service::Service;
 
 use super::classify::{Classified, Classify};
 use super::error::{BoxError, Failure, RateLimitError};
-use super::future::ResponseFuture;
+use super::future::{Arrived, ResponseFuture};
 use super::layer::Settings;
 use super::observe::Observe;
-use crate::limiter::{Acquire, Gate, Permit};
+use crate::limiter::{Acquire, AcquireError, Gate, Limiter, Permit};
 
 /// A service that keeps to its limits; made by [`RateLimitLayer`](super::RateLimitLayer).
 pub struct RateLimitService<S, C, O> {
@@ -48,7 +48,22 @@ impl<S, C, O> RateLimitService<S, C, O> {
         if let Some(permit) = self.admit_plainly(&classified) {
             return ResponseFuture::admitted(permit, &mut self.inner, request, classified, shared);
         }
-        let acquire = self.acquire(&classified, asked);
+        let acquire = self.acquire(&classified, self.deadline(&classified, asked));
+        ResponseFuture::new(acquire, &mut self.inner, request, classified, shared)
+    }
+
+    /// The same, with a deadline that is known already.
+    pub(super) fn send_by<Request>(
+        &mut self,
+        request: Request,
+        classified: Classified,
+        deadline: Option<u64>,
+    ) -> ResponseFuture<S, Request, C, O>
+    where
+        S: Service<Request> + Clone,
+    {
+        self.open = false;
+        let (acquire, shared) = (self.acquire(&classified, deadline), Arc::clone(&self.shared));
         ResponseFuture::new(acquire, &mut self.inner, request, classified, shared)
     }
 
@@ -58,7 +73,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
         self.shared.limiter.acquire_plainly(key.as_str(), &classified.cost)
     }
 
-    fn classify<Request>(&self, request: &Request) -> (Classified, Option<u64>)
+    pub(super) fn classify<Request>(&self, request: &Request) -> (Classified, Option<u64>)
     where
         C: Classify<Request>,
     {
@@ -74,19 +89,60 @@ impl<S, C, O> RateLimitService<S, C, O> {
 
     /// What the request asked for counts, or else the earlier of its own deadline and the layer's
     /// bound.
-    fn acquire(&self, classified: &Classified, asked: Option<u64>) -> Acquire {
+    pub(super) fn deadline(&self, classified: &Classified, asked: Option<u64>) -> Option<u64> {
         let Settings { limiter, options, .. } = &*self.shared;
-        let acquire = limiter.acquire_all(&classified.keys, &classified.cost);
         let bound = || {
             options.max_wait.map(|wait| {
                 let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
                 limiter.now().saturating_add(nanos)
             })
         };
-        match asked.or_else(|| [classified.deadline, bound()].into_iter().flatten().min()) {
+        asked.or_else(|| [classified.deadline, bound()].into_iter().flatten().min())
+    }
+
+    fn acquire(&self, classified: &Classified, deadline: Option<u64>) -> Acquire {
+        let acquire = self.shared.limiter.acquire_all(&classified.keys, &classified.cost);
+        match deadline {
             Some(deadline) => acquire.deadline(deadline),
             None => acquire,
         }
+    }
+}
+
+impl<S: Clone, C, O> RateLimitService<S, C, O> {
+    /// Takes a place in the queue once more, for a request that this service was called with.
+    pub(super) fn arrive(
+        &self,
+        classified: &Classified,
+        deadline: Option<u64>,
+    ) -> Result<Arrived, AcquireError> {
+        let mut acquire = self.acquire(classified, deadline);
+        match acquire.arrive() {
+            Some(granted) => granted.map(Arrived::Granted),
+            None => Ok(Arrived::Queued(acquire)),
+        }
+    }
+
+    /// Sends such a request when it is let in, through a clone of the inner service.
+    pub(super) fn send_arrived<Request>(
+        &self,
+        arrived: Arrived,
+        request: Request,
+        classified: Classified,
+    ) -> ResponseFuture<S, Request, C, O>
+    where
+        S: Service<Request>,
+    {
+        let (unsent, shared) = ((self.inner.clone(), request), Arc::clone(&self.shared));
+        ResponseFuture::arrived(arrived, unsent, classified, shared)
+    }
+
+    pub(super) fn judge(&self) -> &O {
+        &self.shared.observe
+    }
+
+    pub(super) fn limiter(&self) -> &Limiter {
+        &self.shared.limiter
     }
 }
 

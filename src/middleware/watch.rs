@@ -82,6 +82,9 @@ impl Watch {
     /// body.
     #[must_use = "dropping it ends the reservation"]
     pub fn head(self, profile: Profile, status: StatusCode, headers: &HeaderMap) -> Reading {
+        if let Some(journey) = &self.journey {
+            journey.write(|facts| facts.status = Some(status));
+        }
         if self.discover {
             let limits = profile.limits(headers);
             if status.is_success() || limits.iter().any(|limit| limit.limit.is_some()) {

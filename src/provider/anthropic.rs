@@ -4,7 +4,7 @@ use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, used};
 use super::scanner::{Count, Field, Wanted};
-use super::{DefaultQuota, Profile, compatible, media, openai, usage};
+use super::{DefaultQuota, Profile, class, compatible, limits, media, openai, usage};
 use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 
 /// Anthropic, `api.anthropic.com`, and any host with the path `/v1/messages`.
@@ -13,12 +13,15 @@ use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 ///   at admission and settled by the first usage (`message_start`). `OutputTokens` (OTPM) are what
 ///   is generated, settled at the end; `max_tokens` is their ceiling and is not charged. `Tokens`, a
 ///   combined limit, is both. Source: Anthropic's page on rate limits.
-/// - **Limits**: token buckets.
+/// - **Limits**: token buckets; what remains of tokens is rounded to thousands.
+/// - **Errors**: a 429 without `retry-after` is that of a spending limit, and terminal.
 /// - **Quotas**: tier 1 of February 2026, by family.
 pub const ANTHROPIC: Profile = Profile::new(&Rules {
     name: "anthropic",
     urls: &["api.anthropic.com", "*/v1/messages", "*/v1/messages/count_tokens"],
     quotas: QUOTAS,
+    limits: |headers| limits::ANTHROPIC.read(headers),
+    classify: class::anthropic,
     ..RULES
 });
 

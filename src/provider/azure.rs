@@ -1,7 +1,7 @@
 //! Azure OpenAI: OpenAI's formats behind deployments.
 
 use super::profile::Rules;
-use super::{Profile, duration, limits, openai};
+use super::{Profile, limits, openai};
 
 /// Azure OpenAI, `*.openai.azure.com` and `*.services.ai.azure.com`.
 ///
@@ -9,7 +9,8 @@ use super::{Profile, duration, limits, openai};
 /// - **Charge**: at admission, the prompt by its characters and `max_tokens` x `best_of`; usage
 ///   plays no part. Requests are checked over slices of 1 or 10 s, so a burst can be refused that a
 ///   minute's limit would allow. Source: Microsoft's page on quotas.
-/// - **Limits**: token buckets; `reset` is in whole seconds.
+/// - **Limits**: token buckets; `reset` is a whole number, of seconds by its pages and of milliseconds
+///   in the recordings: whichever a bucket can take.
 /// - **Quotas**: none; they are set per deployment (6 RPM come with each 1,000 TPM).
 pub const AZURE: Profile = Profile::new(&Rules {
     name: "azure",
@@ -20,6 +21,6 @@ pub const AZURE: Profile = Profile::new(&Rules {
         "*.models.ai.azure.com",
         "*/openai/deployments/*",
     ],
-    limits: |headers| limits::read(headers, duration::go_or_seconds),
+    limits: |headers| limits::AZURE.read(headers),
     ..openai::RULES
 });

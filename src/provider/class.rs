@@ -1,6 +1,7 @@
 use http::{HeaderMap, StatusCode};
 
-use super::{ApiError, error};
+use super::ApiError;
+use super::error::signs;
 
 /// What a response means for the request that it answers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -16,12 +17,13 @@ pub enum Class {
     Terminal,
 }
 
+/// The class at most providers: by the error's own signs where they are clear, else by the status.
 pub(super) fn of_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Class {
     if status.as_u16() < 400 {
         return Class::Ok;
     }
-    let error = ApiError::read(body).unwrap_or_default();
-    if error::is_account_wide(&error) {
+    let error = ApiError::read(body).unwrap_or_default().with_kind_of(headers);
+    if signs::is_account_wide(&error) {
         return Class::Terminal;
     }
     let class = by_status(status, &error);
@@ -32,29 +34,41 @@ pub(super) fn of_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) 
     }
 }
 
+/// Anthropic's: a 429 that doesn't say when to come back is that of a spending limit.
+pub(super) fn anthropic(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Class {
+    let class = of_response(status, headers, body);
+    let says_when = ["retry-after", "retry-after-ms", "x-should-retry"];
+    match status {
+        StatusCode::TOO_MANY_REQUESTS if !says_when.iter().any(|n| headers.contains_key(*n)) => {
+            Class::Terminal
+        }
+        _ => class,
+    }
+}
+
 /// The class of an error that has no status of its own.
 pub(super) fn of_error(error: &ApiError) -> Class {
-    if error::is_account_wide(error) {
+    if signs::is_account_wide(error) {
         return Class::Terminal;
     }
     let numeric = error.code().and_then(|code| StatusCode::from_bytes(code.as_bytes()).ok());
     match numeric {
         Some(status) if status.as_u16() >= 400 => by_status(status, error),
-        _ if error::is_transient(error) => transient(error),
+        _ if signs::is_transient(error) => transient(error),
         _ => Class::Terminal,
     }
 }
 
 fn by_status(status: StatusCode, error: &ApiError) -> Class {
     match status.as_u16() {
+        402 => Class::Terminal,
         // 408, 409, 429 and all of 5xx: what the official SDKs try again.
         408 | 409 | 425 | 429 | 500.. => transient(error),
-        _ if error::is_transient(error) => transient(error),
+        _ if signs::is_transient(error) => transient(error),
         _ => Class::Terminal,
     }
 }
 
-/// A limit per day says so: "Rate limit reached ... on requests per day (RPD): Limit 200".
 fn transient(error: &ApiError) -> Class {
-    if error.message().contains(" per day") { Class::UntilReset } else { Class::Transient }
+    if signs::is_of_long_window(error) { Class::UntilReset } else { Class::Transient }
 }

@@ -4,7 +4,7 @@ use super::openai::{WEIGHTS, admission};
 use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, at_end, usage_in_full};
-use super::{Profile, duration, limits, openai};
+use super::{Profile, limits, openai};
 use crate::quota::Algorithm;
 
 /// Any OpenAI-compatible server: a gateway, a local one, a provider without a profile.
@@ -35,7 +35,7 @@ pub(super) const RULES: Rules = Rules {
     settles: at_end,
     reserve,
     charge: usage_in_full,
-    limits: |headers| limits::read(headers, duration::go_or_seconds),
+    limits: |headers| limits::COMPATIBLE.read(headers),
     ..openai::RULES
 };
 

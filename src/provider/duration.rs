@@ -11,11 +11,6 @@ pub(super) fn go(text: &str) -> Option<Duration> {
     rest.is_empty().then_some(duration)
 }
 
-/// A Go duration, or a plain number of seconds.
-pub(super) fn go_or_seconds(text: &str) -> Option<Duration> {
-    go(text).or_else(|| seconds(text).filter(|d| *d < EPOCH_LIKE))
-}
-
 /// A number of seconds, with a fraction or without; a negative one is zero.
 pub(super) fn seconds(text: &str) -> Option<Duration> {
     scaled(text.trim(), 1.0)
@@ -72,9 +67,6 @@ fn scaled(number: &str, unit_seconds: f64) -> Option<Duration> {
     Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
-/// A "duration" of three years is a time since the Unix epoch.
-const EPOCH_LIKE: Duration = Duration::from_secs(3 * 365 * 86_400);
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -103,8 +95,6 @@ mod tests {
         {
             assert_eq!(go(text), None, "{text}");
         }
-        assert_eq!(go_or_seconds("59.5"), Some(Duration::from_millis(59_500)));
-        assert_eq!(go_or_seconds("1764000000"), None);
         assert_eq!(go("99999999999999999999999h"), Some(Duration::MAX));
     }
 }

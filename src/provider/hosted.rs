@@ -3,7 +3,7 @@
 use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::Reserved;
-use super::{Profile, compatible, openai};
+use super::{Profile, compatible, limits, openai};
 
 /// DeepSeek, `api.deepseek.com`: limits requests in flight, not their rate; `Tokens` are the usage.
 pub const DEEPSEEK: Profile =
@@ -13,12 +13,17 @@ pub const DEEPSEEK: Profile =
 pub const TOGETHER: Profile = Profile::new(&Rules {
     name: "together",
     urls: &["api.together.xyz", "api.together.ai"],
+    limits: |headers| limits::TOGETHER.read(headers),
     ..RULES
 });
 
 /// Cerebras, `api.cerebras.ai`.
-pub const CEREBRAS: Profile =
-    Profile::new(&Rules { name: "cerebras", urls: &["api.cerebras.ai"], ..RULES });
+pub const CEREBRAS: Profile = Profile::new(&Rules {
+    name: "cerebras",
+    urls: &["api.cerebras.ai"],
+    limits: |headers| limits::BY_NAME.read(headers),
+    ..RULES
+});
 
 /// The router of Hugging Face, `router.huggingface.co`.
 pub const HUGGINGFACE: Profile = Profile::new(&Rules {
@@ -36,8 +41,12 @@ pub const VOYAGE: Profile =
     Profile::new(&Rules { name: "voyage", urls: &["api.voyageai.com"], ..RULES });
 
 /// OpenRouter, `openrouter.ai`.
-pub const OPENROUTER: Profile =
-    Profile::new(&Rules { name: "openrouter", urls: &["openrouter.ai"], ..RULES });
+pub const OPENROUTER: Profile = Profile::new(&Rules {
+    name: "openrouter",
+    urls: &["openrouter.ai"],
+    limits: |headers| limits::OPENROUTER.read(headers),
+    ..RULES
+});
 
 const RULES: Rules = Rules {
     reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),

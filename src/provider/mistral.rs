@@ -6,7 +6,7 @@ use super::openai::WEIGHTS;
 use super::profile::Rules;
 use super::request::Request;
 use super::reserve::Reserved;
-use super::{Profile, compatible};
+use super::{Profile, compatible, limits};
 use crate::quota::Algorithm;
 
 /// Mistral, `api.mistral.ai`.
@@ -21,6 +21,7 @@ pub const MISTRAL: Profile = Profile::new(&Rules {
     algorithm: Algorithm::SlidingWindow,
     reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
     charged_in_head,
+    limits: |headers| limits::BY_NAME.read(headers),
     ..compatible::RULES
 });
 

@@ -5,7 +5,7 @@ use super::profile::Rules;
 use super::request::{Endpoint, Request, Weights};
 use super::reserve::{Reserved, at_send, usage_apart};
 use super::scanner::Counts;
-use super::{DefaultQuota, Profile, class, duration, limits, media, retry, usage};
+use super::{DefaultQuota, Profile, class, limits, media, retry, usage};
 use crate::quota::{Algorithm, Quota};
 
 /// OpenAI, `api.openai.com`.
@@ -32,7 +32,7 @@ pub(super) const RULES: Rules = Rules {
     settles: at_send,
     reserve,
     charge: usage_apart,
-    limits: |headers| limits::read(headers, duration::go),
+    limits: |headers| limits::OPENAI.read(headers),
     delay: retry::delay,
     classify: class::of_response,
     counts_in_head: |_| Counts::default(),

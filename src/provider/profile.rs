@@ -138,7 +138,7 @@ impl Profile {
     /// well stop: 401, 402, no credit left, a spending limit reached, a key that was revoked.
     pub fn is_account_wide(&self, status: StatusCode, error: &ApiError) -> bool {
         matches!(status, StatusCode::UNAUTHORIZED | StatusCode::PAYMENT_REQUIRED)
-            || error::is_account_wide(error)
+            || error::signs::is_account_wide(error)
     }
 
     pub(super) fn wanted(&self) -> &'static Wanted {

@@ -1,45 +1,56 @@
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use http::HeaderMap;
 use memchr::memmem;
 
-use super::duration;
+use super::{date, duration, member};
 
 /// The longest delay that is believed: one day. A longer one is cut to it.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(86_400);
 
 /// See [`Profile::retry_delay`](super::Profile::retry_delay).
 pub(super) fn delay(headers: &HeaderMap, body: &[u8], now_unix_nanos: u64) -> Option<Duration> {
-    let text = |name: &str| headers.get(name)?.to_str().ok();
+    let body = &body[..body.len().min(member::LONGEST)];
+    let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
+    // A time is as far away as it is from the time at which the provider says it answered.
+    let now = date::of_response(headers).unwrap_or(now_unix_nanos);
+    let until = |at: u64| Duration::from_nanos(at.saturating_sub(now));
+    let spent = || text("x-ratelimit-remaining") == Some("0");
     text("retry-after-ms")
         .and_then(duration::millis)
         .or_else(|| text("retry-after").and_then(duration::seconds))
-        .or_else(|| text("retry-after").and_then(|date| until(date, now_unix_nanos)))
+        .or_else(|| text("retry-after").and_then(date::http).map(until))
+        .or_else(|| text("x-ratelimit-reset").filter(|_| spent()).and_then(date::epoch).map(until))
+        .or_else(|| in_members(body, until))
         .or_else(|| in_text(body))
         .map(|delay| delay.min(LONGEST_DELAY))
 }
 
-/// The time until an HTTP date in any of its three forms (RFC 9110, 5.6.7).
-fn until(date: &str, now_unix_nanos: u64) -> Option<Duration> {
-    let at = httpdate::parse_http_date(date.trim()).ok()?;
-    let at = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or(Duration::ZERO);
-    Some(at.saturating_sub(Duration::from_nanos(now_unix_nanos)))
+/// Gemini's `RetryInfo.retryDelay` ("34.5s"); the header that OpenRouter puts into the body; the
+/// seconds that Hugging Face takes to load a model.
+fn in_members(body: &[u8], until: impl Fn(u64) -> Duration) -> Option<Duration> {
+    member::values(body, "retryDelay")
+        .find_map(duration::go)
+        .or_else(|| member::values(body, "X-RateLimit-Reset").find_map(date::epoch).map(until))
+        .or_else(|| member::values(body, "estimated_time").find_map(duration::seconds))
 }
 
-/// OpenAI's "Please try again in 6m0s.", wherever it stands in the body.
+/// "Please try again in 6m0s." (OpenAI, Groq), "Please retry after 6 seconds." (Azure), wherever it
+/// stands in the body.
 fn in_text(body: &[u8]) -> Option<Duration> {
-    let body = &body[..body.len().min(LONGEST_ERROR)];
-    memmem::find_iter(body, PHRASE).find_map(|at| {
-        let rest = &body[at + PHRASE.len()..];
+    PHRASES.iter().find_map(|phrase| after(body, phrase.as_bytes()))
+}
+
+fn after(body: &[u8], phrase: &[u8]) -> Option<Duration> {
+    memmem::find_iter(body, phrase).find_map(|at| {
+        let rest = &body[at + phrase.len()..];
         let rest = &rest[..rest.len().min(LONGEST_TEXT)];
         duration::leading(&String::from_utf8_lossy(rest)).map(|(delay, _)| delay)
     })
 }
 
-const PHRASE: &[u8] = b"try again in ";
-
-/// No error body is longer; what is, is not searched to its end.
-const LONGEST_ERROR: usize = 64 * 1024;
+const PHRASES: &[&str] =
+    &["try again in ", "try again after ", "retry in ", "retry after ", "Retry after "];
 
 /// Room for the longest duration that Go writes.
 const LONGEST_TEXT: usize = 40;

@@ -16,3 +16,5 @@ mod simulate;
 
 #[cfg(feature = "cli")]
 mod batch;
+#[cfg(feature = "cli")]
+mod explain;

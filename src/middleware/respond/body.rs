@@ -11,16 +11,16 @@ use crate::middleware::ResponseBody;
 /// The body of an answer in server mode: the inner service's, unchanged, with the reservation that
 /// ends with it; or what a refused client is told.
 #[pin_project]
-pub struct RespondBody<B>(#[pin] Answer<B>);
+pub struct RespondBody<B: Body<Data = Bytes>>(#[pin] Answer<B>);
 
 #[expect(clippy::large_enum_variant, reason = "nearly every body is the larger one")]
 #[pin_project(project = AnswerProjection)]
-enum Answer<B> {
+enum Answer<B: Body<Data = Bytes>> {
     Inner(#[pin] ResponseBody<B>),
     Refusal(Option<Bytes>),
 }
 
-impl<B> RespondBody<B> {
+impl<B: Body<Data = Bytes>> RespondBody<B> {
     pub(super) fn inner(body: ResponseBody<B>) -> Self {
         Self(Answer::Inner(body))
     }
@@ -61,7 +61,7 @@ impl<B: Body<Data = Bytes>> Body for RespondBody<B> {
     }
 }
 
-impl<B> fmt::Debug for RespondBody<B> {
+impl<B: Body<Data = Bytes>> fmt::Debug for RespondBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let refused = matches!(self.0, Answer::Refusal(_));
         f.debug_struct("RespondBody").field("refused", &refused).finish_non_exhaustive()

@@ -11,6 +11,7 @@ use super::scope::Scope;
 use super::scopes::Scopes;
 use super::service::Respond;
 use crate::middleware::RateLimitLayer;
+use crate::middleware::layer::Once;
 use crate::quota::Cost;
 
 /// Protects a service's own endpoints: who is over the limit is answered, not passed on. Made by
@@ -26,7 +27,7 @@ impl RateLimitLayer {
         let (limiter, mut options) = (self.shared.limiter.clone(), self.shared.options.clone());
         options.max_wait.get_or_insert(Duration::ZERO);
         let (scopes, reply) = (Scopes::default(), Reply::default());
-        RespondLayer(RateLimitLayer::from_parts(limiter, scopes, reply, options))
+        RespondLayer(RateLimitLayer::from_parts(limiter, scopes, reply, options, Once))
     }
 }
 

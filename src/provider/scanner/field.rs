@@ -73,6 +73,8 @@ pub(super) enum Part {
     RootMessage,
     /// `object` at the root: `error` with older vLLM and Mistral.
     RootObject,
+    /// No part of an error: the encoded text in a message of Bedrock's.
+    Bytes,
 }
 
 /// Where errors stand, with every provider seen.
@@ -87,8 +89,12 @@ pub(super) const ERRORS: &[Field] = &[
     Field::text(&["response", "error", "code"], Part::Code),
     // The stream of Responses: `{"type": "error", "code": .., "message": ..}`.
     Field::text(&["type"], Part::RootKind),
+    Field::text(&["__type"], Part::RootKind),
     Field::text(&["object"], Part::RootObject),
     Field::text(&["code"], Part::RootCode),
     Field::text(&["message"], Part::RootMessage),
+    Field::text(&["Message"], Part::RootMessage),
     Field::text(&["detail"], Part::RootMessage),
+    // Cohere v2: `message-end`.
+    Field::text(&["delta", "error"], Part::Message),
 ];

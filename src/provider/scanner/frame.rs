@@ -1,7 +1,8 @@
 use smallvec::SmallVec;
 
 use super::field::{Count, Counts, Part};
-use super::lexer::{Lexer, Roots};
+use super::lexer::Lexer;
+use super::sink::Sink;
 use super::wanted::Wanted;
 use crate::provider::ApiError;
 
@@ -31,39 +32,6 @@ impl Frame {
         self.counts = counts;
     }
 
-    pub(super) fn stage(&mut self, count: Count, value: u64) {
-        self.staged.set(count, value);
-    }
-
-    /// The text of a part that begins.
-    pub(super) fn begin(&mut self, part: Part) {
-        self.parts.of(part).clear();
-    }
-
-    pub(super) fn push(&mut self, part: Part, bytes: &[u8]) {
-        self.parts.push(part, bytes);
-    }
-
-    /// A part that is written as a number.
-    pub(super) fn write(&mut self, part: Part, number: u64) {
-        self.begin(part);
-        self.push(part, compact_str::format_compact!("{number}").as_bytes());
-    }
-
-    /// Counts become final together, when the object that states them has ended.
-    pub(super) fn commit(&mut self) {
-        self.counts.update(&self.staged);
-    }
-
-    /// The object has ended.
-    pub(super) fn end(&mut self) {
-        self.commit();
-        if self.error.is_none() {
-            self.error = self.parts.error(self.has_failed);
-        }
-        self.clear();
-    }
-
     /// Forgets an object that has not ended.
     pub(super) fn clear(&mut self) {
         self.staged = Counts::default();
@@ -81,9 +49,36 @@ impl Frame {
     }
 }
 
+impl Sink for Frame {
+    fn count(&mut self, count: Count, value: u64) {
+        self.staged.set(count, value);
+    }
+
+    fn begin(&mut self, part: Part) {
+        self.parts.of(part).clear();
+    }
+
+    fn push(&mut self, part: Part, bytes: &[u8]) {
+        self.parts.push(part, bytes);
+    }
+
+    /// Counts become final together, when the object that states them has ended.
+    fn commit(&mut self) {
+        self.counts.update(&self.staged);
+    }
+
+    fn end(&mut self) {
+        self.commit();
+        if self.error.is_none() {
+            self.error = self.parts.error(self.has_failed);
+        }
+        self.clear();
+    }
+}
+
 /// The texts of an error, bounded; their buffers are used again.
 #[derive(Default)]
-pub(in crate::provider) struct ErrorParts([Text; 7]);
+pub(in crate::provider) struct ErrorParts([Text; 8]);
 
 /// In place while it is short: every success states its `object` or `type` too.
 type Text = SmallVec<[u8; SHORT]>;
@@ -93,7 +88,7 @@ impl ErrorParts {
     pub(in crate::provider) fn read(body: &[u8]) -> Option<ApiError> {
         let mut frame = Frame::failed();
         const ERRORS: &Wanted = &Wanted::new(&[]);
-        Lexer::new(ERRORS, Roots::Elements).feed(body, &mut frame);
+        Lexer::new(ERRORS).feed(body, &mut frame);
         frame.end();
         frame.take_error()
     }

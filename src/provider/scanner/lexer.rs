@@ -1,8 +1,9 @@
 use memchr::memchr2;
 
 use super::field::{Field, Part, Slot};
-use super::frame::Frame;
 use super::key::Key;
+use super::sink::Sink;
+use super::skip::{closing_quote, ends_in_escape, plain_run};
 use super::unescape::Unescape;
 use super::wanted::{Set, Wanted};
 
@@ -10,11 +11,12 @@ use super::wanted::{Set, Wanted};
 /// everything else without looking at more than its quotes and brackets.
 ///
 /// It holds no text but a key of up to 32 bytes. A key that is written with escapes is never a
-/// wanted one. Objects may follow one another; each is a root of its own.
+/// wanted one. Objects may follow one another, or stand in an array; each is a root of its own.
 pub(super) struct Lexer {
     wanted: &'static Wanted,
-    roots: Roots,
     state: State,
+    /// Between the brackets of an array at the root, whose elements are roots.
+    in_list: bool,
     /// Objects that are followed, and for each the fields that may stand in it.
     depth: usize,
     open: [Set; DEEPEST],
@@ -25,15 +27,6 @@ pub(super) struct Lexer {
     key: Key,
     number: Option<u64>,
     unescape: Unescape,
-}
-
-/// What counts as a root.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Roots {
-    /// Objects.
-    Objects,
-    /// Objects, and those in an array around them.
-    Elements,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -64,11 +57,11 @@ enum State {
 }
 
 impl Lexer {
-    pub(super) fn new(wanted: &'static Wanted, roots: Roots) -> Self {
+    pub(super) fn new(wanted: &'static Wanted) -> Self {
         Self {
             wanted,
-            roots,
             state: State::Value,
+            in_list: false,
             depth: 0,
             open: [Set::EMPTY; DEEPEST],
             value: Set::EMPTY,
@@ -82,26 +75,28 @@ impl Lexer {
     /// Begins again, at a root.
     pub(super) fn reset(&mut self) {
         self.state = State::Value;
+        self.in_list = false;
         self.depth = 0;
         self.value = Set::EMPTY;
         self.nested = 0;
         self.number = None;
     }
 
-    pub(super) fn feed(&mut self, mut bytes: &[u8], frame: &mut Frame) {
+    pub(super) fn feed(&mut self, mut bytes: &[u8], sink: &mut impl Sink) {
         while !bytes.is_empty() {
             let read = match self.state {
-                State::Value => self.begin(bytes[0], frame),
-                State::Member => self.member(bytes, frame),
+                State::Value if self.depth == 0 => self.root(bytes, sink),
+                State::Value => self.begin(bytes[0], sink),
+                State::Member => self.member(bytes, sink),
                 State::Key => self.key(bytes),
                 State::KeyEscape => self.go(State::Key),
                 State::Colon => self.colon(bytes[0]),
-                State::Number | State::Fraction | State::Scalar => self.scalar(bytes, frame),
-                State::Text(part) => self.text(bytes, part, frame),
-                State::TextEscape(part) => self.text_escape(bytes[0], part, frame),
-                State::String => self.string(bytes, frame),
+                State::Number | State::Fraction | State::Scalar => self.scalar(bytes, sink),
+                State::Text(part) => self.text(bytes, part, sink),
+                State::TextEscape(part) => self.text_escape(bytes[0], part, sink),
+                State::String => self.string(bytes, sink),
                 State::StringEscape => self.go(State::String),
-                State::Nested => self.nested(bytes, frame),
+                State::Nested => self.nested(bytes, sink),
                 State::Lost => return,
             };
             bytes = &bytes[read..];
@@ -114,16 +109,27 @@ impl Lexer {
         1
     }
 
+    /// Before, between and after roots.
+    fn root(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
+        match bytes[0] {
+            b'{' => self.follow(self.wanted.all()),
+            b'[' | b']' if self.in_list != (bytes[0] == b'[') => {
+                self.in_list = !self.in_list;
+                1
+            }
+            // Commas, and numbers: a list of them is an embedding.
+            byte if self.in_list && !matches!(byte, b'"' | b'[') => 1 + plain_run(&bytes[1..]),
+            byte => self.begin(byte, sink),
+        }
+    }
+
     /// The first byte of a value.
-    fn begin(&mut self, byte: u8, frame: &mut Frame) -> usize {
-        let at_root = self.depth == 0;
+    fn begin(&mut self, byte: u8, sink: &mut impl Sink) -> usize {
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => 1,
-            b',' | b'[' | b']' if at_root && self.roots == Roots::Elements => 1,
-            b'{' if at_root => self.follow(self.wanted.all()),
             b'{' => self.follow(self.wanted.deeper(self.value, self.depth)),
             b'[' => self.pass_over(),
-            b'"' => self.begin_string(frame),
+            b'"' => self.begin_string(sink),
             b'0'..=b'9' if self.here().next().is_some() => {
                 self.number = Some(u64::from(byte - b'0'));
                 self.go(State::Number)
@@ -148,19 +154,19 @@ impl Lexer {
         self.go(State::Nested)
     }
 
-    fn begin_string(&mut self, frame: &mut Frame) -> usize {
+    fn begin_string(&mut self, sink: &mut impl Sink) -> usize {
         let part = self.here().find_map(|field| match field.slot {
             Slot::Text(part) => Some(part),
             Slot::Count(_) => None,
         });
         let Some(part) = part else { return self.go(State::String) };
-        frame.begin(part);
+        sink.begin(part);
         self.unescape = Unescape::default();
         self.go(State::Text(part))
     }
 
     /// Between the members of a followed object. Commas may be missing or too many.
-    fn member(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
+    fn member(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         let is_between = |b: &u8| matches!(b, b',' | b' ' | b'\t' | b'\n' | b'\r');
         let Some(at) = bytes.iter().position(|b| !is_between(b)) else { return bytes.len() };
         match bytes[at] {
@@ -172,9 +178,9 @@ impl Lexer {
             b'}' => {
                 self.depth -= 1;
                 if self.depth == 1 {
-                    frame.commit();
+                    sink.commit();
                 }
-                self.value_ended(frame);
+                self.value_ended(sink);
                 at + 1
             }
             _ => at + self.go(State::Lost),
@@ -211,11 +217,11 @@ impl Lexer {
     }
 
     /// A number, `true`, `false` or `null`. The byte after it is left where it is.
-    fn scalar(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
+    fn scalar(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         for (at, byte) in bytes.iter().enumerate() {
             match (byte, self.state) {
                 (b',' | b'}' | b']' | b' ' | b'\t' | b'\n' | b'\r', _) => {
-                    self.end_scalar(frame);
+                    self.end_scalar(sink);
                     return at;
                 }
                 (b'0'..=b'9', State::Number) => {
@@ -232,62 +238,66 @@ impl Lexer {
         bytes.len()
     }
 
-    fn end_scalar(&mut self, frame: &mut Frame) {
+    fn end_scalar(&mut self, sink: &mut impl Sink) {
         let number = self.number.take().filter(|_| self.state != State::Scalar);
         if let Some(number) = number {
             for field in self.here() {
                 match field.slot {
-                    Slot::Count(count) => frame.stage(count, number),
-                    Slot::Text(part) => frame.write(part, number),
+                    Slot::Count(count) => sink.count(count, number),
+                    Slot::Text(part) => sink.write(part, number),
                 }
             }
         }
-        self.value_ended(frame);
+        self.value_ended(sink);
     }
 
-    fn text(&mut self, bytes: &[u8], part: Part, frame: &mut Frame) -> usize {
+    fn text(&mut self, bytes: &[u8], part: Part, sink: &mut impl Sink) -> usize {
         let Some(end) = quote_or_escape(bytes) else {
-            frame.push(part, bytes);
+            sink.push(part, bytes);
             return bytes.len();
         };
-        frame.push(part, &bytes[..end]);
+        sink.push(part, &bytes[..end]);
         if bytes[end] == b'\\' {
             self.state = State::TextEscape(part);
         } else {
-            self.value_ended(frame);
+            self.value_ended(sink);
         }
         end + 1
     }
 
-    fn text_escape(&mut self, byte: u8, part: Part, frame: &mut Frame) -> usize {
+    fn text_escape(&mut self, byte: u8, part: Part, sink: &mut impl Sink) -> usize {
         if let Some(character) = self.unescape.next(byte) {
             if let Some(character) = character {
-                frame.push(part, character.encode_utf8(&mut [0; 4]).as_bytes());
+                sink.push(part, character.encode_utf8(&mut [0; 4]).as_bytes());
             }
             self.state = State::Text(part);
         }
         1
     }
 
-    fn string(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
-        let Some(end) = quote_or_escape(bytes) else { return bytes.len() };
-        match bytes[end] {
-            b'\\' => self.state = State::StringEscape,
-            _ if self.nested > 0 => self.state = State::Nested,
-            _ => self.value_ended(frame),
+    fn string(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
+        let Some(end) = closing_quote(bytes) else {
+            if ends_in_escape(bytes) {
+                self.state = State::StringEscape;
+            }
+            return bytes.len();
+        };
+        match self.nested {
+            0 => self.value_ended(sink),
+            _ => self.state = State::Nested,
         }
         end + 1
     }
 
     /// Between brackets that are passed over. Which bracket closes which is not checked.
-    fn nested(&mut self, bytes: &[u8], frame: &mut Frame) -> usize {
+    fn nested(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {
             at += 1;
             match byte {
-                b'"' => match quote_or_escape(&bytes[at..]) {
-                    Some(end) if bytes[at + end] == b'"' => at += end + 1,
-                    _ => {
+                b'"' => match closing_quote(&bytes[at..]) {
+                    Some(end) => at += end + 1,
+                    None => {
                         self.state = State::String;
                         return at;
                     }
@@ -296,7 +306,7 @@ impl Lexer {
                 b'}' | b']' => {
                     self.nested -= 1;
                     if self.nested == 0 {
-                        self.value_ended(frame);
+                        self.value_ended(sink);
                         return at;
                     }
                 }
@@ -308,11 +318,11 @@ impl Lexer {
         at
     }
 
-    fn value_ended(&mut self, frame: &mut Frame) {
+    fn value_ended(&mut self, sink: &mut impl Sink) {
         if self.depth > 0 {
             self.state = State::Member;
         } else {
-            frame.end();
+            sink.end();
             self.value = Set::EMPTY;
             self.state = State::Value;
         }
@@ -333,16 +343,6 @@ fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
     }
     memchr2(b'"', b'\\', &bytes[NEAR..]).map(|at| at + NEAR)
 }
-
-/// Bytes without quotes or brackets, in whole runs that the processor can look at together.
-fn plain_run(bytes: &[u8]) -> usize {
-    let is_structure = |byte: &u8| matches!(byte, b'"' | b'{' | b'}' | b'[' | b']');
-    let is_plain = |run: &&[u8]| !run.iter().fold(false, |any, byte| any | is_structure(byte));
-    bytes.chunks_exact(RUN).take_while(is_plain).count() * RUN
-}
-
-/// Bytes that the processor looks at together.
-const RUN: usize = 32;
 
 /// Bytes that are looked at one by one, before `memchr2` is called.
 const NEAR: usize = 12;

@@ -1,9 +1,16 @@
 //! Usage and errors, read out of a response body as it passes.
 
+mod chunk;
+mod crc;
+mod event_stream;
 mod field;
 mod frame;
+mod headers;
 mod key;
 mod lexer;
+mod needles;
+mod sink;
+mod skip;
 mod sniff;
 mod sse;
 mod unescape;
@@ -18,20 +25,28 @@ pub(super) use frame::ErrorParts;
 pub(super) use wanted::Wanted;
 
 use self::frame::Frame;
-use self::lexer::{Lexer, Roots};
+use self::lexer::Lexer;
 use self::sniff::{Format, Sniff};
-use self::sse::Sse;
 use super::{ApiError, Profile};
 use crate::quota::Usage;
 
 /// Reads usage and in-band errors out of a response body, in pieces of any size.
 ///
-/// JSON objects (one, or several in a row) and server-sent events; which of them it is, the first
-/// bytes tell, with the content type to settle doubts. It holds less than 8 KiB whatever the body,
-/// and allocates nothing for an event once the first few have passed. However the body is cut into
-/// pieces, the answer is the same.
+/// | format | where it is met | what is read |
+/// |---|---|---|
+/// | JSON, one object or several in a row | most responses; NDJSON (Ollama, Cohere v1) | each object |
+/// | JSON, an array of objects | Gemini's `streamGenerateContent` without `alt=sse` | each element |
+/// | server-sent events | nearly all streams | the object in the `data` of each event |
+/// | AWS event stream | Bedrock's streams | the object in each payload; in `chunk` events the one in its `bytes` |
 ///
-/// What a scanner has seen it does not keep: bytes are read where they are.
+/// Which of them it is, the first byte tells, with the content type to settle doubts; anything else
+/// is passed over. What an object states takes the place of what earlier ones stated, number by
+/// number, so that counts that grow along a stream end as the last ones.
+///
+/// A scanner holds less than 8 KiB whatever the body: bytes are read where they are and not kept. It
+/// allocates nothing for an event once the first few have passed. However the body is cut into
+/// pieces, the answer is the same. It does not check that the body is well-formed: behind a mistake
+/// it may find less, but it looks for nothing at any depth but the right one.
 ///
 /// ```
 /// use tollgate::provider::{OPENAI, Scanner};
@@ -54,8 +69,8 @@ impl Scanner {
     pub fn new(profile: Profile, content_type: Option<&str>) -> Self {
         Self {
             profile,
-            format: Format::Unknown(Sniff::new(content_type)),
-            lexer: Lexer::new(profile.wanted(), Roots::Objects),
+            format: Format::Unknown(Sniff::new(profile, content_type)),
+            lexer: Lexer::new(profile.wanted()),
             frame: Frame::default(),
         }
     }
@@ -74,6 +89,9 @@ impl Scanner {
         match &mut self.format {
             Format::Json => self.lexer.feed(bytes, &mut self.frame),
             Format::Sse(sse) => sse.feed(bytes, &mut self.lexer, &mut self.frame),
+            Format::EventStream(stream) => {
+                stream.feed(bytes, &mut self.lexer, &mut self.frame);
+            }
             Format::Unknown(_) | Format::Opaque => {}
         }
     }

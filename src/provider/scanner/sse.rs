@@ -1,13 +1,17 @@
-use memchr::memchr2;
+use memchr::{memchr2, memrchr};
 
 use super::frame::Frame;
 use super::lexer::Lexer;
+use super::needles::Needles;
 
 /// Server-sent events (WHATWG HTML, 9.2): the text of `data` lines goes to the lexer where it
-/// stands; all other lines are passed over. An empty line ends an event.
-#[derive(Default)]
+/// stands; all other lines are passed over. An empty line ends an event. Whole events without
+/// anything that could be wanted are passed over too.
 pub(super) struct Sse {
+    needles: Needles,
     line: Line,
+    /// The event has had data.
+    has_data: bool,
     /// A line ended in a carriage return; a line feed right after it belongs to it.
     after_return: bool,
 }
@@ -25,6 +29,10 @@ enum Line {
 }
 
 impl Sse {
+    pub(super) fn new(needles: Needles) -> Self {
+        Self { needles, line: Line::Start, has_data: false, after_return: false }
+    }
+
     pub(super) fn feed(&mut self, mut bytes: &[u8], lexer: &mut Lexer, frame: &mut Frame) {
         if self.after_return && bytes.first() == Some(&b'\n') {
             bytes = &bytes[1..];
@@ -32,9 +40,10 @@ impl Sse {
         if !bytes.is_empty() {
             self.after_return = false;
         }
+        bytes = self.pass_over(bytes);
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {
             self.text(&bytes[..end], lexer, frame);
-            self.end_line(lexer, frame);
+            let is_event_over = self.end_line(lexer, frame);
             let is_return = bytes[end] == b'\r';
             bytes = &bytes[end + 1..];
             match bytes.first() {
@@ -42,8 +51,19 @@ impl Sse {
                 None => self.after_return = is_return,
                 _ => {}
             }
+            if is_event_over {
+                bytes = self.pass_over(bytes);
+            }
         }
         self.text(bytes, lexer, frame);
+    }
+
+    /// Leaves the first event that could say something, or that is not whole.
+    fn pass_over<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
+        if self.has_data || !matches!(self.line, Line::Start) {
+            return bytes;
+        }
+        &bytes[events(&bytes[..self.needles.free(bytes)])..]
     }
 
     /// A part of a line.
@@ -64,22 +84,41 @@ impl Sse {
             };
         }
         if let Line::Data = self.line {
+            self.has_data = true;
             lexer.feed(text, frame);
         }
     }
 
-    fn end_line(&mut self, lexer: &mut Lexer, frame: &mut Frame) {
-        match self.line {
+    /// Whether that ends the event too.
+    fn end_line(&mut self, lexer: &mut Lexer, frame: &mut Frame) -> bool {
+        let line = std::mem::replace(&mut self.line, Line::Start);
+        match line {
             Line::Start => {
                 lexer.reset();
                 frame.clear();
+                self.has_data = false;
+                return true;
             }
             // Lines of one event are joined by a line feed.
             Line::Data => lexer.feed(b"\n", frame),
             Line::Name(_) | Line::Other => {}
         }
-        self.line = Line::Start;
+        false
     }
+}
+
+/// The length of the whole events among these bytes.
+fn events(bytes: &[u8]) -> usize {
+    let mut end = bytes.len();
+    while let Some(at) = memrchr(b'\n', &bytes[..end]) {
+        let line = &bytes[..at];
+        // An empty line, in the two ways that are written; others are found one by one.
+        if line.ends_with(b"\n") || line.ends_with(b"\n\r") {
+            return at + 1;
+        }
+        end = at;
+    }
+    0
 }
 
 /// The name of the only field that is read, and its colon.

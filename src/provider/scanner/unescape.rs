@@ -62,6 +62,7 @@ fn letter(byte: u8) -> char {
         b'r' => '\r',
         b'b' => '\u{8}',
         b'f' => '\u{c}',
-        other => char::from(other),
+        b'"' | b'\\' | b'/' => char::from(byte),
+        _ => char::REPLACEMENT_CHARACTER,
     }
 }

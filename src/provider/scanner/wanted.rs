@@ -14,7 +14,7 @@ pub(in crate::provider) struct Wanted {
 
 impl Wanted {
     pub(in crate::provider) const fn new(counts: &'static [Field]) -> Self {
-        assert!(counts.len() + ERRORS.len() < u64::BITS as usize, "more fields than bits");
+        assert!(counts.len() + ERRORS.len() < u128::BITS as usize, "more fields than bits");
         let mut wanted = Self { counts, roots: [("", Set::EMPTY); MOST_ROOTS], sieve: 0 };
         let mut place = 0;
         while place < counts.len() + ERRORS.len() {
@@ -40,6 +40,11 @@ impl Wanted {
         }
         self.roots[root].0 = path[0];
         self.roots[root].1.0 |= 1 << place;
+    }
+
+    /// The profile's own fields.
+    pub(super) const fn counts(&self) -> &'static [Field] {
+        self.counts
     }
 
     pub(super) const fn all(&self) -> Set {
@@ -99,7 +104,7 @@ const fn is_same(a: &str, b: &str) -> bool {
 
 /// A set of fields, as bits of their places; iterating takes them out.
 #[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Set(u64);
+pub(super) struct Set(u128);
 
 impl Set {
     pub(super) const EMPTY: Self = Self(0);
@@ -120,4 +125,4 @@ impl Iterator for Set {
 }
 
 /// Different keys at the root, those of errors included.
-const MOST_ROOTS: usize = 12;
+const MOST_ROOTS: usize = 32;

@@ -17,10 +17,10 @@ fn posts_with_a_json_object_become_lines_and_the_rest_is_counted() {
         {"request": {"method": "POST", "url": "https://h/v1/x", "postData": {"text": "[1]"}}},
         {"request": {"method": "POST", "url": "https://h/v1/x"}},
     ]}});
-    let converted = convert(&har.to_string(), "rec").expect("it is a recording");
+    let converted = convert(har.to_string().as_bytes(), "rec").expect("it is a recording");
     let line = r#"{"custom_id":"rec-1","method":"POST","url":"/v1/x?a=1","body":{ "n": 1.0}}"#;
     assert_eq!((converted.lines, converted.skipped), (vec![line.to_owned()], 4));
-    assert!(convert("{}", "rec").is_err());
+    assert!(convert(&b"{}"[..], "rec").is_err());
 }
 
 #[test]
@@ -31,7 +31,7 @@ fn recorded_traffic_becomes_lines_that_the_reader_takes() {
     };
     let path = Path::new(&corpus).join("openai.har");
     let har = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-    let converted = convert(&har, "openai").expect("it is a recording");
+    let converted = convert(har.as_bytes(), "openai").expect("it is a recording");
     assert!(converted.lines.len() > 100, "only {} lines", converted.lines.len());
     let text = converted.lines.join("\n");
     let entries: Vec<_> =

@@ -18,7 +18,7 @@ async fn every_recorded_request_is_answered_or_refused_for_a_stated_reason() {
     };
     let path = Path::new(&corpus).join("openai.har");
     let har = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
-    let recorded = convert(&har, "openai").expect("it is a recording").lines;
+    let recorded = convert(har.as_bytes(), "openai").expect("it is a recording").lines;
     let folder = Folder::with(&recorded);
     let (server, base) = simulated(Settings::default().with_tpm(10_000_000)).await;
     let quota = Quota::new().tpm(10_000_000);

@@ -4,6 +4,7 @@ mod backend;
 mod corners;
 mod gate;
 mod keys;
+mod outputs;
 mod permit;
 mod properties;
 mod queue;

@@ -8,3 +8,6 @@ mod headers;
 mod properties;
 mod requests;
 mod scanner;
+mod scanner_fixtures;
+mod scanner_formats;
+mod scanner_messages;

@@ -63,7 +63,6 @@ fn usage_counts_at_its_own_place_only() {
         r#"{"metadata": {"usage": {"prompt_tokens": 9}}}"#,
         r#"{"response": {"output": {"usage": {"input_tokens": 9}}}}"#,
         r#"{"usage": [{"prompt_tokens": 9}]}"#,
-        r#"[{"usage": {"prompt_tokens": 9}}]"#,
         r#"{"usage": {"prompt_tokens_details": {"prompt_tokens": 9}}}"#,
         r#"{"prompt_tokens": 9, "usage": null}"#,
         r#"{"usage": {"prompt_tokens": "9"}}"#,

@@ -1,0 +1,160 @@
+use std::fmt;
+
+use http::HeaderMap;
+use http::header::{CONTENT_TYPE, HeaderValue};
+use serde::Deserialize;
+use serde_json::value::RawValue;
+
+use super::body::Payload;
+use super::headers::Pairs;
+use super::lenient::{Text, lenient, parse};
+use super::when;
+
+/// One recorded exchange.
+#[derive(Debug, Clone, Default)]
+#[non_exhaustive]
+pub struct Entry {
+    /// What was sent.
+    pub request: Request,
+    /// What came back.
+    pub response: Response,
+    /// When the response ended, in nanoseconds since the Unix epoch: from `startedDateTime` and
+    /// `time`, else from the response's `date`. `None` where neither tells, or tells 1970.
+    pub ended_unix_nanos: Option<u64>,
+}
+
+/// What was sent. `Debug` shows neither headers, nor the query, nor the body.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct Request {
+    /// The method.
+    pub method: String,
+    /// The whole URL.
+    pub url: String,
+    /// The headers, without HTTP/2's pseudo ones and such as are none.
+    pub headers: HeaderMap,
+    /// The body; empty where the recording has none.
+    pub body: Vec<u8>,
+}
+
+/// What came back. `Debug` shows neither headers nor the body.
+#[derive(Clone, Default)]
+#[non_exhaustive]
+pub struct Response {
+    /// The status; 0 where no response came.
+    pub status: u16,
+    /// The headers, without HTTP/2's pseudo ones and such as are none. Where `content-type` is
+    /// missing, it is that of the recorded content.
+    pub headers: HeaderMap,
+    /// The body, decoded; empty where the recording has none.
+    pub body: Vec<u8>,
+}
+
+impl fmt::Debug for Request {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Request")
+            .field("method", &self.method)
+            .field("url", &self.url.split(['?', '#']).next())
+            .field("bytes", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Response {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Response")
+            .field("status", &self.status)
+            .field("bytes", &self.body.len())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The members of an entry that matter, unread.
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Parts {
+    request: Option<Box<RawValue>>,
+    response: Option<Box<RawValue>>,
+    started_date_time: Option<Box<RawValue>>,
+    time: Option<Box<RawValue>>,
+}
+
+impl Parts {
+    /// The part of this name, if there is one.
+    pub(super) fn named(&mut self, name: &str) -> Option<&mut Option<Box<RawValue>>> {
+        match name {
+            "request" => Some(&mut self.request),
+            "response" => Some(&mut self.response),
+            "startedDateTime" => Some(&mut self.started_date_time),
+            "time" => Some(&mut self.time),
+            _ => None,
+        }
+    }
+
+    pub(super) fn is_entry(&self) -> bool {
+        self.request.is_some()
+    }
+
+    pub(super) fn entry(&self) -> Entry {
+        let request: RawRequest = read(self.request.as_deref());
+        let response: RawResponse = read(self.response.as_deref());
+        let started: Text = read(self.started_date_time.as_deref());
+        let response = response.into_response();
+        let ended = when::ended(&started.into_string(), read(self.time.as_deref()));
+        Entry {
+            request: request.into_request(),
+            ended_unix_nanos: ended.or_else(|| when::date(&response.headers)),
+            response,
+        }
+    }
+}
+
+fn read<T: serde::de::DeserializeOwned + Default>(raw: Option<&RawValue>) -> T {
+    raw.map(parse).unwrap_or_default()
+}
+
+#[derive(Default, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+struct RawRequest {
+    #[serde(deserialize_with = "lenient")]
+    method: Text,
+    #[serde(deserialize_with = "lenient")]
+    url: Text,
+    #[serde(deserialize_with = "lenient")]
+    headers: Pairs,
+    #[serde(deserialize_with = "lenient")]
+    post_data: Payload,
+}
+
+impl RawRequest {
+    fn into_request(self) -> Request {
+        Request {
+            method: self.method.into_string(),
+            url: self.url.into_string(),
+            headers: self.headers.into_map(),
+            body: self.post_data.into_bytes(),
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct RawResponse {
+    #[serde(deserialize_with = "lenient")]
+    status: f64,
+    #[serde(deserialize_with = "lenient")]
+    headers: Pairs,
+    #[serde(deserialize_with = "lenient")]
+    content: Payload,
+}
+
+impl RawResponse {
+    fn into_response(self) -> Response {
+        let mut headers = self.headers.into_map();
+        if let Ok(kind) = HeaderValue::from_str(self.content.mime_type()) {
+            headers.entry(CONTENT_TYPE).or_insert(kind);
+        }
+        // Charles writes 0 and mitmproxy -1 or nothing where no response came; the cast saturates.
+        Response { status: self.status as u16, headers, body: self.content.into_bytes() }
+    }
+}

@@ -1,0 +1,55 @@
+//! Members of an entry, whatever their types: what isn't as it should be is left out.
+
+use std::fmt;
+
+use serde::Deserialize;
+use serde::de::{DeserializeOwned, Deserializer, Visitor};
+use serde_json::value::RawValue;
+
+/// For `deserialize_with`: the value, or its default where it is of another type.
+pub(super) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
+    json: D,
+) -> Result<T, D::Error> {
+    let raw = <&RawValue>::deserialize(json)?;
+    Ok(parse(raw))
+}
+
+/// The value, or its default where it is of another type.
+pub(super) fn parse<T: DeserializeOwned + Default>(raw: &RawValue) -> T {
+    serde_json::from_str(raw.get()).unwrap_or_default()
+}
+
+/// The bytes of a JSON string: half a surrogate pair, which browsers write where a text was cut, is
+/// not worth a body.
+#[derive(Default)]
+pub(super) struct Text(pub(super) Vec<u8>);
+
+impl Text {
+    pub(super) fn into_string(self) -> String {
+        String::from_utf8_lossy(&self.0).into_owned()
+    }
+}
+
+impl<'de> Deserialize<'de> for Text {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        json.deserialize_byte_buf(TextVisitor)
+    }
+}
+
+struct TextVisitor;
+
+impl Visitor<'_> for TextVisitor {
+    type Value = Text;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a string")
+    }
+
+    fn visit_bytes<E>(self, bytes: &[u8]) -> Result<Text, E> {
+        Ok(Text(bytes.to_vec()))
+    }
+
+    fn visit_byte_buf<E>(self, bytes: Vec<u8>) -> Result<Text, E> {
+        Ok(Text(bytes))
+    }
+}

@@ -1,0 +1,69 @@
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use bytes::Bytes;
+use http_body::{Body, Frame, SizeHint};
+use pin_project::pin_project;
+
+use super::reading::Reading;
+use crate::provider::ApiError;
+
+/// A body that is read in passing.
+#[pin_project]
+pub(super) struct Passing<B> {
+    #[pin]
+    inner: B,
+    reading: Option<Reading>,
+    /// What it said was wrong, in the body of a success.
+    error: Option<Box<ApiError>>,
+}
+
+impl<B: Body> Passing<B> {
+    pub(super) fn new(inner: B, reading: Reading) -> Self {
+        // Whoever sees that there is nothing to read may never poll: that is the end already.
+        let reading = (!inner.is_end_stream()).then_some(reading);
+        Self { inner, reading, error: None }
+    }
+
+    /// Ends the reservation, whatever is still to come.
+    pub(super) fn end(self: Pin<&mut Self>) {
+        let this = self.project();
+        if let Some(reading) = this.reading.take() {
+            *this.error = reading.end();
+        }
+    }
+
+    /// The error that a body of a success has carried, once it has ended.
+    pub(super) fn error(&self) -> Option<&ApiError> {
+        self.error.as_deref()
+    }
+}
+
+impl<B: Body<Data = Bytes>> Body for Passing<B> {
+    type Data = Bytes;
+    type Error = B::Error;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
+        let mut this = self.as_mut().project();
+        let frame = ready!(this.inner.as_mut().poll_frame(cx));
+        let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
+        if let (Some(bytes), Some(reading)) = (data, &mut *this.reading) {
+            reading.bytes(bytes);
+        }
+        if !matches!(frame, Some(Ok(_))) || this.inner.is_end_stream() {
+            self.end();
+        }
+        Poll::Ready(frame)
+    }
+
+    fn is_end_stream(&self) -> bool {
+        self.inner.is_end_stream()
+    }
+
+    fn size_hint(&self) -> SizeHint {
+        self.inner.size_hint()
+    }
+}

@@ -1,0 +1,69 @@
+use std::fmt;
+use std::task::{Context, Poll};
+
+use tower_service::Service;
+
+use super::again::Again;
+use super::future::RetryFuture;
+use super::judge::Judge;
+use super::replay::Replay;
+use crate::middleware::{BoxError, Classify, RateLimitError, RateLimitService};
+
+/// A service that keeps to its limits, and sends again what fails in passing; made by
+/// [`RateLimitLayer::retry`](crate::middleware::RateLimitLayer::retry).
+pub struct RetryService<S, C, O> {
+    limited: RateLimitService<S, C, O>,
+    retries: u32,
+}
+
+impl<S, C, O> RetryService<S, C, O> {
+    pub(in crate::middleware) fn new(limited: RateLimitService<S, C, O>, retries: u32) -> Self {
+        Self { limited, retries }
+    }
+}
+
+impl<S, C, O, Request> Service<Request> for RetryService<S, C, O>
+where
+    S: Service<Request> + Clone,
+    S::Error: Into<BoxError> + 'static,
+    C: Classify<Request>,
+    O: Judge<S::Response>,
+    Request: Replay,
+{
+    type Response = O::Observed;
+    type Error = RateLimitError;
+    type Future = RetryFuture<S, Request, C, O>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Self::Error>> {
+        self.limited.poll_ready(cx)
+    }
+
+    fn call(&mut self, request: Request) -> Self::Future {
+        let spare = if self.retries > 0 { request.replay() } else { None };
+        let Some(spare) = spare else {
+            return RetryFuture::new(self.limited.call(request), None);
+        };
+        let (classified, asked) = self.limited.classify(&request);
+        let deadline = self.limited.deadline(&classified, asked);
+        let (service, journey) = (self.limited.clone(), classified.journey.clone());
+        let again = Again::new(service, (spare, self.retries), deadline, journey);
+        let first = self.limited.send_by(request, classified, deadline);
+        RetryFuture::new(first, Some(Box::new(again)))
+    }
+}
+
+impl<S: Clone, C, O> Clone for RetryService<S, C, O> {
+    /// A clone has to become ready by itself.
+    fn clone(&self) -> Self {
+        Self::new(self.limited.clone(), self.retries)
+    }
+}
+
+impl<S, C, O> fmt::Debug for RetryService<S, C, O> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RetryService")
+            .field("limited", &self.limited)
+            .field("retries", &self.retries)
+            .finish()
+    }
+}

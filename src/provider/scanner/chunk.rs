@@ -1,0 +1,106 @@
+use super::field::{Count, Field, Part};
+use super::frame::Frame;
+use super::lexer::Lexer;
+use super::sink::Sink;
+use super::wanted::Wanted;
+
+/// Reads the payload of an `invoke-with-response-stream` message: `{"bytes": "..", "p": ".."}`,
+/// whose bytes are the JSON of the model's maker in base64 (RFC 4648, 4).
+pub(super) struct Chunk {
+    lexer: Lexer,
+    base64: Base64,
+}
+
+impl Chunk {
+    pub(super) fn new() -> Self {
+        Self { lexer: Lexer::new(BYTES), base64: Base64::default() }
+    }
+
+    /// Feeds what is inside to the lexer.
+    pub(super) fn feed(&mut self, bytes: &[u8], lexer: &mut Lexer, frame: &mut Frame) {
+        let mut inside = Inside { base64: &mut self.base64, lexer, frame };
+        self.lexer.feed(bytes, &mut inside);
+    }
+
+    pub(super) fn reset(&mut self) {
+        self.lexer.reset();
+        self.base64 = Base64::default();
+    }
+}
+
+/// Takes the encoded text.
+struct Inside<'s> {
+    base64: &'s mut Base64,
+    lexer: &'s mut Lexer,
+    frame: &'s mut Frame,
+}
+
+impl Sink for Inside<'_> {
+    fn begin(&mut self, part: Part) {
+        if part == Part::Bytes {
+            *self.base64 = Base64::default();
+        }
+    }
+
+    fn push(&mut self, part: Part, bytes: &[u8]) {
+        if part != Part::Bytes {
+            return;
+        }
+        for bytes in bytes.chunks(PIECE) {
+            let mut decoded = [0; PIECE];
+            let length = self.base64.decode(bytes, &mut decoded);
+            self.lexer.feed(&decoded[..length], self.frame);
+        }
+    }
+
+    fn count(&mut self, _: Count, _: u64) {}
+    fn commit(&mut self) {}
+    fn end(&mut self) {}
+}
+
+/// Base64 in pieces. What belongs to no such text is passed over.
+#[derive(Debug, Clone, Copy, Default)]
+struct Base64 {
+    bits: u32,
+    count: u32,
+}
+
+impl Base64 {
+    /// Into a buffer of at least the same length; how much of it was used.
+    fn decode(&mut self, encoded: &[u8], decoded: &mut [u8]) -> usize {
+        let mut length = 0;
+        for byte in encoded {
+            let digit = DIGITS[usize::from(*byte)];
+            if digit == NONE {
+                continue;
+            }
+            self.bits = self.bits << 6 | u32::from(digit);
+            self.count += 6;
+            if self.count >= 8 {
+                self.count -= 8;
+                decoded[length] = (self.bits >> self.count) as u8;
+                length += 1;
+            }
+        }
+        length
+    }
+}
+
+const BYTES: &Wanted = &Wanted::new(&[Field::text(&["bytes"], Part::Bytes)]);
+
+/// What is decoded at once, in bytes.
+const PIECE: usize = 512;
+
+const NONE: u8 = 0xFF;
+
+/// The value of each digit.
+const DIGITS: [u8; 256] = {
+    let letters = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut digits = [NONE; 256];
+    let mut value = 0;
+    while value < letters.len() {
+        digits[letters[value] as usize] = value as u8;
+        value += 1;
+    }
+    digits
+};

@@ -1,0 +1,18 @@
+/// CRC-32 as gzip and Ethernet have it (polynomial 0xEDB88320, reflected), of a few bytes.
+pub(super) fn crc32(bytes: &[u8]) -> u32 {
+    let rest = bytes.iter().fold(u32::MAX, |rest, byte| {
+        (0..8).fold(rest ^ u32::from(*byte), |rest, _| {
+            let is_odd = rest & 1 == 1;
+            if is_odd { rest >> 1 ^ 0xEDB8_8320 } else { rest >> 1 }
+        })
+    });
+    !rest
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn the_check_value_is_the_published_one() {
+        assert_eq!(super::crc32(b"123456789"), 0xCBF4_3926);
+    }
+}

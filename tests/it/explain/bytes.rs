@@ -1,0 +1,55 @@
+//! Bodies that are not as they were sent.
+
+use std::io::Write;
+
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use flate2::{Compression, write::GzEncoder};
+use serde_json::{Value, json};
+
+use super::rig::{entry, har, read, read_one};
+
+fn content(body: &[u8]) -> Value {
+    let text = BASE64_STANDARD.encode(body);
+    let headers = json!([{"name": "content-encoding", "value": "gzip"}]);
+    let content = json!({"text": text, "encoding": "base64"});
+    entry("https://h/v1", json!({}), json!({"status": 200, "headers": headers, "content": content}))
+}
+
+fn gzip(body: &[u8]) -> Vec<u8> {
+    let mut gzip = GzEncoder::new(Vec::new(), Compression::fast());
+    gzip.write_all(body).expect("memory takes it");
+    gzip.finish().expect("memory takes it")
+}
+
+#[test]
+fn gzip_that_the_tool_left_in_place_is_undone() {
+    assert_eq!(read_one(&content(&gzip(b"{\"usage\": 1}"))).response.body, b"{\"usage\": 1}");
+    assert_eq!(read_one(&content(b"{}")).response.body, b"{}");
+}
+
+#[test]
+fn gzip_that_is_cut_off_or_none_is_read_as_far_as_it_goes() {
+    let body = "data: {\"choices\": []}\n\n".repeat(10_000);
+    let whole = gzip(body.as_bytes());
+    let read = read_one(&content(&whole[..whole.len() / 2])).response.body;
+    assert!(!read.is_empty() && body.as_bytes().starts_with(&read), "{} bytes", read.len());
+    let none = b"\x1f\x8b\x08 is how it begins";
+    assert_eq!(read_one(&content(none)).response.body, none);
+}
+
+#[test]
+fn a_small_file_does_not_fill_the_memory() {
+    let zeros = gzip(&vec![0; 80 << 20]);
+    assert!(zeros.len() < 1 << 20);
+    assert_eq!(read_one(&content(&zeros)).response.body.len(), 64 << 20);
+}
+
+#[test]
+fn half_a_surrogate_pair_does_not_cost_the_body() {
+    let one = entry("https://h/v1", json!({"text": "LONE"}), json!({"status": 200}));
+    let (entries, ended) = read(har(&[one]).replace("LONE", r"a\ud83dz"));
+    assert_eq!((entries.len(), ended), (1, Ok(())));
+    let body = &entries[0].request.body;
+    assert!(body.starts_with(b"a") && body.ends_with(b"z"), "{body:?}");
+}

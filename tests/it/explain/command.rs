@@ -1,0 +1,102 @@
+//! `tollgate explain`, as it is called.
+
+use std::fs;
+use std::io::Write;
+use std::process::Stdio;
+
+use serde_json::json;
+
+use super::rig::{chat, exchange, har, lines, text, tollgate, usage};
+
+#[test]
+fn json_lines_come_in_the_order_of_the_files_and_their_entries() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let one = exchange(&chat(), &usage(12, 9));
+    fs::write(folder.path().join("a.har"), har(&[one.clone(), one.clone()])).expect("written");
+    fs::write(folder.path().join("b.jsonl"), format!("{one}\n{one}\n")).expect("written");
+    let output =
+        tollgate(folder.path(), &["--json", "b.jsonl", "./a.har"]).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(0), "{}", text(&output.stderr));
+    let places: Vec<_> =
+        lines(&output).iter().map(|l| (l["file"].clone(), l["index"].clone())).collect();
+    let place = |file: &str, index: usize| (json!(file), json!(index));
+    let expected =
+        [place("b.jsonl", 0), place("b.jsonl", 1), place("./a.har", 0), place("./a.har", 1)];
+    assert_eq!(places, expected);
+    assert!(text(&output.stderr).starts_with("4 exchanges"), "the summary is apart");
+}
+
+#[test]
+fn people_get_a_table_and_a_summary() {
+    let folder = tempfile::tempdir().expect("a folder");
+    fs::write(folder.path().join("a.har"), har(&[exchange(&chat(), &usage(12, 9))]))
+        .expect("written");
+    let output = tollgate(folder.path(), &["a.har"]).output().expect("it runs");
+    let shown = text(&output.stdout);
+    let mut lines = shown.lines();
+    assert_eq!(lines.next(), Some("a.har"));
+    assert!(lines.next().is_some_and(|heading| heading.contains("charge")), "{shown}");
+    assert!(lines.next().is_some_and(|row| row.contains("gpt-4o")), "{shown}");
+    assert!(shown.contains("1 exchange\n") && shown.contains("median"), "{shown}");
+    assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named_and_the_rest_is_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let whole = har(&[exchange(&chat(), &usage(12, 9)), exchange(&chat(), &usage(12, 9))]);
+    fs::write(folder.path().join("whole.har"), &whole).expect("written");
+    fs::write(folder.path().join("cut.har"), &whole[..whole.len() - 20]).expect("written");
+    fs::write(folder.path().join("note.txt"), "s3cret").expect("written");
+    let files = ["--json", "gone.har", "cut.har", "note.txt", "whole.har"];
+    let output = tollgate(folder.path(), &files).output().expect("it runs");
+    assert_eq!(output.status.code(), Some(2));
+    assert_eq!(lines(&output).len(), 3);
+    let told = text(&output.stderr);
+    for part in
+        ["gone.har: there is no such file", "cut.har: ends in", "note.txt: no JSON at line 1"]
+    {
+        assert!(told.contains(part), "{part}: {told}");
+    }
+    assert!(!told.contains("s3cret"), "{told}");
+    assert_eq!(tollgate(folder.path(), &[]).output().expect("it runs").status.code(), Some(2));
+}
+
+#[test]
+fn standard_input_is_read_and_explained_as_it_comes() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let mut command = tollgate(folder.path(), &["--json", "-"]);
+    let mut child = command
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .expect("it runs");
+    let mut stdin = child.stdin.take().expect("it is piped");
+    let mut stdout = std::io::BufReader::new(child.stdout.take().expect("it is piped"));
+    for index in 0..3 {
+        writeln!(stdin, "{}", exchange(&chat(), &usage(12, 9))).expect("it reads");
+        let mut line = String::new();
+        // The input is still open: the line must not wait for its end.
+        std::io::BufRead::read_line(&mut stdout, &mut line).expect("it answers");
+        let line: serde_json::Value = serde_json::from_str(&line).expect("a line is JSON");
+        assert_eq!((&line["file"], &line["index"]), (&json!("-"), &json!(index)));
+    }
+    drop(stdin);
+    assert!(child.wait().expect("it ends").success());
+}
+
+#[test]
+fn a_closed_output_ends_it_without_a_word() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let many = vec![exchange(&chat(), &usage(12, 9)); 2_000];
+    fs::write(folder.path().join("a.har"), har(&many)).expect("written");
+    for args in [&["a.har", "a.har"][..], &["--json", "a.har"]] {
+        let mut command = tollgate(folder.path(), args);
+        let mut child =
+            command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it runs");
+        drop(child.stdout.take());
+        let output = child.wait_with_output().expect("it ends");
+        assert_eq!((output.status.code(), text(&output.stderr)), (Some(0), ""));
+    }
+}

@@ -1,0 +1,84 @@
+//! What the requests of a key are expected to put out.
+
+use proptest::prelude::*;
+
+use super::builder;
+
+#[test]
+fn nothing_is_expected_before_five_outputs_were_seen() {
+    let limiter = builder().build().unwrap();
+    for seen in 1..=4 {
+        limiter.output_seen("k", seen * 100);
+        assert_eq!(limiter.expected_output("k"), None);
+    }
+    limiter.output_seen("k", 500);
+    assert_eq!(limiter.expected_output("k"), Some(500));
+    assert_eq!(limiter.expected_output("other"), None);
+}
+
+#[test]
+fn nine_of_ten_recent_outputs_are_covered() {
+    let limiter = builder().build().unwrap();
+    (1..=60).for_each(|tokens| limiter.output_seen("k", tokens));
+    assert_eq!(limiter.expected_output("k"), Some(54));
+    let median = builder().output_quantile(0.5).build().unwrap();
+    (1..=60).rev().for_each(|tokens| median.output_seen("k", tokens));
+    assert_eq!(median.expected_output("k"), Some(30));
+}
+
+#[test]
+fn only_the_last_64_outputs_count() {
+    let limiter = builder().output_quantile(1.0).build().unwrap();
+    limiter.output_seen("k", 9_000);
+    (0..63).for_each(|_| limiter.output_seen("k", 10));
+    assert_eq!(limiter.expected_output("k"), Some(9_000));
+    limiter.output_seen("k", 10);
+    assert_eq!(limiter.expected_output("k"), Some(10));
+}
+
+#[test]
+fn a_flood_of_keys_drives_out_the_keys_that_nobody_uses_and_no_others() {
+    let limiter = builder().build().unwrap();
+    let see = |key: &str| (0..5).for_each(|_| limiter.output_seen(key, 7));
+    see("left");
+    for flood in 0..12_000 {
+        see(&format!("key-{flood}"));
+        if flood % 1_000 == 0 {
+            see("used");
+        }
+    }
+    assert_eq!(limiter.expected_output("left"), None);
+    assert_eq!(limiter.expected_output("used"), Some(7));
+    let kept = (0..12_000).filter(|n| limiter.expected_output(&format!("key-{n}")).is_some());
+    let kept = kept.count();
+    assert!((4_999..=10_000).contains(&kept), "{kept}");
+}
+
+#[test]
+fn a_quantile_that_is_none_is_refused() {
+    for (quantile, shown) in [(0.0, "0"), (1.1, "1.1"), (f64::NAN, "NaN"), (-1.0, "-1")] {
+        let error = builder().output_quantile(quantile).build().unwrap_err();
+        let text = format!("quantile of outputs is {shown}; give one above 0 and at most 1");
+        assert_eq!(error.to_string(), text);
+    }
+}
+
+proptest! {
+    /// At least the quantile of what was seen is covered, and by no more than was ever seen: the
+    /// least that does.
+    #[test]
+    fn the_expected_output_is_the_least_that_covers_its_share(
+        seen in proptest::collection::vec(0..2_000_u64, 5..200),
+        percent in 1..=100_u8,
+    ) {
+        let limiter = builder().output_quantile(f64::from(percent) / 100.0).build().unwrap();
+        seen.iter().for_each(|&tokens| limiter.output_seen("k", tokens));
+        let recent = &seen[seen.len().saturating_sub(64)..];
+        let expected = limiter.expected_output("k").unwrap();
+        let covered = |by: u64| recent.iter().filter(|&&tokens| tokens <= by).count() * 100;
+        let share = recent.len() * usize::from(percent);
+        prop_assert!(recent.contains(&expected));
+        prop_assert!(covered(expected) >= share);
+        prop_assert!(expected == 0 || covered(expected - 1) < share);
+    }
+}

@@ -1,0 +1,171 @@
+//! Each provider's formats: what they say, whatever the pieces in which they come.
+
+use tollgate::provider::{OPENAI, Profile, Scanned, Scanner};
+use tollgate::quota::Usage;
+
+use super::scanner_fixtures::{Fixture, fixtures};
+use super::scanner_messages::{event, message, with_head};
+
+#[test]
+fn each_format_says_what_it_says() {
+    for fixture in fixtures() {
+        let scanned = in_pieces(&fixture, || usize::MAX);
+        assert_eq!(scanned.usage, fixture.expected(), "{}", fixture.name);
+        let error = scanned.error.as_ref();
+        let said = error.map(|e| (e.code().or(e.kind()).unwrap_or(""), e.message()));
+        assert_eq!(said, fixture.error, "{}", fixture.name);
+    }
+}
+
+#[test]
+fn each_format_shows_without_its_content_type() {
+    for fixture in fixtures() {
+        let expected = in_pieces(&fixture, || usize::MAX);
+        for content_type in ["", "application/json", "application/octet-stream"] {
+            let fixture = Fixture { content_type, body: fixture.body.clone(), ..fixture };
+            assert_eq!(in_pieces(&fixture, || usize::MAX), expected, "{}", fixture.name);
+        }
+    }
+}
+
+#[test]
+fn each_format_cut_anywhere_gives_the_same_answer() {
+    for fixture in fixtures() {
+        let expected = in_pieces(&fixture, || usize::MAX);
+        assert_eq!(in_pieces(&fixture, || 1), expected, "{}", fixture.name);
+        for at in 1..fixture.body.len() {
+            let mut pieces = [at, usize::MAX].into_iter();
+            let cut = in_pieces(&fixture, || pieces.next().unwrap());
+            assert_eq!(cut, expected, "{} cut at {at}", fixture.name);
+        }
+    }
+}
+
+#[test]
+fn the_last_statement_in_an_array_counts() {
+    let body = r#"[{"usage":{"prompt_tokens":1,"completion_tokens":1}},
+                   {"usage":{"prompt_tokens":1,"completion_tokens":7}}, {"choices":[]}]"#;
+    assert_eq!(of_openai(body.as_bytes()).usage, usage(1, 7));
+}
+
+#[test]
+fn only_elements_of_the_outermost_array_are_roots() {
+    for body in [
+        r#"[[{"usage":{"prompt_tokens":9}}]]"#,
+        r#"[1, [{"usage":{"prompt_tokens":9}}], "{\"usage\":{\"prompt_tokens\":9}}"]"#,
+        r#"{"a":[{"usage":{"prompt_tokens":9}}]}"#,
+    ] {
+        assert_eq!(of_openai(body.as_bytes()).usage, None, "{body}");
+    }
+}
+
+#[test]
+fn headers_of_every_type_are_passed_over() {
+    let mut head = Vec::new();
+    let values: [(u8, &[u8]); 9] = [
+        (0, b""),
+        (1, b""),
+        (2, b"1"),
+        (3, b"12"),
+        (4, b"1234"),
+        (5, b"12345678"),
+        (6, b"\0\x03abc"),
+        (8, b"12345678"),
+        (9, b"1234567890123456"),
+    ];
+    for (kind, value) in values {
+        head.extend(b"\x0b:event-type");
+        head.push(kind);
+        head.extend(value);
+    }
+    head.extend(b"\0\x07\0\0\x0d:message-type\x07\0\x09exception");
+    let scanned = of_openai(&with_head(&head, br#"{"message":"x"}"#));
+    assert_eq!(scanned.error.unwrap().message(), "x");
+}
+
+#[test]
+fn a_message_that_says_nothing_does_not_spoil_the_next() {
+    let last = event("x", r#"{"usage":{"prompt_tokens":2}}"#);
+    for first in [
+        event("x", r#"{"usage":{"prompt_tokens":1"#),
+        event("x", "no JSON"),
+        event("x", ""),
+        event("chunk", r#"{"bytes":"no base64","#),
+        message(&[], b""),
+        with_head(b"\xffshort", b"{}"),
+    ] {
+        assert_eq!(of_openai(&[first, last.clone()].concat()).usage, usage(2, 0));
+    }
+}
+
+#[test]
+fn a_prelude_that_is_wrong_ends_the_reading() {
+    let good = event("x", r#"{"usage":{"prompt_tokens":2}}"#);
+    for (at, lengths) in [(0, u32::MAX), (0, 0), (0, 15), (4, u32::MAX), (8, 1)] {
+        let mut bad = good.clone();
+        bad[at..at + 4].copy_from_slice(&lengths.to_be_bytes());
+        bad[0] = 0;
+        let mut scanner = Scanner::new(OPENAI, Some("application/vnd.amazon.eventstream"));
+        scanner.feed(&bad);
+        scanner.feed(&good);
+        assert!(scanner.held_bytes() < BOUND);
+        assert_eq!(scanner.finish(), Scanned::default(), "{lengths} at {at}");
+    }
+}
+
+#[test]
+fn fifty_megabytes_of_embeddings_are_read_in_bounded_memory() {
+    let numbers = format!("[{}-0.5]", "-0.0123456789,".repeat(1_536));
+    let base64 = format!("\"{}\"", "Zm9vYmFy+/9=".repeat(700));
+    for (open, row, close, usage) in [
+        ("{\"object\":\"list\",\"data\":[", numbers.as_str(), "]", usage(8, 0)),
+        ("{\"object\":\"list\",\"data\":[", &base64, "]", usage(8, 0)),
+        ("{\"embeddings\":{\"float\":[", &numbers, "]}", usage(8, 0)),
+        ("[", &numbers, "]", None),
+    ] {
+        let row = format!("{row},");
+        let end = format!("0{close},\"usage\":{{\"prompt_tokens\":8,\"total_tokens\":8}}}}");
+        let rows = std::iter::repeat_n(row.as_bytes(), (50 << 20) / row.len());
+        let all = [open.as_bytes()].into_iter().chain(rows).chain([end.as_bytes()]);
+        let mut scanner = Scanner::new(OPENAI, Some("application/json"));
+        let mut piece = Vec::new();
+        for part in all {
+            piece.extend_from_slice(part);
+            while piece.len() >= PIECE {
+                scanner.feed(&piece[..PIECE]);
+                piece.drain(..PIECE);
+                assert!(scanner.held_bytes() < BOUND);
+            }
+        }
+        scanner.feed(&piece);
+        assert_eq!(scanner.finish().usage, usage, "{open}");
+    }
+}
+
+fn of_openai(body: &[u8]) -> Scanned {
+    let mut scanner = Scanner::new(OPENAI, None);
+    scanner.feed(body);
+    scanner.finish()
+}
+
+fn in_pieces(fixture: &Fixture, mut piece: impl FnMut() -> usize) -> Scanned {
+    let profile = Profile::named(fixture.profile).expect("a built-in profile");
+    let mut scanner = Scanner::new(profile, Some(fixture.content_type));
+    let mut body = &fixture.body[..];
+    while !body.is_empty() {
+        let (head, tail) = body.split_at(piece().min(body.len()));
+        scanner.feed(head);
+        body = tail;
+    }
+    scanner.finish()
+}
+
+const fn usage(input: u64, output: u64) -> Option<Usage> {
+    Some(Usage { input, output, cache_read: 0, cache_write: 0 })
+}
+
+/// What a scanner may hold, in bytes.
+const BOUND: usize = 8 * 1024;
+
+/// What a connection reads at once, in bytes.
+const PIECE: usize = 16 * 1024;
