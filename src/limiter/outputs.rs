@@ -75,7 +75,8 @@ impl Outputs {
 
 impl Quantile {
     pub(super) fn new(quantile: f64) -> Result<Self, BuildError> {
-        let parts = super::reduction::millionths(quantile).filter(|parts| (1..=ONE).contains(parts));
+        let parts =
+            super::reduction::millionths(quantile).filter(|parts| (1..=ONE).contains(parts));
         let error = || BuildError::OutOfRange {
             name: "quantile of outputs",
             value: quantile.to_string(),

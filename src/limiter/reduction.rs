@@ -74,9 +74,8 @@ impl Reduction {
             millionths(value).filter(|parts| (least..=most).contains(parts))
         };
         let Self { factor, interval, recovery_factor, spread, on } = self;
-        let factor = within(factor, 1, ONE - 1).ok_or_else(|| {
-            wrong("reduction factor", factor.to_string(), "above 0 and below 1")
-        })?;
+        let factor = within(factor, 1, ONE - 1)
+            .ok_or_else(|| wrong("reduction factor", factor.to_string(), "above 0 and below 1"))?;
         let recovery = within(recovery_factor, 1_010_000, 1_000 * ONE).ok_or_else(|| {
             wrong("recovery factor", recovery_factor.to_string(), "from 1.01 to 1000")
         })?;

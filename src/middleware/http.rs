@@ -61,6 +61,7 @@ impl Http {
         let key = key.map_or_else(model, CompactString::from);
         let mut classified = Classified::new(key, estimate.cost);
         classified.floor = estimate.floor;
+        classified.burn_down = estimate.burn_down;
         classified
     }
 

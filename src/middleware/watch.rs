@@ -20,6 +20,7 @@ pub struct Watch {
     discover: bool,
     journey: Option<Journey>,
     floor: u64,
+    burn_down: u64,
     sent: bool,
     charged: Option<Cost>,
     later: Option<Charge>,
@@ -41,6 +42,7 @@ impl Watch {
             discover,
             journey,
             floor: 0,
+            burn_down: 1,
             sent,
             charged: None,
             later: None,
@@ -50,6 +52,12 @@ impl Watch {
     /// Charges at least so many tokens, whatever the response says that it used.
     pub(super) fn with_floor(mut self, tokens: u64) -> Self {
         self.floor = tokens;
+        self
+    }
+
+    /// Charges each generated token as so many.
+    pub(super) fn with_burn_down(mut self, tokens: u64) -> Self {
+        self.burn_down = tokens;
         self
     }
 
@@ -109,8 +117,9 @@ impl Watch {
         let Some(permit) = &self.permit else { return };
         self.charged.get_or_insert_with(|| {
             let charge = profile.charge(permit.cost(), usage);
-            let tokens = charge.amount(&Dimension::Tokens).max(self.floor);
-            charge.tokens(tokens)
+            let burnt = usage.output.saturating_mul(self.burn_down.saturating_sub(1));
+            let tokens = charge.amount(&Dimension::Tokens).saturating_add(burnt);
+            charge.tokens(tokens.max(self.floor))
         });
     }
 

@@ -107,8 +107,17 @@ impl Request {
 
     pub(super) fn into_estimate(self, reserved: Reserved) -> Estimate {
         let (max_output, stream) = (self.max_output(), self.stream);
-        let Reserved { cost, floor, guess } = reserved;
-        Estimate { model: self.model, cost, floor, stream, max_output, exact: true, guess }
+        let Reserved { cost, floor, burn_down, guess } = reserved;
+        Estimate {
+            model: self.model,
+            cost,
+            floor,
+            burn_down,
+            stream,
+            max_output,
+            exact: true,
+            guess,
+        }
     }
 
     fn choices(&self) -> u64 {
