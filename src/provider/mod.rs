@@ -64,6 +64,8 @@ mod request;
 mod reserve;
 mod retry;
 mod scanner;
+#[cfg(feature = "tokenizer")]
+mod tokenizer;
 mod usage;
 
 pub use anthropic::{ANTHROPIC, VERTEX_ANTHROPIC};

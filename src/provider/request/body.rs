@@ -8,9 +8,8 @@ use super::size::JsonSize;
 use super::tools::{Functions, Tools};
 use super::walk::{Walk, Walker};
 
-/// The counts of a body, or `None` where it is no JSON object, or not all of one.
-pub(super) fn read(body: &[u8]) -> Option<Request> {
-    let mut request = Request::default();
+/// The request with the counts of a body, or `None` where it is no JSON object, or not all of one.
+pub(super) fn read(body: &[u8], mut request: Request) -> Option<Request> {
     if body.trim_ascii().is_empty() {
         return Some(request);
     }

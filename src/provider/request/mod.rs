@@ -1,6 +1,7 @@
 //! Requests of every shape, counted without being kept.
 
 mod body;
+mod counter;
 mod endpoint;
 mod key;
 mod medium;
@@ -12,6 +13,8 @@ mod weights;
 
 use compact_str::CompactString;
 
+pub(super) use counter::Count;
+use counter::Counter;
 pub(super) use endpoint::Endpoint;
 pub(super) use medium::{Kind, Medium};
 pub(super) use weights::Weights;
@@ -34,6 +37,8 @@ pub(super) struct Request {
     pub(super) calls: u64,
     /// Bytes of their names and arguments.
     pub(super) call_text: u64,
+    /// Names of participants in a chat.
+    names: u64,
     pub(super) media: Vec<Medium>,
     /// Functions among the tools.
     pub(super) functions: u64,
@@ -49,6 +54,8 @@ pub(super) struct Request {
     bound: Option<u64>,
     /// Whether it has `messages`, which tells a chat where the path does not.
     has_messages: bool,
+    /// Counts the texts, where the model's vocabulary is at hand.
+    counter: Option<Counter>,
     pub(super) endpoint: Endpoint,
 }
 
@@ -58,7 +65,7 @@ impl Request {
     /// # Errors
     /// What it is estimated by its size where the body is no JSON object.
     pub(super) fn read(path: &str, body: &[u8]) -> Result<Self, Estimate> {
-        let Some(mut request) = body::read(body) else {
+        let Some(mut request) = body::read(body, Self::default()) else {
             let size = Self::fallback_size(body);
             return Err(Estimate { model: endpoint::model(path), ..Estimate::from_size(size) });
         };
@@ -66,6 +73,16 @@ impl Request {
         let chat = if request.has_messages { Endpoint::Chat } else { Endpoint::Other };
         request.endpoint = Endpoint::of(path).unwrap_or(chat);
         Ok(request)
+    }
+
+    /// Reads the body once more and counts its texts as its model does, if that is known.
+    pub(super) fn counted(self, body: &[u8], vocabulary: fn(&str) -> Option<Count>) -> Self {
+        let Some(count) = self.model.as_deref().and_then(vocabulary) else { return self };
+        let request = Self { counter: Some(Counter::new(count)), ..Self::default() };
+        match body::read(body, request) {
+            Some(request) => Self { model: self.model, endpoint: self.endpoint, ..request },
+            None => self,
+        }
     }
 
     /// How many bytes of an unreadable body are to be charged as text: all, but none of a form with
@@ -86,10 +103,9 @@ impl Request {
 
     /// The prompt's tokens, by what its parts weigh.
     pub(super) fn prompt_tokens(&self, weights: &Weights) -> u64 {
-        let text = self.text.saturating_add(self.call_text);
         let functions = if self.functions > 0 { weights.functions } else { 0 };
         let media = self.media.iter().map(weights.medium);
-        (text.div_ceil(weights.text))
+        self.text_tokens(weights)
             .saturating_add(self.token_ids)
             .saturating_add(self.calls.saturating_mul(weights.call))
             .saturating_add(self.schema / weights.schema)
@@ -120,15 +136,47 @@ impl Request {
         }
     }
 
+    /// Takes note of a text of the conversation.
+    fn add_text(&mut self, text: &str) {
+        self.text = self.text.saturating_add(text.len() as u64);
+        self.count(text);
+    }
+
+    /// Takes note of the name or the arguments of a call.
+    fn add_call_text(&mut self, text: &str) {
+        self.call_text = self.call_text.saturating_add(text.len() as u64);
+        self.count(text);
+    }
+
+    fn count(&mut self, text: &str) {
+        if let Some(counter) = &mut self.counter {
+            counter.add(text);
+        }
+    }
+
+    /// The tokens of all texts; those that stand in the body as JSON are never counted one by one.
+    fn text_tokens(&self, weights: &Weights) -> u64 {
+        let bytes = self.text.saturating_add(self.call_text);
+        let (counted, tokens) = match &self.counter {
+            Some(counter) => (counter.bytes(), counter.tokens()),
+            None => (0, 0),
+        };
+        bytes.saturating_sub(counted).div_ceil(weights.text).saturating_add(tokens)
+    }
+
     fn choices(&self) -> u64 {
         self.choices.unwrap_or(1).max(1)
     }
 
     /// What a conversation takes around its texts; other endpoints have none.
     fn framing(&self, weights: &Weights) -> u64 {
+        let (item, answer) = match self.counter {
+            Some(_) => (weights::ITEM, weights::ANSWER.saturating_add(self.names)),
+            None => (weights.item, weights.answer),
+        };
         match self.endpoint {
             Endpoint::Chat | Endpoint::Responses => {
-                self.items.saturating_mul(weights.item).saturating_add(weights.answer)
+                self.items.saturating_mul(item).saturating_add(answer)
             }
             _ => 0,
         }

@@ -36,7 +36,7 @@ pub(super) struct Content<'a>(pub(super) &'a mut Request);
 
 impl<'de> Walk<'de> for Content<'_> {
     fn text(self, text: &str) {
-        self.0.text = self.0.text.saturating_add(text.len() as u64);
+        self.0.add_text(text);
     }
 
     fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
@@ -56,7 +56,11 @@ fn field<'de, A: MapAccess<'de>>(r: &mut Request, key: Key, part: &mut A) -> Res
     match key {
         Key::Content | Key::Text | Key::Message => part.next_value_seed(Walker(Content(r))),
         Key::Arguments | Key::Input => arguments(r, part),
-        Key::Name | Key::ToolCalls => part.next_value_seed(Walker(Calls(r))),
+        Key::Name => {
+            r.names += 1;
+            part.next_value_seed(Walker(Calls(r)))
+        }
+        Key::ToolCalls => part.next_value_seed(Walker(Calls(r))),
         Key::Response => part.next_value_seed(Walker(JsonSize(&mut r.call_text))),
         // Tools that a search found, and that join the prompt.
         Key::Tools => part.next_value_seed(Walker(Tools(r))),
@@ -73,7 +77,7 @@ struct Calls<'a>(&'a mut Request);
 
 impl<'de> Walk<'de> for Calls<'_> {
     fn text(self, text: &str) {
-        self.0.call_text = self.0.call_text.saturating_add(text.len() as u64);
+        self.0.add_call_text(text);
     }
 
     fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
