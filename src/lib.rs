@@ -70,6 +70,7 @@
 //! | `axum` | `middleware::respond`: server mode, which answers who is over the limit |
 //! | `reqwest-middleware` | the layer as a link of a chain of reqwest-middleware |
 //! | `simulate` | `simulate`: a provider to test against, in virtual time and over HTTP |
+//! | `tokenizer` | `Profile::with_tokenizer`: exact counts of prompts to OpenAI's models |
 //! | `cli` | `batch`, `explain` and `cli`: all that the command needs |
 //! | `full` | everything |
 //!

@@ -35,6 +35,11 @@
 //! assert_eq!(charge.amount(&Dimension::Tokens), 57);
 //! ```
 //!
+//! Prompts are estimated by their characters. With the feature `tokenizer`, `Profile::with_tokenizer`
+//! counts their texts exactly, for models whose vocabulary ships with it: `Http::new(OPENAI.with_tokenizer())`
+//! puts it into the layer. It changes input tokens, and what providers charge by them; never what
+//! OpenAI charges a chat, which goes by characters whoever counts.
+//!
 //! A provider is one file here: a table of data, and a small function for each rule that it has of
 //! its own.
 

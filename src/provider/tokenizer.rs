@@ -1,28 +1,24 @@
 //! Exact counts of text, for models whose vocabulary ships with the crate: OpenAI's.
 //!
-//! [`Profile::with_tokenizer`](super::Profile::with_tokenizer) plugs it in. It does not know what a
-//! model's template puts around texts: that is [`Weights`](super::request::Weights)' part.
+//! [`Profile::with_tokenizer`](super::Profile::with_tokenizer) plugs it in. Nothing is fetched, now
+//! or later; a model of which nothing is known has no count here, and is estimated by characters.
+//! Tools, images and files are not counted here, in the notation that a model sees them in.
 
 use bpe_openai::{Tokenizer, cl100k_base, o200k_base};
 
-use super::request::Count;
+use super::request::Vocabulary;
 
-/// How the texts of a model are counted; `None` where its vocabulary isn't here.
+/// The vocabulary of a model, where it is here.
 ///
 /// A name may have a date or a size behind it, its maker before it (`openai/gpt-4o`,
 /// `openai.gpt-oss-20b-1:0`), and may be fine-tuned (`ft:gpt-4o-mini:acme::id`).
-pub(super) fn count_of(model: &str) -> Option<Count> {
+pub(super) fn vocabulary(model: &str) -> Option<&'static dyn Vocabulary> {
     let name = model.strip_prefix("ft:").unwrap_or(model);
     let name = name.rsplit('/').next().unwrap_or(name);
     let name = name.strip_prefix("openai.").unwrap_or(name);
-    let is_of = |families: &[&str]| families.iter().any(|family| is_of(name, family));
-    if is_of(O200K) {
-        Some(|text| count(o200k_base(), text))
-    } else if is_of(CL100K) {
-        Some(|text| count(cl100k_base(), text))
-    } else {
-        None
-    }
+    let of = |names: &[&str]| names.iter().any(|family| is_of(name, family));
+    let (_, family) = FAMILIES.iter().find(|(names, _)| of(names))?;
+    Some(family)
 }
 
 /// Reads the vocabularies, so that no request waits for it.
@@ -32,50 +28,131 @@ pub(super) fn load() {
     }
 }
 
+/// Models that read texts alike.
+#[derive(Debug)]
+struct Family {
+    tokenizer: fn() -> &'static Tokenizer,
+    answer: u64,
+}
+
+impl Vocabulary for Family {
+    fn count(&self, text: &str) -> u64 {
+        count((self.tokenizer)(), text)
+    }
+
+    /// Its role is one of them. Source: OpenAI's cookbook, "How to count tokens with tiktoken".
+    fn item(&self) -> u64 {
+        4
+    }
+
+    fn answer(&self) -> u64 {
+        self.answer
+    }
+}
+
 /// Whether a name is that of a family, or begins with it and goes on with a date, a size, a tag.
 fn is_of(name: &str, family: &str) -> bool {
-    name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || rest.starts_with(['-', ':']))
+    let goes_on = |rest: &str| family.ends_with('.') || rest.starts_with(['-', ':']);
+    name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || goes_on(rest))
 }
 
-/// The tokens of a text. Its time is linear in its length; a run of one character takes up to
-/// a hundred times as long as prose does, and up to a thousand if it weren't cut into parts.
-fn count(vocabulary: &Tokenizer, text: &str) -> u64 {
-    let parts = vocabulary.split(text).flat_map(|word| word.as_bytes().chunks(LONGEST_WORD));
-    parts.map(|part| vocabulary.bpe.count(part) as u64).sum()
+fn count(tokenizer: &Tokenizer, text: &str) -> u64 {
+    tokenizer.split(text).map(|word| count_word(tokenizer, word)).sum()
 }
 
-/// Families with the vocabulary `o200k_base`; `o200k_harmony` of gpt-oss is the same in text.
-/// Source: `model.py` of OpenAI's tiktoken 0.14.
-const O200K: &[&str] = &[
-    "gpt-4o",
-    "chatgpt-4o",
-    "gpt-4.1",
-    "gpt-4.5",
-    "gpt-5",
-    "gpt-5.1",
-    "gpt-5.2",
-    "gpt-5.3",
-    "gpt-5.4",
-    "gpt-5.5",
-    "gpt-oss",
-    "o1",
-    "o3",
-    "o4",
-    "codex-mini",
+fn count_word(tokenizer: &Tokenizer, word: &str) -> u64 {
+    if word.len() <= LONGEST_WORD {
+        return tokenizer.bpe.count(word.as_bytes()) as u64;
+    }
+    let end = (1..=LONGEST_WORD).rev().find(|&end| word.is_char_boundary(end));
+    let head = &word.as_bytes()[..end.unwrap_or(LONGEST_WORD)];
+    let tokens = tokenizer.bpe.count(head) as u64;
+    tokens.saturating_mul(word.len() as u64).div_ceil(head.len() as u64)
+}
+
+/// Which family has which vocabulary: `model.py` of OpenAI's tiktoken 0.14; `o200k_harmony` of
+/// gpt-oss is `o200k_base` in text. What begins an answer: 3 tokens in OpenAI's cookbook; 2 with
+/// models that reason, and 60 more with gpt-oss, whose template introduces itself (recordings).
+const FAMILIES: &[(&[&str], Family)] = &[
+    (&["gpt-4o", "chatgpt-4o", "gpt-4.1", "gpt-4.5"], Family { tokenizer: o200k_base, answer: 3 }),
+    (
+        &["gpt-5", "gpt-5.", "o1", "o3", "o4", "codex-mini"],
+        Family { tokenizer: o200k_base, answer: 2 },
+    ),
+    (&["gpt-oss"], Family { tokenizer: o200k_base, answer: 63 }),
+    (
+        // Azure spells it `gpt-35-turbo`.
+        &["gpt-4", "gpt-3.5", "gpt-35", "davinci-002", "babbage-002"],
+        Family { tokenizer: cl100k_base, answer: 3 },
+    ),
+    (&["text-embedding-3", "text-embedding-ada-002"], Family { tokenizer: cl100k_base, answer: 0 }),
 ];
 
-/// Families with the vocabulary `cl100k_base`; Azure spells it `gpt-35-turbo`. Source: the same.
-const CL100K: &[&str] = &[
-    "gpt-4",
-    "gpt-3.5",
-    "gpt-3.5-turbo",
-    "gpt-35-turbo",
-    "text-embedding-ada-002",
-    "text-embedding-3",
-    "davinci-002",
-    "babbage-002",
-];
+/// Bytes of a word (letters, signs or spaces in a row) that are counted; the rest of a longer one has
+/// as many tokens for its bytes. A long row of dashes takes a hundred times as long as prose does.
+const LONGEST_WORD: usize = 256;
 
-/// Bytes that are counted at once of a word: a run of letters, signs or spaces. Longer ones are no
-/// language, and a cut adds a token at most.
-const LONGEST_WORD: usize = 512;
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_model_is_known_by_its_family_whatever_stands_around_it() {
+        for (model, tokens) in [
+            ("gpt-4o", 3),
+            ("gpt-4o-2024-08-06", 3),
+            ("ft:gpt-4o-mini-2024-07-18:acme::B1", 3),
+            ("openai/gpt-4.1-nano", 3),
+            ("gpt-5.1-codex", 3),
+            ("openai.gpt-oss-20b-1:0", 3),
+            ("gpt-oss:20b", 3),
+            ("o3-mini", 3),
+            ("gpt-4", 4),
+            ("gpt-4-0613", 4),
+            ("gpt-4-turbo", 4),
+            ("gpt-3.5-turbo-0125", 4),
+            ("ft:gpt-3.5-turbo:acme::B1", 4),
+            ("gpt-35-turbo-16k", 4),
+            ("text-embedding-3-large", 4),
+        ] {
+            let vocabulary = vocabulary(model).unwrap_or_else(|| panic!("{model}"));
+            assert_eq!(vocabulary.count("速率限制"), tokens, "{model}");
+        }
+    }
+
+    #[test]
+    fn a_model_of_another_vocabulary_has_no_count() {
+        for model in
+            ["", "ft:", "gpt-", "gpt-2", "gpt-4x", "o10", "claude-sonnet-4", "my-gpt-4o", "gpt-6"]
+        {
+            assert!(vocabulary(model).is_none(), "{model}");
+        }
+    }
+
+    /// The examples of OpenAI's cookbook.
+    #[test]
+    fn texts_have_the_tokens_of_tiktoken() {
+        for (text, cl100k, o200k) in [
+            ("", 0, 0),
+            ("tiktoken is great!", 6, 6),
+            ("antidisestablishmentarianism", 6, 6),
+            ("2 + 2 = 4", 7, 7),
+            ("お誕生日おめでとう", 9, 8),
+            ("<|endoftext|>", 7, 7),
+        ] {
+            let counts = [cl100k_base(), o200k_base()].map(|tokenizer| count(tokenizer, text));
+            assert_eq!(counts, [cl100k, o200k], "{text}");
+        }
+    }
+
+    #[test]
+    fn a_long_word_is_told_by_its_beginning() {
+        for letter in ["a", " ", "=", "-", "\n", "😀", "速", "'"] {
+            let text = letter.repeat(5_000);
+            for tokenizer in [cl100k_base(), o200k_base()] {
+                let (whole, told) = (tokenizer.count(&text) as u64, count(tokenizer, &text));
+                assert!(whole.abs_diff(told) * 50 <= whole, "{letter:?}: {told} of {whole}");
+            }
+        }
+    }
+}

@@ -1,10 +1,21 @@
-/// The tokens of a text, by the vocabulary of one model.
-pub(in crate::provider) type Count = fn(&str) -> u64;
+use std::fmt;
+
+/// How a model reads texts: exact counts, where its vocabulary is at hand.
+pub(in crate::provider) trait Vocabulary: fmt::Debug + Sync {
+    /// The tokens of a text.
+    fn count(&self, text: &str) -> u64;
+
+    /// Tokens around each item of a conversation.
+    fn item(&self) -> u64;
+
+    /// Tokens that a conversation takes once.
+    fn answer(&self) -> u64;
+}
 
 /// Counts the tokens of texts as they pass, and keeps none of them.
 #[derive(Debug)]
 pub(super) struct Counter {
-    count: Count,
+    pub(super) vocabulary: &'static dyn Vocabulary,
     /// Bytes of all texts.
     bytes: u64,
     /// Bytes of those that were counted, and their tokens.
@@ -13,15 +24,15 @@ pub(super) struct Counter {
 }
 
 impl Counter {
-    pub(super) fn new(count: Count) -> Self {
-        Self { count, bytes: 0, counted: 0, tokens: 0 }
+    pub(super) fn new(vocabulary: &'static dyn Vocabulary) -> Self {
+        Self { vocabulary, bytes: 0, counted: 0, tokens: 0 }
     }
 
     pub(super) fn add(&mut self, text: &str) {
         let within = prefix(text, MOST.saturating_sub(self.counted));
         self.bytes = self.bytes.saturating_add(text.len() as u64);
         self.counted += within.len() as u64;
-        self.tokens = self.tokens.saturating_add((self.count)(within));
+        self.tokens = self.tokens.saturating_add(self.vocabulary.count(within));
     }
 
     pub(super) fn bytes(&self) -> u64 {
@@ -57,9 +68,26 @@ const MOST: u64 = 128 << 10;
 mod tests {
     use super::*;
 
+    #[derive(Debug)]
+    struct Pairs;
+
+    impl Vocabulary for Pairs {
+        fn count(&self, text: &str) -> u64 {
+            text.len() as u64 / 2
+        }
+
+        fn item(&self) -> u64 {
+            0
+        }
+
+        fn answer(&self) -> u64 {
+            0
+        }
+    }
+
     #[test]
     fn short_texts_are_counted_and_the_rest_of_long_ones_is_extrapolated() {
-        let mut counter = Counter::new(|text| text.len() as u64 / 2);
+        let mut counter = Counter::new(&Pairs);
         counter.add("abcd");
         assert_eq!((counter.tokens(), counter.bytes()), (2, 4));
         counter.add(&"é".repeat(1 << 20));

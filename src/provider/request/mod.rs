@@ -13,14 +13,17 @@ mod weights;
 
 use compact_str::CompactString;
 
-pub(super) use counter::Count;
 use counter::Counter;
+pub(super) use counter::Vocabulary;
 pub(super) use endpoint::Endpoint;
 pub(super) use medium::{Kind, Medium};
 pub(super) use weights::Weights;
 
 use super::Estimate;
 use super::reserve::Reserved;
+
+/// The vocabulary of a model, where it is at hand.
+pub(super) type Vocabularies = fn(&str) -> Option<&'static dyn Vocabulary>;
 
 /// What a request body says of its size: counts only, and the model.
 #[derive(Debug, Default)]
@@ -76,9 +79,9 @@ impl Request {
     }
 
     /// Reads the body once more and counts its texts as its model does, if that is known.
-    pub(super) fn counted(self, body: &[u8], vocabulary: fn(&str) -> Option<Count>) -> Self {
-        let Some(count) = self.model.as_deref().and_then(vocabulary) else { return self };
-        let request = Self { counter: Some(Counter::new(count)), ..Self::default() };
+    pub(super) fn counted(self, body: &[u8], vocabulary: Vocabularies) -> Self {
+        let Some(vocabulary) = self.model.as_deref().and_then(vocabulary) else { return self };
+        let request = Self { counter: Some(Counter::new(vocabulary)), ..Self::default() };
         match body::read(body, request) {
             Some(request) => Self { model: self.model, endpoint: self.endpoint, ..request },
             None => self,
@@ -170,14 +173,14 @@ impl Request {
 
     /// What a conversation takes around its texts; other endpoints have none.
     fn framing(&self, weights: &Weights) -> u64 {
-        let (item, answer) = match self.counter {
-            Some(_) => (weights::ITEM, weights::ANSWER.saturating_add(self.names)),
-            None => (weights.item, weights.answer),
+        let (item, answer, names) = match &self.counter {
+            Some(Counter { vocabulary: v, .. }) => (v.item(), v.answer(), self.names),
+            None => (weights.item, weights.answer, 0),
         };
+        let around = self.items.saturating_mul(item).saturating_add(answer);
         match self.endpoint {
-            Endpoint::Chat | Endpoint::Responses => {
-                self.items.saturating_mul(item).saturating_add(answer)
-            }
+            Endpoint::Chat => around.saturating_add(names),
+            Endpoint::Responses => around,
             _ => 0,
         }
     }

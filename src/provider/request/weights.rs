@@ -21,10 +21,3 @@ pub(in crate::provider) struct Weights {
     /// Tokens of a medium.
     pub(in crate::provider) medium: fn(&Medium) -> u64,
 }
-
-/// Tokens around each message of a conversation with an OpenAI model, its role among them. Source:
-/// OpenAI's cookbook, "How to count tokens with tiktoken".
-pub(super) const ITEM: u64 = 4;
-
-/// Tokens that begin the answer. Source: the same.
-pub(super) const ANSWER: u64 = 3;

@@ -15,3 +15,5 @@ mod scanner_corpus;
 mod scanner_fixtures;
 mod scanner_formats;
 mod scanner_messages;
+#[cfg(feature = "tokenizer")]
+mod tokenizer;
