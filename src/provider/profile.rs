@@ -104,6 +104,7 @@ impl Profile {
     }
 
     /// What the headers say of limits and of what remains of them; empty where they say nothing.
+    /// Resets that are times are measured from the response's `date`.
     pub fn limits(&self, headers: &HeaderMap) -> LimitReadings {
         (self.0.limits)(headers)
     }
@@ -112,8 +113,10 @@ impl Profile {
     /// [`LONGEST_DELAY`](super::LONGEST_DELAY).
     ///
     /// In the order of the official SDKs: `retry-after-ms`, then `retry-after` in seconds or as an
-    /// HTTP date, then the text "try again in 6m0s" in the body. A time that has passed is zero.
-    /// `now_unix_nanos` is nanoseconds since the Unix epoch; only a date needs it.
+    /// HTTP date; then OpenRouter's `x-ratelimit-reset`, Gemini's `retryDelay` in the body, and texts
+    /// as "try again in 6m0s" and "retry after 6 seconds". A time that has passed is zero. Times are
+    /// measured from the response's `date`; without one from `now_unix_nanos`, in nanoseconds since
+    /// the Unix epoch. A success may carry a delay too (Anthropic): that is no refusal.
     pub fn retry_delay(
         &self,
         headers: &HeaderMap,
