@@ -3,9 +3,12 @@
 mod bounds;
 mod charges;
 mod corpus;
+mod count_tokens;
+mod delays;
 mod errors;
 mod headers;
 mod properties;
+mod recorded;
 mod requests;
 mod scanner;
 mod scanner_corpus;
