@@ -67,6 +67,7 @@ fn openai() -> Vec<Fixture> {
         Fixture::new("responses failed", "openai", SSE, "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"sorry \\ud83d\\ude00\"},\"usage\":null}}\n\n")
             .fails("server_error", "sorry 😀"),
         Fixture::new("error by escapes", "openai", SSE, "data: {\"type\":\"\\u0065rr\\u006fr\",\"code\":\"x\"}\n\n").fails("x", ""),
+        Fixture::new("no error, but for half a character", "openai", SSE, "data: {\"type\":\"er\\ud83dror\",\"code\":\"x\"}\n\n"),
         Fixture::new("openrouter error", "openrouter", SSE, ": OPENROUTER PROCESSING\n\ndata: {\"id\":\"g\",\"object\":\"chat.completion.chunk\",\"error\":{\"code\":502,\"message\":\"gone\"},\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"},\"finish_reason\":\"error\"}]}\n\n")
             .fails("502", "gone"),
         Fixture::new("embeddings", "openai", JSON, r#"{"object":"list","data":[{"object":"embedding","embedding":[0.0123456789,-2e-3,0.0123456789,-2e-3,0.0123456789,-2e-3]},{"embedding":"AAAAPwAAgD8/+9j="}],"usage":{"prompt_tokens":9,"total_tokens":9}}"#)
