@@ -2,8 +2,9 @@
 
 mod bounds;
 mod charges;
-mod corpus;
+pub(crate) mod corpus;
 mod errors;
+mod families;
 mod headers;
 mod properties;
 mod requests;
