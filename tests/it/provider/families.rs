@@ -138,7 +138,7 @@ fn bodies_of_every_shape_are_counted() {
         (
             "/model/m/converse",
             r#"{"messages":[{"content":[{"toolResult":{"content":[{"text":"1234"},{"json":{"a":1}}]}}]}]}"#,
-            3,
+            1,
         ),
     ] {
         // Without what a conversation takes around its texts.
