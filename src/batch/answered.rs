@@ -1,9 +1,6 @@
 //! What the provider's answer means for its line.
 
-use std::time::Duration;
-
 use bytes::Bytes;
-use http::StatusCode;
 use http::response::Parts;
 use http_body_util::BodyExt;
 
@@ -13,14 +10,6 @@ use super::shared::Shared;
 use super::stop::Halt;
 use crate::middleware::Journey;
 use crate::provider::{ApiError, Class};
-
-/// What one try came to.
-pub(super) enum Tried {
-    Done(Outcome),
-    /// May succeed if it is sent again, after this delay where there is a reason for one; the
-    /// outcome stands if it isn't.
-    Again(Outcome, Option<Duration>),
-}
 
 /// An answer that was received whole.
 pub(super) struct Answered {
@@ -48,13 +37,12 @@ impl Answered {
         Ok(Self { parts, body, in_band })
     }
 
-    /// What becomes of the line: done, or another try. Stops the run where every other request
-    /// would fail the same way.
-    pub(super) fn judge(self, line: &Line, shared: &Shared) -> Tried {
+    /// What becomes of the line. Stops the run where every other request would fail the same way.
+    pub(super) fn judge(self, line: &Line, shared: &Shared) -> Outcome {
         let id = &line.custom_id;
         let class = self.class(shared);
         if class == Class::Ok && self.parts.status.is_success() {
-            return Tried::Done(Outcome::succeeded(id, self.into_answer()));
+            return Outcome::succeeded(id, self.into_answer());
         }
         let error = self.error();
         let mut failure = self.failure(&error, class);
@@ -62,13 +50,7 @@ impl Answered {
             shared.stop.halt(Halt::Failed(self.refused_account(failure.message())));
             failure = failure.retryable();
         }
-        let delay = self.delay(class, shared);
-        let outcome = Outcome::failed(id, Some(self.into_answer()), failure);
-        match (class, delay) {
-            (Class::Transient, delay) => Tried::Again(outcome, delay),
-            (Class::UntilReset, Some(delay)) => Tried::Again(outcome, Some(delay)),
-            _ => Tried::Done(outcome),
-        }
+        Outcome::failed(id, Some(self.into_answer()), failure)
     }
 
     fn class(&self, shared: &Shared) -> Class {
@@ -111,18 +93,6 @@ impl Answered {
         )
     }
 
-    /// How long the line waits by itself before it queues again. A refusal's delay was told to the
-    /// limiter, which holds the whole queue for it.
-    fn delay(&self, class: Class, shared: &Shared) -> Option<Duration> {
-        let (now, told) = (shared.limiter.now(), &self.parts.headers);
-        let delay = |body: &[u8]| shared.profile.retry_delay(told, body, now);
-        match is_refusal(self.parts.status) {
-            true if class == Class::UntilReset => delay(b"").map(|_| Duration::ZERO),
-            true => delay(&self.body).map(|_| Duration::ZERO),
-            false => delay(b"").filter(|delay| *delay <= LONGEST_DELAY),
-        }
-    }
-
     fn into_answer(self) -> Answer {
         let answer = Answer::new(self.parts.status.as_u16(), self.body);
         match self.parts.headers.get("x-request-id").and_then(|id| id.to_str().ok()) {
@@ -131,10 +101,3 @@ impl Answered {
         }
     }
 }
-
-fn is_refusal(status: StatusCode) -> bool {
-    matches!(status.as_u16(), 429 | 503 | 529)
-}
-
-/// A longer delay, which holds up one line only, is not believed: as in the official SDKs.
-const LONGEST_DELAY: Duration = Duration::from_secs(60);

@@ -1,22 +1,26 @@
-//! One line on its way: sent, and sent again where that may help.
+//! One line on its way, through as many tries as the layer gives it.
 
-use std::time::Duration;
+use std::future::poll_fn;
+use std::pin::{Pin, pin};
+use std::task::Poll;
 
 use bytes::Bytes;
 use tower_service::Service;
 
-use super::answered::{Answered, Tried};
+use super::answered::Answered;
+use super::answers::Answers;
 use super::client::{Client, Left};
 use super::input::Line;
 use super::outcome::{Failure, Outcome};
 use super::shared::Shared;
+use super::stop::Stop;
 use crate::limiter::AcquireError;
-use crate::middleware::{Http, Journey, RateLimitError, RateLimitService, ResponseFuture};
+use crate::middleware::{Http, Journey, RateLimitError, RetryFuture, RetryService};
 
 /// The client behind the limits.
-pub(super) type Limited = RateLimitService<Client, Http, Http>;
+pub(super) type Limited = RetryService<Client, Http, Answers>;
 
-type Calling = ResponseFuture<Client, http::Request<Bytes>, Http, Http>;
+type Calling = RetryFuture<Client, http::Request<Bytes>, Http, Answers>;
 
 /// A request that was handed to the layer, in its place in the queue.
 pub(super) struct Attempt {
@@ -37,60 +41,45 @@ impl Attempt {
         Self { journey, left, calling: service.call(request) }
     }
 
-    /// Waits for its answer; `None` if the run was stopped before it was sent.
-    async fn finish(self, line: &Line, shared: &Shared) -> Option<Tried> {
-        let Self { journey, left, mut calling } = self;
-        let result = tokio::select! {
-            // Asked first: what has not left when the run is stopped does not leave.
-            biased;
-            () = shared.stop.halted() => {
-                left.is_set().then_some(())?;
-                calling.await
-            }
-            result = &mut calling => result,
+    /// What becomes of its line; `None` if the run was stopped before it was sent, or sent again.
+    pub(super) async fn finish(self, line: &Line, shared: &Shared) -> Option<Outcome> {
+        let Self { journey, left, calling } = self;
+        let outcome = match unless_stopped(pin!(calling), &left, &shared.stop).await {
+            Some(Ok(response)) => match Answered::receive(response, &journey, shared).await {
+                Ok(answered) => Some(answered.judge(line, shared)),
+                Err(error) => Some(broken(line, error)),
+            },
+            Some(Err(error)) => Some(failed(line, error)),
+            None => None,
         };
-        let (tried, status) = match result {
-            Ok(response) => {
-                let status = response.status();
-                let tried = match Answered::receive(response, &journey, shared).await {
-                    Ok(answered) => answered.judge(line, shared),
-                    Err(error) => broken(line, error),
-                };
-                (tried, Some(status))
-            }
-            Err(error) => (failed(line, error), None),
-        };
-        if left.is_set() {
-            shared.tally.lock().sent(&journey.facts(), status);
-        }
-        Some(tried)
+        shared.tally.lock().sent(&journey.facts());
+        outcome
     }
 }
 
-/// Sends a line until it succeeds, fails for good, or was tried often enough. `None` if the run was
-/// stopped before that.
-pub(super) async fn run(first: Attempt, line: &Line, shared: &Shared) -> Option<Outcome> {
-    let (mut attempt, mut again) = (first, 0);
-    loop {
-        let (outcome, delay) = match attempt.finish(line, shared).await? {
-            Tried::Done(outcome) => return Some(outcome),
-            Tried::Again(outcome, _) if again == shared.retries => return Some(outcome),
-            Tried::Again(outcome, delay) => (outcome, delay),
-        };
-        drop(outcome);
-        tokio::select! {
-            biased;
-            () = shared.stop.halted() => return None,
-            () = tokio::time::sleep(delay.unwrap_or_else(|| backoff(again))) => {}
+/// What has not left when the run is stopped does not leave.
+async fn unless_stopped<F: Future>(
+    mut calling: Pin<&mut F>,
+    left: &Left,
+    stop: &Stop,
+) -> Option<F::Output> {
+    let (mut halted, mut stopped) = (pin!(stop.halted()), false);
+    poll_fn(|cx| {
+        stopped = stopped || halted.as_mut().poll(cx).is_ready();
+        if stopped && !left.is_set() {
+            return Poll::Ready(None);
         }
-        again += 1;
-        shared.tally.lock().retried();
-        attempt = Attempt::start(&mut shared.service.clone(), line);
-    }
+        match calling.as_mut().poll(cx) {
+            // It is back, and would be sent again.
+            Poll::Pending if stopped && !left.is_set() => Poll::Ready(None),
+            polled => polled.map(Some),
+        }
+    })
+    .await
 }
 
 /// A request without an answer.
-fn failed(line: &Line, error: RateLimitError) -> Tried {
+fn failed(line: &Line, error: RateLimitError) -> Outcome {
     let failure = match error.into_inner::<reqwest::Error>() {
         Ok(error) => return broken(line, error),
         // It cost no request, and under other limits it may fit: the next run looks again.
@@ -99,14 +88,14 @@ fn failed(line: &Line, error: RateLimitError) -> Tried {
         }
         Err(error) => Failure::new("not_sent", chain(&error)).retryable(),
     };
-    Tried::Done(Outcome::failed(&line.custom_id, None, failure))
+    Outcome::failed(&line.custom_id, None, failure)
 }
 
-fn broken(line: &Line, error: reqwest::Error) -> Tried {
+fn broken(line: &Line, error: reqwest::Error) -> Outcome {
     let code = if error.is_timeout() { "timeout" } else { "connection" };
     // Without the URL: its query may hold a key.
     let failure = Failure::new(code, chain(&error.without_url())).retryable();
-    Tried::Again(Outcome::failed(&line.custom_id, None, failure), None)
+    Outcome::failed(&line.custom_id, None, failure)
 }
 
 /// An error and its causes, in one line.
@@ -118,9 +107,4 @@ fn chain(error: &dyn std::error::Error) -> String {
         cause = error.source();
     }
     text
-}
-
-/// Half a second, twice as long each time, at most 30 s.
-fn backoff(again: u32) -> Duration {
-    Duration::from_millis(500).saturating_mul(1 << again.min(6)).min(Duration::from_secs(30))
 }

@@ -12,6 +12,7 @@ use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
+use super::stop::Stop;
 use super::target::Base;
 
 /// An API key. It is sent, and shown nowhere.
@@ -66,12 +67,13 @@ impl fmt::Display for InvalidKey {
 
 impl std::error::Error for InvalidKey {}
 
-/// Whether a request has left: put a clone into its extensions.
+/// Whether a request is in flight: put a clone into its extensions.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Left(Arc<AtomicBool>);
 
 impl Left {
-    /// Once it is handed to a connection, or to the making of one.
+    /// From when it is handed to a connection, or to the making of one, until it has failed or its
+    /// answer has been judged.
     pub(super) fn is_set(&self) -> bool {
         self.0.load(Ordering::Relaxed)
     }
@@ -83,8 +85,27 @@ impl Left {
 
 /// One of the requests that may be in flight: goes with the response to its end.
 #[derive(Debug, Clone)]
-struct Slot {
-    _permit: Arc<OwnedSemaphorePermit>,
+pub(super) struct Slot {
+    _flying: Arc<Flying>,
+}
+
+#[derive(Debug)]
+struct Flying {
+    left: Left,
+    _permit: OwnedSemaphorePermit,
+}
+
+impl Slot {
+    fn new(left: Left, permit: OwnedSemaphorePermit) -> Self {
+        left.set(true);
+        Self { _flying: Arc::new(Flying { left, _permit: permit }) }
+    }
+}
+
+impl Drop for Flying {
+    fn drop(&mut self) {
+        self.left.set(false);
+    }
 }
 
 /// Sends requests to paths under a base URL, a bounded number at a time.
@@ -94,6 +115,7 @@ pub(super) struct Client {
     base: Arc<Base>,
     key: Option<ApiKey>,
     slots: Arc<Semaphore>,
+    stop: Stop,
 }
 
 impl Client {
@@ -101,6 +123,7 @@ impl Client {
         base: Base,
         key: Option<ApiKey>,
         max_in_flight: usize,
+        stop: Stop,
     ) -> Result<Self, reqwest::Error> {
         // Another provider may be installed already, and will do as well.
         drop(rustls::crypto::ring::default_provider().install_default());
@@ -114,7 +137,7 @@ impl Client {
         }
         let http = http.build()?;
         let slots = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { http, base: Arc::new(base), key, slots })
+        Ok(Self { http, base: Arc::new(base), key, slots, stop })
     }
 
     fn request(&self, path: &str, body: Bytes) -> reqwest::RequestBuilder {
@@ -137,17 +160,19 @@ impl Service<http::Request<Bytes>> for Client {
     }
 
     fn call(&mut self, request: http::Request<Bytes>) -> Self::Future {
-        let slots = Arc::clone(&self.slots);
+        let (slots, stop) = (Arc::clone(&self.slots), self.stop.clone());
         let left = request.extensions().get::<Left>().cloned().unwrap_or_default();
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let request = self.request(&path, request.into_body());
         Box::pin(async move {
-            let slot = slots.acquire_owned().await.expect("nobody closes it");
-            left.set(true);
-            let sent = request.send().await;
-            left.set(!sent.as_ref().is_err_and(|e| e.is_connect() || e.is_builder()));
-            let mut response = http::Response::from(sent?);
-            response.extensions_mut().insert(Slot { _permit: Arc::new(slot) });
+            let permit = slots.acquire_owned().await.expect("nobody closes it");
+            if stop.reason().is_some() {
+                // It is dropped by whoever waits for it.
+                return std::future::pending().await;
+            }
+            let slot = Slot::new(left, permit);
+            let mut response = http::Response::from(request.send().await?);
+            response.extensions_mut().insert(slot);
             Ok(response)
         })
     }

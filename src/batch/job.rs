@@ -11,7 +11,8 @@ use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tower_layer::Layer;
 
-use super::attempt::{self, Attempt};
+use super::answers::Answers;
+use super::attempt::Attempt;
 use super::client::{ApiKey, Client};
 use super::ids::Ids;
 use super::input::{self, BadLine, Entry, Line, Reader};
@@ -137,17 +138,17 @@ impl Job {
         let limiter = self.limiter().map_err(JobError::Limits)?;
         let total = self.count()?;
         let file = self.open()?;
-        let client = Client::new(self.base.clone(), self.key.clone(), self.max_in_flight);
+        let (base, key) = (self.base.clone(), self.key.clone());
+        let client = Client::new(base, key, self.max_in_flight, stop.clone());
         let client = client.map_err(JobError::Client)?;
         let (output, done) =
             Output::open(&self.output, self.errors.as_deref()).map_err(JobError::Open)?;
         let layer = RateLimitLayer::new(limiter.clone()).provider(self.profile).discover();
+        let layer = layer.observe(Answers::new(self.profile)).retry(self.retries);
         let shared = Arc::new(Shared {
             service: layer.layer(client),
-            limiter: limiter.clone(),
             profile: self.profile,
             key: self.key.clone(),
-            retries: self.retries,
             tally: Mutex::new(Tally::new(limiter, self.profile)),
             stop: stop.clone(),
             output: Mutex::new(output),
@@ -247,7 +248,7 @@ fn begin(entry: Entry, room: Room, done: &Done, shared: &Arc<Shared>, lines: &mu
 }
 
 async fn go(first: Attempt, line: Line, shared: Arc<Shared>, room: Room) {
-    if let Some(outcome) = attempt::run(first, &line, &shared).await {
+    if let Some(outcome) = first.finish(&line, &shared).await {
         shared.write(&outcome);
     }
     drop(room);

@@ -2,7 +2,7 @@
 //!
 //! A [`Job`] composes the rest of the crate: its lines go through one
 //! [`RateLimitLayer`](crate::middleware::RateLimitLayer) in the order of the input, so that every
-//! model has its own queue. [`Plan`] tells what a job would be, [`Ideal`] how long it takes at best.
+//! model has its own queue; the layer [sends again](crate::middleware::retry) what fails in passing. [`Plan`] tells what a job would be, [`Ideal`] how long it takes at best.
 //!
 //! - [`input`] reads OpenAI Batch lines or raw bodies, one line at a time.
 //! - [`target`] joins a base URL and the path of a line.
@@ -35,6 +35,7 @@
 //! ```
 
 mod answered;
+mod answers;
 mod attempt;
 mod client;
 mod ideal;

@@ -8,17 +8,14 @@ use super::outcome::Outcome;
 use super::output::Output;
 use super::stop::{Halt, Stop};
 use super::tally::Tally;
-use crate::limiter::Limiter;
 use crate::provider::Profile;
 
 /// The way to the provider, the way to the output, and what was counted between them.
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) service: Limited,
-    pub(super) limiter: Limiter,
     pub(super) profile: Profile,
     pub(super) key: Option<ApiKey>,
-    pub(super) retries: u32,
     pub(super) tally: Mutex<Tally>,
     pub(super) stop: Stop,
     pub(super) output: Mutex<Output>,

@@ -54,14 +54,20 @@ impl Tally {
         }
     }
 
-    pub(super) fn retried(&mut self) {
-        self.report.retries += 1;
+    /// A line that was handed to the limits, and all of its tries.
+    pub(super) fn sent(&mut self, facts: &Facts) {
+        for one in facts.earlier.iter().chain([facts]) {
+            self.tried(one);
+        }
+        self.report.retries += facts.earlier.len() as u64;
     }
 
-    /// A request that left: what it waited; and what it reserved and took if the provider let it
-    /// in, which `status` tells. What it refuses or fails, and what is sent again, takes nothing.
-    pub(super) fn sent(&mut self, facts: &Facts, status: Option<StatusCode>) {
-        let (Some(granted_at), Some(reserved)) = (facts.granted_at, &facts.reserved) else {
+    /// A try, if it left: what it waited; and what it reserved and took if the provider let it in.
+    /// What the provider refuses or fails takes nothing.
+    fn tried(&mut self, facts: &Facts) {
+        let (Some(granted_at), Some(reserved), Some(_)) =
+            (facts.granted_at, &facts.reserved, &facts.charged)
+        else {
             return;
         };
         self.last_send = self.last_send.max(Some(granted_at));
@@ -69,7 +75,7 @@ impl Tally {
         if !self.models.contains(facts.key.as_str()) {
             self.models.insert(facts.key.to_string());
         }
-        match status {
+        match facts.status {
             Some(StatusCode::TOO_MANY_REQUESTS) => self.report.rate_limited += 1,
             Some(status) if status.is_success() => self.admitted(facts, reserved),
             _ => {}

@@ -151,6 +151,8 @@ async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
         ChargeRule::Usage => simulate::Charge::Usage,
     };
     let mut settings = settings(&args.limits)
+        .with_itpm(args.itpm)
+        .with_otpm(args.otpm)
         .with_charge(charge)
         .with_latency(args.latency_ms.min(), args.latency_ms.max())
         .with_seed(args.seed);

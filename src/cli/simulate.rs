@@ -19,11 +19,19 @@ pub struct SimulateArgs {
     #[command(flatten)]
     pub limits: LimitArgs,
 
+    /// Input tokens per minute, of Anthropic's format alone; 0 = no limit
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
+    pub itpm: u64,
+
+    /// Output tokens per minute, of Anthropic's format alone; 0 = no limit
+    #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
+    pub otpm: u64,
+
     /// How much of its minute a token bucket holds, in seconds [default: all of it]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=60))]
     pub burst: Option<u64>,
 
-    /// What a request takes from the token limit
+    /// What a request of OpenAI's format takes from the token limit
     #[arg(long, value_enum, value_name = "RULE", default_value_t = ChargeRule::Openai)]
     pub charge: ChargeRule,
 
@@ -97,8 +105,10 @@ impl std::error::Error for InvalidLatency {}
 const ABOUT: &str = "\
 Run a provider that enforces its limits, to try things against.
 
-It speaks the API of OpenAI (chat completions, responses, embeddings) and answers 429 with the \
-usual headers when a limit is exceeded. It keeps nothing, and any key will do.";
+It speaks the APIs of OpenAI (chat completions, responses, embeddings), Anthropic (messages) and \
+Gemini (generateContent), streams included: the path tells which. It answers 429 as each of them \
+does when a limit is exceeded. The limits are of each model apart. It keeps nothing, and any key \
+will do.";
 
 const EXAMPLES: &str = "\
 Example:

@@ -144,6 +144,18 @@ impl Bucket {
         bucket
     }
 
+    /// This bucket under the same rule of another amount: what a token bucket has stays in it, as far
+    /// as there is room, and what was used in a window stays used.
+    #[must_use]
+    pub fn resize(&self, old: &Rule, new: &Rule, now: u64) -> Self {
+        match (&self.0, &old.spec, &new.spec) {
+            (State::Token(b), Spec::Token(from), Spec::Token(to)) => {
+                Self(State::Token(b.resize(from, to, now)))
+            }
+            _ => self.carry(old, new, now),
+        }
+    }
+
     /// This bucket with nothing used: what is held stays held.
     #[must_use]
     pub fn cleared(&self, rule: &Rule) -> Self {
@@ -156,6 +168,40 @@ impl Bucket {
             _ => {}
         }
         bucket
+    }
+
+    /// What the provider has left at least, its own figure, if nobody else uses it and everything
+    /// that is held takes no more than was reserved; rounded down. The margin isn't taken off.
+    pub fn left(&self, rule: &Rule, now: u64) -> u64 {
+        let level = self.level(rule, now);
+        rule.capacity().saturating_sub(level.used).saturating_sub(level.held)
+    }
+
+    /// By how much the provider may have less left than [`left`](Self::left) says, though nobody else
+    /// uses it: half of the margin, and what may be taken beyond what is held.
+    pub fn slack(&self, rule: &Rule) -> u64 {
+        match (&self.0, &rule.spec) {
+            (State::Token(b), Spec::Token(s)) => s.slack().saturating_add(b.held()),
+            (State::Sliding(b), _) => b.held(),
+            (State::Grid(b), _) => b.held(),
+            _ => 0,
+        }
+    }
+
+    /// Takes an amount, whether it is there or not.
+    pub fn charge(&mut self, rule: &Rule, amount: u64, now: u64) {
+        self.take(rule, amount, now);
+    }
+
+    /// Leaves nothing available at `at`: a token bucket refills from there. What is in a window says
+    /// when it has room, and stays.
+    pub fn drain(&mut self, rule: &Rule, at: u64) {
+        if let (State::Token(b), Spec::Token(s)) = (&mut self.0, &rule.spec) {
+            let available = b.available(s, at);
+            if available > 0 {
+                b.take(s, available, at);
+            }
+        }
     }
 
     #[inline]

@@ -60,6 +60,11 @@ impl Rule {
         }
     }
 
+    /// Whether a request of this cost is ever let in.
+    pub fn can_hold(&self, cost: &Cost) -> bool {
+        self.needed(self.amount(cost)) <= self.capacity()
+    }
+
     /// Whether a request keeps something of this rule's bucket until it ends.
     #[inline]
     pub fn holds(&self) -> bool {

@@ -33,6 +33,11 @@ impl Spec {
         self.burst
     }
 
+    /// Half of the margin, in tokens.
+    pub(super) fn slack(&self) -> u64 {
+        narrow_wide((self.margin / 2).div_ceil(u128::from(self.per_token)))
+    }
+
     fn units(&self, tokens: u64) -> u128 {
         wide(tokens, self.per_token)
     }
@@ -145,6 +150,21 @@ impl State {
         let (nanos, rest) = divide(missing, new.per_nano);
         let full_at = now.saturating_add(nanos).into();
         Self { full_at, fraction: narrow(rest), ..self.clone() }
+    }
+
+    /// The same under a spec of another burst and rate: what is there stays there, as far as there is
+    /// room for it.
+    pub(super) fn resize(&self, old: &Spec, new: &Spec, now: u64) -> Self {
+        let carried = self.carry(old, new, now);
+        let missing = carried.missing(new, now).saturating_add(new.full);
+        let missing = missing.saturating_sub(new.units(old.burst));
+        let full_at = carried.full_at.value().min(now);
+        if missing == 0 {
+            return Self { full_at: full_at.into(), fraction: 0, ..carried };
+        }
+        let (nanos, rest) = divide(missing, new.per_nano);
+        let full_at = now.saturating_add(nanos).into();
+        Self { full_at, fraction: narrow(rest), ..carried }
     }
 
     /// Tokens that are missing from a full bucket at `now`, rounded up.

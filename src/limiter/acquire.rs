@@ -265,6 +265,7 @@ impl Future for Acquire {
 impl Drop for Acquire {
     fn drop(&mut self) {
         self.give_up();
+        self.request.core().events.flush();
     }
 }
 

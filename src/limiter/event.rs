@@ -4,6 +4,7 @@ use std::time::Duration;
 use compact_str::CompactString;
 use tokio::sync::broadcast;
 
+use super::sync::Mutex;
 use super::sync::atomic::{AtomicBool, Ordering};
 use crate::quota::{Cost, Dimension, Quota};
 
@@ -57,6 +58,25 @@ pub enum Event {
         /// Nanoseconds since the epoch.
         until: u64,
     },
+    /// A key has less than its quota, after a refusal or because somebody said so.
+    Reduced {
+        /// Whose buckets: of keys that share them the name of what they share.
+        key: CompactString,
+        /// What is left of its capacity: of its first limit per less than a day, or else of requests
+        /// in flight.
+        capacity: u64,
+        /// Why.
+        reason: CompactString,
+        /// Which other program said so, if one did.
+        agent: Option<CompactString>,
+    },
+    /// A key that was reduced has its whole quota again. Told when the key is next used.
+    Recovered {
+        /// Whose buckets.
+        key: CompactString,
+        /// Its capacity, as in [`Reduced`](Self::Reduced).
+        capacity: u64,
+    },
     /// A key or glob has another quota.
     QuotaChanged {
         /// The key or glob.
@@ -72,6 +92,9 @@ pub enum Event {
 pub(super) struct Events {
     sender: OnceLock<broadcast::Sender<Event>>,
     watched: AtomicBool,
+    /// What happened under a lock, to be told without it: whoever is woken may do anything.
+    posted: Mutex<Vec<Event>>,
+    is_posted: AtomicBool,
 }
 
 impl Events {
@@ -92,6 +115,30 @@ impl Events {
         if self.are_watched() {
             self.deliver(event());
         }
+    }
+
+    /// Keeps an event until somebody can tell it who has no lock.
+    #[cold]
+    pub(super) fn post(&self, event: impl FnOnce() -> Event) {
+        if self.are_watched() {
+            self.posted.lock().push(event());
+            self.is_posted.store(true, Ordering::Release);
+        }
+    }
+
+    /// Tells what was kept. Without a lock.
+    #[inline]
+    pub(super) fn flush(&self) {
+        if self.is_posted.load(Ordering::Acquire) {
+            self.deliver_posted();
+        }
+    }
+
+    #[cold]
+    fn deliver_posted(&self) {
+        self.is_posted.store(false, Ordering::Release);
+        let posted = std::mem::take(&mut *self.posted.lock());
+        posted.into_iter().for_each(|event| self.deliver(event));
     }
 
     #[cold]

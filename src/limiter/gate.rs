@@ -96,7 +96,7 @@ impl KeyGate {
         let (place, core) = (key.place(), &key.place().shard.core);
         let (mut keys, now) = place.shard.lock();
         let slot = &mut keys.slots[place.slot];
-        let typical = slot.plan.clip(typical);
+        let typical = slot.full().clip(typical);
         let since = waiting.map_or(now, |waiting| waiting.since);
         let ends = patience.map(|patience| after(since, patience));
         let wait = match slot.check(&typical, now) {
@@ -120,7 +120,8 @@ impl KeyGate {
                 let number = waiting.map_or_else(|| core.arrival(), |waiting| waiting.number);
                 *waiting = Some(Waiting { number, since });
                 let rank = stay(slot, number, (waker, &typical), &mut wakers);
-                let until = due(wait, rank, now, ends);
+                let recovers = slot.recovers_at().filter(|_| wait == Wait::Unknown);
+                let until = due(recovers.map_or(wait, Wait::At), rank, now, ends);
                 until.map_or(Poll::Pending, |until| Poll::Ready(Some(until)))
             }
         };

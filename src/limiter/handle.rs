@@ -163,10 +163,13 @@ fn try_otherwise(
     now: u64,
     cost: &Cost,
 ) -> Result<Permit, Refused> {
-    match keys.slots[slot].enter(cost, now) {
+    keys.slots[slot].recover(now, &shard.core);
+    let result = match keys.slots[slot].enter(cost, now) {
         Ok(()) => Ok(grant((shard, slot), keys, now, cost)),
         Err(denial) => Err(denied(shard, keys, slot, denial, cost, now)),
-    }
+    };
+    shard.core.events.flush();
+    result
 }
 
 #[cold]

@@ -1,6 +1,5 @@
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
 
 use compact_str::CompactString;
 use smallvec::smallvec;
@@ -33,21 +32,6 @@ use crate::quota::{Cost, Dimension, Quota};
 pub struct Limiter {
     pub(super) core: Arc<Core>,
     pub(super) shards: Arc<[Arc<Shard>]>,
-}
-
-/// A refusal by the provider, as far as it says when to come back.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct RateLimited {
-    /// How long the provider asks to wait; a second where it doesn't say.
-    pub retry_after: Option<Duration>,
-}
-
-impl RateLimited {
-    /// A refusal that asks to wait so long.
-    pub fn new(retry_after: Option<Duration>) -> Self {
-        Self { retry_after }
-    }
 }
 
 impl Limiter {
@@ -235,10 +219,10 @@ impl Limiter {
         keys
     }
 
-    /// The quota of a key, as it stands.
+    /// The quota of a key, as it stands; whole, where a refusal has reduced it.
     pub fn quota(&self, key: &str) -> Quota {
         let quota = |slot: &Slot, _| {
-            let rules = slot.plan.rules.iter();
+            let rules = slot.full().rules.iter();
             rules.fold(Quota::new(), |quota, rule| quota.limit(rule.limit().clone()))
         };
         self.peek(key, quota).unwrap_or_default()
@@ -273,7 +257,7 @@ impl Limiter {
 
     /// Looks at a key without making it: one that isn't there is as its quota has it. `None` for a
     /// key that is unknown and refused.
-    fn peek<T>(&self, key: &str, look: impl Fn(&Slot, u64) -> T) -> Option<T> {
+    pub(super) fn peek<T>(&self, key: &str, look: impl Fn(&Slot, u64) -> T) -> Option<T> {
         let home = self.core.quotas.read().home(key)?;
         let name = self.name(key.into());
         let places = [name.find(), self.name(home.key.clone()).find()];

@@ -3,6 +3,8 @@ use std::task::Waker;
 
 use smallvec::SmallVec;
 
+use super::reduced::Reduced;
+use super::trace::Trace;
 use crate::quota::Cost;
 
 /// Who waits for a key, in order of arrival; and until when nobody is let in.
@@ -17,6 +19,8 @@ pub(super) struct Line {
     /// What the first gate waits for, once it has looked.
     pub(super) wanted: Option<Cost>,
     pub(super) cooling_until: u64,
+    pub(super) reduced: Option<Box<Reduced>>,
+    pub(super) trace: Option<Box<Trace>>,
     /// How often something has changed: a backend that was asked before may be out of date.
     pub(super) changes: u64,
     /// Requests up to this number wait for a quota that was removed.
@@ -37,15 +41,17 @@ impl Line {
         self.queue.everyone().chain(self.gates.everyone()).chain(self.asking.everyone())
     }
 
-    /// Whether nobody is here, and the provider's last refusal has passed.
+    /// Whether nobody is here, and the provider's last refusal has passed and is recovered from.
     pub(super) fn is_idle(&self, now: u64) -> bool {
         let nobody = [&self.queue, &self.gates, &self.asking].into_iter().all(Row::is_empty);
-        nobody && self.cooling_until <= now
+        let whole = self.reduced.as_ref().is_none_or(|reduced| reduced.is_over(now));
+        nobody && self.cooling_until <= now && whole
     }
 
     /// Whether the key would be treated the same without a line.
     pub(super) fn is_needless(&self, now: u64) -> bool {
-        self.is_idle(now) && !self.barred && !self.moved
+        let bare = self.reduced.is_none() && self.trace.is_none();
+        self.is_idle(now) && !self.barred && !self.moved && bare
     }
 }
 

@@ -1,9 +1,10 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use super::clock::nanos;
+use smallvec::SmallVec;
+
 use super::event::Event;
-use super::limiter::{Limiter, RateLimited};
+use super::limiter::Limiter;
 use super::line::Wakers;
 use super::place::Place;
 use super::plan::Plan;
@@ -76,44 +77,39 @@ impl Limiter {
         });
     }
 
-    /// The provider refused a request of this key: nothing of it is sent until that has passed.
-    pub fn on_rate_limited(&self, key: &str, refusal: &RateLimited) {
-        let wait = nanos(refusal.retry_after.unwrap_or(DEFAULT_DELAY));
-        let cooled = self.with(key, |slot, now| {
-            let line = slot.line();
-            line.cooling_until = line.cooling_until.max(now.saturating_add(wait));
-            // Some may not make their deadlines any more.
-            let (until, mut wakers) = (line.cooling_until, Wakers::default());
-            wakers.wake(line.queue.everyone());
-            (until, wakers)
-        });
-        let Some((until, wakers)) = cooled else { return };
-        wakers.ring();
-        self.core.events.send(|| Event::CoolingDown { key: key.into(), until });
-    }
-
     /// Takes limits over from a response's headers, for a key that nobody has set a quota for; what
     /// the provider says is used of them counts as used. From a success without any, the key is
-    /// unlimited from now on.
+    /// unlimited from now on. Amounts that the provider changes later are followed.
     pub fn learn(&self, key: &str, readings: &[LimitReading]) {
-        // Keys come out of requests: one that reads as a glob must not set limits for others.
-        if is_glob(key) || self.with(key, |slot, _| slot.plan.known) != Some(false) {
-            return;
-        }
-        let limits = readings.iter().filter_map(|reading| {
+        let limit = |reading: &LimitReading| {
             Limit::new(reading.dimension.clone(), reading.limit?, reading.window)
-        });
-        let quota = limits.fold(Quota::new(), Quota::limit);
-        // Of several responses at once only the first is taken.
-        if !self.core.quotas.write().learn(key, &quota, self.core.version()) {
+        };
+        let limits: SmallVec<[Limit; 4]> = readings.iter().filter_map(limit).collect();
+        // Keys come out of requests: one that reads as a glob must not set limits for others.
+        if is_glob(key) || self.core.quotas.read().lesson(key, &limits).is_none() {
             return;
         }
+        // Its limits may have come with a request.
+        let given = self.peek(key, |slot, _| slot.plan.given.is_some());
+        if given == Some(true) || given.is_none() {
+            return;
+        }
+        let version = self.core.version();
+        // Of several responses at once only the first is taken.
+        let taught = self.core.quotas.write().learn(key, &limits, version);
+        let Some((quota, first)) = taught else { return };
         self.replan(key, &quota);
         if quota.is_unlimited() {
             tracing::warn!(key, "responses tell no limits; the key is not limited");
         } else {
             tracing::info!(key, ?quota, "limits learned from response headers");
         }
+        if first {
+            self.count_used(key, readings);
+        }
+    }
+
+    fn count_used(&self, key: &str, readings: &[LimitReading]) {
         let now = self.now();
         let used = readings.iter().filter_map(|reading| {
             let used = reading.limit?.saturating_sub(reading.remaining?);
@@ -178,14 +174,19 @@ impl Limiter {
     }
 
     /// Does something to a key, which is made if need be; `None` if it is refused.
-    fn with<T>(&self, key: &str, mut act: impl FnMut(&mut Slot, u64) -> T) -> Option<T> {
+    pub(super) fn with<T>(&self, key: &str, mut act: impl FnMut(&mut Slot, u64) -> T) -> Option<T> {
         let name = self.name(key.into());
         loop {
             let place = name.place().ok()?;
             let (mut keys, now) = place.shard.lock();
             let slot = &mut keys.slots[place.slot];
             if slot.generation() == place.generation {
-                return Some(act(slot, now));
+                slot.recover(now, &self.core);
+                let done = act(slot, now);
+                slot.note(now);
+                drop(keys);
+                self.core.events.flush();
+                return Some(done);
             }
         }
     }
@@ -284,6 +285,3 @@ impl<'a> Successors<'a> {
         Arc::clone(&succession.new)
     }
 }
-
-/// What a refusal that names no time is taken to ask for.
-const DEFAULT_DELAY: std::time::Duration = std::time::Duration::from_secs(1);

@@ -4,6 +4,12 @@
 //! owner, which are settled exactly once. Who doesn't get one at once waits in the key's queue, in
 //! order of arrival; only the first in the queue holds a timer.
 //!
+//! It learns from its provider: a refusal cools a key down for everybody, and
+//! [reduces](Reduction) it until it has recovered ([`Limiter::on_rate_limited`]); what a response
+//! says is left lowers what we take to be left, where that proves that somebody else uses the account
+//! ([`Permit::observe`]); limits that nobody has set are taken from headers ([`Limiter::learn`]); and
+//! outputs that were seen tell which to expect ([`Limiter::expected_output`]).
+//!
 //! It doesn't know what an HTTP request is ([`middleware`](crate::middleware) does), how a provider
 //! counts ([`provider`](crate::provider)), or where state is kept across restarts and machines: a
 //! store takes a [`snapshot`](Limiter::snapshot), a shared quota is a [`Backend`], a bus listens to
@@ -45,7 +51,9 @@ mod permit;
 mod place;
 mod plan;
 mod quotas;
+mod reduced;
 mod reduction;
+mod refusal;
 mod request;
 mod room;
 mod scopes;
@@ -54,6 +62,8 @@ mod slot;
 mod snapshot;
 mod stats;
 mod sync;
+mod trace;
+mod update;
 mod waiting;
 
 pub use acquire::Acquire;
@@ -66,8 +76,10 @@ pub use error::{AcquireError, BuildError, MissingLimit, Refused};
 pub use event::{Event, Metadata};
 pub use gate::Gate;
 pub use handle::KeyHandle;
-pub use limiter::{Limiter, RateLimited};
+pub use limiter::Limiter;
 pub use permit::Permit;
 pub use reduction::Reduction;
+pub use refusal::RateLimited;
 pub use snapshot::{BucketSnapshot, KeySnapshot};
 pub use stats::{KeyStats, LimitStats};
+pub use update::{CapacityUpdate, Ignored};

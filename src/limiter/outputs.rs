@@ -1,6 +1,7 @@
 use std::collections::{HashMap, VecDeque};
 
 use compact_str::CompactString;
+use smallvec::SmallVec;
 
 use super::error::BuildError;
 use super::limiter::Limiter;
@@ -60,7 +61,7 @@ impl Limiter {
 
 impl Outputs {
     pub(super) fn new(quantile: Quantile) -> Self {
-        Self { quantile, keys: RwLock::default() }
+        Self { quantile, keys: RwLock::new(Generations::default()) }
     }
 
     fn expected(&self, key: &str) -> Option<u64> {
@@ -106,9 +107,10 @@ impl Recent {
         if self.seen.len() == KEPT {
             self.seen.pop_front();
         }
+        self.seen.reserve_exact(KEPT - self.seen.len());
         self.seen.push_back(tokens);
         if self.seen.len() >= ENOUGH {
-            let mut sorted: Vec<_> = self.seen.iter().copied().collect();
+            let mut sorted: SmallVec<[u64; KEPT]> = self.seen.iter().copied().collect();
             sorted.sort_unstable();
             self.expected = Some(sorted[quantile.rank(sorted.len()) - 1]);
         }

@@ -56,7 +56,9 @@ impl Part {
         if slot.generation() != self.place.generation {
             return;
         }
+        slot.recover(now, &self.place.shard.core);
         slot.end((self.version, sent, reserved), charged, now);
+        slot.note(now);
         if open {
             slot.unpin();
         }
@@ -108,6 +110,16 @@ impl Permit {
     /// forgotten it since: a key that is as good as new, of a permit that keeps nothing until it ends.
     pub fn key(&self) -> CompactString {
         self.first.place.key()
+    }
+
+    /// Whether its buckets are kept elsewhere.
+    pub(super) fn is_remote(&self) -> bool {
+        self.more.as_ref().is_some_and(|more| more.remote.is_some())
+    }
+
+    /// Where the key that was named first is.
+    pub(super) fn place(&self) -> &Place {
+        &self.first.place
     }
 
     /// The request has left and took `charged`. Anything above the reservation becomes debt.

@@ -1,8 +1,9 @@
+use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::engine::{Bucket, Margin, Rule};
 use crate::provider::Profile;
-use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt};
+use crate::quota::{Algorithm, Cost, Dimension, Limit, Quota, SettleAt};
 use smallvec::SmallVec;
 
 /// A quota made ready for the engine, shared by all keys that it applies to.
@@ -21,6 +22,8 @@ pub(super) struct Plan {
     pub(super) known: bool,
     /// The quota, where it came with a request.
     pub(super) given: Option<Quota>,
+    profile: Option<Profile>,
+    margin: Margin,
 }
 
 pub(super) type Buckets = SmallVec<[Bucket; 3]>;
@@ -32,16 +35,12 @@ impl Plan {
         margin: Margin,
         (row, version): (u32, u32),
     ) -> Self {
-        let algorithm = profile.map_or(Algorithm::SlidingWindow, Profile::algorithm);
-        let settle = |d: &Dimension| profile.map_or_else(|| settles(d), |p| p.settles(d));
-        let rules: Arc<[Rule]> = quota
-            .limits()
-            .iter()
-            .map(|limit| Rule::new(limit, algorithm, margin, settle(limit.dimension())))
-            .collect();
+        let profile = profile.copied();
+        let rules: Arc<[Rule]> =
+            quota.limits().iter().map(|limit| rule(limit, profile, margin)).collect();
         let holds = rules.iter().any(Rule::holds);
         let since = rules.iter().map(|_| version).collect();
-        Self { since, rules, version, row, holds, known: true, given: None }
+        Self { since, rules, version, row, holds, known: true, given: None, profile, margin }
     }
 
     /// For keys that nobody knows.
@@ -52,6 +51,20 @@ impl Plan {
     /// The same, for limits that came with a request.
     pub(super) fn given(self, quota: Quota) -> Self {
         Self { given: Some(quota), ..self }
+    }
+
+    /// The same limits with other amounts, above none of which a request is refused for good: what
+    /// this plan can hold, that one lets in when nothing is used.
+    pub(super) fn lowered(&self, amounts: &[u64]) -> Self {
+        let lower = |(whole, &amount): (&Rule, &u64)| match NonZeroU64::new(amount) {
+            Some(amount) if amount.get() < whole.limit().amount() => {
+                rule(&whole.limit().clone().lowered(amount), self.profile, self.margin)
+            }
+            _ => whole.clone(),
+        };
+        let (since, given) = (self.since.clone(), self.given.clone());
+        let rules = self.rules.iter().zip(amounts).map(lower).collect();
+        Self { rules, since, given, ..*self }
     }
 
     pub(super) fn fresh(&self) -> Buckets {
@@ -84,6 +97,12 @@ impl Plan {
         self.rules.iter().map(carry).collect()
     }
 
+    /// The buckets of a key whose plan was `old`, of the same limits in other amounts.
+    pub(super) fn resize(&self, old: &Self, buckets: &[Bucket], now: u64) -> Buckets {
+        let pairs = self.rules.iter().zip(old.rules.iter().zip(buckets));
+        pairs.map(|(new, (old, bucket))| bucket.resize(old, new, now)).collect()
+    }
+
     fn standing(&self, rule: &Rule) -> Option<usize> {
         let (dimension, window) = (rule.dimension(), rule.limit().window());
         let any_window = *dimension == Dimension::Concurrency;
@@ -112,6 +131,13 @@ impl Plan {
     pub(super) fn stood(&self, rule: usize, version: u32) -> bool {
         self.since[rule] <= version
     }
+}
+
+fn rule(limit: &Limit, profile: Option<Profile>, margin: Margin) -> Rule {
+    let algorithm = profile.map_or(Algorithm::SlidingWindow, |profile| profile.algorithm());
+    let dimension = limit.dimension();
+    let settle = profile.map_or_else(|| settles(dimension), |profile| profile.settles(dimension));
+    Rule::new(limit, algorithm, margin, settle)
 }
 
 /// Without a profile a request counts when it is sent and everything else when it has ended.

@@ -64,7 +64,9 @@ impl<'a> Scopes<'a> {
             (slot.generation() == place.generation).then_some((guard, place.slot))
         };
         let seats = places.iter().map(seat).collect::<Option<_>>()?;
-        Some(Self { guards, seats, now })
+        let mut scopes = Self { guards, seats, now };
+        scopes.for_each(|slot, now| slot.recover(now, &places[0].shard.core));
+        Some(scopes)
     }
 
     pub(super) fn slot(&self, scope: usize) -> &Slot {

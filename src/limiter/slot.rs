@@ -28,7 +28,8 @@ pub(super) struct Slot {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Denial {
     Short(Shortfall),
-    CoolingDown(u64),
+    /// And when it is let in then.
+    CoolingDown(Wait),
     OthersWaiting,
     /// A backend said so.
     Elsewhere(Wait),
@@ -41,7 +42,7 @@ impl Denial {
     pub(super) fn wait(self) -> Wait {
         match self {
             Self::Short(short) => short.wait,
-            Self::CoolingDown(until) => Wait::At(until),
+            Self::CoolingDown(wait) => wait,
             Self::OthersWaiting => Wait::Unknown,
             Self::Elsewhere(wait) => wait,
             Self::Unknown | Self::Closed => Wait::Never,
@@ -106,10 +107,14 @@ impl Slot {
 
     /// Whether it fits, whoever waits.
     pub(super) fn fits(&self, cost: &Cost, now: u64) -> Result<(), Denial> {
-        let fits = engine::check(&self.plan.rules, &self.buckets, cost, now);
-        match fits {
-            Err(short) if short.wait == Wait::Never => Err(Denial::Short(short)),
-            fits => self.passable(now).and(fits.map_err(Denial::Short)),
+        let short = self.short(cost, now);
+        match (short, self.passable(now)) {
+            (Err(short), _) if short.wait == Wait::Never => Err(Denial::Short(short)),
+            (_, Err(Denial::CoolingDown(Wait::At(until)))) => {
+                let then = self.short(cost, until).err().map_or(Wait::At(until), |s| s.wait);
+                Err(Denial::CoolingDown(then))
+            }
+            (short, passable) => passable.and(short.map_err(Denial::Short)),
         }
     }
 
@@ -117,7 +122,9 @@ impl Slot {
     pub(super) fn passable(&self, now: u64) -> Result<(), Denial> {
         match &self.line {
             Some(line) if line.barred => Err(Denial::Unknown),
-            Some(line) if line.cooling_until > now => Err(Denial::CoolingDown(line.cooling_until)),
+            Some(line) if line.cooling_until > now => {
+                Err(Denial::CoolingDown(Wait::At(line.cooling_until)))
+            }
             _ => Ok(()),
         }
     }
@@ -137,6 +144,7 @@ impl Slot {
     /// Reserves, whether it fits or not.
     pub(super) fn commit(&mut self, cost: &Cost, now: u64) {
         engine::commit(&self.plan.rules, &mut self.buckets, cost, now);
+        self.note(now);
     }
 
     /// Ends a reservation; `charged` is `None` for a request that never left.
@@ -163,10 +171,19 @@ impl Slot {
         }
     }
 
-    /// The same key under another plan.
+    /// The same key under another plan, whole.
     pub(super) fn change_plan(&mut self, plan: Arc<Plan>, now: u64) {
-        self.buckets = plan.carry(&self.plan, &self.buckets, now);
+        if let Some(line) = &mut self.line {
+            (line.reduced, line.trace) = (None, None);
+        }
+        self.buckets = plan.carry(&self.plan, &self.buckets, self.sends_at(now));
         self.plan = plan;
+    }
+
+    /// When something may be sent again. Buckets are carried over as they will be then: one that was
+    /// drained for the end of a cool-down lacks no more than it can hold.
+    pub(super) fn sends_at(&self, now: u64) -> u64 {
+        self.line.as_ref().map_or(now, |line| line.cooling_until.max(now))
     }
 
     /// Looks at the key as if it followed another plan.
@@ -176,16 +193,24 @@ impl Slot {
         now: u64,
         look: impl FnOnce(&Self) -> T,
     ) -> T {
+        if plan.given.is_some() && plan.given == self.plan.given {
+            return look(self);
+        }
         let buckets = plan.carry(&self.plan, &self.buckets, now);
-        let line = self.line.take();
+        let mut line = self.line.take();
+        let reduced = line.as_mut().and_then(|line| line.reduced.take());
         let mut other = Self { buckets, line, ..Self::new(self.key.clone(), plan) };
         let seen = look(&other);
         self.line = other.line.take();
+        if let Some(line) = &mut self.line {
+            line.reduced = reduced;
+        }
         seen
     }
 
     /// Forgets what was used; what is in flight stays held.
     pub(super) fn reset(&mut self, now: u64) {
+        self.restore(now);
         for (rule, bucket) in self.plan.rules.iter().zip(&mut self.buckets) {
             *bucket = bucket.cleared(rule);
         }
@@ -205,6 +230,11 @@ impl Slot {
     /// The line, made if there is none.
     pub(super) fn line(&mut self) -> &mut Line {
         self.line.get_or_insert_default()
+    }
+
+    /// The line, if there is one, to look at.
+    pub(super) fn seen(&self) -> Option<&Line> {
+        self.line.as_deref()
     }
 
     /// The line, if there is one.
@@ -275,7 +305,7 @@ impl Slot {
             Denial::Elsewhere(Wait::Never) => (Code::ExceedsCapacity, None, None),
             Denial::Elsewhere(_) => (Code::LimitExceeded, None, None),
             Denial::Short(short) => {
-                let rule = &self.plan.rules[short.rule];
+                let rule = &self.full().rules[short.rule];
                 let need = (cost.amount(rule.dimension()), rule.capacity());
                 let code = Code::of(rule.limit(), short.wait);
                 (code, Some(rule.dimension().clone()), Some(need))
@@ -287,9 +317,15 @@ impl Slot {
 
     pub(super) fn stats(&self, now: u64) -> KeyStats {
         let cooling_until = self.line.as_ref().map(|line| line.cooling_until);
-        let limits = self.plan.rules.iter().zip(&self.buckets);
+        let recovered = self.recovered(now);
+        let there = recovered.as_ref().map(|(plan, buckets)| (plan, buckets));
+        let (plan, buckets) = there.unwrap_or((&self.plan, &self.buckets));
+        let limits = plan.rules.iter().zip(buckets).zip(&*self.full().rules);
+        let stats = |((rule, bucket), original): ((&_, &engine::Bucket), &engine::Rule)| {
+            stats(rule, original.limit().amount(), bucket.level(rule, now))
+        };
         KeyStats {
-            limits: limits.map(|(rule, bucket)| stats(rule, bucket.level(rule, now))).collect(),
+            limits: limits.map(stats).collect(),
             waiting: self.waiting(),
             cooling_until: cooling_until.filter(|&until| until > now),
         }
@@ -299,15 +335,22 @@ impl Slot {
         self.buckets.iter_mut().for_each(|bucket| bucket.rebase(back));
         if let Some(line) = &mut self.line {
             line.cooling_until = line.cooling_until.saturating_sub(back);
+            if let Some(reduced) = &mut line.reduced {
+                reduced.rebase(back);
+            }
+            if let Some(trace) = &mut line.trace {
+                trace.rebase(back);
+            }
         }
     }
 }
 
-fn stats(rule: &engine::Rule, level: engine::Level) -> LimitStats {
+fn stats(rule: &engine::Rule, original: u64, level: engine::Level) -> LimitStats {
     let limit = rule.limit();
     LimitStats {
         dimension: limit.dimension().clone(),
         limit: limit.amount(),
+        original,
         window: limit.window(),
         used: level.used,
         held: level.held,

@@ -18,8 +18,11 @@ pub struct KeyStats {
 pub struct LimitStats {
     /// What is counted.
     pub dimension: Dimension,
-    /// The limit's amount.
+    /// The limit's amount now.
     pub limit: u64,
+    /// The limit's amount in the key's quota: more than it is now while the key is reduced after a
+    /// refusal.
+    pub original: u64,
     /// The limit's window.
     pub window: Window,
     /// What counts against the limit now, rounded up.

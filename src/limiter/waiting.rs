@@ -241,7 +241,12 @@ impl Seat {
     /// When to look again without being woken: only the first has a time.
     fn due(&self, request: &Request, scopes: &mut Scopes<'_>) -> Option<u64> {
         let denial = self.denial(request, scopes).filter(|_| self.is_first(scopes))?;
-        if let Wait::At(time) = denial.wait() { Some(time) } else { None }
+        match denial.wait() {
+            Wait::At(time) => Some(time),
+            // Others may end sooner; if not, it may have recovered enough.
+            Wait::Unknown => scopes.slot(self.at).recovers_at(),
+            Wait::Never => None,
+        }
     }
 
     /// Why the key that it waits for has no room.

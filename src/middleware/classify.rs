@@ -3,6 +3,8 @@ use http::Extensions;
 use super::ask::Ask;
 use super::journey::Journey;
 use super::keys::{Key, Keys};
+use crate::limiter::Limiter;
+use crate::provider::Estimate;
 use crate::quota::{Cost, Dimension};
 
 /// What a request is, to the limiter.
@@ -21,6 +23,8 @@ pub struct Classified {
     /// Where to write down how it went.
     pub journey: Option<Journey>,
     ask: Option<Box<Ask>>,
+    /// What of the cost is a guess that experience should replace, less the cost itself.
+    guess: Option<Estimate>,
 }
 
 impl Classified {
@@ -28,7 +32,44 @@ impl Classified {
     pub fn new(key: impl Into<Key>, cost: Cost) -> Self {
         let mut keys = Keys::new();
         keys.push(key.into());
-        Self { keys, cost, floor: 0, burn_down: 1, deadline: None, journey: None, ask: None }
+        Self {
+            keys,
+            cost,
+            floor: 0,
+            burn_down: 1,
+            deadline: None,
+            journey: None,
+            ask: None,
+            guess: None,
+        }
+    }
+
+    /// A request of this key that a provider would take so.
+    pub(super) fn estimated(key: impl Into<Key>, mut estimate: Estimate) -> Self {
+        let cost = std::mem::take(&mut estimate.cost);
+        let mut classified = Self::new(key, cost);
+        classified.floor = estimate.floor;
+        classified.burn_down = estimate.burn_down;
+        classified.guess = estimate.guesses_output().then_some(estimate);
+        classified
+    }
+
+    /// Whether its cost holds a guess at what it will put out.
+    pub(super) fn guesses_output(&self) -> bool {
+        self.guess.is_some()
+    }
+
+    /// Reserves as much output as its key is known for.
+    pub(super) fn learned_from(&mut self, limiter: &Limiter) {
+        let Some(guess) = &mut self.guess else { return };
+        let Some(tokens) = self.keys.first().and_then(|k| limiter.expected_output(k.as_str()))
+        else {
+            return;
+        };
+        let mut estimate = std::mem::replace(guess, Estimate::from_size(0));
+        estimate.cost = std::mem::take(&mut self.cost);
+        *guess = estimate.with_output(tokens);
+        self.cost = std::mem::take(&mut guess.cost);
     }
 
     /// Falls under this key too.
@@ -60,6 +101,7 @@ impl Classified {
         if let Some(cost) = ask.cost {
             self.floor = self.floor.min(cost.amount(&Dimension::Tokens));
             self.cost = cost;
+            self.guess = None;
         }
         ask.deadline
     }

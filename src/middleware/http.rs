@@ -53,16 +53,13 @@ impl Http {
         size: Option<u64>,
         key: Option<&str>,
     ) -> Classified {
-        let estimate = match body {
+        let mut estimate = match body {
             Some(body) => self.profile.read_request(path, body),
             None => Estimate::from_size(size.unwrap_or(0)),
         };
-        let model = || estimate.model.unwrap_or(CompactString::const_new(NO_MODEL));
-        let key = key.map_or_else(model, CompactString::from);
-        let mut classified = Classified::new(key, estimate.cost);
-        classified.floor = estimate.floor;
-        classified.burn_down = estimate.burn_down;
-        classified
+        let model = estimate.model.take();
+        let model = || model.unwrap_or(CompactString::const_new(NO_MODEL));
+        Classified::estimated(key.map_or_else(model, CompactString::from), estimate)
     }
 
     pub(super) fn watch<B: Body<Data = Bytes>>(

@@ -35,6 +35,9 @@ pub struct Facts {
     pub waited: Duration,
     /// What its response reported.
     pub usage: Option<Usage>,
+    /// The encoding in which its response passed through the layer, so that nobody could read its
+    /// usage, and what was reserved counts. Where the client below decompresses there is none.
+    pub unread: Option<CompactString>,
     /// What it was charged in the end.
     pub charged: Option<Cost>,
     /// The status of its response.

@@ -1,6 +1,6 @@
 use std::fmt;
 
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::watch::Watch;
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
@@ -38,7 +38,12 @@ impl Reading {
             () if status.as_u16() < 400 && is_plain(headers) => {
                 Body::Success(profile, Scanner::of(profile, headers))
             }
-            () => Body::Unread,
+            () => {
+                if let (false, Some(encoding)) = (status.as_u16() >= 400, encoding(headers)) {
+                    watch.unread(encoding);
+                }
+                Body::Unread
+            }
         };
         Self { body, watch }
     }
@@ -91,19 +96,21 @@ impl Reading {
     }
 
     fn failed_in_band(&self, profile: Profile, error: &ApiError) {
-        let delay = profile.retry_delay(&HeaderMap::new(), error.message().as_bytes(), 0);
-        let passes = profile.classify_in_band(error) != Class::Terminal;
-        if passes && (delay.is_some() || is_refusal_in_band(error)) {
-            self.watch.refused(delay);
+        let (now, none) = (self.watch.now(), HeaderMap::new());
+        let delay = profile.retry_delay(&none, error.message().as_bytes(), now);
+        let class = profile.classify_in_band(error);
+        if class != Class::Terminal && (delay.is_some() || is_refusal_in_band(error)) {
+            self.watch.refused(delay, class);
         }
     }
 
     /// What a refusal's body adds to its head: a delay, unless waiting doesn't help.
     fn refused(&self, profile: Profile, status: StatusCode, body: &[u8]) {
         let none = HeaderMap::new();
-        let delay = profile.retry_delay(&none, body, 0);
-        if delay.is_some() && profile.classify(status, &none, body) != Class::Terminal {
-            self.watch.refused(delay);
+        let delay = profile.retry_delay(&none, body, self.watch.now());
+        let class = profile.classify(status, &none, body);
+        if delay.is_some() && class != Class::Terminal {
+            self.watch.refused(delay, class);
         }
     }
 }
@@ -123,10 +130,12 @@ impl fmt::Debug for Reading {
 /// Holds the siblings of a refused request, for as long as its head says.
 fn refusal(watch: &Watch, profile: Profile, status: StatusCode, headers: &HeaderMap) -> Body {
     let delay = profile.retry_delay(headers, b"", watch.now());
-    watch.refused(delay);
-    let passes = profile.classify(status, headers, b"") != Class::Terminal;
+    let class = profile.classify(status, headers, b"");
+    watch.refused(delay, class);
     match delay {
-        None if passes && is_plain(headers) => Body::Refusal(profile, status, Vec::new()),
+        None if class != Class::Terminal && is_plain(headers) => {
+            Body::Refusal(profile, status, Vec::new())
+        }
         _ => Body::Unread,
     }
 }
@@ -141,10 +150,14 @@ pub(super) fn is_refusal_in_band(error: &ApiError) -> bool {
     signs.into_iter().flatten().any(|sign| REFUSALS.contains(&sign))
 }
 
-/// A compressed body passes through unread; its reservation stays as it was.
 fn is_plain(headers: &HeaderMap) -> bool {
-    let encoding = headers.get(http::header::CONTENT_ENCODING);
-    encoding.is_none_or(|encoding| encoding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    encoding(headers).is_none()
+}
+
+/// A body in an encoding of its own passes through unread.
+fn encoding(headers: &HeaderMap) -> Option<&HeaderValue> {
+    let encoding = headers.get(http::header::CONTENT_ENCODING)?;
+    (!encoding.as_bytes().eq_ignore_ascii_case(b"identity")).then_some(encoding)
 }
 
 /// As much of an error's body as is read, in bytes.

@@ -77,9 +77,10 @@ impl<S, C, O> RateLimitService<S, C, O> {
     where
         C: Classify<Request>,
     {
-        let Settings { options, classify, learned, .. } = &*self.shared;
+        let Settings { limiter, options, classify, learned, .. } = &*self.shared;
         let mut classified = classify.classify(request, options.key.as_deref());
         let asked = classified.granted();
+        classified.learned_from(limiter);
         if !options.keys.is_empty() {
             learned.learn(&classified.cost);
             classified.keys.extend(options.scopes().iter().cloned());

@@ -1,14 +1,15 @@
 use std::fmt;
+use std::sync::Once;
 use std::time::Duration;
 
-use http::{HeaderMap, StatusCode};
+use http::{HeaderMap, HeaderValue, StatusCode};
 
 use super::charge::Charge;
 use super::journey::Journey;
 use super::keys::{Key, Keys};
 use super::reading::Reading;
 use crate::limiter::{Limiter, Permit, RateLimited};
-use crate::provider::{Profile, Scanned};
+use crate::provider::{Class, Profile, Scanned};
 use crate::quota::{Cost, Dimension, Usage};
 
 /// Goes with a request from its admission to the end of its response, and ends its reservation when
@@ -20,9 +21,13 @@ pub struct Watch {
     discover: bool,
     journey: Option<Journey>,
     floor: u64,
+    /// Whether what it puts out tells what the next may.
+    learns: bool,
     burn_down: u64,
     sent: bool,
     charged: Option<Cost>,
+    /// What the head of the response said of the tokens.
+    charged_tokens: Option<u64>,
     later: Option<Charge>,
 }
 
@@ -42,9 +47,11 @@ impl Watch {
             discover,
             journey,
             floor: 0,
+            learns: false,
             burn_down: 1,
             sent,
             charged: None,
+            charged_tokens: None,
             later: None,
         }
     }
@@ -52,6 +59,12 @@ impl Watch {
     /// Charges at least so many tokens, whatever the response says that it used.
     pub(super) fn with_floor(mut self, tokens: u64) -> Self {
         self.floor = tokens;
+        self
+    }
+
+    /// Remembers how much the response puts out, for the next request of its key.
+    pub(super) fn learning(mut self, learns: bool) -> Self {
+        self.learns = learns;
         self
     }
 
@@ -89,22 +102,32 @@ impl Watch {
     /// Reads a response's head: its limits, whether it is a refusal, and what to look for in its
     /// body.
     #[must_use = "dropping it ends the reservation"]
-    pub fn head(self, profile: Profile, status: StatusCode, headers: &HeaderMap) -> Reading {
+    pub fn head(mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) -> Reading {
         if let Some(journey) = &self.journey {
             journey.write(|facts| facts.status = Some(status));
         }
-        if self.discover {
-            let limits = profile.limits(headers);
-            if status.is_success() || limits.iter().any(|limit| limit.limit.is_some()) {
-                self.limiter.learn(self.key(), &limits);
-            }
+        let limits = profile.limits(headers);
+        if let Some(permit) = &self.permit {
+            permit.observe(&limits);
         }
+        let tells = || status.is_success() || limits.iter().any(|limit| limit.limit.is_some());
+        if self.discover && tells() {
+            self.limiter.learn(self.key(), &limits);
+        }
+        self.charged_tokens = profile.charged_in_head(headers);
         Reading::new(self, profile, status, headers)
     }
 
     /// The provider refused the request: nothing of its key is sent for a while.
-    pub(super) fn refused(&self, delay: Option<Duration>) {
-        self.limiter.on_rate_limited(self.key(), &RateLimited::new(delay));
+    pub(super) fn refused(&self, delay: Option<Duration>, class: Class) {
+        let mut refusal = RateLimited::new(delay);
+        if let Some(permit) = &self.permit {
+            refusal = refusal.sent_at(permit.granted_at());
+        }
+        if class == Class::UntilReset {
+            refusal = refusal.until_reset();
+        }
+        self.limiter.on_rate_limited(self.key(), &refusal);
     }
 
     /// The limiter's time, in nanoseconds since the epoch.
@@ -114,13 +137,31 @@ impl Watch {
 
     /// What the body said of what the request used.
     pub(super) fn used(&mut self, profile: Profile, usage: &Usage) {
+        if self.learns {
+            self.limiter.output_seen(self.key(), usage.output);
+        }
         let Some(permit) = &self.permit else { return };
         self.charged.get_or_insert_with(|| {
             let charge = profile.charge(permit.cost(), usage);
             let burnt = usage.output.saturating_mul(self.burn_down.saturating_sub(1));
             let tokens = charge.amount(&Dimension::Tokens).saturating_add(burnt);
-            charge.tokens(tokens.max(self.floor))
+            charge.tokens(self.charged_tokens.unwrap_or(tokens.max(self.floor)))
         });
+    }
+
+    /// Its body passes in this encoding, so that its usage can't be read: what was reserved counts.
+    pub(super) fn unread(&self, encoding: &HeaderValue) {
+        WARN.call_once(|| {
+            tracing::warn!(
+                ?encoding,
+                "a compressed response passes through the layer, which can't read its usage: what \
+                 was reserved counts. Let the client below decompress"
+            );
+        });
+        if let Some(journey) = &self.journey {
+            let encoding = String::from_utf8_lossy(encoding.as_bytes());
+            journey.write(|facts| facts.unread = Some(encoding.into()));
+        }
     }
 
     /// What the body said goes into the journey, where there is one.
@@ -136,7 +177,8 @@ impl Watch {
             return permit.release();
         }
         let later = || self.later.as_ref().and_then(Charge::cost);
-        let charge = self.charged.take().or_else(later);
+        let in_head = || self.charged_tokens.map(|tokens| permit.cost().clone().tokens(tokens));
+        let charge = self.charged.take().or_else(later).or_else(in_head);
         if let Some(journey) = &self.journey {
             let charged = charge.as_ref().unwrap_or(permit.cost());
             journey.write(|facts| facts.charged = Some(charged.clone()));
@@ -163,3 +205,6 @@ impl fmt::Debug for Watch {
             .finish_non_exhaustive()
     }
 }
+
+/// Once a process: it is the same for every response of a client.
+static WARN: Once = Once::new();

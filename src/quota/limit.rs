@@ -59,6 +59,20 @@ impl Limit {
         self
     }
 
+    /// The same limit of another amount, its burst in proportion: a request above it waits until
+    /// nothing is used.
+    pub(crate) fn lowered(mut self, amount: NonZeroU64) -> Self {
+        if let Counting::Algorithm(Algorithm::TokenBucket { burst: Some(burst) }) =
+            &mut self.counting
+        {
+            let part =
+                u128::from(burst.get()) * u128::from(amount.get()) / u128::from(self.amount.get());
+            let part = u64::try_from(part).ok().and_then(NonZeroU64::new);
+            *burst = part.unwrap_or(NonZeroU64::MIN);
+        }
+        Self { amount, ..self }.with_debt()
+    }
+
     /// This share of the limit, and of its algorithm's burst: rounded down, but at least 1.
     #[must_use]
     pub fn with_share(mut self, share: Share) -> Self {

@@ -1,7 +1,5 @@
 //! Failures that have nothing to do with a limit, to try a client with.
 
-use super::rejection::Rejection;
-
 /// Every `every`th request that is received fails, before the limits are asked: it takes
 /// nothing. 0 is never.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -12,16 +10,19 @@ pub struct Fault {
     pub failure: Failure,
 }
 
-/// A failure, in OpenAI's words.
+/// A failure, which each format puts in its own words.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
-    /// 500, `server_error`.
+    /// 500: OpenAI's `server_error`, Anthropic's `api_error`, Gemini's `INTERNAL`.
     ServerError,
-    /// 503, `server_is_overloaded`.
+    /// 503: OpenAI's `server_is_overloaded`, Gemini's `UNAVAILABLE`; Anthropic's 529
+    /// `overloaded_error`.
     Overloaded,
-    /// 401, `invalid_api_key`.
+    /// 401: OpenAI's `invalid_api_key`, Anthropic's `authentication_error`; Gemini's 400
+    /// `API_KEY_INVALID`.
     Unauthorized,
-    /// 429, `insufficient_quota`, without `retry-after`: waiting does not help.
+    /// 429 without a time to come back, since waiting does not help: OpenAI's
+    /// `insufficient_quota`, Anthropic's spending limit, Gemini's quota of 0 per day.
     InsufficientQuota,
 }
 
@@ -31,28 +32,3 @@ impl Fault {
         self.every > 0 && nth.is_multiple_of(self.every)
     }
 }
-
-impl From<Failure> for Rejection {
-    fn from(failure: Failure) -> Self {
-        match failure {
-            Failure::ServerError => Self::new(500, SERVER_ERROR).of_type("server_error"),
-            Failure::Overloaded => {
-                Self::new(503, OVERLOADED).of_type("server_error").with_code("server_is_overloaded")
-            }
-            Failure::Unauthorized => Self::new(401, UNAUTHORIZED).with_code("invalid_api_key"),
-            Failure::InsufficientQuota => Self::new(429, NO_QUOTA)
-                .of_type("insufficient_quota")
-                .with_code("insufficient_quota"),
-        }
-    }
-}
-
-const SERVER_ERROR: &str =
-    "The server had an error while processing your request. Sorry about that!";
-const OVERLOADED: &str = "The server is currently overloaded with other requests. \
-    Sorry about that! You can retry your request.";
-const UNAUTHORIZED: &str = "Incorrect API key provided: sk-****gate. \
-    You can find your API key at https://platform.openai.com/account/api-keys.";
-const NO_QUOTA: &str = "You exceeded your current quota, please check your plan and billing \
-    details. For more information on this error, read the docs: \
-    https://platform.openai.com/docs/guides/error-codes/api-errors.";

@@ -36,14 +36,14 @@ impl Meter for FixedWindow {
     fn take(&mut self, now: u64, n: u64) {
         self.close(now);
         if n > 0 {
-            self.used += n;
+            self.used = self.used.saturating_add(n);
             self.began.get_or_insert(now);
         }
     }
 
     fn remaining(&mut self, now: u64) -> u64 {
         self.close(now);
-        self.amount - self.used
+        self.amount.saturating_sub(self.used)
     }
 
     fn full_in(&mut self, now: u64) -> u64 {

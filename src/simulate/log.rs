@@ -24,7 +24,7 @@ impl SlidingLog {
         while let Some(&(at, n)) = self.taken.front()
             && now - at >= self.window
         {
-            self.used -= n;
+            self.used = self.used.saturating_sub(n);
             self.taken.pop_front();
         }
     }
@@ -48,14 +48,14 @@ impl Meter for SlidingLog {
     fn take(&mut self, now: u64, n: u64) {
         self.expire(now);
         if n > 0 {
-            self.used += n;
+            self.used = self.used.saturating_add(n);
             self.taken.push_back((now, n));
         }
     }
 
     fn remaining(&mut self, now: u64) -> u64 {
         self.expire(now);
-        self.amount - self.used
+        self.amount.saturating_sub(self.used)
     }
 
     fn full_in(&mut self, now: u64) -> u64 {

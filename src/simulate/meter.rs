@@ -13,7 +13,7 @@ pub(super) trait Meter: Debug + Send {
     /// never will.
     fn wait(&mut self, now: u64, n: u64) -> Option<u64>;
 
-    /// Takes `n`, which must fit now.
+    /// Takes `n` now. What does not fit is owed.
     fn take(&mut self, now: u64, n: u64);
 
     /// What is left, rounded down.

@@ -1,14 +1,23 @@
 //! A provider that enforces its limits, so that a client can be judged without an API key.
 //!
-//! [`Provider`] is the pure state machine: bytes and a time in, a [`Reply`] out. It speaks
-//! OpenAI's chat completions, completions, embeddings and Responses, as JSON and as server-sent
-//! events, and refuses with OpenAI's 429. [`Server`] puts it behind real HTTP. [`Settings`] says
-//! what it enforces: requests and tokens per minute, requests per day, by token bucket, sliding
-//! or fixed window, for each model name apart.
+//! [`Provider`] is the pure state machine: bytes and a time in, a [`Reply`] out. [`Server`] puts it
+//! behind real HTTP. [`Settings`] says what it enforces, by token bucket, sliding or fixed window,
+//! for each model name apart. It speaks three formats at once; which of them a request is in, its
+//! path tells:
 //!
-//! It is the judge of the limiter, so it shares no code with it: its meters, its charge rule and
+//! | format | answers | takes from its limits |
+//! |---|---|---|
+//! | OpenAI | chat completions, completions, Responses and their `input_tokens`, embeddings | requests per minute and day; tokens, all at admission: characters / 4 and `max_tokens` |
+//! | Anthropic | Messages and their `count_tokens`; prompts are cached | requests per minute; input at admission, estimated and corrected, cache reads left out; output as it is made |
+//! | Gemini | `generateContent`, streamed as events or as one array, `countTokens`, `embedContent`, `batchEmbedContents`; at Vertex's paths too | requests per minute and Pacific day; tokens of the input alone |
+//!
+//! Streams, headers and errors are those of the format: a 429 is OpenAI's with `x-ratelimit-*`,
+//! Anthropic's with `anthropic-ratelimit-*` and `retry-after`, or Gemini's, which says all in its
+//! body. The official Python SDKs of all three take it for the real thing: a test runs them.
+//!
+//! It is the judge of the limiter, so it shares no code with it: its meters, its charge rules and
 //! its parsing are its own, exact and simple rather than fast. It does not understand what it
-//! is asked, checks no key, and knows no provider but OpenAI.
+//! is asked, calls no tool, and checks no key.
 //!
 //! ```
 //! use tollgate::simulate::{Provider, Settings};
@@ -19,22 +28,28 @@
 //! let second = provider.receive(1_000_000_000, "/v1/chat/completions", body);
 //! assert_eq!((first.status, second.status), (200, 429));
 //! assert_eq!(second.header("retry-after"), Some("59"));
+//!
+//! let body = br#"{"model": "claude-sonnet-4-5", "max_tokens": 50,
+//!                 "messages": [{"role": "user", "content": "Hello"}]}"#;
+//! let message = provider.receive(2_000_000_000, "/v1/messages", body);
+//! assert_eq!(message.header("anthropic-ratelimit-requests-remaining"), Some("0"));
 //! ```
 
 mod account;
-mod answer;
+mod anthropic;
+mod bill;
 mod bucket;
-mod call;
-mod charge;
+mod cache;
 mod clock;
 mod fault;
 mod fixed;
-mod headers;
+mod format;
+mod gemini;
 mod log;
 mod meter;
+mod openai;
 mod paced;
 mod pieces;
-mod prompt;
 mod provider;
 mod refusal;
 mod rejection;
@@ -43,12 +58,12 @@ mod server;
 mod settings;
 mod sizes;
 mod stats;
-mod stream;
+mod text;
 
 pub use fault::{Failure, Fault};
 pub use provider::Provider;
 pub use refusal::{LimitKind, Refusal};
-pub use reply::{Reply, ReplyBody, Usage};
+pub use reply::{Reply, ReplyBody};
 pub use server::Server;
 pub use settings::{Algorithm, Charge, Settings, UnknownName};
 pub use sizes::OutputSize;

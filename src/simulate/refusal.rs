@@ -1,9 +1,9 @@
-//! A request above a limit, and how OpenAI words it.
+//! A request above a limit, and how OpenAI words it to who asks in Rust.
 
 use std::fmt;
 use std::time::Duration;
 
-use super::headers::go_duration;
+use super::openai::{ORGANIZATION, go_duration};
 
 /// Which limit fell short.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -12,8 +12,12 @@ pub enum LimitKind {
     RequestsPerMinute,
     /// Tokens per minute, as the charge rule counts them.
     TokensPerMinute,
-    /// Requests per day of 24 hours.
+    /// Requests per day: of 24 hours, or Pacific time's where it is Gemini's.
     RequestsPerDay,
+    /// Tokens of prompts per minute, those read from a cache left out.
+    InputTokensPerMinute,
+    /// Tokens of answers per minute.
+    OutputTokensPerMinute,
 }
 
 /// A request that a limit had no room for; it took nothing.
@@ -41,16 +45,8 @@ impl LimitKind {
     /// The length of the window in nanoseconds.
     pub(super) fn window_ns(self) -> u64 {
         match self {
-            Self::RequestsPerMinute | Self::TokensPerMinute => MINUTE_NS,
             Self::RequestsPerDay => 24 * 60 * MINUTE_NS,
-        }
-    }
-
-    /// The `type` of the error body.
-    pub(super) fn error_type(self) -> &'static str {
-        match self {
-            Self::RequestsPerMinute | Self::RequestsPerDay => "requests",
-            Self::TokensPerMinute => "tokens",
+            _ => MINUTE_NS,
         }
     }
 }
@@ -61,6 +57,8 @@ impl fmt::Display for LimitKind {
             Self::RequestsPerMinute => "requests per min (RPM)",
             Self::TokensPerMinute => "tokens per min (TPM)",
             Self::RequestsPerDay => "requests per day (RPD)",
+            Self::InputTokensPerMinute => "input tokens per min (ITPM)",
+            Self::OutputTokensPerMinute => "output tokens per min (OTPM)",
         })
     }
 }
@@ -87,9 +85,6 @@ impl fmt::Display for Refusal {
 }
 
 impl std::error::Error for Refusal {}
-
-/// The organization that every request belongs to.
-pub(super) const ORGANIZATION: &str = "org-tollgate";
 
 const MORE: &str = "Visit https://platform.openai.com/account/rate-limits to learn more.";
 const MINUTE_NS: u64 = 60_000_000_000;

@@ -1,40 +1,35 @@
-//! An error body, in OpenAI's shape.
+//! Why a request got no answer.
 
-use serde_json::json;
+use serde_json::Value;
 
-use super::refusal::Refusal;
+use super::reply::Headers;
 
-/// Why a request got no answer.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// An error, before its format writes it.
+#[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rejection {
     pub(super) status: u16,
-    message: String,
-    kind: &'static str,
-    param: Option<&'static str>,
-    code: Option<&'static str>,
+    pub(super) message: String,
+    /// The `type` of OpenAI and Anthropic, the `status` of Gemini.
+    pub(super) kind: &'static str,
+    pub(super) param: Option<&'static str>,
+    pub(super) code: Option<&'static str>,
+    /// What Gemini adds.
+    pub(super) details: Vec<Value>,
+    /// What is said of it in the head, above all when to come back.
+    pub(super) headers: Headers,
 }
 
 impl Rejection {
-    /// An `invalid_request_error` without a code.
-    pub(super) fn new(status: u16, message: impl Into<String>) -> Self {
-        let kind = "invalid_request_error";
-        Self { status, message: message.into(), kind, param: None, code: None }
-    }
-
-    /// 400: a field is missing.
-    pub(super) fn missing(param: &'static str) -> Self {
-        let message = format!("Missing required parameter: '{param}'.");
-        Self::new(400, message).with_code("missing_required_parameter").about(param)
-    }
-
-    /// 400: a field has another type than `expected`.
-    pub(super) fn mistyped(param: &'static str, expected: &str) -> Self {
-        let message = format!("Invalid type for '{param}': expected {expected}.");
-        Self::new(400, message).with_code("invalid_type").about(param)
-    }
-
-    pub(super) fn of_type(self, kind: &'static str) -> Self {
-        Self { kind, ..self }
+    pub(super) fn new(status: u16, kind: &'static str, message: impl Into<String>) -> Self {
+        Self {
+            status,
+            message: message.into(),
+            kind,
+            param: None,
+            code: None,
+            details: Vec::new(),
+            headers: Headers::new(),
+        }
     }
 
     pub(super) fn with_code(self, code: &'static str) -> Self {
@@ -45,19 +40,11 @@ impl Rejection {
         Self { param: Some(param), ..self }
     }
 
-    /// The body.
-    pub(super) fn json(&self) -> Vec<u8> {
-        let Self { message, kind, param, code, .. } = self;
-        json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
-            .to_string()
-            .into_bytes()
+    pub(super) fn with_details(self, details: Vec<Value>) -> Self {
+        Self { details, ..self }
     }
-}
 
-impl From<&Refusal> for Rejection {
-    fn from(refusal: &Refusal) -> Self {
-        Self::new(429, refusal.to_string())
-            .of_type(refusal.kind.error_type())
-            .with_code("rate_limit_exceeded")
+    pub(super) fn with_headers(self, headers: Headers) -> Self {
+        Self { headers, ..self }
     }
 }

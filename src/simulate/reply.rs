@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use bytes::Bytes;
-use serde::Serialize;
 
-use super::headers::Headers;
+use super::format::Format;
 use super::rejection::Rejection;
+use crate::quota::Usage;
+
+/// Names and values of headers; the names are lower case.
+pub(super) type Headers = Vec<(&'static str, String)>;
 
 /// The answer to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,7 +24,7 @@ pub struct Reply {
     /// From the arrival of the request to the end of the answer; the frames of a stream are
     /// spread over it evenly.
     pub latency: Duration,
-    /// What was taken from the token limit; 0 unless admitted.
+    /// What is taken from the token limit, now and until the answer ends; 0 unless admitted.
     pub charged: u64,
     /// What the model used; zero unless admitted.
     pub usage: Usage,
@@ -32,17 +35,8 @@ pub struct Reply {
 pub enum ReplyBody {
     /// One JSON object.
     Json(Bytes),
-    /// Server-sent events, each with the empty line that ends it.
+    /// Server-sent events, each with the empty line that ends it, or the elements of a JSON array.
     Stream(Vec<Bytes>),
-}
-
-/// Tokens of the prompt, and of all choices together.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize)]
-pub struct Usage {
-    /// Tokens of the prompt.
-    pub input: u64,
-    /// Tokens of the answer.
-    pub output: u64,
 }
 
 impl Reply {
@@ -51,27 +45,24 @@ impl Reply {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// An error, answered at once.
-    pub(super) fn rejected(rejection: &Rejection, headers: Headers) -> Self {
+    /// An error that answers a request to `path`, at once.
+    pub(super) fn rejected(
+        format: &dyn Format,
+        path: &str,
+        rejection: &Rejection,
+        id: &str,
+    ) -> Self {
+        let body = format.error(path, rejection, id).to_string();
+        let mut headers = vec![("content-type", "application/json".to_owned())];
+        headers.extend(rejection.headers.iter().cloned());
         Self {
             status: rejection.status,
             headers,
-            body: ReplyBody::Json(rejection.json().into()),
+            body: ReplyBody::Json(body.into()),
             latency: Duration::ZERO,
             charged: 0,
             usage: Usage::default(),
         }
-        .with_content_type()
-    }
-
-    /// Adds the content type of the body.
-    pub(super) fn with_content_type(mut self) -> Self {
-        let content_type = match self.body {
-            ReplyBody::Json(_) => "application/json",
-            ReplyBody::Stream(_) => "text/event-stream; charset=utf-8",
-        };
-        self.headers.insert(0, ("content-type", content_type.to_owned()));
-        self
     }
 }
 

@@ -17,9 +17,8 @@ use tokio::net::TcpListener;
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
-use super::call::unknown_url;
 use super::clock::Clock;
-use super::headers::Headers;
+use super::format;
 use super::paced::PacedBody;
 use super::provider::Provider;
 use super::reply::{Reply, ReplyBody};
@@ -111,13 +110,15 @@ async fn receive(
     body: Bytes,
 ) -> Response<Body> {
     if method != Method::POST {
-        let unknown = unknown_url(method.as_str(), uri.path());
-        return respond(Reply::rejected(&unknown, Headers::new())).await;
+        let format = format::at(uri.path());
+        let unknown = format.unknown(method.as_str(), uri.path());
+        return respond(Reply::rejected(format, uri.path(), &unknown, "")).await;
     }
     // Locked before the clock is read: the provider sees times in order.
     let reply = {
+        let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let mut provider = shared.provider.lock();
-        provider.receive(shared.clock.now_ns(), uri.path(), &body)
+        provider.receive(shared.clock.now_ns(), path, &body)
     };
     respond(reply).await
 }

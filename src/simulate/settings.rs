@@ -17,15 +17,21 @@ use super::sizes::OutputSize;
 pub struct Settings {
     /// Requests per minute; `None` and 0 are unlimited, as in the other limits.
     pub rpm: Option<u64>,
-    /// Tokens per minute, as [`charge`](Self::charge) counts them.
+    /// Tokens per minute: of OpenAI as [`charge`](Self::charge) counts them, of Anthropic input and
+    /// output, of Gemini input alone.
     pub tpm: Option<u64>,
-    /// Requests per day of 24 hours.
+    /// Input tokens per minute, which Anthropic alone limits.
+    pub itpm: Option<u64>,
+    /// Output tokens per minute, which Anthropic alone limits.
+    pub otpm: Option<u64>,
+    /// Requests per day: of 24 hours, of Gemini until midnight in Los Angeles; Anthropic has no such
+    /// limit.
     pub rpd: Option<u64>,
     /// How the limits are metered.
     pub algorithm: Algorithm,
     /// How much of its minute a token bucket can hold; the whole of it where `None`.
     pub burst: Option<Duration>,
-    /// What a request takes from the token limit.
+    /// What a request in OpenAI's format takes from the token limit.
     pub charge: Charge,
     /// Shortest and longest time from the request to the end of its answer.
     pub latency: (Duration, Duration),
@@ -49,7 +55,8 @@ pub enum Algorithm {
     FixedWindow,
 }
 
-/// What a request takes from the token limit, when it is received.
+/// What a request in OpenAI's format takes from the token limit, when it is received. The other
+/// formats have one rule each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum Charge {
     /// OpenAI's rule: characters / 4, some tokens per message, and `max_tokens` times `n`.
@@ -77,6 +84,18 @@ impl Settings {
     #[must_use]
     pub fn with_tpm(self, tpm: u64) -> Self {
         Self { tpm: limited(tpm), ..self }
+    }
+
+    /// Allows so many input tokens per minute; 0 is unlimited.
+    #[must_use]
+    pub fn with_itpm(self, itpm: u64) -> Self {
+        Self { itpm: limited(itpm), ..self }
+    }
+
+    /// Allows so many output tokens per minute; 0 is unlimited.
+    #[must_use]
+    pub fn with_otpm(self, otpm: u64) -> Self {
+        Self { otpm: limited(otpm), ..self }
     }
 
     /// Allows so many requests per day; 0 is unlimited.
@@ -130,6 +149,17 @@ impl Settings {
         Self { seed, ..self }
     }
 
+    /// What a limit allows per window.
+    pub(super) fn amount(&self, kind: LimitKind) -> Option<u64> {
+        match kind {
+            LimitKind::RequestsPerMinute => self.rpm,
+            LimitKind::RequestsPerDay => self.rpd,
+            LimitKind::TokensPerMinute => self.tpm,
+            LimitKind::InputTokensPerMinute => self.itpm,
+            LimitKind::OutputTokensPerMinute => self.otpm,
+        }
+    }
+
     /// The most that a limit can hold at once.
     pub(super) fn capacity(&self, kind: LimitKind, amount: u64) -> u64 {
         let (Algorithm::TokenBucket, Some(burst)) = (self.algorithm, self.burst) else {
@@ -149,6 +179,8 @@ impl Default for Settings {
         Self {
             rpm: None,
             tpm: None,
+            itpm: None,
+            otpm: None,
             rpd: None,
             algorithm: Algorithm::default(),
             burst: None,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use super::reply::Usage;
+use crate::quota::Usage;
 
 /// Counts since the start, of all models and of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -29,7 +29,7 @@ pub struct Counters {
     pub refused: u64,
     /// Requests that were malformed, or failed by a [`Fault`](super::Fault).
     pub failed: u64,
-    /// Tokens taken from the token limit, by all admitted requests.
+    /// Tokens taken from the token limit, by all admitted requests until the end of their answers.
     pub charged_tokens: u64,
     /// Tokens of prompts, as usage states them.
     pub input_tokens: u64,
@@ -52,6 +52,17 @@ impl Counters {
     pub(super) fn fail(&mut self) {
         self.received += 1;
         self.failed += 1;
+    }
+
+    /// Adds what is counted elsewhere.
+    pub(super) fn join(&mut self, other: Self) {
+        self.received += other.received;
+        self.admitted += other.admitted;
+        self.refused += other.refused;
+        self.failed += other.failed;
+        self.charged_tokens = self.charged_tokens.saturating_add(other.charged_tokens);
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
     }
 
     pub(super) fn add(&mut self, usage: Usage) {

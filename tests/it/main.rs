@@ -11,6 +11,8 @@ mod provider;
 
 #[cfg(feature = "simulate")]
 mod replay;
+#[cfg(all(feature = "simulate", feature = "reqwest"))]
+mod sdk;
 #[cfg(feature = "simulate")]
 mod simulate;
 

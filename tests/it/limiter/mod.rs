@@ -4,24 +4,25 @@ mod backend;
 mod corners;
 mod gate;
 mod keys;
+mod observe;
 mod outputs;
 mod permit;
 mod properties;
 mod queue;
 mod quotas;
-
+mod reduction;
 mod scopes;
 mod state;
 
 use tollgate::engine::Margin;
-use tollgate::limiter::{Builder, Limiter, ManualClock, TokioClock};
+use tollgate::limiter::{Builder, Limiter, ManualClock, Reduction, TokioClock};
 use tollgate::quota::{Algorithm, Cost, Quota};
 
 /// Seconds, in nanoseconds.
 const S: u64 = 1_000_000_000;
 
 fn builder() -> Builder {
-    Limiter::builder().margin(Margin::NONE)
+    Limiter::builder().margin(Margin::NONE).reduction(Reduction::OFF)
 }
 
 /// One key `k` with this quota as a token bucket, no margin, and a clock moved by hand.

@@ -32,6 +32,8 @@ mod g09;
 mod g11;
 mod g15;
 mod g16;
+#[cfg(all(feature = "axum", feature = "reqwest"))]
+mod g17;
 mod g19;
 mod g20;
 mod rig;
@@ -39,11 +41,14 @@ mod s01;
 mod s02;
 mod s03;
 mod s04;
+mod s05;
+mod s07;
+mod s08;
 mod s11;
 mod s12;
 
 /// A client of loopback servers.
-#[cfg(all(feature = "reqwest", feature = "simulate"))]
+#[cfg(all(feature = "reqwest", any(feature = "simulate", feature = "axum")))]
 fn reqwest_client() -> reqwest::Client {
     #[cfg(feature = "cli")]
     let _ = rustls::crypto::ring::default_provider().install_default();

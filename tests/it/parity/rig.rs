@@ -3,14 +3,16 @@
 use std::time::Duration;
 
 use tollgate::engine::Margin;
-use tollgate::limiter::{AcquireError, Builder, Limiter, ManualClock, Permit, TokioClock};
+use tollgate::limiter::{
+    AcquireError, Builder, Limiter, ManualClock, Permit, Reduction, TokioClock,
+};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
 /// Seconds, in nanoseconds.
 pub(super) const S: u64 = 1_000_000_000;
 
 pub(super) fn builder() -> Builder {
-    Limiter::builder().margin(Margin::NONE)
+    Limiter::builder().margin(Margin::NONE).reduction(Reduction::OFF)
 }
 
 /// One key `k` with this quota, counted as it says or in sliding windows, and a clock that is moved

@@ -3,12 +3,16 @@
 mod bounds;
 mod charges;
 pub(crate) mod corpus;
+mod count_tokens;
+mod delays;
 mod errors;
 mod families;
 mod headers;
 mod properties;
+mod recorded;
 mod requests;
 mod scanner;
+mod scanner_corpus;
 mod scanner_fixtures;
 mod scanner_formats;
 mod scanner_messages;

@@ -52,6 +52,38 @@ fn completions_embeddings_and_responses_have_their_own_shapes() {
 }
 
 #[test]
+fn counting_the_tokens_of_a_response_is_free_and_agrees_with_its_usage() {
+    let mut provider = Provider::new(Settings::default().with_rpm(1));
+    let body = json!({"model": "m", "input": "What is the capital of France?"}).to_string();
+    let mut send = |path| provider.receive(0, path, body.as_bytes());
+    let counts = ["/v1/responses/input_tokens"; 2].map(&mut send);
+    assert!(counts.iter().all(|count| (count.status, count.charged) == (200, 0)));
+    let response = send("/v1/responses");
+    let stated = &object(&response)["usage"]["input_tokens"];
+    assert_eq!(&object(&counts[0])["input_tokens"], stated);
+    assert_eq!(send("/v1/responses").status, 429);
+}
+
+#[test]
+fn a_model_of_one_name_has_limits_of_its_own_in_each_format() {
+    let mut provider = Provider::new(Settings::default().with_rpm(1));
+    let openai = chat("Hello").to_string();
+    let anthropic = json!({"model": "gpt-4o", "max_tokens": 5, "messages": []}).to_string();
+    let gemini = json!({"contents": [{"parts": [{"text": "Hello"}]}]}).to_string();
+    for status in [200, 429] {
+        for (path, body) in [
+            ("/v1/chat/completions", &openai),
+            ("/v1/messages", &anthropic),
+            ("/v1beta/models/gpt-4o:generateContent", &gemini),
+        ] {
+            assert_eq!(provider.receive(0, path, body.as_bytes()).status, status, "{path}");
+        }
+    }
+    let stats = provider.stats();
+    assert_eq!((stats.models["gpt-4o"].admitted, stats.models["gpt-4o"].refused), (3, 3));
+}
+
+#[test]
 fn output_is_capped_by_what_the_request_allows() {
     let capped = |path, body| object(&post(Settings::default(), path, &body));
     let metadata = json!({"output_tokens": "900"});

@@ -1,27 +1,9 @@
 //! Answers as server-sent events.
 
 use serde_json::{Value, json};
-use tollgate::simulate::{Reply, ReplyBody, Settings};
+use tollgate::simulate::Settings;
 
-use super::{chat, post};
-
-/// The events of a stream: their names, where they have one, and their data.
-fn events(reply: &Reply) -> Vec<(Option<String>, Value)> {
-    let ReplyBody::Stream(frames) = &reply.body else { panic!("not a stream") };
-    assert!(frames.iter().all(|frame| frame.ends_with(b"\n\n")));
-    let text = String::from_utf8(reply.body.bytes().to_vec()).expect("events are UTF-8");
-    let event = |event: &str| {
-        let field = |name| event.lines().find_map(|line| line.strip_prefix(name));
-        let data = field("data: ").expect("an event has data");
-        let data = if data == "[DONE]" { json!("[DONE]") } else { parse(data) };
-        (field("event: ").map(str::to_owned), data)
-    };
-    text.split_terminator("\n\n").map(event).collect()
-}
-
-fn parse(data: &str) -> Value {
-    serde_json::from_str(data).expect("data is JSON")
-}
+use super::{chat, events, post};
 
 fn streamed(mut body: Value, tokens: u64) -> Value {
     body["stream"] = json!(true);

@@ -2,39 +2,30 @@
 
 use serde_json::{Value, json};
 
-use super::call::{Call, Endpoint};
-use super::reply::{ReplyBody, Usage};
+use super::call::{Endpoint, Request};
+use super::charge::input_tokens;
+use crate::quota::Usage;
+use crate::simulate::format::Made;
+use crate::simulate::text::{VECTOR, VECTOR_BASE64, text};
 
-/// An answer of a known size; its text means nothing.
+/// What was made, and for whom.
 #[derive(Debug)]
 pub(super) struct Answer<'a> {
-    pub(super) call: &'a Call,
-    /// 32 hexadecimal digits.
-    pub(super) id: &'a str,
-    /// Seconds since the epoch.
-    pub(super) created: u64,
-    /// Tokens of each choice.
-    pub(super) output: u64,
-    /// Whether the most output tokens cut it short.
-    pub(super) cut: bool,
-    pub(super) usage: Usage,
+    pub(super) call: &'a Request,
+    pub(super) made: &'a Made<'a>,
 }
 
 impl Answer<'_> {
-    /// The body, in the form that was asked for.
-    pub(super) fn body(&self) -> ReplyBody {
-        match self.call.stream {
-            true => ReplyBody::Stream(self.frames()),
-            false => ReplyBody::Json(self.json().to_string().into()),
-        }
-    }
-
-    fn json(&self) -> Value {
+    /// The body, where it is no stream.
+    pub(super) fn json(&self) -> Value {
         match self.call.endpoint {
             Endpoint::Chat => self.chat(),
             Endpoint::Completions => self.completion(),
             Endpoint::Embeddings => self.embeddings(),
             Endpoint::Responses => self.response(true),
+            Endpoint::InputTokens => {
+                json!({"object": "response.input_tokens", "input_tokens": input_tokens(self.call)})
+            }
         }
     }
 
@@ -44,7 +35,7 @@ impl Answer<'_> {
                 "index": index,
                 "message": {
                     "role": "assistant",
-                    "content": text(self.output),
+                    "content": text(self.made.output),
                     "refusal": null,
                     "annotations": [],
                 },
@@ -55,7 +46,7 @@ impl Answer<'_> {
         json!({
             "id": self.named("chatcmpl-"),
             "object": "chat.completion",
-            "created": self.created,
+            "created": self.created(),
             "model": self.call.model,
             "choices": (0..self.call.choices).map(choice).collect::<Vec<_>>(),
             "usage": self.usage(),
@@ -67,7 +58,7 @@ impl Answer<'_> {
     fn completion(&self) -> Value {
         let choice = |index| {
             json!({
-                "text": text(self.output),
+                "text": text(self.made.output),
                 "index": index,
                 "logprobs": null,
                 "finish_reason": self.finish_reason(),
@@ -76,7 +67,7 @@ impl Answer<'_> {
         json!({
             "id": self.named("cmpl-"),
             "object": "text_completion",
-            "created": self.created,
+            "created": self.created(),
             "model": self.call.model,
             "choices": (0..self.call.choices).map(choice).collect::<Vec<_>>(),
             "usage": self.usage(),
@@ -94,51 +85,15 @@ impl Answer<'_> {
         })
     }
 
-    /// The `response` object, ended or as a stream begins with it.
-    pub(super) fn response(&self, ended: bool) -> Value {
-        let status = match (ended, self.cut) {
-            (false, _) => "in_progress",
-            (true, true) => "incomplete",
-            (true, false) => "completed",
-        };
-        let reason = (ended && self.cut).then(|| json!({"reason": "max_output_tokens"}));
-        json!({
-            "id": self.named("resp_"),
-            "object": "response",
-            "created_at": self.created,
-            "status": status,
-            "error": null,
-            "incomplete_details": reason,
-            "max_output_tokens": self.call.max_output,
-            "model": self.call.model,
-            "output": if ended { vec![self.message(&text(self.output), status)] } else { vec![] },
-            "parallel_tool_calls": true,
-            "service_tier": "default",
-            "usage": ended.then(|| self.usage()),
-        })
-    }
-
-    /// The one output item of a `response`.
-    pub(super) fn message(&self, text: &str, status: &str) -> Value {
-        let parts = if status == "in_progress" { vec![] } else { vec![part(text)] };
-        json!({
-            "id": self.named("msg_"),
-            "type": "message",
-            "status": status,
-            "role": "assistant",
-            "content": parts,
-        })
-    }
-
     /// `usage`, in the words of the endpoint.
     pub(super) fn usage(&self) -> Value {
-        let Usage { input, output } = self.usage;
+        let Usage { input, output, .. } = self.made.usage;
         let total = input + output;
         match self.call.endpoint {
             Endpoint::Embeddings => json!({"prompt_tokens": input, "total_tokens": total}),
-            Endpoint::Responses => json!({
+            Endpoint::Responses | Endpoint::InputTokens => json!({
                 "input_tokens": input,
-                "input_tokens_details": {"cached_tokens": 0},
+                "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
                 "output_tokens": output,
                 "output_tokens_details": {"reasoning_tokens": 0},
                 "total_tokens": total,
@@ -159,34 +114,19 @@ impl Answer<'_> {
     }
 
     pub(super) fn finish_reason(&self) -> &'static str {
-        if self.cut { "length" } else { "stop" }
+        if self.made.cut { "length" } else { "stop" }
+    }
+
+    /// Seconds since the epoch.
+    pub(super) fn created(&self) -> u64 {
+        self.made.at.as_secs()
     }
 
     /// The id, after what it is the id of.
     pub(super) fn named(&self, prefix: &str) -> String {
-        format!("{prefix}{}", self.id)
+        format!("{prefix}{}", self.made.id)
     }
-}
-
-/// A part of a message of a `response`.
-pub(super) fn part(text: &str) -> Value {
-    json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
-}
-
-/// A text of so many tokens, at [`TOKEN`] characters each.
-pub(super) fn text(tokens: u64) -> String {
-    let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
-    WORDS.iter().cycle().take(tokens).copied().collect()
 }
 
 /// What the model is said to run on.
 pub(super) const FINGERPRINT: &str = "fp_tollgate";
-
-/// Characters of a token.
-pub(super) const TOKEN: usize = 4;
-
-const WORDS: [&str; 7] = ["the ", "fox ", "may ", "not ", "eat ", "any ", "hen "];
-
-/// A short vector of length 1, and the same as little-endian `f32` in Base64.
-const VECTOR: [f32; 4] = [0.5; 4];
-const VECTOR_BASE64: &str = "AAAAPwAAAD8AAAA/AAAAPw==";

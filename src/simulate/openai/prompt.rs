@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::pieces::pieces;
+use crate::simulate::pieces::pieces;
 
 /// The countable parts of a prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

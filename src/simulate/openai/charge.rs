@@ -5,13 +5,13 @@
 //! 19 above what the usage states, or 217 with functions, in 15 of 19 recordings exactly. Three
 //! of the other four are reasoning models, charged 60 to 600 more in a way that is not known.
 
-use super::call::{Call, Endpoint};
-use super::reply::Usage;
-use super::settings::Charge;
+use super::call::{Endpoint, Request};
+use crate::quota::Usage;
+use crate::simulate::settings::Charge;
 
 impl Charge {
     /// Tokens that `call` is charged when it is received, if `usage` is what it will use.
-    pub(super) fn tokens(self, call: &Call, usage: Usage) -> u64 {
+    pub(super) fn tokens(self, call: &Request, usage: &Usage) -> u64 {
         match self {
             Self::OpenAi => openai(call),
             Self::Usage => usage.input.saturating_add(usage.output),
@@ -22,10 +22,10 @@ impl Charge {
 /// Tokens of the prompt, as the usage of the answer states them.
 ///
 /// Never above what OpenAI's rule charges for the same prompt.
-pub(super) fn input_tokens(call: &Call) -> u64 {
+pub(super) fn input_tokens(call: &Request) -> u64 {
     let prompt = &call.prompt;
     match call.endpoint {
-        Endpoint::Responses => {
+        Endpoint::Responses | Endpoint::InputTokens => {
             let framing = RESPONSE_BASE + RESPONSE_ITEM * prompt.messages;
             prompt.pieces + prompt.tokens + framing + functions(call)
         }
@@ -35,7 +35,7 @@ pub(super) fn input_tokens(call: &Call) -> u64 {
 }
 
 /// OpenAI's rule. It knows nothing of the answer.
-fn openai(call: &Call) -> u64 {
+fn openai(call: &Request) -> u64 {
     let prompt = &call.prompt;
     let text = prompt.characters.div_ceil(4) + prompt.tokens;
     let output = call.max_output.unwrap_or(0).saturating_mul(call.choices);
@@ -43,13 +43,15 @@ fn openai(call: &Call) -> u64 {
         Endpoint::Chat => (text + prompt.messages + CHAT_BASE).saturating_add(output),
         Endpoint::Completions => text.saturating_add(output),
         Endpoint::Embeddings => text,
-        Endpoint::Responses if prompt.functions > 0 => input_tokens(call) + WITH_FUNCTIONS,
-        Endpoint::Responses => input_tokens(call) + WITHOUT_FUNCTIONS,
+        Endpoint::Responses | Endpoint::InputTokens if prompt.functions > 0 => {
+            input_tokens(call) + WITH_FUNCTIONS
+        }
+        Endpoint::Responses | Endpoint::InputTokens => input_tokens(call) + WITHOUT_FUNCTIONS,
     }
 }
 
 /// Tokens of the functions that the model may call.
-fn functions(call: &Call) -> u64 {
+fn functions(call: &Request) -> u64 {
     match call.prompt.functions {
         0 => 0,
         functions => call.prompt.schema + FUNCTIONS_BASE + FUNCTION * functions,

@@ -3,8 +3,10 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, FINGERPRINT, TOKEN, part, text};
+use super::answer::{Answer, FINGERPRINT};
 use super::call::Endpoint;
+use super::response::part;
+use crate::simulate::text::{deltas, text};
 
 impl Answer<'_> {
     /// The events in order, each with the empty line that ends it.
@@ -28,12 +30,13 @@ impl Answer<'_> {
         let end = Some(self.finish_reason());
         if self.call.endpoint == Endpoint::Completions {
             let piece = |text: String, end: Option<&str>| json!([{"text": text, "index": index, "logprobs": null, "finish_reason": end}]);
-            let texts = self.deltas().map(|text| self.chunk(&piece(text, None)));
+            let texts = deltas(self.made.output).map(|text| self.chunk(&piece(text, None)));
             return texts.chain([self.chunk(&piece(String::new(), end))]).collect();
         }
         let piece = |delta: Value, end: Option<&str>| json!([{"index": index, "delta": delta, "logprobs": null, "finish_reason": end}]);
         let role = json!({"role": "assistant", "content": "", "refusal": null});
-        let texts = self.deltas().map(|text| self.chunk(&piece(json!({"content": text}), None)));
+        let texts =
+            deltas(self.made.output).map(|text| self.chunk(&piece(json!({"content": text}), None)));
         [self.chunk(&piece(role, None))]
             .into_iter()
             .chain(texts)
@@ -49,7 +52,7 @@ impl Answer<'_> {
         json!({
             "id": self.named(prefix),
             "object": object,
-            "created": self.created,
+            "created": self.created(),
             "model": self.call.model,
             "service_tier": "default",
             "system_fingerprint": FINGERPRINT,
@@ -58,16 +61,16 @@ impl Answer<'_> {
     }
 
     fn response_frames(&self) -> Vec<Bytes> {
-        let whole = || text(self.output);
-        let end = if self.cut { "incomplete" } else { "completed" };
-        let ended = if self.cut { "response.incomplete" } else { "response.completed" };
+        let whole = || text(self.made.output);
+        let end = if self.made.cut { "incomplete" } else { "completed" };
+        let ended = if self.made.cut { "response.incomplete" } else { "response.completed" };
         let mut events = vec![
             ("response.created", json!({"response": self.response(false)})),
             ("response.in_progress", json!({"response": self.response(false)})),
             ("response.output_item.added", json!({"item": self.message("", "in_progress")})),
             ("response.content_part.added", self.of_part(json!({"part": part("")}))),
         ];
-        events.extend(self.deltas().map(|text| {
+        events.extend(deltas(self.made.output).map(|text| {
             ("response.output_text.delta", self.of_part(json!({"delta": text, "logprobs": []})))
         }));
         events.extend([
@@ -85,15 +88,6 @@ impl Answer<'_> {
         event["content_index"] = json!(0);
         event
     }
-
-    /// The text in as many steps as it has tokens, but not too many.
-    fn deltas(&self) -> impl Iterator<Item = String> {
-        let text = text(self.output);
-        let steps = self.output.min(MOST_DELTAS) as usize;
-        let tokens = text.len() / TOKEN;
-        let at = move |step: usize| tokens * step / steps * TOKEN;
-        (0..steps).map(move |step| text[at(step)..at(step + 1)].to_owned())
-    }
 }
 
 /// One event of a Responses stream.
@@ -105,6 +99,3 @@ fn frame(number: usize, (name, mut event): (&str, Value)) -> Bytes {
     }
     format!("event: {name}\ndata: {event}\n\n").into()
 }
-
-/// OpenAI sends a chunk per token; a long answer is sent in this many, to stay cheap.
-const MOST_DELTAS: u64 = 64;

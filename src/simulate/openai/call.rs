@@ -2,12 +2,20 @@
 
 use serde_json::Value;
 
+use super::answer::Answer;
+use super::charge::input_tokens;
 use super::prompt::Prompt;
-use super::rejection::Rejection;
+use super::{OpenAi, invalid, missing, mistyped};
+use crate::quota::Usage;
+use crate::simulate::bill::{Bill, Claim};
+use crate::simulate::format::{self, Call, Format, LONGEST_OUTPUT, Made};
+use crate::simulate::rejection::Rejection;
+use crate::simulate::reply::ReplyBody;
+use crate::simulate::settings::Charge;
 
 /// What is asked for, and how.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Call {
+pub(super) struct Request {
     pub(super) endpoint: Endpoint,
     pub(super) model: String,
     pub(super) prompt: Prompt,
@@ -21,18 +29,22 @@ pub(super) struct Call {
     pub(super) stream: bool,
     pub(super) include_usage: bool,
     pub(super) base64: bool,
+    /// Which an answer repeats.
+    pub(super) tools: Vec<Value>,
 }
 
-/// The four kinds of request.
+/// The kinds of request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Endpoint {
     Chat,
     Completions,
     Embeddings,
     Responses,
+    /// How many tokens the input of a Responses request has.
+    InputTokens,
 }
 
-impl Call {
+impl Request {
     /// Reads a request to `path`, with or without `/v1`.
     pub(super) fn parse(path: &str, body: &[u8]) -> Result<Self, Rejection> {
         let endpoint = Endpoint::at(path)?;
@@ -46,47 +58,86 @@ impl Call {
             inputs: inputs(&body["input"]),
             choices: choices(&body)?,
             max_output: endpoint.max_output(&body)?,
-            asked_output: asked_output(&body)?,
-            stream: flag(&body["stream"]) && endpoint != Endpoint::Embeddings,
+            asked_output: format::asked_output(&body).map_err(|name| mistyped(name, WHOLE))?,
+            stream: flag(&body["stream"]) && endpoint.streams(),
             include_usage: flag(&body["stream_options"]["include_usage"]),
             base64: body["encoding_format"] == "base64",
+            tools: body["tools"].as_array().cloned().unwrap_or_default(),
         })
     }
+}
 
-    /// Tokens of each choice, if `wanted` is how long the model would go on.
-    pub(super) fn output(&self, wanted: u64) -> u64 {
+impl Call for Request {
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn input(&self) -> u64 {
+        if self.endpoint == Endpoint::InputTokens { 0 } else { input_tokens(self) }
+    }
+
+    fn choices(&self) -> u64 {
+        self.choices
+    }
+
+    fn asked_output(&self) -> Option<u64> {
+        self.asked_output
+    }
+
+    fn output(&self, wanted: u64) -> u64 {
         match self.endpoint {
-            Endpoint::Embeddings => 0,
+            Endpoint::Embeddings | Endpoint::InputTokens => 0,
             _ => wanted.min(self.max_output.unwrap_or(u64::MAX)).min(LONGEST_OUTPUT),
+        }
+    }
+
+    fn bill(&self, usage: &Usage, charge: Charge) -> Bill {
+        if self.endpoint == Endpoint::InputTokens {
+            return Bill::default();
+        }
+        let tokens = Claim::at_once(charge.tokens(self, usage));
+        Bill { requests: Claim::at_once(1), tokens, ..Bill::default() }
+    }
+
+    fn write(&self, made: &Made<'_>) -> (&'static str, ReplyBody) {
+        let answer = Answer { call: self, made };
+        match self.stream {
+            true => (EVENTS, ReplyBody::Stream(answer.frames())),
+            false => ("application/json", ReplyBody::Json(answer.json().to_string().into())),
         }
     }
 }
 
 impl Endpoint {
     fn at(path: &str) -> Result<Self, Rejection> {
-        let plain = path.trim_end_matches('/');
+        let plain = format::plain(path);
         match plain.strip_prefix("/v1").unwrap_or(plain) {
             "/chat/completions" => Ok(Self::Chat),
             "/completions" => Ok(Self::Completions),
             "/embeddings" => Ok(Self::Embeddings),
             "/responses" => Ok(Self::Responses),
-            _ => Err(unknown_url("POST", path)),
+            "/responses/input_tokens" => Ok(Self::InputTokens),
+            _ => Err(OpenAi.unknown("POST", plain)),
         }
+    }
+
+    fn streams(self) -> bool {
+        !matches!(self, Self::Embeddings | Self::InputTokens)
     }
 
     fn prompt(self, body: &Value) -> Result<Prompt, Rejection> {
         match self {
             Self::Chat => match &body["messages"] {
                 Value::Array(messages) => Ok(Prompt::of_chat(messages)),
-                Value::Null => Err(Rejection::missing("messages")),
-                _ => Err(Rejection::mistyped("messages", "an array of objects")),
+                Value::Null => Err(missing("messages")),
+                _ => Err(mistyped("messages", "an array of objects")),
             },
             Self::Completions => Ok(Prompt::of_texts(&body["prompt"])),
-            Self::Embeddings | Self::Responses if body["input"].is_null() => {
-                Err(Rejection::missing("input"))
+            Self::Embeddings | Self::Responses | Self::InputTokens if body["input"].is_null() => {
+                Err(missing("input"))
             }
             Self::Embeddings => Ok(Prompt::of_texts(&body["input"])),
-            Self::Responses => Ok(Prompt::of_responses(body)),
+            Self::Responses | Self::InputTokens => Ok(Prompt::of_responses(body)),
         }
     }
 
@@ -97,19 +148,14 @@ impl Endpoint {
                 max => Ok(max),
             },
             Self::Completions => whole(&body["max_tokens"], "max_tokens"),
-            Self::Embeddings => Ok(None),
+            Self::Embeddings | Self::InputTokens => Ok(None),
             Self::Responses => whole(&body["max_output_tokens"], "max_output_tokens"),
         }
     }
 }
 
-/// 404: nothing answers to this method and path.
-pub(super) fn unknown_url(method: &str, path: &str) -> Rejection {
-    Rejection::new(404, format!("Invalid URL ({method} {path})"))
-}
-
 fn not_json() -> Rejection {
-    Rejection::new(
+    invalid(
         400,
         "We could not parse the JSON body of your request. (HINT: This likely means you aren't \
          using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was \
@@ -118,7 +164,7 @@ fn not_json() -> Rejection {
 }
 
 fn no_model() -> Rejection {
-    Rejection::new(400, "you must provide a model parameter").about("model")
+    invalid(400, "you must provide a model parameter").about("model")
 }
 
 /// How many texts are embedded: one, unless an array holds other than token ids.
@@ -133,26 +179,14 @@ fn choices(body: &Value) -> Result<u64, Rejection> {
     match whole(&body["n"], "n")? {
         None => Ok(1),
         Some(n @ 1..=MOST_CHOICES) => Ok(n),
-        Some(_) => Err(Rejection::mistyped("n", "an integer from 1 to 128")),
-    }
-}
-
-/// `metadata.output_tokens`, a number or, as OpenAI's own metadata has it, a string.
-fn asked_output(body: &Value) -> Result<Option<u64>, Rejection> {
-    const NAME: &str = "metadata.output_tokens";
-    match &body["metadata"]["output_tokens"] {
-        Value::String(text) => match text.parse() {
-            Ok(tokens) => Ok(Some(tokens)),
-            Err(_) => Err(Rejection::mistyped(NAME, WHOLE)),
-        },
-        value => whole(value, NAME),
+        Some(_) => Err(mistyped("n", "an integer from 1 to 128")),
     }
 }
 
 fn whole(value: &Value, name: &'static str) -> Result<Option<u64>, Rejection> {
     match value {
         Value::Null => Ok(None),
-        value => value.as_u64().map(Some).ok_or_else(|| Rejection::mistyped(name, WHOLE)),
+        value => value.as_u64().map(Some).ok_or_else(|| mistyped(name, WHOLE)),
     }
 }
 
@@ -161,5 +195,4 @@ const WHOLE: &str = "a non-negative integer";
 /// OpenAI's bound of `n`.
 const MOST_CHOICES: u64 = 128;
 
-/// The largest output of OpenAI's models: no request makes the simulation write more.
-const LONGEST_OUTPUT: u64 = 128_000;
+const EVENTS: &str = "text/event-stream; charset=utf-8";

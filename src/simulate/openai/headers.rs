@@ -3,11 +3,9 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use super::account::{Account, Standing};
-use super::refusal::LimitKind;
-
-/// Names and values of headers; the names are lower case.
-pub(super) type Headers = Vec<(&'static str, String)>;
+use crate::simulate::account::{Account, Standing};
+use crate::simulate::refusal::LimitKind;
+use crate::simulate::reply::Headers;
 
 /// `x-ratelimit-*` of one model.
 ///
@@ -30,7 +28,7 @@ pub(super) fn retry(wait: Duration) -> Headers {
 }
 
 /// A duration as Go prints it, rounded up to the millisecond: `0s`, `12ms`, `13.065s`, `6m0s`.
-pub(super) fn go_duration(duration: Duration) -> String {
+pub(in crate::simulate) fn go_duration(duration: Duration) -> String {
     let millis = millis(duration);
     let (total_seconds, fraction) = (millis / 1_000, millis % 1_000);
     if total_seconds == 0 && fraction > 0 {

@@ -1,0 +1,234 @@
+use std::sync::Arc;
+
+use smallvec::SmallVec;
+
+use super::event::Event;
+use super::plan::{Buckets, Plan};
+use super::reduction::Pace;
+use super::shard::Core;
+use super::slot::Slot;
+use crate::engine::{self, Bucket, Rule, Shortfall, Wait};
+use crate::quota::{Cost, Dimension, Limit, Window};
+
+/// A key that has less than its quota, because its provider refused it, until it has recovered.
+///
+/// It recovers as time passes, whoever looks: what is due is done before anything else is done to
+/// the key, and whoever only asks is answered as if it had been.
+#[derive(Debug, Clone)]
+pub(super) struct Reduced {
+    pace: Pace,
+    /// The plan of its quota.
+    original: Arc<Plan>,
+    /// What each of its limits is now.
+    amounts: SmallVec<[u64; 3]>,
+    /// When it recovers by a step, and when it has recovered wholly.
+    next_at: u64,
+    ends_at: u64,
+    /// When it was reduced last: refusals of requests sent before belong to that.
+    pub(super) reduced_at: u64,
+    /// How often it was reduced since it last recovered by a step.
+    pub(super) times: u32,
+    /// When the last update from elsewhere that was followed was sent.
+    pub(super) heard_at: u64,
+}
+
+/// What is there after a step of recovery.
+struct Step {
+    plan: Arc<Plan>,
+    buckets: Buckets,
+    /// `None` once nothing is reduced any more.
+    left: Option<Reduced>,
+}
+
+impl Reduced {
+    /// Whether the cost fits at `at`, and if not, when it will, with recovery on the way. An answer
+    /// that lies more than a few steps ahead may be too early.
+    fn check(
+        &self,
+        (plan, buckets): (&Plan, &[Bucket]),
+        cost: &Cost,
+        at: u64,
+        steps: u32,
+    ) -> Result<(), Shortfall> {
+        let now = engine::check(&plan.rules, buckets, cost, at);
+        if self.next_at > at {
+            let Err(short) = now else { return Ok(()) };
+            // When others end isn't known: by then it may have recovered or not.
+            if short.wait <= Wait::At(self.next_at) || short.wait == Wait::Unknown {
+                return Err(short);
+            }
+            if steps == 0 {
+                return Err(Shortfall { wait: Wait::At(self.next_at), ..short });
+            }
+        }
+        let then = at.max(self.next_at);
+        let step = self.step(plan, buckets);
+        let there = (&*step.plan, &step.buckets[..]);
+        let later = match &step.left {
+            Some(left) => left.check(there, cost, then, steps.saturating_sub(1)),
+            None => engine::check(&step.plan.rules, &step.buckets, cost, then),
+        };
+        match (later, now) {
+            (Ok(()), Err(short)) if then > at => Err(Shortfall { wait: Wait::At(then), ..short }),
+            (later, _) => later,
+        }
+    }
+
+    fn step(&self, plan: &Plan, buckets: &[Bucket]) -> Step {
+        let originals = self.original.rules.iter().map(|rule| rule.limit().amount());
+        let amounts = self.amounts.iter().zip(originals);
+        let amounts = amounts.map(|(&amount, original)| self.pace.recover(amount, original));
+        let left = Self {
+            amounts: amounts.collect(),
+            next_at: self.next_at.saturating_add(self.pace.interval),
+            times: 0,
+            ..self.clone()
+        };
+        let whole = left.is_whole();
+        let next = if whole { Arc::clone(&self.original) } else { left.plan() };
+        let buckets = next.resize(plan, buckets, self.next_at);
+        Step { plan: next, buckets, left: (!whole).then_some(left) }
+    }
+
+    fn plan(&self) -> Arc<Plan> {
+        Arc::new(self.original.lowered(&self.amounts))
+    }
+
+    fn is_whole(&self) -> bool {
+        let originals = self.original.rules.iter().map(|rule| rule.limit().amount());
+        originals.eq(self.amounts.iter().copied())
+    }
+
+    /// Whether it will have recovered wholly.
+    pub(super) fn is_over(&self, now: u64) -> bool {
+        self.ends_at <= now
+    }
+
+    /// Recovers no sooner than an interval after `time`.
+    pub(super) fn recover_after(&mut self, time: u64) {
+        self.next_at = self.next_at.max(time.saturating_add(self.pace.interval));
+        let steps = |(&amount, rule): (&u64, &Rule)| {
+            let (mut amount, original) = (amount, rule.limit().amount());
+            std::iter::from_fn(|| {
+                let more = amount < original;
+                amount = self.pace.recover(amount, original);
+                more.then_some(())
+            })
+            .count()
+        };
+        let steps = self.amounts.iter().zip(&*self.original.rules).map(steps).max();
+        let more = u64::try_from(steps.unwrap_or(0).saturating_sub(1)).unwrap_or(u64::MAX);
+        self.ends_at = self.next_at.saturating_add(self.pace.interval.saturating_mul(more));
+    }
+
+    pub(super) fn rebase(&mut self, back: u64) {
+        for time in [&mut self.next_at, &mut self.ends_at, &mut self.reduced_at] {
+            *time = time.saturating_sub(back);
+        }
+    }
+}
+
+impl Slot {
+    pub(super) fn reduced(&self) -> Option<&Reduced> {
+        self.seen()?.reduced.as_deref()
+    }
+
+    /// The plan of the key's quota, whatever it is reduced to.
+    pub(super) fn full(&self) -> &Arc<Plan> {
+        self.reduced().map_or(&self.plan, |reduced| &reduced.original)
+    }
+
+    /// When it recovers by a step, if it is reduced.
+    pub(super) fn recovers_at(&self) -> Option<u64> {
+        self.reduced().map(|reduced| reduced.next_at)
+    }
+
+    /// Why the buckets have no room, if they have none.
+    pub(super) fn short(&self, cost: &Cost, at: u64) -> Result<(), Shortfall> {
+        let Some(reduced) = self.reduced() else {
+            return engine::check(&self.plan.rules, &self.buckets, cost, at);
+        };
+        let never = |rule| Shortfall { rule, wait: Wait::Never };
+        let too_much = reduced.original.rules.iter().position(|rule| !rule.can_hold(cost));
+        too_much.map_or(Ok(()), |rule| Err(never(rule)))?;
+        reduced.check((&self.plan, &self.buckets), cost, at, STEPS)
+    }
+
+    /// Plan and buckets as they are at `at`, if recovery has changed them by then.
+    pub(super) fn recovered(&self, at: u64) -> Option<(Arc<Plan>, Buckets)> {
+        let due = |reduced: &Reduced| reduced.next_at <= at;
+        let mut step = self.reduced().filter(|r| due(r))?.step(&self.plan, &self.buckets);
+        while let Some(left) = step.left.take_if(|left| due(left)) {
+            step = left.step(&step.plan, &step.buckets);
+        }
+        Some((step.plan, step.buckets))
+    }
+
+    /// Recovers as far as is due.
+    #[inline]
+    pub(super) fn recover(&mut self, now: u64, core: &Core) {
+        if self.recovers_at().is_some_and(|at| at <= now) {
+            self.recover_by_steps(now, core);
+        }
+    }
+
+    #[cold]
+    fn recover_by_steps(&mut self, now: u64, core: &Core) {
+        while let Some(reduced) = self.reduced().filter(|reduced| reduced.next_at <= now) {
+            let Step { plan, buckets, left } = reduced.step(&self.plan, &self.buckets);
+            (self.plan, self.buckets) = (plan, buckets);
+            let line = self.line();
+            (line.reduced, line.trace) = (left.map(Box::new), None);
+        }
+        if self.reduced().is_none() {
+            self.tidy(now);
+            let (key, capacity) = (self.key.clone(), self.capacity());
+            core.events.post(|| Event::Recovered { key, capacity });
+        }
+    }
+
+    /// Gives each limit this amount, if that is less than it has; says whether any has less now.
+    pub(super) fn lower(&mut self, pace: Pace, now: u64, amount: impl Fn(&Limit) -> u64) -> bool {
+        let lower = |rule: &Rule| amount(rule.limit()).clamp(1, rule.limit().amount());
+        let amounts: SmallVec<[u64; 3]> = self.plan.rules.iter().map(lower).collect();
+        if self.plan.rules.iter().map(|rule| rule.limit().amount()).eq(amounts.iter().copied()) {
+            return false;
+        }
+        let (times, heard_at) = self.reduced().map_or((0, 0), |r| (r.times, r.heard_at));
+        let original = Arc::clone(self.full());
+        let (next_at, ends_at, times) = (0, 0, times.saturating_add(1));
+        let mut reduced =
+            Reduced { pace, original, amounts, next_at, ends_at, reduced_at: now, times, heard_at };
+        reduced.recover_after(now);
+        let plan = reduced.plan();
+        self.buckets = plan.resize(&self.plan, &self.buckets, self.sends_at(now));
+        self.plan = plan;
+        let line = self.line();
+        (line.reduced, line.trace) = (Some(Box::new(reduced)), None);
+        true
+    }
+
+    /// Ends a reduction, as if it had recovered.
+    pub(super) fn restore(&mut self, now: u64) {
+        if self.reduced().is_some() {
+            let original = Arc::clone(self.full());
+            self.change_plan(original, now);
+        }
+    }
+
+    /// What other programs call the capacity of the key: the amount of its first limit per less than
+    /// a day, else of requests in flight; 0 where it has neither.
+    pub(super) fn capacity(&self) -> u64 {
+        let rates = || self.plan.rules.iter().map(Rule::limit).filter(|limit| is_rate(limit));
+        let first = rates().find(|limit| *limit.dimension() != Dimension::Concurrency);
+        first.or_else(|| rates().next()).map_or(0, Limit::amount)
+    }
+}
+
+/// Whether a limit is one that a refusal reduces: not an amount per day or longer.
+pub(super) fn is_rate(limit: &Limit) -> bool {
+    *limit.dimension() == Dimension::Concurrency || limit.window() < Window::DAY
+}
+
+/// How far ahead an answer looks: two minutes at the default interval.
+const STEPS: u32 = 4;

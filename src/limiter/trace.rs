@@ -1,0 +1,186 @@
+use std::collections::VecDeque;
+
+use smallvec::SmallVec;
+
+use super::permit::Permit;
+use super::slot::Slot;
+use crate::provider::LimitReading;
+use crate::quota::{Dimension, Limit};
+
+/// What the provider had left of each limit, if nobody else used it, since it first said what was:
+/// the lows, to be compared with what it said.
+#[derive(Debug)]
+pub(super) struct Trace {
+    since: u64,
+    /// For each rule: when there was how little, of the times after which there was never less.
+    lows: SmallVec<[VecDeque<(u64, u64)>; 3]>,
+}
+
+/// A limit of which the provider says that it is lower than the key's.
+struct Lower {
+    dimension: Dimension,
+    ours: u64,
+    theirs: u64,
+}
+
+impl Permit {
+    /// Takes what the headers of a response say is left over, while its permit is open. They speak
+    /// of the limits of the key that was named first.
+    ///
+    /// What the provider has left lowers what we take to be left, as soon as it proves that somebody
+    /// else uses the account: if it is less than there can ever have been, from the time at which
+    /// this request was granted until now, with everything counted that was sent by then. Only the
+    /// part that is proven is taken. So it makes no difference when the provider wrote the header
+    /// down, how long the response took, and what was sent meanwhile.
+    ///
+    /// - Nothing is ever raised.
+    /// - Half of the safety margin of a token bucket is allowed for requests that overtake each
+    ///   other; for tokens in whole thousands a thousand more, as Anthropic rounds them; and, where
+    ///   what was reserved only becomes a charge later, as much again as is in flight, which may
+    ///   take more than was reserved.
+    /// - A reading without a limit of the same dimension and window is ignored, and so is one with
+    ///   more left than its limit. The first response of a key only starts the comparison.
+    /// - A limit of the provider that is lower than the key's is logged once, as a warning. Of quotas
+    ///   that were [learned](super::Limiter::learn) the limits follow the headers; quotas that were
+    ///   set stay as they are.
+    ///
+    /// A key whose readings are compared is let in by a longer way, some hundred nanoseconds.
+    pub fn observe(&self, readings: &[LimitReading]) {
+        if readings.iter().any(|reading| reading.remaining.is_some()) && !self.is_remote() {
+            self.place().observe(readings, self.granted_at());
+        }
+    }
+}
+
+impl super::place::Place {
+    fn observe(&self, readings: &[LimitReading], granted_at: u64) {
+        let (mut keys, now) = self.shard.lock();
+        let slot = &mut keys.slots[self.slot];
+        if slot.generation() != self.generation {
+            return;
+        }
+        slot.recover(now, &self.shard.core);
+        let lower = slot.observe(readings, granted_at, now);
+        let key = lower.iter().next().map(|_| slot.key.clone()).unwrap_or_default();
+        drop(keys);
+        self.shard.core.events.flush();
+        for Lower { dimension, ours, theirs } in lower {
+            let (key, dimension) = (key.as_str(), dimension.as_str());
+            tracing::warn!(
+                key,
+                dimension,
+                ours,
+                theirs,
+                "the provider's limit is below the quota's"
+            );
+        }
+    }
+}
+
+impl Slot {
+    fn observe(&mut self, readings: &[LimitReading], granted_at: u64, now: u64) -> Vec<Lower> {
+        let first = self.seen().is_none_or(|line| line.trace.is_none());
+        if first {
+            let trace = Trace {
+                since: now,
+                lows: self.plan.rules.iter().map(|_| VecDeque::new()).collect(),
+            };
+            self.line().trace = Some(Box::new(trace));
+            self.note(now);
+            return self.lower_limits(readings);
+        }
+        for reading in readings {
+            let Some(index) = self.plan.rules.iter().position(|rule| is_of(rule.limit(), reading))
+            else {
+                continue;
+            };
+            let Some(left) = left(reading) else { continue };
+            let trace = self.seen().and_then(|line| line.trace.as_deref());
+            let low = trace.and_then(|trace| trace.low(index, granted_at));
+            let (rule, bucket) = (&self.plan.rules[index], &mut self.buckets[index]);
+            let allowed = bucket.slack(rule).saturating_add(rounding(reading, left));
+            if let Some(low) = low.filter(|low| left.saturating_add(allowed) < *low) {
+                bucket.charge(rule, low - left, now);
+                self.note(now);
+            }
+        }
+        Vec::new()
+    }
+
+    /// Notes what is left, if that is compared with what the provider says: after whatever lessens
+    /// it.
+    #[inline]
+    pub(super) fn note(&mut self, now: u64) {
+        if self.seen().is_some_and(|line| line.trace.is_some()) {
+            self.note_lows(now);
+        }
+    }
+
+    #[cold]
+    fn note_lows(&mut self, now: u64) {
+        let Some(mut trace) = self.there().and_then(|line| line.trace.take()) else { return };
+        for ((rule, bucket), lows) in self.plan.rules.iter().zip(&self.buckets).zip(&mut trace.lows)
+        {
+            note(lows, now, bucket.left(rule, now));
+        }
+        self.line().trace = Some(trace);
+    }
+
+    fn lower_limits(&self, readings: &[LimitReading]) -> Vec<Lower> {
+        let lower = |reading: &LimitReading| {
+            let rule = self.full().rules.iter().find(|rule| is_of(rule.limit(), reading))?;
+            let (dimension, ours) = (reading.dimension.clone(), rule.limit().amount());
+            let theirs = reading.limit.filter(|theirs| *theirs > 0 && *theirs < ours)?;
+            Some(Lower { dimension, ours, theirs })
+        };
+        readings.iter().filter_map(lower).collect()
+    }
+}
+
+impl Trace {
+    /// The least that was left since `time`, which is one at which something was taken.
+    fn low(&self, rule: usize, time: u64) -> Option<u64> {
+        let lows = self.lows.get(rule).filter(|_| time >= self.since)?;
+        lows.get(lows.partition_point(|(at, _)| *at < time)).map(|(_, left)| *left)
+    }
+
+    pub(super) fn rebase(&mut self, back: u64) {
+        self.since = self.since.saturating_sub(back);
+        for (at, _) in self.lows.iter_mut().flatten() {
+            *at = at.saturating_sub(back);
+        }
+    }
+}
+
+fn note(lows: &mut VecDeque<(u64, u64)>, now: u64, left: u64) {
+    while lows.back().is_some_and(|(_, last)| *last >= left) {
+        lows.pop_back();
+    }
+    lows.push_back((now, left));
+    if lows.len() > LOWS
+        && let Some((_, least)) = lows.pop_front()
+        && let Some((_, next)) = lows.front_mut()
+    {
+        // Too little for the requests in between, so that nothing is proven that isn't so.
+        *next = least;
+    }
+}
+
+fn is_of(limit: &Limit, reading: &LimitReading) -> bool {
+    *limit.dimension() == reading.dimension
+        && limit.window() == reading.window
+        && *limit.dimension() != Dimension::Concurrency
+}
+
+/// What is left, where that makes sense.
+fn left(reading: &LimitReading) -> Option<u64> {
+    reading.remaining.filter(|left| reading.limit.is_none_or(|limit| *left <= limit))
+}
+
+fn rounding(reading: &LimitReading, left: u64) -> u64 {
+    let tokens = !matches!(reading.dimension, Dimension::Requests | Dimension::Concurrency);
+    if tokens && left.is_multiple_of(1_000) { 1_000 } else { 1 }
+}
+
+/// Lows that are kept of each limit.
+const LOWS: usize = 32;

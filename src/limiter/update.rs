@@ -1,0 +1,115 @@
+use std::fmt;
+
+use super::limiter::Limiter;
+use super::reduced::is_rate;
+use super::slot::Slot;
+use crate::quota::Limit;
+
+/// What one program tells others of a key that it has reduced.
+///
+/// The capacity of a key is the amount of its first limit per less than a day, or else of requests
+/// in flight.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CapacityUpdate {
+    /// The key.
+    pub resource: String,
+    /// Who has reduced it.
+    pub agent_id: String,
+    /// What is left of its capacity.
+    pub new_capacity: u64,
+    /// Why.
+    pub reason: String,
+    /// When that was, in nanoseconds since the epoch.
+    pub timestamp: u64,
+}
+
+/// Why an update was not followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum Ignored {
+    /// It is one's own.
+    Own,
+    /// No quota with a capacity is known for the key.
+    Unknown,
+    /// A capacity of 0 is none.
+    Zero,
+    /// It is not below the current capacity.
+    NotLower,
+    /// It is older than the last that was followed, or more than an interval of recovery old, or as
+    /// far ahead of the clock.
+    Stale,
+    /// Nothing is reduced here ([`Reduction::OFF`](super::Reduction::OFF)).
+    Off,
+}
+
+impl Limiter {
+    /// Follows another program's reduction of a key: its other limits per less than a day, and on
+    /// requests in flight, are reduced in proportion. `own` is this program's name among its agents.
+    /// It recovers as after a refusal. Says what the capacity is now.
+    ///
+    /// # Errors
+    /// Why it is [`Ignored`]; nothing has changed then.
+    pub fn apply(&self, update: &CapacityUpdate, own: &str) -> Result<u64, Ignored> {
+        let pace = self.core.reduction.ok_or(Ignored::Off)?;
+        let key = update.resource.as_str();
+        let known = |plan: &super::plan::Plan| {
+            plan.known && plan.rules.iter().any(|rule| is_rate(rule.limit()))
+        };
+        match () {
+            () if update.agent_id == own => return Err(Ignored::Own),
+            () if update.new_capacity == 0 => return Err(Ignored::Zero),
+            () if !self.peek(key, |slot, _| known(&slot.plan)).unwrap_or(false) => {
+                return Err(Ignored::Unknown);
+            }
+            () => {}
+        }
+        let applied = self.with(key, |slot, now| {
+            if update.timestamp.abs_diff(now) > pace.interval || slot.has_heard(update.timestamp) {
+                return Err(Ignored::Stale);
+            }
+            let (new, current) = (update.new_capacity, slot.capacity());
+            if new >= current {
+                return Err(Ignored::NotLower);
+            }
+            slot.lower(pace, now, |limit| in_proportion(limit, new, current));
+            if let Some(reduced) = slot.line().reduced.as_deref_mut() {
+                reduced.heard_at = update.timestamp;
+            }
+            Ok(slot.told())
+        });
+        let (key, capacity, wakers) = applied.ok_or(Ignored::Unknown)??;
+        wakers.ring();
+        self.reduced(key, capacity, (&update.reason, Some(&update.agent_id)));
+        Ok(capacity)
+    }
+}
+
+impl Slot {
+    fn has_heard(&self, timestamp: u64) -> bool {
+        self.reduced().is_some_and(|reduced| timestamp <= reduced.heard_at)
+    }
+}
+
+impl fmt::Display for Ignored {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Own => "the update is one's own",
+            Self::Unknown => "no capacity is known for the key of the update",
+            Self::Zero => "the update names no capacity",
+            Self::NotLower => "the update is not below the current capacity",
+            Self::Stale => "the update is stale",
+            Self::Off => "nothing is reduced here",
+        })
+    }
+}
+
+impl std::error::Error for Ignored {}
+
+/// The same part of a limit as `new` is of `current`.
+fn in_proportion(limit: &Limit, new: u64, current: u64) -> u64 {
+    if !is_rate(limit) {
+        return limit.amount();
+    }
+    let part = u128::from(limit.amount()) * u128::from(new) / u128::from(current.max(1));
+    u64::try_from(part).unwrap_or(u64::MAX)
+}

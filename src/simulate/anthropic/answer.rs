@@ -1,0 +1,72 @@
+//! An answer as one JSON object.
+
+use serde_json::{Value, json};
+
+use super::call::Request;
+use crate::quota::Usage;
+use crate::simulate::format::Made;
+use crate::simulate::text::text;
+
+/// What was made, and for whom.
+#[derive(Debug)]
+pub(super) struct Answer<'a> {
+    pub(super) call: &'a Request,
+    pub(super) made: &'a Made<'a>,
+}
+
+impl Answer<'_> {
+    /// The body, where it is no stream.
+    pub(super) fn json(&self) -> Value {
+        if self.call.counts {
+            return json!({"input_tokens": self.call.prompt.tokens});
+        }
+        let mut message = self.message(self.made.usage.output);
+        message["content"] = json!([{"type": "text", "text": text(self.made.output)}]);
+        message["stop_reason"] = json!(self.stop_reason());
+        message
+    }
+
+    /// The message before anything of it is made, after so many output tokens.
+    pub(super) fn message(&self, output: u64) -> Value {
+        json!({
+            "id": format!("msg_{}", self.made.id),
+            "type": "message",
+            "role": "assistant",
+            "model": self.call.model,
+            "content": [],
+            "stop_reason": null,
+            "stop_sequence": null,
+            "usage": self.usage(output),
+        })
+    }
+
+    pub(super) fn stop_reason(&self) -> &'static str {
+        if self.made.cut { "max_tokens" } else { "end_turn" }
+    }
+
+    /// `usage`: here `input_tokens` are those that have nothing to do with the cache.
+    fn usage(&self, output: u64) -> Value {
+        let Usage { input, cache_read, cache_write, .. } = self.made.usage;
+        json!({
+            "input_tokens": input.saturating_sub(cache_read).saturating_sub(cache_write),
+            "cache_creation_input_tokens": cache_write,
+            "cache_read_input_tokens": cache_read,
+            "cache_creation": {
+                "ephemeral_5m_input_tokens": cache_write,
+                "ephemeral_1h_input_tokens": 0,
+            },
+            "output_tokens": output,
+            "service_tier": "standard",
+        })
+    }
+
+    /// `usage` at the end of a stream: of the whole of it, not of what came since the last.
+    pub(super) fn last_usage(&self) -> Value {
+        let mut usage = self.usage(self.made.usage.output);
+        if let Some(usage) = usage.as_object_mut() {
+            usage.remove("cache_creation");
+            usage.remove("service_tier");
+        }
+        usage
+    }
+}

@@ -1,0 +1,118 @@
+//! Anthropic's API: Messages, and its count of tokens.
+
+mod answer;
+mod call;
+mod headers;
+mod prompt;
+mod stream;
+
+use serde_json::{Value, json};
+
+use self::call::Request;
+use super::account::Account;
+use super::fault::Failure;
+use super::format::{Call, Format};
+use super::refusal::{LimitKind, Refusal};
+use super::rejection::Rejection;
+use super::reply::Headers;
+
+/// The format that limits input and output apart: input as it is estimated when it arrives and
+/// corrected at once, output as it is made. `max_tokens` plays no part, and what is read from the
+/// cache takes nothing.
+#[derive(Debug)]
+pub(super) struct Anthropic;
+
+impl Anthropic {
+    /// Whether a path without query is one of this API.
+    pub(super) fn owns(path: &str) -> bool {
+        let plain = path.strip_prefix("/v1").unwrap_or(path);
+        plain == "/messages" || plain.starts_with("/messages/")
+    }
+}
+
+impl Format for Anthropic {
+    fn name(&self) -> &'static str {
+        "anthropic"
+    }
+
+    fn kinds(&self) -> &'static [LimitKind] {
+        &[
+            LimitKind::RequestsPerMinute,
+            LimitKind::TokensPerMinute,
+            LimitKind::InputTokensPerMinute,
+            LimitKind::OutputTokensPerMinute,
+        ]
+    }
+
+    fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn Call>, Rejection> {
+        Ok(Box::new(Request::parse(path, body)?))
+    }
+
+    fn limits(&self, account: &mut Account, now: u64) -> Headers {
+        headers::limits(account, now)
+    }
+
+    fn identity(&self, id: &str) -> Headers {
+        vec![
+            ("anthropic-organization-id", ORGANIZATION.to_owned()),
+            ("request-id", format!("req_{id}")),
+        ]
+    }
+
+    fn refusal(&self, refusal: &Refusal) -> Rejection {
+        let retry = refusal.retry_after.map(headers::retry);
+        Rejection::new(429, RATE_LIMIT, message(refusal)).with_headers(retry.unwrap_or_default())
+    }
+
+    fn failure(&self, failure: Failure) -> Rejection {
+        match failure {
+            Failure::ServerError => Rejection::new(500, "api_error", "Internal server error"),
+            Failure::Overloaded => Rejection::new(529, "overloaded_error", "Overloaded"),
+            Failure::Unauthorized => {
+                Rejection::new(401, "authentication_error", "invalid x-api-key")
+            }
+            Failure::InsufficientQuota => Rejection::new(429, RATE_LIMIT, SPENT),
+        }
+    }
+
+    fn unknown(&self, _method: &str, _path: &str) -> Rejection {
+        Rejection::new(404, "not_found_error", "Not Found")
+    }
+
+    fn error(&self, _path: &str, rejection: &Rejection, id: &str) -> Value {
+        json!({
+            "type": "error",
+            "error": {"type": rejection.kind, "message": rejection.message},
+            "request_id": format!("req_{id}"),
+        })
+    }
+}
+
+fn invalid(message: impl Into<String>) -> Rejection {
+    Rejection::new(400, "invalid_request_error", message)
+}
+
+/// A refusal in Anthropic's words.
+fn message(refusal: &Refusal) -> String {
+    let what = match refusal.kind {
+        LimitKind::InputTokensPerMinute => "input tokens per minute",
+        LimitKind::OutputTokensPerMinute => "output tokens per minute",
+        LimitKind::TokensPerMinute => "tokens per minute",
+        LimitKind::RequestsPerMinute => "requests per minute",
+        LimitKind::RequestsPerDay => "requests per day",
+    };
+    let limit = refusal.limit;
+    format!(
+        "This request would exceed your organization's rate limit of {limit} {what} \
+         (org: {ORGANIZATION}, model: {}). For details, refer to: \
+         https://docs.claude.com/en/api/rate-limits. You can see the response headers for current \
+         usage. Please reduce the prompt length or the maximum tokens requested, or try again later.",
+        refusal.model
+    )
+}
+
+/// The organization that every request belongs to.
+const ORGANIZATION: &str = "00000000-0000-4000-8000-746f6c6c6761";
+
+const RATE_LIMIT: &str = "rate_limit_error";
+const SPENT: &str = "You have reached your specified API usage limits.";

@@ -1,0 +1,104 @@
+//! Gemini's API: `generateContent`, streamed or not, embeddings, and its count of tokens.
+
+mod answer;
+mod call;
+mod day;
+mod refusal;
+mod target;
+
+use serde_json::{Value, json};
+
+use self::call::Request;
+use self::day::PacificDay;
+use self::target::Target;
+use super::account::Account;
+use super::fault::Failure;
+use super::format::{Call, Format};
+use super::meter::{Meter, meter};
+use super::refusal::{LimitKind, Refusal};
+use super::rejection::Rejection;
+use super::reply::Headers;
+use super::settings::Settings;
+
+/// The format whose token limit is of input alone, whose day is Pacific time's, and whose answers
+/// say nothing of limits.
+#[derive(Debug)]
+pub(super) struct Gemini;
+
+impl Gemini {
+    /// Whether a path without query is one of this API, at Google or at Vertex.
+    pub(super) fn owns(path: &str) -> bool {
+        path.starts_with("/v1beta/") || Target::of(path).is_some()
+    }
+}
+
+impl Format for Gemini {
+    fn name(&self) -> &'static str {
+        "gemini"
+    }
+
+    fn kinds(&self) -> &'static [LimitKind] {
+        &[LimitKind::RequestsPerMinute, LimitKind::TokensPerMinute, LimitKind::RequestsPerDay]
+    }
+
+    fn meter(&self, kind: LimitKind, amount: u64, settings: &Settings) -> Box<dyn Meter> {
+        if kind == LimitKind::RequestsPerDay {
+            return Box::new(PacificDay::new(amount));
+        }
+        meter(settings.algorithm, amount, kind.window_ns(), settings.capacity(kind, amount))
+    }
+
+    fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn Call>, Rejection> {
+        Ok(Box::new(Request::parse(path, body)?))
+    }
+
+    fn limits(&self, _account: &mut Account, _now: u64) -> Headers {
+        Headers::new()
+    }
+
+    fn identity(&self, _id: &str) -> Headers {
+        Headers::new()
+    }
+
+    fn refusal(&self, refusal: &Refusal) -> Rejection {
+        refusal::rejection(refusal)
+    }
+
+    fn failure(&self, failure: Failure) -> Rejection {
+        match failure {
+            Failure::ServerError => Rejection::new(500, "INTERNAL", INTERNAL),
+            Failure::Overloaded => Rejection::new(503, "UNAVAILABLE", OVERLOADED),
+            Failure::Unauthorized => invalid(NO_KEY).with_details(vec![json!({
+                "@type": "type.googleapis.com/google.rpc.ErrorInfo",
+                "reason": "API_KEY_INVALID",
+                "domain": "googleapis.com",
+                "metadata": {"service": "generativelanguage.googleapis.com"},
+            })]),
+            Failure::InsufficientQuota => refusal::without_quota(),
+        }
+    }
+
+    fn unknown(&self, method: &str, path: &str) -> Rejection {
+        Rejection::new(404, "NOT_FOUND", format!("Nothing answers to {method} {path}"))
+    }
+
+    /// A stream that is no SSE is an array, and so are its errors.
+    fn error(&self, path: &str, rejection: &Rejection, _id: &str) -> Value {
+        let Rejection { status, message, kind, details, .. } = rejection;
+        let mut error = json!({"code": status, "message": message, "status": kind});
+        if !details.is_empty() {
+            error["details"] = json!(details);
+        }
+        let error = json!({"error": error});
+        if target::is_array(path) { json!([error]) } else { error }
+    }
+}
+
+fn invalid(message: impl Into<String>) -> Rejection {
+    Rejection::new(400, "INVALID_ARGUMENT", message)
+}
+
+const INTERNAL: &str = "An internal error has occurred. Please retry or report in \
+    https://developers.generativeai.google/guide/troubleshooting";
+const OVERLOADED: &str = "The model is overloaded. Please try again later.";
+const NO_KEY: &str = "API key not valid. Please pass a valid API key.";

@@ -1,0 +1,112 @@
+//! OpenAI's API: chat completions, completions, embeddings, Responses and its count of tokens.
+
+mod answer;
+mod call;
+mod charge;
+mod headers;
+mod prompt;
+mod response;
+mod stream;
+
+use serde_json::{Value, json};
+
+pub(super) use self::headers::go_duration;
+
+use self::call::Request;
+use super::account::Account;
+use super::fault::Failure;
+use super::format::{Call, Format};
+use super::refusal::{LimitKind, Refusal};
+use super::rejection::Rejection;
+use super::reply::Headers;
+
+/// The format whose limits are of requests and tokens, as its charge rule counts them.
+#[derive(Debug)]
+pub(super) struct OpenAi;
+
+impl Format for OpenAi {
+    fn name(&self) -> &'static str {
+        "openai"
+    }
+
+    fn kinds(&self) -> &'static [LimitKind] {
+        &[LimitKind::RequestsPerMinute, LimitKind::TokensPerMinute, LimitKind::RequestsPerDay]
+    }
+
+    fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn Call>, Rejection> {
+        Ok(Box::new(Request::parse(path, body)?))
+    }
+
+    fn limits(&self, account: &mut Account, now: u64) -> Headers {
+        headers::limits(account, now)
+    }
+
+    fn identity(&self, id: &str) -> Headers {
+        vec![
+            ("openai-organization", ORGANIZATION.to_owned()),
+            ("x-request-id", format!("req_{id}")),
+        ]
+    }
+
+    fn refusal(&self, refusal: &Refusal) -> Rejection {
+        let kind = match refusal.kind {
+            LimitKind::RequestsPerMinute | LimitKind::RequestsPerDay => "requests",
+            _ => "tokens",
+        };
+        Rejection::new(429, kind, refusal.to_string())
+            .with_code("rate_limit_exceeded")
+            .with_headers(refusal.retry_after.map(headers::retry).unwrap_or_default())
+    }
+
+    fn failure(&self, failure: Failure) -> Rejection {
+        match failure {
+            Failure::ServerError => Rejection::new(500, "server_error", SERVER_ERROR),
+            Failure::Overloaded => {
+                Rejection::new(503, "server_error", OVERLOADED).with_code("server_is_overloaded")
+            }
+            Failure::Unauthorized => invalid(401, UNAUTHORIZED).with_code("invalid_api_key"),
+            Failure::InsufficientQuota => {
+                Rejection::new(429, "insufficient_quota", NO_QUOTA).with_code("insufficient_quota")
+            }
+        }
+    }
+
+    fn unknown(&self, method: &str, path: &str) -> Rejection {
+        invalid(404, format!("Invalid URL ({method} {path})"))
+    }
+
+    fn error(&self, _path: &str, rejection: &Rejection, _id: &str) -> Value {
+        let Rejection { message, kind, param, code, .. } = rejection;
+        json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
+    }
+}
+
+/// An `invalid_request_error` without a code.
+fn invalid(status: u16, message: impl Into<String>) -> Rejection {
+    Rejection::new(status, "invalid_request_error", message)
+}
+
+/// 400: a field is missing.
+fn missing(param: &'static str) -> Rejection {
+    let message = format!("Missing required parameter: '{param}'.");
+    invalid(400, message).with_code("missing_required_parameter").about(param)
+}
+
+/// 400: a field has another type than `expected`.
+fn mistyped(param: &'static str, expected: &str) -> Rejection {
+    let message = format!("Invalid type for '{param}': expected {expected}.");
+    invalid(400, message).with_code("invalid_type").about(param)
+}
+
+/// The organization that every request belongs to.
+pub(super) const ORGANIZATION: &str = "org-tollgate";
+
+const SERVER_ERROR: &str =
+    "The server had an error while processing your request. Sorry about that!";
+const OVERLOADED: &str = "The server is currently overloaded with other requests. \
+    Sorry about that! You can retry your request.";
+const UNAUTHORIZED: &str = "Incorrect API key provided: sk-****gate. \
+    You can find your API key at https://platform.openai.com/account/api-keys.";
+const NO_QUOTA: &str = "You exceeded your current quota, please check your plan and billing \
+    details. For more information on this error, read the docs: \
+    https://platform.openai.com/docs/guides/error-codes/api-errors.";

@@ -1,0 +1,28 @@
+//! Texts of a known number of tokens; they mean nothing.
+
+/// A text of so many tokens, at [`TOKEN`] characters each.
+pub(super) fn text(tokens: u64) -> String {
+    let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
+    WORDS.iter().cycle().take(tokens).copied().collect()
+}
+
+/// That text in as many steps as it has tokens, but not too many.
+pub(super) fn deltas(tokens: u64) -> impl Iterator<Item = String> {
+    let text = text(tokens);
+    let steps = tokens.min(MOST_DELTAS) as usize;
+    let tokens = text.len() / TOKEN;
+    let at = move |step: usize| tokens * step / steps * TOKEN;
+    (0..steps).map(move |step| text[at(step)..at(step + 1)].to_owned())
+}
+
+/// A short vector of length 1, and the same as little-endian `f32` in Base64.
+pub(super) const VECTOR: [f32; 4] = [0.5; 4];
+pub(super) const VECTOR_BASE64: &str = "AAAAPwAAAD8AAAA/AAAAPw==";
+
+/// Characters of a token.
+const TOKEN: usize = 4;
+
+const WORDS: [&str; 7] = ["the ", "fox ", "may ", "not ", "eat ", "any ", "hen "];
+
+/// Providers send an event per token or two; a long answer is sent in this many, to stay cheap.
+const MOST_DELTAS: u64 = 64;

@@ -1,0 +1,273 @@
+//! Refusals: how a key cools down, starts again, is reduced and recovers.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use proptest::prelude::*;
+use tollgate::engine::Wait;
+use tollgate::limiter::{Code, Limiter, ManualClock, RateLimited, Reduction, TokioClock};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+
+use super::{S, builder, settle_down, tokens};
+
+fn steady() -> Reduction {
+    Reduction::new().spread(Duration::ZERO)
+}
+
+fn manual(quota: Quota) -> (Limiter, ManualClock) {
+    let clock = ManualClock::new();
+    let builder = builder().reduction(steady()).clock(clock.clone());
+    (builder.quota("k", quota).build().unwrap(), clock)
+}
+
+fn bucket(quota: Quota) -> Quota {
+    quota.with_algorithm(Algorithm::TOKEN_BUCKET)
+}
+
+fn seconds(n: u64) -> RateLimited {
+    RateLimited::new(Some(Duration::from_secs(n)))
+}
+
+fn amounts(limiter: &Limiter) -> Vec<u64> {
+    limiter.stats("k").limits.iter().map(|limit| limit.limit).collect()
+}
+
+#[tokio::test(start_paused = true)]
+async fn those_who_wait_start_again_one_by_one_at_the_pace_of_the_refill() {
+    let quota = bucket(Quota::new().rpm(120));
+    let builder = builder().reduction(steady()).quota("k", quota);
+    let limiter = builder.clock(TokioClock::new()).build().unwrap();
+    limiter.on_rate_limited("k", &seconds(20));
+    let (begin, granted) = (limiter.now(), Arc::new(Mutex::new(Vec::new())));
+    for _ in 0..5 {
+        let (limiter, granted) = (limiter.clone(), Arc::clone(&granted));
+        tokio::spawn(async move {
+            let permit = limiter.acquire("k", &Cost::new()).await.unwrap();
+            granted.lock().push((permit.granted_at() - begin) / S);
+        });
+    }
+    settle_down().await;
+    tokio::time::sleep(Duration::from_secs(40)).await;
+    assert_eq!(*granted.lock(), [21, 22, 23, 24, 25]);
+}
+
+#[test]
+fn the_time_that_a_cooling_key_names_is_when_the_request_fits_and_not_when_it_has_cooled_down() {
+    let (limiter, clock) = manual(bucket(Quota::new().rpm(120)));
+    limiter.on_rate_limited("k", &seconds(20));
+    let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
+    assert_eq!(refused.code, Code::CoolingDown);
+    assert_eq!(refused.retry_after(), Some(Duration::from_secs(21)));
+    clock.advance(Duration::from_secs(21));
+    assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
+}
+
+#[test]
+fn cool_downs_of_several_limiters_end_at_different_times_none_too_early_or_far_too_late() {
+    let mut ends: Vec<_> = (0..40)
+        .map(|_| {
+            let builder = Limiter::builder().clock(ManualClock::new());
+            let limiter = builder.quota("k", Quota::new().rpm(9)).build().unwrap();
+            limiter.on_rate_limited("k", &seconds(8));
+            limiter.stats("k").cooling_until.unwrap() - limiter.now()
+        })
+        .collect();
+    assert!(ends.iter().all(|end| (8 * S..=8 * S + S / 2).contains(end)), "{ends:?}");
+    ends.sort_unstable();
+    ends.dedup();
+    assert!(ends.len() > 20, "{ends:?}");
+}
+
+#[test]
+fn a_refusal_that_names_no_delay_waits_longer_each_time_and_a_burst_counts_once() {
+    let (limiter, clock) = manual(Quota::new().rpm(1_000));
+    let mut delays = Vec::new();
+    for _ in 0..8 {
+        let sent_at = limiter.now();
+        for _ in 0..3 {
+            let refusal = RateLimited::new(None).sent_at(sent_at);
+            limiter.on_rate_limited("k", &refusal);
+        }
+        let until = limiter.stats("k").cooling_until.unwrap();
+        delays.push((until - limiter.now()) / S);
+        clock.advance_to(until + 1);
+    }
+    assert_eq!(delays, [1, 2, 4, 8, 16, 32, 64, 64]);
+}
+
+#[test]
+fn a_refusal_until_a_reset_cools_down_and_reduces_nothing() {
+    let (limiter, clock) = manual(bucket(Quota::new().rpm(100).rpd(1_000)));
+    limiter.on_rate_limited("k", &seconds(3_600).until_reset());
+    assert_eq!(amounts(&limiter), [100, 1_000]);
+    clock.advance(Duration::from_secs(3_600));
+    assert_eq!(limiter.stats("k").limits[0].available, 100);
+}
+
+#[test]
+fn only_the_dimension_that_was_short_is_reduced_where_it_is_named_and_limited() {
+    let quota = || bucket(Quota::new().rpm(100).tpm(1_000).concurrency(8));
+    let (limiter, _) = manual(quota());
+    limiter.on_rate_limited("k", &seconds(1).dimension(Dimension::Tokens));
+    assert_eq!(amounts(&limiter), [100, 500, 8]);
+    let (limiter, _) = manual(quota());
+    limiter.on_rate_limited("k", &seconds(1).dimension(Dimension::InputTokens));
+    assert_eq!(amounts(&limiter), [50, 500, 4]);
+}
+
+#[test]
+fn what_the_quota_can_hold_still_can_be_had_and_what_it_cannot_is_refused_for_good() {
+    for quota in [bucket(Quota::new().tpm(100)), Quota::new().tpm(100)] {
+        let (limiter, clock) = manual(quota);
+        limiter.announce_reduced("k", "429");
+        let refused = limiter.try_acquire("k", &tokens(101)).unwrap_err();
+        assert_eq!((refused.code, refused.wait), (Code::ExceedsCapacity, Wait::Never));
+        assert!(refused.to_string().contains("holds 100"), "{refused}");
+        limiter.try_acquire("k", &tokens(80)).unwrap().settle(&tokens(80));
+        clock.advance(Duration::from_secs(10));
+        let wait = limiter.try_acquire("k", &tokens(80)).unwrap_err().wait;
+        assert!(matches!(wait, Wait::At(_)), "{wait:?}");
+    }
+}
+
+#[test]
+fn another_quota_or_a_reset_ends_a_reduction() {
+    let (limiter, _) = manual(bucket(Quota::new().rpm(100)));
+    limiter.announce_reduced("k", "429");
+    limiter.set_quota("k", &bucket(Quota::new().rpm(80)));
+    assert_eq!(amounts(&limiter), [80]);
+    limiter.announce_reduced("k", "429");
+    limiter.reset("k");
+    assert_eq!(amounts(&limiter), [80]);
+    assert_eq!(limiter.stats("k").limits[0].used, 0);
+}
+
+#[test]
+fn what_is_held_and_used_stays_so_as_a_key_is_reduced_and_recovers() {
+    let (limiter, clock) = manual(Quota::new().tpm(100).concurrency(4));
+    let permit = limiter.try_acquire("k", &tokens(30)).unwrap();
+    limiter.announce_reduced("k", "429");
+    let figures = |limiter: &Limiter| {
+        let limits = limiter.stats("k").limits;
+        limits.iter().map(|l| (l.limit, l.used, l.held)).collect::<Vec<_>>()
+    };
+    assert_eq!(figures(&limiter), [(50, 0, 30), (2, 0, 1)]);
+    clock.advance(Duration::from_secs(300));
+    assert_eq!(figures(&limiter), [(100, 0, 30), (4, 0, 1)]);
+    permit.settle(&tokens(20));
+    assert_eq!(figures(&limiter), [(100, 20, 0), (4, 0, 0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn whoever_waits_for_a_place_in_flight_is_let_in_when_recovery_makes_one() {
+    let builder = builder().reduction(steady()).quota("k", Quota::new().concurrency(2));
+    let limiter = builder.clock(TokioClock::new()).build().unwrap();
+    let begin = limiter.now();
+    let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    limiter.announce_reduced("k", "429");
+    let permit = limiter.acquire("k", &Cost::new()).max_wait(Duration::from_secs(60)).await;
+    assert_eq!((permit.unwrap().granted_at() - begin) / S, 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_deadline_before_the_next_step_does_not_reject_who_waits_for_a_request_in_flight() {
+    let builder = builder().reduction(steady()).quota("k", Quota::new().concurrency(2));
+    let limiter = builder.clock(TokioClock::new()).build().unwrap();
+    let held = limiter.acquire("k", &Cost::new()).await.unwrap();
+    limiter.announce_reduced("k", "429");
+    let waits = limiter.acquire("k", &Cost::new()).max_wait(Duration::from_secs(10));
+    let waits = tokio::spawn(waits);
+    tokio::time::sleep(Duration::from_secs(5)).await;
+    drop(held);
+    assert!(waits.await.unwrap().is_ok());
+}
+
+#[test]
+fn a_reduction_that_is_none_is_refused_with_what_it_may_be() {
+    let error = |reduction| builder().reduction(reduction).build().unwrap_err().to_string();
+    for factor in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY] {
+        assert!(error(steady().factor(factor)).ends_with("give one above 0 and below 1"));
+    }
+    for factor in [1.0, 0.5, f64::NAN, 1e9] {
+        assert!(error(steady().recovery_factor(factor)).contains("from 1.01 to 1000"));
+    }
+    assert!(error(steady().interval(Duration::from_millis(999))).contains("of at least 1s"));
+}
+
+fn algorithms() -> impl Strategy<Value = Algorithm> {
+    prop_oneof![
+        Just(Algorithm::TOKEN_BUCKET),
+        Just(Algorithm::SlidingWindow),
+        Just(Algorithm::FixedWindow),
+        Just(Algorithm::ClockWindow),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(2_000) })]
+
+    /// P2 and P3 while a key recovers: the time that a refusal names within two minutes is exact, and
+    /// after all of it everything is as it was.
+    #[test]
+    fn p2_the_time_that_a_reduced_key_names_is_exact(
+        algorithm in algorithms(),
+        amount in 1..200_u64,
+        window in prop_oneof![Just(7_u64), Just(60), Just(600)],
+        cuts in 1..4_u32,
+        used in 0..200_u64,
+        cost in 1..200_u64,
+        after in 0..100_u64,
+    ) {
+        let window = Window::new(Duration::from_secs(window)).unwrap();
+        let limit = Limit::new(Dimension::Requests, amount, window).unwrap();
+        let (limiter, clock) = manual(Quota::new().limit(limit.with_algorithm(algorithm)));
+        let request = |n: u64| Cost::new().requests(n);
+        for _ in 0..cuts {
+            limiter.announce_reduced("k", "429");
+            clock.advance(Duration::from_secs(11));
+        }
+        drop(limiter.try_acquire("k", &request(used.max(1))));
+        clock.advance(Duration::from_secs(after));
+        if let Err(refused) = limiter.try_acquire("k", &request(cost)) {
+            match refused.wait {
+                Wait::Never => prop_assert!(cost > amount),
+                Wait::Unknown => prop_assert!(false, "nothing is in flight"),
+                Wait::At(time) if time < limiter.now() + 90 * S => {
+                    clock.advance_to(time - 1);
+                    prop_assert!(limiter.decide("k", &request(cost)).wait.is_some());
+                    clock.advance(Duration::from_nanos(1));
+                    prop_assert!(limiter.try_acquire("k", &request(cost)).is_ok());
+                }
+                Wait::At(_) => {}
+            }
+        }
+        clock.advance(Duration::from_secs(86_400));
+        let stats = limiter.stats("k");
+        prop_assert_eq!((stats.limits[0].limit, stats.limits[0].used), (amount, 0));
+    }
+}
+
+#[test]
+fn a_reduction_during_a_cool_down_does_not_make_it_longer() {
+    let (limiter, clock) = manual(bucket(Quota::new().rpm(120)));
+    limiter.on_rate_limited("k", &seconds(600));
+    clock.advance(Duration::from_secs(11));
+    assert!(limiter.announce_reduced("k", "429"));
+    // At 30 a minute.
+    let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
+    assert_eq!(refused.retry_after(), Some(Duration::from_secs(600 - 11 + 2)));
+    limiter.set_quota("k", &bucket(Quota::new().rpm(6)));
+    let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
+    assert!(refused.retry_after().unwrap() <= Duration::from_secs(600 + 60 * 20), "{refused}");
+}
+
+#[test]
+fn a_bucket_that_was_used_up_is_empty_after_a_refusal_and_not_in_debt() {
+    let (limiter, clock) = manual(bucket(Quota::new().rpm(120)));
+    (0..120).for_each(|_| drop(limiter.try_acquire("k", &Cost::new()).unwrap()));
+    limiter.on_rate_limited("k", &seconds(1));
+    clock.advance(Duration::from_secs(2));
+    assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
+    assert!(limiter.try_acquire("k", &Cost::new()).is_err());
+}

@@ -1,0 +1,90 @@
+//! What is sent again, when, and what the caller gets in the end.
+
+mod bodies;
+mod queue;
+mod verdicts;
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use http::{HeaderMap, Request, Response, StatusCode};
+use parking_lot::Mutex;
+use tollgate::limiter::Limiter;
+use tollgate::middleware::{Http, RateLimitLayer, Retries, RetryService};
+use tollgate::provider::OPENAI;
+use tollgate::quota::{Algorithm, Quota};
+use tower::Layer;
+
+use super::builder;
+use super::inner::{Frames, Oops, Strict};
+
+/// A provider that gives these answers one after the other, and notes when each was asked for and
+/// what for.
+#[derive(Clone)]
+struct Script {
+    limiter: Limiter,
+    answers: Arc<Mutex<VecDeque<Result<Response<Frames>, Oops>>>>,
+    calls: Arc<Mutex<Vec<(u64, String)>>>,
+}
+
+type Client = RetryService<Strict<Request<String>, Response<Frames>>, Http, Http>;
+
+impl Script {
+    fn new(limiter: &Limiter, answers: impl IntoIterator<Item = Response<Frames>>) -> Self {
+        Self::of(limiter, answers.into_iter().map(Ok))
+    }
+
+    fn of(
+        limiter: &Limiter,
+        answers: impl IntoIterator<Item = Result<Response<Frames>, Oops>>,
+    ) -> Self {
+        let answers = Arc::new(Mutex::new(answers.into_iter().collect()));
+        Self { limiter: limiter.clone(), answers, calls: Arc::default() }
+    }
+
+    fn client(&self, layer: &RateLimitLayer<Http, Http, Retries>) -> Client {
+        layer.layer(self.service())
+    }
+
+    fn service(&self) -> Strict<Request<String>, Response<Frames>> {
+        let script = self.clone();
+        let begin = self.limiter.now();
+        Strict::new(move |request: Request<String>| {
+            let at = script.limiter.now() - begin;
+            script.calls.lock().push((at, request.into_body()));
+            let answer = script.answers.lock().pop_front();
+            std::future::ready(answer.expect("it is asked no more often than the test says"))
+        })
+    }
+
+    /// When it was asked, in milliseconds.
+    fn asked(&self) -> Vec<u64> {
+        self.calls.lock().iter().map(|(at, _)| at / 1_000_000).collect()
+    }
+}
+
+/// Much quota, in buckets that can be looked at.
+fn roomy() -> Limiter {
+    let quota = Quota::new().rpm(600).tpm(60_000).with_algorithm(Algorithm::TOKEN_BUCKET);
+    builder().provider(OPENAI).quota("gpt-4o", quota.clone()).quota("o1", quota).build().unwrap()
+}
+
+fn answer(status: u16, headers: &[(&'static str, &str)], body: Frames) -> Response<Frames> {
+    let mut response = body.into_response();
+    *response.status_mut() = StatusCode::from_u16(status).unwrap();
+    let header =
+        |(name, value): &(&'static str, &str)| (name.parse().unwrap(), value.parse().unwrap());
+    *response.headers_mut() = headers.iter().map(header).collect::<HeaderMap>();
+    response
+}
+
+fn ok() -> Response<Frames> {
+    answer(200, &[], super::USAGE.into())
+}
+
+/// Refused for `seconds`.
+fn refused(seconds: &str) -> Response<Frames> {
+    answer(429, &[("retry-after", seconds)], LIMITED.into())
+}
+
+const LIMITED: &str = r#"{"error": {"message": "Rate limit reached", "type": "tokens", "code": "rate_limit_exceeded"}}"#;

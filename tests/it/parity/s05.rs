@@ -1,0 +1,83 @@
+//! A refusal halves the key's capacity, once for a burst of refusals.
+
+use std::time::Duration;
+
+use tollgate::limiter::{Event, Limiter, ManualClock, RateLimited, Reduction};
+use tollgate::quota::{Cost, Quota};
+
+use super::rig::{S, buckets, builder};
+
+/// One key `k` of 100 requests a minute and 1,000 a day, eight of them at once.
+fn limiter(clock: &ManualClock) -> Limiter {
+    let quota = buckets(Quota::new().rpm(100).rpd(1_000).concurrency(8));
+    let reduction = Reduction::new().spread(Duration::ZERO);
+    builder().reduction(reduction).quota("k", quota).clock(clock.clone()).build().unwrap()
+}
+
+/// What each limit is now, and originally.
+pub(super) fn amounts(limiter: &Limiter) -> Vec<(u64, u64)> {
+    limiter.stats("k").limits.iter().map(|limit| (limit.limit, limit.original)).collect()
+}
+
+fn refusal(sent_at: u64) -> RateLimited {
+    RateLimited::new(Some(Duration::from_secs(1))).sent_at(sent_at)
+}
+
+#[test]
+fn s05_a_refusal_halves_rates_and_requests_in_flight_but_no_amount_per_day() {
+    let clock = ManualClock::new();
+    let limiter = limiter(&clock);
+    limiter.on_rate_limited("k", &refusal(limiter.now()));
+    assert_eq!(amounts(&limiter), [(50, 100), (1_000, 1_000), (4, 8)]);
+    assert_eq!(limiter.quota("k"), buckets(Quota::new().rpm(100).rpd(1_000).concurrency(8)));
+}
+
+#[test]
+fn s05_a_burst_of_refusals_halves_once_and_one_of_a_later_request_again() {
+    let clock = ManualClock::new();
+    let limiter = limiter(&clock);
+    let sent: Vec<_> = (0..5).map(|_| limiter.try_acquire("k", &Cost::new()).unwrap()).collect();
+    clock.advance(Duration::from_millis(300));
+    for permit in &sent {
+        limiter.on_rate_limited("k", &refusal(permit.granted_at()));
+        clock.advance(Duration::from_millis(50));
+    }
+    drop(sent);
+    assert_eq!(amounts(&limiter)[0], (50, 100));
+    clock.advance(Duration::from_secs(5));
+    let later = limiter.try_acquire("k", &Cost::new()).unwrap();
+    limiter.on_rate_limited("k", &refusal(later.granted_at()));
+    assert_eq!(amounts(&limiter)[0], (25, 100));
+}
+
+#[test]
+fn s05_a_reduction_that_is_announced_counts_once_in_ten_seconds_and_cools_nothing_down() {
+    let clock = ManualClock::new();
+    let limiter = limiter(&clock);
+    let mut events = limiter.subscribe();
+    assert!(limiter.announce_reduced("k", "received 429 response"));
+    assert!(!limiter.announce_reduced("k", "received 429 response"));
+    let event = Event::Reduced {
+        key: "k".into(),
+        capacity: 50,
+        reason: "received 429 response".into(),
+        agent: None,
+    };
+    assert_eq!(events.try_recv().unwrap(), event);
+    assert!(events.try_recv().is_err());
+    assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
+    clock.advance(Duration::from_nanos(10 * S + 1));
+    assert!(limiter.announce_reduced("k", "again"));
+    assert_eq!(amounts(&limiter)[0], (25, 100));
+}
+
+#[test]
+fn s05_nothing_falls_below_one() {
+    let clock = ManualClock::new();
+    let limiter = limiter(&clock);
+    for _ in 0..20 {
+        clock.advance(Duration::from_secs(11));
+        limiter.announce_reduced("k", "again");
+    }
+    assert_eq!(amounts(&limiter), [(1, 100), (1_000, 1_000), (1, 8)]);
+}

@@ -1,0 +1,87 @@
+//! Which updates of other programs are followed.
+
+use std::time::Duration;
+
+use tollgate::limiter::{CapacityUpdate, Event, Ignored, Limiter, ManualClock, Reduction};
+use tollgate::quota::Quota;
+
+use super::rig::{S, buckets, builder};
+
+fn limiter() -> (Limiter, ManualClock) {
+    let clock = ManualClock::new();
+    let quota = buckets(Quota::new().rpm(100).tpm(1_000).rpd(500));
+    let builder = builder().reduction(Reduction::new()).quota("k", quota).clock(clock.clone());
+    (builder.build().unwrap(), clock)
+}
+
+fn update(limiter: &Limiter, agent: &str, new_capacity: u64) -> CapacityUpdate {
+    CapacityUpdate {
+        resource: "k".into(),
+        agent_id: agent.into(),
+        new_capacity,
+        reason: "received 429 response".into(),
+        timestamp: limiter.now(),
+    }
+}
+
+fn amounts(limiter: &Limiter) -> Vec<u64> {
+    limiter.stats("k").limits.iter().map(|limit| limit.limit).collect()
+}
+
+#[test]
+fn s07_a_reduction_elsewhere_reduces_here_in_proportion_and_is_told_of() {
+    let (limiter, _) = limiter();
+    let mut events = limiter.subscribe();
+    assert_eq!(limiter.apply(&update(&limiter, "other", 30), "me"), Ok(30));
+    assert_eq!(amounts(&limiter), [30, 300, 500]);
+    let event = Event::Reduced {
+        key: "k".into(),
+        capacity: 30,
+        reason: "received 429 response".into(),
+        agent: Some("other".into()),
+    };
+    assert_eq!(events.try_recv().unwrap(), event);
+}
+
+#[test]
+fn s07_what_is_ignored_changes_nothing() {
+    let (limiter, _) = limiter();
+    let mut events = limiter.subscribe();
+    let unknown = CapacityUpdate { resource: "x".into(), ..update(&limiter, "other", 5) };
+    let cases = [
+        (update(&limiter, "me", 30), Ignored::Own),
+        (update(&limiter, "other", 0), Ignored::Zero),
+        (update(&limiter, "other", 100), Ignored::NotLower),
+        (update(&limiter, "other", u64::MAX), Ignored::NotLower),
+        (unknown, Ignored::Unknown),
+    ];
+    for (update, why) in cases {
+        assert_eq!(limiter.apply(&update, "me"), Err(why), "{update:?}");
+    }
+    assert_eq!(amounts(&limiter), [100, 1_000, 500]);
+    assert!(events.try_recv().is_err());
+    assert_eq!(limiter.keys(), ["k"]);
+}
+
+#[test]
+fn s07_only_what_is_below_the_current_capacity_counts() {
+    let (limiter, clock) = limiter();
+    limiter.apply(&update(&limiter, "other", 30), "me").unwrap();
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(limiter.apply(&update(&limiter, "other", 60), "me"), Err(Ignored::NotLower));
+    assert_eq!(limiter.apply(&update(&limiter, "other", 29), "me"), Ok(29));
+}
+
+#[test]
+fn s07_what_is_stale_is_ignored() {
+    let (limiter, clock) = limiter();
+    clock.advance(Duration::from_secs(60));
+    let at = |timestamp| CapacityUpdate { timestamp, ..update(&limiter, "other", 30) };
+    let now = limiter.now();
+    for timestamp in [0, now - 31 * S, now + 31 * S, u64::MAX] {
+        assert_eq!(limiter.apply(&at(timestamp), "me"), Err(Ignored::Stale));
+    }
+    assert_eq!(limiter.apply(&at(now - 5 * S), "me"), Ok(30));
+    let older = CapacityUpdate { new_capacity: 20, ..at(now - 6 * S) };
+    assert_eq!(limiter.apply(&older, "me"), Err(Ignored::Stale));
+}

@@ -1,0 +1,60 @@
+//! A reduced key recovers step by step, and ends where it began.
+
+use std::time::Duration;
+
+use tollgate::limiter::{Event, Limiter, ManualClock, Reduction};
+use tollgate::quota::{Cost, Quota};
+
+use super::rig::{buckets, builder};
+use super::s05::amounts;
+
+fn limiter(quota: Quota, clock: &ManualClock) -> Limiter {
+    let builder = builder().reduction(Reduction::new()).quota("k", buckets(quota));
+    builder.clock(clock.clone()).build().unwrap()
+}
+
+#[test]
+fn s08_a_tenth_more_every_thirty_seconds_up_to_the_original_and_not_above() {
+    let clock = ManualClock::new();
+    let limiter = limiter(Quota::new().rpm(100), &clock);
+    let mut events = limiter.subscribe();
+    limiter.announce_reduced("k", "429");
+    let mut seen = Vec::new();
+    for _ in 0..9 {
+        clock.advance(Duration::from_nanos(30_000_000_000 - 1));
+        let before = amounts(&limiter)[0].0;
+        clock.advance(Duration::from_nanos(1));
+        seen.push((before, amounts(&limiter)[0].0));
+    }
+    let steps = [50, 55, 60, 66, 72, 79, 86, 94, 100, 100];
+    let expected: Vec<_> = steps.windows(2).map(|pair| (pair[0], pair[1])).collect();
+    assert_eq!(seen, expected);
+    assert!(matches!(events.try_recv(), Ok(Event::Reduced { .. })));
+    drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+    let recovered = Event::Recovered { key: "k".into(), capacity: 100 };
+    let told: Vec<_> = std::iter::from_fn(|| events.try_recv().ok()).collect();
+    assert_eq!(told.iter().filter(|event| **event == recovered).count(), 1, "{told:?}");
+}
+
+#[test]
+fn s08_small_amounts_recover_by_at_least_one() {
+    let clock = ManualClock::new();
+    let limiter = limiter(Quota::new().rpm(3).concurrency(4), &clock);
+    limiter.announce_reduced("k", "429");
+    assert_eq!(amounts(&limiter), [(1, 3), (2, 4)]);
+    clock.advance(Duration::from_secs(30));
+    assert_eq!(amounts(&limiter), [(2, 3), (3, 4)]);
+    clock.advance(Duration::from_secs(30));
+    assert_eq!(amounts(&limiter), [(3, 3), (4, 4)]);
+}
+
+#[test]
+fn s08_a_key_that_nobody_used_meanwhile_has_recovered_too_and_can_be_forgotten() {
+    let clock = ManualClock::new();
+    let limiter = limiter(Quota::new().rpm(100), &clock);
+    limiter.announce_reduced("k", "429");
+    clock.advance(Duration::from_secs(239));
+    assert_eq!(limiter.prune(), 0);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(limiter.prune(), 1);
+}

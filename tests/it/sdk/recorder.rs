@@ -1,0 +1,88 @@
+//! A proxy that keeps what passes.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::extract::{Request, State};
+use axum::http::Response;
+use axum::http::header::{CONTENT_LENGTH, CONTENT_TYPE, TRANSFER_ENCODING};
+use futures_util::StreamExt;
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+
+/// Passes everything on to one server, and ends with the runtime.
+#[derive(Debug)]
+pub(crate) struct Recorder {
+    addr: SocketAddr,
+    passed: Arc<Mutex<Vec<Exchange>>>,
+}
+
+/// An answer that passed, as far as it was read.
+#[derive(Debug, Clone)]
+pub(crate) struct Exchange {
+    pub(crate) status: u16,
+    pub(crate) content_type: Option<String>,
+    pub(crate) body: Vec<u8>,
+}
+
+#[derive(Debug, Clone)]
+struct Shared {
+    to: SocketAddr,
+    client: reqwest::Client,
+    passed: Arc<Mutex<Vec<Exchange>>>,
+}
+
+impl Recorder {
+    pub(crate) async fn start(to: SocketAddr) -> Self {
+        let any = SocketAddr::from(([127, 0, 0, 1], 0));
+        let listener = TcpListener::bind(any).await.expect("a free port");
+        let addr = listener.local_addr().expect("it is bound");
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let passed = Arc::default();
+        let shared = Shared { to, client, passed: Arc::clone(&passed) };
+        let app = Router::new().fallback(pass).with_state(shared);
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { addr, passed }
+    }
+
+    pub(crate) fn url(&self) -> String {
+        format!("http://{}", self.addr)
+    }
+
+    /// All that passed, in order.
+    pub(crate) fn exchanges(&self) -> Vec<Exchange> {
+        self.passed.lock().clone()
+    }
+}
+
+/// Frames of a body pass as they come, and are kept.
+async fn pass(State(shared): State<Shared>, request: Request) -> Response<Body> {
+    let (head, body) = request.into_parts();
+    let body = to_bytes(body, usize::MAX).await.expect("a request");
+    let path = head.uri.path_and_query().map_or("/", |path| path.as_str());
+    let request = shared.client.request(head.method, format!("http://{}{path}", shared.to));
+    let answer = request.body(body).send().await.expect("an answer");
+
+    let content_type = answer.headers().get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
+    let (status, content_type) = (answer.status().as_u16(), content_type.map(str::to_owned));
+    let number = {
+        let mut passed = shared.passed.lock();
+        passed.push(Exchange { status, content_type, body: Vec::new() });
+        passed.len() - 1
+    };
+    let mut response = Response::builder().status(status);
+    for (name, value) in answer.headers() {
+        if ![CONTENT_LENGTH, TRANSFER_ENCODING].contains(name) {
+            response = response.header(name, value);
+        }
+    }
+    let passed = shared.passed;
+    let frames = answer.bytes_stream().inspect(move |frame| {
+        if let Ok(frame) = frame {
+            passed.lock()[number].body.extend_from_slice(frame);
+        }
+    });
+    response.body(Body::from_stream(frames)).expect("a response")
+}

@@ -1,0 +1,92 @@
+"""The official `anthropic` package, at the simulated provider."""
+
+import datetime
+
+import anthropic
+from told import FULL, OPEN, PACED, PROMPT, refused, tell, usage, valid
+
+client = anthropic.Anthropic(base_url=OPEN, api_key="any", max_retries=0)
+messages = [{"role": "user", "content": PROMPT}]
+tools = [{"name": "look_up", "input_schema": {"type": "object", "properties": {}}}]
+asked = {"model": "claude-sonnet-4-5", "max_tokens": 1_000, "messages": messages}
+
+
+def of(stated):
+    read = stated.cache_read_input_tokens or 0
+    write = stated.cache_creation_input_tokens or 0
+    return usage(stated.input_tokens + read + write, stated.output_tokens, read, write)
+
+
+def plain():
+    raw = client.messages.with_raw_response.create(tools=tools, **asked)
+    answer = valid(raw.parse())
+    assert answer.stop_reason == "end_turn" and answer.type == "message"
+    assert raw.headers["request-id"].startswith("req_")
+    limits = {"requests": 1_000, "tokens": 1_000_000, "input-tokens": 900_000, "output-tokens": 100_000}
+    for name, limit in limits.items():
+        header = f"anthropic-ratelimit-{name}"
+        assert raw.headers[f"{header}-limit"] == str(limit), raw.headers
+        assert 0 < int(raw.headers[f"{header}-remaining"]) <= limit, raw.headers
+        datetime.datetime.fromisoformat(raw.headers[f"{header}-reset"])
+    tell("message", of(answer.usage), text=answer.content[0].text)
+
+    answer = client.messages.create(**{**asked, "max_tokens": 5})
+    assert answer.stop_reason == "max_tokens"
+    tell("cut message", of(answer.usage), text=answer.content[0].text)
+
+
+def stream():
+    events = [valid(event) for event in client.messages.create(stream=True, **asked)]
+    names = [event.type for event in events]
+    assert names[:2] == ["message_start", "content_block_start"], names
+    assert names[-3:] == ["content_block_stop", "message_delta", "message_stop"], names
+    pieces = [event.delta.text for event in events if event.type == "content_block_delta"]
+    start, end = events[0].message.usage, events[-2].usage
+    assert start.input_tokens == end.input_tokens and start.output_tokens < end.output_tokens
+    tell("stream", of(end), text="".join(pieces), pieces=len(pieces))
+
+    # The helper adds the events up by itself.
+    with client.messages.stream(**asked) as helper:
+        pieces = list(helper.text_stream)
+        answer = helper.get_final_message()
+    assert answer.content[0].text == "".join(pieces) and answer.stop_reason == "end_turn"
+    tell("stream helper", of(answer.usage), text="".join(pieces), pieces=len(pieces))
+
+
+def cache():
+    long = [{"type": "text", "text": "word " * 2_000, "cache_control": {"type": "ephemeral"}}]
+    for case in ["cache written", "cache read"]:
+        answer = client.messages.create(system=long, **asked)
+        tell(case, of(answer.usage), text=answer.content[0].text)
+
+
+def count():
+    counted = valid(client.messages.count_tokens(model=asked["model"], messages=messages))
+    tell("count", counted=counted.input_tokens)
+
+
+def errors():
+    try:
+        client.messages.create(model="", max_tokens=5, messages=messages)
+    except anthropic.BadRequestError as error:
+        assert error.body["error"]["type"] == "invalid_request_error", error.body
+        tell("malformed")
+
+    full = anthropic.Anthropic(base_url=FULL, api_key="any", max_retries=0)
+    refusal = refused(anthropic.RateLimitError, lambda: full.messages.create(**asked))
+    assert refusal.status_code == 429 and refusal.body["type"] == "error", refusal.body
+    assert refusal.body["error"]["type"] == "rate_limit_error", refusal.body
+    assert "limit of 1 requests per minute" in refusal.message, refusal.message
+    assert refusal.request_id == refusal.body["request_id"]
+    assert 0 < int(refusal.response.headers["retry-after"]) <= 60
+
+    paced = anthropic.Anthropic(base_url=PACED, api_key="any", max_retries=1)
+    for _ in range(3):
+        paced.messages.create(**asked)
+
+
+plain()
+stream()
+cache()
+count()
+errors()
