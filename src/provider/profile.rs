@@ -30,7 +30,7 @@ impl Profile {
         Self(rules)
     }
 
-    /// The name in configuration: `openai`, `compatible`, `compatible-usage`.
+    /// The name in configuration: `openai`, `anthropic`, `llama-cpp`, `compatible-usage`.
     pub fn name(&self) -> &'static str {
         self.0.name
     }
@@ -90,7 +90,8 @@ impl Profile {
     }
 
     /// What each dimension is charged by this usage; the estimate's
-    /// [`floor`](Estimate::floor) is charged at least.
+    /// [`floor`](Estimate::floor) is charged at least, and of each token that was generated the
+    /// estimate's [`burn_down`](Estimate::burn_down) less one on top.
     #[must_use]
     pub fn charge(&self, reserved: &Cost, usage: &Usage) -> Cost {
         (self.0.charge)(reserved, usage)
