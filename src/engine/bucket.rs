@@ -144,6 +144,18 @@ impl Bucket {
         bucket
     }
 
+    /// This bucket under the same rule of another amount: what a token bucket has stays in it, as far
+    /// as there is room, and what was used in a window stays used.
+    #[must_use]
+    pub fn resize(&self, old: &Rule, new: &Rule, now: u64) -> Self {
+        match (&self.0, &old.spec, &new.spec) {
+            (State::Token(b), Spec::Token(from), Spec::Token(to)) => {
+                Self(State::Token(b.resize(from, to, now)))
+            }
+            _ => self.carry(old, new, now),
+        }
+    }
+
     /// This bucket with nothing used: what is held stays held.
     #[must_use]
     pub fn cleared(&self, rule: &Rule) -> Self {

@@ -152,6 +152,21 @@ impl State {
         Self { full_at, fraction: narrow(rest), ..self.clone() }
     }
 
+    /// The same under a spec of another burst and rate: what is there stays there, as far as there is
+    /// room for it.
+    pub(super) fn resize(&self, old: &Spec, new: &Spec, now: u64) -> Self {
+        let carried = self.carry(old, new, now);
+        let missing = carried.missing(new, now).saturating_add(new.full);
+        let missing = missing.saturating_sub(new.units(old.burst));
+        let full_at = carried.full_at.value().min(now);
+        if missing == 0 {
+            return Self { full_at: full_at.into(), fraction: 0, ..carried };
+        }
+        let (nanos, rest) = divide(missing, new.per_nano);
+        let full_at = now.saturating_add(nanos).into();
+        Self { full_at, fraction: narrow(rest), ..carried }
+    }
+
     /// Tokens that are missing from a full bucket at `now`, rounded up.
     pub(super) fn used(&self, spec: &Spec, now: u64) -> u64 {
         narrow_wide(self.missing(spec, now).div_ceil(u128::from(spec.per_token)))

@@ -39,16 +39,7 @@ pub fn explain(entry: &Entry) -> Explanation {
     let (request, response) = (&entry.request, &entry.response);
     let profile = Profile::find(&request.url);
     let Scanned { usage, error, .. } = scan(profile, response);
-    let status = StatusCode::from_u16(response.status).ok();
-    // No status: no response came, as behind a broken connection.
-    let class = status.map_or(Class::Transient, |status| {
-        profile.classify(status, &response.headers, &response.body)
-    });
-    let in_band = error.is_some() && class == Class::Ok;
-    let class = match &error {
-        Some(error) if in_band => profile.classify_in_band(error),
-        _ => class,
-    };
+    let (class, in_band) = judge(profile, response, error.as_ref());
     let headers = dated(&response.headers, entry.ended_unix_nanos);
     let body = match &error {
         // The rest of the body is what was generated until then.
@@ -98,6 +89,18 @@ impl Explanation {
     pub(super) fn missing_tokens(&self) -> Option<u64> {
         let tokens = self.limits.iter().find(|limit| limit.dimension == Dimension::Tokens)?;
         tokens.limit?.checked_sub(tokens.remaining?)
+    }
+}
+
+/// What the response means for the request, and whether its body, that of a success, said so.
+fn judge(profile: Profile, response: &Response, error: Option<&ApiError>) -> (Class, bool) {
+    // No status: no response came, as behind a broken connection.
+    let Ok(status) = StatusCode::from_u16(response.status) else {
+        return (Class::Transient, false);
+    };
+    match (profile.classify(status, &response.headers, &response.body), error) {
+        (Class::Ok, Some(error)) => (profile.classify_in_band(error), true),
+        (class, _) => (class, false),
     }
 }
 

@@ -1,9 +1,9 @@
 use std::fmt;
-use std::time::Duration;
 
 use serde::Serialize;
 
 use super::Explanation;
+use super::seconds::seconds;
 use crate::provider::LimitReading;
 use crate::quota::{Dimension, Usage};
 
@@ -34,7 +34,7 @@ impl<'a> Line<'a> {
             usage: explanation.usage.map(Stated::from),
             limits: explanation.limits.iter().map(Limit::from).collect(),
             class: explanation.class_name(),
-            retry_after_s: explanation.retry_after.as_ref().map(Duration::as_secs_f64),
+            retry_after_s: explanation.retry_after.as_ref().map(seconds),
         }
     }
 }
@@ -94,7 +94,7 @@ impl<'a> From<&'a LimitReading> for Limit<'a> {
             dimension: reading.dimension.as_str(),
             limit: reading.limit,
             remaining: reading.remaining,
-            reset_s: reading.reset.as_ref().map(Duration::as_secs_f64),
+            reset_s: reading.reset.as_ref().map(seconds),
         }
     }
 }

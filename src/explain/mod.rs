@@ -44,6 +44,7 @@ mod fresh;
 pub mod har;
 mod line;
 mod row;
+mod seconds;
 mod spread;
 mod summary;
 

@@ -1,8 +1,9 @@
 use std::fmt;
 
 use super::Explanation;
+use super::seconds::seconds;
 use crate::provider::LimitReading;
-use crate::quota::Dimension;
+use crate::quota::{Dimension, Window};
 
 /// The columns of a [`Row`].
 pub const HEADING: &str = concat!(
@@ -11,7 +12,7 @@ pub const HEADING: &str = concat!(
 );
 
 /// An explanation as one line for people. See [`HEADING`] for its columns; behind them stand the
-/// limits that were learned (`remaining of limit`), the delay and the error's code.
+/// limits that were learned (`remaining/limit`), the delay and the error's code.
 ///
 /// `charge` is what the total-token limit is charged at admission; `~` before it says that the
 /// request could not be read, so that it is a guess from its size.
@@ -60,7 +61,7 @@ impl Row<'_> {
             write!(f, "  {}", Limit(limit))?;
         }
         if let Some(delay) = self.explanation.retry_after {
-            write!(f, "  retry in {delay:?}")?;
+            write!(f, "  retry in {}s", seconds(&delay))?;
         }
         // The message may hold parts of the prompt; the code doesn't.
         match &self.explanation.error {
@@ -79,10 +80,15 @@ impl fmt::Display for Limit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LimitReading { dimension, window, limit, remaining, reset, .. } = self.0;
         let number = |n: &Option<u64>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
-        write!(f, "{} {} of {}", printable(dimension.as_str()), number(remaining), number(limit))?;
-        write!(f, " per {}s", window.as_duration().as_secs_f64())?;
+        write!(f, "{} {}/{}", printable(dimension.as_str()), number(remaining), number(limit))?;
+        match *window {
+            Window::SECOND => f.write_str(" per second")?,
+            Window::MINUTE => f.write_str(" per minute")?,
+            Window::DAY => f.write_str(" per day")?,
+            other => write!(f, " per {:?}", other.as_duration())?,
+        }
         match reset {
-            Some(reset) => write!(f, ", full in {reset:?}"),
+            Some(reset) => write!(f, ", full in {}s", seconds(reset)),
             None => Ok(()),
         }
     }

@@ -1,6 +1,8 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use smallvec::SmallVec;
+
 use super::event::Event;
 use super::limiter::Limiter;
 use super::line::Wakers;
@@ -77,26 +79,37 @@ impl Limiter {
 
     /// Takes limits over from a response's headers, for a key that nobody has set a quota for; what
     /// the provider says is used of them counts as used. From a success without any, the key is
-    /// unlimited from now on.
+    /// unlimited from now on. Amounts that the provider changes later are followed.
     pub fn learn(&self, key: &str, readings: &[LimitReading]) {
-        // Keys come out of requests: one that reads as a glob must not set limits for others.
-        if is_glob(key) || self.with(key, |slot, _| slot.plan.known) != Some(false) {
-            return;
-        }
-        let limits = readings.iter().filter_map(|reading| {
+        let limit = |reading: &LimitReading| {
             Limit::new(reading.dimension.clone(), reading.limit?, reading.window)
-        });
-        let quota = limits.fold(Quota::new(), Quota::limit);
-        // Of several responses at once only the first is taken.
-        if !self.core.quotas.write().learn(key, &quota, self.core.version()) {
+        };
+        let limits: SmallVec<[Limit; 4]> = readings.iter().filter_map(limit).collect();
+        // Keys come out of requests: one that reads as a glob must not set limits for others.
+        if is_glob(key) || self.core.quotas.read().lesson(key, &limits).is_none() {
             return;
         }
+        // Its limits may have come with a request.
+        let given = self.peek(key, |slot, _| slot.plan.given.is_some());
+        if given == Some(true) || given.is_none() {
+            return;
+        }
+        let version = self.core.version();
+        // Of several responses at once only the first is taken.
+        let taught = self.core.quotas.write().learn(key, &limits, version);
+        let Some((quota, first)) = taught else { return };
         self.replan(key, &quota);
         if quota.is_unlimited() {
             tracing::warn!(key, "responses tell no limits; the key is not limited");
         } else {
             tracing::info!(key, ?quota, "limits learned from response headers");
         }
+        if first {
+            self.count_used(key, readings);
+        }
+    }
+
+    fn count_used(&self, key: &str, readings: &[LimitReading]) {
         let now = self.now();
         let used = readings.iter().filter_map(|reading| {
             let used = reading.limit?.saturating_sub(reading.remaining?);

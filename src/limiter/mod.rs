@@ -4,6 +4,12 @@
 //! owner, which are settled exactly once. Who doesn't get one at once waits in the key's queue, in
 //! order of arrival; only the first in the queue holds a timer.
 //!
+//! It learns from its provider: a refusal cools a key down for everybody, and
+//! [reduces](Reduction) it until it has recovered ([`Limiter::on_rate_limited`]); what a response
+//! says is left lowers what we take to be left, where that proves that somebody else uses the account
+//! ([`Permit::observe`]); limits that nobody has set are taken from headers ([`Limiter::learn`]); and
+//! outputs that were seen tell which to expect ([`Limiter::expected_output`]).
+//!
 //! It doesn't know what an HTTP request is ([`middleware`](crate::middleware) does), how a provider
 //! counts ([`provider`](crate::provider)), or where state is kept across restarts and machines: a
 //! store takes a [`snapshot`](Limiter::snapshot), a shared quota is a [`Backend`], a bus listens to

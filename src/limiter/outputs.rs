@@ -61,7 +61,7 @@ impl Limiter {
 
 impl Outputs {
     pub(super) fn new(quantile: Quantile) -> Self {
-        Self { quantile, keys: RwLock::default() }
+        Self { quantile, keys: RwLock::new(Generations::default()) }
     }
 
     fn expected(&self, key: &str) -> Option<u64> {

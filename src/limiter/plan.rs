@@ -97,6 +97,12 @@ impl Plan {
         self.rules.iter().map(carry).collect()
     }
 
+    /// The buckets of a key whose plan was `old`, of the same limits in other amounts.
+    pub(super) fn resize(&self, old: &Self, buckets: &[Bucket], now: u64) -> Buckets {
+        let pairs = self.rules.iter().zip(old.rules.iter().zip(buckets));
+        pairs.map(|(new, (old, bucket))| bucket.resize(old, new, now)).collect()
+    }
+
     fn standing(&self, rule: &Rule) -> Option<usize> {
         let (dimension, window) = (rule.dimension(), rule.limit().window());
         let any_window = *dimension == Dimension::Concurrency;

@@ -8,7 +8,7 @@ use super::builder::UnknownKey;
 use super::plan::Plan;
 use crate::engine::Margin;
 use crate::provider::Profile;
-use crate::quota::{Quota, Share};
+use crate::quota::{Limit, Quota, Share};
 
 /// Which quota a key has: its own, else the most specific glob's, else a provider's built-in one,
 /// else what the policy for unknown keys says.
@@ -16,6 +16,8 @@ use crate::quota::{Quota, Share};
 pub(super) struct Quotas {
     own: Rows,
     built_in: Rows,
+    /// What responses have taught, as they said it.
+    learned: HashMap<CompactString, Quota>,
     profiles: Vec<Profile>,
     /// For keys that nobody knows; `None` if they are refused.
     fallback: Option<Row>,
@@ -54,9 +56,16 @@ impl Quotas {
         margin: Margin,
         share: Share,
     ) -> Self {
-        let (own, built_in, none) = (Rows::default(), Rows::default(), Vec::new());
-        let mut quotas =
-            Self { own, built_in, profiles: none, fallback: None, margin, share, rows: 0 };
+        let mut quotas = Self {
+            own: Rows::default(),
+            built_in: Rows::default(),
+            learned: HashMap::new(),
+            profiles: Vec::new(),
+            fallback: None,
+            margin,
+            share,
+            rows: 0,
+        };
         profiles.iter().for_each(|&profile| quotas.add_provider(profile, 0));
         let nobody = |quota| {
             let plan = Arc::new(Plan::unknown(&quota));
@@ -87,6 +96,11 @@ impl Quotas {
 
     /// Sets the quota of a key or of a glob.
     pub(super) fn set(&mut self, pattern: &str, quota: &Quota, version: u32) {
+        self.learned.remove(pattern);
+        self.put(pattern, quota, version);
+    }
+
+    fn put(&mut self, pattern: &str, quota: &Quota, version: u32) {
         let profile = self.profile(pattern);
         let row = self.row(pattern, quota, profile, version);
         self.own.insert(pattern, row);
@@ -94,16 +108,40 @@ impl Quotas {
 
     /// Takes the quota of a key or of a glob away; says whether there was one.
     pub(super) fn remove(&mut self, pattern: &str) -> bool {
+        self.learned.remove(pattern);
         self.own.remove(pattern)
     }
 
-    /// Sets the quota of a key that has none so far; says whether it was the first to do so.
-    pub(super) fn learn(&mut self, key: &str, quota: &Quota, version: u32) -> bool {
-        let known = self.find(key).is_some();
-        if !known {
-            self.set(key, quota, version);
-        }
-        !known
+    /// Sets the quota that a response teaches, if it teaches one; says what it is, and whether it is
+    /// the first of the key.
+    pub(super) fn learn(
+        &mut self,
+        key: &str,
+        limits: &[Limit],
+        version: u32,
+    ) -> Option<(Quota, bool)> {
+        let quota = self.lesson(key, limits)?;
+        self.put(key, &quota, version);
+        let before = self.learned.insert(key.into(), quota.clone());
+        Some((quota, before.is_none()))
+    }
+
+    /// The quota that these limits teach of a key: all of it where there is none, and else new
+    /// amounts of what was learned before. Another window is only taken for a dimension that has
+    /// none: headers don't say theirs, and it may be guessed wrong.
+    pub(super) fn lesson(&self, key: &str, limits: &[Limit]) -> Option<Quota> {
+        let of_all = |quota, limit: &Limit| Quota::limit(quota, limit.clone());
+        let Some(old) = self.learned.get(key) else {
+            let unknown = self.fallback.as_ref().is_some_and(|row| !row.plan.known);
+            return (unknown && self.find(key).is_none())
+                .then(|| limits.iter().fold(Quota::new(), of_all));
+        };
+        let follows = |new: &&Limit| {
+            let mut same = old.limits().iter().filter(|old| old.dimension() == new.dimension());
+            same.clone().next().is_none() || same.any(|old| old.window() == new.window())
+        };
+        let quota = limits.iter().filter(follows).fold(old.clone(), of_all);
+        (quota != *old).then_some(quota)
     }
 
     /// Where a key's buckets are; `None` if the key is unknown and unknown keys are refused.

@@ -86,7 +86,7 @@ impl Reduced {
         };
         let whole = left.is_whole();
         let next = if whole { Arc::clone(&self.original) } else { left.plan() };
-        let buckets = next.carry(plan, buckets, self.next_at);
+        let buckets = next.resize(plan, buckets, self.next_at);
         Step { plan: next, buckets, left: (!whole).then_some(left) }
     }
 
@@ -201,7 +201,7 @@ impl Slot {
             Reduced { pace, original, amounts, next_at, ends_at, reduced_at: now, times, heard_at };
         reduced.recover_after(now);
         let plan = reduced.plan();
-        self.buckets = plan.carry(&self.plan, &self.buckets, now);
+        self.buckets = plan.resize(&self.plan, &self.buckets, self.sends_at(now));
         self.plan = plan;
         let line = self.line();
         (line.reduced, line.trace) = (Some(Box::new(reduced)), None);

@@ -176,8 +176,14 @@ impl Slot {
         if let Some(line) = &mut self.line {
             (line.reduced, line.trace) = (None, None);
         }
-        self.buckets = plan.carry(&self.plan, &self.buckets, now);
+        self.buckets = plan.carry(&self.plan, &self.buckets, self.sends_at(now));
         self.plan = plan;
+    }
+
+    /// When something may be sent again. Buckets are carried over as they will be then: one that was
+    /// drained for the end of a cool-down lacks no more than it can hold.
+    pub(super) fn sends_at(&self, now: u64) -> u64 {
+        self.line.as_ref().map_or(now, |line| line.cooling_until.max(now))
     }
 
     /// Looks at the key as if it followed another plan.

@@ -16,6 +16,8 @@ pub struct Classified {
     pub cost: Cost,
     /// The least that its tokens are charged, whatever the response uses.
     pub floor: u64,
+    /// How many tokens of the total-token limit one generated token takes in the end; mostly 1.
+    pub burn_down: u64,
     /// When to give up, in nanoseconds since the epoch, if the layer would not sooner.
     pub deadline: Option<u64>,
     /// Where to write down how it went.
@@ -30,7 +32,16 @@ impl Classified {
     pub fn new(key: impl Into<Key>, cost: Cost) -> Self {
         let mut keys = Keys::new();
         keys.push(key.into());
-        Self { keys, cost, floor: 0, deadline: None, journey: None, ask: None, guess: None }
+        Self {
+            keys,
+            cost,
+            floor: 0,
+            burn_down: 1,
+            deadline: None,
+            journey: None,
+            ask: None,
+            guess: None,
+        }
     }
 
     /// A request of this key that a provider would take so.
@@ -38,6 +49,7 @@ impl Classified {
         let cost = std::mem::take(&mut estimate.cost);
         let mut classified = Self::new(key, cost);
         classified.floor = estimate.floor;
+        classified.burn_down = estimate.burn_down;
         classified.guess = estimate.guesses_output().then_some(estimate);
         classified
     }

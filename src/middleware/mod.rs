@@ -78,6 +78,8 @@ pub mod retry;
 pub mod respond;
 
 #[cfg(feature = "reqwest")]
+mod count_tokens;
+#[cfg(feature = "reqwest")]
 mod reqwest;
 #[cfg(feature = "reqwest-middleware")]
 mod reqwest_middleware;
@@ -88,6 +90,8 @@ pub use buffer_body::{BufferBody, BufferBodyFuture, BufferBodyLayer};
 pub use buffered_body::BufferedBody;
 pub use charge::Charge;
 pub use classify::{Classified, Classify};
+#[cfg(feature = "reqwest")]
+pub use count_tokens::{SendCountError, count_tokens};
 pub use error::{BoxError, RateLimitError};
 pub use future::ResponseFuture;
 pub use http::Http;

@@ -96,7 +96,8 @@ impl Reading {
     }
 
     fn failed_in_band(&self, profile: Profile, error: &ApiError) {
-        let delay = profile.retry_delay(&HeaderMap::new(), error.message().as_bytes(), 0);
+        let (now, none) = (self.watch.now(), HeaderMap::new());
+        let delay = profile.retry_delay(&none, error.message().as_bytes(), now);
         let class = profile.classify_in_band(error);
         if class != Class::Terminal && (delay.is_some() || is_refusal_in_band(error)) {
             self.watch.refused(delay, class);
@@ -106,7 +107,7 @@ impl Reading {
     /// What a refusal's body adds to its head: a delay, unless waiting doesn't help.
     fn refused(&self, profile: Profile, status: StatusCode, body: &[u8]) {
         let none = HeaderMap::new();
-        let delay = profile.retry_delay(&none, body, 0);
+        let delay = profile.retry_delay(&none, body, self.watch.now());
         let class = profile.classify(status, &none, body);
         if delay.is_some() && class != Class::Terminal {
             self.watch.refused(delay, class);

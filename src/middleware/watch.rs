@@ -23,6 +23,7 @@ pub struct Watch {
     floor: u64,
     /// Whether what it puts out tells what the next may.
     learns: bool,
+    burn_down: u64,
     sent: bool,
     charged: Option<Cost>,
     /// What the head of the response said of the tokens.
@@ -47,6 +48,7 @@ impl Watch {
             journey,
             floor: 0,
             learns: false,
+            burn_down: 1,
             sent,
             charged: None,
             charged_tokens: None,
@@ -63,6 +65,12 @@ impl Watch {
     /// Remembers how much the response puts out, for the next request of its key.
     pub(super) fn learning(mut self, learns: bool) -> Self {
         self.learns = learns;
+        self
+    }
+
+    /// Charges each generated token as so many.
+    pub(super) fn with_burn_down(mut self, tokens: u64) -> Self {
+        self.burn_down = tokens;
         self
     }
 
@@ -135,8 +143,9 @@ impl Watch {
         let Some(permit) = &self.permit else { return };
         self.charged.get_or_insert_with(|| {
             let charge = profile.charge(permit.cost(), usage);
-            let tokens = charge.amount(&Dimension::Tokens).max(self.floor);
-            charge.tokens(self.charged_tokens.unwrap_or(tokens))
+            let burnt = usage.output.saturating_mul(self.burn_down.saturating_sub(1));
+            let tokens = charge.amount(&Dimension::Tokens).saturating_add(burnt);
+            charge.tokens(self.charged_tokens.unwrap_or(tokens.max(self.floor)))
         });
     }
 

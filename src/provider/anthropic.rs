@@ -88,4 +88,14 @@ const QUOTAS: &[DefaultQuota] = &[
     family!("claude-*haiku*", 50_000),
 ];
 
-const WEIGHTS: Weights = Weights { schema: 4, medium: media::anthropic, ..openai::WEIGHTS };
+/// Recorded: 500 to introduce tools, 55 to 65 around a call and its result, 2,200 for a web search,
+/// and 4,700 for the execution of code.
+pub(super) const WEIGHTS: Weights = Weights {
+    schema: 4,
+    functions: 500,
+    call: 60,
+    search: 2_200,
+    built_in: 1_000,
+    medium: media::anthropic,
+    ..openai::WEIGHTS
+};

@@ -6,11 +6,22 @@ use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, usage_in_full};
 use super::scanner::{Count, Counts, Field, Wanted};
-use super::{Profile, compatible, media, openai, usage};
+use super::{Profile, anthropic, compatible, usage};
 use crate::quota::{Algorithm, Cost, Usage};
 
 /// Amazon Bedrock, `bedrock-runtime.REGION.amazonaws.com` (`/model/NAME/converse`, `invoke` and
 /// their streams) and the OpenAI-compatible `bedrock-mantle.REGION.api.aws`.
+///
+/// - **Model**: from the path, decoded; an inference profile's name or ARN as it is.
+/// - **Charge** (`Tokens`, the TPM limit): at admission the prompt and `max_tokens`; in the end what
+///   was read (but not from the cache), written to the cache and generated, where each token that
+///   Claude 3.7 or a newer one generated counts five times ([`Estimate::burn_down`]). Where
+///   `max_tokens` is unset, Bedrock takes the most that the model can generate; what is usual is
+///   reserved instead. Source: Amazon's page on quotas; not seen in recordings.
+/// - **Limits**: token buckets. No headers tell of them; of usage they do.
+/// - **Quotas**: none; they differ by account, region and model.
+///
+/// [`Estimate::burn_down`]: super::Estimate::burn_down
 pub const BEDROCK: Profile = Profile::new(&Rules {
     name: "bedrock",
     urls: &[
@@ -22,13 +33,30 @@ pub const BEDROCK: Profile = Profile::new(&Rules {
         "*/model/*/invoke-with-response-stream",
     ],
     algorithm: Algorithm::TOKEN_BUCKET,
-    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
+    reserve,
     charge,
     counts_in_head,
     wanted: &Wanted::new(FIELDS),
     usage: usage::cache_apart,
     ..compatible::RULES
 });
+
+/// What may be generated is taken at admission; what was, in the end.
+fn reserve(request: &Request) -> Reserved {
+    let input = request.prompt_tokens(&WEIGHTS);
+    let reserved = match request.max_output() {
+        Some(_) => Reserved::at_most(request, input, 0),
+        None => Reserved::by_usage(request, input),
+    };
+    Reserved { burn_down: request.model.as_deref().map_or(1, burn_down), ..reserved }
+}
+
+/// A token that Claude 3.7 or a newer one generates takes five of the limit. (Amazon Bedrock's page
+/// on token burndown rates.)
+fn burn_down(model: &str) -> u64 {
+    let Some((_, version)) = model.split_once("anthropic.claude-") else { return 1 };
+    if OLD_CLAUDES.iter().any(|old| version.starts_with(old)) { 1 } else { 5 }
+}
 
 fn charge(reserved: &Cost, usage: &Usage) -> Cost {
     let input = usage.input.saturating_sub(usage.cache_read);
@@ -46,6 +74,8 @@ fn counts_in_head(headers: &HeaderMap) -> Counts {
     }
     counts
 }
+
+const OLD_CLAUDES: &[&str] = &["v", "instant", "3-haiku", "3-sonnet", "3-opus", "3-5-"];
 
 const HEAD: &[(&str, Count)] = &[
     ("x-amzn-bedrock-input-token-count", Count::Input),
@@ -79,4 +109,5 @@ const FIELDS: &[Field] = &[
     Field::count(&["amazon-bedrock-invocationMetrics", "outputTokenCount"], Count::Output),
 ];
 
-const WEIGHTS: Weights = Weights { schema: 4, medium: media::anthropic, ..openai::WEIGHTS };
+/// Recorded: Claude and Nova take some 500 tokens to introduce tools, other makers fewer.
+const WEIGHTS: Weights = Weights { item: 1, ..anthropic::WEIGHTS };

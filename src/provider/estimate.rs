@@ -13,6 +13,9 @@ pub struct Estimate {
     /// The least that the total-token limit is charged, whatever the response uses: what the
     /// provider takes, or may take, at admission. 0 where only usage counts.
     pub floor: u64,
+    /// How many tokens of the total-token limit one generated token takes in the end: 1, but 5 with
+    /// newer Claude models on Bedrock. [`Profile::charge`](super::Profile::charge) counts each once.
+    pub burn_down: u64,
     /// Whether it asks for a stream.
     pub stream: bool,
     /// The most tokens that it lets the provider generate, over all choices; `None` where it sets
@@ -40,6 +43,7 @@ impl Estimate {
             model: None,
             cost: Cost::new().tokens(input).input_tokens(input),
             floor: input,
+            burn_down: 1,
             stream: false,
             max_output: None,
             exact: false,

@@ -1,11 +1,11 @@
 //! Google's Gemini and Vertex: the input alone is counted.
 
-use super::profile::Rules;
+use super::profile::{Rules, until_midnight};
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, at_end, usage_of_input};
 use super::scanner::{Count, Counts, Field, Wanted};
 use super::{DefaultQuota, Profile, compatible, media, openai, usage};
-use crate::quota::{Algorithm, Calendar, Dimension, Period, Quota, Usage};
+use crate::quota::{Algorithm, Quota, Usage};
 
 /// The Gemini API, `generativelanguage.googleapis.com`: native (`models/NAME:generateContent`,
 /// streams, embeddings) and OpenAI-compatible (`/v1beta/openai/...`).
@@ -57,7 +57,6 @@ const FIELDS: &[Field] = &[
     Field::count(&["usageMetadata", "cachedContentTokenCount"], Count::CacheRead),
     Field::count(&["usage", "prompt_tokens"], Count::Input),
     Field::count(&["usage", "completion_tokens"], Count::Output),
-    Field::count(&["usage", "total_tokens"], Count::Total),
     Field::count(&["usage", "prompt_tokens_details", "cached_tokens"], Count::CacheRead),
 ];
 
@@ -69,32 +68,41 @@ fn usage(counts: &Counts) -> Option<Usage> {
     Some(Usage { output: output.unwrap_or(usage.output), ..usage })
 }
 
-/// Requests per day until midnight, Pacific time.
-fn until_midnight(quota: Quota, requests: u64) -> Quota {
-    match Calendar::new(Period::Day, "America/Los_Angeles") {
-        Ok(day) => quota.on_calendar(Dimension::Requests, requests, &day),
-        Err(_) => quota.rpd(requests),
-    }
+/// Of tier 1, for the models that are limited per day.
+fn daily() -> Quota {
+    until_midnight(per_minute(), 1_000, "America/Los_Angeles")
 }
 
-macro_rules! model {
-    ($pattern:literal, $build:expr) => {
-        DefaultQuota { pattern: $pattern, as_of: "2026-02", build: $build }
-    };
+fn per_minute() -> Quota {
+    Quota::new().rpm(150).tpm(1_000_000)
+}
+
+const fn model(pattern: &'static str, build: fn() -> Quota) -> DefaultQuota {
+    DefaultQuota { pattern, as_of: "2026-02", build }
 }
 
 const QUOTAS: &[DefaultQuota] = &[
-    model!("gemini-3-pro-preview*", || until_midnight(PER_MINUTE(), 1_000)),
-    model!("gemini-3-flash-preview*", || until_midnight(PER_MINUTE(), 1_000)),
-    model!("gemini-2.5-pro", || until_midnight(PER_MINUTE(), 1_000)),
-    model!("gemini-2.5-pro-preview-??-??", || until_midnight(PER_MINUTE(), 1_000)),
-    model!("gemini-2.5-pro-exp-??-??", || until_midnight(PER_MINUTE(), 1_000)),
-    model!("gemini-2.0-flash", || PER_MINUTE()),
-    model!("gemini-2.0-flash-0??", || PER_MINUTE()),
-    model!("gemini-2.0-flash-exp", || PER_MINUTE()),
-    model!("gemini-2.0-flash-lite*", Quota::new),
+    model("gemini-3-pro-preview*", daily),
+    model("gemini-3-flash-preview*", daily),
+    model("gemini-2.5-pro", daily),
+    // Not `gemini-2.5-pro-preview-tts`, which speaks.
+    model("gemini-2.5-pro-preview-??-??", daily),
+    model("gemini-2.5-pro-exp-??-??", daily),
+    model("gemini-2.0-flash", per_minute),
+    model("gemini-2.0-flash-00?", per_minute),
+    model("gemini-2.0-flash-exp", per_minute),
+    model("gemini-2.0-flash-lite*", Quota::new),
 ];
 
-const PER_MINUTE: fn() -> Quota = || Quota::new().rpm(150).tpm(1_000_000);
-
-const WEIGHTS: Weights = Weights { schema: 4, medium: media::gemini, ..openai::WEIGHTS };
+/// Recorded: nothing around messages, and some twelve tokens a call.
+const WEIGHTS: Weights = Weights {
+    item: 0,
+    answer: 1,
+    call: 12,
+    schema: 6,
+    functions: 0,
+    search: 0,
+    built_in: 300,
+    medium: media::gemini,
+    ..openai::WEIGHTS
+};

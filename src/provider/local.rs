@@ -1,11 +1,10 @@
 //! Servers of one's own: what they can do at a time is the limit.
 
-use super::openai::WEIGHTS;
 use super::profile::Rules;
-use super::request::Request;
+use super::request::{Request, Weights};
 use super::reserve::Reserved;
 use super::scanner::{Count, Field, Wanted};
-use super::{Profile, compatible};
+use super::{Profile, compatible, openai};
 
 /// Ollama, port 11434 or any host with its paths (`/api/chat`, `/api/generate`, `/api/embed`);
 /// native and compatible.
@@ -53,3 +52,6 @@ const LLAMA_CPP_FIELDS: &[Field] = &[
     Field::count(&["tokens_evaluated"], Count::Input),
     Field::count(&["tokens_predicted"], Count::Output),
 ];
+
+/// Recorded: 250 to 600 tokens to introduce tools, by the model.
+const WEIGHTS: Weights = Weights { functions: 300, schema: 6, ..openai::WEIGHTS };

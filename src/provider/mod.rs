@@ -44,6 +44,7 @@ mod bedrock;
 mod class;
 mod cohere;
 mod compatible;
+pub mod count_tokens;
 mod date;
 mod duration;
 mod error;

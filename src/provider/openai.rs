@@ -11,11 +11,11 @@ use crate::quota::{Algorithm, Quota};
 /// OpenAI, `api.openai.com`.
 ///
 /// - **Charge** (`Tokens`, the TPM limit): fixed when the request is admitted; usage plays no part.
-///   Chat: UTF-8 bytes of the contents / 4, one for each message, one for the request, 765 for
-///   each image, and `max_tokens` x `n` where it is set. Completions and embeddings: bytes / 4, and
-///   `max_tokens` x `n`. Responses: the prompt's tokens and a constant; `max_output_tokens` plays
-///   no part. Source: the `limit - remaining` of its headers in 145 recordings of 2025 and 2026.
-///   (In 2024 it added 16 x `n` where `max_tokens` was unset, and nothing for images.)
+///   Chat: UTF-8 bytes of the contents / 4, one for each message, one for the request (16 x `n` where
+///   `n` is set and `max_tokens` is not), images by their tiles, and `max_tokens` x `n`. Completions
+///   and embeddings: bytes / 4, and `max_tokens` x `n`. Responses: the prompt's tokens and a
+///   constant; `max_output_tokens` plays no part. Source: the `limit - remaining` of its headers in
+///   193 recordings. (In 2024 it added 16 to every chat without a bound, and nothing for images.)
 /// - **Input and output tokens**: the prompt is estimated, the output is `max_tokens` x `n`, or
 ///   1,024 a choice where it is unset. Nothing at OpenAI is limited by them.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
@@ -53,12 +53,21 @@ pub(super) fn admission(request: &Request) -> u64 {
         // Tools add nothing, nor do the calls in an assistant's message.
         Endpoint::Chat => text
             .saturating_add(request.items)
-            .saturating_add(1)
+            .saturating_add(answers(request))
             .saturating_add(request.images().map(media::openai).fold(0, u64::saturating_add))
             .saturating_add(bound),
         Endpoint::Completions => text.saturating_add(request.token_ids).saturating_add(bound),
         Endpoint::Responses => responses(request),
         Endpoint::Embeddings | Endpoint::Other => text.saturating_add(request.token_ids),
+    }
+}
+
+/// What a chat is charged for its answer, the bound aside: one; but 16 for each choice where `n` is
+/// set and no bound is. So was every recorded request with an `n`, all of 2024.
+fn answers(request: &Request) -> u64 {
+    match (request.choices, request.max_output()) {
+        (Some(choices), None) => choices.saturating_mul(16),
+        _ => 1,
     }
 }
 
@@ -81,6 +90,7 @@ pub(super) const WEIGHTS: Weights = Weights {
     schema: 8,
     functions: 8,
     search: 292,
+    built_in: 0,
     medium: media::openai,
 };
 

@@ -12,7 +12,7 @@ use super::{
     OPENAI, OPENROUTER, TOGETHER, VERTEX, VERTEX_ANTHROPIC, VLLM, VOYAGE, WRITER, class, error,
     place,
 };
-use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
+use crate::quota::{Algorithm, Calendar, Cost, Dimension, Period, Quota, SettleAt, Usage};
 
 /// One provider's rules: how its requests are charged, and what its responses say.
 ///
@@ -214,6 +214,14 @@ pub(super) struct Rules {
     pub(super) charged_in_head: fn(&HeaderMap) -> Option<u64>,
     pub(super) wanted: &'static Wanted,
     pub(super) usage: fn(&Counts) -> Option<Usage>,
+}
+
+/// Requests per day until midnight in a time zone; per any day where there is no such zone.
+pub(super) fn until_midnight(quota: Quota, requests: u64, zone: &str) -> Quota {
+    match Calendar::new(Period::Day, zone) {
+        Ok(day) => quota.on_calendar(Dimension::Requests, requests, &day),
+        Err(_) => quota.rpd(requests),
+    }
 }
 
 /// Where two would own a URL, the first does.

@@ -9,13 +9,19 @@ use crate::quota::{Cost, Dimension, SettleAt, Usage};
 pub(super) struct Reserved {
     pub(super) cost: Cost,
     pub(super) floor: u64,
+    pub(super) burn_down: u64,
     pub(super) guess: Option<Guess>,
 }
 
 impl Reserved {
     /// The provider takes `tokens` when it admits the request; what it uses plays no part.
     pub(super) fn at_admission(request: &Request, input: u64, tokens: u64) -> Self {
-        Self { cost: cost(tokens, input, output(request)), floor: tokens, guess: None }
+        Self {
+            cost: cost(tokens, input, output(request)),
+            floor: tokens,
+            burn_down: 1,
+            guess: None,
+        }
     }
 
     /// The provider takes input and output as they are.
@@ -28,13 +34,22 @@ impl Reserved {
         let output = output(request);
         let tokens = input.saturating_add(output).max(floor);
         let guess = request.endpoint.generates().then_some(Guess { input: Some(input) });
-        Self { cost: cost(tokens, input, output), floor, guess }
+        Self { cost: cost(tokens, input, output), floor, burn_down: 1, guess }
+    }
+
+    /// The provider takes all that may be generated when it admits the request, `unbounded` tokens
+    /// where that is not said, and in the end what was.
+    pub(super) fn at_most(request: &Request, input: u64, unbounded: u64) -> Self {
+        let generates = request.endpoint.generates();
+        let output = if generates { request.output(unbounded) } else { 0 };
+        let tokens = input.saturating_add(output);
+        Self { cost: cost(tokens, input, output), floor: 0, burn_down: 1, guess: None }
     }
 
     /// The provider's token limit counts the input alone.
     pub(super) fn by_input(request: &Request, input: u64) -> Self {
         let guess = request.endpoint.generates().then_some(Guess { input: None });
-        Self { cost: cost(input, input, output(request)), floor: 0, guess }
+        Self { cost: cost(input, input, output(request)), floor: 0, burn_down: 1, guess }
     }
 }
 

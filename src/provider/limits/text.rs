@@ -1,28 +1,32 @@
 use http::HeaderValue;
 
-/// What one header says: its text, trimmed. Two headers of one name that differ say nothing.
+/// What one header says: its text, trimmed. Two of one name that differ say nothing; one that begins
+/// with no digit is not there (recorded: a reset of `0s` beside one of `req_b176...`).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Text<'h> {
     #[default]
     Absent,
     One(&'h str),
-    Nonsense,
+    Contradictory,
 }
 
 impl<'h> Text<'h> {
     pub(super) fn put(&mut self, value: &'h HeaderValue) {
-        let text = value.to_str().map(str::trim);
-        *self = match (*self, text) {
-            (Self::Absent, Ok(text)) => Self::One(text),
-            (Self::One(before), Ok(text)) if before == text => Self::One(text),
-            _ => Self::Nonsense,
+        let text = value.to_str().map_or("", str::trim);
+        if !text.starts_with(|first: char| first.is_ascii_digit() || first == '-') {
+            return;
+        }
+        *self = match *self {
+            Self::Absent => Self::One(text),
+            Self::One(before) if before == text => Self::One(text),
+            Self::One(_) | Self::Contradictory => Self::Contradictory,
         };
     }
 
     pub(super) fn get(self) -> Option<&'h str> {
         match self {
             Self::One(text) => Some(text),
-            Self::Absent | Self::Nonsense => None,
+            Self::Absent | Self::Contradictory => None,
         }
     }
 

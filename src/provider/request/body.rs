@@ -79,10 +79,10 @@ impl<'de> Walk<'de> for Strings<'_> {
 }
 
 /// Keeps the larger: of `n` and `best_of`, what is generated is the larger.
-struct Largest<'a>(&'a mut u64);
+struct Largest<'a>(&'a mut Option<u64>);
 
 impl Walk<'_> for Largest<'_> {
     fn number(self, number: u64) {
-        *self.0 = number.max(*self.0);
+        *self.0 = (*self.0).max(Some(number));
     }
 }

@@ -39,10 +39,12 @@ pub(super) struct Request {
     pub(super) functions: u64,
     /// Web searches among the tools.
     pub(super) searches: u64,
+    /// Other tools that the provider runs itself.
+    pub(super) built_in: u64,
     /// Bytes of compact JSON of the functions and of the schema of the answer.
     pub(super) schema: u64,
-    /// `n` or `best_of`.
-    choices: u64,
+    /// `n` or `best_of`, the larger.
+    pub(super) choices: Option<u64>,
     /// `max_tokens`, `max_completion_tokens` or `max_output_tokens`, of one choice.
     bound: Option<u64>,
     /// Whether it has `messages`, which tells a chat where the path does not.
@@ -93,6 +95,7 @@ impl Request {
             .saturating_add(self.schema / weights.schema)
             .saturating_add(functions)
             .saturating_add(self.searches.saturating_mul(weights.search))
+            .saturating_add(self.built_in.saturating_mul(weights.built_in))
             .saturating_add(media.fold(0, u64::saturating_add))
             .saturating_add(self.framing(weights))
     }
@@ -104,12 +107,21 @@ impl Request {
 
     pub(super) fn into_estimate(self, reserved: Reserved) -> Estimate {
         let (max_output, stream) = (self.max_output(), self.stream);
-        let Reserved { cost, floor, guess } = reserved;
-        Estimate { model: self.model, cost, floor, stream, max_output, exact: true, guess }
+        let Reserved { cost, floor, burn_down, guess } = reserved;
+        Estimate {
+            model: self.model,
+            cost,
+            floor,
+            burn_down,
+            stream,
+            max_output,
+            exact: true,
+            guess,
+        }
     }
 
     fn choices(&self) -> u64 {
-        self.choices.max(1)
+        self.choices.unwrap_or(1).max(1)
     }
 
     /// What a conversation takes around its texts; other endpoints have none.

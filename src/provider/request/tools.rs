@@ -5,8 +5,7 @@ use super::key::Key;
 use super::size::JsonSize;
 use super::walk::{Walk, Walker};
 
-/// A list of tools. Functions and web searches are counted; what other built-in tools add to the
-/// prompt, the provider doesn't say.
+/// A list of tools: functions by their size, those that the provider runs itself by their number.
 pub(super) struct Tools<'a>(pub(super) &'a mut Request);
 
 impl Tools<'_> {
@@ -17,7 +16,7 @@ impl Tools<'_> {
                 self.0.schema = self.0.schema.saturating_add(tool.size);
             }
             Kind::WebSearch => self.0.searches += 1,
-            Kind::Other => {}
+            Kind::Other => self.0.built_in += 1,
         }
     }
 }

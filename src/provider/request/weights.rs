@@ -16,6 +16,8 @@ pub(in crate::provider) struct Weights {
     pub(in crate::provider) functions: u64,
     /// Tokens of the definition of a web search.
     pub(in crate::provider) search: u64,
+    /// Tokens of the definition of another tool that the provider runs itself.
+    pub(in crate::provider) built_in: u64,
     /// Tokens of a medium.
     pub(in crate::provider) medium: fn(&Medium) -> u64,
 }

@@ -93,7 +93,7 @@ impl Answer<'_> {
             Endpoint::Embeddings => json!({"prompt_tokens": input, "total_tokens": total}),
             Endpoint::Responses | Endpoint::InputTokens => json!({
                 "input_tokens": input,
-                "input_tokens_details": {"cached_tokens": 0},
+                "input_tokens_details": {"cached_tokens": 0, "cache_write_tokens": 0},
                 "output_tokens": output,
                 "output_tokens_details": {"reasoning_tokens": 0},
                 "total_tokens": total,

@@ -29,6 +29,8 @@ pub(super) struct Request {
     pub(super) stream: bool,
     pub(super) include_usage: bool,
     pub(super) base64: bool,
+    /// Which an answer repeats.
+    pub(super) tools: Vec<Value>,
 }
 
 /// The kinds of request.
@@ -60,6 +62,7 @@ impl Request {
             stream: flag(&body["stream"]) && endpoint.streams(),
             include_usage: flag(&body["stream_options"]["include_usage"]),
             base64: body["encoding_format"] == "base64",
+            tools: body["tools"].as_array().cloned().unwrap_or_default(),
         })
     }
 }

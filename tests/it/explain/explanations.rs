@@ -19,13 +19,13 @@ fn a_line_has_the_charge_the_usage_and_the_limits() {
     one["response"]["headers"] = json!([
         {"name": "X-RateLimit-Limit-Tokens", "value": "30000"},
         {"name": "x-ratelimit-remaining-tokens", "value": "29943"},
-        {"name": "x-ratelimit-reset-tokens", "value": "114ms"},
+        {"name": "x-ratelimit-reset-tokens", "value": "11.355s"},
     ]);
     let expected = json!({
         "file": "a.har", "index": 0, "provider": "openai", "model": "gpt-4o",
         "charge": {"requests": 1, "tokens": 57, "input_tokens": 12, "output_tokens": 50},
         "usage": {"input": 12, "output": 9, "cache_read": 0, "cache_write": 0},
-        "limits": [{"dimension": "tokens", "limit": 30000, "remaining": 29943, "reset_s": 0.114}],
+        "limits": [{"dimension": "tokens", "limit": 30000, "remaining": 29943, "reset_s": 11.355}],
         "class": "ok", "retry_after_s": null,
     });
     assert_eq!(line(&one), expected);
@@ -69,6 +69,23 @@ fn a_date_to_wait_for_counts_from_the_time_of_the_recording_or_not_at_all() {
     assert_eq!(line(&one)["retry_after_s"], json!(30.0));
     one["startedDateTime"] = json!("1970-01-01T00:00:00Z");
     assert_eq!(line(&one)["retry_after_s"], json!(null));
+}
+
+#[test]
+fn a_time_of_reset_counts_from_the_time_of_the_recording_or_not_at_all() {
+    let headers = json!([
+        {"name": "anthropic-ratelimit-requests-limit", "value": "50"},
+        {"name": "anthropic-ratelimit-requests-remaining", "value": "49"},
+        {"name": "anthropic-ratelimit-requests-reset", "value": "2025-06-01T12:00:01Z"},
+    ]);
+    let url = "https://api.anthropic.com/v1/messages";
+    let mut one = entry(url, json!({"text": "{}"}), json!({"status": 200, "headers": headers}));
+    let mut limits =
+        json!([{"dimension": "requests", "limit": 50, "remaining": 49, "reset_s": 1.0}]);
+    assert_eq!(line(&one)["limits"], limits);
+    one["startedDateTime"] = json!("1970-01-01T00:00:00Z");
+    limits[0]["reset_s"] = Value::Null;
+    assert_eq!(line(&one)["limits"], limits);
 }
 
 #[test]

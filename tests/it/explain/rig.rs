@@ -17,12 +17,14 @@ pub(super) fn exchange(request: &Value, response: &Value) -> Value {
 }
 
 pub(super) fn entry(url: &str, post: Value, response: Value) -> Value {
-    json!({
+    let mut entry = json!({
         "startedDateTime": "2025-06-01T12:00:00.000Z", "time": 0,
-        "request": {"method": "POST", "url": url, "postData": post,
+        "request": {"method": "POST", "url": url,
                     "headers": [{"name": "Authorization", "value": "Bearer s3cret"}]},
-        "response": response,
-    })
+    });
+    entry["request"]["postData"] = post;
+    entry["response"] = response;
+    entry
 }
 
 /// A chat of one message that OpenAI charges 57 tokens.

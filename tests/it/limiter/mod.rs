@@ -4,6 +4,7 @@ mod backend;
 mod corners;
 mod gate;
 mod keys;
+mod observe;
 mod outputs;
 mod permit;
 mod properties;

@@ -165,3 +165,33 @@ fn a_share_is_taken_of_what_responses_teach() {
     limiter.learn("new-model", &OPENAI.limits(&headers));
     assert_eq!(limiter.stats("new-model").limits[0].limit, 20);
 }
+
+#[test]
+fn limits_that_were_learned_follow_the_headers_and_limits_that_were_set_do_not() {
+    let limiter = builder().provider(OPENAI).unknown_key(UnknownKey::Learn).build().unwrap();
+    let learn = |key: &str, limit: &str| {
+        let mut headers = http::HeaderMap::new();
+        headers.insert("x-ratelimit-limit-requests", limit.parse().unwrap());
+        limiter.learn(key, &OPENAI.limits(&headers));
+        limiter.stats(key).limits[0].limit
+    };
+    assert_eq!([learn("new-model", "40"), learn("new-model", "60")], [40, 60]);
+    let held = limiter.try_acquire("new-model", &Cost::new()).unwrap();
+    assert_eq!(learn("new-model", "20"), 20);
+    assert_eq!(limiter.stats("new-model").limits[0].used, 1);
+    drop(held);
+    limiter.set_quota("new-model", &Quota::new().rpm(7));
+    assert_eq!(learn("new-model", "40"), 7);
+}
+
+#[test]
+fn a_limit_that_was_learned_is_not_joined_by_one_of_a_window_that_is_guessed_otherwise() {
+    let limiter = builder().provider(OPENAI).unknown_key(UnknownKey::Learn).build().unwrap();
+    let mut headers = http::HeaderMap::new();
+    headers.insert("x-ratelimit-limit-requests", "500".parse().unwrap());
+    let mut readings = OPENAI.limits(&headers);
+    limiter.learn("k", &readings);
+    readings[0].window = Window::DAY;
+    limiter.learn("k", &readings);
+    assert_eq!(limiter.quota("k").limits().len(), 1);
+}

@@ -247,3 +247,27 @@ proptest! {
         prop_assert_eq!((stats.limits[0].limit, stats.limits[0].used), (amount, 0));
     }
 }
+
+#[test]
+fn a_reduction_during_a_cool_down_does_not_make_it_longer() {
+    let (limiter, clock) = manual(bucket(Quota::new().rpm(120)));
+    limiter.on_rate_limited("k", &seconds(600));
+    clock.advance(Duration::from_secs(11));
+    assert!(limiter.announce_reduced("k", "429"));
+    // At 30 a minute.
+    let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
+    assert_eq!(refused.retry_after(), Some(Duration::from_secs(600 - 11 + 2)));
+    limiter.set_quota("k", &bucket(Quota::new().rpm(6)));
+    let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
+    assert!(refused.retry_after().unwrap() <= Duration::from_secs(600 + 60 * 20), "{refused}");
+}
+
+#[test]
+fn a_bucket_that_was_used_up_is_empty_after_a_refusal_and_not_in_debt() {
+    let (limiter, clock) = manual(bucket(Quota::new().rpm(120)));
+    (0..120).for_each(|_| drop(limiter.try_acquire("k", &Cost::new()).unwrap()));
+    limiter.on_rate_limited("k", &seconds(1));
+    clock.advance(Duration::from_secs(2));
+    assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
+    assert!(limiter.try_acquire("k", &Cost::new()).is_err());
+}

@@ -39,7 +39,7 @@ use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt;
 use tollgate::engine::Margin;
-use tollgate::limiter::{Builder, Limiter, TokioClock};
+use tollgate::limiter::{Builder, Limiter, Reduction, TokioClock};
 use tollgate::middleware::{Classified, RateLimitLayer, RateLimitService, ResponseBody};
 use tollgate::quota::{Algorithm, Cost, Quota};
 use tower::{Layer, Service, ServiceExt};
@@ -51,7 +51,7 @@ const S: u64 = 1_000_000_000;
 
 /// Waits on tokio's paused clock, without a margin.
 fn builder() -> Builder {
-    Limiter::builder().margin(Margin::NONE).clock(TokioClock::new())
+    Limiter::builder().margin(Margin::NONE).reduction(Reduction::OFF).clock(TokioClock::new())
 }
 
 /// One key `k` with this quota as a token bucket.

@@ -31,6 +31,8 @@ mod g08;
 mod g11;
 mod g15;
 mod g16;
+#[cfg(all(feature = "axum", feature = "reqwest"))]
+mod g17;
 mod g19;
 mod g20;
 mod rig;
@@ -45,7 +47,7 @@ mod s11;
 mod s12;
 
 /// A client of loopback servers.
-#[cfg(all(feature = "reqwest", feature = "simulate"))]
+#[cfg(all(feature = "reqwest", any(feature = "simulate", feature = "axum")))]
 fn reqwest_client() -> reqwest::Client {
     #[cfg(feature = "cli")]
     let _ = rustls::crypto::ring::default_provider().install_default();

@@ -1,7 +1,13 @@
 //! What failures mean.
 
 use http::{HeaderMap, StatusCode};
-use tollgate::provider::{ApiError, Class, OPENAI, Scanner};
+use tollgate::provider::{
+    ANTHROPIC, ApiError, BEDROCK, COHERE, Class, GEMINI, GROQ, OPENAI, OPENROUTER, Profile,
+    Scanner, VERTEX_ANTHROPIC,
+};
+use tollgate::quota::Dimension;
+
+use super::headers::headers;
 
 #[test]
 fn a_status_and_its_error_make_a_class() {
@@ -47,6 +53,114 @@ fn the_provider_may_say_whether_to_try_again() {
 }
 
 #[test]
+fn a_spent_quota_passes_with_its_window() {
+    let gemini = |ids: &[&str]| {
+        let violations: Vec<_> = ids.iter().map(|id| format!(r#"{{"quotaId": "{id}"}}"#)).collect();
+        let violations = violations.join(",");
+        format!(
+            r#"[{{"error": {{"code": 429, "message": "You exceeded your current quota", "status":
+            "RESOURCE_EXHAUSTED", "details": [{{"violations": [{violations}]}}]}}}}]"#
+        )
+    };
+    let groq = r#"{"error":{"message":"Rate limit reached for model `x` on requests per day (RPD): Limit 1000, Used 1000, Requested 1. Please try again in 1m26.4s.","type":"requests","code":"rate_limit_exceeded"}}"#;
+    let cohere =
+        r#"{"message":"You are using a Trial key, which is limited to 1000 API calls / month."}"#;
+    let minute = "GenerateRequestsPerMinutePerProjectPerModel-FreeTier";
+    let day = "GenerateRequestsPerDayPerProjectPerModel-FreeTier";
+    let openrouter = r#"{"error":{"message":"Rate limit exceeded: free-models-per-day. Add 10 credits","code":429}}"#;
+    for (profile, body, class) in [
+        (GEMINI, gemini(&[minute]), Class::Transient),
+        (GEMINI, gemini(&[day]), Class::UntilReset),
+        (GEMINI, gemini(&[minute, day]), Class::UntilReset),
+        (GEMINI, gemini(&[]), Class::Transient),
+        (GROQ, groq.to_owned(), Class::UntilReset),
+        (GROQ, groq.replace("requests per day (RPD)", "tokens per minute (TPM)"), Class::Transient),
+        (COHERE, cohere.to_owned(), Class::UntilReset),
+        (COHERE, cohere.replace("month", "minute"), Class::Transient),
+        (OPENROUTER, openrouter.to_owned(), Class::UntilReset),
+        (OPENROUTER, openrouter.replace("day", "min"), Class::Transient),
+        (
+            BEDROCK,
+            r#"{"message":"Too many tokens per day, please wait"}"#.into(),
+            Class::UntilReset,
+        ),
+    ] {
+        let status = StatusCode::TOO_MANY_REQUESTS;
+        assert_eq!(profile.classify(status, &HeaderMap::new(), body.as_bytes()), class, "{body}");
+    }
+}
+
+#[test]
+fn anthropic_says_when_to_come_back_unless_a_spending_limit_is_reached() {
+    let body = br#"{"type":"error","error":{"type":"rate_limit_error","message":"m"}}"#;
+    let class = |profile: Profile, status, pairs| {
+        profile.classify(StatusCode::from_u16(status).unwrap(), &headers(pairs), body)
+    };
+    assert_eq!(class(ANTHROPIC, 429, &[("retry-after", "12")]), Class::Transient);
+    assert_eq!(class(ANTHROPIC, 429, &[("retry-after-ms", "12")]), Class::Transient);
+    assert_eq!(class(ANTHROPIC, 429, &[("x-should-retry", "true")]), Class::Transient);
+    assert_eq!(class(ANTHROPIC, 429, &[("x-should-retry", "false")]), Class::Terminal);
+    assert_eq!(class(ANTHROPIC, 429, &[]), Class::Terminal);
+    assert_eq!(class(ANTHROPIC, 529, &[]), Class::Transient);
+    assert_eq!(class(VERTEX_ANTHROPIC, 429, &[]), Class::Transient);
+    assert_eq!(class(OPENAI, 429, &[]), Class::Transient);
+}
+
+#[test]
+fn bedrock_names_its_errors_in_a_header_or_a_member() {
+    let class = |status, kind: &str, body: &str| {
+        let status = StatusCode::from_u16(status).unwrap();
+        let headers = headers(&[("x-amzn-errortype", kind)]);
+        BEDROCK.classify(status, &headers, body.as_bytes())
+    };
+    let slow = r#"{"message":"Too many tokens, please wait before trying again."}"#;
+    assert_eq!(class(429, "ThrottlingException", slow), Class::Transient);
+    let kind_and_place = "ThrottlingException:http://internal.amazon.com/coral/";
+    assert_eq!(class(400, kind_and_place, r#"{"message":"Rate exceeded"}"#), Class::Transient);
+    assert_eq!(class(400, "", slow), Class::Transient);
+    let named = r#"{"__type":"com.amazon.coral.service#ThrottlingException","message":"slow"}"#;
+    assert_eq!(class(400, "", named), Class::Transient);
+    assert_eq!(class(424, "ModelErrorException", "{}"), Class::Transient);
+    assert_eq!(class(503, "ServiceUnavailableException", "{}"), Class::Transient);
+    assert_eq!(class(400, "ValidationException", r#"{"message":"m"}"#), Class::Terminal);
+    assert_eq!(class(403, "AccessDeniedException", r#"{"Message":"m"}"#), Class::Terminal);
+    let wrong =
+        r#"{"message":"Malformed input request, please reformat your input and try again."}"#;
+    assert_eq!(class(400, "", wrong), Class::Terminal);
+}
+
+#[test]
+fn a_refusal_names_the_limit_that_was_reached() {
+    let dimension = |body: &str| ApiError::read(body.as_bytes()).unwrap().dimension();
+    let message = |text: &str| dimension(&format!(r#"{{"error":{{"message":"{text}"}}}}"#));
+    let images = Some(Dimension::custom("input_images"));
+    let quota = |id: &str| dimension(&format!(r#"{{"error":{{"message":"m","quotaId":"{id}"}}}}"#));
+    for (named, expected) in [
+        (
+            dimension(r#"{"error":{"type":"tokens","message":"on requests"}}"#),
+            Some(Dimension::Tokens),
+        ),
+        (dimension(r#"{"error":{"type":"requests"}}"#), Some(Dimension::Requests)),
+        (dimension(r#"{"error":{"type":"input-images"}}"#), images),
+        (dimension(r#"{"code":"token_quota_exceeded","message":"m"}"#), Some(Dimension::Tokens)),
+        (quota("GenerateRequestsPerDayPerProjectPerModel-FreeTier"), Some(Dimension::Requests)),
+        (quota("GenerateContentInputTokensPerModelPerMinute-FreeTier"), Some(Dimension::Tokens)),
+        (quota("Something"), None),
+        (message("on tokens per min (TPM): Limit 10000, Used 8782"), Some(Dimension::Tokens)),
+        (message("on requests per day (RPD): Limit 200"), Some(Dimension::Requests)),
+        (message("rate limit of 40,000 input tokens per minute"), Some(Dimension::InputTokens)),
+        (message("rate limit of 8,000 output tokens per minute"), Some(Dimension::OutputTokens)),
+        (message("Number of concurrent connections has exceeded"), Some(Dimension::Concurrency)),
+        (message("have exceeded token rate limit of your S0 tier"), Some(Dimension::Tokens)),
+        (message("have exceeded call rate limit of your S0 tier"), Some(Dimension::Requests)),
+        (message("Too many tokens, please wait"), Some(Dimension::Tokens)),
+        (message("You exceeded your current quota"), None),
+    ] {
+        assert_eq!(named, expected);
+    }
+}
+
+#[test]
 fn some_errors_stop_the_whole_run() {
     let stops = |status, body: &str| {
         let error = ApiError::read(body.as_bytes()).unwrap_or_default();
@@ -54,6 +168,14 @@ fn some_errors_stop_the_whole_run() {
     };
     assert!(stops(StatusCode::UNAUTHORIZED, ""));
     assert!(stops(StatusCode::TOO_MANY_REQUESTS, r#"{"error":{"code":"insufficient_quota"}}"#));
+    assert!(stops(
+        StatusCode::BAD_REQUEST,
+        r#"{"error":{"type":"invalid_request_error","message":"Your credit balance is too low"}}"#
+    ));
+    assert!(stops(
+        StatusCode::BAD_REQUEST,
+        r#"{"error":{"status":"INVALID_ARGUMENT","details":[{"reason":"API_KEY_INVALID"}]}}"#
+    ));
     assert!(!stops(StatusCode::TOO_MANY_REQUESTS, r#"{"error":{"code":"rate_limit_exceeded"}}"#));
     assert!(!stops(StatusCode::BAD_REQUEST, r#"{"error":{"code":"invalid_value"}}"#));
 }
@@ -69,6 +191,12 @@ fn an_error_in_a_stream_has_a_class() {
     assert_eq!(class(r#"data: {"error":{"code":502,"message":"upstream"}}"#), Class::Transient);
     assert_eq!(class(r#"data: {"error":{"code":"insufficient_quota"}}"#), Class::Terminal);
     assert_eq!(class(r#"data: {"error":{"code":"invalid_prompt"}}"#), Class::Terminal);
+    assert_eq!(class(r#"data: {"error":{"type":"overloaded_error"}}"#), Class::Transient);
+    assert_eq!(class(r#"data: {"error":{"code":503,"status":"UNAVAILABLE"}}"#), Class::Transient);
+    let failed = r#"data: {"type":"response.failed","response":{"error":{"code":"server_error"}}}"#;
+    assert_eq!(class(failed), Class::Transient);
+    let daily = r#"data: {"error":{"code":"rate_limit_exceeded","message":"requests per day"}}"#;
+    assert_eq!(class(daily), Class::UntilReset);
 }
 
 #[test]
@@ -88,6 +216,17 @@ fn error_bodies_of_several_shapes_are_read() {
             "m",
         ),
         (r#"{"error":"m"}"#, None, None, "m"),
+        (
+            r#"{"type":"error","error":{"type":"overloaded_error","message":"m"}}"#,
+            None,
+            Some("overloaded_error"),
+            "m",
+        ),
+        (r#"{"error":{"code":429,"message":"m","metadata":{"raw":"r"}}}"#, Some("429"), None, "m"),
+        (r#"{"id":"8bd5","message":"m"}"#, None, None, "m"),
+        (r#"{"Message":"m"}"#, None, None, "m"),
+        (r#"{"detail":[{"loc":["body"],"msg":"m"}]}"#, None, None, "m"),
+        (r#"{"__type":"a.b#Slow:http://c","message":"m"}"#, None, Some("Slow"), "m"),
         (r#"{"detail":"m"}"#, None, None, "m"),
         (r#"{"error":{"code":"c","message":"cut o"#, Some("c"), None, "cut o"),
     ] {

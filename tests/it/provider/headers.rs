@@ -1,103 +1,257 @@
-//! Limits and delays, out of headers.
+//! Limits, out of headers.
 
 use std::time::Duration;
 
-use http::HeaderMap;
-use tollgate::provider::{COMPATIBLE, LONGEST_DELAY, LimitReading, OPENAI, Profile};
+use http::{HeaderMap, HeaderName, HeaderValue};
+use tollgate::provider::{
+    ANTHROPIC, AZURE, CEREBRAS, COMPATIBLE, GROQ, LimitReading, MISTRAL, OPENAI, OPENROUTER,
+    Profile, TOGETHER,
+};
 use tollgate::quota::{Dimension, Window};
 
 #[test]
-fn limits_of_requests_and_tokens_are_read() {
+fn limits_of_requests_tokens_and_images_are_read() {
     let headers = headers(&[
         ("x-ratelimit-limit-requests", "10000"),
-        ("x-ratelimit-remaining-requests", "9999"),
-        ("x-ratelimit-reset-requests", "6ms"),
         ("x-ratelimit-limit-tokens", "30000"),
+        ("x-ratelimit-limit-input-images", "50000"),
+        ("x-ratelimit-limit-project-tokens", "20000"),
+        ("x-ratelimit-remaining-requests", "9999"),
         ("x-ratelimit-remaining-tokens", "0"),
+        ("x-ratelimit-remaining-input-images", "49999"),
+        ("x-ratelimit-remaining-project-tokens", "19000"),
+        ("x-ratelimit-reset-requests", "6ms"),
         ("x-ratelimit-reset-tokens", "1m0s"),
+        ("x-ratelimit-reset-input-images", "1ms"),
     ]);
-    let [requests, tokens] = &OPENAI.limits(&headers)[..] else { panic!("two limits") };
-    assert_eq!(requests.dimension, Dimension::Requests);
-    assert_eq!((requests.limit, requests.remaining), (Some(10_000), Some(9_999)));
-    assert_eq!(requests.reset, Some(Duration::from_millis(6)));
-    assert_eq!(tokens.dimension, Dimension::Tokens);
-    assert_eq!((tokens.limit, tokens.remaining), (Some(30_000), Some(0)));
-    assert_eq!(tokens.reset, Some(Duration::from_secs(60)));
-    assert_eq!((requests.window, tokens.window), (Window::MINUTE, Window::MINUTE));
+    assert_eq!(
+        said(OPENAI, &headers),
+        [
+            "requests/60s: 9999 of 10000, full in 6ms",
+            "tokens/60s: 0 of 30000, full in 60s",
+            "input_images/60s: 49999 of 50000, full in 1ms",
+            "project_tokens/60s: 19000 of 20000",
+        ]
+    );
 }
 
 #[test]
-fn a_reset_that_only_fits_a_day_is_one_of_a_day() {
-    for (limit, remaining, reset) in
-        [("10000", "9999", "8.64s"), ("200", "197", "20m52.666s"), ("10000", "9985", "2m7.93s")]
-    {
+fn a_reset_that_is_too_long_for_a_minute_is_one_of_a_day() {
+    for (limit, remaining, reset, window) in [
+        ("10000", "9999", "8.64s", Window::DAY),
+        // Of one request the most is back already.
+        ("10000", "9999", "1.2s", Window::DAY),
+        ("200", "197", "20m52.666s", Window::DAY),
+        ("10000", "9985", "2m7.93s", Window::DAY),
+        ("200", "0", "1h0m0s", Window::DAY),
+        ("3", "0", "1m0s", Window::MINUTE),
+        ("3", "2", "20s", Window::MINUTE),
+        ("30000", "29999", "2ms", Window::MINUTE),
+        ("5", "5", "0s", Window::MINUTE),
+    ] {
         let reading = requests(OPENAI, limit, remaining, reset).unwrap();
-        assert_eq!(reading.window, Window::DAY, "{reset}");
+        assert_eq!(reading.window, window, "{reset}");
     }
+}
+
+#[test]
+fn azure_writes_whole_numbers_and_its_own_window() {
+    let azure = |limit, remaining, reset, period| {
+        let headers = headers(&[
+            ("x-ratelimit-limit-tokens", limit),
+            ("x-ratelimit-remaining-tokens", remaining),
+            ("x-ratelimit-reset-tokens", reset),
+            ("x-ratelimit-renewalperiod-tokens", period),
+        ]);
+        said(AZURE, &headers).join("")
+    };
+    // Milliseconds where only they can be (so recorded), else seconds (so its pages).
+    assert_eq!(azure("120", "119", "500", "60"), "tokens/60s: 119 of 120, full in 500ms");
+    assert_eq!(azure("120000", "119986", "7", "60"), "tokens/60s: 119986 of 120000, full in 7ms");
+    assert_eq!(azure("120000", "60000", "30", "60"), "tokens/60s: 60000 of 120000, full in 30s");
+    assert_eq!(azure("120000", "0", "99999999", "60"), "tokens/60s: 0 of 120000");
+    assert_eq!(azure("1000", "900", "1", "10"), "tokens/10s: 900 of 1000, full in 1s");
+    // More was taken than there is.
+    assert_eq!(azure("1000", "-250", "60", "soon"), "tokens/60s: 0 of 1000, full in 60s");
+    assert_eq!(azure("-1", "-1", "0", "60"), "");
+    assert_eq!(azure("1000", "-1", "0", "0"), "tokens/60s: of 1000, full in 0ns");
+    let alone = headers(&[("x-ratelimit-remaining-tokens", "119984")]);
+    assert_eq!(said(AZURE, &alone), ["tokens/60s: 119984"]);
+}
+
+#[test]
+fn anthropic_counts_both_directions_and_rounds_to_thousands() {
+    let mut headers = headers(&[
+        ("date", "Sat, 15 Mar 2025 12:57:59 GMT"),
+        ("anthropic-ratelimit-requests-limit", "4000"),
+        ("anthropic-ratelimit-requests-remaining", "3999"),
+        ("anthropic-ratelimit-requests-reset", "2025-03-15T12:57:58Z"),
+        ("anthropic-ratelimit-input-tokens-limit", "200000"),
+        ("anthropic-ratelimit-input-tokens-remaining", "126000"),
+        ("anthropic-ratelimit-input-tokens-reset", "2025-03-15T12:58:20Z"),
+        ("anthropic-ratelimit-output-tokens-limit", "80000"),
+        ("anthropic-ratelimit-output-tokens-remaining", "59000"),
+        ("anthropic-ratelimit-output-tokens-reset", "2025-03-15T13:58:13.5+01:00"),
+    ]);
+    assert_eq!(
+        said(ANTHROPIC, &headers),
+        [
+            "requests/60s: 3999 of 4000, full in 0ns",
+            "input_tokens/60s: 126000 of 200000, full in 21s",
+            "output_tokens/60s: 59000 of 80000, full in 14.5s",
+        ]
+    );
+    let granularity: Vec<_> = ANTHROPIC.limits(&headers).iter().map(|l| l.granularity).collect();
+    assert_eq!(granularity, [1, 1_000, 1_000]);
+    // Without a date nobody knows how far away a time is.
+    headers.remove("date");
+    assert!(ANTHROPIC.limits(&headers).iter().all(|limit| limit.reset.is_none()));
+    headers.insert("x-ratelimit-limit-requests", HeaderValue::from_static("7"));
+    assert_eq!(ANTHROPIC.limits(&headers).len(), 3);
+}
+
+#[test]
+fn groq_means_a_day_where_openai_means_a_minute() {
+    let headers = headers(&[
+        ("x-ratelimit-limit-requests", "14400"),
+        ("x-ratelimit-limit-tokens", "30000"),
+        ("x-ratelimit-remaining-requests", "14370"),
+        ("x-ratelimit-remaining-tokens", "29869"),
+        ("x-ratelimit-reset-requests", "2m59.56s"),
+        ("x-ratelimit-reset-tokens", "261ms"),
+    ]);
+    assert_eq!(
+        said(GROQ, &headers),
+        [
+            "requests/86400s: 14370 of 14400, full in 179.56s",
+            "tokens/60s: 29869 of 30000, full in 261ms",
+        ]
+    );
+}
+
+#[test]
+fn names_may_state_the_window() {
+    let mistral = headers(&[
+        ("x-ratelimit-limit-req-10-second", "60"),
+        ("x-ratelimit-remaining-req-10-second", "59"),
+        ("x-ratelimit-limit-tokens-minute", "2000000"),
+        ("x-ratelimit-remaining-tokens-minute", "1999893"),
+        ("x-ratelimit-limit-tokens-month", "10000000000"),
+        ("x-ratelimit-remaining-tokens-month", "9999999893"),
+        ("x-ratelimit-tokens-query-cost", "107"),
+    ]);
+    assert_eq!(
+        said(MISTRAL, &mistral),
+        [
+            "requests/10s: 59 of 60",
+            "tokens/60s: 1999893 of 2000000",
+            "tokens/2592000s: 9999999893 of 10000000000",
+        ]
+    );
+    let cerebras = headers(&[
+        ("x-ratelimit-limit-requests-day", "14400"),
+        ("x-ratelimit-remaining-requests-day", "14399"),
+        ("x-ratelimit-reset-requests-day", "33011.382867"),
+        ("x-ratelimit-limit-tokens-minute", "60000"),
+        ("x-ratelimit-remaining-tokens-minute", "59000"),
+        ("x-ratelimit-reset-tokens-minute", "11.38"),
+    ]);
+    let read = [
+        "requests/86400s: 14399 of 14400, full in 33011.382867s",
+        "tokens/60s: 59000 of 60000, full in 11.38s",
+    ];
+    assert_eq!(said(CEREBRAS, &cerebras), read);
+    assert_eq!(said(COMPATIBLE, &cerebras), read);
+}
+
+#[test]
+fn names_may_be_missing() {
+    let plain = |profile, reset| {
+        let headers = headers(&[
+            ("date", "Wed, 21 Oct 2026 07:28:00 GMT"),
+            ("x-ratelimit-limit", "20"),
+            ("x-ratelimit-remaining", "0"),
+            ("x-ratelimit-reset", reset),
+        ]);
+        said(profile, &headers).join("")
+    };
+    assert_eq!(plain(TOGETHER, "2"), "requests/1s: 0 of 20, full in 2s");
+    // 30 seconds, and 17 hours, after the date: in seconds and in milliseconds.
+    let minute = "requests/60s: 0 of 20, full in 30s";
+    assert_eq!(plain(OPENROUTER, "1792567710"), minute);
+    assert_eq!(plain(OPENROUTER, "1792567710000"), minute);
+    let day = "requests/86400s: 0 of 20, full in 59520s";
+    assert_eq!(plain(OPENROUTER, "1792627200000"), day);
+    assert_eq!(plain(COMPATIBLE, "2026-10-21T07:28:30Z"), minute);
+    assert_eq!(plain(COMPATIBLE, "120"), "requests/3600s: 0 of 20, full in 120s");
+    let draft = headers(&[("ratelimit-limit", "5"), ("ratelimit-remaining", "4")]);
+    assert_eq!(said(COMPATIBLE, &draft), ["requests/60s: 4 of 5"]);
+}
+
+#[test]
+fn a_bucket_refills_slowly_but_a_window_ends_at_once() {
+    // 9,999 of 10,000 left and 50 s to wait: a fixed minute, not a day's bucket.
+    assert_eq!(requests(COMPATIBLE, "10000", "9999", "50").unwrap().window, Window::MINUTE);
+    assert_eq!(requests(OPENAI, "10000", "9994", "50s").unwrap().window, Window::DAY);
 }
 
 #[test]
 fn what_is_unknown_or_garbage_is_none() {
-    assert_eq!(requests(OPENAI, "-1", "-1", "-1s"), None);
-    assert_eq!(requests(OPENAI, "0", "0", "0s"), None);
-    assert_eq!(requests(OPENAI, "many", "", "soon"), None);
+    for profile in Profile::all() {
+        for (limit, remaining, reset) in [
+            ("-1", "-1", "-1s"),
+            ("0", "0", "0s"),
+            ("-1", "-1", "0"),
+            ("many", "", "soon"),
+            ("1e9", "99, 98", "1h1h1h?"),
+            ("99999999999999999999999999", "18446744073709551615", "1s"),
+            ("9223372036854775807", "9223372036854775806", "1s"),
+        ] {
+            assert_eq!(requests(*profile, limit, remaining, reset), None, "{limit} {profile:?}");
+        }
+        assert!(profile.limits(&HeaderMap::new()).is_empty());
+    }
     let reading = requests(OPENAI, "5", "-3", "req_b176c7aa").unwrap();
     assert_eq!((reading.limit, reading.remaining, reading.reset), (Some(5), None, None));
-    assert!(OPENAI.limits(&HeaderMap::new()).is_empty());
-}
-
-#[test]
-fn plain_seconds_are_a_reset_for_compatible_servers_only() {
-    assert_eq!(requests(OPENAI, "5", "4", "12").unwrap().reset, None);
-    let reset = |text| requests(COMPATIBLE, "5", "4", text).unwrap().reset;
-    assert_eq!(reset("12"), Some(Duration::from_secs(12)));
-    assert_eq!(reset("1764000000"), None);
-}
-
-#[test]
-fn a_delay_is_read_in_the_order_of_the_official_sdks() {
-    let body = br#"{"error":{"message":"Rate limit reached. Please try again in 6m0s. Visit"}}"#;
-    for (pairs, millis) in [
-        (&[("retry-after-ms", "1500.5"), ("retry-after", "7")][..], 1_500),
-        (&[("retry-after", "2.5")], 2_500),
-        (&[("retry-after", "-3")], 0),
-        (&[("retry-after", "Wed, 21 Oct 2026 07:28:30 GMT")], 30_000),
-        (&[("retry-after", "Wednesday, 21-Oct-26 07:28:30 GMT")], 30_000),
-        (&[("retry-after", "Wed Oct 21 07:28:30 2026")], 30_000),
-        (&[("retry-after", "Wed, 21 Oct 2020 07:28:30 GMT")], 0),
-        (&[("retry-after", "soon")], 360_000),
-        (&[], 360_000),
-    ] {
-        let delay = OPENAI.retry_delay(&headers(pairs), body, NOW).unwrap();
-        assert_eq!(delay.as_millis(), millis, "{pairs:?}");
+    for reset in ["99999999999999999h", "-3", "NaN", "inf", "1e300", "1792567710000000", ""] {
+        assert_eq!(requests(OPENAI, "5", "4", reset).unwrap().reset, None, "{reset}");
     }
 }
 
 #[test]
-fn a_delay_is_read_out_of_the_text() {
-    for (text, nanos) in [
-        ("Please try again in 41.724s.", Some(41_724_000_000)),
-        ("try again in 6ms", Some(6_000_000)),
-        ("try again in 1h2m3s or so", Some(3_723_000_000_000)),
-        ("try again in 20 seconds.", Some(20_000_000_000)),
-        ("try again in a while; try again in 2s", Some(2_000_000_000)),
-        ("try again in ", None),
-        ("try again later", None),
-        ("", None),
-    ] {
-        let delay = OPENAI.retry_delay(&HeaderMap::new(), text.as_bytes(), NOW);
-        assert_eq!(delay, nanos.map(Duration::from_nanos), "{text}");
-    }
+fn what_contradicts_itself_is_none() {
+    // More is left than there can be.
+    assert_eq!(requests(OPENAI, "5", "6", "0s").unwrap().remaining, None);
+    let mut headers =
+        headers(&[("x-ratelimit-limit-requests", "10"), ("x-ratelimit-remaining-requests", "9")]);
+    let name = HeaderName::from_static("x-ratelimit-limit-requests");
+    headers.append(&name, HeaderValue::from_static("10"));
+    assert_eq!(said(OPENAI, &headers), ["requests/60s: 9 of 10"]);
+    headers.append(&name, HeaderValue::from_static("20"));
+    assert_eq!(said(OPENAI, &headers), ["requests/60s: 9"]);
 }
 
 #[test]
-fn an_absurd_delay_is_cut_to_a_day() {
-    for value in ["1e300", "99999999999", "inf", "Fri, 31 Dec 9999 23:59:59 GMT"] {
-        let delay = OPENAI.retry_delay(&headers(&[("retry-after", value)]), b"", NOW);
-        assert_eq!(delay, Some(LONGEST_DELAY), "{value}");
+fn garbage_beside_a_value_changes_nothing() {
+    let mut headers =
+        headers(&[("x-ratelimit-limit-requests", "10"), ("x-ratelimit-remaining-requests", "9")]);
+    for garbage in [&b"\xff"[..], b"", b"req_b176c7aa266e48aa8eff647b6b309bb8"] {
+        let name = HeaderName::from_static("x-ratelimit-limit-requests");
+        headers.append(name, HeaderValue::from_bytes(garbage).unwrap());
+        assert_eq!(said(OPENAI, &headers), ["requests/60s: 9 of 10"]);
     }
-    let nan = OPENAI.retry_delay(&headers(&[("retry-after", "NaN")]), b"", NOW);
-    assert_eq!(nan, None);
+}
+
+/// `dimension/window: remaining of limit, full in reset`.
+fn said(profile: Profile, headers: &HeaderMap) -> Vec<String> {
+    let number = |n: Option<u64>, before: &str| n.map_or(String::new(), |n| format!("{before}{n}"));
+    let one = |l: &LimitReading| {
+        let window = l.window.as_duration().as_secs();
+        let reset = l.reset.map_or(String::new(), |reset| format!(", full in {reset:?}"));
+        let (left, limit) = (number(l.remaining, " "), number(l.limit, " of "));
+        format!("{}/{window}s:{left}{limit}{reset}", l.dimension)
+    };
+    profile.limits(headers).iter().map(one).collect()
 }
 
 fn requests(profile: Profile, limit: &str, remaining: &str, reset: &str) -> Option<LimitReading> {
@@ -105,13 +259,26 @@ fn requests(profile: Profile, limit: &str, remaining: &str, reset: &str) -> Opti
         ("x-ratelimit-limit-requests", limit),
         ("x-ratelimit-remaining-requests", remaining),
         ("x-ratelimit-reset-requests", reset),
+        ("anthropic-ratelimit-requests-limit", limit),
+        ("anthropic-ratelimit-requests-remaining", remaining),
+        ("anthropic-ratelimit-requests-reset", reset),
+        ("x-ratelimit-limit", limit),
+        ("x-ratelimit-remaining", remaining),
+        ("x-ratelimit-reset", reset),
     ]);
-    profile.limits(&headers).into_iter().next()
+    let readings = profile.limits(&headers);
+    readings.into_iter().find(|reading| reading.dimension == Dimension::Requests)
 }
 
-fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
+pub(super) fn headers(pairs: &[(&'static str, &str)]) -> HeaderMap {
     pairs.iter().map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap())).collect()
 }
 
-/// 2026-10-21 07:28:00 UTC.
-const NOW: u64 = 1_792_567_680_000_000_000;
+#[test]
+fn a_reset_without_a_unit_is_in_seconds() {
+    let reset = |text| requests(COMPATIBLE, "5", "4", text).unwrap().reset;
+    assert_eq!(reset("12"), Some(Duration::from_secs(12)));
+    assert_eq!(reset("59.5"), Some(Duration::from_millis(59_500)));
+    // A time, and no date to measure it by.
+    assert_eq!(reset("1764000000"), None);
+}

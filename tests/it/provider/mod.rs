@@ -3,11 +3,15 @@
 mod bounds;
 mod charges;
 mod corpus;
+mod count_tokens;
+mod delays;
 mod errors;
 mod headers;
 mod properties;
+mod recorded;
 mod requests;
 mod scanner;
+mod scanner_corpus;
 mod scanner_fixtures;
 mod scanner_formats;
 mod scanner_messages;

@@ -1,8 +1,10 @@
 //! Any bytes at all.
 
+use std::time::Duration;
+
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proptest::prelude::*;
-use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
+use tollgate::provider::{ApiError, COMPATIBLE, LONGEST_DELAY, OPENAI, Profile};
 use tollgate::quota::Dimension;
 
 use super::corpus::scan;
@@ -26,19 +28,50 @@ proptest! {
 
     #[test]
     fn headers_and_errors_never_panic(
-        values in prop::collection::vec(header_value(), 9),
+        values in prop::collection::vec(header_value(), NAMES.len()),
         body in json_like(),
         status in 100_u16..1_000,
         now: u64,
-        url in ".*",
     ) {
-        let headers: HeaderMap = NAMES.iter().map(|n| HeaderName::from_static(n)).zip(values).collect();
+        let names = NAMES.iter().map(|name| HeaderName::from_static(name));
+        let headers: HeaderMap = names.zip(values).collect();
         let status = StatusCode::from_u16(status).unwrap();
-        let profile = Profile::find(&url);
-        profile.limits(&headers);
-        profile.classify(status, &headers, &body);
-        let delay = profile.retry_delay(&headers, &body, now);
-        prop_assert!(delay.is_none_or(|delay| delay <= tollgate::provider::LONGEST_DELAY));
+        for profile in Profile::all() {
+            for reading in profile.limits(&headers) {
+                prop_assert!(reading.limit.is_some() || reading.remaining.is_some());
+                prop_assert!(reading.limit != Some(0) && reading.granularity > 0);
+                let is_within = reading.limit.zip(reading.remaining).is_none_or(|(l, r)| r <= l);
+                prop_assert!(is_within);
+                let year = Duration::from_secs(366 * 86_400);
+                prop_assert!(reading.reset.is_none_or(|reset| reset <= year));
+            }
+            prop_assert_eq!(profile.limits(&headers), profile.limits(&headers));
+            profile.classify(status, &headers, &body);
+            let delay = profile.retry_delay(&headers, &body, now);
+            prop_assert!(delay.is_none_or(|delay| delay <= LONGEST_DELAY));
+        }
+        if let Some(error) = ApiError::read(&body) {
+            error.dimension();
+            OPENAI.classify_in_band(&error);
+        }
+    }
+
+    #[test]
+    fn nonsense_gives_no_reading(
+        limit in nonsense(),
+        remaining in nonsense(),
+        reset in nonsense(),
+        suffix in prop::sample::select(&["", "-requests", "-tokens", "-tokens-minute"][..]),
+    ) {
+        let part = |part, value| {
+            let name = format!("x-ratelimit-{part}{suffix}");
+            (HeaderName::try_from(name).unwrap(), value)
+        };
+        let parts = [part("limit", limit), part("remaining", remaining), part("reset", reset)];
+        let headers: HeaderMap = parts.into_iter().collect();
+        for profile in Profile::all() {
+            prop_assert!(profile.limits(&headers).is_empty());
+        }
     }
 
     #[test]
@@ -102,21 +135,39 @@ fn json_value() -> impl Strategy<Value = serde_json::Value> {
 fn header_value() -> impl Strategy<Value = HeaderValue> {
     let bytes = prop_oneof![
         "[0-9.e+-]{0,12}(ns|us|µs|ms|s|m|h|d)?".prop_map(String::into_bytes),
+        (0_u64..300, 0_u64..300).prop_map(|(a, b)| (a * b).to_string().into_bytes()),
+        "20[0-9]{2}-0[0-9]-[0-3][0-9]T[0-2][0-9]:[0-6][0-9]:00Z".prop_map(String::into_bytes),
+        "Wed, [0-3][0-9] Oct 20[0-9]{2} 07:28:30 GMT".prop_map(String::into_bytes),
         prop::collection::vec(any::<u8>(), 0..30),
     ];
     bytes.prop_filter_map("a header value", |bytes| HeaderValue::from_bytes(&bytes).ok())
+}
+
+/// Negative, zero, beyond a u64, or no number at all.
+fn nonsense() -> impl Strategy<Value = HeaderValue> {
+    let text = prop_oneof!["-[0-9]{1,20}", "0{1,9}", "[1-9][0-9]{19,60}", "[a-z_]{0,9}[0-9]?x"];
+    text.prop_map(|text| HeaderValue::from_str(&text).unwrap())
 }
 
 const NAMES: &[&str] = &[
     "x-ratelimit-limit-requests",
     "x-ratelimit-remaining-requests",
     "x-ratelimit-reset-requests",
-    "x-ratelimit-limit-tokens",
-    "x-ratelimit-remaining-tokens",
-    "x-ratelimit-reset-tokens",
+    "x-ratelimit-renewalperiod-requests",
+    "x-ratelimit-limit-tokens-minute",
+    "x-ratelimit-remaining-tokens-minute",
+    "x-ratelimit-reset-tokens-minute",
+    "x-ratelimit-limit",
+    "x-ratelimit-remaining",
+    "x-ratelimit-reset",
+    "anthropic-ratelimit-input-tokens-limit",
+    "anthropic-ratelimit-input-tokens-remaining",
+    "anthropic-ratelimit-input-tokens-reset",
+    "date",
     "retry-after",
     "retry-after-ms",
     "x-should-retry",
+    "x-amzn-errortype",
 ];
 
 const WORDS: &[&str] = &[
@@ -163,7 +214,15 @@ const WORDS: &[&str] = &[
     "\"tools\":[",
     "\"max_tokens\":",
     "{\"usage\":{\"prompt_tokens\":5}}",
+    "\"quotaId\":\"",
+    "\"retryDelay\":\"",
+    "\"X-RateLimit-Reset\":",
+    "\"__type\":\"",
+    "PerDay",
+    "per day",
+    "1792567710000",
     "try again in ",
+    "retry after ",
     "6m0s",
     "\u{feff}",
     "é",

@@ -34,7 +34,11 @@ impl Python {
         let output = tokio::process::Command::new(&self.0)
             .arg(folder().join(script))
             .envs(env.iter().map(|(name, value)| (name, value)))
-            .envs([("NO_PROXY", "127.0.0.1"), ("PYTHONDONTWRITEBYTECODE", "1")])
+            .envs([
+                ("NO_PROXY", "127.0.0.1"),
+                ("PYTHONWARNINGS", "ignore"),
+                ("PYTHONDONTWRITEBYTECODE", "1"),
+            ])
             .stdin(Stdio::null())
             .kill_on_drop(true)
             .output()

@@ -1,0 +1,24 @@
+//! Readers of bytes from outside, fed with what nobody would send.
+//!
+//! Each target is a test that runs some thousands of mutated seeds, always the same ones.
+//! `TOLLGATE_FUZZ_SECONDS=600 cargo nextest run --release --all-features --test fuzz` runs each for
+//! ten minutes, and says how many inputs that were; `TOLLGATE_FUZZ_SEED=n` begins elsewhere. An
+//! input that fails is shown as a byte string, to become a test beside the reader.
+//!
+//! A new target is a file with a test that gives [`fuzz`](harness::fuzz) its seeds (small ones, of
+//! each kind that there is) and a function of bytes that panics where something is wrong. The
+//! mutations know JSON, events, headers and numbers; they are not guided by coverage.
+
+mod errors;
+#[cfg(feature = "cli")]
+mod har;
+mod harness;
+mod headers;
+mod mutate;
+mod random;
+mod requests;
+mod scanner;
+#[path = "../it/provider/scanner_fixtures.rs"]
+mod scanner_fixtures;
+#[path = "../it/provider/scanner_messages.rs"]
+mod scanner_messages;

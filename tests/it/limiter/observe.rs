@@ -1,0 +1,252 @@
+//! What the headers of responses say is left, against a provider that counts by itself.
+
+use std::collections::BinaryHeap;
+use std::time::Duration;
+
+use tollgate::limiter::{Limiter, ManualClock, Permit, Reduction};
+use tollgate::provider::{LimitReading, OPENAI};
+use tollgate::quota::{Dimension, Quota, Window};
+
+use super::{S, tokens};
+
+/// A provider's bucket of tokens per minute, in parts of a minute's nanoseconds.
+struct Provider {
+    limit: u128,
+    level: u128,
+    at: u64,
+}
+
+impl Provider {
+    fn new(limit: u64, now: u64) -> Self {
+        let limit = u128::from(limit);
+        Self { limit, level: limit * MINUTE, at: now }
+    }
+
+    fn take(&mut self, amount: u64, now: u64) -> bool {
+        self.refill(now);
+        let amount = u128::from(amount) * MINUTE;
+        let fits = amount <= self.level;
+        self.level -= if fits { amount } else { 0 };
+        fits
+    }
+
+    fn left(&mut self, now: u64) -> u64 {
+        self.refill(now);
+        u64::try_from(self.level / MINUTE).unwrap()
+    }
+
+    fn refill(&mut self, now: u64) {
+        self.level = (self.level + u128::from(now - self.at) * self.limit).min(self.limit * MINUTE);
+        self.at = now;
+    }
+}
+
+const MINUTE: u128 = 60_000_000_000;
+
+/// When the provider writes down what is left.
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Header {
+    AtAdmission,
+    AtAnswer,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Run {
+    header: Header,
+    /// Until the answer, in milliseconds.
+    latency: u64,
+    observes: bool,
+    /// Tokens that another program takes every second, in ten requests.
+    others: u64,
+    /// Milliseconds at the start of each 20 seconds in which there is work.
+    busy: u64,
+}
+
+/// What came of it: requests that the provider let in and refused.
+#[derive(Debug, PartialEq)]
+struct Outcome {
+    admitted: u64,
+    refused: u64,
+}
+
+const LIMIT: u64 = 60_000;
+const COST: u64 = 100;
+
+/// A request on its way: when it is answered, whether in order, and what it was told.
+struct Flight {
+    answered_at: u64,
+    left: u64,
+    permit: Permit,
+}
+
+impl Run {
+    const ALONE: Self = Self {
+        header: Header::AtAdmission,
+        latency: 1_000,
+        observes: true,
+        others: 0,
+        busy: 20_000,
+    };
+
+    /// Five minutes, looked at every 10 ms. A request arrives 20 to 60 ms after it was let in.
+    fn outcome(self) -> Outcome {
+        let clock = ManualClock::new();
+        let builder = Limiter::builder().provider(OPENAI).reduction(Reduction::OFF);
+        let builder = builder.quota("k", Quota::new().tpm(LIMIT)).clock(clock.clone());
+        let limiter = builder.build().unwrap();
+        let mut provider = Provider::new(LIMIT, limiter.now());
+        let mut arriving: BinaryHeap<(std::cmp::Reverse<u64>, u64)> = BinaryHeap::new();
+        let (mut permits, mut flights) = (std::collections::HashMap::new(), Vec::<Flight>::new());
+        let (mut outcome, mut number) = (Outcome { admitted: 0, refused: 0 }, 0_u64);
+        for tick in 0..30_000_u64 {
+            let now = limiter.now();
+            while arriving.peek().is_some_and(|(at, _)| at.0 <= now) {
+                let (_, number) = arriving.pop().unwrap();
+                let permit: Permit = permits.remove(&number).unwrap();
+                let fits = provider.take(COST, now);
+                *(if fits { &mut outcome.admitted } else { &mut outcome.refused }) += 1;
+                let answered_at = now + self.latency * 1_000_000;
+                flights.push(Flight { answered_at, left: provider.left(now), permit });
+            }
+            for flight in flights.extract_if(.., |flight| flight.answered_at <= now) {
+                let left = match self.header {
+                    Header::AtAdmission => flight.left,
+                    Header::AtAnswer => provider.left(now),
+                };
+                if self.observes {
+                    flight.permit.observe(&[reading(left)]);
+                }
+                drop(flight.permit);
+            }
+            if self.others > 0 && tick % 10 == 5 {
+                provider.take(self.others / 10, now);
+            }
+            while tick * 10 % 20_000 < self.busy
+                && let Ok(permit) = limiter.try_acquire("k", &tokens(COST))
+            {
+                number += 1;
+                let way = 20 + number * 7 % 41;
+                arriving.push((std::cmp::Reverse(now + way * 1_000_000), number));
+                permits.insert(number, permit);
+            }
+            clock.advance(Duration::from_millis(10));
+        }
+        outcome
+    }
+}
+
+fn reading(left: u64) -> LimitReading {
+    let mut headers = http::HeaderMap::new();
+    headers.insert("x-ratelimit-limit-tokens", LIMIT.to_string().parse().unwrap());
+    headers.insert("x-ratelimit-remaining-tokens", left.to_string().parse().unwrap());
+    let mut reading = OPENAI.limits(&headers).remove(0);
+    reading.window = Window::MINUTE;
+    reading
+}
+
+#[test]
+fn who_uses_the_account_alone_is_not_slowed_down_by_what_headers_say() {
+    for header in [Header::AtAdmission, Header::AtAnswer] {
+        for latency in [0, 100, 1_000, 10_000] {
+            for busy in [300, 5_000, 20_000] {
+                let run = Run { header, latency, busy, ..Run::ALONE };
+                let with = run.outcome();
+                assert_eq!(with, Run { observes: false, ..run }.outcome(), "{run:?}");
+                assert_eq!(with.refused, 0, "{run:?}");
+            }
+        }
+    }
+}
+
+/// As long as answers come before the margin is used up: later ones still save most refusals.
+#[test]
+fn half_of_the_account_used_by_another_program_causes_no_refusals_while_answers_are_quick() {
+    for header in [Header::AtAdmission, Header::AtAnswer] {
+        for latency in [100, 500, 1_000] {
+            let run = Run { header, latency, others: LIMIT / 120, ..Run::ALONE };
+            let without = Run { observes: false, ..run }.outcome();
+            let with = run.outcome();
+            assert!(without.refused > 300, "{without:?}");
+            let most = if latency > 500 { without.refused / 2 } else { 0 };
+            assert!(with.refused <= most, "{run:?}: {with:?}, not {without:?}");
+            // Five minutes and a full bucket, less what the others take: nearly all of it.
+            assert!(with.admitted * COST > LIMIT * 34 / 10, "{run:?}: {with:?}");
+        }
+    }
+}
+
+fn limiter() -> (Limiter, ManualClock) {
+    let clock = ManualClock::new();
+    let builder = Limiter::builder().provider(OPENAI).quota("k", Quota::new().tpm(LIMIT));
+    (builder.clock(clock.clone()).build().unwrap(), clock)
+}
+
+fn used(limiter: &Limiter) -> u64 {
+    limiter.stats("k").limits[0].used
+}
+
+/// A request that is answered with what is left.
+fn answered(limiter: &Limiter, left: u64) {
+    limiter.try_acquire("k", &tokens(COST)).unwrap().observe(&[reading(left)]);
+}
+
+#[test]
+fn what_somebody_else_has_used_is_taken_at_once_and_only_once() {
+    let (limiter, _clock) = limiter();
+    answered(&limiter, LIMIT - COST);
+    let permits: Vec<_> =
+        (0..5).map(|_| limiter.try_acquire("k", &tokens(COST)).unwrap()).collect();
+    permits.iter().for_each(|permit| permit.observe(&[reading(40_000)]));
+    assert_eq!(used(&limiter), LIMIT - 40_000);
+}
+
+#[test]
+fn what_is_left_never_raises_and_nonsense_changes_nothing() {
+    let (limiter, _clock) = limiter();
+    answered(&limiter, LIMIT - COST);
+    limiter.try_acquire("k", &tokens(30_000)).unwrap().settle(&tokens(30_000));
+    let before = used(&limiter);
+    let with = |change: fn(&mut LimitReading)| {
+        let mut reading = reading(0);
+        change(&mut reading);
+        reading
+    };
+    let nonsense = [
+        reading(LIMIT),
+        reading(LIMIT + 1),
+        reading(u64::MAX),
+        with(|reading| reading.window = Window::DAY),
+        with(|reading| reading.dimension = Dimension::InputTokens),
+        with(|reading| reading.remaining = None),
+        with(|reading| (reading.limit, reading.remaining) = (Some(0), Some(1))),
+    ];
+    let permit = limiter.try_acquire("k", &tokens(0)).unwrap();
+    for reading in nonsense {
+        permit.observe(&[reading.clone()]);
+        assert_eq!(used(&limiter), before, "{reading:?}");
+    }
+}
+
+#[test]
+fn a_burst_that_has_refilled_since_proves_nothing() {
+    let (limiter, clock) = limiter();
+    answered(&limiter, LIMIT - COST);
+    let first = limiter.try_acquire("k", &tokens(COST)).unwrap();
+    clock.advance(Duration::from_nanos(S));
+    let burst: Vec<_> =
+        (0..550).map(|_| limiter.try_acquire("k", &tokens(COST)).unwrap()).collect();
+    clock.advance(Duration::from_nanos(30 * S));
+    let before = used(&limiter);
+    // Written down right after the burst, read only now.
+    first.observe(&[reading(LIMIT - 552 * COST)]);
+    assert_eq!(used(&limiter), before);
+    drop(burst);
+}
+
+#[test]
+fn a_key_whose_readings_are_compared_can_be_forgotten() {
+    let (limiter, clock) = limiter();
+    answered(&limiter, LIMIT - COST);
+    clock.advance(Duration::from_nanos(120 * S));
+    assert_eq!(limiter.prune(), 1);
+}

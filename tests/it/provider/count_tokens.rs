@@ -1,0 +1,148 @@
+//! Questions for a count, and what may come back.
+
+use http::StatusCode;
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tollgate::provider::count_tokens::{
+    Answer, CannotCount, CountTokensError, LONGEST_ANSWER, LONGEST_ERROR, request,
+};
+use tollgate::provider::{ANTHROPIC, COMPATIBLE, GEMINI, OPENAI, Profile, VERTEX};
+
+#[test]
+fn the_question_is_the_request_without_what_the_endpoint_refuses() {
+    let gemini = json!({"contents": [1], "generationConfig": {"temperature": 1}});
+    assert_eq!(
+        asked(
+            GEMINI,
+            "https://g/v1beta/models/gemini-2.5-pro:streamGenerateContent?key=k",
+            &gemini
+        ),
+        (
+            "https://g/v1beta/models/gemini-2.5-pro:countTokens".to_owned(),
+            json!({"generateContentRequest": {"model": "models/gemini-2.5-pro", "contents": [1],
+                "generationConfig": {"temperature": 1}}})
+        )
+    );
+    let vertex = json!({"contents": [1], "tools": [2], "safetySettings": [3]});
+    assert_eq!(
+        asked(VERTEX, "https://v/publishers/google/models/m:generateContent", &vertex),
+        (
+            "https://v/publishers/google/models/m:countTokens".to_owned(),
+            json!({"contents": [1], "tools": [2]})
+        )
+    );
+    let messages = json!({"model": "m", "messages": [1], "system": "s", "max_tokens": 5,
+        "stream": true, "temperature": 1, "metadata": {}});
+    assert_eq!(
+        asked(ANTHROPIC, "https://a/v1/messages?beta=true", &messages),
+        (
+            "https://a/v1/messages/count_tokens".to_owned(),
+            json!({"model": "m", "messages": [1], "system": "s"})
+        )
+    );
+    let responses = json!({"model": "m", "input": "i", "max_output_tokens": 5, "store": true});
+    assert_eq!(
+        asked(OPENAI, "https://o/v1/responses", &responses),
+        ("https://o/v1/responses/input_tokens".to_owned(), json!({"model": "m", "input": "i"}))
+    );
+}
+
+#[test]
+fn a_chat_is_asked_for_as_a_response() {
+    let chat = json!({"model": "m", "max_tokens": 5, "messages": [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": [
+            {"type": "text", "text": "t"},
+            {"type": "image_url", "image_url": {"url": "u"}}
+        ]},
+        {"role": "assistant", "content": null, "tool_calls": [
+            {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        ]},
+        {"role": "tool", "tool_call_id": "1", "content": "o"},
+        {"role": "assistant", "content": [{"type": "text", "text": "a"}]}
+    ], "tools": [{"type": "function", "function": {"name": "f", "parameters": {}}}]});
+    let (url, body) = asked(OPENAI, "https://o/v1/chat/completions", &chat);
+    assert_eq!(url, "https://o/v1/responses/input_tokens");
+    let expected = json!({"model": "m", "input": [
+        {"role": "system", "content": "s"},
+        {"role": "user", "content": [
+            {"type": "input_text", "text": "t"},
+            {"type": "input_image", "image_url": "u", "detail": "auto"}
+        ]},
+        {"type": "function_call", "call_id": "1", "name": "f", "arguments": "{}"},
+        {"type": "function_call_output", "call_id": "1", "output": "o"},
+        {"role": "assistant", "content": [{"type": "output_text", "text": "a"}]}
+    ], "tools": [{"type": "function", "name": "f", "parameters": {}}]});
+    assert_eq!(body, expected);
+}
+
+#[test]
+fn what_cannot_be_counted_says_why() {
+    let why = |profile, url, body: &str| request(profile, url, body.as_bytes()).unwrap_err();
+    let none = |provider| CannotCount::NoEndpoint { provider };
+    assert_eq!(why(COMPATIBLE, "https://x/v1/messages", "{}"), none("compatible"));
+    assert_eq!(why(OPENAI, "https://o/v1/embeddings", "{}"), none("openai"));
+    assert_eq!(why(GEMINI, "https://g/v1beta/models", "{}"), none("gemini"));
+    assert_eq!(why(OPENAI, "https://o/v1/responses", "[]"), CannotCount::Unreadable);
+    assert_eq!(why(OPENAI, "ht tp://o/v1/responses", "{}"), CannotCount::NoUrl);
+    let audio = r#"{"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}"#;
+    let error = why(OPENAI, "https://o/v1/chat/completions", audio);
+    assert_eq!(error.to_string(), "content of type input_audio can't be counted");
+}
+
+#[test]
+fn an_answer_is_held_within_its_bounds() {
+    let mut answer = Answer::new(StatusCode::OK);
+    assert_eq!(answer.feed(&vec![b' '; LONGEST_ANSWER]), Ok(()));
+    let too_long = CountTokensError::TooLong { most: LONGEST_ANSWER };
+    assert_eq!(answer.feed(b" "), Err(too_long));
+
+    let mut answer = Answer::new(StatusCode::FORBIDDEN);
+    assert_eq!(answer.feed(&vec![b' '; LONGEST_ERROR - 1]), Ok(()));
+    assert!(!answer.is_full());
+    assert_eq!(answer.feed(br#"{"error": "m"}"#), Ok(()));
+    assert!(answer.is_full());
+    // The error lay behind the bound.
+    let error = answer.finish().unwrap_err();
+    assert_eq!(error.to_string(), "the provider refused to count the tokens: HTTP 403 Forbidden: ");
+}
+
+#[test]
+fn an_answer_without_a_count_is_an_error() {
+    for body in ["", "{}", "7", r#"{"totalTokens": -1}"#, r#"{"input_tokens": "7"}"#, "<html>"] {
+        let mut answer = Answer::new(StatusCode::OK);
+        answer.feed(body.as_bytes()).unwrap();
+        assert_eq!(answer.finish(), Err(CountTokensError::NoCount), "{body}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn any_chat_can_be_asked_for_or_says_why(message in message(), tools in message()) {
+        let body = json!({"messages": [message.clone()], "tools": [tools]});
+        let asked = request(OPENAI, "https://o/v1/chat/completions", body.to_string().as_bytes());
+        let unsupported = matches!(asked, Err(CannotCount::Unsupported { .. }));
+        prop_assert!(asked.is_ok() || unsupported);
+    }
+}
+
+/// An object of the members that matter, each of any kind.
+fn message() -> impl Strategy<Value = Value> {
+    let leaf = prop_oneof![Just(json!(null)), Just(json!("text")), Just(json!(7)), Just(json!([]))];
+    leaf.prop_recursive(4, 24, 4, |inner| {
+        let key = prop::sample::select(
+            &["role", "content", "tool_calls", "type", "function", "image_url", "text"][..],
+        );
+        prop_oneof![
+            prop::collection::hash_map(key, inner.clone(), 0..4)
+                .prop_map(|map| map.into_iter().map(|(k, v)| (k.to_owned(), v)).collect()),
+            prop::collection::vec(inner, 0..3).prop_map(Value::Array),
+        ]
+    })
+}
+
+fn asked(profile: Profile, url: &str, body: &Value) -> (String, Value) {
+    let asked = request(profile, url, body.to_string().as_bytes()).unwrap();
+    assert_eq!(asked.method(), http::Method::POST);
+    (asked.uri().to_string(), serde_json::from_slice(asked.body()).unwrap())
+}
