@@ -57,6 +57,15 @@ impl Script {
         })
     }
 
+    /// Asserts when it was asked, in milliseconds, and within the second that a cool-down is spread
+    /// over.
+    fn assert_asked(&self, at: &[u64]) {
+        let asked = self.asked();
+        assert_eq!(asked.len(), at.len(), "{asked:?}");
+        let near = |(asked, at): (&u64, &u64)| (*at..*at + 1_000).contains(asked);
+        assert!(asked.iter().zip(at).all(near), "{asked:?} instead of {at:?}");
+    }
+
     /// When it was asked, in milliseconds.
     fn asked(&self) -> Vec<u64> {
         self.calls.lock().iter().map(|(at, _)| at / 1_000_000).collect()
