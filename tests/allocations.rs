@@ -3,6 +3,7 @@
 //! A binary of its own, because the counting allocator is global to it. Only what the thread of a
 //! test allocates counts, and only on second and later requests: a key is made once.
 
+#[expect(dead_code, reason = "what they say is tested in `it`")]
 #[path = "it/provider/scanner_fixtures.rs"]
 mod scanner_fixtures;
 #[path = "it/provider/scanner_messages.rs"]
