@@ -53,11 +53,11 @@ impl Profile {
     /// nothing tells.
     pub fn find(url: &str) -> Self {
         let place = place::Place::of(url);
-        let by = |owns: &dyn Fn(&&str) -> bool| {
-            ALL.iter().find(|profile| profile.0.urls.iter().any(|url| owns(&url))).copied()
+        let by = |owns: &dyn Fn(&str) -> bool| {
+            ALL.iter().find(|profile| profile.0.urls.iter().any(|url| owns(url))).copied()
         };
-        by(&|url| place.is_host(url))
-            .or_else(|| by(&|url| place.is_path(url)))
+        by(&|url: &str| place.is_host(url))
+            .or_else(|| by(&|url: &str| place.is_path(url)))
             .or_else(|| place.first_segment().and_then(Self::named))
             .unwrap_or(COMPATIBLE)
     }
@@ -81,11 +81,11 @@ impl Profile {
     /// the whole body.
     pub fn read_request(&self, path: &str, body: &[u8]) -> Estimate {
         match Request::read(path, body) {
-            Ok(request) => {
+            Some(request) => {
                 let reserved = (self.0.reserve)(&request);
                 request.into_estimate(reserved)
             }
-            Err(estimate) => estimate,
+            None => Request::estimate_unread(path, body),
         }
     }
 

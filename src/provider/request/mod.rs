@@ -53,18 +53,18 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The counts of a request with this path and body.
-    ///
-    /// # Errors
-    /// What it is estimated by its size where the body is no JSON object.
-    pub(super) fn read(path: &str, body: &[u8]) -> Result<Self, Estimate> {
-        let Some(mut request) = body::read(body) else {
-            let size = Self::fallback_size(body);
-            return Err(Estimate { model: endpoint::model(path), ..Estimate::from_size(size) });
-        };
+    /// The counts of a request with this path and body; `None` where the body is no JSON object.
+    pub(super) fn read(path: &str, body: &[u8]) -> Option<Self> {
+        let mut request = body::read(body)?;
         request.model = request.model.take().or_else(|| endpoint::model(path));
         request.endpoint = Endpoint::of(path).unwrap_or_else(|| request.likely_endpoint());
-        Ok(request)
+        Some(request)
+    }
+
+    /// What a request comes to whose body can't be read: by its path and its size.
+    pub(super) fn estimate_unread(path: &str, body: &[u8]) -> Estimate {
+        let size = Self::fallback_size(body);
+        Estimate { model: endpoint::model(path), ..Estimate::from_size(size) }
     }
 
     /// What the fields of the body speak for.
