@@ -44,8 +44,11 @@ fn recorded_event_streams_say_what_their_last_messages_state() {
             let count = |name| of[name].as_u64();
             Some(Usage { input: count(input)?, output: count(output)?, ..Usage::default() })
         };
-        let expected = stated(&usage, "inputTokens", "outputTokens")
-            .or(stated(&metrics, "inputTokenCount", "outputTokenCount"));
+        let expected = stated(&usage, "inputTokens", "outputTokens").or(stated(
+            &metrics,
+            "inputTokenCount",
+            "outputTokenCount",
+        ));
         let scanned = entry.scan(BEDROCK, || usize::MAX);
         // None of them used a cache.
         assert_eq!(scanned.usage, expected, "entry {}", entry.index);
