@@ -115,7 +115,7 @@ pub use reading::Reading;
 pub use reqwest::ReqwestJudging;
 #[cfg(feature = "reqwest-middleware")]
 pub use reqwest_middleware::ChainedRequest;
-pub use retry::{Judge, Judging, Replay, RetryFuture, RetryService, Verdict};
+pub use retry::{Judge, Judged, Judging, Replay, RetryFuture, RetryService, Verdict};
 pub use service::RateLimitService;
 pub use unsent::find_refusal;
 pub use watch::Watch;

@@ -73,7 +73,7 @@ mod replay;
 mod service;
 
 pub use future::RetryFuture;
-pub use judge::{Judge, Verdict};
+pub use judge::{Judge, Judged, Verdict};
 pub use judging::Judging;
 pub use replay::Replay;
 pub use service::RetryService;
