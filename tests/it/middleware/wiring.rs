@@ -61,8 +61,8 @@ async fn what_the_head_says_was_charged_counts() {
     assert_eq!(available(&limiter, "gpt-4o"), [100_000 - 777]);
 }
 
-/// `USAGE`, and how it looks in gzip (one stored block, RFC 1951).
-fn gzip(text: &str) -> Vec<u8> {
+/// How a text looks in gzip (one stored block, RFC 1951).
+pub(super) fn gzip(text: &str) -> Vec<u8> {
     let size = u16::try_from(text.len()).unwrap();
     let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
     packed.extend(size.to_le_bytes());

@@ -2,6 +2,8 @@
 
 mod bodies;
 mod queue;
+#[cfg(feature = "reqwest-middleware")]
+mod reqwest;
 mod verdicts;
 
 use std::collections::VecDeque;
