@@ -35,8 +35,11 @@
 //! assert_eq!(charge.amount(&Dimension::Tokens), 57);
 //! ```
 //!
-//! A provider is one file here: a table of data, and a small function for each rule that it has of
-//! its own.
+#![doc = include_str!("adding.md")]
+//!
+//! ```text
+#![doc = include_str!("mistral.rs")]
+//! ```
 
 mod anthropic;
 mod azure;
