@@ -66,7 +66,7 @@
 //! |---|---|
 //! | `tower` (default) | `middleware`: the layer around any service |
 //! | `hyper-util` | the layer around hyper-util's client: which of its errors say that a request never left |
-//! | `reqwest` | the layer around a `reqwest::Client` |
+//! | `reqwest` | the layer around a `reqwest::Client`; `count_tokens` |
 //! | `axum` | `middleware::respond`: server mode, which answers who is over the limit |
 //! | `reqwest-middleware` | the layer as a link of a chain of reqwest-middleware |
 //! | `simulate` | `simulate`: a provider to test against, in virtual time and over HTTP |

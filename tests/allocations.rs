@@ -3,6 +3,12 @@
 //! A binary of its own, because the counting allocator is global to it. Only what the thread of a
 //! test allocates counts, and only on second and later requests: a key is made once.
 
+#[expect(dead_code, reason = "what they say is tested in `it`")]
+#[path = "it/provider/scanner_fixtures.rs"]
+mod scanner_fixtures;
+#[path = "it/provider/scanner_messages.rs"]
+mod scanner_messages;
+
 use std::convert::Infallible;
 use std::future::{Ready, ready};
 use std::pin::{Pin, pin};
@@ -18,7 +24,7 @@ use http_body_util::Full;
 use parking_lot::Mutex;
 use tollgate::limiter::{Limiter, ManualClock};
 use tollgate::middleware::{Classified, RateLimitLayer, ResponseBody};
-use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
+use tollgate::provider::{COMPATIBLE, OPENAI, Profile, Scanner};
 use tollgate::quota::{Algorithm, Cost, Quota};
 use tower::util::ServiceFn;
 use tower::{Layer, Service, service_fn};
@@ -81,6 +87,19 @@ fn a_frame_of_a_stream_allocates_nothing() {
         // The first few settle how large its buffers are.
         (0..5).for_each(|_| drop(frame(&mut body)));
         assert_eq!(allocations(|| (0..1_000).for_each(|_| drop(frame(&mut body)))), 0, "{event}");
+    }
+}
+
+#[test]
+fn what_is_scanned_again_allocates_nothing() {
+    for fixture in scanner_fixtures::fixtures() {
+        let profile = Profile::named(fixture.profile).unwrap();
+        for piece in [usize::MAX, 7] {
+            let mut scanner = Scanner::new(profile, Some(fixture.content_type));
+            let mut read = || fixture.body.chunks(piece).for_each(|piece| scanner.feed(piece));
+            read();
+            assert_eq!(allocations(|| (0..100).for_each(|_| read())), 0, "{}", fixture.name);
+        }
     }
 }
 

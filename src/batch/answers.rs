@@ -3,7 +3,7 @@
 use reqwest::Body;
 
 use super::client::Slot;
-use crate::middleware::{Http, Judge, Judging, Observe, ResponseBody, Watch};
+use crate::middleware::{Http, Judge, Judged, Judging, Observe, ResponseBody, Watch};
 use crate::provider::Profile;
 
 type Response = http::Response<Body>;
@@ -34,7 +34,7 @@ impl Observe<Response> for Answers {
 impl Judge<Response> for Answers {
     type Judging = Judging<Body>;
 
-    fn judge(&self, response: Response, watch: Watch) -> Result<Judging<Body>, Self::Observed> {
+    fn judge(&self, response: Response, watch: Watch) -> Judged<Self::Observed, Judging<Body>> {
         self.0.judge(response, watch)
     }
 

@@ -30,7 +30,7 @@ pub struct Builder {
 }
 
 /// Numbers that all keys go by.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub(super) struct Settings {
     pub(super) max_waiting: usize,
     pub(super) max_keys: usize,

@@ -54,7 +54,7 @@ impl Reduced {
         if self.next_at > at {
             let Err(short) = now else { return Ok(()) };
             // When others end isn't known: by then it may have recovered or not.
-            if short.wait <= Wait::At(self.next_at) || short.wait == Wait::Unknown {
+            if short.wait < Wait::At(self.next_at) || short.wait == Wait::Unknown {
                 return Err(short);
             }
             if steps == 0 {
@@ -199,7 +199,7 @@ impl Slot {
         let (next_at, ends_at, times) = (0, 0, times.saturating_add(1));
         let mut reduced =
             Reduced { pace, original, amounts, next_at, ends_at, reduced_at: now, times, heard_at };
-        reduced.recover_after(now);
+        reduced.recover_after(self.sends_at(now));
         let plan = reduced.plan();
         self.buckets = plan.resize(&self.plan, &self.buckets, self.sends_at(now));
         self.plan = plan;

@@ -61,7 +61,7 @@ impl super::place::Place {
         }
         slot.recover(now, &self.shard.core);
         let lower = slot.observe(readings, granted_at, now);
-        let key = lower.iter().next().map(|_| slot.key.clone()).unwrap_or_default();
+        let key = lower.first().map(|_| slot.key.clone()).unwrap_or_default();
         drop(keys);
         self.shard.core.events.flush();
         for Lower { dimension, ours, theirs } in lower {

@@ -171,6 +171,13 @@ impl<B: Body<Data = Bytes> + Unpin> Body for BufferedBody<B> {
     }
 }
 
+impl<B: Body> From<String> for BufferedBody<B> {
+    /// A body that was read whole.
+    fn from(text: String) -> Self {
+        Self { ahead: text.into(), next: None, rest: None, whole: true, stated: None }
+    }
+}
+
 impl<B: Body> Unpin for BufferedBody<B> {}
 
 impl<B: Body> fmt::Debug for BufferedBody<B> {

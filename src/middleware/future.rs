@@ -44,6 +44,10 @@ enum Stage<F> {
     Failed(Option<AcquireError>),
 }
 
+/// How a request was answered, with the guard of its reservation; or how it failed.
+pub(super) type Answered<S, Request> =
+    Result<(<S as Service<Request>>::Response, Watch), Failure<<S as Service<Request>>::Error>>;
+
 /// Where a request stands once it has arrived.
 pub(super) enum Arrived {
     Granted(Permit),
@@ -133,7 +137,7 @@ where
     pub(super) fn poll_answered(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-    ) -> Poll<Result<(S::Response, Watch), Failure<S::Error>>> {
+    ) -> Poll<Answered<S, Request>> {
         let mut this = self.project();
         loop {
             let next = match this.stage.as_mut().project() {

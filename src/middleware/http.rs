@@ -6,7 +6,7 @@ use super::body::ResponseBody;
 use super::classify::{Classified, Classify};
 use super::observe::Observe;
 use super::peek::PeekBody;
-use super::retry::{Judge, Judging};
+use super::retry::{Judge, Judged, Judging};
 use super::unsent::never_left;
 use super::watch::Watch;
 use crate::provider::{Estimate, Profile};
@@ -75,7 +75,7 @@ impl Http {
         &self,
         response: http::Response<B>,
         watch: Watch,
-    ) -> Result<Judging<B>, http::Response<ResponseBody<B>>> {
+    ) -> Judged<http::Response<ResponseBody<B>>, Judging<B>> {
         Judging::of(response, watch, (self.profile, self.whole))
     }
 }
@@ -107,7 +107,7 @@ impl<B: Body<Data = Bytes>> Judge<http::Response<B>> for Http {
         &self,
         response: http::Response<B>,
         watch: Watch,
-    ) -> Result<Judging<B>, Self::Observed> {
+    ) -> Judged<Self::Observed, Judging<B>> {
         self.judging(response, watch)
     }
 }

@@ -4,7 +4,8 @@
 //! costs comes from a [`Classify`], what its response says from an [`Observe`]; [`Http`] is both, for
 //! `http` requests and responses and (feature `reqwest`) for reqwest's own.
 //!
-//! It limits, and does nothing else: it doesn't retry, time out or open connections.
+//! It limits, and with [`retry`](RateLimitLayer::retry) sends again what fails in passing; it doesn't
+//! time out or open connections. See [`retry`] for who else sends again.
 //!
 //! With feature `axum` it guards a service as well: see `respond`.
 //!
@@ -21,6 +22,14 @@
 //! | sending | from here on the request counts as sent, unless it failed to connect, or its future was dropped before it was first polled |
 //! | response | limits are read from its headers; a 429, 503 or 529 holds every other request of the key |
 //! | body | its usage is read as it passes, bytes unchanged; at its end, its error or its drop the reservation settles |
+//!
+//! A body that passes compressed can't be read: what was reserved for its request counts, and the
+//! [`Journey`] says so ([`Facts::unread`]). Let the client below decompress: `gzip` and the like of
+//! reqwest, `DecompressionLayer` of tower-http inside this layer. Streams in OpenAI's format tell
+//! their usage only to those who ask: [`IncludeUsageLayer`] does. Where output is charged as it was
+//! (Anthropic, and whoever charges by usage), what earlier requests of a key have put out is
+//! reserved for the next. Input settles with the output, at the end of a response, also where the
+//! provider charges it at the first usage.
 //!
 //! Among tower's other layers: see [`composition`].
 //!
@@ -58,6 +67,7 @@ mod classify;
 mod error;
 mod future;
 mod http;
+mod include_usage;
 mod journey;
 mod keys;
 mod layer;
@@ -94,6 +104,7 @@ pub use count_tokens::{SendCountError, count_tokens};
 pub use error::{BoxError, RateLimitError};
 pub use future::ResponseFuture;
 pub use http::Http;
+pub use include_usage::{IncludeUsage, IncludeUsageLayer, Rewrite};
 pub use journey::{Facts, Journey};
 pub use keys::Key;
 pub use layer::{Once, RateLimitLayer, Retries};
@@ -104,7 +115,7 @@ pub use reading::Reading;
 pub use reqwest::ReqwestJudging;
 #[cfg(feature = "reqwest-middleware")]
 pub use reqwest_middleware::ChainedRequest;
-pub use retry::{Judge, Judging, Replay, RetryFuture, RetryService, Verdict};
+pub use retry::{Judge, Judged, Judging, Replay, RetryFuture, RetryService, Verdict};
 pub use service::RateLimitService;
 pub use unsent::find_refusal;
 pub use watch::Watch;

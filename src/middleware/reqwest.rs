@@ -9,7 +9,7 @@ use super::classify::{Classified, Classify};
 use super::http::Http;
 use super::observe::Observe;
 use super::peek::{PeekBody, stated_size};
-use super::retry::{Judge, Judging, Verdict};
+use super::retry::{Judge, Judged, Judging, Verdict};
 use super::unsent::never_left;
 use super::watch::Watch;
 
@@ -81,11 +81,11 @@ impl Observe<Response> for Http {
 impl Judge<Response> for Http {
     type Judging = ReqwestJudging;
 
-    fn judge(&self, response: Response, watch: Watch) -> Result<ReqwestJudging, Response> {
+    fn judge(&self, response: Response, watch: Watch) -> Judged<Response, ReqwestJudging> {
         let url = response.url().clone();
         match self.judging(response.into(), watch) {
-            Ok(judging) => Ok(ReqwestJudging { judging, url: Some(url) }),
-            Err(response) => Err(with_url(response, url)),
+            Judged::Judging(judging) => Judged::Judging(ReqwestJudging { judging, url: Some(url) }),
+            Judged::Passed(response) => Judged::Passed(with_url(response, url)),
         }
     }
 }

@@ -15,6 +15,7 @@ use tower_service::Service;
 use super::classify::{Classified, Classify};
 use super::error::RateLimitError;
 use super::http::Http;
+use super::include_usage::{IncludeUsageLayer, ask_for_usage};
 use super::layer::{RateLimitLayer, Retries};
 use super::observe::Observe;
 use super::retry::{Judge, Replay};
@@ -129,6 +130,19 @@ where
     ) -> Result<Response, Error> {
         let sent = send(self.layer(Rest(next)), ChainedRequest::new(request, extensions)).await;
         sent.map_err(unwrapped)
+    }
+}
+
+#[async_trait]
+impl Middleware for IncludeUsageLayer {
+    async fn handle(
+        &self,
+        mut request: Request,
+        extensions: &mut Extensions,
+        next: Next<'_>,
+    ) -> Result<Response, Error> {
+        ask_for_usage(&mut request);
+        next.run(request, extensions).await
     }
 }
 

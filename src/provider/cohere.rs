@@ -8,8 +8,9 @@ use super::{Profile, compatible, openai};
 
 /// Cohere, `api.cohere.com` and `api.cohere.ai`: v1, v2 and the compatible API.
 ///
-/// - **Charge**: Cohere limits calls a minute and a month, not tokens; `Tokens` are the usage.
-/// - **Limits**: sliding windows.
+/// - **Charge**: calls a minute and a month are limited, not tokens; `Tokens` are the usage, as it was
+///   processed (`tokens`), not as it is billed. Source: Cohere's page on rate limits.
+/// - **Limits**: sliding windows; no headers tell of them.
 /// - **Quotas**: none.
 pub const COHERE: Profile = Profile::new(&Rules {
     name: "cohere",

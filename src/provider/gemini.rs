@@ -30,7 +30,11 @@ pub const GEMINI: Profile = Profile::new(&Rules {
 });
 
 /// Gemini on Vertex AI, `*aiplatform.googleapis.com`: the same charge; its quotas differ by project
-/// and region, and newer models have none but what the region has left.
+/// and region, and newer models have none but what the region has left. Native (`:generateContent`,
+/// `:predict` of embeddings) and OpenAI-compatible (`/endpoints/openapi/...`).
+///
+/// - **Charge**, **Limits**: as [`GEMINI`]. Its embeddings state their tokens only within a list, so
+///   that their estimate stays. **Quotas**: none.
 pub const VERTEX: Profile = Profile::new(&Rules {
     name: "vertex",
     urls: &["*aiplatform.googleapis.com", "*/publishers/google/*", "*/endpoints/openapi/*"],

@@ -8,6 +8,11 @@ use super::{Profile, compatible, openai};
 
 /// Ollama, port 11434 or any host with its paths (`/api/chat`, `/api/generate`, `/api/embed`);
 /// native and compatible.
+///
+/// - **Charge**: what it can do at a time is the limit: set
+///   [`concurrency`](crate::quota::Quota::concurrency) to what it runs in parallel
+///   (`OLLAMA_NUM_PARALLEL`). `Tokens` are the usage.
+/// - **Limits**: no headers. **Quotas**: none.
 pub const OLLAMA: Profile = Profile::new(&Rules {
     name: "ollama",
     urls: &[
@@ -23,9 +28,17 @@ pub const OLLAMA: Profile = Profile::new(&Rules {
 });
 
 /// vLLM, by name: it has no address of its own.
+///
+/// - **Charge**: requests in flight; `Tokens` are the usage, which it may state in every chunk of a
+///   stream: the last one counts.
+/// - **Limits**: no headers. **Quotas**: none.
 pub const VLLM: Profile = Profile::new(&Rules { name: "vllm", ..RULES });
 
 /// The server of llama.cpp, by name: it has no address of its own.
+///
+/// - **Charge**: requests in flight (its `--parallel` slots); `Tokens` are the usage, or `timings`
+///   where that is all it states.
+/// - **Limits**: no headers. **Quotas**: none.
 pub const LLAMA_CPP: Profile =
     Profile::new(&Rules { name: "llama-cpp", wanted: &Wanted::new(LLAMA_CPP_FIELDS), ..RULES });
 

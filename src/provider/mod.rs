@@ -40,8 +40,11 @@
 //! puts it into the layer. It changes input tokens, and what providers charge by them; never what
 //! OpenAI charges a chat, which goes by characters whoever counts.
 //!
-//! A provider is one file here: a table of data, and a small function for each rule that it has of
-//! its own.
+#![doc = include_str!("adding.md")]
+//!
+//! ```text
+#![doc = include_str!("mistral.rs")]
+//! ```
 
 mod anthropic;
 mod azure;

@@ -12,10 +12,11 @@ use crate::quota::{Algorithm, Quota};
 ///
 /// - **Charge** (`Tokens`, the TPM limit): fixed when the request is admitted; usage plays no part.
 ///   Chat: UTF-8 bytes of the contents / 4, one for each message, one for the request (16 x `n` where
-///   `n` is set and `max_tokens` is not), images by their tiles, and `max_tokens` x `n`. Completions
-///   and embeddings: bytes / 4, and `max_tokens` x `n`. Responses: the prompt's tokens and a
-///   constant; `max_output_tokens` plays no part. Source: the `limit - remaining` of its headers in
-///   193 recordings. (In 2024 it added 16 to every chat without a bound, and nothing for images.)
+///   `n` is set and `max_tokens` is not), images by their tiles, other media by what they come to as
+///   input, and `max_tokens` x `n`. Completions and embeddings: bytes / 4, and `max_tokens` x `n`.
+///   Responses: the prompt's tokens and a constant; `max_output_tokens` plays no part. Source: the
+///   `limit - remaining` of its headers in 193 recordings. (In 2024 it added 16 to every chat without
+///   a bound, and nothing for images.)
 /// - **Input and output tokens**: the prompt is estimated, the output is `max_tokens` x `n`, or
 ///   1,024 a choice where it is unset. Nothing at OpenAI is limited by them.
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
@@ -54,7 +55,7 @@ pub(super) fn admission(request: &Request) -> u64 {
         Endpoint::Chat => text
             .saturating_add(request.items)
             .saturating_add(answers(request))
-            .saturating_add(request.images().map(media::openai).fold(0, u64::saturating_add))
+            .saturating_add(request.media_tokens(media::openai))
             .saturating_add(bound),
         Endpoint::Completions => text.saturating_add(request.token_ids).saturating_add(bound),
         Endpoint::Responses => responses(request),

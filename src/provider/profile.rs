@@ -64,7 +64,7 @@ impl Profile {
         Self { vocabularies: Some(tokenizer::vocabulary), ..self }
     }
 
-    /// The name in configuration: `openai`, `compatible`, `compatible-usage`.
+    /// The name in configuration: `openai`, `anthropic`, `llama-cpp`, `compatible-usage`.
     pub fn name(&self) -> &'static str {
         self.rules.name
     }
@@ -87,11 +87,11 @@ impl Profile {
     /// nothing tells.
     pub fn find(url: &str) -> Self {
         let place = place::Place::of(url);
-        let by = |owns: &dyn Fn(&&str) -> bool| {
-            ALL.iter().find(|profile| profile.rules.urls.iter().any(|url| owns(&url))).copied()
+        let by = |owns: &dyn Fn(&str) -> bool| {
+            ALL.iter().find(|profile| profile.rules.urls.iter().any(|url| owns(url))).copied()
         };
-        by(&|url| place.is_host(url))
-            .or_else(|| by(&|url| place.is_path(url)))
+        by(&|url: &str| place.is_host(url))
+            .or_else(|| by(&|url: &str| place.is_path(url)))
             .or_else(|| place.first_segment().and_then(Self::named))
             .unwrap_or(COMPATIBLE)
     }
@@ -115,7 +115,7 @@ impl Profile {
     /// the whole body.
     pub fn read_request(&self, path: &str, body: &[u8]) -> Estimate {
         match Request::read(path, body) {
-            Ok(request) => {
+            Some(request) => {
                 let request = match self.vocabularies {
                     Some(vocabularies) => request.counted(body, vocabularies),
                     None => request,
@@ -123,12 +123,13 @@ impl Profile {
                 let reserved = (self.rules.reserve)(&request);
                 request.into_estimate(reserved)
             }
-            Err(estimate) => estimate,
+            None => Request::estimate_unread(path, body),
         }
     }
 
     /// What each dimension is charged by this usage; the estimate's
-    /// [`floor`](Estimate::floor) is charged at least.
+    /// [`floor`](Estimate::floor) is charged at least, and of each token that was generated the
+    /// estimate's [`burn_down`](Estimate::burn_down) less one on top.
     #[must_use]
     pub fn charge(&self, reserved: &Cost, usage: &Usage) -> Cost {
         (self.rules.charge)(reserved, usage)
@@ -142,6 +143,7 @@ impl Profile {
     }
 
     /// What the headers say of limits and of what remains of them; empty where they say nothing.
+    /// Resets that are times are measured from the response's `date`.
     pub fn limits(&self, headers: &HeaderMap) -> LimitReadings {
         (self.rules.limits)(headers)
     }
@@ -150,8 +152,10 @@ impl Profile {
     /// [`LONGEST_DELAY`](super::LONGEST_DELAY).
     ///
     /// In the order of the official SDKs: `retry-after-ms`, then `retry-after` in seconds or as an
-    /// HTTP date, then the text "try again in 6m0s" in the body. A time that has passed is zero.
-    /// `now_unix_nanos` is nanoseconds since the Unix epoch; only a date needs it.
+    /// HTTP date; then OpenRouter's `x-ratelimit-reset`, Gemini's `retryDelay` in the body, and texts
+    /// as "try again in 6m0s" and "retry after 6 seconds". A time that has passed is zero. Times are
+    /// measured from the response's `date`; without one from `now_unix_nanos`, in nanoseconds since
+    /// the Unix epoch. A success may carry a delay too (Anthropic): that is no refusal.
     pub fn retry_delay(
         &self,
         headers: &HeaderMap,

@@ -8,26 +8,26 @@ use super::reply::Headers;
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Rejection {
     pub(super) status: u16,
-    pub(super) message: String,
+    pub(super) message: Box<str>,
     /// The `type` of OpenAI and Anthropic, the `status` of Gemini.
     pub(super) kind: &'static str,
     pub(super) param: Option<&'static str>,
     pub(super) code: Option<&'static str>,
     /// What Gemini adds.
-    pub(super) details: Vec<Value>,
+    pub(super) details: Box<[Value]>,
     /// What is said of it in the head, above all when to come back.
     pub(super) headers: Headers,
 }
 
 impl Rejection {
-    pub(super) fn new(status: u16, kind: &'static str, message: impl Into<String>) -> Self {
+    pub(super) fn new(status: u16, kind: &'static str, message: impl Into<Box<str>>) -> Self {
         Self {
             status,
             message: message.into(),
             kind,
             param: None,
             code: None,
-            details: Vec::new(),
+            details: Box::default(),
             headers: Headers::new(),
         }
     }
@@ -41,7 +41,7 @@ impl Rejection {
     }
 
     pub(super) fn with_details(self, details: Vec<Value>) -> Self {
-        Self { details, ..self }
+        Self { details: details.into(), ..self }
     }
 
     pub(super) fn with_headers(self, headers: Headers) -> Self {

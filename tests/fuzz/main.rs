@@ -18,6 +18,7 @@ mod mutate;
 mod random;
 mod requests;
 mod scanner;
+#[expect(dead_code, reason = "what they say is tested in `it`")]
 #[path = "../it/provider/scanner_fixtures.rs"]
 mod scanner_fixtures;
 #[path = "../it/provider/scanner_messages.rs"]

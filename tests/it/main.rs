@@ -11,7 +11,7 @@ mod provider;
 
 #[cfg(feature = "simulate")]
 mod replay;
-#[cfg(all(feature = "simulate", feature = "reqwest"))]
+#[cfg(feature = "cli")]
 mod sdk;
 #[cfg(feature = "simulate")]
 mod simulate;

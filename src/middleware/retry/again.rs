@@ -4,10 +4,11 @@ use tower_service::Service;
 
 use super::backoff::backoff;
 use super::future::Stage;
-use super::judge::{Judge, Verdict};
+use super::judge::{Judge, Judged, Verdict};
 use super::replay::Replay;
 use crate::middleware::error::Failure;
-use crate::middleware::{Classify, Journey, RateLimitService, Watch};
+use crate::middleware::future::Answered;
+use crate::middleware::{Classify, Journey, RateLimitService};
 
 /// What it takes to send a request again.
 pub(super) struct Again<S, Request, C, O>
@@ -28,6 +29,7 @@ where
 }
 
 /// What follows.
+#[expect(clippy::large_enum_variant, reason = "moved once, and not kept")]
 pub(super) enum Next<S, Request, C, O>
 where
     S: Service<Request>,
@@ -69,17 +71,14 @@ where
     Request: Replay,
 {
     /// A try has been answered, has failed, or was not let in.
-    pub(super) fn answered(
-        &mut self,
-        answered: Result<(S::Response, Watch), Failure<S::Error>>,
-    ) -> Next<S, Request, C, O> {
+    pub(super) fn answered(&mut self, answered: Answered<S, Request>) -> Next<S, Request, C, O> {
         let judge = self.service.judge();
         match answered {
             Ok((response, watch)) if self.request.is_some() => {
                 self.kept = None;
                 match judge.judge(response, watch) {
-                    Ok(judging) => Next::Stage(Stage::Judging(judging)),
-                    Err(response) => Next::Ended(Ok(response)),
+                    Judged::Judging(judging) => Next::Stage(Stage::Judging(judging)),
+                    Judged::Passed(response) => Next::Ended(Ok(response)),
                 }
             }
             Ok((response, watch)) => Next::Ended(Ok(judge.observe(response, watch))),

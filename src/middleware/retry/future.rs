@@ -28,6 +28,7 @@ where
     again: Option<Box<Again<S, Request, C, O>>>,
 }
 
+#[expect(clippy::large_enum_variant, reason = "nearly every request is in the largest alone")]
 #[pin_project(project = StageProjection)]
 pub(super) enum Stage<S, Request, C, O>
 where

@@ -13,17 +13,25 @@ pub enum Verdict {
     Again(Option<Duration>),
 }
 
+/// A response, as far as it is known whether its request is worth sending again.
+#[derive(Debug)]
+pub enum Judged<Response, Judging> {
+    /// Nothing has to be read of it: it is the caller's, as it is.
+    Passed(Response),
+    /// To be read on until that is known.
+    Judging(Judging),
+}
+
 /// An [`Observe`] that also says whether a request is worth sending again, by how it went.
 pub trait Judge<Response>: Observe<Response> {
     /// Reads on until it knows.
     type Judging: Future<Output = (Self::Observed, Verdict)>;
 
-    /// Judges a response that could still be sent again. One of which nothing has to be read is
-    /// `Err`: it goes to the caller as it is.
+    /// Judges a response whose request could still be sent again.
     ///
     /// Where the verdict is [`Verdict::Again`] the [`Watch`] must be gone: the next try is a
     /// reservation of its own.
-    fn judge(&self, response: Response, watch: Watch) -> Result<Self::Judging, Self::Observed>;
+    fn judge(&self, response: Response, watch: Watch) -> Judged<Self::Observed, Self::Judging>;
 
     /// Whether a request that came to this error is worth sending again. Default: if it never left.
     fn passes<E: 'static>(&self, error: &E) -> bool {

@@ -8,7 +8,7 @@ use http::response::Parts;
 use http::{HeaderMap, Response};
 use http_body::Body;
 
-use super::judge::Verdict;
+use super::judge::{Judged, Verdict};
 use crate::middleware::passing::Passing;
 use crate::middleware::read_ahead::{End, ReadAhead};
 use crate::middleware::reading::{LONGEST_ERROR, Reading, is_refusal, is_refusal_in_band};
@@ -26,20 +26,21 @@ pub struct Judging<B: Body<Data = Bytes>> {
 
 impl<B: Body<Data = Bytes>> Judging<B> {
     /// Of an error as much is read as may tell its class; of a `whole` response everything. A
-    /// success that is not is handed back.
+    /// success that is not whole passes.
     pub(in crate::middleware) fn of(
         response: Response<B>,
         watch: Watch,
         (profile, whole): (Profile, bool),
-    ) -> Result<Self, Response<ResponseBody<B>>> {
+    ) -> Judged<Response<ResponseBody<B>>, Self> {
         let answered_at = watch.now();
         let (parts, body) = response.into_parts();
         let reading: Reading = watch.head(profile, parts.status, &parts.headers);
         if parts.status.as_u16() < 400 && !whole {
-            return Err(Response::from_parts(parts, ResponseBody::new(body, reading)));
+            let body = ResponseBody::new(body, reading);
+            return Judged::Passed(Response::from_parts(parts, body));
         }
         let body = Box::new(ReadAhead::new(Passing::new(body, reading)));
-        Ok(Self { held: Some((parts, body)), profile, whole, answered_at })
+        Judged::Judging(Self { held: Some((parts, body)), profile, whole, answered_at })
     }
 
     fn verdict(&self, parts: &Parts, body: &mut ReadAhead<Passing<B>>) -> Verdict {

@@ -7,7 +7,6 @@ use super::per::{Level, Per};
 use super::reset::Context;
 use super::text::Texts;
 use super::{LimitReading, LimitReadings};
-use crate::provider::date;
 use crate::quota::Dimension;
 
 /// The headers in which a provider states its limits: `<prefix>limit-<row>`, or
@@ -15,7 +14,7 @@ use crate::quota::Dimension;
 pub(in crate::provider) struct Family {
     pub(super) prefixes: &'static [&'static str],
     pub(super) rows: &'static [&'static [Row]],
-    pub(super) reset: fn(&str, &Context) -> Option<Duration>,
+    pub(super) reset: fn(&str, &Context<'_>) -> Option<Duration>,
     /// Whether what remains of a known limit may be less than nothing.
     pub(super) overdraws: bool,
 }
@@ -69,7 +68,7 @@ impl Family {
             return None;
         }
         let window = row.per.stated(texts);
-        let context = Context { level, window, answered: date::of_response(headers) };
+        let context = Context { level, window, headers };
         let reset = texts.reset.get().and_then(|text| (self.reset)(text, &context));
         Some(LimitReading {
             dimension: (row.dimension)(),

@@ -21,9 +21,11 @@ impl Endpoint {
         let verb = last.rsplit_once(':').map_or(last, |(_, verb)| verb);
         Some(match verb {
             "completions" if path.ends_with("chat/completions") => Self::Chat,
-            "completions" | "generate" => Self::Completions,
+            "completions" | "complete" | "generate" => Self::Completions,
             "responses" => Self::Responses,
             "embeddings" | "embed" | "embedContent" | "batchEmbedContents" => Self::Embeddings,
+            // Adding to a thread of OpenAI's, which answers nothing.
+            "messages" if path.contains("/threads/") => Self::Other,
             "chat" | "messages" | "converse" | "converse-stream" => Self::Chat,
             "generateContent" | "streamGenerateContent" => Self::Chat,
             "rawPredict" | "streamRawPredict" => Self::Chat,

@@ -63,19 +63,27 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The counts of a request with this path and body.
-    ///
-    /// # Errors
-    /// What it is estimated by its size where the body is no JSON object.
-    pub(super) fn read(path: &str, body: &[u8]) -> Result<Self, Estimate> {
-        let Some(mut request) = body::read(body, Self::default()) else {
-            let size = Self::fallback_size(body);
-            return Err(Estimate { model: endpoint::model(path), ..Estimate::from_size(size) });
-        };
+    /// The counts of a request with this path and body; `None` where the body is no JSON object.
+    pub(super) fn read(path: &str, body: &[u8]) -> Option<Self> {
+        let mut request = body::read(body, Self::default())?;
         request.model = request.model.take().or_else(|| endpoint::model(path));
-        let chat = if request.has_messages { Endpoint::Chat } else { Endpoint::Other };
-        request.endpoint = Endpoint::of(path).unwrap_or(chat);
-        Ok(request)
+        request.endpoint = Endpoint::of(path).unwrap_or_else(|| request.likely_endpoint());
+        Some(request)
+    }
+
+    /// What a request comes to whose body can't be read: by its path and its size.
+    pub(super) fn estimate_unread(path: &str, body: &[u8]) -> Estimate {
+        let size = Self::fallback_size(body);
+        Estimate { model: endpoint::model(path), ..Estimate::from_size(size) }
+    }
+
+    /// What the fields of the body speak for.
+    fn likely_endpoint(&self) -> Endpoint {
+        match (self.has_messages, self.bound) {
+            (true, _) => Endpoint::Chat,
+            (false, Some(_)) => Endpoint::Completions,
+            (false, None) => Endpoint::Other,
+        }
     }
 
     /// Reads the body once more and counts its texts as its model does, if that is known.
@@ -107,7 +115,6 @@ impl Request {
     /// The prompt's tokens, by what its parts weigh.
     pub(super) fn prompt_tokens(&self, weights: &Weights) -> u64 {
         let functions = if self.functions > 0 { weights.functions } else { 0 };
-        let media = self.media.iter().map(weights.medium);
         self.text_tokens(weights)
             .saturating_add(self.token_ids)
             .saturating_add(self.calls.saturating_mul(weights.call))
@@ -115,13 +122,13 @@ impl Request {
             .saturating_add(functions)
             .saturating_add(self.searches.saturating_mul(weights.search))
             .saturating_add(self.built_in.saturating_mul(weights.built_in))
-            .saturating_add(media.fold(0, u64::saturating_add))
+            .saturating_add(self.media_tokens(weights.medium))
             .saturating_add(self.framing(weights))
     }
 
-    /// The images among the media.
-    pub(super) fn images(&self) -> impl Iterator<Item = &Medium> {
-        self.media.iter().filter(|medium| medium.kind == Kind::Image)
+    /// What images, sounds, videos and files come to.
+    pub(super) fn media_tokens(&self, tokens: fn(&Medium) -> u64) -> u64 {
+        self.media.iter().map(tokens).fold(0, u64::saturating_add)
     }
 
     pub(super) fn into_estimate(self, reserved: Reserved) -> Estimate {

@@ -12,6 +12,8 @@ pub(super) struct Frame {
     counts: Counts,
     staged: Counts,
     parts: ErrorParts,
+    /// Something has been staged; most objects of a stream stage nothing.
+    is_staged: bool,
     error: Option<ApiError>,
     /// The body is that of a failed request, so that whatever it says is an error.
     has_failed: bool,
@@ -34,8 +36,10 @@ impl Frame {
 
     /// Forgets an object that has not ended.
     pub(super) fn clear(&mut self) {
-        self.staged = Counts::default();
-        self.parts.clear();
+        if std::mem::take(&mut self.is_staged) {
+            self.staged = Counts::default();
+            self.parts.clear();
+        }
     }
 
     pub(super) fn take_error(&mut self) -> Option<ApiError> {
@@ -51,10 +55,12 @@ impl Frame {
 
 impl Sink for Frame {
     fn count(&mut self, count: Count, value: u64) {
+        self.is_staged = true;
         self.staged.set(count, value);
     }
 
     fn begin(&mut self, part: Part) {
+        self.is_staged = true;
         self.parts.of(part).clear();
     }
 
@@ -64,12 +70,14 @@ impl Sink for Frame {
 
     /// Counts become final together, when the object that states them has ended.
     fn commit(&mut self) {
-        self.counts.update(&self.staged);
+        if self.is_staged {
+            self.counts.update(&self.staged);
+        }
     }
 
     fn end(&mut self) {
         self.commit();
-        if self.error.is_none() {
+        if self.is_staged && self.error.is_none() {
             self.error = self.parts.error(self.has_failed);
         }
         self.clear();

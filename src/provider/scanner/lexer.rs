@@ -1,9 +1,7 @@
-use memchr::memchr2;
-
 use super::field::{Field, Part, Slot};
 use super::key::Key;
 use super::sink::Sink;
-use super::skip::{closing_quote, ends_in_escape, plain_run};
+use super::skip::{closing_quote, ends_in_escape, plain_run, quote_or_escape};
 use super::unescape::Unescape;
 use super::wanted::{Set, Wanted};
 
@@ -252,6 +250,9 @@ impl Lexer {
     }
 
     fn text(&mut self, bytes: &[u8], part: Part, sink: &mut impl Sink) -> usize {
+        if self.unescape.is_cut_by(bytes[0]) {
+            sink.push(part, "\u{FFFD}".as_bytes());
+        }
         let Some(end) = quote_or_escape(bytes) else {
             sink.push(part, bytes);
             return bytes.len();
@@ -333,19 +334,6 @@ impl Lexer {
         self.wanted.ending(self.value, self.depth)
     }
 }
-
-/// The first of the two bytes that end a run of plain text in a string.
-fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
-    // Most strings are shorter than what a call of `memchr2` costs.
-    let near = bytes.iter().take(NEAR).position(|byte| matches!(byte, b'"' | b'\\'));
-    if near.is_some() || bytes.len() <= NEAR {
-        return near;
-    }
-    memchr2(b'"', b'\\', &bytes[NEAR..]).map(|at| at + NEAR)
-}
-
-/// Bytes that are looked at one by one, before `memchr2` is called.
-const NEAR: usize = 12;
 
 /// One more than the longest path.
 pub(super) const DEEPEST: usize = 6;

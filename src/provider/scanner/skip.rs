@@ -1,6 +1,6 @@
 //! Passing over what isn't wanted, at the speed of memory.
 
-use memchr::memchr;
+use memchr::{memchr, memchr2};
 
 /// The first quote in a string that no backslash escapes. The bytes begin outside an escape.
 pub(super) fn closing_quote(bytes: &[u8]) -> Option<usize> {
@@ -11,6 +11,15 @@ pub(super) fn closing_quote(bytes: &[u8]) -> Option<usize> {
             return Some(quote);
         }
         from = quote + 1;
+    }
+}
+
+/// The first of the two bytes that end a run of plain text in a string.
+pub(super) fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
+    let near = |word| first(word, b'"') | first(word, b'\\');
+    match find_near(bytes, near) {
+        Ok(at) => Some(at),
+        Err(rest) => memchr2(b'"', b'\\', &bytes[rest..]).map(|at| at + rest),
     }
 }
 
@@ -27,23 +36,58 @@ pub(super) fn plain_run(bytes: &[u8]) -> usize {
 }
 
 fn next_quote(bytes: &[u8]) -> Option<usize> {
-    // Most strings are shorter than what a call of `memchr` costs.
-    let near = bytes.iter().take(NEAR).position(|byte| *byte == b'"');
-    if near.is_some() || bytes.len() <= NEAR {
-        return near;
+    match find_near(bytes, |word| first(word, b'"')) {
+        Ok(at) => Some(at),
+        Err(rest) => memchr(b'"', &bytes[rest..]).map(|at| at + rest),
     }
-    memchr(b'"', &bytes[NEAR..]).map(|at| at + NEAR)
+}
+
+/// Looks for what `marks` finds in the first words: most strings are shorter than what a call of
+/// `memchr` costs. Where it isn't there, the length that was looked at.
+fn find_near(bytes: &[u8], marks: impl Fn(u64) -> u64) -> Result<usize, usize> {
+    let (words, _) = bytes.as_chunks::<WORD>();
+    let words = &words[..words.len().min(NEAR)];
+    for (at, word) in words.iter().enumerate() {
+        let marks = marks(u64::from_le_bytes(*word));
+        if marks != 0 {
+            return Ok(at * WORD + marks.trailing_zeros() as usize / 8);
+        }
+    }
+    Err(words.len() * WORD)
+}
+
+/// A mark at the first byte of a word that is this one; higher marks may be wrong.
+fn first(word: u64, byte: u8) -> u64 {
+    let ones = u64::from_ne_bytes([1; WORD]);
+    let zero = word ^ (ones * u64::from(byte));
+    zero.wrapping_sub(ones) & !zero & (ones << 7)
 }
 
 /// Bytes that the processor looks at together.
 const RUN: usize = 32;
 
-/// Bytes that are looked at one by one, before `memchr` is called.
-const NEAR: usize = 12;
+/// Bytes of a word.
+const WORD: usize = 8;
+
+/// Words that are looked at before `memchr` is called.
+const NEAR: usize = 2;
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_first_mark_in_a_word_is_right() {
+        for at in 0..40 {
+            for (end, other) in [(b'"', b'#'), (b'\\', b']'), (b'"', 0xA2), (b'\\', 0xDC)] {
+                let mut text = [other; 48];
+                (text[at], text[at + 1]) = (end, b'"');
+                assert_eq!(quote_or_escape(&text), Some(at));
+                assert_eq!(next_quote(&text), Some(if end == b'"' { at } else { at + 1 }));
+            }
+        }
+        assert_eq!(quote_or_escape(b"123456789"), None);
+    }
 
     #[test]
     fn a_quote_closes_behind_an_even_number_of_backslashes() {

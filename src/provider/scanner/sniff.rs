@@ -4,6 +4,7 @@ use super::sse::Sse;
 use crate::provider::Profile;
 
 /// How a body is framed.
+#[expect(clippy::large_enum_variant, reason = "in place, so that a response allocates nothing")]
 pub(super) enum Format {
     /// Not known yet.
     Unknown(Sniff),

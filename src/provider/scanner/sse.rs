@@ -34,11 +34,9 @@ impl Sse {
     }
 
     pub(super) fn feed(&mut self, mut bytes: &[u8], lexer: &mut Lexer, frame: &mut Frame) {
-        if self.after_return && bytes.first() == Some(&b'\n') {
+        let is_continued = !bytes.is_empty() && std::mem::take(&mut self.after_return);
+        if is_continued && bytes[0] == b'\n' {
             bytes = &bytes[1..];
-        }
-        if !bytes.is_empty() {
-            self.after_return = false;
         }
         bytes = self.pass_over(bytes);
         while let Some(end) = memchr2(b'\n', b'\r', bytes) {

@@ -39,6 +39,11 @@ impl Unescape {
         Some(self.unit(unit))
     }
 
+    /// Whether this byte, which follows an escape, leaves the first half of a pair alone.
+    pub(super) fn is_cut_by(&mut self, byte: u8) -> bool {
+        byte != b'\\' && self.high.take().is_some()
+    }
+
     fn unit(&mut self, unit: u32) -> Option<char> {
         let high = self.high.take();
         match unit {

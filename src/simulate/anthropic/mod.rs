@@ -88,7 +88,7 @@ impl Format for Anthropic {
     }
 }
 
-fn invalid(message: impl Into<String>) -> Rejection {
+fn invalid(message: impl Into<Box<str>>) -> Rejection {
     Rejection::new(400, "invalid_request_error", message)
 }
 

@@ -30,7 +30,7 @@ impl Answer<'_> {
                 let whole = text(self.made.output);
                 let end = Some(self.finish_reason());
                 let each = (0..self.candidates).map(|index| candidate(index, &whole, end));
-                self.response(each.collect(), Some(self.made.usage.output))
+                self.response(&each.collect::<Vec<_>>(), Some(self.made.usage.output))
             }
         }
     }
@@ -54,11 +54,11 @@ impl Answer<'_> {
             deltas(self.made.output).map(move |text| candidate(index, &text, None))
         });
         let ends = (0..self.candidates).map(|i| candidate(i, "", Some(self.finish_reason())));
-        let last = self.response(ends.collect(), Some(self.made.usage.output));
-        texts.map(|candidate| self.response(vec![candidate], None)).chain([last])
+        let last = self.response(&ends.collect::<Vec<_>>(), Some(self.made.usage.output));
+        texts.map(|candidate| self.response(&[candidate], None)).chain([last])
     }
 
-    fn response(&self, candidates: Vec<Value>, output: Option<u64>) -> Value {
+    fn response(&self, candidates: &[Value], output: Option<u64>) -> Value {
         let input = self.made.usage.input;
         let mut usage = json!({
             "promptTokenCount": input,

@@ -94,7 +94,7 @@ impl Format for Gemini {
     }
 }
 
-fn invalid(message: impl Into<String>) -> Rejection {
+fn invalid(message: impl Into<Box<str>>) -> Rejection {
     Rejection::new(400, "INVALID_ARGUMENT", message)
 }
 

@@ -82,7 +82,7 @@ impl Format for OpenAi {
 }
 
 /// An `invalid_request_error` without a code.
-fn invalid(status: u16, message: impl Into<String>) -> Rejection {
+fn invalid(status: u16, message: impl Into<Box<str>>) -> Rejection {
     Rejection::new(status, "invalid_request_error", message)
 }
 

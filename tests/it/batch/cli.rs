@@ -82,7 +82,7 @@ fn values_that_cannot_work_are_refused_with_what_to_give_instead() {
         ("--rpm -1", "unexpected argument"),
         ("--rpm many", "invalid digit"),
         ("--api-key-env sk-proj-123", "not a key"),
-        ("--provider nobody", "known are openai, compatible"),
+        ("--provider nobody", "known are openai, azure"),
     ];
     for (argument, message) in table {
         let error = refused(&format!("batch in -o out {argument}")).to_string();

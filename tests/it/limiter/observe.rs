@@ -222,7 +222,7 @@ fn what_is_left_never_raises_and_nonsense_changes_nothing() {
     ];
     let permit = limiter.try_acquire("k", &tokens(0)).unwrap();
     for reading in nonsense {
-        permit.observe(&[reading.clone()]);
+        permit.observe(std::slice::from_ref(&reading));
         assert_eq!(used(&limiter), before, "{reading:?}");
     }
 }

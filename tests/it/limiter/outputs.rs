@@ -64,6 +64,8 @@ fn a_quantile_that_is_none_is_refused() {
 }
 
 proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
     /// At least the quantile of what was seen is covered, and by no more than was ever seen: the
     /// least that does.
     #[test]

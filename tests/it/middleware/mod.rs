@@ -8,12 +8,14 @@ mod custom_service;
 mod discover;
 mod errors;
 mod gate;
+mod include_usage;
 mod inner;
 mod journey;
 mod keys;
 mod refusals;
 mod retry;
 mod settling;
+mod wiring;
 
 #[cfg(all(feature = "reqwest", feature = "simulate"))]
 mod example;

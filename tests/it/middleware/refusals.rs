@@ -68,7 +68,7 @@ async fn a_refusal_holds_all_others_of_its_key_until_the_time_it_names() {
             (0..3).map(|_| tokio::spawn(client.clone().oneshot(chat("gpt-4o")))).collect();
         for sent in sent {
             sent.await.unwrap().unwrap();
-            assert_eq!(limiter.now() - begin, 7 * S, "{status}");
+            assert!((7 * S..9 * S).contains(&(limiter.now() - begin)), "{status}");
         }
     }
 }
@@ -85,7 +85,7 @@ async fn one_that_waits_already_is_held_too() {
     super::settle_down().await;
     drop(response);
     waiting.await.unwrap().unwrap();
-    assert_eq!(limiter.now() - begin, 7 * S);
+    assert!((7 * S..9 * S).contains(&(limiter.now() - begin)));
 }
 
 #[tokio::test(start_paused = true)]

@@ -300,3 +300,25 @@ mod simulated {
         assert!(limiter.try_acquire("gpt-4o", &Cost::new().requests(1_801)).is_err());
     }
 }
+
+/// A compressed answer is decompressed by reqwest, below the layer.
+#[cfg(feature = "cli")]
+#[tokio::test]
+async fn what_reqwest_decompresses_is_read() {
+    let limiter = limiter();
+    let packed = super::wiring::gzip(USAGE);
+    let head = "HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\ncontent-length: ";
+    let mut answer = format!("{head}{}\r\n\r\n", packed.len()).into_bytes();
+    answer.extend(packed);
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}/v1/chat/completions", listener.local_addr().unwrap());
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        let _ = stream.read(&mut [0; 4_096]).await.unwrap();
+        stream.write_all(&answer).await.unwrap();
+    });
+    let service = RateLimitLayer::new(limiter.clone()).layer(client());
+    let response = service.oneshot(post(&url, CHAT)).await.unwrap();
+    assert_eq!(response.text().await.unwrap(), USAGE);
+    assert_eq!(available(&limiter, "gpt-4o"), [10_000 - 21]);
+}

@@ -46,6 +46,38 @@ fn recent_text_requests_are_charged_as_openai_charges_them() {
 }
 
 #[test]
+fn every_charge_of_openai_is_met_by_few_percent_in_the_median() {
+    let Some(charges) = charges() else { return };
+    let mut percent: Vec<_> = charges.iter().map(|c| c.error() * 100 / c.recorded.max(1)).collect();
+    percent.sort_unstable();
+    assert!(charges.len() >= 190 && percent[percent.len() / 2] < 5, "{percent:?}");
+    let text = figures(charges.iter().filter(|c| c.text_only && c.endpoint != "responses"));
+    assert!(text.count >= 100 && text.median <= 1 && text.near_percent >= 80, "{text:?}");
+}
+
+#[test]
+fn the_charges_of_groq_and_mistral_are_met() {
+    for (file, least) in [("groq.har", 5), ("mistral.har", 5)] {
+        let Some(entries) = entries(file) else { return };
+        let recorded = |entry: &&Entry| entry.expected["charged_tokens"].is_u64();
+        let errors: Vec<_> = entries.iter().filter(recorded).map(final_error).collect();
+        println!("{file}: off by {errors:?}");
+        assert!(errors.iter().filter(|error| **error == 0).count() >= least, "{errors:?}");
+    }
+}
+
+/// How far the charge is off once the response is there: what its head states, else what its usage
+/// comes to.
+fn final_error(entry: &Entry) -> u64 {
+    let recorded = entry.expected["charged_tokens"].as_u64().unwrap_or(0);
+    let profile = entry.profile();
+    let reserved = profile.read_request(&entry.url, entry.request.as_bytes()).cost;
+    let usage = entry.scan_as_sent().usage.unwrap_or_default();
+    let charged = profile.charge(&reserved, &usage).amount(&Dimension::Tokens);
+    profile.charged_in_head(&entry.headers).unwrap_or(charged).abs_diff(recorded)
+}
+
+#[test]
 fn recent_responses_are_charged_within_a_few_tokens() {
     let Some(charges) = charges() else { return };
     let figures = figures(charges.iter().filter(|c| c.recent && c.endpoint == "responses"));

@@ -2,10 +2,11 @@
 
 mod bounds;
 mod charges;
-mod corpus;
+pub(crate) mod corpus;
 mod count_tokens;
 mod delays;
 mod errors;
+mod families;
 mod headers;
 mod properties;
 mod recorded;

@@ -56,7 +56,7 @@ fn openai() -> Vec<Fixture> {
             .uses([12, 34, 8, 0]),
         Fixture::new("chat stream", "openai", SSE, ": hi\n\ndata: {\"object\":\"chat.completion.chunk\",\"choices\":[{\"delta\":{\"content\":\"\\\"error\\\": \\\"usage\\\"\"}}],\"usage\":null}\n\ndata: {\"choices\":[{\"delta\":{\"tool_calls\":[{\"function\":{\"arguments\":\"{\\\"usage\\\":{\\\"prompt_tokens\\\":9}}\"}}]}}],\"usage\":null}\n\ndata: {\"choices\":[],\"usage\":{\"prompt_tokens\":3,\"completion_tokens\":4}}\n\ndata: [DONE]\n\n")
             .uses([3, 4, 0, 0]),
-        Fixture::new("chat stream with carriage returns", "openai", SSE, "data: {\"choices\":[{}]}\r\n\r\ndata: {\"usage\":\r\ndata: {\"prompt_tokens\":3,\rdata:\"completion_tokens\":4}}\r\r\ndata: {\"x\":1}\n\r\ndata: {}\r\n\r\n")
+        Fixture::new("chat stream with carriage returns", "openai", SSE, "data: {\"choices\":[{}]}\r\n\r\ndata: {\r\n\ndata: {\"usage\":\r\ndata: {\"prompt_tokens\":3,\rdata:\"completion_tokens\":4}}\r\r\ndata: {\"x\":1}\n\r\ndata: {}\r\n\r\n")
             .uses([3, 4, 0, 0]),
         Fixture::new("responses stream", "openai", SSE, "event: response.output_text.delta\ndata: {\"type\":\"response.output_text.delta\",\"delta\":\"Hi\"}\n\nevent: response.completed\ndata: {\"type\":\"response.completed\",\"response\":{\"error\":null,\"output\":[{\"usage\":{\"input_tokens\":9}}],\"usage\":{\"input_tokens\":5,\"input_tokens_details\":{\"cached_tokens\":1},\"output_tokens\":6}}}\n\n")
             .uses([5, 6, 1, 0]),
@@ -67,6 +67,7 @@ fn openai() -> Vec<Fixture> {
         Fixture::new("responses failed", "openai", SSE, "event: response.failed\ndata: {\"type\":\"response.failed\",\"response\":{\"status\":\"failed\",\"error\":{\"code\":\"server_error\",\"message\":\"sorry \\ud83d\\ude00\"},\"usage\":null}}\n\n")
             .fails("server_error", "sorry 😀"),
         Fixture::new("error by escapes", "openai", SSE, "data: {\"type\":\"\\u0065rr\\u006fr\",\"code\":\"x\"}\n\n").fails("x", ""),
+        Fixture::new("no error, but for half a character", "openai", SSE, "data: {\"type\":\"er\\ud83dror\",\"code\":\"x\"}\n\n"),
         Fixture::new("openrouter error", "openrouter", SSE, ": OPENROUTER PROCESSING\n\ndata: {\"id\":\"g\",\"object\":\"chat.completion.chunk\",\"error\":{\"code\":502,\"message\":\"gone\"},\"choices\":[{\"index\":0,\"delta\":{\"content\":\"\"},\"finish_reason\":\"error\"}]}\n\n")
             .fails("502", "gone"),
         Fixture::new("embeddings", "openai", JSON, r#"{"object":"list","data":[{"object":"embedding","embedding":[0.0123456789,-2e-3,0.0123456789,-2e-3,0.0123456789,-2e-3]},{"embedding":"AAAAPwAAgD8/+9j="}],"usage":{"prompt_tokens":9,"total_tokens":9}}"#)

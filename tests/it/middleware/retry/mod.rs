@@ -2,6 +2,8 @@
 
 mod bodies;
 mod queue;
+#[cfg(feature = "reqwest-middleware")]
+mod reqwest;
 mod verdicts;
 
 use std::collections::VecDeque;
@@ -55,6 +57,15 @@ impl Script {
             let answer = script.answers.lock().pop_front();
             std::future::ready(answer.expect("it is asked no more often than the test says"))
         })
+    }
+
+    /// Asserts when it was asked, in milliseconds, and within the second that a cool-down is spread
+    /// over.
+    fn assert_asked(&self, at: &[u64]) {
+        let asked = self.asked();
+        assert_eq!(asked.len(), at.len(), "{asked:?}");
+        let near = |(asked, at): (&u64, &u64)| (*at..*at + 1_000).contains(asked);
+        assert!(asked.iter().zip(at).all(near), "{asked:?} instead of {at:?}");
     }
 
     /// When it was asked, in milliseconds.

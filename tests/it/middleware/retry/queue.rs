@@ -21,7 +21,7 @@ async fn siblings_of_a_refused_request_wait_too_and_others_do_not() {
     client.ready().await.unwrap().call(chat("o1")).await.unwrap();
     client.oneshot(chat("gpt-4o")).await.unwrap();
     assert_eq!(first.await.unwrap().unwrap().status(), 200);
-    assert_eq!(script.asked(), [0, 0, 7_000, 7_000]);
+    script.assert_asked(&[0, 0, 7_000, 7_000]);
 }
 
 fn slow(rpm: u64) -> Limiter {
@@ -71,7 +71,7 @@ async fn the_deadline_is_that_of_the_call_over_all_tries() {
     request.extensions_mut().insert(Ask::new().deadline(limiter.now() + 10 * S));
     let client = script.client(&RateLimitLayer::new(limiter).retry(9));
     assert_eq!(client.oneshot(request).await.unwrap().status(), 429);
-    assert_eq!(script.asked(), [0, 7_000]);
+    script.assert_asked(&[0, 7_000]);
 }
 
 #[tokio::test(start_paused = true)]

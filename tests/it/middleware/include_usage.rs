@@ -1,0 +1,98 @@
+//! Streams are asked to tell their usage, and all else of a request stays as it is.
+
+use http::Request;
+use http::header::CONTENT_LENGTH;
+use parking_lot::Mutex;
+use tollgate::middleware::{IncludeUsageLayer, RateLimitLayer};
+use tollgate::quota::{Dimension, Quota};
+use tower::{Layer, ServiceExt, service_fn};
+
+use super::inner::{Frames, Strict};
+use super::{available, builder, read};
+
+/// What is sent of a request with this body to this path, and the length that it states.
+async fn sent(path: &str, body: &str) -> (String, String) {
+    let seen = Mutex::new(None);
+    let inner = service_fn(|request: Request<String>| {
+        let size = request.headers()[CONTENT_LENGTH].to_str().unwrap().to_owned();
+        *seen.lock() = Some((request.into_body(), size));
+        std::future::ready(Ok::<_, std::convert::Infallible>(()))
+    });
+    let request = Request::post(path).header(CONTENT_LENGTH, body.len());
+    let request = request.body(body.to_owned()).unwrap();
+    IncludeUsageLayer::new().layer(inner).oneshot(request).await.unwrap();
+    seen.into_inner().unwrap()
+}
+
+const CHAT: &str = "https://api.openai.com/v1/chat/completions";
+
+#[tokio::test]
+async fn a_stream_that_says_nothing_of_usage_is_asked_for_it() {
+    let whole = r#""stream_options":{"include_usage":true},"#;
+    for (body, begin) in [
+        (r#"{"stream": true, "messages": [{"content": "{\"stream\": 1}"}]}"#, 1),
+        (" {\n \"n\":1e400,\"stream\":true }\n", 2),
+        (r#"{"x": {"stream_options": 1}, "stream" : true}"#, 1),
+    ] {
+        let (sent, size) = sent(CHAT, body).await;
+        assert_eq!(sent, [&body[..begin], whole, &body[begin..]].concat());
+        assert_eq!(size, sent.len().to_string());
+    }
+}
+
+#[tokio::test]
+async fn other_options_of_a_stream_stay() {
+    for (options, asked) in [
+        ("{}", r#"{"include_usage":true}"#),
+        ("{ }", r#"{"include_usage":true }"#),
+        ("null", r#"{"include_usage":true}"#),
+        (r#"{"a": [1]}"#, r#"{"include_usage":true,"a": [1]}"#),
+    ] {
+        let body = |options| format!(r#"{{"stream":true, "stream_options": {options} ,"n":1}}"#);
+        assert_eq!(sent("/v1/completions", &body(options)).await.0, body(asked));
+    }
+}
+
+#[tokio::test]
+async fn who_has_said_what_it_wants_gets_that() {
+    for body in [
+        r#"{"stream": true, "stream_options": {"include_usage": false}}"#,
+        r#"{"stream": true, "stream_options": {"include_usage": true}}"#,
+        r#"{"stream": true, "stream_options": {"include_usage": null}}"#,
+        r#"{"stream": false}"#,
+        r#"{"stream": "yes"}"#,
+        r#"{"model": "gpt-4o"}"#,
+        r#"{"stream": true, "stream": true}"#,
+        r#"{"stream": true, "stream_options": [1]}"#,
+        r#"[true, {"a": 1}]"#,
+        r#"{"stream": true"#,
+        "{}",
+        "",
+    ] {
+        assert_eq!(sent(CHAT, body).await, (body.to_owned(), body.len().to_string()));
+    }
+    let stream = r#"{"stream": true}"#;
+    assert_eq!(sent("/v1/responses", stream).await.0, stream);
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_reservation_settles_by_the_usage_that_was_asked_for() {
+    let limiter = builder()
+        .provider(tollgate::provider::COMPATIBLE_USAGE)
+        .quota("m", Quota::new().tpm(10_000))
+        .build()
+        .unwrap();
+    let provider = Strict::new(|request: Request<String>| async move {
+        let usage = r#"{"choices": [], "usage": {"prompt_tokens": 2, "completion_tokens": 1}}"#;
+        let asked = request.into_body().contains("include_usage");
+        let event = if asked { format!("data: {usage}\n\n") } else { "data: {}\n\n".to_owned() };
+        Ok(Frames::default().data(event).into_response())
+    });
+    let layer = RateLimitLayer::new(limiter.clone());
+    let client = IncludeUsageLayer::new().layer(layer.layer(provider));
+    let body = r#"{"model": "m", "stream": true, "max_tokens": 500}"#.to_owned();
+    let response = client.oneshot(Request::post(CHAT).body(body).unwrap()).await.unwrap();
+    read(response).await.unwrap();
+    assert_eq!(available(&limiter, "m"), [10_000 - 3]);
+    assert_eq!(limiter.stats("m").limits[0].dimension, Dimension::Tokens);
+}

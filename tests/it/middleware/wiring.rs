@@ -1,0 +1,120 @@
+//! What of a response's head, its usage and its encoding reaches the limiter.
+
+use std::io;
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body_util::{BodyExt, Full};
+use tollgate::limiter::Limiter;
+use tollgate::middleware::{Journey, RateLimitLayer};
+use tollgate::provider::{COMPATIBLE_USAGE, Profile};
+use tollgate::quota::{Algorithm, Dimension, Quota};
+use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
+use tower_http::decompression::DecompressionLayer;
+
+use super::inner::Frames;
+use super::{USAGE, answering, available, builder, chat, read, send};
+
+fn limiter(profile: Profile) -> Limiter {
+    let quota = Quota::new().tpm(100_000).with_algorithm(Algorithm::TOKEN_BUCKET);
+    builder().provider(profile).quota("gpt-4o", quota).build().unwrap()
+}
+
+async fn reserved(layer: &RateLimitLayer, answer: &'static str) -> u64 {
+    let mut client = answering(layer, move || Frames::from(answer).into_response());
+    let journey = Journey::new();
+    let mut request = Request::post("/v1/chat/completions")
+        .body(r#"{"model": "gpt-4o", "messages": []}"#.to_owned())
+        .unwrap();
+    request.extensions_mut().insert(journey.clone());
+    let response = send(&mut client, request).await;
+    read(response).await.unwrap();
+    journey.facts().reserved.unwrap().amount(&Dimension::OutputTokens)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_earlier_requests_put_out_is_reserved_for_the_next() {
+    let limiter = limiter(COMPATIBLE_USAGE);
+    let layer = RateLimitLayer::new(limiter.clone());
+    assert_eq!(reserved(&layer, USAGE).await, 1_024);
+    for _ in 0..8 {
+        reserved(&layer, USAGE).await;
+    }
+    assert_eq!(limiter.expected_output("gpt-4o"), Some(9));
+    assert_eq!(reserved(&layer, USAGE).await, 9);
+    // What failed has put out nothing, and says nothing of the next.
+    reserved(&layer, "{}").await;
+    assert_eq!(reserved(&layer, USAGE).await, 9);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_the_head_says_was_charged_counts() {
+    let mistral = Profile::named("mistral").unwrap();
+    let limiter = limiter(mistral);
+    let mut client = answering(&RateLimitLayer::new(limiter.clone()), || {
+        let mut response = Frames::from("{}").into_response();
+        let cost = HeaderValue::from_static("777");
+        response.headers_mut().insert("x-ratelimit-tokens-query-cost", cost);
+        response
+    });
+    read(send(&mut client, chat("gpt-4o")).await).await.unwrap();
+    assert_eq!(available(&limiter, "gpt-4o"), [100_000 - 777]);
+}
+
+/// How a text looks in gzip (one stored block, RFC 1951).
+pub(super) fn gzip(text: &str) -> Vec<u8> {
+    let size = u16::try_from(text.len()).unwrap();
+    let mut packed = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 255, 1];
+    packed.extend(size.to_le_bytes());
+    packed.extend((!size).to_le_bytes());
+    packed.extend(text.as_bytes());
+    let crc = text.bytes().fold(!0_u32, |crc, byte| {
+        (0..8).fold(crc ^ u32::from(byte), |c, _| (c >> 1) ^ (0xedb8_8320 & (c & 1).wrapping_neg()))
+    });
+    packed.extend((!crc).to_le_bytes());
+    packed.extend(u32::from(size).to_le_bytes());
+    packed
+}
+
+async fn packed(_: Request<String>) -> Result<Response<Full<Bytes>>, io::Error> {
+    let mut response = Response::new(Full::from(gzip(USAGE)));
+    let headers: HeaderMap =
+        [(http::header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))].into_iter().collect();
+    *response.headers_mut() = headers;
+    Ok(response)
+}
+
+fn with(journey: &Journey) -> Request<String> {
+    let mut request = chat("gpt-4o");
+    request.extensions_mut().insert(journey.clone());
+    request
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_compressed_answer_passes_as_it_is_keeps_what_was_reserved_and_says_so() {
+    let layer = RateLimitLayer::new(limiter(COMPATIBLE_USAGE));
+    let journey = Journey::new();
+    let response = layer.layer(service_fn(packed)).oneshot(with(&journey)).await.unwrap();
+    assert_eq!(response.headers()["content-encoding"], "gzip");
+    assert_eq!(response.into_body().collect().await.unwrap().to_bytes(), gzip(USAGE));
+    let facts = journey.facts();
+    assert_eq!((facts.unread.as_deref(), facts.usage), (Some("gzip"), None));
+    assert_eq!(facts.charged, facts.reserved);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_decompressed_below_the_layer_is_read() {
+    let client = ServiceBuilder::new()
+        .layer(RateLimitLayer::new(limiter(COMPATIBLE_USAGE)))
+        .map_response(|response: Response<_>| {
+            response.map(|body| http_body_util::combinators::UnsyncBoxBody::new(body))
+        })
+        .layer(DecompressionLayer::new())
+        .service_fn(packed);
+    let journey = Journey::new();
+    let response = client.oneshot(with(&journey)).await.unwrap();
+    let text = response.into_body().collect().await.unwrap().to_bytes();
+    assert_eq!(text, USAGE);
+    let facts = journey.facts();
+    assert_eq!((facts.unread, facts.usage.map(|usage| usage.output)), (None, Some(9)));
+}
