@@ -10,15 +10,23 @@ fn request_bodies() {
         .iter()
         .flat_map(|seed| (0..2_u8).map(move |at| [&[at], seed.as_bytes()].concat()))
         .collect();
+    let profiles = profiles();
     fuzz("requests", &seeds, |input| {
         let [path, body @ ..] = input else { return };
         let path = PATHS[usize::from(*path) % PATHS.len()];
-        for profile in Profile::all() {
+        for profile in &profiles {
             let estimate = profile.read_request(path, body);
             // It can be shown too.
             let _ = format!("{estimate:?}");
         }
     });
+}
+
+fn profiles() -> Vec<Profile> {
+    let profiles = Profile::all().iter().copied();
+    #[cfg(feature = "tokenizer")]
+    let profiles = profiles.chain([tollgate::provider::OPENAI.with_tokenizer()]);
+    profiles.collect()
 }
 
 const PATHS: &[&str] = &[
