@@ -40,10 +40,6 @@ impl ApiError {
     pub fn read(body: &[u8]) -> Option<Self> {
         let known = ErrorParts::read(body);
         let mut error = known.or_else(|| Self::new("", "", text(body, OTHER_MESSAGES)?))?;
-        // Bedrock, where no header says it: `"__type": "com.amazon.coral#ThrottlingException"`.
-        if let (None, Some(name)) = (&error.kind, text(body, &["__type"])) {
-            error.kind = some(exception(name));
-        }
         // Of several quotas, that of the longest window: the others pass sooner.
         let quotas = || member::values(body, "quotaId");
         let long = quotas().find(|quota| quota.contains("PerDay"));
@@ -62,7 +58,7 @@ impl ApiError {
     }
 
     pub(super) fn new(code: &str, kind: &str, message: &str) -> Option<Self> {
-        let (code, kind) = (some(code), some(kind));
+        let (code, kind) = (some(code), some(exception(kind)));
         let error = Self { code, kind, message: message.into(), ..Self::default() };
         let says_something = error.code.is_some() || error.kind.is_some() || !message.is_empty();
         says_something.then_some(error)

@@ -155,8 +155,10 @@ async fn a_delay_that_the_provider_asks_for_holds_every_request_of_that_model_on
         (6, 1, 1)
     );
     let calls = server.calls();
-    let order: Vec<_> = calls.iter().map(|call| call.id.as_str()).collect();
-    assert_eq!(order, ["r0", "r3", "r4", "r1", "r2", "r5", "r0"], "a's siblings wait, b's go on");
+    let mut order: Vec<_> = calls.iter().map(|call| call.id.as_str()).collect();
+    // Whether r0 queues again before its siblings have been read is a matter of chance.
+    order[3..].sort_unstable();
+    assert_eq!(order, ["r0", "r3", "r4", "r0", "r1", "r2", "r5"], "a's siblings wait, b's go on");
     let refused_at = calls[1].answered_before;
     for call in calls.iter().skip(1).filter(|call| call.model == "a") {
         assert!(call.arrived >= refused_at + 1_000_000_000, "{} came early", call.id);

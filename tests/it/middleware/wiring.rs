@@ -4,6 +4,7 @@ use std::io;
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Request, Response};
+use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{Journey, RateLimitLayer};
@@ -106,9 +107,7 @@ async fn a_compressed_answer_passes_as_it_is_keeps_what_was_reserved_and_says_so
 async fn what_is_decompressed_below_the_layer_is_read() {
     let client = ServiceBuilder::new()
         .layer(RateLimitLayer::new(limiter(COMPATIBLE_USAGE)))
-        .map_response(|response: Response<_>| {
-            response.map(|body| http_body_util::combinators::UnsyncBoxBody::new(body))
-        })
+        .map_response(|response: Response<_>| response.map(UnsyncBoxBody::new))
         .layer(DecompressionLayer::new())
         .service_fn(packed);
     let journey = Journey::new();

@@ -25,10 +25,11 @@ use super::inner::{Frames, Oops, Strict};
 #[derive(Clone)]
 struct Script {
     limiter: Limiter,
-    answers: Arc<Mutex<VecDeque<Result<Response<Frames>, Oops>>>>,
+    answers: Arc<Mutex<VecDeque<Answer>>>,
     calls: Arc<Mutex<Vec<(u64, String)>>>,
 }
 
+type Answer = Result<Response<Frames>, Oops>;
 type Client = RetryService<Strict<Request<String>, Response<Frames>>, Http, Http>;
 
 impl Script {
