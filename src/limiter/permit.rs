@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 use super::backend::{Ending, Reservation};
 use super::event::Event;
 use super::place::Place;
-use crate::quota::Cost;
+use crate::quota::{Cost, Dimension};
 
 /// A granted reservation.
 ///
@@ -33,10 +33,22 @@ pub(super) struct Part {
 }
 
 /// What few permits have.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct More {
     parts: Parts,
     remote: Option<Arc<Reservation>>,
+    /// What is settled already.
+    early: SmallVec<[(Dimension, u64); 1]>,
+}
+
+impl More {
+    /// What is still to be settled of what was reserved, or of what it took.
+    fn rest(&self, mut cost: Cost, of: impl Fn(u64, u64) -> u64) -> Cost {
+        for (dimension, settled) in &self.early {
+            cost.set(dimension, of(cost.amount(dimension), *settled));
+        }
+        cost
+    }
 }
 
 /// What a permit took, key by key.
@@ -67,6 +79,19 @@ impl Part {
         next.into_iter().for_each(Waker::wake);
     }
 
+    /// What it took of one dimension is known before it ends.
+    fn settle_early(&self, dimension: &Dimension, reserved: &Cost, charged: &Cost) {
+        let (mut keys, now) = self.place.shard.lock();
+        let slot = &mut keys.slots[self.place.slot];
+        if slot.generation() != self.place.generation {
+            return;
+        }
+        slot.settle_early(self.version, dimension, (reserved, charged), now);
+        let next = slot.changed();
+        drop(keys);
+        next.into_iter().for_each(Waker::wake);
+    }
+
     /// It ended elsewhere: somebody else may be let in by now.
     fn ended(&self) {
         let mut keys = self.place.shard.keys();
@@ -92,7 +117,7 @@ impl Permit {
     ) -> Self {
         let first = parts.remove(0);
         let alone = parts.is_empty() && remote.is_none();
-        let more = (!alone).then(|| Box::new(More { parts, remote }));
+        let more = (!alone).then(|| Box::new(More { parts, remote, ..More::default() }));
         Self { first, more, cost, granted_at, open, ended: false }
     }
 
@@ -120,6 +145,27 @@ impl Permit {
     /// Where the key that was named first is.
     pub(super) fn place(&self) -> &Place {
         &self.first.place
+    }
+
+    /// What the request took of one dimension is final before it ends: the input of a response whose
+    /// output is still on its way. What it reserved of that is free for others from now on. How it
+    /// ends says nothing of this dimension any more, unless it took more than this.
+    ///
+    /// Nothing happens where nothing is held: the dimension was charged when it was sent, or by this
+    /// before, or lies with a [`Backend`](super::Backend), which is told at the end.
+    pub fn settle_early(&mut self, dimension: &Dimension, charged: u64) {
+        let settled = |more: &More| more.early.iter().any(|(early, _)| early == dimension);
+        let elsewhere = |more: &Box<More>| more.remote.is_some() || settled(more);
+        if !self.open
+            || *dimension == Dimension::Concurrency
+            || self.more.as_ref().is_some_and(elsewhere)
+        {
+            return;
+        }
+        let mut cost = self.cost.clone();
+        cost.set(dimension, charged);
+        self.parts().for_each(|part| part.settle_early(dimension, &self.cost, &cost));
+        self.more.get_or_insert_default().early.push((dimension.clone(), charged));
     }
 
     /// The request has left and took `charged`. Anything above the reservation becomes debt.
@@ -156,8 +202,10 @@ impl Permit {
     #[cold]
     fn end_more(&self, more: &More, charged: Option<&Cost>) {
         let Some(reservation) = &more.remote else {
-            let reserved = (self.granted_at, &self.cost);
-            return self.parts().for_each(|part| part.end(reserved, charged, self.open));
+            let reserved = more.rest(self.cost.clone(), |_, _| 0);
+            let charged = charged.map(|cost| more.rest(cost.clone(), u64::saturating_sub));
+            let (sent, charged) = ((self.granted_at, &reserved), charged.as_ref());
+            return self.parts().for_each(|part| part.end(sent, charged, self.open));
         };
         if let Some(backend) = &self.first.place.shard.core.backend {
             let ending = charged.cloned().map_or(Ending::Released, Ending::Settled);

@@ -1,3 +1,4 @@
+use std::slice;
 use std::sync::Arc;
 use std::task::Waker;
 
@@ -10,7 +11,7 @@ use super::line::{Line, Wakers};
 use super::plan::{Buckets, Plan};
 use super::stats::{KeyStats, LimitStats};
 use crate::engine::{self, Shortfall, Wait};
-use crate::quota::Cost;
+use crate::quota::{Cost, Dimension};
 
 /// One key: its plan, its buckets, and who waits for them.
 #[derive(Debug)]
@@ -168,6 +169,24 @@ impl Slot {
         // The quota has changed since: rules that came later never held anything of this request.
         for rule in (0..plan.rules.len()).filter(|&rule| plan.stood(rule, version)) {
             end(rule, rule + 1);
+        }
+    }
+
+    /// Settles what a request holds of one dimension, before it ends.
+    pub(super) fn settle_early(
+        &mut self,
+        version: u32,
+        dimension: &Dimension,
+        (reserved, charged): (&Cost, &Cost),
+        now: u64,
+    ) {
+        let Self { plan, buckets, .. } = self;
+        for (at, rule) in plan.rules.iter().enumerate() {
+            if rule.holds() && rule.dimension() == dimension && plan.stood(at, version) {
+                let (rule, bucket) = (slice::from_ref(rule), &mut buckets[at..=at]);
+                // What holds has no time of sending that would matter.
+                engine::settle(rule, bucket, (now, reserved), charged, now);
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use super::ask::Ask;
 use super::journey::Journey;
 use super::keys::{Key, Keys};
 use crate::limiter::Limiter;
-use crate::provider::Estimate;
+use crate::provider::{Estimate, Terms};
 use crate::quota::{Cost, Dimension};
 
 /// What a request is, to the limiter.
@@ -14,10 +14,8 @@ pub struct Classified {
     pub(super) keys: Keys,
     /// What to reserve for it, under each key.
     pub cost: Cost,
-    /// The least that its tokens are charged, whatever the response uses.
-    pub floor: u64,
-    /// How many tokens of the total-token limit one generated token takes in the end; mostly 1.
-    pub burn_down: u64,
+    /// How what the response uses is charged.
+    pub terms: Terms,
     /// When to give up, in nanoseconds since the epoch, if the layer would not sooner.
     pub deadline: Option<u64>,
     /// Where to write down how it went.
@@ -35,8 +33,7 @@ impl Classified {
         Self {
             keys,
             cost,
-            floor: 0,
-            burn_down: 1,
+            terms: Terms::default(),
             deadline: None,
             journey: None,
             ask: None,
@@ -48,8 +45,7 @@ impl Classified {
     pub(super) fn estimated(key: impl Into<Key>, mut estimate: Estimate) -> Self {
         let cost = std::mem::take(&mut estimate.cost);
         let mut classified = Self::new(key, cost);
-        classified.floor = estimate.floor;
-        classified.burn_down = estimate.burn_down;
+        classified.terms = estimate.terms;
         classified.guess = estimate.guesses_output().then_some(estimate);
         classified
     }
@@ -99,7 +95,7 @@ impl Classified {
             self.own_key(key);
         }
         if let Some(cost) = ask.cost {
-            self.floor = self.floor.min(cost.amount(&Dimension::Tokens));
+            self.terms.floor = self.terms.floor.min(cost.amount(&Dimension::Tokens));
             self.cost = cost;
             self.guess = None;
         }

@@ -224,9 +224,8 @@ fn admit<C, O>(
         });
     }
     Watch::new(permit, shared.limiter.clone(), keys, shared.options.discover, journey)
-        .with_floor(classified.floor)
+        .on(classified.terms)
         .learning(classified.guesses_output())
-        .with_burn_down(classified.burn_down)
 }
 
 /// Hands the reservation over with the response, or ends it with the error.

@@ -57,7 +57,12 @@ impl Reading {
     /// The next bytes of the body.
     pub fn bytes(&mut self, bytes: &[u8]) {
         match &mut self.body {
-            Body::Success(_, scanner) => scanner.feed(bytes),
+            Body::Success(profile, scanner) => {
+                scanner.feed(bytes);
+                if let (true, Some(usage)) = (profile.settles_early(), scanner.usage()) {
+                    self.watch.uses(*profile, &usage);
+                }
+            }
             Body::Refusal(.., body) => {
                 let room = LONGEST_ERROR.saturating_sub(body.len());
                 body.extend_from_slice(&bytes[..room.min(bytes.len())]);

@@ -9,8 +9,8 @@ use super::journey::Journey;
 use super::keys::{Key, Keys};
 use super::reading::Reading;
 use crate::limiter::{Limiter, Permit, RateLimited};
-use crate::provider::{Class, Profile, Scanned};
-use crate::quota::{Cost, Dimension, Usage};
+use crate::provider::{Class, Profile, Scanned, Terms};
+use crate::quota::{Cost, Dimension, SettleAt, Usage};
 
 /// Goes with a request from its admission to the end of its response, and ends its reservation when
 /// it is dropped: releases it if the request never left, and else settles it.
@@ -20,10 +20,9 @@ pub struct Watch {
     pub(super) keys: Keys,
     discover: bool,
     journey: Option<Journey>,
-    floor: u64,
+    terms: Terms,
     /// Whether what it puts out tells what the next may.
     learns: bool,
-    burn_down: u64,
     sent: bool,
     charged: Option<Cost>,
     /// What the head of the response said of the tokens.
@@ -46,9 +45,8 @@ impl Watch {
             keys,
             discover,
             journey,
-            floor: 0,
+            terms: Terms::default(),
             learns: false,
-            burn_down: 1,
             sent,
             charged: None,
             charged_tokens: None,
@@ -56,21 +54,15 @@ impl Watch {
         }
     }
 
-    /// Charges at least so many tokens, whatever the response says that it used.
-    pub(super) fn with_floor(mut self, tokens: u64) -> Self {
-        self.floor = tokens;
+    /// Charges what the response says that it used by these terms.
+    pub(super) fn on(mut self, terms: Terms) -> Self {
+        self.terms = terms;
         self
     }
 
     /// Remembers how much the response puts out, for the next request of its key.
     pub(super) fn learning(mut self, learns: bool) -> Self {
         self.learns = learns;
-        self
-    }
-
-    /// Charges each generated token as so many.
-    pub(super) fn with_burn_down(mut self, tokens: u64) -> Self {
-        self.burn_down = tokens;
         self
     }
 
@@ -135,6 +127,19 @@ impl Watch {
         self.limiter.now()
     }
 
+    /// The body has said something of what the request used, and goes on: what that settles already,
+    /// is settled.
+    pub(super) fn uses(&mut self, profile: Profile, usage: &Usage) {
+        if let (Some(permit), None) = (&mut self.permit, &self.charged) {
+            let charge = profile.charge(permit.cost(), usage);
+            for dimension in [Dimension::InputTokens, Dimension::Tokens] {
+                if profile.settles(&dimension) == SettleAt::FirstUsage {
+                    permit.settle_early(&dimension, charge.amount(&dimension));
+                }
+            }
+        }
+    }
+
     /// What the body said of what the request used.
     pub(super) fn used(&mut self, profile: Profile, usage: &Usage) {
         if self.learns {
@@ -142,10 +147,11 @@ impl Watch {
         }
         let Some(permit) = &self.permit else { return };
         self.charged.get_or_insert_with(|| {
-            let charge = profile.charge(permit.cost(), usage);
-            let burnt = usage.output.saturating_mul(self.burn_down.saturating_sub(1));
-            let tokens = charge.amount(&Dimension::Tokens).saturating_add(burnt);
-            charge.tokens(self.charged_tokens.unwrap_or(tokens.max(self.floor)))
+            let charge = self.terms.apply(profile.charge(permit.cost(), usage), usage);
+            match self.charged_tokens {
+                Some(tokens) => charge.tokens(tokens),
+                None => charge,
+            }
         });
     }
 

@@ -6,7 +6,7 @@ use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, usage_in_full};
 use super::scanner::{Count, Counts, Field, Wanted};
-use super::{Profile, anthropic, compatible, usage};
+use super::{Profile, Terms, anthropic, compatible, usage};
 use crate::quota::{Algorithm, Cost, Usage};
 
 /// Amazon Bedrock, `bedrock-runtime.REGION.amazonaws.com` (`/model/NAME/converse`, `invoke` and
@@ -15,13 +15,13 @@ use crate::quota::{Algorithm, Cost, Usage};
 /// - **Model**: from the path, decoded; an inference profile's name or ARN as it is.
 /// - **Charge** (`Tokens`, the TPM limit): at admission the prompt and `max_tokens`; in the end what
 ///   was read (but not from the cache), written to the cache and generated, where each token that
-///   Claude 3.7 or a newer one generated counts five times ([`Estimate::burn_down`]). Where
+///   Claude 3.7 or a newer one generated counts five times ([`Terms::burn_down`]). Where
 ///   `max_tokens` is unset, Bedrock takes the most that the model can generate; what is usual is
 ///   reserved instead. Source: Amazon's page on quotas; not seen in recordings.
 /// - **Limits**: token buckets. No headers tell of them; of usage they do.
 /// - **Quotas**: none; they differ by account, region and model.
 ///
-/// [`Estimate::burn_down`]: super::Estimate::burn_down
+/// [`Terms::burn_down`]: super::Terms::burn_down
 pub const BEDROCK: Profile = Profile::new(&Rules {
     name: "bedrock",
     urls: &[
@@ -48,7 +48,8 @@ fn reserve(request: &Request) -> Reserved {
         Some(_) => Reserved::at_most(request, input, 0),
         None => Reserved::by_usage(request, input),
     };
-    Reserved { burn_down: request.model.as_deref().map_or(1, burn_down), ..reserved }
+    let burn_down = request.model.as_deref().map_or(1, burn_down);
+    Reserved { terms: Terms { burn_down, ..reserved.terms }, ..reserved }
 }
 
 /// A token that Claude 3.7 or a newer one generates takes five of the limit. (Amazon Bedrock's page

@@ -1,5 +1,6 @@
 use compact_str::CompactString;
 
+use super::Terms;
 use crate::quota::Cost;
 
 /// What a request is and what it will cost, read from its body before it is sent.
@@ -10,12 +11,8 @@ pub struct Estimate {
     pub model: Option<CompactString>,
     /// What to reserve.
     pub cost: Cost,
-    /// The least that the total-token limit is charged, whatever the response uses: what the
-    /// provider takes, or may take, at admission. 0 where only usage counts.
-    pub floor: u64,
-    /// How many tokens of the total-token limit one generated token takes in the end: 1, but 5 with
-    /// newer Claude models on Bedrock. [`Profile::charge`](super::Profile::charge) counts each once.
-    pub burn_down: u64,
+    /// How its usage will be charged, beside the provider's rule.
+    pub terms: Terms,
     /// Whether it asks for a stream.
     pub stream: bool,
     /// The most tokens that it lets the provider generate, over all choices; `None` where it sets
@@ -42,8 +39,7 @@ impl Estimate {
         Self {
             model: None,
             cost: Cost::new().tokens(input).input_tokens(input),
-            floor: input,
-            burn_down: 1,
+            terms: Terms::at_least(input),
             stream: false,
             max_output: None,
             exact: false,
@@ -65,7 +61,7 @@ impl Estimate {
         let output = tokens.min(self.max_output.unwrap_or(u64::MAX));
         self.cost = self.cost.output_tokens(output);
         if let Some(input) = guess.input {
-            self.cost = self.cost.tokens(input.saturating_add(output).max(self.floor));
+            self.cost = self.cost.tokens(input.saturating_add(output).max(self.terms.floor));
         }
         self
     }

@@ -72,6 +72,7 @@ mod request;
 mod reserve;
 mod retry;
 mod scanner;
+mod terms;
 #[cfg(feature = "tokenizer")]
 mod tokenizer;
 mod usage;
@@ -94,3 +95,4 @@ pub use openai::OPENAI;
 pub use profile::{DefaultQuota, Profile};
 pub use retry::LONGEST_DELAY;
 pub use scanner::{Scanned, Scanner};
+pub use terms::Terms;

@@ -106,6 +106,13 @@ impl Profile {
         (self.rules.settles)(dimension)
     }
 
+    /// Whether some dimension's charge is final before the response ends.
+    pub(crate) fn settles_early(&self) -> bool {
+        [Dimension::InputTokens, Dimension::Tokens, Dimension::OutputTokens]
+            .iter()
+            .any(|dimension| self.settles(dimension) == SettleAt::FirstUsage)
+    }
+
     /// The quotas that an account has unless the user says otherwise.
     pub fn quotas(&self) -> &'static [DefaultQuota] {
         self.rules.quotas
@@ -127,9 +134,8 @@ impl Profile {
         }
     }
 
-    /// What each dimension is charged by this usage; the estimate's
-    /// [`floor`](Estimate::floor) is charged at least, and of each token that was generated the
-    /// estimate's [`burn_down`](Estimate::burn_down) less one on top.
+    /// What each dimension is charged by this usage, before the estimate's [`Terms`](super::Terms)
+    /// are applied.
     #[must_use]
     pub fn charge(&self, reserved: &Cost, usage: &Usage) -> Cost {
         (self.rules.charge)(reserved, usage)

@@ -1,5 +1,6 @@
 //! What is reserved for a request, by the ways in which providers charge.
 
+use super::Terms;
 use super::estimate::{Guess, UNBOUNDED_OUTPUT};
 use super::request::Request;
 use crate::quota::{Cost, Dimension, SettleAt, Usage};
@@ -8,8 +9,7 @@ use crate::quota::{Cost, Dimension, SettleAt, Usage};
 #[derive(Debug)]
 pub(super) struct Reserved {
     pub(super) cost: Cost,
-    pub(super) floor: u64,
-    pub(super) burn_down: u64,
+    pub(super) terms: Terms,
     pub(super) guess: Option<Guess>,
 }
 
@@ -18,8 +18,7 @@ impl Reserved {
     pub(super) fn at_admission(request: &Request, input: u64, tokens: u64) -> Self {
         Self {
             cost: cost(tokens, input, output(request)),
-            floor: tokens,
-            burn_down: 1,
+            terms: Terms::at_least(tokens),
             guess: None,
         }
     }
@@ -34,7 +33,7 @@ impl Reserved {
         let output = output(request);
         let tokens = input.saturating_add(output).max(floor);
         let guess = request.endpoint.generates().then_some(Guess { input: Some(input) });
-        Self { cost: cost(tokens, input, output), floor, burn_down: 1, guess }
+        Self { cost: cost(tokens, input, output), terms: Terms::at_least(floor), guess }
     }
 
     /// The provider takes all that may be generated when it admits the request, `unbounded` tokens
@@ -43,13 +42,13 @@ impl Reserved {
         let generates = request.endpoint.generates();
         let output = if generates { request.output(unbounded) } else { 0 };
         let tokens = input.saturating_add(output);
-        Self { cost: cost(tokens, input, output), floor: 0, burn_down: 1, guess: None }
+        Self { cost: cost(tokens, input, output), terms: Terms::default(), guess: None }
     }
 
     /// The provider's token limit counts the input alone.
     pub(super) fn by_input(request: &Request, input: u64) -> Self {
         let guess = request.endpoint.generates().then_some(Guess { input: None });
-        Self { cost: cost(input, input, output(request)), floor: 0, burn_down: 1, guess }
+        Self { cost: cost(input, input, output(request)), terms: Terms::default(), guess }
     }
 }
 

@@ -76,6 +76,14 @@ impl Cost {
         }
     }
 
+    /// Sets the amount in one dimension.
+    pub(crate) fn set(&mut self, dimension: &Dimension, amount: u64) {
+        match dimension {
+            Dimension::Custom(name) => *self = std::mem::take(self).custom(name, amount),
+            _ => self.amounts[dimension.column()] = amount,
+        }
+    }
+
     /// The amount in the dimension of this column; `None` for a custom one.
     #[inline]
     pub(crate) fn column(&self, column: usize) -> Option<u64> {

@@ -133,17 +133,8 @@ impl Request {
 
     pub(super) fn into_estimate(self, reserved: Reserved) -> Estimate {
         let (max_output, stream) = (self.max_output(), self.stream);
-        let Reserved { cost, floor, burn_down, guess } = reserved;
-        Estimate {
-            model: self.model,
-            cost,
-            floor,
-            burn_down,
-            stream,
-            max_output,
-            exact: true,
-            guess,
-        }
+        let Reserved { cost, terms, guess } = reserved;
+        Estimate { model: self.model, cost, terms, stream, max_output, exact: true, guess }
     }
 
     /// Takes note of a text of the conversation.

@@ -84,7 +84,11 @@ fn bedrock_takes_what_may_be_generated_and_burns_claude_down_five_times() {
     ] {
         let estimate = read(BEDROCK, &format!("/model/{model}/converse"), body);
         assert_eq!(estimate.cost.amount(&Dimension::Tokens), 2 + 1 + 3 + 300, "{model}");
-        assert_eq!((estimate.burn_down, estimate.guesses_output()), (burn_down, false), "{model}");
+        assert_eq!(
+            (estimate.terms.burn_down, estimate.guesses_output()),
+            (burn_down, false),
+            "{model}"
+        );
         assert_eq!(amounts(&BEDROCK.charge(&estimate.cost, &USAGE))[0], 450);
     }
 }

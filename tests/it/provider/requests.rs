@@ -118,7 +118,7 @@ fn a_compatible_server_settles_by_usage_at_the_end() {
     let body = r#"{"messages":[{"content":"123456"}],"max_tokens":100}"#;
     let estimate = chat(COMPATIBLE_USAGE, body);
     let reserved = estimate.cost;
-    assert_eq!((reserved.amount(&Dimension::Tokens), estimate.floor), (2 + 8 + 16 + 100, 0));
+    assert_eq!((reserved.amount(&Dimension::Tokens), estimate.terms.floor), (2 + 8 + 16 + 100, 0));
     let usage = Usage { input: 9, output: 20, cache_read: 4, cache_write: 0 };
     let charge = COMPATIBLE_USAGE.charge(&reserved, &usage);
     assert_eq!(charge.amount(&Dimension::Tokens), 29);
@@ -133,9 +133,9 @@ fn a_compatible_server_settles_by_usage_at_the_end() {
 fn an_unknown_server_is_charged_at_least_what_openai_would_take() {
     let body = r#"{"messages":[{"content":"123456"}],"max_tokens":100}"#;
     let estimate = chat(COMPATIBLE, body);
-    assert_eq!(estimate.floor, chat(OPENAI, body).cost.amount(&Dimension::Tokens));
-    assert!(estimate.cost.amount(&Dimension::Tokens) >= estimate.floor);
-    assert_eq!(chat(OPENAI, body).floor, 2 + 1 + 1 + 100);
+    assert_eq!(estimate.terms.floor, chat(OPENAI, body).cost.amount(&Dimension::Tokens));
+    assert!(estimate.cost.amount(&Dimension::Tokens) >= estimate.terms.floor);
+    assert_eq!(chat(OPENAI, body).terms.floor, 2 + 1 + 1 + 100);
 }
 
 #[test]

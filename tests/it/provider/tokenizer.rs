@@ -28,7 +28,7 @@ fn what_openai_charges_by_characters_stays_as_it_is() {
     let body = json!({"model": "gpt-4o", "messages": [{"role": "user", "content": "速率限制".repeat(50)}]});
     let (before, after) = (read(OPENAI, &body), read(OPENAI.with_tokenizer(), &body));
     assert_eq!(before.cost.amount(&Dimension::Tokens), after.cost.amount(&Dimension::Tokens));
-    assert_eq!(before.floor, after.floor);
+    assert_eq!(before.terms, after.terms);
     assert_ne!(input(OPENAI, &body), input(OPENAI.with_tokenizer(), &body));
 }
 
