@@ -44,16 +44,17 @@ impl<B: Body<Data = Bytes>> Judging<B> {
     }
 
     fn verdict(&self, parts: &Parts, body: &mut ReadAhead<Passing<B>>) -> Verdict {
-        if self.whole && body.end() == Some(End::Broken) {
+        let success = parts.status.as_u16() < 400;
+        if success && body.end() == Some(End::Broken) {
             return Verdict::Again(None);
         }
         let in_band = body.body().and_then(|body| body.error().cloned());
         if let Some(error) = in_band {
             return self.in_band(&error);
         }
-        match parts.status.as_u16() {
-            400.. => self.refused(parts, &body.beginning(LONGEST_ERROR)),
-            _ => Verdict::Final,
+        match success {
+            true => Verdict::Final,
+            false => self.refused(parts, &body.beginning(LONGEST_ERROR)),
         }
     }
 

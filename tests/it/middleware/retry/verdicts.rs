@@ -206,6 +206,18 @@ async fn a_success_that_has_begun_is_passed_on_and_a_whole_one_is_judged_by_its_
 }
 
 #[tokio::test(start_paused = true)]
+async fn an_error_that_breaks_off_is_judged_as_any_other() {
+    for (status, tries) in [(401, 1), (400, 1), (500, 2)] {
+        let limiter = roomy();
+        let broken = answer(status, &[], Frames::from("{").error());
+        let script = Script::new(&limiter, [broken, ok()]);
+        let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(3);
+        script.client(&layer).oneshot(chat("gpt-4o")).await.unwrap();
+        assert_eq!(script.asked().len(), tries, "{status}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
 async fn back_offs_grow() {
     let limiter = roomy();
     let failed = || answer(500, &[], "oh".into());
