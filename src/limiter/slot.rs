@@ -337,9 +337,9 @@ impl Slot {
     pub(super) fn stats(&self, now: u64) -> KeyStats {
         let cooling_until = self.line.as_ref().map(|line| line.cooling_until);
         let recovered = self.recovered(now);
-        let there = recovered.as_ref().map(|(plan, buckets)| (plan, buckets));
-        let (plan, buckets) = there.unwrap_or((&self.plan, &self.buckets));
-        let limits = plan.rules.iter().zip(buckets).zip(&*self.full().rules);
+        let there = recovered.as_ref().map(|step| (&step.rules[..], &step.buckets));
+        let (rules, buckets) = there.unwrap_or((&self.plan.rules, &self.buckets));
+        let limits = rules.iter().zip(buckets).zip(&*self.full().rules);
         let stats = |((rule, bucket), original): ((&_, &engine::Bucket), &engine::Rule)| {
             stats(rule, original.limit().amount(), bucket.level(rule, now))
         };
