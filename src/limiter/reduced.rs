@@ -184,8 +184,8 @@ impl Slot {
         let Some(Step { buckets, left, .. }) = self.recovered(now) else { return };
         self.plan = left.as_ref().map_or_else(|| Arc::clone(self.full()), Reduced::plan);
         self.buckets = buckets;
-        let line = self.line();
-        (line.reduced, line.trace) = (left.map(Box::new), None);
+        self.line().reduced = left.map(Box::new);
+        self.retrace(now);
         if self.reduced().is_none() {
             self.tidy(now);
             let (key, capacity) = (self.key.clone(), self.capacity());
@@ -209,8 +209,8 @@ impl Slot {
         let plan = reduced.plan();
         self.buckets = resize((&self.plan.rules, &self.buckets), &plan.rules, self.sends_at(now));
         self.plan = plan;
-        let line = self.line();
-        (line.reduced, line.trace) = (Some(Box::new(reduced)), None);
+        self.line().reduced = Some(Box::new(reduced));
+        self.retrace(now);
         true
     }
 

@@ -193,10 +193,11 @@ impl Slot {
     /// The same key under another plan, whole.
     pub(super) fn change_plan(&mut self, plan: Arc<Plan>, now: u64) {
         if let Some(line) = &mut self.line {
-            (line.reduced, line.trace) = (None, None);
+            line.reduced = None;
         }
         self.buckets = plan.carry(&self.plan, &self.buckets, self.sends_at(now));
         self.plan = plan;
+        self.retrace(now);
     }
 
     /// When something may be sent again. Buckets are carried over as they will be then: one that was

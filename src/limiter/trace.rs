@@ -9,11 +9,13 @@ use crate::quota::{Dimension, Limit};
 
 /// What the provider had left of each limit, if nobody else used it, since it first said what was:
 /// the lows, to be compared with what it said.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Trace {
     since: u64,
     /// For each rule: when there was how little, of the times after which there was never less.
     lows: SmallVec<[VecDeque<(u64, u64)>; 3]>,
+    /// Whether a limit of the provider's that is lower has been told of.
+    told: bool,
 }
 
 /// A limit of which the provider says that it is lower than the key's.
@@ -40,7 +42,8 @@ impl Permit {
     ///   take more than was reserved.
     /// - A reading without a limit of the same dimension and window is ignored, and so is one with
     ///   more left than its limit. The first response of a key only starts the comparison.
-    /// - A limit of the provider that is lower than the key's is logged once, as a warning. Of quotas
+    /// - A limit of the provider that is lower than the key's is logged once, as a warning, as long
+    ///   as the key is kept ([`prune`](super::Limiter::prune)). Of quotas
     ///   that were [learned](super::Limiter::learn) the limits follow the headers; quotas that were
     ///   set stay as they are.
     ///
@@ -79,16 +82,16 @@ impl super::place::Place {
 
 impl Slot {
     fn observe(&mut self, readings: &[LimitReading], granted_at: u64, now: u64) -> Vec<Lower> {
-        let first = self.seen().is_none_or(|line| line.trace.is_none());
-        if first {
-            let trace = Trace {
-                since: now,
-                lows: self.plan.rules.iter().map(|_| VecDeque::new()).collect(),
-            };
-            self.line().trace = Some(Box::new(trace));
-            self.note(now);
-            return self.lower_limits(readings);
+        if self.seen().is_none_or(|line| line.trace.is_none()) {
+            self.line().trace = Some(Box::default());
+            self.retrace(now);
+        } else {
+            self.compare(readings, granted_at, now);
         }
+        self.lower_limits(readings)
+    }
+
+    fn compare(&mut self, readings: &[LimitReading], granted_at: u64, now: u64) {
         for reading in readings {
             let Some(index) = self.plan.rules.iter().position(|rule| is_of(rule.limit(), reading))
             else {
@@ -104,7 +107,16 @@ impl Slot {
                 self.note(now);
             }
         }
-        Vec::new()
+    }
+
+    /// Starts the comparison anew, if there is one: the limits have changed.
+    pub(super) fn retrace(&mut self, now: u64) {
+        let rules = self.plan.rules.len();
+        if let Some(trace) = self.there().and_then(|line| line.trace.as_deref_mut()) {
+            trace.since = now;
+            trace.lows = std::iter::repeat_with(VecDeque::new).take(rules).collect();
+        }
+        self.note(now);
     }
 
     /// Notes what is left, if that is compared with what the provider says: after whatever lessens
@@ -126,14 +138,23 @@ impl Slot {
         self.line().trace = Some(trace);
     }
 
-    fn lower_limits(&self, readings: &[LimitReading]) -> Vec<Lower> {
+    /// The provider's limits that are below the key's, unless they were told of.
+    fn lower_limits(&mut self, readings: &[LimitReading]) -> Vec<Lower> {
+        let told = |slot: &Self| slot.seen()?.trace.as_deref().map(|trace| trace.told);
+        if told(self) != Some(false) {
+            return Vec::new();
+        }
         let lower = |reading: &LimitReading| {
             let rule = self.full().rules.iter().find(|rule| is_of(rule.limit(), reading))?;
             let (dimension, ours) = (reading.dimension.clone(), rule.limit().amount());
             let theirs = reading.limit.filter(|theirs| *theirs > 0 && *theirs < ours)?;
             Some(Lower { dimension, ours, theirs })
         };
-        readings.iter().filter_map(lower).collect()
+        let lower: Vec<_> = readings.iter().filter_map(lower).collect();
+        if let Some(trace) = self.there().and_then(|line| line.trace.as_deref_mut()) {
+            trace.told = !lower.is_empty();
+        }
+        lower
     }
 }
 
