@@ -103,7 +103,10 @@ impl Slot {
             let (rule, bucket) = (&self.plan.rules[index], &mut self.buckets[index]);
             let allowed = bucket.slack(rule).saturating_add(rounding(reading, left));
             if let Some(low) = low.filter(|low| left.saturating_add(allowed) < *low) {
-                bucket.charge(rule, low - left, now);
+                // The part of the margin that is allowed for is taken with the rest: what overtook
+                // is there by now, and without it refusals would go on until the margin is used up.
+                let unproven = bucket.level(rule, now).held.saturating_add(rounding(reading, left));
+                bucket.charge(rule, (low - left).saturating_sub(unproven), now);
                 self.note(now);
             }
         }
