@@ -37,9 +37,9 @@ impl Permit {
     ///
     /// - Nothing is ever raised.
     /// - Half of the safety margin of a token bucket is allowed for requests that overtake each
-    ///   other; for tokens in whole thousands a thousand more, as Anthropic rounds them; and, where
-    ///   what was reserved only becomes a charge later, as much again as is in flight, which may
-    ///   take more than was reserved.
+    ///   other; what a reading may be off by ([`LimitReading::granularity`]); and, where what was
+    ///   reserved only becomes a charge later, as much again as is in flight, which may take more
+    ///   than was reserved.
     /// - A reading without a limit of the same dimension and window is ignored, and so is one with
     ///   more left than its limit. The first response of a key only starts the comparison.
     /// - A limit of the provider that is lower than the key's is logged once, as a warning, as long
@@ -101,11 +101,11 @@ impl Slot {
             let trace = self.seen().and_then(|line| line.trace.as_deref());
             let low = trace.and_then(|trace| trace.low(index, granted_at));
             let (rule, bucket) = (&self.plan.rules[index], &mut self.buckets[index]);
-            let allowed = bucket.slack(rule).saturating_add(rounding(reading, left));
+            let allowed = bucket.slack(rule).saturating_add(reading.granularity);
             if let Some(low) = low.filter(|low| left.saturating_add(allowed) < *low) {
                 // The part of the margin that is allowed for is taken with the rest: what overtook
                 // is there by now, and without it refusals would go on until the margin is used up.
-                let unproven = bucket.level(rule, now).held.saturating_add(rounding(reading, left));
+                let unproven = bucket.level(rule, now).held.saturating_add(reading.granularity);
                 bucket.charge(rule, (low - left).saturating_sub(unproven), now);
                 self.note(now);
             }
@@ -199,11 +199,6 @@ fn is_of(limit: &Limit, reading: &LimitReading) -> bool {
 /// What is left, where that makes sense.
 fn left(reading: &LimitReading) -> Option<u64> {
     reading.remaining.filter(|left| reading.limit.is_none_or(|limit| *left <= limit))
-}
-
-fn rounding(reading: &LimitReading, left: u64) -> u64 {
-    let tokens = !matches!(reading.dimension, Dimension::Requests | Dimension::Concurrency);
-    if tokens && left.is_multiple_of(1_000) { 1_000 } else { 1 }
 }
 
 /// Lows that are kept of each limit.

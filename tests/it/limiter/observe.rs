@@ -254,6 +254,19 @@ impl io::Write for Log {
 }
 
 #[test]
+fn as_much_is_allowed_for_rounding_as_the_reading_may_be_off_by() {
+    for granularity in [1, 1_000, u64::MAX] {
+        let (limiter, _clock) = limiter();
+        answered(&limiter, LIMIT - COST);
+        let mut reading = reading(40_000);
+        reading.granularity = granularity;
+        limiter.try_acquire("k", &tokens(COST)).unwrap().observe(&[reading]);
+        let proven = (LIMIT - 40_000).saturating_sub(granularity);
+        assert_eq!(used(&limiter), proven.max(2 * COST));
+    }
+}
+
+#[test]
 fn what_requests_in_flight_may_take_beyond_what_they_reserved_is_not_taken() {
     let clock = ManualClock::new();
     let builder = Limiter::builder().quota("k", Quota::new().tpm(LIMIT)).clock(clock.clone());
