@@ -10,6 +10,7 @@ use super::error::Refused;
 use super::line::{Line, Wakers};
 use super::plan::{Buckets, Plan};
 use super::stats::{KeyStats, LimitStats};
+use super::trace::Trace;
 use crate::engine::{self, Shortfall, Wait};
 use crate::quota::{Cost, Dimension};
 
@@ -135,9 +136,11 @@ impl Slot {
     #[inline]
     pub(super) fn reserve_plainly(&mut self, cost: &Cost, now: u64) -> bool {
         let Self { plan, buckets, line, .. } = self;
-        let fits = line.is_none() && engine::fits(&plan.rules, buckets, cost, now);
+        let open = line.as_ref().is_none_or(|line| line.is_mere_trace(now));
+        let fits = open && engine::fits(&plan.rules, buckets, cost, now);
         if fits {
             engine::commit(&plan.rules, buckets, cost, now);
+            self.note(now);
         }
         fits
     }
@@ -250,6 +253,12 @@ impl Slot {
     /// The line, made if there is none.
     pub(super) fn line(&mut self) -> &mut Line {
         self.line.get_or_insert_default()
+    }
+
+    /// What is compared with what the provider says, and the limits and buckets that it is about.
+    pub(super) fn traced(&mut self) -> Option<(&mut Trace, &Plan, &Buckets)> {
+        let trace = self.line.as_mut()?.trace.as_deref_mut()?;
+        Some((trace, &self.plan, &self.buckets))
     }
 
     /// The line, if there is one, to look at.
