@@ -127,7 +127,14 @@ Show what recorded traffic would have been charged, and what its answers said.
 Reads HAR 1.2, as browsers and proxies (mitmproxy, Charles, Proxyman) export it, and tells for each \
 exchange what tollgate would estimate and charge, what usage it read, what limits and remaining \
 amounts it learned, the class of an error and the delay before another try; at the end, how far the \
-estimates were off. Sends nothing. Shows no headers, no prompts and no queries of URLs.";
+estimates were off. Sends nothing. Shows no headers, no prompts and no queries of URLs.
+
+Columns: charge, what the token limit is charged at admission (~: guessed from the size); in, out: \
+the estimated prompt and output; used in, out, cached: what the response states. Where the provider \
+charges usage in the end, charge is what is reserved until then.
+
+Classes: transient, the same request may succeed soon; until_reset, once a long window has reset; \
+terminal, it will fail again; in_band, an error inside a 200.";
 
 const EXAMPLES: &str = "\
 Examples:

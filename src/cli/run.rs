@@ -161,7 +161,7 @@ async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
     }
     let server = Server::bind(settings, args.listen).await;
     let server = server.map_err(|error| format!("{}: {error}", args.listen))?;
-    let mut interrupted = std::pin::pin!(tokio::signal::ctrl_c());
+    let mut interrupted = std::pin::pin!(asked_to_stop());
     tokio::select! {
         // Asked first: whoever reads where it listens may interrupt it.
         biased;
@@ -172,7 +172,7 @@ async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
     }
     let stats = tokio::select! {
         stats = server.shutdown() => stats.map_err(text)?,
-        _ = tokio::signal::ctrl_c() => return Ok(Exit::Interrupted),
+        _ = asked_to_stop() => return Ok(Exit::Interrupted),
     };
     print(&serde_json::to_string_pretty(&stats).map_err(text)?);
     Ok(Exit::Success)
@@ -189,14 +189,29 @@ fn settings(limits: &LimitArgs) -> Settings {
 
 /// The first Ctrl-C ends the run in good order, the second at once: either can be resumed.
 async fn interrupt(stop: Stop) {
-    if tokio::signal::ctrl_c().await.is_err() {
+    if asked_to_stop().await.is_err() {
         return;
     }
     eprintln!("tollgate: waiting for what is in flight; press Ctrl-C again to leave at once");
     stop.halt(Halt::Interrupted);
-    if tokio::signal::ctrl_c().await.is_ok() {
+    if asked_to_stop().await.is_ok() {
         std::process::exit(Exit::Interrupted.code().into());
     }
+}
+
+/// Ctrl-C, or a `kill` that leaves time.
+async fn asked_to_stop() -> std::io::Result<()> {
+    #[cfg(unix)]
+    {
+        use tokio::signal::unix::{SignalKind, signal};
+        let mut terminate = signal(SignalKind::terminate())?;
+        tokio::select! {
+            _ = terminate.recv() => return Ok(()),
+            interrupted = tokio::signal::ctrl_c() => return interrupted,
+        }
+    }
+    #[cfg(not(unix))]
+    tokio::signal::ctrl_c().await
 }
 
 /// Prints the report, and says how the run ended.
