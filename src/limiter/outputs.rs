@@ -1,19 +1,21 @@
 use std::collections::{HashMap, VecDeque};
 
 use compact_str::CompactString;
-use smallvec::SmallVec;
 
 use super::error::BuildError;
 use super::limiter::Limiter;
-use super::sync::RwLock;
+use super::shard::hash_of;
+use super::sync::{RwLock, SHARDS};
 
 /// What the requests of each key have put out lately, and what the next is to be expected to.
 ///
-/// For the last 64 of a key, and the ten thousand keys that were used last; not for a restart.
+/// For the last 64 of a key, and about the ten thousand keys that put something out last; asking
+/// keeps no key. Not for a restart.
 #[derive(Debug)]
 pub(super) struct Outputs {
     quantile: Quantile,
-    keys: RwLock<Generations>,
+    /// Parts of all keys, each behind a lock of its own.
+    shards: Box<[RwLock<Generations>]>,
 }
 
 /// A part of 1, in millionths: above 0, at most 1.
@@ -32,7 +34,8 @@ struct Generations {
 #[derive(Debug, Default)]
 struct Recent {
     seen: VecDeque<u64>,
-    expected: Option<u64>,
+    /// The same, least first.
+    sorted: Vec<u64>,
 }
 
 impl Limiter {
@@ -50,27 +53,24 @@ impl Limiter {
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```
     pub fn expected_output(&self, key: &str) -> Option<u64> {
-        self.core.outputs.expected(key)
+        let Outputs { quantile, .. } = self.core.outputs;
+        self.outputs(key).read().expected(key, quantile)
     }
 
     /// A request of this key has put out so many tokens.
     pub fn output_seen(&self, key: &str, tokens: u64) {
-        self.core.outputs.seen(key, tokens);
+        self.outputs(key).write().push(key, tokens);
+    }
+
+    fn outputs(&self, key: &str) -> &RwLock<Generations> {
+        &self.core.outputs.shards[(hash_of(&self.core, key) >> 32) as usize % SHARDS]
     }
 }
 
 impl Outputs {
     pub(super) fn new(quantile: Quantile) -> Self {
-        Self { quantile, keys: RwLock::new(Generations::default()) }
-    }
-
-    fn expected(&self, key: &str) -> Option<u64> {
-        let keys = self.keys.read();
-        keys.young.get(key).or_else(|| keys.old.get(key))?.expected
-    }
-
-    fn seen(&self, key: &str, tokens: u64) {
-        self.keys.write().key(key).push(tokens, self.quantile);
+        let shards = std::iter::repeat_with(|| RwLock::new(Generations::default()));
+        Self { quantile, shards: shards.take(SHARDS).collect() }
     }
 }
 
@@ -93,33 +93,43 @@ impl Quantile {
 }
 
 impl Generations {
-    fn key(&mut self, key: &str) -> &mut Recent {
-        if self.young.len() >= KEYS / 2 && !self.young.contains_key(key) {
+    fn expected(&self, key: &str, quantile: Quantile) -> Option<u64> {
+        self.young.get(key).or_else(|| self.old.get(key))?.expected(quantile)
+    }
+
+    fn push(&mut self, key: &str, tokens: u64) {
+        if let Some(recent) = self.young.get_mut(key) {
+            return recent.push(tokens);
+        }
+        let mut recent = self.old.remove(key).unwrap_or_default();
+        recent.push(tokens);
+        if self.young.len() >= KEYS / SHARDS / 2 {
             self.old = std::mem::take(&mut self.young);
         }
-        let old = &mut self.old;
-        self.young.entry(key.into()).or_insert_with(|| old.remove(key).unwrap_or_default())
+        self.young.insert(key.into(), recent);
     }
 }
 
 impl Recent {
-    fn push(&mut self, tokens: u64, quantile: Quantile) {
-        if self.seen.len() == KEPT {
-            self.seen.pop_front();
+    fn expected(&self, quantile: Quantile) -> Option<u64> {
+        let enough = self.sorted.len() >= ENOUGH;
+        enough.then(|| self.sorted[quantile.rank(self.sorted.len()) - 1])
+    }
+
+    fn push(&mut self, tokens: u64) {
+        if self.seen.len() == KEPT
+            && let Some(oldest) = self.seen.pop_front()
+        {
+            self.sorted.remove(self.sorted.partition_point(|&seen| seen < oldest));
         }
-        self.seen.reserve_exact(KEPT - self.seen.len());
         self.seen.push_back(tokens);
-        if self.seen.len() >= ENOUGH {
-            let mut sorted: SmallVec<[u64; KEPT]> = self.seen.iter().copied().collect();
-            sorted.sort_unstable();
-            self.expected = Some(sorted[quantile.rank(sorted.len()) - 1]);
-        }
+        self.sorted.insert(self.sorted.partition_point(|&seen| seen < tokens), tokens);
     }
 }
 
 const ONE: u32 = 1_000_000;
 
-/// Keys whose outputs are kept, at most; at least half as many are.
+/// Keys whose outputs are kept, at most; of a flood at least about half as many are.
 const KEYS: usize = 10_000;
 
 /// Outputs of a key that are kept.

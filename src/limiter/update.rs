@@ -9,7 +9,16 @@ use crate::quota::Limit;
 ///
 /// The capacity of a key is the amount of its first limit per less than a day, or else of requests
 /// in flight.
+///
+/// ```
+/// use tollgate::limiter::CapacityUpdate;
+/// let now = tollgate::limiter::Limiter::builder().build()?.now();
+/// let update = CapacityUpdate::new("gpt-4o", "agent-7", 250, now).with_reason("429");
+/// assert_eq!((update.new_capacity, update.reason.as_str()), (250, "429"));
+/// # Ok::<(), tollgate::limiter::BuildError>(())
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub struct CapacityUpdate {
     /// The key.
     pub resource: String,
@@ -21,6 +30,26 @@ pub struct CapacityUpdate {
     pub reason: String,
     /// When that was, in nanoseconds since the epoch.
     pub timestamp: u64,
+}
+
+impl CapacityUpdate {
+    /// An update of `resource` by `agent_id`, sent at `timestamp` in nanoseconds since the epoch,
+    /// that gives no reason.
+    pub fn new(
+        resource: impl Into<String>,
+        agent_id: impl Into<String>,
+        new_capacity: u64,
+        timestamp: u64,
+    ) -> Self {
+        let (resource, agent_id) = (resource.into(), agent_id.into());
+        Self { resource, agent_id, new_capacity, reason: String::new(), timestamp }
+    }
+
+    /// The same, and why.
+    #[must_use]
+    pub fn with_reason(self, reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), ..self }
+    }
 }
 
 /// Why an update was not followed.

@@ -240,7 +240,7 @@ fn algorithms() -> impl Strategy<Value = Algorithm> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(10_000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100_000) })]
 
     /// P2 and P3 while a key recovers: the time that a refusal names within two minutes is exact, and
     /// after all of it everything is as it was.

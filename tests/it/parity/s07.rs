@@ -15,13 +15,8 @@ fn limiter() -> (Limiter, ManualClock) {
 }
 
 fn update(limiter: &Limiter, agent: &str, new_capacity: u64) -> CapacityUpdate {
-    CapacityUpdate {
-        resource: "k".into(),
-        agent_id: agent.into(),
-        new_capacity,
-        reason: "received 429 response".into(),
-        timestamp: limiter.now(),
-    }
+    CapacityUpdate::new("k", agent, new_capacity, limiter.now())
+        .with_reason("received 429 response")
 }
 
 fn amounts(limiter: &Limiter) -> Vec<u64> {
@@ -47,7 +42,7 @@ fn s07_a_reduction_elsewhere_reduces_here_in_proportion_and_is_told_of() {
 fn s07_what_is_ignored_changes_nothing() {
     let (limiter, _) = limiter();
     let mut events = limiter.subscribe();
-    let unknown = CapacityUpdate { resource: "x".into(), ..update(&limiter, "other", 5) };
+    let unknown = CapacityUpdate::new("x", "other", 5, limiter.now());
     let cases = [
         (update(&limiter, "me", 30), Ignored::Own),
         (update(&limiter, "other", 0), Ignored::Zero),
@@ -76,12 +71,12 @@ fn s07_only_what_is_below_the_current_capacity_counts() {
 fn s07_what_is_stale_is_ignored() {
     let (limiter, clock) = limiter();
     clock.advance(Duration::from_secs(60));
-    let at = |timestamp| CapacityUpdate { timestamp, ..update(&limiter, "other", 30) };
+    let at = |timestamp| CapacityUpdate::new("k", "other", 30, timestamp);
     let now = limiter.now();
     for timestamp in [0, now - 31 * S, now + 31 * S, u64::MAX] {
         assert_eq!(limiter.apply(&at(timestamp), "me"), Err(Ignored::Stale));
     }
     assert_eq!(limiter.apply(&at(now - 5 * S), "me"), Ok(30));
-    let older = CapacityUpdate { new_capacity: 20, ..at(now - 6 * S) };
+    let older = CapacityUpdate::new("k", "other", 20, now - 6 * S);
     assert_eq!(limiter.apply(&older, "me"), Err(Ignored::Stale));
 }
