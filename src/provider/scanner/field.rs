@@ -6,9 +6,19 @@ pub(in crate::provider) struct Field {
 }
 
 impl Field {
-    /// A count of tokens. A path has at most five keys.
+    /// A count of tokens. Where later objects leave it out, it stays. A path has at most five keys.
     pub(in crate::provider) const fn count(path: &'static [&'static str], count: Count) -> Self {
         Self { path, slot: Slot::Count(count) }
+    }
+
+    /// A count that tells a whole usage: what earlier objects and the head stated is forgotten.
+    pub(in crate::provider) const fn whole(path: &'static [&'static str], count: Count) -> Self {
+        Self { path, slot: Slot::Whole(count) }
+    }
+
+    /// An object that is a whole usage whatever it holds; some field must lie within it.
+    pub(in crate::provider) const fn object(path: &'static [&'static str]) -> Self {
+        Self { path, slot: Slot::Object }
     }
 
     pub(super) const fn text(path: &'static [&'static str], part: Part) -> Self {
@@ -19,17 +29,28 @@ impl Field {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Slot {
     Count(Count),
+    Whole(Count),
+    Object,
     Text(Part),
 }
 
 /// A count that responses state, by the provider's own meaning of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::provider) enum Count {
+    /// The prompt, with what came from the cache.
+    Prompt,
+    /// What was generated, by the name that goes before `Output` where both are stated: some
+    /// servers add zeros by the names of another format.
+    Completion,
+    /// The prompt, without what is stated as `ReadApart` and `WrittenApart`.
     Input,
     Output,
     Total,
+    /// Read from the cache, and within the input.
     CacheRead,
-    CacheWrite,
+    /// Read from and written to the cache, beside the input.
+    ReadApart,
+    WrittenApart,
     /// Generated while thinking, where that is stated apart from the output.
     Thoughts,
     /// Prompt that tools added, where that is stated apart from the input.
@@ -42,20 +63,37 @@ pub(in crate::provider) enum Count {
 
 /// The counts that a body has stated.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::provider) struct Counts([Option<u64>; 9]);
+pub(in crate::provider) struct Counts {
+    counts: [Option<u64>; Count::OtherOutput as usize + 1],
+    are_whole: bool,
+}
 
 impl Counts {
     pub(in crate::provider) fn of(&self, count: Count) -> Option<u64> {
-        self.0[count as usize]
+        self.counts[count as usize]
+    }
+
+    /// Whether they are a usage of their own, even where none is known.
+    pub(in crate::provider) fn are_whole(&self) -> bool {
+        self.are_whole
     }
 
     pub(in crate::provider) fn set(&mut self, count: Count, value: u64) {
-        self.0[count as usize] = Some(value);
+        self.counts[count as usize] = Some(value);
     }
 
-    /// Takes over what `newer` states; what it leaves out stays.
+    /// From now on they are a usage of their own.
+    pub(super) fn set_whole(&mut self) {
+        self.are_whole = true;
+    }
+
+    /// Takes over what `newer` states. What it leaves out stays, unless it is a whole usage.
     pub(super) fn update(&mut self, newer: &Self) {
-        for (old, new) in self.0.iter_mut().zip(newer.0) {
+        if newer.are_whole {
+            *self = *newer;
+            return;
+        }
+        for (old, new) in self.counts.iter_mut().zip(newer.counts) {
             *old = new.or(*old);
         }
     }

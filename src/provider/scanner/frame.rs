@@ -59,6 +59,11 @@ impl Sink for Frame {
         self.staged.set(count, value);
     }
 
+    fn whole(&mut self) {
+        self.is_staged = true;
+        self.staged.set_whole();
+    }
+
     fn begin(&mut self, part: Part) {
         self.is_staged = true;
         self.parts.of(part).clear();
