@@ -32,12 +32,13 @@ pub const OLLAMA: Profile = Profile::new(&Rules {
 /// - **Limits**: no headers. **Quotas**: none.
 pub const VLLM: Profile = Profile::new(&Rules { name: "vllm", ..RULES });
 
-/// The server of llama.cpp, by name: it has no address of its own.
+/// The server of llama.cpp: any host with its paths (`/completion`, `/infill`), else by name.
 ///
 /// - **Charge**: requests in flight (its `--parallel` slots); `Tokens` are the usage, or `timings`
 ///   where that is all it states.
 /// - **Limits**: no headers. **Quotas**: none.
-pub const LLAMA_CPP: Profile = Profile::new(&Rules { name: "llama-cpp", ..RULES });
+pub const LLAMA_CPP: Profile =
+    Profile::new(&Rules { name: "llama-cpp", urls: &["*/completion", "*/infill"], ..RULES });
 
 const RULES: Rules = Rules {
     reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),

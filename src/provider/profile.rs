@@ -306,4 +306,25 @@ mod tests {
             assert_eq!(Profile::find(url), COMPATIBLE, "{url}");
         }
     }
+
+    #[test]
+    fn llama_cpp_is_found_by_its_own_paths() {
+        for path in ["/completion", "/infill", "/gpu-7/completion"] {
+            assert_eq!(Profile::find(&format!("http://localhost:8080{path}")), LLAMA_CPP, "{path}");
+        }
+        assert_eq!(Profile::find("http://localhost:8080/v1/completions"), COMPATIBLE);
+    }
+
+    #[test]
+    fn a_sound_that_is_repeated_by_its_id_is_nothing() {
+        let cost = |audio: &str| {
+            let body = format!(r#"{{"messages":[{{"role":"assistant","audio":{audio}}}]}}"#);
+            OPENAI.read_request("/v1/chat/completions", body.as_bytes()).cost
+        };
+        let nothing = cost("{}");
+        assert_eq!(cost(r#"{"id":"audio_abc"}"#), nothing);
+        assert_eq!(nothing.amount(&Dimension::Tokens), 2);
+        assert_ne!(cost(r#"{"data":"UklGRg=="}"#), nothing);
+        assert_ne!(cost(r#"{"url":"https://host/a.wav"}"#), nothing);
+    }
 }
