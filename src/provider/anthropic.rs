@@ -3,8 +3,7 @@
 use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, used};
-use super::scanner::{Count, Field, Wanted};
-use super::{DefaultQuota, Profile, class, compatible, limits, media, openai, usage};
+use super::{DefaultQuota, Profile, class, compatible, limits, media, openai};
 use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 
 /// Anthropic, `api.anthropic.com`, and any host with the path `/v1/messages`.
@@ -38,8 +37,6 @@ const RULES: Rules = Rules {
     settles,
     reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
     charge,
-    wanted: &Wanted::new(FIELDS),
-    usage: usage::cache_apart,
     ..compatible::RULES
 };
 
@@ -55,21 +52,6 @@ fn charge(reserved: &Cost, usage: &Usage) -> Cost {
     let input = usage.input.saturating_sub(usage.cache_read);
     used(reserved, usage).input_tokens(input).tokens(input.saturating_add(usage.output))
 }
-
-/// Messages, and the compatible chat. `message_delta` repeats the counts of `message_start`, and its
-/// are the last.
-pub(super) const FIELDS: &[Field] = &[
-    Field::count(&["usage", "input_tokens"], Count::Input),
-    Field::count(&["usage", "output_tokens"], Count::Output),
-    Field::count(&["usage", "cache_read_input_tokens"], Count::CacheRead),
-    Field::count(&["usage", "cache_creation_input_tokens"], Count::CacheWrite),
-    Field::count(&["message", "usage", "input_tokens"], Count::Input),
-    Field::count(&["message", "usage", "output_tokens"], Count::OutputSoFar),
-    Field::count(&["message", "usage", "cache_read_input_tokens"], Count::CacheRead),
-    Field::count(&["message", "usage", "cache_creation_input_tokens"], Count::CacheWrite),
-    Field::count(&["usage", "prompt_tokens"], Count::OtherInput),
-    Field::count(&["usage", "completion_tokens"], Count::OtherOutput),
-];
 
 /// A family, whatever the version and the date.
 macro_rules! family {

@@ -5,8 +5,8 @@ use http::HeaderMap;
 use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, usage_in_full};
-use super::scanner::{Count, Counts, Field, Wanted};
-use super::{Profile, Terms, anthropic, compatible, usage};
+use super::scanner::{Count, Counts};
+use super::{Profile, Terms, anthropic, compatible};
 use crate::quota::{Algorithm, Cost, Usage};
 
 /// Amazon Bedrock, `bedrock-runtime.REGION.amazonaws.com` (`/model/NAME/converse`, `invoke` and
@@ -36,8 +36,6 @@ pub const BEDROCK: Profile = Profile::new(&Rules {
     reserve,
     charge,
     counts_in_head,
-    wanted: &Wanted::new(FIELDS),
-    usage: usage::cache_apart,
     ..compatible::RULES
 });
 
@@ -81,33 +79,8 @@ const OLD_CLAUDES: &[&str] = &["v", "instant", "3-haiku", "3-sonnet", "3-opus", 
 const HEAD: &[(&str, Count)] = &[
     ("x-amzn-bedrock-input-token-count", Count::Input),
     ("x-amzn-bedrock-output-token-count", Count::Output),
-    ("x-amzn-bedrock-cache-read-input-token-count", Count::CacheRead),
-    ("x-amzn-bedrock-cache-write-input-token-count", Count::CacheWrite),
-];
-
-const FIELDS: &[Field] = &[
-    Field::count(&["usage", "inputTokens"], Count::Input),
-    Field::count(&["usage", "outputTokens"], Count::Output),
-    Field::count(&["usage", "cacheReadInputTokens"], Count::CacheRead),
-    Field::count(&["usage", "cacheWriteInputTokens"], Count::CacheWrite),
-    // Claude.
-    Field::count(&["usage", "input_tokens"], Count::Input),
-    Field::count(&["usage", "output_tokens"], Count::Output),
-    Field::count(&["usage", "cache_read_input_tokens"], Count::CacheRead),
-    Field::count(&["usage", "cache_creation_input_tokens"], Count::CacheWrite),
-    Field::count(&["message", "usage", "input_tokens"], Count::Input),
-    Field::count(&["message", "usage", "output_tokens"], Count::OutputSoFar),
-    Field::count(&["message", "usage", "cache_read_input_tokens"], Count::CacheRead),
-    Field::count(&["message", "usage", "cache_creation_input_tokens"], Count::CacheWrite),
-    // OpenAI's and Qwen's models, and mantle.
-    Field::count(&["usage", "prompt_tokens"], Count::Input),
-    Field::count(&["usage", "completion_tokens"], Count::Output),
-    // Titan, Llama, and what the last chunk of a stream of `invoke` says for all.
-    Field::count(&["inputTextTokenCount"], Count::Input),
-    Field::count(&["prompt_token_count"], Count::Input),
-    Field::count(&["generation_token_count"], Count::Output),
-    Field::count(&["amazon-bedrock-invocationMetrics", "inputTokenCount"], Count::Input),
-    Field::count(&["amazon-bedrock-invocationMetrics", "outputTokenCount"], Count::Output),
+    ("x-amzn-bedrock-cache-read-input-token-count", Count::ReadApart),
+    ("x-amzn-bedrock-cache-write-input-token-count", Count::WrittenApart),
 ];
 
 /// Recorded: Claude and Nova take some 500 tokens to introduce tools, other makers fewer.

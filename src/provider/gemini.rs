@@ -3,9 +3,8 @@
 use super::profile::{Rules, until_midnight};
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, at_end, usage_of_input};
-use super::scanner::{Count, Counts, Field, Wanted};
-use super::{DefaultQuota, Profile, compatible, media, openai, usage};
-use crate::quota::{Algorithm, Quota, Usage};
+use super::{DefaultQuota, Profile, compatible, media, openai};
+use crate::quota::{Algorithm, Quota};
 
 /// The Gemini API, `generativelanguage.googleapis.com`: native (`models/NAME:generateContent`,
 /// streams, embeddings) and OpenAI-compatible (`/v1beta/openai/...`).
@@ -46,32 +45,8 @@ const RULES: Rules = Rules {
     settles: at_end,
     reserve: |request: &Request| Reserved::by_input(request, request.prompt_tokens(&WEIGHTS)),
     charge: usage_of_input,
-    wanted: &Wanted::new(FIELDS),
-    usage,
     ..compatible::RULES
 };
-
-/// The prompt holds what was cached; what tools added to it and what was thought are stated apart.
-/// Every chunk of a stream counts what came so far.
-const FIELDS: &[Field] = &[
-    Field::count(&["usageMetadata", "promptTokenCount"], Count::Input),
-    Field::count(&["usageMetadata", "candidatesTokenCount"], Count::OutputSoFar),
-    Field::count(&["usageMetadata", "thoughtsTokenCount"], Count::Thoughts),
-    Field::count(&["usageMetadata", "toolUsePromptTokenCount"], Count::ToolPrompt),
-    Field::count(&["usageMetadata", "totalTokenCount"], Count::Total),
-    Field::count(&["usageMetadata", "cachedContentTokenCount"], Count::CacheRead),
-    Field::count(&["usage", "prompt_tokens"], Count::Input),
-    Field::count(&["usage", "completion_tokens"], Count::Output),
-    Field::count(&["usage", "prompt_tokens_details", "cached_tokens"], Count::CacheRead),
-];
-
-/// The last chunk of a stream may state the total and leave parts of it out that earlier ones stated
-/// with other values: the output is what the total leaves.
-fn usage(counts: &Counts) -> Option<Usage> {
-    let usage = usage::cache_within(counts)?;
-    let output = counts.of(Count::Total).and_then(|total| total.checked_sub(usage.input));
-    Some(Usage { output: output.unwrap_or(usage.output), ..usage })
-}
 
 /// Of tier 1, for the models that are limited per day.
 fn daily() -> Quota {

@@ -4,7 +4,6 @@ use super::estimate::tokens;
 use super::profile::Rules;
 use super::request::{Endpoint, Request};
 use super::reserve::Reserved;
-use super::scanner::{Count, Field, Wanted};
 use super::{Profile, limits, openai};
 
 /// Groq, `api.groq.com`.
@@ -20,7 +19,6 @@ pub const GROQ: Profile = Profile::new(&Rules {
     urls: &["api.groq.com"],
     limits: |headers| limits::GROQ.read(headers),
     reserve,
-    wanted: &Wanted::new(FIELDS),
     ..openai::RULES
 });
 
@@ -34,21 +32,3 @@ fn reserve(request: &Request) -> Reserved {
         .saturating_add(request.max_output().unwrap_or(0));
     Reserved::at_admission(request, request.prompt_tokens(&openai::WEIGHTS), charge)
 }
-
-/// The last chunk of a stream states it under `x_groq`, asked for or not.
-const FIELDS: &[Field] = &[
-    Field::count(&["usage", "prompt_tokens"], Count::Input),
-    Field::count(&["usage", "completion_tokens"], Count::Output),
-    Field::count(&["usage", "total_tokens"], Count::Total),
-    Field::count(&["usage", "prompt_tokens_details", "cached_tokens"], Count::CacheRead),
-    Field::count(&["usage", "input_tokens"], Count::Input),
-    Field::count(&["usage", "output_tokens"], Count::Output),
-    Field::count(&["usage", "input_tokens_details", "cached_tokens"], Count::CacheRead),
-    Field::count(&["x_groq", "usage", "prompt_tokens"], Count::Input),
-    Field::count(&["x_groq", "usage", "completion_tokens"], Count::Output),
-    Field::count(&["x_groq", "usage", "total_tokens"], Count::Total),
-    Field::count(&["x_groq", "usage", "prompt_tokens_details", "cached_tokens"], Count::CacheRead),
-    Field::count(&["response", "usage", "input_tokens"], Count::Input),
-    Field::count(&["response", "usage", "output_tokens"], Count::Output),
-    Field::count(&["response", "usage", "total_tokens"], Count::Total),
-];

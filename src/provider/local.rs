@@ -3,7 +3,6 @@
 use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::Reserved;
-use super::scanner::{Count, Field, Wanted};
 use super::{Profile, compatible, openai};
 
 /// Ollama, port 11434 or any host with its paths (`/api/chat`, `/api/generate`, `/api/embed`);
@@ -23,7 +22,6 @@ pub const OLLAMA: Profile = Profile::new(&Rules {
         "*/api/embed",
         "*/api/embeddings",
     ],
-    wanted: &Wanted::new(OLLAMA_FIELDS),
     ..RULES
 });
 
@@ -34,37 +32,18 @@ pub const OLLAMA: Profile = Profile::new(&Rules {
 /// - **Limits**: no headers. **Quotas**: none.
 pub const VLLM: Profile = Profile::new(&Rules { name: "vllm", ..RULES });
 
-/// The server of llama.cpp, by name: it has no address of its own.
+/// The server of llama.cpp: any host with its paths (`/completion`, `/infill`), else by name.
 ///
 /// - **Charge**: requests in flight (its `--parallel` slots); `Tokens` are the usage, or `timings`
 ///   where that is all it states.
 /// - **Limits**: no headers. **Quotas**: none.
 pub const LLAMA_CPP: Profile =
-    Profile::new(&Rules { name: "llama-cpp", wanted: &Wanted::new(LLAMA_CPP_FIELDS), ..RULES });
+    Profile::new(&Rules { name: "llama-cpp", urls: &["*/completion", "*/infill"], ..RULES });
 
 const RULES: Rules = Rules {
     reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
     ..compatible::RULES
 };
-
-const OLLAMA_FIELDS: &[Field] = &[
-    Field::count(&["prompt_eval_count"], Count::Input),
-    Field::count(&["eval_count"], Count::Output),
-    Field::count(&["usage", "prompt_tokens"], Count::Input),
-    Field::count(&["usage", "completion_tokens"], Count::Output),
-    Field::count(&["usage", "total_tokens"], Count::Total),
-];
-
-/// `usage` where it is asked for, else `timings`, which count what was not cached.
-const LLAMA_CPP_FIELDS: &[Field] = &[
-    Field::count(&["usage", "prompt_tokens"], Count::Input),
-    Field::count(&["usage", "completion_tokens"], Count::Output),
-    Field::count(&["usage", "total_tokens"], Count::Total),
-    Field::count(&["timings", "prompt_n"], Count::OtherInput),
-    Field::count(&["timings", "predicted_n"], Count::OtherOutput),
-    Field::count(&["tokens_evaluated"], Count::Input),
-    Field::count(&["tokens_predicted"], Count::Output),
-];
 
 /// Recorded: 250 to 600 tokens to introduce tools, by the model.
 const WEIGHTS: Weights = Weights { functions: 300, schema: 6, ..openai::WEIGHTS };

@@ -5,7 +5,7 @@ use super::profile::Rules;
 use super::request::{Endpoint, Request, Weights};
 use super::reserve::{Reserved, at_send, usage_apart};
 use super::scanner::Counts;
-use super::{DefaultQuota, Profile, class, limits, media, retry, usage};
+use super::{DefaultQuota, Profile, class, limits, media, retry};
 use crate::quota::{Algorithm, Quota};
 
 /// OpenAI, `api.openai.com`.
@@ -38,8 +38,6 @@ pub(super) const RULES: Rules = Rules {
     classify: class::of_response,
     counts_in_head: |_| Counts::default(),
     charged_in_head: |_| None,
-    wanted: usage::OPENAI,
-    usage: usage::cache_within,
 };
 
 fn reserve(request: &Request) -> Reserved {

@@ -5,7 +5,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::request::{Request, Vocabularies};
 use super::reserve::Reserved;
-use super::scanner::{Counts, Wanted};
+use super::scanner::Counts;
 #[cfg(feature = "tokenizer")]
 use super::tokenizer;
 use super::{
@@ -189,16 +189,8 @@ impl Profile {
             || error::signs::is_account_wide(error)
     }
 
-    pub(super) fn wanted(&self) -> &'static Wanted {
-        self.rules.wanted
-    }
-
     pub(super) fn counts_in_head(&self, headers: &HeaderMap) -> Counts {
         (self.rules.counts_in_head)(headers)
-    }
-
-    pub(super) fn usage(&self, counts: &Counts) -> Option<Usage> {
-        (self.rules.usage)(counts)
     }
 }
 
@@ -257,11 +249,9 @@ pub(super) struct Rules {
     pub(super) limits: fn(&HeaderMap) -> LimitReadings,
     pub(super) delay: fn(&HeaderMap, &[u8], u64) -> Option<Duration>,
     pub(super) classify: fn(StatusCode, &HeaderMap, &[u8]) -> Class,
-    /// Where a response states its counts, in its head and in its body, and how they make a usage.
+    /// The counts that the head of a response states. Those in its body are read alike for all.
     pub(super) counts_in_head: fn(&HeaderMap) -> Counts,
     pub(super) charged_in_head: fn(&HeaderMap) -> Option<u64>,
-    pub(super) wanted: &'static Wanted,
-    pub(super) usage: fn(&Counts) -> Option<Usage>,
 }
 
 /// Requests per day until midnight in a time zone; per any day where there is no such zone.
@@ -315,5 +305,26 @@ mod tests {
         for url in ["", "https://", "https://evil.com/api.openai.com", "api.openai.com.evil.com"] {
             assert_eq!(Profile::find(url), COMPATIBLE, "{url}");
         }
+    }
+
+    #[test]
+    fn llama_cpp_is_found_by_its_own_paths() {
+        for path in ["/completion", "/infill", "/gpu-7/completion"] {
+            assert_eq!(Profile::find(&format!("http://localhost:8080{path}")), LLAMA_CPP, "{path}");
+        }
+        assert_eq!(Profile::find("http://localhost:8080/v1/completions"), COMPATIBLE);
+    }
+
+    #[test]
+    fn a_sound_that_is_repeated_by_its_id_is_nothing() {
+        let cost = |audio: &str| {
+            let body = format!(r#"{{"messages":[{{"role":"assistant","audio":{audio}}}]}}"#);
+            OPENAI.read_request("/v1/chat/completions", body.as_bytes()).cost
+        };
+        let nothing = cost("{}");
+        assert_eq!(cost(r#"{"id":"audio_abc"}"#), nothing);
+        assert_eq!(nothing.amount(&Dimension::Tokens), 2);
+        assert_ne!(cost(r#"{"data":"UklGRg=="}"#), nothing);
+        assert_ne!(cost(r#"{"url":"https://host/a.wav"}"#), nothing);
     }
 }

@@ -8,15 +8,19 @@ use super::size::JsonSize;
 use super::tools::{Functions, Tools};
 use super::walk::{Walk, Walker};
 
-/// The request with the counts of a body, or `None` where it is no JSON object, or not all of one.
-pub(super) fn read(body: &[u8], mut request: Request) -> Option<Request> {
-    if body.trim_ascii().is_empty() {
-        return Some(request);
+/// Counts a body; `None` where it is no JSON object, or not all of one. What stood before the place
+/// that could not be read is counted.
+pub(super) fn read(body: &[u8], request: &mut Request) -> Option<()> {
+    let body = body.strip_prefix(MARK).unwrap_or(body).trim_ascii();
+    if body.is_empty() {
+        return Some(());
+    }
+    if !body.starts_with(b"{") {
+        return None;
     }
     let mut json = serde_json::Deserializer::from_slice(body);
-    Walker(Body(&mut request)).deserialize(&mut json).ok()?;
-    json.end().ok()?;
-    body.trim_ascii_start().starts_with(b"{").then_some(request)
+    Walker(Body(request)).deserialize(&mut json).ok()?;
+    json.end().ok()
 }
 
 /// A body, or an object within it that holds some of its fields: `generationConfig`, `options`.
@@ -33,7 +37,12 @@ impl<'de> Walk<'de> for Body<'_> {
 
 fn field<'de, A: MapAccess<'de>>(r: &mut Request, key: Key, body: &mut A) -> Result<(), A::Error> {
     match key {
-        Key::Model => body.next_value_seed(Walker(&mut r.model)),
+        Key::Model => {
+            body.next_value_seed(Walker(&mut r.model))?;
+            let bare = r.model.as_deref().and_then(|model| model.strip_prefix("models/"));
+            r.model = bare.map(Into::into).or(r.model.take());
+            Ok(())
+        }
         Key::Stream => body.next_value_seed(Walker(&mut r.stream)),
         Key::Choices => body.next_value_seed(Walker(Largest(&mut r.choices))),
         Key::Bound => {
@@ -85,3 +94,6 @@ impl Walk<'_> for Largest<'_> {
         *self.0 = (*self.0).max(Some(number));
     }
 }
+
+/// The byte order mark in UTF-8.
+const MARK: &[u8] = b"\xef\xbb\xbf";

@@ -41,7 +41,8 @@ impl Endpoint {
 }
 
 /// The model or the deployment that a path names: `/model/NAME/converse` (Bedrock),
-/// `/models/NAME:generateContent` (Google), `/deployments/NAME/...` (Azure).
+/// `/deployments/NAME/...` (Azure), `/engines/NAME/...` (OpenAI's first),
+/// `/models/OWNER/NAME/predictions` (Replicate), `/serving-endpoints/NAME/invocations` (Databricks).
 pub(super) fn model(path: &str) -> Option<CompactString> {
     let path = bare(path);
     let between = |before: &str, end: fn(&str) -> Option<usize>| {
@@ -49,8 +50,23 @@ pub(super) fn model(path: &str) -> Option<CompactString> {
         rest.get(..end(rest)?)
     };
     let name = between("/model/", |rest| rest.rfind('/'))
-        .or_else(|| between("odels/", |rest| rest.rfind(':')))
-        .or_else(|| between("/deployments/", |rest| rest.find('/')))?;
+        .or_else(|| between("/deployments/", |rest| rest.find('/')))
+        .or_else(|| between("/engines/", |rest| rest.find('/')))
+        .or_else(|| between("/models/", |rest| rest.strip_suffix("/predictions").map(str::len)))
+        .or_else(|| between("/serving-endpoints/", |rest| rest.find('/')))?;
+    decoded(name)
+}
+
+/// The model in a path that ends in a verb, `/models/NAME:generateContent` (Google): it is the one
+/// that answers, whatever the body says.
+pub(super) fn model_of_verb(path: &str) -> Option<CompactString> {
+    let (_, rest) = bare(path).split_once("odels/")?;
+    let (name, verb) = rest.rsplit_once(':')?;
+    let is_verb = VERBS.contains(&verb);
+    is_verb.then(|| decoded(name)).flatten()
+}
+
+fn decoded(name: &str) -> Option<CompactString> {
     let name = percent_decode_str(name).decode_utf8().ok()?;
     (!name.is_empty()).then(|| name.into())
 }
@@ -58,3 +74,22 @@ pub(super) fn model(path: &str) -> Option<CompactString> {
 fn bare(path: &str) -> &str {
     path.split(['?', '#']).next().unwrap_or(path).trim_end_matches('/')
 }
+
+/// Of Google's paths.
+const VERBS: &[&str] = &[
+    "generateContent",
+    "streamGenerateContent",
+    "embedContent",
+    "batchEmbedContents",
+    "asyncBatchEmbedContent",
+    "batchGenerateContent",
+    "countTokens",
+    "computeTokens",
+    "predict",
+    "predictLongRunning",
+    "rawPredict",
+    "streamRawPredict",
+    "generateMessage",
+    "generateText",
+    "generateAnswer",
+];

@@ -5,6 +5,7 @@ use serde::Deserialize;
 #[derive(Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(field_identifier, rename_all = "snake_case")]
 pub(super) enum Key {
+    #[serde(alias = "model_id")]
     Model,
     Stream,
     #[serde(rename = "n", alias = "best_of", alias = "candidateCount", alias = "num_generations")]

@@ -14,6 +14,8 @@ pub(in crate::provider) struct Medium {
     pub(in crate::provider) bytes: Option<u64>,
     /// Width and height of an image, where its first bytes tell them.
     pub(in crate::provider) pixels: Option<(u64, u64)>,
+    /// Whether data or a link was seen. An answer in sound is repeated by its `id` alone.
+    has_source: bool,
     /// Whether the request is content with a coarse look at it (OpenAI's `detail`).
     pub(in crate::provider) is_coarse: bool,
 }
@@ -31,7 +33,7 @@ pub(in crate::provider) enum Kind {
 
 impl Medium {
     fn new(kind: Kind) -> Self {
-        Self { kind, bytes: None, pixels: None, is_coarse: false }
+        Self { kind, bytes: None, pixels: None, has_source: false, is_coarse: false }
     }
 
     /// Takes over what a name of a format tells: `image/png`, `png`, `video/mp4`, `wav`.
@@ -49,6 +51,7 @@ impl Medium {
 
     /// Takes over a link, a data URL, or bare Base64.
     fn hold(&mut self, text: &str) {
+        self.has_source = true;
         let data = match text.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
             Some((head, data)) => {
                 self.declare(head.split(';').next().unwrap_or(head));
@@ -93,7 +96,9 @@ impl<'de> Walk<'de> for Media<'_> {
     fn object<A: MapAccess<'de>>(self, object: A) -> Result<(), A::Error> {
         let mut medium = Medium::new(self.kind);
         Source(&mut medium).object(object)?;
-        self.request.media.push(medium);
+        if medium.has_source || medium.kind != Kind::Audio {
+            self.request.media.push(medium);
+        }
         Ok(())
     }
 }

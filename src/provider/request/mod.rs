@@ -3,6 +3,7 @@
 mod body;
 mod counter;
 mod endpoint;
+mod form;
 mod key;
 mod medium;
 mod prompt;
@@ -65,16 +66,25 @@ pub(super) struct Request {
 impl Request {
     /// The counts of a request with this path and body; `None` where the body is no JSON object.
     pub(super) fn read(path: &str, body: &[u8]) -> Option<Self> {
-        let mut request = body::read(body, Self::default())?;
-        request.model = request.model.take().or_else(|| endpoint::model(path));
+        let mut request = Self::default();
+        body::read(body, &mut request)?;
+        request.model = endpoint::model_of_verb(path)
+            .or(request.model.take())
+            .or_else(|| endpoint::model(path));
         request.endpoint = Endpoint::of(path).unwrap_or_else(|| request.likely_endpoint());
         Some(request)
     }
 
-    /// What a request comes to whose body can't be read: by its path and its size.
+    /// What a request comes to whose body can't be read, or not to its end: by its path, its size,
+    /// and the model if that can be read.
     pub(super) fn estimate_unread(path: &str, body: &[u8]) -> Estimate {
-        let size = Self::fallback_size(body);
-        Estimate { model: endpoint::model(path), ..Estimate::from_size(size) }
+        let mut request = Self::default();
+        let _ = body::read(body, &mut request);
+        let model = endpoint::model_of_verb(path)
+            .or(request.model)
+            .or_else(|| form::model(body))
+            .or_else(|| endpoint::model(path));
+        Estimate { model, ..Estimate::from_size(Self::fallback_size(body)) }
     }
 
     /// What the fields of the body speak for.
@@ -89,9 +99,9 @@ impl Request {
     /// Reads the body once more and counts its texts as its model does, if that is known.
     pub(super) fn counted(self, body: &[u8], vocabulary: Vocabularies) -> Self {
         let Some(vocabulary) = self.model.as_deref().and_then(vocabulary) else { return self };
-        let request = Self { counter: Some(Counter::new(vocabulary)), ..Self::default() };
-        match body::read(body, request) {
-            Some(request) => Self { model: self.model, endpoint: self.endpoint, ..request },
+        let mut request = Self { counter: Some(Counter::new(vocabulary)), ..Self::default() };
+        match body::read(body, &mut request) {
+            Some(()) => Self { model: self.model, endpoint: self.endpoint, ..request },
             None => self,
         }
     }

@@ -36,6 +36,8 @@ struct Inside<'s> {
 }
 
 impl Sink for Inside<'_> {
+    fn whole(&mut self) {}
+
     fn begin(&mut self, part: Part) {
         if part == Part::Bytes {
             *self.base64 = Base64::default();

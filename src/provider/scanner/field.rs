@@ -6,9 +6,19 @@ pub(in crate::provider) struct Field {
 }
 
 impl Field {
-    /// A count of tokens. A path has at most five keys.
+    /// A count of tokens. Where later objects leave it out, it stays. A path has at most five keys.
     pub(in crate::provider) const fn count(path: &'static [&'static str], count: Count) -> Self {
         Self { path, slot: Slot::Count(count) }
+    }
+
+    /// A count that tells a whole usage: what earlier objects and the head stated is forgotten.
+    pub(in crate::provider) const fn whole(path: &'static [&'static str], count: Count) -> Self {
+        Self { path, slot: Slot::Whole(count) }
+    }
+
+    /// An object that is a whole usage whatever it holds; some field must lie within it.
+    pub(in crate::provider) const fn object(path: &'static [&'static str]) -> Self {
+        Self { path, slot: Slot::Object }
     }
 
     pub(super) const fn text(path: &'static [&'static str], part: Part) -> Self {
@@ -19,17 +29,28 @@ impl Field {
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Slot {
     Count(Count),
+    Whole(Count),
+    Object,
     Text(Part),
 }
 
 /// A count that responses state, by the provider's own meaning of it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::provider) enum Count {
+    /// The prompt, with what came from the cache.
+    Prompt,
+    /// What was generated, by the name that goes before `Output` where both are stated: some
+    /// servers add zeros by the names of another format.
+    Completion,
+    /// The prompt, without what is stated as `ReadApart` and `WrittenApart`.
     Input,
     Output,
     Total,
+    /// Read from the cache, and within the input.
     CacheRead,
-    CacheWrite,
+    /// Read from and written to the cache, beside the input.
+    ReadApart,
+    WrittenApart,
     /// Generated while thinking, where that is stated apart from the output.
     Thoughts,
     /// Prompt that tools added, where that is stated apart from the input.
@@ -43,31 +64,51 @@ pub(in crate::provider) enum Count {
     OutputSoFar,
 }
 
+/// Where an output is stated, the best first.
+pub(in crate::provider) const OUTPUTS: [Count; 4] =
+    [Count::Completion, Count::Output, Count::OtherOutput, Count::OutputSoFar];
+
 /// The counts that a body has stated.
 #[derive(Debug, Clone, Copy, Default)]
 pub(in crate::provider) struct Counts {
-    stated: [Option<u64>; 10],
+    counts: [Option<u64>; Count::OutputSoFar as usize + 1],
+    are_whole: bool,
     /// An output was stated twice, and not the same.
     grew: bool,
 }
 
 impl Counts {
     pub(in crate::provider) fn of(&self, count: Count) -> Option<u64> {
-        self.stated[count as usize]
+        self.counts[count as usize]
+    }
+
+    /// Whether they are a usage of their own, even where none is known.
+    pub(in crate::provider) fn are_whole(&self) -> bool {
+        self.are_whole
     }
 
     pub(in crate::provider) fn set(&mut self, count: Count, value: u64) {
-        self.stated[count as usize] = Some(value);
+        self.counts[count as usize] = Some(value);
     }
 
-    /// Takes over what `newer` states; what it leaves out stays.
+    /// From now on they are a usage of their own.
+    pub(super) fn set_whole(&mut self) {
+        self.are_whole = true;
+    }
+
+    /// Takes over what `newer` states. What it leaves out stays, unless it is a whole usage.
     pub(super) fn update(&mut self, newer: &Self) {
-        let differs = |count| {
-            let (old, new) = (self.of(count), newer.of(count));
+        let differs = |count: &Count| {
+            let (old, new) = (self.of(*count), newer.of(*count));
             old.is_some() && new.is_some() && old != new
         };
-        self.grew |= [Count::Output, Count::OtherOutput].into_iter().any(differs);
-        for (old, new) in self.stated.iter_mut().zip(newer.stated) {
+        let grew = self.grew || OUTPUTS.iter().any(differs);
+        if newer.are_whole {
+            *self = Self { grew, ..*newer };
+            return;
+        }
+        self.grew = grew;
+        for (old, new) in self.counts.iter_mut().zip(newer.counts) {
             *old = new.or(*old);
         }
     }
@@ -76,8 +117,8 @@ impl Counts {
     /// the end of a response states it, and has not grown. Servers that count along (vLLM with
     /// `continuous_usage_stats`) begin with none.
     pub(super) fn are_final(&self) -> bool {
-        let output = self.of(Count::Output).or(self.of(Count::OtherOutput));
-        !self.grew && output.is_some_and(|tokens| tokens > 0)
+        let output = OUTPUTS.iter().find_map(|count| Some((*count, self.of(*count)?)));
+        !self.grew && output.is_some_and(|(at, tokens)| at != Count::OutputSoFar && tokens > 0)
     }
 }
 

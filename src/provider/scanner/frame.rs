@@ -55,8 +55,16 @@ impl Frame {
 
 impl Sink for Frame {
     fn count(&mut self, count: Count, value: u64) {
+        if value > MOST_TOKENS {
+            return;
+        }
         self.is_staged = true;
         self.staged.set(count, value);
+    }
+
+    fn whole(&mut self) {
+        self.is_staged = true;
+        self.staged.set_whole();
     }
 
     fn begin(&mut self, part: Part) {
@@ -143,6 +151,9 @@ impl ErrorParts {
         self.0.iter_mut().for_each(Text::clear);
     }
 }
+
+/// No response uses more: a number above is a mistake, and left out.
+const MOST_TOKENS: u64 = 1_000_000_000_000_000;
 
 /// What is kept of a message, in bytes. The capacity of its buffer is at most twice that.
 const LONGEST_MESSAGE: usize = 1_024;

@@ -125,7 +125,7 @@ impl Lexer {
     fn begin(&mut self, byte: u8, sink: &mut impl Sink) -> usize {
         match byte {
             b' ' | b'\t' | b'\n' | b'\r' => 1,
-            b'{' => self.follow(self.wanted.deeper(self.value, self.depth)),
+            b'{' => self.begin_object(sink),
             b'[' => self.pass_over(),
             b'"' => self.begin_string(sink),
             b'0'..=b'9' if self.here().next().is_some() => {
@@ -135,6 +135,13 @@ impl Lexer {
             b'0'..=b'9' | b'-' | b'a'..=b'z' | b'A'..=b'Z' => self.go(State::Scalar),
             _ => self.go(State::Lost),
         }
+    }
+
+    fn begin_object(&mut self, sink: &mut impl Sink) -> usize {
+        if self.here().any(|field| matches!(field.slot, Slot::Object)) {
+            sink.whole();
+        }
+        self.follow(self.wanted.deeper(self.value, self.depth))
     }
 
     /// Into an object, if any of these fields may stand in it.
@@ -155,7 +162,7 @@ impl Lexer {
     fn begin_string(&mut self, sink: &mut impl Sink) -> usize {
         let part = self.here().find_map(|field| match field.slot {
             Slot::Text(part) => Some(part),
-            Slot::Count(_) => None,
+            Slot::Count(_) | Slot::Whole(_) | Slot::Object => None,
         });
         let Some(part) = part else { return self.go(State::String) };
         sink.begin(part);
@@ -242,6 +249,11 @@ impl Lexer {
             for field in self.here() {
                 match field.slot {
                     Slot::Count(count) => sink.count(count, number),
+                    Slot::Whole(count) => {
+                        sink.whole();
+                        sink.count(count, number);
+                    }
+                    Slot::Object => {}
                     Slot::Text(part) => sink.write(part, number),
                 }
             }

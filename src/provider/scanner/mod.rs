@@ -20,14 +20,14 @@ use std::fmt;
 
 use http::HeaderMap;
 
-pub(super) use field::{Count, Counts, Field};
+pub(super) use field::{Count, Counts, Field, OUTPUTS};
 pub(super) use frame::ErrorParts;
 pub(super) use wanted::Wanted;
 
 use self::frame::Frame;
 use self::lexer::Lexer;
 use self::sniff::{Format, Sniff};
-use super::{ApiError, Profile};
+use super::{ApiError, Profile, usage};
 use crate::quota::Usage;
 
 /// Reads usage and in-band errors out of a response body, in pieces of any size.
@@ -40,8 +40,10 @@ use crate::quota::Usage;
 /// | AWS event stream | Bedrock's streams | the object in each payload; in `chunk` events the one in its `bytes` |
 ///
 /// Which of them it is, the first byte tells, with the content type to settle doubts; anything else
-/// is passed over. What an object states takes the place of what earlier ones stated, number by
-/// number, so that counts that grow along a stream end as the last ones.
+/// is passed over. The last usage counts, whole, so that counts that grow along a stream end as the
+/// last ones; Anthropic's, whose `message_delta` leaves out what `message_start` stated, number by
+/// number. A usage is known by its place and its names, in whatever format and from whatever host:
+/// the profile says only what the head of the response may state.
 ///
 /// A scanner holds less than 8 KiB whatever the body: bytes are read where they are and not kept. It
 /// allocates nothing for an event once the first few have passed. However the body is cut into
@@ -69,8 +71,8 @@ impl Scanner {
     pub fn new(profile: Profile, content_type: Option<&str>) -> Self {
         Self {
             profile,
-            format: Format::Unknown(Sniff::new(profile, content_type)),
-            lexer: Lexer::new(profile.wanted()),
+            format: Format::Unknown(Sniff::new(content_type)),
+            lexer: Lexer::new(usage::WANTED),
             frame: Frame::default(),
         }
     }
@@ -98,7 +100,7 @@ impl Scanner {
 
     /// The usage as far as it is known.
     pub fn usage(&self) -> Option<Usage> {
-        self.profile.usage(self.frame.counts())
+        usage::of(self.frame.counts())
     }
 
     /// What the whole body said. A number that the body's end cut off is not counted.

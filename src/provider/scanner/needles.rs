@@ -2,19 +2,17 @@ use std::sync::LazyLock;
 
 use aho_corasick::packed::{Config, MatchKind, Searcher};
 
-use super::wanted::Wanted;
-use crate::provider::Profile;
+use crate::provider::usage::WANTED;
 
-/// The texts without one of which a JSON object states nothing: the last key of each count, and
-/// `"error"`. Hundreds of events of a stream have none, and are passed over at the speed of memory.
+/// The texts without one of which a JSON object states nothing: the ends of the last key of each
+/// field, and `"error"`. Hundreds of events of a stream have none, and are passed over at the speed
+/// of memory.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Needles(Option<&'static Searcher>);
 
 impl Needles {
-    /// Those of a built-in profile.
-    pub(super) fn of(profile: Profile) -> Self {
-        let searcher = SEARCHERS.iter().find(|(of, _)| *of == profile);
-        Self(searcher.and_then(|(_, searcher)| searcher.as_ref()))
+    pub(super) fn new() -> Self {
+        Self(SEARCHER.as_ref())
     }
 
     /// How many of the first of these bytes surely hold no needle.
@@ -27,20 +25,26 @@ impl Needles {
 }
 
 /// Made when a stream is first read. A processor without vector instructions has none.
-static SEARCHERS: LazyLock<Vec<(Profile, Option<Searcher>)>> =
-    LazyLock::new(|| Profile::all().iter().map(|p| (*p, searcher(p.wanted()))).collect());
+static SEARCHER: LazyLock<Option<Searcher>> = LazyLock::new(|| {
+    Config::new().match_kind(MatchKind::LeftmostFirst).builder().extend(needles()).build()
+});
 
-fn searcher(wanted: &Wanted) -> Option<Searcher> {
+fn needles() -> Vec<String> {
     let mut needles = vec![ERROR.to_owned()];
     needles.extend(ESCAPED.iter().map(|&escape| escape.to_owned()));
-    for field in wanted.counts() {
-        let key = field.path.last().map_or(String::new(), |key| format!("\"{key}\""));
-        if !needles.contains(&key) {
-            needles.push(key);
+    for field in WANTED.counts() {
+        let key = field.path.last().copied().unwrap_or_default();
+        let end = format!("{}\"", &key[key.len().saturating_sub(END)..]);
+        if !needles.contains(&end) {
+            needles.push(end);
         }
     }
-    Config::new().match_kind(MatchKind::LeftmostFirst).builder().extend(&needles).build()
+    needles
 }
+
+/// What of a key is searched for, in bytes: so few that most keys share their end, for few needles
+/// are found fast, and so many that plain text has none of them.
+const END: usize = 7;
 
 /// Either the key of an error, or the value of a `type` or `object` at the root that calls the whole
 /// an error: see `ErrorParts`.
@@ -67,10 +71,9 @@ mod tests {
     }
 
     #[test]
-    fn profiles_are_told_apart_by_their_names() {
-        let mut names: Vec<_> = Profile::all().iter().map(Profile::name).collect();
-        names.sort_unstable();
-        names.dedup();
-        assert_eq!(names.len(), Profile::all().len());
+    fn needles_are_few_and_none_is_a_word() {
+        let needles = needles();
+        assert!(needles.len() <= 16, "{needles:?}");
+        assert!(needles.iter().all(|needle| needle.len() >= 5), "{needles:?}");
     }
 }

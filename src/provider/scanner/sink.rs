@@ -5,6 +5,9 @@ pub(super) trait Sink {
     /// A wanted number.
     fn count(&mut self, count: Count, value: u64);
 
+    /// What this root states is a whole usage.
+    fn whole(&mut self);
+
     /// The text of a part begins.
     fn begin(&mut self, part: Part);
 

@@ -1,7 +1,6 @@
 use super::event_stream::EventStream;
 use super::needles::Needles;
 use super::sse::Sse;
-use crate::provider::Profile;
 
 /// How a body is framed.
 #[expect(clippy::large_enum_variant, reason = "in place, so that a response allocates nothing")]
@@ -19,17 +18,16 @@ pub(super) enum Format {
 /// Tells the format from the first byte that is no white space. That byte is the better witness:
 /// errors come as JSON under `text/event-stream`, and streams under `application/json`.
 pub(super) struct Sniff {
-    profile: Profile,
     declared_stream: bool,
     /// Bytes of a byte order mark seen.
     mark: usize,
 }
 
 impl Sniff {
-    pub(super) fn new(profile: Profile, content_type: Option<&str>) -> Self {
+    pub(super) fn new(content_type: Option<&str>) -> Self {
         let media = content_type.unwrap_or("").split(';').next().unwrap_or("").trim();
         let declared_stream = media.eq_ignore_ascii_case("text/event-stream");
-        Self { profile, declared_stream, mark: 0 }
+        Self { declared_stream, mark: 0 }
     }
 
     /// The format if these bytes tell it, and the bytes that belong to it.
@@ -48,17 +46,17 @@ impl Sniff {
         match first {
             b'{' | b'[' => Format::Json,
             // `data`, `event`, `id`, `retry`, or a comment.
-            b'd' | b'e' | b'i' | b'r' | b':' => self.sse(),
-            _ if self.declared_stream => self.sse(),
+            b'd' | b'e' | b'i' | b'r' | b':' => sse(),
+            _ if self.declared_stream => sse(),
             // The length of a message, which is below 16 MiB; a CRC follows that tells for sure.
             0 => Format::EventStream(EventStream::new()),
             _ => Format::Opaque,
         }
     }
+}
 
-    fn sse(&self) -> Format {
-        Format::Sse(Sse::new(Needles::of(self.profile)))
-    }
+fn sse() -> Format {
+    Format::Sse(Sse::new(Needles::new()))
 }
 
 /// The byte order mark in UTF-8.

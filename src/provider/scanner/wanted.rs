@@ -2,20 +2,20 @@ use super::field::{ERRORS, Field};
 use super::key::LONGEST_KEY;
 use super::lexer::DEEPEST;
 
-/// All the fields that are looked for: the profile's counts, then the parts of errors. Made once,
+/// All the fields that are looked for: counts, then the parts of errors. Made once,
 /// when the program is compiled.
 pub(in crate::provider) struct Wanted {
     counts: &'static [Field],
     /// The keys of a root object, which are looked up in every frame, and their fields.
     roots: [(&'static str, Set); MOST_ROOTS],
     /// A bit for each wanted key: most keys are none, and are told by it at once.
-    sieve: u64,
+    sieve: [u64; 4],
 }
 
 impl Wanted {
     pub(in crate::provider) const fn new(counts: &'static [Field]) -> Self {
         assert!(counts.len() + ERRORS.len() < u128::BITS as usize, "more fields than bits");
-        let mut wanted = Self { counts, roots: [("", Set::EMPTY); MOST_ROOTS], sieve: 0 };
+        let mut wanted = Self { counts, roots: [("", Set::EMPTY); MOST_ROOTS], sieve: [0; 4] };
         let mut place = 0;
         while place < counts.len() + ERRORS.len() {
             wanted.add(place, wanted.at(place as u32).path);
@@ -30,7 +30,8 @@ impl Wanted {
         while depth < path.len() {
             let key = path[depth].as_bytes();
             assert!(!key.is_empty() && key.len() <= LONGEST_KEY, "no key, or one too long");
-            self.sieve |= sieve_bit(key);
+            let (word, bit) = sieve_bit(key);
+            self.sieve[word] |= bit;
             depth += 1;
         }
         let mut root = 0;
@@ -42,7 +43,7 @@ impl Wanted {
         self.roots[root].1.0 |= 1 << place;
     }
 
-    /// The profile's own fields.
+    /// The counts.
     pub(super) const fn counts(&self) -> &'static [Field] {
         self.counts
     }
@@ -53,7 +54,8 @@ impl Wanted {
 
     /// Those of the fields in an object at this depth (1 is the root) that have this key.
     pub(super) fn with_key(&self, fields: Set, depth: usize, key: &[u8]) -> Set {
-        if self.sieve & sieve_bit(key) == 0 {
+        let (word, bit) = sieve_bit(key);
+        if self.sieve[word] & bit == 0 {
             return Set::EMPTY;
         }
         if depth == 1 {
@@ -86,10 +88,15 @@ impl Wanted {
     }
 }
 
-/// One of 64 bits, by the length and the last byte.
-const fn sieve_bit(key: &[u8]) -> u64 {
-    let last = if let Some(last) = key.last() { *last } else { 0 };
-    1 << ((key.len() + 7 * last as usize) % 64)
+/// One of 256 bits, as a word and a bit in it: by the length, the first and the last byte.
+const fn sieve_bit(key: &[u8]) -> (usize, u64) {
+    let (first, last) = match key {
+        [] => (0, 0),
+        [only] => (*only, *only),
+        [first, .., last] => (*first, *last),
+    };
+    let place = key.len() + 7 * last as usize + 31 * first as usize;
+    (place / 64 % 4, 1 << (place % 64))
 }
 
 /// `==`, which constants don't have for texts.

@@ -1,5 +1,6 @@
 //! What sets providers apart: where they are found, what they charge, and when.
 
+use http::header::{HeaderMap, HeaderName, HeaderValue};
 use tollgate::provider::{
     ANTHROPIC, AZURE, BEDROCK, CEREBRAS, COHERE, COMPATIBLE, DEEPSEEK, Estimate, GEMINI, GROQ,
     HUGGINGFACE, LLAMA_CPP, MISTRAL, OLLAMA, OPENAI, OPENROUTER, Profile, Scanner, TOGETHER,
@@ -43,6 +44,19 @@ fn the_model_is_read_from_body_path_or_deployment() {
     ] {
         let estimate = Profile::find(url).read_request(url, body.as_bytes());
         assert_eq!(estimate.model.as_deref(), Some(model), "{url}");
+    }
+    // What the path says of a verb wins.
+    for (path, body, model) in [
+        ("/v1beta/models/m:embedContent", r#"{"model":"models/other"}"#, Some("m")),
+        ("/v1beta/interactions", r#"{"model":"models/gemini-3"}"#, Some("gemini-3")),
+        ("/v1/models/meta/llama-3/predictions", "{}", Some("meta/llama-3")),
+        ("/serving-endpoints/mine/invocations", "{}", Some("mine")),
+        ("/v1/engines/davinci/completions", "{}", Some("davinci")),
+        ("/ml/v1/text/chat", r#"{"model_id":"ibm/granite"}"#, Some("ibm/granite")),
+        ("/v1/models/ft:gpt-4o:org", "", None),
+        ("/v1/chat/completions", r#"{"model":"ft:gpt-4o:org::id"}"#, Some("ft:gpt-4o:org::id")),
+    ] {
+        assert_eq!(read(COMPATIBLE, path, body).model.as_deref(), model, "{path}");
     }
     assert_eq!(OPENAI.read_request("/v1/models/gpt-4o", b"").model, None, "it asks for no tokens");
     assert_eq!(BEDROCK.read_request("/model/%ff/converse", b"{}").model, None);
@@ -224,12 +238,79 @@ fn usage_is_read_in_each_dialect_of_a_provider() {
         ),
         (OLLAMA, r#"{"prompt_eval_count":3,"eval_count":9,"done":true}"#, [3, 9, 0, 0]),
         (LLAMA_CPP, r#"{"timings":{"prompt_n":3,"predicted_n":9}}"#, [3, 9, 0, 0]),
+        // Formats of others, on hosts that have a profile of their own.
+        (
+            AZURE,
+            r#"{"usage":{"input_tokens":3,"cache_read_input_tokens":5,"cache_creation_input_tokens":7,"output_tokens":9}}"#,
+            [15, 9, 5, 7],
+        ),
+        (
+            BEDROCK,
+            r#"{"usage":{"prompt_tokens":30,"completion_tokens":9,"prompt_tokens_details":{"cached_tokens":20}}}"#,
+            [30, 9, 20, 0],
+        ),
+        (
+            COMPATIBLE,
+            r#"{"usage":{"billed_units":{"input_tokens":1},"tokens":{"input_tokens":3,"output_tokens":9}}}"#,
+            [3, 9, 0, 0],
+        ),
+        (
+            OLLAMA,
+            r#"{"usage":{"input_tokens":1,"output_tokens":2,"total_tokens":3}}"#,
+            [1, 2, 0, 0],
+        ),
+        // A gateway that adds zeros by the names of another format.
+        (
+            COMPATIBLE,
+            r#"{"usage":{"prompt_tokens":3,"completion_tokens":9,"input_tokens":0,"output_tokens":0}}"#,
+            [3, 9, 0, 0],
+        ),
+        (
+            GEMINI,
+            r#"{"usage":{"total_input_tokens":10,"total_output_tokens":7,"total_thought_tokens":20,"total_tool_use_tokens":1,"total_cached_tokens":4}}"#,
+            [11, 27, 4, 0],
+        ),
+        // What the total holds besides is nobody's output.
+        (
+            GEMINI,
+            r#"{"usageMetadata":{"promptTokenCount":10,"candidatesTokenCount":9,"totalTokenCount":150}}"#,
+            [10, 9, 0, 0],
+        ),
+        (GEMINI, r#"{"usageMetadata":{"trafficType":"ON_DEMAND"}}"#, [0, 0, 0, 0]),
+        (
+            BEDROCK,
+            r#"{"metadata":{"usage":{"inputTokens":5,"outputTokens":9,"cacheReadInputTokenCount":500}}}"#,
+            [505, 9, 500, 0],
+        ),
         (VOYAGE, r#"{"usage":{"total_tokens":3}}"#, [3, 0, 0, 0]),
     ] {
         let mut scanner = Scanner::new(profile, Some("application/json"));
         scanner.feed(body.as_bytes());
         let read = scanner.finish().usage.unwrap_or_else(|| panic!("{profile:?} {body}"));
         assert_eq!([read.input, read.output, read.cache_read, read.cache_write], usage, "{body}");
+    }
+}
+
+#[test]
+fn a_whole_usage_takes_the_place_of_all_that_was_stated_before() {
+    let mut headers = HeaderMap::new();
+    for (name, value) in [("input", "30"), ("output", "51")] {
+        let name = format!("x-amzn-bedrock-{name}-token-count");
+        headers.insert(HeaderName::try_from(name).unwrap(), HeaderValue::from_static(value));
+    }
+    let scanned = |profile, bodies: &[&str]| {
+        let mut scanner = Scanner::of(profile, &headers);
+        bodies.iter().for_each(|body| scanner.feed(body.as_bytes()));
+        scanner.finish().usage.map(|usage| (usage.input, usage.output, usage.cache_read))
+    };
+    assert_eq!(scanned(BEDROCK, &[r#"{"usage":{"inputTokens":30}}"#]), Some((30, 0, 0)));
+    assert_eq!(scanned(BEDROCK, &[r#"{"usage":{}}"#]), Some((30, 51, 0)), "an empty one is none");
+    assert_eq!(scanned(BEDROCK, &[r#"{"inputTextTokenCount":30}"#]), Some((30, 51, 0)));
+    let first = r#"{"usageMetadata":{"promptTokenCount":5,"thoughtsTokenCount":50,"cachedContentTokenCount":3}}"#;
+    let last = r#"{"usageMetadata":{"promptTokenCount":5,"candidatesTokenCount":7}}"#;
+    assert_eq!(scanned(GEMINI, &[first, last]), Some((5, 7, 0)));
+    for nothing in [r#"{"usage":{}}"#, r#"{"usage":null}"#, r#"{"usageMetadata":null}"#] {
+        assert_eq!(scanned(GEMINI, &[nothing]), None, "{nothing}");
     }
 }
 

@@ -107,6 +107,29 @@ fn what_cannot_be_read_is_charged_by_its_size_and_says_so() {
 }
 
 #[test]
+fn the_model_is_kept_where_the_rest_cannot_be_read() {
+    for body in [
+        r#"{"model":"m","messages":[{"role":"user","content":"hel"#,
+        r#"{"model":"m","messages":[{"content":"\ud83d"}]}"#,
+        "--b\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nm\r\n--b--\r\n",
+        "--b\nContent-Type: text/plain\ncontent-disposition: form-data; name=model\n\nm\n--b--",
+    ] {
+        let estimate = chat(OPENAI, body);
+        assert_eq!(estimate.model.as_deref(), Some("m"), "{body}");
+        assert!(!estimate.exact, "{body}");
+    }
+    let marked = chat(OPENAI, "\u{feff}{\"model\":\"m\"}");
+    assert_eq!((marked.model.as_deref(), marked.exact), (Some("m"), true));
+    for body in [
+        "--b\r\nContent-Disposition: form-data; name=\"file\"; filename=\"model\"\r\n\r\nm\r\n--b--",
+        "--b\r\nContent-Disposition: form-data; name=\"model\"",
+        "--",
+    ] {
+        assert_eq!(chat(OPENAI, body).model, None, "{body}");
+    }
+}
+
+#[test]
 fn no_body_costs_a_request_and_no_tokens() {
     let estimate = OPENAI.read_request("/v1/models", b"");
     assert!(estimate.exact);

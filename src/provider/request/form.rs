@@ -1,0 +1,71 @@
+use compact_str::CompactString;
+use memchr::memmem;
+use percent_encoding::percent_decode;
+
+/// The field `model` of a form: `multipart/form-data` (RFC 7578), where it stands near the front or
+/// near the end, for what lies between is a file; or `name=value` pairs, URL-encoded or, as recordings
+/// keep the fields of a form, in lines.
+pub(super) fn model(body: &[u8]) -> Option<CompactString> {
+    let front = &body[..body.len().min(SEARCHED)];
+    if !body.starts_with(b"--") {
+        let mut pairs = front.split(|byte| matches!(byte, b'&' | b'\n'));
+        let value = pairs.find_map(|pair| pair.strip_prefix(b"model="))?;
+        return named(&percent_decode(value).collect::<Vec<_>>());
+    }
+    let end = &body[body.len().saturating_sub(SEARCHED)..];
+    NAMES.iter().find_map(|name| within(front, name).or_else(|| within(end, name)))
+}
+
+fn within(body: &[u8], name: &[u8]) -> Option<CompactString> {
+    memmem::find_iter(body, name).find_map(|at| value(&body[at + name.len()..]))
+}
+
+/// What stands behind the headers of the part, up to the end of its line; nothing of a file.
+fn value(after_name: &[u8]) -> Option<CompactString> {
+    let after_name = &after_name[..after_name.len().min(LONGEST_PART)];
+    let line = memchr::memchr(b'\n', after_name)?;
+    if !after_name[..line].trim_ascii().is_empty() {
+        return None;
+    }
+    let headers = &after_name[line..];
+    let [returns, feeds] =
+        [&b"\n\r\n"[..], b"\n\n"].map(|empty| Some((memmem::find(headers, empty)?, empty.len())));
+    let (at, length) = returns.into_iter().chain(feeds).min()?;
+    let value = &headers[at + length..];
+    named(value[..memchr::memchr(b'\n', value)?].trim_ascii())
+}
+
+fn named(value: &[u8]) -> Option<CompactString> {
+    let is_name = !value.is_empty() && value.len() <= LONGEST;
+    std::str::from_utf8(value).ok().filter(|_| is_name).map(CompactString::from)
+}
+
+const NAMES: [&[u8]; 2] = [b" name=\"model\"", b" name=model"];
+
+/// Bytes at either end of the body that are searched.
+const SEARCHED: usize = 64 * 1024;
+
+/// Bytes behind the name in which a part's headers and its value end.
+const LONGEST_PART: usize = 1_024;
+
+/// A longer value is no model, in bytes.
+const LONGEST: usize = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_form_of_pairs_names_its_model() {
+        for (body, expected) in [
+            ("model=whisper-1&file=x", Some("whisper-1")),
+            ("file=x&model=owner%2Fname", Some("owner/name")),
+            ("file=x\nmodel=m", Some("m")),
+            ("file=x&a_model=m", None),
+            ("model=", None),
+            ("model=%ff", None),
+        ] {
+            assert_eq!(model(body.as_bytes()).as_deref(), expected, "{body}");
+        }
+    }
+}
