@@ -75,8 +75,9 @@ impl Http {
         &self,
         response: http::Response<B>,
         watch: Watch,
+        deadline: Option<u64>,
     ) -> Judged<http::Response<ResponseBody<B>>, Judging<B>> {
-        Judging::of(response, watch, (self.profile, self.whole))
+        Judging::of(response, watch, (self.profile, self.whole), deadline)
     }
 }
 
@@ -107,8 +108,9 @@ impl<B: Body<Data = Bytes>> Judge<http::Response<B>> for Http {
         &self,
         response: http::Response<B>,
         watch: Watch,
+        deadline: Option<u64>,
     ) -> Judged<Self::Observed, Judging<B>> {
-        self.judging(response, watch)
+        self.judging(response, watch, deadline)
     }
 }
 

@@ -30,8 +30,14 @@ pub trait Judge<Response>: Observe<Response> {
     /// Judges a response whose request could still be sent again.
     ///
     /// Where the verdict is [`Verdict::Again`] the [`Watch`] must be gone: the next try is a
-    /// reservation of its own.
-    fn judge(&self, response: Response, watch: Watch) -> Judged<Self::Observed, Self::Judging>;
+    /// reservation of its own. After the `deadline` of the request, in nanoseconds since the epoch,
+    /// no other try follows: what is not known by then needs no more reading.
+    fn judge(
+        &self,
+        response: Response,
+        watch: Watch,
+        deadline: Option<u64>,
+    ) -> Judged<Self::Observed, Self::Judging>;
 
     /// Whether a request that came to this error is worth sending again. Default: if it never left.
     fn passes<E: 'static>(&self, error: &E) -> bool {
