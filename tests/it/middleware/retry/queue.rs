@@ -102,7 +102,10 @@ async fn the_try_before_one_that_is_refused_on_arrival_stays_the_last() {
     assert_eq!(read(response).await.unwrap(), "two");
     let facts = journey.facts();
     let earlier: Vec<_> = facts.earlier.iter().filter_map(|one| one.status).collect();
-    assert_eq!((earlier, facts.status.map(|s| s.as_u16())), (vec![500.try_into().unwrap()], Some(502)));
+    assert_eq!(
+        (earlier, facts.status.map(|s| s.as_u16())),
+        (vec![500.try_into().unwrap()], Some(502))
+    );
 }
 
 #[tokio::test(start_paused = true)]

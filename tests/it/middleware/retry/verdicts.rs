@@ -5,8 +5,8 @@ use tollgate::middleware::{Http, Journey, RateLimitLayer};
 use tollgate::provider::OPENAI;
 use tower::{Service, ServiceExt};
 
-use super::super::inner::{Frames, Oops, Strict};
 use super::super::chat;
+use super::super::inner::{Frames, Oops, Strict};
 use super::{LIMITED, Script, answer, ok, refused, roomy};
 
 /// Which status comes out, and when the tries were sent, in whole seconds.
