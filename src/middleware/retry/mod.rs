@@ -29,6 +29,9 @@
 //! Only what can be [replayed](Replay) is sent again: a request whose body is in memory
 //! ([`PeekBody::replay`](super::PeekBody::replay)). A stream is sent once, unless a
 //! [`BufferBodyLayer`](super::BufferBodyLayer) has read it whole. Server mode sends nothing again.
+//! The body for the next try is put by before the first: `Bytes`, `Full<Bytes>`, a `BufferedBody` and
+//! reqwest's own requests share theirs, while a `String`, a `Vec<u8>` or a `reqwest::Body` in an `http`
+//! request is copied, for each request. Where bodies are long give `Bytes` or `Full<Bytes>`.
 //!
 //! ```
 //! use tollgate::middleware::RateLimitLayer;
