@@ -53,7 +53,12 @@ impl<B: Body<Data = Bytes>> Body for Passing<B> {
         if let (Some(bytes), Some(reading)) = (data, &mut *this.reading) {
             reading.bytes(bytes);
         }
-        if !matches!(frame, Some(Ok(_))) || this.inner.is_end_stream() {
+        let broken = matches!(frame, Some(Err(_)));
+        let whole = frame.is_none() || (!broken && this.inner.is_end_stream());
+        if let (true, Some(reading)) = (whole, &mut *this.reading) {
+            reading.ended();
+        }
+        if whole || broken {
             self.end();
         }
         Poll::Ready(frame)

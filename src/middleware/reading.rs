@@ -13,6 +13,8 @@ use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 pub struct Reading {
     body: Body,
     watch: Watch,
+    /// Nothing of the body is missing.
+    whole: bool,
 }
 
 /// What is read out of a body as it passes.
@@ -45,13 +47,13 @@ impl Reading {
                 Body::Unread
             }
         };
-        Self { body, watch }
+        Self { body, watch, whole: false }
     }
 
     /// A response whose body says nothing.
     #[cfg(feature = "axum")]
     pub(super) fn unread(watch: Watch) -> Self {
-        Self { body: Body::Unread, watch }
+        Self { body: Body::Unread, watch, whole: true }
     }
 
     /// The next bytes of the body.
@@ -69,6 +71,12 @@ impl Reading {
             }
             Body::Unread => {}
         }
+    }
+
+    /// The body has come to its end. Where that isn't said before this is dropped, something of it is
+    /// missing: usage that was stated on the way is the least that it took, and teaches nothing.
+    pub fn ended(&mut self) {
+        self.whole = true;
     }
 
     /// Ends the reservation; says what the body of a success said was wrong.
@@ -90,7 +98,9 @@ impl Reading {
 
     fn succeeded(&mut self, profile: Profile, said: Scanned) -> Option<Box<ApiError>> {
         if let Some(usage) = &said.usage {
-            self.watch.used(profile, usage);
+            // What failed in between says no more than what was cut off.
+            let is_final = said.is_final || (self.whole && said.error.is_none());
+            self.watch.used(profile, usage, is_final);
         }
         let error = said.error.clone().map(Box::new);
         if let Some(error) = &error {

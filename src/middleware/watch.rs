@@ -99,12 +99,13 @@ impl Watch {
             journey.write(|facts| facts.status = Some(status));
         }
         let limits = profile.limits(headers);
-        if let Some(permit) = &self.permit {
-            permit.observe(&limits);
-        }
+        // First the limits, then what is left of them.
         let tells = || status.is_success() || limits.iter().any(|limit| limit.limit.is_some());
         if self.discover && tells() {
             self.limiter.learn(self.key(), &limits);
+        }
+        if let Some(permit) = &self.permit {
+            permit.observe(&limits);
         }
         self.charged_tokens = profile.charged_in_head(headers);
         Reading::new(self, profile, status, headers)
@@ -140,14 +141,15 @@ impl Watch {
         }
     }
 
-    /// What the body said of what the request used.
-    pub(super) fn used(&mut self, profile: Profile, usage: &Usage) {
-        if self.learns {
+    /// What the body said of what the request used. What is not `is_final` is the least of it.
+    pub(super) fn used(&mut self, profile: Profile, usage: &Usage, is_final: bool) {
+        if self.learns && is_final {
             self.limiter.output_seen(self.key(), usage.output);
         }
         let Some(permit) = &self.permit else { return };
         self.charged.get_or_insert_with(|| {
             let charge = self.terms.apply(profile.charge(permit.cost(), usage), usage);
+            let charge = if is_final { charge } else { unended(profile, permit, usage, charge) };
             match self.charged_tokens {
                 Some(tokens) => charge.tokens(tokens),
                 None => charge,
@@ -210,6 +212,23 @@ impl fmt::Debug for Watch {
             .field("sent", &self.sent)
             .finish_non_exhaustive()
     }
+}
+
+/// What is charged to a response that was cut off after it had stated this usage: nobody knows what
+/// more the provider generated, so that the output counts as it was reserved.
+fn unended(profile: Profile, permit: &Permit, stated: &Usage, charge: Cost) -> Cost {
+    let reserved = permit.cost();
+    let output = match reserved.amount(&Dimension::OutputTokens) {
+        // A cost that doesn't tell them apart.
+        0 => reserved.amount(&Dimension::Tokens).saturating_sub(stated.input),
+        output => output,
+    };
+    let output = stated.output.max(output);
+    let most = profile.charge(reserved, &Usage { output, ..*stated });
+    [Dimension::Tokens, Dimension::OutputTokens].iter().fold(charge, |mut charge, dimension| {
+        charge.set(dimension, charge.amount(dimension).max(most.amount(dimension)));
+        charge
+    })
 }
 
 /// Once a process: it is the same for every response of a client.

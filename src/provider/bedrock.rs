@@ -96,7 +96,7 @@ const FIELDS: &[Field] = &[
     Field::count(&["usage", "cache_read_input_tokens"], Count::CacheRead),
     Field::count(&["usage", "cache_creation_input_tokens"], Count::CacheWrite),
     Field::count(&["message", "usage", "input_tokens"], Count::Input),
-    Field::count(&["message", "usage", "output_tokens"], Count::Output),
+    Field::count(&["message", "usage", "output_tokens"], Count::OutputSoFar),
     Field::count(&["message", "usage", "cache_read_input_tokens"], Count::CacheRead),
     Field::count(&["message", "usage", "cache_creation_input_tokens"], Count::CacheWrite),
     // OpenAI's and Qwen's models, and mantle.

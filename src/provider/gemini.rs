@@ -52,9 +52,10 @@ const RULES: Rules = Rules {
 };
 
 /// The prompt holds what was cached; what tools added to it and what was thought are stated apart.
+/// Every chunk of a stream counts what came so far.
 const FIELDS: &[Field] = &[
     Field::count(&["usageMetadata", "promptTokenCount"], Count::Input),
-    Field::count(&["usageMetadata", "candidatesTokenCount"], Count::Output),
+    Field::count(&["usageMetadata", "candidatesTokenCount"], Count::OutputSoFar),
     Field::count(&["usageMetadata", "thoughtsTokenCount"], Count::Thoughts),
     Field::count(&["usageMetadata", "toolUsePromptTokenCount"], Count::ToolPrompt),
     Field::count(&["usageMetadata", "totalTokenCount"], Count::Total),

@@ -25,7 +25,8 @@ pub(super) const OPENAI: &Wanted = &Wanted::new(OPENAI_FIELDS);
 ///
 /// Embeddings may state only a total, which is then the input.
 pub(super) fn cache_within(counts: &Counts) -> Option<Usage> {
-    let output = counts.of(Count::Output).or(counts.of(Count::OtherOutput));
+    let outputs = [Count::Output, Count::OtherOutput, Count::OutputSoFar];
+    let output = outputs.into_iter().find_map(|count| counts.of(count));
     let total = counts.of(Count::Total);
     let input = counts.of(Count::Input).or(counts.of(Count::OtherInput));
     if input.is_none() && output.is_none() && total.is_none() {

@@ -38,26 +38,46 @@ pub(in crate::provider) enum Count {
     /// is missing.
     OtherInput,
     OtherOutput,
+    /// The output as it is stated while there is more to come, as `message_start` does. It counts
+    /// where no other says more.
+    OutputSoFar,
 }
 
 /// The counts that a body has stated.
 #[derive(Debug, Clone, Copy, Default)]
-pub(in crate::provider) struct Counts([Option<u64>; 9]);
+pub(in crate::provider) struct Counts {
+    stated: [Option<u64>; 10],
+    /// An output was stated twice, and not the same.
+    grew: bool,
+}
 
 impl Counts {
     pub(in crate::provider) fn of(&self, count: Count) -> Option<u64> {
-        self.0[count as usize]
+        self.stated[count as usize]
     }
 
     pub(in crate::provider) fn set(&mut self, count: Count, value: u64) {
-        self.0[count as usize] = Some(value);
+        self.stated[count as usize] = Some(value);
     }
 
     /// Takes over what `newer` states; what it leaves out stays.
     pub(super) fn update(&mut self, newer: &Self) {
-        for (old, new) in self.0.iter_mut().zip(newer.0) {
+        let differs = |count| {
+            let (old, new) = (self.of(count), newer.of(count));
+            old.is_some() && new.is_some() && old != new
+        };
+        self.grew |= [Count::Output, Count::OtherOutput].into_iter().any(differs);
+        for (old, new) in self.stated.iter_mut().zip(newer.stated) {
             *old = new.or(*old);
         }
+    }
+
+    /// Whether the output that was stated is the last, whatever is still to come: it stands where
+    /// the end of a response states it, and has not grown. Servers that count along (vLLM with
+    /// `continuous_usage_stats`) begin with none.
+    pub(super) fn are_final(&self) -> bool {
+        let output = self.of(Count::Output).or(self.of(Count::OtherOutput));
+        !self.grew && output.is_some_and(|tokens| tokens > 0)
     }
 }
 

@@ -104,7 +104,8 @@ impl Scanner {
     /// What the whole body said. A number that the body's end cut off is not counted.
     #[must_use]
     pub fn finish(mut self) -> Scanned {
-        Scanned { usage: self.usage(), error: self.frame.take_error() }
+        let is_final = self.frame.counts().are_final();
+        Scanned { usage: self.usage(), is_final, error: self.frame.take_error() }
     }
 
     /// Bytes held, the scanner itself included.
@@ -138,6 +139,9 @@ impl fmt::Debug for Scanner {
 pub struct Scanned {
     /// The usage, where the body states one.
     pub usage: Option<Usage>,
+    /// Whether that is all, though the body may have been cut off: its output is not one that was
+    /// stated before the end, as `message_start` and Gemini's chunks do.
+    pub is_final: bool,
     /// The first error that the body carried, whatever its status.
     pub error: Option<ApiError>,
 }

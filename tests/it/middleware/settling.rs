@@ -1,10 +1,11 @@
 //! What a request is charged in the end.
 
 use http::{Request, Response};
+use http_body_util::BodyExt;
 use tollgate::limiter::Limiter;
-use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::{COMPATIBLE, COMPATIBLE_USAGE, OPENAI, Profile};
-use tollgate::quota::Quota;
+use tollgate::middleware::{Ask, RateLimitLayer};
+use tollgate::provider::{ANTHROPIC, COMPATIBLE, COMPATIBLE_USAGE, GEMINI, OPENAI, Profile};
+use tollgate::quota::{Algorithm, Cost, Quota};
 
 use super::inner::Frames;
 use super::{USAGE, answering, available, builder, chat, held, read, send};
@@ -152,4 +153,113 @@ async fn responses_state_their_usage_in_words_of_their_own() {
     assert!(available(&limiter, "gpt-4o")[0] <= 1_000 - 60);
     read(response).await.unwrap();
     assert_eq!(available(&limiter, "gpt-4o"), [1_000 - 34]);
+}
+
+/// An event of Anthropic's, Gemini's or OpenAI's, in a frame of its own.
+fn events(events: &[&str]) -> Response<Frames> {
+    let event = |frames: Frames, event: &&str| frames.data(format!("data: {event}\n\n"));
+    let mut response = events.iter().fold(Frames::default(), event).into_response();
+    response.headers_mut().insert("content-type", "text/event-stream".parse().unwrap());
+    response
+}
+
+const MESSAGE_START: &str =
+    r#"{"type": "message_start", "message": {"usage": {"input_tokens": 12, "output_tokens": 1}}}"#;
+const DELTA: &str = r#"{"type": "content_block_delta", "delta": {"text": "Hello there"}}"#;
+const MESSAGE_DELTA: &str = r#"{"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 30}}"#;
+const MESSAGE_STOP: &str = r#"{"type": "message_stop"}"#;
+const ANSWER: &[&str] = &[MESSAGE_START, DELTA, MESSAGE_DELTA, MESSAGE_STOP];
+
+/// A key with so much output a minute.
+fn otpm(profile: Profile) -> Limiter {
+    let quota = Quota::new().otpm(10_000).with_algorithm(Algorithm::TOKEN_BUCKET);
+    builder().provider(profile).quota("m", quota).build().unwrap()
+}
+
+/// What output is charged in a minute where `frames` of a stream are read before it is dropped.
+async fn charged(
+    limiter: &Limiter,
+    path: &str,
+    stream: &'static [&'static str],
+    frames: usize,
+) -> u64 {
+    let before = available(limiter, "m")[0];
+    let mut client = answering(&RateLimitLayer::new(limiter.clone()), || events(stream));
+    let request = r#"{"model": "m", "max_tokens": 1000, "messages": []}"#;
+    let request = Request::post(path).body(request.to_owned()).unwrap();
+    let mut body = send(&mut client, request).await.into_body();
+    for _ in 0..frames {
+        let _ = body.frame().await;
+    }
+    drop(body);
+    assert_eq!(held(limiter, "m"), [0]);
+    before - available(limiter, "m")[0]
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stream_that_is_dropped_keeps_the_output_it_reserved_and_teaches_nothing() {
+    let limiter = otpm(ANTHROPIC);
+    for frames in [1, 1, 1, 2, 2, 2] {
+        assert_eq!(charged(&limiter, "/v1/messages", ANSWER, frames).await, 1_000);
+    }
+    assert_eq!(limiter.expected_output("m"), None);
+    // Its end reads as before.
+    assert_eq!(charged(&limiter, "/v1/messages", ANSWER, ANSWER.len() + 1).await, 30);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_client_that_drops_the_body_after_the_final_usage_pays_the_usage() {
+    let limiter = otpm(ANTHROPIC);
+    for _ in 0..5 {
+        assert_eq!(charged(&limiter, "/v1/messages", ANSWER, 3).await, 30);
+    }
+    assert_eq!(limiter.expected_output("m"), Some(30));
+    let limiter = otpm(COMPATIBLE_USAGE);
+    let stream =
+        &[r#"{"choices": [{"delta": {"content": "Hi"}}], "usage": null}"#, USAGE, "[DONE]"];
+    for frames in [2, 3] {
+        assert_eq!(charged(&limiter, "/v1/chat/completions", stream, frames).await, 9);
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_in_a_stream_keeps_the_output_it_reserved() {
+    const BROKEN: &[&str] = &[
+        MESSAGE_START,
+        r#"{"type": "error", "error": {"type": "api_error", "message": "Internal server error"}}"#,
+    ];
+    assert_eq!(charged(&otpm(ANTHROPIC), "/v1/messages", BROKEN, 3).await, 1_000);
+}
+
+#[tokio::test(start_paused = true)]
+async fn usage_that_grows_along_a_stream_is_only_known_at_its_end() {
+    const VLLM: &[&str] = &[
+        r#"{"choices": [{}], "usage": {"prompt_tokens": 12, "completion_tokens": 0}}"#,
+        r#"{"choices": [{}], "usage": {"prompt_tokens": 12, "completion_tokens": 1}}"#,
+        r#"{"choices": [{}], "usage": {"prompt_tokens": 12, "completion_tokens": 2}}"#,
+    ];
+    let path = "/v1/chat/completions";
+    for (frames, charge) in [(1, 1_000), (2, 1_000), (3, 1_000), (4, 2)] {
+        assert_eq!(charged(&otpm(COMPATIBLE_USAGE), path, VLLM, frames).await, charge, "{frames}");
+    }
+    const CHUNKS: &[&str] = &[
+        r#"{"usageMetadata": {"promptTokenCount": 12, "candidatesTokenCount": 3, "totalTokenCount": 15}}"#,
+        r#"{"usageMetadata": {"promptTokenCount": 12, "candidatesTokenCount": 7, "totalTokenCount": 19}}"#,
+    ];
+    let path = "/v1beta/models/m:streamGenerateContent";
+    for (frames, charge) in [(1, 1_000), (2, 1_000), (3, 7)] {
+        assert_eq!(charged(&otpm(GEMINI), path, CHUNKS, frames).await, charge, "{frames}");
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_is_cut_off_keeps_a_cost_that_names_no_output() {
+    let limiter = thousand(ANTHROPIC);
+    let mut client = answering(&RateLimitLayer::new(limiter.clone()), || events(ANSWER));
+    let mut request = chat("gpt-4o");
+    request.extensions_mut().insert(Ask::new().cost(Cost::new().tokens(600)));
+    let mut body = send(&mut client, request).await.into_body();
+    body.frame().await.unwrap().unwrap();
+    drop(body);
+    assert_eq!(available(&limiter, "gpt-4o"), [400]);
 }
