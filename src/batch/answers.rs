@@ -34,8 +34,13 @@ impl Observe<Response> for Answers {
 impl Judge<Response> for Answers {
     type Judging = Judging<Body>;
 
-    fn judge(&self, response: Response, watch: Watch) -> Judged<Self::Observed, Judging<Body>> {
-        self.0.judge(response, watch)
+    fn judge(
+        &self,
+        response: Response,
+        watch: Watch,
+        deadline: Option<u64>,
+    ) -> Judged<Self::Observed, Judging<Body>> {
+        self.0.judge(response, watch, deadline)
     }
 
     fn passes<E: 'static>(&self, _: &E) -> bool {

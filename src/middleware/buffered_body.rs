@@ -127,6 +127,10 @@ impl<B: Body<Data = Bytes>> PeekBody for BufferedBody<B> {
         remaining.exact().or(self.stated).or(Some(remaining.lower()))
     }
 
+    fn has_trailers(&self) -> bool {
+        matches!(&self.next, Some(Ok(frame)) if frame.is_trailers())
+    }
+
     /// One that was read whole, without trailers.
     fn replay(&self) -> Option<Self> {
         let whole = self.whole && self.next.is_none();

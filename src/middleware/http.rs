@@ -25,9 +25,13 @@ impl Http {
         Self { profile, whole: false }
     }
 
-    /// Reads each answer to its end before it is handed out, whatever its size, so that
-    /// [`retry`](super::RateLimitLayer::retry) covers an error in the body of a success too, and an
-    /// answer that breaks off. For callers that want no streams.
+    /// Reads an answer to its end, whatever its size, before it is handed out or its request is sent
+    /// again, so that [`retry`](super::RateLimitLayer::retry) covers an error in the body of a success
+    /// too, and an answer that breaks off. For callers that want no streams.
+    ///
+    /// Where no other try can follow there is nothing to wait for: the answer to the last try, to a
+    /// request that can't be [replayed](super::Replay), or after the deadline, comes as a stream, and
+    /// so does every answer without `retry`.
     ///
     /// ```
     /// use tollgate::middleware::{Http, RateLimitLayer};
@@ -42,6 +46,11 @@ impl Http {
     #[must_use]
     pub fn whole(self) -> Self {
         Self { whole: true, ..self }
+    }
+
+    /// The same for another provider.
+    pub(super) fn with_profile(self, profile: Profile) -> Self {
+        Self { profile, ..self }
     }
 
     /// What a request with this path and body is; `body` is `None` where it isn't in memory, and
@@ -75,8 +84,9 @@ impl Http {
         &self,
         response: http::Response<B>,
         watch: Watch,
+        deadline: Option<u64>,
     ) -> Judged<http::Response<ResponseBody<B>>, Judging<B>> {
-        Judging::of(response, watch, (self.profile, self.whole))
+        Judging::of(response, watch, (self.profile, self.whole), deadline)
     }
 }
 
@@ -107,8 +117,9 @@ impl<B: Body<Data = Bytes>> Judge<http::Response<B>> for Http {
         &self,
         response: http::Response<B>,
         watch: Watch,
+        deadline: Option<u64>,
     ) -> Judged<Self::Observed, Judging<B>> {
-        self.judging(response, watch)
+        self.judging(response, watch, deadline)
     }
 }
 

@@ -17,8 +17,12 @@ use super::peek::PeekBody;
 ///
 /// The caller sees one more chunk before `[DONE]`, with `"choices": []` and the usage; code that
 /// takes `choices[0]` of every chunk unseen breaks on it. All else of the request stays as it is, byte
-/// for byte, but for its `content-length`. A body that is not in memory, is not JSON or names an
-/// option twice is left alone.
+/// for byte, but for its `content-length`. A body that is not in memory, has trailers, is not JSON or
+/// names an option twice is left alone.
+///
+/// Put it around what signs requests: a request that carries a digest of its body (`content-digest`,
+/// `digest`, `content-md5`, `x-amz-content-sha256`) is left alone, and one that is signed without
+/// saying so would be refused.
 ///
 /// Only for servers that know the option: OpenAI, Azure, Groq, Mistral's and most compatible ones
 /// do; some older ones answer 400.
@@ -103,6 +107,9 @@ impl<B: PeekBody + From<String>> Rewrite for Request<B> {
     }
 
     fn rewrite(&mut self, change: impl FnOnce(&[u8]) -> Option<String>) {
+        if has_digest(self.headers()) || self.body().has_trailers() {
+            return;
+        }
         if let Some(body) = self.body().peek(|body| body.and_then(change)) {
             restate_size(self.headers_mut(), body.len());
             *self.body_mut() = body.into();
@@ -117,12 +124,20 @@ impl Rewrite for reqwest::Request {
     }
 
     fn rewrite(&mut self, change: impl FnOnce(&[u8]) -> Option<String>) {
+        if has_digest(self.headers()) {
+            return;
+        }
         let Some(body) = self.body().and_then(|body| body.as_bytes()).and_then(change) else {
             return;
         };
         restate_size(self.headers_mut(), body.len());
         *self.body_mut() = Some(body.into());
     }
+}
+
+/// Whether the body must stay as it is for what the headers say of it.
+fn has_digest(headers: &HeaderMap) -> bool {
+    DIGESTS.iter().any(|name| headers.contains_key(*name))
 }
 
 /// Where the length was stated, it is that of the new body.
@@ -132,9 +147,10 @@ fn restate_size(headers: &mut HeaderMap, bytes: usize) {
     }
 }
 
+/// Chats end so too.
 pub(super) fn ask_for_usage(request: &mut impl Rewrite) {
     let path = request.path().trim_end_matches('/');
-    if path.ends_with("/chat/completions") || path.ends_with("/completions") {
+    if path.ends_with("/completions") {
         request.rewrite(with_usage);
     }
 }
@@ -183,5 +199,6 @@ fn with_usage(body: &[u8]) -> Option<String> {
     Some([before, "{", OPTION, comma, members, after].concat())
 }
 
+const DIGESTS: &[&str] = &["content-digest", "digest", "content-md5", "x-amz-content-sha256"];
 const OPTION: &str = r#""include_usage":true"#;
 const WHOLE: &str = r#""stream_options":{"include_usage":true},"#;

@@ -70,9 +70,9 @@ impl<R: Copy> RateLimitLayer<Http, Http, R> {
     /// Reads requests and responses as this provider has them.
     #[must_use]
     pub fn provider(self, profile: Profile) -> Self {
-        let (limiter, options) = (self.shared.limiter.clone(), self.shared.options.clone());
-        let read = Http::new(profile);
-        Self::from_parts(limiter, read, read, options, self.retries)
+        let Settings { limiter, classify, observe, options, .. } = &*self.shared;
+        let (classify, observe) = (classify.with_profile(profile), observe.with_profile(profile));
+        Self::from_parts(limiter.clone(), classify, observe, options.clone(), self.retries)
     }
 }
 

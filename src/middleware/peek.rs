@@ -12,6 +12,11 @@ pub trait PeekBody {
         self.peek(|body| body.and_then(|body| body.len().try_into().ok()))
     }
 
+    /// Whether trailers follow the bytes. Default: none do.
+    fn has_trailers(&self) -> bool {
+        false
+    }
+
     /// The same body once more, for a request that is [sent again](super::RateLimitLayer::retry);
     /// `None` if it can be sent only once. Default: `None`.
     fn replay(&self) -> Option<Self>

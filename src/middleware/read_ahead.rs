@@ -28,9 +28,9 @@ impl<B: Body<Data = Bytes>> ReadAhead<B> {
         Self { frames: VecDeque::new(), held: 0, rest: Some(Box::pin(body)), end }
     }
 
-    /// Ready once `most` bytes are held, or all there are.
-    pub(super) fn poll_ahead(&mut self, most: usize, cx: &mut Context<'_>) -> Poll<()> {
-        while self.end.is_none() && self.held < most {
+    /// Ready once `most` bytes are held, or very many frames, or all there are; `None` holds all.
+    pub(super) fn poll_ahead(&mut self, most: Option<usize>, cx: &mut Context<'_>) -> Poll<()> {
+        while self.end.is_none() && most.is_none_or(|most| self.has_room(most)) {
             let Some(rest) = &mut self.rest else { break };
             let frame = ready!(rest.as_mut().poll_frame(cx));
             self.end = match &frame {
@@ -43,6 +43,10 @@ impl<B: Body<Data = Bytes>> ReadAhead<B> {
             self.frames.extend(frame);
         }
         Poll::Ready(())
+    }
+
+    fn has_room(&self, most: usize) -> bool {
+        self.held < most && self.frames.len() < MOST_FRAMES
     }
 
     /// How it ended, if it was read to its end.
@@ -113,3 +117,6 @@ impl<B: Body<Data = Bytes>> Body for ReadAhead<B> {
 }
 
 impl<B: Body> Unpin for ReadAhead<B> {}
+
+/// Frames may be empty, and then no number of bytes bounds them.
+const MOST_FRAMES: usize = 1_024;

@@ -81,9 +81,14 @@ impl Observe<Response> for Http {
 impl Judge<Response> for Http {
     type Judging = ReqwestJudging;
 
-    fn judge(&self, response: Response, watch: Watch) -> Judged<Response, ReqwestJudging> {
+    fn judge(
+        &self,
+        response: Response,
+        watch: Watch,
+        deadline: Option<u64>,
+    ) -> Judged<Response, ReqwestJudging> {
         let url = response.url().clone();
-        match self.judging(response.into(), watch) {
+        match self.judging(response.into(), watch, deadline) {
             Judged::Judging(judging) => Judged::Judging(ReqwestJudging { judging, url: Some(url) }),
             Judged::Passed(response) => Judged::Passed(with_url(response, url)),
         }

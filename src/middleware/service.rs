@@ -44,12 +44,9 @@ impl<S, C, O> RateLimitService<S, C, O> {
         C: Classify<Request>,
     {
         let (classified, asked) = self.classify(&request);
-        let shared = Arc::clone(&self.shared);
-        if let Some(permit) = self.admit_plainly(&classified) {
-            return ResponseFuture::admitted(permit, &mut self.inner, request, classified, shared);
-        }
-        let acquire = self.acquire(&classified, self.deadline(&classified, asked));
-        ResponseFuture::new(acquire, &mut self.inner, request, classified, shared)
+        self.send_classified(request, classified, |limits, classified| {
+            limits.deadline(classified, asked)
+        })
     }
 
     /// The same, with a deadline that is known already.
@@ -63,7 +60,24 @@ impl<S, C, O> RateLimitService<S, C, O> {
         S: Service<Request> + Clone,
     {
         self.open = false;
-        let (acquire, shared) = (self.acquire(&classified, deadline), Arc::clone(&self.shared));
+        self.send_classified(request, classified, |_, _| deadline)
+    }
+
+    /// The deadline is only asked for where the request may have to wait.
+    fn send_classified<Request>(
+        &mut self,
+        request: Request,
+        classified: Classified,
+        deadline: impl FnOnce(&Self, &Classified) -> Option<u64>,
+    ) -> ResponseFuture<S, Request, C, O>
+    where
+        S: Service<Request> + Clone,
+    {
+        let shared = Arc::clone(&self.shared);
+        if let Some(permit) = self.admit_plainly(&classified) {
+            return ResponseFuture::admitted(permit, &mut self.inner, request, classified, shared);
+        }
+        let acquire = self.acquire(&classified, deadline(self, &classified));
         ResponseFuture::new(acquire, &mut self.inner, request, classified, shared)
     }
 

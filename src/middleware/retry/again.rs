@@ -76,7 +76,7 @@ where
         match answered {
             Ok((response, watch)) if self.request.is_some() => {
                 self.kept = None;
-                match judge.judge(response, watch) {
+                match judge.judge(response, watch, self.deadline) {
                     Judged::Judging(judging) => Next::Stage(Stage::Judging(judging)),
                     Judged::Passed(response) => Next::Ended(Ok(response)),
                 }

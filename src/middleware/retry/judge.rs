@@ -23,6 +23,54 @@ pub enum Judged<Response, Judging> {
 }
 
 /// An [`Observe`] that also says whether a request is worth sending again, by how it went.
+///
+/// [`Http`](crate::middleware::Http) does for HTTP responses; one of your own that reads those too
+/// hands them to it, and goes by its [`Verdict`], which knows the error in a body. For another service
+/// the response itself tells:
+///
+/// ```
+/// use std::future::{Ready, ready};
+/// use tollgate::middleware::{Judge, Judged, Observe, Verdict, Watch};
+///
+/// enum Answer {
+///     Busy,
+///     Done(u64),
+/// }
+///
+/// struct Tell;
+///
+/// impl Observe<Answer> for Tell {
+///     type Observed = Answer;
+///
+///     fn observe(&self, answer: Answer, _watch: Watch) -> Answer {
+///         answer
+///     }
+/// }
+///
+/// impl Judge<Answer> for Tell {
+///     type Judging = Ready<(Answer, Verdict)>;
+///
+///     fn judge(
+///         &self,
+///         answer: Answer,
+///         watch: Watch,
+///         _deadline: Option<u64>,
+///     ) -> Judged<Answer, Self::Judging> {
+///         match answer {
+///             Answer::Busy => {
+///                 drop(watch);
+///                 Judged::Judging(ready((answer, Verdict::Again(None))))
+///             }
+///             Answer::Done(_) => Judged::Passed(self.observe(answer, watch)),
+///         }
+///     }
+/// }
+/// ```
+#[diagnostic::on_unimplemented(
+    message = "the rate-limit layer doesn't know whether a `{Response}` is worth another try",
+    note = "closures say what a response was charged, not whether to send again: implement `Judge` beside `Observe`",
+    note = "without `.retry(n)` an `Observe` is enough"
+)]
 pub trait Judge<Response>: Observe<Response> {
     /// Reads on until it knows.
     type Judging: Future<Output = (Self::Observed, Verdict)>;
@@ -30,8 +78,14 @@ pub trait Judge<Response>: Observe<Response> {
     /// Judges a response whose request could still be sent again.
     ///
     /// Where the verdict is [`Verdict::Again`] the [`Watch`] must be gone: the next try is a
-    /// reservation of its own.
-    fn judge(&self, response: Response, watch: Watch) -> Judged<Self::Observed, Self::Judging>;
+    /// reservation of its own. After the `deadline` of the request, in nanoseconds since the epoch,
+    /// no other try follows: what is not known by then needs no more reading.
+    fn judge(
+        &self,
+        response: Response,
+        watch: Watch,
+        deadline: Option<u64>,
+    ) -> Judged<Self::Observed, Self::Judging>;
 
     /// Whether a request that came to this error is worth sending again. Default: if it never left.
     fn passes<E: 'static>(&self, error: &E) -> bool {

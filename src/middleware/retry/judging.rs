@@ -9,6 +9,7 @@ use http::{HeaderMap, Response};
 use http_body::Body;
 
 use super::judge::{Judged, Verdict};
+use crate::limiter::Sleep;
 use crate::middleware::passing::Passing;
 use crate::middleware::read_ahead::{End, ReadAhead};
 use crate::middleware::reading::{LONGEST_ERROR, Reading, is_refusal, is_refusal_in_band};
@@ -20,27 +21,45 @@ use crate::provider::{ApiError, Class, Profile};
 pub struct Judging<B: Body<Data = Bytes>> {
     held: Option<(Parts, Box<ReadAhead<Passing<B>>>)>,
     profile: Profile,
-    whole: bool,
     answered_at: u64,
+    /// How many bytes of it are read; `None` for all.
+    most: Option<usize>,
+    /// Until when: then it is judged by what there is.
+    until: Option<Sleep>,
 }
 
 impl<B: Body<Data = Bytes>> Judging<B> {
-    /// Of an error as much is read as may tell its class; of a `whole` response everything. A
-    /// success that is not whole passes.
+    /// Of an error a bounded part is read, for a few seconds; of a `whole` success everything. Of
+    /// neither anything after the deadline. A success that is not whole passes.
     pub(in crate::middleware) fn of(
         response: Response<B>,
         watch: Watch,
         (profile, whole): (Profile, bool),
+        deadline: Option<u64>,
     ) -> Judged<Response<ResponseBody<B>>, Self> {
-        let answered_at = watch.now();
+        let (answered_at, limiter) = (watch.now(), watch.limiter.clone());
         let (parts, body) = response.into_parts();
         let reading: Reading = watch.head(profile, parts.status, &parts.headers);
-        if parts.status.as_u16() < 400 && !whole {
+        let success = parts.status.as_u16() < 400;
+        if success && !whole {
             let body = ResponseBody::new(body, reading);
             return Judged::Passed(Response::from_parts(parts, body));
         }
-        let body = Box::new(ReadAhead::new(Passing::new(body, reading)));
-        Judged::Judging(Self { held: Some((parts, body)), profile, whole, answered_at })
+        let held = Some((parts, Box::new(ReadAhead::new(Passing::new(body, reading)))));
+        let late = (!success).then(|| answered_at.saturating_add(LONGEST_READ));
+        let until = [late, deadline].into_iter().flatten().min();
+        let until = until.map(|until| limiter.sleep_until(until));
+        let most = (!success).then_some(LONGEST_AHEAD);
+        Judged::Judging(Self { held, profile, answered_at, most, until })
+    }
+
+    /// Ready once there is enough of it, or no more time.
+    fn poll_known(&mut self, cx: &mut Context<'_>) -> Poll<()> {
+        let (_, body) = self.held.as_mut().expect(ONCE);
+        match (body.poll_ahead(self.most, cx), &mut self.until) {
+            (Poll::Pending, Some(until)) => until.as_mut().poll(cx),
+            (polled, _) => polled,
+        }
     }
 
     fn verdict(&self, parts: &Parts, body: &mut ReadAhead<Passing<B>>) -> Verdict {
@@ -87,9 +106,7 @@ impl<B: Body<Data = Bytes>> Future for Judging<B> {
     type Output = (Response<ResponseBody<B>>, Verdict);
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let most = if self.whole { usize::MAX } else { LONGEST_ERROR };
-        let (_, body) = self.held.as_mut().expect(ONCE);
-        ready!(body.poll_ahead(most, cx));
+        ready!(self.poll_known(cx));
         let (parts, mut body) = self.held.take().expect(ONCE);
         let verdict = self.verdict(&parts, &mut body);
         if let (Verdict::Again(_), Some(body)) = (verdict, body.body()) {
@@ -123,5 +140,12 @@ fn again(class: Class, delay: Option<Duration>) -> Verdict {
 /// A longer delay of what is no refusal, which holds one request only, is not believed: as in the
 /// official SDKs.
 const LONGEST_DELAY: Duration = Duration::from_secs(60);
+
+/// How much of an error is read ahead, in bytes: more than tells its class, so that the connection
+/// of nearly every one is free again while its request waits.
+const LONGEST_AHEAD: usize = 64 * 1_024;
+
+/// How long, in nanoseconds: an error is written at once, and one that stalls has said what it will.
+const LONGEST_READ: u64 = 5_000_000_000;
 
 const ONCE: &str = "a response is judged once";

@@ -7,23 +7,31 @@
 //!
 //! | a try comes to | what happens |
 //! |---|---|
-//! | a status from 400 on | its body is read, up to 16 KiB, for its [class](crate::provider::Class) and delay |
+//! | a status from 400 on | its body is read ahead, until more than 64 KiB have come or 5 s have passed; its beginning of 16 KiB tells its [class](crate::provider::Class) and delay |
 //! | 429, 503, 529 | the limiter holds the key for the delay that the provider asks for (`retry-after-ms`, `retry-after`, a text in the body); the request queues at once. Without a delay, or with one of nothing, it waits for a back-off first |
 //! | another failure in passing (408, 409, 425, 5xx, `x-should-retry: true`) | the request waits by itself, for its `retry-after` of up to a minute or a back-off: half a second, twice as long each time, at most 8 s, less up to a quarter at random; then it queues |
-//! | a limit of a day | waited for where it is known for how long, in the time there is |
+//! | a limit of a day | waited for where it is known for how long (a day at most), in the time there is |
 //! | what would fail again: no credit, a bad key, a wrong request, `x-should-retry: false` | handed out |
 //! | a success | handed out as it comes, never sent again, whatever its stream says later; with [`Http::whole`](super::Http::whole) it is read to its end first, and judged by the error in it |
 //! | an error of the client that says that nothing left (no connection) | sent again, after a back-off; charged nothing |
 //! | any other error of the client | handed out: the request may have been served |
 //!
 //! The wait never goes past the request's deadline or [`max_wait`](super::RateLimitLayer::max_wait),
-//! which count from the first try: a delay that would is not waited for. Where no other try follows,
-//! the caller gets what the last one came to, unchanged: head, every byte, trailers or error.
-//! A response that is handed out has been read up to 16 KiB ahead at most.
+//! which count from the first try: a delay that would is not waited for, and no answer is read ahead
+//! for longer. Without either nothing bounds the wait over all tries, as nothing bounds that of the
+//! others in the queue: a limit of a day holds them all.
+//!
+//! Where no other try follows, the caller gets what the last one came to, unchanged: head, every
+//! byte, trailers or error. Until then it is kept, with up to 64 KiB and one frame of its body in
+//! memory (all of it with [`Http::whole`](super::Http::whole)); its connection is free again, but for
+//! an error that is longer than that or has not ended in 5 s.
 //!
 //! Only what can be [replayed](Replay) is sent again: a request whose body is in memory
 //! ([`PeekBody::replay`](super::PeekBody::replay)). A stream is sent once, unless a
 //! [`BufferBodyLayer`](super::BufferBodyLayer) has read it whole. Server mode sends nothing again.
+//! The body for the next try is put by before the first: `Bytes`, `Full<Bytes>`, a `BufferedBody` and
+//! reqwest's own requests share theirs, while a `String`, a `Vec<u8>` or a `reqwest::Body` in an `http`
+//! request is copied, for each request. Where bodies are long give `Bytes` or `Full<Bytes>`.
 //!
 //! ```
 //! use tollgate::middleware::RateLimitLayer;

@@ -19,6 +19,11 @@ use crate::middleware::PeekBody;
 ///     }
 /// }
 /// ```
+#[diagnostic::on_unimplemented(
+    message = "the rate-limit layer can't send a `{Self}` again",
+    note = "an HTTP request's body must be in memory (`PeekBody`): put a `BufferBodyLayer` around the layer",
+    note = "a request of your own implements `Replay`; without `.retry(n)` it needn't"
+)]
 pub trait Replay: Sized {
     /// The same request once more; `None` where its body can be sent only once.
     fn replay(&self) -> Option<Self>;

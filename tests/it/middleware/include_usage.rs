@@ -1,11 +1,12 @@
 //! Streams are asked to tell their usage, and all else of a request stays as it is.
 
-use http::Request;
 use http::header::CONTENT_LENGTH;
+use http::{HeaderMap, Request};
+use http_body_util::BodyExt;
 use parking_lot::Mutex;
-use tollgate::middleware::{IncludeUsageLayer, RateLimitLayer};
+use tollgate::middleware::{BufferBodyLayer, BufferedBody, IncludeUsageLayer, RateLimitLayer};
 use tollgate::quota::{Dimension, Quota};
-use tower::{Layer, ServiceExt, service_fn};
+use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 
 use super::inner::{Frames, Strict};
 use super::{available, builder, read};
@@ -73,6 +74,33 @@ async fn who_has_said_what_it_wants_gets_that() {
     }
     let stream = r#"{"stream": true}"#;
     assert_eq!(sent("/v1/responses", stream).await.0, stream);
+}
+
+#[tokio::test]
+async fn a_body_that_its_request_vouches_for_stays_as_it_is() {
+    let stream = r#"{"stream": true}"#;
+    for name in ["content-digest", "digest", "content-md5", "x-amz-content-sha256"] {
+        let inner = service_fn(|request: Request<String>| {
+            std::future::ready(Ok::<_, std::convert::Infallible>(request.into_body()))
+        });
+        let request = Request::post(CHAT).header(name, "x").body(stream.to_owned()).unwrap();
+        let sent = IncludeUsageLayer::new().layer(inner).oneshot(request).await.unwrap();
+        assert_eq!(sent, stream, "{name}");
+    }
+}
+
+#[tokio::test]
+async fn a_body_with_trailers_keeps_them() {
+    let trailers: HeaderMap =
+        [("x-end".parse().unwrap(), "1".parse().unwrap())].into_iter().collect();
+    let body = Frames::from(r#"{"stream": true}"#).trailers(trailers.clone());
+    let client = ServiceBuilder::new()
+        .layer(BufferBodyLayer::new())
+        .layer(IncludeUsageLayer::new())
+        .service_fn(|request: Request<BufferedBody<Frames>>| request.into_body().collect());
+    let sent = client.oneshot(Request::post(CHAT).body(body).unwrap()).await.unwrap();
+    assert_eq!(sent.trailers(), Some(&trailers));
+    assert_eq!(sent.to_bytes(), r#"{"stream": true}"#);
 }
 
 #[tokio::test(start_paused = true)]

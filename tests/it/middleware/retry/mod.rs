@@ -4,6 +4,7 @@ mod bodies;
 mod queue;
 #[cfg(feature = "reqwest-middleware")]
 mod reqwest;
+mod stalled;
 mod verdicts;
 
 use std::collections::VecDeque;

@@ -206,6 +206,17 @@ async fn a_success_that_has_begun_is_passed_on_and_a_whole_one_is_judged_by_its_
 }
 
 #[tokio::test(start_paused = true)]
+async fn a_layer_that_reads_whole_answers_does_so_for_another_provider_too() {
+    let limiter = roomy();
+    let broken = answer(200, &[], Frames::from("{").error());
+    let script = Script::new(&limiter, [broken, ok()]);
+    let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(1);
+    let layer = layer.provider(tollgate::provider::GROQ);
+    script.client(&layer).oneshot(chat("gpt-4o")).await.unwrap();
+    assert_eq!(script.asked().len(), 2);
+}
+
+#[tokio::test(start_paused = true)]
 async fn an_error_that_breaks_off_is_judged_as_any_other() {
     for (status, tries) in [(401, 1), (400, 1), (500, 2)] {
         let limiter = roomy();

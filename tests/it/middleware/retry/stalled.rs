@@ -1,0 +1,141 @@
+//! Failed answers whose bodies don't end, or not soon.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::{Arc, Weak};
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body::{Body, Frame};
+use http_body_util::BodyExt;
+use parking_lot::Mutex;
+use tollgate::limiter::Limiter;
+use tollgate::middleware::{Http, RateLimitLayer, ResponseBody, RetryService};
+use tollgate::provider::OPENAI;
+use tower::{Layer, ServiceExt};
+
+use super::super::inner::{Oops, Strict};
+use super::super::{S, chat};
+use super::roomy;
+
+/// A body of these frames, and what comes after them.
+struct Slow(VecDeque<Bytes>, Then, Arc<()>);
+
+#[derive(Clone, Copy)]
+enum Then {
+    End,
+    Nothing,
+    EmptyFrames,
+}
+
+impl Body for Slow {
+    type Data = Bytes;
+    type Error = Oops;
+
+    fn poll_frame(
+        mut self: Pin<&mut Self>,
+        _: &mut Context<'_>,
+    ) -> Poll<Option<Result<Frame<Bytes>, Oops>>> {
+        match (self.0.pop_front(), self.1) {
+            (Some(data), _) => Poll::Ready(Some(Ok(Frame::data(data)))),
+            (None, Then::End) => Poll::Ready(None),
+            (None, Then::Nothing) => Poll::Pending,
+            (None, Then::EmptyFrames) => Poll::Ready(Some(Ok(Frame::data(Bytes::new())))),
+        }
+    }
+}
+
+fn slow(status: u16, text: impl Into<Bytes>, then: Then) -> Response<Slow> {
+    let body = Slow([text.into()].into(), then, Arc::default());
+    Response::builder().status(status).body(body).unwrap()
+}
+
+type Client = RetryService<Strict<Request<String>, Response<Slow>>, Http, Http>;
+/// When it was asked, in milliseconds, and how many of the bodies before were still held then.
+type Asked = Arc<Mutex<Vec<(u64, usize)>>>;
+
+/// Answers with these, one after the other.
+fn client(
+    layer: impl FnOnce(Limiter) -> RateLimitLayer,
+    read: Http,
+    answers: impl IntoIterator<Item = Response<Slow>>,
+) -> (Limiter, Client, Asked) {
+    let (limiter, asked) = (roomy(), Asked::default());
+    let (clock, noted, begin) = (limiter.clone(), Arc::clone(&asked), limiter.now());
+    let answers: VecDeque<_> = answers.into_iter().collect();
+    let bodies: Vec<Weak<()>> = answers.iter().map(|one| Arc::downgrade(&one.body().2)).collect();
+    let answers = Mutex::new(answers);
+    let inner = Strict::new(move |_: Request<String>| {
+        let mut noted = noted.lock();
+        let held = bodies[..noted.len()].iter().filter(|body| body.strong_count() > 0).count();
+        noted.push(((clock.now() - begin) / 1_000_000, held));
+        std::future::ready(Ok(answers.lock().pop_front().expect("no more than the test says")))
+    });
+    (limiter.clone(), layer(limiter).observe(read).retry(3).layer(inner), asked)
+}
+
+/// The frames that come without waiting for any, up to three.
+async fn beginning(response: Response<ResponseBody<Slow>>) -> Vec<Bytes> {
+    let mut body = response.into_body();
+    let mut frames = Vec::new();
+    while frames.len() < 3 {
+        let next = tokio::time::timeout(Duration::from_millis(1), body.frame()).await;
+        let Ok(Some(frame)) = next else { break };
+        frames.push(frame.unwrap().into_data().unwrap());
+    }
+    frames
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_stalls_is_judged_by_what_came_in_a_few_seconds() {
+    let read = Http::new(OPENAI);
+    let answers = [slow(500, "half", Then::Nothing), slow(200, "", Then::End)];
+    let (_, client, asked) = client(RateLimitLayer::new, read, answers);
+    assert_eq!(client.oneshot(chat("gpt-4o")).await.unwrap().status(), 200);
+    let (at, _) = asked.lock()[1];
+    assert!((5_000..6_000).contains(&at), "{at}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_that_stalls_but_has_said_that_it_is_final_is_handed_out_and_goes_on() {
+    let spent = r#"{"error": {"message": "You exceeded your current quota.",
+        "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
+    let read = Http::new(OPENAI);
+    let (limiter, client, asked) =
+        client(RateLimitLayer::new, read, [slow(429, spent, Then::Nothing)]);
+    let begin = limiter.now();
+    let response = client.oneshot(chat("gpt-4o")).await.unwrap();
+    assert_eq!((limiter.now() - begin, asked.lock().len()), (5 * S, 1));
+    assert_eq!(beginning(response).await, [spent]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn nothing_is_read_ahead_after_the_deadline() {
+    for (status, read) in [(500, Http::new(OPENAI)), (200, Http::new(OPENAI).whole())] {
+        let layer = |limiter| RateLimitLayer::new(limiter).max_wait(Duration::from_secs(2));
+        let (limiter, client, asked) = client(layer, read, [slow(status, "half", Then::Nothing)]);
+        let begin = limiter.now();
+        let response = client.oneshot(chat("gpt-4o")).await.unwrap();
+        assert_eq!((response.status().as_u16(), limiter.now() - begin), (status, 2 * S));
+        assert_eq!((beginning(response).await, asked.lock().len()), (vec!["half".into()], 1));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn empty_frames_are_not_gathered_without_end() {
+    let read = Http::new(OPENAI);
+    let (_, client, _) = client(RateLimitLayer::new, read, [slow(400, "a", Then::EmptyFrames)]);
+    let response = client.oneshot(chat("gpt-4o")).await.unwrap();
+    assert_eq!(beginning(response).await, ["a", "", ""]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_long_error_lets_go_of_its_connection_before_the_next_try() {
+    let read = Http::new(OPENAI);
+    let answers = [slow(500, vec![b'x'; 60_000], Then::End), slow(200, "", Then::End)];
+    let (_, client, asked) = client(RateLimitLayer::new, read, answers);
+    assert_eq!(client.oneshot(chat("gpt-4o")).await.unwrap().status(), 200);
+    assert_eq!(asked.lock()[1].1, 0);
+}
