@@ -4,7 +4,7 @@
 //! wait, and a million keys. Each peer does the same work: three limits, no refusal unless said.
 //! `tollgate` is charged when it is sent, as OpenAI does; `tollgate_held` holds its tokens until it
 //! is settled, which takes the lock and the time again, and is to be compared with a map that is
-//! settled too.
+//! settled too; `tollgate_observed` is a key whose responses told what is left.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
@@ -44,11 +44,25 @@ fn sent(quota: Quota) -> Limiter {
     builder.quota("*", quota).build().expect("a valid quota")
 }
 
+/// The same, with what is left compared with what the provider says.
+fn observed() -> Limiter {
+    let limiter = sent(roomy());
+    let mut headers = http::HeaderMap::new();
+    let left = http::HeaderValue::from_static("5000000000");
+    headers.insert("x-ratelimit-remaining-requests", left);
+    let permit = limiter.try_acquire(KEY, &Cost::new()).expect("roomy");
+    permit.observe(&tollgate::provider::OPENAI.limits(&headers));
+    drop(permit);
+    limiter
+}
+
 fn by_name(c: &mut Criterion) {
     let cost = Cost::new().tokens(TOKENS);
     let mut group = c.benchmark_group("1_hot_key_by_name");
     let ours = sent(roomy());
     group.bench_function("tollgate", |b| b.iter(|| take_and_settle(&ours, KEY, &cost)));
+    let seen = observed();
+    group.bench_function("tollgate_observed", |b| b.iter(|| take_and_settle(&seen, KEY, &cost)));
     let map = Map::new(3e9);
     group.bench_function("mutex_hashmap", |b| b.iter(|| map.take(black_box(KEY), 50.0)));
     let governor = Governor::new(u32::MAX);

@@ -32,7 +32,8 @@ pub struct BatchArgs {
     #[arg(long, value_name = "NAME", default_value = "OPENAI_API_KEY", value_parser = Unechoed(variable))]
     pub api_key_env: String,
 
-    /// Whose rules count: `openai`, `compatible` or `compatible-usage` [default: told by the base URL]
+    /// Whose rules count: openai, anthropic, gemini, groq, .. [default: told by the base URL]. The key
+    /// is sent as `Authorization: Bearer`; an API that wants another header needs a gateway
     #[arg(long, value_name = "NAME", value_parser = provider)]
     pub provider: Option<Profile>,
 

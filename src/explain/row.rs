@@ -35,6 +35,7 @@ impl fmt::Display for Row<'_> {
         let estimate = &explanation.estimate;
         let amount = |dimension| estimate.cost.amount(&dimension);
         let model = estimate.model.as_deref().map_or_else(|| "-".to_owned(), printable);
+        let model = fitting(model);
         let guess = if estimate.exact { "" } else { "~" };
         let used = explanation.usage.map(|u| [u.input, u.output, u.cache_read]);
         let [input, output, cached] =
@@ -73,6 +74,17 @@ impl Row<'_> {
         }
     }
 }
+
+/// A name as far as its column goes.
+fn fitting(name: String) -> String {
+    match name.char_indices().nth(WIDEST_MODEL - 1) {
+        Some((end, last)) if name.len() > end + last.len_utf8() => format!("{}…", &name[..end]),
+        _ => name,
+    }
+}
+
+/// The column of models, in characters.
+const WIDEST_MODEL: usize = 28;
 
 struct Limit<'a>(&'a LimitReading);
 

@@ -48,10 +48,19 @@ impl Line {
         nobody && self.cooling_until <= now && whole
     }
 
-    /// Whether the key would be treated the same without a line.
+    /// Whether the key is treated the same without a line.
     pub(super) fn is_needless(&self, now: u64) -> bool {
-        let bare = self.reduced.is_none() && self.trace.is_none();
-        self.is_idle(now) && !self.barred && !self.moved && bare
+        self.is_open(now) && self.trace.is_none()
+    }
+
+    /// Whether there is nothing in it but a trace: a newcomer comes in as if there were no line.
+    #[inline]
+    pub(super) fn is_mere_trace(&self, now: u64) -> bool {
+        self.trace.is_some() && self.is_open(now)
+    }
+
+    fn is_open(&self, now: u64) -> bool {
+        self.reduced.is_none() && !self.barred && !self.moved && self.is_idle(now)
     }
 }
 

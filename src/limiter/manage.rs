@@ -77,8 +77,9 @@ impl Limiter {
         });
     }
 
-    /// Takes limits over from a response's headers, for a key that nobody has set a quota for; what
-    /// the provider says is used of them counts as used. From a success without any, the key is
+    /// Takes limits over from a response's headers, for a key that you have set no quota for: a
+    /// provider's built-in one, that of its lowest paid tier, gives way. Of a key without any, what
+    /// the provider says is used counts as used, and from a success that tells no limits it is
     /// unlimited from now on. Amounts that the provider changes later are followed.
     pub fn learn(&self, key: &str, readings: &[LimitReading]) {
         let limit = |reading: &LimitReading| {

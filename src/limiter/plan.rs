@@ -28,6 +28,8 @@ pub(super) struct Plan {
 
 pub(super) type Buckets = SmallVec<[Bucket; 3]>;
 
+pub(super) type Rules = SmallVec<[Rule; 3]>;
+
 impl Plan {
     pub(super) fn new(
         quota: &Quota,
@@ -56,15 +58,19 @@ impl Plan {
     /// The same limits with other amounts, above none of which a request is refused for good: what
     /// this plan can hold, that one lets in when nothing is used.
     pub(super) fn lowered(&self, amounts: &[u64]) -> Self {
+        let (since, given) = (self.since.clone(), self.given.clone());
+        Self { rules: self.lower(amounts).into_iter().collect(), since, given, ..*self }
+    }
+
+    /// The rules of such a plan.
+    pub(super) fn lower(&self, amounts: &[u64]) -> Rules {
         let lower = |(whole, &amount): (&Rule, &u64)| match NonZeroU64::new(amount) {
             Some(amount) if amount.get() < whole.limit().amount() => {
                 rule(&whole.limit().clone().lowered(amount), self.profile, self.margin)
             }
             _ => whole.clone(),
         };
-        let (since, given) = (self.since.clone(), self.given.clone());
-        let rules = self.rules.iter().zip(amounts).map(lower).collect();
-        Self { rules, since, given, ..*self }
+        self.rules.iter().zip(amounts).map(lower).collect()
     }
 
     pub(super) fn fresh(&self) -> Buckets {
@@ -97,12 +103,6 @@ impl Plan {
         self.rules.iter().map(carry).collect()
     }
 
-    /// The buckets of a key whose plan was `old`, of the same limits in other amounts.
-    pub(super) fn resize(&self, old: &Self, buckets: &[Bucket], now: u64) -> Buckets {
-        let pairs = self.rules.iter().zip(old.rules.iter().zip(buckets));
-        pairs.map(|(new, (old, bucket))| bucket.resize(old, new, now)).collect()
-    }
-
     fn standing(&self, rule: &Rule) -> Option<usize> {
         let (dimension, window) = (rule.dimension(), rule.limit().window());
         let any_window = *dimension == Dimension::Concurrency;
@@ -131,6 +131,12 @@ impl Plan {
     pub(super) fn stood(&self, rule: usize, version: u32) -> bool {
         self.since[rule] <= version
     }
+}
+
+/// Buckets of such rules, under the same limits in other amounts.
+pub(super) fn resize((rules, buckets): (&[Rule], &[Bucket]), new: &[Rule], now: u64) -> Buckets {
+    let pairs = new.iter().zip(rules.iter().zip(buckets));
+    pairs.map(|(new, (old, bucket))| bucket.resize(old, new, now)).collect()
 }
 
 fn rule(limit: &Limit, profile: Option<Profile>, margin: Margin) -> Rule {

@@ -112,8 +112,8 @@ impl Quotas {
         self.own.remove(pattern)
     }
 
-    /// Sets the quota that a response teaches, if it teaches one; says what it is, and whether it is
-    /// the first of the key.
+    /// Sets the quota that a response teaches, if it teaches one; says what it is, and whether the
+    /// key had none.
     pub(super) fn learn(
         &mut self,
         key: &str,
@@ -121,20 +121,25 @@ impl Quotas {
         version: u32,
     ) -> Option<(Quota, bool)> {
         let quota = self.lesson(key, limits)?;
+        let first = self.find(key).is_none();
         self.put(key, &quota, version);
-        let before = self.learned.insert(key.into(), quota.clone());
-        Some((quota, before.is_none()))
+        self.learned.insert(key.into(), quota.clone());
+        Some((quota, first))
     }
 
-    /// The quota that these limits teach of a key: all of it where there is none, and else new
-    /// amounts of what was learned before. Another window is only taken for a dimension that has
-    /// none: headers don't say theirs, and it may be guessed wrong.
+    /// The quota that these limits teach of a key: all of it where nobody has set one, and else new
+    /// amounts of what was learned before. A provider's built-in quota is a guess at the account's,
+    /// and gives way to any limits. Another window is only taken for a dimension that has none:
+    /// headers don't say theirs, and it may be guessed wrong.
     pub(super) fn lesson(&self, key: &str, limits: &[Limit]) -> Option<Quota> {
         let of_all = |quota, limit: &Limit| Quota::limit(quota, limit.clone());
         let Some(old) = self.learned.get(key) else {
-            let unknown = self.fallback.as_ref().is_some_and(|row| !row.plan.known);
-            return (unknown && self.find(key).is_none())
-                .then(|| limits.iter().fold(Quota::new(), of_all));
+            let teaches = match (self.own.find(key), self.built_in.find(key)) {
+                (Some(_), _) => false,
+                (None, Some(_)) => !limits.is_empty(),
+                (None, None) => self.fallback.as_ref().is_some_and(|row| !row.plan.known),
+            };
+            return teaches.then(|| limits.iter().fold(Quota::new(), of_all));
         };
         let follows = |new: &&Limit| {
             let mut same = old.limits().iter().filter(|old| old.dimension() == new.dimension());

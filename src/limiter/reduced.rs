@@ -3,7 +3,7 @@ use std::sync::Arc;
 use smallvec::SmallVec;
 
 use super::event::Event;
-use super::plan::{Buckets, Plan};
+use super::plan::{Buckets, Plan, Rules, resize};
 use super::reduction::Pace;
 use super::shard::Core;
 use super::slot::Slot;
@@ -33,48 +33,50 @@ pub(super) struct Reduced {
 }
 
 /// What is there after a step of recovery.
-struct Step {
-    plan: Arc<Plan>,
-    buckets: Buckets,
+pub(super) struct Step {
+    pub(super) rules: Rules,
+    pub(super) buckets: Buckets,
     /// `None` once nothing is reduced any more.
     left: Option<Reduced>,
 }
 
 impl Reduced {
-    /// Whether the cost fits at `at`, and if not, when it will, with recovery on the way. An answer
-    /// that lies more than a few steps ahead may be too early.
+    /// Whether the cost fits at `at`, when no step is due, and if not, when it will, with recovery
+    /// on the way. An answer that lies more than a few steps ahead may be too early.
     fn check(
         &self,
-        (plan, buckets): (&Plan, &[Bucket]),
+        (mut rules, mut buckets): (&[Rule], &[Bucket]),
         cost: &Cost,
         at: u64,
-        steps: u32,
     ) -> Result<(), Shortfall> {
-        let now = engine::check(&plan.rules, buckets, cost, at);
-        if self.next_at > at {
-            let Err(short) = now else { return Ok(()) };
-            // When others end isn't known: by then it may have recovered or not.
-            if short.wait < Wait::At(self.next_at) || short.wait == Wait::Unknown {
+        let Err(mut short) = engine::check(rules, buckets, cost, at) else { return Ok(()) };
+        let mut reduced = self;
+        let mut step: Step;
+        for _ in 0..STEPS {
+            if !reduced.helps(short.wait) {
                 return Err(short);
             }
-            if steps == 0 {
-                return Err(Shortfall { wait: Wait::At(self.next_at), ..short });
+            let then = reduced.next_at;
+            step = reduced.step(rules, buckets);
+            (rules, buckets) = (&step.rules, &step.buckets);
+            match engine::check(rules, buckets, cost, then) {
+                Ok(()) => return Err(Shortfall { wait: Wait::At(then), ..short }),
+                Err(later) => short = later,
             }
+            let Some(left) = &step.left else { return Err(short) };
+            reduced = left;
         }
-        let then = at.max(self.next_at);
-        let step = self.step(plan, buckets);
-        let there = (&*step.plan, &step.buckets[..]);
-        let later = match &step.left {
-            Some(left) => left.check(there, cost, then, steps.saturating_sub(1)),
-            None => engine::check(&step.plan.rules, &step.buckets, cost, then),
-        };
-        match (later, now) {
-            (Ok(()), Err(short)) if then > at => Err(Shortfall { wait: Wait::At(then), ..short }),
-            (later, _) => later,
-        }
+        let wait = if reduced.helps(short.wait) { Wait::At(reduced.next_at) } else { short.wait };
+        Err(Shortfall { wait, ..short })
     }
 
-    fn step(&self, plan: &Plan, buckets: &[Bucket]) -> Step {
+    /// Whether the next step comes before the end of a wait. When others end isn't known: by then
+    /// it may have recovered or not.
+    fn helps(&self, wait: Wait) -> bool {
+        wait >= Wait::At(self.next_at) && wait != Wait::Unknown
+    }
+
+    fn step(&self, rules: &[Rule], buckets: &[Bucket]) -> Step {
         let originals = self.original.rules.iter().map(|rule| rule.limit().amount());
         let amounts = self.amounts.iter().zip(originals);
         let amounts = amounts.map(|(&amount, original)| self.pace.recover(amount, original));
@@ -84,10 +86,9 @@ impl Reduced {
             times: 0,
             ..self.clone()
         };
-        let whole = left.is_whole();
-        let next = if whole { Arc::clone(&self.original) } else { left.plan() };
-        let buckets = next.resize(plan, buckets, self.next_at);
-        Step { plan: next, buckets, left: (!whole).then_some(left) }
+        let next = self.original.lower(&left.amounts);
+        let buckets = resize((rules, buckets), &next, self.next_at);
+        Step { rules: next, buckets, left: (!left.is_whole()).then_some(left) }
     }
 
     fn plan(&self) -> Arc<Plan> {
@@ -151,17 +152,23 @@ impl Slot {
         let never = |rule| Shortfall { rule, wait: Wait::Never };
         let too_much = reduced.original.rules.iter().position(|rule| !rule.can_hold(cost));
         too_much.map_or(Ok(()), |rule| Err(never(rule)))?;
-        reduced.check((&self.plan, &self.buckets), cost, at, STEPS)
+        match self.recovered(at) {
+            None => reduced.check((&self.plan.rules, &self.buckets), cost, at),
+            Some(Step { rules, buckets, left: Some(left) }) => {
+                left.check((&rules, &buckets), cost, at)
+            }
+            Some(Step { rules, buckets, left: None }) => engine::check(&rules, &buckets, cost, at),
+        }
     }
 
-    /// Plan and buckets as they are at `at`, if recovery has changed them by then.
-    pub(super) fn recovered(&self, at: u64) -> Option<(Arc<Plan>, Buckets)> {
+    /// What is there at `at`, if recovery has changed it by then.
+    pub(super) fn recovered(&self, at: u64) -> Option<Step> {
         let due = |reduced: &Reduced| reduced.next_at <= at;
-        let mut step = self.reduced().filter(|r| due(r))?.step(&self.plan, &self.buckets);
+        let mut step = self.reduced().filter(|r| due(r))?.step(&self.plan.rules, &self.buckets);
         while let Some(left) = step.left.take_if(|left| due(left)) {
-            step = left.step(&step.plan, &step.buckets);
+            step = left.step(&step.rules, &step.buckets);
         }
-        Some((step.plan, step.buckets))
+        Some(step)
     }
 
     /// Recovers as far as is due.
@@ -174,12 +181,11 @@ impl Slot {
 
     #[cold]
     fn recover_by_steps(&mut self, now: u64, core: &Core) {
-        while let Some(reduced) = self.reduced().filter(|reduced| reduced.next_at <= now) {
-            let Step { plan, buckets, left } = reduced.step(&self.plan, &self.buckets);
-            (self.plan, self.buckets) = (plan, buckets);
-            let line = self.line();
-            (line.reduced, line.trace) = (left.map(Box::new), None);
-        }
+        let Some(Step { buckets, left, .. }) = self.recovered(now) else { return };
+        self.plan = left.as_ref().map_or_else(|| Arc::clone(self.full()), Reduced::plan);
+        self.buckets = buckets;
+        self.line().reduced = left.map(Box::new);
+        self.retrace(now);
         if self.reduced().is_none() {
             self.tidy(now);
             let (key, capacity) = (self.key.clone(), self.capacity());
@@ -201,10 +207,10 @@ impl Slot {
             Reduced { pace, original, amounts, next_at, ends_at, reduced_at: now, times, heard_at };
         reduced.recover_after(self.sends_at(now));
         let plan = reduced.plan();
-        self.buckets = plan.resize(&self.plan, &self.buckets, self.sends_at(now));
+        self.buckets = resize((&self.plan.rules, &self.buckets), &plan.rules, self.sends_at(now));
         self.plan = plan;
-        let line = self.line();
-        (line.reduced, line.trace) = (Some(Box::new(reduced)), None);
+        self.line().reduced = Some(Box::new(reduced));
+        self.retrace(now);
         true
     }
 

@@ -54,8 +54,8 @@ impl Reduction {
         Self { interval, ..self }
     }
 
-    /// What a step of recovery multiplies an amount by, rounded down but by at least one unit: from
-    /// 1.01 to 1,000. It ends at the original amount.
+    /// What a step of recovery multiplies an amount by, rounded down: from 1.01 to 1,000. A step is
+    /// of at least one unit, and of a 1,024th of the original amount, at which it ends.
     #[must_use]
     pub const fn recovery_factor(self, recovery_factor: f64) -> Self {
         Self { recovery_factor, ..self }
@@ -110,7 +110,8 @@ impl Pace {
 
     /// An amount one step of recovery later.
     pub(super) fn recover(self, amount: u64, original: u64) -> u64 {
-        part(amount, self.recovery).max(amount.saturating_add(1)).min(original)
+        let least = (original / PARTS).max(1);
+        part(amount, self.recovery).max(amount.saturating_add(least)).min(original)
     }
 }
 
@@ -127,3 +128,7 @@ fn part(amount: u64, millionths: u32) -> u64 {
 }
 
 const ONE: u32 = 1_000_000;
+
+/// In so many equal steps at most a key recovers: the smallest factor takes over from them at a
+/// tenth of the amount, and needs 235 more. All steps are caught up with at once after an idle time.
+const PARTS: u64 = 1_024;

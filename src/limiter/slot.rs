@@ -10,6 +10,7 @@ use super::error::Refused;
 use super::line::{Line, Wakers};
 use super::plan::{Buckets, Plan};
 use super::stats::{KeyStats, LimitStats};
+use super::trace::Trace;
 use crate::engine::{self, Shortfall, Wait};
 use crate::quota::{Cost, Dimension};
 
@@ -135,9 +136,11 @@ impl Slot {
     #[inline]
     pub(super) fn reserve_plainly(&mut self, cost: &Cost, now: u64) -> bool {
         let Self { plan, buckets, line, .. } = self;
-        let fits = line.is_none() && engine::fits(&plan.rules, buckets, cost, now);
+        let open = line.as_ref().is_none_or(|line| line.is_mere_trace(now));
+        let fits = open && engine::fits(&plan.rules, buckets, cost, now);
         if fits {
             engine::commit(&plan.rules, buckets, cost, now);
+            self.note(now);
         }
         fits
     }
@@ -193,10 +196,11 @@ impl Slot {
     /// The same key under another plan, whole.
     pub(super) fn change_plan(&mut self, plan: Arc<Plan>, now: u64) {
         if let Some(line) = &mut self.line {
-            (line.reduced, line.trace) = (None, None);
+            line.reduced = None;
         }
         self.buckets = plan.carry(&self.plan, &self.buckets, self.sends_at(now));
         self.plan = plan;
+        self.retrace(now);
     }
 
     /// When something may be sent again. Buckets are carried over as they will be then: one that was
@@ -249,6 +253,12 @@ impl Slot {
     /// The line, made if there is none.
     pub(super) fn line(&mut self) -> &mut Line {
         self.line.get_or_insert_default()
+    }
+
+    /// What is compared with what the provider says, and the limits and buckets that it is about.
+    pub(super) fn traced(&mut self) -> Option<(&mut Trace, &Plan, &Buckets)> {
+        let trace = self.line.as_mut()?.trace.as_deref_mut()?;
+        Some((trace, &self.plan, &self.buckets))
     }
 
     /// The line, if there is one, to look at.
@@ -337,9 +347,9 @@ impl Slot {
     pub(super) fn stats(&self, now: u64) -> KeyStats {
         let cooling_until = self.line.as_ref().map(|line| line.cooling_until);
         let recovered = self.recovered(now);
-        let there = recovered.as_ref().map(|(plan, buckets)| (plan, buckets));
-        let (plan, buckets) = there.unwrap_or((&self.plan, &self.buckets));
-        let limits = plan.rules.iter().zip(buckets).zip(&*self.full().rules);
+        let there = recovered.as_ref().map(|step| (&step.rules[..], &step.buckets));
+        let (rules, buckets) = there.unwrap_or((&self.plan.rules, &self.buckets));
+        let limits = rules.iter().zip(buckets).zip(&*self.full().rules);
         let stats = |((rule, bucket), original): ((&_, &engine::Bucket), &engine::Rule)| {
             stats(rule, original.limit().amount(), bucket.level(rule, now))
         };

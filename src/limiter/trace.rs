@@ -9,11 +9,13 @@ use crate::quota::{Dimension, Limit};
 
 /// What the provider had left of each limit, if nobody else used it, since it first said what was:
 /// the lows, to be compared with what it said.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Trace {
     since: u64,
     /// For each rule: when there was how little, of the times after which there was never less.
     lows: SmallVec<[VecDeque<(u64, u64)>; 3]>,
+    /// Whether a limit of the provider's that is lower has been told of.
+    told: bool,
 }
 
 /// A limit of which the provider says that it is lower than the key's.
@@ -35,16 +37,17 @@ impl Permit {
     ///
     /// - Nothing is ever raised.
     /// - Half of the safety margin of a token bucket is allowed for requests that overtake each
-    ///   other; for tokens in whole thousands a thousand more, as Anthropic rounds them; and, where
-    ///   what was reserved only becomes a charge later, as much again as is in flight, which may
-    ///   take more than was reserved.
+    ///   other; what a reading may be off by ([`LimitReading::granularity`]); and, where what was
+    ///   reserved only becomes a charge later, as much again as is in flight, which may take more
+    ///   than was reserved.
     /// - A reading without a limit of the same dimension and window is ignored, and so is one with
     ///   more left than its limit. The first response of a key only starts the comparison.
-    /// - A limit of the provider that is lower than the key's is logged once, as a warning. Of quotas
+    /// - A limit of the provider that is lower than the key's is logged once, as a warning, as long
+    ///   as the key is kept ([`prune`](super::Limiter::prune)). Of quotas
     ///   that were [learned](super::Limiter::learn) the limits follow the headers; quotas that were
     ///   set stay as they are.
     ///
-    /// A key whose readings are compared is let in by a longer way, some hundred nanoseconds.
+    /// For a key whose readings are compared, what is left is noted whenever something is taken.
     pub fn observe(&self, readings: &[LimitReading]) {
         if readings.iter().any(|reading| reading.remaining.is_some()) && !self.is_remote() {
             self.place().observe(readings, self.granted_at());
@@ -79,16 +82,16 @@ impl super::place::Place {
 
 impl Slot {
     fn observe(&mut self, readings: &[LimitReading], granted_at: u64, now: u64) -> Vec<Lower> {
-        let first = self.seen().is_none_or(|line| line.trace.is_none());
-        if first {
-            let trace = Trace {
-                since: now,
-                lows: self.plan.rules.iter().map(|_| VecDeque::new()).collect(),
-            };
-            self.line().trace = Some(Box::new(trace));
-            self.note(now);
-            return self.lower_limits(readings);
+        if self.seen().is_none_or(|line| line.trace.is_none()) {
+            self.line().trace = Some(Box::default());
+            self.retrace(now);
+        } else {
+            self.compare(readings, granted_at, now);
         }
+        self.lower_limits(readings)
+    }
+
+    fn compare(&mut self, readings: &[LimitReading], granted_at: u64, now: u64) {
         for reading in readings {
             let Some(index) = self.plan.rules.iter().position(|rule| is_of(rule.limit(), reading))
             else {
@@ -98,42 +101,61 @@ impl Slot {
             let trace = self.seen().and_then(|line| line.trace.as_deref());
             let low = trace.and_then(|trace| trace.low(index, granted_at));
             let (rule, bucket) = (&self.plan.rules[index], &mut self.buckets[index]);
-            let allowed = bucket.slack(rule).saturating_add(rounding(reading, left));
+            let allowed = bucket.slack(rule).saturating_add(reading.granularity);
             if let Some(low) = low.filter(|low| left.saturating_add(allowed) < *low) {
-                bucket.charge(rule, low - left, now);
+                // The part of the margin that is allowed for is taken with the rest: what overtook
+                // is there by now, and without it refusals would go on until the margin is used up.
+                let unproven = bucket.level(rule, now).held.saturating_add(reading.granularity);
+                bucket.charge(rule, (low - left).saturating_sub(unproven), now);
                 self.note(now);
             }
         }
-        Vec::new()
+    }
+
+    /// Starts the comparison anew, if there is one: the limits have changed.
+    pub(super) fn retrace(&mut self, now: u64) {
+        if let Some((trace, plan, _)) = self.traced() {
+            trace.since = now;
+            let none = std::iter::repeat_with(VecDeque::new);
+            trace.lows = none.take(plan.rules.len()).collect();
+        }
+        self.note(now);
     }
 
     /// Notes what is left, if that is compared with what the provider says: after whatever lessens
     /// it.
     #[inline]
     pub(super) fn note(&mut self, now: u64) {
-        if self.seen().is_some_and(|line| line.trace.is_some()) {
+        if self.seen().is_some() {
             self.note_lows(now);
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn note_lows(&mut self, now: u64) {
-        let Some(mut trace) = self.there().and_then(|line| line.trace.take()) else { return };
-        for ((rule, bucket), lows) in self.plan.rules.iter().zip(&self.buckets).zip(&mut trace.lows)
-        {
+        let Some((trace, plan, buckets)) = self.traced() else { return };
+        for ((rule, bucket), lows) in plan.rules.iter().zip(buckets).zip(&mut trace.lows) {
             note(lows, now, bucket.left(rule, now));
         }
-        self.line().trace = Some(trace);
     }
 
-    fn lower_limits(&self, readings: &[LimitReading]) -> Vec<Lower> {
+    /// The provider's limits that are below the key's, unless they were told of.
+    fn lower_limits(&mut self, readings: &[LimitReading]) -> Vec<Lower> {
+        let told = |slot: &Self| slot.seen()?.trace.as_deref().map(|trace| trace.told);
+        if told(self) != Some(false) {
+            return Vec::new();
+        }
         let lower = |reading: &LimitReading| {
             let rule = self.full().rules.iter().find(|rule| is_of(rule.limit(), reading))?;
             let (dimension, ours) = (reading.dimension.clone(), rule.limit().amount());
             let theirs = reading.limit.filter(|theirs| *theirs > 0 && *theirs < ours)?;
             Some(Lower { dimension, ours, theirs })
         };
-        readings.iter().filter_map(lower).collect()
+        let lower: Vec<_> = readings.iter().filter_map(lower).collect();
+        if let Some((trace, ..)) = self.traced() {
+            trace.told = !lower.is_empty();
+        }
+        lower
     }
 }
 
@@ -175,11 +197,6 @@ fn is_of(limit: &Limit, reading: &LimitReading) -> bool {
 /// What is left, where that makes sense.
 fn left(reading: &LimitReading) -> Option<u64> {
     reading.remaining.filter(|left| reading.limit.is_none_or(|limit| *left <= limit))
-}
-
-fn rounding(reading: &LimitReading, left: u64) -> u64 {
-    let tokens = !matches!(reading.dimension, Dimension::Requests | Dimension::Concurrency);
-    if tokens && left.is_multiple_of(1_000) { 1_000 } else { 1 }
 }
 
 /// Lows that are kept of each limit.

@@ -135,8 +135,8 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
         self.max_wait(Duration::ZERO)
     }
 
-    /// Learns the limits of keys that have none from the headers of their responses. A configured
-    /// quota stays as it is.
+    /// Learns the limits of keys from the headers of their responses, where you have set no quota: a
+    /// provider's built-in one, that of its lowest paid tier, gives way. Your own stay as they are.
     #[must_use]
     pub fn discover(self) -> Self {
         self.with(|options| options.discover = true)

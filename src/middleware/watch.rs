@@ -99,12 +99,13 @@ impl Watch {
             journey.write(|facts| facts.status = Some(status));
         }
         let limits = profile.limits(headers);
-        if let Some(permit) = &self.permit {
-            permit.observe(&limits);
-        }
+        // First the limits, then what is left of them.
         let tells = || status.is_success() || limits.iter().any(|limit| limit.limit.is_some());
         if self.discover && tells() {
             self.limiter.learn(self.key(), &limits);
+        }
+        if let Some(permit) = &self.permit {
+            permit.observe(&limits);
         }
         self.charged_tokens = profile.charged_in_head(headers);
         Reading::new(self, profile, status, headers)

@@ -59,7 +59,7 @@ fn unit_seconds(unit: &str) -> Option<f64> {
 
 fn scaled(number: &str, unit_seconds: f64) -> Option<Duration> {
     let number: f64 = number.parse().ok()?;
-    if number.is_nan() {
+    if !number.is_finite() {
         return None;
     }
     let seconds = (number * unit_seconds).max(0.0);
@@ -85,6 +85,14 @@ mod tests {
             ("7.66µs", 7_660),
         ] {
             assert_eq!(go(text), Some(Duration::from_nanos(nanos)), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_negative_number_is_zero_and_one_that_is_not_finite_is_none() {
+        assert_eq!((seconds("-1"), millis("1.5")), (Some(Duration::ZERO), go("1.5ms")));
+        for text in ["inf", "-inf", "infinity", "NaN", "1e999", ""] {
+            assert_eq!((seconds(text), millis(text)), (None, None), "{text}");
         }
     }
 

@@ -87,6 +87,9 @@ where
             }
             Err(Failure::Limited(error)) if self.kept.is_some() => {
                 drop(error);
+                if let Some(journey) = &self.journey {
+                    journey.take_back();
+                }
                 self.give_up()
             }
             Err(failure) => Next::Ended(Err(failure)),
@@ -145,9 +148,6 @@ where
 
     /// The next try came to nothing: what the last one came to is the caller's.
     fn give_up(&mut self) -> Next<S, Request, C, O> {
-        if let Some(journey) = &self.journey {
-            journey.take_back();
-        }
         ended(self.kept.take().expect(KEPT))
     }
 }

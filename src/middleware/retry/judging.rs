@@ -45,16 +45,17 @@ impl<B: Body<Data = Bytes>> Judging<B> {
     }
 
     fn verdict(&self, parts: &Parts, body: &mut ReadAhead<Passing<B>>) -> Verdict {
-        if self.whole && body.end() == Some(End::Broken) {
+        let success = parts.status.as_u16() < 400;
+        if success && body.end() == Some(End::Broken) {
             return Verdict::Again(None);
         }
         let in_band = body.body().and_then(|body| body.error().cloned());
         if let Some(error) = in_band {
             return self.in_band(&error);
         }
-        match parts.status.as_u16() {
-            400.. => self.refused(parts, &body.beginning(LONGEST_ERROR)),
-            _ => Verdict::Final,
+        match success {
+            true => Verdict::Final,
+            false => self.refused(parts, &body.beginning(LONGEST_ERROR)),
         }
     }
 
@@ -65,7 +66,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         if self.profile.is_account_wide(*status, &error) {
             return Verdict::Final;
         }
-        let delay = |body| self.profile.retry_delay(headers, body, self.answered_at);
+        let delay = |body| waited(self.profile.retry_delay(headers, body, self.answered_at));
         match is_refusal(*status) {
             true => again(class, delay(body).map(|_| Duration::ZERO)),
             false => again(class, delay(b"").filter(|delay| *delay <= LONGEST_DELAY)),
@@ -74,7 +75,8 @@ impl<B: Body<Data = Bytes>> Judging<B> {
 
     fn in_band(&self, error: &ApiError) -> Verdict {
         let class = self.profile.classify_in_band(error);
-        let delay = || self.profile.retry_delay(&HeaderMap::new(), error.message().as_bytes(), 0);
+        let text = error.message().as_bytes();
+        let delay = || waited(self.profile.retry_delay(&HeaderMap::new(), text, 0));
         match is_refusal_in_band(error) {
             true => again(class, delay().map(|_| Duration::ZERO)),
             false => again(class, None),
@@ -103,6 +105,11 @@ impl<B: Body<Data = Bytes>> fmt::Debug for Judging<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Judging").field("profile", &self.profile).finish_non_exhaustive()
     }
+}
+
+/// A delay of nothing is none: without a back-off every try would be spent at once.
+fn waited(delay: Option<Duration>) -> Option<Duration> {
+    delay.filter(|delay| !delay.is_zero())
 }
 
 /// A limit of a day is only waited for where it is known for how long.

@@ -8,7 +8,7 @@
 //! | a try comes to | what happens |
 //! |---|---|
 //! | a status from 400 on | its body is read, up to 16 KiB, for its [class](crate::provider::Class) and delay |
-//! | 429, 503, 529 | the limiter holds the key for the delay that the provider asks for (`retry-after-ms`, `retry-after`, a text in the body); the request queues at once. Without a delay it waits for a back-off first |
+//! | 429, 503, 529 | the limiter holds the key for the delay that the provider asks for (`retry-after-ms`, `retry-after`, a text in the body); the request queues at once. Without a delay, or with one of nothing, it waits for a back-off first |
 //! | another failure in passing (408, 409, 425, 5xx, `x-should-retry: true`) | the request waits by itself, for its `retry-after` of up to a minute or a back-off: half a second, twice as long each time, at most 8 s, less up to a quarter at random; then it queues |
 //! | a limit of a day | waited for where it is known for how long, in the time there is |
 //! | what would fail again: no credit, a bad key, a wrong request, `x-should-retry: false` | handed out |

@@ -1,10 +1,11 @@
 use std::time::Duration;
 
 use tollgate::engine::Wait;
-use tollgate::limiter::{Code, Event};
+use tollgate::limiter::{Code, Event, Limiter, TokioClock};
+use tollgate::provider::{ANTHROPIC, OPENAI};
 use tollgate::quota::{Cost, Dimension, Quota, Usage};
 
-use super::{S, manual, tokens};
+use super::{S, builder, manual, settle_down, tokens};
 
 #[test]
 fn a_refusal_names_the_dimension_and_the_exact_time() {
@@ -114,4 +115,76 @@ fn every_end_of_a_permit_is_announced_once() {
             assert!(events.try_recv().is_err());
         }
     }
+}
+
+/// 100 tokens in and 100 out a minute, of a provider that knows the input before the output.
+fn in_and_out() -> Limiter {
+    let quota = Quota::new().itpm(100).otpm(100);
+    builder().provider(ANTHROPIC).quota("k", quota).clock(TokioClock::new()).build().unwrap()
+}
+
+fn both(input: u64, output: u64) -> Cost {
+    Cost::new().input_tokens(input).output_tokens(output)
+}
+
+/// What is used and held, of the input and of the output.
+fn used_and_held(limiter: &Limiter) -> [(u64, u64); 2] {
+    let limits = limiter.stats("k").limits;
+    [0, 1].map(|at: usize| (limits[at].used, limits[at].held))
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_dimension_that_is_final_early_holds_nothing_any_more() {
+    let limiter = in_and_out();
+    let mut permit = limiter.try_acquire("k", &both(60, 40)).unwrap();
+    assert_eq!(used_and_held(&limiter), [(0, 60), (0, 40)]);
+    permit.settle_early(&Dimension::InputTokens, 25);
+    permit.settle_early(&Dimension::InputTokens, 99);
+    assert_eq!(used_and_held(&limiter), [(25, 0), (0, 40)], "the first word counts");
+    assert_eq!(permit.cost(), &both(60, 40));
+    permit.settle(&both(25, 10));
+    assert_eq!(used_and_held(&limiter), [(25, 0), (10, 0)]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_was_settled_early_stays_so_however_the_permit_ends() {
+    for (ended, input) in [(0, 25), (1, 25), (2, 30)] {
+        let limiter = in_and_out();
+        let mut permit = limiter.try_acquire("k", &both(60, 40)).unwrap();
+        permit.settle_early(&Dimension::InputTokens, 25);
+        match ended {
+            0 => permit.release(),
+            1 => permit.settle(&both(20, 0)),
+            _ => permit.settle(&both(30, 0)),
+        }
+        assert_eq!(used_and_held(&limiter), [(input, 0), (0, 0)], "way {ended}");
+    }
+    let limiter = in_and_out();
+    let mut permit = limiter.try_acquire("k", &both(60, 40)).unwrap();
+    permit.settle_early(&Dimension::InputTokens, 25);
+    drop(permit);
+    assert_eq!(used_and_held(&limiter), [(60, 0), (40, 0)], "the reservation is the charge");
+}
+
+#[tokio::test(start_paused = true)]
+async fn settling_early_lets_the_next_one_in() {
+    let limiter = in_and_out();
+    let mut permit = limiter.try_acquire("k", &both(60, 40)).unwrap();
+    let begun = limiter.now();
+    let waiting = tokio::spawn(limiter.acquire("k", &both(70, 40)));
+    settle_down().await;
+    permit.settle_early(&Dimension::InputTokens, 25);
+    waiting.await.unwrap().unwrap();
+    assert_eq!(limiter.now(), begun);
+}
+
+#[test]
+fn what_is_charged_when_it_is_sent_has_nothing_to_settle_early() {
+    let quota = Quota::new().tpm(100);
+    let limiter = builder().provider(OPENAI).quota("k", quota).build().unwrap();
+    let mut permit = limiter.try_acquire("k", &tokens(60)).unwrap();
+    permit.settle_early(&Dimension::Tokens, 5);
+    assert_eq!(limiter.stats("k").limits[0].used, 60);
+    drop(permit);
+    assert_eq!(limiter.stats("k").limits[0].used, 60);
 }

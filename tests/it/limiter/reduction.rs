@@ -195,6 +195,41 @@ fn a_reduction_that_is_none_is_refused_with_what_it_may_be() {
     assert!(error(steady().interval(Duration::from_millis(999))).contains("of at least 1s"));
 }
 
+#[test]
+fn the_smallest_steps_lead_back_to_the_whole_amount_within_335() {
+    let slowly = steady().interval(Duration::from_secs(1)).recovery_factor(1.01).factor(1e-6);
+    let clock = ManualClock::new();
+    let builder = builder().reduction(slowly).clock(clock.clone());
+    let limiter = builder.quota("k", Quota::new().rpm(10_000_000)).build().unwrap();
+    limiter.announce_reduced("k", "429");
+    assert_eq!(amounts(&limiter), [10]);
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(amounts(&limiter), [10 + 10_000_000 / 1_024]);
+    clock.advance(Duration::from_secs(334));
+    assert_eq!(amounts(&limiter), [10_000_000]);
+}
+
+#[test]
+fn a_key_that_was_idle_through_thousands_of_steps_is_looked_at_on_a_small_stack() {
+    let slowly = steady().interval(Duration::from_secs(1)).recovery_factor(1.01).factor(1e-6);
+    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow] {
+        let clock = ManualClock::new();
+        let quota = Quota::new().tpm(u64::MAX).rpm(u64::MAX).with_algorithm(algorithm);
+        let builder = builder().reduction(slowly).clock(clock.clone()).quota("k", quota);
+        let limiter = builder.build().unwrap();
+        for _ in 0..4 {
+            assert!(limiter.announce_reduced("k", "429"));
+            clock.advance(Duration::from_secs(11));
+        }
+        clock.advance(Duration::from_secs(86_400));
+        let looks = std::thread::Builder::new().stack_size(64 * 1_024).spawn(move || {
+            assert!(limiter.decide("k", &tokens(u64::MAX / 2)).is_allowed());
+            assert_eq!(amounts(&limiter), [u64::MAX; 2]);
+        });
+        looks.unwrap().join().unwrap();
+    }
+}
+
 fn algorithms() -> impl Strategy<Value = Algorithm> {
     prop_oneof![
         Just(Algorithm::TOKEN_BUCKET),

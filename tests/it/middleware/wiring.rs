@@ -8,13 +8,13 @@ use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{Classify, Http, Journey, RateLimitLayer};
-use tollgate::provider::{COMPATIBLE_USAGE, Profile};
+use tollgate::provider::{ANTHROPIC, COMPATIBLE_USAGE, Profile};
 use tollgate::quota::{Algorithm, Cost, Dimension, Quota};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 use tower_http::decompression::DecompressionLayer;
 
 use super::inner::Frames;
-use super::{USAGE, answering, available, builder, chat, read, send};
+use super::{USAGE, answering, available, builder, chat, held, read, send};
 
 fn limiter(profile: Profile) -> Limiter {
     let quota = Quota::new().tpm(100_000).with_algorithm(Algorithm::TOKEN_BUCKET);
@@ -132,4 +132,25 @@ async fn what_is_decompressed_below_the_layer_is_read() {
     assert_eq!(text, USAGE);
     let facts = journey.facts();
     assert_eq!((facts.unread, facts.usage.map(|usage| usage.output)), (None, Some(9)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn input_that_a_stream_begins_with_is_settled_while_the_output_is_on_its_way() {
+    let quota = Quota::new().itpm(1_000).otpm(1_000);
+    let limiter = builder().provider(ANTHROPIC).quota("gpt-4o", quota).build().unwrap();
+    let mut client = answering(&RateLimitLayer::new(limiter.clone()), || {
+        let start = r#"{"type": "message_start", "message": {"usage": {"input_tokens": 200,
+            "cache_read_input_tokens": 100, "output_tokens": 1}}}"#;
+        let delta = r#"{"type": "message_delta", "usage": {"output_tokens": 30}}"#;
+        let event = |data: &str| format!("data: {}\n\n", data.replace('\n', " "));
+        Frames::default().data(event(start)).data(event(delta)).into_response()
+    });
+    let mut body = send(&mut client, chat("gpt-4o")).await.into_body();
+    let reserved = held(&limiter, "gpt-4o");
+    assert!(reserved[0] > 0 && reserved[1] == 50, "{reserved:?}");
+    body.frame().await.unwrap().unwrap();
+    assert_eq!(held(&limiter, "gpt-4o"), [0, 50]);
+    assert_eq!(available(&limiter, "gpt-4o"), [1_000 - 200, 1_000 - 50]);
+    while body.frame().await.is_some() {}
+    assert_eq!(available(&limiter, "gpt-4o"), [1_000 - 200, 1_000 - 30]);
 }

@@ -90,6 +90,22 @@ async fn a_queue_that_turns_out_too_long_hands_the_answer_out() {
 }
 
 #[tokio::test(start_paused = true)]
+async fn the_try_before_one_that_is_refused_on_arrival_stays_the_last() {
+    let limiter = slow(2);
+    let failed = [answer(500, &[], "one".into()), answer(502, &[], "two".into())];
+    let script = Script::new(&limiter, failed);
+    let layer = RateLimitLayer::new(limiter.clone()).max_wait(Duration::from_secs(10)).retry(3);
+    let journey = Journey::new();
+    let mut request = chat("gpt-4o");
+    request.extensions_mut().insert(journey.clone());
+    let response = script.client(&layer).oneshot(request).await.unwrap();
+    assert_eq!(read(response).await.unwrap(), "two");
+    let facts = journey.facts();
+    let earlier: Vec<_> = facts.earlier.iter().filter_map(|one| one.status).collect();
+    assert_eq!((earlier, facts.status.map(|s| s.as_u16())), (vec![500.try_into().unwrap()], Some(502)));
+}
+
+#[tokio::test(start_paused = true)]
 async fn a_limiter_that_is_closed_meanwhile_hands_the_answer_out() {
     let limiter = slow(1);
     let script = Script::new(&limiter, [refused("7")]);
