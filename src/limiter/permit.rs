@@ -155,10 +155,10 @@ impl Permit {
     /// before, or lies with a [`Backend`](super::Backend), which is told at the end.
     pub fn settle_early(&mut self, dimension: &Dimension, charged: u64) {
         let settled = |more: &More| more.early.iter().any(|(early, _)| early == dimension);
-        let elsewhere = |more: &Box<More>| more.remote.is_some() || settled(more);
+        let elsewhere = |more: &More| more.remote.is_some() || settled(more);
         if !self.open
             || *dimension == Dimension::Concurrency
-            || self.more.as_ref().is_some_and(elsewhere)
+            || self.more.as_deref().is_some_and(elsewhere)
         {
             return;
         }

@@ -79,7 +79,7 @@ impl Cost {
     /// Sets the amount in one dimension.
     pub(crate) fn set(&mut self, dimension: &Dimension, amount: u64) {
         match dimension {
-            Dimension::Custom(name) => *self = std::mem::take(self).custom(name, amount),
+            Dimension::Custom(name) => *self = core::mem::take(self).custom(name, amount),
             _ => self.amounts[dimension.column()] = amount,
         }
     }
