@@ -42,6 +42,8 @@ mod error;
 mod event;
 mod gate;
 mod handle;
+#[cfg(feature = "tower")]
+mod hold;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod limiter;
 mod line;
@@ -76,6 +78,8 @@ pub use error::{AcquireError, BuildError, MissingLimit, Refused};
 pub use event::{Event, Metadata};
 pub use gate::Gate;
 pub use handle::KeyHandle;
+#[cfg(feature = "tower")]
+pub(crate) use hold::Hold;
 pub use limiter::Limiter;
 pub use permit::Permit;
 pub use reduction::Reduction;

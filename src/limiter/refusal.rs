@@ -90,12 +90,17 @@ impl Limiter {
     ///
     /// A refusal [until a reset](RateLimited::until_reset) only cools down.
     pub fn on_rate_limited(&self, key: &str, refusal: &RateLimited) {
+        self.refused(key, refusal, |_| {});
+    }
+
+    /// The same, with a change to the key right before.
+    pub(super) fn refused(&self, key: &str, refusal: &RateLimited, before: impl Fn(&mut Slot)) {
         let (pace, part) = (self.core.reduction, hash_of(&self.core, key) & 0xffff);
-        let Some(changed) = self.with(key, |slot, now| slot.refuse(refusal, (pace, part), now))
-        else {
-            return;
-        };
-        let Changed { key: reduced_key, until, reduced, wakers } = changed;
+        let changed = self.with(key, |slot, now| {
+            before(slot);
+            slot.refuse(refusal, (pace, part), now)
+        });
+        let Some(Changed { key: reduced_key, until, reduced, wakers }) = changed else { return };
         wakers.ring();
         self.core.events.send(|| Event::CoolingDown { key: key.into(), until });
         if let Some(capacity) = reduced {

@@ -12,8 +12,7 @@ use crate::quota::{Cost, Dimension};
 #[non_exhaustive]
 pub struct Classified {
     pub(super) keys: Keys,
-    /// What to reserve for it, under each key.
-    pub cost: Cost,
+    pub(super) cost: Cost,
     /// How what the response uses is charged.
     pub terms: Terms,
     /// When to give up, in nanoseconds since the epoch, if the layer would not sooner.
@@ -68,6 +67,36 @@ impl Classified {
         self.cost = std::mem::take(&mut guess.cost);
     }
 
+    /// What to reserve for it, under each key.
+    pub fn cost(&self) -> &Cost {
+        &self.cost
+    }
+
+    /// Reserves this instead, whatever its key is known for.
+    ///
+    /// ```
+    /// # use tollgate::{limiter::Limiter, provider::OPENAI};
+    /// use tollgate::middleware::{Classify, Http, RateLimitLayer};
+    /// use tollgate::quota::Cost;
+    /// # let limiter = Limiter::builder().provider(OPENAI).build()?;
+    /// let http = Http::new(OPENAI);
+    /// let layer = RateLimitLayer::new(limiter).classify(move |request: &http::Request<String>| {
+    ///     http.classify(request, None).with_cost(Cost::new().tokens(1_200))
+    /// });
+    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn with_cost(mut self, cost: Cost) -> Self {
+        self.set_cost(cost);
+        self
+    }
+
+    fn set_cost(&mut self, cost: Cost) {
+        self.terms.floor = self.terms.floor.min(cost.amount(&Dimension::Tokens));
+        self.cost = cost;
+        self.guess = None;
+    }
+
     /// Falls under this key too.
     #[must_use]
     pub fn scope(mut self, key: impl Into<Key>) -> Self {
@@ -95,9 +124,7 @@ impl Classified {
             self.own_key(key);
         }
         if let Some(cost) = ask.cost {
-            self.terms.floor = self.terms.floor.min(cost.amount(&Dimension::Tokens));
-            self.cost = cost;
-            self.guess = None;
+            self.set_cost(cost);
         }
         ask.deadline
     }

@@ -20,8 +20,8 @@
 //! | `call` | reads key and cost, or what the request's [`Ask`] says, and takes its reservation under all scopes, or its place in the queue |
 //! | waiting | the inner service's readiness is given back; a dropped future leaves the queue |
 //! | sending | from here on the request counts as sent, unless it failed to connect, or its future was dropped before it was first polled |
-//! | response | limits are read from its headers; a 429, 503 or 529 holds every other request of the key |
-//! | body | its usage is read as it passes, bytes unchanged; at its end, its error or its drop the reservation settles |
+//! | response | limits are read from its headers; a 429, 503 or 529 holds every other request of the key, and reduces it once its body was read or dropped, unless that says that waiting doesn't help |
+//! | body | its usage is read as it passes, bytes unchanged; at its end, its error or its drop the reservation settles. What was cut off before its final usage keeps the output that was reserved |
 //!
 //! A body that passes compressed can't be read: what was reserved for its request counts, and the
 //! [`Journey`] says so ([`Facts::unread`]). Let the client below decompress: `gzip` and the like of
@@ -77,6 +77,7 @@ mod passing;
 mod peek;
 mod read_ahead;
 mod reading;
+mod refusal;
 mod service;
 mod unsent;
 mod watch;

@@ -2,6 +2,7 @@ use std::fmt;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
 
+use super::refusal::Refusal;
 use super::watch::Watch;
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 
@@ -22,8 +23,8 @@ pub struct Reading {
 enum Body {
     /// A success: its usage, or the error in it.
     Success(Profile, Scanner),
-    /// A refusal whose head doesn't say when to come back: the beginning of its body.
-    Refusal(Profile, StatusCode, Vec<u8>),
+    /// A refusal: the beginning of its body.
+    Refusal(Box<Refusal>),
     /// Nothing that is wanted.
     Unread,
 }
@@ -36,7 +37,17 @@ impl Reading {
         headers: &HeaderMap,
     ) -> Self {
         let body = match () {
-            () if is_refusal(status) => refusal(&watch, profile, status, headers),
+            () if is_refusal(status) => {
+                let refusal = Refusal::new(&watch, profile, status, headers);
+                match is_plain(headers) {
+                    true => Body::Refusal(Box::new(refusal)),
+                    // Its head is all that it says.
+                    false => {
+                        refusal.end(&watch);
+                        Body::Unread
+                    }
+                }
+            }
             () if status.as_u16() < 400 && is_plain(headers) => {
                 Body::Success(profile, Scanner::of(profile, headers))
             }
@@ -65,9 +76,10 @@ impl Reading {
                     self.watch.uses(*profile, &usage);
                 }
             }
-            Body::Refusal(.., body) => {
-                let room = LONGEST_ERROR.saturating_sub(body.len());
-                body.extend_from_slice(&bytes[..room.min(bytes.len())]);
+            Body::Refusal(refusal) => {
+                if refusal.bytes(bytes) {
+                    self.finish();
+                }
             }
             Body::Unread => {}
         }
@@ -88,8 +100,8 @@ impl Reading {
     fn finish(&mut self) -> Option<Box<ApiError>> {
         match std::mem::replace(&mut self.body, Body::Unread) {
             Body::Success(profile, scanner) => self.succeeded(profile, scanner.finish()),
-            Body::Refusal(profile, status, body) => {
-                self.refused(profile, status, &body);
+            Body::Refusal(refusal) => {
+                refusal.end(&self.watch);
                 None
             }
             Body::Unread => None,
@@ -115,17 +127,7 @@ impl Reading {
         let delay = profile.retry_delay(&none, error.message().as_bytes(), now);
         let class = profile.classify_in_band(error);
         if class != Class::Terminal && (delay.is_some() || is_refusal_in_band(error)) {
-            self.watch.refused(delay, class);
-        }
-    }
-
-    /// What a refusal's body adds to its head: a delay, unless waiting doesn't help.
-    fn refused(&self, profile: Profile, status: StatusCode, body: &[u8]) {
-        let none = HeaderMap::new();
-        let delay = profile.retry_delay(&none, body, self.watch.now());
-        let class = profile.classify(status, &none, body);
-        if delay.is_some() && class != Class::Terminal {
-            self.watch.refused(delay, class);
+            self.watch.refused((delay, class, error.dimension()), None);
         }
     }
 }
@@ -139,19 +141,6 @@ impl Drop for Reading {
 impl fmt::Debug for Reading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Reading").field("watch", &self.watch).finish_non_exhaustive()
-    }
-}
-
-/// Holds the siblings of a refused request, for as long as its head says.
-fn refusal(watch: &Watch, profile: Profile, status: StatusCode, headers: &HeaderMap) -> Body {
-    let delay = profile.retry_delay(headers, b"", watch.now());
-    let class = profile.classify(status, headers, b"");
-    watch.refused(delay, class);
-    match delay {
-        None if class != Class::Terminal && is_plain(headers) => {
-            Body::Refusal(profile, status, Vec::new())
-        }
-        _ => Body::Unread,
     }
 }
 
@@ -174,9 +163,6 @@ fn encoding(headers: &HeaderMap) -> Option<&HeaderValue> {
     let encoding = headers.get(http::header::CONTENT_ENCODING)?;
     (!encoding.as_bytes().eq_ignore_ascii_case(b"identity")).then_some(encoding)
 }
-
-/// As much of an error's body as is read, in bytes.
-pub(super) const LONGEST_ERROR: usize = 16 * 1_024;
 
 const REFUSALS: &[&str] = &[
     "429",

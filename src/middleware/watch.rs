@@ -8,7 +8,7 @@ use super::charge::Charge;
 use super::journey::Journey;
 use super::keys::{Key, Keys};
 use super::reading::Reading;
-use crate::limiter::{Limiter, Permit, RateLimited};
+use crate::limiter::{Hold, Limiter, Permit, RateLimited};
 use crate::provider::{Class, Profile, Scanned, Terms};
 use crate::quota::{Cost, Dimension, SettleAt, Usage};
 
@@ -111,8 +111,12 @@ impl Watch {
         Reading::new(self, profile, status, headers)
     }
 
-    /// The provider refused the request: nothing of its key is sent for a while.
-    pub(super) fn refused(&self, delay: Option<Duration>, class: Class) {
+    /// The provider refused the request: nothing of its key is sent for a while, in place of a hold.
+    pub(super) fn refused(
+        &self,
+        (delay, class, dimension): (Option<Duration>, Class, Option<Dimension>),
+        hold: Option<Hold>,
+    ) {
         let mut refusal = RateLimited::new(delay);
         if let Some(permit) = &self.permit {
             refusal = refusal.sent_at(permit.granted_at());
@@ -120,7 +124,17 @@ impl Watch {
         if class == Class::UntilReset {
             refusal = refusal.until_reset();
         }
-        self.limiter.on_rate_limited(self.key(), &refusal);
+        refusal.dimension = dimension;
+        self.limiter.refused_in_place_of(hold, self.key(), &refusal);
+    }
+
+    /// Nothing of its key is sent for so long, or until that is taken back.
+    pub(super) fn hold(&self, delay: Duration) -> Option<Hold> {
+        self.limiter.hold(self.key(), delay)
+    }
+
+    pub(super) fn let_go(&self, hold: Hold) {
+        self.limiter.let_go(self.key(), hold);
     }
 
     /// The limiter's time, in nanoseconds since the epoch.

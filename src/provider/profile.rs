@@ -107,6 +107,7 @@ impl Profile {
     }
 
     /// Whether some dimension's charge is final before the response ends.
+    #[cfg(feature = "tower")]
     pub(crate) fn settles_early(&self) -> bool {
         [Dimension::InputTokens, Dimension::Tokens, Dimension::OutputTokens]
             .iter()

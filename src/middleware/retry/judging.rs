@@ -12,7 +12,8 @@ use super::judge::{Judged, Verdict};
 use crate::limiter::Sleep;
 use crate::middleware::passing::Passing;
 use crate::middleware::read_ahead::{End, ReadAhead};
-use crate::middleware::reading::{LONGEST_ERROR, Reading, is_refusal, is_refusal_in_band};
+use crate::middleware::reading::{Reading, is_refusal, is_refusal_in_band};
+use crate::middleware::refusal::LONGEST_ERROR;
 use crate::middleware::{ResponseBody, Watch};
 use crate::provider::{ApiError, Class, Profile};
 

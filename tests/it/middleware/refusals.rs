@@ -3,9 +3,10 @@
 use std::time::Duration;
 
 use http::{HeaderMap, Response, StatusCode};
-use tollgate::limiter::Limiter;
+use http_body_util::BodyExt;
+use tollgate::limiter::{Limiter, Reduction};
 use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::OPENAI;
+use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile};
 use tollgate::quota::Quota;
 use tower::ServiceExt;
 
@@ -111,11 +112,12 @@ async fn a_limit_of_a_day_holds_for_as_long_as_it_says() {
     assert_eq!(seconds(429, &[], body).await, 7 * 60 + 12);
 }
 
+const SPENT: &str = r#"{"error": {"message": "You exceeded your current quota. Please try again in 20s.",
+    "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
+
 #[tokio::test(start_paused = true)]
 async fn an_account_without_credit_does_not_hold_on() {
-    let body = r#"{"error": {"message": "You exceeded your current quota. Please try again in 20s.",
-        "type": "insufficient_quota", "code": "insufficient_quota"}}"#;
-    assert_eq!(seconds(429, &[], body).await, 1);
+    assert_eq!(seconds(429, &[], SPENT).await, 0);
 }
 
 #[tokio::test(start_paused = true)]
@@ -146,4 +148,119 @@ async fn other_errors_in_a_stream_hold_nobody() {
     assert_eq!(seconds(200, STREAM, failed).await, 0);
     let spent = "data: {\"error\": {\"code\": \"insufficient_quota\", \"message\": \"Please try again in 9s.\"}}\n\n";
     assert_eq!(seconds(200, STREAM, spent).await, 0);
+}
+
+/// Requests, tokens and requests a day of a key that was refused so: what its limits are once the
+/// refusal was read (or dropped unread), and whether it cools down.
+async fn left(
+    profile: Profile,
+    answer: fn() -> Response<Frames>,
+    is_read: bool,
+) -> (Vec<u64>, bool) {
+    let quota = Quota::new().rpm(600).tpm(1_000).rpd(9_000);
+    let builder = builder().reduction(Reduction::new()).provider(profile);
+    let limiter = builder.quota("gpt-4o", quota).build().unwrap();
+    let mut client = answering(&RateLimitLayer::new(limiter.clone()), answer);
+    let response = send(&mut client, chat("gpt-4o")).await;
+    match is_read {
+        true => drop(read(response).await),
+        false => drop(response),
+    }
+    let limits = limiter.stats("gpt-4o").limits.iter().map(|limit| limit.limit).collect();
+    (limits, cooling(&limiter, "gpt-4o") > Duration::ZERO)
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_waiting_does_not_help_holds_nobody_and_reduces_nothing() {
+    let spent = || answer(429, RETRY, SPENT);
+    let spending_limit = || answer(429, &[], r#"{"error": {"type": "rate_limit_error"}}"#);
+    let not_again = || answer(503, &[("x-should-retry", "false")], "Sorry");
+    for (profile, answer) in [
+        (OPENAI, spent as fn() -> _),
+        (ANTHROPIC, spending_limit as fn() -> _),
+        (OPENAI, not_again as fn() -> _),
+    ] {
+        assert_eq!(left(profile, answer, true).await, (vec![600, 1_000, 9_000], false));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_until_a_reset_only_cools_down() {
+    let openai = || {
+        let body = r#"{"error": {"message": "Rate limit reached on requests per day (RPD): Limit 200",
+            "type": "requests", "code": "rate_limit_exceeded"}}"#;
+        answer(429, RETRY, body)
+    };
+    let gemini = || {
+        let body = r#"{"error": {"code": 429, "status": "RESOURCE_EXHAUSTED", "details": [
+            {"violations": [{"quotaId": "GenerateRequestsPerDayPerProjectPerModel-FreeTier"}]},
+            {"retryDelay": "33s"}]}}"#;
+        answer(429, &[], body)
+    };
+    for (profile, answer) in [(OPENAI, openai as fn() -> _), (GEMINI, gemini as fn() -> _)] {
+        assert_eq!(left(profile, answer, true).await, (vec![600, 1_000, 9_000], true));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn only_the_limit_that_a_refusal_names_is_reduced() {
+    const TOKENS: &str = r#"{"error": {"message": "Rate limit reached on tokens per min (TPM)",
+        "type": "tokens", "code": "rate_limit_exceeded"}}"#;
+    let with_delay = || answer(429, RETRY, TOKENS);
+    let without = || answer(429, &[], TOKENS);
+    let in_band = || {
+        let event =
+            "data: {\"error\": {\"code\": \"rate_limit_exceeded\", \"type\": \"tokens\"}}\n\n";
+        answer(200, STREAM, event)
+    };
+    for answer in [with_delay as fn() -> _, without as fn() -> _, in_band as fn() -> _] {
+        assert_eq!(left(OPENAI, answer, true).await, (vec![600, 500, 9_000], true));
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_whose_body_nobody_reads_counts_by_its_head() {
+    let refused = || answer(429, RETRY, SPENT);
+    assert_eq!(left(OPENAI, refused, false).await, (vec![300, 500, 9_000], true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_refusal_in_an_encoding_of_its_own_counts_by_its_head() {
+    let refused = || answer(429, &[("retry-after", "7"), ("content-encoding", "gzip")], SPENT);
+    assert_eq!(left(OPENAI, refused, true).await, (vec![300, 500, 9_000], true));
+}
+
+/// The beginning of a body tells; the rest may never come.
+#[tokio::test(start_paused = true)]
+async fn a_refusal_is_acted_on_as_soon_as_enough_of_it_was_read() {
+    let limiter = two_models();
+    let mut client = answering(&RateLimitLayer::new(limiter.clone()), || {
+        let mut response =
+            Frames::from(SPENT).data(" ".repeat(16 * 1_024)).data("..").into_response();
+        *response.status_mut() = StatusCode::TOO_MANY_REQUESTS;
+        response
+    });
+    let mut body = send(&mut client, chat("gpt-4o")).await.into_body();
+    let held = |limiter: &Limiter| cooling(limiter, "gpt-4o") > Duration::ZERO;
+    assert!(held(&limiter));
+    body.frame().await.unwrap().unwrap();
+    assert!(held(&limiter));
+    body.frame().await.unwrap().unwrap();
+    assert!(!held(&limiter));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_hold_that_is_taken_back_lets_those_go_on_who_wait() {
+    let limiter = two_models();
+    let layer = RateLimitLayer::new(limiter.clone());
+    let mut refused = answering(&layer, || answer(429, RETRY, SPENT));
+    let response = send(&mut refused, chat("gpt-4o")).await;
+    let begin = limiter.now();
+    let waiting = answering(&layer, || answer(200, &[], USAGE)).oneshot(chat("gpt-4o"));
+    let waiting = tokio::spawn(waiting);
+    super::settle_down().await;
+    assert!(!waiting.is_finished());
+    read(response).await.unwrap();
+    waiting.await.unwrap().unwrap();
+    assert_eq!(limiter.now(), begin);
 }

@@ -7,9 +7,9 @@ use http::{HeaderMap, HeaderValue, Request, Response};
 use http_body_util::combinators::UnsyncBoxBody;
 use http_body_util::{BodyExt, Full};
 use tollgate::limiter::Limiter;
-use tollgate::middleware::{Journey, RateLimitLayer};
+use tollgate::middleware::{Classify, Http, Journey, RateLimitLayer};
 use tollgate::provider::{ANTHROPIC, COMPATIBLE_USAGE, Profile};
-use tollgate::quota::{Algorithm, Dimension, Quota};
+use tollgate::quota::{Algorithm, Cost, Dimension, Quota};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 use tower_http::decompression::DecompressionLayer;
 
@@ -46,6 +46,22 @@ async fn what_earlier_requests_put_out_is_reserved_for_the_next() {
     // What failed has put out nothing, and says nothing of the next.
     reserved(&layer, "{}").await;
     assert_eq!(reserved(&layer, USAGE).await, 9);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_cost_that_the_caller_sets_is_reserved_whatever_was_learned() {
+    let limiter = limiter(COMPATIBLE_USAGE);
+    (0..9).for_each(|_| limiter.output_seen("gpt-4o", 9));
+    let http = Http::new(COMPATIBLE_USAGE);
+    let layer = RateLimitLayer::new(limiter.clone()).classify(move |request: &Request<String>| {
+        http.classify(request, None).with_cost(Cost::new().tokens(1_200).output_tokens(700))
+    });
+    let inner = service_fn(|_| async { Ok::<_, io::Error>(Response::new(Full::from(USAGE))) });
+    let journey = Journey::new();
+    let _response = layer.layer(inner).oneshot(with(&journey)).await.unwrap();
+    let reserved = journey.facts().reserved.unwrap();
+    assert_eq!(reserved.amount(&Dimension::OutputTokens), 700);
+    assert_eq!(reserved.amount(&Dimension::Tokens), 1_200);
 }
 
 #[tokio::test(start_paused = true)]
