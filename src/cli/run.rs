@@ -206,8 +206,8 @@ async fn asked_to_stop() -> std::io::Result<()> {
         use tokio::signal::unix::{SignalKind, signal};
         let mut terminate = signal(SignalKind::terminate())?;
         tokio::select! {
-            _ = terminate.recv() => return Ok(()),
-            interrupted = tokio::signal::ctrl_c() => return interrupted,
+            _ = terminate.recv() => Ok(()),
+            interrupted = tokio::signal::ctrl_c() => interrupted,
         }
     }
     #[cfg(not(unix))]

@@ -31,7 +31,7 @@ struct Generations {
 }
 
 /// The last outputs of a key, in tokens.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct Recent {
     seen: VecDeque<u64>,
     /// The same, least first.
@@ -101,7 +101,7 @@ impl Generations {
         if let Some(recent) = self.young.get_mut(key) {
             return recent.push(tokens);
         }
-        let mut recent = self.old.remove(key).unwrap_or_default();
+        let mut recent = self.old.remove(key).unwrap_or_else(Recent::new);
         recent.push(tokens);
         if self.young.len() >= KEYS / SHARDS / 2 {
             self.old = std::mem::take(&mut self.young);
@@ -111,6 +111,11 @@ impl Generations {
 }
 
 impl Recent {
+    /// With room for all that will be kept: a response allocates nothing.
+    fn new() -> Self {
+        Self { seen: VecDeque::with_capacity(KEPT), sorted: Vec::with_capacity(KEPT) }
+    }
+
     fn expected(&self, quantile: Quantile) -> Option<u64> {
         let enough = self.sorted.len() >= ENOUGH;
         enough.then(|| self.sorted[quantile.rank(self.sorted.len()) - 1])

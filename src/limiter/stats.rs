@@ -31,6 +31,7 @@ pub struct LimitStats {
     pub held: u64,
     /// What a request could still take, the margin taken off; rounded down.
     pub available: u64,
-    /// When the limit is all unused again, in nanoseconds since the epoch.
+    /// When the limit is all unused again, in nanoseconds since the epoch; a time that has passed if
+    /// it is.
     pub fresh_at: u64,
 }

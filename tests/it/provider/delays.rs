@@ -95,12 +95,14 @@ fn a_limit_that_is_spent_says_when_it_is_full_again() {
 
 #[test]
 fn an_absurd_delay_is_cut_to_a_day() {
-    for value in ["1e300", "99999999999", "inf", "Fri, 31 Dec 9999 23:59:59 GMT"] {
+    for value in ["1e300", "99999999999", "Fri, 31 Dec 9999 23:59:59 GMT"] {
         let delay = OPENAI.retry_delay(&headers(&[("retry-after", value)]), b"", NOW);
         assert_eq!(delay, Some(LONGEST_DELAY), "{value}");
     }
-    let nan = OPENAI.retry_delay(&headers(&[("retry-after", "NaN")]), b"", NOW);
-    assert_eq!(nan, None);
+    for value in ["NaN", "inf"] {
+        let garbled = OPENAI.retry_delay(&headers(&[("retry-after", value)]), b"", NOW);
+        assert_eq!(garbled, None, "{value}");
+    }
 }
 
 #[test]
