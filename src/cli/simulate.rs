@@ -19,7 +19,8 @@ pub struct SimulateArgs {
     #[command(flatten)]
     pub limits: LimitArgs,
 
-    /// Input tokens per minute, of Anthropic's format alone; 0 = no limit
+    /// Input tokens per minute, of Anthropic's format alone; 0 = no limit. What remains is stated to
+    /// the nearest thousand, as Anthropic does: below 500 it reads 0
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
     pub itpm: u64,
 

@@ -11,6 +11,10 @@ use crate::quota::{Cost, Usage};
 /// How one request went, for a caller who wants to know: put a clone into the extensions of an
 /// `http::Request`, and read it when the response's body has ended.
 ///
+/// A `reqwest::Request` keeps its extensions to itself: send `http::Request<reqwest::Body>`, with
+/// `.filter(|r: http::Request<reqwest::Body>| reqwest::Request::try_from(r))` (tower's feature
+/// `filter`) between the layer and the client.
+///
 /// ```
 /// use tollgate::middleware::Journey;
 /// let journey = Journey::new();
@@ -42,7 +46,7 @@ pub struct Facts {
     pub charged: Option<Cost>,
     /// The status of its response.
     pub status: Option<StatusCode>,
-    /// An error in the body of a success.
+    /// An error in the body of a success; never that of a 429.
     pub error: Option<ApiError>,
     /// How its earlier tries went, where it was sent again by
     /// [`RateLimitLayer::retry`](super::RateLimitLayer::retry): all else is of the last one.
