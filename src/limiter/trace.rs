@@ -31,8 +31,8 @@ impl Permit {
     ///
     /// What the provider has left lowers what we take to be left, as soon as it proves that somebody
     /// else uses the account: if it is less than there can ever have been, from the time at which
-    /// this request was granted until now, with everything counted that was sent by then. Only the
-    /// part that is proven is taken. So it makes no difference when the provider wrote the header
+    /// this request was granted until now, with everything counted that was sent by then. What is
+    /// missing is taken, less what may be in flight or rounded. So it makes no difference when the provider wrote the header
     /// down, how long the response took, and what was sent meanwhile.
     ///
     /// - Nothing is ever raised.
