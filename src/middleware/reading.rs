@@ -14,6 +14,8 @@ use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 pub struct Reading {
     body: Body,
     watch: Watch,
+    /// Something is to be settled by the first usage that the body states.
+    settles_early: bool,
     /// Nothing of the body is missing.
     whole: bool,
 }
@@ -58,13 +60,14 @@ impl Reading {
                 Body::Unread
             }
         };
-        Self { body, watch, whole: false }
+        let settles_early = profile.settled_early().next().is_some();
+        Self { body, watch, settles_early, whole: false }
     }
 
     /// A response whose body says nothing.
     #[cfg(feature = "axum")]
     pub(super) fn unread(watch: Watch) -> Self {
-        Self { body: Body::Unread, watch, whole: true }
+        Self { body: Body::Unread, watch, settles_early: false, whole: true }
     }
 
     /// The next bytes of the body.
@@ -72,8 +75,11 @@ impl Reading {
         match &mut self.body {
             Body::Success(profile, scanner) => {
                 scanner.feed(bytes);
-                if let (true, Some(usage)) = (profile.settles_early(), scanner.usage()) {
+                if self.settles_early
+                    && let Some(usage) = scanner.usage()
+                {
                     self.watch.uses(*profile, &usage);
+                    self.settles_early = false;
                 }
             }
             Body::Refusal(refusal) => {

@@ -10,7 +10,7 @@ use super::keys::{Key, Keys};
 use super::reading::Reading;
 use crate::limiter::{Hold, Limiter, Permit, RateLimited};
 use crate::provider::{Class, Profile, Scanned, Terms};
-use crate::quota::{Cost, Dimension, SettleAt, Usage};
+use crate::quota::{Cost, Dimension, Usage};
 
 /// Goes with a request from its admission to the end of its response, and ends its reservation when
 /// it is dropped: releases it if the request never left, and else settles it.
@@ -147,10 +147,8 @@ impl Watch {
     pub(super) fn uses(&mut self, profile: Profile, usage: &Usage) {
         if let (Some(permit), None) = (&mut self.permit, &self.charged) {
             let charge = profile.charge(permit.cost(), usage);
-            for dimension in [Dimension::InputTokens, Dimension::Tokens] {
-                if profile.settles(&dimension) == SettleAt::FirstUsage {
-                    permit.settle_early(&dimension, charge.amount(&dimension));
-                }
+            for dimension in profile.settled_early() {
+                permit.settle_early(&dimension, charge.amount(&dimension));
             }
         }
     }

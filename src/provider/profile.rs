@@ -106,12 +106,12 @@ impl Profile {
         (self.rules.settles)(dimension)
     }
 
-    /// Whether some dimension's charge is final before the response ends.
+    /// The dimensions whose charge is final before the response ends.
     #[cfg(feature = "tower")]
-    pub(crate) fn settles_early(&self) -> bool {
+    pub(crate) fn settled_early(&self) -> impl Iterator<Item = Dimension> {
         [Dimension::InputTokens, Dimension::Tokens, Dimension::OutputTokens]
-            .iter()
-            .any(|dimension| self.settles(dimension) == SettleAt::FirstUsage)
+            .into_iter()
+            .filter(|dimension| self.settles(dimension) == SettleAt::FirstUsage)
     }
 
     /// The quotas that an account has unless the user says otherwise.
