@@ -85,6 +85,9 @@ pub mod middleware;
 pub mod provider;
 pub mod quota;
 
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
+pub mod store;
+
 #[cfg(feature = "simulate")]
 pub mod simulate;
 

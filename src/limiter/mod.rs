@@ -33,9 +33,11 @@
 
 mod acquire;
 mod arena;
+mod attached;
 mod backend;
 mod builder;
 mod capacity;
+mod changes;
 mod clock;
 mod decision;
 mod error;
@@ -48,6 +50,7 @@ mod hold;
 mod limiter;
 mod line;
 mod manage;
+mod named_quota;
 mod outputs;
 mod permit;
 mod place;
@@ -69,9 +72,11 @@ mod update;
 mod waiting;
 
 pub use acquire::Acquire;
+pub use attached::{Attached, WeakLimiter};
 pub use backend::{Backend, Closing, Ending, Reservation, Reserved, Reserving};
 pub use builder::{Builder, UnknownKey};
 pub use capacity::WaitForCapacity;
+pub use changes::{BucketChanges, KeyChanges};
 pub use clock::{Clock, ManualClock, Sleep, SystemClock, TokioClock};
 pub use decision::{Code, Decision};
 pub use error::{AcquireError, BuildError, MissingLimit, Refused};
@@ -81,6 +86,7 @@ pub use handle::KeyHandle;
 #[cfg(feature = "tower")]
 pub(crate) use hold::Hold;
 pub use limiter::Limiter;
+pub use named_quota::{NamedQuota, QuotaOrigin};
 pub use permit::Permit;
 pub use reduction::Reduction;
 pub use refusal::RateLimited;

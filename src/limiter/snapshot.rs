@@ -11,6 +11,8 @@ pub struct KeySnapshot {
     pub key: String,
     /// Its buckets that aren't fresh.
     pub buckets: Vec<BucketSnapshot>,
+    /// Until when it cools down after a refusal, in nanoseconds since the epoch, if it does.
+    pub cooling_until: Option<u64>,
 }
 
 /// One bucket's state: what was taken and when, whatever the algorithm.
@@ -28,7 +30,7 @@ pub struct BucketSnapshot {
 impl KeySnapshot {
     /// A key's state from elsewhere.
     pub fn new(key: impl Into<String>, buckets: Vec<BucketSnapshot>) -> Self {
-        Self { key: key.into(), buckets }
+        Self { key: key.into(), buckets, cooling_until: None }
     }
 }
 
@@ -50,7 +52,7 @@ impl Slot {
         };
         let fresh = |b: &BucketSnapshot| b.saved.taken.is_empty() && b.saved.held == 0;
         let buckets = kept.map(save).filter(|b| !fresh(b)).collect();
-        KeySnapshot { key: self.key.to_string(), buckets }
+        KeySnapshot { key: self.key.to_string(), buckets, cooling_until: None }
     }
 
     /// Takes another's state on top; a limit that is no longer there is left out.

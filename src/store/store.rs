@@ -1,0 +1,33 @@
+use std::fmt::Debug;
+
+use super::error::StoreError;
+use super::state::State;
+use crate::limiter::{KeyChanges, NamedQuota};
+
+/// Where a limiter's state is kept across restarts. Every call may block on a disk.
+pub trait Store: Debug + Send + 'static {
+    /// Joins in: from now on others who share the store see what this limiter does. Answers with all
+    /// that is kept, its times set right for `now` (nanoseconds since the epoch).
+    ///
+    /// # Errors
+    /// [`StoreError`], with the file's name. Nothing was changed.
+    fn open(&mut self, now: u64) -> Result<State, StoreError>;
+
+    /// Writes down what changed, and the quotas if they are given; answers with what others who
+    /// share the store did since the last time.
+    ///
+    /// # Errors
+    /// [`StoreError`], with the file's name. Nothing was written: the changes are still to be.
+    fn sync(
+        &mut self,
+        changes: &[KeyChanges],
+        quotas: Option<&[NamedQuota]>,
+        now: u64,
+    ) -> Result<Vec<KeyChanges>, StoreError>;
+
+    /// Leaves: what this limiter still held counts as taken.
+    ///
+    /// # Errors
+    /// [`StoreError`], with the file's name.
+    fn close(&mut self, now: u64) -> Result<(), StoreError>;
+}
