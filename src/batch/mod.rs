@@ -55,6 +55,7 @@ mod tally;
 pub mod target;
 mod waits;
 
+pub(crate) use client::http_client;
 pub use client::{ApiKey, InvalidKey};
 pub use ideal::Ideal;
 pub use job::{Ended, Job, JobError};

@@ -148,11 +148,11 @@ fn same(one: &Path, other: &Path) -> bool {
     }
 }
 
-fn base_url(text: &str) -> Result<Base, String> {
+pub(super) fn base_url(text: &str) -> Result<Base, String> {
     text.parse().map_err(|error: InvalidBase| error.to_string())
 }
 
-fn provider(name: &str) -> Result<Profile, String> {
+pub(super) fn provider(name: &str) -> Result<Profile, String> {
     Profile::named(name).ok_or_else(|| {
         let names: Vec<_> = Profile::all().iter().map(Profile::name).collect();
         format!("no such provider; known are {}", names.join(", "))
@@ -175,7 +175,7 @@ fn endpoint(text: &str) -> Result<String, String> {
 }
 
 /// Keys of most providers hold a hyphen or a dot, names of variables never do.
-fn variable(text: &str) -> Result<String, String> {
+pub(super) fn variable(text: &str) -> Result<String, String> {
     let named = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if !text.is_empty() && text.bytes().all(named) {
         return Ok(text.to_owned());

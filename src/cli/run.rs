@@ -4,6 +4,8 @@ use std::io::Write;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use super::output::Output;
+use super::signal::asked_to_stop;
 use super::{BatchArgs, ChargeRule, Cli, Command, Exit, LimitArgs, SimulateArgs};
 use crate::batch::target::Base;
 use crate::batch::{ApiKey, Ended, Halt, Job, Plan, Stop};
@@ -18,9 +20,14 @@ pub fn run(cli: Cli) -> Exit {
         Err(error) => return stopped(&error),
     };
     runtime.block_on(async {
+        let mut stdout = std::io::stdout();
+        let out = &mut Output::new(&mut stdout);
         let ended = match cli.command {
             Command::Batch(args) => batch(&args).await,
             Command::Explain(args) => args.run(&mut std::io::stdout().lock()),
+            Command::Count(args) => args.run(out).await,
+            Command::Show(args) => args.run(out).await,
+            Command::Completions(args) => args.run(out),
             Command::Simulate(args) => simulate(&args).await,
         };
         ended.unwrap_or_else(|message| stopped(&message))
@@ -197,21 +204,6 @@ async fn interrupt(stop: Stop) {
     if asked_to_stop().await.is_ok() {
         std::process::exit(Exit::Interrupted.code().into());
     }
-}
-
-/// Ctrl-C, or a `kill` that leaves time.
-async fn asked_to_stop() -> std::io::Result<()> {
-    #[cfg(unix)]
-    {
-        use tokio::signal::unix::{SignalKind, signal};
-        let mut terminate = signal(SignalKind::terminate())?;
-        tokio::select! {
-            _ = terminate.recv() => Ok(()),
-            interrupted = tokio::signal::ctrl_c() => interrupted,
-        }
-    }
-    #[cfg(not(unix))]
-    tokio::signal::ctrl_c().await
 }
 
 /// Prints the report, and says how the run ended.

@@ -64,6 +64,12 @@ impl Profile {
         Self { vocabularies: Some(tokenizer::vocabulary), ..self }
     }
 
+    /// Whether the texts of prompts to this model are counted exactly: the profile was made
+    /// `with_tokenizer`, and the model's vocabulary is at hand.
+    pub fn tokenizes(&self, model: &str) -> bool {
+        self.vocabularies.is_some_and(|vocabulary| vocabulary(model).is_some())
+    }
+
     /// The name in configuration: `openai`, `anthropic`, `llama-cpp`, `compatible-usage`.
     pub fn name(&self) -> &'static str {
         self.rules.name
