@@ -13,6 +13,7 @@
 //! ```
 
 mod batch;
+mod check;
 mod completions;
 mod count;
 mod exit;
@@ -32,6 +33,7 @@ mod unechoed;
 use clap::{Parser, Subcommand};
 
 pub use batch::{BatchArgs, SameFile};
+pub use check::CheckArgs;
 pub use completions::CompletionsArgs;
 pub use count::{CountArgs, CountBy};
 
@@ -68,6 +70,8 @@ pub struct Cli {
 pub enum Command {
     /// Show what is used of each limit, and when it resets.
     Show(ShowArgs),
+    /// Say whether a request would be let in now, and take nothing.
+    Check(CheckArgs),
     /// Send a file of requests, as fast as the limits allow and no faster.
     Batch(Box<BatchArgs>),
     /// Show what recorded traffic would have been charged, and what its answers said.

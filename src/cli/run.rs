@@ -27,6 +27,7 @@ pub fn run(cli: Cli) -> Exit {
             Command::Explain(args) => args.run(&mut std::io::stdout().lock()),
             Command::Count(args) => args.run(out).await,
             Command::Show(args) => args.run(out).await,
+            Command::Check(args) => args.run(out),
             Command::Completions(args) => args.run(out),
             Command::Simulate(args) => simulate(&args).await,
         };

@@ -2,7 +2,7 @@ use std::fmt;
 
 /// A part of a limit as a bar: `#` what is used, `=` what is held, `-` what is left.
 ///
-/// Anything used is at least one cell, and only a limit that has no room left is a full bar.
+/// Anything used or held is at least one cell, and only a limit that has no room left is a full bar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bar {
     used: usize,
@@ -14,8 +14,10 @@ impl Bar {
     /// A bar of this many columns, its two ends included.
     pub(super) fn new(used: u64, held: u64, limit: u64, width: usize) -> Self {
         let cells = width.saturating_sub(2);
+        let (some_used, some_held) = (usize::from(used > 0), usize::from(held > 0));
         let taken = fill(used.saturating_add(held), limit, cells);
-        let used = fill(used, limit, cells).min(taken);
+        let taken = taken.max(some_used + some_held).min(cells);
+        let used = fill(used, limit, cells).min(taken.saturating_sub(some_held));
         Self { used, held: taken - used, cells }
     }
 }
@@ -49,12 +51,12 @@ mod tests {
             (5, 0, 10, "[#####-----]"),
             (5, 3, 10, "[#####===--]"),
             (10, 0, 10, "[##########]"),
-            (10, 5, 10, "[##########]"),
+            (10, 5, 10, "[#########=]"),
             (8, 9, 10, "[########==]"),
             (25, 0, 10, "[##########]"),
             (0, 10, 10, "[==========]"),
             (0, 0, 0, "[----------]"),
-            (u64::MAX, u64::MAX, u64::MAX, "[##########]"),
+            (u64::MAX, u64::MAX, u64::MAX, "[#########=]"),
         ];
         for (used, held, limit, bar) in table {
             assert_eq!(Bar::new(used, held, limit, 12).to_string(), bar, "{used} {held} {limit}");
@@ -64,6 +66,8 @@ mod tests {
     #[test]
     fn little_is_not_nothing_and_almost_all_is_not_all() {
         assert_eq!(Bar::new(1, 0, 1_000_000, 12).to_string(), "[#---------]");
+        assert_eq!(Bar::new(1, 1, 1_000_000, 12).to_string(), "[#=--------]");
+        assert_eq!(Bar::new(500_000, 1, 1_000_000, 12).to_string(), "[####=-----]");
         assert_eq!(Bar::new(999_999, 0, 1_000_000, 12).to_string(), "[#########-]");
         assert_eq!(Bar::new(u64::MAX - 1, 0, u64::MAX, 12).to_string(), "[#########-]");
     }

@@ -225,9 +225,9 @@ mod tests {
     fn at_eighty_columns_a_limit_is_a_line() {
         let expected = "\
 gpt-4o
-  requests/minute  [#-----------------]      12 / 500     resets in 12s
-  tokens/minute    [##############=---]  24,000 / 30,000  1,000 held, resets in 12s
-  concurrency      [------------------]       0 / 8
+  requests/minute  [#------------------]      12 / 500     resets in 12s
+  tokens/minute    [##############=----]  24,000 / 30,000  1,000 held, resets in 12s
+  concurrency      [-------------------]       0 / 8
 evil\\u{1b}[31m  (cooling down, goes on in 3s)
   no limit is known
 ";
