@@ -6,6 +6,7 @@ use smallvec::smallvec;
 use tokio::sync::broadcast;
 
 use super::acquire::Acquire;
+use super::attached::Shards;
 use super::backend::Backend;
 use super::builder::{Builder, Settings};
 use super::capacity::WaitForCapacity;
@@ -19,10 +20,9 @@ use super::handle::{KeyHandle, decide, try_acquire};
 use super::permit::Permit;
 use super::place::{Name, shard_of};
 use super::quotas::Quotas;
-use super::shard::{Core, Shard, Time, hash_of};
+use super::shard::{Core, Time, hash_of};
 use super::slot::Slot;
 use super::stats::KeyStats;
-use super::sync::SHARDS;
 use crate::engine::Wait;
 use crate::provider::Profile;
 use crate::quota::{Cost, Dimension, Quota};
@@ -31,7 +31,7 @@ use crate::quota::{Cost, Dimension, Quota};
 #[derive(Clone)]
 pub struct Limiter {
     pub(super) core: Arc<Core>,
-    pub(super) shards: Arc<[Arc<Shard>]>,
+    pub(super) shards: Arc<Shards>,
 }
 
 impl Limiter {
@@ -47,8 +47,7 @@ impl Limiter {
         backend: Option<Arc<dyn Backend>>,
     ) -> Self {
         let core = Arc::new(Core::new(clock, quotas, settings, backend));
-        let shards: Arc<[_]> =
-            (0..SHARDS).map(|_| Arc::new(Shard::new(Arc::clone(&core)))).collect();
+        let shards = Arc::new(Shards::new(&core));
         // Weak: each shard keeps what they share alive.
         let _ = core.shards.set(Arc::downgrade(&shards));
         Self { core, shards }

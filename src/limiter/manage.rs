@@ -49,8 +49,12 @@ impl Limiter {
 
     /// Forgets what a key has used, and that its provider refused it; what is in flight stays held.
     pub fn reset(&self, key: &str) {
-        let Some(place) = self.find(key) else { return };
-        place.shard.reset(Some(place.slot));
+        // Others may have used it, who are to hear of it.
+        let tracked = || self.name(key.into()).place().ok();
+        let place = if self.is_tracked() { tracked() } else { self.find(key) };
+        if let Some(place) = place {
+            place.shard.reset(Some((place.slot, place.generation)));
+        }
     }
 
     /// The same for all keys.
@@ -74,6 +78,7 @@ impl Limiter {
             Cost::new().tokens(usage.total()).input_tokens(usage.input).output_tokens(usage.output);
         self.with(key, |slot, now| {
             engine::charge(&slot.plan.rules, &mut slot.buckets, &cost, now);
+            slot.book_charge(&cost, now);
         });
     }
 
@@ -126,7 +131,7 @@ impl Limiter {
         for shard in self.shards.iter() {
             let (keys, now) = shard.lock();
             let of_shard = keys.iter().map(|slot| slot.snapshot(now));
-            all.extend(of_shard.filter(|key| !key.buckets.is_empty()));
+            all.extend(of_shard.filter(|key| !key.is_fresh()));
         }
         all.sort_by(|a, b| a.key.cmp(&b.key));
         all
@@ -140,7 +145,7 @@ impl Limiter {
     }
 
     /// Refuses new work and rejects whoever waits, at once; then lets a [`Backend`](super::Backend)
-    /// finish. What is in flight ends as it would have.
+    /// finish, and whoever is [attached](Limiter::attach). What is in flight ends as it would have.
     ///
     /// # Cancel safety
     /// Once polled, the limiter is closed.
@@ -157,6 +162,14 @@ impl Limiter {
         if let Some(backend) = &self.core.backend {
             backend.close().await;
         }
+        for attached in self.shards.attached() {
+            attached.close().await;
+        }
+    }
+
+    /// Whether somebody collects what changes.
+    pub(super) fn is_tracked(&self) -> bool {
+        self.core.tracked.load(Ordering::Acquire)
     }
 
     /// Where a key is by its own name, or what it shares.
@@ -226,12 +239,17 @@ impl Shard {
         wakers.ring();
     }
 
-    fn reset(&self, only: Option<u32>) {
+    fn reset(&self, only: Option<(u32, u32)>) {
         let (mut keys, now) = self.lock();
-        let numbers = only.map_or_else(|| keys.listed(), |number| vec![number]);
+        let mut successors = Successors::new(&self.core);
         let mut wakers = Wakers::default();
+        let numbers = match only {
+            Some((slot, generation)) if keys.slots[slot].generation() == generation => vec![slot],
+            Some(_) => Vec::new(),
+            None => keys.listed(),
+        };
         for number in numbers {
-            keys.slots[number].reset(now);
+            keys.slots[number].reset(now, |plan| successors.renewed(plan));
             wakers.wake(keys.slots[number].changed());
         }
         drop(keys);
@@ -282,6 +300,16 @@ impl<'a> Successors<'a> {
         let succession = made.or_insert_with(|| Succession {
             _old: Arc::clone(old),
             new: Arc::new(new.succeed(old, self.version)),
+        });
+        Arc::clone(&succession.new)
+    }
+
+    /// The successor of a plan whose key was reset.
+    fn renewed(&mut self, old: &Arc<Plan>) -> Arc<Plan> {
+        let made = self.made.entry((Arc::as_ptr(old), old.row));
+        let succession = made.or_insert_with(|| Succession {
+            _old: Arc::clone(old),
+            new: Arc::new(old.renewed(self.version)),
         });
         Arc::clone(&succession.new)
     }

@@ -46,6 +46,7 @@ mod gate;
 mod handle;
 #[cfg(feature = "tower")]
 mod hold;
+mod ledger;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod limiter;
 mod line;
@@ -63,6 +64,7 @@ mod request;
 mod room;
 mod scopes;
 mod shard;
+mod sheet;
 mod slot;
 mod snapshot;
 mod stats;

@@ -150,6 +150,7 @@ impl Slot {
         line.cooling_until =
             line.cooling_until.max(now.saturating_add(delay).saturating_add(spread));
         let until = line.cooling_until;
+        self.book_cooling(until);
         let reduced = pace
             .filter(|_| !refusal.until_reset)
             .is_some_and(|pace| self.refuse_rates(refusal, (pace, again), (now, until)));
