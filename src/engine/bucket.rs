@@ -244,10 +244,11 @@ impl Bucket {
     /// given back, as far as that is safe. Times ahead of `now` count as now.
     pub fn follow(&mut self, rule: &Rule, (at, amount): (u64, i64), now: u64) {
         let at = at.min(now);
-        match amount {
+        match (&mut self.0, &rule.spec, amount.unsigned_abs()) {
             _ if rule.is_past(at, now) => {}
-            0.. => self.take(rule, amount.unsigned_abs(), at),
-            _ => self.give_back(rule, amount.unsigned_abs(), at, now),
+            (.., given) if amount < 0 => self.give_back(rule, given, at, now),
+            (State::Fixed(b), Spec::Fixed(s), taken) if taken > 0 => b.join(s, taken, at),
+            (.., taken) => self.take(rule, taken, at),
         }
     }
 

@@ -94,7 +94,8 @@ impl Limiter {
     /// since then and isn't collected yet.
     pub fn apply_changes(&self, others: &[KeyChanges]) {
         self.track();
-        for change in others.iter().filter(|change| self.find(&change.key).is_some() || change.is_any())
+        for change in
+            others.iter().filter(|change| self.find(&change.key).is_some() || change.is_any())
         {
             let applied = self.with(&change.key, |slot, now| slot.apply(change, &self.core, now));
             let Some((until, wakers)) = applied else { continue };
@@ -155,7 +156,9 @@ impl Slot {
 
     fn take_over(&mut self, other: &BucketChanges, now: u64) {
         let Self { plan, buckets, line, .. } = self;
-        let Some(ledger) = line.as_mut().and_then(|line| line.ledger.as_deref_mut()) else { return };
+        let Some(ledger) = line.as_mut().and_then(|line| line.ledger.as_deref_mut()) else {
+            return;
+        };
         let of = |rule: &Rule| {
             let window = named(rule.dimension(), rule.limit().window());
             *rule.dimension() == other.dimension && window == named(&other.dimension, other.window)
@@ -182,7 +185,9 @@ impl Slot {
     fn reset_elsewhere(&mut self, reset_at: u64, core: &Core, now: u64) {
         self.forget(now, |plan| Arc::new(plan.renewed(core.version())));
         let Self { plan, buckets, line, .. } = self;
-        let Some(ledger) = line.as_mut().and_then(|line| line.ledger.as_deref_mut()) else { return };
+        let Some(ledger) = line.as_mut().and_then(|line| line.ledger.as_deref_mut()) else {
+            return;
+        };
         for ((rule, bucket), sheet) in plan.rules.iter().zip(buckets).zip(&mut ledger.sheets) {
             for &entry in sheet.forget_before(reset_at) {
                 bucket.follow(rule, entry, now);

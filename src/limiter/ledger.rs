@@ -250,7 +250,9 @@ impl Slot {
     /// follows the new plan.
     pub(super) fn rebook(&mut self, new: &Plan, now: u64) {
         let Self { plan, buckets, line, .. } = self;
-        let Some(ledger) = line.as_mut().and_then(|line| line.ledger.as_deref_mut()) else { return };
+        let Some(ledger) = line.as_mut().and_then(|line| line.ledger.as_deref_mut()) else {
+            return;
+        };
         for (bucket, sheet) in buckets.iter_mut().zip(&ledger.sheets) {
             bucket.drop_hold(sheet.others);
         }
@@ -259,7 +261,9 @@ impl Slot {
 
     /// After that: what others hold is held of the new plan's buckets.
     pub(super) fn hold_others(&mut self) {
-        let Some(ledger) = self.line.as_ref().and_then(|line| line.ledger.as_deref()) else { return };
+        let Some(ledger) = self.line.as_ref().and_then(|line| line.ledger.as_deref()) else {
+            return;
+        };
         for (bucket, sheet) in self.buckets.iter_mut().zip(&ledger.sheets) {
             bucket.hold(sheet.others);
         }

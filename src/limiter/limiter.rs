@@ -10,6 +10,7 @@ use super::attached::Shards;
 use super::backend::Backend;
 use super::builder::{Builder, Settings};
 use super::capacity::WaitForCapacity;
+use super::clock::Boot;
 use super::decision::{Code, Decision};
 use super::error::{MissingLimit, Refused};
 use super::event::Event;
@@ -241,6 +242,11 @@ impl Limiter {
     /// The clock's time, in nanoseconds since the epoch.
     pub fn now(&self) -> u64 {
         self.core.clock.now()
+    }
+
+    /// What the clock knows of the machine.
+    pub fn boot(&self) -> Option<Boot> {
+        self.core.clock.boot()
     }
 
     /// Ends when [`now`](Self::now) has reached `time`, and not before.

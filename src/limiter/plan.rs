@@ -46,8 +46,8 @@ impl Plan {
     }
 
     /// For keys that nobody knows.
-    pub(super) fn unknown(quota: &Quota) -> Self {
-        Self { known: false, ..Self::new(quota, None, Margin::NONE, (0, 0)) }
+    pub(super) fn unknown(quota: &Quota, made: (u32, u32)) -> Self {
+        Self { known: false, ..Self::new(quota, None, Margin::NONE, made) }
     }
 
     /// The same, for limits that came with a request.

@@ -7,7 +7,7 @@ use super::arena::Arena;
 use super::attached::Shards;
 use super::backend::Backend;
 use super::builder::Settings;
-use super::clock::{Clock, Sleep, SystemClock};
+use super::clock::{Boot, Clock, Sleep, SystemClock};
 use super::event::Events;
 use super::ledger::Docket;
 use super::outputs::Outputs;
@@ -26,11 +26,11 @@ pub(super) struct Core {
     pub(super) quotas: RwLock<Quotas>,
     pub(super) hasher: RandomState,
     pub(super) events: Events,
-    pub(super) max_waiting: usize,
+    pub(super) max_waiting: AtomicUsize,
     pub(super) max_keys: usize,
     pub(super) outputs: Outputs,
     /// `None` where a refusal reduces nothing.
-    pub(super) reduction: Option<Pace>,
+    pub(super) reduction: RwLock<Option<Pace>>,
     pub(super) closed: AtomicBool,
     /// Whether somebody collects what changes.
     pub(super) tracked: AtomicBool,
@@ -60,6 +60,13 @@ impl Time {
         }
     }
 
+    pub(super) fn boot(&self) -> Option<Boot> {
+        match self {
+            Self::System(clock) => clock.boot(),
+            Self::Other(clock) => clock.boot(),
+        }
+    }
+
     pub(super) fn sleep_until(&self, time: u64) -> Sleep {
         match self {
             Self::System(clock) => clock.sleep_until(time),
@@ -80,10 +87,10 @@ impl Core {
             quotas: RwLock::new(quotas),
             hasher: RandomState::default(),
             events: Events::default(),
-            max_waiting: settings.max_waiting,
+            max_waiting: AtomicUsize::new(settings.max_waiting),
             max_keys: settings.max_keys,
             outputs: Outputs::new(settings.quantile),
-            reduction: settings.reduction,
+            reduction: RwLock::new(settings.reduction),
             closed: AtomicBool::new(false),
             tracked: AtomicBool::new(false),
             backend,
