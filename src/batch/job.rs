@@ -24,6 +24,7 @@ use super::shared::Shared;
 use super::stop::{Halt, Stop};
 use super::tally::Tally;
 use super::target::Base;
+use super::used_up::UsedUp;
 use crate::limiter::{BuildError, Limiter, UnknownKey};
 use crate::middleware::RateLimitLayer;
 use crate::provider::Profile;
@@ -186,13 +187,18 @@ impl Job {
         total: Option<u64>,
     ) -> Ids {
         let mut progress = Progress::new(total, self.progress);
-        let mut tick = tokio::time::interval(TICK);
+        let (mut tick, mut look) = (tokio::time::interval(TICK), tokio::time::interval(LOOK));
+        let (limiter, mut used_up) = (shared.tally.lock().limiter().clone(), UsedUp::default());
         let (mut lines, mut reading) = (JoinSet::new(), true);
         while reading || !lines.is_empty() {
             tokio::select! {
                 biased;
                 () = shared.stop.halted(), if reading => reading = false,
                 _ = tick.tick() => progress.update(&shared.tally.lock().snapshot()),
+                _ = look.tick() => {
+                    let told = used_up.look(&limiter, || self.limiter().ok());
+                    told.iter().for_each(|text| progress.say(text));
+                }
                 Some(ended) = lines.join_next() => shared.stop.check(ended),
                 next = intake.next(), if reading => match next {
                     Some((entry, room)) => begin(entry, room, done, shared, &mut lines),
@@ -255,3 +261,5 @@ async fn go(first: Attempt, line: Line, shared: Arc<Shared>, room: Room) {
 }
 
 const TICK: Duration = Duration::from_millis(200);
+/// How often it is looked whether something holds the run up for long.
+const LOOK: Duration = Duration::from_secs(1);

@@ -44,6 +44,7 @@ pub mod input;
 mod intake;
 mod job;
 mod lines;
+pub(crate) mod moment;
 pub mod outcome;
 pub mod output;
 mod plan;
@@ -53,6 +54,7 @@ mod shared;
 mod stop;
 mod tally;
 pub mod target;
+mod used_up;
 mod waits;
 
 pub(crate) use client::http_client;

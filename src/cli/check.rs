@@ -3,13 +3,13 @@ use std::fmt;
 use clap::Args;
 use serde::Serialize;
 
-use super::moment::Span;
 use super::output::Output;
 use super::show::figures::{KeyFigures, Moment};
 use super::show::screen::Screen;
 use super::show::table::{Table, printable};
 use super::stored::Stored;
 use super::{Exit, StateArgs};
+use crate::batch::moment::Span;
 use crate::batch::report::whole;
 use crate::engine::Wait;
 use crate::limiter::Decision;

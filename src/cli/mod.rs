@@ -19,7 +19,6 @@ mod count;
 mod exit;
 mod explain;
 mod limits;
-mod moment;
 mod output;
 mod paths;
 mod run;

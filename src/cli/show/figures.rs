@@ -1,6 +1,6 @@
 use serde::{Serialize, Serializer};
 
-use crate::cli::moment::rfc3339;
+use crate::batch::moment::rfc3339;
 use crate::limiter::{BucketSnapshot, KeySnapshot, KeyStats, LimitStats};
 use crate::quota::{Dimension, Window};
 

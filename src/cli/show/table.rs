@@ -4,8 +4,8 @@ use console::{Style, measure_text_width, truncate_str};
 
 use super::bar::Bar;
 use super::figures::{KeyFigures, LimitFigures};
+use crate::batch::moment::Span;
 use crate::batch::report::whole;
-use crate::cli::moment::Span;
 use crate::quota::Window;
 
 /// Keys and their limits as text of a bounded width.

@@ -1,9 +1,11 @@
+//! Times as people read them.
+
 use std::fmt;
 
 use jiff::Timestamp;
 
 /// A time, in nanoseconds since the epoch, as RFC 3339 has it: in UTC, to the millisecond, rounded up.
-pub(super) fn rfc3339(nanos: u64) -> String {
+pub(crate) fn rfc3339(nanos: u64) -> String {
     let millis = i64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(i64::MAX);
     let at = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
     format!("{at:.3}")
@@ -11,13 +13,13 @@ pub(super) fn rfc3339(nanos: u64) -> String {
 
 /// A length of time in words, the two largest units of it, rounded up: `12s`, `3m 20s`, `1d 4h`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(crate) struct Span {
     seconds: u64,
 }
 
 impl Span {
     /// From one time to another, both in nanoseconds since the epoch; none if that has passed.
-    pub(super) fn between(now: u64, then: u64) -> Option<Self> {
+    pub(crate) fn between(now: u64, then: u64) -> Option<Self> {
         let nanos = then.checked_sub(now).filter(|nanos| *nanos > 0)?;
         Some(Self { seconds: nanos.div_ceil(1_000_000_000) })
     }
