@@ -4,6 +4,7 @@ mod bounds;
 mod charges;
 pub(crate) mod corpus;
 mod count_tokens;
+mod custom;
 mod delays;
 mod errors;
 mod families;
