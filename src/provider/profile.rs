@@ -5,6 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, StatusCode};
 
 use super::custom::Custom;
+use super::default_quota::{DefaultQuota, Defaults};
 use super::request::{Request, Vocabularies};
 use super::reserve::Reserved;
 use super::scanner::Counts;
@@ -16,7 +17,7 @@ use super::{
     MISTRAL, OLLAMA, OPENAI, OPENROUTER, TOGETHER, UnknownProvider, VERTEX, VERTEX_ANTHROPIC, VLLM,
     VOYAGE, WRITER, class, error, place,
 };
-use crate::quota::{Algorithm, Calendar, Cost, Dimension, Period, Quota, SettleAt, Usage};
+use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
 /// One provider's rules: how its requests are charged, and what its responses say.
 ///
@@ -190,7 +191,11 @@ impl Profile {
     /// The quotas that an account has unless the user says otherwise; none for a profile made by
     /// [`like`](Self::like).
     pub fn quotas(&self) -> &'static [DefaultQuota] {
-        if self.custom.is_some() { &[] } else { self.rules.quotas }
+        self.defaults().map_or(&[], |defaults| &defaults.quotas)
+    }
+
+    pub(super) fn defaults(&self) -> Option<&'static Defaults> {
+        if self.custom.is_some() { None } else { Defaults::of(self.rules.name) }
     }
 
     /// What a request is and what it costs. `path` is the URL's path (a whole URL will do), `body`
@@ -301,33 +306,6 @@ impl fmt::Debug for Profile {
     }
 }
 
-/// A built-in quota: what the provider gives to an account of its lowest paid tier.
-#[derive(Clone, Copy)]
-pub struct DefaultQuota {
-    /// The models it is for: a name or a glob (`*` any text, `?` one character).
-    pub pattern: &'static str,
-    /// The month in which it was true, as `2026-02`.
-    pub as_of: &'static str,
-    pub(super) build: fn() -> Quota,
-}
-
-impl DefaultQuota {
-    /// The limits.
-    pub fn quota(&self) -> Quota {
-        (self.build)()
-    }
-}
-
-impl fmt::Debug for DefaultQuota {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DefaultQuota")
-            .field("pattern", &self.pattern)
-            .field("as_of", &self.as_of)
-            .field("quota", &self.quota())
-            .finish()
-    }
-}
-
 /// All that sets one provider apart. A new provider is a file with one of these.
 pub(super) struct Rules {
     pub(super) name: &'static str,
@@ -335,7 +313,6 @@ pub(super) struct Rules {
     /// (`*/path`), which counts on hosts that are nobody's.
     pub(super) urls: &'static [&'static str],
     pub(super) algorithm: Algorithm,
-    pub(super) quotas: &'static [DefaultQuota],
     pub(super) settles: fn(&Dimension) -> SettleAt,
     pub(super) reserve: fn(&Request) -> Reserved,
     pub(super) charge: fn(&Cost, &Usage) -> Cost,
@@ -345,14 +322,6 @@ pub(super) struct Rules {
     /// The counts that the head of a response states. Those in its body are read alike for all.
     pub(super) counts_in_head: fn(&HeaderMap) -> Counts,
     pub(super) charged_in_head: fn(&HeaderMap) -> Option<u64>,
-}
-
-/// Requests per day until midnight in a time zone; per any day where there is no such zone.
-pub(super) fn until_midnight(quota: Quota, requests: u64, zone: &str) -> Quota {
-    match Calendar::new(Period::Day, zone) {
-        Ok(day) => quota.on_calendar(Dimension::Requests, requests, &day),
-        Err(_) => quota.rpd(requests),
-    }
 }
 
 /// These, and the built-in ones.

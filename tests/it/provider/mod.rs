@@ -10,6 +10,7 @@ mod errors;
 mod families;
 mod headers;
 mod properties;
+mod quota_table;
 mod recorded;
 mod requests;
 mod scanner;
