@@ -43,6 +43,8 @@ struct Rows {
 
 #[derive(Debug)]
 struct Row {
+    /// The key, or the pattern of keys, that it is for.
+    name: CompactString,
     profile: Option<Profile>,
     plan: Arc<Plan>,
     /// The key of the one set of buckets that all keys of this row share, where they do.
@@ -69,7 +71,7 @@ impl Quotas {
         profiles.iter().for_each(|&profile| quotas.add_provider(profile, 0));
         let nobody = |quota| {
             let plan = Arc::new(Plan::unknown(&quota));
-            Some(Row { profile: None, plan, shared: None })
+            Some(Row { name: CompactString::default(), profile: None, plan, shared: None })
         };
         quotas.fallback = match unknown {
             UnknownKey::Allow => nobody(Quota::new()),
@@ -162,6 +164,11 @@ impl Quotas {
         Plan::new(quota, profile.as_ref(), self.margin, (NO_ROW, version)).given(quota.clone())
     }
 
+    /// The name of the quota that a key has, if it has one.
+    pub(super) fn name_of(&self, key: &str) -> Option<&CompactString> {
+        self.find(key).map(|row| &row.name)
+    }
+
     /// The keys that have a quota of their own, by name.
     pub(super) fn named(&self) -> impl Iterator<Item = &CompactString> {
         self.own.exact.keys()
@@ -182,7 +189,7 @@ impl Quotas {
         let quota = quota.clone().with_share(self.share);
         let plan = Plan::new(&quota, profile.as_ref(), self.margin, (self.rows, version));
         let shared = quota.is_shared().then(|| WildMatch::new(key).to_string().into());
-        Row { profile, plan: Arc::new(plan), shared }
+        Row { name: key.into(), profile, plan: Arc::new(plan), shared }
     }
 }
 
