@@ -12,6 +12,8 @@ use crate::quota::Usage;
 pub struct Exchange {
     /// The key that it was charged to.
     pub key: CompactString,
+    /// The model that was asked for; the key, where the request names none.
+    pub model: CompactString,
     /// The provider, in the words of OpenTelemetry's conventions (`gen_ai.provider.name`).
     pub provider: &'static str,
     /// What was asked for, in the same words (`gen_ai.operation.name`).
@@ -30,10 +32,20 @@ impl Exchange {
     /// An exchange that took no time and of which nothing is known.
     pub fn new(
         key: impl Into<CompactString>,
+        model: impl Into<CompactString>,
         (provider, operation): (&'static str, &'static str),
     ) -> Self {
         let (status, error, usage, duration) = (None, None, None, Duration::ZERO);
-        Self { key: key.into(), provider, operation, status, error, usage, duration }
+        Self {
+            key: key.into(),
+            model: model.into(),
+            provider,
+            operation,
+            status,
+            error,
+            usage,
+            duration,
+        }
     }
 }
 

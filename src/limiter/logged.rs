@@ -22,7 +22,7 @@ pub(super) fn log(event: &Event) {
     match event {
         Event::Granted { key, cost, metadata } => {
             let (entity, operation) = of(metadata);
-            trace!(target: TARGET, %key, tokens = tokens(cost), entity, operation, "granted");
+            trace!(target: TARGET, %key, tokens = cost.all_tokens(), entity, operation, "granted");
         }
         Event::Denied { key, dimension, metadata } => {
             let (entity, operation) = of(metadata);
@@ -50,7 +50,7 @@ pub(super) fn log(event: &Event) {
 }
 
 fn settled(key: &str, reserved: &Cost, charged: Option<&Cost>) {
-    let (reserved_tokens, charged_tokens) = (tokens(reserved), charged.map(tokens));
+    let (reserved_tokens, charged_tokens) = (reserved.all_tokens(), charged.map(Cost::all_tokens));
     match charged {
         None => debug!(target: TARGET, key, reserved_tokens, "released"),
         Some(charged) if charged != reserved => {
@@ -60,20 +60,13 @@ fn settled(key: &str, reserved: &Cost, charged: Option<&Cost>) {
     }
 }
 
-/// The two names that go-ratelimit's and other programs' telemetry has for whose a request is.
+/// The two names by which a request's metadata says whose it is.
 fn of(metadata: &Option<Metadata>) -> (Option<&str>, Option<&str>) {
     let named = |name: &str| {
         let (_, value) = metadata.as_ref()?.iter().find(|(other, _)| other == name)?;
         Some(value.as_str())
     };
     (named("entity"), named("operation"))
-}
-
-/// All tokens of a cost, which names them together or apart.
-fn tokens(cost: &Cost) -> u64 {
-    let apart = [Dimension::InputTokens, Dimension::OutputTokens];
-    let apart = apart.iter().map(|named| cost.amount(named)).fold(0, u64::saturating_add);
-    cost.amount(&Dimension::Tokens).max(apart)
 }
 
 const TARGET: &str = "tollgate::limiter";
