@@ -8,7 +8,7 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::Exit;
-use super::batch::{base_url, provider, variable};
+use super::batch::{base_url, variable};
 use super::output::Output;
 use super::unechoed::Unechoed;
 use crate::batch::target::Base;
@@ -33,7 +33,7 @@ pub struct CountArgs {
     pub by: Option<CountBy>,
 
     /// Whom to ask, with `--by provider`: openai, anthropic, gemini [default: told by the model]
-    #[arg(long, value_name = "NAME", value_parser = provider)]
+    #[arg(long, value_name = "NAME", value_parser = clap::value_parser!(Profile))]
     pub provider: Option<Profile>,
 
     /// The API to ask, with `--by provider` [default: the provider's]
