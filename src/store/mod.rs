@@ -1,10 +1,18 @@
 //! State across restarts, and between processes of one machine.
 
+mod boot;
 mod error;
+mod log;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod state;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod store;
+mod times;
 
+pub use boot::Boot;
 pub use error::StoreError;
+#[cfg(feature = "sqlite")]
+pub use sqlite::Sqlite;
 pub use state::State;
 pub use store::Store;

@@ -20,3 +20,6 @@ mod simulate;
 mod batch;
 #[cfg(feature = "cli")]
 mod explain;
+
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
+mod store;

@@ -1,0 +1,10 @@
+//! State across restarts, and between processes.
+
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(feature = "sqlite")]
+mod sqlite_faults;
+#[cfg(feature = "sqlite")]
+mod sqlite_owners;
+#[cfg(feature = "sqlite")]
+mod sqlite_size;
