@@ -2,6 +2,9 @@
 
 mod boot;
 mod error;
+mod log;
+#[cfg(feature = "sqlite")]
+mod sqlite;
 mod state;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod store;
@@ -11,6 +14,8 @@ mod yaml;
 
 pub use boot::Boot;
 pub use error::StoreError;
+#[cfg(feature = "sqlite")]
+pub use sqlite::Sqlite;
 pub use state::State;
 pub use store::Store;
 #[cfg(feature = "yaml")]

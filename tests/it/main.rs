@@ -22,3 +22,6 @@ mod simulate;
 mod batch;
 #[cfg(feature = "cli")]
 mod explain;
+
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
+mod store;
