@@ -21,6 +21,8 @@ mod explain;
 mod limits;
 mod output;
 mod paths;
+mod place;
+mod reset;
 mod run;
 mod show;
 mod signal;
@@ -40,6 +42,7 @@ use exit::AFTER;
 pub use exit::Exit;
 pub use explain::ExplainArgs;
 pub use limits::{AlgorithmName, LimitArgs};
+pub use reset::ResetArgs;
 pub use run::run;
 pub use show::ShowArgs;
 pub use simulate::{ChargeRule, InvalidLatency, Latency, SimulateArgs};
@@ -71,6 +74,8 @@ pub enum Command {
     Show(ShowArgs),
     /// Say whether a request would be let in now, and take nothing.
     Check(CheckArgs),
+    /// Forget what was used.
+    Reset(ResetArgs),
     /// Send a file of requests, as fast as the limits allow and no faster.
     Batch(Box<BatchArgs>),
     /// Show what recorded traffic would have been charged, and what its answers said.

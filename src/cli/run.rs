@@ -28,6 +28,7 @@ pub fn run(cli: Cli) -> Exit {
             Command::Count(args) => args.run(out).await,
             Command::Show(args) => args.run(out).await,
             Command::Check(args) => args.run(out),
+            Command::Reset(args) => args.run(out),
             Command::Completions(args) => args.run(out),
             Command::Simulate(args) => simulate(&args).await,
         };

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::paths::Paths;
+use super::place::Place;
 
 /// Which limits, and where their state is kept.
 #[derive(Debug, Clone, Default, Args)]
@@ -33,10 +34,11 @@ impl StateArgs {
     ///
     /// # Errors
     /// If nobody names one and there is no home to look in.
-    pub(super) fn store(&self, configured: Option<PathBuf>) -> Result<PathBuf, String> {
-        match self.store.clone().or(configured) {
-            Some(path) => Ok(path),
-            None => Paths::from_env().state().map_err(|error| error.to_string()),
+    pub(super) fn place(&self, configured: Option<Place>) -> Result<Place, String> {
+        let named = || self.store.clone().map(Place::named);
+        match named().or(configured) {
+            Some(place) => Ok(place),
+            None => Paths::from_env().state().map(Place::named).map_err(|error| error.to_string()),
         }
     }
 }

@@ -4,7 +4,9 @@ use std::path::PathBuf;
 use wildmatch::WildMatch;
 
 use super::StateArgs;
+use super::place::Place;
 use super::show::figures::KeyFigures;
+use super::show::table::printable;
 use crate::limiter::{BucketChanges, KeyChanges, KeySnapshot, Limiter, QuotaOrigin};
 use crate::store::State;
 
@@ -13,8 +15,7 @@ use crate::store::State;
 pub(super) struct Stored {
     /// The configuration file, if there is one.
     pub(super) config: Option<PathBuf>,
-    /// The file of state.
-    pub(super) store: PathBuf,
+    place: Place,
     /// Everything that was used is used of it.
     pub(super) limiter: Limiter,
     keys: HashMap<String, KeySnapshot>,
@@ -27,12 +28,39 @@ impl Stored {
     /// Says which file can't be read, and why.
     pub(super) fn read(args: &StateArgs) -> Result<Self, String> {
         let config = args.config();
-        let store = args.store(None)?;
+        let place = args.place(None)?;
         let limiter = Limiter::builder().build().map_err(|error| error.to_string())?;
-        let state = State::default();
+        let state = place.peek(limiter.now(), limiter.boot().as_ref());
+        let state = state.map_err(|error| error.to_string())?;
         fill(&limiter, &state, config.is_some());
         let keys = state.keys.into_iter().map(|key| (key.key.clone(), key)).collect();
-        Ok(Self { config, store, limiter, keys })
+        Ok(Self { config, place, limiter, keys })
+    }
+
+    /// The file of state, as it is told.
+    pub(super) fn path(&self) -> String {
+        printable(&self.place.path().display().to_string())
+    }
+
+    /// Whether anybody has kept anything yet.
+    pub(super) fn exists(&self) -> bool {
+        self.place.exists()
+    }
+
+    /// The keys of which something is kept, sorted.
+    pub(super) fn kept(&self) -> Vec<&str> {
+        let mut kept: Vec<_> = self.keys.keys().map(String::as_str).collect();
+        kept.sort_unstable();
+        kept
+    }
+
+    /// Forgets what was used of a key, or of all: in the file, and through it in running programs.
+    ///
+    /// # Errors
+    /// Says what of the file can't be read or written.
+    pub(super) fn reset(&self, key: Option<&str>) -> Result<(), String> {
+        let reset = self.place.reset(key, self.now(), self.limiter.boot().as_ref());
+        reset.map_err(|error| error.to_string())
     }
 
     /// The limiter's time, in nanoseconds since the epoch.

@@ -81,7 +81,7 @@ impl ShowArgs {
         let missing = self.keys.iter().filter(|name| !keys.iter().any(|key| is_named(key, name)));
         let missing = missing.cloned().collect();
         let config = stored.config.as_ref().map(|path| path.display().to_string());
-        Ok(Shown { at, store: stored.store.display().to_string(), config, keys, missing })
+        Ok(Shown { at, store: stored.path(), exists: stored.exists(), config, keys, missing })
     }
 }
 
@@ -90,6 +90,8 @@ impl ShowArgs {
 struct Shown {
     at: Moment,
     store: String,
+    #[serde(skip)]
+    exists: bool,
     config: Option<String>,
     keys: Vec<KeyFigures>,
     /// What was asked for, and is not there.
@@ -100,7 +102,10 @@ impl Shown {
     fn text(&self, width: usize, colors: bool) -> String {
         let mut text = Table::new(&self.keys, self.at.0, width, colors).to_string();
         if self.keys.is_empty() && self.missing.is_empty() {
-            text = format!("nothing is used: no key is kept in {}\n", printable(&self.store));
+            text = match self.exists {
+                true => format!("nothing is used: {} keeps no key\n", self.store),
+                false => format!("nothing is used: there is no {} yet\n", self.store),
+            };
         }
         for name in &self.missing {
             text.push_str(&format!("{}: nothing is known of it\n", printable(name)));
