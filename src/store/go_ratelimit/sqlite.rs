@@ -5,6 +5,7 @@ use rusqlite::{Connection, OpenFlags, Row};
 
 use super::model::{Allowed, Model, Taken};
 use crate::store::StoreError;
+use crate::store::sqlite::at_rest;
 
 /// Whether this database has its tables.
 pub(in crate::store) fn is_database(path: &Path) -> Result<bool, StoreError> {

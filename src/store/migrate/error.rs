@@ -41,7 +41,11 @@ impl fmt::Display for MigrateError {
                 write!(f, "{}: source and destination are one file", path.display())
             }
             Self::Nothing { path } => {
-                write!(f, "{}: there is nothing to take over: no such file, or an empty one", path.display())
+                write!(
+                    f,
+                    "{}: there is nothing to take over: no such file, or an empty one",
+                    path.display()
+                )
             }
             Self::NotOurs { path, kind } => {
                 write!(f, "{}: {kind} is only read; name another destination", path.display())

@@ -27,8 +27,7 @@ impl Kind {
     /// anybody else's is taken for one of ours of the same format, whose reader says what is wrong
     /// with it.
     pub(super) fn of(path: &Path) -> Result<Option<Self>, StoreError> {
-        let failed =
-            |error: io::Error| StoreError::new(path, format!("it can't be read: {error}"));
+        let failed = |error: io::Error| StoreError::new(path, format!("it can't be read: {error}"));
         let mut file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             file => file.map_err(failed)?,

@@ -34,7 +34,8 @@ pub(super) fn missing(source: &State, kept: &State) -> Vec<KeyChanges> {
 fn key_changes(key: &KeySnapshot, kept: Option<&KeySnapshot>) -> KeyChanges {
     let mut changes = KeyChanges::new(key.key.as_str());
     let until = kept.and_then(|kept| kept.cooling_until);
-    changes.cooling_until = key.cooling_until.filter(|mine| until.is_none_or(|until| *mine > until));
+    changes.cooling_until =
+        key.cooling_until.filter(|mine| until.is_none_or(|until| *mine > until));
     for bucket in &key.buckets {
         let is_same = |other: &&BucketSnapshot| {
             other.dimension == bucket.dimension && other.window == bucket.window

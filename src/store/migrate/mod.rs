@@ -111,9 +111,8 @@ fn read(kind: Kind, path: &Path, now: u64, boot: Option<&Boot>) -> Result<Taken,
         Kind::Sqlite => Sqlite::peek(path, now, boot).map(ours),
         Kind::GoYaml => {
             let text = fs::read_to_string(path);
-            let text = text.map_err(|error| {
-                StoreError::new(path, format!("it can't be read: {error}"))
-            })?;
+            let text =
+                text.map_err(|error| StoreError::new(path, format!("it can't be read: {error}")))?;
             go_ratelimit::read_file(path, &text, now)
         }
         Kind::GoSqlite => go_ratelimit::read_database(path, now),
@@ -121,12 +120,7 @@ fn read(kind: Kind, path: &Path, now: u64, boot: Option<&Boot>) -> Result<Taken,
 }
 
 /// What a destination keeps, without a change to it.
-fn kept(
-    kind: Kind,
-    path: &Path,
-    now: u64,
-    boot: Option<&Boot>,
-) -> Result<State, StoreError> {
+fn kept(kind: Kind, path: &Path, now: u64, boot: Option<&Boot>) -> Result<State, StoreError> {
     match Kind::of(path)? {
         Some(_) => read(kind, path, now, boot).map(|taken| taken.state),
         None => Ok(State::default()),

@@ -75,7 +75,11 @@ impl fmt::Display for Summary {
         let would = if self.dry_run { " (dry run: nothing was written)" } else { "" };
         writeln!(f, "{} to {}{would}", self.from, self.to)?;
         let (quotas, keys, entries) = (self.quotas, self.keys, self.entries);
-        write!(f, "{quotas} quotas; {keys} keys with {entries} entries, {} of them new", self.new_keys)?;
+        write!(
+            f,
+            "{quotas} quotas; {keys} keys with {entries} entries, {} of them new",
+            self.new_keys
+        )?;
         if !self.replaced_quotas.is_empty() {
             write!(f, "\nreplaced quotas: {}", self.replaced_quotas.join(", "))?;
         }

@@ -1,5 +1,13 @@
-//! State across restarts.
+//! State across restarts, and between processes.
 
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(feature = "sqlite")]
+mod sqlite_faults;
+#[cfg(feature = "sqlite")]
+mod sqlite_owners;
+#[cfg(feature = "sqlite")]
+mod sqlite_size;
 #[cfg(feature = "yaml")]
 mod states;
 #[cfg(feature = "yaml")]
