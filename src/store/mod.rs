@@ -2,7 +2,11 @@
 
 mod boot;
 mod error;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod go_ratelimit;
 mod log;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod migrate;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod state;
@@ -14,6 +18,8 @@ mod yaml;
 
 pub use boot::Boot;
 pub use error::StoreError;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+pub use migrate::{Kind, MigrateError, Options, Skipped, Summary, migrate};
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
 pub use state::State;

@@ -45,26 +45,30 @@ impl Yaml {
     /// epoch) and knows of `boot`; also while another process has it open.
     ///
     /// # Errors
-    /// [`StoreError`] if it can't be read. A file that isn't there is a state of nothing.
+    /// [`StoreError`] if there is no such file, or if it can't be read.
     pub fn peek(path: &Path, now: u64, boot: Option<&Boot>) -> Result<State, StoreError> {
         let mut document = Document::read(path, &file::read(path)?)?;
         document.retime(&Origin::new(boot, now), now);
         Ok(document.state())
     }
 
-    /// Forgets what was used of a key, or of all; whether there was anything.
+    /// Forgets what was taken of a key, or of all keys that the file knows.
     ///
     /// # Errors
-    /// [`StoreError`] if it can't be read or written, and while another process has it open: that
-    /// process would write down again what it knows.
-    pub fn reset(path: &Path, key: Option<&str>, now: u64) -> Result<bool, StoreError> {
-        let mut open = Open::new(path, None, now)?;
+    /// [`StoreError`] as [`peek`](Self::peek), if it can't be written, and while another process has
+    /// it open: that process would write down again what it knows.
+    pub fn reset(
+        path: &Path,
+        key: Option<&str>,
+        now: u64,
+        boot: Option<&Boot>,
+    ) -> Result<(), StoreError> {
+        file::read(path)?;
+        let mut open = Open::new(path, boot, now)?;
         let mut document = open.document.clone();
-        let found = document.forget(key);
-        if found {
-            open.write(document)?;
-        }
-        Ok(found)
+        document.retime(&open.origin, now);
+        document.forget(key);
+        open.write_if_changed(document, now)
     }
 
     /// Writes a state in the place of what the file holds; `now` is when, in nanoseconds since the
@@ -145,7 +149,7 @@ impl Open {
         file::prepare_folder(&target)?;
         let lock = Lock::take(&target)?;
         file::clean(&target);
-        let document = Document::read(path, &file::read(&target)?)?;
+        let document = Document::read(path, &file::read_or_nothing(&target)?)?;
         Ok(Self { target, origin: Origin::new(boot, now), document, _lock: lock })
     }
 

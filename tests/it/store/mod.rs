@@ -1,4 +1,4 @@
-//! State across restarts.
+//! State across restarts, and between processes.
 
 #[cfg(feature = "sqlite")]
 mod sqlite;

@@ -20,7 +20,7 @@ fn refused(text: impl AsRef<[u8]>) -> String {
     assert_eq!(store.open(NOW).unwrap_err().to_string(), peeked);
     assert!(store.sync(&[used("a", &[(NOW, 7)], 0)], None, NOW).is_err());
     assert!(store.close(NOW).is_ok());
-    assert!(Yaml::reset(&path, None, NOW).is_err());
+    assert!(Yaml::reset(&path, None, NOW, None).is_err());
     assert!(Yaml::replace(&path, &State::default(), NOW, None).is_err());
     assert_eq!(fs::read(&path).unwrap(), text);
     let prefix = format!("{}: ", path.display());
