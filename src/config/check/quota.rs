@@ -64,6 +64,9 @@ impl Check<'_> {
         if let Some(name) = fields.algorithm {
             quota = quota.with_algorithm(algorithm(name));
         }
+        if fields.shared {
+            quota = quota.shared();
+        }
         match fields.share {
             Some(share) => quota.with_share(self.share(&steps.key("share"), share)),
             None => quota,

@@ -39,9 +39,11 @@ pub(in crate::config) struct KeyFields {
     #[serde(default, skip_serializing_if = "is_false")]
     pub(in crate::config) key_pattern_is_regex: bool,
     /// How many requests are let in per window.
+    #[schemars(range(max = u32::MAX))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) max_requests_per_window: Option<u32>,
     /// How many requests may wait.
+    #[schemars(range(max = u32::MAX))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) max_requests_in_queue: Option<u32>,
     /// The length of a window in milliseconds: from 10 to 3600000.

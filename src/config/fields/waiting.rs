@@ -9,6 +9,7 @@ use super::span::Span;
 #[schemars(rename = "Waiting")]
 pub(in crate::config) struct WaitingFields {
     /// How many requests may wait for one key; one more is refused. Default: 10000.
+    #[schemars(range(max = u32::MAX))]
     pub(in crate::config) max_waiting: u32,
     /// How long a request may wait; one that would have to wait longer is refused at once. Default: no
     /// bound.

@@ -15,7 +15,6 @@ fn what_is_no_yaml_is_refused_at_its_line() {
         ("a: *nowhere\n", 1),
         ("\u{0}", 1),
         ("[", 1),
-        ("%YAML 9.9\n---\n{}\n", 1),
     ] {
         let problems = bad(text);
         assert_eq!(problems.len(), 1, "{text:?}: {problems:?}");
