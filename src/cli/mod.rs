@@ -15,10 +15,12 @@
 mod batch;
 mod check;
 mod completions;
+mod config;
 mod count;
 mod exit;
 mod explain;
 mod limits;
+mod migrate;
 mod output;
 mod paths;
 mod place;
@@ -36,17 +38,19 @@ use clap::{Parser, Subcommand};
 pub use batch::{BatchArgs, SameFile};
 pub use check::CheckArgs;
 pub use completions::CompletionsArgs;
+pub use config::{ConfigAction, ConfigCommand};
 pub use count::{CountArgs, CountBy};
 
 use exit::AFTER;
 pub use exit::Exit;
 pub use explain::ExplainArgs;
 pub use limits::{AlgorithmName, LimitArgs};
+pub use migrate::MigrateArgs;
 pub use reset::ResetArgs;
 pub use run::run;
 pub use show::ShowArgs;
 pub use simulate::{ChargeRule, InvalidLatency, Latency, SimulateArgs};
-pub use state_args::StateArgs;
+pub use state_args::{ConfigArgs, StateArgs};
 
 /// Keeps programs inside the limits of LLM APIs.
 #[derive(Debug, Parser)]
@@ -76,12 +80,16 @@ pub enum Command {
     Check(CheckArgs),
     /// Forget what was used.
     Reset(ResetArgs),
+    /// Copy state from one store to another.
+    Migrate(MigrateArgs),
     /// Send a file of requests, as fast as the limits allow and no faster.
     Batch(Box<BatchArgs>),
     /// Show what recorded traffic would have been charged, and what its answers said.
     Explain(ExplainArgs),
     /// Count the tokens of a text.
     Count(CountArgs),
+    /// Check, show and describe the configuration.
+    Config(ConfigCommand),
     /// Print a script by which a shell completes commands and options.
     Completions(CompletionsArgs),
     /// Run a provider that enforces its limits, to try things against.

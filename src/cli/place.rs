@@ -1,28 +1,25 @@
 use std::path::{Path, PathBuf};
 
-use crate::limiter::Boot;
-use crate::store::{Sqlite, State, StoreError, Yaml};
+use crate::config::StoragePlace;
+use crate::store::{Boot, Sqlite, State, StoreError, Yaml};
 
 /// A file of state, and of which kind it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) enum Place {
-    Sqlite(PathBuf),
-    Yaml(PathBuf),
-}
+pub(super) struct Place(pub(super) StoragePlace);
 
 impl Place {
     /// The kind that a file's name says: YAML for `.yaml` and `.yml`, else SQLite.
     pub(super) fn named(path: PathBuf) -> Self {
         let end = path.extension().and_then(|end| end.to_str()).map(str::to_ascii_lowercase);
-        match end.as_deref() {
-            Some("yaml" | "yml") => Self::Yaml(path),
-            _ => Self::Sqlite(path),
-        }
+        Self(match end.as_deref() {
+            Some("yaml" | "yml") => StoragePlace::Yaml(path),
+            _ => StoragePlace::Sqlite(path),
+        })
     }
 
     pub(super) fn path(&self) -> &Path {
-        match self {
-            Self::Sqlite(path) | Self::Yaml(path) => path,
+        match &self.0 {
+            StoragePlace::Sqlite(path) | StoragePlace::Yaml(path) => path,
         }
     }
 
@@ -37,10 +34,10 @@ impl Place {
     /// # Errors
     /// [`StoreError`] if it can't be read.
     pub(super) fn peek(&self, now: u64, boot: Option<&Boot>) -> Result<State, StoreError> {
-        match self {
+        match &self.0 {
             _ if !self.exists() => Ok(State::default()),
-            Self::Sqlite(path) => Sqlite::peek(path, now, None),
-            Self::Yaml(path) => Yaml::peek(path, now, None),
+            StoragePlace::Sqlite(path) => Sqlite::peek(path, now, boot),
+            StoragePlace::Yaml(path) => Yaml::peek(path, now, boot),
         }
     }
 
@@ -54,9 +51,9 @@ impl Place {
         now: u64,
         boot: Option<&Boot>,
     ) -> Result<(), StoreError> {
-        match self {
-            Self::Sqlite(path) => Sqlite::reset(path, key, now, None),
-            Self::Yaml(path) => Yaml::reset(path, key, now).map(drop),
+        match &self.0 {
+            StoragePlace::Sqlite(path) => Sqlite::reset(path, key, now, boot),
+            StoragePlace::Yaml(path) => Yaml::reset(path, key, now, boot).map(drop),
         }
     }
 }
@@ -67,14 +64,11 @@ mod tests {
 
     #[test]
     fn the_end_of_a_name_says_which_kind_it_is() {
-        for (name, is_yaml) in
-            [("a.yaml", true), ("a.YML", true), ("a.db", false), ("a", false), (".yaml", false)]
-        {
+        let names =
+            [("a.yaml", true), ("a.YML", true), ("a.db", false), ("a", false), (".yaml", false)];
+        for (name, is_yaml) in names {
             let place = Place::named(name.into());
-            assert_eq!(
-                place,
-                if is_yaml { Place::Yaml(name.into()) } else { Place::Sqlite(name.into()) }
-            );
+            assert_eq!(matches!(place.0, StoragePlace::Yaml(_)), is_yaml, "{name}");
         }
     }
 }

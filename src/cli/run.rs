@@ -29,6 +29,8 @@ pub fn run(cli: Cli) -> Exit {
             Command::Show(args) => args.run(out).await,
             Command::Check(args) => args.run(out),
             Command::Reset(args) => args.run(out),
+            Command::Migrate(args) => args.run(out),
+            Command::Config(args) => args.run(out),
             Command::Completions(args) => args.run(out),
             Command::Simulate(args) => simulate(&args).await,
         };

@@ -27,12 +27,13 @@ impl Stored {
     /// # Errors
     /// Says which file can't be read, and why.
     pub(super) fn read(args: &StateArgs) -> Result<Self, String> {
-        let config = args.config();
-        let place = args.place(None)?;
-        let limiter = Limiter::builder().build().map_err(|error| error.to_string())?;
+        let loaded = args.config.load()?;
+        let place = args.place(&loaded)?;
+        let limiter = loaded.config.builder().build().map_err(|error| error.to_string())?;
         let state = place.peek(limiter.now(), limiter.boot().as_ref());
         let state = state.map_err(|error| error.to_string())?;
-        fill(&limiter, &state, config.is_some());
+        let config = loaded.path;
+        fill(&limiter, &state, config.is_some() || !loaded.config.quotas.is_empty());
         let keys = state.keys.into_iter().map(|key| (key.key.clone(), key)).collect();
         Ok(Self { config, place, limiter, keys })
     }
