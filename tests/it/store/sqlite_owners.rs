@@ -10,7 +10,8 @@ use super::sqlite::{SECOND, START, change, folder, opened, sync, taken};
 /// The sum over all time of what was taken of a key's requests a day.
 pub(crate) fn total(path: &std::path::Path, key: &str) -> i64 {
     let db = Connection::open(path).unwrap();
-    let sql = "SELECT total FROM buckets WHERE key = ?1 AND dimension = 'requests'";
+    let sql = "SELECT coalesce(sum(total), 0) FROM buckets \
+               WHERE key = ?1 AND dimension = 'requests'";
     db.query_row(sql, [key], |row| row.get(0)).unwrap()
 }
 
