@@ -36,7 +36,7 @@ impl MigrateArgs {
         let options = Options { dry_run: self.dry_run };
         let (source, destination) = (&self.source, &self.destination);
         let boot = clock.boot();
-        let summary = store::migrate(source, destination, options, clock.now(), boot.as_ref());
+        let summary = store::migrate(source, destination, options, clock.now(), boot);
         let summary = summary.map_err(|error| error.to_string())?;
         match self.json {
             true => out.json(&summary)?,

@@ -1,7 +1,8 @@
 use std::path::{Path, PathBuf};
 
 use crate::config::StoragePlace;
-use crate::store::{Boot, Sqlite, State, StoreError, Yaml};
+use crate::limiter::Boot;
+use crate::store::{Sqlite, State, StoreError, Yaml};
 
 /// A file of state, and of which kind it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -33,7 +34,7 @@ impl Place {
     ///
     /// # Errors
     /// [`StoreError`] if it can't be read.
-    pub(super) fn peek(&self, now: u64, boot: Option<&Boot>) -> Result<State, StoreError> {
+    pub(super) fn peek(&self, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
         match &self.0 {
             _ if !self.exists() => Ok(State::default()),
             StoragePlace::Sqlite(path) => Sqlite::peek(path, now, boot),
@@ -49,7 +50,7 @@ impl Place {
         &self,
         key: Option<&str>,
         now: u64,
-        boot: Option<&Boot>,
+        boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         match &self.0 {
             StoragePlace::Sqlite(path) => Sqlite::reset(path, key, now, boot),

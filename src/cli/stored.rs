@@ -30,7 +30,7 @@ impl Stored {
         let loaded = args.config.load()?;
         let place = args.place(&loaded)?;
         let limiter = loaded.config.builder().build().map_err(|error| error.to_string())?;
-        let state = place.peek(limiter.now(), limiter.boot().as_ref());
+        let state = place.peek(limiter.now(), limiter.boot());
         let state = state.map_err(|error| error.to_string())?;
         let config = loaded.path;
         fill(&limiter, &state, config.is_some() || !loaded.config.quotas.is_empty());
@@ -60,7 +60,7 @@ impl Stored {
     /// # Errors
     /// Says what of the file can't be read or written.
     pub(super) fn reset(&self, key: Option<&str>) -> Result<(), String> {
-        let reset = self.place.reset(key, self.now(), self.limiter.boot().as_ref());
+        let reset = self.place.reset(key, self.now(), self.limiter.boot());
         reset.map_err(|error| error.to_string())
     }
 

@@ -1,7 +1,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Boot, Sqlite, State, Store, StoreError, Yaml, go_ratelimit};
+use super::{Sqlite, State, Store, StoreError, Yaml, go_ratelimit};
+use crate::limiter::Boot;
 use crate::limiter::{KeyChanges, NamedQuota};
 use go_ratelimit::Taken;
 
@@ -53,7 +54,7 @@ pub fn migrate(
     destination: &Path,
     options: Options,
     now: u64,
-    boot: Option<&Boot>,
+    boot: Option<Boot>,
 ) -> Result<Summary, MigrateError> {
     if is_same(source, destination) {
         return Err(MigrateError::SameFile { path: source.to_owned() });
@@ -70,7 +71,7 @@ pub fn migrate(
         return Ok(summary);
     }
     let mut store = store(to, destination);
-    store.set_boot(boot.cloned());
+    store.set_boot(boot);
     let kept = store.open(now)?;
     summary.compare(&taken.state, &kept);
     let (changes, quotas) = news(&taken.state, &kept);
@@ -104,7 +105,7 @@ fn kind_of_destination(path: &Path) -> Result<Kind, MigrateError> {
     }
 }
 
-fn read(kind: Kind, path: &Path, now: u64, boot: Option<&Boot>) -> Result<Taken, StoreError> {
+fn read(kind: Kind, path: &Path, now: u64, boot: Option<Boot>) -> Result<Taken, StoreError> {
     let ours = |state| Taken { state, ..Taken::default() };
     match kind {
         Kind::Yaml => Yaml::peek(path, now, boot).map(ours),
@@ -120,7 +121,7 @@ fn read(kind: Kind, path: &Path, now: u64, boot: Option<&Boot>) -> Result<Taken,
 }
 
 /// What a destination keeps, without a change to it.
-fn kept(kind: Kind, path: &Path, now: u64, boot: Option<&Boot>) -> Result<State, StoreError> {
+fn kept(kind: Kind, path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
     match Kind::of(path)? {
         Some(_) => read(kind, path, now, boot).map(|taken| taken.state),
         None => Ok(State::default()),

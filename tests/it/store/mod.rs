@@ -1,6 +1,10 @@
 //! State across restarts, and between processes.
 
 #[cfg(feature = "sqlite")]
+mod keeping;
+#[cfg(feature = "sqlite")]
+mod processes;
+#[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "sqlite")]
 mod sqlite_faults;
