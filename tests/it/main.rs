@@ -1,6 +1,8 @@
 //! One integration binary: each room of the house has a folder here.
 
 mod arrows;
+#[cfg(feature = "yaml")]
+mod config;
 mod engine;
 mod limiter;
 #[cfg(feature = "tower")]
