@@ -50,7 +50,7 @@ step cargo clippy --all-targets --no-default-features -- -D warnings
 step cargo clippy --all-targets -- -D warnings
 step cargo clippy --all-targets --all-features -- -D warnings
 # A feature that only builds beside others isn't one.
-for feature in hyper-util reqwest reqwest-middleware axum simulate tokenizer; do
+for feature in hyper-util reqwest reqwest-middleware axum yaml sqlite metrics simulate tokenizer; do
   step cargo check --no-default-features --features "$feature"
 done
 step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features

@@ -204,6 +204,54 @@ impl Bucket {
         }
     }
 
+    /// What is held.
+    pub fn held(&self) -> u64 {
+        match &self.0 {
+            State::Token(b) => b.held(),
+            State::Sliding(b) => b.held(),
+            State::Grid(b) => b.held(),
+            State::Concurrency(b) => b.in_flight(),
+            State::Fixed(_) => 0,
+        }
+    }
+
+    /// Holds an amount, whether it is there or not. A window that starts at its first use holds
+    /// nothing.
+    #[inline]
+    pub fn hold(&mut self, amount: u64) {
+        match &mut self.0 {
+            State::Token(b) => b.hold(amount),
+            State::Sliding(b) => b.hold(amount),
+            State::Grid(b) => b.hold(amount),
+            State::Concurrency(b) => b.enter(amount),
+            State::Fixed(_) => {}
+        }
+    }
+
+    /// Holds so much less.
+    #[inline]
+    pub fn drop_hold(&mut self, amount: u64) {
+        match &mut self.0 {
+            State::Token(b) => b.drop_hold(amount),
+            State::Sliding(b) => b.drop_hold(amount),
+            State::Grid(b) => b.drop_hold(amount),
+            State::Concurrency(b) => b.leave(amount),
+            State::Fixed(_) => {}
+        }
+    }
+
+    /// Takes what was taken at `at`, by now in another bucket of the same limit; less than nothing is
+    /// given back, as far as that is safe. Times ahead of `now` count as now.
+    pub fn follow(&mut self, rule: &Rule, (at, amount): (u64, i64), now: u64) {
+        let at = at.min(now);
+        match (&mut self.0, &rule.spec, amount.unsigned_abs()) {
+            _ if rule.is_past(at, now) => {}
+            (.., given) if amount < 0 => self.give_back(rule, given, at, now),
+            (State::Fixed(b), Spec::Fixed(s), taken) if taken > 0 => b.join(s, taken, at),
+            (.., taken) => self.take(rule, taken, at),
+        }
+    }
+
     #[inline]
     pub(super) fn fits(&self, rule: &Rule, cost: u64, now: u64) -> bool {
         match (&self.0, &rule.spec) {
@@ -264,28 +312,6 @@ impl Bucket {
         match (&mut self.0, &rule.spec) {
             (State::Fixed(b), Spec::Fixed(s)) => b.give_back(s, taken, sent, now),
             _ => self.correct(rule, sent, taken, 0, now),
-        }
-    }
-
-    #[inline]
-    pub(super) fn hold(&mut self, amount: u64) {
-        match &mut self.0 {
-            State::Token(b) => b.hold(amount),
-            State::Sliding(b) => b.hold(amount),
-            State::Grid(b) => b.hold(amount),
-            State::Concurrency(b) => b.enter(),
-            State::Fixed(_) => {}
-        }
-    }
-
-    #[inline]
-    pub(super) fn drop_hold(&mut self, amount: u64) {
-        match &mut self.0 {
-            State::Token(b) => b.drop_hold(amount),
-            State::Sliding(b) => b.drop_hold(amount),
-            State::Grid(b) => b.drop_hold(amount),
-            State::Concurrency(b) => b.leave(),
-            State::Fixed(_) => {}
         }
     }
 }

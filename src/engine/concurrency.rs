@@ -16,12 +16,12 @@ impl State {
         if self.in_flight < spec.limit { Ok(()) } else { Err(Wait::Unknown) }
     }
 
-    pub(super) fn enter(&mut self) {
-        self.in_flight = self.in_flight.saturating_add(1);
+    pub(super) fn enter(&mut self, requests: u64) {
+        self.in_flight = self.in_flight.saturating_add(requests);
     }
 
-    pub(super) fn leave(&mut self) {
-        self.in_flight = self.in_flight.saturating_sub(1);
+    pub(super) fn leave(&mut self, requests: u64) {
+        self.in_flight = self.in_flight.saturating_sub(requests);
     }
 
     pub(super) fn carry(&mut self, in_flight: u64) {

@@ -45,6 +45,19 @@ impl State {
         }
     }
 
+    /// Takes what was taken at `at`, by now in another bucket of the same limit: if that was before this
+    /// window started, the provider's started then. What is of an earlier window has no part in it.
+    pub(super) fn join(&mut self, spec: &Spec, amount: u64, at: u64) {
+        let start = self.start.value();
+        if self.started && at < start {
+            if start - at >= spec.window {
+                return;
+            }
+            self.start = at.into();
+        }
+        self.take(spec, amount, at);
+    }
+
     /// Corrects a request of this window; one of an earlier window has no part in it any more.
     pub(super) fn correct(&mut self, sent: u64, taken: u64, actual: u64) {
         if self.started && sent >= self.start.value() {

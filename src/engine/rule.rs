@@ -92,7 +92,7 @@ impl Rule {
 
     /// What a cost takes of this rule's bucket.
     #[inline]
-    pub(super) fn amount(&self, cost: &Cost) -> u64 {
+    pub fn amount(&self, cost: &Cost) -> u64 {
         cost.column(self.column).unwrap_or_else(|| cost.amount(self.limit.dimension()))
     }
 

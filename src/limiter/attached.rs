@@ -1,7 +1,12 @@
+use std::fmt;
+use std::ops::Deref;
+use std::sync::{Arc, Weak};
+
 use super::backend::Closing;
 use super::changes::KeyChanges;
 use super::limiter::Limiter;
-use std::sync::Arc;
+use super::shard::{Core, Shard};
+use super::sync::{Mutex, SHARDS};
 
 /// Somebody who goes with a limiter until its end: a store that is to hear what it did last.
 pub trait Attached: Send + Sync + 'static {
@@ -9,28 +14,83 @@ pub trait Attached: Send + Sync + 'static {
     /// in flight ends.
     fn close(&self) -> Closing;
 
-    /// The last clone of the limiter is gone, and this is what nobody has collected of it. May block
-    /// for as long as it takes to write that down.
+    /// The last clone of the limiter is gone, whether it was closed or not, and this is what nobody
+    /// has collected of it. May block for as long as it takes to write that down. Called once, by
+    /// whoever dropped that clone: by a thread of its own as well, if it
+    /// [upgraded](WeakLimiter::upgrade) a reference meanwhile.
+    ///
+    /// What is in flight by then is held in these changes. Its permits still end, but nobody hears of
+    /// it: what they hold is best taken for what they took.
     fn end(&self, last: Vec<KeyChanges>);
+}
+
+/// All parts of all keys, for as long as a [`Limiter`] is there; and who is to hear of its end. What
+/// goes on without it, a permit or a handle, keeps only its own part.
+pub(super) struct Shards {
+    all: [Arc<Shard>; SHARDS],
+    attached: Mutex<Vec<Arc<dyn Attached>>>,
 }
 
 impl Limiter {
     /// Goes with the limiter from now on.
-    pub fn attach(&self, _attached: Arc<dyn Attached>) {}
+    pub fn attach(&self, attached: Arc<dyn Attached>) {
+        self.shards.attached.lock().push(attached);
+    }
 
     /// A reference that doesn't keep the limiter alive.
     pub fn downgrade(&self) -> WeakLimiter {
-        WeakLimiter(self.clone())
+        WeakLimiter { shards: Arc::downgrade(&self.shards) }
     }
 }
 
 /// A reference to a [`Limiter`] that doesn't keep it alive.
 #[derive(Debug, Clone)]
-pub struct WeakLimiter(Limiter);
+pub struct WeakLimiter {
+    shards: Weak<Shards>,
+}
 
 impl WeakLimiter {
     /// The limiter, if it is still there.
     pub fn upgrade(&self) -> Option<Limiter> {
-        Some(self.0.clone())
+        let shards = self.shards.upgrade()?;
+        Some(Limiter { core: Arc::clone(&shards.all[0].core), shards })
+    }
+}
+
+impl Shards {
+    pub(super) fn new(core: &Arc<Core>) -> Self {
+        let all = std::array::from_fn(|_| Arc::new(Shard::new(Arc::clone(core))));
+        Self { all, attached: Mutex::new(Vec::new()) }
+    }
+
+    /// Who goes with the limiter.
+    pub(super) fn attached(&self) -> Vec<Arc<dyn Attached>> {
+        self.attached.lock().clone()
+    }
+}
+
+impl Deref for Shards {
+    type Target = [Arc<Shard>; SHARDS];
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        &self.all
+    }
+}
+
+impl fmt::Debug for Shards {
+    /// Without the keys: there may be a million, and they may be API keys.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Shards").finish_non_exhaustive()
+    }
+}
+
+impl Drop for Shards {
+    fn drop(&mut self) {
+        let attached = self.attached();
+        if !attached.is_empty() {
+            let last = self.collect();
+            attached.iter().for_each(|attached| attached.end(last.clone()));
+        }
     }
 }

@@ -1,10 +1,14 @@
 use std::sync::Arc;
 
+use regex::Regex;
+
 use super::backend::Backend;
 use super::clock::{Clock, SystemClock};
 use super::error::BuildError;
 use super::limiter::Limiter;
+use super::named_quota::QuotaOrigin;
 use super::outputs::Quantile;
+use super::pattern::regex_name;
 use super::quotas::Quotas;
 use super::reduction::{Pace, Reduction};
 use super::shard::Time;
@@ -89,6 +93,27 @@ impl Builder {
         self
     }
 
+    /// The quota of each key that a regular expression matches, all of the key from its first
+    /// character to its last. It counts after exact keys and globs, and of several the one that came
+    /// first. Each key has buckets of its own, unless the quota is [`shared`](Quota::shared). Its name
+    /// is `regex:` and the pattern; options belong into the pattern (`(?i)`).
+    ///
+    /// ```
+    /// use tollgate::limiter::{Limiter, Regex};
+    /// use tollgate::quota::{Cost, Quota};
+    /// let users = Regex::new("user-[0-9]+").expect("a pattern");
+    /// let limiter = Limiter::builder().quota_regex(users, Quota::new().rpm(1)).build()?;
+    /// let permit = limiter.try_acquire("user-7", &Cost::new());
+    /// assert!(permit.is_ok() && limiter.try_acquire("user-7", &Cost::new()).is_err());
+    /// assert!(limiter.try_acquire("user-8", &Cost::new()).is_ok());
+    /// assert!(limiter.quota("user-7b").is_unlimited());
+    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// ```
+    #[expect(clippy::needless_pass_by_value, reason = "as the quota of a key is given")]
+    pub fn quota_regex(self, regex: Regex, quota: Quota) -> Self {
+        self.quota(regex_name(&regex), quota)
+    }
+
     /// What happens to a key that no quota names. Default: it isn't limited.
     pub fn unknown_key(mut self, policy: UnknownKey) -> Self {
         self.unknown = policy;
@@ -166,7 +191,7 @@ impl Builder {
             if key.is_empty() {
                 return Err(BuildError::EmptyKey);
             }
-            quotas.set(key, quota, 0);
+            quotas.set(key, quota, (QuotaOrigin::Configured, 0));
         }
         let clock = self.clock.unwrap_or_else(|| Time::System(Arc::new(SystemClock::new())));
         let settings = Settings {

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::fmt;
+use std::fs;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
@@ -20,6 +21,45 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 
     /// A future that ends when [`now`](Self::now) has reached `time`, and not before.
     fn sleep_until(&self, time: u64) -> Sleep;
+
+    /// Since when the machine runs, where that is known: by it, clocks of several processes that were
+    /// set differently can be told apart.
+    fn boot(&self) -> Option<Boot> {
+        None
+    }
+}
+
+/// A machine that was started, and how long it has been running.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Boot {
+    /// Another one each time that a machine is started.
+    pub id: u128,
+    /// Nanoseconds since then.
+    pub uptime: u64,
+}
+
+impl Boot {
+    /// A machine that has been running for so many nanoseconds.
+    pub fn new(id: u128, uptime: u64) -> Self {
+        Self { id, uptime }
+    }
+
+    /// What Linux says: `/proc/sys/kernel/random/boot_id` is a UUID, and `/proc/uptime` starts with
+    /// seconds and hundredths (proc(5)).
+    fn read() -> Option<Self> {
+        let id = fs::read_to_string("/proc/sys/kernel/random/boot_id").ok()?;
+        let id = u128::from_str_radix(&id.trim().replace('-', ""), 16).ok()?;
+        let uptime = fs::read_to_string("/proc/uptime").ok()?;
+        let (seconds, hundredths) = uptime.split_whitespace().next()?.split_once('.')?;
+        let hundredths = format!("{hundredths:0<9.9}").parse::<u64>().ok()?;
+        let uptime = seconds.parse::<u64>().ok()?.saturating_mul(1_000_000_000);
+        Some(Self { id, uptime: uptime.saturating_add(hundredths) })
+    }
+
+    fn after(self, more: Duration) -> Self {
+        Self { uptime: self.uptime.saturating_add(nanos(more)), ..self }
+    }
 }
 
 /// The system's monotonic clock, set to the time of day when it was made: a change of the system's
@@ -32,6 +72,8 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 pub struct SystemClock {
     started: Instant,
     epoch: u64,
+    /// As it was then.
+    boot: Option<Boot>,
     counter: quanta::Clock,
     origin: u64,
     /// What to add to the counter's nanoseconds, wrapping; and the reading at which that was found.
@@ -46,6 +88,7 @@ impl SystemClock {
         let counter = quanta::Clock::new();
         let epoch = nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
         Self {
+            boot: Boot::read(),
             started: Instant::now(),
             epoch,
             origin: counter.raw(),
@@ -91,6 +134,11 @@ impl Clock for SystemClock {
     fn sleep_until(&self, time: u64) -> Sleep {
         let after_start = Duration::from_nanos(time.saturating_sub(self.epoch));
         tokio_sleep(self.started.checked_add(after_start).map(Into::into))
+    }
+
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clocks")]
+    fn boot(&self) -> Option<Boot> {
+        self.boot.map(|boot| boot.after(self.started.elapsed()))
     }
 }
 
@@ -143,6 +191,8 @@ pub struct ManualClock(Arc<Mutex<Manual>>);
 #[derive(Debug, Default)]
 struct Manual {
     advanced: u64,
+    /// As it was at the start.
+    boot: Option<Boot>,
     /// By wake-up time and the sleeper's own number.
     sleepers: BTreeMap<(u64, u64), Waker>,
     next: u64,
@@ -155,6 +205,12 @@ impl ManualClock {
     /// A clock at [`START`](Self::START).
     pub fn new() -> Self {
         Self::default()
+    }
+
+    /// A clock at [`START`](Self::START), of a machine that was started then or before.
+    pub fn with_boot(boot: Boot) -> Self {
+        let manual = Manual { boot: Some(boot), ..Manual::default() };
+        Self(Arc::new(Mutex::new(manual)))
     }
 
     /// Moves the clock on and wakes whoever slept until then.
@@ -190,6 +246,11 @@ impl Clock for ManualClock {
         let mut manual = self.0.lock();
         manual.next += 1;
         Box::pin(ManualSleep { clock: self.clone(), place: (time, manual.next) })
+    }
+
+    fn boot(&self) -> Option<Boot> {
+        let manual = self.0.lock();
+        manual.boot.map(|boot| boot.after(Duration::from_nanos(manual.advanced)))
     }
 }
 

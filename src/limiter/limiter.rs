@@ -5,9 +5,11 @@ use compact_str::CompactString;
 use smallvec::smallvec;
 
 use super::acquire::Acquire;
+use super::attached::Shards;
 use super::backend::Backend;
 use super::builder::{Builder, Settings};
 use super::capacity::WaitForCapacity;
+use super::clock::Boot;
 use super::decision::{Code, Decision};
 use super::error::{MissingLimit, Refused};
 use super::gate::Gate;
@@ -17,10 +19,9 @@ use super::handle::{KeyHandle, decide, try_acquire};
 use super::permit::Permit;
 use super::place::{Name, shard_of};
 use super::quotas::Quotas;
-use super::shard::{Core, Shard, Time, hash_of};
+use super::shard::{Core, Time, hash_of};
 use super::slot::Slot;
 use super::stats::KeyStats;
-use super::sync::SHARDS;
 use crate::engine::Wait;
 use crate::provider::Profile;
 use crate::quota::{Cost, Dimension, Quota};
@@ -29,7 +30,7 @@ use crate::quota::{Cost, Dimension, Quota};
 #[derive(Clone)]
 pub struct Limiter {
     pub(super) core: Arc<Core>,
-    pub(super) shards: Arc<[Arc<Shard>]>,
+    pub(super) shards: Arc<Shards>,
 }
 
 impl Limiter {
@@ -45,8 +46,7 @@ impl Limiter {
         backend: Option<Arc<dyn Backend>>,
     ) -> Self {
         let core = Arc::new(Core::new(clock, quotas, settings, backend));
-        let shards: Arc<[_]> =
-            (0..SHARDS).map(|_| Arc::new(Shard::new(Arc::clone(&core)))).collect();
+        let shards = Arc::new(Shards::new(&core));
         // Weak: each shard keeps what they share alive.
         let _ = core.shards.set(Arc::downgrade(&shards));
         Self { core, shards }
@@ -234,6 +234,11 @@ impl Limiter {
     /// The clock's time, in nanoseconds since the epoch.
     pub fn now(&self) -> u64 {
         self.core.clock.now()
+    }
+
+    /// What the clock knows of the machine.
+    pub fn boot(&self) -> Option<Boot> {
+        self.core.clock.boot()
     }
 
     /// Ends when [`now`](Self::now) has reached `time`, and not before.

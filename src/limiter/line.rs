@@ -3,6 +3,7 @@ use std::task::Waker;
 
 use smallvec::SmallVec;
 
+use super::ledger::Ledger;
 use super::reduced::Reduced;
 use super::trace::Trace;
 use crate::quota::Cost;
@@ -21,6 +22,8 @@ pub(super) struct Line {
     pub(super) cooling_until: u64,
     pub(super) reduced: Option<Box<Reduced>>,
     pub(super) trace: Option<Box<Trace>>,
+    /// What a store is to hear of, where there is one.
+    pub(super) ledger: Option<Box<Ledger>>,
     /// How often something has changed: a backend that was asked before may be out of date.
     pub(super) changes: u64,
     /// Requests up to this number wait for a quota that was removed.
@@ -50,13 +53,19 @@ impl Line {
 
     /// Whether the key is treated the same without a line.
     pub(super) fn is_needless(&self, now: u64) -> bool {
-        self.is_open(now) && self.trace.is_none()
+        self.is_open(now) && !self.is_kept()
     }
 
-    /// Whether there is nothing in it but a trace: a newcomer comes in as if there were no line.
+    /// Whether there is nothing in it but a trace and a ledger: a newcomer comes in as if there were
+    /// no line.
     #[inline]
     pub(super) fn is_mere_trace(&self, now: u64) -> bool {
-        self.trace.is_some() && self.is_open(now)
+        self.is_kept() && self.is_open(now)
+    }
+
+    #[inline]
+    fn is_kept(&self) -> bool {
+        self.trace.is_some() || self.ledger.is_some()
     }
 
     fn is_open(&self, now: u64) -> bool {

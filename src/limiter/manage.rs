@@ -1,14 +1,17 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+use regex::Regex;
 use smallvec::SmallVec;
 
 use super::event::Event;
 use super::limiter::Limiter;
 use super::line::Wakers;
+use super::named_quota::QuotaOrigin;
+use super::pattern::{Pattern, regex_name};
 use super::place::Place;
 use super::plan::Plan;
-use super::quotas::{Home, is_glob};
+use super::quotas::Home;
 use super::shard::{Core, Shard, hash_of};
 use super::slot::Slot;
 use super::snapshot::{BucketSnapshot, KeySnapshot};
@@ -19,17 +22,38 @@ use crate::quota::{Cost, Limit, Quota, Usage};
 
 /// What is done to a limiter while it runs.
 impl Limiter {
-    /// Sets the quota of a key or of a glob, in use at once: what was used stays used, what is held
+    /// Sets the quota of a key, of a glob, or by the name `regex:PATTERN` of a regular expression, in use at once: what was used stays used, what is held
     /// stays held, and who waits is looked at again. Limits that came with a request
     /// ([`acquire_limits`](Limiter::acquire_limits)) are replaced by the quota of their very key, and
     /// not by a glob's. Keys that come under a
     /// [`shared`](Quota::shared) quota count by its buckets from then on.
+    ///
+    /// An empty key is one like any other here; but it is more likely a slip, and logged.
     pub fn set_quota(&self, key: &str, quota: &Quota) {
-        self.core.quotas.write().set(key, quota, self.core.version());
-        self.replan(key, quota);
+        self.put_quota(key, quota, QuotaOrigin::Set);
     }
 
-    /// Takes the quota of a key or of a glob away; `false` if there was none. A key that no other
+    /// The same for all keys that a regular expression matches whole: see
+    /// [`Builder::quota_regex`](super::Builder::quota_regex).
+    pub fn set_quota_regex(&self, regex: &Regex, quota: &Quota) {
+        self.put_quota(&regex_name(regex), quota, QuotaOrigin::Set);
+    }
+
+    /// The same as [`set_quota`](Self::set_quota), of a quota that is configured and not made up while
+    /// the program runs: a store doesn't bring it back when it is configured no more.
+    pub fn configure_quota(&self, name: &str, quota: &Quota) {
+        self.put_quota(name, quota, QuotaOrigin::Configured);
+    }
+
+    fn put_quota(&self, name: &str, quota: &Quota, origin: QuotaOrigin) {
+        if name.is_empty() {
+            tracing::warn!("a quota was set for the empty key; name a key or a glob");
+        }
+        self.core.quotas.write().set(name, quota, (origin, self.core.version()));
+        self.replan(name, quota);
+    }
+
+    /// Takes the quota of this name away, of a key, a glob or `regex:PATTERN`; `false` if there was none. A key that no other
     /// quota names is unknown from then on, which by default means not limited, and who waits for it gets
     /// [`AcquireError::Removed`](super::AcquireError::Removed).
     pub fn remove_quota(&self, key: &str) -> bool {
@@ -49,8 +73,12 @@ impl Limiter {
 
     /// Forgets what a key has used, and that its provider refused it; what is in flight stays held.
     pub fn reset(&self, key: &str) {
-        let Some(place) = self.find(key) else { return };
-        place.shard.reset(Some(place.slot));
+        // Others may have used it, who are to hear of it.
+        let tracked = || self.name(key.into()).place().ok();
+        let place = if self.is_tracked() { tracked() } else { self.find(key) };
+        if let Some(place) = place {
+            place.shard.reset(Some((place.slot, place.generation)));
+        }
     }
 
     /// The same for all keys.
@@ -74,6 +102,7 @@ impl Limiter {
             Cost::new().tokens(usage.total()).input_tokens(usage.input).output_tokens(usage.output);
         self.with(key, |slot, now| {
             engine::charge(&slot.plan.rules, &mut slot.buckets, &cost, now);
+            slot.book_charge(&cost, now);
         });
     }
 
@@ -86,8 +115,8 @@ impl Limiter {
             Limit::new(reading.dimension.clone(), reading.limit?, reading.window)
         };
         let limits: SmallVec<[Limit; 4]> = readings.iter().filter_map(limit).collect();
-        // Keys come out of requests: one that reads as a glob must not set limits for others.
-        if is_glob(key) || self.core.quotas.read().lesson(key, &limits).is_none() {
+        // Keys come out of requests: one that reads as a pattern must not set limits for others.
+        if Pattern::is_one(key) || self.core.quotas.read().lesson(key, &limits).is_none() {
             return;
         }
         // Its limits may have come with a request.
@@ -126,7 +155,7 @@ impl Limiter {
         for shard in self.shards.iter() {
             let (keys, now) = shard.lock();
             let of_shard = keys.iter().map(|slot| slot.snapshot(now));
-            all.extend(of_shard.filter(|key| !key.buckets.is_empty()));
+            all.extend(of_shard.filter(|key| !key.is_fresh()));
         }
         all.sort_by(|a, b| a.key.cmp(&b.key));
         all
@@ -140,7 +169,7 @@ impl Limiter {
     }
 
     /// Refuses new work and rejects whoever waits, at once; then lets a [`Backend`](super::Backend)
-    /// finish. What is in flight ends as it would have.
+    /// finish, and whoever is [attached](Limiter::attach). What is in flight ends as it would have.
     ///
     /// # Cancel safety
     /// Once polled, the limiter is closed.
@@ -157,6 +186,14 @@ impl Limiter {
         if let Some(backend) = &self.core.backend {
             backend.close().await;
         }
+        for attached in self.shards.attached() {
+            attached.close().await;
+        }
+    }
+
+    /// Whether somebody collects what changes.
+    pub(super) fn is_tracked(&self) -> bool {
+        self.core.tracked.load(Ordering::Acquire)
     }
 
     /// Where a key is by its own name, or what it shares.
@@ -165,9 +202,9 @@ impl Limiter {
         self.name(key.into()).find().or_else(|| self.name(home()?).find())
     }
 
-    fn replan(&self, key: &str, quota: &Quota) {
+    pub(super) fn replan(&self, key: &str, quota: &Quota) {
         match self.name(key.into()) {
-            _ if is_glob(key) => self.shards.iter().for_each(|shard| shard.replan(None)),
+            _ if Pattern::is_one(key) => self.shards.iter().for_each(|shard| shard.replan(None)),
             name => name.shard.replan(Some(key)),
         }
         let event = || Event::QuotaChanged { key: key.into(), quota: quota.clone() };
@@ -196,7 +233,7 @@ impl Limiter {
 impl Shard {
     /// Gives every key, or one of them, the plan that it has by now, and wakes whoever waits: some
     /// may be let in, and some wait in vain.
-    fn replan(&self, only: Option<&str>) {
+    pub(super) fn replan(&self, only: Option<&str>) {
         let (mut keys, now) = self.lock();
         let quotas = self.core.quotas.read();
         let mut successors = Successors::new(&self.core);
@@ -226,12 +263,17 @@ impl Shard {
         wakers.ring();
     }
 
-    fn reset(&self, only: Option<u32>) {
+    fn reset(&self, only: Option<(u32, u32)>) {
         let (mut keys, now) = self.lock();
-        let numbers = only.map_or_else(|| keys.listed(), |number| vec![number]);
+        let mut successors = Successors::new(&self.core);
         let mut wakers = Wakers::default();
+        let numbers = match only {
+            Some((slot, generation)) if keys.slots[slot].generation() == generation => vec![slot],
+            Some(_) => Vec::new(),
+            None => keys.listed(),
+        };
         for number in numbers {
-            keys.slots[number].reset(now);
+            keys.slots[number].reset(now, |plan| successors.renewed(plan));
             wakers.wake(keys.slots[number].changed());
         }
         drop(keys);
@@ -243,7 +285,8 @@ impl Slot {
     /// Follows the plan of its key from now on; there is none for a key that is refused.
     fn move_to(&mut self, home: Option<Home>, successors: &mut Successors<'_>, now: u64) {
         let barred = home.is_none();
-        let plan = home.map_or_else(|| Arc::new(Plan::unknown(&Quota::new())), |home| home.plan);
+        let plan =
+            home.map_or_else(|| Arc::new(Plan::unknown(&Quota::new(), (0, 0))), |home| home.plan);
         let removed = self.plan.known && !plan.known;
         if barred || self.there().is_some() {
             let line = self.line();
@@ -282,6 +325,16 @@ impl<'a> Successors<'a> {
         let succession = made.or_insert_with(|| Succession {
             _old: Arc::clone(old),
             new: Arc::new(new.succeed(old, self.version)),
+        });
+        Arc::clone(&succession.new)
+    }
+
+    /// The successor of a plan whose key was reset.
+    fn renewed(&mut self, old: &Arc<Plan>) -> Arc<Plan> {
+        let made = self.made.entry((Arc::as_ptr(old), old.row));
+        let succession = made.or_insert_with(|| Succession {
+            _old: Arc::clone(old),
+            new: Arc::new(old.renewed(self.version)),
         });
         Arc::clone(&succession.new)
     }

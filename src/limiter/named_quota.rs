@@ -36,15 +36,24 @@ impl Limiter {
     /// All quotas that were configured, set and learned, sorted by name; not those that providers
     /// bring along.
     pub fn quotas(&self) -> Vec<NamedQuota> {
-        Vec::new()
+        self.core.quotas.read().list()
     }
 
     /// Counts up whenever a quota is set, learned or removed.
     pub fn quotas_version(&self) -> u64 {
-        0
+        self.core.quotas.read().changes
     }
 
-    /// Takes over quotas of an earlier run, with their origin. One of the same name that is there
-    /// already stays; so configured quotas win over kept ones.
-    pub fn restore_quotas(&self, _kept: &[NamedQuota]) {}
+    /// Takes over quotas of an earlier run that were set while it ran or learned, with their origin.
+    /// One of the same name that is there already stays; so configured quotas win over kept ones. Those
+    /// that were configured then are left out: what is configured now is known.
+    pub fn restore_quotas(&self, kept: &[NamedQuota]) {
+        for kept in kept.iter().filter(|kept| kept.origin != QuotaOrigin::Configured) {
+            let version = self.core.version();
+            let restored = self.core.quotas.write().restore(kept, version);
+            if restored {
+                self.replan(&kept.name, &kept.quota);
+            }
+        }
+    }
 }

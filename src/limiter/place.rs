@@ -127,7 +127,7 @@ impl Drop for Pinned {
 
 /// The shard that a key falls into.
 #[inline]
-pub(super) fn shard_of(shards: &[Arc<Shard>], hash: u64) -> &Arc<Shard> {
+pub(super) fn shard_of(shards: &[Arc<Shard>; SHARDS], hash: u64) -> &Arc<Shard> {
     // Bits that the table inside the shard doesn't use to tell its entries apart.
     // A constant: dividing by a length costs half as much as all else.
     &shards[(hash >> 32) as usize % SHARDS]

@@ -46,8 +46,8 @@ impl Plan {
     }
 
     /// For keys that nobody knows.
-    pub(super) fn unknown(quota: &Quota) -> Self {
-        Self { known: false, ..Self::new(quota, None, Margin::NONE, (0, 0)) }
+    pub(super) fn unknown(quota: &Quota, made: (u32, u32)) -> Self {
+        Self { known: false, ..Self::new(quota, None, Margin::NONE, made) }
     }
 
     /// The same, for limits that came with a request.
@@ -93,6 +93,20 @@ impl Plan {
         }
     }
 
+    /// The same after a reset, in a version of its own: what requests took that were sent before is
+    /// forgotten, so that they have nothing to give back; what they hold they still end.
+    pub(super) fn renewed(&self, version: u32) -> Self {
+        let since = self.rules.iter().zip(&self.since);
+        let since = since.map(|(rule, &since)| if rule.holds() { since } else { version });
+        Self {
+            since: since.collect(),
+            rules: Arc::clone(&self.rules),
+            given: self.given.clone(),
+            version,
+            ..*self
+        }
+    }
+
     /// The buckets of a key that has come from `old` to this plan: what was used stays used, what
     /// is held stays held.
     pub(super) fn carry(&self, old: &Self, buckets: &[Bucket], now: u64) -> Buckets {
@@ -109,6 +123,11 @@ impl Plan {
         self.rules.iter().position(|r| {
             r.dimension() == dimension && (any_window || r.limit().window() == window)
         })
+    }
+
+    /// Whether `new` goes on where `old` was, a rule of this plan.
+    pub(super) fn is_standing(&self, old: &Rule, new: &Rule) -> bool {
+        self.standing(new).is_some_and(|at| std::ptr::eq(&self.rules[at], old))
     }
 
     /// The cost, but in each dimension at most what the limits can hold.

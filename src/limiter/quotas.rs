@@ -1,23 +1,22 @@
-use std::collections::HashMap;
 use std::sync::Arc;
 
 use compact_str::CompactString;
-use wildmatch::WildMatch;
 
 use super::builder::UnknownKey;
+use super::named_quota::{NamedQuota, QuotaOrigin};
+use super::pattern::Pattern;
 use super::plan::Plan;
+use super::rows::Rows;
 use crate::engine::Margin;
 use crate::provider::Profile;
 use crate::quota::{Limit, Quota, Share};
 
-/// Which quota a key has: its own, else the most specific glob's, else a provider's built-in one,
-/// else what the policy for unknown keys says.
+/// Which quota a key has: its own, else the most specific glob's, else the first regular
+/// expression's, else a provider's built-in one, else what the policy for unknown keys says.
 #[derive(Debug)]
 pub(super) struct Quotas {
     own: Rows,
     built_in: Rows,
-    /// What responses have taught, as they said it.
-    learned: HashMap<CompactString, Quota>,
     profiles: Vec<Profile>,
     /// For keys that nobody knows; `None` if they are refused.
     fallback: Option<Row>,
@@ -25,6 +24,8 @@ pub(super) struct Quotas {
     /// Of every limit, whoever set it.
     share: Share,
     rows: u32,
+    /// How often a quota was set, learned or removed.
+    pub(super) changes: u64,
 }
 
 /// Where the buckets of a key are, and the plan that they follow.
@@ -34,19 +35,15 @@ pub(super) struct Home {
     pub(super) plan: Arc<Plan>,
 }
 
-/// Rows by exact name, and globs from the most specific to the least.
-#[derive(Debug, Default)]
-struct Rows {
-    exact: HashMap<CompactString, Row>,
-    globs: Vec<(WildMatch, Row)>,
-}
-
 #[derive(Debug)]
-struct Row {
+pub(super) struct Row {
     /// The key, or the pattern of keys, that it is for.
     name: CompactString,
     profile: Option<Profile>,
-    plan: Arc<Plan>,
+    /// As it was given, the share not taken of it; and by whom.
+    quota: Quota,
+    origin: QuotaOrigin,
+    pub(super) plan: Arc<Plan>,
     /// The key of the one set of buckets that all keys of this row share, where they do.
     shared: Option<CompactString>,
 }
@@ -61,28 +58,36 @@ impl Quotas {
         let mut quotas = Self {
             own: Rows::default(),
             built_in: Rows::default(),
-            learned: HashMap::new(),
             profiles: Vec::new(),
             fallback: None,
             margin,
             share,
             rows: 0,
+            changes: 0,
         };
         profiles.iter().for_each(|&profile| quotas.add_provider(profile, 0));
-        let nobody = |quota| {
-            let plan = Arc::new(Plan::unknown(&quota));
-            Some(Row { name: CompactString::default(), profile: None, plan, shared: None })
-        };
-        quotas.fallback = match unknown {
-            UnknownKey::Allow => nobody(Quota::new()),
+        quotas.set_unknown(unknown.clone(), 0);
+        quotas
+    }
+
+    /// What happens to keys that nobody knows.
+    pub(super) fn set_unknown(&mut self, unknown: UnknownKey, version: u32) {
+        let profile = self.profiles.first().copied();
+        self.fallback = match unknown {
+            UnknownKey::Allow => Some(self.nobody(Quota::new(), version)),
             UnknownKey::Refuse => None,
-            UnknownKey::Learn => nobody(Quota::new().concurrency(1)),
+            UnknownKey::Learn => Some(self.nobody(Quota::new().concurrency(1), version)),
             UnknownKey::Quota(quota) => {
-                let profile = quotas.profiles.first().copied();
-                Some(quotas.row("*", quota, profile, 0))
+                Some(self.row("*", &quota, profile, (QuotaOrigin::Configured, version)))
             }
         };
-        quotas
+    }
+
+    fn nobody(&mut self, quota: Quota, version: u32) -> Row {
+        self.rows += 1;
+        let plan = Arc::new(Plan::unknown(&quota, (self.rows, version)));
+        let name = CompactString::default();
+        Row { name, profile: None, quota, origin: QuotaOrigin::Configured, plan, shared: None }
     }
 
     /// Loads a profile behind those that are there.
@@ -90,28 +95,44 @@ impl Quotas {
         self.profiles.push(profile);
         for default in profile.quotas() {
             if self.built_in.named(default.pattern).is_none() {
-                let row = self.row(default.pattern, &default.quota(), Some(profile), version);
+                let by = (QuotaOrigin::Configured, version);
+                let row = self.row(default.pattern, &default.quota(), Some(profile), by);
                 self.built_in.insert(default.pattern, row);
             }
         }
     }
 
-    /// Sets the quota of a key or of a glob.
-    pub(super) fn set(&mut self, pattern: &str, quota: &Quota, version: u32) {
-        self.learned.remove(pattern);
-        self.put(pattern, quota, version);
+    /// Sets the quota of a key, of a glob, or of a regular expression.
+    pub(super) fn set(&mut self, name: &str, quota: &Quota, by: (QuotaOrigin, u32)) {
+        let profile = self.profile(name);
+        let row = self.row(name, quota, profile, by);
+        self.own.insert(name, row);
+        self.changes += 1;
     }
 
-    fn put(&mut self, pattern: &str, quota: &Quota, version: u32) {
-        let profile = self.profile(pattern);
-        let row = self.row(pattern, quota, profile, version);
-        self.own.insert(pattern, row);
+    /// The same, unless there is one of this name.
+    pub(super) fn restore(&mut self, kept: &NamedQuota, version: u32) -> bool {
+        let is_new = self.own.named(&kept.name).is_none();
+        if is_new {
+            self.set(&kept.name, &kept.quota, (kept.origin, version));
+        }
+        is_new
     }
 
-    /// Takes the quota of a key or of a glob away; says whether there was one.
-    pub(super) fn remove(&mut self, pattern: &str) -> bool {
-        self.learned.remove(pattern);
-        self.own.remove(pattern)
+    /// Takes a quota away by its name; says whether there was one.
+    pub(super) fn remove(&mut self, name: &str) -> bool {
+        let removed = self.own.remove(name);
+        self.changes += u64::from(removed);
+        removed
+    }
+
+    /// All but the built-in ones, sorted by name.
+    pub(super) fn list(&self) -> Vec<NamedQuota> {
+        let all = self.own.iter();
+        let named = |(name, row): (_, &Row)| NamedQuota::new(name, row.quota.clone(), row.origin);
+        let mut all: Vec<_> = all.map(named).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
     }
 
     /// Sets the quota that a response teaches, if it teaches one; says what it is, and whether the
@@ -124,8 +145,7 @@ impl Quotas {
     ) -> Option<(Quota, bool)> {
         let quota = self.lesson(key, limits)?;
         let first = self.find(key).is_none();
-        self.put(key, &quota, version);
-        self.learned.insert(key.into(), quota.clone());
+        self.set(key, &quota, (QuotaOrigin::Learned, version));
         Some((quota, first))
     }
 
@@ -135,7 +155,8 @@ impl Quotas {
     /// headers don't say theirs, and it may be guessed wrong.
     pub(super) fn lesson(&self, key: &str, limits: &[Limit]) -> Option<Quota> {
         let of_all = |quota, limit: &Limit| Quota::limit(quota, limit.clone());
-        let Some(old) = self.learned.get(key) else {
+        let learned = |row: &&Row| row.origin == QuotaOrigin::Learned;
+        let Some(Row { quota: old, .. }) = self.own.named(key).filter(learned) else {
             let teaches = match (self.own.find(key), self.built_in.find(key)) {
                 (Some(_), _) => false,
                 (None, Some(_)) => !limits.is_empty(),
@@ -171,7 +192,7 @@ impl Quotas {
 
     /// The keys that have a quota of their own, by name.
     pub(super) fn named(&self) -> impl Iterator<Item = &CompactString> {
-        self.own.exact.keys()
+        self.own.exact()
     }
 
     /// The profile that a key falls under: the first whose built-in quotas name it, else the first.
@@ -184,57 +205,27 @@ impl Quotas {
         self.own.find(key).or_else(|| self.built_in.find(key))
     }
 
-    fn row(&mut self, key: &str, quota: &Quota, profile: Option<Profile>, version: u32) -> Row {
+    fn row(
+        &mut self,
+        name: &str,
+        quota: &Quota,
+        profile: Option<Profile>,
+        (origin, version): (QuotaOrigin, u32),
+    ) -> Row {
         self.rows += 1;
-        let quota = quota.clone().with_share(self.share);
-        let plan = Plan::new(&quota, profile.as_ref(), self.margin, (self.rows, version));
-        let shared = quota.is_shared().then(|| WildMatch::new(key).to_string().into());
-        Row { name: key.into(), profile, plan: Arc::new(plan), shared }
-    }
-}
-
-impl Rows {
-    fn insert(&mut self, pattern: &str, row: Row) {
-        if !is_glob(pattern) {
-            self.exact.insert(pattern.into(), row);
-            return;
+        let part = quota.clone().with_share(self.share);
+        let plan = Plan::new(&part, profile.as_ref(), self.margin, (self.rows, version));
+        let shared = quota.is_shared().then(|| Pattern::of(name).name());
+        Row {
+            name: name.into(),
+            profile,
+            quota: quota.clone(),
+            origin,
+            plan: Arc::new(plan),
+            shared,
         }
-        self.remove(pattern);
-        let glob = WildMatch::new(pattern);
-        let at = self.globs.partition_point(|(other, _)| specificity(other) >= specificity(&glob));
-        self.globs.insert(at, (glob, row));
-    }
-
-    fn remove(&mut self, pattern: &str) -> bool {
-        let (before, removed) = (self.globs.len(), WildMatch::new(pattern));
-        self.globs.retain(|(glob, _)| *glob != removed);
-        self.exact.remove(pattern).is_some() || self.globs.len() < before
-    }
-
-    /// The row of this very name: globs are the names of what is shared under them.
-    fn named(&self, pattern: &str) -> Option<&Row> {
-        let glob = || {
-            let name = is_glob(pattern).then(|| WildMatch::new(pattern))?;
-            self.globs.iter().find(|(glob, _)| *glob == name).map(|(_, row)| row)
-        };
-        self.exact.get(pattern).or_else(glob)
-    }
-
-    fn find(&self, key: &str) -> Option<&Row> {
-        let glob = || self.globs.iter().find(|(glob, _)| glob.matches(key)).map(|(_, row)| row);
-        self.named(key).or_else(glob)
     }
 }
 
 /// Of plans whose limits came with a request.
 const NO_ROW: u32 = u32::MAX;
-
-/// Whether a quota of this name is for all keys that it matches.
-pub(super) fn is_glob(pattern: &str) -> bool {
-    pattern.contains(['*', '?'])
-}
-
-/// The number of characters that a glob names: the more, the more specific.
-fn specificity(glob: &WildMatch) -> usize {
-    glob.to_string().chars().filter(|c| !matches!(c, '*' | '?')).count()
-}

@@ -122,6 +122,13 @@ impl Reduced {
         self.ends_at = self.next_at.saturating_add(self.pace.interval.saturating_mul(more));
     }
 
+    /// Recovers at another pace from now on: its next step comes no later than that has it.
+    fn go_on(&mut self, pace: Pace, now: u64) {
+        self.pace = pace;
+        self.next_at = self.next_at.min(now.saturating_add(pace.interval));
+        self.recover_after(0);
+    }
+
     pub(super) fn rebase(&mut self, back: u64) {
         for time in [&mut self.next_at, &mut self.ends_at, &mut self.reduced_at] {
             *time = time.saturating_sub(back);
@@ -211,6 +218,19 @@ impl Slot {
         self.plan = plan;
         self.line().reduced = Some(Box::new(reduced));
         self.retrace(now);
+        true
+    }
+
+    /// Follows another pace of reduction; `None` reduces nothing. Says whether that changed anything.
+    pub(super) fn follow_pace(&mut self, pace: Option<Pace>, now: u64) -> bool {
+        let from = self.sends_at(now);
+        let Some(reduced) = self.there().and_then(|line| line.reduced.as_deref_mut()) else {
+            return false;
+        };
+        match pace {
+            Some(pace) => reduced.go_on(pace, from),
+            None => self.restore(now),
+        }
         true
     }
 

@@ -95,7 +95,7 @@ impl Limiter {
 
     /// The same, with a change to the key right before.
     pub(super) fn refused(&self, key: &str, refusal: &RateLimited, before: impl Fn(&mut Slot)) {
-        let (pace, part) = (self.core.reduction, hash_of(&self.core, key) & 0xffff);
+        let (pace, part) = (*self.core.reduction.read(), hash_of(&self.core, key) & 0xffff);
         let changed = self.with(key, |slot, now| {
             before(slot);
             slot.refuse(refusal, (pace, part), now)
@@ -111,7 +111,7 @@ impl Limiter {
     /// Reduces a key for another reason than a refusal that the limiter was told of: once in ten
     /// seconds, however often it is called. Says whether it did.
     pub fn announce_reduced(&self, key: &str, reason: &str) -> bool {
-        let Some(pace) = self.core.reduction else { return false };
+        let Some(pace) = *self.core.reduction.read() else { return false };
         let reduced = self.with(key, |slot, now| {
             let again = slot.belongs_to_last(now.saturating_sub(LATENCY));
             let amount = |limit: &Limit| half(limit, pace, None);
@@ -149,6 +149,7 @@ impl Slot {
         line.cooling_until =
             line.cooling_until.max(now.saturating_add(delay).saturating_add(spread));
         let until = line.cooling_until;
+        self.book_cooling(until);
         let reduced = pace
             .filter(|_| !refusal.until_reset)
             .is_some_and(|pace| self.refuse_rates(refusal, (pace, again), (now, until)));

@@ -4,10 +4,12 @@ use compact_str::CompactString;
 use hashbrown::HashTable;
 
 use super::arena::Arena;
+use super::attached::Shards;
 use super::backend::Backend;
 use super::builder::Settings;
-use super::clock::{Clock, Sleep, SystemClock};
+use super::clock::{Boot, Clock, Sleep, SystemClock};
 use super::event::Events;
+use super::ledger::Docket;
 use super::outputs::Outputs;
 use super::plan::Plan;
 use super::quotas::Quotas;
@@ -24,15 +26,17 @@ pub(super) struct Core {
     pub(super) quotas: RwLock<Quotas>,
     pub(super) hasher: RandomState,
     pub(super) events: Events,
-    pub(super) max_waiting: usize,
+    pub(super) max_waiting: AtomicUsize,
     pub(super) max_keys: usize,
     pub(super) outputs: Outputs,
     /// `None` where a refusal reduces nothing.
-    pub(super) reduction: Option<Pace>,
+    pub(super) reduction: RwLock<Option<Pace>>,
     pub(super) closed: AtomicBool,
+    /// Whether somebody collects what changes.
+    pub(super) tracked: AtomicBool,
     pub(super) backend: Option<Arc<dyn Backend>>,
     /// All parts of all keys, for a key that is looked up from one of them.
-    pub(super) shards: OnceLock<Weak<[Arc<Shard>]>>,
+    pub(super) shards: OnceLock<Weak<Shards>>,
     pub(super) keys: AtomicUsize,
     /// Numbers drawn by those who wait: one order of arrival for all keys.
     arrivals: AtomicU64,
@@ -56,6 +60,13 @@ impl Time {
         }
     }
 
+    pub(super) fn boot(&self) -> Option<Boot> {
+        match self {
+            Self::System(clock) => clock.boot(),
+            Self::Other(clock) => clock.boot(),
+        }
+    }
+
     pub(super) fn sleep_until(&self, time: u64) -> Sleep {
         match self {
             Self::System(clock) => clock.sleep_until(time),
@@ -76,11 +87,12 @@ impl Core {
             quotas: RwLock::new(quotas),
             hasher: RandomState::default(),
             events: Events::default(),
-            max_waiting: settings.max_waiting,
+            max_waiting: AtomicUsize::new(settings.max_waiting),
             max_keys: settings.max_keys,
             outputs: Outputs::new(settings.quantile),
-            reduction: settings.reduction,
+            reduction: RwLock::new(settings.reduction),
             closed: AtomicBool::new(false),
+            tracked: AtomicBool::new(false),
             backend,
             shards: OnceLock::new(),
             keys: AtomicUsize::new(0),
@@ -128,6 +140,8 @@ pub(super) struct Keys {
     time: Timeline,
     /// Whether the buckets are here and the limiter is open.
     pub(super) plain: bool,
+    /// What is to be collected, since somebody collects.
+    pub(super) docket: Option<Arc<Docket>>,
 }
 
 /// What became of a new key.
@@ -151,6 +165,7 @@ impl Shard {
             cursor: 0,
             time: Timeline::default(),
             plain: core.backend.is_none(),
+            docket: None,
         };
         Self { core, keys: Apart(Mutex::new(keys)) }
     }
@@ -243,6 +258,9 @@ impl Keys {
             }
             None => self.slots.push(Slot::new(key, plan)),
         };
+        if let Some(docket) = &self.docket {
+            self.slots[slot].track(docket, slot);
+        }
         let slots = &self.slots;
         self.index.insert_unique(hash, slot, |&slot| hash_of(core, &slots[slot].key));
         slot
@@ -272,6 +290,20 @@ impl Keys {
         }
         core.keys.fetch_sub(forgotten, Ordering::Relaxed);
         forgotten
+    }
+
+    /// From now on, keeps what changes.
+    pub(super) fn track(&mut self) {
+        if self.docket.is_some() {
+            return;
+        }
+        let docket = Arc::<Docket>::default();
+        for number in self.numbers() {
+            if self.slots[number].is_taken() {
+                self.slots[number].track(&docket, number);
+            }
+        }
+        self.docket = Some(docket);
     }
 
     /// The numbers of all slots, vacant ones too.

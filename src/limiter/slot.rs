@@ -9,7 +9,6 @@ use super::decision::Code;
 use super::error::Refused;
 use super::line::{Line, Wakers};
 use super::plan::{Buckets, Plan};
-use super::stats::{KeyStats, LimitStats};
 use super::trace::Trace;
 use crate::engine::{self, Shortfall, Wait};
 use crate::quota::{Cost, Dimension};
@@ -20,7 +19,7 @@ pub(super) struct Slot {
     pub(super) key: CompactString,
     pub(super) plan: Arc<Plan>,
     pub(super) buckets: Buckets,
-    line: Option<Box<Line>>,
+    pub(super) line: Option<Box<Line>>,
     /// Even while a key is here, odd while none is.
     generation: u32,
     pins: u32,
@@ -73,6 +72,11 @@ impl Slot {
         self.generation
     }
 
+    /// Whether a key is here.
+    pub(super) fn is_taken(&self) -> bool {
+        self.generation.is_multiple_of(2)
+    }
+
     pub(super) fn pin(&mut self) {
         self.pins += 1;
     }
@@ -83,10 +87,11 @@ impl Slot {
 
     /// Whether a key is here that could as well be new.
     pub(super) fn is_idle(&self, now: u64) -> bool {
-        let taken = self.generation.is_multiple_of(2);
-        let nobody = self.pins == 0 && self.line.as_ref().is_none_or(|line| line.is_idle(now));
+        let open = |line: &Line| line.ledger.as_ref().is_some_and(|ledger| ledger.is_open());
+        let idle = |line: &Line| line.is_idle(now) && !open(line);
+        let nobody = self.pins == 0 && self.line.as_deref().is_none_or(idle);
         let mut buckets = self.plan.rules.iter().zip(&self.buckets);
-        taken && nobody && buckets.all(|(rule, bucket)| bucket.is_fresh(rule, now))
+        self.is_taken() && nobody && buckets.all(|(rule, bucket)| bucket.is_fresh(rule, now))
     }
 
     /// Lets a newcomer in, if it fits and nobody waits.
@@ -140,7 +145,7 @@ impl Slot {
         let fits = open && engine::fits(&plan.rules, buckets, cost, now);
         if fits {
             engine::commit(&plan.rules, buckets, cost, now);
-            self.note(now);
+            self.book(cost, now);
         }
         fits
     }
@@ -148,7 +153,7 @@ impl Slot {
     /// Reserves, whether it fits or not.
     pub(super) fn commit(&mut self, cost: &Cost, now: u64) {
         engine::commit(&self.plan.rules, &mut self.buckets, cost, now);
-        self.note(now);
+        self.book(cost, now);
     }
 
     /// Ends a reservation; `charged` is `None` for a request that never left.
@@ -167,12 +172,13 @@ impl Slot {
             }
         };
         if version == plan.version {
-            return end(0, plan.rules.len());
+            end(0, plan.rules.len());
+        } else {
+            // The quota has changed since: rules that came later never held anything of this request.
+            let stood = (0..plan.rules.len()).filter(|&rule| plan.stood(rule, version));
+            stood.for_each(|rule| end(rule, rule + 1));
         }
-        // The quota has changed since: rules that came later never held anything of this request.
-        for rule in (0..plan.rules.len()).filter(|&rule| plan.stood(rule, version)) {
-            end(rule, rule + 1);
-        }
+        self.book_end((version, sent, reserved), charged, now);
     }
 
     /// Settles what a request holds of one dimension, before it ends.
@@ -183,12 +189,14 @@ impl Slot {
         (reserved, charged): (&Cost, &Cost),
         now: u64,
     ) {
-        let Self { plan, buckets, .. } = self;
-        for (at, rule) in plan.rules.iter().enumerate() {
+        for at in 0..self.plan.rules.len() {
+            let Self { plan, buckets, .. } = self;
+            let rule = &plan.rules[at];
             if rule.holds() && rule.dimension() == dimension && plan.stood(at, version) {
                 let (rule, bucket) = (slice::from_ref(rule), &mut buckets[at..=at]);
                 // What holds has no time of sending that would matter.
                 engine::settle(rule, bucket, (now, reserved), charged, now);
+                self.book_early(at, charged, now);
             }
         }
     }
@@ -198,8 +206,10 @@ impl Slot {
         if let Some(line) = &mut self.line {
             line.reduced = None;
         }
+        self.rebook(&plan, now);
         self.buckets = plan.carry(&self.plan, &self.buckets, self.sends_at(now));
         self.plan = plan;
+        self.hold_others();
         self.retrace(now);
     }
 
@@ -231,15 +241,23 @@ impl Slot {
         seen
     }
 
-    /// Forgets what was used; what is in flight stays held.
-    pub(super) fn reset(&mut self, now: u64) {
+    /// Forgets what was used; what is in flight stays held, and gives nothing back of what it took.
+    /// `successor` is for the plan that the key then has.
+    pub(super) fn forget(&mut self, now: u64, successor: impl FnOnce(&Arc<Plan>) -> Arc<Plan>) {
         self.restore(now);
+        self.plan = successor(&self.plan);
         for (rule, bucket) in self.plan.rules.iter().zip(&mut self.buckets) {
             *bucket = bucket.cleared(rule);
         }
+    }
+
+    /// The same, and that its provider refused it.
+    pub(super) fn reset(&mut self, now: u64, successor: impl FnOnce(&Arc<Plan>) -> Arc<Plan>) {
+        self.forget(now, successor);
         if let Some(line) = &mut self.line {
             line.cooling_until = 0;
         }
+        self.book_reset(now);
         self.tidy(now);
     }
 
@@ -344,22 +362,6 @@ impl Slot {
         Refused { key, code, dimension, wait, need, asked_at: now }
     }
 
-    pub(super) fn stats(&self, now: u64) -> KeyStats {
-        let cooling_until = self.line.as_ref().map(|line| line.cooling_until);
-        let recovered = self.recovered(now);
-        let there = recovered.as_ref().map(|step| (&step.rules[..], &step.buckets));
-        let (rules, buckets) = there.unwrap_or((&self.plan.rules, &self.buckets));
-        let limits = rules.iter().zip(buckets).zip(&*self.full().rules);
-        let stats = |((rule, bucket), original): ((&_, &engine::Bucket), &engine::Rule)| {
-            stats(rule, original.limit().amount(), bucket.level(rule, now))
-        };
-        KeyStats {
-            limits: limits.map(stats).collect(),
-            waiting: self.waiting(),
-            cooling_until: cooling_until.filter(|&until| until > now),
-        }
-    }
-
     pub(super) fn rebase(&mut self, back: u64) {
         self.buckets.iter_mut().for_each(|bucket| bucket.rebase(back));
         if let Some(line) = &mut self.line {
@@ -370,20 +372,9 @@ impl Slot {
             if let Some(trace) = &mut line.trace {
                 trace.rebase(back);
             }
+            if let Some(ledger) = &mut line.ledger {
+                ledger.rebase(back);
+            }
         }
-    }
-}
-
-fn stats(rule: &engine::Rule, original: u64, level: engine::Level) -> LimitStats {
-    let limit = rule.limit();
-    LimitStats {
-        dimension: limit.dimension().clone(),
-        limit: limit.amount(),
-        original,
-        window: limit.window(),
-        used: level.used,
-        held: level.held,
-        available: level.available,
-        fresh_at: level.fresh_at,
     }
 }

@@ -1,4 +1,4 @@
-use crate::engine::Saved;
+use crate::engine::{Bucket, Rule, Saved};
 use crate::quota::{Dimension, Window};
 
 use super::slot::Slot;
@@ -32,6 +32,11 @@ impl KeySnapshot {
     pub fn new(key: impl Into<String>, buckets: Vec<BucketSnapshot>) -> Self {
         Self { key: key.into(), buckets, cooling_until: None }
     }
+
+    /// Whether a new key would be the same.
+    pub(super) fn is_fresh(&self) -> bool {
+        self.buckets.is_empty() && self.cooling_until.is_none()
+    }
 }
 
 impl BucketSnapshot {
@@ -43,16 +48,21 @@ impl BucketSnapshot {
 
 impl Slot {
     pub(super) fn snapshot(&self, now: u64) -> KeySnapshot {
-        let buckets = self.plan.rules.iter().zip(&self.buckets);
-        let kept = buckets.filter(|(rule, _)| *rule.dimension() != Dimension::Concurrency);
-        let save = |(rule, bucket): (&crate::engine::Rule, &crate::engine::Bucket)| {
+        let buckets = self.plan.rules.iter().zip(&self.buckets).enumerate();
+        let kept = buckets.filter(|(_, (rule, _))| *rule.dimension() != Dimension::Concurrency);
+        let save = |(at, (rule, bucket)): (usize, (&Rule, &Bucket))| {
+            // What others hold, they keep.
+            let ledger = self.seen().and_then(|line| line.ledger.as_deref());
+            let others = ledger.map_or(0, |ledger| ledger.sheets[at].others);
             let limit = rule.limit();
-            let saved = bucket.save(rule, now);
+            let mut saved = bucket.save(rule, now);
+            saved.held = saved.held.saturating_sub(others);
             BucketSnapshot::new(limit.dimension().clone(), limit.window(), saved)
         };
         let fresh = |b: &BucketSnapshot| b.saved.taken.is_empty() && b.saved.held == 0;
         let buckets = kept.map(save).filter(|b| !fresh(b)).collect();
-        KeySnapshot { key: self.key.to_string(), buckets, cooling_until: None }
+        let cooling_until = Some(self.sends_at(now)).filter(|&until| until > now);
+        KeySnapshot { key: self.key.to_string(), buckets, cooling_until }
     }
 
     /// Takes another's state on top; a limit that is no longer there is left out.
@@ -65,6 +75,9 @@ impl Slot {
                     bucket.absorb(rule, &other.saved, now);
                 }
             }
+        }
+        if let Some(until) = snapshot.cooling_until {
+            self.cool_down(until, now);
         }
     }
 }

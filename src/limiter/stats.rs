@@ -1,3 +1,5 @@
+use super::slot::Slot;
+use crate::engine;
 use crate::quota::{Dimension, Window};
 
 /// The figures of one key at one moment.
@@ -34,4 +36,36 @@ pub struct LimitStats {
     /// When the limit is all unused again, in nanoseconds since the epoch; a time that has passed if
     /// it is.
     pub fresh_at: u64,
+}
+
+impl Slot {
+    pub(super) fn stats(&self, now: u64) -> KeyStats {
+        let cooling_until = self.line.as_ref().map(|line| line.cooling_until);
+        let recovered = self.recovered(now);
+        let there = recovered.as_ref().map(|step| (&step.rules[..], &step.buckets));
+        let (rules, buckets) = there.unwrap_or((&self.plan.rules, &self.buckets));
+        let limits = rules.iter().zip(buckets).zip(&*self.full().rules);
+        let stats = |((rule, bucket), original): ((&_, &engine::Bucket), &engine::Rule)| {
+            stats(rule, original.limit().amount(), bucket.level(rule, now))
+        };
+        KeyStats {
+            limits: limits.map(stats).collect(),
+            waiting: self.waiting(),
+            cooling_until: cooling_until.filter(|&until| until > now),
+        }
+    }
+}
+
+fn stats(rule: &engine::Rule, original: u64, level: engine::Level) -> LimitStats {
+    let limit = rule.limit();
+    LimitStats {
+        dimension: limit.dimension().clone(),
+        limit: limit.amount(),
+        original,
+        window: limit.window(),
+        used: level.used,
+        held: level.held,
+        available: level.available,
+        fresh_at: level.fresh_at,
+    }
 }

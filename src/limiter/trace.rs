@@ -106,7 +106,11 @@ impl Slot {
                 // The part of the margin that is allowed for is taken with the rest: what overtook
                 // is there by now, and without it refusals would go on until the margin is used up.
                 let unproven = bucket.level(rule, now).held.saturating_add(reading.granularity);
-                bucket.charge(rule, (low - left).saturating_sub(unproven), now);
+                let guess = (low - left).saturating_sub(unproven);
+                bucket.charge(rule, guess, now);
+                if let Some((ledger, _)) = self.ledger() {
+                    ledger.guess(index, guess);
+                }
                 self.note(now);
             }
         }

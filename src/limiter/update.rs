@@ -79,7 +79,7 @@ impl Limiter {
     /// # Errors
     /// Why it is [`Ignored`]; nothing has changed then.
     pub fn apply(&self, update: &CapacityUpdate, own: &str) -> Result<u64, Ignored> {
-        let pace = self.core.reduction.ok_or(Ignored::Off)?;
+        let pace = self.core.reduction.read().ok_or(Ignored::Off)?;
         let key = update.resource.as_str();
         let known = |plan: &super::plan::Plan| {
             plan.known && plan.rules.iter().any(|rule| is_rate(rule.limit()))

@@ -189,7 +189,7 @@ impl Seat {
         let (slot, core) = (scopes.slot_mut(at), request.core());
         let waiting = slot.waiting();
         // Whoever asks a backend stands first in the queue for as long as that takes.
-        if waiting >= core.max_waiting.max(usize::from(core.backend.is_some())) {
+        if waiting >= core.max_waiting().max(usize::from(core.backend.is_some())) {
             return Err(AcquireError::QueueFull { key: slot.key.clone(), waiting });
         }
         let number = number.unwrap_or_else(|| core.arrival());

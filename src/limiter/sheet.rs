@@ -1,0 +1,101 @@
+use smallvec::SmallVec;
+
+use super::changes::BucketChanges;
+use crate::engine::Rule;
+use crate::quota::{Dimension, Window};
+
+/// What has changed of one bucket, until it is collected.
+#[derive(Debug, Default)]
+pub(super) struct Sheet {
+    /// When how much was taken, oldest first; at most one entry for each part of the window.
+    entries: SmallVec<[(u64, i64); 1]>,
+    /// When the part of the window ends that the last entry is in.
+    ends: u64,
+    /// What was said to be held when that was last said.
+    told: u64,
+    /// What others hold, which the bucket holds too.
+    pub(super) others: u64,
+}
+
+impl Sheet {
+    /// Notes what was taken at `at`; less than nothing was given back.
+    #[inline]
+    pub(super) fn enter(&mut self, rule: &Rule, at: u64, amount: i64) {
+        if let Some(last) = self.entries.last_mut()
+            && (last.0..self.ends).contains(&at)
+        {
+            *last = (at, last.1.saturating_add(amount));
+        } else if amount != 0 {
+            self.insert(rule.limit().window(), at, amount);
+        }
+    }
+
+    #[inline(never)]
+    fn insert(&mut self, window: Window, at: u64, amount: i64) {
+        let width = window.as_nanos() / PARTS;
+        let part = |time: u64| time / width;
+        let index = self.entries.partition_point(|entry| part(entry.0) < part(at));
+        match self.entries.get_mut(index) {
+            Some(entry) if part(entry.0) == part(at) => {
+                *entry = (entry.0.max(at), entry.1.saturating_add(amount));
+            }
+            _ => self.entries.insert(index, (at, amount)),
+        }
+        if self.entries.len() > MOST {
+            // Later than it was: whoever counts it counts it for longer.
+            let (_, oldest) = self.entries.remove(0);
+            self.entries[0].1 = self.entries[0].1.saturating_add(oldest);
+        }
+        let last = self.entries.last().map_or(0, |last| part(last.0));
+        self.ends = last.saturating_add(1).saturating_mul(width);
+    }
+
+    /// What is new, of a bucket of which requests of this limiter hold so much.
+    pub(super) fn collect(
+        &mut self,
+        dimension: &Dimension,
+        window: Window,
+        held: u64,
+    ) -> Option<BucketChanges> {
+        let taken: Vec<_> = self.entries.drain(..).filter(|(_, amount)| *amount != 0).collect();
+        self.ends = 0;
+        let told = std::mem::replace(&mut self.told, held);
+        let window = named(dimension, window);
+        (told != held || !taken.is_empty())
+            .then(|| BucketChanges::new(dimension.clone(), window, taken, held))
+    }
+
+    /// What isn't collected yet, from this time on; all before is forgotten.
+    pub(super) fn forget_before(&mut self, time: u64) -> &[(u64, i64)] {
+        self.entries.retain(|entry| entry.0 >= time);
+        &self.entries
+    }
+
+    /// Whether it says nothing that is not known elsewhere.
+    pub(super) fn is_blank(&self) -> bool {
+        self.entries.is_empty() && self.told == 0 && self.others == 0
+    }
+
+    pub(super) fn rebase(&mut self, back: u64) {
+        for (at, _) in &mut self.entries {
+            *at = at.saturating_sub(back);
+        }
+        self.ends = self.ends.saturating_sub(back);
+    }
+}
+
+/// The window by which a bucket is named: for requests in flight windows mean nothing.
+pub(super) fn named(dimension: &Dimension, window: Window) -> Window {
+    if *dimension == Dimension::Concurrency { Window::MINUTE } else { window }
+}
+
+/// As an entry.
+pub(super) fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
+
+/// Parts of a window: what is taken within one is one entry, at the time of the last.
+const PARTS: u64 = 64;
+
+/// Entries that are kept of a bucket, if nobody collects them.
+const MOST: usize = 128;
