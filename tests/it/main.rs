@@ -10,8 +10,6 @@ mod middleware;
 #[cfg(feature = "tower")]
 mod parity;
 mod provider;
-#[cfg(any(feature = "yaml", feature = "sqlite"))]
-mod store;
 
 #[cfg(feature = "simulate")]
 mod replay;
@@ -26,3 +24,6 @@ mod telemetry;
 mod batch;
 #[cfg(feature = "cli")]
 mod explain;
+
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
+mod store;

@@ -32,6 +32,10 @@ mod g07;
 mod g08;
 mod g09;
 mod g11;
+#[cfg(feature = "yaml")]
+mod g12;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod g14;
 mod g15;
 mod g16;
 #[cfg(all(feature = "axum", feature = "reqwest"))]
