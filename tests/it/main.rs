@@ -17,6 +17,8 @@ mod replay;
 mod sdk;
 #[cfg(feature = "simulate")]
 mod simulate;
+#[cfg(all(feature = "metrics", feature = "tower"))]
+mod telemetry;
 
 #[cfg(feature = "cli")]
 mod batch;

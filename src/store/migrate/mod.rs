@@ -1,9 +1,9 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Sqlite, State, Store, StoreError, Yaml, go_ratelimit};
 use crate::limiter::Boot;
-use crate::limiter::{KeyChanges, NamedQuota};
+use super::{Sqlite, State, Store, StoreError, Yaml, go_ratelimit};
+use crate::limiter::NamedQuota;
 use go_ratelimit::Taken;
 
 mod error;
@@ -70,11 +70,15 @@ pub fn migrate(
         summary.compare(&taken.state, &kept);
         return Ok(summary);
     }
+    let is_new = Kind::of(destination)?.is_none();
     let mut store = store(to, destination);
     store.set_boot(boot);
     let kept = store.open(now)?;
     summary.compare(&taken.state, &kept);
-    let (changes, quotas) = news(&taken.state, &kept);
+    let changes = missing::missing(&taken.state, &kept);
+    // Told of quotas, a store writes a file where there is none, though there be nothing in it.
+    let quotas = all_quotas(&taken.state, &kept);
+    let quotas = (quotas != kept.quotas || is_new).then_some(quotas);
     store.sync(&changes, quotas.as_deref(), now)?;
     store.close(now)?;
     Ok(summary)
@@ -135,12 +139,11 @@ fn store(kind: Kind, path: &Path) -> Box<dyn Store> {
     }
 }
 
-/// What a store that keeps `kept` has to be told to keep `source` too.
-fn news(source: &State, kept: &State) -> (Vec<KeyChanges>, Option<Vec<NamedQuota>>) {
+/// The quotas of both, sorted by name.
+fn all_quotas(source: &State, kept: &State) -> Vec<NamedQuota> {
     let mut quotas = source.quotas.clone();
     let named = |name: &str| source.quotas.iter().any(|quota| quota.name == name);
     quotas.extend(kept.quotas.iter().filter(|quota| !named(&quota.name)).cloned());
     quotas.sort_by(|a, b| a.name.cmp(&b.name));
-    let quotas = (quotas != kept.quotas).then_some(quotas);
-    (missing::missing(source, kept), quotas)
+    quotas
 }

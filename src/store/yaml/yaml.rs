@@ -33,6 +33,8 @@ struct Open {
     target: PathBuf,
     origin: Origin,
     document: Document,
+    /// Whether there is a file, or all of this is new.
+    exists: bool,
     _lock: Lock,
 }
 
@@ -131,7 +133,9 @@ impl Store for Yaml {
         let Some(open) = &mut self.open else { return Ok(()) };
         let mut document = open.document.clone();
         document.leave(now);
-        open.write_if_changed(document, now)?;
+        if document != open.document {
+            open.write_if_changed(document, now)?;
+        }
         self.open = None;
         Ok(())
     }
@@ -151,11 +155,12 @@ impl Open {
         let lock = Lock::take(&target)?;
         file::clean(&target);
         let document = Document::read(path, &file::read_or_nothing(&target)?)?;
-        Ok(Self { target, origin: Origin::new(boot, now), document, _lock: lock })
+        let (exists, origin) = (target.exists(), Origin::new(boot, now));
+        Ok(Self { target, origin, document, exists, _lock: lock })
     }
 
     fn write_if_changed(&mut self, mut document: Document, now: u64) -> Result<(), StoreError> {
-        if document == self.document {
+        if self.exists && document == self.document {
             return Ok(());
         }
         document.sign(&self.origin, now);
@@ -167,7 +172,7 @@ impl Open {
         let text =
             document.print().map_err(|error| StoreError::new(&self.target, error.to_string()))?;
         file::replace(&self.target, &text)?;
-        self.document = document;
+        (self.document, self.exists) = (document, true);
         Ok(())
     }
 }

@@ -1,5 +1,9 @@
 //! State across restarts, and between processes.
 
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+pub(crate) mod go_ratelimit;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod migrate;
 #[cfg(feature = "sqlite")]
 mod keeping;
 #[cfg(feature = "sqlite")]
