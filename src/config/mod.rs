@@ -11,6 +11,8 @@ mod read;
 mod schema;
 mod tree;
 mod value;
+mod watch;
+mod watched;
 
 pub use config::Config;
 pub use error::{ConfigError, Problem};
@@ -19,6 +21,8 @@ pub use load::{LoadOptions, Loaded, Override, check, load};
 pub use schema::schema;
 pub use tree::{Origin, Position};
 pub use value::{
-    Bus, Cluster, ConfiguredQuota, KeyLimit, Keys, Provider, Retry, Scope, Serve, Storage,
-    StoragePlace, Upstream, Waiting,
+    Bus, Cluster, ConfiguredQuota, KeyLimit, Keys, Retry, Scope, Serve, Storage, StoragePlace,
+    Upstream, Waiting,
 };
+pub use watch::Watch;
+pub use watched::Watched;

@@ -7,6 +7,7 @@ mod refusals;
 mod schema;
 mod secrets;
 mod values;
+mod watch;
 mod yaml;
 
 use tollgate::config::{Config, Problem};

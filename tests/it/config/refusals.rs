@@ -160,7 +160,7 @@ fn names_that_mean_nothing_are_refused() {
         format!("serve: {{upstreams: {{{name}: {{base_url: 'http://h', provider: {provider}}}}}}}")
     };
     refuses(&upstream("a/b", "openai"), "1:21: serve.upstreams.a/b: must be a segment of a path");
-    refuses(&upstream("a", "acme"), "1:57: serve.upstreams.a.provider: no provider of this name");
+    refuses(&upstream("a", "acme"), "1:57: serve.upstreams.a.provider: no such provider: `acme`");
     refuses("serve: {scopes: [{header: 'a b'}]}", "1:27: serve.scopes[0].header: must be the name");
     refuses("providers: [groq, groq]", "1:19: providers[1]: a second provider named \"groq\"");
     refuses("providers: [{name: groq, like: openai}]", "1:20: providers[0].name: is the name of a");

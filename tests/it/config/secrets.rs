@@ -1,11 +1,10 @@
 use tollgate::config::{self, Config, LoadOptions, Override};
 
 const TEXT: &str = "
-providers: [{name: mine, base_url: 'https://me:hunter2@gw.example/v1?key=hunter2'}]
 bus: {redis: 'redis://:hunter2@127.0.0.1:6379/0'}
 cluster: {redis: 'rediss://app:hunter2@cache:6380', account: a}
 serve:
-  upstreams: {up: {base_url: 'https://k:hunter2@api.example', provider: mine}}
+  upstreams: {up: {base_url: 'https://k:hunter2@api.example', provider: openai}}
 ";
 
 #[test]
@@ -45,6 +44,7 @@ fn errors_dont_quote_passwords() {
             format!("share: '{url}'"),
             format!("waiting: {{max_wait: '{url}'}}"),
             format!("providers: ['{url}']"),
+            format!("providers: [{{name: a, base_url: '{url}'}}]"),
         ] {
             let error = Config::parse(&text).unwrap_err();
             let shown = format!("{error} {error:?}");
