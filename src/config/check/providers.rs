@@ -1,6 +1,6 @@
 use super::Check;
 use crate::config::fields::{ProviderFields, ProviderName, TextOrMap};
-use crate::config::tree::{Steps, mask};
+use crate::config::tree::Steps;
 use crate::provider::{COMPATIBLE, InvalidProfile, Profile};
 
 impl Check<'_> {
@@ -34,7 +34,11 @@ impl Check<'_> {
                 InvalidProfile::BaseUrl { .. } => "base_url",
                 _ => "name",
             };
-            self.wrong(&steps.key(field), mask(&error.to_string()).into_owned());
+            let what = match name.contains("://") {
+                true => "must be a name, not a URL".to_owned(),
+                false => error.to_string(),
+            };
+            self.wrong(&steps.key(field), what);
         };
         profile.map_err(wrong).ok()
     }

@@ -81,7 +81,11 @@ impl Check<'_> {
         }
         self.scheme(&steps.key("base_url"), &fields.base_url, HTTP);
         let profile = Profile::named_among(providers, &fields.provider).unwrap_or_else(|error| {
-            self.wrong(&steps.key("provider"), error.to_string());
+            let what = match fields.provider.contains("://") {
+                true => "must be a name, not a URL".to_owned(),
+                false => error.to_string(),
+            };
+            self.wrong(&steps.key("provider"), what);
             COMPATIBLE
         });
         Upstream { name: name.to_owned(), base_url: fields.base_url.clone(), profile }

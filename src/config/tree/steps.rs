@@ -1,6 +1,6 @@
 use std::fmt;
 
-use super::mask::mask;
+use super::mask::quote;
 
 /// The way from the root of a configuration to one value: `quotas.gpt-4o.limits[0].zone`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -63,13 +63,12 @@ impl fmt::Display for Steps {
             match step {
                 Step::Item(item) => write!(f, "[{item}]")?,
                 Step::Key(key) => {
-                    // Who mixes up names and values may have put a URL here.
-                    let key = mask(key);
                     f.write_str(if at == 0 { "" } else { "." })?;
-                    let plain = |c: char| c.is_alphanumeric() || "_-:/*?".contains(c);
+                    let plain = |c: char| c.is_alphanumeric() || "_-:*?".contains(c);
                     match !key.is_empty() && key.chars().all(plain) {
-                        true => f.write_str(&key)?,
-                        false => write!(f, "{key:?}")?,
+                        true => f.write_str(key)?,
+                        // Who mixes up names and values may have put a URL here.
+                        false => f.write_str(&quote(key))?,
                     }
                 }
             }
