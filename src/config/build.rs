@@ -14,12 +14,14 @@ impl Config {
             .margin(self.margin)
             .share(self.share);
         for provider in &self.providers {
-            builder = builder.provider(provider.profile);
+            builder = builder.provider(*provider);
         }
         for configured in &self.quotas {
             builder = match &configured.keys {
                 Keys::Named(name) => builder.quota(name, configured.quota.clone()),
-                Keys::Matching(_) => builder,
+                Keys::Matching(regex) => {
+                    builder.quota_regex(regex.clone(), configured.quota.clone())
+                }
             };
         }
         builder

@@ -3,9 +3,10 @@ use std::path::Path;
 use super::error::ConfigError;
 use super::load::Layers;
 use super::tree::Source;
-use super::value::{Bus, Cluster, ConfiguredQuota, Provider, Retry, Serve, Storage, Waiting};
+use super::value::{Bus, Cluster, ConfiguredQuota, Retry, Serve, Storage, Waiting};
 use crate::engine::Margin;
 use crate::limiter::{Reduction, UnknownKey};
+use crate::provider::Profile;
 use crate::quota::Share;
 
 /// A valid configuration. See the [module](super) for what the file says.
@@ -31,7 +32,7 @@ use crate::quota::Share;
 #[non_exhaustive]
 pub struct Config {
     /// The providers that are called; the first counts for keys that none names.
-    pub providers: Vec<Provider>,
+    pub providers: Vec<Profile>,
     /// The quotas, in the order of the file.
     pub quotas: Vec<ConfiguredQuota>,
     /// What happens to a key without a quota.

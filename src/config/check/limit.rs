@@ -4,7 +4,7 @@ use super::Check;
 use super::quota::algorithm;
 use crate::config::fields::{AlgorithmName, LimitFields, WindowText};
 use crate::config::read::nearest;
-use crate::config::tree::Steps;
+use crate::config::tree::{Steps, quote};
 use crate::quota::{Algorithm, Calendar, Dimension, Limit, Window};
 
 impl Check<'_> {
@@ -56,7 +56,7 @@ impl Check<'_> {
         let names = known.each_ref().map(Dimension::as_str);
         // A slip would make a dimension of its own, which nothing is ever charged in.
         let problem = match nearest(name, &names) {
-            Some(near) => format!("unknown dimension {name:?} (did you mean `{near}`?)"),
+            Some(near) => format!("unknown dimension {} (did you mean `{near}`?)", quote(name)),
             None if name.trim().is_empty() => "must not be empty".to_owned(),
             None => return Some(Dimension::custom(name)),
         };
@@ -96,9 +96,10 @@ impl Check<'_> {
         };
         let calendar = Calendar::new(period, zone);
         let unknown = |_| {
-            let zone: String = zone.chars().take(60).collect();
-            let what =
-                format!("time zone {zone:?} is unknown; give an IANA name, as Europe/Berlin");
+            let what = format!(
+                "time zone {} is unknown; give an IANA name, as Europe/Berlin",
+                quote(zone)
+            );
             self.wrong(&steps.key("zone"), what);
         };
         calendar.map_err(unknown).ok()

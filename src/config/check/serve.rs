@@ -10,11 +10,11 @@ use crate::config::fields::{
     HeaderScope, KeyFields, ScopeName, ServeFields, TextOrMap, UpstreamFields,
 };
 use crate::config::tree::Steps;
-use crate::config::value::{KeyLimit, Provider, Scope, Serve, Upstream};
+use crate::config::value::{KeyLimit, Scope, Serve, Upstream};
 use crate::provider::{COMPATIBLE, Profile};
 
 impl Check<'_> {
-    pub(super) fn serve(&mut self, fields: &ServeFields, providers: &[Provider]) -> Serve {
+    pub(super) fn serve(&mut self, fields: &ServeFields, providers: &[Profile]) -> Serve {
         let root = Steps::to(["serve"]);
         let keys = fields.keys.iter().enumerate();
         let keys =
@@ -72,7 +72,7 @@ impl Check<'_> {
         steps: &Steps,
         name: &str,
         fields: &UpstreamFields,
-        providers: &[Provider],
+        providers: &[Profile],
     ) -> Upstream {
         let segment = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
         if name.is_empty() || !name.chars().all(segment) {
@@ -80,14 +80,14 @@ impl Check<'_> {
             self.wrong_name(steps, what);
         }
         self.scheme(&steps.key("base_url"), &fields.base_url, HTTP);
-        let own = providers.iter().find(|provider| provider.name == fields.provider);
-        let profile = own.map(|own| own.profile).or_else(|| Profile::named(&fields.provider));
-        if profile.is_none() {
-            let names = Profile::all().iter().map(Profile::name).collect::<Vec<_>>().join(", ");
-            let what = format!("no provider of this name; allowed: one of `providers`, {names}");
+        let profile = Profile::named_among(providers, &fields.provider).unwrap_or_else(|error| {
+            let what = match fields.provider.contains("://") {
+                true => "must be a name, not a URL".to_owned(),
+                false => error.to_string(),
+            };
             self.wrong(&steps.key("provider"), what);
-        }
-        let profile = profile.unwrap_or(COMPATIBLE);
+            COMPATIBLE
+        });
         Upstream { name: name.to_owned(), base_url: fields.base_url.clone(), profile }
     }
 

@@ -5,14 +5,15 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
+use crate::config::tree::quote;
+
 /// A length of time as it is written: `500ms`, `60s`, `1h30m`, `1d`; at most 366 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::config) struct Span(pub(in crate::config) Duration);
 
 impl Span {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let wrong =
-            || format!("must be {WANTED}, not {:?}", text.chars().take(40).collect::<String>());
+        let wrong = || format!("must be {WANTED}, not {}", quote(text));
         let (mut rest, mut millis) = (text, 0_u64);
         while !rest.is_empty() {
             let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;

@@ -78,12 +78,12 @@ fn collect(steps: &Steps, value: &Json, said: Option<&Node>, rows: &mut Vec<Row>
 /// What the profiles bring along and the file doesn't name.
 fn profiles(config: &Config, rows: &mut Vec<Row>) {
     for provider in &config.providers {
-        for built_in in provider.profile.quotas() {
+        for built_in in provider.quotas() {
             let steps = Steps::to(["quotas", built_in.pattern]);
             let said = |row: &Row| steps.holds(&row.steps);
             if !rows.iter().any(said) {
                 let value = quota(&built_in.quota());
-                let origin = Origin::Profile(provider.name.as_str().into());
+                let origin = Origin::Profile(provider.name().into());
                 let origin = format!("{} ({})", origin.brief(), built_in.as_of);
                 rows.push(Row { steps, value, origin });
             }

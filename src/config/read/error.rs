@@ -4,7 +4,7 @@ use serde::de;
 
 use super::nearest::nearest;
 use crate::config::error::Problem;
-use crate::config::tree::{Node, Step, Steps, mask};
+use crate::config::tree::{Node, Step, Steps, quote};
 
 /// Why a tree can't be read.
 #[derive(Debug)]
@@ -58,6 +58,15 @@ impl de::Error for ReadError {
         Self::new(Kind::Whole, message.to_string())
     }
 
+    fn invalid_type(unexpected: de::Unexpected<'_>, wanted: &dyn de::Expected) -> Self {
+        let given = match unexpected {
+            de::Unexpected::Str(text) => quote(text),
+            de::Unexpected::Unit => "nothing".to_owned(),
+            other => other.to_string(),
+        };
+        Self::value(format!("must be {wanted}, not {given}"))
+    }
+
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
         Self::new(Kind::Name, unknown("field", field, expected))
     }
@@ -80,8 +89,7 @@ impl fmt::Display for ReadError {
 impl std::error::Error for ReadError {}
 
 fn unknown(what: &str, given: &str, allowed: &[&str]) -> String {
-    let given: String = mask(given).chars().take(60).collect();
-    let meant = nearest(&given, allowed);
+    let meant = nearest(given, allowed);
     let meant = meant.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
-    format!("unknown {what} {given:?}{meant}; allowed: {}", allowed.join(", "))
+    format!("unknown {what} {}{meant}; allowed: {}", quote(given), allowed.join(", "))
 }

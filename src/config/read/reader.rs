@@ -3,7 +3,7 @@ use serde::de::{Deserializer, IntoDeserializer, Visitor};
 
 use super::entries::{Entries, Items};
 use super::error::ReadError;
-use crate::config::tree::{Node, Value, mask};
+use crate::config::tree::{Node, Value, quote};
 
 /// Gives a node to serde. Nothing is converted: a number is no text, and `1.0` no whole number.
 #[derive(Debug, Clone, Copy)]
@@ -170,8 +170,7 @@ fn describe(value: &Value) -> String {
         Value::Null | Value::Removed => "nothing".to_owned(),
         Value::Bool(value) => value.to_string(),
         Value::Number(number) => number.chars().take(40).collect(),
-        Value::Text(text) if text.chars().count() <= 60 => format!("{:?}", mask(text)),
-        Value::Text(_) => "a long text".to_owned(),
+        Value::Text(text) => quote(text),
         Value::List(_) => "a list".to_owned(),
         Value::Map(_) => "a map".to_owned(),
     }

@@ -18,6 +18,19 @@ pub(in crate::config) fn mask(text: &str) -> Cow<'_, str> {
     format!("{scheme}://{stars}{}{tail}", &rest[from..until]).into()
 }
 
+/// What was given, for an error: nothing that may hold a password, and nothing long.
+pub(in crate::config) fn quote(text: &str) -> String {
+    if text.contains("://") {
+        "a URL".to_owned()
+    } else if text.chars().count() > LONGEST {
+        "a long text".to_owned()
+    } else {
+        format!("{text:?}")
+    }
+}
+
+const LONGEST: usize = 60;
+
 const HIDDEN: &str = "***";
 
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod steps;
 mod yaml;
 
 pub(super) use key::Key;
-pub(super) use mask::mask;
+pub(super) use mask::{mask, quote};
 pub(super) use node::{Node, Value};
 pub use origin::{Origin, Position};
 pub(super) use steps::{Step, Steps};

@@ -1,5 +1,7 @@
 use std::fmt;
 
+use super::mask::quote;
+
 /// The way from the root of a configuration to one value: `quotas.gpt-4o.limits[0].zone`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::config) struct Steps(Vec<Step>);
@@ -62,10 +64,11 @@ impl fmt::Display for Steps {
                 Step::Item(item) => write!(f, "[{item}]")?,
                 Step::Key(key) => {
                     f.write_str(if at == 0 { "" } else { "." })?;
-                    let plain = |c: char| c.is_alphanumeric() || "_-:/*?".contains(c);
+                    let plain = |c: char| c.is_alphanumeric() || "_-:*?".contains(c);
                     match !key.is_empty() && key.chars().all(plain) {
                         true => f.write_str(key)?,
-                        false => write!(f, "{key:?}")?,
+                        // Who mixes up names and values may have put a URL here.
+                        false => f.write_str(&quote(key))?,
                     }
                 }
             }

@@ -3,7 +3,6 @@
 mod bus;
 mod cluster;
 mod configured_quota;
-mod provider;
 mod retry;
 mod serve;
 mod storage;
@@ -12,7 +11,6 @@ mod waiting;
 pub use bus::Bus;
 pub use cluster::Cluster;
 pub use configured_quota::{ConfiguredQuota, Keys};
-pub use provider::Provider;
 pub use retry::Retry;
 pub use serve::{KeyLimit, Scope, Serve, Upstream};
 pub use storage::{Storage, StoragePlace};

@@ -11,10 +11,10 @@ use super::{EXAMPLE, good};
 #[test]
 fn every_section_of_the_example_is_read() {
     let config = good(EXAMPLE);
-    let names: Vec<_> = config.providers.iter().map(|provider| provider.name.as_str()).collect();
+    let names: Vec<_> = config.providers.iter().map(|provider| provider.name()).collect();
     assert_eq!(names, ["openai", "anthropic", "my-vllm"]);
     let own = &config.providers[2];
-    assert_eq!(own.base_url.as_ref().unwrap().expose(), "http://gpu-7:8000");
+    assert_eq!(own.base_url(), Some("http://gpu-7:8000"));
 
     let names: Vec<_> = config.quotas.iter().map(|quota| quota.keys.name()).collect();
     let order = ["gpt-4o", "claude-*", "gemini-2.5-pro", "tenant:*", "regex:user-[0-9]+"];

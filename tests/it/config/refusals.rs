@@ -47,10 +47,10 @@ fn wrong_types_are_refused_with_what_is_allowed() {
         (".nan", "NaN"),
     ] {
         let text = format!("quotas: {{gpt-4o: {{rpm: {value}}}}}");
-        refuses(&text, &format!("1:23: quotas.gpt-4o.rpm: {whole} {shown}"));
+        refuses(&text, &format!("1:24: quotas.gpt-4o.rpm: {whole} {shown}"));
     }
     refuses("quotas: [a]", "1:9: quotas: must be a map of names to values, not a list");
-    refuses("quotas: {a: }", "1:12: quotas.a: must be a map of rpm, tpm,");
+    refuses("quotas: {a: }", "1:11: quotas.a: must be a map of rpm, tpm,");
     refuses("waiting: 5", "1:10: waiting: must be a map of max_waiting, max_wait, not 5");
     refuses("providers: openai", "1:12: providers: must be a list, not \"openai\"");
     refuses("providers: [5]", "1:13: providers[0]: must be a name or a map, not");
@@ -159,11 +159,17 @@ fn names_that_mean_nothing_are_refused() {
     let upstream = |name, provider| {
         format!("serve: {{upstreams: {{{name}: {{base_url: 'http://h', provider: {provider}}}}}}}")
     };
-    refuses(&upstream("a/b", "openai"), "1:21: serve.upstreams.a/b: must be a segment of a path");
-    refuses(&upstream("a", "acme"), "1:57: serve.upstreams.a.provider: no provider of this name");
+    refuses(
+        &upstream("a/b", "openai"),
+        "1:21: serve.upstreams.\"a/b\": must be a segment of a path",
+    );
+    refuses(&upstream("a", "acme"), "1:57: serve.upstreams.a.provider: no such provider: `acme`");
     refuses("serve: {scopes: [{header: 'a b'}]}", "1:27: serve.scopes[0].header: must be the name");
     refuses("providers: [groq, groq]", "1:19: providers[1]: a second provider named \"groq\"");
-    refuses("providers: [{name: groq, like: openai}]", "1:20: providers[0].name: is the name of a");
+    refuses(
+        "providers: [{name: groq, like: openai}]",
+        "1:20: providers[0].name: `groq` is a built-in provider",
+    );
 }
 
 #[test]

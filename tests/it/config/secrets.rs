@@ -1,11 +1,10 @@
 use tollgate::config::{self, Config, LoadOptions, Override};
 
 const TEXT: &str = "
-providers: [{name: mine, base_url: 'https://me:hunter2@gw.example/v1?key=hunter2'}]
 bus: {redis: 'redis://:hunter2@127.0.0.1:6379/0'}
 cluster: {redis: 'rediss://app:hunter2@cache:6380', account: a}
 serve:
-  upstreams: {up: {base_url: 'https://k:hunter2@api.example', provider: mine}}
+  upstreams: {up: {base_url: 'https://k:hunter2@api.example', provider: openai}}
 ";
 
 #[test]
@@ -29,13 +28,9 @@ fn passwords_are_at_hand_but_not_shown() {
 
 #[test]
 fn errors_dont_quote_passwords() {
-    for url in [
-        "redis://:hunter2@h:bad",
-        "http://:hunter2@h",
-        "redis:/:hunter2@h",
-        "redis://:hunter2 @h",
-        "redis://:hunter2@",
-    ] {
+    for url in
+        ["redis://:hunter2@h:bad", "http://:hunter2@h", "redis://:hunter2 @h", "redis://:hunter2@"]
+    {
         for text in [
             format!("bus: {{redis: '{url}'}}"),
             format!("bus: '{url}'"),
@@ -43,12 +38,21 @@ fn errors_dont_quote_passwords() {
             format!("cluster: {{redis: ['{url}'], account: a}}"),
             format!("cluster: {{redis: 'redis://h', account: a, mode: '{url}'}}"),
             format!("share: '{url}'"),
+            format!(
+                "quotas: {{a: {{limits: [{{dimension: '{url}', limit: 1, window: '{url}'}}]}}}}"
+            ),
+            format!(
+                "serve: {{listen: '{url}', upstreams: {{a: {{base_url: '{url}', provider: '{url}'}}}}}}"
+            ),
+            format!("providers: [{{name: '{url}'}}]"),
+            format!("'{url}'"),
             format!("waiting: {{max_wait: '{url}'}}"),
             format!("providers: ['{url}']"),
+            format!("providers: [{{name: a, base_url: '{url}'}}]"),
         ] {
             let error = Config::parse(&text).unwrap_err();
             let shown = format!("{error} {error:?}");
-            assert!(!shown.contains("hunter2") || url.starts_with("redis:/:"), "{text}: {shown}");
+            assert!(!shown.contains("hunter2"), "{text}: {shown}");
         }
     }
 }
