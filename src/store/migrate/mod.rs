@@ -1,8 +1,8 @@
 use std::fs;
 use std::path::Path;
 
-use crate::limiter::Boot;
 use super::{Sqlite, State, Store, StoreError, Yaml, go_ratelimit};
+use crate::limiter::Boot;
 use crate::limiter::NamedQuota;
 use go_ratelimit::Taken;
 
