@@ -1,5 +1,7 @@
 //! The configuration: one file of YAML, the environment and flags over it, and values that are valid.
 
+mod applied;
+mod apply;
 mod build;
 mod check;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
@@ -14,6 +16,7 @@ mod value;
 mod watch;
 mod watched;
 
+pub use applied::Applied;
 pub use config::Config;
 pub use error::{ConfigError, Problem};
 pub use fields::{Address, Mode, OnFailure, ServeMode};

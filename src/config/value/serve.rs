@@ -8,7 +8,7 @@ use crate::config::{Address, ServeMode};
 use crate::provider::Profile;
 
 /// What `tollgate serve` does.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Serve {
     /// Where to listen.
@@ -37,6 +37,15 @@ pub struct KeyLimit {
     pub max_requests_in_queue: Option<u32>,
     /// The length of a window.
     pub window: Option<Duration>,
+}
+
+impl PartialEq for KeyLimit {
+    fn eq(&self, other: &Self) -> bool {
+        let limits = |key: &Self| {
+            (key.max_requests_per_window, key.max_requests_in_queue, key.window, key.regex.is_some())
+        };
+        self.pattern == other.pattern && limits(self) == limits(other)
+    }
 }
 
 /// A provider that is proxied.
