@@ -25,6 +25,7 @@ use super::stop::{Halt, Stop};
 use super::tally::Tally;
 use super::target::Base;
 use super::used_up::UsedUp;
+use crate::config::Config;
 use crate::limiter::{BuildError, Limiter, UnknownKey};
 use crate::middleware::RateLimitLayer;
 use crate::provider::Profile;
@@ -47,6 +48,9 @@ pub struct Job {
     pub profile: Profile,
     /// The limits of each model; where there are none, the profile's, or what responses tell.
     pub quota: Quota,
+    /// The quotas and policies of a configuration, as [`configured`](super::configured) has them; a
+    /// model that it names keeps to that and not to `quota`.
+    pub config: Option<Config>,
     /// How many requests may be in flight at a time.
     pub max_in_flight: usize,
     /// How often a request is sent again.
@@ -108,16 +112,19 @@ impl std::error::Error for JobError {
 }
 
 impl Job {
-    /// The limiter of a run: for each model the job's quota, or the profile's, or what its responses
-    /// tell.
+    /// The limiter of a run: for each model the configuration's quota, or the job's, or the profile's,
+    /// or what its responses tell.
     ///
     /// # Errors
     /// As [`Builder::build`](crate::limiter::Builder::build).
     pub fn limiter(&self) -> Result<Limiter, BuildError> {
-        let builder = Limiter::builder()
-            .provider(self.profile)
-            .unknown_key(UnknownKey::Learn)
-            .max_waiting(usize::MAX);
+        let builder = match &self.config {
+            Some(config) => config.builder(),
+            None => Limiter::builder()
+                .provider(self.profile)
+                .unknown_key(UnknownKey::Learn)
+                .max_waiting(usize::MAX),
+        };
         match self.quota.is_unlimited() {
             true => builder.build(),
             // Of one model, no more are let in than may be in flight.
@@ -136,7 +143,18 @@ impl Job {
     /// # Cancel safety
     /// Dropped, it leaves a file that can be resumed; answers in flight are lost.
     pub async fn run(&self, stop: &Stop) -> Result<Ended, JobError> {
-        let limiter = self.limiter().map_err(JobError::Limits)?;
+        self.run_with(self.limiter().map_err(JobError::Limits)?, stop).await
+    }
+
+    /// The same with a limiter that the caller has made by [`limiter`](Self::limiter), and keeps in a
+    /// store for example.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    pub async fn run_with(&self, limiter: Limiter, stop: &Stop) -> Result<Ended, JobError> {
         let total = self.count()?;
         let file = self.open()?;
         let (base, key) = (self.base.clone(), self.key.clone());

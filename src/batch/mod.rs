@@ -38,6 +38,7 @@ mod answered;
 mod answers;
 mod attempt;
 mod client;
+mod configured;
 mod ideal;
 pub mod ids;
 pub mod input;
@@ -59,6 +60,7 @@ mod waits;
 
 pub(crate) use client::http_client;
 pub use client::{ApiKey, InvalidKey};
+pub use configured::configured;
 pub use ideal::Ideal;
 pub use job::{Ended, Job, JobError};
 pub use plan::Plan;

@@ -13,12 +13,14 @@
 //! ```
 
 mod batch;
+mod batch_run;
 mod check;
 mod completions;
 mod config;
 mod count;
 mod exit;
 mod explain;
+mod kept;
 mod limits;
 mod migrate;
 mod output;
