@@ -12,3 +12,14 @@ mod sqlite_faults;
 mod sqlite_owners;
 #[cfg(feature = "sqlite")]
 mod sqlite_size;
+
+#[cfg(feature = "yaml")]
+mod states;
+#[cfg(feature = "yaml")]
+mod yaml;
+#[cfg(feature = "yaml")]
+mod yaml_broken;
+#[cfg(all(feature = "yaml", unix))]
+mod yaml_processes;
+#[cfg(feature = "yaml")]
+mod yaml_properties;
