@@ -87,6 +87,8 @@ pub mod middleware;
 pub mod provider;
 pub mod quota;
 
+#[cfg(feature = "yaml")]
+pub mod config;
 #[cfg(any(feature = "yaml", feature = "sqlite"))]
 pub mod store;
 #[cfg(feature = "metrics")]

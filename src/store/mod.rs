@@ -1,8 +1,12 @@
 //! State across restarts, and between processes of one machine.
 
 mod error;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod go_ratelimit;
 mod keeping;
 mod log;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod migrate;
 mod pending;
 #[cfg(feature = "sqlite")]
 mod sqlite;
@@ -14,9 +18,10 @@ mod times;
 #[cfg(feature = "yaml")]
 mod yaml;
 
-pub use crate::limiter::Boot;
 pub use error::StoreError;
 pub use keeping::Keeping;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+pub use migrate::{Kind, MigrateError, Options, Skipped, Summary, migrate};
 #[cfg(feature = "sqlite")]
 pub use sqlite::Sqlite;
 pub use state::State;

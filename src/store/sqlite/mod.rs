@@ -51,6 +51,9 @@ mod schema;
 mod turn;
 mod write;
 
+#[cfg(feature = "yaml")]
+pub(super) use schema::at_rest;
+
 use std::path::{Path, PathBuf};
 
 use rusqlite::TransactionBehavior;

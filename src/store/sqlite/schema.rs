@@ -52,7 +52,7 @@ pub(super) fn peek(path: &Path) -> Result<Connection, Fault> {
 
 /// What a database is opened as that nobody has open: one without a log beside it. `None` for one in
 /// use, and for a path that no URI can name.
-fn at_rest(path: &Path) -> Option<String> {
+pub(in crate::store) fn at_rest(path: &Path) -> Option<String> {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     if fs::exists(log).unwrap_or(true) {

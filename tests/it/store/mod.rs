@@ -1,5 +1,9 @@
 //! State across restarts, and between processes.
 
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+pub(crate) mod go_ratelimit;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod migrate;
 #[cfg(feature = "sqlite")]
 mod keeping;
 #[cfg(feature = "sqlite")]
@@ -12,7 +16,6 @@ mod sqlite_faults;
 mod sqlite_owners;
 #[cfg(feature = "sqlite")]
 mod sqlite_size;
-
 #[cfg(feature = "yaml")]
 mod states;
 #[cfg(feature = "yaml")]
