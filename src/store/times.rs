@@ -12,7 +12,7 @@ pub(super) struct Origin {
 
 impl Origin {
     /// The origin of a clock that says it is `now`.
-    pub(super) fn new(boot: Option<&Boot>, now: u64) -> Self {
+    pub(super) fn new(boot: Option<Boot>, now: u64) -> Self {
         boot.map_or_else(Self::default, |boot| Self {
             boot: Some(format!("{:032x}", boot.id)),
             offset: signed(now).saturating_sub(signed(boot.uptime)),
@@ -60,7 +60,7 @@ mod tests {
     const DAY: u64 = 86_400 * SECOND;
 
     fn origin(boot: u128, uptime: u64, now: u64) -> Origin {
-        Origin::new(Some(&Boot::new(boot, uptime)), now)
+        Origin::new(Some(Boot::new(boot, uptime)), now)
     }
 
     #[test]

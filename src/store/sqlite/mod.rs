@@ -89,7 +89,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// [`StoreError`] if there is no such file, and for a database that isn't ours.
-    pub fn peek(path: &Path, now: u64, boot: Option<&Boot>) -> Result<State, StoreError> {
+    pub fn peek(path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
         let peek = || {
             let db = schema::peek(path)?;
             // One moment for all tables.
@@ -110,7 +110,7 @@ impl Sqlite {
         path: &Path,
         key: Option<&str>,
         now: u64,
-        boot: Option<&Boot>,
+        boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         let reset = || {
             schema::peek(path)?;
@@ -131,7 +131,7 @@ impl Sqlite {
         path: &Path,
         state: &State,
         now: u64,
-        boot: Option<&Boot>,
+        boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         Self::turn(path, now, boot, |turn| turn.replace_all(state)).map_err(|fault| fault.at(path))
     }
@@ -140,7 +140,7 @@ impl Sqlite {
     fn turn(
         path: &Path,
         now: u64,
-        boot: Option<&Boot>,
+        boot: Option<Boot>,
         act: impl FnOnce(&mut Turn<'_>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let mut db = schema::open(path)?;
@@ -168,7 +168,7 @@ impl Store for Sqlite {
     }
 
     fn open(&mut self, now: u64) -> Result<State, StoreError> {
-        let origin = Origin::new(self.boot.as_ref(), now);
+        let origin = Origin::new(self.boot, now);
         let dead_after = self.flush.saturating_mul(10).max(5 * SECOND);
         let joined = Joined::join(&self.path, origin, dead_after, now);
         let (joined, state) = joined.map_err(|fault| fault.at(&self.path))?;

@@ -2,10 +2,10 @@
 
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 pub(crate) mod go_ratelimit;
-#[cfg(all(feature = "yaml", feature = "sqlite"))]
-mod migrate;
 #[cfg(feature = "sqlite")]
 mod keeping;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod migrate;
 #[cfg(feature = "sqlite")]
 mod processes;
 #[cfg(feature = "sqlite")]

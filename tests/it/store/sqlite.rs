@@ -168,7 +168,7 @@ fn a_clock_that_was_set_between_two_runs_moves_what_was_taken_with_it() {
         let now = (START + 60 * SECOND).saturating_add_signed(set);
         let (_store, state) = booted(&path, now, 1, 160 * SECOND);
         assert_eq!(taken(&state, "a"), [(now - 60 * SECOND, 3)], "{set}");
-        let peeked = Sqlite::peek(&path, now, Some(&Boot::new(1, 160 * SECOND))).unwrap();
+        let peeked = Sqlite::peek(&path, now, Some(Boot::new(1, 160 * SECOND))).unwrap();
         assert_eq!(taken(&peeked, "a"), [(now - 60 * SECOND, 3)], "{set}");
     }
 }
