@@ -107,7 +107,8 @@ impl Ledger {
                 true => sheet.enter(rule, now, signed(charged)),
                 false => {
                     let more = signed(charged).saturating_sub(signed(reserved));
-                    sheet.enter(rule, sent, more);
+                    // As the engine does it.
+                    sheet.enter(rule, if more > 0 && rule.refills() { now } else { sent }, more);
                 }
             }
         }

@@ -1,9 +1,12 @@
 //! The limiter, through its public calls.
 
+mod attached;
 mod backend;
+mod changes;
 mod corners;
 mod gate;
 mod keys;
+mod ledger;
 mod observe;
 mod outputs;
 mod permit;
@@ -12,6 +15,7 @@ mod queue;
 mod quotas;
 mod reduction;
 mod scopes;
+mod settings;
 mod state;
 
 use tollgate::engine::Margin;
