@@ -77,6 +77,7 @@ mod passing;
 mod peek;
 mod read_ahead;
 mod reading;
+mod record;
 mod refusal;
 mod service;
 mod unsent;

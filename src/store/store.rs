@@ -1,11 +1,19 @@
 use std::fmt::Debug;
 
+use super::boot::Boot;
 use super::error::StoreError;
 use super::state::State;
 use crate::limiter::{KeyChanges, NamedQuota};
 
 /// Where a limiter's state is kept across restarts. Every call may block on a disk.
 pub trait Store: Debug + Send + 'static {
+    /// Told before the store is opened: the run of the machine, where the limiter's clock knows it,
+    /// by which a clock that was set between two runs is found out.
+    fn set_boot(&mut self, _boot: Option<Boot>) {}
+
+    /// Told before the store is opened: how often it will be written to, in nanoseconds.
+    fn set_flush(&mut self, _flush: u64) {}
+
     /// Joins in: from now on others who share the store see what this limiter does. Answers with all
     /// that is kept, its times set right for `now` (nanoseconds since the epoch).
     ///

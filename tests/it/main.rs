@@ -8,6 +8,8 @@ mod middleware;
 #[cfg(feature = "tower")]
 mod parity;
 mod provider;
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
+mod store;
 
 #[cfg(feature = "simulate")]
 mod replay;

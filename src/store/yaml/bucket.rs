@@ -1,0 +1,227 @@
+use serde::{Deserialize, Serialize};
+
+use super::text;
+use crate::engine::Saved;
+use crate::limiter::{BucketChanges, BucketSnapshot};
+use crate::quota::{Dimension, Window};
+
+/// What was used of one dimension of a key in one window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Bucket {
+    #[serde(with = "text::dimension")]
+    pub(super) dimension: Dimension,
+    #[serde(with = "text::window")]
+    pub(super) window: Window,
+    /// What requests in flight held.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) held: u64,
+    /// What was taken and when, oldest first; each time is there once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "text::entries")]
+    pub(super) taken: Vec<(u64, u64)>,
+}
+
+impl Bucket {
+    pub(super) fn new(dimension: Dimension, window: Window) -> Self {
+        Self { dimension, window, held: 0, taken: Vec::new() }
+    }
+
+    pub(super) fn is_of(&self, dimension: &Dimension, window: Window) -> bool {
+        self.dimension == *dimension && self.window == window
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.taken.is_empty() && self.held == 0
+    }
+
+    /// Takes changes on top.
+    pub(super) fn merge(&mut self, changes: &BucketChanges) {
+        let grain = self.grain();
+        let (given_back, taken): (Vec<_>, Vec<_>) =
+            changes.taken.iter().partition(|(_, amount)| *amount < 0);
+        let taken = taken.into_iter().map(|(at, amount)| (at, amount.unsigned_abs()));
+        self.taken.extend(taken.filter(|(_, amount)| *amount > 0));
+        self.taken.sort_unstable_by_key(|(at, _)| *at);
+        self.taken = joined(&self.taken, grain);
+        for (at, amount) in given_back {
+            self.give_back(at, amount.unsigned_abs());
+        }
+        self.held = changes.held;
+    }
+
+    /// What was held is taken at `now`: those requests left, and nobody will say any more what they
+    /// really took. Of requests in flight, none is left.
+    pub(super) fn leave(&mut self, now: u64) {
+        let held = std::mem::take(&mut self.held);
+        if held > 0 && self.dimension != Dimension::Concurrency {
+            self.taken.push((now, held));
+            self.taken = joined(&self.taken, self.grain());
+        }
+    }
+
+    /// Forgets what no longer counts in any window of this length.
+    pub(super) fn prune(&mut self, now: u64) {
+        let kept = kept(self.window);
+        self.taken.retain(|(at, _)| at.saturating_add(kept) > now);
+    }
+
+    /// Changes every time; those that come to be the same are one.
+    pub(super) fn retime(&mut self, time: impl Fn(u64) -> u64) {
+        self.taken.iter_mut().for_each(|(at, _)| *at = time(*at));
+        self.taken = joined(&self.taken, 0);
+    }
+
+    pub(super) fn snapshot(&self) -> BucketSnapshot {
+        let saved = Saved { taken: self.taken.clone(), held: self.held };
+        BucketSnapshot::new(self.dimension.clone(), self.window, saved)
+    }
+
+    /// Takes an amount off what was taken at `at`, which is part of an entry up to a grain later by
+    /// now. What isn't found there was forgotten, or stays: it was taken at another time.
+    fn give_back(&mut self, at: u64, mut amount: u64) {
+        let end = at.saturating_add(self.grain());
+        for (_, taken) in self.taken.iter_mut().filter(|(time, _)| (at..=end).contains(time)) {
+            let part = amount.min(*taken);
+            *taken -= part;
+            amount -= part;
+        }
+        self.taken.retain(|(_, taken)| *taken > 0);
+    }
+
+    /// What was taken within so many nanoseconds is one entry.
+    fn grain(&self) -> u64 {
+        self.window.as_nanos() / GRAINS
+    }
+}
+
+impl From<&BucketSnapshot> for Bucket {
+    fn from(snapshot: &BucketSnapshot) -> Self {
+        let mut taken = snapshot.saved.taken.clone();
+        taken.retain(|(_, amount)| *amount > 0);
+        taken.sort_unstable_by_key(|(at, _)| *at);
+        let taken = joined(&taken, 0);
+        let held = snapshot.saved.held;
+        Self { held, taken, ..Self::new(snapshot.dimension.clone(), snapshot.window) }
+    }
+}
+
+/// Entries within one grain of the clock are one, of the latest of their times; those of the same
+/// time always. They are in order of time.
+fn joined(entries: &[(u64, u64)], grain: u64) -> Vec<(u64, u64)> {
+    let mut joined: Vec<(u64, u64)> = Vec::with_capacity(entries.len());
+    for &(at, amount) in entries {
+        match joined.last_mut() {
+            Some(last) if last.0 / grain.max(1) == at / grain.max(1) => {
+                *last = (at, last.1.saturating_add(amount));
+            }
+            _ => joined.push((at, amount)),
+        }
+    }
+    joined
+}
+
+/// How long an entry may count. A day on which clocks are put back has 25 hours, a month of a
+/// calendar up to 31 days and one hour, and margins make windows longer by a second at most.
+fn kept(window: Window) -> u64 {
+    let nanos = window.as_nanos();
+    nanos + nanos / 24 + Window::SECOND.as_nanos()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(amount: &u64) -> bool {
+    *amount == 0
+}
+
+/// Into how many parts a window is split: within one of them, times are not told apart.
+const GRAINS: u64 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: u64 = Window::MINUTE.as_nanos();
+
+    fn bucket() -> Bucket {
+        Bucket::new(Dimension::Tokens, Window::MINUTE)
+    }
+
+    fn changes(taken: &[(u64, i64)], held: u64) -> BucketChanges {
+        BucketChanges::new(Dimension::Tokens, Window::MINUTE, taken.to_vec(), held)
+    }
+
+    #[test]
+    fn what_was_taken_at_about_the_same_time_is_one_entry_of_the_latest_time() {
+        let mut bucket = bucket();
+        let grain = bucket.grain();
+        bucket.merge(&changes(&[(grain, 1), (grain + 5, 2), (2 * grain, 4)], 0));
+        assert_eq!(bucket.taken, [(grain + 5, 3), (2 * grain, 4)]);
+    }
+
+    #[test]
+    fn a_window_has_at_most_so_many_entries_however_much_is_sent() {
+        let mut bucket = bucket();
+        for at in (0..MINUTE).step_by(10_000_000) {
+            bucket.merge(&changes(&[(at, 1)], 0));
+        }
+        assert!(bucket.taken.len() <= 257, "{}", bucket.taken.len());
+        assert_eq!(bucket.taken.iter().map(|(_, amount)| amount).sum::<u64>(), 6_000);
+    }
+
+    #[test]
+    fn what_is_given_back_is_taken_off_the_entry_that_it_was_taken_in() {
+        let mut bucket = bucket();
+        bucket.merge(&changes(&[(0, 500), (MINUTE / 2, 50)], 0));
+        bucket.merge(&changes(&[(0, -200)], 0));
+        assert_eq!(bucket.taken, [(0, 300), (MINUTE / 2, 50)]);
+        bucket.merge(&changes(&[(0, -1_000)], 0));
+        assert_eq!(bucket.taken, [(MINUTE / 2, 50)]);
+    }
+
+    #[test]
+    fn what_is_given_back_of_an_entry_that_was_joined_is_found_there() {
+        let mut bucket = bucket();
+        bucket.merge(&changes(&[(10, 500), (20, 50)], 0));
+        assert_eq!(bucket.taken, [(20, 550)]);
+        bucket.merge(&changes(&[(10, -500)], 0));
+        assert_eq!(bucket.taken, [(20, 50)]);
+    }
+
+    #[test]
+    fn an_entry_is_kept_as_long_as_any_window_of_its_length_may_count_it() {
+        let day = Window::DAY.as_nanos();
+        let month = Window::MONTH.as_nanos();
+        for (window, longest) in [
+            (Window::MINUTE, MINUTE + 500_000_000),
+            (Window::DAY, 25 * day / 24),
+            (Window::MONTH, 31 * day + day / 24),
+        ] {
+            let mut bucket =
+                Bucket { taken: vec![(1, 1)], ..Bucket::new(Dimension::Tokens, window) };
+            bucket.prune(longest);
+            assert_eq!(bucket.taken.len(), 1, "{window:?}");
+            bucket.prune(2 * month.max(window.as_nanos()));
+            assert!(bucket.taken.is_empty(), "{window:?}");
+        }
+    }
+
+    #[test]
+    fn what_was_held_is_taken_and_requests_in_flight_are_gone() {
+        let mut tokens = bucket();
+        tokens.merge(&changes(&[], 70));
+        tokens.leave(5);
+        assert_eq!((tokens.held, &*tokens.taken), (0, &[(5, 70)][..]));
+        let mut in_flight = Bucket::new(Dimension::Concurrency, Window::MINUTE);
+        in_flight.merge(&changes(&[], 3));
+        in_flight.leave(5);
+        assert!(in_flight.is_empty());
+    }
+
+    #[test]
+    fn amounts_saturate() {
+        let mut bucket = Bucket { taken: vec![(1, u64::MAX)], ..bucket() };
+        bucket.merge(&changes(&[(2, i64::MAX)], 0));
+        assert_eq!(bucket.taken, [(2, u64::MAX)]);
+        bucket.merge(&changes(&[(2, i64::MIN)], 0));
+        assert_eq!(bucket.taken, [(2, u64::MAX - i64::MIN.unsigned_abs())]);
+    }
+}

@@ -1,0 +1,159 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use super::key::Key;
+use super::quota::Written;
+use super::start::Start;
+use super::text::Time;
+use crate::limiter::{KeyChanges, NamedQuota};
+use crate::store::times::Origin;
+use crate::store::{State, StoreError};
+
+/// All that a file of state holds.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct Document {
+    version: u64,
+    /// When it was written.
+    #[serde(default)]
+    written_at: Time,
+    /// The machine's last start, by the clock of who wrote it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    boot: Option<Start>,
+    #[serde(default)]
+    quotas: BTreeMap<String, Written>,
+    #[serde(default)]
+    keys: BTreeMap<String, Key>,
+}
+
+impl Document {
+    /// Reads a file's text; one without any is a state of nothing.
+    pub(super) fn read(path: &Path, text: &str) -> Result<Self, StoreError> {
+        if text.trim().is_empty() {
+            return Ok(Self::default());
+        }
+        let wrong = |reason: String| StoreError::new(path, format!("{reason}; {LEFT}"));
+        let head: Head = serde_yaml::from_str(text)
+            .map_err(|error| wrong(format!("it is not tollgate's state: {error}")))?;
+        match head.version {
+            Some(VERSION) => {}
+            Some(version) => {
+                let reason = format!(
+                    "it is of version {version}, and this tollgate reads version {VERSION}: use the tollgate that wrote it"
+                );
+                return Err(StoreError::new(path, reason));
+            }
+            None if head.quotas.is_some() || head.state.is_some() => {
+                let reason = "it has no `version`; if go-ratelimit wrote it, take it over with `tollgate migrate`, which leaves it as it is";
+                return Err(StoreError::new(path, reason));
+            }
+            None => return Err(wrong("it is not tollgate's state: it has no `version`".into())),
+        }
+        let last = text.trim_end().lines().next_back().unwrap_or_default();
+        if last != END {
+            let line = text.trim_end().lines().count();
+            return Err(wrong(format!(
+                "it ends at line {line} without `{END}`, so it was cut short"
+            )));
+        }
+        let mut document: Self =
+            serde_yaml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+        document.keys.values_mut().for_each(Key::sort);
+        Ok(document)
+    }
+
+    /// The text of a file that holds it.
+    pub(super) fn print(&self) -> Result<String, serde_yaml::Error> {
+        Ok(format!("{TITLE}{}{END}\n", serde_yaml::to_string(self)?))
+    }
+
+    /// Sets its times right for the clock of `origin`, which says `now`, and forgets what no longer
+    /// counts by it.
+    pub(super) fn retime(&mut self, origin: &Origin, now: u64) {
+        let then = self.boot.as_ref().map(Start::origin).unwrap_or_default();
+        self.keys.values_mut().for_each(|key| key.retime(&then, origin, now));
+        self.prune(now);
+    }
+
+    /// Takes changes on top.
+    pub(super) fn merge(
+        &mut self,
+        changes: &[KeyChanges],
+        quotas: Option<&[NamedQuota]>,
+        now: u64,
+    ) {
+        for change in changes {
+            self.keys.entry(change.key.to_string()).or_default().merge(change, now);
+        }
+        if let Some(quotas) = quotas {
+            self.quotas = written(quotas);
+        }
+        self.prune(now);
+    }
+
+    /// What is in flight counts as taken at `now`.
+    pub(super) fn leave(&mut self, now: u64) {
+        self.keys.values_mut().for_each(|key| key.leave(now));
+        self.prune(now);
+    }
+
+    /// Forgets what was used of a key, or of all; whether there was anything.
+    pub(super) fn forget(&mut self, only: Option<&str>) -> bool {
+        let keys = self.keys.len();
+        self.keys.retain(|key, _| only.is_some_and(|only| only != key));
+        self.keys.len() < keys
+    }
+
+    /// Says that it is written at `now`, by the clock of `origin`.
+    pub(super) fn sign(&mut self, origin: &Origin, now: u64) {
+        self.written_at = Time(now);
+        self.boot = Start::of(origin);
+    }
+
+    pub(super) fn state(&self) -> State {
+        let quotas = self.quotas.iter().map(|(name, quota)| quota.named(name)).collect();
+        let keys = self.keys.iter().map(|(key, used)| used.snapshot(key)).collect();
+        State { quotas, keys }
+    }
+
+    pub(super) fn of(state: &State, now: u64) -> Self {
+        let mut keys: BTreeMap<String, Key> =
+            state.keys.iter().map(|key| (key.key.clone(), Key::of(key, now))).collect();
+        keys.retain(|_, key| !key.is_empty());
+        Self { quotas: written(&state.quotas), keys, ..Self::default() }
+    }
+
+    fn prune(&mut self, now: u64) {
+        self.keys.values_mut().for_each(|key| key.prune(now));
+        self.keys.retain(|_, key| !key.is_empty());
+    }
+}
+
+impl Default for Document {
+    fn default() -> Self {
+        let (quotas, keys) = (BTreeMap::new(), BTreeMap::new());
+        Self { version: VERSION, written_at: Time::default(), boot: None, quotas, keys }
+    }
+}
+
+/// What tells whose file it is.
+#[derive(Deserialize)]
+struct Head {
+    version: Option<u64>,
+    quotas: Option<serde_yaml::Value>,
+    state: Option<serde_yaml::Value>,
+}
+
+fn written(quotas: &[NamedQuota]) -> BTreeMap<String, Written> {
+    quotas.iter().map(|quota| (quota.name.clone(), Written::from(quota))).collect()
+}
+
+const VERSION: u64 = 1;
+const TITLE: &str =
+    "# State of tollgate, which writes this file anew: see `store::Yaml` in its documentation.\n";
+/// The end of a document, in YAML; a file that lacks it isn't whole.
+const END: &str = "...";
+const LEFT: &str =
+    "the file was left as it is: mend it, or move it away to start with nothing used";

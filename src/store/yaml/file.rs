@@ -1,0 +1,92 @@
+use std::fs::{self, File};
+use std::io::{self, ErrorKind, Write};
+use std::path::{Path, PathBuf};
+
+use crate::store::StoreError;
+
+/// Where a path leads to through links, whether or not there is a file yet.
+pub(super) fn target(path: &Path) -> Result<PathBuf, StoreError> {
+    let mut target = path.to_owned();
+    for _ in 0..LINKS {
+        match fs::read_link(&target) {
+            Ok(link) => {
+                let folder = target.parent().map(Path::to_owned).unwrap_or_default();
+                target = folder.join(link);
+            }
+            Err(_) => return Ok(target),
+        }
+    }
+    Err(StoreError::new(path, "it is a link that leads in a circle"))
+}
+
+/// The text of a file; none where there is no file.
+pub(super) fn read(path: &Path) -> Result<String, StoreError> {
+    match fs::read_to_string(path) {
+        Ok(text) => Ok(text),
+        Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
+        Err(error) if error.kind() == ErrorKind::InvalidData => {
+            let reason = "it is not text, so it is not tollgate's state; the file was left as it is: move it away to start with nothing used";
+            Err(StoreError::new(path, reason))
+        }
+        Err(error) => Err(StoreError::new(path, format!("it can't be read: {error}"))),
+    }
+}
+
+/// Makes the folder of a file.
+pub(super) fn prepare_folder(path: &Path) -> Result<(), StoreError> {
+    let made = fs::create_dir_all(folder(path));
+    made.map_err(|error| StoreError::new(path, format!("its folder can't be made: {error}")))
+}
+
+/// Takes away what a process that was killed while it wrote has left. The caller holds the file's
+/// lock.
+pub(super) fn clean(path: &Path) {
+    // One that can't be taken away can't be overwritten either, and that is told then.
+    let _ = fs::remove_file(temporary(path));
+}
+
+/// Replaces a file, or leaves it as it is: temporary file, sync, rename, sync of the folder. Its
+/// permissions stay. The caller holds its lock.
+pub(super) fn replace(path: &Path, text: &str) -> Result<(), StoreError> {
+    let temporary = temporary(path);
+    let replaced = write(path, &temporary, text)
+        .and_then(|()| fs::rename(&temporary, path))
+        .and_then(|()| sync(folder(path)));
+    replaced.map_err(|error| {
+        // The first error is the one to tell; a file left over is overwritten next time.
+        let _ = fs::remove_file(&temporary);
+        StoreError::new(path, format!("it can't be written: {error}"))
+    })
+}
+
+fn write(path: &Path, temporary: &Path, text: &str) -> io::Result<()> {
+    let mut file = File::create(temporary)?;
+    match fs::metadata(path) {
+        Ok(old) => file.set_permissions(old.permissions())?,
+        Err(error) if error.kind() == ErrorKind::NotFound => {}
+        Err(error) => return Err(error),
+    }
+    file.write_all(text.as_bytes())?;
+    file.sync_all()
+}
+
+/// The rename is on disk once the folder is. Only Unix can open a folder.
+fn sync(folder: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+}
+
+fn folder(path: &Path) -> &Path {
+    match path.parent() {
+        Some(folder) if folder != Path::new("") => folder,
+        _ => Path::new("."),
+    }
+}
+
+fn temporary(path: &Path) -> PathBuf {
+    let mut name = path.as_os_str().to_owned();
+    name.push(".tollgate-tmp");
+    name.into()
+}
+
+/// As many as Linux follows.
+const LINKS: usize = 40;

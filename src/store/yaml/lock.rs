@@ -1,0 +1,56 @@
+use std::fs::{File, OpenOptions};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use fs4::TryLockError;
+
+use crate::store::StoreError;
+
+/// An exclusive lock on a file beside the state, held until it is dropped or the process ends.
+///
+/// Beside it, since a rename that replaces the state would also replace what is locked. The lock file
+/// stays when the lock is let go: were it deleted, a process could hold a lock on a file that nobody
+/// else sees. It holds the number of the process that locked it last.
+#[derive(Debug)]
+pub(super) struct Lock {
+    _file: File,
+}
+
+impl Lock {
+    /// Locks the state at this path, which is no link.
+    pub(super) fn take(state: &Path) -> Result<Self, StoreError> {
+        let path = beside(state);
+        let failed = |error: io::Error| {
+            StoreError::new(state, format!("it can't be locked by {}: {error}", path.display()))
+        };
+        let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
+        let mut file = opened.map_err(failed)?;
+        match fs4::FileExt::try_lock(&file) {
+            Ok(()) => {
+                // Only for people to read; without it the lock holds as well.
+                let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
+                Ok(Self { _file: file })
+            }
+            Err(TryLockError::WouldBlock) => Err(StoreError::new(state, in_use(&path))),
+            Err(TryLockError::Error(error)) => Err(failed(error)),
+        }
+    }
+}
+
+fn in_use(lock: &Path) -> String {
+    let text = std::fs::read_to_string(lock).unwrap_or_default();
+    let who = match text.trim().parse::<u32>() {
+        Ok(number) => format!("process {number}"),
+        Err(_) => "another process".to_owned(),
+    };
+    format!(
+        "in use by {who}, which holds {}; a YAML file is for one process: let it end, or share a SQLite database",
+        lock.display()
+    )
+}
+
+fn beside(state: &Path) -> PathBuf {
+    let mut name = state.as_os_str().to_owned();
+    name.push(".lock");
+    name.into()
+}

@@ -1,0 +1,151 @@
+//! How times, lengths and dimensions are spelt in a file of state.
+
+use jiff::{SignedDuration, Timestamp};
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::ser::SerializeMap;
+use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use std::fmt;
+
+use crate::quota::{Dimension, Window};
+
+/// A time in nanoseconds since the epoch, as RFC 3339 in UTC with nine digits of a second.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Time(pub(super) u64);
+
+impl fmt::Display for Time {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match Timestamp::from_nanosecond(self.0.into()) {
+            Ok(time) => write!(f, "{time:.9}"),
+            // No `u64` lies outside what a timestamp holds.
+            Err(_) => Err(fmt::Error),
+        }
+    }
+}
+
+impl Serialize for Time {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let time: Timestamp = text.parse().map_err(|_| {
+            D::Error::custom(format!("`{text}` is no time such as 2026-02-20T14:32:01.123456789Z"))
+        })?;
+        let nanos = u64::try_from(time.as_nanosecond());
+        nanos.map(Time).map_err(|_| D::Error::custom(format!("`{text}` is not from 1970 to 2554")))
+    }
+}
+
+/// Times and amounts, one line each: `2026-02-20T14:32:01.123456789Z: 1500`.
+pub(super) mod entries {
+    use super::*;
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        entries: &[(u64, u64)],
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(Some(entries.len()))?;
+        for (at, amount) in entries {
+            map.serialize_entry(&Time(*at), amount)?;
+        }
+        map.end()
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Vec<(u64, u64)>, D::Error> {
+        deserializer.deserialize_map(Entries)
+    }
+
+    struct Entries;
+
+    impl<'de> Visitor<'de> for Entries {
+        type Value = Vec<(u64, u64)>;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("times, each with an amount")
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
+            let mut entries = Vec::new();
+            while let Some((Time(at), amount)) = map.next_entry()? {
+                entries.push((at, amount));
+            }
+            entries.sort_unstable();
+            Ok(entries)
+        }
+    }
+}
+
+/// A dimension by its name; one's own as `custom:NAME`.
+pub(super) mod dimension {
+    use super::*;
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        dimension: &Dimension,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        match dimension {
+            Dimension::Custom(name) => serializer.collect_str(&format_args!("{CUSTOM}{name}")),
+            known => serializer.serialize_str(known.as_str()),
+        }
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Dimension, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        if let Some(name) = text.strip_prefix(CUSTOM) {
+            return Ok(Dimension::custom(name));
+        }
+        KNOWN.into_iter().find(|known| known.as_str() == text).ok_or_else(|| {
+            let known = KNOWN.map(|known| known.as_str().to_owned()).join(", ");
+            D::Error::custom(format!("`{text}` is no dimension: it is one of {known}, custom:NAME"))
+        })
+    }
+
+    const CUSTOM: &str = "custom:";
+    const KNOWN: [Dimension; 5] = [
+        Dimension::Requests,
+        Dimension::Tokens,
+        Dimension::InputTokens,
+        Dimension::OutputTokens,
+        Dimension::Concurrency,
+    ];
+}
+
+/// A window by its length: `1m`, `24h`, `1m 500ms`.
+pub(super) mod window {
+    use super::*;
+
+    pub(in super::super) fn serialize<S: Serializer>(
+        window: &Window,
+        serializer: S,
+    ) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(&spell(*window))
+    }
+
+    pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
+        deserializer: D,
+    ) -> Result<Window, D::Error> {
+        read(&String::deserialize(deserializer)?).map_err(D::Error::custom)
+    }
+}
+
+/// The length of a window, for people.
+pub(super) fn spell(window: Window) -> String {
+    // 366 days of nanoseconds fit.
+    let nanos = i64::try_from(window.as_nanos()).unwrap_or(i64::MAX);
+    format!("{:#}", SignedDuration::from_nanos(nanos))
+}
+
+/// The window of this length.
+pub(super) fn read(text: &str) -> Result<Window, String> {
+    let length = text.parse::<SignedDuration>().ok().and_then(|length| length.try_into().ok());
+    let length =
+        length.ok_or_else(|| format!("`{text}` is no length of time such as 1m or 24h"))?;
+    Window::new(length).map_err(|error| error.to_string())
+}

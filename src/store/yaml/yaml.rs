@@ -1,0 +1,168 @@
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::document::Document;
+use super::file;
+use super::lock::Lock;
+use crate::limiter::{KeyChanges, NamedQuota};
+use crate::store::times::Origin;
+use crate::store::{Boot, State, Store, StoreError};
+
+/// State in a YAML file, for one process.
+///
+/// All of it is kept in memory, and the whole file is replaced when something has changed: by a
+/// temporary file beside it, which is synced and renamed. Whoever is killed at any moment leaves the
+/// file before or the file after, whole. Permissions of a file that is there stay; where the path is
+/// a link, the file that it leads to is replaced, and the link stays.
+///
+/// A file that isn't there, or is empty, is a state of nothing. One that can't be read is an error,
+/// and never written to.
+///
+/// While the store is open it holds a lock on a file beside the state (`state.yaml.lock`, which
+/// stays). What is in it is for reading by people; see [the module](super) for the format.
+pub struct Yaml {
+    path: PathBuf,
+    boot: Option<Boot>,
+    open: Option<Open>,
+}
+
+/// A file that is ours.
+struct Open {
+    /// Where the path leads to.
+    target: PathBuf,
+    origin: Origin,
+    document: Document,
+    _lock: Lock,
+}
+
+impl Yaml {
+    /// State in this file. Nothing is read or written before it is opened.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), boot: None, open: None }
+    }
+
+    /// What a file holds, its times set right for a clock that says `now` (nanoseconds since the
+    /// epoch) and knows of `boot`; also while another process has it open.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it can't be read. A file that isn't there is a state of nothing.
+    pub fn peek(path: &Path, now: u64, boot: Option<&Boot>) -> Result<State, StoreError> {
+        let mut document = Document::read(path, &file::read(path)?)?;
+        document.retime(&Origin::new(boot, now), now);
+        Ok(document.state())
+    }
+
+    /// Forgets what was used of a key, or of all; whether there was anything.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it can't be read or written, and while another process has it open: that
+    /// process would write down again what it knows.
+    pub fn reset(path: &Path, key: Option<&str>, now: u64) -> Result<bool, StoreError> {
+        let mut open = Open::new(path, None, now)?;
+        let mut document = open.document.clone();
+        let found = document.forget(key);
+        if found {
+            open.write(document)?;
+        }
+        Ok(found)
+    }
+
+    /// Writes a state in the place of what the file holds; `now` is when, in nanoseconds since the
+    /// epoch.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the file can't be written, if it holds anything else than a state, and
+    /// while another process has it open.
+    pub fn replace(
+        path: &Path,
+        state: &State,
+        now: u64,
+        boot: Option<&Boot>,
+    ) -> Result<(), StoreError> {
+        let mut open = Open::new(path, boot, now)?;
+        let mut document = Document::of(state, now);
+        document.sign(&open.origin, now);
+        open.write(document)
+    }
+
+    fn opened(&mut self) -> Result<&mut Open, StoreError> {
+        let closed = || StoreError::new(&self.path, "the store isn't open");
+        self.open.as_mut().ok_or_else(closed)
+    }
+}
+
+impl Store for Yaml {
+    fn set_boot(&mut self, boot: Option<Boot>) {
+        self.boot = boot;
+    }
+
+    fn open(&mut self, now: u64) -> Result<State, StoreError> {
+        // The lock of an earlier time is let go first.
+        self.open = None;
+        let mut open = Open::new(&self.path, self.boot.as_ref(), now)?;
+        // Whoever held something is gone: the lock is ours.
+        open.document.retime(&open.origin, now);
+        open.document.leave(now);
+        Ok(self.open.insert(open).document.state())
+    }
+
+    /// Nobody else shares a YAML file: the answer is always empty.
+    fn sync(
+        &mut self,
+        changes: &[KeyChanges],
+        quotas: Option<&[NamedQuota]>,
+        now: u64,
+    ) -> Result<Vec<KeyChanges>, StoreError> {
+        let open = self.opened()?;
+        if !changes.is_empty() || quotas.is_some() {
+            let mut document = open.document.clone();
+            document.merge(changes, quotas, now);
+            open.write_if_changed(document, now)?;
+        }
+        Ok(Vec::new())
+    }
+
+    fn close(&mut self, now: u64) -> Result<(), StoreError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let mut document = open.document.clone();
+        document.leave(now);
+        open.write_if_changed(document, now)?;
+        self.open = None;
+        Ok(())
+    }
+}
+
+/// Without what it holds: keys may be secrets.
+impl fmt::Debug for Yaml {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Yaml").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl Open {
+    fn new(path: &Path, boot: Option<&Boot>, now: u64) -> Result<Self, StoreError> {
+        let target = file::target(path)?;
+        file::prepare_folder(&target)?;
+        let lock = Lock::take(&target)?;
+        file::clean(&target);
+        let document = Document::read(path, &file::read(&target)?)?;
+        Ok(Self { target, origin: Origin::new(boot, now), document, _lock: lock })
+    }
+
+    fn write_if_changed(&mut self, mut document: Document, now: u64) -> Result<(), StoreError> {
+        if document == self.document {
+            return Ok(());
+        }
+        document.sign(&self.origin, now);
+        self.write(document)
+    }
+
+    /// Writes a document; where that fails, this still knows what the file holds.
+    fn write(&mut self, document: Document) -> Result<(), StoreError> {
+        let text =
+            document.print().map_err(|error| StoreError::new(&self.target, error.to_string()))?;
+        file::replace(&self.target, &text)?;
+        self.document = document;
+        Ok(())
+    }
+}

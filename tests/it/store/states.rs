@@ -1,0 +1,118 @@
+//! Random states, as a store gives them back: everything in order, each time once, nothing past.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use proptest::collection::{btree_map, vec};
+use proptest::prelude::*;
+use tollgate::engine::Saved;
+use tollgate::limiter::{BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, QuotaOrigin};
+use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Window};
+use tollgate::store::State;
+
+pub(super) const NOW: u64 = ManualClock::START + 123_456_789;
+
+pub(super) fn state() -> impl Strategy<Value = State> {
+    let quotas = btree_map(name(), (quota(), origin()), 0..4);
+    let keys = btree_map(name(), (buckets(), cooling()), 0..4);
+    (quotas, keys).prop_map(|(quotas, keys)| {
+        let mut state = State::default();
+        let named = |(name, (quota, origin))| NamedQuota::new(name, quota, origin);
+        state.quotas = quotas.into_iter().map(named).collect();
+        let keys = keys.into_iter().map(|(key, (buckets, cooling))| {
+            let mut snapshot = KeySnapshot::new(key, buckets);
+            snapshot.cooling_until = cooling;
+            snapshot
+        });
+        state.keys = keys.filter(|k| !k.buckets.is_empty() || k.cooling_until.is_some()).collect();
+        state
+    })
+}
+
+/// What keys are called, and what a file's format may trip over.
+fn name() -> impl Strategy<Value = String> {
+    let traps = ["", "~", "null", "1", "1e3", "yes", "a: b", "- a", "...", "---", "#", "\n...\n"];
+    let dates = ["2026-01-01", "2026-01-01T00:00:00Z", "0x1f", "!tag", "&a", "*a", "{", "\u{85}"];
+    let traps = prop::sample::select([&traps[..], &dates[..]].concat()).prop_map(str::to_owned);
+    prop_oneof![2 => "[a-z]{1,4}(-[0-9.]{1,3})?", 1 => any::<String>(), 1 => traps]
+}
+
+fn origin() -> impl Strategy<Value = QuotaOrigin> {
+    prop::sample::select(vec![QuotaOrigin::Configured, QuotaOrigin::Set, QuotaOrigin::Learned])
+}
+
+fn cooling() -> impl Strategy<Value = Option<u64>> {
+    prop::option::of((1..3_600_000_000_000u64).prop_map(|left| NOW + left))
+}
+
+fn dimension() -> impl Strategy<Value = Dimension> {
+    prop_oneof![
+        Just(Dimension::Requests),
+        Just(Dimension::Tokens),
+        Just(Dimension::InputTokens),
+        Just(Dimension::OutputTokens),
+        Just(Dimension::Concurrency),
+        Just(Dimension::custom("tokens")),
+        any::<String>().prop_map(|name| Dimension::custom(&name)),
+    ]
+}
+
+fn window() -> impl Strategy<Value = Window> {
+    let any = (1_000_000..=366 * 86_400_000_000_000u64)
+        .prop_map(|nanos| Window::new(Duration::from_nanos(nanos)).unwrap());
+    let usual = vec![Window::SECOND, Window::MINUTE, Window::HOUR, Window::DAY, Window::MONTH];
+    prop_oneof![prop::sample::select(usual), any]
+}
+
+fn buckets() -> impl Strategy<Value = Vec<BucketSnapshot>> {
+    let amount = 1..=i64::MAX.unsigned_abs();
+    let taken = btree_map(any::<u64>(), amount, 0..6);
+    let used = (taken, prop_oneof![Just(0), 1..9u64]);
+    btree_map((dimension(), window()), used, 0..4).prop_map(|buckets| {
+        let mut all = Vec::new();
+        for ((dimension, window), (taken, held)) in buckets {
+            let saved = Saved { taken: entries(window, taken), held };
+            all.push(BucketSnapshot::new(dimension, window, saved));
+        }
+        all.retain(|bucket| !bucket.saved.taken.is_empty() || bucket.saved.held > 0);
+        all
+    })
+}
+
+/// Times within the window, each once.
+fn entries(window: Window, taken: BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
+    let at = |ago: u64| NOW - ago % window.as_nanos();
+    let distinct: BTreeMap<_, _> =
+        taken.into_iter().map(|(ago, amount)| (at(ago), amount)).collect();
+    distinct.into_iter().collect()
+}
+
+fn quota() -> impl Strategy<Value = Quota> {
+    (vec(limit(), 0..4), any::<bool>()).prop_map(|(limits, shared)| {
+        let quota = limits.into_iter().fold(Quota::new(), Quota::limit);
+        if shared { quota.shared() } else { quota }
+    })
+}
+
+fn limit() -> impl Strategy<Value = Limit> {
+    let algorithm = prop_oneof![
+        any::<u64>().prop_map(|burst| Algorithm::TokenBucket { burst: burst.try_into().ok() }),
+        Just(Algorithm::SlidingWindow),
+        Just(Algorithm::FixedWindow),
+        Just(Algorithm::ClockWindow),
+    ];
+    let period = prop::sample::select(vec![Period::Day, Period::Week, Period::Month]);
+    let calendar = (period, prop::sample::select(vec!["America/Los_Angeles", "UTC"]))
+        .prop_map(|(period, zone)| Calendar::new(period, zone).unwrap());
+    let open = (dimension(), 1u64.., window(), prop::option::of(algorithm)).prop_map(
+        |(dimension, amount, window, algorithm)| {
+            let limit = Limit::new(dimension, amount, window).unwrap();
+            algorithm.into_iter().fold(limit, Limit::with_algorithm)
+        },
+    );
+    let dated = (dimension(), 1u64.., calendar).prop_map(|(dimension, amount, calendar)| {
+        Limit::on_calendar(dimension, amount, &calendar).unwrap()
+    });
+    (prop_oneof![open, dated], any::<bool>())
+        .prop_map(|(limit, debt)| if debt { limit.with_debt() } else { limit })
+}

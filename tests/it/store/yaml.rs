@@ -1,0 +1,310 @@
+//! A file of state between runs of one process.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use tollgate::limiter::{BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
+use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Window};
+use tollgate::store::{Boot, State, Store, Yaml};
+
+const S: u64 = 1_000_000_000;
+const NOW: u64 = ManualClock::START;
+const DAY: u64 = 86_400 * S;
+
+pub(super) fn file() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.yaml");
+    (folder, path)
+}
+
+/// What was taken of a key's tokens a minute.
+pub(super) fn used(key: &str, taken: &[(u64, i64)], held: u64) -> KeyChanges {
+    used_of(key, Dimension::Tokens, Window::MINUTE, taken, held)
+}
+
+fn used_of(
+    key: &str,
+    dimension: Dimension,
+    window: Window,
+    taken: &[(u64, i64)],
+    held: u64,
+) -> KeyChanges {
+    let mut changes = KeyChanges::new(key);
+    changes.buckets.push(BucketChanges::new(dimension, window, taken.to_vec(), held));
+    changes
+}
+
+/// Key, and what was taken of its first bucket.
+fn taken(state: &State) -> Vec<(&str, &[(u64, u64)])> {
+    state.keys.iter().map(|key| (&*key.key, &*key.buckets[0].saved.taken)).collect()
+}
+
+fn written(path: &Path, changes: &[KeyChanges], now: u64) {
+    let mut store = Yaml::new(path);
+    store.open(now).unwrap();
+    store.sync(changes, None, now).unwrap();
+    store.close(now).unwrap();
+}
+
+#[test]
+fn what_was_taken_is_there_at_the_next_start_to_the_nanosecond() {
+    let (_folder, path) = file();
+    let at = NOW + 123_456_789;
+    written(&path, &[used("a", &[(NOW, 7), (at, 1_500)], 0), used("b", &[(at, 2)], 0)], at);
+    let state = Yaml::new(&path).open(at + 1).unwrap();
+    assert_eq!(
+        taken(&state),
+        [("a", &[(at, 1_507)][..]), ("b", &[(at, 2)][..])],
+        "what lies within 1/256 of a minute is one entry"
+    );
+    assert_eq!(Yaml::peek(&path, at + 1, None).unwrap(), state);
+}
+
+#[test]
+fn a_file_is_for_people_to_read() {
+    let (_folder, path) = file();
+    let at = NOW + 1;
+    let mut store = Yaml::new(&path);
+    store.set_boot(Some(Boot::new("run-1", 3 * S)));
+    store.open(at).unwrap();
+    let bucket = Limit::new(
+        Dimension::custom("pages"),
+        30,
+        Window::new(std::time::Duration::from_millis(90_500)).unwrap(),
+    );
+    let bucket =
+        bucket.unwrap().with_algorithm(Algorithm::TokenBucket { burst: 5.try_into().ok() });
+    let pacific = Calendar::new(Period::Day, "America/Los_Angeles").unwrap();
+    let quota = Quota::new()
+        .limit(bucket)
+        .on_calendar(Dimension::Requests, 9, &pacific)
+        .with_debt()
+        .shared();
+    let mut changes = used("gpt-4o", &[(at, 1_500)], 80);
+    changes.cooling_until = Some(at + 30 * S);
+    store
+        .sync(&[changes], Some(&[NamedQuota::new("gpt-*", quota, QuotaOrigin::Learned)]), at)
+        .unwrap();
+    let text = fs::read_to_string(&path).unwrap();
+    assert_eq!(text, include_str!("fixtures/state.yaml"));
+}
+
+#[test]
+fn folders_that_are_missing_are_made() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("some/where/state.yaml");
+    written(&path, &[used("a", &[(NOW, 7)], 0)], NOW);
+    assert_eq!(taken(&Yaml::peek(&path, NOW, None).unwrap()), [("a", &[(NOW, 7)][..])]);
+}
+
+#[test]
+fn a_file_that_is_missing_or_empty_is_a_state_of_nothing() {
+    let (_folder, path) = file();
+    assert_eq!(Yaml::peek(&path, NOW, None).unwrap(), State::default());
+    assert_eq!(Yaml::new(&path).open(NOW).unwrap(), State::default());
+    fs::write(&path, " \n").unwrap();
+    assert_eq!(Yaml::peek(&path, NOW, None).unwrap(), State::default());
+    assert_eq!(Yaml::new(&path).open(NOW).unwrap(), State::default());
+}
+
+#[test]
+fn a_file_is_written_only_if_something_has_changed() {
+    let (_folder, path) = file();
+    let mut store = Yaml::new(&path);
+    store.open(NOW).unwrap();
+    store.sync(&[], None, NOW).unwrap();
+    assert!(!path.exists());
+    let quotas = [NamedQuota::new("a", Quota::new().rpm(5), QuotaOrigin::Set)];
+    store.sync(&[used("a", &[(NOW, 7)], 0)], Some(&quotas), NOW).unwrap();
+    fs::remove_file(&path).unwrap();
+    store.sync(&[], Some(&quotas), NOW + 1).unwrap();
+    store.sync(&[used("a", &[], 0)], None, NOW + 1).unwrap();
+    store.close(NOW + 1).unwrap();
+    assert!(!path.exists());
+}
+
+#[test]
+fn what_no_window_counts_any_more_is_forgotten() {
+    let (_folder, path) = file();
+    let day = used_of("a", Dimension::Requests, Window::DAY, &[(NOW, 3)], 0);
+    written(&path, &[used("a", &[(NOW, 7)], 0), day], NOW);
+    let dimensions = |now| {
+        let state = Yaml::peek(&path, now, None).unwrap();
+        let key = state.keys.first();
+        key.map(|key| key.buckets.iter().map(|b| b.dimension.clone()).collect::<Vec<_>>())
+    };
+    assert_eq!(dimensions(NOW + 60 * S), Some(vec![Dimension::Requests, Dimension::Tokens]));
+    assert_eq!(dimensions(NOW + 90 * S), Some(vec![Dimension::Requests]));
+    assert_eq!(dimensions(NOW + 2 * DAY), None);
+}
+
+#[test]
+fn what_a_killed_process_held_counts_as_taken() {
+    let (_folder, path) = file();
+    let in_flight = used_of("a", Dimension::Concurrency, Window::MINUTE, &[], 3);
+    let mut store = Yaml::new(&path);
+    store.open(NOW).unwrap();
+    store.sync(&[used("a", &[(NOW, 7)], 500), in_flight], None, NOW).unwrap();
+    let running = Yaml::peek(&path, NOW + S, None).unwrap();
+    assert_eq!(running.keys[0].buckets.iter().map(|b| b.saved.held).collect::<Vec<_>>(), [500, 3]);
+    drop(store);
+    let state = Yaml::new(&path).open(NOW + S).unwrap();
+    assert_eq!(taken(&state), [("a", &[(NOW, 7), (NOW + S, 500)][..])]);
+    assert_eq!(state.keys[0].buckets.len(), 1, "nothing is in flight any more");
+}
+
+#[test]
+fn what_is_held_at_the_close_counts_as_taken() {
+    let (_folder, path) = file();
+    written(&path, &[used("a", &[(NOW, 7)], 500)], NOW);
+    let state = Yaml::peek(&path, NOW, None).unwrap();
+    assert_eq!(taken(&state), [("a", &[(NOW, 507)][..])]);
+    assert_eq!(state.keys[0].buckets[0].saved.held, 0);
+}
+
+#[test]
+fn a_reset_forgets_what_was_taken_before_and_keeps_what_came_after() {
+    let (_folder, path) = file();
+    let mut first = used("a", &[(NOW, 7)], 0);
+    first.cooling_until = Some(NOW + 30 * S);
+    let mut again = used("a", &[(NOW + S, 2)], 0);
+    again.reset_at = Some(NOW + S);
+    let mut store = Yaml::new(&path);
+    store.open(NOW).unwrap();
+    store.sync(&[first], None, NOW).unwrap();
+    store.sync(&[again], None, NOW + S).unwrap();
+    let state = Yaml::peek(&path, NOW + S, None).unwrap();
+    assert_eq!(taken(&state), [("a", &[(NOW + S, 2)][..])]);
+    assert_eq!(state.keys[0].cooling_until, None);
+}
+
+#[test]
+fn a_file_can_be_reset_by_key_or_whole_and_keeps_its_quotas() {
+    let (_folder, path) = file();
+    let mut store = Yaml::new(&path);
+    store.open(NOW).unwrap();
+    let quotas = [NamedQuota::new("a", Quota::new().rpm(5), QuotaOrigin::Set)];
+    let changes = ["a", "b", "c"].map(|key| used(key, &[(NOW, 7)], 0));
+    store.sync(&changes, Some(&quotas), NOW).unwrap();
+    let refused = Yaml::reset(&path, Some("a"), NOW).unwrap_err().to_string();
+    assert!(refused.contains(&format!("in use by process {}", std::process::id())), "{refused}");
+    store.close(NOW).unwrap();
+    assert!(Yaml::reset(&path, Some("a"), NOW).unwrap());
+    assert!(!Yaml::reset(&path, Some("a"), NOW).unwrap());
+    let state = Yaml::peek(&path, NOW, None).unwrap();
+    assert_eq!(taken(&state).len(), 2);
+    assert!(Yaml::reset(&path, None, NOW).unwrap());
+    let state = Yaml::peek(&path, NOW, None).unwrap();
+    assert_eq!((state.keys.len(), &*state.quotas), (0, &quotas[..]));
+}
+
+#[test]
+fn a_cool_down_goes_on_and_can_be_taken_back() {
+    let (_folder, path) = file();
+    let cooling = |until| {
+        let mut changes = KeyChanges::new("a");
+        changes.cooling_until = Some(until);
+        changes
+    };
+    let until =
+        |now| Yaml::peek(&path, now, None).unwrap().keys.first().and_then(|k| k.cooling_until);
+    written(&path, &[cooling(NOW + 30 * S)], NOW);
+    assert_eq!(until(NOW + 29 * S), Some(NOW + 30 * S));
+    assert_eq!(until(NOW - DAY), Some(NOW - DAY + 30 * S), "a clock that was set back");
+    assert_eq!(until(NOW + 30 * S), None);
+    written(&path, &[cooling(0)], NOW + S);
+    assert_eq!(until(NOW + S), None);
+}
+
+#[test]
+fn a_clock_that_was_set_since_neither_gives_quota_away_nor_locks_a_key() {
+    let (_folder, path) = file();
+    let boot = |uptime| Some(Boot::new("run-1", uptime));
+    let mut store = Yaml::new(&path);
+    store.set_boot(boot(100 * S));
+    store.open(NOW).unwrap();
+    let day = used_of("a", Dimension::Requests, Window::DAY, &[(NOW, 3)], 0);
+    store.sync(&[day], None, NOW).unwrap();
+    drop(store);
+    // A minute later by the machine; its clock was set.
+    for now in [NOW - 400 * DAY, NOW + 400 * DAY] {
+        let state = Yaml::peek(&path, now, boot(160 * S).as_ref()).unwrap();
+        assert_eq!(taken(&state), [("a", &[(now - 60 * S, 3)][..])]);
+    }
+    // Another start of the machine: what lies ahead is now.
+    let state = Yaml::peek(&path, NOW - 400 * DAY, Some(&Boot::new("run-2", S))).unwrap();
+    assert_eq!(taken(&state), [("a", &[(NOW - 400 * DAY, 3)][..])]);
+}
+
+#[test]
+fn what_was_set_right_at_the_start_is_not_moved_again_at_the_next() {
+    let (_folder, path) = file();
+    let open = |uptime, now| {
+        let mut store = Yaml::new(&path);
+        store.set_boot(Some(Boot::new("run-1", uptime)));
+        let state = store.open(now).unwrap();
+        (store, state)
+    };
+    let (mut store, _) = open(100 * S, NOW);
+    store
+        .sync(&[used_of("a", Dimension::Requests, Window::DAY, &[(NOW, 3)], 0)], None, NOW)
+        .unwrap();
+    drop(store);
+    // An hour ahead.
+    let now = NOW + 3_600 * S;
+    let (mut store, _) = open(101 * S, now + S);
+    store.sync(&[used("b", &[(now, 1)], 0)], None, now + S).unwrap();
+    drop(store);
+    let (_store, state) = open(102 * S, now + 2 * S);
+    assert_eq!(taken(&state), [("a", &[(now, 3)][..]), ("b", &[(now, 1)][..])]);
+}
+
+#[test]
+fn a_state_takes_the_place_of_another_and_old_quotas_go_with_it() {
+    let (_folder, path) = file();
+    written(&path, &[used("old", &[(NOW, 7)], 0)], NOW);
+    let mut state = State::default();
+    state.quotas.push(NamedQuota::new("a", Quota::new().rpm(5), QuotaOrigin::Set));
+    Yaml::replace(&path, &state, NOW, None).unwrap();
+    assert_eq!(Yaml::peek(&path, NOW, None).unwrap(), state);
+    let _open = {
+        let mut store = Yaml::new(&path);
+        store.open(NOW).unwrap();
+        store
+    };
+    let refused = Yaml::replace(&path, &State::default(), NOW, None).unwrap_err().to_string();
+    assert!(refused.contains("in use by process"), "{refused}");
+}
+
+#[test]
+fn a_store_that_is_not_open_says_so() {
+    let (_folder, path) = file();
+    let mut store = Yaml::new(&path);
+    let error = store.sync(&[used("a", &[(NOW, 7)], 0)], None, NOW).unwrap_err().to_string();
+    assert_eq!(error, format!("{}: the store isn't open", path.display()));
+    store.close(NOW).unwrap();
+    assert!(!format!("{store:?}").contains("key"));
+}
+
+#[cfg(unix)]
+#[test]
+fn permissions_stay_and_a_link_is_followed() {
+    use std::os::unix::fs::{PermissionsExt, symlink};
+    let (folder, path) = file();
+    let target = folder.path().join("elsewhere.yaml");
+    symlink("elsewhere.yaml", &path).unwrap();
+    written(&path, &[used("a", &[(NOW, 7)], 0)], NOW);
+    fs::set_permissions(&target, PermissionsExt::from_mode(0o640)).unwrap();
+    written(&path, &[used("b", &[(NOW, 7)], 0)], NOW);
+    assert!(fs::symlink_metadata(&path).unwrap().is_symlink());
+    assert_eq!(fs::metadata(&target).unwrap().permissions().mode() & 0o777, 0o640);
+    assert_eq!(Yaml::peek(&target, NOW, None).unwrap().keys.len(), 2);
+    // Two names of one file are one lock.
+    let mut store = Yaml::new(&path);
+    store.open(NOW).unwrap();
+    assert!(Yaml::new(&target).open(NOW).is_err());
+    symlink("ring.yaml", folder.path().join("ring.yaml")).unwrap();
+    let ring = Yaml::new(folder.path().join("ring.yaml")).open(NOW).unwrap_err().to_string();
+    assert!(ring.contains("leads in a circle"), "{ring}");
+}
