@@ -8,6 +8,7 @@ mod gate;
 mod keys;
 mod ledger;
 mod observe;
+mod others;
 mod outputs;
 mod permit;
 mod properties;

@@ -29,6 +29,7 @@ mod g06;
 mod g07;
 mod g08;
 mod g09;
+mod g10;
 mod g11;
 mod g15;
 mod g16;
