@@ -101,11 +101,19 @@ fn folders_that_are_missing_are_made() {
 #[test]
 fn a_file_that_is_missing_or_empty_is_a_state_of_nothing() {
     let (_folder, path) = file();
-    assert_eq!(Yaml::peek(&path, NOW, None).unwrap(), State::default());
     assert_eq!(Yaml::new(&path).open(NOW).unwrap(), State::default());
     fs::write(&path, " \n").unwrap();
     assert_eq!(Yaml::peek(&path, NOW, None).unwrap(), State::default());
     assert_eq!(Yaml::new(&path).open(NOW).unwrap(), State::default());
+}
+
+#[test]
+fn a_file_that_is_missing_is_neither_looked_at_nor_reset_and_none_is_made() {
+    let (folder, path) = file();
+    let error = Yaml::peek(&path, NOW, None).unwrap_err().to_string();
+    assert!(error.contains("can't be read: No such file"), "{error}");
+    assert!(Yaml::reset(&path, None, NOW, None).is_err());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
@@ -187,14 +195,14 @@ fn a_file_can_be_reset_by_key_or_whole_and_keeps_its_quotas() {
     let quotas = [NamedQuota::new("a", Quota::new().rpm(5), QuotaOrigin::Set)];
     let changes = ["a", "b", "c"].map(|key| used(key, &[(NOW, 7)], 0));
     store.sync(&changes, Some(&quotas), NOW).unwrap();
-    let refused = Yaml::reset(&path, Some("a"), NOW).unwrap_err().to_string();
+    let refused = Yaml::reset(&path, Some("a"), NOW, None).unwrap_err().to_string();
     assert!(refused.contains(&format!("in use by process {}", std::process::id())), "{refused}");
     store.close(NOW).unwrap();
-    assert!(Yaml::reset(&path, Some("a"), NOW).unwrap());
-    assert!(!Yaml::reset(&path, Some("a"), NOW).unwrap());
+    Yaml::reset(&path, Some("a"), NOW, None).unwrap();
+    Yaml::reset(&path, Some("unknown"), NOW, None).unwrap();
     let state = Yaml::peek(&path, NOW, None).unwrap();
     assert_eq!(taken(&state).len(), 2);
-    assert!(Yaml::reset(&path, None, NOW).unwrap());
+    Yaml::reset(&path, None, NOW, None).unwrap();
     let state = Yaml::peek(&path, NOW, None).unwrap();
     assert_eq!((state.keys.len(), &*state.quotas), (0, &quotas[..]));
 }
