@@ -34,7 +34,7 @@ pub struct BatchArgs {
 
     /// Whose rules count: openai, anthropic, gemini, groq, .. [default: told by the base URL]. The key
     /// is sent as `Authorization: Bearer`; an API that wants another header needs a gateway
-    #[arg(long, value_name = "NAME", value_parser = provider)]
+    #[arg(long, value_name = "NAME")]
     pub provider: Option<Profile>,
 
     /// The limits to keep.
@@ -150,13 +150,6 @@ fn same(one: &Path, other: &Path) -> bool {
 
 fn base_url(text: &str) -> Result<Base, String> {
     text.parse().map_err(|error: InvalidBase| error.to_string())
-}
-
-fn provider(name: &str) -> Result<Profile, String> {
-    Profile::named(name).ok_or_else(|| {
-        let names: Vec<_> = Profile::all().iter().map(Profile::name).collect();
-        format!("no such provider; known are {}", names.join(", "))
-    })
 }
 
 fn at_least_one(text: &str) -> Result<usize, String> {

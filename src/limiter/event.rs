@@ -1,11 +1,16 @@
+use std::fmt;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use compact_str::CompactString;
+use smallvec::SmallVec;
 use tokio::sync::broadcast;
 
-use super::sync::Mutex;
+use super::exchange::Exchange;
+use super::limiter::Limiter;
+use super::logged;
 use super::sync::atomic::{AtomicBool, Ordering};
+use super::sync::{Mutex, RwLock};
 use crate::quota::{Cost, Dimension, Quota};
 
 /// Names and values that a request brings along for its events; nothing secret belongs in here.
@@ -84,13 +89,63 @@ pub enum Event {
         /// Its quota now.
         quota: Quota,
     },
+    /// A request to a provider and its answer have ended: told by the layer, of what it read as HTTP.
+    Exchanged(Box<Exchange>),
 }
 
-/// The channel of events, which costs one load while nobody listens, and no memory before anybody
-/// has.
+impl Limiter {
+    /// What happens from now on. A subscriber that is more than 4,096 events behind loses the
+    /// oldest; a [listener](Self::listen) loses none.
+    pub fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.core.events.subscribe()
+    }
+
+    /// Calls `listener` with every event from now on, for as long as there is the limiter: on the
+    /// thread on which it happens and before that goes on, but under no lock. So it should be quick,
+    /// and must not panic: a [`Permit`](super::Permit) that is dropped tells of it. It should hold no
+    /// clone of the limiter, which would keep that for ever; a
+    /// [`WeakLimiter`](super::WeakLimiter) does.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use tollgate::{Cost, Limiter, Quota, limiter::Event};
+    /// let limiter = Limiter::builder().quota("k", Quota::new().rpm(1)).build()?;
+    /// let denied = Arc::new(AtomicU64::new(0));
+    /// let counter = Arc::clone(&denied);
+    /// limiter.listen(move |event| {
+    ///     if let Event::Denied { .. } = event {
+    ///         counter.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// });
+    /// let admitted = (0..3).filter(|_| limiter.try_acquire("k", &Cost::new()).is_ok()).count();
+    /// assert_eq!((admitted, denied.load(Ordering::Relaxed)), (1, 2));
+    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// ```
+    pub fn listen(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
+        self.core.events.listen(Arc::new(listener));
+    }
+
+    /// Whether anybody may hear of events.
+    #[cfg(feature = "tower")]
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.core.events.watched.load(Ordering::Acquire)
+    }
+
+    /// Tells of what happened elsewhere.
+    #[cfg(feature = "tower")]
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+        self.core.events.send(event);
+    }
+}
+
+/// The channel of events and those who listen, which costs two loads while nobody does, and no
+/// memory before anybody has.
 #[derive(Debug, Default)]
 pub(super) struct Events {
     sender: OnceLock<broadcast::Sender<Event>>,
+    listeners: RwLock<Listeners>,
     watched: AtomicBool,
     /// What happened under a lock, to be told without it: whoever is woken may do anything.
     posted: Mutex<Vec<Event>>,
@@ -104,10 +159,15 @@ impl Events {
         receiver
     }
 
-    /// Whether anybody may be listening.
+    fn listen(&self, listener: Listener) {
+        self.listeners.write().0.push(listener);
+        self.watched.store(true, Ordering::Release);
+    }
+
+    /// Whether anybody may be listening, or events are logged.
     #[inline]
     pub(super) fn are_watched(&self) -> bool {
-        self.watched.load(Ordering::Acquire)
+        self.watched.load(Ordering::Acquire) || logged::is_on()
     }
 
     #[inline]
@@ -117,10 +177,18 @@ impl Events {
         }
     }
 
-    /// Keeps an event until somebody can tell it who has no lock.
+    /// The same for what is rare, and worth a line of every log.
+    #[cold]
+    pub(super) fn announce(&self, event: impl FnOnce() -> Event) {
+        if self.watched.load(Ordering::Acquire) || logged::is_on_for_news() {
+            self.deliver(event());
+        }
+    }
+
+    /// Keeps an announcement until somebody can tell it who has no lock.
     #[cold]
     pub(super) fn post(&self, event: impl FnOnce() -> Event) {
-        if self.are_watched() {
+        if self.watched.load(Ordering::Acquire) || logged::is_on_for_news() {
             self.posted.lock().push(event());
             self.is_posted.store(true, Ordering::Release);
         }
@@ -143,14 +211,34 @@ impl Events {
 
     #[cold]
     fn deliver(&self, event: Event) {
-        let Some(sender) = self.sender.get() else { return };
-        if sender.send(event).is_err() {
+        logged::log(&event);
+        let listeners = self.listeners.read().0.clone();
+        listeners.iter().for_each(|listener| listener(&event));
+        let unheard = self.sender.get().is_none_or(|sender| sender.send(event).is_err());
+        if unheard && listeners.is_empty() {
             self.watched.store(false, Ordering::Release);
-            // Somebody may have subscribed in between.
-            if sender.receiver_count() > 0 {
+            // Somebody may have come in between.
+            if self.is_heard() {
                 self.watched.store(true, Ordering::Release);
             }
         }
+    }
+
+    fn is_heard(&self) -> bool {
+        let subscribed = self.sender.get().is_some_and(|sender| sender.receiver_count() > 0);
+        subscribed || !self.listeners.read().0.is_empty()
+    }
+}
+
+/// Those who hear of every event; nearly always there is one at most.
+#[derive(Default)]
+struct Listeners(SmallVec<[Listener; 1]>);
+
+type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+
+impl fmt::Debug for Listeners {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{} listeners", self.0.len())
     }
 }
 

@@ -3,7 +3,6 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 use smallvec::smallvec;
-use tokio::sync::broadcast;
 
 use super::acquire::Acquire;
 use super::attached::Shards;
@@ -13,7 +12,6 @@ use super::capacity::WaitForCapacity;
 use super::clock::Boot;
 use super::decision::{Code, Decision};
 use super::error::{MissingLimit, Refused};
-use super::event::Event;
 use super::gate::Gate;
 #[cfg(feature = "tower")]
 use super::handle::acquire_plainly;
@@ -226,12 +224,6 @@ impl Limiter {
             rules.fold(Quota::new(), |quota, rule| quota.limit(rule.limit().clone()))
         };
         self.peek(key, quota).unwrap_or_default()
-    }
-
-    /// What happens from now on. A subscriber that is more than 4,096 events behind loses the
-    /// oldest.
-    pub fn subscribe(&self) -> broadcast::Receiver<Event> {
-        self.core.events.subscribe()
     }
 
     /// The provider's profile that a key falls under, if one was loaded.

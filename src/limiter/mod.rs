@@ -42,6 +42,7 @@ mod clock;
 mod decision;
 mod error;
 mod event;
+mod exchange;
 mod gate;
 mod handle;
 #[cfg(feature = "tower")]
@@ -50,6 +51,7 @@ mod ledger;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod limiter;
 mod line;
+mod logged;
 mod manage;
 mod named_quota;
 mod outputs;
@@ -86,6 +88,7 @@ pub use clock::{Boot, Clock, ManualClock, Sleep, SystemClock, TokioClock};
 pub use decision::{Code, Decision};
 pub use error::{AcquireError, BuildError, MissingLimit, Refused};
 pub use event::{Event, Metadata};
+pub use exchange::Exchange;
 pub use gate::Gate;
 pub use handle::KeyHandle;
 #[cfg(feature = "tower")]

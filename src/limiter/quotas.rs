@@ -37,6 +37,8 @@ pub(super) struct Home {
 
 #[derive(Debug)]
 pub(super) struct Row {
+    /// The key, or the pattern of keys, that it is for.
+    name: CompactString,
     profile: Option<Profile>,
     /// As it was given, the share not taken of it; and by whom.
     quota: Quota,
@@ -84,7 +86,8 @@ impl Quotas {
     fn nobody(&mut self, quota: Quota, version: u32) -> Row {
         self.rows += 1;
         let plan = Arc::new(Plan::unknown(&quota, (self.rows, version)));
-        Row { profile: None, quota, origin: QuotaOrigin::Configured, plan, shared: None }
+        let name = CompactString::default();
+        Row { name, profile: None, quota, origin: QuotaOrigin::Configured, plan, shared: None }
     }
 
     /// Loads a profile behind those that are there.
@@ -182,6 +185,11 @@ impl Quotas {
         Plan::new(quota, profile.as_ref(), self.margin, (NO_ROW, version)).given(quota.clone())
     }
 
+    /// The name of the quota that a key has, if it has one.
+    pub(super) fn name_of(&self, key: &str) -> Option<&CompactString> {
+        self.find(key).map(|row| &row.name)
+    }
+
     /// The keys that have a quota of their own, by name.
     pub(super) fn named(&self) -> impl Iterator<Item = &CompactString> {
         self.own.exact()
@@ -208,7 +216,14 @@ impl Quotas {
         let part = quota.clone().with_share(self.share);
         let plan = Plan::new(&part, profile.as_ref(), self.margin, (self.rows, version));
         let shared = quota.is_shared().then(|| Pattern::of(name).name());
-        Row { profile, quota: quota.clone(), origin, plan: Arc::new(plan), shared }
+        Row {
+            name: name.into(),
+            profile,
+            quota: quota.clone(),
+            origin,
+            plan: Arc::new(plan),
+            shared,
+        }
     }
 }
 

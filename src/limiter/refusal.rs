@@ -102,7 +102,7 @@ impl Limiter {
         });
         let Some(Changed { key: reduced_key, until, reduced, wakers }) = changed else { return };
         wakers.ring();
-        self.core.events.send(|| Event::CoolingDown { key: key.into(), until });
+        self.core.events.announce(|| Event::CoolingDown { key: key.into(), until });
         if let Some(capacity) = reduced {
             self.reduced(reduced_key, capacity, ("refused by the provider", None));
         }
@@ -129,9 +129,8 @@ impl Limiter {
         capacity: u64,
         (reason, agent): (&str, Option<&str>),
     ) {
-        tracing::info!(key = key.as_str(), capacity, reason, agent, "reduced");
         let (reason, agent) = (reason.into(), agent.map(Into::into));
-        self.core.events.send(|| Event::Reduced { key, capacity, reason, agent });
+        self.core.events.announce(|| Event::Reduced { key, capacity, reason, agent });
     }
 }
 

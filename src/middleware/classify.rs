@@ -3,6 +3,7 @@ use http::Extensions;
 use super::ask::Ask;
 use super::journey::Journey;
 use super::keys::{Key, Keys};
+use super::record::Call;
 use crate::limiter::Limiter;
 use crate::provider::{Estimate, Terms};
 use crate::quota::{Cost, Dimension};
@@ -19,6 +20,8 @@ pub struct Classified {
     pub deadline: Option<u64>,
     /// Where to write down how it went.
     pub journey: Option<Journey>,
+    /// Of a request to a provider.
+    pub(super) call: Option<Call>,
     ask: Option<Box<Ask>>,
     /// What of the cost is a guess that experience should replace, less the cost itself.
     guess: Option<Estimate>,
@@ -35,6 +38,7 @@ impl Classified {
             terms: Terms::default(),
             deadline: None,
             journey: None,
+            call: None,
             ask: None,
             guess: None,
         }
@@ -47,6 +51,11 @@ impl Classified {
         classified.terms = estimate.terms;
         classified.guess = estimate.guesses_output().then_some(estimate);
         classified
+    }
+
+    /// It is a call of this kind.
+    pub(super) fn calling(self, call: Call) -> Self {
+        Self { call: Some(call), ..self }
     }
 
     /// Whether its cost holds a guess at what it will put out.
@@ -131,9 +140,10 @@ impl Classified {
 
     /// Its own key is this one.
     pub(super) fn own_key(&mut self, key: Key) {
-        match self.keys.first_mut() {
-            Some(first) => *first = key,
-            None => self.keys.push(key),
+        let Some(first) = self.keys.first_mut() else { return self.keys.push(key) };
+        let named = std::mem::replace(first, key);
+        if let Some(Call { model: model @ None, .. }) = &mut self.call {
+            *model = Some(named.into_text());
         }
     }
 }

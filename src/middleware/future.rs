@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use pin_project::pin_project;
 use tower_service::Service;
+use tracing::Span;
 
 use super::classify::Classified;
 use super::error::{BoxError, Failure, RateLimitError};
@@ -13,6 +14,7 @@ use super::journey::Facts;
 use super::keys::Key;
 use super::layer::Settings;
 use super::observe::Observe;
+use super::record::{OTHER, Record};
 use super::watch::Watch;
 use crate::limiter::{Acquire, AcquireError, Permit};
 
@@ -30,6 +32,8 @@ pub struct ResponseFuture<S: Service<Request>, Request, C, O> {
     unsent: Option<(S, Request)>,
     pub(super) classified: Classified,
     arrived: Option<u64>,
+    /// Until it is let in.
+    record: Option<Box<Record>>,
     pub(super) shared: Arc<Settings<C, O>>,
 }
 
@@ -60,21 +64,22 @@ where
 {
     /// `inner` is ready, and the request was let in.
     pub(super) fn admitted(
-        permit: Permit,
+        (permit, record): (Permit, Option<Box<Record>>),
         inner: &mut S,
         request: Request,
         mut classified: Classified,
         shared: Arc<Settings<C, O>>,
     ) -> Self {
-        let watch = admit(&shared, &mut classified, None, permit);
+        let watch = admit(&shared, &mut classified, None, permit).recorded(record);
+        let _inside = watch.span().map(Span::entered);
         let stage = Stage::Sent(Some(watch), inner.call(request));
-        Self { stage, unsent: None, classified, arrived: None, shared }
+        Self { stage, unsent: None, classified, arrived: None, record: None, shared }
     }
 
     /// `inner` is ready. A request that is let in at once is sent through it; otherwise its
     /// readiness is given back, so that others don't wait for this one.
     pub(super) fn new(
-        mut acquire: Acquire,
+        (mut acquire, mut record): (Acquire, Option<Box<Record>>),
         inner: &mut S,
         request: Request,
         classified: Classified,
@@ -82,9 +87,16 @@ where
     ) -> Self {
         let arrived = classified.journey.as_ref().map(|_| shared.limiter.now());
         let mut unsent = None;
-        let stage = match acquire.arrive() {
-            Some(Ok(permit)) => return Self::admitted(permit, inner, request, classified, shared),
+        let inside = record.as_ref().map(|record| record.span().entered());
+        let arrival = acquire.arrive();
+        drop(inside);
+        let stage = match arrival {
+            Some(Ok(permit)) => {
+                let granted = (permit, record);
+                return Self::admitted(granted, inner, request, classified, shared);
+            }
             Some(Err(error)) => {
+                record.iter_mut().for_each(|record| record.refused(&error));
                 *inner = inner.clone();
                 Stage::Failed(Some(error))
             }
@@ -94,7 +106,7 @@ where
                 Stage::Waiting(acquire)
             }
         };
-        Self { stage, unsent, classified, arrived, shared }
+        Self { stage, unsent, classified, arrived, record, shared }
     }
 }
 
@@ -107,14 +119,16 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
         shared: Arc<Settings<C, O>>,
     ) -> Self {
         let arrived_at = classified.journey.as_ref().map(|_| shared.limiter.now());
+        let mut record = Record::begin(&shared.limiter, &classified);
         let stage = match arrived {
             Arrived::Granted(permit) => {
-                Stage::Readying(Some(admit(&shared, &mut classified, arrived_at, permit)))
+                let watch = admit(&shared, &mut classified, arrived_at, permit);
+                Stage::Readying(Some(watch.recorded(record.take())))
             }
             Arrived::Queued(acquire) => Stage::Waiting(acquire),
         };
         let unsent = Some((inner, request));
-        Self { stage, unsent, classified, arrived: arrived_at, shared }
+        Self { stage, unsent, classified, arrived: arrived_at, record, shared }
     }
 }
 
@@ -139,20 +153,27 @@ where
         cx: &mut Context<'_>,
     ) -> Poll<Answered<S, Request>> {
         let mut this = self.project();
+        let _inside = this.stage.as_ref().get_ref().span(this.record).map(Span::entered);
         loop {
             let next = match this.stage.as_mut().project() {
                 StageProjection::Waiting(acquire) => match ready!(Pin::new(acquire).poll(cx)) {
                     Ok(permit) => {
                         let watch = admit(this.shared, this.classified, *this.arrived, permit);
-                        Stage::Readying(Some(watch))
+                        Stage::Readying(Some(watch.recorded(this.record.take())))
                     }
-                    Err(error) => Stage::Failed(Some(error)),
+                    Err(error) => {
+                        this.record.iter_mut().for_each(|record| record.refused(&error));
+                        Stage::Failed(Some(error))
+                    }
                 },
                 StageProjection::Readying(watch) => {
                     let (inner, _) = this.unsent.as_mut().expect(POLLED_AGAIN);
                     let ready = ready!(inner.poll_ready(cx));
                     // From here on held by this call: an error or a panic releases it.
-                    let watch = watch.take();
+                    let mut watch = watch.take();
+                    if let (Err(_), Some(watch)) = (&ready, &mut watch) {
+                        watch.failed(OTHER);
+                    }
                     let (mut inner, request) = this.unsent.take().expect(POLLED_AGAIN);
                     ready.map_err(Failure::Inner)?;
                     Stage::Sent(watch, inner.call(request))
@@ -165,10 +186,21 @@ where
                 }
                 StageProjection::Failed(error) => {
                     let error = error.take().expect(POLLED_AGAIN);
+                    drop(this.record.take());
                     return Poll::Ready(Err(Failure::Limited(error)));
                 }
             };
             this.stage.set(next);
+        }
+    }
+}
+
+impl<F> Stage<F> {
+    /// The span of the request, if it has one.
+    fn span(&self, record: &Option<Box<Record>>) -> Option<Span> {
+        match self {
+            Self::Waiting(_) | Self::Failed(_) => record.as_ref().map(|record| record.span()),
+            Self::Readying(watch) | Self::Sent(watch, _) => watch.as_ref().and_then(Watch::span),
         }
     }
 }
@@ -231,7 +263,7 @@ fn admit<C, O>(
 /// Hands the reservation over with the response, or ends it with the error.
 fn end<O, Response, E>(
     observe: &O,
-    watch: Watch,
+    mut watch: Watch,
     result: Result<Response, E>,
 ) -> Result<(Response, Watch), Failure<E>>
 where
@@ -239,10 +271,14 @@ where
     O: Observe<Response>,
 {
     match result {
-        Ok(response) => Ok((response, watch)),
+        Ok(response) => {
+            watch.answered();
+            Ok((response, watch))
+        }
         Err(error) => {
-            if observe.never_left(&error) {
-                watch.never_left();
+            match observe.never_left(&error) {
+                true => watch.never_left(),
+                false => watch.failed(OTHER),
             }
             Err(Failure::Inner(error))
         }

@@ -6,6 +6,7 @@ use super::body::ResponseBody;
 use super::classify::{Classified, Classify};
 use super::observe::Observe;
 use super::peek::PeekBody;
+use super::record::Call;
 use super::retry::{Judge, Judged, Judging};
 use super::unsent::never_left;
 use super::watch::Watch;
@@ -66,9 +67,14 @@ impl Http {
             Some(body) => self.profile.read_request(path, body),
             None => Estimate::from_size(size.unwrap_or(0)),
         };
-        let model = estimate.model.take();
-        let model = || model.unwrap_or(CompactString::const_new(NO_MODEL));
-        Classified::estimated(key.map_or_else(model, CompactString::from), estimate)
+        let operation = estimate.operation;
+        let model = estimate.model.take().unwrap_or(CompactString::const_new(NO_MODEL));
+        let (key, model) = match key {
+            Some(key) => (key.into(), Some(model)),
+            None => (model, None),
+        };
+        let call = Call { profile: self.profile, operation, model };
+        Classified::estimated(key, estimate).calling(call)
     }
 
     pub(super) fn watch<B: Body<Data = Bytes>>(

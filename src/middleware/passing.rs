@@ -4,6 +4,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project::pin_project;
+use tracing::Span;
 
 use super::reading::Reading;
 use crate::provider::ApiError;
@@ -48,6 +49,7 @@ impl<B: Body<Data = Bytes>> Body for Passing<B> {
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
         let mut this = self.as_mut().project();
+        let _inside = this.reading.as_ref().and_then(Reading::span).map(Span::entered);
         let frame = ready!(this.inner.as_mut().poll_frame(cx));
         let data = frame.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
         if let (Some(bytes), Some(reading)) = (data, &mut *this.reading) {

@@ -1,6 +1,7 @@
 use std::fmt;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
+use tracing::Span;
 
 use super::refusal::Refusal;
 use super::watch::Watch;
@@ -89,6 +90,11 @@ impl Reading {
             }
             Body::Unread => {}
         }
+    }
+
+    /// The span of the request.
+    pub(super) fn span(&self) -> Option<Span> {
+        self.watch.span()
     }
 
     /// The body has come to its end. Where that isn't said before this is dropped, something of it is

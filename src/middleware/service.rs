@@ -9,6 +9,7 @@ use super::error::{BoxError, Failure, RateLimitError};
 use super::future::{Arrived, ResponseFuture};
 use super::layer::Settings;
 use super::observe::Observe;
+use super::record::Record;
 use crate::limiter::{Acquire, AcquireError, Gate, Limiter, Permit};
 
 /// A service that keeps to its limits; made by [`RateLimitLayer`](super::RateLimitLayer).
@@ -74,11 +75,13 @@ impl<S, C, O> RateLimitService<S, C, O> {
         S: Service<Request> + Clone,
     {
         let shared = Arc::clone(&self.shared);
+        let record = Record::begin(&shared.limiter, &classified);
         if let Some(permit) = self.admit_plainly(&classified) {
-            return ResponseFuture::admitted(permit, &mut self.inner, request, classified, shared);
+            let granted = (permit, record);
+            return ResponseFuture::admitted(granted, &mut self.inner, request, classified, shared);
         }
         let acquire = self.acquire(&classified, deadline(self, &classified));
-        ResponseFuture::new(acquire, &mut self.inner, request, classified, shared)
+        ResponseFuture::new((acquire, record), &mut self.inner, request, classified, shared)
     }
 
     /// The way that nearly every request goes.

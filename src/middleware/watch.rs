@@ -3,11 +3,13 @@ use std::sync::Once;
 use std::time::Duration;
 
 use http::{HeaderMap, HeaderValue, StatusCode};
+use tracing::Span;
 
 use super::charge::Charge;
 use super::journey::Journey;
 use super::keys::{Key, Keys};
 use super::reading::Reading;
+use super::record::Record;
 use crate::limiter::{Hold, Limiter, Permit, RateLimited};
 use crate::provider::{Class, Profile, Scanned, Terms};
 use crate::quota::{Cost, Dimension, Usage};
@@ -20,6 +22,7 @@ pub struct Watch {
     pub(super) keys: Keys,
     discover: bool,
     journey: Option<Journey>,
+    record: Option<Box<Record>>,
     terms: Terms,
     /// Whether what it puts out tells what the next may.
     learns: bool,
@@ -45,6 +48,7 @@ impl Watch {
             keys,
             discover,
             journey,
+            record: None,
             terms: Terms::default(),
             learns: false,
             sent,
@@ -58,6 +62,20 @@ impl Watch {
     pub(super) fn on(mut self, terms: Terms) -> Self {
         self.terms = terms;
         self
+    }
+
+    /// Tells of it in this record.
+    pub(super) fn recorded(mut self, record: Option<Box<Record>>) -> Self {
+        if let (Some(record), Some(permit)) = (&record, &self.permit) {
+            record.granted(permit);
+        }
+        self.record = record;
+        self
+    }
+
+    /// The span of its record, if it has one.
+    pub(super) fn span(&self) -> Option<Span> {
+        self.record.as_ref().map(|record| record.span())
     }
 
     /// Remembers how much the response puts out, for the next request of its key.
@@ -79,6 +97,21 @@ impl Watch {
     /// It turned out that it never left.
     pub(super) fn never_left(mut self) {
         self.sent = false;
+        self.failed("not_sent");
+    }
+
+    /// It came to an error.
+    pub(super) fn failed(&mut self, error: &str) {
+        if let Some(record) = &mut self.record {
+            record.failed(error);
+        }
+    }
+
+    /// It came to a response.
+    pub(super) fn answered(&mut self) {
+        if let Some(record) = &mut self.record {
+            record.answered();
+        }
     }
 
     /// What the request was charged, where that is already known.
@@ -97,6 +130,9 @@ impl Watch {
     pub fn head(mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) -> Reading {
         if let Some(journey) = &self.journey {
             journey.write(|facts| facts.status = Some(status));
+        }
+        if let Some(record) = &mut self.record {
+            record.head(status);
         }
         let limits = profile.limits(headers);
         // First the limits, then what is left of them.
@@ -125,6 +161,7 @@ impl Watch {
             refusal = refusal.until_reset();
         }
         refusal.dimension = dimension;
+        let _inside = self.span().map(Span::entered);
         self.limiter.refused_in_place_of(hold, self.key(), &refusal);
     }
 
@@ -184,8 +221,11 @@ impl Watch {
         }
     }
 
-    /// What the body said goes into the journey, where there is one.
-    pub(super) fn said(&self, said: Scanned) {
+    /// What the body said goes into the journey and the record, where there are any.
+    pub(super) fn said(&mut self, said: Scanned) {
+        if let Some(record) = &mut self.record {
+            record.said(&said);
+        }
         if let Some(journey) = &self.journey {
             journey.write(|facts| (facts.usage, facts.error) = (said.usage, said.error));
         }
@@ -193,6 +233,7 @@ impl Watch {
 
     fn end(&mut self) {
         let Some(permit) = self.permit.take() else { return };
+        let _inside = self.span().map(Span::entered);
         if !self.sent {
             return permit.release();
         }
@@ -202,6 +243,9 @@ impl Watch {
         if let Some(journey) = &self.journey {
             let charged = charge.as_ref().unwrap_or(permit.cost());
             journey.write(|facts| facts.charged = Some(charged.clone()));
+        }
+        if let Some(record) = &self.record {
+            record.charged(charge.as_ref().unwrap_or(permit.cost()));
         }
         match &charge {
             Some(charge) => permit.settle(charge),

@@ -1,10 +1,10 @@
 //! Anthropic: input and output counted apart, the cache left out.
 
-use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, used};
-use super::{DefaultQuota, Profile, class, compatible, limits, media, openai};
-use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
+use super::rules::Rules;
+use super::{Profile, class, compatible, limits, media, openai};
+use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
 /// Anthropic, `api.anthropic.com`, and any host with the path `/v1/messages`.
 ///
@@ -18,7 +18,6 @@ use crate::quota::{Algorithm, Cost, Dimension, Quota, SettleAt, Usage};
 pub const ANTHROPIC: Profile = Profile::new(&Rules {
     name: "anthropic",
     urls: &["api.anthropic.com", "*/v1/messages", "*/v1/messages/count_tokens"],
-    quotas: QUOTAS,
     limits: |headers| limits::ANTHROPIC.read(headers),
     classify: class::anthropic,
     ..RULES
@@ -52,23 +51,6 @@ fn charge(reserved: &Cost, usage: &Usage) -> Cost {
     let input = usage.input.saturating_sub(usage.cache_read);
     used(reserved, usage).input_tokens(input).tokens(input.saturating_add(usage.output))
 }
-
-/// A family, whatever the version and the date.
-macro_rules! family {
-    ($pattern:literal, $tpm:literal) => {
-        DefaultQuota {
-            pattern: $pattern,
-            as_of: "2026-02",
-            build: || Quota::new().rpm(50).tpm($tpm),
-        }
-    };
-}
-
-const QUOTAS: &[DefaultQuota] = &[
-    family!("claude-*opus*", 40_000),
-    family!("claude-*sonnet*", 40_000),
-    family!("claude-*haiku*", 50_000),
-];
 
 /// Recorded: 500 to introduce tools, 55 to 65 around a call and its result, 2,200 for a web search,
 /// and 4,700 for the execution of code.

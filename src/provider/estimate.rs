@@ -1,6 +1,6 @@
 use compact_str::CompactString;
 
-use super::Terms;
+use super::{Operation, Terms};
 use crate::quota::Cost;
 
 /// What a request is and what it will cost, read from its body before it is sent.
@@ -9,6 +9,8 @@ use crate::quota::Cost;
 pub struct Estimate {
     /// The model that the request names.
     pub model: Option<CompactString>,
+    /// What it asks of it.
+    pub operation: Operation,
     /// What to reserve.
     pub cost: Cost,
     /// How its usage will be charged, beside the provider's rule.
@@ -38,6 +40,7 @@ impl Estimate {
         let input = tokens(bytes);
         Self {
             model: None,
+            operation: Operation::Other,
             cost: Cost::new().tokens(input).input_tokens(input),
             terms: Terms::at_least(input),
             stream: false,

@@ -1,10 +1,10 @@
 //! Google's Gemini and Vertex: the input alone is counted.
 
-use super::profile::{Rules, until_midnight};
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, at_end, usage_of_input};
-use super::{DefaultQuota, Profile, compatible, media, openai};
-use crate::quota::{Algorithm, Quota};
+use super::rules::Rules;
+use super::{Profile, compatible, media, openai};
+use crate::quota::Algorithm;
 
 /// The Gemini API, `generativelanguage.googleapis.com`: native (`models/NAME:generateContent`,
 /// streams, embeddings) and OpenAI-compatible (`/v1beta/openai/...`).
@@ -24,7 +24,6 @@ pub const GEMINI: Profile = Profile::new(&Rules {
         "*/*:batchEmbedContents",
         "*/*:countTokens",
     ],
-    quotas: QUOTAS,
     ..RULES
 });
 
@@ -47,32 +46,6 @@ const RULES: Rules = Rules {
     charge: usage_of_input,
     ..compatible::RULES
 };
-
-/// Of tier 1, for the models that are limited per day.
-fn daily() -> Quota {
-    until_midnight(per_minute(), 1_000, "America/Los_Angeles")
-}
-
-fn per_minute() -> Quota {
-    Quota::new().rpm(150).tpm(1_000_000)
-}
-
-const fn model(pattern: &'static str, build: fn() -> Quota) -> DefaultQuota {
-    DefaultQuota { pattern, as_of: "2026-02", build }
-}
-
-const QUOTAS: &[DefaultQuota] = &[
-    model("gemini-3-pro-preview*", daily),
-    model("gemini-3-flash-preview*", daily),
-    model("gemini-2.5-pro", daily),
-    // Not `gemini-2.5-pro-preview-tts`, which speaks.
-    model("gemini-2.5-pro-preview-??-??", daily),
-    model("gemini-2.5-pro-exp-??-??", daily),
-    model("gemini-2.0-flash", per_minute),
-    model("gemini-2.0-flash-00?", per_minute),
-    model("gemini-2.0-flash-exp", per_minute),
-    model("gemini-2.0-flash-lite*", Quota::new),
-];
 
 /// Recorded: nothing around messages, and some twelve tokens a call.
 const WEIGHTS: Weights = Weights {

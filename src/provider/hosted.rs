@@ -1,10 +1,10 @@
 //! Providers that speak OpenAI's format and charge by usage.
 
-use super::profile::{Rules, until_midnight};
 use super::request::{Request, Weights};
 use super::reserve::Reserved;
-use super::{DefaultQuota, Profile, compatible, limits, openai};
-use crate::quota::{Algorithm, Quota};
+use super::rules::Rules;
+use super::{Profile, compatible, limits, openai};
+use crate::quota::Algorithm;
 
 /// DeepSeek, `api.deepseek.com`.
 ///
@@ -80,7 +80,6 @@ pub const VOYAGE: Profile =
 pub const OPENROUTER: Profile = Profile::new(&Rules {
     name: "openrouter",
     urls: &["openrouter.ai"],
-    quotas: FREE,
     limits: |headers| limits::OPENROUTER.read(headers),
     ..RULES
 });
@@ -94,9 +93,3 @@ const RULES: Rules = Rules {
 const WEIGHTS: Weights = Weights { functions: 300, schema: 6, ..openai::WEIGHTS };
 
 const CEREBRAS_CONTEXT: u64 = 8_192;
-
-const FREE: &[DefaultQuota] = &[DefaultQuota {
-    pattern: "*:free",
-    as_of: "2026-02",
-    build: || until_midnight(Quota::new().rpm(20), 50, "UTC").shared(),
-}];

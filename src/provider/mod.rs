@@ -1,6 +1,7 @@
 //! What a provider's bytes mean: a request's charge, a response's usage, limits and errors.
 //!
-//! A [`Profile`] is one provider's set of rules, a value that is copied freely. It reads
+//! A [`Profile`] is one provider's set of rules, a value that is copied freely: a built-in one, or one
+//! that is [`like`](Profile::like) it under a name and at a base URL of its own. It reads
 //! - a request into an [`Estimate`]: model, and the [`Cost`](crate::quota::Cost) to reserve;
 //! - a response, as it passes, into [`Scanned`]: its [`Usage`](crate::quota::Usage), or the error
 //!   that a 200 carried in its stream;
@@ -8,7 +9,7 @@
 //! - a status and an error body into a [`Class`] and an [`ApiError`].
 //!
 //! Everything here is a pure function of its arguments: no network, no clock, no lock, no state but
-//! the [`Scanner`]'s own, which is bounded. Waiting, retrying and counting down belong to
+//! the [`Scanner`]'s own, which is bounded, and the names and base URLs of profiles that were made. Waiting, retrying and counting down belong to
 //! [`limiter`](crate::limiter); nothing here decides whether a request may go. Bytes come from
 //! outside: whatever they are, nothing panics, and what can't be read says so
 //! ([`Estimate::exact`]) or is `None`.
@@ -53,7 +54,9 @@ mod class;
 mod cohere;
 mod compatible;
 pub mod count_tokens;
+mod custom;
 mod date;
+mod default_quota;
 mod duration;
 mod error;
 mod estimate;
@@ -66,15 +69,19 @@ mod media;
 mod member;
 mod mistral;
 mod openai;
+mod operation;
 mod place;
 mod profile;
+mod quota_table;
 mod request;
 mod reserve;
 mod retry;
+mod rules;
 mod scanner;
 mod terms;
 #[cfg(feature = "tokenizer")]
 mod tokenizer;
+mod unknown;
 mod usage;
 
 pub use anthropic::{ANTHROPIC, VERTEX_ANTHROPIC};
@@ -83,6 +90,8 @@ pub use bedrock::BEDROCK;
 pub use class::Class;
 pub use cohere::COHERE;
 pub use compatible::{COMPATIBLE, COMPATIBLE_USAGE};
+pub use custom::InvalidProfile;
+pub use default_quota::DefaultQuota;
 pub use error::ApiError;
 pub use estimate::Estimate;
 pub use gemini::{GEMINI, VERTEX};
@@ -92,7 +101,10 @@ pub use limits::{LimitReading, LimitReadings};
 pub use local::{LLAMA_CPP, OLLAMA, VLLM};
 pub use mistral::MISTRAL;
 pub use openai::OPENAI;
-pub use profile::{DefaultQuota, Profile};
+pub use operation::Operation;
+pub use profile::Profile;
+pub use quota_table::QuotaTable;
 pub use retry::LONGEST_DELAY;
 pub use scanner::{Scanned, Scanner};
 pub use terms::Terms;
+pub use unknown::UnknownProvider;

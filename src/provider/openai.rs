@@ -1,12 +1,12 @@
 //! OpenAI: charges by the size of the request, when it admits it.
 
 use super::estimate::tokens;
-use super::profile::Rules;
 use super::request::{Endpoint, Request, Weights};
 use super::reserve::{Reserved, at_send, usage_apart};
+use super::rules::Rules;
 use super::scanner::Counts;
-use super::{DefaultQuota, Profile, class, limits, media, retry};
-use crate::quota::{Algorithm, Quota};
+use super::{Profile, class, limits, media, retry};
+use crate::quota::Algorithm;
 
 /// OpenAI, `api.openai.com`.
 ///
@@ -22,14 +22,13 @@ use crate::quota::{Algorithm, Quota};
 /// - **Limits**: token buckets that hold the whole amount (`reset` = used / limit x window).
 /// - **Quotas**: tier 1 of February 2026.
 pub const OPENAI: Profile =
-    Profile::new(&Rules { name: "openai", urls: &["api.openai.com"], quotas: QUOTAS, ..RULES });
+    Profile::new(&Rules { name: "openai", urls: &["api.openai.com"], ..RULES });
 
 /// What is charged at admission, by a server that does as OpenAI does.
 pub(super) const RULES: Rules = Rules {
     name: "",
     urls: &[],
     algorithm: Algorithm::TOKEN_BUCKET,
-    quotas: &[],
     settles: at_send,
     reserve,
     charge: usage_apart,
@@ -92,27 +91,3 @@ pub(super) const WEIGHTS: Weights = Weights {
     built_in: 0,
     medium: media::openai,
 };
-
-/// A model's own name, and that of its dated snapshots; `gpt-4o*` would take `gpt-4o-mini` in.
-macro_rules! model {
-    ($name:literal, $rpm:literal, $tpm:literal) => {
-        [model!(@ $name, $rpm, $tpm), model!(@ concat!($name, "-????-??-??"), $rpm, $tpm)]
-    };
-    (@ $pattern:expr, $rpm:literal, $tpm:literal) => {
-        DefaultQuota {
-            pattern: $pattern,
-            as_of: "2026-02",
-            build: || Quota::new().rpm($rpm).tpm($tpm),
-        }
-    };
-}
-
-const QUOTAS: &[DefaultQuota] = [
-    model!("gpt-4o", 500, 30_000),
-    model!("gpt-4o-mini", 500, 200_000),
-    model!("gpt-4-turbo", 500, 30_000),
-    model!("o1", 500, 30_000),
-    model!("o1-mini", 500, 200_000),
-    model!("o3-mini", 500, 200_000),
-]
-.as_flattened();

@@ -5,6 +5,8 @@ pub(super) struct Place<'a> {
     host: &'a str,
     /// The host and the port behind it.
     authority: &'a str,
+    /// Unless it is the scheme's own.
+    port: Option<&'a str>,
     /// From the first slash on, without a query.
     path: &'a str,
 }
@@ -12,13 +14,30 @@ pub(super) struct Place<'a> {
 impl<'a> Place<'a> {
     /// Of a whole URL, or of one without a scheme; user and query are left out.
     pub(super) fn of(url: &'a str) -> Self {
-        let url = url.split_once("://").map_or(url, |(_, rest)| rest);
+        let (scheme, url) = url.split_once("://").unwrap_or(("", url));
         let url = url.split(['?', '#']).next().unwrap_or(url);
         let (authority, path) = url.split_at(url.find('/').unwrap_or(url.len()));
         let authority = authority.rsplit_once('@').map_or(authority, |(_, host)| host);
-        let host = authority.split(':').next().unwrap_or(authority);
+        // An IPv6 address has colons of its own.
+        let colon = authority.rfind(':').filter(|colon| !authority[*colon..].contains(']'));
+        let (host, port) = authority.split_at(colon.unwrap_or(authority.len()));
         let host = host.strip_suffix('.').unwrap_or(host);
-        Self { host, authority, path: path.trim_end_matches('/') }
+        let own = |port: &&str| match *port {
+            "" => true,
+            "80" => scheme.eq_ignore_ascii_case("http"),
+            "443" => scheme.eq_ignore_ascii_case("https"),
+            _ => false,
+        };
+        let port = Some(port.trim_start_matches(':')).filter(|port| !own(port));
+        Self { host, authority, port, path: path.trim_end_matches('/') }
+    }
+
+    /// Whether it is `base` or lies below it; how it is reached, by http or https, plays no part.
+    pub(super) fn is_below(&self, base: &Place<'_>) -> bool {
+        let rest = self.path.strip_prefix(base.path);
+        self.host.eq_ignore_ascii_case(base.host)
+            && self.port == base.port
+            && rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
     }
 
     /// Whether a pattern owns the host (and the path behind it, where it has one).

@@ -1,20 +1,23 @@
 use std::fmt;
+use std::str::FromStr;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
+use super::custom::Custom;
+use super::default_quota::{DefaultQuota, Defaults};
 use super::request::{Request, Vocabularies};
-use super::reserve::Reserved;
+use super::rules::Rules;
 use super::scanner::Counts;
 #[cfg(feature = "tokenizer")]
 use super::tokenizer;
 use super::{
     ANTHROPIC, AZURE, ApiError, BEDROCK, CEREBRAS, COHERE, COMPATIBLE, COMPATIBLE_USAGE, Class,
-    DEEPSEEK, Estimate, GEMINI, GROQ, HUGGINGFACE, LLAMA_CPP, LimitReadings, MISTRAL, OLLAMA,
-    OPENAI, OPENROUTER, TOGETHER, VERTEX, VERTEX_ANTHROPIC, VLLM, VOYAGE, WRITER, class, error,
-    place,
+    DEEPSEEK, Estimate, GEMINI, GROQ, HUGGINGFACE, InvalidProfile, LLAMA_CPP, LimitReadings,
+    MISTRAL, OLLAMA, OPENAI, OPENROUTER, TOGETHER, UnknownProvider, VERTEX, VERTEX_ANTHROPIC, VLLM,
+    VOYAGE, WRITER, class, error, place,
 };
-use crate::quota::{Algorithm, Calendar, Cost, Dimension, Period, Quota, SettleAt, Usage};
+use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 
 /// One provider's rules: how its requests are charged, and what its responses say.
 ///
@@ -27,13 +30,15 @@ use crate::quota::{Algorithm, Calendar, Cost, Dimension, Period, Quota, SettleAt
 #[derive(Clone, Copy)]
 pub struct Profile {
     rules: &'static Rules,
+    /// What it has of its own, where it isn't built in.
+    custom: Option<&'static Custom>,
     /// Set where texts are counted exactly.
     vocabularies: Option<Vocabularies>,
 }
 
 impl Profile {
     pub(super) const fn new(rules: &'static Rules) -> Self {
-        Self { rules, vocabularies: None }
+        Self { rules, custom: None, vocabularies: None }
     }
 
     /// Counts the texts of prompts exactly, where it was by characters, for models whose vocabulary
@@ -64,14 +69,71 @@ impl Profile {
         Self { vocabularies: Some(tokenizer::vocabulary), ..self }
     }
 
+    /// A provider that speaks, counts and charges as this one, under a name and at a base URL of its
+    /// own: a server on one's own machine, a gateway, a second account. Its quotas are the user's to
+    /// give: it has no [defaults](Self::quotas). Under the name of this profile it is the same
+    /// provider, reached elsewhere, and keeps them. Without a base URL it goes by its name alone.
+    ///
+    /// Name and base URL are kept for as long as the process runs, once for each pair.
+    ///
+    /// ```
+    /// use tollgate::provider::{OPENAI, Profile};
+    /// let vllm = OPENAI.like("my-vllm", "http://gpu-7:8000")?;
+    /// assert_eq!((vllm.name(), vllm.base_url()), ("my-vllm", Some("http://gpu-7:8000")));
+    /// assert_eq!(Profile::find_among(&[vllm], "http://gpu-7:8000/v1/embeddings"), vllm);
+    /// # Ok::<(), tollgate::provider::InvalidProfile>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`InvalidProfile`] for a name that another built-in profile has, or that has other characters
+    /// than letters, digits, `-`, `_` and `.`; and for a base URL that isn't one, or that holds a
+    /// user name, a query or a fragment.
+    pub fn like<'a>(
+        self,
+        name: &str,
+        base_url: impl Into<Option<&'a str>>,
+    ) -> Result<Self, InvalidProfile> {
+        let name = match Self::named(name) {
+            Some(built_in) if built_in != self.built_in() => {
+                return Err(InvalidProfile::BuiltIn { name: built_in.name() });
+            }
+            Some(built_in) => built_in.name(),
+            None => name,
+        };
+        Ok(Self { custom: Some(Custom::keep(name, base_url.into())?), ..self })
+    }
+
     /// The name in configuration: `openai`, `anthropic`, `llama-cpp`, `compatible-usage`.
     pub fn name(&self) -> &'static str {
-        self.rules.name
+        self.custom.map_or(self.rules.name, |custom| &custom.name)
+    }
+
+    /// The built-in profile whose rules these are: itself, unless it was made by
+    /// [`like`](Self::like).
+    pub fn built_in(self) -> Self {
+        Self { custom: None, ..self }
+    }
+
+    /// Where a profile made by [`like`](Self::like) is served, without a slash at its end; `None`
+    /// for built-in ones, which may be served anywhere.
+    pub fn base_url(&self) -> Option<&'static str> {
+        self.custom?.base_url.as_deref()
     }
 
     /// The built-in profile of this name; ASCII case does not matter.
+    ///
+    /// [`parse`](str::parse) does the same, and says which there are where there is none.
     pub fn named(name: &str) -> Option<Self> {
-        ALL.iter().copied().find(|profile| profile.name().eq_ignore_ascii_case(name))
+        known(&[]).find(|profile| profile.is_named(name)).copied()
+    }
+
+    /// The profile of this name among these, else the built-in one; ASCII case does not matter.
+    ///
+    /// # Errors
+    /// [`UnknownProvider`] if neither has it; it names those that there are.
+    pub fn named_among(profiles: &[Self], name: &str) -> Result<Self, UnknownProvider> {
+        let found = known(profiles).find(|profile| profile.is_named(name));
+        found.copied().ok_or_else(|| UnknownProvider::new(name, known(profiles)))
     }
 
     /// The built-in profiles.
@@ -79,21 +141,42 @@ impl Profile {
         ALL
     }
 
-    /// The profile of the provider at this base URL, request URL or host.
+    /// The built-in profile of the provider at this base URL, request URL or host.
     ///
     /// By the host where it is a provider's; else by what only one provider's paths look like
     /// (`/v1/messages`, `/model/NAME/converse`, `...:generateContent`), or by a first segment of the
     /// path that names one, as gateways have it (`/groq/openai/v1/...`). [`COMPATIBLE`] where
     /// nothing tells.
     pub fn find(url: &str) -> Self {
+        Self::find_among(&[], url)
+    }
+
+    /// The same among these profiles too: the URL is theirs if it lies at or below their
+    /// [base URL](Self::base_url) (the longest, and of equals the first), or behind a gateway if its
+    /// first segment names them. A base URL counts before the URLs of built-in profiles.
+    pub fn find_among(profiles: &[Self], url: &str) -> Self {
         let place = place::Place::of(url);
         let by = |owns: &dyn Fn(&str) -> bool| {
             ALL.iter().find(|profile| profile.rules.urls.iter().any(|url| owns(url))).copied()
         };
-        by(&|url: &str| place.is_host(url))
+        let segment = || {
+            let name = place.first_segment()?;
+            known(profiles).find(|profile| profile.is_named(name)).copied()
+        };
+        Self::at(profiles, &place)
+            .or_else(|| by(&|url: &str| place.is_host(url)))
             .or_else(|| by(&|url: &str| place.is_path(url)))
-            .or_else(|| place.first_segment().and_then(Self::named))
+            .or_else(segment)
             .unwrap_or(COMPATIBLE)
+    }
+
+    /// The profile with the longest base URL that `place` lies below.
+    fn at(profiles: &[Self], place: &place::Place<'_>) -> Option<Self> {
+        let below = |profile: &&Self| {
+            profile.base_url().is_some_and(|base| place.is_below(&place::Place::of(base)))
+        };
+        let length = |profile: &&Self| profile.base_url().map(str::len);
+        profiles.iter().rev().filter(below).max_by_key(length).copied()
     }
 
     /// How a limit is counted that names no algorithm of its own.
@@ -114,9 +197,14 @@ impl Profile {
             .filter(|dimension| self.settles(dimension) == SettleAt::FirstUsage)
     }
 
-    /// The quotas that an account has unless the user says otherwise.
+    /// The quotas that an account has unless the user says otherwise; none for a profile with a name
+    /// of its own.
     pub fn quotas(&self) -> &'static [DefaultQuota] {
-        self.rules.quotas
+        self.defaults().map_or(&[], |defaults| &defaults.quotas)
+    }
+
+    pub(super) fn defaults(&self) -> Option<&'static Defaults> {
+        Defaults::of(self.name())
     }
 
     /// What a request is and what it costs. `path` is the URL's path (a whole URL will do), `body`
@@ -190,14 +278,27 @@ impl Profile {
             || error::signs::is_account_wide(error)
     }
 
+    fn is_named(&self, name: &str) -> bool {
+        self.name().eq_ignore_ascii_case(name)
+    }
+
     pub(super) fn counts_in_head(&self, headers: &HeaderMap) -> Counts {
         (self.rules.counts_in_head)(headers)
     }
 }
 
+impl FromStr for Profile {
+    type Err = UnknownProvider;
+
+    fn from_str(name: &str) -> Result<Self, UnknownProvider> {
+        Self::named_among(&[], name)
+    }
+}
+
 impl PartialEq for Profile {
+    /// The same rules, name and base URL; who counts the texts plays no part.
     fn eq(&self, other: &Self) -> bool {
-        self.name() == other.name()
+        self.rules.name == other.rules.name && self.custom == other.custom
     }
 }
 
@@ -205,62 +306,21 @@ impl Eq for Profile {}
 
 impl fmt::Debug for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("Profile").field(&self.name()).finish()
+        let mut tuple = f.debug_tuple("Profile");
+        tuple.field(&self.name());
+        if self.custom.is_some() {
+            tuple.field(&format_args!("like {:?}", self.rules.name));
+        }
+        if let Some(base_url) = self.base_url() {
+            tuple.field(&base_url);
+        }
+        tuple.finish()
     }
 }
 
-/// A built-in quota: what the provider gives to an account of its lowest paid tier.
-#[derive(Clone, Copy)]
-pub struct DefaultQuota {
-    /// The models it is for: a name or a glob (`*` any text, `?` one character).
-    pub pattern: &'static str,
-    /// The month in which it was true, as `2026-02`.
-    pub as_of: &'static str,
-    pub(super) build: fn() -> Quota,
-}
-
-impl DefaultQuota {
-    /// The limits.
-    pub fn quota(&self) -> Quota {
-        (self.build)()
-    }
-}
-
-impl fmt::Debug for DefaultQuota {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("DefaultQuota")
-            .field("pattern", &self.pattern)
-            .field("as_of", &self.as_of)
-            .field("quota", &self.quota())
-            .finish()
-    }
-}
-
-/// All that sets one provider apart. A new provider is a file with one of these.
-pub(super) struct Rules {
-    pub(super) name: &'static str,
-    /// Where it is found: globs over a host, over a host and a path behind it, or over a path alone
-    /// (`*/path`), which counts on hosts that are nobody's.
-    pub(super) urls: &'static [&'static str],
-    pub(super) algorithm: Algorithm,
-    pub(super) quotas: &'static [DefaultQuota],
-    pub(super) settles: fn(&Dimension) -> SettleAt,
-    pub(super) reserve: fn(&Request) -> Reserved,
-    pub(super) charge: fn(&Cost, &Usage) -> Cost,
-    pub(super) limits: fn(&HeaderMap) -> LimitReadings,
-    pub(super) delay: fn(&HeaderMap, &[u8], u64) -> Option<Duration>,
-    pub(super) classify: fn(StatusCode, &HeaderMap, &[u8]) -> Class,
-    /// The counts that the head of a response states. Those in its body are read alike for all.
-    pub(super) counts_in_head: fn(&HeaderMap) -> Counts,
-    pub(super) charged_in_head: fn(&HeaderMap) -> Option<u64>,
-}
-
-/// Requests per day until midnight in a time zone; per any day where there is no such zone.
-pub(super) fn until_midnight(quota: Quota, requests: u64, zone: &str) -> Quota {
-    match Calendar::new(Period::Day, zone) {
-        Ok(day) => quota.on_calendar(Dimension::Requests, requests, &day),
-        Err(_) => quota.rpd(requests),
-    }
+/// These, and the built-in ones.
+fn known(profiles: &[Profile]) -> impl Iterator<Item = &Profile> {
+    profiles.iter().chain(ALL)
 }
 
 /// Where two would own a URL, the first does.

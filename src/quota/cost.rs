@@ -76,6 +76,13 @@ impl Cost {
         }
     }
 
+    /// All tokens, whether they are counted together or input and output apart.
+    pub fn all_tokens(&self) -> u64 {
+        let apart = [Dimension::InputTokens, Dimension::OutputTokens];
+        let apart = apart.iter().map(|named| self.amount(named)).fold(0, u64::saturating_add);
+        self.amount(&Dimension::Tokens).max(apart)
+    }
+
     /// Sets the amount in one dimension.
     pub(crate) fn set(&mut self, dimension: &Dimension, amount: u64) {
         match dimension {

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each room, and the rooms it may use besides itself.
-const ROOMS: [(&str, &[&str]); 14] = [
+const ROOMS: [(&str, &[&str]); 15] = [
     ("quota", &[]),
     ("engine", &["quota"]),
     ("provider", &["quota"]),
@@ -12,6 +12,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
     ("middleware", LIMITER_AND_BEFORE),
     ("store", LIMITER_AND_BEFORE),
     ("cluster", LIMITER_AND_BEFORE),
+    ("telemetry", LIMITER_AND_BEFORE),
     ("config", STATE_AND_BEFORE),
     // The judge of the limiter counts on its own: stricter than its place in the row.
     ("simulate", &["quota"]),
@@ -24,7 +25,7 @@ const ROOMS: [(&str, &[&str]); 14] = [
 ];
 const LIMITER_AND_BEFORE: &[&str] = &["quota", "engine", "provider", "limiter"];
 const STATE_AND_BEFORE: &[&str] =
-    &["quota", "engine", "provider", "limiter", "middleware", "store", "cluster"];
+    &["quota", "engine", "provider", "limiter", "middleware", "store", "cluster", "telemetry"];
 const CONFIG_AND_BEFORE: &[&str] = &[
     "quota",
     "engine",
@@ -33,6 +34,7 @@ const CONFIG_AND_BEFORE: &[&str] = &[
     "middleware",
     "store",
     "cluster",
+    "telemetry",
     "config",
     "simulate",
 ];
@@ -44,6 +46,7 @@ const SERVE_AND_BEFORE: &[&str] = &[
     "middleware",
     "store",
     "cluster",
+    "telemetry",
     "config",
     "simulate",
     "batch",

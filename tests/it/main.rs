@@ -1,6 +1,8 @@
 //! One integration binary: each room of the house has a folder here.
 
 mod arrows;
+#[cfg(feature = "yaml")]
+mod config;
 mod engine;
 mod limiter;
 #[cfg(feature = "tower")]
@@ -15,6 +17,8 @@ mod replay;
 mod sdk;
 #[cfg(feature = "simulate")]
 mod simulate;
+#[cfg(all(feature = "metrics", feature = "tower"))]
+mod telemetry;
 
 #[cfg(feature = "cli")]
 mod batch;

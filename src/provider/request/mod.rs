@@ -20,8 +20,8 @@ pub(super) use endpoint::Endpoint;
 pub(super) use medium::{Kind, Medium};
 pub(super) use weights::Weights;
 
-use super::Estimate;
 use super::reserve::Reserved;
+use super::{Estimate, Operation};
 
 /// The vocabulary of a model, where it is at hand.
 pub(super) type Vocabularies = fn(&str) -> Option<&'static dyn Vocabulary>;
@@ -61,6 +61,7 @@ pub(super) struct Request {
     /// Counts the texts, where the model's vocabulary is at hand.
     counter: Option<Counter>,
     pub(super) endpoint: Endpoint,
+    operation: Operation,
 }
 
 impl Request {
@@ -72,6 +73,7 @@ impl Request {
             .or(request.model.take())
             .or_else(|| endpoint::model(path));
         request.endpoint = Endpoint::of(path).unwrap_or_else(|| request.likely_endpoint());
+        request.operation = Operation::of(request.endpoint, path);
         Some(request)
     }
 
@@ -84,7 +86,8 @@ impl Request {
             .or(request.model)
             .or_else(|| form::model(body))
             .or_else(|| endpoint::model(path));
-        Estimate { model, ..Estimate::from_size(Self::fallback_size(body)) }
+        let operation = Operation::of(Endpoint::of(path).unwrap_or_default(), path);
+        Estimate { model, operation, ..Estimate::from_size(Self::fallback_size(body)) }
     }
 
     /// What the fields of the body speak for.
@@ -101,7 +104,10 @@ impl Request {
         let Some(vocabulary) = self.model.as_deref().and_then(vocabulary) else { return self };
         let mut request = Self { counter: Some(Counter::new(vocabulary)), ..Self::default() };
         match body::read(body, &mut request) {
-            Some(()) => Self { model: self.model, endpoint: self.endpoint, ..request },
+            Some(()) => {
+                let Self { model, endpoint, operation, .. } = self;
+                Self { model, endpoint, operation, ..request }
+            }
             None => self,
         }
     }
@@ -144,7 +150,8 @@ impl Request {
     pub(super) fn into_estimate(self, reserved: Reserved) -> Estimate {
         let (max_output, stream) = (self.max_output(), self.stream);
         let Reserved { cost, terms, guess } = reserved;
-        Estimate { model: self.model, cost, terms, stream, max_output, exact: true, guess }
+        let Self { model, operation, .. } = self;
+        Estimate { model, operation, cost, terms, stream, max_output, exact: true, guess }
     }
 
     /// Takes note of a text of the conversation.

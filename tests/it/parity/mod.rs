@@ -17,6 +17,8 @@ mod f02;
 mod f03;
 mod f04;
 mod f05;
+#[cfg(feature = "metrics")]
+mod f06;
 mod f07;
 mod f08;
 mod f09;

@@ -1,0 +1,72 @@
+//! Events as lines of a log, by `tracing`: what is rare at `INFO`, refusals, waits and corrections at
+//! `DEBUG`, everything else at `TRACE`; all with the target `tollgate::limiter`.
+
+use tracing::{Level, debug, enabled, info, trace};
+
+use super::event::{Event, Metadata};
+use crate::quota::{Cost, Dimension};
+
+/// Whether anything is logged of what happens all the time.
+#[inline]
+pub(super) fn is_on() -> bool {
+    enabled!(target: TARGET, Level::DEBUG)
+}
+
+/// Whether anything is logged of what is rare.
+#[inline]
+pub(super) fn is_on_for_news() -> bool {
+    enabled!(target: TARGET, Level::INFO)
+}
+
+pub(super) fn log(event: &Event) {
+    match event {
+        Event::Granted { key, cost, metadata } => {
+            let (entity, operation) = of(metadata);
+            trace!(target: TARGET, %key, tokens = cost.all_tokens(), entity, operation, "granted");
+        }
+        Event::Denied { key, dimension, metadata } => {
+            let (entity, operation) = of(metadata);
+            let dimension = dimension.as_ref().map(Dimension::as_str);
+            debug!(target: TARGET, %key, dimension, entity, operation, "denied");
+        }
+        Event::Waited { key, duration, metadata } => {
+            let (entity, operation) = of(metadata);
+            let duration_ms = duration.as_secs_f64() * 1e3;
+            debug!(target: TARGET, %key, duration_ms, entity, operation, "waited");
+        }
+        Event::Settled { key, reserved, charged } => settled(key, reserved, charged.as_ref()),
+        Event::CoolingDown { key, until } => info!(target: TARGET, %key, until, "cooling down"),
+        Event::Reduced { key, capacity, reason, agent } => {
+            let (reason, agent) = (reason.as_str(), agent.as_deref());
+            info!(target: TARGET, %key, capacity, reason, agent, "reduced");
+        }
+        Event::Recovered { key, capacity } => info!(target: TARGET, %key, capacity, "recovered"),
+        Event::QuotaChanged { key, quota } => {
+            debug!(target: TARGET, %key, limits = quota.limits().len(), "quota changed");
+        }
+        // The layer's span says it all.
+        Event::Exchanged(_) => {}
+    }
+}
+
+fn settled(key: &str, reserved: &Cost, charged: Option<&Cost>) {
+    let (reserved_tokens, charged_tokens) = (reserved.all_tokens(), charged.map(Cost::all_tokens));
+    match charged {
+        None => debug!(target: TARGET, key, reserved_tokens, "released"),
+        Some(charged) if charged != reserved => {
+            debug!(target: TARGET, key, reserved_tokens, charged_tokens, "corrected");
+        }
+        Some(_) => trace!(target: TARGET, key, reserved_tokens, charged_tokens, "settled"),
+    }
+}
+
+/// The two names by which a request's metadata says whose it is.
+fn of(metadata: &Option<Metadata>) -> (Option<&str>, Option<&str>) {
+    let named = |name: &str| {
+        let (_, value) = metadata.as_ref()?.iter().find(|(other, _)| other == name)?;
+        Some(value.as_str())
+    };
+    (named("entity"), named("operation"))
+}
+
+const TARGET: &str = "tollgate::limiter";

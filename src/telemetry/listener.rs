@@ -1,0 +1,91 @@
+use std::time::Duration;
+
+use ::metrics::SharedString;
+
+use super::figure::{
+    CHARGED_TOKENS, COOLING_DOWN, DENIED, ESTIMATE, Figure, GRANTED, OPERATION_DURATION, RECOVERED,
+    REDUCED, RELEASED, RESERVED_TOKENS, SETTLED, TOKEN_USAGE, WAIT,
+};
+use super::labels::{Labels, OTHER};
+use super::names::Names;
+use super::sink::Sink;
+use crate::limiter::{Event, Exchange};
+use crate::quota::{Cost, Dimension, Usage};
+
+/// Hears the events of a limiter, and tells what they come to.
+#[derive(Debug)]
+pub(super) struct Listener {
+    pub(super) sink: Sink,
+    pub(super) names: Names,
+    pub(super) dimensions: Labels,
+    pub(super) errors: Labels,
+}
+
+impl Listener {
+    pub(super) fn hear(&self, event: &Event) {
+        match event {
+            Event::Granted { key, .. } => self.count(&GRANTED, key),
+            Event::Denied { key, dimension, .. } => self.denied(key, dimension.as_ref()),
+            Event::Waited { key, duration, .. } => self.waited(key, *duration),
+            Event::Settled { key, charged: None, .. } => self.count(&RELEASED, key),
+            Event::Settled { key, reserved, charged: Some(charged) } => {
+                self.settled(self.names.of(key), reserved, charged);
+            }
+            Event::CoolingDown { key, .. } => self.count(&COOLING_DOWN, key),
+            Event::Reduced { key, .. } => self.count(&REDUCED, key),
+            Event::Recovered { key, .. } => self.count(&RECOVERED, key),
+            Event::Exchanged(exchange) => self.exchanged(exchange),
+            _ => {}
+        }
+    }
+
+    fn count(&self, figure: &Figure, key: &str) {
+        self.sink.count(figure, &[self.names.of(key)], 1);
+    }
+
+    fn denied(&self, key: &str, dimension: Option<&Dimension>) {
+        let dimension = dimension.map_or(NONE, |dimension| self.dimensions.of(dimension.as_str()));
+        self.sink.count(&DENIED, &[self.names.of(key), dimension], 1);
+    }
+
+    fn waited(&self, key: &str, duration: Duration) {
+        self.sink.record(&WAIT, &[self.names.of(key)], duration.as_secs_f64());
+    }
+
+    fn settled(&self, key: SharedString, reserved: &Cost, charged: &Cost) {
+        for dimension in [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens] {
+            let (reserved, charged) = (reserved.amount(&dimension), charged.amount(&dimension));
+            if (reserved, charged) != (0, 0) {
+                let labels = [key.clone(), self.dimensions.of(dimension.as_str())];
+                self.sink.count(&RESERVED_TOKENS, &labels, reserved);
+                self.sink.count(&CHARGED_TOKENS, &labels, charged);
+            }
+        }
+        let (estimate, charge) = (reserved.all_tokens(), charged.all_tokens());
+        if charge > 0 {
+            self.sink.record(&ESTIMATE, &[key.clone()], estimate as f64 / charge as f64);
+        }
+        self.sink.count(&SETTLED, &[key], 1);
+    }
+
+    fn exchanged(&self, exchange: &Exchange) {
+        let Exchange { model, provider, operation, error, usage, duration, .. } = exchange;
+        let model = match self.names.of(model) {
+            // An account that asks for a model without a quota of its own.
+            name if name == OTHER => self.names.of(&exchange.key),
+            name => name,
+        };
+        let word = |word: &'static str| SharedString::const_str(word);
+        let error = error.as_ref().map_or(word(""), |error| self.errors.of(error));
+        let labels = [word(operation), word(provider), model.clone(), error];
+        self.sink.record(&OPERATION_DURATION, &labels, duration.as_secs_f64());
+        let Some(Usage { input, output, .. }) = *usage else { return };
+        for (kind, tokens) in [("input", input), ("output", output)] {
+            let labels = [word(operation), word(provider), model.clone(), word(kind)];
+            self.sink.record(&TOKEN_USAGE, &labels, tokens as f64);
+        }
+    }
+}
+
+/// Of refusals where no dimension fell short: others wait, the key cools down.
+const NONE: SharedString = SharedString::const_str("none");
