@@ -2,6 +2,8 @@
 
 mod error;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod file;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod go_ratelimit;
 mod keeping;
 mod log;
@@ -19,6 +21,8 @@ mod times;
 mod yaml;
 
 pub use error::StoreError;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+pub use file::{peek, reset};
 pub use keeping::Keeping;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 pub use migrate::{Kind, MigrateError, Options, Skipped, Summary, migrate};

@@ -34,6 +34,8 @@ mod g09;
 mod g11;
 #[cfg(feature = "yaml")]
 mod g12;
+#[cfg(feature = "sqlite")]
+mod g13;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod g14;
 mod g15;
