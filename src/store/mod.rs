@@ -6,7 +6,6 @@ mod file;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod go_ratelimit;
 mod keeping;
-mod log;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod migrate;
 mod pending;

@@ -46,6 +46,7 @@ mod quota_text;
 mod quotas;
 mod read;
 mod replace;
+mod saved;
 mod schema;
 mod turn;
 mod write;
