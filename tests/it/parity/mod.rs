@@ -35,6 +35,8 @@ mod g10;
 mod g11;
 #[cfg(feature = "yaml")]
 mod g12;
+#[cfg(feature = "sqlite")]
+mod g13;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod g14;
 mod g15;

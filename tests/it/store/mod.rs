@@ -1,6 +1,8 @@
 //! State across restarts, and between processes.
 
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod files;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
 pub(crate) mod go_ratelimit;
 #[cfg(feature = "sqlite")]
 mod keeping;
