@@ -10,6 +10,7 @@ mod error;
 mod fields;
 mod load;
 mod read;
+mod reloading;
 mod schema;
 mod tree;
 mod value;
@@ -21,6 +22,7 @@ pub use config::Config;
 pub use error::{ConfigError, Problem};
 pub use fields::{Address, Mode, OnFailure, ServeMode};
 pub use load::{LoadOptions, Loaded, Override, check, load};
+pub use reloading::{Reloading, ReloadingStatus};
 pub use schema::schema;
 pub use tree::{Origin, Position};
 pub use value::{

@@ -3,7 +3,9 @@
 
 mod design;
 mod layers;
+mod properties;
 mod refusals;
+mod reload;
 mod schema;
 mod secrets;
 mod values;
