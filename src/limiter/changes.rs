@@ -71,7 +71,11 @@ impl Limiter {
     /// here.
     pub fn track(&self) {
         if !self.core.tracked.swap(true, Ordering::AcqRel) {
-            self.shards.iter().for_each(|shard| shard.lock().0.track());
+            let track = |shard: &Arc<Shard>| {
+                let (mut keys, now) = shard.lock();
+                keys.track(now);
+            };
+            self.shards.iter().for_each(track);
         }
     }
 

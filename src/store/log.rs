@@ -1,38 +1,30 @@
 use crate::engine::Saved;
 
 /// What is left of entries that were taken and given back, as a bucket's state. Given back is what
-/// was taken at the same time or last before it, else next after it.
+/// was taken first since that time, and where that is less, last before it.
 pub(super) fn saved(mut entries: Vec<(u64, i64)>) -> Saved {
-    // What was taken at a time comes before what was given back of it.
-    entries.sort_unstable_by_key(|&(at, amount)| (at, amount < 0));
+    entries.sort_unstable_by_key(|&(at, _)| at);
     let mut taken: Vec<(u64, u64)> = Vec::new();
-    let mut owed: u64 = 0;
-    for (at, amount) in entries {
-        let mut size = amount.unsigned_abs();
-        if amount < 0 {
-            give_back(&mut taken, &mut size);
-            owed = owed.saturating_add(size);
-            continue;
-        }
-        let repaid = size.min(owed);
-        (owed, size) = (owed - repaid, size - repaid);
+    for &(at, amount) in entries.iter().filter(|(_, amount)| *amount > 0) {
         match taken.last_mut() {
-            _ if size == 0 => {}
-            Some(last) if last.0 == at => last.1 = last.1.saturating_add(size),
-            _ => taken.push((at, size)),
+            Some(last) if last.0 == at => last.1 = last.1.saturating_add(amount.unsigned_abs()),
+            _ => taken.push((at, amount.unsigned_abs())),
         }
     }
+    for &(at, amount) in entries.iter().filter(|(_, amount)| *amount < 0) {
+        give_back(&mut taken, at, amount.unsigned_abs());
+    }
+    taken.retain(|&(_, amount)| amount > 0);
     Saved { taken, held: 0 }
 }
 
-fn give_back(taken: &mut Vec<(u64, u64)>, size: &mut u64) {
-    while *size > 0
-        && let Some(last) = taken.last_mut()
-    {
-        let part = last.1.min(*size);
-        (last.1, *size) = (last.1 - part, *size - part);
-        if last.1 == 0 {
-            taken.pop();
+fn give_back(taken: &mut [(u64, u64)], at: u64, mut amount: u64) {
+    let (before, since) = taken.split_at_mut(taken.partition_point(|entry| entry.0 < at));
+    for entry in since.iter_mut().chain(before.iter_mut().rev()) {
+        let part = entry.1.min(amount);
+        (entry.1, amount) = (entry.1 - part, amount - part);
+        if amount == 0 {
+            return;
         }
     }
 }
@@ -59,7 +51,7 @@ mod tests {
     fn what_was_given_back_is_gone_and_nothing_else() {
         assert_eq!(saved(vec![(1, 5), (2, 3), (2, -3), (3, 4)]).taken, [(1, 5), (3, 4)]);
         assert_eq!(saved(vec![(2, -3), (2, 5)]).taken, [(2, 2)]);
-        assert_eq!(saved(vec![(1, 5), (3, 4), (2, -6)]).taken, [(3, 3)]);
+        assert_eq!(saved(vec![(1, 5), (3, 4), (2, -6)]).taken, [(1, 3)]);
         assert_eq!(saved(vec![(1, -9), (2, 4)]).taken, []);
         assert_eq!(saved(vec![(1, i64::MAX), (1, i64::MAX)]).taken, [(1, u64::MAX - 1)]);
     }

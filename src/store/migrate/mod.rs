@@ -1,8 +1,8 @@
 use std::fs;
 use std::path::Path;
 
-use super::{Boot, Sqlite, State, Store, StoreError, Yaml, go_ratelimit};
-use crate::limiter::NamedQuota;
+use super::{Sqlite, State, Store, StoreError, Yaml, go_ratelimit};
+use crate::limiter::{Boot, NamedQuota};
 use go_ratelimit::Taken;
 
 mod error;
@@ -53,7 +53,7 @@ pub fn migrate(
     destination: &Path,
     options: Options,
     now: u64,
-    boot: Option<&Boot>,
+    boot: Option<Boot>,
 ) -> Result<Summary, MigrateError> {
     if is_same(source, destination) {
         return Err(MigrateError::SameFile { path: source.to_owned() });
@@ -71,7 +71,7 @@ pub fn migrate(
     }
     let is_new = Kind::of(destination)?.is_none();
     let mut store = store(to, destination);
-    store.set_boot(boot.cloned());
+    store.set_boot(boot);
     let kept = store.open(now)?;
     summary.compare(&taken.state, &kept);
     let changes = missing::missing(&taken.state, &kept);
@@ -108,7 +108,7 @@ fn kind_of_destination(path: &Path) -> Result<Kind, MigrateError> {
     }
 }
 
-fn read(kind: Kind, path: &Path, now: u64, boot: Option<&Boot>) -> Result<Taken, StoreError> {
+fn read(kind: Kind, path: &Path, now: u64, boot: Option<Boot>) -> Result<Taken, StoreError> {
     let ours = |state| Taken { state, ..Taken::default() };
     match kind {
         Kind::Yaml => Yaml::peek(path, now, boot).map(ours),
@@ -124,7 +124,7 @@ fn read(kind: Kind, path: &Path, now: u64, boot: Option<&Boot>) -> Result<Taken,
 }
 
 /// What a destination keeps, without a change to it.
-fn kept(kind: Kind, path: &Path, now: u64, boot: Option<&Boot>) -> Result<State, StoreError> {
+fn kept(kind: Kind, path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
     match Kind::of(path)? {
         Some(_) => read(kind, path, now, boot).map(|taken| taken.state),
         None => Ok(State::default()),

@@ -58,12 +58,11 @@ use std::path::{Path, PathBuf};
 
 use rusqlite::TransactionBehavior;
 
-use super::boot::Boot;
 use super::error::StoreError;
 use super::state::State;
 use super::store::Store;
 use super::times::Origin;
-use crate::limiter::{KeyChanges, NamedQuota};
+use crate::limiter::{Boot, KeyChanges, NamedQuota};
 use fault::{Fault, Trouble};
 use joined::Joined;
 use turn::Turn;
@@ -90,7 +89,7 @@ impl Sqlite {
     ///
     /// # Errors
     /// [`StoreError`] if there is no such file, and for a database that isn't ours.
-    pub fn peek(path: &Path, now: u64, boot: Option<&Boot>) -> Result<State, StoreError> {
+    pub fn peek(path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
         let peek = || {
             let db = schema::peek(path)?;
             // One moment for all tables.
@@ -111,7 +110,7 @@ impl Sqlite {
         path: &Path,
         key: Option<&str>,
         now: u64,
-        boot: Option<&Boot>,
+        boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         let reset = || {
             schema::peek(path)?;
@@ -132,7 +131,7 @@ impl Sqlite {
         path: &Path,
         state: &State,
         now: u64,
-        boot: Option<&Boot>,
+        boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         Self::turn(path, now, boot, |turn| turn.replace_all(state)).map_err(|fault| fault.at(path))
     }
@@ -141,7 +140,7 @@ impl Sqlite {
     fn turn(
         path: &Path,
         now: u64,
-        boot: Option<&Boot>,
+        boot: Option<Boot>,
         act: impl FnOnce(&mut Turn<'_>) -> Result<(), Fault>,
     ) -> Result<(), Fault> {
         let mut db = schema::open(path)?;
@@ -169,7 +168,7 @@ impl Store for Sqlite {
     }
 
     fn open(&mut self, now: u64) -> Result<State, StoreError> {
-        let origin = Origin::new(self.boot.as_ref(), now);
+        let origin = Origin::new(self.boot, now);
         let dead_after = self.flush.saturating_mul(10).max(5 * SECOND);
         let joined = Joined::join(&self.path, origin, dead_after, now);
         let (joined, state) = joined.map_err(|fault| fault.at(&self.path))?;

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use super::document::Document;
 use super::file;
 use super::lock::Lock;
-use crate::limiter::{KeyChanges, NamedQuota};
+use crate::limiter::{Boot, KeyChanges, NamedQuota};
 use crate::store::times::Origin;
-use crate::store::{Boot, State, Store, StoreError};
+use crate::store::{State, Store, StoreError};
 
 /// State in a YAML file, for one process.
 ///
@@ -48,7 +48,7 @@ impl Yaml {
     ///
     /// # Errors
     /// [`StoreError`] if there is no such file, or if it can't be read.
-    pub fn peek(path: &Path, now: u64, boot: Option<&Boot>) -> Result<State, StoreError> {
+    pub fn peek(path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
         let mut document = Document::read(path, &file::read(path)?)?;
         document.retime(&Origin::new(boot, now), now);
         Ok(document.state())
@@ -63,7 +63,7 @@ impl Yaml {
         path: &Path,
         key: Option<&str>,
         now: u64,
-        boot: Option<&Boot>,
+        boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         file::read(path)?;
         let mut open = Open::new(path, boot, now)?;
@@ -83,7 +83,7 @@ impl Yaml {
         path: &Path,
         state: &State,
         now: u64,
-        boot: Option<&Boot>,
+        boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         let mut open = Open::new(path, boot, now)?;
         let mut document = Document::of(state, now);
@@ -105,7 +105,7 @@ impl Store for Yaml {
     fn open(&mut self, now: u64) -> Result<State, StoreError> {
         // The lock of an earlier time is let go first.
         self.open = None;
-        let mut open = Open::new(&self.path, self.boot.as_ref(), now)?;
+        let mut open = Open::new(&self.path, self.boot, now)?;
         // Whoever held something is gone: the lock is ours.
         open.document.retime(&open.origin, now);
         open.document.leave(now);
@@ -148,7 +148,7 @@ impl fmt::Debug for Yaml {
 }
 
 impl Open {
-    fn new(path: &Path, boot: Option<&Boot>, now: u64) -> Result<Self, StoreError> {
+    fn new(path: &Path, boot: Option<Boot>, now: u64) -> Result<Self, StoreError> {
         let target = file::target(path)?;
         file::prepare_folder(&target)?;
         let lock = Lock::take(&target)?;

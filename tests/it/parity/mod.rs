@@ -31,6 +31,7 @@ mod g06;
 mod g07;
 mod g08;
 mod g09;
+mod g10;
 mod g11;
 #[cfg(feature = "yaml")]
 mod g12;

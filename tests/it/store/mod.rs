@@ -2,8 +2,12 @@
 
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 pub(crate) mod go_ratelimit;
+#[cfg(feature = "sqlite")]
+mod keeping;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod migrate;
+#[cfg(feature = "sqlite")]
+mod processes;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "sqlite")]

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use tollgate::Quota;
-use tollgate::limiter::{BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
+use tollgate::limiter::{Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
 use tollgate::quota::{Calendar, Dimension, Period, Window};
-use tollgate::store::{Boot, Sqlite, State, Store};
+use tollgate::store::{Sqlite, State, Store};
 
 pub(crate) const START: u64 = ManualClock::START;
 pub(crate) const SECOND: u64 = 1_000_000_000;
@@ -24,7 +24,7 @@ pub(crate) fn opened(path: &Path, now: u64) -> (Sqlite, State) {
     (store, state)
 }
 
-fn booted(path: &Path, now: u64, boot: &str, uptime: u64) -> (Sqlite, State) {
+fn booted(path: &Path, now: u64, boot: u128, uptime: u64) -> (Sqlite, State) {
     let mut store = Sqlite::new(path);
     store.set_boot(Some(Boot::new(boot, uptime)));
     let state = store.open(now).unwrap();
@@ -162,13 +162,13 @@ fn a_wrong_clock_locks_no_key_for_longer_than_its_window() {
 fn a_clock_that_was_set_between_two_runs_moves_what_was_taken_with_it() {
     for set in [-3 * DAY.cast_signed(), 3 * DAY.cast_signed()] {
         let (_folder, path) = folder();
-        let (mut store, _) = booted(&path, START, "boot", 100 * SECOND);
+        let (mut store, _) = booted(&path, START, 1, 100 * SECOND);
         sync(&mut store, &[change("a", &[(START, 3)], 0)], START);
         store.close(START).unwrap();
         let now = (START + 60 * SECOND).saturating_add_signed(set);
-        let (_store, state) = booted(&path, now, "boot", 160 * SECOND);
+        let (_store, state) = booted(&path, now, 1, 160 * SECOND);
         assert_eq!(taken(&state, "a"), [(now - 60 * SECOND, 3)], "{set}");
-        let peeked = Sqlite::peek(&path, now, Some(&Boot::new("boot", 160 * SECOND))).unwrap();
+        let peeked = Sqlite::peek(&path, now, Some(Boot::new(1, 160 * SECOND))).unwrap();
         assert_eq!(taken(&peeked, "a"), [(now - 60 * SECOND, 3)], "{set}");
     }
 }

@@ -1,16 +1,17 @@
 //! What becomes of what somebody held who died, or was only asleep.
 
 use rusqlite::Connection;
-use tollgate::limiter::{BucketChanges, KeyChanges};
+use tollgate::limiter::{Boot, BucketChanges, KeyChanges};
 use tollgate::quota::{Dimension, Window};
-use tollgate::store::{Boot, Sqlite, Store};
+use tollgate::store::{Sqlite, Store};
 
 use super::sqlite::{SECOND, START, change, folder, opened, sync, taken};
 
 /// The sum over all time of what was taken of a key's requests a day.
 pub(crate) fn total(path: &std::path::Path, key: &str) -> i64 {
     let db = Connection::open(path).unwrap();
-    let sql = "SELECT total FROM buckets WHERE key = ?1 AND dimension = 'requests'";
+    let sql = "SELECT coalesce(sum(total), 0) FROM buckets \
+               WHERE key = ?1 AND dimension = 'requests'";
     db.query_row(sql, [key], |row| row.get(0)).unwrap()
 }
 
@@ -45,11 +46,11 @@ fn requests_in_flight_end_with_a_dead_owner() {
 fn an_owner_of_another_boot_is_dead_at_once() {
     let (_folder, path) = folder();
     let mut dead = Sqlite::new(&path);
-    dead.set_boot(Some(Boot::new("before", 50 * SECOND)));
+    dead.set_boot(Some(Boot::new(1, 50 * SECOND)));
     dead.open(START).unwrap();
     sync(&mut dead, &[change("a", &[], 3)], START);
     let mut alive = Sqlite::new(&path);
-    alive.set_boot(Some(Boot::new("after", SECOND)));
+    alive.set_boot(Some(Boot::new(2, SECOND)));
     let state = alive.open(START + SECOND).unwrap();
     assert_eq!(taken(&state, "a"), [(START, 3)]);
 }

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use tollgate::limiter::{BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
+use tollgate::limiter::{Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
 use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Window};
-use tollgate::store::{Boot, State, Store, Yaml};
+use tollgate::store::{State, Store, Yaml};
 
 const S: u64 = 1_000_000_000;
 const NOW: u64 = ManualClock::START;
@@ -66,7 +66,7 @@ fn a_file_is_for_people_to_read() {
     let (_folder, path) = file();
     let at = NOW + 1;
     let mut store = Yaml::new(&path);
-    store.set_boot(Some(Boot::new("run-1", 3 * S)));
+    store.set_boot(Some(Boot::new(0xabc, 3 * S)));
     store.open(at).unwrap();
     let bucket = Limit::new(
         Dimension::custom("pages"),
@@ -228,7 +228,7 @@ fn a_cool_down_goes_on_and_can_be_taken_back() {
 #[test]
 fn a_clock_that_was_set_since_neither_gives_quota_away_nor_locks_a_key() {
     let (_folder, path) = file();
-    let boot = |uptime| Some(Boot::new("run-1", uptime));
+    let boot = |uptime| Some(Boot::new(0xabc, uptime));
     let mut store = Yaml::new(&path);
     store.set_boot(boot(100 * S));
     store.open(NOW).unwrap();
@@ -237,11 +237,11 @@ fn a_clock_that_was_set_since_neither_gives_quota_away_nor_locks_a_key() {
     drop(store);
     // A minute later by the machine; its clock was set.
     for now in [NOW - 400 * DAY, NOW + 400 * DAY] {
-        let state = Yaml::peek(&path, now, boot(160 * S).as_ref()).unwrap();
+        let state = Yaml::peek(&path, now, boot(160 * S)).unwrap();
         assert_eq!(taken(&state), [("a", &[(now - 60 * S, 3)][..])]);
     }
     // Another start of the machine: what lies ahead is now.
-    let state = Yaml::peek(&path, NOW - 400 * DAY, Some(&Boot::new("run-2", S))).unwrap();
+    let state = Yaml::peek(&path, NOW - 400 * DAY, Some(Boot::new(2, S))).unwrap();
     assert_eq!(taken(&state), [("a", &[(NOW - 400 * DAY, 3)][..])]);
 }
 
@@ -250,7 +250,7 @@ fn what_was_set_right_at_the_start_is_not_moved_again_at_the_next() {
     let (_folder, path) = file();
     let open = |uptime, now| {
         let mut store = Yaml::new(&path);
-        store.set_boot(Some(Boot::new("run-1", uptime)));
+        store.set_boot(Some(Boot::new(0xabc, uptime)));
         let state = store.open(now).unwrap();
         (store, state)
     };
