@@ -3,6 +3,7 @@
 
 mod design;
 mod layers;
+mod limiter;
 mod properties;
 mod refusals;
 mod reload;
