@@ -32,6 +32,8 @@ mod g07;
 mod g08;
 mod g09;
 mod g10;
+#[cfg(feature = "yaml")]
+mod g10;
 mod g11;
 #[cfg(feature = "yaml")]
 mod g12;
