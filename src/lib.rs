@@ -38,6 +38,7 @@
 //! | [`provider`] | pure reading: what a provider's bytes and headers mean |
 //! | [`limiter`] | the only owner of locks, clock, queue and wake-ups |
 //! | `middleware` | the Tower layer, and its glue to HTTP clients |
+//! | `config` | one file of YAML for all of it, the environment and flags over it |
 //! | `telemetry` | figures of a limiter for whoever collects them |
 //! | `simulate` | a provider that enforces its limits, with counting code of its own |
 //! | `batch`, `explain`, `cli` | the `tollgate` command: thin, they only compose the above |
@@ -71,6 +72,7 @@
 //! | `axum` | `middleware::respond`: server mode, which answers who is over the limit |
 //! | `reqwest-middleware` | the layer as a link of a chain of reqwest-middleware |
 //! | `simulate` | `simulate`: a provider to test against, in virtual time and over HTTP |
+//! | `yaml` | `config`: the configuration file, [`Limiter`]s out of it |
 //! | `metrics` | `telemetry::Metrics`: counters, gauges and histograms through the facade `metrics` |
 //! | `tokenizer` | `Profile::with_tokenizer`: exact counts of prompts to OpenAI's models |
 //! | `cli` | `batch`, `explain` and `cli`: all that the command needs |
@@ -91,6 +93,9 @@ pub mod quota;
 pub mod store;
 #[cfg(feature = "metrics")]
 pub mod telemetry;
+
+#[cfg(feature = "yaml")]
+pub mod config;
 
 #[cfg(feature = "simulate")]
 pub mod simulate;

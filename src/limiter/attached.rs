@@ -39,13 +39,14 @@ impl Limiter {
 
     /// A reference that doesn't keep the limiter alive.
     pub fn downgrade(&self) -> WeakLimiter {
-        WeakLimiter { shards: Arc::downgrade(&self.shards) }
+        WeakLimiter { core: Arc::clone(&self.core), shards: Arc::downgrade(&self.shards) }
     }
 }
 
 /// A reference to a [`Limiter`] that doesn't keep it alive.
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct WeakLimiter {
+    core: Arc<Core>,
     shards: Weak<Shards>,
 }
 
@@ -53,7 +54,18 @@ impl WeakLimiter {
     /// The limiter, if it is still there.
     pub fn upgrade(&self) -> Option<Limiter> {
         let shards = self.shards.upgrade()?;
-        Some(Limiter { core: Arc::clone(&shards.all[0].core), shards })
+        Some(Limiter { core: Arc::clone(&self.core), shards })
+    }
+
+    /// The limiter's clock's time, in nanoseconds since the epoch, whether it is there or not.
+    pub fn now(&self) -> u64 {
+        self.core.clock.now()
+    }
+}
+
+impl fmt::Debug for WeakLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakLimiter").finish_non_exhaustive()
     }
 }
 

@@ -105,7 +105,7 @@ impl Limiter {
             let Some((until, wakers)) = applied else { continue };
             wakers.ring();
             if let Some(until) = until {
-                self.core.events.send(|| Event::CoolingDown { key: change.key.clone(), until });
+                self.core.events.announce(|| Event::CoolingDown { key: change.key.clone(), until });
             }
         }
     }

@@ -42,7 +42,7 @@ pub(super) fn log(event: &Event) {
         }
         Event::Recovered { key, capacity } => info!(target: TARGET, %key, capacity, "recovered"),
         Event::QuotaChanged { key, quota } => {
-            info!(target: TARGET, %key, limits = quota.limits().len(), "quota changed");
+            debug!(target: TARGET, %key, limits = quota.limits().len(), "quota changed");
         }
         // The layer's span says it all.
         Event::Exchanged(_) => {}

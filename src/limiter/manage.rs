@@ -210,7 +210,7 @@ impl Limiter {
             name => name.shard.replan(Some(key)),
         }
         let event = || Event::QuotaChanged { key: key.into(), quota: quota.clone() };
-        self.core.events.announce(event);
+        self.core.events.send(event);
     }
 
     /// Does something to a key, which is made if need be; `None` if it is refused.

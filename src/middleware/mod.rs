@@ -31,6 +31,11 @@
 //! reserved for the next. Input settles with the output, at the end of a response, also where the
 //! provider charges it at the first usage.
 //!
+//! Each try of a request to a provider is a span of `tracing`, `gen_ai.client.operation` of the target
+//! `tollgate::request` at level `INFO`, in OpenTelemetry's names (`telemetry`, with feature `metrics`,
+//! lists its fields). It is entered wherever the client below works on the request and its body, and
+//! costs a few loads where nobody collects it.
+//!
 //! Among tower's other layers: see [`composition`].
 //!
 //! ```

@@ -1,8 +1,8 @@
 //! Anthropic: input and output counted apart, the cache left out.
 
-use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, used};
+use super::rules::Rules;
 use super::{Profile, class, compatible, limits, media, openai};
 use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 

@@ -1,6 +1,6 @@
 //! Azure OpenAI: OpenAI's formats behind deployments.
 
-use super::profile::Rules;
+use super::rules::Rules;
 use super::{Profile, limits, openai};
 
 /// Azure OpenAI, `*.openai.azure.com` and `*.services.ai.azure.com`.

@@ -2,9 +2,9 @@
 
 use http::HeaderMap;
 
-use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, usage_in_full};
+use super::rules::Rules;
 use super::scanner::{Count, Counts};
 use super::{Profile, Terms, anthropic, compatible};
 use crate::quota::{Algorithm, Cost, Usage};

@@ -1,8 +1,8 @@
 //! Cohere, both versions of its API.
 
-use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::Reserved;
+use super::rules::Rules;
 use super::{Profile, compatible, openai};
 
 /// Cohere, `api.cohere.com` and `api.cohere.ai`: v1, v2 and the compatible API.

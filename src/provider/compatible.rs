@@ -1,9 +1,9 @@
 //! Any server that speaks OpenAI's API and of which nothing else is known.
 
 use super::openai::{WEIGHTS, admission};
-use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, at_end, usage_in_full};
+use super::rules::Rules;
 use super::{Profile, limits, openai};
 use crate::quota::Algorithm;
 

@@ -8,16 +8,19 @@ use http::Uri;
 pub(super) struct Custom {
     pub(super) name: Box<str>,
     /// Scheme, host, port and path; no slash at its end.
-    pub(super) base_url: Box<str>,
+    pub(super) base_url: Option<Box<str>>,
 }
 
 impl Custom {
     /// Checks them, and keeps them for as long as the process runs; the same two are kept once.
-    pub(super) fn keep(name: &str, base_url: &str) -> Result<&'static Self, InvalidProfile> {
+    pub(super) fn keep(
+        name: &str,
+        base_url: Option<&str>,
+    ) -> Result<&'static Self, InvalidProfile> {
         if !is_name(name) {
             return Err(InvalidProfile::Name { name: name.to_owned() });
         }
-        let base_url = base(base_url)?.into();
+        let base_url = base_url.map(base).transpose()?.map(String::into_boxed_str);
         Ok(kept(Self { name: name.into(), base_url }))
     }
 }
@@ -31,7 +34,7 @@ pub enum InvalidProfile {
         /// What was given.
         name: String,
     },
-    /// A built-in profile has this name.
+    /// Another built-in profile has this name.
     BuiltIn {
         /// Its name.
         name: &'static str,
@@ -55,7 +58,10 @@ impl fmt::Display for InvalidProfile {
                 name.escape_debug(),
             ),
             Self::BuiltIn { name } => {
-                write!(f, "`{name}` is a built-in provider; one that is like it needs another name")
+                write!(
+                    f,
+                    "`{name}` is a built-in provider; one that is like another needs a name of its own"
+                )
             }
             Self::BaseUrl { base_url, reason } => write!(
                 f,

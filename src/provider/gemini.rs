@@ -1,8 +1,8 @@
 //! Google's Gemini and Vertex: the input alone is counted.
 
-use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::{Reserved, at_end, usage_of_input};
+use super::rules::Rules;
 use super::{Profile, compatible, media, openai};
 use crate::quota::Algorithm;
 

@@ -1,9 +1,9 @@
 //! Groq: charges as OpenAI does.
 
 use super::estimate::tokens;
-use super::profile::Rules;
 use super::request::{Endpoint, Request};
 use super::reserve::Reserved;
+use super::rules::Rules;
 use super::{Profile, limits, openai};
 
 /// Groq, `api.groq.com`.

@@ -1,8 +1,8 @@
 //! Providers that speak OpenAI's format and charge by usage.
 
-use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::Reserved;
+use super::rules::Rules;
 use super::{Profile, compatible, limits, openai};
 use crate::quota::Algorithm;
 

@@ -1,8 +1,8 @@
 //! Servers of one's own: what they can do at a time is the limit.
 
-use super::profile::Rules;
 use super::request::{Request, Weights};
 use super::reserve::Reserved;
+use super::rules::Rules;
 use super::{Profile, compatible, openai};
 
 /// Ollama, port 11434 or any host with its paths (`/api/chat`, `/api/generate`, `/api/embed`);

@@ -3,9 +3,9 @@
 use http::HeaderMap;
 
 use super::openai::WEIGHTS;
-use super::profile::Rules;
 use super::request::Request;
 use super::reserve::Reserved;
+use super::rules::Rules;
 use super::{Profile, compatible, limits};
 use crate::quota::Algorithm;
 

@@ -76,6 +76,7 @@ mod quota_table;
 mod request;
 mod reserve;
 mod retry;
+mod rules;
 mod scanner;
 mod terms;
 #[cfg(feature = "tokenizer")]

@@ -1,9 +1,9 @@
 //! OpenAI: charges by the size of the request, when it admits it.
 
 use super::estimate::tokens;
-use super::profile::Rules;
 use super::request::{Endpoint, Request, Weights};
 use super::reserve::{Reserved, at_send, usage_apart};
+use super::rules::Rules;
 use super::scanner::Counts;
 use super::{Profile, class, limits, media, retry};
 use crate::quota::Algorithm;

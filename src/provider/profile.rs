@@ -7,7 +7,7 @@ use http::{HeaderMap, StatusCode};
 use super::custom::Custom;
 use super::default_quota::{DefaultQuota, Defaults};
 use super::request::{Request, Vocabularies};
-use super::reserve::Reserved;
+use super::rules::Rules;
 use super::scanner::Counts;
 #[cfg(feature = "tokenizer")]
 use super::tokenizer;
@@ -71,7 +71,8 @@ impl Profile {
 
     /// A provider that speaks, counts and charges as this one, under a name and at a base URL of its
     /// own: a server on one's own machine, a gateway, a second account. Its quotas are the user's to
-    /// give: it has no [defaults](Self::quotas).
+    /// give: it has no [defaults](Self::quotas). Under the name of this profile it is the same
+    /// provider, reached elsewhere, and keeps them. Without a base URL it goes by its name alone.
     ///
     /// Name and base URL are kept for as long as the process runs, once for each pair.
     ///
@@ -84,14 +85,22 @@ impl Profile {
     /// ```
     ///
     /// # Errors
-    /// [`InvalidProfile`] for a name that a built-in profile has, or that has other characters than
-    /// letters, digits, `-`, `_` and `.`; and for a base URL that isn't one, or that holds a user
-    /// name, a query or a fragment.
-    pub fn like(self, name: &str, base_url: &str) -> Result<Self, InvalidProfile> {
-        if let Some(built_in) = Self::named(name) {
-            return Err(InvalidProfile::BuiltIn { name: built_in.name() });
-        }
-        Ok(Self { custom: Some(Custom::keep(name, base_url)?), ..self })
+    /// [`InvalidProfile`] for a name that another built-in profile has, or that has other characters
+    /// than letters, digits, `-`, `_` and `.`; and for a base URL that isn't one, or that holds a
+    /// user name, a query or a fragment.
+    pub fn like<'a>(
+        self,
+        name: &str,
+        base_url: impl Into<Option<&'a str>>,
+    ) -> Result<Self, InvalidProfile> {
+        let name = match Self::named(name) {
+            Some(built_in) if built_in != self.built_in() => {
+                return Err(InvalidProfile::BuiltIn { name: built_in.name() });
+            }
+            Some(built_in) => built_in.name(),
+            None => name,
+        };
+        Ok(Self { custom: Some(Custom::keep(name, base_url.into())?), ..self })
     }
 
     /// The name in configuration: `openai`, `anthropic`, `llama-cpp`, `compatible-usage`.
@@ -108,7 +117,7 @@ impl Profile {
     /// Where a profile made by [`like`](Self::like) is served, without a slash at its end; `None`
     /// for built-in ones, which may be served anywhere.
     pub fn base_url(&self) -> Option<&'static str> {
-        self.custom.map(|custom| &*custom.base_url)
+        self.custom?.base_url.as_deref()
     }
 
     /// The built-in profile of this name; ASCII case does not matter.
@@ -188,14 +197,14 @@ impl Profile {
             .filter(|dimension| self.settles(dimension) == SettleAt::FirstUsage)
     }
 
-    /// The quotas that an account has unless the user says otherwise; none for a profile made by
-    /// [`like`](Self::like).
+    /// The quotas that an account has unless the user says otherwise; none for a profile with a name
+    /// of its own.
     pub fn quotas(&self) -> &'static [DefaultQuota] {
         self.defaults().map_or(&[], |defaults| &defaults.quotas)
     }
 
     pub(super) fn defaults(&self) -> Option<&'static Defaults> {
-        if self.custom.is_some() { None } else { Defaults::of(self.rules.name) }
+        Defaults::of(self.name())
     }
 
     /// What a request is and what it costs. `path` is the URL's path (a whole URL will do), `body`
@@ -299,29 +308,14 @@ impl fmt::Debug for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut tuple = f.debug_tuple("Profile");
         tuple.field(&self.name());
+        if self.custom.is_some() {
+            tuple.field(&format_args!("like {:?}", self.rules.name));
+        }
         if let Some(base_url) = self.base_url() {
-            tuple.field(&format_args!("like {:?}", self.rules.name)).field(&base_url);
+            tuple.field(&base_url);
         }
         tuple.finish()
     }
-}
-
-/// All that sets one provider apart. A new provider is a file with one of these.
-pub(super) struct Rules {
-    pub(super) name: &'static str,
-    /// Where it is found: globs over a host, over a host and a path behind it, or over a path alone
-    /// (`*/path`), which counts on hosts that are nobody's.
-    pub(super) urls: &'static [&'static str],
-    pub(super) algorithm: Algorithm,
-    pub(super) settles: fn(&Dimension) -> SettleAt,
-    pub(super) reserve: fn(&Request) -> Reserved,
-    pub(super) charge: fn(&Cost, &Usage) -> Cost,
-    pub(super) limits: fn(&HeaderMap) -> LimitReadings,
-    pub(super) delay: fn(&HeaderMap, &[u8], u64) -> Option<Duration>,
-    pub(super) classify: fn(StatusCode, &HeaderMap, &[u8]) -> Class,
-    /// The counts that the head of a response states. Those in its body are read alike for all.
-    pub(super) counts_in_head: fn(&HeaderMap) -> Counts,
-    pub(super) charged_in_head: fn(&HeaderMap) -> Option<u64>,
 }
 
 /// These, and the built-in ones.

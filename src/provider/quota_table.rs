@@ -70,7 +70,7 @@ impl Listed {
     fn of(profile: &Profile) -> Self {
         Self {
             provider: profile.name(),
-            like: profile.base_url().map(|_| profile.built_in().name()),
+            like: Some(profile.built_in().name()).filter(|_| *profile != profile.built_in()),
             base_url: profile.base_url(),
             algorithm: spelled(profile.algorithm()),
             origin: profile.defaults().map(|defaults| defaults.origin),

@@ -1,9 +1,8 @@
 use std::fmt::Debug;
 
-use super::boot::Boot;
 use super::error::StoreError;
 use super::state::State;
-use crate::limiter::{KeyChanges, NamedQuota};
+use crate::limiter::{Boot, KeyChanges, NamedQuota};
 
 /// Where a limiter's state is kept across restarts. Every call may block on a disk.
 pub trait Store: Debug + Send + 'static {

@@ -1,4 +1,4 @@
-use super::boot::Boot;
+use crate::limiter::Boot;
 
 /// What a clock says about the time at which its machine was started: by that, times that two clocks
 /// of one machine have told can be compared, though one of them was set in between.
@@ -12,10 +12,10 @@ pub(super) struct Origin {
 
 impl Origin {
     /// The origin of a clock that says it is `now`.
-    pub(super) fn new(boot: Option<&Boot>, now: u64) -> Self {
+    pub(super) fn new(boot: Option<Boot>, now: u64) -> Self {
         boot.map_or_else(Self::default, |boot| Self {
-            boot: Some(boot.id.clone()),
-            offset: signed(now).saturating_sub(signed(boot.uptime_ns)),
+            boot: Some(format!("{:032x}", boot.id)),
+            offset: signed(now).saturating_sub(signed(boot.uptime)),
         })
     }
 
@@ -59,38 +59,38 @@ mod tests {
     const NOON: u64 = 1_767_225_600 * SECOND;
     const DAY: u64 = 86_400 * SECOND;
 
-    fn origin(boot: &str, uptime: u64, now: u64) -> Origin {
-        Origin::new(Some(&Boot::new(boot, uptime)), now)
+    fn origin(boot: u128, uptime: u64, now: u64) -> Origin {
+        Origin::new(Some(Boot::new(boot, uptime)), now)
     }
 
     #[test]
     fn a_clock_that_was_not_set_reads_times_as_they_are() {
-        let then = origin("a", 50 * SECOND, NOON);
-        let now = origin("a", 110 * SECOND, NOON + 60 * SECOND + 10_000_000);
+        let then = origin(1, 50 * SECOND, NOON);
+        let now = origin(1, 110 * SECOND, NOON + 60 * SECOND + 10_000_000);
         assert_eq!(now.read(NOON, &then, NOON + 60 * SECOND), NOON);
     }
 
     #[test]
     fn a_clock_that_was_set_back_moves_times_back_with_it() {
-        let then = origin("a", 50 * SECOND, NOON);
+        let then = origin(1, 50 * SECOND, NOON);
         // A minute later by the machine, and yet a day earlier.
         let time = NOON + 60 * SECOND - DAY;
-        let now = origin("a", 110 * SECOND, time);
+        let now = origin(1, 110 * SECOND, time);
         assert_eq!(now.read(NOON, &then, time), NOON - DAY);
     }
 
     #[test]
     fn a_clock_that_was_set_forward_moves_times_forward_with_it() {
-        let then = origin("a", 50 * SECOND, NOON);
+        let then = origin(1, 50 * SECOND, NOON);
         let time = NOON + 60 * SECOND + 2 * DAY;
-        let now = origin("a", 110 * SECOND, time);
+        let now = origin(1, 110 * SECOND, time);
         assert_eq!(now.read(NOON, &then, time), NOON + 2 * DAY, "the day isn't over");
     }
 
     #[test]
     fn after_another_boot_times_stand_and_those_ahead_count_as_now() {
-        let then = origin("a", 50 * SECOND, NOON);
-        let now = origin("b", 10 * SECOND, NOON + DAY);
+        let then = origin(1, 50 * SECOND, NOON);
+        let now = origin(2, 10 * SECOND, NOON + DAY);
         assert_eq!(now.read(NOON, &then, NOON + DAY), NOON);
         assert_eq!(now.read(NOON + 9 * DAY, &then, NOON + DAY), NOON + DAY);
     }
@@ -100,7 +100,7 @@ mod tests {
         let none = Origin::new(None, NOON);
         assert_eq!(none.read(NOON - 5, &Origin::default(), NOON), NOON - 5);
         assert_eq!(none.read(NOON + 5, &Origin::default(), NOON), NOON);
-        assert_eq!(origin("a", 0, NOON).read(NOON + 5, &Origin::default(), NOON), NOON);
+        assert_eq!(origin(1, 0, NOON).read(NOON + 5, &Origin::default(), NOON), NOON);
     }
 
     #[test]
@@ -109,15 +109,15 @@ mod tests {
         let (until, noted) = (NOON + 30 * SECOND, NOON);
         assert_eq!(none.read_until(until, noted, &none, NOON + 10 * SECOND), until);
         assert_eq!(none.read_until(until, noted, &none, NOON - DAY), NOON - DAY + 30 * SECOND);
-        let then = origin("a", 50 * SECOND, NOON);
-        let back = origin("a", 60 * SECOND, NOON + 10 * SECOND - DAY);
+        let then = origin(1, 50 * SECOND, NOON);
+        let back = origin(1, 60 * SECOND, NOON + 10 * SECOND - DAY);
         assert_eq!(back.read_until(until, noted, &then, NOON + 10 * SECOND - DAY), until - DAY);
     }
 
     #[test]
     fn no_time_overflows() {
-        let far = origin("a", u64::MAX, 0);
-        let near = origin("a", 0, u64::MAX);
+        let far = origin(1, u64::MAX, 0);
+        let near = origin(1, 0, u64::MAX);
         assert_eq!(near.read(u64::MAX, &far, u64::MAX), u64::MAX);
         assert_eq!(far.read(0, &near, u64::MAX), 0);
         assert_eq!(near.read_until(u64::MAX, 0, &far, u64::MAX), u64::MAX);

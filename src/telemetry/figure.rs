@@ -86,7 +86,7 @@ pub(super) const COOLING_DOWN: Figure = Figure {
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
-    meaning: "Refusals by the provider: 429, 503 and 529",
+    meaning: "Cool-downs after refusals by the provider (429, 503, 529), or as others tell of them",
 };
 
 pub(super) const REDUCED: Figure = Figure {

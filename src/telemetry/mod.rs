@@ -36,7 +36,7 @@
 //! | `tollgate_reserved_tokens_total` | counter |  | `key`, `dimension` | Tokens that had been reserved by what has ended with a charge |
 //! | `tollgate_charged_tokens_total` | counter |  | `key`, `dimension` | Tokens that it was charged |
 //! | `tollgate_estimate_ratio` | histogram |  | `key` | Reserved tokens over charged tokens of each request that was charged any: 1 is exact |
-//! | `tollgate_cooling_down_total` | counter |  | `key` | Refusals by the provider: 429, 503 and 529 |
+//! | `tollgate_cooling_down_total` | counter |  | `key` | Cool-downs after refusals by the provider (429, 503, 529), or as others tell of them |
 //! | `tollgate_reduced_total` | counter |  | `key` | Reductions of a capacity, after refusals or because somebody said so |
 //! | `tollgate_recovered_total` | counter |  | `key` | Returns to the whole quota |
 //! | `tollgate_capacity` | gauge |  | `key`, `dimension`, `window_seconds` | The amount of each limit now |
@@ -84,8 +84,8 @@
 //! `gen_ai.usage.cache_creation.input_tokens`, `http.response.status_code`, `error.type`,
 //! `tollgate.key`, `tollgate.waited_ms`, `tollgate.reserved_tokens`, `tollgate.charged_tokens`.
 //!
-//! The limiter logs with the target `tollgate::limiter`: `cooling down`, `reduced`, `recovered` and
-//! `quota changed` at `INFO`; `denied` (`dimension`), `waited` (`duration_ms`), `corrected` and
+//! The limiter logs with the target `tollgate::limiter`: `cooling down`, `reduced` and `recovered` at
+//! `INFO`; `quota changed`, `denied` (`dimension`), `waited` (`duration_ms`), `corrected` and
 //! `released` (`reserved_tokens`, `charged_tokens`) at `DEBUG`; `granted` and `settled` at `TRACE`.
 //! They name the key as it is, and of a request's metadata `entity` and `operation`.
 //!

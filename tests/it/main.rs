@@ -1,6 +1,8 @@
 //! One integration binary: each room of the house has a folder here.
 
 mod arrows;
+#[cfg(feature = "yaml")]
+mod config;
 mod engine;
 mod limiter;
 #[cfg(feature = "tower")]
@@ -8,8 +10,6 @@ mod middleware;
 #[cfg(feature = "tower")]
 mod parity;
 mod provider;
-#[cfg(any(feature = "yaml", feature = "sqlite"))]
-mod store;
 
 #[cfg(feature = "simulate")]
 mod replay;
@@ -17,8 +17,13 @@ mod replay;
 mod sdk;
 #[cfg(feature = "simulate")]
 mod simulate;
+#[cfg(all(feature = "metrics", feature = "tower"))]
+mod telemetry;
 
 #[cfg(feature = "cli")]
 mod batch;
 #[cfg(feature = "cli")]
 mod explain;
+
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
+mod store;

@@ -76,11 +76,15 @@ impl Bucket {
         BucketSnapshot::new(self.dimension.clone(), self.window, saved)
     }
 
-    /// Takes an amount off what was taken at `at`, which is part of an entry up to a grain later by
-    /// now. What isn't found there was forgotten, or stays: it was taken at another time.
+    /// Takes an amount off what was taken at about `at`, which a limiter tells to 1/64 of a window: off
+    /// the last before it, and then off the next after it. What isn't found there stays: it was
+    /// taken at another time, or is forgotten.
     fn give_back(&mut self, at: u64, mut amount: u64) {
-        let end = at.saturating_add(self.grain());
-        for (_, taken) in self.taken.iter_mut().filter(|(time, _)| (at..=end).contains(time)) {
+        let about = self.window.as_nanos() / PARTS;
+        let next = self.taken.partition_point(|entry| entry.0 <= at);
+        let (before, after) = self.taken.split_at_mut(next);
+        let near = before.iter_mut().rev().chain(after).filter(|e| e.0.abs_diff(at) <= about);
+        for (_, taken) in near {
             let part = amount.min(*taken);
             *taken -= part;
             amount -= part;
@@ -135,6 +139,9 @@ fn is_zero(amount: &u64) -> bool {
 /// Into how many parts a window is split: within one of them, times are not told apart.
 const GRAINS: u64 = 256;
 
+/// What a limiter took within one of so many parts of a window is one change.
+const PARTS: u64 = 64;
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -178,12 +185,16 @@ mod tests {
     }
 
     #[test]
-    fn what_is_given_back_of_an_entry_that_was_joined_is_found_there() {
-        let mut bucket = bucket();
-        bucket.merge(&changes(&[(10, 500), (20, 50)], 0));
-        assert_eq!(bucket.taken, [(20, 550)]);
-        bucket.merge(&changes(&[(10, -500)], 0));
-        assert_eq!(bucket.taken, [(20, 50)]);
+    fn what_is_given_back_is_found_though_times_were_joined() {
+        let part = MINUTE / PARTS;
+        for (taken, given_back) in [(10, 20), (20, 10), (0, part), (part, 0)] {
+            let mut bucket = bucket();
+            bucket.merge(&changes(&[(taken, 500)], 0));
+            bucket.merge(&changes(&[(given_back, -200)], 0));
+            assert_eq!(bucket.taken, [(taken, 300)], "{given_back}");
+            bucket.merge(&changes(&[(taken + 2 * part, -200)], 0));
+            assert_eq!(bucket.taken, [(taken, 300)], "that was never taken");
+        }
     }
 
     #[test]

@@ -99,11 +99,9 @@ impl Document {
         self.prune(now);
     }
 
-    /// Forgets what was used of a key, or of all; whether there was anything.
-    pub(super) fn forget(&mut self, only: Option<&str>) -> bool {
-        let keys = self.keys.len();
+    /// Forgets what was used of a key, or of all.
+    pub(super) fn forget(&mut self, only: Option<&str>) {
         self.keys.retain(|key, _| only.is_some_and(|only| only != key));
-        self.keys.len() < keys
     }
 
     /// Says that it is written at `now`, by the clock of `origin`.

@@ -19,16 +19,16 @@ pub(super) fn target(path: &Path) -> Result<PathBuf, StoreError> {
     Err(StoreError::new(path, "it is a link that leads in a circle"))
 }
 
-/// The text of a file; none where there is no file.
+/// The text of a file.
 pub(super) fn read(path: &Path) -> Result<String, StoreError> {
+    fs::read_to_string(path).map_err(|error| StoreError::new(path, unreadable(&error)))
+}
+
+/// The text of a file; none where there is no file.
+pub(super) fn read_or_nothing(path: &Path) -> Result<String, StoreError> {
     match fs::read_to_string(path) {
-        Ok(text) => Ok(text),
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
-        Err(error) if error.kind() == ErrorKind::InvalidData => {
-            let reason = "it is not text, so it is not tollgate's state; the file was left as it is: move it away to start with nothing used";
-            Err(StoreError::new(path, reason))
-        }
-        Err(error) => Err(StoreError::new(path, format!("it can't be read: {error}"))),
+        text => text.map_err(|error| StoreError::new(path, unreadable(&error))),
     }
 }
 
@@ -57,6 +57,13 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), StoreError> {
         let _ = fs::remove_file(&temporary);
         StoreError::new(path, format!("it can't be written: {error}"))
     })
+}
+
+fn unreadable(error: &io::Error) -> String {
+    match error.kind() {
+        ErrorKind::InvalidData => "it is not text, so it is not tollgate's state; the file was left as it is: move it away to start with nothing used".into(),
+        _ => format!("it can't be read: {error}"),
+    }
 }
 
 fn write(path: &Path, temporary: &Path, text: &str) -> io::Result<()> {

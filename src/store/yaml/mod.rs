@@ -4,7 +4,7 @@
 //! version: 1
 //! written_at: 2026-02-20T14:32:01.123456789Z
 //! boot:                          # the machine's last start, by the clock of who wrote this
-//!   id: 3c1ed9f6-6c5f-4a49-9b1c-0f2c1a6f7d11
+//!   id: 3c1ed9f66c5f4a499b1c0f2c1a6f7d11
 //!   at: 2026-02-19T07:00:12.500000000Z
 //! quotas:                        # by name: a key, a glob, or `regex:` and a regular expression
 //!   gpt-4o:

@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 use super::document::Document;
 use super::file;
 use super::lock::Lock;
-use crate::limiter::{KeyChanges, NamedQuota};
+use crate::limiter::{Boot, KeyChanges, NamedQuota};
 use crate::store::times::Origin;
-use crate::store::{Boot, State, Store, StoreError};
+use crate::store::{State, Store, StoreError};
 
 /// State in a YAML file, for one process.
 ///
@@ -32,6 +32,8 @@ struct Open {
     target: PathBuf,
     origin: Origin,
     document: Document,
+    /// Whether there is a file, or all of this is new.
+    exists: bool,
     _lock: Lock,
 }
 
@@ -45,26 +47,30 @@ impl Yaml {
     /// epoch) and knows of `boot`; also while another process has it open.
     ///
     /// # Errors
-    /// [`StoreError`] if it can't be read. A file that isn't there is a state of nothing.
-    pub fn peek(path: &Path, now: u64, boot: Option<&Boot>) -> Result<State, StoreError> {
+    /// [`StoreError`] if there is no such file, or if it can't be read.
+    pub fn peek(path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
         let mut document = Document::read(path, &file::read(path)?)?;
         document.retime(&Origin::new(boot, now), now);
         Ok(document.state())
     }
 
-    /// Forgets what was used of a key, or of all; whether there was anything.
+    /// Forgets what was taken of a key, or of all keys that the file knows.
     ///
     /// # Errors
-    /// [`StoreError`] if it can't be read or written, and while another process has it open: that
-    /// process would write down again what it knows.
-    pub fn reset(path: &Path, key: Option<&str>, now: u64) -> Result<bool, StoreError> {
-        let mut open = Open::new(path, None, now)?;
+    /// [`StoreError`] as [`peek`](Self::peek), if it can't be written, and while another process has
+    /// it open: that process would write down again what it knows.
+    pub fn reset(
+        path: &Path,
+        key: Option<&str>,
+        now: u64,
+        boot: Option<Boot>,
+    ) -> Result<(), StoreError> {
+        file::read(path)?;
+        let mut open = Open::new(path, boot, now)?;
         let mut document = open.document.clone();
-        let found = document.forget(key);
-        if found {
-            open.write(document)?;
-        }
-        Ok(found)
+        document.retime(&open.origin, now);
+        document.forget(key);
+        open.write_if_changed(document, now)
     }
 
     /// Writes a state in the place of what the file holds; `now` is when, in nanoseconds since the
@@ -77,7 +83,7 @@ impl Yaml {
         path: &Path,
         state: &State,
         now: u64,
-        boot: Option<&Boot>,
+        boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         let mut open = Open::new(path, boot, now)?;
         let mut document = Document::of(state, now);
@@ -99,7 +105,7 @@ impl Store for Yaml {
     fn open(&mut self, now: u64) -> Result<State, StoreError> {
         // The lock of an earlier time is let go first.
         self.open = None;
-        let mut open = Open::new(&self.path, self.boot.as_ref(), now)?;
+        let mut open = Open::new(&self.path, self.boot, now)?;
         // Whoever held something is gone: the lock is ours.
         open.document.retime(&open.origin, now);
         open.document.leave(now);
@@ -126,7 +132,9 @@ impl Store for Yaml {
         let Some(open) = &mut self.open else { return Ok(()) };
         let mut document = open.document.clone();
         document.leave(now);
-        open.write_if_changed(document, now)?;
+        if document != open.document {
+            open.write_if_changed(document, now)?;
+        }
         self.open = None;
         Ok(())
     }
@@ -140,17 +148,18 @@ impl fmt::Debug for Yaml {
 }
 
 impl Open {
-    fn new(path: &Path, boot: Option<&Boot>, now: u64) -> Result<Self, StoreError> {
+    fn new(path: &Path, boot: Option<Boot>, now: u64) -> Result<Self, StoreError> {
         let target = file::target(path)?;
         file::prepare_folder(&target)?;
         let lock = Lock::take(&target)?;
         file::clean(&target);
-        let document = Document::read(path, &file::read(&target)?)?;
-        Ok(Self { target, origin: Origin::new(boot, now), document, _lock: lock })
+        let document = Document::read(path, &file::read_or_nothing(&target)?)?;
+        let (exists, origin) = (target.exists(), Origin::new(boot, now));
+        Ok(Self { target, origin, document, exists, _lock: lock })
     }
 
     fn write_if_changed(&mut self, mut document: Document, now: u64) -> Result<(), StoreError> {
-        if document == self.document {
+        if self.exists && document == self.document {
             return Ok(());
         }
         document.sign(&self.origin, now);
@@ -162,7 +171,7 @@ impl Open {
         let text =
             document.print().map_err(|error| StoreError::new(&self.target, error.to_string()))?;
         file::replace(&self.target, &text)?;
-        self.document = document;
+        (self.document, self.exists) = (document, true);
         Ok(())
     }
 }

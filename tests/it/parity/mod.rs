@@ -17,6 +17,8 @@ mod f02;
 mod f03;
 mod f04;
 mod f05;
+#[cfg(feature = "metrics")]
+mod f06;
 mod f07;
 mod f08;
 mod f09;
@@ -31,6 +33,10 @@ mod g08;
 mod g09;
 mod g10;
 mod g11;
+#[cfg(feature = "yaml")]
+mod g12;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod g14;
 mod g15;
 mod g16;
 #[cfg(all(feature = "axum", feature = "reqwest"))]

@@ -34,6 +34,25 @@ fn it_has_a_name_and_a_base_url_of_its_own_and_no_default_quotas() {
 }
 
 #[test]
+fn a_built_in_provider_that_is_reached_elsewhere_keeps_its_quotas() {
+    let moved = OPENAI.like("OpenAI", "http://proxy:8080/openai").unwrap();
+    assert_eq!((moved.name(), moved.built_in()), ("openai", OPENAI));
+    assert_eq!(moved.quotas().len(), OPENAI.quotas().len());
+    assert_eq!(Profile::find_among(&[moved], "http://proxy:8080/openai/v1/responses"), moved);
+    assert_eq!(Profile::named_among(&[moved], "openai"), Ok(moved), "it comes before the built-in");
+    assert_ne!(moved, OPENAI);
+}
+
+#[test]
+fn without_a_base_url_it_goes_by_its_name_alone() {
+    let custom = [ANTHROPIC.like("mine", None).unwrap()];
+    assert_eq!((custom[0].base_url(), custom[0] == ANTHROPIC), (None, false));
+    assert_eq!(Profile::find_among(&custom, "http://gateway/mine/v1/responses"), custom[0]);
+    assert_eq!(Profile::find_among(&custom, "http://gateway/v1/responses"), COMPATIBLE);
+    assert_eq!(format!("{:?}", custom[0]), r#"Profile("mine", like "anthropic")"#);
+}
+
+#[test]
 fn profiles_are_the_same_by_rules_name_and_base_url() {
     let custom = OPENAI.like("mine", "http://gpu-7:8000").unwrap();
     assert_eq!(custom, OPENAI.like("mine", "http://gpu-7:8000/").unwrap());
@@ -128,7 +147,7 @@ fn a_name_that_is_taken_or_no_name_is_refused() {
     let refused = |name: &str| OPENAI.like(name, "http://gpu-7:8000").unwrap_err().to_string();
     assert_eq!(
         refused("Anthropic"),
-        "`anthropic` is a built-in provider; one that is like it needs another name"
+        "`anthropic` is a built-in provider; one that is like another needs a name of its own"
     );
     for name in ["", "a b", "a/b", "a:b", "ä", "a\nb", &"x".repeat(65)] {
         let error = refused(name);

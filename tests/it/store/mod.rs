@@ -1,5 +1,21 @@
-//! State across restarts.
+//! State across restarts, and between processes.
 
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+pub(crate) mod go_ratelimit;
+#[cfg(feature = "sqlite")]
+mod keeping;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod migrate;
+#[cfg(feature = "sqlite")]
+mod processes;
+#[cfg(feature = "sqlite")]
+mod sqlite;
+#[cfg(feature = "sqlite")]
+mod sqlite_faults;
+#[cfg(feature = "sqlite")]
+mod sqlite_owners;
+#[cfg(feature = "sqlite")]
+mod sqlite_size;
 #[cfg(feature = "yaml")]
 mod states;
 #[cfg(feature = "yaml")]

@@ -116,3 +116,20 @@ fn limit() -> impl Strategy<Value = Limit> {
     (prop_oneof![open, dated], any::<bool>())
         .prop_map(|(limit, debt)| if debt { limit.with_debt() } else { limit })
 }
+
+/// States that nobody uses: nothing is held, and what was taken within 1/256 of a window is one entry.
+pub(super) fn at_rest() -> impl Strategy<Value = State> {
+    state().prop_map(|mut state| {
+        for key in &mut state.keys {
+            for bucket in &mut key.buckets {
+                bucket.saved.held = 0;
+                let grain = (bucket.window.as_nanos() / 256).max(1);
+                bucket.saved.taken.dedup_by_key(|(at, _)| *at / grain);
+            }
+            key.buckets
+                .retain(|b| !b.saved.taken.is_empty() && b.dimension != Dimension::Concurrency);
+        }
+        state.keys.retain(|key| !key.buckets.is_empty() || key.cooling_until.is_some());
+        state
+    })
+}

@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use tollgate::limiter::{BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
+use tollgate::limiter::{Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
 use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Window};
-use tollgate::store::{Boot, State, Store, Yaml};
+use tollgate::store::{State, Store, Yaml};
 
 const S: u64 = 1_000_000_000;
 const NOW: u64 = ManualClock::START;
@@ -66,7 +66,7 @@ fn a_file_is_for_people_to_read() {
     let (_folder, path) = file();
     let at = NOW + 1;
     let mut store = Yaml::new(&path);
-    store.set_boot(Some(Boot::new("run-1", 3 * S)));
+    store.set_boot(Some(Boot::new(0xabc, 3 * S)));
     store.open(at).unwrap();
     let bucket = Limit::new(
         Dimension::custom("pages"),
@@ -101,11 +101,19 @@ fn folders_that_are_missing_are_made() {
 #[test]
 fn a_file_that_is_missing_or_empty_is_a_state_of_nothing() {
     let (_folder, path) = file();
-    assert_eq!(Yaml::peek(&path, NOW, None).unwrap(), State::default());
     assert_eq!(Yaml::new(&path).open(NOW).unwrap(), State::default());
     fs::write(&path, " \n").unwrap();
     assert_eq!(Yaml::peek(&path, NOW, None).unwrap(), State::default());
     assert_eq!(Yaml::new(&path).open(NOW).unwrap(), State::default());
+}
+
+#[test]
+fn a_file_that_is_missing_is_neither_looked_at_nor_reset_and_none_is_made() {
+    let (folder, path) = file();
+    let error = Yaml::peek(&path, NOW, None).unwrap_err().to_string();
+    assert!(error.contains("can't be read: No such file"), "{error}");
+    assert!(Yaml::reset(&path, None, NOW, None).is_err());
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
 
 #[test]
@@ -187,14 +195,14 @@ fn a_file_can_be_reset_by_key_or_whole_and_keeps_its_quotas() {
     let quotas = [NamedQuota::new("a", Quota::new().rpm(5), QuotaOrigin::Set)];
     let changes = ["a", "b", "c"].map(|key| used(key, &[(NOW, 7)], 0));
     store.sync(&changes, Some(&quotas), NOW).unwrap();
-    let refused = Yaml::reset(&path, Some("a"), NOW).unwrap_err().to_string();
+    let refused = Yaml::reset(&path, Some("a"), NOW, None).unwrap_err().to_string();
     assert!(refused.contains(&format!("in use by process {}", std::process::id())), "{refused}");
     store.close(NOW).unwrap();
-    assert!(Yaml::reset(&path, Some("a"), NOW).unwrap());
-    assert!(!Yaml::reset(&path, Some("a"), NOW).unwrap());
+    Yaml::reset(&path, Some("a"), NOW, None).unwrap();
+    Yaml::reset(&path, Some("unknown"), NOW, None).unwrap();
     let state = Yaml::peek(&path, NOW, None).unwrap();
     assert_eq!(taken(&state).len(), 2);
-    assert!(Yaml::reset(&path, None, NOW).unwrap());
+    Yaml::reset(&path, None, NOW, None).unwrap();
     let state = Yaml::peek(&path, NOW, None).unwrap();
     assert_eq!((state.keys.len(), &*state.quotas), (0, &quotas[..]));
 }
@@ -220,7 +228,7 @@ fn a_cool_down_goes_on_and_can_be_taken_back() {
 #[test]
 fn a_clock_that_was_set_since_neither_gives_quota_away_nor_locks_a_key() {
     let (_folder, path) = file();
-    let boot = |uptime| Some(Boot::new("run-1", uptime));
+    let boot = |uptime| Some(Boot::new(0xabc, uptime));
     let mut store = Yaml::new(&path);
     store.set_boot(boot(100 * S));
     store.open(NOW).unwrap();
@@ -229,11 +237,11 @@ fn a_clock_that_was_set_since_neither_gives_quota_away_nor_locks_a_key() {
     drop(store);
     // A minute later by the machine; its clock was set.
     for now in [NOW - 400 * DAY, NOW + 400 * DAY] {
-        let state = Yaml::peek(&path, now, boot(160 * S).as_ref()).unwrap();
+        let state = Yaml::peek(&path, now, boot(160 * S)).unwrap();
         assert_eq!(taken(&state), [("a", &[(now - 60 * S, 3)][..])]);
     }
     // Another start of the machine: what lies ahead is now.
-    let state = Yaml::peek(&path, NOW - 400 * DAY, Some(&Boot::new("run-2", S))).unwrap();
+    let state = Yaml::peek(&path, NOW - 400 * DAY, Some(Boot::new(2, S))).unwrap();
     assert_eq!(taken(&state), [("a", &[(NOW - 400 * DAY, 3)][..])]);
 }
 
@@ -242,7 +250,7 @@ fn what_was_set_right_at_the_start_is_not_moved_again_at_the_next() {
     let (_folder, path) = file();
     let open = |uptime, now| {
         let mut store = Yaml::new(&path);
-        store.set_boot(Some(Boot::new("run-1", uptime)));
+        store.set_boot(Some(Boot::new(0xabc, uptime)));
         let state = store.open(now).unwrap();
         (store, state)
     };

@@ -1,7 +1,6 @@
 //! Files that are not what they should be, and disks that don't take what is written.
 
 use std::fs;
-use std::path::Path;
 
 use tollgate::limiter::ManualClock;
 use tollgate::store::{State, Store, Yaml};
@@ -20,7 +19,7 @@ fn refused(text: impl AsRef<[u8]>) -> String {
     assert_eq!(store.open(NOW).unwrap_err().to_string(), peeked);
     assert!(store.sync(&[used("a", &[(NOW, 7)], 0)], None, NOW).is_err());
     assert!(store.close(NOW).is_ok());
-    assert!(Yaml::reset(&path, None, NOW).is_err());
+    assert!(Yaml::reset(&path, None, NOW, None).is_err());
     assert!(Yaml::replace(&path, &State::default(), NOW, None).is_err());
     assert_eq!(fs::read(&path).unwrap(), text);
     let prefix = format!("{}: ", path.display());
@@ -169,12 +168,13 @@ fn a_second_process_is_told_who_has_the_file_and_what_to_do() {
     let (_folder, path) = file();
     let mut first = Yaml::new(&path);
     first.open(NOW).unwrap();
+    first.sync(&[used("a", &[(NOW, 7)], 0)], None, NOW).unwrap();
     let error = Yaml::new(&path).open(NOW).unwrap_err().to_string();
     let holds =
         format!("in use by process {}, which holds {}.lock", std::process::id(), path.display());
     assert!(error.contains(&holds), "{error}");
     assert!(error.contains("share a SQLite database"), "{error}");
-    assert!(Yaml::peek(Path::new(&path), NOW, None).is_ok(), "reading is free");
+    assert!(Yaml::peek(&path, NOW, None).is_ok(), "reading is free");
     first.close(NOW).unwrap();
     assert!(Yaml::new(&path).open(NOW).is_ok());
 }

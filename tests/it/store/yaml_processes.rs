@@ -48,9 +48,12 @@ fn a_process_that_is_killed_while_it_writes_leaves_a_whole_file() {
 
 /// How often every key was written down; as often each, and never less often than before.
 fn rounds(path: &Path, before: u64) -> u64 {
+    if !path.exists() {
+        return before;
+    }
     let state = Yaml::peek(path, NOW, None).unwrap();
     let used = |key: &tollgate::limiter::KeySnapshot| key.buckets[0].saved.taken[0].1;
-    let Some(first) = state.keys.first() else { return before };
+    let first = &state.keys[0];
     assert_eq!(state.keys.len() as u64, KEYS);
     assert!(state.keys.iter().all(|key| used(key) == used(first)), "{state:?}");
     assert!(used(first) >= before);
@@ -115,7 +118,7 @@ fn the_lock_of_a_process_that_was_killed_is_free() {
     }
     let error = Yaml::new(&path).open(NOW).unwrap_err().to_string();
     assert!(error.contains(&format!("in use by process {}", child.id())), "{error}");
-    assert!(Yaml::reset(&path, None, NOW).is_err());
+    assert!(Yaml::reset(&path, None, NOW, None).is_err());
     kill(&mut child);
     assert!(Yaml::new(&path).open(NOW).is_ok());
 }

@@ -1,0 +1,121 @@
+use std::collections::HashMap;
+
+use super::applied::Applied;
+use super::config::Config;
+use super::tree::Steps;
+use super::value::{ConfiguredQuota, Keys};
+use crate::limiter::{Limiter, QuotaOrigin};
+use crate::quota::Quota;
+
+impl Config {
+    /// Brings a limiter that was made of `previous` to this configuration, as far as that can be done
+    /// while it runs: quotas, new providers, what happens to unknown keys, the reduction, and how
+    /// many may wait. What was used stays used, and who waits is looked at again.
+    ///
+    /// Quotas that a program has set or that were learned from responses stay, unless the file now
+    /// says something else of that very name than it did before.
+    pub fn apply(&self, previous: &Self, limiter: &Limiter) -> Applied {
+        let mut applied = Applied::default();
+        self.apply_providers(previous, limiter, &mut applied);
+        self.apply_quotas(previous, limiter, &mut applied);
+        self.apply_policies(previous, limiter, &mut applied);
+        let restart = [
+            ("waiting.max_wait", self.waiting.max_wait != previous.waiting.max_wait),
+            ("retry", self.retry != previous.retry),
+            ("margin", self.margin != previous.margin),
+            ("share", self.share != previous.share),
+            ("store", self.store != previous.store),
+            ("bus", self.bus != previous.bus),
+            ("cluster", self.cluster != previous.cluster),
+            ("serve", self.serve != previous.serve),
+        ];
+        let restart = restart.iter().filter(|(_, differs)| *differs);
+        applied.needs_restart.extend(restart.map(|(path, _)| (*path).to_owned()));
+        applied
+    }
+
+    fn apply_providers(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
+        let is_new = |provider: &&_| !previous.providers.contains(provider);
+        let added: Vec<_> = self.providers.iter().filter(is_new).collect();
+        if !added.is_empty() {
+            applied.changed.push("providers".to_owned());
+        }
+        added.iter().for_each(|&&provider| limiter.add_provider(provider));
+        // New ones come behind those that are there, and none goes.
+        let in_use = previous.providers.iter().chain(added);
+        if !in_use.eq(&self.providers) {
+            applied.needs_restart.push("providers".to_owned());
+        }
+    }
+
+    fn apply_quotas(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
+        let before = previous.quotas_by_name();
+        let now = self.quotas_by_name();
+        for configured in &self.quotas {
+            let name = configured.keys.name();
+            if before.get(&name) != Some(&&configured.quota) {
+                limiter.configure_quota(&name, &configured.quota);
+                applied.changed.push(path(configured));
+            }
+        }
+        let gone = |quota: &&ConfiguredQuota| !now.contains_key(&quota.keys.name());
+        let gone: Vec<_> = previous.quotas.iter().filter(gone).collect();
+        if !gone.is_empty() {
+            let set: HashMap<_, _> =
+                limiter.quotas().into_iter().map(|quota| (quota.name, quota.origin)).collect();
+            for configured in gone {
+                let name = configured.keys.name();
+                if set.get(&name) == Some(&QuotaOrigin::Configured) {
+                    limiter.remove_quota(&name);
+                }
+                applied.changed.push(path(configured));
+            }
+        }
+        if !self.regexes_in_order(previous) {
+            applied.needs_restart.push("quotas (the order of regular expressions)".to_owned());
+        }
+    }
+
+    fn apply_policies(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
+        if self.unknown_key != previous.unknown_key {
+            limiter.set_unknown_key(self.unknown_key.clone());
+            applied.changed.push("unknown_key".to_owned());
+        }
+        if self.waiting.max_waiting != previous.waiting.max_waiting {
+            limiter.set_max_waiting(self.waiting.max_waiting);
+            applied.changed.push("waiting.max_waiting".to_owned());
+        }
+        if self.reduction != previous.reduction {
+            match limiter.set_reduction(&self.reduction) {
+                Ok(()) => applied.changed.push("reduction".to_owned()),
+                Err(_) => applied.needs_restart.push("reduction".to_owned()),
+            }
+        }
+    }
+
+    fn quotas_by_name(&self) -> HashMap<String, &Quota> {
+        self.quotas.iter().map(|quota| (quota.keys.name(), &quota.quota)).collect()
+    }
+
+    /// Whether the limiter, which puts new regular expressions behind those that are there, tries
+    /// them in the order of the file.
+    fn regexes_in_order(&self, previous: &Self) -> bool {
+        let (now, before) = (self.regexes(), previous.regexes());
+        let kept = before.iter().filter(|name| now.contains(name));
+        let added = now.iter().filter(|name| !before.contains(name));
+        kept.chain(added).eq(&now)
+    }
+
+    fn regexes(&self) -> Vec<String> {
+        let matching = |quota: &&ConfiguredQuota| matches!(quota.keys, Keys::Matching(_));
+        self.quotas.iter().filter(matching).map(|quota| quota.keys.name()).collect()
+    }
+}
+
+fn path(configured: &ConfiguredQuota) -> String {
+    let name = match &configured.keys {
+        Keys::Named(name) => name.as_str(),
+        Keys::Matching(regex) => regex.as_str(),
+    };
+    Steps::to(["quotas", name]).to_string()
+}

@@ -1,0 +1,38 @@
+use super::config::Config;
+use super::value::Keys;
+use crate::limiter::{Builder, Limiter};
+use crate::middleware::{Http, RateLimitLayer, Retries};
+
+impl Config {
+    /// A builder of a limiter with these providers, quotas and policies. The store, the bus and the
+    /// cluster aren't its business.
+    pub fn builder(&self) -> Builder {
+        let mut builder = Limiter::builder()
+            .unknown_key(self.unknown_key.clone())
+            .max_waiting(self.waiting.max_waiting)
+            .reduction(self.reduction)
+            .margin(self.margin)
+            .share(self.share);
+        for provider in &self.providers {
+            builder = builder.provider(*provider);
+        }
+        for configured in &self.quotas {
+            builder = match &configured.keys {
+                Keys::Named(name) => builder.quota(name, configured.quota.clone()),
+                Keys::Matching(regex) => {
+                    builder.quota_regex(regex.clone(), configured.quota.clone())
+                }
+            };
+        }
+        builder
+    }
+
+    /// A layer around a client that waits as long and sends as often as the configuration says.
+    pub fn layer(&self, limiter: &Limiter) -> RateLimitLayer<Http, Http, Retries> {
+        let layer = RateLimitLayer::new(limiter.clone()).retry(self.retry.attempts.get() - 1);
+        match self.waiting.max_wait {
+            Some(wait) => layer.max_wait(wait),
+            None => layer,
+        }
+    }
+}

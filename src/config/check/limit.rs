@@ -1,0 +1,120 @@
+use core::num::NonZeroU64;
+
+use super::Check;
+use super::quota::algorithm;
+use crate::config::fields::{AlgorithmName, LimitFields, WindowText};
+use crate::config::read::nearest;
+use crate::config::tree::{Steps, quote};
+use crate::quota::{Algorithm, Calendar, Dimension, Limit, Window};
+
+impl Check<'_> {
+    /// A limit in full; `None` if it is none, or wrong.
+    pub(super) fn limit(&mut self, steps: &Steps, fields: &LimitFields) -> Option<Limit> {
+        let dimension = self.dimension(steps, &fields.dimension)?;
+        let limit = match (&dimension, fields.window) {
+            (Dimension::Concurrency, _) => self.in_flight(steps, fields),
+            (_, None) => {
+                self.wrong(steps, "`window` is missing, as 60s, 1d, or day with a `zone`");
+                None
+            }
+            (_, Some(WindowText::Calendar(period))) => {
+                let calendar = self.calendar(steps, fields, period)?;
+                Limit::on_calendar(dimension, fields.limit, &calendar)
+            }
+            (_, Some(WindowText::Length(length))) => {
+                if fields.zone.is_some() {
+                    let what = "is for a window of day, week or month; the window is ";
+                    self.wrong(&steps.key("zone"), format!("{what}{length}"));
+                }
+                let window = Window::new(length.0);
+                let window = window.map_err(|_| {
+                    let what = format!("must be from 1ms to 366d, not {length}");
+                    self.wrong(&steps.key("window"), what);
+                });
+                let algorithm = self.counted(steps, fields);
+                let limit = Limit::new(dimension, fields.limit, window.ok()?)?;
+                Some(match algorithm {
+                    Some(algorithm) => limit.with_algorithm(algorithm),
+                    None => limit,
+                })
+            }
+        }?;
+        Some(if fields.debt { limit.with_debt() } else { limit })
+    }
+
+    fn dimension(&mut self, steps: &Steps, name: &str) -> Option<Dimension> {
+        let known = [
+            Dimension::Requests,
+            Dimension::Tokens,
+            Dimension::InputTokens,
+            Dimension::OutputTokens,
+            Dimension::Concurrency,
+        ];
+        if let Some(known) = known.iter().find(|dimension| dimension.as_str() == name) {
+            return Some(known.clone());
+        }
+        let names = known.each_ref().map(Dimension::as_str);
+        // A slip would make a dimension of its own, which nothing is ever charged in.
+        let problem = match nearest(name, &names) {
+            Some(near) => format!("unknown dimension {} (did you mean `{near}`?)", quote(name)),
+            None if name.trim().is_empty() => "must not be empty".to_owned(),
+            None => return Some(Dimension::custom(name)),
+        };
+        self.wrong(&steps.key("dimension"), problem);
+        None
+    }
+
+    /// How many requests in flight: nothing else can be said of them.
+    fn in_flight(&mut self, steps: &Steps, fields: &LimitFields) -> Option<Limit> {
+        let others = [
+            ("window", fields.window.is_some()),
+            ("algorithm", fields.algorithm.is_some()),
+            ("burst", fields.burst.is_some()),
+            ("zone", fields.zone.is_some()),
+        ];
+        for (name, _) in others.iter().filter(|(_, said)| *said) {
+            self.wrong(&steps.key(name), "means nothing for requests in flight; leave it out");
+        }
+        Limit::new(Dimension::Concurrency, fields.limit, Window::MINUTE)
+    }
+
+    fn calendar(
+        &mut self,
+        steps: &Steps,
+        fields: &LimitFields,
+        period: crate::quota::Period,
+    ) -> Option<Calendar> {
+        let others = [("algorithm", fields.algorithm.is_some()), ("burst", fields.burst.is_some())];
+        for (name, _) in others.iter().filter(|(_, said)| *said) {
+            self.wrong(&steps.key(name), "means nothing on a calendar; leave it out");
+        }
+        let Some(zone) = &fields.zone else {
+            let what = "a day, week or month needs a `zone`, as UTC or America/Los_Angeles; \
+                        without one write 1d, 7d or 30d";
+            self.wrong(&steps.key("window"), what);
+            return None;
+        };
+        let calendar = Calendar::new(period, zone);
+        let unknown = |_| {
+            let what = format!(
+                "time zone {} is unknown; give an IANA name, as Europe/Berlin",
+                quote(zone)
+            );
+            self.wrong(&steps.key("zone"), what);
+        };
+        calendar.map_err(unknown).ok()
+    }
+
+    fn counted(&mut self, steps: &Steps, fields: &LimitFields) -> Option<Algorithm> {
+        let Some(burst) = fields.burst else { return fields.algorithm.map(algorithm) };
+        if !matches!(fields.algorithm, None | Some(AlgorithmName::TokenBucket)) {
+            let what = "is for a token bucket; leave it out, or say `algorithm: token_bucket`";
+            self.wrong(&steps.key("burst"), what);
+        }
+        let burst = NonZeroU64::new(burst);
+        if burst.is_none() {
+            self.wrong(&steps.key("burst"), "must be at least 1");
+        }
+        Some(Algorithm::TokenBucket { burst })
+    }
+}

@@ -1,0 +1,144 @@
+//! From what a file says to values that are valid: what fields mean together.
+
+mod limit;
+mod providers;
+mod quota;
+mod reduction;
+mod serve;
+mod state;
+mod urls;
+
+use std::path::Path;
+use std::time::Duration;
+
+use super::config::Config;
+use super::error::Problem;
+use super::fields::{Fields, TextOrMap, UnknownKeyName};
+use super::tree::{Node, Steps};
+use super::value::{Retry, Waiting};
+use crate::engine::Margin;
+use crate::limiter::UnknownKey;
+use crate::quota::Share;
+
+/// The values that are found, and the problems.
+#[derive(Debug)]
+pub(super) struct Check<'a> {
+    tree: &'a Node,
+    /// What couldn't be read and was told already.
+    removed: &'a [Steps],
+    /// What relative paths are relative to.
+    folder: &'a Path,
+    problems: Vec<Problem>,
+}
+
+impl<'a> Check<'a> {
+    pub(super) fn new(tree: &'a Node, removed: &'a [Steps], folder: &'a Path) -> Self {
+        Self { tree, removed, folder, problems: Vec::new() }
+    }
+
+    /// The configuration that these fields say; of use where there are no problems.
+    pub(super) fn config(mut self, fields: &Fields) -> (Config, Vec<Problem>) {
+        let fields = fields.clone().effective();
+        let providers = self.providers(fields.providers.as_deref().unwrap_or_default());
+        let quotas = fields.quotas.map(|quotas| self.quotas(&quotas.0)).unwrap_or_default();
+        let unknown_key = self.unknown_key(fields.unknown_key);
+        let waiting = fields.waiting.unwrap_or_default();
+        let reduction = self.reduction(&fields.reduction.unwrap_or_default());
+        let attempts = fields.retry.unwrap_or_default().attempts;
+        let margin = fields.margin.unwrap_or_default();
+        let config = Config {
+            unknown_key,
+            waiting: Waiting {
+                max_waiting: waiting.max_waiting as usize,
+                max_wait: waiting.max_wait.map(|wait| wait.0),
+            },
+            reduction,
+            retry: Retry { attempts: self.attempts(attempts) },
+            margin: self.margin(margin.percent, margin.lag.0),
+            share: self.share(&Steps::to(["share"]), fields.share.unwrap_or(1.0)),
+            store: fields.store.and_then(|store| self.store(store)),
+            bus: fields.bus.and_then(|bus| self.bus(bus)),
+            cluster: fields.cluster.and_then(|cluster| self.cluster(cluster)),
+            serve: fields.serve.map(|serve| self.serve(&serve, &providers)),
+            providers,
+            quotas,
+        };
+        (config, self.problems)
+    }
+
+    /// Notes a problem of the value at the end of these steps, unless it is that something was left
+    /// out.
+    fn wrong(&mut self, steps: &Steps, message: impl Into<String>) {
+        if !self.removed.iter().any(|gone| steps.holds(gone)) {
+            let origin = self.tree.origin_of(steps).clone();
+            self.problems.push(Problem::new(origin, steps, message));
+        }
+    }
+
+    /// The way to the item that was read as the `at`th of a list, where some may have been left out.
+    fn item(&self, list: &Steps, at: usize) -> Steps {
+        let items = (0..).map(|item| list.item(item));
+        let mut kept = items.filter(|item| !self.removed.contains(item));
+        kept.nth(at).unwrap_or_else(|| list.clone())
+    }
+
+    /// Notes a problem of the name of an entry.
+    fn wrong_name(&mut self, steps: &Steps, message: impl Into<String>) {
+        let origin = self.tree.name_origin(steps).unwrap_or(&self.tree.origin).clone();
+        self.problems.push(Problem::new(origin, steps, message));
+    }
+
+    fn share(&mut self, steps: &Steps, share: f64) -> Share {
+        Share::try_from(share).unwrap_or_else(|_| {
+            self.wrong(steps, format!("must be above 0 and at most 1, not {share}"));
+            Share::WHOLE
+        })
+    }
+
+    fn attempts(&mut self, attempts: u32) -> core::num::NonZeroU32 {
+        let steps = Steps::to(["retry", "attempts"]);
+        if !(1..=MOST_ATTEMPTS).contains(&attempts) {
+            self.wrong(&steps, format!("must be from 1 to {MOST_ATTEMPTS}, not {attempts}"));
+        }
+        attempts.try_into().unwrap_or(core::num::NonZeroU32::MIN)
+    }
+
+    fn margin(&mut self, percent: u8, lag: Duration) -> Margin {
+        if percent >= 100 {
+            let steps = Steps::to(["margin", "percent"]);
+            self.wrong(&steps, format!("must be from 0 to 99, not {percent}"));
+        }
+        let steps = Steps::to(["margin", "lag"]);
+        self.within(&steps, lag, Duration::ZERO, LONGEST_LAG);
+        Margin { percent, lag_nanos: u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX) }
+    }
+
+    /// Notes a length of time that is too short or too long.
+    fn within(&mut self, steps: &Steps, time: Duration, least: Duration, most: Duration) {
+        if !(least..=most).contains(&time) {
+            self.wrong(steps, format!("must be from {least:?} to {most:?}, not {time:?}"));
+        }
+    }
+
+    fn unknown_key(
+        &mut self,
+        fields: Option<TextOrMap<UnknownKeyName, super::fields::QuotaFields>>,
+    ) -> UnknownKey {
+        match fields {
+            None | Some(TextOrMap::Text(UnknownKeyName::Allow)) => UnknownKey::Allow,
+            Some(TextOrMap::Text(UnknownKeyName::Refuse)) => UnknownKey::Refuse,
+            Some(TextOrMap::Text(UnknownKeyName::Learn)) => UnknownKey::Learn,
+            Some(TextOrMap::Map(quota)) => {
+                let steps = Steps::to(["unknown_key"]);
+                if quota.regex {
+                    self.wrong(&steps.key("regex"), "means nothing here; leave it out");
+                }
+                UnknownKey::Quota(self.quota(&steps, &quota))
+            }
+        }
+    }
+}
+
+const MOST_ATTEMPTS: u32 = 100;
+
+const LONGEST_LAG: Duration = Duration::from_secs(3_600);

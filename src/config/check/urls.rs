@@ -1,0 +1,17 @@
+use super::Check;
+use crate::config::Address;
+use crate::config::tree::Steps;
+
+impl Check<'_> {
+    /// Notes a URL that isn't of one of these schemes.
+    pub(super) fn scheme(&mut self, steps: &Steps, url: &Address, schemes: &[&str]) {
+        if !schemes.contains(&url.scheme()) {
+            let allowed = schemes.join(", ");
+            self.wrong(steps, format!("must be a URL of scheme {allowed}, not {}", url.scheme()));
+        }
+    }
+}
+
+pub(super) const HTTP: &[&str] = &["http", "https"];
+pub(super) const NATS: &[&str] = &["nats", "tls", "ws", "wss"];
+pub(super) const REDIS: &[&str] = &["redis", "rediss"];

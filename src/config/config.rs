@@ -1,0 +1,71 @@
+use std::path::Path;
+
+use super::error::ConfigError;
+use super::load::Layers;
+use super::tree::Source;
+use super::value::{Bus, Cluster, ConfiguredQuota, Retry, Serve, Storage, Waiting};
+use crate::engine::Margin;
+use crate::limiter::{Reduction, UnknownKey};
+use crate::provider::Profile;
+use crate::quota::Share;
+
+/// A valid configuration. See the [module](super) for what the file says.
+///
+/// ```
+/// use tollgate::config::Config;
+///
+/// let config = Config::parse("
+/// providers: [openai]
+/// quotas:
+///   gpt-4o: {rpm: 500, tpm: 30000, rpd: 10000}
+/// ")?;
+/// let limiter = config.builder().build()?;
+/// assert_eq!(limiter.quota("gpt-4o").limits().len(), 3);
+///
+/// let error = Config::parse("quotas: {gpt-4o: {rmp: 500}}").unwrap_err();
+/// assert_eq!(error.to_string().split(';').next(), Some(
+///     "config:1:18: quotas.gpt-4o.rmp: unknown field \"rmp\" (did you mean `rpm`?)"
+/// ));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Config {
+    /// The providers that are called; the first counts for keys that none names.
+    pub providers: Vec<Profile>,
+    /// The quotas, in the order of the file.
+    pub quotas: Vec<ConfiguredQuota>,
+    /// What happens to a key without a quota.
+    pub unknown_key: UnknownKey,
+    /// Who may wait for capacity, and how long.
+    pub waiting: Waiting,
+    /// How far a key is reduced when its provider refuses a request, and how it recovers.
+    pub reduction: Reduction,
+    /// Whether requests that fail in passing are sent again.
+    pub retry: Retry,
+    /// What is given up for the way to the provider.
+    pub margin: Margin,
+    /// The share of every limit that is used.
+    pub share: Share,
+    /// Where state is kept across restarts.
+    pub store: Option<Storage>,
+    /// Over which bus capacity updates are announced.
+    pub bus: Option<Bus>,
+    /// Limits that are shared by many machines.
+    pub cluster: Option<Cluster>,
+    /// What `tollgate serve` does.
+    pub serve: Option<Serve>,
+}
+
+impl Config {
+    /// The configuration that this text of YAML says; relative paths in it stay as they are.
+    ///
+    /// # Errors
+    /// [`ConfigError`], with the line, the column and the path of each value that is wrong. The text
+    /// is called `config` in it.
+    pub fn parse(text: &str) -> Result<Self, ConfigError> {
+        let mut layers = Layers::default();
+        layers.text(text, &Source::File("config".into()));
+        layers.load(Path::new("")).map(|loaded| loaded.config)
+    }
+}

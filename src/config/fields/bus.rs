@@ -1,0 +1,19 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::address::Address;
+
+/// Over which bus capacity updates are announced: one of `nats` and `redis`.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Bus", extend("oneOf" = [{"required": ["nats"]}, {"required": ["redis"]}]))]
+pub(in crate::config) struct BusFields {
+    /// The URL of a NATS server (nats, tls, ws, wss).
+    #[schemars(extend("examples" = ["nats://127.0.0.1:4222"]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) nats: Option<Address>,
+    /// The URL of a Redis or Valkey server (redis, rediss).
+    #[schemars(extend("examples" = ["redis://127.0.0.1:6379"]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) redis: Option<Address>,
+}

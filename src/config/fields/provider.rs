@@ -1,0 +1,56 @@
+use std::borrow::Cow;
+use std::sync::LazyLock;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::address::Address;
+use crate::provider::Profile;
+
+/// The name of a built-in profile.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::config) struct ProviderName(pub(in crate::config) Profile);
+
+/// A provider of your own.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+#[schemars(rename = "Provider")]
+pub(in crate::config) struct ProviderFields {
+    /// Its name.
+    #[schemars(length(min = 1), example = &"my-vllm")]
+    pub(in crate::config) name: String,
+    /// The built-in profile whose rules it has. Default: that of its name, else `compatible`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) like: Option<ProviderName>,
+    /// Where it is (http, https).
+    #[schemars(extend("examples" = ["http://gpu-7:8000"]))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) base_url: Option<Address>,
+}
+
+impl<'de> Deserialize<'de> for ProviderName {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let name = String::deserialize(deserializer)?;
+        let found = Profile::all().iter().find(|profile| profile.name() == name);
+        found.copied().map(Self).ok_or_else(|| de::Error::unknown_variant(&name, &NAMES))
+    }
+}
+
+impl Serialize for ProviderName {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        self.0.name().serialize(serializer)
+    }
+}
+
+impl JsonSchema for ProviderName {
+    fn schema_name() -> Cow<'static, str> {
+        "ProviderName".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({"description": "A built-in profile.", "enum": *NAMES})
+    }
+}
+
+static NAMES: LazyLock<Vec<&'static str>> =
+    LazyLock::new(|| Profile::all().iter().map(Profile::name).collect());

@@ -1,0 +1,66 @@
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+
+use super::limit::{AlgorithmName, LimitFields, is_false};
+
+/// The limits of one key, or of each key that a glob or a regular expression matches. A limit that is
+/// 0 or left out is none.
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Quota")]
+pub(in crate::config) struct QuotaFields {
+    /// Requests per minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) rpm: Option<u64>,
+    /// Tokens per minute, as the provider counts them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) tpm: Option<u64>,
+    /// Requests per day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) rpd: Option<u64>,
+    /// Tokens per day.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) tpd: Option<u64>,
+    /// Input tokens per minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) itpm: Option<u64>,
+    /// Output tokens per minute.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) otpm: Option<u64>,
+    /// Requests in flight.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) concurrency: Option<u64>,
+    /// Any other limits.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub(in crate::config) limits: Vec<LimitFields>,
+    /// How the limits are counted that don't say so themselves. Default: as the provider does, else
+    /// `sliding_window`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) algorithm: Option<AlgorithmName>,
+    /// The share of these limits that is used: above 0, at most 1 (default).
+    #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) share: Option<f64>,
+    /// One set of buckets for all keys that match, such as the models of a family that share a pool.
+    /// Default: false: each key has its own.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(in crate::config) shared: bool,
+    /// The name is a regular expression, which the whole key must match. Default: false.
+    #[serde(skip_serializing_if = "is_false")]
+    pub(in crate::config) regex: bool,
+}
+
+impl QuotaFields {
+    /// The short forms, by name.
+    pub(in crate::config) fn short_forms(&self) -> [(&'static str, Option<u64>); 7] {
+        [
+            ("rpm", self.rpm),
+            ("tpm", self.tpm),
+            ("rpd", self.rpd),
+            ("tpd", self.tpd),
+            ("itpm", self.itpm),
+            ("otpm", self.otpm),
+            ("concurrency", self.concurrency),
+        ]
+    }
+}

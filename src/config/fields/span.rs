@@ -1,0 +1,123 @@
+use std::borrow::Cow;
+use std::fmt;
+use std::time::Duration;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use crate::config::tree::quote;
+
+/// A length of time as it is written: `500ms`, `60s`, `1h30m`, `1d`; at most 366 days.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::config) struct Span(pub(in crate::config) Duration);
+
+impl Span {
+    pub(super) fn parse(text: &str) -> Result<Self, String> {
+        let wrong = || format!("must be {WANTED}, not {}", quote(text));
+        let (mut rest, mut millis) = (text, 0_u64);
+        while !rest.is_empty() {
+            let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
+            let (number, unit) = rest.split_at(digits);
+            let letters = unit.find(|c: char| !c.is_ascii_alphabetic()).unwrap_or(unit.len());
+            let (_, length) =
+                UNITS.iter().find(|(name, _)| *name == &unit[..letters]).ok_or_else(wrong)?;
+            let part = match number.parse::<u64>() {
+                Ok(number) => number.checked_mul(*length),
+                Err(_) if number.is_empty() => return Err(wrong()),
+                Err(_) => None,
+            };
+            let sum = part.and_then(|part| millis.checked_add(part)).filter(|sum| *sum <= LONGEST);
+            millis = sum.ok_or("is longer than 366d, the longest there is")?;
+            rest = &unit[letters..];
+        }
+        match text.is_empty() {
+            true => Err(wrong()),
+            false => Ok(Self(Duration::from_millis(millis))),
+        }
+    }
+}
+
+impl fmt::Display for Span {
+    /// In the largest unit that it is a whole number of.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let millis = self.0.as_millis();
+        let whole = |unit: &&(&str, u64)| millis > 0 && millis % u128::from(unit.1) == 0;
+        match UNITS.iter().filter(|unit| unit.0 != "w").find(whole) {
+            Some((unit, length)) => write!(f, "{}{unit}", millis / u128::from(*length)),
+            None => f.write_str("0s"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Span {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl de::Visitor<'_> for Text {
+            type Value = Span;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(WANTED)
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
+                Span::parse(text).map_err(E::custom)
+            }
+        }
+        deserializer.deserialize_any(Text)
+    }
+}
+
+impl Serialize for Span {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for Span {
+    fn schema_name() -> Cow<'static, str> {
+        "Duration".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "type": "string",
+            "description": "A length of time: whole numbers, each with its unit (ms, s, m, h, d, w); at most 366d.",
+            "pattern": "^([0-9]+(ms|s|m|h|d|w))+$",
+            "examples": ["500ms", "60s", "1h30m", "1d"],
+        })
+    }
+}
+
+const WANTED: &str = "a length of time with its unit (ms, s, m, h, d, w), as 500ms, 60s or 1h30m";
+
+/// In milliseconds; from the longest to the shortest.
+const UNITS: [(&str, u64); 6] = [
+    ("w", 7 * 86_400_000),
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+    ("ms", 1),
+];
+
+const LONGEST: u64 = 366 * 86_400_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_length_of_time_names_its_unit() {
+        for (text, millis) in
+            [("500ms", 500), ("60s", 60_000), ("1h30m", 5_400_000), ("1d", 86_400_000), ("0s", 0)]
+        {
+            assert_eq!(Span::parse(text).unwrap().0, Duration::from_millis(millis), "{text}");
+        }
+        for text in
+            ["", "60", "s", "1.5s", "-1s", "1 s", "1S", "367d", "99999999999999999999s", "1é"]
+        {
+            assert!(Span::parse(text).is_err(), "{text}");
+        }
+        assert_eq!(Span(Duration::from_millis(90_000)).to_string(), "90s");
+    }
+}

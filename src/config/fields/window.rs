@@ -1,0 +1,77 @@
+use std::borrow::Cow;
+use std::fmt;
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
+
+use super::span::Span;
+use crate::quota::Period;
+
+/// The window of a limit as it is written: a length of time, or a day, week or month of a calendar.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::config) enum WindowText {
+    Length(Span),
+    Calendar(Period),
+}
+
+impl fmt::Display for WindowText {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length(span) => span.fmt(f),
+            Self::Calendar(Period::Day) => f.write_str("day"),
+            Self::Calendar(Period::Week) => f.write_str("week"),
+            Self::Calendar(Period::Month) => f.write_str("month"),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for WindowText {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Text;
+        impl de::Visitor<'_> for Text {
+            type Value = WindowText;
+
+            fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str("a length of time as 60s, or day, week or month")
+            }
+
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<WindowText, E> {
+                match text {
+                    "day" => Ok(WindowText::Calendar(Period::Day)),
+                    "week" => Ok(WindowText::Calendar(Period::Week)),
+                    "month" => Ok(WindowText::Calendar(Period::Month)),
+                    _ => match Span::parse(text) {
+                        Ok(span) => Ok(WindowText::Length(span)),
+                        Err(what) => {
+                            Err(E::custom(format!("{what}; or day, week or month of a zone")))
+                        }
+                    },
+                }
+            }
+        }
+        deserializer.deserialize_any(Text)
+    }
+}
+
+impl Serialize for WindowText {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl JsonSchema for WindowText {
+    fn schema_name() -> Cow<'static, str> {
+        "Window".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({
+            "description": "A length of time from 1ms to 366d, or a day, week or month of a calendar in `zone`.",
+            "anyOf": [
+                {"enum": ["day", "week", "month"]},
+                {"type": "string", "pattern": "^([0-9]+(ms|s|m|h|d|w))+$"},
+            ],
+            "examples": ["60s", "1d", "day"],
+        })
+    }
+}

@@ -1,0 +1,43 @@
+use std::path::PathBuf;
+
+use super::show::Shown;
+use crate::config::config::Config;
+use crate::config::fields::Fields;
+use crate::config::tree::Node;
+
+/// A configuration, and where each of its values was said.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Loaded {
+    /// The configuration.
+    pub config: Config,
+    /// The file, where there was one.
+    pub path: Option<PathBuf>,
+    pub(super) tree: Node,
+    pub(super) fields: Fields,
+}
+
+impl Loaded {
+    /// Every value in effect and where it was said, a line each, in columns. Passwords are left out.
+    pub fn show(&self) -> String {
+        self.shown().text()
+    }
+
+    /// The same as JSON: `{"path": .., "value": .., "origin": ..}` for each.
+    pub fn to_json(&self) -> serde_json::Value {
+        self.shown().json()
+    }
+
+    fn shown(&self) -> Shown {
+        Shown::new(&self.tree, &self.fields, &self.config)
+    }
+}
+
+impl std::fmt::Debug for Loaded {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Loaded")
+            .field("path", &self.path)
+            .field("config", &self.config)
+            .finish_non_exhaustive()
+    }
+}

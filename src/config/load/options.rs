@@ -1,0 +1,93 @@
+use std::path::PathBuf;
+
+/// What a configuration is loaded from.
+///
+/// ```
+/// use tollgate::config::{self, LoadOptions, Override};
+///
+/// let options = LoadOptions::new()
+///     .with_environment([("TOLLGATE_WAITING__MAX_WAIT".to_owned(), "2m".to_owned())])
+///     .with_override(Override::new("--share", &["share"], "0.5"));
+/// let loaded = config::load(&options)?;
+/// assert_eq!(loaded.config.waiting.max_wait.map(|wait| wait.as_secs()), Some(120));
+/// # Ok::<(), tollgate::config::ConfigError>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[must_use]
+pub struct LoadOptions {
+    path: Option<PathBuf>,
+    pub(super) environment: Vec<(String, String)>,
+    pub(super) overrides: Vec<Override>,
+}
+
+/// A value of the configuration that a flag gives.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Override {
+    pub(super) flag: String,
+    pub(super) path: Vec<String>,
+    pub(super) value: String,
+}
+
+impl Override {
+    /// A flag as it is spelled, the way to its value, and the value as YAML.
+    pub fn new(flag: &str, path: &[&str], value: &str) -> Self {
+        let path = path.iter().map(|&name| name.to_owned()).collect();
+        Self { flag: flag.to_owned(), path, value: value.to_owned() }
+    }
+}
+
+impl LoadOptions {
+    /// Nothing: the defaults alone.
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// This process's environment, and the file that `TOLLGATE_CONFIG` names, or else the default
+    /// one if it is there.
+    pub fn from_environment() -> Self {
+        let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
+            Some((name.into_string().ok()?, value.into_string().ok()?))
+        };
+        Self::new().with_environment(std::env::vars_os().filter_map(text))
+    }
+
+    /// This file, whatever the environment says.
+    pub fn with_path(mut self, path: impl Into<PathBuf>) -> Self {
+        self.path = Some(path.into());
+        self
+    }
+
+    /// These environment variables: those of tollgate's name among them, and those that say where the
+    /// default file is (`XDG_CONFIG_HOME`, `HOME`).
+    pub fn with_environment(
+        mut self,
+        variables: impl IntoIterator<Item = (String, String)>,
+    ) -> Self {
+        self.environment = variables.into_iter().collect();
+        self.environment.sort();
+        self
+    }
+
+    /// A value of its own, over what the file and the environment say.
+    pub fn with_override(mut self, value: Override) -> Self {
+        self.overrides.push(value);
+        self
+    }
+
+    /// The file: the one that was given, else the one that `TOLLGATE_CONFIG` names, else
+    /// `$XDG_CONFIG_HOME/tollgate/config.yaml` (or below `~/.config`) if it is there.
+    pub fn file(&self) -> Option<PathBuf> {
+        let set = |name| self.variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let home = || set("HOME").map(|home| home.join(".config"));
+        let default = || {
+            let folder = set("XDG_CONFIG_HOME").filter(|path| path.is_absolute()).or_else(home)?;
+            Some(folder.join("tollgate/config.yaml")).filter(|path| path.is_file())
+        };
+        self.path.clone().or_else(|| set("TOLLGATE_CONFIG")).or_else(default)
+    }
+
+    fn variable(&self, name: &str) -> Option<&str> {
+        let found = self.environment.iter().find(|(other, _)| other == name);
+        found.map(|(_, value)| value.as_str())
+    }
+}

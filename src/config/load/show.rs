@@ -1,0 +1,111 @@
+use serde_json::{Value as Json, json};
+
+use crate::config::config::Config;
+use crate::config::fields::Fields;
+use crate::config::tree::{Node, Origin, Step, Steps, Value, mask};
+use crate::quota::{Limit, Quota};
+
+/// Every value in effect, and where it was said.
+#[derive(Debug)]
+pub(super) struct Shown(Vec<Row>);
+
+#[derive(Debug)]
+struct Row {
+    steps: Steps,
+    value: Json,
+    origin: String,
+}
+
+impl Shown {
+    pub(super) fn new(tree: &Node, fields: &Fields, config: &Config) -> Self {
+        let mut rows = Vec::new();
+        let all = serde_json::to_value(fields.clone().effective()).unwrap_or_default();
+        collect(&Steps::default(), &all, Some(tree), &mut rows);
+        profiles(config, &mut rows);
+        Self(rows)
+    }
+
+    pub(super) fn text(&self) -> String {
+        let cells: Vec<(String, String)> =
+            self.0.iter().map(|row| (row.steps.to_string(), row.value.to_string())).collect();
+        let width = |cell: &dyn Fn(&(String, String)) -> usize| {
+            cells.iter().map(cell).max().unwrap_or(0).min(WIDEST)
+        };
+        let paths = width(&|(path, _)| path.chars().count());
+        let values = width(&|(_, value)| value.chars().count());
+        let lines = self.0.iter().zip(&cells).map(|(row, (path, value))| {
+            format!("{path:paths$}  {value:values$}  {}\n", row.origin)
+        });
+        lines.collect()
+    }
+
+    pub(super) fn json(&self) -> Json {
+        let row = |row: &Row| json!({"path": row.steps.to_string(), "value": row.value, "origin": row.origin});
+        Json::Array(self.0.iter().map(row).collect())
+    }
+}
+
+/// The values below `steps`: as they were said, where they were.
+fn collect(steps: &Steps, value: &Json, said: Option<&Node>, rows: &mut Vec<Row>) {
+    let below = |step: Step| {
+        let child = said.and_then(|node| node.find(&Steps::default().with(step.clone())));
+        (steps.with(step), child)
+    };
+    match value {
+        Json::Object(entries) if !entries.is_empty() => {
+            for (name, value) in entries {
+                let (steps, said) = below(Step::Key(name.clone()));
+                collect(&steps, value, said, rows);
+            }
+        }
+        Json::Array(items) if !items.is_empty() => {
+            for (at, value) in items.iter().enumerate() {
+                let (steps, said) = below(Step::Item(at));
+                collect(&steps, value, said, rows);
+            }
+        }
+        value => {
+            let value = match said.map(|node| &node.value) {
+                Some(Value::Text(text)) => Json::from(mask(text)),
+                _ => value.clone(),
+            };
+            let origin = said.map_or(&Origin::BuiltIn, |node| &node.origin);
+            rows.push(Row { steps: steps.clone(), value, origin: origin.brief() });
+        }
+    }
+}
+
+/// What the profiles bring along and the file doesn't name.
+fn profiles(config: &Config, rows: &mut Vec<Row>) {
+    for provider in &config.providers {
+        for built_in in provider.quotas() {
+            let steps = Steps::to(["quotas", built_in.pattern]);
+            let said = |row: &Row| steps.holds(&row.steps);
+            if !rows.iter().any(said) {
+                let value = quota(&built_in.quota());
+                let origin = Origin::Profile(provider.name().into());
+                let origin = format!("{} ({})", origin.brief(), built_in.as_of);
+                rows.push(Row { steps, value, origin });
+            }
+        }
+    }
+}
+
+fn quota(quota: &Quota) -> Json {
+    let limit = |limit: &Limit| match limit.calendar() {
+        Some(calendar) => format!(
+            "{} {} / {:?} {}",
+            limit.amount(),
+            limit.dimension(),
+            calendar.period(),
+            calendar.zone()
+        ),
+        None => {
+            format!("{} {} / {:?}", limit.amount(), limit.dimension(), limit.window().as_duration())
+        }
+    };
+    Json::from(quota.limits().iter().map(limit).collect::<Vec<_>>().join(", "))
+}
+
+/// Columns are no wider, so that one long value doesn't push all origins out of sight.
+const WIDEST: usize = 48;

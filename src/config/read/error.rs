@@ -1,0 +1,95 @@
+use std::fmt;
+
+use serde::de;
+
+use super::nearest::nearest;
+use crate::config::error::Problem;
+use crate::config::tree::{Node, Step, Steps, quote};
+
+/// Why a tree can't be read.
+#[derive(Debug)]
+pub(super) struct ReadError {
+    /// The way to what is wrong, found out on the way back from it.
+    pub(super) steps: Steps,
+    pub(super) kind: Kind,
+    message: String,
+}
+
+/// What is wrong.
+#[derive(Debug)]
+pub(super) enum Kind {
+    /// The name of an entry.
+    Name,
+    /// The value.
+    Value,
+    /// What the value is made of, taken together.
+    Whole,
+    /// An entry that isn't there.
+    Missing(&'static str),
+}
+
+impl ReadError {
+    pub(super) fn value(message: impl Into<String>) -> Self {
+        Self { steps: Steps::default(), kind: Kind::Value, message: message.into() }
+    }
+
+    /// The same error, seen from one step up.
+    pub(super) fn below(mut self, step: Step) -> Self {
+        self.steps.lead(step);
+        self
+    }
+
+    pub(super) fn problem(&self, tree: &Node) -> Problem {
+        let name = match self.kind {
+            Kind::Name => tree.name_origin(&self.steps),
+            _ => None,
+        };
+        let origin = name.unwrap_or_else(|| tree.origin_of(&self.steps));
+        Problem::new(origin.clone(), &self.steps, self.message.clone())
+    }
+
+    fn new(kind: Kind, message: String) -> Self {
+        Self { steps: Steps::default(), kind, message }
+    }
+}
+
+impl de::Error for ReadError {
+    fn custom<T: fmt::Display>(message: T) -> Self {
+        Self::new(Kind::Whole, message.to_string())
+    }
+
+    fn invalid_type(unexpected: de::Unexpected<'_>, wanted: &dyn de::Expected) -> Self {
+        let given = match unexpected {
+            de::Unexpected::Str(text) => quote(text),
+            de::Unexpected::Unit => "nothing".to_owned(),
+            other => other.to_string(),
+        };
+        Self::value(format!("must be {wanted}, not {given}"))
+    }
+
+    fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
+        Self::new(Kind::Name, unknown("field", field, expected))
+    }
+
+    fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {
+        Self::new(Kind::Value, unknown("value", variant, expected))
+    }
+
+    fn missing_field(field: &'static str) -> Self {
+        Self::new(Kind::Missing(field), format!("`{field}` is missing"))
+    }
+}
+
+impl fmt::Display for ReadError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
+impl std::error::Error for ReadError {}
+
+fn unknown(what: &str, given: &str, allowed: &[&str]) -> String {
+    let meant = nearest(given, allowed);
+    let meant = meant.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
+    format!("unknown {what} {}{meant}; allowed: {}", quote(given), allowed.join(", "))
+}

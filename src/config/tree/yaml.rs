@@ -1,0 +1,260 @@
+use std::borrow::Cow;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
+
+use super::anchors::{Anchors, DEEPEST, too_deep};
+use super::key::Key;
+use super::node::{Node, Value};
+use super::origin::{Origin, Position};
+use super::scalar;
+use super::steps::Steps;
+use crate::config::error::Problem;
+
+/// Where a text of YAML comes from.
+#[derive(Debug, Clone)]
+pub(in crate::config) enum Source {
+    File(Arc<str>),
+    Environment(Arc<str>),
+    Flag(Arc<str>),
+}
+
+/// What a text of YAML says; with problems in it `Removed`, or without what they are about.
+#[derive(Debug)]
+pub(in crate::config) struct Parsed {
+    pub(in crate::config) root: Node,
+    pub(in crate::config) problems: Vec<Problem>,
+}
+
+/// Reads one document of YAML 1.2 (core schema). Never more than a bounded number of values, however
+/// they are repeated.
+pub(in crate::config) fn parse(text: &str, source: &Source) -> Parsed {
+    // A byte order mark, as some editors leave.
+    let text = text.strip_prefix('\u{feff}').unwrap_or(text);
+    let lines = text.lines().count().max(1);
+    let mut tree = Tree { source, lines, ..Tree::new(source) };
+    match tree.read(text) {
+        Ok(root) => Parsed { root, problems: tree.problems },
+        Err(problem) => {
+            tree.problems.push(problem);
+            let root = Node::new(source.whole(), Value::Removed);
+            Parsed { root, problems: tree.problems }
+        }
+    }
+}
+
+impl Source {
+    /// The text as a whole.
+    pub(in crate::config) fn whole(&self) -> Origin {
+        match self {
+            Self::File(file) => Origin::File { file: Arc::clone(file), position: None },
+            Self::Environment(name) => Origin::Environment(Arc::clone(name)),
+            Self::Flag(name) => Origin::Flag(Arc::clone(name)),
+        }
+    }
+
+    fn at(&self, marker: Marker, lines: usize) -> Origin {
+        match self.whole() {
+            Origin::File { file, .. } => {
+                // The end of a file is on its last line.
+                let past = marker.line() > lines;
+                let (line, column) = (marker.line().clamp(1, lines), marker.col() + 1);
+                let position = Position { line, column: if past { 1 } else { column } };
+                Origin::File { file, position: Some(position) }
+            }
+            other => other,
+        }
+    }
+}
+
+/// A tree that grows event by event.
+struct Tree<'a> {
+    source: &'a Source,
+    lines: usize,
+    open: Vec<Open>,
+    root: Option<Node>,
+    anchors: Anchors,
+    problems: Vec<Problem>,
+}
+
+/// A list or map whose end hasn't been seen.
+struct Open {
+    origin: Origin,
+    anchor: usize,
+    content: Content,
+}
+
+enum Content {
+    List(Vec<Node>),
+    Map { entries: Vec<(Key, Node)>, names: HashMap<String, usize>, key: Option<Key> },
+}
+
+impl<'a> Tree<'a> {
+    fn new(source: &'a Source) -> Self {
+        Self {
+            source,
+            lines: 1,
+            open: Vec::new(),
+            root: None,
+            anchors: Anchors::default(),
+            problems: Vec::new(),
+        }
+    }
+
+    fn read(&mut self, text: &str) -> Result<Node, Problem> {
+        let mut documents = 0;
+        for event in Parser::new_from_str(text) {
+            let (event, span) = event.map_err(|error| {
+                let at = self.at(*error.marker());
+                Problem::new(at, &Steps::default(), format!("not YAML: {}", error.info()))
+            })?;
+            if matches!(event, Event::DocumentStart(_)) {
+                documents += 1;
+                if documents > 1 {
+                    return Err(self.problem(span.start, "a second document; give one"));
+                }
+            }
+            let taken = self.take(event, span.start);
+            taken.map_err(|what| self.problem(span.start, what))?;
+        }
+        let nothing = || Node::new(self.source.whole(), Value::Null);
+        Ok(self.root.take().unwrap_or_else(nothing))
+    }
+
+    fn take(&mut self, event: Event<'_>, marker: Marker) -> Result<(), String> {
+        let origin = self.at(marker);
+        match event {
+            Event::Scalar(text, style, anchor, tag) => {
+                self.anchors.count(1)?;
+                if self.wants_key() {
+                    return self.key(text, style, origin);
+                }
+                let node = Node::new(origin, resolve(text, style, tag.as_deref())?);
+                self.anchors.keep(anchor, &node)?;
+                self.add(node)
+            }
+            Event::Alias(anchor) if !self.wants_key() => {
+                let node = self.anchors.repeat(anchor, self.open.len())?;
+                self.add(node)
+            }
+            Event::Alias(_) => Err("an alias can't be the name of an entry".to_owned()),
+            Event::SequenceStart(anchor, tag) => {
+                self.open(origin, anchor, tag.as_deref(), Content::List(Vec::new()))
+            }
+            Event::MappingStart(anchor, tag) => {
+                let (entries, names) = (Vec::new(), HashMap::new());
+                let map = Content::Map { entries, names, key: None };
+                self.open(origin, anchor, tag.as_deref(), map)
+            }
+            Event::SequenceEnd | Event::MappingEnd => self.close(),
+            _ => Ok(()),
+        }
+    }
+
+    fn wants_key(&self) -> bool {
+        matches!(self.open.last(), Some(Open { content: Content::Map { key: None, .. }, .. }))
+    }
+
+    fn open(
+        &mut self,
+        origin: Origin,
+        anchor: usize,
+        tag: Option<&Tag>,
+        content: Content,
+    ) -> Result<(), String> {
+        self.anchors.count(1)?;
+        if tag.is_some() {
+            return Err("tags (!) mean nothing here; leave it out".to_owned());
+        }
+        if self.wants_key() {
+            return Err("the name of an entry must be a text".to_owned());
+        }
+        if self.open.len() >= DEEPEST {
+            return Err(too_deep());
+        }
+        self.open.push(Open { origin, anchor, content });
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<(), String> {
+        let Some(Open { origin, anchor, content }) = self.open.pop() else { return Ok(()) };
+        let value = match content {
+            Content::List(items) => Value::List(items),
+            Content::Map { entries, .. } => Value::Map(entries),
+        };
+        let node = Node::new(origin, value);
+        self.anchors.keep(anchor, &node)?;
+        self.add(node)
+    }
+
+    fn key(
+        &mut self,
+        text: Cow<'_, str>,
+        style: ScalarStyle,
+        origin: Origin,
+    ) -> Result<(), String> {
+        if style == ScalarStyle::Plain && text == "<<" {
+            return Err("merge keys (<<) are not YAML 1.2; repeat the entries".to_owned());
+        }
+        if style == ScalarStyle::Plain && text.is_empty() {
+            return Err("an entry without a name".to_owned());
+        }
+        if let Some(Open { content: Content::Map { key, .. }, .. }) = self.open.last_mut() {
+            *key = Some(Key { name: text.into_owned(), origin });
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, node: Node) -> Result<(), String> {
+        match self.open.last_mut().map(|open| &mut open.content) {
+            None => self.root = Some(node),
+            Some(Content::List(items)) => items.push(node),
+            Some(Content::Map { entries, names, key }) => {
+                let Some(key) = key.take() else { return Ok(()) };
+                match names.get(&key.name) {
+                    Some(first) => {
+                        let first = entries[*first].0.origin.clone();
+                        self.duplicate(&key, &first);
+                    }
+                    None => {
+                        names.insert(key.name.clone(), entries.len());
+                        entries.push((key, node));
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn duplicate(&mut self, key: &Key, first: &Origin) {
+        let open = self.open.iter().filter_map(|open| match &open.content {
+            Content::Map { key, .. } => key.as_ref().map(|key| key.name.as_str()),
+            Content::List(_) => None,
+        });
+        let way = Steps::to(open).key(&key.name);
+        let line =
+            first.position().map_or(String::new(), |at| format!(" (first on line {})", at.line));
+        let what = format!("given twice{line}; keep one");
+        self.problems.push(Problem::new(key.origin.clone(), &way, what));
+    }
+
+    fn at(&self, marker: Marker) -> Origin {
+        self.source.at(marker, self.lines)
+    }
+
+    fn problem(&self, marker: Marker, what: impl Into<String>) -> Problem {
+        Problem::new(self.at(marker), &Steps::default(), what)
+    }
+}
+
+/// What a scalar means by YAML's core schema.
+fn resolve(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
+    match tag {
+        Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => {}
+        Some(_) => return Err("tags (!) mean nothing here; leave it out".to_owned()),
+        None if style == ScalarStyle::Plain => return Ok(scalar::resolve(&text)),
+        None => {}
+    }
+    Ok(Value::Text(text.into_owned()))
+}

@@ -1,0 +1,17 @@
+//! What a valid configuration says.
+
+mod bus;
+mod cluster;
+mod configured_quota;
+mod retry;
+mod serve;
+mod storage;
+mod waiting;
+
+pub use bus::Bus;
+pub use cluster::Cluster;
+pub use configured_quota::{ConfiguredQuota, Keys};
+pub use retry::Retry;
+pub use serve::{KeyLimit, Scope, Serve, Upstream};
+pub use storage::{Storage, StoragePlace};
+pub use waiting::Waiting;

@@ -1,0 +1,22 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+/// Where state is kept across restarts, and how often it is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Storage {
+    /// Where; relative to the current folder.
+    pub place: StoragePlace,
+    /// How often what changed is written.
+    pub flush: Duration,
+}
+
+/// A file that keeps state.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StoragePlace {
+    /// A SQLite database.
+    Sqlite(PathBuf),
+    /// A YAML file.
+    Yaml(PathBuf),
+}

@@ -1,0 +1,89 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::{Connection, OpenFlags, Row};
+
+use super::model::{Allowed, Model, Taken};
+use crate::store::StoreError;
+use crate::store::sqlite::at_rest;
+
+/// Whether this database has its tables.
+pub(in crate::store) fn is_database(path: &Path) -> Result<bool, StoreError> {
+    let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' \
+               AND name IN ('quotas', 'requests', 'tokens', 'daily')";
+    let count = open(path).and_then(|db| db.query_row(sql, [], |row| row.get::<_, u32>(0)));
+    count.map(|count| count == 4).map_err(|error| unreadable(path, &error))
+}
+
+/// Reads the database at `path`, by a clock that says `now`.
+pub(in crate::store) fn read_database(path: &Path, now: u64) -> Result<Taken, StoreError> {
+    let read = || {
+        let db = open(path)?;
+        // One moment for all tables.
+        let tx = db.unchecked_transaction()?;
+        Ok((quotas(&tx)?, models(&tx)?))
+    };
+    let (quotas, models) = read().map_err(|error| unreadable(path, &error))?;
+    let mut allowed = BTreeMap::new();
+    for (name, limits) in quotas {
+        let [rpm, tpm, rpd] = limits.map(u64::try_from);
+        let (Ok(rpm), Ok(tpm), Ok(rpd)) = (rpm, tpm, rpd) else {
+            let [rpm, tpm, rpd] = limits;
+            let reason = format!(
+                "the quota of {name:?} is max_rpm {rpm}, max_tpm {tpm}, max_rpd {rpd}: give numbers above 0, or 0 for none"
+            );
+            return Err(StoreError::new(path, reason));
+        };
+        allowed.insert(name, Allowed { rpm, tpm, rpd });
+    }
+    Ok(Taken::new(allowed, models, now))
+}
+
+/// Opens it to read. Where nobody has it open, no file is made beside it.
+fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    match at_rest(path) {
+        Some(uri) => Connection::open_with_flags(uri, flags),
+        None => Connection::open_with_flags(path, flags),
+    }
+}
+
+fn quotas(db: &Connection) -> rusqlite::Result<Vec<(String, [i64; 3])>> {
+    let mut rows = db.prepare("SELECT model, max_rpm, max_tpm, max_rpd FROM quotas")?;
+    let quota = |row: &Row<'_>| Ok((row.get(0)?, [row.get(1)?, row.get(2)?, row.get(3)?]));
+    rows.query_map([], quota)?.collect()
+}
+
+fn models(db: &Connection) -> rusqlite::Result<BTreeMap<String, Model>> {
+    let mut models: BTreeMap<String, Model> = BTreeMap::new();
+    each(db, "SELECT model, ts, 1 FROM requests", |model, at, _| {
+        models.entry(model).or_default().requests.push(at);
+    })?;
+    each(db, "SELECT model, ts, count FROM tokens", |model, at, count| {
+        models.entry(model).or_default().tokens.push((at, count));
+    })?;
+    each(db, "SELECT model, day_start, day_count FROM daily", |model, at, count| {
+        models.entry(model).or_default().day = Some((at, count));
+    })?;
+    Ok(models)
+}
+
+/// Every row of a model, a time and an amount.
+fn each(
+    db: &Connection,
+    sql: &str,
+    mut act: impl FnMut(String, i128, i64),
+) -> rusqlite::Result<()> {
+    let mut rows = db.prepare(sql)?;
+    let mut rows = rows.query([])?;
+    while let Some(row) = rows.next()? {
+        act(row.get(0)?, i128::from(row.get::<_, i64>(1)?), row.get(2)?);
+    }
+    Ok(())
+}
+
+fn unreadable(path: &Path, error: &rusqlite::Error) -> StoreError {
+    StoreError::new(path, format!("this database can't be read: {error}"))
+}

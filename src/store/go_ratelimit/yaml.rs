@@ -1,0 +1,111 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use jiff::Timestamp;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
+
+use super::model::{Allowed, Model, Taken};
+use crate::store::StoreError;
+
+/// Whether this is the text of its file, as far as its sections tell.
+pub(in crate::store) fn is_file(text: &str) -> bool {
+    let ours: Result<Sections, _> = serde_yaml::from_str(text);
+    ours.is_ok_and(|ours| ours.version.is_none() && (ours.quotas.is_some() || ours.state.is_some()))
+}
+
+/// Reads the text of the file at `path`, by a clock that says `now`.
+pub(in crate::store) fn read_file(path: &Path, text: &str, now: u64) -> Result<Taken, StoreError> {
+    let file: File =
+        serde_yaml::from_str(text).map_err(|error| StoreError::new(path, error.to_string()))?;
+    let quotas = file.quotas.unwrap_or_default().into_iter();
+    let allowed = quotas.map(|(name, quota)| (name, quota.unwrap_or_default().allowed()));
+    let state = file.state.unwrap_or_default().into_iter();
+    let models = state.map(|(name, stats)| (name, stats.unwrap_or_default().model()));
+    Ok(Taken::new(allowed.collect(), models.collect(), now))
+}
+
+#[derive(Deserialize)]
+struct Sections {
+    version: Option<serde_yaml::Value>,
+    quotas: Option<serde_yaml::Mapping>,
+    state: Option<serde_yaml::Mapping>,
+}
+
+/// Go writes nothing as `null`, `[]` or `{}`.
+#[derive(Deserialize)]
+struct File {
+    quotas: Option<BTreeMap<String, Option<ModelQuota>>>,
+    state: Option<BTreeMap<String, Option<UsageStats>>>,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct ModelQuota {
+    max_rpm: Limit,
+    max_tpm: Limit,
+    max_rpd: Limit,
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct UsageStats {
+    requests: Option<Vec<Time>>,
+    tokens: Option<Vec<TokenEntry>>,
+    #[serde(alias = "daystart")]
+    day_start: Option<Time>,
+    #[serde(alias = "daycount")]
+    day_count: i64,
+}
+
+#[derive(Deserialize)]
+struct TokenEntry {
+    time: Time,
+    #[serde(default)]
+    count: i64,
+}
+
+/// A number from 0.
+#[derive(Clone, Copy, Default)]
+struct Limit(u64);
+
+/// Nanoseconds since the epoch.
+#[derive(Clone, Copy)]
+struct Time(i128);
+
+impl ModelQuota {
+    fn allowed(&self) -> Allowed {
+        Allowed { rpm: self.max_rpm.0, tpm: self.max_tpm.0, rpd: self.max_rpd.0 }
+    }
+}
+
+impl UsageStats {
+    fn model(self) -> Model {
+        let tokens = self.tokens.unwrap_or_default().into_iter();
+        Model {
+            requests: self.requests.unwrap_or_default().into_iter().map(|time| time.0).collect(),
+            tokens: tokens.map(|entry| (entry.time.0, entry.count)).collect(),
+            day: self.day_start.map(|start| (start.0, self.day_count)),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Limit {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let number = i64::deserialize(deserializer)?;
+        let limit = u64::try_from(number);
+        limit.map(Self).map_err(|_| {
+            D::Error::custom(format!("{number} is no limit: give a number above 0, or 0 for none"))
+        })
+    }
+}
+
+impl<'de> Deserialize<'de> for Time {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = String::deserialize(deserializer)?;
+        let time = text.parse::<Timestamp>();
+        time.map(|time| Self(time.as_nanosecond())).map_err(|_| {
+            D::Error::custom(format!("`{text}` is no time such as 2026-02-20T14:32:01.123456789Z"))
+        })
+    }
+}

@@ -1,0 +1,192 @@
+use std::fmt;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::Duration;
+
+use parking_lot::{Condvar, Mutex};
+use tokio::sync::oneshot;
+
+use super::error::StoreError;
+use super::pending::Pending;
+use super::status::Status;
+use super::store::Store;
+use crate::limiter::{Attached, Closing, KeyChanges, Limiter, QuotaOrigin, WeakLimiter};
+
+/// Keeps a limiter in a store, from a thread of its own. Clones are the same.
+///
+/// What the limiter did is written down in every flush interval, when it is
+/// [closed](Limiter::close), and when its last clone is dropped; with each time it takes over what
+/// others did who share the store. The interval is one of real time, whatever the limiter's clock.
+///
+/// If the store can't be written, the limiter goes on in memory: what it did is kept, and written
+/// down as soon as that is possible. [`status`](Self::status) tells, and so does a warning, once for
+/// each kind of trouble. Dropping this changes nothing: a limiter is kept for as long as it is there.
+#[derive(Debug, Clone)]
+pub struct Keeping(Arc<Keeper>);
+
+impl Keeping {
+    /// Opens the store, puts what it keeps into the limiter, and keeps it from now on. What the
+    /// limiter did before isn't kept: start before the first request. A limiter has one store.
+    ///
+    /// Quotas that were set or learned in an earlier run come back; of the same name, the limiter's
+    /// own count.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store can't be opened: the limiter is as it was, and goes on in memory if
+    /// the caller lets it. Nobody tries again.
+    pub fn start(
+        limiter: &Limiter,
+        mut store: impl Store,
+        flush: Duration,
+    ) -> Result<Self, StoreError> {
+        let flush = flush.max(SHORTEST);
+        store.set_boot(limiter.boot());
+        store.set_flush(u64::try_from(flush.as_nanos()).unwrap_or(u64::MAX));
+        let mut state = store.open(limiter.now())?;
+        state.quotas.retain(|quota| quota.origin != QuotaOrigin::Configured);
+        limiter.restore_quotas(&state.quotas);
+        limiter.track();
+        limiter.absorb(&state.keys);
+        let kept = Kept { store: Box::new(store), pending: Pending::default(), quotas: None };
+        let keeper = Arc::new(Keeper {
+            limiter: limiter.downgrade(),
+            kept: Mutex::new(kept),
+            status: Mutex::default(),
+            calls: Mutex::default(),
+            called: Condvar::new(),
+        });
+        let keeping = Self(Arc::clone(&keeper));
+        let thread = thread::Builder::new().name("tollgate-store".into());
+        thread.spawn(move || keeper.run(flush)).map_err(|error| {
+            StoreError::new(Path::new("store"), format!("its thread can't be started ({error})"))
+        })?;
+        limiter.attach(Arc::<Keeper>::clone(&keeping.0));
+        // What others hold is told with the first.
+        let _ = keeping.flush_now();
+        Ok(keeping)
+    }
+
+    /// Writes down what the limiter did by now, and takes over what others did. Blocks on the disk.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the store couldn't be written: what is to be written is kept.
+    pub fn flush_now(&self) -> Result<(), StoreError> {
+        self.0.flush()
+    }
+
+    /// How it goes.
+    pub fn status(&self) -> Status {
+        self.0.status.lock().clone()
+    }
+}
+
+struct Keeper {
+    limiter: WeakLimiter,
+    kept: Mutex<Kept>,
+    status: Mutex<Status>,
+    calls: Mutex<Calls>,
+    called: Condvar,
+}
+
+/// What the thread is to do before its time.
+#[derive(Default)]
+struct Calls {
+    /// Who waits for everything to be written down.
+    waiting: Vec<oneshot::Sender<()>>,
+    ended: bool,
+}
+
+struct Kept {
+    store: Box<dyn Store>,
+    pending: Pending,
+    /// The version of the quotas that was last written down.
+    quotas: Option<u64>,
+}
+
+impl Keeper {
+    fn run(&self, flush: Duration) {
+        loop {
+            let mut calls = self.calls.lock();
+            if calls.waiting.is_empty() && !calls.ended {
+                self.called.wait_for(&mut calls, flush);
+            }
+            if calls.ended {
+                return;
+            }
+            let waiting = std::mem::take(&mut calls.waiting);
+            drop(calls);
+            let _ = self.flush();
+            // Whoever no longer waits doesn't need to hear it.
+            waiting.into_iter().for_each(|waiting| {
+                let _ = waiting.send(());
+            });
+        }
+    }
+
+    fn flush(&self) -> Result<(), StoreError> {
+        // Dropped last, after the lock: if it is the last clone, its end takes the lock.
+        let Some(limiter) = self.limiter.upgrade() else { return Ok(()) };
+        let mut kept = self.kept.lock();
+        let now = limiter.now();
+        let went = kept.flush(&limiter, now);
+        self.status.lock().note(&went, now, kept.pending.keys());
+        drop(kept);
+        went
+    }
+}
+
+impl Kept {
+    fn flush(&mut self, limiter: &Limiter, now: u64) -> Result<(), StoreError> {
+        self.pending.add(limiter.collect_changes());
+        let version = limiter.quotas_version();
+        let quotas = (self.quotas != Some(version)).then(|| limiter.quotas());
+        let others = self.store.sync(&self.pending.all(), quotas.as_deref(), now)?;
+        self.quotas = Some(version);
+        self.pending.clear();
+        limiter.apply_changes(&others);
+        Ok(())
+    }
+
+    fn end(&mut self, last: Vec<KeyChanges>, now: u64) -> Result<(), StoreError> {
+        self.pending.add(last);
+        self.store.sync(&self.pending.all(), None, now)?;
+        self.pending.clear();
+        self.store.close(now)
+    }
+}
+
+impl Attached for Keeper {
+    fn close(&self) -> Closing {
+        let (done, waiting) = oneshot::channel();
+        self.calls.lock().waiting.push(done);
+        self.called.notify_all();
+        Box::pin(async move { drop(waiting.await) })
+    }
+
+    fn end(&self, last: Vec<KeyChanges>) {
+        let now = self.limiter.now();
+        let mut kept = self.kept.lock();
+        let went = kept.end(last, now);
+        let mut status = self.status.lock();
+        status.note(&went, now, kept.pending.keys());
+        if status.pending_keys > 0 {
+            let keys = status.pending_keys;
+            tracing::error!(keys, "the limiter has ended, and what it did last couldn't be kept");
+        }
+        drop((status, kept));
+        let mut calls = self.calls.lock();
+        calls.ended = true;
+        calls.waiting.clear();
+        self.called.notify_all();
+    }
+}
+
+impl fmt::Debug for Keeper {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Keeper").finish_non_exhaustive()
+    }
+}
+
+/// A store that is written to all the time is of no use to anybody.
+const SHORTEST: Duration = Duration::from_millis(1);

@@ -1,0 +1,65 @@
+use crate::engine::Saved;
+
+/// What is left of entries that were taken and given back, as a bucket's state. Given back is what
+/// was taken first since that time, and where that is less, last before it.
+pub(super) fn saved(mut entries: Vec<(u64, i64)>) -> Saved {
+    entries.sort_unstable_by_key(|&(at, _)| at);
+    let mut taken: Vec<(u64, u64)> = Vec::new();
+    for &(at, amount) in entries.iter().filter(|(_, amount)| *amount > 0) {
+        match taken.last_mut() {
+            Some(last) if last.0 == at => last.1 = last.1.saturating_add(amount.unsigned_abs()),
+            _ => taken.push((at, amount.unsigned_abs())),
+        }
+    }
+    for &(at, amount) in entries.iter().filter(|(_, amount)| *amount < 0) {
+        give_back(&mut taken, at, amount.unsigned_abs());
+    }
+    taken.retain(|&(_, amount)| amount > 0);
+    Saved { taken, held: 0 }
+}
+
+fn give_back(taken: &mut [(u64, u64)], at: u64, mut amount: u64) {
+    let (before, since) = taken.split_at_mut(taken.partition_point(|entry| entry.0 < at));
+    for entry in since.iter_mut().chain(before.iter_mut().rev()) {
+        let part = entry.1.min(amount);
+        (entry.1, amount) = (entry.1 - part, amount - part);
+        if amount == 0 {
+            return;
+        }
+    }
+}
+
+/// Makes entries fewer: those within `step` nanoseconds become one, of the latest of their times.
+pub(super) fn coarsen(entries: &mut Vec<(u64, i64)>, step: u64) {
+    entries.sort_unstable_by_key(|&(at, _)| at);
+    let step = step.max(1);
+    entries.dedup_by(|next, kept| {
+        let same = next.0 / step == kept.0 / step;
+        if same {
+            *kept = (next.0, kept.1.saturating_add(next.1));
+        }
+        same
+    });
+    entries.retain(|&(_, amount)| amount != 0);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_was_given_back_is_gone_and_nothing_else() {
+        assert_eq!(saved(vec![(1, 5), (2, 3), (2, -3), (3, 4)]).taken, [(1, 5), (3, 4)]);
+        assert_eq!(saved(vec![(2, -3), (2, 5)]).taken, [(2, 2)]);
+        assert_eq!(saved(vec![(1, 5), (3, 4), (2, -6)]).taken, [(1, 3)]);
+        assert_eq!(saved(vec![(1, -9), (2, 4)]).taken, []);
+        assert_eq!(saved(vec![(1, i64::MAX), (1, i64::MAX)]).taken, [(1, u64::MAX - 1)]);
+    }
+
+    #[test]
+    fn entries_close_to_each_other_become_one_of_the_latest_time() {
+        let mut entries = vec![(19, 2), (10, 1), (20, 4), (31, 3), (32, -3)];
+        coarsen(&mut entries, 10);
+        assert_eq!(entries, [(19, 3), (20, 4)]);
+    }
+}

@@ -1,0 +1,69 @@
+use std::fmt;
+use std::path::PathBuf;
+
+use super::kind::Kind;
+use crate::store::StoreError;
+
+/// Why state was not taken over. The destination is as it was.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum MigrateError {
+    /// Source and destination are one file.
+    SameFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// The source is empty, or not there.
+    Nothing {
+        /// The source.
+        path: PathBuf,
+    },
+    /// The destination is a file of somebody else's that is only read.
+    NotOurs {
+        /// The destination.
+        path: PathBuf,
+        /// Whose it is.
+        kind: Kind,
+    },
+    /// The destination isn't there, and its name doesn't say what it is to be.
+    UnknownName {
+        /// The destination.
+        path: PathBuf,
+    },
+    /// One of the two can't be read or written.
+    Store(StoreError),
+}
+
+impl fmt::Display for MigrateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::SameFile { path } => {
+                write!(f, "{}: source and destination are one file", path.display())
+            }
+            Self::Nothing { path } => {
+                write!(
+                    f,
+                    "{}: there is nothing to take over: no such file, or an empty one",
+                    path.display()
+                )
+            }
+            Self::NotOurs { path, kind } => {
+                write!(f, "{}: {kind} is only read; name another destination", path.display())
+            }
+            Self::UnknownName { path } => write!(
+                f,
+                "{}: a new file is named .yaml or .yml, or .db, .sqlite or .sqlite3",
+                path.display()
+            ),
+            Self::Store(error) => error.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for MigrateError {}
+
+impl From<StoreError> for MigrateError {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}

@@ -1,0 +1,77 @@
+use std::collections::BTreeMap;
+
+use crate::limiter::{BucketChanges, BucketSnapshot, KeyChanges, KeySnapshot};
+use crate::quota::Dimension;
+use crate::store::State;
+
+/// What requests in flight hold counts as taken when the state was last used: whoever comes after
+/// never hears of their ends.
+pub(super) fn end_requests(state: &mut State, now: u64) {
+    let buckets = state.keys.iter().flat_map(|key| &key.buckets);
+    let last = buckets.filter_map(|bucket| bucket.saved.taken.last()).map(|(at, _)| *at).max();
+    let last = last.unwrap_or(now);
+    for key in &mut state.keys {
+        key.buckets.retain(|bucket| bucket.dimension != Dimension::Concurrency);
+        for bucket in &mut key.buckets {
+            let held = std::mem::take(&mut bucket.saved.held);
+            if held > 0 {
+                bucket.saved.taken.push((last, held));
+            }
+        }
+    }
+    state.keys.retain(|key| !key.buckets.is_empty() || key.cooling_until.is_some());
+}
+
+/// What `kept` lacks of `source`.
+pub(super) fn missing(source: &State, kept: &State) -> Vec<KeyChanges> {
+    let all = source.keys.iter().map(|key| {
+        let same = kept.keys.iter().find(|other| other.key == key.key);
+        key_changes(key, same)
+    });
+    all.filter(|key| !key.buckets.is_empty() || key.cooling_until.is_some()).collect()
+}
+
+fn key_changes(key: &KeySnapshot, kept: Option<&KeySnapshot>) -> KeyChanges {
+    let mut changes = KeyChanges::new(key.key.as_str());
+    let until = kept.and_then(|kept| kept.cooling_until);
+    changes.cooling_until =
+        key.cooling_until.filter(|mine| until.is_none_or(|until| *mine > until));
+    for bucket in &key.buckets {
+        let is_same = |other: &&BucketSnapshot| {
+            other.dimension == bucket.dimension && other.window == bucket.window
+        };
+        let same = kept.and_then(|kept| kept.buckets.iter().find(is_same));
+        let taken = taken(bucket, same);
+        if !taken.is_empty() {
+            let (dimension, window) = (bucket.dimension.clone(), bucket.window);
+            changes.buckets.push(BucketChanges::new(dimension, window, taken, 0));
+        }
+    }
+    changes
+}
+
+/// Entries that bring what was taken in each grain of the window up to what `bucket` says.
+fn taken(bucket: &BucketSnapshot, kept: Option<&BucketSnapshot>) -> Vec<(u64, i64)> {
+    let kept = kept.map(grains).unwrap_or_default();
+    let more = grains(bucket).into_iter().filter_map(|(grain, (at, amount))| {
+        let there = kept.get(&grain).map_or(0, |(_, amount)| *amount);
+        let more = i64::try_from(amount.saturating_sub(there)).unwrap_or(i64::MAX);
+        (more > 0).then_some((at, more))
+    });
+    more.collect()
+}
+
+/// What was taken in each grain, and when last. Stores join what was taken within one.
+fn grains(bucket: &BucketSnapshot) -> BTreeMap<u64, (u64, u64)> {
+    let grain = (bucket.window.as_nanos() / GRAINS).max(1);
+    let mut grains: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    for &(at, amount) in &bucket.saved.taken {
+        let (last, sum) = grains.entry(at / grain).or_default();
+        *last = at.max(*last);
+        *sum = sum.saturating_add(amount);
+    }
+    grains
+}
+
+/// Into how many grains a window is split.
+const GRAINS: u64 = 256;

@@ -1,0 +1,104 @@
+use std::fmt;
+
+use serde::Serialize;
+
+use super::kind::Kind;
+use super::missing::missing;
+use crate::store::State;
+use crate::store::go_ratelimit::Taken;
+
+/// What was taken over, or would be.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Summary {
+    /// What the source is.
+    pub from: Kind,
+    /// What the destination is.
+    pub to: Kind,
+    /// Quotas of the source.
+    pub quotas: usize,
+    /// Quotas of the destination that gave way to others of their name.
+    pub replaced_quotas: Vec<String>,
+    /// Keys of the source that have used something.
+    pub keys: usize,
+    /// Entries of the source: what was taken of a key's dimension and window at one time.
+    pub entries: usize,
+    /// Keys of which the destination didn't know all of that.
+    pub new_keys: usize,
+    /// What was not taken over as it stood.
+    pub skipped: Skipped,
+    /// Nothing was written.
+    pub dry_run: bool,
+}
+
+/// Entries of a source that were not taken over as they stood.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[non_exhaustive]
+pub struct Skipped {
+    /// Left out, since they no longer count.
+    pub past: u64,
+    /// Left out, since they are of less than nothing.
+    pub negative: u64,
+    /// Taken over as of now, since their time was yet to come.
+    pub ahead: u64,
+}
+
+impl Summary {
+    pub(super) fn new(from: Kind, to: Kind, taken: &Taken, dry_run: bool) -> Self {
+        let Taken { state, past, ahead, negative } = taken;
+        let buckets = state.keys.iter().flat_map(|key| &key.buckets);
+        Self {
+            from,
+            to,
+            quotas: state.quotas.len(),
+            replaced_quotas: Vec::new(),
+            keys: state.keys.len(),
+            entries: buckets.map(|bucket| bucket.saved.taken.len()).sum(),
+            new_keys: 0,
+            skipped: Skipped { past: *past, negative: *negative, ahead: *ahead },
+            dry_run,
+        }
+    }
+
+    pub(super) fn compare(&mut self, source: &State, kept: &State) {
+        self.new_keys = missing(source, kept).len();
+        let gives_way = |quota: &&crate::limiter::NamedQuota| {
+            source.quotas.iter().any(|other| other.name == quota.name && other != *quota)
+        };
+        self.replaced_quotas =
+            kept.quotas.iter().filter(gives_way).map(|quota| quota.name.clone()).collect();
+    }
+}
+
+impl fmt::Display for Summary {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let would = if self.dry_run { " (dry run: nothing was written)" } else { "" };
+        writeln!(f, "{} to {}{would}", self.from, self.to)?;
+        let (quotas, keys, entries) = (self.quotas, self.keys, self.entries);
+        write!(
+            f,
+            "{quotas} quotas; {keys} keys with {entries} entries, {} of them new",
+            self.new_keys
+        )?;
+        if !self.replaced_quotas.is_empty() {
+            write!(f, "\nreplaced quotas: {}", self.replaced_quotas.join(", "))?;
+        }
+        write!(f, "{}", self.skipped)
+    }
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { past, negative, ahead } = self;
+        if *past > 0 {
+            write!(f, "\nleft out: {past} entries that no longer count")?;
+        }
+        if *negative > 0 {
+            write!(f, "\nleft out: {negative} entries of less than nothing")?;
+        }
+        if *ahead > 0 {
+            write!(f, "\ncounted as of now: {ahead} entries of a time yet to come")?;
+        }
+        Ok(())
+    }
+}

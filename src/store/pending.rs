@@ -1,0 +1,119 @@
+use std::collections::BTreeMap;
+
+use compact_str::CompactString;
+
+use super::log::coarsen;
+use crate::limiter::{BucketChanges, KeyChanges};
+
+/// Changes that are yet to be written down, one of each key: more of them need no more room.
+#[derive(Debug, Default)]
+pub(super) struct Pending(BTreeMap<CompactString, KeyChanges>);
+
+impl Pending {
+    /// Adds what changed since.
+    pub(super) fn add(&mut self, changes: Vec<KeyChanges>) {
+        for change in changes {
+            match self.0.get_mut(&change.key) {
+                Some(kept) => merge(kept, change),
+                None => drop(self.0.insert(change.key.clone(), change)),
+            }
+        }
+    }
+
+    /// All of it, sorted by key.
+    pub(super) fn all(&self) -> Vec<KeyChanges> {
+        self.0.values().cloned().collect()
+    }
+
+    /// Forgets it: it was written down.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Of how many keys.
+    pub(super) fn keys(&self) -> usize {
+        self.0.len()
+    }
+}
+
+fn merge(kept: &mut KeyChanges, change: KeyChanges) {
+    if let Some(at) = change.reset_at {
+        kept.reset_at = Some(at);
+        kept.cooling_until = None;
+        kept.buckets.iter_mut().for_each(|bucket| bucket.taken.retain(|entry| entry.0 >= at));
+    }
+    kept.cooling_until = change.cooling_until.or(kept.cooling_until);
+    for bucket in change.buckets {
+        let same =
+            |b: &&mut BucketChanges| b.dimension == bucket.dimension && b.window == bucket.window;
+        match kept.buckets.iter_mut().find(same) {
+            None => kept.buckets.push(bucket),
+            Some(kept) => {
+                kept.held = bucket.held;
+                kept.taken.extend(bucket.taken);
+                if kept.taken.len() > ENTRIES {
+                    shorten(&mut kept.taken, kept.window.as_nanos());
+                }
+            }
+        }
+    }
+}
+
+/// Of a window and what lies within one before it, entries of about the same time become one; of all
+/// before, which counts no longer, one is left for the totals.
+fn shorten(taken: &mut Vec<(u64, i64)>, window: u64) {
+    coarsen(taken, window / PIECES);
+    let newest = taken.last().map_or(0, |entry| entry.0);
+    let past = newest.saturating_sub(window.saturating_mul(2));
+    let count = taken.partition_point(|entry| entry.0 < past);
+    let sum = taken[..count].iter().fold(0, |sum: i64, entry| sum.saturating_add(entry.1));
+    if count > 1 {
+        taken.splice(..count, [(past, sum)]);
+    }
+}
+
+/// How many entries a bucket may have before they become fewer, and into how many pieces a window is
+/// cut then.
+const ENTRIES: usize = 1_024;
+const PIECES: u64 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quota::{Dimension, Window};
+
+    fn change(taken: Vec<(u64, i64)>, held: u64) -> KeyChanges {
+        let mut change = KeyChanges::new("a");
+        let bucket = BucketChanges::new(Dimension::Requests, Window::DAY, taken, held);
+        change.buckets.push(bucket);
+        change
+    }
+
+    #[test]
+    fn changes_of_a_key_become_one() {
+        let mut pending = Pending::default();
+        pending.add(vec![change(vec![(1, 5)], 3)]);
+        pending.add(vec![change(vec![(2, 6)], 1)]);
+        assert_eq!(pending.all(), [change(vec![(1, 5), (2, 6)], 1)]);
+        let mut reset = change(vec![(4, 1)], 0);
+        reset.reset_at = Some(2);
+        pending.add(vec![reset]);
+        let mut all = change(vec![(2, 6), (4, 1)], 0);
+        all.reset_at = Some(2);
+        assert_eq!(pending.all(), [all]);
+        assert_eq!(pending.keys(), 1);
+    }
+
+    #[test]
+    fn a_month_of_changes_needs_no_more_room_than_a_few_days() {
+        let mut pending = Pending::default();
+        let minute = Window::MINUTE.as_nanos();
+        for at in 0..31 * 1_440 {
+            pending.add(vec![change(vec![(at * minute, 1)], 0)]);
+        }
+        let [all] = &pending.all()[..] else { panic!("one key") };
+        let taken = &all.buckets[0].taken;
+        assert_eq!(taken.iter().map(|(_, amount)| amount).sum::<i64>(), 31 * 1_440);
+        assert!(taken.len() <= 1_024, "{}", taken.len());
+    }
+}

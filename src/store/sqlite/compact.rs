@@ -1,0 +1,148 @@
+use std::collections::BTreeMap;
+
+use rusqlite::{Row, params};
+
+use super::fault::Fault;
+use super::turn::Turn;
+use crate::store::times::signed;
+
+/// For how long what was taken of a window is kept, in nanoseconds: as long as it may count, which on
+/// a calendar may be longer than its nominal length (a month of 31 days, a day of 25 hours).
+pub(super) const fn kept_for(window: u64) -> u64 {
+    window.saturating_add(window / 16).saturating_add(60_000_000_000)
+}
+
+/// Keeps the file small.
+impl Turn<'_> {
+    /// Deletes what counts no longer, and makes fewer of the entries of the same time.
+    pub(super) fn compact(&self) -> Result<(), Fault> {
+        self.prune_usage()?;
+        self.merge()?;
+        self.prune_rest()
+    }
+
+    /// Entries that are ahead of now, as this clock tells it, are of now: or they would be again
+    /// each time that somebody opens the database.
+    pub(super) fn pull_back(&self) -> Result<(), Fault> {
+        for (&id, clock) in &self.clocks {
+            let now = signed(self.now).saturating_sub(self.origin.ahead_of(clock));
+            for table in ["usage", "resets"] {
+                let sql = format!("UPDATE {table} SET at = ?2 WHERE clock = ?1 AND at > ?2");
+                self.tx.execute(&sql, [id, now])?;
+            }
+            let sql = "UPDATE cooling SET until = until - noted_at + ?2, noted_at = ?2 \
+                       WHERE clock = ?1 AND noted_at > ?2";
+            self.tx.execute(sql, [id, now])?;
+        }
+        Ok(())
+    }
+
+    fn prune_usage(&self) -> Result<(), Fault> {
+        let mut windows = self.tx.prepare("SELECT DISTINCT window_ns FROM buckets")?;
+        let windows: Vec<u64> =
+            windows.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let sql = "DELETE FROM usage WHERE at < ?1 AND clock = ?2 AND bucket IN \
+                   (SELECT id FROM buckets WHERE window_ns = ?3)";
+        let mut delete = self.tx.prepare(sql)?;
+        for window in windows {
+            for (&id, clock) in &self.clocks {
+                let now = signed(self.now).saturating_sub(self.origin.ahead_of(clock));
+                let past = now.saturating_sub(signed(kept_for(window)));
+                delete.execute([past, id, signed(window)])?;
+            }
+        }
+        Ok(())
+    }
+
+    fn merge(&self) -> Result<(), Fault> {
+        let mut seen = self.tx.prepare("SELECT DISTINCT seen_seq FROM owners ORDER BY seen_seq")?;
+        let seen: Vec<i64> = seen.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        let sql = "SELECT bucket, window_ns FROM usage JOIN buckets ON id = bucket \
+                   GROUP BY bucket HAVING count(*) > ?1";
+        let mut long = self.tx.prepare(sql)?;
+        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let long: Vec<(i64, u64)> = long.query_map([PIECES], row)?.collect::<Result<_, _>>()?;
+        for (bucket, window) in long {
+            self.merge_bucket(bucket, (window / PIECES).max(1), &seen)?;
+        }
+        Ok(())
+    }
+
+    /// Makes one of the entries of a bucket that are of the same `step`, of the latest of their times.
+    ///
+    /// Never of entries that an owner has seen and of others that it hasn't: it would read the whole
+    /// again, or nothing. What one owner hasn't seen stays each other owner's own.
+    fn merge_bucket(&self, bucket: i64, step: u64, seen: &[i64]) -> Result<(), Fault> {
+        let sql = "SELECT seq, owner, clock, at, amount FROM usage WHERE bucket = ?1 ORDER BY seq";
+        let mut rows = self.tx.prepare_cached(sql)?;
+        let mut rows = rows.query([bucket])?;
+        let mut pieces: BTreeMap<(usize, i64, i64, u64), Piece> = BTreeMap::new();
+        while let Some(row) = rows.next()? {
+            let (seq, owner, at): (i64, i64, u64) = (row.get(0)?, row.get(1)?, row.get(3)?);
+            let unseen = seen.partition_point(|seen| *seen < seq);
+            let owner = if unseen == 0 { NOBODY } else { owner };
+            let piece = pieces.entry((unseen, owner, row.get(2)?, at / step)).or_default();
+            piece.rows.push(seq);
+            piece.at = piece.at.max(at);
+            piece.amount = piece.amount.saturating_add(row.get(4)?);
+        }
+        for ((_, owner, ..), piece) in pieces {
+            self.replace(owner, &piece)?;
+        }
+        Ok(())
+    }
+
+    fn replace(&self, owner: i64, piece: &Piece) -> Result<(), Fault> {
+        let [merged @ .., last] = &piece.rows[..] else { return Ok(()) };
+        if merged.is_empty() {
+            return Ok(());
+        }
+        let mut delete = self.tx.prepare_cached("DELETE FROM usage WHERE seq = ?1")?;
+        for seq in merged {
+            delete.execute([seq])?;
+        }
+        if piece.amount == 0 {
+            delete.execute([last])?;
+            return Ok(());
+        }
+        let sql = "UPDATE usage SET owner = ?2, at = ?3, amount = ?4 WHERE seq = ?1";
+        let row = params![last, owner, signed(piece.at), piece.amount];
+        self.tx.prepare_cached(sql)?.execute(row)?;
+        Ok(())
+    }
+
+    /// What nothing refers to any longer.
+    fn prune_rest(&self) -> Result<(), Fault> {
+        let past = signed(self.now.saturating_sub(FORGET));
+        let sql = "DELETE FROM buckets WHERE touched < ?1 \
+                   AND NOT EXISTS (SELECT 1 FROM usage WHERE bucket = id) \
+                   AND id NOT IN (SELECT bucket FROM held) \
+                   AND id NOT IN (SELECT bucket FROM buried)";
+        self.tx.execute(sql, [past])?;
+        self.tx.execute("DELETE FROM resets WHERE at < ?1", [past])?;
+        self.tx.execute("DELETE FROM cooling WHERE max(until, noted_at) < ?1", [past])?;
+        let sql = "DELETE FROM clocks WHERE id <> ?1 AND id NOT IN (SELECT clock FROM usage \
+                   UNION SELECT clock FROM owners UNION SELECT clock FROM buried \
+                   UNION SELECT clock FROM cooling UNION SELECT clock FROM resets)";
+        self.tx.execute(sql, [self.clock])?;
+        Ok(())
+    }
+}
+
+/// Entries that become one.
+#[derive(Default)]
+struct Piece {
+    rows: Vec<i64>,
+    at: u64,
+    amount: i64,
+}
+
+/// The owner of what every owner has seen.
+pub(super) const NOBODY: i64 = 0;
+
+/// Into how many pieces a window is cut, each of which may be one entry: a window is long by less
+/// than a two hundredth of itself.
+const PIECES: u64 = 256;
+
+/// After how long a key that was not used is forgotten, with its totals, in nanoseconds.
+const FORGET: u64 = 31 * 86_400 * 1_000_000_000;

@@ -1,0 +1,97 @@
+use std::collections::BTreeMap;
+
+use compact_str::CompactString;
+use rusqlite::Connection;
+
+use super::compact::kept_for;
+use super::fault::{Fault, Trouble};
+use super::name::Name;
+use super::quota_text;
+use super::turn::clocks;
+use crate::limiter::{BucketSnapshot, KeySnapshot, NamedQuota};
+use crate::store::State;
+use crate::store::log::saved;
+use crate::store::times::Origin;
+
+/// All that a database keeps, by a clock that says it is `now`; without what is held.
+pub(super) fn state(db: &Connection, origin: &Origin, now: u64) -> Result<State, Fault> {
+    let clocks = clocks(db)?;
+    let mut keys: BTreeMap<CompactString, KeySnapshot> = BTreeMap::new();
+    for (name, taken) in taken(db, &clocks, origin, now)? {
+        let saved = saved(taken);
+        if !saved.taken.is_empty() {
+            let bucket = BucketSnapshot::new(name.dimension, name.window, saved);
+            entry(&mut keys, name.key).buckets.push(bucket);
+        }
+    }
+    for (key, until) in cooling(db, &clocks, origin, now)? {
+        entry(&mut keys, key.into()).cooling_until = Some(until);
+    }
+    Ok(State { quotas: quotas(db)?, keys: keys.into_values().collect() })
+}
+
+pub(super) fn entry(
+    keys: &mut BTreeMap<CompactString, KeySnapshot>,
+    key: CompactString,
+) -> &mut KeySnapshot {
+    keys.entry(key.clone()).or_insert_with(|| KeySnapshot::new(key, Vec::new()))
+}
+
+fn taken(
+    db: &Connection,
+    clocks: &BTreeMap<i64, Origin>,
+    origin: &Origin,
+    now: u64,
+) -> Result<BTreeMap<Name, Vec<(u64, i64)>>, Fault> {
+    let sql = "SELECT at, usage.clock, amount, key, dimension, window_ns \
+               FROM usage JOIN buckets ON id = bucket";
+    let mut rows = db.prepare(sql)?;
+    let mut rows = rows.query([])?;
+    let mut taken: BTreeMap<Name, Vec<(u64, i64)>> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let name = Name::read(row, 3)?;
+        let clock = clocks.get(&row.get(1)?).unwrap_or(origin);
+        let at = origin.read(row.get(0)?, clock, now);
+        if now - at <= kept_for(name.window.as_nanos()) {
+            taken.entry(name).or_default().push((at, row.get(2)?));
+        }
+    }
+    Ok(taken)
+}
+
+/// The keys that cool down, and until when.
+fn cooling(
+    db: &Connection,
+    clocks: &BTreeMap<i64, Origin>,
+    origin: &Origin,
+    now: u64,
+) -> Result<Vec<(String, u64)>, Fault> {
+    let mut rows = db.prepare("SELECT key, until, noted_at, clock FROM cooling")?;
+    let mut rows = rows.query([])?;
+    let mut cooling = Vec::new();
+    while let Some(row) = rows.next()? {
+        let clock = clocks.get(&row.get(3)?).unwrap_or(origin);
+        let until = origin.read_until(row.get(1)?, row.get(2)?, clock, now);
+        if until > now {
+            cooling.push((row.get(0)?, until));
+        }
+    }
+    Ok(cooling)
+}
+
+/// The quotas, sorted by name.
+pub(super) fn quotas(db: &Connection) -> Result<Vec<NamedQuota>, Fault> {
+    let mut rows = db.prepare("SELECT name, origin, quota FROM quotas ORDER BY name")?;
+    let mut rows = rows.query([])?;
+    let mut quotas = Vec::new();
+    while let Some(row) = rows.next()? {
+        let name: String = row.get(0)?;
+        let origin = quota_text::read_origin(row.get_ref(1)?.as_str().unwrap_or_default());
+        let quota = quota_text::read(row.get_ref(2)?.as_str().unwrap_or_default());
+        match (origin, quota) {
+            (Some(origin), Some(quota)) => quotas.push(NamedQuota::new(name, quota, origin)),
+            _ => return Err(Trouble::Quota(name).into()),
+        }
+    }
+    Ok(quotas)
+}

@@ -1,0 +1,197 @@
+//! State in a SQLite database, which several processes of one machine may share.
+//!
+//! What a limiter takes is appended, in one transaction for each [`sync`](Store::sync), and each
+//! other limiter reads what it hasn't seen: two never overwrite each other's usage. What is held in
+//! flight is known by owner: if one dies, what it held counts as taken, and if it was only asleep, it
+//! takes that back. The file stays small: what counts no longer is deleted, and entries of about the
+//! same time become one, of the latest of their times.
+//!
+//! The database is in WAL mode, and each transaction is on the disk before it counts: `kill -9`
+//! loses what had not been synced, and never the file. A file that is damaged, or another program's,
+//! is left as it is.
+//!
+//! It doesn't decide what is admitted (the limiter does), when to write
+//! ([`Keeping`](super::Keeping) does), or share quota exactly: others learn what was taken with the
+//! next sync. It doesn't work on network file systems.
+//!
+//! ```
+//! use std::time::Duration;
+//! use tollgate::store::{Keeping, Sqlite};
+//! use tollgate::{Cost, Limiter, Quota};
+//!
+//! # let folder = tempfile::tempdir()?;
+//! # let path = folder.path().join("state.db");
+//! let start = || -> Result<Limiter, Box<dyn std::error::Error>> {
+//!     let limiter = Limiter::builder().quota("gpt-4o", Quota::new().rpd(10_000)).build()?;
+//!     Keeping::start(&limiter, Sqlite::new(&path), Duration::from_secs(1))?;
+//!     Ok(limiter)
+//! };
+//! let limiter = start()?;
+//! drop(limiter.try_acquire("gpt-4o", &Cost::new())?);
+//! drop(limiter); // writes down what it did last
+//!
+//! # let expected = 1;
+//! # let kept = start()?.snapshot().iter().flat_map(|key| &key.buckets).flat_map(|b| &b.saved.taken).map(|t| t.1).sum::<u64>();
+//! # let _ = (kept, expected);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod compact;
+mod fault;
+mod joined;
+mod load;
+mod name;
+mod owners;
+mod process;
+mod quota_text;
+mod quotas;
+mod read;
+mod replace;
+mod schema;
+mod turn;
+mod write;
+
+#[cfg(feature = "yaml")]
+pub(super) use schema::at_rest;
+
+use std::path::{Path, PathBuf};
+
+use rusqlite::TransactionBehavior;
+
+use super::error::StoreError;
+use super::state::State;
+use super::store::Store;
+use super::times::Origin;
+use crate::limiter::{Boot, KeyChanges, NamedQuota};
+use fault::{Fault, Trouble};
+use joined::Joined;
+use turn::Turn;
+
+/// A SQLite database as a [`Store`].
+#[derive(Debug)]
+pub struct Sqlite {
+    path: PathBuf,
+    boot: Option<Boot>,
+    flush: u64,
+    joined: Option<Joined>,
+}
+
+impl Sqlite {
+    /// The database at `path`, which is made when it is opened if it isn't there, with the folders
+    /// it is in.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), boot: None, flush: SECOND, joined: None }
+    }
+
+    /// What the database at `path` keeps, with what those who have it open hold; its times set right
+    /// for `now` (nanoseconds since the epoch), and for a clock that was set where `boot` is known.
+    /// Doesn't join in, and makes and changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] if there is no such file, and for a database that isn't ours.
+    pub fn peek(path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
+        let peek = || {
+            let db = schema::peek(path)?;
+            // One moment for all tables.
+            let tx = db.unchecked_transaction()?;
+            let mut state = load::state(&tx, &Origin::new(boot, now), now)?;
+            replace::add_held(&tx, &mut state)?;
+            Ok(state)
+        };
+        peek().map_err(|fault: Fault| fault.at(path))
+    }
+
+    /// Forgets at `now` what was taken of a key, or of all keys that the database at `path` knows:
+    /// whoever has it open does so too.
+    ///
+    /// # Errors
+    /// [`StoreError`] as [`peek`](Self::peek), or if it can't be written.
+    pub fn reset(
+        path: &Path,
+        key: Option<&str>,
+        now: u64,
+        boot: Option<Boot>,
+    ) -> Result<(), StoreError> {
+        let reset = || {
+            schema::peek(path)?;
+            Self::turn(path, now, boot, |turn| match key {
+                Some(key) => turn.reset(key, now),
+                None => turn.reset_all(),
+            })
+        };
+        reset().map_err(|fault| fault.at(path))
+    }
+
+    /// Puts `state` in the place of all that the database at `path` keeps, which is made if it isn't
+    /// there: the second time changes nothing.
+    ///
+    /// # Errors
+    /// [`StoreError`] if it can't be written, or isn't ours. Nothing was changed.
+    pub fn replace(
+        path: &Path,
+        state: &State,
+        now: u64,
+        boot: Option<Boot>,
+    ) -> Result<(), StoreError> {
+        Self::turn(path, now, boot, |turn| turn.replace_all(state)).map_err(|fault| fault.at(path))
+    }
+
+    /// One transaction of nobody's.
+    fn turn(
+        path: &Path,
+        now: u64,
+        boot: Option<Boot>,
+        act: impl FnOnce(&mut Turn<'_>) -> Result<(), Fault>,
+    ) -> Result<(), Fault> {
+        let mut db = schema::open(path)?;
+        let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let origin = Origin::new(boot, now);
+        let mut turn = Turn::begin(&tx, &origin, compact::NOBODY, now)?;
+        act(&mut turn)?;
+        turn.end()?;
+        drop(turn);
+        Ok(tx.commit()?)
+    }
+
+    fn joined(&mut self) -> Result<&mut Joined, Fault> {
+        self.joined.as_mut().ok_or(Fault::Trouble(Trouble::NotOpen))
+    }
+}
+
+impl Store for Sqlite {
+    fn set_boot(&mut self, boot: Option<Boot>) {
+        self.boot = boot;
+    }
+
+    fn set_flush(&mut self, flush: u64) {
+        self.flush = flush;
+    }
+
+    fn open(&mut self, now: u64) -> Result<State, StoreError> {
+        let origin = Origin::new(self.boot, now);
+        let dead_after = self.flush.saturating_mul(10).max(5 * SECOND);
+        let joined = Joined::join(&self.path, origin, dead_after, now);
+        let (joined, state) = joined.map_err(|fault| fault.at(&self.path))?;
+        self.joined = Some(joined);
+        Ok(state)
+    }
+
+    fn sync(
+        &mut self,
+        changes: &[KeyChanges],
+        quotas: Option<&[NamedQuota]>,
+        now: u64,
+    ) -> Result<Vec<KeyChanges>, StoreError> {
+        let others = self.joined().and_then(|joined| joined.sync(changes, quotas, now));
+        others.map_err(|fault| fault.at(&self.path))
+    }
+
+    fn close(&mut self, now: u64) -> Result<(), StoreError> {
+        let Some(joined) = &mut self.joined else { return Ok(()) };
+        joined.leave(now).map_err(|fault| fault.at(&self.path))?;
+        self.joined = None;
+        Ok(())
+    }
+}
+
+const SECOND: u64 = 1_000_000_000;

@@ -1,0 +1,102 @@
+use std::collections::{BTreeMap, BTreeSet};
+
+use compact_str::CompactString;
+use rusqlite::{Connection, params};
+
+use super::fault::Fault;
+use super::name::Name;
+use super::turn::Turn;
+use crate::limiter::{BucketChanges, KeyChanges};
+
+/// What others did.
+impl Turn<'_> {
+    /// What others wrote down since the number `seen`, by our clock and sorted by key; `told` is what
+    /// the owner knows of what they hold, and knows after this.
+    pub(super) fn others(
+        &self,
+        seen: i64,
+        told: &mut BTreeMap<Name, u64>,
+    ) -> Result<Vec<KeyChanges>, Fault> {
+        let mut keys: BTreeMap<CompactString, KeyChanges> = BTreeMap::new();
+        self.others_reset(seen, &mut keys)?;
+        self.others_cooled(seen, &mut keys)?;
+        let mut taken = self.others_took(seen)?;
+        let held = held(self.tx, self.owner)?;
+        let changed =
+            told.keys().chain(held.keys()).filter(|name| told.get(name) != held.get(name));
+        let names: BTreeSet<Name> = changed.chain(taken.keys()).cloned().collect();
+        for name in names {
+            let amount = held.get(&name).copied().unwrap_or(0);
+            let taken = taken.remove(&name).unwrap_or_default();
+            let bucket = BucketChanges::new(name.dimension, name.window, taken, amount);
+            entry(&mut keys, name.key).buckets.push(bucket);
+        }
+        *told = held;
+        Ok(keys.into_values().collect())
+    }
+
+    fn others_took(&self, seen: i64) -> Result<BTreeMap<Name, Vec<(u64, i64)>>, Fault> {
+        let sql = "SELECT at, usage.clock, amount, key, dimension, window_ns \
+                   FROM usage JOIN buckets ON id = bucket WHERE seq > ?1 AND owner <> ?2";
+        let mut rows = self.tx.prepare_cached(sql)?;
+        let mut rows = rows.query(params![seen, self.owner])?;
+        let mut taken: BTreeMap<Name, Vec<(u64, i64)>> = BTreeMap::new();
+        while let Some(row) = rows.next()? {
+            let at = self.read(row.get(0)?, row.get(1)?);
+            taken.entry(Name::read(row, 3)?).or_default().push((at, row.get(2)?));
+        }
+        taken.values_mut().for_each(|taken| taken.sort_by_key(|&(at, _)| at));
+        Ok(taken)
+    }
+
+    fn others_reset(
+        &self,
+        seen: i64,
+        keys: &mut BTreeMap<CompactString, KeyChanges>,
+    ) -> Result<(), Fault> {
+        let sql = "SELECT key, at, clock FROM resets WHERE seq > ?1 AND owner <> ?2";
+        let mut rows = self.tx.prepare_cached(sql)?;
+        let mut rows = rows.query(params![seen, self.owner])?;
+        while let Some(row) = rows.next()? {
+            let at = self.read(row.get(1)?, row.get(2)?);
+            let key: String = row.get(0)?;
+            entry(keys, key.into()).reset_at = Some(at);
+        }
+        Ok(())
+    }
+
+    fn others_cooled(
+        &self,
+        seen: i64,
+        keys: &mut BTreeMap<CompactString, KeyChanges>,
+    ) -> Result<(), Fault> {
+        let sql = "SELECT key, until, noted_at, clock FROM cooling WHERE seq > ?1 AND owner <> ?2";
+        let mut rows = self.tx.prepare_cached(sql)?;
+        let mut rows = rows.query(params![seen, self.owner])?;
+        while let Some(row) = rows.next()? {
+            let (until, noted) = (row.get(1)?, row.get(2)?);
+            let until = self.origin.read_until(until, noted, self.clock_of(row.get(3)?), self.now);
+            let key: String = row.get(0)?;
+            entry(keys, key.into()).cooling_until = Some(until);
+        }
+        Ok(())
+    }
+}
+
+/// What all owners but one hold.
+pub(super) fn held(db: &Connection, but: i64) -> Result<BTreeMap<Name, u64>, Fault> {
+    let sql = "SELECT amount, key, dimension, window_ns FROM held JOIN buckets ON id = bucket \
+               WHERE owner <> ?1";
+    let mut rows = db.prepare_cached(sql)?;
+    let mut rows = rows.query([but])?;
+    let mut held: BTreeMap<Name, u64> = BTreeMap::new();
+    while let Some(row) = rows.next()? {
+        let total = held.entry(Name::read(row, 1)?).or_default();
+        *total = total.saturating_add(row.get(0)?);
+    }
+    Ok(held)
+}
+
+fn entry(keys: &mut BTreeMap<CompactString, KeyChanges>, key: CompactString) -> &mut KeyChanges {
+    keys.entry(key.clone()).or_insert_with(|| KeyChanges::new(key))
+}

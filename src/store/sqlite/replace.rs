@@ -1,0 +1,73 @@
+use std::collections::BTreeMap;
+
+use compact_str::CompactString;
+use rusqlite::Connection;
+
+use super::compact::NOBODY;
+use super::fault::Fault;
+use super::load::entry;
+use super::name::Name;
+use super::read::held;
+use super::turn::Turn;
+use crate::engine::Saved;
+use crate::limiter::{BucketSnapshot, KeySnapshot};
+use crate::store::State;
+use crate::store::times::signed;
+
+/// What is done to a database from outside.
+impl Turn<'_> {
+    /// Forgets what was taken of every key.
+    pub(super) fn reset_all(&mut self) -> Result<(), Fault> {
+        let mut keys = self.tx.prepare("SELECT key FROM buckets UNION SELECT key FROM cooling")?;
+        let keys: Vec<String> = keys.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
+        keys.iter().try_for_each(|key| self.reset(key, self.now))
+    }
+
+    /// Keeps this state and nothing else.
+    pub(super) fn replace_all(&mut self, state: &State) -> Result<(), Fault> {
+        self.reset_all()?;
+        self.tx.execute("UPDATE buckets SET total = 0", [])?;
+        for key in &state.keys {
+            self.put(key)?;
+        }
+        let mut all = self.inherited()?;
+        let mut names = self.tx.prepare("SELECT name FROM quotas")?;
+        all.extend(names.query_map([], |row| row.get(0))?.collect::<Result<Vec<_>, _>>()?);
+        self.write_quotas(&state.quotas, &mut all)
+    }
+
+    /// What is held by nobody who is known is taken.
+    fn put(&mut self, key: &KeySnapshot) -> Result<(), Fault> {
+        for BucketSnapshot { dimension, window, saved } in &key.buckets {
+            let (dimension, window) = (dimension.clone(), *window);
+            let bucket = self.bucket(&Name { key: key.key.as_str().into(), dimension, window })?;
+            for &(at, amount) in &saved.taken {
+                self.take(bucket, NOBODY, at, signed(amount))?;
+            }
+            if saved.held > 0 {
+                self.take(bucket, NOBODY, self.now, signed(saved.held))?;
+            }
+        }
+        key.cooling_until.map_or(Ok(()), |until| self.cool(&key.key, until))
+    }
+}
+
+/// Adds what everybody holds to a state.
+pub(super) fn add_held(db: &Connection, state: &mut State) -> Result<(), Fault> {
+    let by_key = state.keys.drain(..).map(|key| (key.key.as_str().into(), key));
+    let mut keys: BTreeMap<CompactString, KeySnapshot> = by_key.collect();
+    for (name, amount) in held(db, NOBODY)? {
+        let buckets = &mut entry(&mut keys, name.key).buckets;
+        let same =
+            |b: &&mut BucketSnapshot| b.dimension == name.dimension && b.window == name.window;
+        match buckets.iter_mut().find(same) {
+            Some(bucket) => bucket.saved.held = amount,
+            None => {
+                let saved = Saved { taken: Vec::new(), held: amount };
+                buckets.push(BucketSnapshot::new(name.dimension, name.window, saved));
+            }
+        }
+    }
+    state.keys = keys.into_values().collect();
+    Ok(())
+}

@@ -1,0 +1,213 @@
+use std::path::Path;
+use std::time::Duration;
+use std::{fs, io};
+
+use rusqlite::{Connection, OpenFlags, OptionalExtension};
+
+use super::fault::{Fault, Trouble};
+
+/// Opens the database to read and write it, and makes it if it isn't there. Nothing is written to a
+/// file before it is known to be ours.
+pub(super) fn open(path: &Path) -> Result<Connection, Fault> {
+    make_folder(path)?;
+    look_at(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
+        | OpenFlags::SQLITE_OPEN_CREATE
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX;
+    let mut db = Connection::open_with_flags(path, flags)?;
+    db.busy_timeout(BUSY)?;
+    let version = version(&db)?;
+    if db.is_readonly("main")? {
+        return Err(Trouble::ReadOnly.into());
+    }
+    if version == 0 {
+        // Only an empty database can be told to give room back.
+        db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
+    } else {
+        check(&db)?;
+    }
+    settle(&db)?;
+    migrate(&mut db)?;
+    Ok(db)
+}
+
+/// Opens a database of ours to read it; makes nothing, not even the files beside a database in use.
+pub(super) fn peek(path: &Path) -> Result<Connection, Fault> {
+    fs::metadata(path).map_err(Trouble::Io)?;
+    look_at(path)?;
+    let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
+        | OpenFlags::SQLITE_OPEN_NO_MUTEX
+        | OpenFlags::SQLITE_OPEN_URI;
+    let db = match at_rest(path) {
+        Some(uri) => Connection::open_with_flags(uri, flags)?,
+        None => Connection::open_with_flags(path, flags)?,
+    };
+    db.busy_timeout(BUSY)?;
+    if version(&db)? == 0 {
+        return Err(Trouble::Foreign.into());
+    }
+    check(&db)?;
+    Ok(db)
+}
+
+/// What a database is opened as that nobody has open: one without a log beside it. `None` for one in
+/// use, and for a path that no URI can name.
+pub(in crate::store) fn at_rest(path: &Path) -> Option<String> {
+    let mut log = path.as_os_str().to_owned();
+    log.push("-wal");
+    if fs::exists(log).unwrap_or(true) {
+        return None;
+    }
+    let escape = |c: char| match c {
+        '%' => "%25".to_owned(),
+        '?' => "%3f".to_owned(),
+        '#' => "%23".to_owned(),
+        c => c.to_string(),
+    };
+    let path: String = path.to_str()?.chars().map(escape).collect();
+    Some(format!("file:{path}?immutable=1"))
+}
+
+fn make_folder(path: &Path) -> Result<(), Fault> {
+    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
+    folder.map_or(Ok(()), fs::create_dir_all).map_err(|error| Trouble::Folder(error).into())
+}
+
+/// Refuses what is no database before SQLite sees it.
+fn look_at(path: &Path) -> Result<(), Fault> {
+    match fs::metadata(path) {
+        Ok(found) if found.is_dir() => return Err(Trouble::IsFolder.into()),
+        Ok(found) if found.len() == 0 => return Ok(()),
+        // SQLite would take what is missing of a page for zeros.
+        Ok(found) if found.len() % SMALLEST_PAGE != 0 && at_rest(path).is_some() => {
+            return Err(cut_short(path));
+        }
+        Ok(_) => {}
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
+        Err(error) => return Err(Trouble::Io(error).into()),
+    }
+    let mut start = [0; MAGIC.len()];
+    let mut file = fs::File::open(path).map_err(Trouble::Io)?;
+    match io::Read::read_exact(&mut file, &mut start) {
+        Ok(()) if start == *MAGIC => Ok(()),
+        Ok(()) => Err(Trouble::NoDatabase.into()),
+        Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
+            Err(Trouble::NoDatabase.into())
+        }
+        Err(error) => Err(Trouble::Io(error).into()),
+    }
+}
+
+/// What a file is that is no whole number of pages.
+fn cut_short(path: &Path) -> Fault {
+    let is_ours = fs::read(path).is_ok_and(|bytes| bytes.starts_with(MAGIC));
+    if is_ours { Trouble::Corrupt.into() } else { Trouble::NoDatabase.into() }
+}
+
+/// The version of our schema in a database: 0 for an empty one.
+fn version(db: &Connection) -> Result<i32, Fault> {
+    let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
+    let (application, version) = (number("application_id")?, number("user_version")?);
+    let table = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
+    let has = |name: &str| db.query_row(table, [name], |_| Ok(())).optional();
+    match application {
+        APPLICATION if version > VERSION => Err(Trouble::Newer(version).into()),
+        APPLICATION => Ok(version),
+        _ if has("daily")?.is_some() && has("requests")?.is_some() => {
+            Err(Trouble::GoRatelimit.into())
+        }
+        0 if db
+            .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))?
+            == 0 =>
+        {
+            Ok(0)
+        }
+        _ => Err(Trouble::Foreign.into()),
+    }
+}
+
+/// Whether every page of the database can be read and is where it belongs.
+fn check(db: &Connection) -> Result<(), Fault> {
+    let found: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if found == "ok" { Ok(()) } else { Err(Trouble::Corrupt.into()) }
+}
+
+fn settle(db: &Connection) -> Result<(), Fault> {
+    let mode = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0));
+    let mode: String = mode?;
+    if mode != "wal" {
+        return Err(Trouble::NoWal.into());
+    }
+    db.pragma_update(None, "synchronous", "FULL")?;
+    db.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+    db.set_prepared_statement_cache_capacity(64);
+    Ok(())
+}
+
+/// Brings the schema to this version; of several who do so at once one does it.
+fn migrate(db: &mut Connection) -> Result<(), Fault> {
+    let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
+    let from = version(&tx)?;
+    for step in STEPS.iter().skip(usize::try_from(from).unwrap_or(0)) {
+        tx.execute_batch(step)?;
+    }
+    if from < VERSION {
+        tx.pragma_update(None, "application_id", APPLICATION)?;
+        tx.pragma_update(None, "user_version", VERSION)?;
+    }
+    tx.commit()?;
+    Ok(())
+}
+
+/// `toll`, in the header of the file.
+const APPLICATION: i32 = 0x746f_6c6c;
+const VERSION: i32 = 1;
+const MAGIC: &[u8; 16] = b"SQLite format 3\0";
+const SMALLEST_PAGE: u64 = 512;
+const BUSY: Duration = Duration::from_secs(5);
+const LOG_BYTES: i64 = 4 << 20;
+
+/// What leads from each version to the next.
+const STEPS: [&str; VERSION as usize] = [
+    // Times are nanoseconds since the epoch by the clock of the row; `seq` counts all that others
+    // have to hear of, over all tables.
+    "
+CREATE TABLE counter (seq INTEGER NOT NULL);
+INSERT INTO counter VALUES (0);
+CREATE TABLE clocks (id INTEGER PRIMARY KEY, boot TEXT, start INTEGER NOT NULL);
+CREATE TABLE owners (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, process TEXT, clock INTEGER NOT NULL,
+    dead_after INTEGER NOT NULL, seen_at INTEGER NOT NULL, seen_seq INTEGER NOT NULL,
+    buried_at INTEGER
+);
+CREATE TABLE buckets (
+    id INTEGER PRIMARY KEY, key TEXT NOT NULL, dimension TEXT NOT NULL, window_ns INTEGER NOT NULL,
+    total INTEGER NOT NULL DEFAULT 0, touched INTEGER NOT NULL DEFAULT 0,
+    UNIQUE (key, dimension, window_ns)
+);
+CREATE TABLE usage (
+    seq INTEGER PRIMARY KEY, bucket INTEGER NOT NULL, owner INTEGER NOT NULL,
+    clock INTEGER NOT NULL, at INTEGER NOT NULL, amount INTEGER NOT NULL
+);
+CREATE INDEX usage_of_bucket ON usage (bucket, at);
+CREATE TABLE held (
+    owner INTEGER NOT NULL, bucket INTEGER NOT NULL, amount INTEGER NOT NULL,
+    PRIMARY KEY (owner, bucket)
+) WITHOUT ROWID;
+CREATE TABLE buried (
+    owner INTEGER NOT NULL, bucket INTEGER NOT NULL, clock INTEGER NOT NULL, at INTEGER NOT NULL,
+    amount INTEGER NOT NULL, PRIMARY KEY (owner, bucket)
+) WITHOUT ROWID;
+CREATE TABLE cooling (
+    key TEXT PRIMARY KEY, until INTEGER NOT NULL, noted_at INTEGER NOT NULL, clock INTEGER NOT NULL,
+    owner INTEGER NOT NULL, seq INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE resets (
+    key TEXT PRIMARY KEY, at INTEGER NOT NULL, clock INTEGER NOT NULL, owner INTEGER NOT NULL,
+    seq INTEGER NOT NULL
+) WITHOUT ROWID;
+CREATE TABLE quotas (
+    name TEXT PRIMARY KEY, origin TEXT NOT NULL, quota TEXT NOT NULL, owner INTEGER NOT NULL
+) WITHOUT ROWID;
+",
+];

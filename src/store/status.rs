@@ -1,0 +1,34 @@
+use super::error::StoreError;
+
+/// How the keeping of a limiter goes.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Status {
+    /// When the store was last written to or asked, in nanoseconds since the epoch.
+    pub kept_at: Option<u64>,
+    /// Of how many keys changes are yet to be written down, after the store couldn't be.
+    pub pending_keys: usize,
+    /// Why it couldn't, if it couldn't the last time; the limiter goes on in memory.
+    pub trouble: Option<StoreError>,
+}
+
+impl Status {
+    /// Notes how it went, and says so once where that is new.
+    pub(super) fn note(&mut self, went: &Result<(), StoreError>, now: u64, pending_keys: usize) {
+        self.pending_keys = pending_keys;
+        match went {
+            Ok(()) => {
+                self.kept_at = Some(now);
+                if let Some(past) = self.trouble.take() {
+                    tracing::info!(file = %past.path.display(), "state is kept again");
+                }
+            }
+            Err(error) => {
+                if self.trouble.as_ref().is_none_or(|known| known.reason != error.reason) {
+                    tracing::warn!(%error, "state can't be kept; the limiter goes on in memory");
+                }
+                self.trouble = Some(error.clone());
+            }
+        }
+    }
+}

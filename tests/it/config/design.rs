@@ -1,0 +1,69 @@
+use std::path::PathBuf;
+use std::time::Duration;
+
+use tollgate::config::{Bus, Mode, OnFailure, Scope, ServeMode, StoragePlace};
+use tollgate::limiter::UnknownKey;
+use tollgate::provider::{ANTHROPIC, OPENAI};
+use tollgate::quota::Dimension;
+
+use super::{EXAMPLE, good};
+
+#[test]
+fn every_section_of_the_example_is_read() {
+    let config = good(EXAMPLE);
+    let names: Vec<_> = config.providers.iter().map(|provider| provider.name()).collect();
+    assert_eq!(names, ["openai", "anthropic", "my-vllm"]);
+    let own = &config.providers[2];
+    assert_eq!(own.base_url(), Some("http://gpu-7:8000"));
+
+    let names: Vec<_> = config.quotas.iter().map(|quota| quota.keys.name()).collect();
+    let order = ["gpt-4o", "claude-*", "gemini-2.5-pro", "tenant:*", "regex:user-[0-9]+"];
+    assert_eq!(names, order);
+    assert_eq!(config.quotas[1].quota.limits().len(), 4);
+    assert_eq!(config.unknown_key, UnknownKey::Allow);
+    assert_eq!(config.waiting.max_waiting, 10_000);
+    assert_eq!(config.waiting.max_wait, Some(Duration::from_secs(120)));
+    assert_eq!(config.retry.attempts.get(), 3);
+
+    let store = config.store.unwrap();
+    assert_eq!(store.place, StoragePlace::Sqlite(PathBuf::from("state.db")));
+    assert_eq!(store.flush, Duration::from_secs(1));
+    assert!(matches!(config.bus, Some(Bus::Nats(_))));
+    let cluster = config.cluster.unwrap();
+    assert_eq!((cluster.mode, cluster.on_failure), (Mode::Exact, OnFailure::LocalShare));
+    assert_eq!((cluster.account.as_str(), cluster.timeout.as_millis()), ("team-a", 50));
+}
+
+#[test]
+fn the_serve_section_of_the_example_is_read() {
+    let serve = good(EXAMPLE).serve.unwrap();
+    assert_eq!(serve.listen.to_string(), "127.0.0.1:8080");
+    let key = &serve.keys[0];
+    assert!(key.regex.is_some() && key.pattern == "user-.*");
+    assert_eq!((key.max_requests_per_window, key.max_requests_in_queue), (Some(10), Some(50)));
+    assert_eq!(key.window, Some(Duration::from_secs(1)));
+    let profiles: Vec<_> = serve.upstreams.iter().map(|upstream| upstream.profile).collect();
+    assert_eq!(profiles, [OPENAI, ANTHROPIC]);
+    let tenant = Scope::Header { name: "x-tenant".parse().unwrap(), prefix: "tenant:".into() };
+    assert_eq!(serve.scopes, [Scope::Model, tenant]);
+    assert_eq!(serve.mode, ServeMode::Wait);
+}
+
+#[test]
+fn the_example_makes_a_limiter() {
+    let limiter = good(EXAMPLE).builder().build().unwrap();
+    let quota = limiter.quota("gemini-2.5-pro");
+    let day = quota.limits().iter().find(|limit| limit.calendar().is_some()).unwrap();
+    assert_eq!((day.dimension(), day.amount()), (&Dimension::Requests, 1_000));
+    assert_eq!(day.calendar().unwrap().zone(), "America/Los_Angeles");
+    assert_eq!(limiter.quota("tenant:9").limits()[0].amount(), 100_000);
+}
+
+#[test]
+fn a_file_that_says_nothing_is_the_defaults() {
+    for text in ["{}", "# only a comment\n", "quotas:\nwaiting: ~\n", "---\n{}\n"] {
+        let config = good(text);
+        let (config, defaults) = (config.builder(), tollgate::Limiter::builder());
+        assert_eq!(format!("{config:?}"), format!("{defaults:?}"), "{text:?}");
+    }
+}

@@ -1,0 +1,128 @@
+use std::fs;
+use std::path::PathBuf;
+
+use tollgate::config::{self, Config, LoadOptions, Loaded, Override, StoragePlace};
+
+/// Loads a file of this text under variables and flags.
+fn load(text: &str, variables: &[(&str, &str)], flags: &[Override]) -> Result<Loaded, String> {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    fs::write(&path, text).unwrap();
+    let variables = variables.iter().map(|(name, value)| ((*name).into(), (*value).into()));
+    let options = LoadOptions::new().with_path(&path).with_environment(variables);
+    let options = flags.iter().cloned().fold(options, LoadOptions::with_override);
+    let shorter = |text: String| text.replace(&format!("{}/", folder.path().display()), "");
+    config::load(&options).map_err(|error| shorter(error.to_string()))
+}
+
+fn rpm(config: &Config) -> u64 {
+    config.builder().build().unwrap().quota("gpt-4o").limits()[0].amount()
+}
+
+#[test]
+fn flags_go_over_the_environment_over_the_file_over_profiles() {
+    let file = "providers: [openai]\nquotas: {gpt-4o: {rpm: 7}}\n";
+    let variable = [("TOLLGATE_QUOTAS__gpt-4o__RPM", "8")];
+    let flag = [Override::new("--rpm", &["quotas", "gpt-4o", "rpm"], "9")];
+    let profile = rpm(&load("providers: [openai]", &[], &[]).unwrap().config);
+    assert_eq!(profile, 500, "OpenAI's lowest paid tier");
+    assert_eq!(rpm(&load(file, &[], &[]).unwrap().config), 7);
+    assert_eq!(rpm(&load(file, &variable, &[]).unwrap().config), 8);
+    assert_eq!(rpm(&load(file, &variable, &flag).unwrap().config), 9);
+    assert_eq!(rpm(&load(file, &[], &flag).unwrap().config), 9);
+}
+
+#[test]
+fn a_variable_takes_the_place_of_what_it_names() {
+    let file = "quotas: {a: {rpm: 5}}\nstore: {yaml: s.yaml, flush: 5s}\n";
+    let of = |variables: &[(&str, &str)]| load(file, variables, &[]).unwrap().config;
+    let flush = of(&[("TOLLGATE_STORE__FLUSH", "2s")]).store.unwrap().flush;
+    assert_eq!(flush.as_secs(), 2);
+    let quotas = of(&[("TOLLGATE_QUOTAS", "{gpt-4o: {rpm: 5}}")]).quotas;
+    let names: Vec<_> = quotas.iter().map(|quota| quota.keys.name()).collect();
+    assert_eq!(names, ["gpt-4o"]);
+    let other =
+        of(&[("TOLLGATE_CORPUS", "/x"), ("TOLLGATE_", "x"), ("STORE", "x"), ("TOLLGATE_KEY", "x")]);
+    assert_eq!(other.quotas.len(), 1);
+}
+
+#[test]
+fn what_is_wrong_with_a_variable_or_flag_names_it() {
+    let of = |name, value| load("{}", &[(name, value)], &[]).unwrap_err();
+    let said = of("TOLLGATE_SHARE", "2");
+    assert_eq!(said, "TOLLGATE_SHARE: share: must be above 0 and at most 1, not 2");
+    assert!(
+        of("TOLLGATE_STORE__FLSH", "2s").starts_with("TOLLGATE_STORE__FLSH: store.flsh: unknown")
+    );
+    assert!(of("TOLLGATE_QUOTAS", "{a: [").starts_with("TOLLGATE_QUOTAS: quotas: not YAML"));
+    let flag = Override::new("--listen", &["serve", "listen"], "here");
+    let said = load("{}", &[], &[flag]).unwrap_err();
+    assert!(said.starts_with("--listen: serve.listen: must be an IP address"), "{said}");
+    // Both at once, and the file's too.
+    let said = load("waiting: {max_wait: 1}", &[("TOLLGATE_SHARE", "2")], &[]).unwrap_err();
+    assert_eq!(said.lines().count(), 2);
+    assert!(said.contains("t.yaml:1:21: waiting.max_wait: "), "{said}");
+}
+
+#[test]
+fn paths_are_relative_to_the_file() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    for (written, place) in
+        [("state.db", folder.path().join("state.db")), ("/abs.db", "/abs.db".into())]
+    {
+        fs::write(&path, format!("store: {{sqlite: {written}}}")).unwrap();
+        let store = config::check(&path).unwrap().config.store.unwrap();
+        assert_eq!(store.place, StoragePlace::Sqlite(place));
+    }
+}
+
+#[test]
+fn the_file_is_the_one_given_else_the_variables_else_the_default_if_it_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = folder.path().display().to_string();
+    let default = folder.path().join(".config/tollgate/config.yaml");
+    let variables = |all: &[(&str, &str)]| {
+        let all: Vec<_> =
+            all.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+        LoadOptions::new().with_environment(all)
+    };
+    assert_eq!(variables(&[("HOME", &home)]).file(), None);
+    assert!(config::load(&variables(&[("HOME", &home)])).unwrap().path.is_none());
+    fs::create_dir_all(default.parent().unwrap()).unwrap();
+    fs::write(&default, "share: 0.5").unwrap();
+    assert_eq!(variables(&[("HOME", &home)]).file(), Some(default.clone()));
+    let xdg = folder.path().join(".config").display().to_string();
+    assert_eq!(variables(&[("XDG_CONFIG_HOME", &xdg)]).file(), Some(default));
+    let named = variables(&[("HOME", &home), ("TOLLGATE_CONFIG", "other.yaml")]);
+    assert_eq!(named.file(), Some(PathBuf::from("other.yaml")));
+    assert_eq!(named.with_path("mine.yaml").file(), Some(PathBuf::from("mine.yaml")));
+    let missing = variables(&[("TOLLGATE_CONFIG", "/nowhere/other.yaml")]);
+    assert!(
+        config::load(&missing).unwrap_err().to_string().starts_with("/nowhere/other.yaml: can't")
+    );
+}
+
+#[test]
+fn the_effective_configuration_says_where_each_value_comes_from() {
+    let file = "providers: [openai]\nquotas:\n  gpt-4o: {rpm: 7}\nstore: {yaml: s.yaml}\n";
+    let flag = Override::new("--listen", &["serve", "listen"], "127.0.0.1:0");
+    let loaded = load(file, &[("TOLLGATE_STORE__FLUSH", "2s")], &[flag]).unwrap();
+    let json = loaded.to_json();
+    let find = |path: &str| {
+        let row = json.as_array().unwrap().iter().find(|row| row["path"] == path);
+        let row = row.unwrap_or_else(|| panic!("{path} is not shown:\n{}", loaded.show()));
+        let origin = row["origin"].as_str().unwrap();
+        (row["value"].clone(), origin.rsplit('/').next().unwrap().to_owned())
+    };
+    assert_eq!(find("quotas.gpt-4o.rpm"), (7.into(), "t.yaml:3".into()));
+    assert_eq!(find("store.flush"), ("2s".into(), "TOLLGATE_STORE__FLUSH".into()));
+    assert_eq!(find("serve.listen"), ("127.0.0.1:0".into(), "--listen".into()));
+    assert_eq!(find("serve.mode"), ("wait".into(), "built-in".into()));
+    assert_eq!(find("reduction.recovery_interval"), ("30s".into(), "built-in".into()));
+    assert_eq!(find("unknown_key"), ("allow".into(), "built-in".into()));
+    let (value, origin) = find("quotas.gpt-4o-mini");
+    assert!(value.as_str().unwrap().contains("requests"), "{value}");
+    assert!(origin.starts_with("profile openai (20"), "{origin}");
+    assert_eq!(loaded.show().lines().count(), json.as_array().unwrap().len());
+}

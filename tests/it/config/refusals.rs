@@ -1,0 +1,237 @@
+use super::{bad, said};
+
+/// Refuses the text by one problem, which starts like this.
+#[track_caller]
+fn refuses(text: &str, problem: &str) {
+    let said = said(text);
+    assert_eq!(said.len(), 1, "{text}\nshould have one problem:\n{}", said.join("\n"));
+    assert!(said[0].starts_with(problem), "{text}\nsays\n{}\nand should say\n{problem}", said[0]);
+}
+
+#[test]
+fn unknown_fields_are_refused_where_they_stand_and_the_nearest_is_named() {
+    refuses(
+        "quotas:\n  gpt-4o: {rpm: 5, tmp: 9}",
+        "2:20: quotas.gpt-4o.tmp: unknown field \"tmp\" (did you mean `tpm`?); allowed: rpm, tpm,",
+    );
+    refuses("quota: {}", "1:1: quota: unknown field \"quota\" (did you mean `quotas`?)");
+    refuses("serve: {port: 80}", "1:9: serve.port: unknown field \"port\"; allowed: listen, keys,");
+    refuses(
+        "providers: [open-ai]",
+        "1:13: providers[0]: unknown value \"open-ai\" (did you mean `openai`?); allowed: openai,",
+    );
+    refuses(
+        "serve: {mode: drop}",
+        "1:15: serve.mode: unknown value \"drop\"; allowed: wait, reject",
+    );
+    refuses(
+        "unknown_key: deny",
+        "1:14: unknown_key: unknown value \"deny\"; allowed: allow, refuse",
+    );
+}
+
+#[test]
+fn wrong_types_are_refused_with_what_is_allowed() {
+    let whole = "must be a whole number from 0 to 18446744073709551615, not";
+    for (value, shown) in [
+        ("-5", "-5"),
+        ("1.5", "1.5"),
+        ("1e3", "1e3"),
+        ("18446744073709551616", "18446744073709551616"),
+        ("'5'", "\"5\""),
+        ("5k", "\"5k\""),
+        ("1_000", "\"1_000\""),
+        ("true", "true"),
+        ("[5]", "a list"),
+        ("{a: 5}", "a map"),
+        (".nan", "NaN"),
+    ] {
+        let text = format!("quotas: {{gpt-4o: {{rpm: {value}}}}}");
+        refuses(&text, &format!("1:24: quotas.gpt-4o.rpm: {whole} {shown}"));
+    }
+    refuses("quotas: [a]", "1:9: quotas: must be a map of names to values, not a list");
+    refuses("quotas: {a: }", "1:11: quotas.a: must be a map of rpm, tpm,");
+    refuses("waiting: 5", "1:10: waiting: must be a map of max_waiting, max_wait, not 5");
+    refuses("providers: openai", "1:12: providers: must be a list, not \"openai\"");
+    refuses("providers: [5]", "1:13: providers[0]: must be a name or a map, not");
+    refuses("- a\n", "1:1: must be a map of providers, quotas,");
+    refuses("5", "1:1: must be a map of");
+    refuses("share: half", "1:8: share: must be a number, not \"half\"");
+    refuses("store: {sqlite: 5}", "1:17: store.sqlite: must be a text (put it in quotes), not 5");
+    refuses("quotas: {'a*': {shared: 1}}", "1:25: quotas.a*.shared: must be true or false, not 1");
+}
+
+#[test]
+fn times_need_a_unit_and_have_bounds() {
+    refuses(
+        "waiting: {max_wait: 5}",
+        "1:21: waiting.max_wait: must be a length of time with its unit",
+    );
+    refuses("waiting: {max_wait: 1.5s}", "1:21: waiting.max_wait: must be a length of time");
+    refuses("waiting: {max_wait: -1s}", "1:21: waiting.max_wait: must be a length of time");
+    refuses("waiting: {max_wait: 1y}", "1:21: waiting.max_wait: must be a length of time");
+    refuses("waiting: {max_wait: 400d}", "1:21: waiting.max_wait: is longer than 366d");
+    refuses(
+        "store: {yaml: a, flush: 0s}",
+        "1:25: store.flush: must be from 10ms to 3600s, not 0ns",
+    );
+    refuses(
+        "reduction: {recovery_interval: 999ms}",
+        "1:32: reduction.recovery_interval: must be from",
+    );
+    refuses("margin: {lag: 2h}", "1:15: margin.lag: must be from 0ns to 3600s, not 7200s");
+}
+
+#[test]
+fn numbers_have_bounds() {
+    for share in ["0", "-0.5", "1.01", ".nan", ".inf", "1e-400"] {
+        refuses(&format!("share: {share}"), "1:8: share: must be above 0 and at most 1, not");
+    }
+    refuses(
+        "quotas: {a: {share: 2}}",
+        "1:21: quotas.a.share: must be above 0 and at most 1, not 2",
+    );
+    refuses("reduction: {factor: 1}", "1:21: reduction.factor: must be above 0 and below 1, not 1");
+    refuses("reduction: {factor: 0}", "1:21: reduction.factor: must be above 0 and below 1, not 0");
+    refuses(
+        "reduction: {recovery_factor: 1}",
+        "1:30: reduction.recovery_factor: must be from 1.01",
+    );
+    refuses("retry: {attempts: 0}", "1:19: retry.attempts: must be from 1 to 100, not 0");
+    refuses("margin: {percent: 100}", "1:19: margin.percent: must be from 0 to 99, not 100");
+    refuses("margin: {percent: 300}", "1:19: margin.percent: must be a whole number from 0 to 255");
+    let key = "serve: {keys: [{key_pattern: a, window_millis: 9}]}";
+    refuses(key, "1:48: serve.keys[0].window_millis: must be from 10 to 3600000, not 9");
+    refuses(
+        "serve: {listen: '127.0.0.1:70000'}",
+        "1:17: serve.listen: must be an IP address and a port",
+    );
+}
+
+/// A limit of these fields.
+fn limit(fields: &str) -> String {
+    format!("quotas:\n  a:\n    limits:\n    - {{{fields}}}")
+}
+
+#[test]
+fn limits_that_make_no_sense_are_refused() {
+    let base = "dimension: tokens, limit: 5";
+    let refuses_limit = |fields: &str, problem: &str| refuses(&limit(fields), problem);
+    refuses_limit("limit: 5, window: 1s", "4:7: quotas.a.limits[0]: `dimension` is missing");
+    refuses_limit(base, "4:7: quotas.a.limits[0]: `window` is missing");
+    for (fields, problem) in [
+        ("window: 60s, zone: UTC", "zone: is for a window of day, week or month; the window is 1m"),
+        ("window: day", "window: a day, week or month needs a `zone`"),
+        ("window: day, zone: Mars/Base", "zone: time zone \"Mars/Base\" is unknown"),
+        ("window: day, zone: UTC, burst: 5", "burst: means nothing on a calendar"),
+        ("window: day, zone: UTC, algorithm: sliding_window", "algorithm: means nothing on"),
+        ("window: 1m, burst: 5, algorithm: fixed_window", "burst: is for a token bucket"),
+        ("window: 1m, burst: 0", "burst: must be at least 1"),
+        ("window: 0s", "window: must be from 1ms to 366d, not 0s"),
+        ("window: 367d", "window: is longer than 366d"),
+        ("window: fortnight", "window: must be a length of time"),
+        ("window: 1m, algorithm: leaky", "algorithm: unknown value \"leaky\"; allowed: token_"),
+    ] {
+        let said = said(&limit(&format!("{base}, {fields}")));
+        let start = format!("quotas.a.limits[0].{problem}");
+        assert!(said.len() == 1 && said[0].contains(&start), "{fields}: {said:?}");
+    }
+    let flight = limit("dimension: concurrency, limit: 5, window: 1m");
+    refuses(&flight, "4:50: quotas.a.limits[0].window: means nothing for requests in flight");
+    let slip = limit("dimension: token, limit: 5, window: 1m");
+    refuses(&slip, "4:19: quotas.a.limits[0].dimension: unknown dimension \"token\" (did you mean");
+    let twice = "quotas: {a: {rpm: 5, limits: [{dimension: requests, limit: 7, window: 60s}]}}";
+    refuses(twice, "1:31: quotas.a.limits[0]: a second limit of this dimension and window");
+}
+
+#[test]
+fn names_that_mean_nothing_are_refused() {
+    refuses("quotas: {'': {rpm: 5}}", "1:10: quotas.\"\": the name of a key must not be empty");
+    refuses("quotas: {a: {shared: true}}", "1:22: quotas.a.shared: is for a glob");
+    refuses(
+        "quotas: {'(': {regex: true}}",
+        "1:10: quotas.\"(\": not a regular expression: unclosed",
+    );
+    refuses("quotas: {'regex:a': {rpm: 5}}", "1:10: quotas.regex:a: write the expression alone");
+    refuses("unknown_key: {regex: true}", "1:22: unknown_key.regex: means nothing here");
+    let key = "serve: {keys: [{key_pattern: '[', key_pattern_is_regex: true}]}";
+    refuses(key, "1:30: serve.keys[0].key_pattern: not a regular expression");
+    let upstream = |name, provider| {
+        format!("serve: {{upstreams: {{{name}: {{base_url: 'http://h', provider: {provider}}}}}}}")
+    };
+    refuses(
+        &upstream("a/b", "openai"),
+        "1:21: serve.upstreams.\"a/b\": must be a segment of a path",
+    );
+    refuses(&upstream("a", "acme"), "1:57: serve.upstreams.a.provider: no such provider: `acme`");
+    refuses("serve: {scopes: [{header: 'a b'}]}", "1:27: serve.scopes[0].header: must be the name");
+    refuses("providers: [groq, groq]", "1:19: providers[1]: a second provider named \"groq\"");
+    refuses(
+        "providers: [{name: groq, like: openai}]",
+        "1:20: providers[0].name: `groq` is a built-in provider",
+    );
+}
+
+#[test]
+fn stores_and_servers_are_one_each() {
+    refuses("store: {sqlite: a, yaml: b}", "1:26: store.yaml: a second store, beside sqlite");
+    refuses("store: {flush: 1s}", "1:8: store: says no file: give `sqlite` or `yaml`");
+    refuses("store: {sqlite: ''}", "1:17: store.sqlite: must be the path of a file");
+    refuses("store: {sqlite: ~/a.db}", "1:17: store.sqlite: ~ is not replaced by the home folder");
+    refuses("bus: {}", "1:6: bus: says no server: give `nats` or `redis`");
+    refuses(
+        "bus: {nats: 'http://h'}",
+        "1:13: bus.nats: must be a URL of scheme nats, tls, ws, wss",
+    );
+    for url in
+        ["h:6379", "redis://", "redis://h:99999", "'redis://h:x'", "redis//h", "'redis://a b'"]
+    {
+        refuses(&format!("bus: {{redis: {url}}}"), "1:14: bus.redis: must be a URL of a scheme");
+    }
+    refuses("cluster: {account: a}", "1:10: cluster: `redis` is missing");
+    refuses(
+        "cluster: {redis: 'redis://h', account: ''}",
+        "1:40: cluster.account: must not be empty",
+    );
+}
+
+#[test]
+fn all_that_is_wrong_is_told_at_once_in_the_order_of_the_file() {
+    let text = "\
+quotas:
+  a: {rpm: -1, tmp: 5}
+  b: {limits: [{dimension: tokens, limit: 5}, {dimension: tokens, limit: 5, window: 0s}]}
+waiting: {max_wait: 5}
+share: 2
+a_section: {}
+waiting: {}
+";
+    let places: Vec<_> = bad(text)
+        .iter()
+        .map(|problem| {
+            let at = problem.origin.position().unwrap();
+            (at.line, problem.path.clone())
+        })
+        .collect();
+    let expected = [
+        (2, "quotas.a.rpm"),
+        (2, "quotas.a.tmp"),
+        (3, "quotas.b.limits[0]"),
+        (3, "quotas.b.limits[1].window"),
+        (4, "waiting.max_wait"),
+        (5, "share"),
+        (6, "a_section"),
+        (7, "waiting"),
+    ];
+    assert_eq!(places, expected.map(|(line, path)| (line, path.to_owned())));
+}
+
+#[test]
+fn what_is_left_out_because_it_is_wrong_isnt_missed_too() {
+    refuses("store: {sqlite: 5}", "1:17: store.sqlite: must be a text");
+    refuses("cluster: {redis: 5, account: a}", "1:18: cluster.redis: must be a text");
+    let first = "quotas: {a: {limits: [{dimension: 5, limit: 1, window: 1m}, \
+                 {dimension: tokens, limit: 1, window: 9y}]}}";
+    let paths: Vec<_> = bad(first).into_iter().map(|problem| problem.path).collect();
+    assert_eq!(paths, ["quotas.a.limits[0].dimension", "quotas.a.limits[1].window"]);
+}

@@ -1,0 +1,58 @@
+use tollgate::config::{self, Config, LoadOptions, Override};
+
+const TEXT: &str = "
+bus: {redis: 'redis://:hunter2@127.0.0.1:6379/0'}
+cluster: {redis: 'rediss://app:hunter2@cache:6380', account: a}
+serve:
+  upstreams: {up: {base_url: 'https://k:hunter2@api.example', provider: openai}}
+";
+
+#[test]
+fn passwords_are_at_hand_but_not_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    std::fs::write(&path, TEXT).unwrap();
+    let bus = Override::new("--bus", &["bus"], "{nats: 'nats://hunter2@h'}");
+    let loaded = config::load(&LoadOptions::new().with_path(&path).with_override(bus)).unwrap();
+    assert!(loaded.config.cluster.as_ref().unwrap().redis.expose().contains("hunter2"));
+    for shown in [
+        format!("{loaded:?}"),
+        format!("{:#?}", loaded.config),
+        loaded.show(),
+        loaded.to_json().to_string(),
+    ] {
+        assert!(!shown.contains("hunter2"), "{shown}");
+        assert!(shown.contains("nats://***@h"), "{shown}");
+    }
+}
+
+#[test]
+fn errors_dont_quote_passwords() {
+    for url in
+        ["redis://:hunter2@h:bad", "http://:hunter2@h", "redis://:hunter2 @h", "redis://:hunter2@"]
+    {
+        for text in [
+            format!("bus: {{redis: '{url}'}}"),
+            format!("bus: '{url}'"),
+            format!("bus: {{'{url}': 1}}"),
+            format!("cluster: {{redis: ['{url}'], account: a}}"),
+            format!("cluster: {{redis: 'redis://h', account: a, mode: '{url}'}}"),
+            format!("share: '{url}'"),
+            format!(
+                "quotas: {{a: {{limits: [{{dimension: '{url}', limit: 1, window: '{url}'}}]}}}}"
+            ),
+            format!(
+                "serve: {{listen: '{url}', upstreams: {{a: {{base_url: '{url}', provider: '{url}'}}}}}}"
+            ),
+            format!("providers: [{{name: '{url}'}}]"),
+            format!("'{url}'"),
+            format!("waiting: {{max_wait: '{url}'}}"),
+            format!("providers: ['{url}']"),
+            format!("providers: [{{name: a, base_url: '{url}'}}]"),
+        ] {
+            let error = Config::parse(&text).unwrap_err();
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains("hunter2"), "{text}: {shown}");
+        }
+    }
+}

@@ -1,0 +1,112 @@
+use std::time::Duration;
+
+use tollgate::config::Scope;
+use tollgate::limiter::UnknownKey;
+use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Window};
+
+use super::good;
+
+fn quota(fields: &str) -> Quota {
+    good(&format!("quotas: {{'a*': {{{fields}}}}}")).quotas.remove(0).quota
+}
+
+#[test]
+fn short_forms_are_those_of_the_library() {
+    let short = quota("rpm: 1, tpm: 2, rpd: 3, tpd: 4, itpm: 5, otpm: 6, concurrency: 7");
+    let own = Quota::new().rpm(1).tpm(2).rpd(3).tpd(4).itpm(5).otpm(6).concurrency(7);
+    assert_eq!(short, own);
+    assert_eq!(quota("rpm: 0, tpm: 5"), Quota::new().tpm(5));
+    assert_eq!(quota("rpm: 5, shared: true"), Quota::new().rpm(5).shared());
+    assert!(quota("").is_unlimited());
+}
+
+#[test]
+fn a_limit_in_full_says_its_window_and_algorithm() {
+    let one = |fields: &str| quota(&format!("limits: [{{{fields}}}]")).limits()[0].clone();
+    let tokens = |amount, length| {
+        let window = Window::new(Duration::from_millis(length)).unwrap();
+        Limit::new(Dimension::Tokens, amount, window).unwrap()
+    };
+    assert_eq!(one("dimension: tokens, limit: 5, window: 1500ms"), tokens(5, 1_500));
+    assert_eq!(one("dimension: tokens, limit: 5, window: 1h30m"), tokens(5, 5_400_000));
+    assert_eq!(
+        one("dimension: tokens, limit: 5, window: 1d, debt: true"),
+        tokens(5, 86_400_000).with_debt()
+    );
+    for (name, algorithm) in [
+        ("token_bucket", Algorithm::TOKEN_BUCKET),
+        ("sliding_window", Algorithm::SlidingWindow),
+        ("fixed_window", Algorithm::FixedWindow),
+        ("clock_window", Algorithm::ClockWindow),
+    ] {
+        let text = format!("dimension: tokens, limit: 5, window: 60s, algorithm: {name}");
+        assert_eq!(one(&text), tokens(5, 60_000).with_algorithm(algorithm));
+    }
+    let burst = Algorithm::TokenBucket { burst: core::num::NonZeroU64::new(9) };
+    let text = "dimension: tokens, limit: 5, window: 60s, burst: 9";
+    assert_eq!(one(text), tokens(5, 60_000).with_algorithm(burst));
+    assert_eq!(
+        one("dimension: images, limit: 5, window: 1d").dimension(),
+        &Dimension::custom("images")
+    );
+    let flight = one("dimension: concurrency, limit: 5");
+    assert_eq!(Quota::new().limit(flight), Quota::new().concurrency(5));
+}
+
+#[test]
+fn days_weeks_and_months_are_those_of_a_zone() {
+    for (name, period) in [("day", Period::Day), ("week", Period::Week), ("month", Period::Month)] {
+        let limits = format!(
+            "limits: [{{dimension: requests, limit: 5, window: {name}, zone: Asia/Tokyo}}]"
+        );
+        let calendar = Calendar::new(period, "Asia/Tokyo").unwrap();
+        assert_eq!(quota(&limits), Quota::new().on_calendar(Dimension::Requests, 5, &calendar));
+    }
+}
+
+#[test]
+fn an_algorithm_and_a_share_are_for_all_limits_of_a_quota() {
+    let fixed = quota("rpm: 10, algorithm: fixed_window");
+    assert_eq!(fixed, Quota::new().rpm(10).with_algorithm(Algorithm::FixedWindow));
+    assert_eq!(quota("rpm: 10, tpm: 101, share: 0.5"), Quota::new().rpm(5).tpm(50));
+    let limiter = good("share: 0.5\nquotas: {a: {rpm: 10}}").builder().build().unwrap();
+    assert_eq!(limiter.quota("a").limits()[0].amount(), 5);
+}
+
+#[test]
+fn unknown_keys_are_allowed_refused_learned_or_given_a_quota() {
+    let policy = |text: &str| good(&format!("unknown_key: {text}")).unknown_key;
+    assert_eq!(policy("allow"), UnknownKey::Allow);
+    assert_eq!(policy("refuse"), UnknownKey::Refuse);
+    assert_eq!(policy("learn"), UnknownKey::Learn);
+    assert_eq!(policy("{rpm: 60}"), UnknownKey::Quota(Quota::new().rpm(60)));
+}
+
+#[test]
+fn what_a_section_leaves_out_is_its_default() {
+    let serve = good("serve: {}").serve.unwrap();
+    assert_eq!(
+        (serve.listen.to_string().as_str(), &*serve.scopes),
+        ("127.0.0.1:8080", &[Scope::Model][..])
+    );
+    assert_eq!(good("store: {yaml: a}").store.unwrap().flush, Duration::from_secs(1));
+    let cluster = good("cluster: {redis: 'redis://h', account: a}").cluster.unwrap();
+    assert_eq!(cluster.timeout, Duration::from_millis(50));
+    let reduction = good("reduction: {factor: 0.7}").reduction;
+    assert_eq!(reduction, tollgate::limiter::Reduction::new().factor(0.7));
+    assert_eq!(good("reduction: {enabled: false}").reduction, tollgate::limiter::Reduction::OFF);
+}
+
+#[test]
+fn every_bound_of_the_file_is_within_the_limiters() {
+    for text in [
+        "reduction: {factor: 0.000001, recovery_factor: 1.01, recovery_interval: 1s}",
+        "reduction: {factor: 0.999999, recovery_factor: 1000, recovery_interval: 366d, spread: 366d}",
+        "margin: {percent: 99, lag: 1h}",
+        "waiting: {max_waiting: 4294967295}",
+        "waiting: {max_waiting: 0, max_wait: 0s}",
+        "share: 0.0000001",
+    ] {
+        good(text).builder().build().unwrap_or_else(|error| panic!("{text}: {error}"));
+    }
+}

@@ -1,0 +1,112 @@
+use std::fs;
+
+use tollgate::config::{self, Config};
+
+use super::{bad, good, said};
+
+#[test]
+fn what_is_no_yaml_is_refused_at_its_line() {
+    for (text, line) in [
+        ("quotas:\n\tgpt-4o: {rpm: 5}\n", 2),
+        ("quotas: {gpt-4o: {rpm: 5}\n", 1),
+        ("a: b: c\n", 1),
+        ("quotas:\n  a: {rpm: 5}\n b: {rpm: 5}\n", 3),
+        ("a: \"open\n", 1),
+        ("a: *nowhere\n", 1),
+        ("\u{0}", 1),
+        ("[", 1),
+    ] {
+        let problems = bad(text);
+        assert_eq!(problems.len(), 1, "{text:?}: {problems:?}");
+        let position = problems[0].origin.position().unwrap();
+        assert!(position.line.abs_diff(line) <= 1, "{text:?}: {problems:?}");
+        assert!(position.line <= text.lines().count(), "{text:?}: {problems:?}");
+    }
+}
+
+#[test]
+fn a_name_is_given_once() {
+    let text = "quotas:\n  a: {rpm: 5}\n  b: {rpm: 5}\n  a: {rpm: 6}\n";
+    assert_eq!(said(text), ["4:3: quotas.a: given twice (first on line 2); keep one"]);
+    assert_eq!(said("share: 1\nshare: 1\n").len(), 1);
+}
+
+#[test]
+fn there_is_one_document_and_no_merge_key_or_tag() {
+    for (text, what) in [
+        ("share: 1\n---\nshare: 0.5\n", "a second document"),
+        ("quotas: {a: &a {rpm: 5}, b: {<<: *a}}", "merge keys (<<) are not YAML 1.2"),
+        ("quotas: {a: {rpm: !!int 5}}", "tags (!) mean nothing here"),
+        ("quotas: !mine {}", "tags (!) mean nothing here"),
+        ("? [a]\n: b\n", "the name of an entry must be a text"),
+    ] {
+        let said = said(text);
+        assert!(said.len() == 1 && said[0].contains(what), "{text}: {said:?}");
+    }
+}
+
+#[test]
+fn anchors_repeat_what_was_said() {
+    let config = good("quotas: {a: &limits {rpm: 5}, b: *limits}");
+    assert_eq!(config.quotas[0].quota, config.quotas[1].quota);
+    let itself = "quotas: &a {x: *a}";
+    assert!(said(itself)[0].contains("this alias repeats what it is a part of"));
+}
+
+#[test]
+fn a_billion_laughs_are_refused() {
+    let mut text = "a0: &a0 [x, x, x, x, x, x, x, x, x, x]\n".to_owned();
+    for level in 1..30 {
+        let before = format!("*a{}, ", level - 1).repeat(10);
+        text.push_str(&format!("a{level}: &a{level} [{before}]\n"));
+    }
+    let said = said(&text);
+    assert!(said[0].contains("more than 1000000 values"), "{said:?}");
+    let deep = format!("a: {}{}", "[".repeat(200), "]".repeat(200));
+    assert!(self::said(&deep)[0].contains("more than 32 values within each other"));
+}
+
+#[test]
+fn a_byte_order_mark_and_other_line_ends_are_fine() {
+    assert_eq!(good("\u{feff}quotas: {a: {rpm: 5}}").quotas.len(), 1);
+    assert_eq!(said("a: {}\r\n\r\nshare: 5\r\n")[1].split(' ').next(), Some("3:8:"));
+}
+
+#[test]
+fn scalars_are_those_of_the_core_schema() {
+    assert_eq!(good("quotas: {a: {rpm: 0x10}}").quotas[0].quota.limits()[0].amount(), 16);
+    assert_eq!(good("quotas: {a: {rpm: +7}}").quotas[0].quota.limits()[0].amount(), 7);
+    assert_eq!(good("quotas: {1.5: {rpm: 7}, true: {}, no: {}}").quotas.len(), 3);
+    assert_eq!(good("cluster: {redis: 'redis://h', account: no}").cluster.unwrap().account, "no");
+}
+
+#[test]
+fn files_that_cant_be_a_configuration_are_refused_by_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("tollgate.yaml");
+    let problem = |content: Option<&[u8]>| {
+        match content {
+            Some(content) => fs::write(&path, content).unwrap(),
+            None => fs::remove_file(&path).unwrap(),
+        }
+        let problems = config::check(&path).unwrap_err().problems;
+        assert_eq!(problems.len(), 1, "{problems:?}");
+        problems[0].to_string().replace(folder.path().to_str().unwrap(), "")
+    };
+    assert_eq!(problem(Some(b"")), "/tollgate.yaml: is empty; write {} for the defaults");
+    assert_eq!(problem(Some(b" \n\n")), "/tollgate.yaml: is empty; write {} for the defaults");
+    assert_eq!(problem(Some(b"share: 1\n\xff: 1\n")), "/tollgate.yaml:2:1: not UTF-8");
+    assert!(problem(None).starts_with("/tollgate.yaml: can't be read: No such file"));
+    let file = fs::File::create(&path).unwrap();
+    file.set_len(100 << 20).unwrap();
+    let error = config::check(&path).unwrap_err().to_string();
+    assert!(error.ends_with("tollgate.yaml: is larger than 8 MiB"), "{error}");
+    assert!(config::check(folder.path()).unwrap_err().to_string().contains("can't be read"));
+}
+
+#[test]
+fn a_hundred_thousand_quotas_are_read() {
+    let mut text = "quotas:\n".to_owned();
+    (0..100_000).for_each(|n| text.push_str(&format!("  key-{n}: {{rpm: 5, tpm: 100}}\n")));
+    assert_eq!(Config::parse(&text).unwrap().quotas.len(), 100_000);
+}

@@ -1,0 +1,88 @@
+//! Telemetry of a call under several limits: `request_denied{bucket}` and
+//! `backpressure_wait{duration_ms}`, with the entity and the operation.
+
+use std::sync::Arc;
+
+use tollgate::limiter::{Event, Limiter, Metadata, TokioClock};
+use tollgate::quota::{Cost, Quota};
+use tollgate::telemetry::Metrics;
+use tracing::Level;
+
+use super::rig::{S, buckets, builder, tokens};
+use crate::telemetry::{Figures, Log};
+
+const KEY: &str = "openai-key:call";
+
+/// Under the names that the calls give: none has a quota of its own.
+fn rig() -> (Limiter, Figures, Metadata) {
+    let limiter = builder().clock(TokioClock::new()).build().unwrap();
+    let figures = Figures::of(&limiter, Metrics::new().with_names(|key| Some(key.into())));
+    let pair = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    (limiter, figures, Arc::new([pair("entity", "openai-key"), pair("operation", "call")]))
+}
+
+#[tokio::test(start_paused = true)]
+async fn f06_a_denied_request_is_told_with_its_bucket_entity_and_operation() {
+    let (log, _guard) = Log::at(Level::DEBUG);
+    let (limiter, figures, metadata) = rig();
+    let mut events = limiter.subscribe();
+    let limits = Quota::new().rpm(100).tpm(50);
+    let attempt = |cost: Cost| {
+        let acquire = limiter.acquire_limits(KEY, &cost, &limits).unwrap();
+        acquire.metadata(Arc::clone(&metadata)).try_now()
+    };
+    attempt(tokens(40)).unwrap();
+    (0..3).for_each(|_| drop(attempt(tokens(20)).unwrap_err()));
+
+    let denied = |event: &Event| matches!(event, Event::Denied { metadata: m, .. } if *m == Some(Arc::clone(&metadata)));
+    assert_eq!(std::iter::from_fn(|| events.try_recv().ok()).filter(denied).count(), 3);
+    let lines = log.named("denied");
+    assert_eq!(lines.len(), 3);
+    let expected =
+        [("key", KEY), ("dimension", "tokens"), ("entity", "openai-key"), ("operation", "call")];
+    for (name, value) in expected {
+        assert_eq!(lines[0].field(name), Some(value), "{name}");
+    }
+    let page = figures.page();
+    let labels = [("key", KEY), ("dimension", "tokens")];
+    assert_eq!(page.sum("tollgate_denied_total", &labels), 3.0);
+    assert_eq!(page.sum("tollgate_denied_total", &[]), 3.0);
+}
+
+#[tokio::test(start_paused = true)]
+async fn f06_a_wait_is_told_with_its_duration_entity_and_operation() {
+    let (log, _guard) = Log::at(Level::DEBUG);
+    let (limiter, figures, metadata) = rig();
+    let limits = buckets(Quota::new().rpm(60).tpm(60));
+    let all = Cost::new().requests(60).tokens(60);
+    limiter.acquire_limits(KEY, &all, &limits).unwrap().try_now().unwrap().settle(&all);
+    let begin = limiter.now();
+    for _ in 0..2 {
+        let acquire = limiter.acquire_limits(KEY, &tokens(5), &limits).unwrap();
+        acquire.metadata(Arc::clone(&metadata)).await.unwrap().settle(&tokens(5));
+    }
+    assert_eq!((limiter.now() - begin) / S, 10);
+    let lines = log.named("waited");
+    assert_eq!(lines.len(), 2);
+    let duration = lines[0].field("duration_ms").unwrap().parse::<f64>().unwrap();
+    assert!((5_000.0..5_010.0).contains(&duration), "{duration}");
+    for (name, value) in [("key", KEY), ("entity", "openai-key"), ("operation", "call")] {
+        assert_eq!(lines[0].field(name), Some(value), "{name}");
+    }
+    let page = figures.page();
+    assert_eq!(page.sum("tollgate_wait_seconds_count", &[("key", KEY)]), 2.0);
+    let seconds = page.sum("tollgate_wait_seconds_sum", &[("key", KEY)]);
+    assert!((10.0..10.1).contains(&seconds), "{seconds}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn f06_an_entity_whose_name_nobody_vouches_for_is_counted_under_other() {
+    let limiter = builder().clock(TokioClock::new()).build().unwrap();
+    let figures = Figures::of(&limiter, Metrics::new());
+    for _ in 0..2 {
+        let acquire = limiter.acquire_limits(KEY, &Cost::new(), &Quota::new().rpm(1)).unwrap();
+        let _ = acquire.try_now();
+    }
+    let labels = [("key", "other"), ("dimension", "requests")];
+    assert_eq!(figures.page().sum("tollgate_denied_total", &labels), 1.0);
+}

@@ -1,0 +1,90 @@
+//! State in a YAML file: what is missing or empty is nothing, what is broken is an error, times are
+//! kept to the nanosecond, and folders are made.
+
+use std::fs;
+use std::path::Path;
+use std::time::Duration;
+
+use tollgate::limiter::{Limiter, ManualClock, QuotaOrigin};
+use tollgate::quota::{Algorithm, Quota};
+use tollgate::store::{State, Store, Yaml};
+
+use super::rig::{S, builder, tokens, used};
+
+/// A limiter that goes on where the last one that kept its state here ended.
+fn load(path: &Path, clock: &ManualClock, quota: Quota) -> (Limiter, Yaml) {
+    let limiter = builder().quota("k", quota).clock(clock.clone()).build().unwrap();
+    let mut store = Yaml::new(path);
+    let state = store.open(limiter.now()).unwrap();
+    limiter.restore_quotas(&state.quotas);
+    limiter.absorb(&state.keys);
+    limiter.track();
+    (limiter, store)
+}
+
+fn persist(limiter: &Limiter, store: &mut Yaml) {
+    let (changes, quotas) = (limiter.collect_changes(), limiter.quotas());
+    store.sync(&changes, Some(&quotas), limiter.now()).unwrap();
+}
+
+#[test]
+fn g12_what_was_used_and_set_is_there_after_a_restart() {
+    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("made/for/it/state.yaml");
+        let clock = ManualClock::new();
+        let quota = Quota::new().rpm(10).tpm(1_000).rpd(20).with_algorithm(algorithm);
+        let (first, mut store) = load(&path, &clock, quota.clone());
+        first.try_acquire("k", &tokens(400)).unwrap().settle(&tokens(300));
+        first.set_quota("other", &Quota::new().rpm(5));
+        persist(&first, &mut store);
+        let in_flight = first.try_acquire("k", &tokens(200)).unwrap();
+        persist(&first, &mut store);
+        // Killed: neither the permit nor the store says any more.
+        std::mem::forget(in_flight);
+        drop(store);
+
+        let (second, _store) = load(&path, &clock, quota);
+        assert_eq!(used(&second, "k"), [2, 500, 2], "{algorithm:?}");
+        assert_eq!(second.stats("other").limits[0].limit, 5);
+        let origins: Vec<_> = second.quotas().iter().map(|quota| quota.origin).collect();
+        assert_eq!(origins, [QuotaOrigin::Configured, QuotaOrigin::Set]);
+        clock.advance(Duration::from_secs(60));
+        assert_eq!(used(&second, "k")[1], 0, "{algorithm:?}");
+    }
+}
+
+#[test]
+fn g12_a_day_that_was_used_up_stays_used_up_to_the_nanosecond() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.yaml");
+    let clock = ManualClock::new();
+    let (first, mut store) = load(&path, &clock, Quota::new().rpd(2));
+    clock.advance(Duration::from_nanos(123_456_789));
+    let start = first.now();
+    for _ in 0..2 {
+        first.try_acquire("k", &tokens(0)).unwrap();
+    }
+    persist(&first, &mut store);
+    drop(store);
+    let (second, _store) = load(&path, &clock, Quota::new().rpd(2));
+    clock.advance_to(start + 86_400 * S - 1);
+    assert!(second.try_acquire("k", &tokens(0)).is_err());
+    clock.advance_to(start + 86_400 * S);
+    assert!(second.try_acquire("k", &tokens(0)).is_ok());
+}
+
+#[test]
+fn g12_what_is_missing_or_empty_is_nothing_and_what_is_broken_is_an_error_and_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.yaml");
+    assert_eq!(Yaml::new(&path).open(ManualClock::START).unwrap(), State::default());
+    fs::write(&path, "").unwrap();
+    assert_eq!(Yaml::new(&path).open(ManualClock::START).unwrap(), State::default());
+    for broken in ["version: 1\nkeys: [", "version: 1\nkeys: {}\n", "a: b\n"] {
+        fs::write(&path, broken).unwrap();
+        let error = Yaml::new(&path).open(ManualClock::START).unwrap_err().to_string();
+        assert!(error.contains("state.yaml: ") && error.contains("was left as it is"), "{error}");
+        assert_eq!(fs::read_to_string(&path).unwrap(), broken);
+    }
+}

@@ -1,0 +1,67 @@
+//! State is taken over from YAML into SQLite and back, any number of times.
+
+use std::fs;
+use std::path::Path;
+
+use tollgate::limiter::{Limiter, ManualClock};
+use tollgate::store::{self, Kind, Options, Sqlite, State, Store, Summary, Yaml};
+
+use super::rig::{builder, used};
+use crate::store::go_ratelimit::{FILE, database};
+
+const NOW: u64 = ManualClock::START;
+const MODEL: &str = "gemini-3-pro-preview";
+
+fn migrate(from: &Path, to: &Path) -> Summary {
+    store::migrate(from, to, Options::default(), NOW, None).unwrap()
+}
+
+/// A limiter that goes on with a state.
+fn limiter(state: &State) -> Limiter {
+    let limiter = builder().clock(ManualClock::new()).build().unwrap();
+    limiter.restore_quotas(&state.quotas);
+    limiter.absorb(&state.keys);
+    limiter
+}
+
+#[test]
+fn g14_a_limiter_goes_on_where_go_ratelimit_has_stopped() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("ratelimits.yaml"), FILE).unwrap();
+    migrate(&at("ratelimits.yaml"), &at("state.db"));
+    let state = Sqlite::new(at("state.db")).open(NOW).unwrap();
+    let limiter = limiter(&state);
+    assert_eq!(used(&limiter, MODEL), [2, 2_200, 42], "what is older than a minute is past");
+    let amounts = limiter.stats(MODEL).limits.iter().map(|l| l.limit).collect::<Vec<_>>();
+    assert_eq!(amounts, [150, 1_000_000, 1_000]);
+    assert!(limiter.stats("gemini-2.0-flash-lite").limits.is_empty(), "0 is no limit");
+}
+
+#[test]
+fn g14_yaml_to_sqlite_any_number_of_times_is_the_same() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("ratelimits.yaml"), FILE).unwrap();
+    let mut states = Vec::new();
+    for _ in 0..3 {
+        migrate(&at("ratelimits.yaml"), &at("state.db"));
+        states.push(Sqlite::peek(&at("state.db"), NOW, None).unwrap());
+    }
+    assert!(states.iter().all(|state| *state == states[0] && state.keys.len() == 1));
+}
+
+#[test]
+fn g14_both_ways_and_from_its_database_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let at = |name: &str| folder.path().join(name);
+    fs::write(at("ratelimits.yaml"), FILE).unwrap();
+    migrate(&at("ratelimits.yaml"), &at("a.yaml"));
+    migrate(&at("a.yaml"), &at("b.db"));
+    migrate(&at("b.db"), &at("c.yaml"));
+    let first = Yaml::peek(&at("a.yaml"), NOW, None).unwrap();
+    assert_eq!(Yaml::peek(&at("c.yaml"), NOW, None).unwrap(), first);
+    database(&at("ratelimits.db"), "INSERT INTO quotas VALUES ('m', 5, 0, 0)");
+    assert_eq!(migrate(&at("ratelimits.db"), &at("d.yaml")).from, Kind::GoSqlite);
+    assert_eq!(Yaml::peek(&at("d.yaml"), NOW, None).unwrap().quotas[0].name, "m");
+}

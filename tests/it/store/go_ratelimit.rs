@@ -1,0 +1,228 @@
+//! State of go-ratelimit, taken over from its YAML file and from its SQLite database.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use rusqlite::Connection;
+use tempfile::TempDir;
+use tollgate::limiter::{ManualClock, NamedQuota, QuotaOrigin};
+use tollgate::quota::{Dimension, Quota, Window};
+use tollgate::store::{self, Kind, Options, State, Store, Summary, Yaml};
+
+const S: u64 = 1_000_000_000;
+/// 2026-01-01T00:00:00Z.
+const NOW: u64 = ManualClock::START;
+const DAY: u64 = 86_400 * S;
+
+pub(crate) const FILE: &str = include_str!("fixtures/ratelimits.yaml");
+pub(crate) const SCHEMA: &str = include_str!("fixtures/ratelimits.sql");
+
+/// What a file with this text becomes.
+fn taken_over(text: &str) -> Result<(State, Summary), String> {
+    taken_over_from("ratelimits.yaml", |path| fs::write(path, text).unwrap())
+}
+
+/// What a database becomes in which these statements were run.
+fn taken_over_sqlite(statements: &str) -> Result<(State, Summary), String> {
+    taken_over_from("ratelimits.db", |path| database(path, statements))
+}
+
+pub(crate) fn database(path: &Path, statements: &str) {
+    let db = Connection::open(path).unwrap();
+    db.pragma_update(None, "journal_mode", "WAL").unwrap();
+    db.execute_batch(SCHEMA).unwrap();
+    db.execute_batch(statements).unwrap();
+    db.close().unwrap();
+}
+
+fn taken_over_from(name: &str, make: impl FnOnce(&Path)) -> Result<(State, Summary), String> {
+    let (_folder, old, new) = files(name);
+    make(&old);
+    let before = fs::read(&old).unwrap();
+    let summary = store::migrate(&old, &new, Options::default(), NOW, None);
+    assert_eq!(fs::read(&old).unwrap(), before, "the source stays as it is");
+    assert_eq!(fs::exists(&new).unwrap(), summary.is_ok());
+    let summary = summary.map_err(|error| error.to_string())?;
+    Ok((Yaml::peek(&new, NOW, None).unwrap(), summary))
+}
+
+fn files(name: &str) -> (TempDir, PathBuf, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let (old, new) = (folder.path().join(name), folder.path().join("state.yaml"));
+    (folder, old, new)
+}
+
+/// Dimension, window, and what was taken of them and when.
+type Used<'a> = (Dimension, Window, &'a [(u64, u64)]);
+
+/// What was used of the only key.
+fn used(state: &State) -> Vec<Used<'_>> {
+    assert!(state.keys.len() <= 1);
+    let buckets = state.keys.iter().flat_map(|key| &key.buckets);
+    buckets.map(|b| (b.dimension.clone(), b.window, &*b.saved.taken)).collect()
+}
+
+fn check(state: &State, summary: &Summary) {
+    let set = |name, quota| NamedQuota::new(name, quota, QuotaOrigin::Set);
+    let quotas = [
+        set("claude-opus-4", Quota::new().rpm(50).tpm(40_000)),
+        set("gemini-2.0-flash-lite", Quota::new()),
+        set("gemini-3-pro-preview", Quota::new().rpm(150).tpm(1_000_000).rpd(1_000)),
+    ];
+    assert_eq!(state.quotas, quotas);
+    assert_eq!(state.keys[0].key, "gemini-3-pro-preview");
+    let (first, second) = (NOW - 30 * S + 123_456_789, NOW - 15 * S + S / 2);
+    let expected = [
+        (
+            Dimension::Requests,
+            Window::MINUTE,
+            &[(NOW - 60 * S - 1, 1), (first, 1), (second, 1)][..],
+        ),
+        (Dimension::Requests, Window::DAY, &[(NOW - 16 * 3_600 * S, 42)]),
+        (Dimension::Tokens, Window::MINUTE, &[(first, 1_500), (second, 700)]),
+    ];
+    assert_eq!(used(state), expected);
+    assert_eq!((summary.quotas, summary.keys, summary.entries), (3, 1, 6));
+    assert_eq!((summary.skipped.past, summary.skipped.ahead, summary.skipped.negative), (0, 0, 0));
+}
+
+#[test]
+fn its_yaml_is_taken_over_with_quotas_times_and_days() {
+    let (state, summary) = taken_over(FILE).unwrap();
+    assert_eq!((summary.from, summary.to), (Kind::GoYaml, Kind::Yaml));
+    check(&state, &summary);
+}
+
+#[test]
+fn its_database_is_taken_over_the_same() {
+    let (first, second) = (NOW - 30 * S + 123_456_789, NOW - 15 * S + S / 2);
+    let model = "gemini-3-pro-preview";
+    let (state, summary) = taken_over_sqlite(&format!(
+        "INSERT INTO quotas VALUES ('{model}', 150, 1000000, 1000), ('claude-opus-4', 50, 40000, 0),
+             ('gemini-2.0-flash-lite', 0, 0, 0);
+         INSERT INTO requests VALUES ('{model}', {}), ('{model}', {second}), ('{model}', {first});
+         INSERT INTO tokens VALUES ('{model}', {first}, 1500), ('{model}', {second}, 700);
+         INSERT INTO daily VALUES ('{model}', {}, 42), ('claude-opus-4', -6795364578871345152, 0);",
+        NOW - 60 * S - 1,
+        NOW - 16 * 3_600 * S
+    ))
+    .unwrap();
+    assert_eq!((summary.from, summary.to), (Kind::GoSqlite, Kind::Yaml));
+    check(&state, &summary);
+}
+
+#[test]
+fn its_database_is_read_while_it_is_in_use() {
+    let (_folder, old, new) = files("ratelimits.db");
+    database(&old, "");
+    let db = Connection::open(&old).unwrap();
+    db.execute_batch(&format!("INSERT INTO requests VALUES ('m', {NOW})")).unwrap();
+    assert!(old.with_extension("db-wal").exists(), "what was written is in the log alone");
+    store::migrate(&old, &new, Options::default(), NOW, None).unwrap();
+    let state = Yaml::peek(&new, NOW, None).unwrap();
+    assert_eq!(used(&state), [(Dimension::Requests, Window::MINUTE, &[(NOW, 1)][..])]);
+}
+
+#[test]
+fn nothing_is_left_beside_its_database() {
+    let (folder, old, new) = files("ratelimits.db");
+    database(&old, "");
+    let options = Options { dry_run: true };
+    store::migrate(&old, &new, options, NOW, None).unwrap();
+    let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
+    assert_eq!(left, [old]);
+}
+
+#[test]
+fn what_no_longer_counts_is_left_out_and_counted() {
+    let text = "state:\n  m:\n    requests: [2025-12-31T23:58:58Z, 0001-01-01T00:00:00Z]\n    \
+                tokens: [{time: 1969-12-31T23:59:59Z, count: 9}]\n    \
+                day_start: 2025-12-30T23:59:00Z\n    day_count: 9\n";
+    let (state, summary) = taken_over(text).unwrap();
+    assert_eq!((used(&state), summary.skipped.past), (Vec::new(), 4));
+    let told = summary.to_string();
+    assert!(told.contains("left out: 4 entries that no longer count"), "{told}");
+    let zero = i64::MIN;
+    let (state, summary) = taken_over_sqlite(&format!(
+        "INSERT INTO requests VALUES ('m', {zero}), ('m', {}); INSERT INTO daily VALUES ('m', {}, 9)",
+        NOW - 62 * S,
+        NOW - DAY - 2 * S
+    ))
+    .unwrap();
+    assert_eq!((used(&state), summary.skipped.past), (Vec::new(), 3));
+}
+
+#[test]
+fn times_yet_to_come_count_as_now() {
+    let text = "quotas: {}\nstate:\n  m:\n    requests: [2036-01-01T00:00:00Z, 9999-12-30T00:00:00Z]\n    \
+                day_start: 2026-01-01T00:00:00.000000001Z\n    day_count: 9\n";
+    let (state, summary) = taken_over(text).unwrap();
+    let expected = [
+        (Dimension::Requests, Window::MINUTE, &[(NOW, 2)][..]),
+        (Dimension::Requests, Window::DAY, &[(NOW, 9)]),
+    ];
+    assert_eq!((used(&state), summary.skipped.ahead), (expected.to_vec(), 3));
+    let insert =
+        format!("INSERT INTO tokens VALUES ('m', {}, {}), ('m', {NOW}, 1)", i64::MAX, i64::MAX);
+    let (state, summary) = taken_over_sqlite(&insert).unwrap();
+    let most = i64::MAX.unsigned_abs();
+    let [(_, _, &[(NOW, sum)])] = used(&state)[..] else { panic!("{state:?}") };
+    assert!((most..=most + 1).contains(&sum), "amounts saturate: {sum}");
+    assert_eq!(summary.skipped.ahead, 1);
+}
+
+#[test]
+fn amounts_of_less_than_nothing_are_left_out_and_counted() {
+    let text = "state:\n  m:\n    tokens: [{time: 2026-01-01T00:00:00Z, count: -5}, {time: 2026-01-01T00:00:00Z, count: 0}]\n    \
+                day_start: 2026-01-01T00:00:00Z\n    day_count: -1\n";
+    let (state, summary) = taken_over(text).unwrap();
+    assert_eq!((used(&state), summary.skipped.negative), (Vec::new(), 2));
+    assert!(summary.to_string().contains("left out: 2 entries of less than nothing"), "{summary}");
+}
+
+#[test]
+fn a_quota_of_less_than_nothing_is_an_error_and_not_unlimited() {
+    let error = taken_over("quotas:\n  a:\n    max_rpm: 5\n  b:\n    max_rpm: -5\n").unwrap_err();
+    assert!(error.contains("quotas.b: -5 is no limit"), "{error}");
+    assert!(error.contains("line 5"), "{error}");
+    let error = taken_over_sqlite("INSERT INTO quotas VALUES ('b', 1, -5, 0)").unwrap_err();
+    assert!(error.contains(r#"the quota of "b" is max_rpm 1, max_tpm -5"#), "{error}");
+}
+
+#[test]
+fn values_of_another_type_are_errors_that_say_where() {
+    let error = taken_over("state:\n  m:\n    requests:\n    - yesterday\n").unwrap_err();
+    assert!(error.contains("`yesterday` is no time") && error.contains("line 4"), "{error}");
+    let error = taken_over("quotas:\n  m:\n    max_tpm: 1.5\n").unwrap_err();
+    assert!(error.contains("quotas.m.max_tpm") && error.contains("line 3"), "{error}");
+    let error = taken_over("state: {m: {day_count: 99999999999999999999}}\n").unwrap_err();
+    assert!(error.contains("day_count"), "{error}");
+    let error = taken_over_sqlite("INSERT INTO requests VALUES ('m', 'noon')").unwrap_err();
+    assert!(error.contains("this database can't be read"), "{error}");
+}
+
+#[test]
+fn what_go_writes_for_nothing_is_nothing() {
+    for text in [
+        "quotas: {}\nstate: {}\n",
+        "quotas: null\nstate: {}\n",
+        "quotas: {}\nstate: {m: null}\n",
+        "quotas: {m: null}\nstate: {m: {requests: null, tokens: null}}\n",
+    ] {
+        let (_folder, old, new) = files("ratelimits.yaml");
+        fs::write(&old, text).unwrap();
+        let summary = store::migrate(&old, &new, Options::default(), NOW, None).unwrap();
+        assert_eq!((summary.from, summary.keys), (Kind::GoYaml, 0), "{text}");
+    }
+}
+
+#[test]
+fn its_files_are_never_taken_for_ours() {
+    let (_folder, old, _) = files("ratelimits.yaml");
+    fs::write(&old, FILE).unwrap();
+    for error in [Yaml::peek(&old, NOW, None).unwrap_err(), Yaml::new(&old).open(NOW).unwrap_err()]
+    {
+        assert!(error.to_string().contains("`tollgate migrate`"), "{error}");
+    }
+    assert_eq!(fs::read_to_string(&old).unwrap(), FILE);
+}

@@ -1,0 +1,270 @@
+//! A limiter that is kept: across restarts, beside others, and while its store is away.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tollgate::limiter::{Boot, Clock, KeyChanges, ManualClock, NamedQuota};
+use tollgate::store::{Keeping, Sqlite, State, Store, StoreError};
+use tollgate::{Cost, Limiter, Quota};
+
+use super::sqlite::{START, folder};
+use super::sqlite_owners::total;
+
+/// As good as never: these tests say when.
+const NEVER: Duration = Duration::from_secs(86_400);
+const SECOND: Duration = Duration::from_secs(1);
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn limiter(clock: &ManualClock) -> Limiter {
+    let quota = Quota::new().rpd(5).concurrency(3);
+    Limiter::builder().quota("k", quota).clock(clock.clone()).build().unwrap()
+}
+
+fn kept(path: &Path, clock: &ManualClock) -> (Limiter, Keeping) {
+    let limiter = limiter(clock);
+    let keeping = Keeping::start(&limiter, Sqlite::new(path), NEVER).unwrap();
+    (limiter, keeping)
+}
+
+/// How many requests are let in before one is refused; each has ended.
+fn admit(limiter: &Limiter) -> usize {
+    std::iter::from_fn(|| limiter.try_acquire("k", &Cost::new()).ok()).count()
+}
+
+#[test]
+fn a_daily_limit_that_is_used_up_stays_used_up_across_a_restart() {
+    let (_folder, path) = folder();
+    let clock = ManualClock::new();
+    let (limiter, _keeping) = kept(&path, &clock);
+    assert_eq!(admit(&limiter), 5);
+    drop(limiter);
+    clock.advance(HOUR);
+    let (limiter, _keeping) = kept(&path, &clock);
+    assert_eq!(admit(&limiter), 0);
+    drop(limiter);
+    clock.advance(24 * HOUR);
+    let (limiter, _keeping) = kept(&path, &clock);
+    assert_eq!(admit(&limiter), 5);
+    drop(limiter);
+    assert_eq!(total(&path, "k"), 10);
+}
+
+#[test]
+fn a_clock_set_back_or_forward_between_runs_gives_nothing_away_and_locks_nobody_out() {
+    let day = 24 * HOUR;
+    let up = |by: Duration| Boot::new(7, u64::try_from(by.as_nanos()).unwrap());
+    // Between the runs lies an hour, by the machine; the clock says something else.
+    for says in [Duration::ZERO, 5 * day, 10 * day + HOUR, 40 * day] {
+        let (_folder, path) = folder();
+        let clock = ManualClock::with_boot(up(100 * day));
+        clock.advance(10 * day);
+        let (limiter, _keeping) = kept(&path, &clock);
+        assert_eq!(admit(&limiter), 5);
+        drop(limiter);
+        let clock = ManualClock::with_boot(up(110 * day + HOUR - says));
+        clock.advance(says);
+        let (limiter, _keeping) = kept(&path, &clock);
+        assert_eq!(admit(&limiter), 0, "{says:?}");
+        drop(limiter);
+        clock.advance(day);
+        let (limiter, _keeping) = kept(&path, &clock);
+        assert_eq!(admit(&limiter), 5, "{says:?}");
+    }
+}
+
+#[test]
+fn a_clock_that_was_years_ahead_locks_nobody_out_for_longer_than_a_window() {
+    let (_folder, path) = folder();
+    let clock = ManualClock::new();
+    clock.advance(10_000 * 24 * HOUR);
+    let (limiter, _keeping) = kept(&path, &clock);
+    assert_eq!(admit(&limiter), 5);
+    drop(limiter);
+    let clock = ManualClock::new();
+    for hours in [0, 12, 23] {
+        clock.advance_to(START + u64::try_from((hours * HOUR).as_nanos()).unwrap());
+        let (limiter, _keeping) = kept(&path, &clock);
+        assert_eq!(admit(&limiter), 0, "{hours}");
+    }
+    clock.advance(2 * HOUR);
+    assert_eq!(admit(&kept(&path, &clock).0), 5);
+}
+
+#[test]
+fn limiters_that_share_a_store_count_what_each_other_takes_and_holds() {
+    let (_folder, path) = folder();
+    let clock = ManualClock::new();
+    let (one, one_kept) = kept(&path, &clock);
+    let (two, two_kept) = kept(&path, &clock);
+    let in_flight: Vec<_> = (0..2).map(|_| one.try_acquire("k", &Cost::new()).unwrap()).collect();
+    one_kept.flush_now().unwrap();
+    two_kept.flush_now().unwrap();
+    let third = two.try_acquire("k", &Cost::new()).unwrap();
+    assert!(two.try_acquire("k", &Cost::new()).is_err(), "three are in flight");
+    drop((in_flight, third));
+    for keeping in [&one_kept, &two_kept, &one_kept, &two_kept] {
+        keeping.flush_now().unwrap();
+    }
+    assert_eq!(admit(&two), 2, "three of five are used");
+    two_kept.flush_now().unwrap();
+    one_kept.flush_now().unwrap();
+    assert_eq!(admit(&one), 0);
+    assert_eq!(total(&path, "k"), 5);
+}
+
+#[test]
+fn a_reset_of_one_is_a_reset_of_all() {
+    let (_folder, path) = folder();
+    let clock = ManualClock::new();
+    let (one, one_kept) = kept(&path, &clock);
+    let (two, two_kept) = kept(&path, &clock);
+    assert_eq!(admit(&one), 5);
+    one_kept.flush_now().unwrap();
+    two_kept.flush_now().unwrap();
+    assert_eq!(admit(&two), 0);
+    clock.advance(SECOND);
+    one.reset("k");
+    one_kept.flush_now().unwrap();
+    two_kept.flush_now().unwrap();
+    assert_eq!(admit(&two), 5);
+}
+
+#[test]
+fn quotas_that_were_set_come_back_and_configured_ones_win() {
+    let (_folder, path) = folder();
+    let clock = ManualClock::new();
+    let (one, keeping) = kept(&path, &clock);
+    one.set_quota("other", &Quota::new().rpm(7));
+    one.set_quota("k", &Quota::new().rpm(9));
+    keeping.flush_now().unwrap();
+    drop(one);
+    let (two, _keeping) = kept(&path, &clock);
+    assert_eq!(two.quota("other"), Quota::new().rpm(7));
+    assert_eq!(two.quota("k"), Quota::new().rpd(5).concurrency(3));
+}
+
+#[tokio::test]
+async fn a_close_writes_everything_down_and_what_ends_later_too() {
+    let (_folder, path) = folder();
+    let clock = ManualClock::new();
+    let (limiter, keeping) = kept(&path, &clock);
+    assert_eq!(admit(&limiter), 5);
+    clock.advance(48 * HOUR);
+    let permit = limiter.try_acquire("k", &Cost::new()).unwrap();
+    limiter.close().await;
+    assert!(keeping.status().kept_at.is_some_and(|at| at == clock.now()));
+    assert!(total(&path, "k") >= 5);
+    drop(permit);
+    drop(limiter);
+    assert_eq!(total(&path, "k"), 6);
+}
+
+#[test]
+fn a_thread_writes_down_what_nobody_asks_for() {
+    let (_folder, path) = folder();
+    let clock = ManualClock::new();
+    let (one, two) = (limiter(&clock), limiter(&clock));
+    let often = Duration::from_millis(5);
+    let _kept = [&one, &two].map(|l| Keeping::start(l, Sqlite::new(&path), often).unwrap());
+    assert_eq!(admit(&one), 5);
+    while two.decide("k", &Cost::new()).is_allowed() {
+        std::thread::yield_now();
+    }
+}
+
+/// A store that is away when it is told to be, and remembers what it was told.
+#[derive(Debug, Clone, Default)]
+struct Flaky(Arc<Mutex<(Option<&'static str>, Vec<Vec<KeyChanges>>, bool)>>);
+
+impl Flaky {
+    fn fail(&self, reason: Option<&'static str>) {
+        self.0.lock().0 = reason;
+    }
+
+    fn went(&self) -> Result<(), StoreError> {
+        self.0.lock().0.map_or(Ok(()), |reason| {
+            // An error of its own kind: its constructor isn't public.
+            let mut error = Sqlite::peek(Path::new("nowhere.db"), START, None).unwrap_err();
+            (error.path, error.reason) = (PathBuf::from("flaky.db"), reason.to_owned());
+            Err(error)
+        })
+    }
+}
+
+impl Store for Flaky {
+    fn open(&mut self, _now: u64) -> Result<State, StoreError> {
+        self.went().map(|()| State::default())
+    }
+
+    fn sync(
+        &mut self,
+        changes: &[KeyChanges],
+        _quotas: Option<&[NamedQuota]>,
+        _now: u64,
+    ) -> Result<Vec<KeyChanges>, StoreError> {
+        self.went()?;
+        self.0.lock().1.push(changes.to_vec());
+        Ok(Vec::new())
+    }
+
+    fn close(&mut self, _now: u64) -> Result<(), StoreError> {
+        self.went()?;
+        self.0.lock().2 = true;
+        Ok(())
+    }
+}
+
+#[test]
+fn while_the_store_is_away_the_limiter_goes_on_and_nothing_is_lost() {
+    let clock = ManualClock::new();
+    let (limiter, store) = (limiter(&clock), Flaky::default());
+    let keeping = Keeping::start(&limiter, store.clone(), NEVER).unwrap();
+    store.fail(Some("the disk is full"));
+    for pending in [1, 1] {
+        drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+        assert!(keeping.flush_now().is_err());
+        clock.advance(SECOND);
+        let status = keeping.status();
+        assert_eq!(status.pending_keys, pending);
+        assert_eq!(status.trouble.unwrap().reason, "the disk is full");
+    }
+    store.fail(None);
+    keeping.flush_now().unwrap();
+    assert_eq!(keeping.status().trouble, None);
+    assert_eq!(keeping.status().pending_keys, 0);
+    assert_eq!(keeping.status().kept_at, Some(clock.now()));
+    let written = store.0.lock().1.last().cloned().unwrap();
+    let taken = written.iter().flat_map(|key| &key.buckets).flat_map(|bucket| &bucket.taken);
+    assert_eq!(taken.map(|(_, amount)| amount).sum::<i64>(), 2);
+    drop(limiter);
+    assert!(store.0.lock().2, "closed");
+}
+
+#[test]
+fn what_could_not_be_written_before_the_end_is_written_at_the_end() {
+    let clock = ManualClock::new();
+    let (limiter, store) = (limiter(&clock), Flaky::default());
+    let keeping = Keeping::start(&limiter, store.clone(), NEVER).unwrap();
+    store.fail(Some("the disk is full"));
+    drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+    keeping.flush_now().unwrap_err();
+    drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+    store.fail(None);
+    drop(limiter);
+    let written = store.0.lock().1.last().cloned().unwrap();
+    let taken = written.iter().flat_map(|key| &key.buckets).flat_map(|bucket| &bucket.taken);
+    assert_eq!(taken.map(|(_, amount)| amount).sum::<i64>(), 2);
+    keeping.flush_now().unwrap();
+}
+
+#[test]
+fn a_store_that_cannot_be_opened_leaves_the_limiter_as_it_is() {
+    let clock = ManualClock::new();
+    let (limiter, store) = (limiter(&clock), Flaky::default());
+    store.fail(Some("is damaged"));
+    let error = Keeping::start(&limiter, store, NEVER).unwrap_err();
+    assert_eq!(error.to_string(), "flaky.db: is damaged");
+    assert_eq!(admit(&limiter), 5);
+}

@@ -1,0 +1,290 @@
+//! State taken over from one store into another.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use proptest::prelude::*;
+use tempfile::TempDir;
+use tollgate::engine::Saved;
+use tollgate::limiter::{BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, QuotaOrigin};
+use tollgate::quota::{Dimension, Quota, Window};
+use tollgate::store::{self, Kind, Options, Sqlite, State, Store, Summary, Yaml};
+
+use super::go_ratelimit::{FILE, database};
+use super::states;
+
+const S: u64 = 1_000_000_000;
+const NOW: u64 = ManualClock::START;
+
+fn folder() -> (TempDir, impl Fn(&str) -> PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().to_owned();
+    (folder, move |name| root.join(name))
+}
+
+fn migrate(from: &Path, to: &Path) -> Result<Summary, String> {
+    store::migrate(from, to, Options::default(), NOW, None).map_err(|error| error.to_string())
+}
+
+fn peek(path: &Path) -> State {
+    let sqlite = path.extension().unwrap() == "db";
+    if sqlite { Sqlite::peek(path, NOW, None) } else { Yaml::peek(path, NOW, None) }.unwrap()
+}
+
+/// Tokens a minute of a key.
+fn tokens(key: &str, taken: &[(u64, u64)], held: u64) -> KeySnapshot {
+    let saved = Saved { taken: taken.to_vec(), held };
+    KeySnapshot::new(key, vec![BucketSnapshot::new(Dimension::Tokens, Window::MINUTE, saved)])
+}
+
+fn state(quotas: &[(&str, u64)], keys: Vec<KeySnapshot>) -> State {
+    let mut state = State::default();
+    let set = |(name, rpm): &(&str, u64)| {
+        NamedQuota::new(*name, Quota::new().rpm(*rpm), QuotaOrigin::Set)
+    };
+    state.quotas = quotas.iter().map(set).collect();
+    state.keys = keys;
+    state
+}
+
+#[test]
+fn each_of_four_kinds_becomes_either_of_ours() {
+    let (_folder, at) = folder();
+    fs::write(at("go.txt"), FILE).unwrap();
+    database(&at("go.bin"), "INSERT INTO quotas VALUES ('m', 5, 0, 0)");
+    let ours = state(&[("a", 5)], vec![tokens("a", &[(NOW, 7)], 0)]);
+    Yaml::replace(&at("ours.bin"), &ours, NOW, None).unwrap();
+    Sqlite::replace(&at("ours.txt"), &ours, NOW, None).unwrap();
+    let sources = [
+        ("go.txt", Kind::GoYaml),
+        ("go.bin", Kind::GoSqlite),
+        ("ours.bin", Kind::Yaml),
+        ("ours.txt", Kind::Sqlite),
+    ];
+    for (source, from) in sources {
+        for (name, to) in [("yaml", Kind::Yaml), ("db", Kind::Sqlite)] {
+            let destination = at(&format!("{source}.{name}"));
+            let summary = migrate(&at(source), &destination).unwrap();
+            assert_eq!((summary.from, summary.to), (from, to), "by content, whatever the name");
+            let state = peek(&destination);
+            assert_eq!(state.quotas.len(), summary.quotas, "{source} to {name}");
+            assert!(!state.quotas.is_empty(), "{source} to {name}");
+        }
+    }
+    assert_eq!(peek(&at("ours.bin.db")), ours);
+    assert_eq!(peek(&at("ours.txt.yaml")), ours);
+    assert_eq!(peek(&at("go.txt.yaml")), peek(&at("go.txt.db")));
+}
+
+#[test]
+fn the_second_time_changes_nothing() {
+    let (_folder, at) = folder();
+    fs::write(at("go.yaml"), FILE).unwrap();
+    for name in ["new.yaml", "new.db"] {
+        let first = migrate(&at("go.yaml"), &at(name)).unwrap();
+        assert_eq!(first.new_keys, 1);
+        let (state, bytes) = (peek(&at(name)), fs::read(at(name)).unwrap());
+        let second = migrate(&at("go.yaml"), &at(name)).unwrap();
+        assert_eq!(peek(&at(name)), state, "{name}");
+        assert_eq!((second.new_keys, second.keys), (0, first.keys));
+        assert!(second.replaced_quotas.is_empty());
+        assert!(name.ends_with("db") || fs::read(at(name)).unwrap() == bytes);
+    }
+}
+
+#[test]
+fn the_second_time_changes_nothing_though_times_were_joined() {
+    let (_folder, at) = folder();
+    // Many within one of 256 parts of a minute, which stores join.
+    let many: Vec<_> = (0..40).map(|i| (NOW - 30 * S + i * 10_000_000, 1)).collect();
+    Sqlite::replace(&at("a.db"), &state(&[], vec![tokens("a", &many, 0)]), NOW, None).unwrap();
+    let sum =
+        || peek(&at("b.yaml")).keys[0].buckets[0].saved.taken.iter().map(|e| e.1).sum::<u64>();
+    for _ in 0..3 {
+        migrate(&at("a.db"), &at("b.yaml")).unwrap();
+        assert_eq!(sum(), 40);
+        migrate(&at("b.yaml"), &at("a.db")).unwrap();
+    }
+}
+
+#[test]
+fn nothing_of_the_destination_is_lost() {
+    let (_folder, at) = folder();
+    let kept = state(
+        &[("a", 1), ("own", 2)],
+        vec![tokens("a", &[(NOW - 9 * S, 5), (NOW - 2 * S, 6)], 0), tokens("own", &[(NOW, 7)], 0)],
+    );
+    let source = state(
+        &[("a", 9), ("b", 3)],
+        vec![tokens("a", &[(NOW - 9 * S, 8), (NOW - 4 * S, 1)], 0), tokens("b", &[(NOW, 4)], 0)],
+    );
+    Yaml::replace(&at("source.yaml"), &source, NOW, None).unwrap();
+    let both = state(
+        &[("a", 9), ("b", 3), ("own", 2)],
+        vec![
+            tokens("a", &[(NOW - 9 * S, 8), (NOW - 4 * S, 1), (NOW - 2 * S, 6)], 0),
+            tokens("b", &[(NOW, 4)], 0),
+            tokens("own", &[(NOW, 7)], 0),
+        ],
+    );
+    Yaml::replace(&at("kept.yaml"), &kept, NOW, None).unwrap();
+    Sqlite::replace(&at("kept.db"), &kept, NOW, None).unwrap();
+    for name in ["kept.yaml", "kept.db"] {
+        let summary = migrate(&at("source.yaml"), &at(name)).unwrap();
+        assert_eq!(peek(&at(name)), both, "{name}");
+        assert_eq!((&*summary.replaced_quotas, summary.new_keys), (&["a".to_owned()][..], 2));
+        assert!(summary.to_string().contains("replaced quotas: a"), "{summary}");
+    }
+}
+
+#[test]
+fn what_was_in_flight_counts_as_taken_when_the_source_was_last_used_and_once() {
+    let (_folder, at) = folder();
+    let mut held = tokens("a", &[(NOW - 9 * S, 5)], 70);
+    let saved = Saved { taken: Vec::new(), held: 3 };
+    held.buckets.insert(0, BucketSnapshot::new(Dimension::Concurrency, Window::MINUTE, saved));
+    Yaml::replace(&at("a.yaml"), &state(&[], vec![held]), NOW, None).unwrap();
+    for name in ["b.yaml", "b.db"] {
+        for later in [0, S] {
+            let at_that_time = NOW + later;
+            let options = Options::default();
+            store::migrate(&at("a.yaml"), &at(name), options, at_that_time, None).unwrap();
+        }
+        assert_eq!(peek(&at(name)).keys, [tokens("a", &[(NOW - 9 * S, 75)], 0)], "{name}");
+    }
+}
+
+#[test]
+fn a_cool_down_goes_along_and_is_never_shortened() {
+    let (_folder, at) = folder();
+    let cooling = |until| {
+        let mut key = tokens("a", &[(NOW, 5)], 0);
+        key.cooling_until = Some(until);
+        state(&[], vec![key])
+    };
+    Yaml::replace(&at("a.yaml"), &cooling(NOW + 30 * S), NOW, None).unwrap();
+    for (name, kept) in [("b.yaml", 20), ("b.db", 20), ("c.yaml", 40), ("c.db", 40)] {
+        let state = cooling(NOW + kept * S);
+        match name.ends_with("db") {
+            true => Sqlite::replace(&at(name), &state, NOW, None).unwrap(),
+            false => Yaml::replace(&at(name), &state, NOW, None).unwrap(),
+        }
+        migrate(&at("a.yaml"), &at(name)).unwrap();
+        assert_eq!(peek(&at(name)).keys[0].cooling_until, Some(NOW + kept.max(30) * S), "{name}");
+    }
+}
+
+#[test]
+fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
+    let (folder, at) = folder();
+    fs::write(at("go.yaml"), FILE).unwrap();
+    let options = Options { dry_run: true };
+    for name in ["new.yaml", "new.db"] {
+        let dry = store::migrate(&at("go.yaml"), &at(name), options, NOW, None).unwrap();
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was made");
+        assert!(dry.to_string().contains("(dry run: nothing was written)"), "{dry}");
+        assert_eq!((dry.quotas, dry.keys, dry.entries, dry.new_keys), (3, 1, 6, 1));
+    }
+    let kept = state(&[("claude-opus-4", 1)], Vec::new());
+    Yaml::replace(&at("kept.yaml"), &kept, NOW, None).unwrap();
+    let dry = store::migrate(&at("go.yaml"), &at("kept.yaml"), options, NOW, None).unwrap();
+    assert_eq!(dry.replaced_quotas, ["claude-opus-4"]);
+    assert_eq!(peek(&at("kept.yaml")), kept);
+    let wet = migrate(&at("go.yaml"), &at("kept.yaml")).unwrap();
+    assert!(!wet.dry_run && wet.replaced_quotas == dry.replaced_quotas);
+}
+
+#[test]
+fn a_summary_is_for_programs_too() {
+    let (_folder, at) = folder();
+    fs::write(at("go.yaml"), FILE).unwrap();
+    let summary = migrate(&at("go.yaml"), &at("new.db")).unwrap();
+    let json: serde_json::Value = serde_json::to_value(&summary).unwrap();
+    assert_eq!((&json["from"], &json["to"]), (&"go_yaml".into(), &"sqlite".into()));
+    assert_eq!((&json["quotas"], &json["skipped"]["past"]), (&3.into(), &0.into()));
+    let text = "go-ratelimit's YAML to SQLite\n3 quotas; 1 keys with 6 entries, 1 of them new";
+    assert_eq!(summary.to_string(), text);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_is_not_taken_over_into_itself() {
+    let (_folder, at) = folder();
+    Yaml::replace(&at("a.yaml"), &State::default(), NOW, None).unwrap();
+    std::os::unix::fs::symlink(at("a.yaml"), at("link.yaml")).unwrap();
+    fs::hard_link(at("a.yaml"), at("hard.yaml")).unwrap();
+    for name in ["a.yaml", "link.yaml", "hard.yaml", "../a.yaml"] {
+        let to = if name.starts_with("..") { at("x").join(name) } else { at(name) };
+        fs::create_dir_all(at("x")).unwrap();
+        let error = migrate(&at("a.yaml"), &to).unwrap_err();
+        assert!(error.contains("source and destination are one file"), "{error}");
+    }
+}
+
+#[test]
+fn files_that_cannot_be_read_or_written_are_refused_and_stay() {
+    let (_folder, at) = folder();
+    fs::write(at("go.yaml"), FILE).unwrap();
+    let refused = |from: &str, to: &str, reason: &str| {
+        let before = fs::read(at(to)).ok();
+        let error = migrate(&at(from), &at(to)).unwrap_err();
+        assert!(error.contains(reason), "{error:?} should say {reason:?}");
+        assert_eq!(fs::read(at(to)).ok(), before);
+    };
+    refused("missing.yaml", "new.yaml", "missing.yaml: there is nothing to take over");
+    fs::write(at("empty.yaml"), "").unwrap();
+    refused("empty.yaml", "new.yaml", "empty.yaml: there is nothing to take over");
+    refused("go.yaml", "new.txt", "a new file is named .yaml");
+    refused("go.yaml", "new", "a new file is named .yaml");
+    fs::write(at("theirs.yaml"), FILE).unwrap();
+    refused("go.yaml", "theirs.yaml", "go-ratelimit's YAML is only read");
+    database(&at("theirs.db"), "");
+    refused("go.yaml", "theirs.db", "go-ratelimit's SQLite is only read");
+    fs::write(at("notes.yaml"), "shopping: [milk]\n").unwrap();
+    refused("go.yaml", "notes.yaml", "not tollgate's state");
+    refused("notes.yaml", "new.yaml", "not tollgate's state");
+    fs::write(at("broken.db"), b"SQLite format 3\0 and then nothing").unwrap();
+    refused("broken.db", "new.yaml", "broken.db");
+    refused("go.yaml", "broken.db", "broken.db");
+    fs::create_dir(at("folder.yaml")).unwrap();
+    refused("folder.yaml", "new.yaml", "folder.yaml");
+}
+
+#[test]
+fn a_yaml_file_in_use_is_refused() {
+    let (_folder, at) = folder();
+    fs::write(at("go.yaml"), FILE).unwrap();
+    let mut store = Yaml::new(at("state.yaml"));
+    store.open(NOW).unwrap();
+    let error = migrate(&at("go.yaml"), &at("state.yaml")).unwrap_err();
+    assert!(error.contains("in use by process"), "{error}");
+}
+
+#[test]
+fn a_database_in_use_hears_of_what_is_taken_over() {
+    let (_folder, at) = folder();
+    fs::write(at("go.yaml"), FILE).unwrap();
+    let mut store = Sqlite::new(at("state.db"));
+    store.open(NOW).unwrap();
+    migrate(&at("go.yaml"), &at("state.db")).unwrap();
+    let others = store.sync(&[], None, NOW).unwrap();
+    assert_eq!(others.iter().map(|key| &*key.key).collect::<Vec<_>>(), ["gemini-3-pro-preview"]);
+    store.close(NOW).unwrap();
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    #[test]
+    fn a_state_that_goes_to_sqlite_and_back_is_the_same(state in states::at_rest()) {
+        let (_folder, at) = folder();
+        let migrate = |from: &str, to: &str| {
+            store::migrate(&at(from), &at(to), Options::default(), states::NOW, None).unwrap();
+        };
+        Yaml::replace(&at("a.yaml"), &state, states::NOW, None).unwrap();
+        migrate("a.yaml", "b.db");
+        prop_assert_eq!(Sqlite::peek(&at("b.db"), states::NOW, None).unwrap(), state.clone());
+        migrate("b.db", "c.yaml");
+        prop_assert_eq!(Yaml::peek(&at("c.yaml"), states::NOW, None).unwrap(), state);
+    }
+}

@@ -1,0 +1,249 @@
+//! What one limiter writes down, it finds again and others hear of.
+
+use std::path::{Path, PathBuf};
+
+use tempfile::TempDir;
+use tollgate::Quota;
+use tollgate::limiter::{Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
+use tollgate::quota::{Calendar, Dimension, Period, Window};
+use tollgate::store::{Sqlite, State, Store};
+
+pub(crate) const START: u64 = ManualClock::START;
+pub(crate) const SECOND: u64 = 1_000_000_000;
+pub(crate) const DAY: u64 = 86_400 * SECOND;
+
+pub(crate) fn folder() -> (TempDir, PathBuf) {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.db");
+    (folder, path)
+}
+
+pub(crate) fn opened(path: &Path, now: u64) -> (Sqlite, State) {
+    let mut store = Sqlite::new(path);
+    let state = store.open(now).unwrap();
+    (store, state)
+}
+
+fn booted(path: &Path, now: u64, boot: u128, uptime: u64) -> (Sqlite, State) {
+    let mut store = Sqlite::new(path);
+    store.set_boot(Some(Boot::new(boot, uptime)));
+    let state = store.open(now).unwrap();
+    (store, state)
+}
+
+/// Requests a day of a key: what was taken, and what is held.
+pub(crate) fn change(key: &str, taken: &[(u64, i64)], held: u64) -> KeyChanges {
+    let bucket = BucketChanges::new(Dimension::Requests, Window::DAY, taken.to_vec(), held);
+    let mut change = KeyChanges::new(key);
+    change.buckets.push(bucket);
+    change
+}
+
+/// What was taken of a key's requests a day, by a state.
+pub(crate) fn taken(state: &State, key: &str) -> Vec<(u64, u64)> {
+    let key = state.keys.iter().find(|kept| kept.key == key);
+    key.map_or_else(Vec::new, |key| key.buckets[0].saved.taken.clone())
+}
+
+pub(crate) fn sync(store: &mut Sqlite, changes: &[KeyChanges], now: u64) -> Vec<KeyChanges> {
+    store.sync(changes, None, now).unwrap()
+}
+
+#[test]
+fn what_was_taken_is_there_after_a_restart() {
+    let (_folder, path) = folder();
+    let (mut store, state) = opened(&path, START);
+    assert_eq!(state, State::default());
+    sync(&mut store, &[change("a", &[(START, 3), (START + 5, 4)], 0)], START + 10);
+    sync(
+        &mut store,
+        &[change("a", &[(START + 20, 1)], 0), change("b", &[(START, 9)], 0)],
+        START + 30,
+    );
+    store.close(START + 40).unwrap();
+    let (_store, state) = opened(&path, START + SECOND);
+    assert_eq!(taken(&state, "a"), [(START, 3), (START + 5, 4), (START + 20, 1)]);
+    assert_eq!(taken(&state, "b"), [(START, 9)]);
+}
+
+#[test]
+fn others_hear_of_what_was_taken_once_and_nobody_of_its_own() {
+    let (_folder, path) = folder();
+    let (mut one, _) = opened(&path, START);
+    let (mut other, _) = opened(&path, START);
+    assert_eq!(sync(&mut one, &[change("a", &[(START, 3)], 0)], START), []);
+    assert_eq!(sync(&mut other, &[], START), [change("a", &[(START, 3)], 0)]);
+    assert_eq!(sync(&mut other, &[], START), []);
+    assert_eq!(sync(&mut other, &[change("a", &[(START + 1, -2)], 0)], START + 1), []);
+    assert_eq!(sync(&mut one, &[], START + 1), [change("a", &[(START + 1, -2)], 0)]);
+}
+
+#[test]
+fn what_others_hold_is_told_when_it_changes_down_to_nothing() {
+    let (_folder, path) = folder();
+    let (mut one, _) = opened(&path, START);
+    let (mut two, _) = opened(&path, START);
+    sync(&mut one, &[change("a", &[], 3)], START);
+    sync(&mut two, &[change("a", &[], 4)], START);
+    let (mut three, _) = opened(&path, START);
+    assert_eq!(sync(&mut three, &[], START), [change("a", &[], 7)]);
+    assert_eq!(sync(&mut one, &[], START), [change("a", &[], 4)]);
+    sync(&mut one, &[change("a", &[(START, 2)], 0)], START);
+    assert_eq!(sync(&mut three, &[], START), [change("a", &[(START, 2)], 4)]);
+    sync(&mut two, &[change("a", &[], 0)], START);
+    assert_eq!(sync(&mut three, &[], START), [change("a", &[], 0)]);
+    assert_eq!(sync(&mut three, &[], START), []);
+}
+
+#[test]
+fn what_was_held_at_the_close_is_taken() {
+    let (_folder, path) = folder();
+    let (mut one, _) = opened(&path, START);
+    let (mut two, _) = opened(&path, START);
+    sync(&mut one, &[change("a", &[], 3)], START);
+    sync(&mut two, &[], START);
+    one.close(START + 9).unwrap();
+    assert_eq!(sync(&mut two, &[], START + 9), [change("a", &[(START + 9, 3)], 0)]);
+    let (_store, state) = opened(&path, START + 10);
+    assert_eq!(taken(&state, "a"), [(START + 9, 3)]);
+}
+
+#[test]
+fn a_reset_is_heard_by_others_and_what_was_taken_before_stays_forgotten() {
+    let (_folder, path) = folder();
+    let (mut one, _) = opened(&path, START);
+    let (mut two, _) = opened(&path, START);
+    sync(&mut one, &[change("a", &[(START, 3)], 0)], START);
+    let mut reset = change("a", &[(START + 5, 1)], 0);
+    reset.reset_at = Some(START + 5);
+    sync(&mut one, &[reset.clone()], START + 6);
+    // This one took it before the reset, and says so only now.
+    let heard = sync(&mut two, &[change("a", &[(START + 4, 8)], 0)], START + 7);
+    assert_eq!(heard, [reset]);
+    assert_eq!(sync(&mut one, &[], START + 8), []);
+    assert_eq!(taken(&opened(&path, START + 9).1, "a"), [(START + 5, 1)]);
+}
+
+#[test]
+fn a_cool_down_is_heard_by_others_and_kept() {
+    let (_folder, path) = folder();
+    let (mut one, _) = opened(&path, START);
+    let (mut two, _) = opened(&path, START);
+    let mut cooling = KeyChanges::new("a");
+    cooling.cooling_until = Some(START + 30 * SECOND);
+    sync(&mut one, &[cooling.clone()], START);
+    assert_eq!(sync(&mut two, &[], START), [cooling]);
+    let until = |now| opened(&path, now).1.keys.first().and_then(|key| key.cooling_until);
+    assert_eq!(until(START + SECOND), Some(START + 30 * SECOND));
+    assert_eq!(until(START + 31 * SECOND), None);
+}
+
+#[test]
+fn a_wrong_clock_locks_no_key_for_longer_than_its_window() {
+    let (_folder, path) = folder();
+    let far = START + 400 * DAY;
+    let (mut store, _) = opened(&path, far);
+    let mut change = change("a", &[(far, 3)], 0);
+    change.cooling_until = Some(far + 30 * SECOND);
+    sync(&mut store, &[change], far);
+    store.close(far).unwrap();
+    let (mut store, state) = opened(&path, START);
+    assert_eq!(taken(&state, "a"), [(START, 3)]);
+    assert_eq!(state.keys[0].cooling_until, Some(START + 30 * SECOND));
+    store.close(START).unwrap();
+    let (_store, state) = opened(&path, START + SECOND);
+    assert_eq!(taken(&state, "a"), [(START, 3)], "and not of now again");
+    assert_eq!(state.keys[0].cooling_until, Some(START + 30 * SECOND));
+    let (_store, state) = opened(&path, START + 2 * DAY);
+    assert_eq!(state.keys, []);
+}
+
+#[test]
+fn a_clock_that_was_set_between_two_runs_moves_what_was_taken_with_it() {
+    for set in [-3 * DAY.cast_signed(), 3 * DAY.cast_signed()] {
+        let (_folder, path) = folder();
+        let (mut store, _) = booted(&path, START, 1, 100 * SECOND);
+        sync(&mut store, &[change("a", &[(START, 3)], 0)], START);
+        store.close(START).unwrap();
+        let now = (START + 60 * SECOND).saturating_add_signed(set);
+        let (_store, state) = booted(&path, now, 1, 160 * SECOND);
+        assert_eq!(taken(&state, "a"), [(now - 60 * SECOND, 3)], "{set}");
+        let peeked = Sqlite::peek(&path, now, Some(Boot::new(1, 160 * SECOND))).unwrap();
+        assert_eq!(taken(&peeked, "a"), [(now - 60 * SECOND, 3)], "{set}");
+    }
+}
+
+#[test]
+fn quotas_are_kept_with_their_origin_and_those_of_others_stay() {
+    let (_folder, path) = folder();
+    let day = Calendar::new(Period::Day, "America/Los_Angeles").unwrap();
+    let quota = Quota::new().rpm(5).on_calendar(Dimension::Tokens, 9, &day);
+    let set = |name: &str| NamedQuota::new(name, quota.clone(), QuotaOrigin::Set);
+    let configured =
+        |name: &str| NamedQuota::new(name, Quota::new().rpm(1), QuotaOrigin::Configured);
+    let (mut one, _) = opened(&path, START);
+    one.sync(&[], Some(&[set("a"), configured("b")]), START).unwrap();
+    let (mut two, state) = opened(&path, START);
+    assert_eq!(state.quotas, [set("a"), configured("b")]);
+    two.sync(&[], Some(&[configured("c")]), START).unwrap();
+    let names = || -> Vec<String> {
+        let state = Sqlite::peek(&path, START, None).unwrap();
+        state.quotas.into_iter().map(|quota| quota.name).collect()
+    };
+    assert_eq!(names(), ["b", "c"], "the second took `a` over, and has removed it");
+    one.sync(&[], Some(&[configured("d")]), START).unwrap();
+    assert_eq!(names(), ["c", "d"]);
+}
+
+#[test]
+fn peeking_makes_nothing_and_tells_what_is_held() {
+    let (folder, path) = folder();
+    assert!(Sqlite::peek(&path, START, None).is_err());
+    assert!(Sqlite::reset(&path, None, START, None).is_err());
+    assert_eq!(std::fs::read_dir(folder.path()).unwrap().count(), 0);
+    let (mut store, _) = opened(&path, START);
+    sync(&mut store, &[change("a", &[(START, 3)], 2)], START);
+    let state = Sqlite::peek(&path, START, None).unwrap();
+    assert_eq!(state.keys[0].buckets[0].saved.held, 2);
+    assert_eq!(taken(&state, "a"), [(START, 3)]);
+    store.close(START).unwrap();
+    drop(store);
+    let files = || std::fs::read_dir(folder.path()).unwrap().count();
+    assert_eq!(files(), 1);
+    assert_eq!(taken(&Sqlite::peek(&path, START, None).unwrap(), "a").len(), 1);
+    assert_eq!(files(), 1);
+}
+
+#[test]
+fn a_reset_from_outside_is_heard_by_those_who_run() {
+    let (_folder, path) = folder();
+    let (mut store, _) = opened(&path, START);
+    let both = [change("a", &[(START, 3)], 0), change("b", &[(START, 3)], 1)];
+    sync(&mut store, &both, START);
+    Sqlite::reset(&path, Some("a"), START + 1, None).unwrap();
+    let heard = sync(&mut store, &[], START + 2);
+    assert_eq!(heard.len(), 1);
+    assert_eq!((&*heard[0].key, heard[0].reset_at), ("a", Some(START + 1)));
+    Sqlite::reset(&path, None, START + 3, None).unwrap();
+    assert_eq!(sync(&mut store, &[], START + 4).len(), 2);
+    let state = Sqlite::peek(&path, START + 5, None).unwrap();
+    assert_eq!(taken(&state, "b"), []);
+    assert_eq!(state.keys[0].buckets[0].saved.held, 1, "what is in flight stays held");
+}
+
+#[test]
+fn replacing_twice_is_replacing_once() {
+    let (_folder, path) = folder();
+    let (mut store, _) = opened(&path, START);
+    sync(&mut store, &[change("x", &[(START, 1)], 0), change("a", &[(START, 3)], 0)], START);
+    let mut wanted = Sqlite::peek(&path, START, None).unwrap();
+    wanted.keys.retain(|key| key.key == "a");
+    wanted.keys[0].cooling_until = Some(START + SECOND);
+    wanted.quotas.push(NamedQuota::new("q", Quota::new().rpm(5), QuotaOrigin::Set));
+    for _ in 0..2 {
+        Sqlite::replace(&path, &wanted, START, None).unwrap();
+        assert_eq!(Sqlite::peek(&path, START, None).unwrap(), wanted);
+    }
+    let heard = sync(&mut store, &[], START);
+    assert_eq!(heard.iter().filter(|key| key.reset_at.is_some()).count(), 2);
+}

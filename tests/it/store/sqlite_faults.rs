@@ -1,0 +1,147 @@
+//! Files that can't be used: a clear error with their name, and nothing overwritten.
+
+use std::fs;
+use std::path::Path;
+
+use rusqlite::Connection;
+use tollgate::store::{Sqlite, Store, StoreError};
+
+use super::sqlite::{START, change, folder, opened, sync};
+
+/// Opening, peeking and resetting all fail, say so, and leave the file as it was.
+fn refuses(path: &Path, reason: &str) {
+    let before = fs::read(path).ok();
+    let errors: [StoreError; 3] = [
+        Sqlite::new(path).open(START).unwrap_err(),
+        Sqlite::peek(path, START, None).unwrap_err(),
+        Sqlite::reset(path, None, START, None).unwrap_err(),
+    ];
+    for error in errors {
+        assert!(error.to_string().contains("state.db"), "{error}");
+        assert!(error.to_string().contains(reason), "{error}, not {reason}");
+    }
+    assert_eq!(fs::read(path).ok(), before);
+}
+
+/// A database of ours that was closed, with some pages in it.
+fn filled(path: &Path) {
+    let (mut store, _) = opened(path, START);
+    let changes: Vec<_> =
+        (0..2_000).map(|n| change(&format!("key-{n}"), &[(START, 1)], 0)).collect();
+    sync(&mut store, &changes, START);
+    store.close(START).unwrap();
+}
+
+#[test]
+fn what_is_no_database_is_left_as_it_is() {
+    let (_folder, path) = folder();
+    fs::write(&path, "model: gpt-4o\nrequests: [1, 2, 3]\n").unwrap();
+    refuses(&path, "no SQLite database");
+    fs::write(&path, "x").unwrap();
+    refuses(&path, "no SQLite database");
+}
+
+#[test]
+fn a_folder_is_refused() {
+    let (_folder, path) = folder();
+    fs::create_dir(&path).unwrap();
+    refuses(&path, "is a folder");
+}
+
+#[test]
+fn a_database_of_go_ratelimit_is_to_be_migrated() {
+    let (_folder, path) = folder();
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch(
+        "CREATE TABLE quotas (model TEXT PRIMARY KEY); CREATE TABLE requests (model TEXT, ts INTEGER);
+         CREATE TABLE tokens (model TEXT); CREATE TABLE daily (model TEXT PRIMARY KEY)",
+    )
+    .unwrap();
+    drop(db);
+    refuses(&path, "tollgate migrate");
+}
+
+#[test]
+fn another_programs_database_is_left_as_it_is() {
+    let (_folder, path) = folder();
+    Connection::open(&path).unwrap().execute_batch("CREATE TABLE bookmarks (url TEXT)").unwrap();
+    refuses(&path, "another program");
+}
+
+#[test]
+fn a_database_of_a_newer_version_is_left_as_it_is() {
+    let (_folder, path) = folder();
+    filled(&path);
+    Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
+    refuses(&path, "newer tollgate (version 7");
+}
+
+#[test]
+fn a_damaged_header_is_found() {
+    let (_folder, path) = folder();
+    filled(&path);
+    let mut bytes = fs::read(&path).unwrap();
+    bytes[16..100].fill(0xa5);
+    fs::write(&path, bytes).unwrap();
+    refuses(&path, "move it away");
+}
+
+#[test]
+fn a_truncated_file_is_found() {
+    let (_folder, path) = folder();
+    filled(&path);
+    let bytes = fs::read(&path).unwrap();
+    for length in [50, 100, 4_096, 4_097, bytes.len() / 2, bytes.len() - 1] {
+        fs::write(&path, &bytes[..length]).unwrap();
+        refuses(&path, "move it away");
+    }
+}
+
+#[test]
+fn a_damaged_page_in_the_middle_is_found() {
+    let (_folder, path) = folder();
+    filled(&path);
+    let mut bytes = fs::read(&path).unwrap();
+    let middle = bytes.len() / 2 / 4_096 * 4_096;
+    bytes[middle..middle + 4_096].fill(0xa5);
+    fs::write(&path, bytes).unwrap();
+    refuses(&path, "damaged");
+}
+
+#[test]
+fn missing_folders_are_made_and_those_that_cannot_be_are_named() {
+    let (folder, path) = folder();
+    let deep = folder.path().join("a/b/c/state.db");
+    opened(&deep, START);
+    assert!(deep.exists());
+    fs::write(&path, "").unwrap();
+    let error = Sqlite::new(path.join("deep/state.db")).open(START).unwrap_err();
+    assert!(error.to_string().contains("folder can't be made"), "{error}");
+}
+
+#[test]
+fn an_empty_file_becomes_a_database() {
+    let (_folder, path) = folder();
+    fs::write(&path, "").unwrap();
+    filled(&path);
+}
+
+#[test]
+fn a_store_that_is_not_open_says_so() {
+    let (_folder, path) = folder();
+    let error = Sqlite::new(&path).sync(&[], None, START).unwrap_err();
+    assert!(error.to_string().contains("isn't open"), "{error}");
+}
+
+#[test]
+fn who_waits_for_a_lock_too_long_is_told_and_loses_nothing() {
+    let (_folder, path) = folder();
+    let (mut store, _) = opened(&path, START);
+    let lock = Connection::open(&path).unwrap();
+    lock.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let error = store.sync(&[change("a", &[(START, 3)], 0)], None, START).unwrap_err();
+    assert!(error.to_string().contains("locked for more than 5 s"), "{error}");
+    lock.execute_batch("ROLLBACK").unwrap();
+    sync(&mut store, &[change("a", &[(START, 3)], 0)], START);
+    assert_eq!(super::sqlite_owners::total(&path, "a"), 3);
+}

@@ -1,0 +1,91 @@
+//! What becomes of what somebody held who died, or was only asleep.
+
+use rusqlite::Connection;
+use tollgate::limiter::{Boot, BucketChanges, KeyChanges};
+use tollgate::quota::{Dimension, Window};
+use tollgate::store::{Sqlite, Store};
+
+use super::sqlite::{SECOND, START, change, folder, opened, sync, taken};
+
+/// The sum over all time of what was taken of a key's requests a day.
+pub(crate) fn total(path: &std::path::Path, key: &str) -> i64 {
+    let db = Connection::open(path).unwrap();
+    let sql = "SELECT coalesce(sum(total), 0) FROM buckets \
+               WHERE key = ?1 AND dimension = 'requests'";
+    db.query_row(sql, [key], |row| row.get(0)).unwrap()
+}
+
+#[test]
+fn what_a_dead_owner_held_is_taken_when_it_was_last_seen() {
+    let (_folder, path) = folder();
+    let (mut dead, _) = opened(&path, START);
+    sync(&mut dead, &[change("a", &[(START, 1)], 3)], START + SECOND);
+    let (mut alive, _) = opened(&path, START + SECOND);
+    assert_eq!(sync(&mut alive, &[], START + 5 * SECOND), [change("a", &[], 3)]);
+    // Ten seconds without a word are enough where it writes every second.
+    let heard = sync(&mut alive, &[], START + 12 * SECOND);
+    assert_eq!(heard, [change("a", &[(START + SECOND, 3)], 0)]);
+    let (_third, state) = opened(&path, START + 13 * SECOND);
+    assert_eq!(taken(&state, "a"), [(START, 1), (START + SECOND, 3)]);
+    assert_eq!(total(&path, "a"), 4);
+}
+
+#[test]
+fn requests_in_flight_end_with_a_dead_owner() {
+    let (_folder, path) = folder();
+    let (mut dead, _) = opened(&path, START);
+    let mut change = KeyChanges::new("a");
+    let flight = BucketChanges::new(Dimension::Concurrency, Window::MINUTE, Vec::new(), 2);
+    change.buckets.push(flight);
+    sync(&mut dead, &[change], START);
+    let (_alive, state) = opened(&path, START + 12 * SECOND);
+    assert_eq!(state.keys, []);
+}
+
+#[test]
+fn an_owner_of_another_boot_is_dead_at_once() {
+    let (_folder, path) = folder();
+    let mut dead = Sqlite::new(&path);
+    dead.set_boot(Some(Boot::new(1, 50 * SECOND)));
+    dead.open(START).unwrap();
+    sync(&mut dead, &[change("a", &[], 3)], START);
+    let mut alive = Sqlite::new(&path);
+    alive.set_boot(Some(Boot::new(2, SECOND)));
+    let state = alive.open(START + SECOND).unwrap();
+    assert_eq!(taken(&state, "a"), [(START, 3)]);
+}
+
+#[test]
+fn an_owner_that_was_only_asleep_takes_back_what_it_holds_and_loses_nothing() {
+    let (_folder, path) = folder();
+    let (mut sleeper, _) = opened(&path, START);
+    sync(&mut sleeper, &[change("a", &[(START, 1)], 3)], START);
+    let (mut other, _) = opened(&path, START);
+    sync(&mut other, &[], START);
+    let later = START + 60 * SECOND;
+    let heard = sync(&mut other, &[change("a", &[(later, 10)], 0)], later);
+    assert_eq!(heard, [change("a", &[(START, 3)], 0)], "buried");
+    // It wakes, and one of its requests has ended meanwhile.
+    let ended = change("a", &[(START + 2, 1)], 2);
+    assert_eq!(sync(&mut sleeper, &[ended], later), [change("a", &[(later, 10)], 0)]);
+    let heard = sync(&mut other, &[], later);
+    assert_eq!(heard, [change("a", &[(START, -3), (START + 2, 1)], 2)]);
+    assert_eq!(sync(&mut sleeper, &[], later), []);
+    assert_eq!(total(&path, "a"), 12);
+    sync(&mut sleeper, &[change("a", &[(START + 3, 2)], 0)], later);
+    let (_third, state) = opened(&path, later);
+    assert_eq!(taken(&state, "a"), [(START, 1), (START + 2, 1), (START + 3, 2), (later, 10)]);
+    assert_eq!(total(&path, "a"), 14);
+}
+
+#[test]
+fn a_sleeper_that_others_have_forgotten_goes_on() {
+    let (_folder, path) = folder();
+    let (mut sleeper, _) = opened(&path, START);
+    sync(&mut sleeper, &[change("a", &[], 3)], START);
+    let db = Connection::open(&path).unwrap();
+    db.execute_batch("DELETE FROM owners; DELETE FROM held").unwrap();
+    assert_eq!(sync(&mut sleeper, &[change("a", &[(START, 1)], 2)], START + SECOND), []);
+    let state = Sqlite::peek(&path, START + SECOND, None).unwrap();
+    assert_eq!(state.keys[0].buckets[0].saved.held, 2);
+}

@@ -1,0 +1,56 @@
+//! The file stays small, and nothing is lost or told twice by that.
+
+use super::sqlite::{DAY, SECOND, START, change, folder, opened, sync, taken};
+use super::sqlite_owners::total;
+
+#[test]
+fn the_file_stays_small_whatever_is_taken() {
+    let (_folder, path) = folder();
+    let (mut store, _) = opened(&path, START);
+    let mut largest = [0, 0];
+    // Three days of a request every ten seconds under ten keys, synced every ten minutes.
+    let keys: Vec<String> = (0..10).map(|n| format!("model-{n}")).collect();
+    for round in 0..3 * 144_u64 {
+        let from = START + round * 600 * SECOND;
+        let times: Vec<_> = (0..60).map(|n| (from + n * 10 * SECOND, 1)).collect();
+        let changes: Vec<_> = keys.iter().map(|key| change(key, &times, 0)).collect();
+        sync(&mut store, &changes, from + 600 * SECOND);
+        let size = std::fs::metadata(&path).unwrap().len();
+        let half = usize::from(round > 3 * 72);
+        largest[half] = largest[half].max(size);
+    }
+    assert_eq!(total(&path, "model-0"), 3 * 8_640);
+    assert!(largest[1] < 1 << 20, "{largest:?} bytes");
+    assert!(largest[1] < largest[0] * 3 / 2, "{largest:?} bytes");
+    let end = START + 3 * DAY;
+    let kept: u64 = taken(&opened(&path, end).1, "model-0").iter().map(|(_, n)| n).sum();
+    // A day, and what is kept beyond it.
+    assert!((8_640..=8_640 + 8_640 / 10).contains(&kept), "{kept}");
+}
+
+#[test]
+fn who_lags_behind_hears_of_everything_once_though_entries_become_fewer() {
+    let (_folder, path) = folder();
+    let (mut slow, _) = opened(&path, START);
+    let (mut quick, _) = opened(&path, START);
+    let (mut heard, mut took) = (0, 0);
+    let mut listen = |slow: &mut _, now| {
+        for key in sync(slow, &[change("a", &[(now, 1)], 0)], now) {
+            heard += key.buckets[0].taken.iter().map(|(_, amount)| amount).sum::<i64>();
+        }
+    };
+    for round in 0..200_u64 {
+        let now = START + round * SECOND;
+        let times: Vec<_> = (0..100).map(|n| (now + n, 1)).collect();
+        took += 100;
+        sync(&mut quick, &[change("a", &times, 0)], now);
+        if round % 7 == 3 {
+            listen(&mut slow, now);
+        }
+    }
+    listen(&mut slow, START + 200 * SECOND);
+    assert_eq!(heard, took);
+    let all: u64 = taken(&opened(&path, START + 201 * SECOND).1, "a").iter().map(|(_, n)| n).sum();
+    assert_eq!(all, took.unsigned_abs() + 30);
+    assert_eq!(total(&path, "a"), took + 30);
+}

@@ -1,0 +1,70 @@
+//! However many keys there are, and whatever they hold, there are few labels and no secrets.
+
+use tollgate::limiter::Limiter;
+use tollgate::quota::{Cost, Dimension, Limit, Quota, Window};
+use tollgate::telemetry::Metrics;
+
+use super::Figures;
+
+/// Takes one request of each of so many keys, of which every other is refused.
+fn flood(limiter: &Limiter, keys: usize, key: impl Fn(usize) -> String) {
+    for number in 0..keys {
+        let _ = limiter.try_acquire(&key(number), &Cost::new().tokens(number as u64 % 2));
+    }
+}
+
+#[test]
+fn a_hundred_thousand_hostile_keys_make_one_label_for_each_quota() {
+    let builder = Limiter::builder().quota("tenant:*", Quota::new().rpm(1));
+    let limiter = builder.quota("gpt-4o", Quota::new().rpm(1)).max_keys(2_000_000).build().unwrap();
+    let figures = Figures::of(&limiter, Metrics::new());
+    flood(&limiter, 50_000, |number| format!("tenant:sk-{number}"));
+    flood(&limiter, 50_000, |number| format!("sk-proj-\"}}\n{number}"));
+    limiter.try_acquire("gpt-4o", &Cost::new()).unwrap();
+    let page = figures.page();
+    let keys: Vec<_> = page.values("tollgate_granted_total", "key").into_iter().collect();
+    assert_eq!(keys, ["gpt-4o", "other", "tenant:*"]);
+    assert_eq!(page.sum("tollgate_granted_total", &[]), 100_001.0);
+    assert!(page.len() < 200, "{} series", page.len());
+}
+
+#[test]
+fn keys_with_quotas_of_their_own_are_told_apart_up_to_the_bound() {
+    let builder = (0..1_000).fold(Limiter::builder(), |builder, number| {
+        builder.quota(format!("model-{number}"), Quota::new().rpm(10))
+    });
+    let limiter = builder.build().unwrap();
+    let figures = Figures::of(&limiter, Metrics::new().with_max_keys(16));
+    flood(&limiter, 1_000, |number| format!("model-{number}"));
+    let page = figures.page();
+    for name in ["tollgate_granted_total", "tollgate_capacity", "tollgate_waiting"] {
+        assert_eq!(page.values(name, "key").len(), 17, "{name}");
+    }
+    assert_eq!(page.sum("tollgate_granted_total", &[]), 1_000.0);
+    assert_eq!(page.sum("tollgate_granted_total", &[("key", "other")]), 984.0);
+}
+
+#[test]
+fn names_of_the_callers_own_are_bounded_too() {
+    let limiter = Limiter::builder().build().unwrap();
+    let metrics = Metrics::new().with_max_keys(8).with_names(|key| Some(key.into()));
+    let figures = Figures::of(&limiter, metrics);
+    flood(&limiter, 10_000, |number| format!("job:{number}"));
+    assert_eq!(figures.page().values("tollgate_granted_total", "key").len(), 9);
+}
+
+#[test]
+fn custom_dimensions_that_come_with_requests_are_bounded() {
+    let limiter = Limiter::builder().build().unwrap();
+    let figures = Figures::of(&limiter, Metrics::new());
+    for number in 0..1_000 {
+        let limit =
+            Limit::new(Dimension::custom(&format!("d{number}")), 1, Window::MINUTE).unwrap();
+        let cost = Cost::new().custom(&format!("d{number}"), 2);
+        let acquire = limiter.acquire_limits("k", &cost, &Quota::new().limit(limit)).unwrap();
+        acquire.try_now().unwrap_err();
+    }
+    let page = figures.page();
+    assert_eq!(page.values("tollgate_denied_total", "dimension").len(), 33);
+    assert_eq!(page.sum("tollgate_denied_total", &[]), 1_000.0);
+}

@@ -1,0 +1,124 @@
+//! What each figure says.
+
+use std::time::Duration;
+
+use tollgate::engine::Margin;
+use tollgate::limiter::{Limiter, ManualClock, RateLimited};
+use tollgate::quota::{Cost, Quota};
+use tollgate::telemetry::Metrics;
+
+use super::Figures;
+
+const KEY: &[(&str, &str)] = &[("key", "k")];
+
+fn rig(quota: Quota) -> (Limiter, ManualClock, Figures) {
+    let clock = ManualClock::new();
+    let builder = Limiter::builder().margin(Margin::NONE).clock(clock.clone());
+    let limiter = builder.quota("k", quota).build().unwrap();
+    let figures = Figures::of(&limiter, Metrics::new());
+    (limiter, clock, figures)
+}
+
+#[test]
+fn what_was_reserved_and_what_it_was_charged_are_told_side_by_side() {
+    let (limiter, _clock, figures) = rig(Quota::new().rpm(10).tpm(1_000));
+    let take = |tokens| limiter.try_acquire("k", &Cost::new().tokens(tokens)).unwrap();
+    take(100).settle(&Cost::new().tokens(50));
+    take(100).settle(&Cost::new().tokens(400));
+    take(100).release();
+    drop(take(30));
+    let page = figures.page();
+    assert_eq!(page.sum("tollgate_granted_total", KEY), 4.0);
+    assert_eq!(page.sum("tollgate_settled_total", KEY), 3.0);
+    assert_eq!(page.sum("tollgate_released_total", KEY), 1.0);
+    assert_eq!(page.sum("tollgate_reserved_tokens_total", KEY), 230.0);
+    assert_eq!(page.sum("tollgate_charged_tokens_total", KEY), 480.0);
+    assert_eq!(page.sum("tollgate_estimate_ratio_count", KEY), 3.0);
+    assert_eq!(page.sum("tollgate_estimate_ratio_sum", KEY), 2.0 + 0.25 + 1.0);
+}
+
+#[test]
+fn gauges_say_what_the_limiter_says() {
+    let (limiter, _clock, figures) = rig(Quota::new().rpm(10).tpm(1_000).concurrency(4));
+    let permit = limiter.try_acquire("k", &Cost::new().tokens(70)).unwrap();
+    let _other = limiter.try_acquire("k", &Cost::new().tokens(30)).unwrap();
+    permit.settle(&Cost::new().tokens(70));
+    let page = figures.page();
+    let tokens = [("key", "k"), ("dimension", "tokens"), ("window_seconds", "60")];
+    let in_flight = [("key", "k"), ("dimension", "concurrency")];
+    assert_eq!(page.sum("tollgate_capacity", &tokens), 1_000.0);
+    for limit in &limiter.stats("k").limits {
+        let of = [("dimension", limit.dimension.as_str())];
+        assert_eq!(page.sum("tollgate_used", &of), limit.used as f64, "{}", limit.dimension);
+        assert_eq!(page.sum("tollgate_held", &of), limit.held as f64, "{}", limit.dimension);
+    }
+    assert_eq!(page.sum("tollgate_held", &tokens), 30.0);
+    assert_eq!(page.sum("tollgate_held", &in_flight), 1.0);
+    assert_eq!(page.sum("tollgate_capacity", &in_flight), 4.0);
+}
+
+#[test]
+fn a_gauge_whose_keys_are_gone_says_nothing_is_left() {
+    let clock = ManualClock::new();
+    let builder = Limiter::builder().margin(Margin::NONE).clock(clock.clone());
+    let limiter = builder.quota("tenant:*", Quota::new().rpm(10)).build().unwrap();
+    let figures = Figures::of(&limiter, Metrics::new());
+    (0..3).for_each(|n| drop(limiter.try_acquire(&format!("tenant:{n}"), &Cost::new()).unwrap()));
+    assert_eq!(figures.page().sum("tollgate_used", &[("key", "tenant:*")]), 3.0);
+    assert_eq!(figures.page().sum("tollgate_capacity", &[("key", "tenant:*")]), 30.0);
+    clock.advance(Duration::from_secs(61));
+    limiter.prune();
+    assert_eq!(figures.page().sum("tollgate_used", &[("key", "tenant:*")]), 0.0);
+    assert_eq!(figures.page().sum("tollgate_capacity", &[("key", "tenant:*")]), 0.0);
+}
+
+#[tokio::test]
+async fn those_who_wait_are_a_gauge() {
+    let (limiter, _clock, figures) = rig(Quota::new().rpm(1));
+    limiter.try_acquire("k", &Cost::new()).unwrap();
+    let mut waiting = [limiter.acquire("k", &Cost::new()), limiter.acquire("k", &Cost::new())];
+    waiting.iter_mut().for_each(|acquire| assert!(acquire.arrive().is_none()));
+    assert_eq!(figures.page().sum("tollgate_waiting", KEY), 2.0);
+    drop(waiting);
+    assert_eq!(figures.page().sum("tollgate_waiting", KEY), 0.0);
+}
+
+#[test]
+fn refusals_reductions_and_recoveries_are_counted_and_capacity_follows() {
+    let (limiter, clock, figures) = rig(Quota::new().rpm(100));
+    let refusal = RateLimited::new(Some(Duration::from_secs(1)));
+    limiter.on_rate_limited("k", &refusal);
+    limiter.on_rate_limited("k", &refusal);
+    let page = figures.page();
+    assert_eq!(page.sum("tollgate_cooling_down_total", KEY), 2.0);
+    assert_eq!(page.sum("tollgate_reduced_total", KEY), 1.0);
+    assert_eq!(page.sum("tollgate_capacity", KEY), 50.0);
+    clock.advance(Duration::from_secs(3_600));
+    limiter.try_acquire("k", &Cost::new()).unwrap();
+    let page = figures.page();
+    assert_eq!(page.sum("tollgate_recovered_total", KEY), 1.0);
+    assert_eq!(page.sum("tollgate_capacity", KEY), 100.0);
+}
+
+#[test]
+fn a_store_tells_what_it_did_in_all() {
+    let (_limiter, _clock, figures) = rig(Quota::new().rpm(100));
+    figures.meter.store(3, 0);
+    figures.meter.store(5, 2);
+    let page = figures.page();
+    assert_eq!(page.sum("tollgate_store_flushes_total", &[]), 5.0);
+    assert_eq!(page.sum("tollgate_store_failures_total", &[]), 2.0);
+    assert_eq!(page.kind("tollgate_store_failures_total"), Some("counter"));
+}
+
+#[test]
+fn the_recorder_of_the_process_is_told_where_no_other_is_given() {
+    let exporter = metrics_exporter_prometheus::PrometheusBuilder::new().build_recorder();
+    let handle = exporter.handle();
+    metrics::with_local_recorder(&exporter, || {
+        let limiter = Limiter::builder().quota("k", Quota::new().rpm(1)).build().unwrap();
+        let _meter = Metrics::new().install(&limiter);
+        limiter.try_acquire("k", &Cost::new()).unwrap();
+    });
+    assert_eq!(super::Page::parse(&handle.render()).sum("tollgate_granted_total", KEY), 1.0);
+}

@@ -1,0 +1,39 @@
+//! Figures through the facade `metrics`, spans and lines of a log through `tracing`.
+
+mod bounds;
+mod exact;
+mod figures;
+mod layer;
+mod log;
+mod page;
+mod spans;
+
+#[cfg(all(feature = "reqwest", feature = "simulate"))]
+mod scrape;
+
+use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
+use tollgate::limiter::Limiter;
+use tollgate::telemetry::{Meter, Metrics};
+
+pub(crate) use self::log::Log;
+pub(crate) use self::page::Page;
+
+/// A limiter's figures, as Prometheus would see them.
+pub(crate) struct Figures {
+    pub(crate) meter: Meter,
+    handle: PrometheusHandle,
+}
+
+impl Figures {
+    pub(crate) fn of(limiter: &Limiter, metrics: Metrics) -> Self {
+        let exporter = PrometheusBuilder::new().set_buckets(&[0.1, 1.0, 10.0]).unwrap();
+        let exporter = exporter.build_recorder();
+        let handle = exporter.handle();
+        Self { meter: metrics.with_recorder(exporter).install(limiter), handle }
+    }
+
+    pub(crate) fn page(&self) -> Page {
+        self.meter.sample();
+        Page::parse(&self.handle.render())
+    }
+}

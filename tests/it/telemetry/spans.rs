@@ -1,0 +1,203 @@
+//! The span of a request, from its call to the end of its body, and what is logged within it.
+
+use std::convert::Infallible;
+use std::future::ready;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use tollgate::engine::Margin;
+use tollgate::limiter::{Limiter, Reduction, TokioClock};
+use tollgate::middleware::RateLimitLayer;
+use tollgate::provider::{GEMINI, OPENAI, Profile};
+use tollgate::quota::{Algorithm, Quota};
+use tower::{Layer, Service, ServiceExt, service_fn};
+use tracing::{Instrument, Level, info_span};
+
+use super::log::{Line, Log};
+
+const SPAN: &str = "gen_ai.client.operation";
+const USAGE: &str = r#"{"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 9}}"#;
+const SECRET: &str = "sk-very-secret";
+const PROMPT: &str = "Say this is a test";
+
+fn limiter(profile: Profile, quota: Quota) -> Limiter {
+    let builder = Limiter::builder().margin(Margin::NONE).reduction(Reduction::OFF);
+    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    builder.provider(profile).clock(TokioClock::new()).quota("m", quota).build().unwrap()
+}
+
+fn chat() -> Request<String> {
+    let messages = serde_json::json!([{"role": "user", "content": PROMPT}]);
+    let body = serde_json::json!({"model": "m", "max_tokens": 50, "messages": messages});
+    let request = Request::post("/v1/chat/completions").header("authorization", SECRET);
+    request.body(body.to_string()).unwrap()
+}
+
+/// A client whose provider logs a line for each request, and gives this answer.
+fn client(
+    limiter: &Limiter,
+    (status, body): (u16, &'static str),
+) -> impl Service<
+    Request<String>,
+    Response = Response<tollgate::middleware::ResponseBody<Full<Bytes>>>,
+    Error = tollgate::middleware::RateLimitError,
+> + Clone {
+    let answer = move |_: Request<String>| {
+        tracing::info!("sent");
+        let response = Response::builder().status(status).body(Full::from(body)).unwrap();
+        ready(Ok::<_, Infallible>(response))
+    };
+    RateLimitLayer::new(limiter.clone()).layer(service_fn(answer))
+}
+
+/// The only span.
+fn span(log: &Log) -> Line {
+    let [span] = &log.named(SPAN)[..] else { panic!("one span: {:?}", log.lines()) };
+    span.clone()
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_span_lasts_from_the_call_to_the_end_of_the_body_and_has_its_usage() {
+    let (log, _guard) = Log::at(Level::INFO);
+    let limiter = limiter(OPENAI, Quota::new().rpm(500).tpm(30_000));
+    let call = async {
+        let response = client(&limiter, (200, USAGE)).oneshot(chat()).await.unwrap();
+        assert!(!span(&log).closed);
+        assert_eq!(span(&log).field("gen_ai.usage.output_tokens"), None);
+        response.into_body().collect().await.unwrap();
+    };
+    call.instrument(info_span!("agent")).await;
+    let span = span(&log);
+    assert!(span.closed);
+    assert_eq!(
+        (span.target, span.level, span.inside),
+        ("tollgate::request", Level::INFO, Some("agent"))
+    );
+    let expected = [
+        ("otel.name", "chat m"),
+        ("otel.kind", "client"),
+        ("gen_ai.operation.name", "chat"),
+        ("gen_ai.provider.name", "openai"),
+        ("gen_ai.request.model", "m"),
+        ("gen_ai.usage.input_tokens", "12"),
+        ("gen_ai.usage.output_tokens", "9"),
+        ("http.response.status_code", "200"),
+        ("tollgate.key", "m"),
+        ("tollgate.waited_ms", "0.0"),
+    ];
+    for (name, value) in expected {
+        assert_eq!(span.field(name), Some(value), "{name}");
+    }
+    assert_eq!(span.field("error.type"), None);
+    assert!(span.field("tollgate.reserved_tokens").is_some());
+    assert!(span.field("tollgate.charged_tokens").is_some());
+    assert_eq!(log.named("sent")[0].inside, Some(SPAN));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_wait_is_in_the_span_and_logged_within_it() {
+    let (log, _guard) = Log::at(Level::DEBUG);
+    let limiter = limiter(OPENAI, Quota::new().rpm(1));
+    let client = client(&limiter, (200, USAGE));
+    for _ in 0..2 {
+        let response = client.clone().oneshot(chat()).await.unwrap();
+        response.into_body().collect().await.unwrap();
+    }
+    let spans = log.named(SPAN);
+    let waited = spans[1].field("tollgate.waited_ms").unwrap().parse::<f64>().unwrap();
+    assert!((60_000.0..60_010.0).contains(&waited), "{waited}");
+    assert_eq!(log.named("sent")[1].inside, Some(SPAN));
+    let [line] = &log.named("waited")[..] else { panic!("{:?}", log.lines()) };
+    let duration = line.field("duration_ms").unwrap().parse::<f64>().unwrap();
+    assert_eq!((duration, line.inside), (waited, Some(SPAN)));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_429_is_an_error_of_the_span_and_the_cool_down_is_logged_within_it() {
+    let (log, _guard) = Log::at(Level::INFO);
+    let limiter = limiter(OPENAI, Quota::new().rpm(500));
+    let error = r#"{"error": {"code": "rate_limit_exceeded", "message": "slow down"}}"#;
+    let response = client(&limiter, (429, error)).oneshot(chat()).await.unwrap();
+    response.into_body().collect().await.unwrap();
+    let span = span(&log);
+    assert_eq!(span.field("error.type"), Some("429"));
+    assert_eq!(span.field("otel.status_code"), Some("ERROR"));
+    assert_eq!(log.named("cooling down")[0].inside, Some(SPAN));
+}
+
+#[tokio::test(start_paused = true)]
+async fn an_error_in_a_success_and_a_refusal_of_our_own_are_errors_of_the_span() {
+    let in_band = r#"{"error": {"code": "server_error", "message": "oops"}}"#;
+    let mut kinds = Vec::new();
+    for (rpm, times, body) in [(9, 1, in_band), (1, 2, USAGE)] {
+        let (log, _guard) = Log::at(Level::INFO);
+        let limiter = limiter(OPENAI, Quota::new().rpm(rpm));
+        let answer =
+            service_fn(move |_| ready(Ok::<_, Infallible>(Response::new(Full::from(body)))));
+        let client = RateLimitLayer::new(limiter).reject().layer(answer);
+        for _ in 0..times {
+            if let Ok(response) = client.clone().oneshot(chat()).await {
+                response.into_body().collect().await.unwrap();
+            }
+        }
+        let last = log.named(SPAN).pop().unwrap();
+        assert!(last.closed);
+        kinds.push(last.field("error.type").unwrap().to_owned());
+    }
+    assert_eq!(kinds, ["server_error", "deadline_exceeded"]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_request_that_is_given_up_while_it_waits_ends_its_span_as_cancelled() {
+    let (log, _guard) = Log::at(Level::INFO);
+    let limiter = limiter(OPENAI, Quota::new().rpm(1));
+    let mut client = client(&limiter, (200, USAGE));
+    drop(client.ready().await.unwrap().call(chat()).await.unwrap());
+    drop(client.ready().await.unwrap().call(chat()));
+    let spans = log.named(SPAN);
+    assert_eq!(spans[0].field("error.type"), None);
+    assert_eq!((spans[1].field("error.type"), spans[1].closed), (Some("cancelled"), true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn providers_and_operations_have_the_names_of_the_conventions() {
+    let (log, _guard) = Log::at(Level::INFO);
+    let limiter = limiter(GEMINI, Quota::new().rpm(500));
+    let request = Request::post("/v1beta/models/gemini-2.5-pro:streamGenerateContent?alt=sse");
+    let request = request.body(r#"{"contents": []}"#.to_owned()).unwrap();
+    drop(client(&limiter, (200, "{}")).oneshot(request).await.unwrap());
+    let span = span(&log);
+    assert_eq!(span.field("otel.name"), Some("generate_content gemini-2.5-pro"));
+    assert_eq!(span.field("gen_ai.provider.name"), Some("gcp.gemini"));
+}
+
+#[tokio::test(start_paused = true)]
+async fn the_model_that_was_asked_for_is_told_where_the_key_is_another() {
+    let (log, _guard) = Log::at(Level::INFO);
+    let limiter = limiter(OPENAI, Quota::new().rpm(500));
+    let answer = service_fn(|_| ready(Ok::<_, Infallible>(Response::new(Full::from(USAGE)))));
+    let client = RateLimitLayer::new(limiter).key("account").layer(answer);
+    drop(client.clone().oneshot(chat()).await.unwrap());
+    let mut request = chat();
+    request.extensions_mut().insert(tollgate::middleware::Ask::new().key("mine"));
+    drop(client.oneshot(request).await.unwrap());
+    let told = |line: &Line| {
+        ["tollgate.key", "gen_ai.request.model"].map(|name| line.field(name).unwrap().to_owned())
+    };
+    let told: Vec<_> = log.named(SPAN).iter().map(told).collect();
+    assert_eq!(told, [["account", "m"], ["mine", "m"]]);
+}
+
+#[tokio::test(start_paused = true)]
+async fn neither_prompts_nor_headers_nor_answers_are_logged() {
+    let (log, _guard) = Log::at(Level::TRACE);
+    let limiter = limiter(OPENAI, Quota::new().rpm(500).tpm(30_000));
+    for answer in [(200, USAGE), (401, r#"{"error": {"message": "Bad key sk-very-secret"}}"#)] {
+        let response = client(&limiter, answer).oneshot(chat()).await.unwrap();
+        response.into_body().collect().await.unwrap();
+    }
+    let all = format!("{:?}", log.lines());
+    assert!(all.contains("corrected") || all.contains("settled"), "{all}");
+    assert!(!all.contains(SECRET) && !all.contains(PROMPT), "{all}");
+}
