@@ -33,7 +33,7 @@ mod g08;
 mod g09;
 mod g10;
 #[cfg(feature = "yaml")]
-mod g10;
+mod g10_config;
 mod g11;
 #[cfg(feature = "yaml")]
 mod g12;
