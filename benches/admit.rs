@@ -4,7 +4,8 @@
 //! wait, and a million keys. Each peer does the same work: three limits, no refusal unless said.
 //! `tollgate` is charged when it is sent, as OpenAI does; `tollgate_held` holds its tokens until it
 //! is settled, which takes the lock and the time again, and is to be compared with a map that is
-//! settled too; `tollgate_observed` is a key whose responses told what is left.
+//! settled too; `tollgate_observed` is a key whose responses told what is left; `_kept` is a limiter
+//! whose changes are kept by a store.
 
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
@@ -56,6 +57,11 @@ fn observed() -> Limiter {
     limiter
 }
 
+fn kept(limiter: Limiter) -> Limiter {
+    limiter.track();
+    limiter
+}
+
 fn by_name(c: &mut Criterion) {
     let cost = Cost::new().tokens(TOKENS);
     let mut group = c.benchmark_group("1_hot_key_by_name");
@@ -63,12 +69,18 @@ fn by_name(c: &mut Criterion) {
     group.bench_function("tollgate", |b| b.iter(|| take_and_settle(&ours, KEY, &cost)));
     let seen = observed();
     group.bench_function("tollgate_observed", |b| b.iter(|| take_and_settle(&seen, KEY, &cost)));
+    let stored = kept(sent(roomy()));
+    group.bench_function("tollgate_kept", |b| b.iter(|| take_and_settle(&stored, KEY, &cost)));
     let map = Map::new(3e9);
     group.bench_function("mutex_hashmap", |b| b.iter(|| map.take(black_box(KEY), 50.0)));
     let governor = Governor::new(u32::MAX);
     group.bench_function("governor_keyed_x3", |b| b.iter(|| governor.take(black_box(KEY), 50)));
     let held = limiter(roomy());
     group.bench_function("tollgate_held", |b| b.iter(|| take_and_settle(&held, KEY, &cost)));
+    let stored = kept(limiter(roomy()));
+    group.bench_function("tollgate_held_kept", |b| {
+        b.iter(|| take_and_settle(&stored, KEY, &cost));
+    });
     group.bench_function("mutex_hashmap_settled", |b| {
         b.iter(|| {
             let taken = map.take(black_box(KEY), 50.0);

@@ -71,6 +71,12 @@ impl Rule {
         self.holds
     }
 
+    /// Whether its bucket refills all the time. More than was reserved is taken of it when that is
+    /// known; of a window, where it was sent.
+    pub fn refills(&self) -> bool {
+        matches!(self.spec, Spec::Token(_))
+    }
+
     /// Whether its bucket can close while it has room.
     pub(super) fn closes(&self) -> bool {
         match &self.spec {

@@ -71,7 +71,11 @@ impl Limiter {
     /// here.
     pub fn track(&self) {
         if !self.core.tracked.swap(true, Ordering::AcqRel) {
-            self.shards.iter().for_each(|shard| shard.lock().0.track());
+            let track = |shard: &Arc<Shard>| {
+                let (mut keys, now) = shard.lock();
+                keys.track(now);
+            };
+            self.shards.iter().for_each(track);
         }
     }
 
@@ -85,8 +89,8 @@ impl Limiter {
     }
 
     /// Takes over what other limiters of the same store did: what they took counts here too, and
-    /// what they hold in all counts as held, until the next time that this says what they hold. None of it
-    /// is collected here.
+    /// what they hold in all counts as held, until the next time that this says what they hold. None
+    /// of it is collected here.
     ///
     /// What they took is first counted against what the headers of responses have told since the last
     /// two collections: both speak of the same requests. A cool-down that ends later than the key's

@@ -20,6 +20,8 @@ pub(super) struct Ledger {
     number: u32,
     /// Whether it is on the docket.
     listed: bool,
+    /// What was taken before isn't told, and so isn't what is given back of it.
+    since: u64,
     /// In the order of the plan's rules.
     pub(super) sheets: SmallVec<[Sheet; 3]>,
     /// Of limits that the key doesn't have, or no longer.
@@ -56,11 +58,12 @@ impl Docket {
 }
 
 impl Ledger {
-    fn new(docket: &Arc<Docket>, number: u32, rules: usize) -> Self {
+    fn new((docket, number): (&Arc<Docket>, u32), rules: usize, since: u64) -> Self {
         Self {
             docket: Arc::clone(docket),
             number,
             listed: false,
+            since,
             sheets: std::iter::repeat_with(Sheet::default).take(rules).collect(),
             loose: Vec::new(),
             guesses: Vec::new(),
@@ -104,10 +107,12 @@ impl Ledger {
                 (rule.amount(reserved), charged.map_or(0, |cost| rule.amount(cost)));
             match rule.holds() {
                 _ if *rule.dimension() == Dimension::Concurrency || !plan.stood(at, version) => {}
+                false if sent < self.since => {}
                 true => sheet.enter(rule, now, signed(charged)),
                 false => {
                     let more = signed(charged).saturating_sub(signed(reserved));
-                    sheet.enter(rule, sent, more);
+                    // As the engine does it.
+                    sheet.enter(rule, if more > 0 && rule.refills() { now } else { sent }, more);
                 }
             }
         }
@@ -173,7 +178,8 @@ impl Ledger {
     pub(super) fn rebase(&mut self, back: u64) {
         let loose = self.loose.iter_mut().map(|(.., sheet)| sheet);
         self.sheets.iter_mut().chain(loose).for_each(|sheet| sheet.rebase(back));
-        for time in [&mut self.cooling, &mut self.reset_at].into_iter().flatten() {
+        let times = [&mut self.cooling, &mut self.reset_at].into_iter().flatten();
+        for time in times.chain([&mut self.since]) {
             *time = time.saturating_sub(back);
         }
     }
@@ -189,9 +195,9 @@ impl Guess {
 
 impl Slot {
     /// From now on, keeps what changes.
-    pub(super) fn track(&mut self, docket: &Arc<Docket>, number: u32) {
+    pub(super) fn track(&mut self, docket: &Arc<Docket>, number: u32, now: u64) {
         let rules = self.plan.rules.len();
-        let mut ledger = Box::new(Ledger::new(docket, number, rules));
+        let mut ledger = Box::new(Ledger::new((docket, number), rules, now));
         if self.buckets.iter().any(|bucket| bucket.held() > 0) {
             ledger.list();
         }

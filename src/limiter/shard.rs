@@ -259,7 +259,7 @@ impl Keys {
             None => self.slots.push(Slot::new(key, plan)),
         };
         if let Some(docket) = &self.docket {
-            self.slots[slot].track(docket, slot);
+            self.slots[slot].track(docket, slot, 0);
         }
         let slots = &self.slots;
         self.index.insert_unique(hash, slot, |&slot| hash_of(core, &slots[slot].key));
@@ -293,14 +293,14 @@ impl Keys {
     }
 
     /// From now on, keeps what changes.
-    pub(super) fn track(&mut self) {
+    pub(super) fn track(&mut self, now: u64) {
         if self.docket.is_some() {
             return;
         }
         let docket = Arc::<Docket>::default();
         for number in self.numbers() {
             if self.slots[number].is_taken() {
-                self.slots[number].track(&docket, number);
+                self.slots[number].track(&docket, number, now);
             }
         }
         self.docket = Some(docket);

@@ -74,6 +74,16 @@ fn only_the_clocks_read_time() {
     assert_eq!(files, CLOCKS);
 }
 
+/// How long the machine runs is a time too.
+#[test]
+fn only_the_clock_asks_the_system_how_long_it_runs() {
+    let asking =
+        |(_, text): &&(String, String)| text.contains("/proc/uptime") || text.contains("boot_id\"");
+    let files: Vec<String> =
+        sources().iter().filter(asking).map(|(path, _)| path.clone()).collect();
+    assert_eq!(files, [CLOCKS[0]]);
+}
+
 #[test]
 fn an_arrow_that_runs_back_is_caught() {
     let bad = |path: &str, text: &str, arrow: &str| {

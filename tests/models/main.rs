@@ -6,6 +6,7 @@
 
 #![cfg(shuttle)]
 
+mod changes;
 mod clock;
 mod forgetting;
 mod gates;

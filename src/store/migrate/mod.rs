@@ -2,8 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use super::{Sqlite, State, Store, StoreError, Yaml, go_ratelimit};
-use crate::limiter::Boot;
-use crate::limiter::NamedQuota;
+use crate::limiter::{Boot, NamedQuota};
 use go_ratelimit::Taken;
 
 mod error;

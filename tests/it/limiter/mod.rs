@@ -1,10 +1,14 @@
 //! The limiter, through its public calls.
 
+mod attached;
 mod backend;
+mod changes;
 mod corners;
 mod gate;
 mod keys;
+mod ledger;
 mod observe;
+mod others;
 mod outputs;
 mod permit;
 mod properties;
@@ -12,6 +16,7 @@ mod queue;
 mod quotas;
 mod reduction;
 mod scopes;
+mod settings;
 mod state;
 
 use tollgate::engine::Margin;

@@ -46,7 +46,7 @@ fn g12_what_was_used_and_set_is_there_after_a_restart() {
 
         let (second, _store) = load(&path, &clock, quota);
         assert_eq!(used(&second, "k"), [2, 500, 2], "{algorithm:?}");
-        assert_eq!(second.stats("other").limits[0].amount, 5);
+        assert_eq!(second.stats("other").limits[0].limit, 5);
         let origins: Vec<_> = second.quotas().iter().map(|quota| quota.origin).collect();
         assert_eq!(origins, [QuotaOrigin::Configured, QuotaOrigin::Set]);
         clock.advance(Duration::from_secs(60));

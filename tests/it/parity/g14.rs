@@ -33,7 +33,7 @@ fn g14_a_limiter_goes_on_where_go_ratelimit_has_stopped() {
     let state = Sqlite::new(at("state.db")).open(NOW).unwrap();
     let limiter = limiter(&state);
     assert_eq!(used(&limiter, MODEL), [2, 2_200, 42], "what is older than a minute is past");
-    let amounts = limiter.stats(MODEL).limits.iter().map(|l| l.amount).collect::<Vec<_>>();
+    let amounts = limiter.stats(MODEL).limits.iter().map(|l| l.limit).collect::<Vec<_>>();
     assert_eq!(amounts, [150, 1_000_000, 1_000]);
     assert!(limiter.stats("gemini-2.0-flash-lite").limits.is_empty(), "0 is no limit");
 }

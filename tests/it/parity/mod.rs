@@ -31,9 +31,14 @@ mod g06;
 mod g07;
 mod g08;
 mod g09;
+mod g10;
+#[cfg(feature = "yaml")]
+mod g10_config;
 mod g11;
 #[cfg(feature = "yaml")]
 mod g12;
+#[cfg(feature = "sqlite")]
+mod g13;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod g14;
 mod g15;

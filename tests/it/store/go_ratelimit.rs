@@ -52,8 +52,11 @@ fn files(name: &str) -> (TempDir, PathBuf, PathBuf) {
     (folder, old, new)
 }
 
-/// Dimension, window, and what was taken of them, of the only key.
-fn used(state: &State) -> Vec<(Dimension, Window, &[(u64, u64)])> {
+/// Dimension, window, and what was taken of them and when.
+type Used<'a> = (Dimension, Window, &'a [(u64, u64)]);
+
+/// What was used of the only key.
+fn used(state: &State) -> Vec<Used<'_>> {
     assert!(state.keys.len() <= 1);
     let buckets = state.keys.iter().flat_map(|key| &key.buckets);
     buckets.map(|b| (b.dimension.clone(), b.window, &*b.saved.taken)).collect()

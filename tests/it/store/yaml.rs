@@ -4,9 +4,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
-use tollgate::limiter::{BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
+use tollgate::limiter::{Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
 use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Window};
-use tollgate::store::{Boot, State, Store, Yaml};
+use tollgate::store::{State, Store, Yaml};
 
 const S: u64 = 1_000_000_000;
 const NOW: u64 = ManualClock::START;
@@ -66,7 +66,7 @@ fn a_file_is_for_people_to_read() {
     let (_folder, path) = file();
     let at = NOW + 1;
     let mut store = Yaml::new(&path);
-    store.set_boot(Some(Boot::new("run-1", 3 * S)));
+    store.set_boot(Some(Boot::new(0xabc, 3 * S)));
     store.open(at).unwrap();
     let bucket = Limit::new(
         Dimension::custom("pages"),
@@ -88,6 +88,25 @@ fn a_file_is_for_people_to_read() {
         .unwrap();
     let text = fs::read_to_string(&path).unwrap();
     assert_eq!(text, include_str!("fixtures/state.yaml"));
+}
+
+#[test]
+fn the_format_in_the_documentation_is_what_is_read() {
+    let source = include_str!("../../../src/store/yaml/yaml.rs");
+    let (_, rest) = source.split_once("/// ```yaml\n").unwrap();
+    let (text, _) = rest.split_once("/// ```\n").unwrap();
+    let text: String = text
+        .lines()
+        .map(|line| line.trim_start_matches("///").get(1..).unwrap_or_default().to_owned() + "\n")
+        .collect();
+    let (_folder, path) = file();
+    fs::write(&path, text).unwrap();
+    // 2026-02-20T14:32:01.123456789Z.
+    let state = Yaml::peek(&path, 1_771_597_921_123_456_789, None).unwrap();
+    assert_eq!(state.quotas[0].quota.limits().len(), 2);
+    let (key, at) = (&state.keys[0], 1_771_597_900_987_654_321);
+    assert_eq!(key.buckets[0].saved.taken[0], (at, 1_500));
+    assert_eq!((key.buckets[0].saved.held, key.cooling_until.is_some()), (800, true));
 }
 
 #[test]
@@ -228,7 +247,7 @@ fn a_cool_down_goes_on_and_can_be_taken_back() {
 #[test]
 fn a_clock_that_was_set_since_neither_gives_quota_away_nor_locks_a_key() {
     let (_folder, path) = file();
-    let boot = |uptime| Some(Boot::new("run-1", uptime));
+    let boot = |uptime| Some(Boot::new(0xabc, uptime));
     let mut store = Yaml::new(&path);
     store.set_boot(boot(100 * S));
     store.open(NOW).unwrap();
@@ -237,11 +256,11 @@ fn a_clock_that_was_set_since_neither_gives_quota_away_nor_locks_a_key() {
     drop(store);
     // A minute later by the machine; its clock was set.
     for now in [NOW - 400 * DAY, NOW + 400 * DAY] {
-        let state = Yaml::peek(&path, now, boot(160 * S).as_ref()).unwrap();
+        let state = Yaml::peek(&path, now, boot(160 * S)).unwrap();
         assert_eq!(taken(&state), [("a", &[(now - 60 * S, 3)][..])]);
     }
     // Another start of the machine: what lies ahead is now.
-    let state = Yaml::peek(&path, NOW - 400 * DAY, Some(&Boot::new("run-2", S))).unwrap();
+    let state = Yaml::peek(&path, NOW - 400 * DAY, Some(Boot::new(2, S))).unwrap();
     assert_eq!(taken(&state), [("a", &[(NOW - 400 * DAY, 3)][..])]);
 }
 
@@ -250,7 +269,7 @@ fn what_was_set_right_at_the_start_is_not_moved_again_at_the_next() {
     let (_folder, path) = file();
     let open = |uptime, now| {
         let mut store = Yaml::new(&path);
-        store.set_boot(Some(Boot::new("run-1", uptime)));
+        store.set_boot(Some(Boot::new(0xabc, uptime)));
         let state = store.open(now).unwrap();
         (store, state)
     };

@@ -1,0 +1,96 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use parking_lot::Mutex;
+use tollgate::limiter::{Attached, Closing, KeyChanges, Limiter};
+use tollgate::quota::{Dimension, Quota};
+
+use super::{manual, tokens};
+
+/// Hears of a limiter's end.
+#[derive(Default)]
+struct Witness {
+    closed: AtomicUsize,
+    ends: Mutex<Vec<Vec<KeyChanges>>>,
+}
+
+/// What is attached: the witness outlives it.
+struct Seen(Arc<Witness>);
+
+impl Attached for Seen {
+    fn close(&self) -> Closing {
+        let witness = Arc::clone(&self.0);
+        Box::pin(async move {
+            tokio::task::yield_now().await;
+            witness.closed.fetch_add(1, Ordering::SeqCst);
+        })
+    }
+
+    fn end(&self, last: Vec<KeyChanges>) {
+        self.0.ends.lock().push(last);
+    }
+}
+
+fn witnessed() -> (Limiter, Arc<Witness>) {
+    let (limiter, _) = manual(Quota::new().rpm(10).tpm(1_000));
+    let witness = Arc::<Witness>::default();
+    limiter.track();
+    limiter.attach(Arc::new(Seen(Arc::clone(&witness))));
+    (limiter, witness)
+}
+
+#[test]
+fn the_last_clone_to_go_ends_what_is_attached_once_whatever_else_is_kept() {
+    let (limiter, witness) = witnessed();
+    let (clone, weak) = (limiter.clone(), limiter.downgrade());
+    let (handle, gate) = (limiter.key("k").unwrap(), limiter.gate(&["k"]).unwrap());
+    let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
+    drop(limiter);
+    assert!(witness.ends.lock().is_empty());
+    let again = weak.upgrade().unwrap();
+    drop(clone);
+    assert!(witness.ends.lock().is_empty());
+    drop(again);
+    assert!(weak.upgrade().is_none());
+    {
+        let ends = witness.ends.lock();
+        let [last] = &ends[..] else { panic!("ended {} times", ends.len()) };
+        let told = |dimension| last[0].buckets.iter().find(|b| b.dimension == dimension).unwrap();
+        assert_eq!(told(Dimension::Tokens).held, 100, "what is in flight is told of");
+        assert_eq!(told(Dimension::Requests).taken.len(), 1);
+    }
+    permit.settle(&tokens(50));
+    drop(handle.try_acquire(&tokens(1)).unwrap());
+    drop((handle, gate));
+    assert_eq!(witness.ends.lock().len(), 1);
+}
+
+#[tokio::test]
+async fn closing_waits_for_what_is_attached_and_the_end_still_brings_what_came_later() {
+    let (limiter, witness) = witnessed();
+    let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
+    limiter.close().await;
+    assert_eq!(witness.closed.load(Ordering::SeqCst), 1);
+    assert_eq!(limiter.collect_changes().len(), 1);
+    permit.settle(&tokens(60));
+    drop(limiter);
+    let ends = witness.ends.lock();
+    assert_eq!(ends.len(), 1);
+    let [bucket] = &ends[0][0].buckets[..] else { panic!("{:?}", ends[0]) };
+    assert_eq!((bucket.taken[0].1, bucket.held), (60, 0));
+}
+
+#[test]
+fn what_is_attached_may_hold_a_reference_to_its_limiter() {
+    let (limiter, witness) = witnessed();
+    let weak = limiter.downgrade();
+    let thread = std::thread::spawn(move || {
+        while let Some(limiter) = weak.upgrade() {
+            limiter.collect_changes();
+        }
+    });
+    drop(limiter.try_acquire("k", &tokens(1)).unwrap());
+    drop(limiter);
+    thread.join().unwrap();
+    assert_eq!(witness.ends.lock().len(), 1);
+}
