@@ -3,13 +3,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::LimitArgs;
 use super::unechoed::Unechoed;
+use super::{LimitArgs, StateArgs};
 use crate::batch::target::{Base, InvalidBase};
 use crate::provider::Profile;
 
 /// The arguments of `tollgate batch`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(long_about = ABOUT, after_long_help = EXAMPLES)]
 pub struct BatchArgs {
     /// Requests: OpenAI Batch lines or raw request bodies, one per line
@@ -41,6 +41,10 @@ pub struct BatchArgs {
     #[command(flatten)]
     pub limits: LimitArgs,
 
+    /// Which limits, and where their state is kept.
+    #[command(flatten)]
+    pub state: StateArgs,
+
     /// How many requests may be under way at a time
     ///
     /// The limits decide how fast requests are sent; this only bounds sockets and memory. It has to
@@ -49,9 +53,10 @@ pub struct BatchArgs {
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = at_least_one)]
     pub max_in_flight: usize,
 
-    /// How often a request is sent again after a 429, a 5xx or a broken connection
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub retries: u32,
+    /// How often a request is sent again after a 429, a 5xx or a broken connection [default: as the
+    /// configuration says, else 5]
+    #[arg(long, value_name = "N")]
+    pub retries: Option<u32>,
 
     /// Put the results in the order of the input when the run ends
     ///
@@ -148,7 +153,7 @@ fn same(one: &Path, other: &Path) -> bool {
     }
 }
 
-fn base_url(text: &str) -> Result<Base, String> {
+pub(super) fn base_url(text: &str) -> Result<Base, String> {
     text.parse().map_err(|error: InvalidBase| error.to_string())
 }
 
@@ -168,7 +173,7 @@ fn endpoint(text: &str) -> Result<String, String> {
 }
 
 /// Keys of most providers hold a hyphen or a dot, names of variables never do.
-fn variable(text: &str) -> Result<String, String> {
+pub(super) fn variable(text: &str) -> Result<String, String> {
     let named = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if !text.is_empty() && text.bytes().all(named) {
         return Ok(text.to_owned());

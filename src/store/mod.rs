@@ -2,9 +2,10 @@
 
 mod error;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod file;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod go_ratelimit;
 mod keeping;
-mod log;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod migrate;
 mod pending;
@@ -19,6 +20,8 @@ mod times;
 mod yaml;
 
 pub use error::StoreError;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+pub use file::{peek, reset};
 pub use keeping::Keeping;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 pub use migrate::{Kind, MigrateError, Options, Skipped, Summary, migrate};

@@ -2,7 +2,6 @@ use std::collections::BTreeMap;
 
 use compact_str::CompactString;
 
-use super::log::coarsen;
 use crate::limiter::{BucketChanges, KeyChanges};
 
 /// Changes that are yet to be written down, one of each key: more of them need no more room.
@@ -72,6 +71,20 @@ fn shorten(taken: &mut Vec<(u64, i64)>, window: u64) {
     }
 }
 
+/// Makes entries fewer: those within `step` nanoseconds become one, of the latest of their times.
+fn coarsen(entries: &mut Vec<(u64, i64)>, step: u64) {
+    entries.sort_unstable_by_key(|&(at, _)| at);
+    let step = step.max(1);
+    entries.dedup_by(|next, kept| {
+        let same = next.0 / step == kept.0 / step;
+        if same {
+            *kept = (next.0, kept.1.saturating_add(next.1));
+        }
+        same
+    });
+    entries.retain(|&(_, amount)| amount != 0);
+}
+
 /// How many entries a bucket may have before they become fewer, and into how many pieces a window is
 /// cut then.
 const ENTRIES: usize = 1_024;
@@ -115,5 +128,12 @@ mod tests {
         let taken = &all.buckets[0].taken;
         assert_eq!(taken.iter().map(|(_, amount)| amount).sum::<i64>(), 31 * 1_440);
         assert!(taken.len() <= 1_024, "{}", taken.len());
+    }
+
+    #[test]
+    fn entries_close_to_each_other_become_one_of_the_latest_time() {
+        let mut entries = vec![(19, 2), (10, 1), (20, 4), (31, 3), (32, -3)];
+        coarsen(&mut entries, 10);
+        assert_eq!(entries, [(19, 3), (20, 4)]);
     }
 }

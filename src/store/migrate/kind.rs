@@ -26,7 +26,7 @@ impl Kind {
     /// The kind of a file by its content; `None` for one that is empty or isn't there. A file of
     /// anybody else's is taken for one of ours of the same format, whose reader says what is wrong
     /// with it.
-    pub(super) fn of(path: &Path) -> Result<Option<Self>, StoreError> {
+    pub(in crate::store) fn of(path: &Path) -> Result<Option<Self>, StoreError> {
         let failed = |error: io::Error| StoreError::new(path, format!("it can't be read: {error}"));
         let mut file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
@@ -47,7 +47,7 @@ impl Kind {
     }
 
     /// The kind that a file is to be by its name.
-    pub(super) fn named(path: &Path) -> Option<Self> {
+    pub(in crate::store) fn named(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "yaml" | "yml" => Some(Self::Yaml),
             "db" | "sqlite" | "sqlite3" => Some(Self::Sqlite),

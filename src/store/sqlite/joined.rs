@@ -137,3 +137,57 @@ impl Joined {
 
 /// After how many entries, of all owners together, the file is made small.
 const COMPACT_EVERY: i64 = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limiter::BucketChanges;
+    use crate::quota::{Dimension, Window};
+
+    const NOW: u64 = 1_767_225_600_000_000_000;
+
+    fn changes(keys: std::ops::Range<u32>) -> Vec<KeyChanges> {
+        let change = |n| {
+            let mut change = KeyChanges::new(format!("a key of some length, number {n}"));
+            let bucket = BucketChanges::new(Dimension::Requests, Window::DAY, vec![(NOW, 1)], 0);
+            change.buckets.push(bucket);
+            change
+        };
+        keys.map(change).collect()
+    }
+
+    /// A database of a hundred keys, and what a `PRAGMA` makes of it.
+    fn fails(fault: &str, mended: &str, reason: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let (mut joined, _) = Joined::join(&path, Origin::default(), 1 << 60, NOW).unwrap();
+        joined.sync(&changes(0..100), None, NOW).unwrap();
+        joined.db.execute_batch(fault).unwrap();
+        for _ in 0..2 {
+            let error = joined.sync(&changes(100..5_000), None, NOW).unwrap_err().at(&path);
+            assert!(error.to_string().ends_with(reason), "{error}");
+            assert!(error.to_string().contains("state.db: "), "{error}");
+        }
+        let kept = load::state(&joined.db, &Origin::default(), NOW).unwrap();
+        assert_eq!(kept.keys.len(), 100, "nothing of what failed");
+        joined.db.execute_batch(mended).unwrap();
+        joined.sync(&changes(100..5_000), None, NOW).unwrap();
+        let kept = load::state(&joined.db, &Origin::default(), NOW).unwrap();
+        assert_eq!(kept.keys.len(), 5_000);
+        let check: String =
+            joined.db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(check, "ok");
+    }
+
+    #[test]
+    fn a_full_disk_is_said_so_and_when_there_is_room_again_all_is_written() {
+        let (full, room) = ("PRAGMA max_page_count = 30", "PRAGMA max_page_count = 1000000");
+        fails(full, room, "the disk is full; make room on it");
+    }
+
+    #[test]
+    fn a_database_that_may_not_be_written_is_said_so_and_written_when_it_may() {
+        let reason = "can't be written: check the permissions of the file and of its folder";
+        fails("PRAGMA query_only = 1", "PRAGMA query_only = 0", reason);
+    }
+}

@@ -7,10 +7,10 @@ use super::compact::kept_for;
 use super::fault::{Fault, Trouble};
 use super::name::Name;
 use super::quota_text;
+use super::saved::saved;
 use super::turn::clocks;
 use crate::limiter::{BucketSnapshot, KeySnapshot, NamedQuota};
 use crate::store::State;
-use crate::store::log::saved;
 use crate::store::times::Origin;
 
 /// All that a database keeps, by a clock that says it is `now`; without what is held.

@@ -75,16 +75,28 @@ impl<'a> Turn<'a> {
         at: u64,
         amount: i64,
     ) -> Result<(), Fault> {
-        let seq = self.next();
+        self.take_each(bucket, owner, &[(at, amount)])
+    }
+
+    /// The same of several times.
+    pub(super) fn take_each(
+        &mut self,
+        bucket: i64,
+        owner: i64,
+        taken: &[(u64, i64)],
+    ) -> Result<(), Fault> {
         let sql = "INSERT INTO usage (seq, bucket, owner, clock, at, amount) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let row = params![seq, bucket, owner, self.clock, signed(at), amount];
-        self.tx.prepare_cached(sql)?.execute(row)?;
+        let mut insert = self.tx.prepare_cached(sql)?;
+        for &(at, amount) in taken {
+            let seq = self.next();
+            insert.execute(params![seq, bucket, owner, self.clock, signed(at), amount])?;
+        }
         let mut total = self.tx.prepare_cached("SELECT total FROM buckets WHERE id = ?1")?;
         let total: i64 = total.query_row([bucket], |row| row.get(0))?;
+        let total = taken.iter().fold(total, |total, entry| total.saturating_add(entry.1));
         let sql = "UPDATE buckets SET total = ?2, touched = max(touched, ?3) WHERE id = ?1";
-        let row = params![bucket, total.saturating_add(amount), signed(self.now)];
-        self.tx.prepare_cached(sql)?.execute(row)?;
+        self.tx.prepare_cached(sql)?.execute(params![bucket, total, signed(self.now)])?;
         Ok(())
     }
 

@@ -27,9 +27,10 @@ impl Turn<'_> {
             for bucket in &change.buckets {
                 let (dimension, window) = (bucket.dimension.clone(), bucket.window);
                 let name = Name { key: change.key.clone(), dimension, window };
-                let taken = bucket.taken.iter().filter(|(at, amount)| *at >= since && *amount != 0);
-                for &(at, amount) in taken {
-                    self.take(self.bucket(&name)?, self.owner, at, amount)?;
+                let counts = |(at, amount): &(u64, i64)| *at >= since && *amount != 0;
+                let taken: Vec<_> = bucket.taken.iter().copied().filter(counts).collect();
+                if !taken.is_empty() {
+                    self.take_each(self.bucket(&name)?, self.owner, &taken)?;
                 }
                 self.hold(name, bucket.held, held)?;
             }

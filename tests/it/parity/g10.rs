@@ -1,41 +1,59 @@
-//! g10: profiles, then explicit quotas; what is kept never overrides what is configured; none given
-//! is an error.
+//! Which quota a key has: a provider's, unless one was given for it; never one that nobody asked for.
 
-use std::fs;
+use tollgate::limiter::{Code, Limiter, ManualClock, NamedQuota, QuotaOrigin, UnknownKey};
+use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI};
+use tollgate::quota::{Cost, Dimension, Limit, Quota};
 
-use tollgate::{Limiter, Quota};
+use super::rig::builder;
 
-fn rpm(limiter: &Limiter, key: &str) -> u64 {
-    limiter.quota(key).limits().first().map_or(0, |limit| limit.amount())
-}
-
-#[tokio::test]
-async fn g10_explicit_quotas_count_before_profiles_and_configured_ones_before_kept_ones() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("tollgate.yaml");
-    let store = "store: {yaml: state.yaml}\n";
-    fs::write(&path, format!("providers: [openai]\nquotas: {{gpt-4o: {{rpm: 7}}}}\n{store}"))
-        .unwrap();
-    let limiter = Limiter::from_config(&path).unwrap();
-    assert_eq!((rpm(&limiter, "gpt-4o"), rpm(&limiter, "gpt-4o-mini")), (7, 500));
-
-    // Set while it ran: kept, and for a name that isn't configured back after a restart.
-    limiter.set_quota("gpt-4o", &Quota::new().rpm(8));
-    limiter.set_quota("mine", &Quota::new().rpm(9));
-    assert_eq!(rpm(&limiter, "gpt-4o"), 8);
-    limiter.close().await;
-    drop(limiter);
-    let again = Limiter::from_config(&path).unwrap();
-    assert_eq!((rpm(&again, "gpt-4o"), rpm(&again, "mine")), (7, 9));
+fn rpm(limiter: &Limiter, key: &str) -> Option<u64> {
+    let quota = limiter.quota(key);
+    let requests = |limit: &&Limit| *limit.dimension() == Dimension::Requests;
+    quota.limits().iter().find(requests).map(Limit::amount)
 }
 
 #[test]
-fn g10_no_provider_is_taken_silently() {
-    let folder = tempfile::tempdir().unwrap();
-    let path = folder.path().join("tollgate.yaml");
-    fs::write(&path, "waiting: {max_wait: 5s}\n").unwrap();
-    let error = Limiter::from_config(&path).unwrap_err().to_string();
-    assert_eq!(error, "nothing would be limited; give `providers`, `quotas` or `unknown_key`");
-    fs::write(&path, "unknown_key: learn\n").unwrap();
-    assert!(Limiter::from_config(&path).is_ok());
+fn g10_a_quota_that_was_given_wins_over_a_providers_and_leaves_the_others() {
+    let plain = builder().provider(OPENAI).provider(ANTHROPIC).clock(ManualClock::new());
+    let given = plain.clone().quota("gpt-4o", Quota::new().rpm(7)).build().unwrap();
+    let plain = plain.build().unwrap();
+    assert_eq!(rpm(&given, "gpt-4o"), Some(7));
+    assert_ne!(rpm(&plain, "gpt-4o"), Some(7));
+    for other in ["gpt-4o-mini", "claude-sonnet-4-20250514"] {
+        assert!(rpm(&plain, other).is_some());
+        assert_eq!(rpm(&given, other), rpm(&plain, other));
+    }
+}
+
+#[test]
+fn g10_no_provider_is_taken_for_granted() {
+    let limiter = builder().unknown_key(UnknownKey::Refuse).clock(ManualClock::new());
+    let limiter = limiter.build().unwrap();
+    for defaults in GEMINI.quotas() {
+        let refused = limiter.try_acquire(defaults.pattern, &Cost::new()).unwrap_err();
+        assert_eq!(refused.code, Code::UnknownModel);
+        let error = refused.to_string();
+        assert!(error.contains(defaults.pattern) && error.contains("unknown"), "{error}");
+    }
+}
+
+#[test]
+fn g10_a_quota_that_was_kept_never_overrides_one_that_is_configured() {
+    let kept = [
+        NamedQuota::new("gpt-4o", Quota::new().rpm(1), QuotaOrigin::Set),
+        NamedQuota::new("gpt-4o-mini", Quota::new().rpm(2), QuotaOrigin::Set),
+        NamedQuota::new("claude-*", Quota::new().rpm(3), QuotaOrigin::Learned),
+        NamedQuota::new("o3", Quota::new().rpm(4), QuotaOrigin::Configured),
+    ];
+    let limiter = builder().provider(OPENAI).quota("gpt-4o", Quota::new().rpm(7));
+    let limiter = limiter.clock(ManualClock::new()).build().unwrap();
+    let built_in = rpm(&limiter, "o3");
+    limiter.restore_quotas(&kept);
+    assert_eq!(rpm(&limiter, "gpt-4o"), Some(7), "configured");
+    assert_eq!(rpm(&limiter, "gpt-4o-mini"), Some(2), "set in an earlier run");
+    assert_eq!(rpm(&limiter, "claude-opus"), Some(3), "learned in an earlier run");
+    assert_eq!(rpm(&limiter, "o3"), built_in, "configured then, and no more");
+    limiter.configure_quota("gpt-4o-mini", &Quota::new().rpm(9));
+    limiter.restore_quotas(&kept);
+    assert_eq!(rpm(&limiter, "gpt-4o-mini"), Some(9));
 }

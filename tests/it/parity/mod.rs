@@ -33,10 +33,12 @@ mod g08;
 mod g09;
 mod g10;
 #[cfg(feature = "yaml")]
-mod g10;
+mod g10_config;
 mod g11;
 #[cfg(feature = "yaml")]
 mod g12;
+#[cfg(feature = "sqlite")]
+mod g13;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod g14;
 mod g15;

@@ -176,15 +176,22 @@ fn a_thread_writes_down_what_nobody_asks_for() {
 
 /// A store that is away when it is told to be, and remembers what it was told.
 #[derive(Debug, Clone, Default)]
-struct Flaky(Arc<Mutex<(Option<&'static str>, Vec<Vec<KeyChanges>>, bool)>>);
+struct Flaky(Arc<Mutex<Flakes>>);
+
+#[derive(Debug, Default)]
+struct Flakes {
+    away: Option<&'static str>,
+    written: Vec<Vec<KeyChanges>>,
+    closed: bool,
+}
 
 impl Flaky {
     fn fail(&self, reason: Option<&'static str>) {
-        self.0.lock().0 = reason;
+        self.0.lock().away = reason;
     }
 
     fn went(&self) -> Result<(), StoreError> {
-        self.0.lock().0.map_or(Ok(()), |reason| {
+        self.0.lock().away.map_or(Ok(()), |reason| {
             // An error of its own kind: its constructor isn't public.
             let mut error = Sqlite::peek(Path::new("nowhere.db"), START, None).unwrap_err();
             (error.path, error.reason) = (PathBuf::from("flaky.db"), reason.to_owned());
@@ -205,13 +212,13 @@ impl Store for Flaky {
         _now: u64,
     ) -> Result<Vec<KeyChanges>, StoreError> {
         self.went()?;
-        self.0.lock().1.push(changes.to_vec());
+        self.0.lock().written.push(changes.to_vec());
         Ok(Vec::new())
     }
 
     fn close(&mut self, _now: u64) -> Result<(), StoreError> {
         self.went()?;
-        self.0.lock().2 = true;
+        self.0.lock().closed = true;
         Ok(())
     }
 }
@@ -235,11 +242,11 @@ fn while_the_store_is_away_the_limiter_goes_on_and_nothing_is_lost() {
     assert_eq!(keeping.status().trouble, None);
     assert_eq!(keeping.status().pending_keys, 0);
     assert_eq!(keeping.status().kept_at, Some(clock.now()));
-    let written = store.0.lock().1.last().cloned().unwrap();
+    let written = store.0.lock().written.last().cloned().unwrap();
     let taken = written.iter().flat_map(|key| &key.buckets).flat_map(|bucket| &bucket.taken);
     assert_eq!(taken.map(|(_, amount)| amount).sum::<i64>(), 2);
     drop(limiter);
-    assert!(store.0.lock().2, "closed");
+    assert!(store.0.lock().closed, "closed");
 }
 
 #[test]
@@ -253,7 +260,7 @@ fn what_could_not_be_written_before_the_end_is_written_at_the_end() {
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     store.fail(None);
     drop(limiter);
-    let written = store.0.lock().1.last().cloned().unwrap();
+    let written = store.0.lock().written.last().cloned().unwrap();
     let taken = written.iter().flat_map(|key| &key.buckets).flat_map(|bucket| &bucket.taken);
     assert_eq!(taken.map(|(_, amount)| amount).sum::<i64>(), 2);
     keeping.flush_now().unwrap();

@@ -1,6 +1,8 @@
 //! State across restarts, and between processes.
 
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod files;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
 pub(crate) mod go_ratelimit;
 #[cfg(feature = "sqlite")]
 mod keeping;
@@ -22,6 +24,8 @@ mod states;
 mod yaml;
 #[cfg(feature = "yaml")]
 mod yaml_broken;
+#[cfg(feature = "yaml")]
+mod yaml_keeping;
 #[cfg(all(feature = "yaml", unix))]
 mod yaml_processes;
 #[cfg(feature = "yaml")]

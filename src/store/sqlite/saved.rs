@@ -29,20 +29,6 @@ fn give_back(taken: &mut [(u64, u64)], at: u64, mut amount: u64) {
     }
 }
 
-/// Makes entries fewer: those within `step` nanoseconds become one, of the latest of their times.
-pub(super) fn coarsen(entries: &mut Vec<(u64, i64)>, step: u64) {
-    entries.sort_unstable_by_key(|&(at, _)| at);
-    let step = step.max(1);
-    entries.dedup_by(|next, kept| {
-        let same = next.0 / step == kept.0 / step;
-        if same {
-            *kept = (next.0, kept.1.saturating_add(next.1));
-        }
-        same
-    });
-    entries.retain(|&(_, amount)| amount != 0);
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -54,12 +40,5 @@ mod tests {
         assert_eq!(saved(vec![(1, 5), (3, 4), (2, -6)]).taken, [(1, 3)]);
         assert_eq!(saved(vec![(1, -9), (2, 4)]).taken, []);
         assert_eq!(saved(vec![(1, i64::MAX), (1, i64::MAX)]).taken, [(1, u64::MAX - 1)]);
-    }
-
-    #[test]
-    fn entries_close_to_each_other_become_one_of_the_latest_time() {
-        let mut entries = vec![(19, 2), (10, 1), (20, 4), (31, 3), (32, -3)];
-        coarsen(&mut entries, 10);
-        assert_eq!(entries, [(19, 3), (20, 4)]);
     }
 }

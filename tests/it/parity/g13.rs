@@ -1,0 +1,62 @@
+//! g13: state in SQLite, which several processes share.
+
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tollgate::limiter::ManualClock;
+use tollgate::store::{Keeping, Sqlite};
+use tollgate::{Cost, Limiter, Quota};
+
+/// A limiter of a process of its own, as far as the database can tell.
+fn kept(path: &std::path::Path, clock: &ManualClock) -> (Limiter, Keeping) {
+    let quota = Quota::new().rpm(100).tpm(1_000).rpd(10);
+    let limiter = Limiter::builder().quota("gpt-4o", quota).clock(clock.clone()).build().unwrap();
+    let keeping = Keeping::start(&limiter, Sqlite::new(path), Duration::from_secs(3_600)).unwrap();
+    (limiter, keeping)
+}
+
+fn used(limiter: &Limiter) -> Vec<u64> {
+    limiter.stats("gpt-4o").limits.iter().map(|limit| limit.used).collect()
+}
+
+#[test]
+fn g13_what_was_used_is_there_after_a_restart() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("not/there/yet/state.db");
+    let clock = ManualClock::new();
+    let (limiter, _keeping) = kept(&path, &clock);
+    drop(limiter.try_acquire("gpt-4o", &Cost::new().tokens(300)).unwrap());
+    drop(limiter);
+    clock.advance(Duration::from_secs(5));
+    assert_eq!(used(&kept(&path, &clock).0), [1, 300, 1]);
+}
+
+#[test]
+fn g13_processes_add_to_what_others_wrote_and_never_write_over_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.db");
+    let clock = ManualClock::new();
+    let (one, one_kept) = kept(&path, &clock);
+    let (two, two_kept) = kept(&path, &clock);
+    for (limiter, tokens) in [(&one, 100), (&two, 200), (&one, 300)] {
+        drop(limiter.try_acquire("gpt-4o", &Cost::new().tokens(tokens)).unwrap());
+    }
+    for keeping in [&one_kept, &two_kept, &one_kept] {
+        keeping.flush_now().unwrap();
+    }
+    assert_eq!(used(&one), [3, 600, 3]);
+    assert_eq!(used(&two), [3, 600, 3]);
+    drop((one, two));
+    assert_eq!(used(&kept(&path, &clock).0), [3, 600, 3]);
+}
+
+#[test]
+fn g13_the_database_is_in_wal_mode_and_versioned() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("state.db");
+    let (_limiter, _keeping) = kept(&path, &ManualClock::new());
+    let db = Connection::open(&path).unwrap();
+    let mode: String = db.query_row("PRAGMA journal_mode", [], |row| row.get(0)).unwrap();
+    let version: i32 = db.query_row("PRAGMA user_version", [], |row| row.get(0)).unwrap();
+    assert_eq!((mode.as_str(), version), ("wal", 1));
+}

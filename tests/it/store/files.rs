@@ -1,0 +1,59 @@
+//! Files of state, whichever kind they are of.
+
+use std::fs;
+use std::path::Path;
+
+use tollgate::store::{self, Sqlite, Store, Yaml};
+
+use super::sqlite::{START, change, taken};
+
+fn filled(mut store: impl Store) {
+    store.open(START).unwrap();
+    store
+        .sync(&[change("a", &[(START, 3)], 0), change("b", &[(START, 4)], 0)], None, START)
+        .unwrap();
+    store.close(START).unwrap();
+}
+
+fn is_peeked_and_reset(path: &Path) {
+    assert_eq!(taken(&store::peek(path, START, None).unwrap(), "a"), [(START, 3)]);
+    store::reset(path, Some("a"), START, None).unwrap();
+    let state = store::peek(path, START, None).unwrap();
+    assert_eq!((taken(&state, "a").len(), taken(&state, "b").len()), (0, 1));
+    store::reset(path, None, START, None).unwrap();
+    assert_eq!(taken(&store::peek(path, START, None).unwrap(), "b"), []);
+}
+
+#[test]
+fn a_file_is_known_by_its_content_whatever_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (one, other) = (folder.path().join("one.state"), folder.path().join("other.db"));
+    filled(Sqlite::new(&one));
+    is_peeked_and_reset(&one);
+    filled(Yaml::new(&other));
+    is_peeked_and_reset(&other);
+}
+
+#[test]
+fn a_file_of_go_ratelimit_is_to_be_migrated() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("ratelimits.yaml");
+    let text = "quotas:\n  gpt-4o:\n    max_rpm: 500\n    max_tpm: 30000\n    max_rpd: 0\n";
+    fs::write(&path, text).unwrap();
+    let error = store::peek(&path, START, None).unwrap_err().to_string();
+    assert!(error.contains("tollgate migrate"), "{error}");
+    store::reset(&path, None, START, None).unwrap_err();
+    assert_eq!(fs::read_to_string(&path).unwrap(), text);
+}
+
+#[test]
+fn a_file_that_is_not_there_is_not_made() {
+    let folder = tempfile::tempdir().unwrap();
+    for name in ["state.db", "state.yaml", "state"] {
+        let path = folder.path().join(name);
+        let error = store::peek(&path, START, None).unwrap_err().to_string();
+        assert!(error.contains(name), "{error}");
+        store::reset(&path, None, START, None).unwrap_err();
+    }
+    assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+}
