@@ -11,7 +11,8 @@ pub(crate) fn rfc3339(nanos: u64) -> String {
     format!("{at:.3}")
 }
 
-/// A length of time in words, the two largest units of it, rounded up: `12s`, `3m 20s`, `1d 4h`.
+/// A length of time in words: `12s`, `3m 20s`, `1d 4h`. Seconds are rounded up; from an hour on, what
+/// is below the smaller of the two units is rounded to the nearest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Span {
     seconds: u64,
@@ -27,11 +28,10 @@ impl Span {
 
 impl fmt::Display for Span {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let of = |unit: u64| self.seconds.div_ceil(unit);
+        let of = |unit: u64| self.seconds.saturating_add(unit / 2) / unit;
         match self.seconds {
             0..MINUTE => write!(f, "{}s", self.seconds),
             MINUTE..HOUR => pair(f, (self.seconds, "m", MINUTE), "s"),
-            // What is left out counts as one more of the smaller unit.
             HOUR..DAY => pair(f, (of(MINUTE), "h", 60), "m"),
             _ => pair(f, (of(HOUR), "d", 24), "h"),
         }
@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_span_is_told_in_its_two_largest_units_rounded_up() {
+    fn a_span_is_told_in_its_two_largest_units() {
         let table = [
             (1, "1s"),
             (999_999_999, "1s"),
@@ -64,8 +64,10 @@ mod tests {
             (59_000_000_001, "1m"),
             (200_000_000_000, "3m 20s"),
             (3_600_000_000_000, "1h"),
-            (3_601_000_000_000, "1h 1m"),
+            (3_601_000_000_000, "1h"),
+            (3_631_000_000_000, "1h 1m"),
             (86_399_000_000_000, "24h"),
+            (86_400_500_000_000, "1d"),
             (100_800_000_000_000, "1d 4h"),
         ];
         for (nanos, text) in table {

@@ -187,7 +187,17 @@ Send a file of requests, as fast as the limits allow and no faster.
 The input holds one request per line: OpenAI Batch lines (custom_id, method, url, body) or raw \
 request bodies. The output holds one OpenAI Batch result line per request. Run the same command \
 again after a crash, a kill or Ctrl-C: what is finished is not sent again, what failed for good \
-stays, what failed in passing is tried anew.";
+stays, what failed in passing is tried anew.
+
+Limits are those of --rpm, --tpm and --rpd, for each model; without these, those of the configuration, \
+which is followed while the run goes on: quotas that change in the file count within a second, and a \
+file that is wrong changes nothing. A model that neither names keeps to what its responses tell. Of the \
+configuration, providers, quotas, unknown_key, reduction, retry, margin, share and store mean something \
+here.
+
+With a store (--store, or `store` in the configuration) limits are kept across runs, and shared with \
+other programs: a daily limit that is used up stays used up. Without one, every run starts anew. A run \
+that has to wait for a limit of an hour or longer says so, and until when.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -200,6 +210,12 @@ Examples:
   Send raw embedding requests to a server of your own, failures apart:
     tollgate batch in.jsonl -o out.jsonl --errors failed.jsonl \\
       --base-url http://127.0.0.1:8000/v1 --endpoint /v1/embeddings --rpm 6000
+
+  Keep a daily limit across runs:
+    tollgate batch in.jsonl -o out.jsonl --rpd 10000 --store state.db
+
+  Limits of each model, a provider and a store, as the configuration says:
+    tollgate batch in.jsonl -o out.jsonl --config tollgate.yaml
 
   See what a run would cost and take:
     tollgate batch in.jsonl -o out.jsonl --rpm 500 --tpm 30000 --dry-run

@@ -94,7 +94,7 @@ fn check(file: &Path, as_json: bool, out: &mut Output<'_>) -> Result<Exit, Strin
         Ok(loaded) => {
             let (quotas, providers) = (loaded.config.quotas.len(), loaded.config.providers.len());
             let file = printable(&file.display().to_string());
-            out.line(&format_args!("{file}: right ({providers} providers, {quotas} quotas)"))?;
+            out.line(&format_args!("{file}: right (providers: {providers}, quotas: {quotas})"))?;
             Ok(Exit::Success)
         }
         Err(ConfigError { problems, .. }) => {

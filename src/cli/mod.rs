@@ -122,7 +122,5 @@ Setting up:
   help         Print this message, or the help of a command
 
 Options:
-{options}
-
-{after-help}
+{options}{after-help}
 ";

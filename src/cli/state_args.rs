@@ -8,7 +8,6 @@ use crate::config::{self, LoadOptions, Loaded};
 
 /// Which limits, and where their state is kept.
 #[derive(Debug, Clone, Default, Args)]
-#[command(next_help_heading = "Limits and state")]
 pub struct StateArgs {
     /// Which limits.
     #[command(flatten)]

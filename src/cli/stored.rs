@@ -7,7 +7,7 @@ use super::StateArgs;
 use super::place::Place;
 use super::show::figures::KeyFigures;
 use super::show::table::printable;
-use crate::limiter::{BucketChanges, KeyChanges, KeySnapshot, Limiter, QuotaOrigin};
+use crate::limiter::{BucketChanges, KeyChanges, KeySnapshot, Limiter, NamedQuota, QuotaOrigin};
 use crate::store::State;
 
 /// The limits of the configuration, and what a store says was used of them: a limiter that stands
@@ -91,9 +91,10 @@ impl Stored {
 /// Makes a limiter that has used what a state says. Where there is a configuration, quotas that an
 /// older one had are no longer any.
 fn fill(limiter: &Limiter, state: &State, configured: bool) {
-    let current = |origin| !configured || origin != QuotaOrigin::Configured;
-    let quotas = state.quotas.iter().filter(|quota| current(quota.origin)).cloned();
-    limiter.restore_quotas(&quotas.collect::<Vec<_>>());
+    let current = |quota: &&NamedQuota| !configured || quota.origin != QuotaOrigin::Configured;
+    // A limiter restores what was set, and takes what was configured to be known.
+    let set = |quota: &NamedQuota| NamedQuota { origin: QuotaOrigin::Set, ..quota.clone() };
+    limiter.restore_quotas(&state.quotas.iter().filter(current).map(set).collect::<Vec<_>>());
     let mut taken = state.keys.clone();
     // A limiter that takes over what was held counts it as taken; here its holders may be alive.
     taken.iter_mut().flat_map(|key| &mut key.buckets).for_each(|bucket| bucket.saved.held = 0);

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::rig::Home;
-use super::stores::{open, take, two_keys};
+use super::stores::{closed, take, two_keys};
 
 fn home() -> Home {
     let home = Home::new();
@@ -102,11 +102,7 @@ fn a_key_that_nobody_knows_goes_by_the_policy() {
 #[test]
 fn a_day_that_was_used_up_stays_so() {
     let home = Home::new();
-    let limiter = open(&home.path("s.db"));
-    for _ in 0..50 {
-        take(&limiter, "claude-y", 0);
-    }
-    drop(limiter);
+    closed(&home.path("s.db"), |limiter| (0..50).for_each(|_| take(limiter, "claude-y", 0)));
     let told = home.run("check claude-y 1 --json --store s.db").json();
     assert_eq!((&told["allowed"], &told["code"]), (&json!(false), &json!("rpd_exceeded")));
     assert!(told["retry_after_s"].as_f64().is_some_and(|wait| wait > 86_000.0), "{told}");

@@ -10,7 +10,7 @@ fn a_right_file_is_said_to_be_and_a_wrong_one_is_told_line_by_line() {
     let home = Home::new();
     home.write("good.yaml", "providers: [openai]\nquotas: {m: {rpm: 5}}\n");
     let told = home.run("config check good.yaml");
-    assert_eq!(told.stdout, "good.yaml: right (1 providers, 1 quotas)\n", "{told:?}");
+    assert_eq!(told.stdout, "good.yaml: right (providers: 1, quotas: 1)\n", "{told:?}");
     home.write("bad.yaml", "quotas:\n  m: {rmp: 5}\n  n: {rpm: -1}\n");
     let told = home.run("config check bad.yaml");
     assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""));

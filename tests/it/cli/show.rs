@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use tollgate::quota::Cost;
 
 use super::rig::{Home, ended, told};
-use super::stores::{open, take, two_keys};
+use super::stores::{closed, open, take, two_keys};
 
 const CONFIG: &str = "\
 quotas:
@@ -105,7 +105,7 @@ fn nothing_used_and_nothing_known_are_said() {
     let told = home.run("show");
     assert_eq!(told.code, Some(0));
     assert!(told.stdout.starts_with("nothing is used: there is no "), "{told:?}");
-    drop(open(&home.path("s.db")));
+    closed(&home.path("s.db"), |_| ());
     let told = home.run("show --config /dev/null --store s.db");
     assert_eq!(told.code, Some(2), "an empty file is no configuration: {told:?}");
     let told = home.run("show nobody --store s.db");
@@ -169,9 +169,7 @@ fn watching_prints_a_line_every_second_until_it_is_interrupted() {
 #[test]
 fn keys_move_no_cursor() {
     let home = Home::new();
-    let limiter = open(&home.path("s.db"));
-    take(&limiter, "claude-\u{1b}[2J\n", 0);
-    drop(limiter);
+    closed(&home.path("s.db"), |limiter| take(limiter, "claude-\u{1b}[2J\n", 0));
     let told = home.run("show --store s.db");
     assert!(told.stdout.contains("claude-\\u{1b}[2J\\n"), "{told:?}");
     assert!(!told.stdout.contains('\u{1b}'));

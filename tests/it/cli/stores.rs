@@ -7,8 +7,17 @@ use tollgate::limiter::Limiter;
 use tollgate::quota::{Algorithm, Cost, Quota};
 use tollgate::store::{Keeping, Sqlite, Yaml};
 
-/// A limiter of `gpt-4o` and `claude-*`, kept at `path` until its last clone is dropped.
+/// A limiter of `gpt-4o` and `claude-*` that runs: what it does is at `path` soon.
 pub(crate) fn open(path: &Path) -> Limiter {
+    kept(path, Duration::from_millis(20))
+}
+
+/// The same that has written everything down as soon as it is dropped.
+pub(crate) fn closed(path: &Path, run: impl FnOnce(&Limiter)) {
+    run(&kept(path, Duration::from_secs(3_600)));
+}
+
+fn kept(path: &Path, flush: Duration) -> Limiter {
     let quota = Quota::new().rpm(500).tpm(30_000).rpd(10_000);
     let limiter = Limiter::builder()
         // Nothing of them is free again while a test runs.
@@ -16,7 +25,6 @@ pub(crate) fn open(path: &Path) -> Limiter {
         .quota("claude-*", Quota::new().rpd(50).with_algorithm(Algorithm::SlidingWindow))
         .build()
         .expect("a limiter");
-    let flush = Duration::from_millis(20);
     let kept = match path.extension().is_some_and(|end| end == "yaml") {
         true => Keeping::start(&limiter, Yaml::new(path), flush),
         false => Keeping::start(&limiter, Sqlite::new(path), flush),
@@ -33,8 +41,9 @@ pub(crate) fn take(limiter: &Limiter, key: &str, tokens: u64) {
 
 /// A store of which two keys were used.
 pub(crate) fn two_keys(path: &Path) {
-    let limiter = open(path);
-    take(&limiter, "gpt-4o", 12_345);
-    take(&limiter, "claude-x", 0);
-    take(&limiter, "claude-x", 0);
+    closed(path, |limiter| {
+        take(limiter, "gpt-4o", 12_345);
+        take(limiter, "claude-x", 0);
+        take(limiter, "claude-x", 0);
+    });
 }

@@ -45,6 +45,8 @@ mod g15;
 mod g16;
 #[cfg(all(feature = "axum", feature = "reqwest"))]
 mod g17;
+#[cfg(all(feature = "cli", unix))]
+mod g18;
 mod g19;
 mod g20;
 mod rig;
