@@ -125,17 +125,7 @@ impl Client {
         max_in_flight: usize,
         stop: Stop,
     ) -> Result<Self, reqwest::Error> {
-        // Another provider may be installed already, and will do as well.
-        drop(rustls::crypto::ring::default_provider().install_default());
-        let mut http = reqwest::Client::builder()
-            .connect_timeout(CONNECT)
-            .timeout(ANSWER)
-            .tcp_nodelay(true)
-            .redirect(reqwest::redirect::Policy::none());
-        if base.is_loopback() {
-            http = http.no_proxy();
-        }
-        let http = http.build()?;
+        let http = http_client(&base).build()?;
         let slots = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
         Ok(Self { http, base: Arc::new(base), key, slots, stop })
     }
@@ -176,6 +166,18 @@ impl Service<http::Request<Bytes>> for Client {
             Ok(response)
         })
     }
+}
+
+/// A client for requests under a base URL: it follows no redirects, and takes no proxy to this machine.
+pub(crate) fn http_client(base: &Base) -> reqwest::ClientBuilder {
+    // Another provider may be installed already, and will do as well.
+    drop(rustls::crypto::ring::default_provider().install_default());
+    let http = reqwest::Client::builder()
+        .connect_timeout(CONNECT)
+        .timeout(ANSWER)
+        .tcp_nodelay(true)
+        .redirect(reqwest::redirect::Policy::none());
+    if base.is_loopback() { http.no_proxy() } else { http }
 }
 
 const BEARER: &str = "Bearer ";

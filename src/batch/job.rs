@@ -24,6 +24,8 @@ use super::shared::Shared;
 use super::stop::{Halt, Stop};
 use super::tally::Tally;
 use super::target::Base;
+use super::used_up::UsedUp;
+use crate::config::Config;
 use crate::limiter::{BuildError, Limiter, UnknownKey};
 use crate::middleware::RateLimitLayer;
 use crate::provider::Profile;
@@ -46,6 +48,9 @@ pub struct Job {
     pub profile: Profile,
     /// The limits of each model; where there are none, the profile's, or what responses tell.
     pub quota: Quota,
+    /// The quotas and policies of a configuration, as [`configured`](super::configured) has them; a
+    /// model that it names keeps to that and not to `quota`.
+    pub config: Option<Config>,
     /// How many requests may be in flight at a time.
     pub max_in_flight: usize,
     /// How often a request is sent again.
@@ -107,16 +112,19 @@ impl std::error::Error for JobError {
 }
 
 impl Job {
-    /// The limiter of a run: for each model the job's quota, or the profile's, or what its responses
-    /// tell.
+    /// The limiter of a run: for each model the configuration's quota, or the job's, or the profile's,
+    /// or what its responses tell.
     ///
     /// # Errors
     /// As [`Builder::build`](crate::limiter::Builder::build).
     pub fn limiter(&self) -> Result<Limiter, BuildError> {
-        let builder = Limiter::builder()
-            .provider(self.profile)
-            .unknown_key(UnknownKey::Learn)
-            .max_waiting(usize::MAX);
+        let builder = match &self.config {
+            Some(config) => config.builder(),
+            None => Limiter::builder()
+                .provider(self.profile)
+                .unknown_key(UnknownKey::Learn)
+                .max_waiting(usize::MAX),
+        };
         match self.quota.is_unlimited() {
             true => builder.build(),
             // Of one model, no more are let in than may be in flight.
@@ -135,7 +143,18 @@ impl Job {
     /// # Cancel safety
     /// Dropped, it leaves a file that can be resumed; answers in flight are lost.
     pub async fn run(&self, stop: &Stop) -> Result<Ended, JobError> {
-        let limiter = self.limiter().map_err(JobError::Limits)?;
+        self.run_with(self.limiter().map_err(JobError::Limits)?, stop).await
+    }
+
+    /// The same with a limiter that the caller has made by [`limiter`](Self::limiter), and keeps in a
+    /// store for example.
+    ///
+    /// # Errors
+    /// As [`run`](Self::run).
+    ///
+    /// # Cancel safety
+    /// As [`run`](Self::run).
+    pub async fn run_with(&self, limiter: Limiter, stop: &Stop) -> Result<Ended, JobError> {
         let total = self.count()?;
         let file = self.open()?;
         let (base, key) = (self.base.clone(), self.key.clone());
@@ -186,13 +205,18 @@ impl Job {
         total: Option<u64>,
     ) -> Ids {
         let mut progress = Progress::new(total, self.progress);
-        let mut tick = tokio::time::interval(TICK);
+        let (mut tick, mut look) = (tokio::time::interval(TICK), tokio::time::interval(LOOK));
+        let (limiter, mut used_up) = (shared.tally.lock().limiter().clone(), UsedUp::default());
         let (mut lines, mut reading) = (JoinSet::new(), true);
         while reading || !lines.is_empty() {
             tokio::select! {
                 biased;
                 () = shared.stop.halted(), if reading => reading = false,
                 _ = tick.tick() => progress.update(&shared.tally.lock().snapshot()),
+                _ = look.tick() => {
+                    let told = used_up.look(&limiter, || self.limiter().ok());
+                    told.iter().for_each(|text| progress.say(text));
+                }
                 Some(ended) = lines.join_next() => shared.stop.check(ended),
                 next = intake.next(), if reading => match next {
                     Some((entry, room)) => begin(entry, room, done, shared, &mut lines),
@@ -255,3 +279,5 @@ async fn go(first: Attempt, line: Line, shared: Arc<Shared>, room: Room) {
 }
 
 const TICK: Duration = Duration::from_millis(200);
+/// How often it is looked whether something holds the run up for long.
+const LOOK: Duration = Duration::from_secs(1);

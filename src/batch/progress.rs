@@ -68,6 +68,15 @@ impl Progress {
         bar.set_message(status(snapshot, self.total, left));
     }
 
+    /// Says something on stderr, above the line.
+    pub fn say(&self, text: &str) {
+        let say = || eprintln!("tollgate: {text}");
+        match &self.bar {
+            Some(bar) => bar.suspend(say),
+            None => say(),
+        }
+    }
+
     /// Clears the line: the report takes its place.
     pub fn finish(self) {
         if let Some(bar) = self.bar {

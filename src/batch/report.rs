@@ -113,7 +113,7 @@ impl fmt::Display for Report {
 }
 
 /// A number with its thousands apart: `1,234,567`.
-pub(super) fn whole(number: u64) -> String {
+pub(crate) fn whole(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
     for (index, digit) in digits.chars().enumerate() {

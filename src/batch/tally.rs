@@ -40,6 +40,11 @@ impl Tally {
         }
     }
 
+    /// The limiter that lets lines in.
+    pub(super) fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
     /// A line that an earlier run finished.
     pub(super) fn skipped(&mut self) {
         self.report.skipped += 1;

@@ -3,13 +3,13 @@ use std::path::{Path, PathBuf};
 
 use clap::Args;
 
-use super::LimitArgs;
 use super::unechoed::Unechoed;
+use super::{LimitArgs, StateArgs};
 use crate::batch::target::{Base, InvalidBase};
 use crate::provider::Profile;
 
 /// The arguments of `tollgate batch`.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 #[command(long_about = ABOUT, after_long_help = EXAMPLES)]
 pub struct BatchArgs {
     /// Requests: OpenAI Batch lines or raw request bodies, one per line
@@ -41,6 +41,10 @@ pub struct BatchArgs {
     #[command(flatten)]
     pub limits: LimitArgs,
 
+    /// Which limits, and where their state is kept.
+    #[command(flatten)]
+    pub state: StateArgs,
+
     /// How many requests may be under way at a time
     ///
     /// The limits decide how fast requests are sent; this only bounds sockets and memory. It has to
@@ -49,9 +53,10 @@ pub struct BatchArgs {
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = at_least_one)]
     pub max_in_flight: usize,
 
-    /// How often a request is sent again after a 429, a 5xx or a broken connection
-    #[arg(long, value_name = "N", default_value_t = 5)]
-    pub retries: u32,
+    /// How often a request is sent again after a 429, a 5xx or a broken connection [default: as the
+    /// configuration says, else 5]
+    #[arg(long, value_name = "N")]
+    pub retries: Option<u32>,
 
     /// Put the results in the order of the input when the run ends
     ///
@@ -148,7 +153,7 @@ fn same(one: &Path, other: &Path) -> bool {
     }
 }
 
-fn base_url(text: &str) -> Result<Base, String> {
+pub(super) fn base_url(text: &str) -> Result<Base, String> {
     text.parse().map_err(|error: InvalidBase| error.to_string())
 }
 
@@ -168,7 +173,7 @@ fn endpoint(text: &str) -> Result<String, String> {
 }
 
 /// Keys of most providers hold a hyphen or a dot, names of variables never do.
-fn variable(text: &str) -> Result<String, String> {
+pub(super) fn variable(text: &str) -> Result<String, String> {
     let named = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if !text.is_empty() && text.bytes().all(named) {
         return Ok(text.to_owned());
@@ -182,7 +187,17 @@ Send a file of requests, as fast as the limits allow and no faster.
 The input holds one request per line: OpenAI Batch lines (custom_id, method, url, body) or raw \
 request bodies. The output holds one OpenAI Batch result line per request. Run the same command \
 again after a crash, a kill or Ctrl-C: what is finished is not sent again, what failed for good \
-stays, what failed in passing is tried anew.";
+stays, what failed in passing is tried anew.
+
+Limits are those of --rpm, --tpm and --rpd, for each model; without these, those of the configuration, \
+which is followed while the run goes on: quotas that change in the file count within a second, and a \
+file that is wrong changes nothing. A model that neither names keeps to what its responses tell. Of the \
+configuration, providers, quotas, unknown_key, reduction, retry, margin, share and store mean something \
+here.
+
+With a store (--store, or `store` in the configuration) limits are kept across runs, and shared with \
+other programs: a daily limit that is used up stays used up. Without one, every run starts anew. A run \
+that has to wait for a limit of an hour or longer says so, and until when.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -195,6 +210,12 @@ Examples:
   Send raw embedding requests to a server of your own, failures apart:
     tollgate batch in.jsonl -o out.jsonl --errors failed.jsonl \\
       --base-url http://127.0.0.1:8000/v1 --endpoint /v1/embeddings --rpm 6000
+
+  Keep a daily limit across runs:
+    tollgate batch in.jsonl -o out.jsonl --rpd 10000 --store state.db
+
+  Limits of each model, a provider and a store, as the configuration says:
+    tollgate batch in.jsonl -o out.jsonl --config tollgate.yaml
 
   See what a run would cost and take:
     tollgate batch in.jsonl -o out.jsonl --rpm 500 --tpm 30000 --dry-run

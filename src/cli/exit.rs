@@ -1,13 +1,24 @@
 use std::process::ExitCode;
 
 /// How the command ended, as its exit code.
+///
+/// | code | every command | what it is |
+/// |---|---|---|
+/// | 0 | done | all requests succeeded; allowed; nothing wrong with the file |
+/// | 1 | done, but | some requests failed; refused; no such key |
+/// | 2 | stopped | wrong arguments, a file that can't be used, no request could have succeeded |
+/// | 130 | interrupted | Ctrl-C; the same command goes on where it stopped |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exit {
-    /// 0: all requests succeeded, in this run or an earlier one.
+    /// 0: done; allowed; all requests succeeded, in this run or an earlier one.
     Success,
     /// 1: the run came to its end, but some requests failed.
     SomeFailed,
+    /// 1: the request would not be let in now.
+    Refused,
+    /// 1: there is nothing of that name.
+    Missing,
     /// 2: wrong arguments, files that can't be used, or a run that was stopped because no request
     /// could have succeeded (401, no credit left).
     Stopped,
@@ -20,7 +31,7 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Self::Success => 0,
-            Self::SomeFailed => 1,
+            Self::SomeFailed | Self::Refused | Self::Missing => 1,
             Self::Stopped => 2,
             Self::Interrupted => 130,
         }
@@ -32,3 +43,24 @@ impl From<Exit> for ExitCode {
         Self::from(exit.code())
     }
 }
+
+/// The same for `--help`.
+pub(super) const AFTER: &str = "\
+`tollgate COMMAND --help` tells more, with examples.
+
+Exit codes:
+  0    done: all requests succeeded, the request would be let in, the file is right
+  1    done, but some requests failed, the request would be refused, there is no such key
+  2    wrong arguments, a file that can't be used, or a run that had to stop
+  130  interrupted by Ctrl-C
+
+Data goes to standard output, everything else to standard error, where errors begin with `tollgate:`.
+
+Files:
+  $XDG_CONFIG_HOME/tollgate/config.yaml   the configuration, if it is there [else ~/.config/tollgate]
+  $XDG_STATE_HOME/tollgate/state.db       the state [else ~/.local/state/tollgate]
+
+Environment:
+  TOLLGATE_CONFIG               another configuration file
+  TOLLGATE_<SECTION>__<FIELD>   a value in place of the file's, as TOLLGATE_STORE__FLUSH=2s
+  NO_COLOR                      no colours, also on a terminal";

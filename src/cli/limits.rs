@@ -5,22 +5,21 @@ use crate::simulate;
 
 /// The limits to keep, or to enforce. A limit of 0 is no limit.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
-#[command(next_help_heading = "Limits")]
 pub struct LimitArgs {
     /// Requests per minute; 0 = no limit
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
     pub rpm: Option<u64>,
 
     /// Tokens per minute, as the provider counts them; 0 = no limit
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
     pub tpm: Option<u64>,
 
     /// Requests per day; 0 = no limit
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = "Limits")]
     pub rpd: Option<u64>,
 
     /// How the limits are counted over time [default: as the provider does]
-    #[arg(long, value_enum, value_name = "NAME")]
+    #[arg(long, value_enum, value_name = "NAME", help_heading = "Limits")]
     pub algorithm: Option<AlgorithmName>,
 }
 

@@ -13,25 +13,59 @@
 //! ```
 
 mod batch;
+mod batch_run;
+mod check;
+mod completions;
+mod config;
+mod count;
 mod exit;
 mod explain;
+mod kept;
 mod limits;
+mod migrate;
+mod output;
+mod paths;
+mod place;
+mod reset;
 mod run;
+mod show;
+mod signal;
 mod simulate;
+mod state_args;
+mod stored;
 mod unechoed;
 
 use clap::{Parser, Subcommand};
 
 pub use batch::{BatchArgs, SameFile};
+pub use check::CheckArgs;
+pub use completions::CompletionsArgs;
+pub use config::{ConfigAction, ConfigCommand};
+pub use count::{CountArgs, CountBy};
+
+use exit::AFTER;
 pub use exit::Exit;
 pub use explain::ExplainArgs;
 pub use limits::{AlgorithmName, LimitArgs};
+pub use migrate::MigrateArgs;
+pub use reset::ResetArgs;
 pub use run::run;
+pub use show::ShowArgs;
 pub use simulate::{ChargeRule, InvalidLatency, Latency, SimulateArgs};
+pub use state_args::{ConfigArgs, StateArgs};
 
 /// Keeps programs inside the limits of LLM APIs.
 #[derive(Debug, Parser)]
-#[command(name = "tollgate", version, about, propagate_version = true, max_term_width = 100)]
+#[command(
+    name = "tollgate",
+    version,
+    about,
+    propagate_version = true,
+    max_term_width = 100,
+    help_template = TEMPLATE,
+    after_help = "tollgate COMMAND --help tells more, with examples.",
+    after_long_help = AFTER
+)]
 pub struct Cli {
     /// What to do.
     #[command(subcommand)]
@@ -42,10 +76,51 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 #[non_exhaustive]
 pub enum Command {
+    /// Show what is used of each limit, and when it resets.
+    Show(ShowArgs),
+    /// Say whether a request would be let in now, and take nothing.
+    Check(CheckArgs),
+    /// Forget what was used.
+    Reset(ResetArgs),
+    /// Copy state from one store to another.
+    Migrate(MigrateArgs),
     /// Send a file of requests, as fast as the limits allow and no faster.
     Batch(Box<BatchArgs>),
     /// Show what recorded traffic would have been charged, and what its answers said.
     Explain(ExplainArgs),
+    /// Count the tokens of a text.
+    Count(CountArgs),
+    /// Check, show and describe the configuration.
+    Config(ConfigCommand),
+    /// Print a script by which a shell completes commands and options.
+    Completions(CompletionsArgs),
     /// Run a provider that enforces its limits, to try things against.
     Simulate(SimulateArgs),
 }
+
+/// Clap lists commands in one row; a test holds these against it.
+const TEMPLATE: &str = "\
+{about}
+
+{usage-heading} {usage}
+
+Limits:
+  show         Show what is used of each limit, and when it resets
+  check        Say whether a request would be let in now, and take nothing
+  reset        Forget what was used
+  migrate      Copy state from one store to another
+
+Requests:
+  batch        Send a file of requests, as fast as the limits allow and no faster
+  count        Count the tokens of a text
+  explain      Show what recorded traffic would have been charged, and what its answers said
+  simulate     Run a provider that enforces its limits, to try things against
+
+Setting up:
+  config       Check, show and describe the configuration
+  completions  Print a script by which a shell completes commands and options
+  help         Print this message, or the help of a command
+
+Options:
+{options}{after-help}
+";

@@ -115,4 +115,9 @@ const EXAMPLES: &str = "\
 Example:
   tollgate simulate --rpm 500 --tpm 30000 &
   OPENAI_API_KEY=any tollgate batch examples/requests.jsonl -o out.jsonl \\
-    --base-url http://127.0.0.1:8089 --rpm 500 --tpm 30000";
+    --base-url http://127.0.0.1:8089 --rpm 500 --tpm 30000
+
+Exit codes:
+  0    interrupted by Ctrl-C or a kill; its counters are printed as JSON
+  2    wrong arguments, or an address that can't be listened on
+  130  interrupted again, while answers were still on their way";

@@ -5,6 +5,7 @@ use super::config::Config;
 use super::tree::Steps;
 use super::value::{ConfiguredQuota, Keys};
 use crate::limiter::{Limiter, QuotaOrigin};
+use crate::provider::Profile;
 use crate::quota::Quota;
 
 impl Config {
@@ -19,7 +20,15 @@ impl Config {
         self.apply_providers(previous, limiter, &mut applied);
         self.apply_quotas(previous, limiter, &mut applied);
         self.apply_policies(previous, limiter, &mut applied);
-        let restart = [
+        applied.needs_restart = self.needs_restart(previous);
+        applied
+    }
+
+    /// What differs from another configuration that a limiter can't follow while it runs.
+    pub(super) fn needs_restart(&self, previous: &Self) -> Vec<String> {
+        let sections = [
+            ("providers", !self.keeps_providers(previous)),
+            ("quotas (the order of regular expressions)", !self.keeps_regexes(previous)),
             ("waiting.max_wait", self.waiting.max_wait != previous.waiting.max_wait),
             ("retry", self.retry != previous.retry),
             ("margin", self.margin != previous.margin),
@@ -29,23 +38,26 @@ impl Config {
             ("cluster", self.cluster != previous.cluster),
             ("serve", self.serve != previous.serve),
         ];
-        let restart = restart.iter().filter(|(_, differs)| *differs);
-        applied.needs_restart.extend(restart.map(|(path, _)| (*path).to_owned()));
-        applied
+        let differing = sections.iter().filter(|(_, differs)| *differs);
+        differing.map(|(path, _)| (*path).to_owned()).collect()
     }
 
     fn apply_providers(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
-        let is_new = |provider: &&_| !previous.providers.contains(provider);
-        let added: Vec<_> = self.providers.iter().filter(is_new).collect();
+        let added: Vec<_> = self.providers_added(previous).collect();
         if !added.is_empty() {
             applied.changed.push("providers".to_owned());
         }
         added.iter().for_each(|&&provider| limiter.add_provider(provider));
-        // New ones come behind those that are there, and none goes.
-        let in_use = previous.providers.iter().chain(added);
-        if !in_use.eq(&self.providers) {
-            applied.needs_restart.push("providers".to_owned());
-        }
+    }
+
+    fn providers_added<'a>(&'a self, previous: &'a Self) -> impl Iterator<Item = &'a Profile> {
+        self.providers.iter().filter(|provider| !previous.providers.contains(provider))
+    }
+
+    /// Whether the limiter, which puts new providers behind those that are there, has those of the
+    /// file in its order.
+    fn keeps_providers(&self, previous: &Self) -> bool {
+        previous.providers.iter().chain(self.providers_added(previous)).eq(&self.providers)
     }
 
     fn apply_quotas(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
@@ -71,9 +83,6 @@ impl Config {
                 applied.changed.push(path(configured));
             }
         }
-        if !self.regexes_in_order(previous) {
-            applied.needs_restart.push("quotas (the order of regular expressions)".to_owned());
-        }
     }
 
     fn apply_policies(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
@@ -88,7 +97,8 @@ impl Config {
         if self.reduction != previous.reduction {
             match limiter.set_reduction(&self.reduction) {
                 Ok(()) => applied.changed.push("reduction".to_owned()),
-                Err(_) => applied.needs_restart.push("reduction".to_owned()),
+                // Its bounds are those of the file.
+                Err(error) => tracing::warn!(%error, "the reduction stays as it was"),
             }
         }
     }
@@ -99,7 +109,7 @@ impl Config {
 
     /// Whether the limiter, which puts new regular expressions behind those that are there, tries
     /// them in the order of the file.
-    fn regexes_in_order(&self, previous: &Self) -> bool {
+    fn keeps_regexes(&self, previous: &Self) -> bool {
         let (now, before) = (self.regexes(), previous.regexes());
         let kept = before.iter().filter(|name| now.contains(name));
         let added = now.iter().filter(|name| !before.contains(name));

@@ -45,8 +45,8 @@ impl State {
         }
     }
 
-    /// Takes what was taken at `at`, by now in another bucket of the same limit: if that was before this
-    /// window started, the provider's started then. What is of an earlier window has no part in it.
+    /// Takes what was taken at `at` in another bucket of the same limit: if that was before this window
+    /// started, the provider's started then. What is of an earlier window has no part in it.
     pub(super) fn join(&mut self, spec: &Spec, amount: u64, at: u64) {
         let start = self.start.value();
         if self.started && at < start {

@@ -89,8 +89,8 @@ impl Limiter {
     }
 
     /// Takes over what other limiters of the same store did: what they took counts here too, and
-    /// what they hold in all counts as held, until the next time that this says what they hold. None of it
-    /// is collected here.
+    /// what they hold in all counts as held, until the next time that this says what they hold. None
+    /// of it is collected here.
     ///
     /// What they took is first counted against what the headers of responses have told since the last
     /// two collections: both speak of the same requests. A cool-down that ends later than the key's

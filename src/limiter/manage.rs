@@ -22,8 +22,9 @@ use crate::quota::{Cost, Limit, Quota, Usage};
 
 /// What is done to a limiter while it runs.
 impl Limiter {
-    /// Sets the quota of a key, of a glob, or by the name `regex:PATTERN` of a regular expression, in use at once: what was used stays used, what is held
-    /// stays held, and who waits is looked at again. Limits that came with a request
+    /// Sets the quota of a key, of a glob, or by the name `regex:PATTERN` of a regular expression, in
+    /// use at once: what was used stays used, what is held stays held, and who waits is looked at
+    /// again. Limits that came with a request
     /// ([`acquire_limits`](Limiter::acquire_limits)) are replaced by the quota of their very key, and
     /// not by a glob's. Keys that come under a
     /// [`shared`](Quota::shared) quota count by its buckets from then on.
@@ -53,8 +54,9 @@ impl Limiter {
         self.replan(name, quota);
     }
 
-    /// Takes the quota of this name away, of a key, a glob or `regex:PATTERN`; `false` if there was none. A key that no other
-    /// quota names is unknown from then on, which by default means not limited, and who waits for it gets
+    /// Takes the quota of this name away, of a key, a glob or `regex:PATTERN`; `false` if there was
+    /// none. A key that no other quota names is unknown from then on, which by default means not
+    /// limited, and who waits for it gets
     /// [`AcquireError::Removed`](super::AcquireError::Removed).
     pub fn remove_quota(&self, key: &str) -> bool {
         let removed = self.core.quotas.write().remove(key);

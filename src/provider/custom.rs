@@ -21,7 +21,7 @@ impl Custom {
             return Err(InvalidProfile::Name { name: name.to_owned() });
         }
         let base_url = base_url.map(base).transpose()?.map(String::into_boxed_str);
-        Ok(kept(Self { name: name.into(), base_url }))
+        Ok(kept(&Self { name: name.into(), base_url }))
     }
 }
 
@@ -108,12 +108,12 @@ fn without_secret(text: &str) -> String {
 
 /// The one that is kept with the same content. A list that only grows, without a lock: profiles stay
 /// values that are copied freely, and a configuration that is read again and again adds nothing.
-fn kept(custom: Custom) -> &'static Custom {
+fn kept(custom: &Custom) -> &'static Custom {
     let mut next = &KEPT;
     loop {
         let first = || Box::new(Kept { custom: custom.clone(), next: OnceLock::new() });
         let kept = next.get_or_init(first);
-        if kept.custom == custom {
+        if kept.custom == *custom {
             return &kept.custom;
         }
         next = &kept.next;

@@ -69,6 +69,12 @@ impl Profile {
         Self { vocabularies: Some(tokenizer::vocabulary), ..self }
     }
 
+    /// Whether the texts of prompts to this model are counted exactly: the profile was made
+    /// `with_tokenizer`, and the model's vocabulary is at hand.
+    pub fn tokenizes(&self, model: &str) -> bool {
+        self.vocabularies.is_some_and(|vocabulary| vocabulary(model).is_some())
+    }
+
     /// A provider that speaks, counts and charges as this one, under a name and at a base URL of its
     /// own: a server on one's own machine, a gateway, a second account. Its quotas are the user's to
     /// give: it has no [defaults](Self::quotas). Under the name of this profile it is the same

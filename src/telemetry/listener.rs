@@ -63,7 +63,11 @@ impl Listener {
         }
         let (estimate, charge) = (reserved.all_tokens(), charged.all_tokens());
         if charge > 0 {
-            self.sink.record(&ESTIMATE, &[key.clone()], estimate as f64 / charge as f64);
+            self.sink.record(
+                &ESTIMATE,
+                std::slice::from_ref(&key),
+                estimate as f64 / charge as f64,
+            );
         }
         self.sink.count(&SETTLED, &[key], 1);
     }

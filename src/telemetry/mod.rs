@@ -1,4 +1,4 @@
-//! Figures of a limiter through the facade [`metrics`], whoever collects them.
+//! Figures of a limiter through the facade [`metrics`](https://docs.rs/metrics), whoever collects them.
 //!
 //! [`Metrics`] hears every event of a limiter ([`Limiter::listen`](crate::Limiter::listen)) and so
 //! counts exactly, however slow the exporter is. What is a state and no event is read off when

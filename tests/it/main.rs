@@ -23,6 +23,8 @@ mod telemetry;
 #[cfg(feature = "cli")]
 mod batch;
 #[cfg(feature = "cli")]
+mod cli;
+#[cfg(feature = "cli")]
 mod explain;
 
 #[cfg(any(feature = "yaml", feature = "sqlite"))]

@@ -1,19 +1,26 @@
 use std::fs::File;
-use std::io::{self, Read};
+use std::io::{self, ErrorKind, Read};
 use std::path::Path;
 
-/// The text of a file of bounded size.
+/// The content of a file of bounded size.
+pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
+    let mut content = Vec::new();
+    File::open(path)?.take(LARGEST + 1).read_to_end(&mut content)?;
+    match content.len() as u64 > LARGEST {
+        true => Err(ErrorKind::FileTooLarge.into()),
+        false => Ok(content),
+    }
+}
+
+/// The text that was read.
 ///
 /// # Errors
 /// What is wrong, and the line where it is known.
-pub(super) fn read(path: &Path) -> Result<String, (Option<usize>, String)> {
-    let unread = |error: &io::Error| (None, format!("can't be read: {error}"));
-    let file = File::open(path).map_err(|error| unread(&error))?;
-    let mut bytes = Vec::new();
-    file.take(LARGEST + 1).read_to_end(&mut bytes).map_err(|error| unread(&error))?;
-    if bytes.len() as u64 > LARGEST {
-        return Err((None, format!("is larger than {} MiB", LARGEST >> 20)));
-    }
+pub(super) fn text(read: io::Result<Vec<u8>>) -> Result<String, (Option<usize>, String)> {
+    let bytes = read.map_err(|error| match error.kind() {
+        ErrorKind::FileTooLarge => (None, format!("is larger than {} MiB", LARGEST >> 20)),
+        _ => (None, format!("can't be read: {error}")),
+    })?;
     let text = String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
@@ -27,4 +34,4 @@ pub(super) fn read(path: &Path) -> Result<String, (Option<usize>, String)> {
 }
 
 /// 100,000 quotas take half of that.
-const LARGEST: u64 = 8 << 20;
+pub(in crate::config) const LARGEST: u64 = 8 << 20;

@@ -1,3 +1,4 @@
+use std::io;
 use std::path::Path;
 
 use super::environment;
@@ -36,9 +37,10 @@ impl Layers {
         };
     }
 
-    pub(super) fn file(&mut self, path: &Path) {
+    /// What was read of a file.
+    pub(super) fn file(&mut self, path: &Path, read: io::Result<Vec<u8>>) {
         let name = path.display().to_string();
-        match file::read(path) {
+        match file::text(read) {
             Ok(text) => self.text(&text, &Source::File(name.into())),
             Err((line, what)) => {
                 let position = line.map(|line| Position { line, column: 1 });
@@ -85,9 +87,7 @@ impl Layers {
             (config, fields)
         });
         match found {
-            Some((config, fields)) if problems.is_empty() => {
-                Ok(Loaded { config, path: None, tree, fields })
-            }
+            Some((config, fields)) if problems.is_empty() => Ok(Loaded::new(config, tree, fields)),
             _ => Err(ConfigError::new(problems)),
         }
     }

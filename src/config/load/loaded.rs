@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use super::options::LoadOptions;
 use super::show::Shown;
 use crate::config::config::Config;
 use crate::config::fields::Fields;
@@ -15,6 +16,9 @@ pub struct Loaded {
     pub path: Option<PathBuf>,
     pub(super) tree: Node,
     pub(super) fields: Fields,
+    /// What it was loaded from, to do so again.
+    pub(in crate::config) options: LoadOptions,
+    pub(in crate::config) content: Vec<u8>,
 }
 
 impl Loaded {
@@ -26,6 +30,11 @@ impl Loaded {
     /// The same as JSON: `{"path": .., "value": .., "origin": ..}` for each.
     pub fn to_json(&self) -> serde_json::Value {
         self.shown().json()
+    }
+
+    pub(super) fn new(config: Config, tree: Node, fields: Fields) -> Self {
+        let (options, content) = (LoadOptions::new(), Vec::new());
+        Self { config, path: None, tree, fields, options, content }
     }
 
     fn shown(&self) -> Shown {

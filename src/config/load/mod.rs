@@ -10,8 +10,10 @@ mod show;
 pub use loaded::Loaded;
 pub use options::{LoadOptions, Override};
 
+pub(super) use file::LARGEST;
 pub(super) use layers::Layers;
 
+use std::io;
 use std::path::Path;
 
 use super::error::ConfigError;
@@ -22,9 +24,21 @@ use super::error::ConfigError;
 /// [`ConfigError`], with all that is wrong, wherever it was said.
 pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     let path = options.file();
+    let read = path.as_deref().map(file::read);
+    let content = read.as_ref().and_then(|read| read.as_ref().ok()).cloned();
+    let loaded = load_read(options, path.as_deref().zip(read))?;
+    Ok(Loaded { content: content.unwrap_or_default(), ..loaded })
+}
+
+/// The same with what was read of the file.
+pub(super) fn load_read(
+    options: &LoadOptions,
+    file: Option<(&Path, io::Result<Vec<u8>>)>,
+) -> Result<Loaded, ConfigError> {
     let mut layers = Layers::default();
-    if let Some(path) = &path {
-        layers.file(path);
+    let path = file.as_ref().map(|(path, _)| path.to_path_buf());
+    if let Some((path, read)) = file {
+        layers.file(path, read);
     }
     for (name, value) in &options.environment {
         layers.variable(name, value);
@@ -34,7 +48,7 @@ pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     }
     let folder = path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
     let loaded = layers.load(folder)?;
-    Ok(Loaded { path, ..loaded })
+    Ok(Loaded { path, options: options.clone(), ..loaded })
 }
 
 /// Reads a file alone, without the environment.

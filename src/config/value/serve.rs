@@ -42,7 +42,12 @@ pub struct KeyLimit {
 impl PartialEq for KeyLimit {
     fn eq(&self, other: &Self) -> bool {
         let limits = |key: &Self| {
-            (key.max_requests_per_window, key.max_requests_in_queue, key.window, key.regex.is_some())
+            (
+                key.max_requests_per_window,
+                key.max_requests_in_queue,
+                key.window,
+                key.regex.is_some(),
+            )
         };
         self.pattern == other.pattern && limits(self) == limits(other)
     }

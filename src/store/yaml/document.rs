@@ -34,32 +34,9 @@ impl Document {
         if text.trim().is_empty() {
             return Ok(Self::default());
         }
-        let wrong = |reason: String| StoreError::new(path, format!("{reason}; {LEFT}"));
-        let head: Head = serde_yaml::from_str(text)
-            .map_err(|error| wrong(format!("it is not tollgate's state: {error}")))?;
-        match head.version {
-            Some(VERSION) => {}
-            Some(version) => {
-                let reason = format!(
-                    "it is of version {version}, and this tollgate reads version {VERSION}: use the tollgate that wrote it"
-                );
-                return Err(StoreError::new(path, reason));
-            }
-            None if head.quotas.is_some() || head.state.is_some() => {
-                let reason = "it has no `version`; if go-ratelimit wrote it, take it over with `tollgate migrate`, which leaves it as it is";
-                return Err(StoreError::new(path, reason));
-            }
-            None => return Err(wrong("it is not tollgate's state: it has no `version`".into())),
-        }
-        let last = text.trim_end().lines().next_back().unwrap_or_default();
-        if last != END {
-            let line = text.trim_end().lines().count();
-            return Err(wrong(format!(
-                "it ends at line {line} without `{END}`, so it was cut short"
-            )));
-        }
+        check(path, text)?;
         let mut document: Self =
-            serde_yaml::from_str(text).map_err(|error| wrong(error.to_string()))?;
+            serde_yaml::from_str(text).map_err(|error| wrong(path, &error.to_string()))?;
         document.keys.values_mut().for_each(Key::sort);
         Ok(document)
     }
@@ -144,6 +121,36 @@ struct Head {
     state: Option<serde_yaml::Value>,
 }
 
+/// Whether a text is a whole file of ours, of this version.
+fn check(path: &Path, text: &str) -> Result<(), StoreError> {
+    let head: Head = serde_yaml::from_str(text)
+        .map_err(|error| wrong(path, &format!("it is not tollgate's state: {error}")))?;
+    match head.version {
+        Some(VERSION) => {}
+        Some(version) => {
+            let reason = format!(
+                "it is of version {version}, and this tollgate reads version {VERSION}: use the \
+                 tollgate that wrote it"
+            );
+            return Err(StoreError::new(path, reason));
+        }
+        None if head.quotas.is_some() || head.state.is_some() => {
+            return Err(StoreError::new(path, MAYBE_GO));
+        }
+        None => return Err(wrong(path, "it is not tollgate's state: it has no `version`")),
+    }
+    let text = text.trim_end();
+    if text.lines().next_back() == Some(END) {
+        return Ok(());
+    }
+    let line = text.lines().count();
+    Err(wrong(path, &format!("it ends at line {line} without `{END}`, so it was cut short")))
+}
+
+fn wrong(path: &Path, reason: &str) -> StoreError {
+    StoreError::new(path, format!("{reason}; {LEFT}"))
+}
+
 fn written(quotas: &[NamedQuota]) -> BTreeMap<String, Written> {
     quotas.iter().map(|quota| (quota.name.clone(), Written::from(quota))).collect()
 }
@@ -155,3 +162,5 @@ const TITLE: &str =
 const END: &str = "...";
 const LEFT: &str =
     "the file was left as it is: mend it, or move it away to start with nothing used";
+const MAYBE_GO: &str = "it has no `version`; if go-ratelimit wrote it, take it over with \
+                        `tollgate migrate`, which leaves it as it is";

@@ -39,7 +39,7 @@ fn the_definition_of_the_arguments_is_sound() {
 fn a_batch_needs_an_input_and_an_output_and_has_defaults_for_the_rest() {
     let args = batch("");
     assert_eq!((args.input.to_str(), args.output.to_str()), (Some("in.jsonl"), Some("out.jsonl")));
-    assert_eq!((args.max_in_flight, args.retries), (512, 5));
+    assert_eq!((args.max_in_flight, args.retries), (512, None));
     assert_eq!((args.api_key_env.as_str(), args.provider), ("OPENAI_API_KEY", None));
     assert_eq!(args.endpoint, "/v1/chat/completions");
     assert_eq!((args.limits.rpm, args.limits.algorithm, args.base_url), (None, None, None));
@@ -59,7 +59,10 @@ fn every_argument_of_a_batch_is_read() {
     assert_eq!(args.limits.algorithm, Some(AlgorithmName::SlidingWindow));
     assert_eq!(args.base_url.expect("a base URL").to_string(), "http://h/v1");
     assert_eq!((args.api_key_env.as_str(), args.provider), ("MY_KEY", Some(COMPATIBLE)));
-    assert_eq!((args.max_in_flight, args.retries, args.ordered, args.quiet), (1, 0, true, true));
+    assert_eq!(
+        (args.max_in_flight, args.retries, args.ordered, args.quiet),
+        (1, Some(0), true, true)
+    );
     let names = [args.errors, args.report].map(|path| path.expect("a path").display().to_string());
     assert_eq!(names, ["e.jsonl", "r.json"]);
 }

@@ -49,6 +49,7 @@ impl Folder {
             key: None,
             profile: COMPATIBLE,
             quota: Quota::new().rpm(1_000_000),
+            config: None,
             max_in_flight: 64,
             retries: 0,
             ordered: false,
@@ -111,6 +112,8 @@ impl Folder {
 /// The command, with nothing on stdin, killed when it is dropped.
 pub(crate) fn tollgate() -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    // Not the developer's own.
+    command.env("XDG_CONFIG_HOME", "/nowhere").env_remove("TOLLGATE_CONFIG");
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).kill_on_drop(true);
     command
 }

@@ -3,7 +3,10 @@
 
 mod design;
 mod layers;
+mod limiter;
+mod properties;
 mod refusals;
+mod reload;
 mod schema;
 mod secrets;
 mod values;

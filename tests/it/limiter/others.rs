@@ -178,4 +178,3 @@ fn a_window_that_started_elsewhere_first_ends_with_that() {
     clock.advance(Duration::from_secs(30));
     assert_eq!(limiter.stats("k").limits[0].used, 3, "of the window that began at 70 s");
 }
-

@@ -32,6 +32,8 @@ mod g07;
 mod g08;
 mod g09;
 mod g10;
+#[cfg(feature = "yaml")]
+mod g10_config;
 mod g11;
 #[cfg(feature = "yaml")]
 mod g12;
@@ -43,6 +45,8 @@ mod g15;
 mod g16;
 #[cfg(all(feature = "axum", feature = "reqwest"))]
 mod g17;
+#[cfg(all(feature = "cli", unix))]
+mod g18;
 mod g19;
 mod g20;
 mod rig;

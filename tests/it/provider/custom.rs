@@ -93,6 +93,7 @@ fn a_url_at_or_below_its_base_url_is_its_own() {
         ANTHROPIC.like("part", "http://gpu-7:8000/claude").unwrap(),
         GEMINI.like("tls", "https://llm.example.com/v1").unwrap(),
         VLLM.like("six", "http://[::1]:9000").unwrap(),
+        VLLM.like("six-too", "http://[::2]").unwrap(),
         OPENAI.like("proxy", "https://api.openai.com/second").unwrap(),
     ];
     for (url, name) in [
@@ -108,6 +109,7 @@ fn a_url_at_or_below_its_base_url_is_its_own() {
         ("http://llm.example.com:8443/v1/models", "compatible"),
         ("http://[::1]:9000/v1", "six"),
         ("http://[::1]:9001/v1", "compatible"),
+        ("http://[::2]:80/v1", "six-too"),
         ("http://gpu-7/v1", "compatible"),
         ("http://gpu-7:80001/v1", "compatible"),
         ("https://api.openai.com/second/v1/responses", "proxy"),

@@ -24,6 +24,8 @@ mod states;
 mod yaml;
 #[cfg(feature = "yaml")]
 mod yaml_broken;
+#[cfg(feature = "yaml")]
+mod yaml_keeping;
 #[cfg(all(feature = "yaml", unix))]
 mod yaml_processes;
 #[cfg(feature = "yaml")]

@@ -91,6 +91,25 @@ fn a_file_is_for_people_to_read() {
 }
 
 #[test]
+fn the_format_in_the_documentation_is_what_is_read() {
+    let source = include_str!("../../../src/store/yaml/yaml.rs");
+    let (_, rest) = source.split_once("/// ```yaml\n").unwrap();
+    let (text, _) = rest.split_once("/// ```\n").unwrap();
+    let text: String = text
+        .lines()
+        .map(|line| line.trim_start_matches("///").get(1..).unwrap_or_default().to_owned() + "\n")
+        .collect();
+    let (_folder, path) = file();
+    fs::write(&path, text).unwrap();
+    // 2026-02-20T14:32:01.123456789Z.
+    let state = Yaml::peek(&path, 1_771_597_921_123_456_789, None).unwrap();
+    assert_eq!(state.quotas[0].quota.limits().len(), 2);
+    let (key, at) = (&state.keys[0], 1_771_597_900_987_654_321);
+    assert_eq!(key.buckets[0].saved.taken[0], (at, 1_500));
+    assert_eq!((key.buckets[0].saved.held, key.cooling_until.is_some()), (800, true));
+}
+
+#[test]
 fn folders_that_are_missing_are_made() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("some/where/state.yaml");

@@ -1,0 +1,90 @@
+//! Times as people read them.
+
+use std::fmt;
+
+use jiff::Timestamp;
+
+/// A time, in nanoseconds since the epoch, as RFC 3339 has it: in UTC, to the millisecond, rounded up.
+pub(crate) fn rfc3339(nanos: u64) -> String {
+    let millis = i64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(i64::MAX);
+    let at = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
+    format!("{at:.3}")
+}
+
+/// A length of time in words: `12s`, `3m 20s`, `1d 4h`. Seconds are rounded up; from an hour on, what
+/// is below the smaller of the two units is rounded to the nearest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Span {
+    seconds: u64,
+}
+
+impl Span {
+    /// From one time to another, both in nanoseconds since the epoch; none if that has passed.
+    pub(crate) fn between(now: u64, then: u64) -> Option<Self> {
+        let nanos = then.checked_sub(now).filter(|nanos| *nanos > 0)?;
+        Some(Self { seconds: nanos.div_ceil(1_000_000_000) })
+    }
+}
+
+impl fmt::Display for Span {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let of = |unit: u64| self.seconds.saturating_add(unit / 2) / unit;
+        match self.seconds {
+            0..MINUTE => write!(f, "{}s", self.seconds),
+            MINUTE..HOUR => pair(f, (self.seconds, "m", MINUTE), "s"),
+            HOUR..DAY => pair(f, (of(MINUTE), "h", 60), "m"),
+            _ => pair(f, (of(HOUR), "d", 24), "h"),
+        }
+    }
+}
+
+/// So many of the smaller unit, of which some make one of the larger.
+fn pair(f: &mut fmt::Formatter<'_>, larger: (u64, &str, u64), unit: &str) -> fmt::Result {
+    let (total, name, size) = larger;
+    match (total / size, total % size) {
+        (whole, 0) => write!(f, "{whole}{name}"),
+        (whole, rest) => write!(f, "{whole}{name} {rest}{unit}"),
+    }
+}
+
+const MINUTE: u64 = 60;
+const HOUR: u64 = 60 * MINUTE;
+const DAY: u64 = 24 * HOUR;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_span_is_told_in_its_two_largest_units() {
+        let table = [
+            (1, "1s"),
+            (999_999_999, "1s"),
+            (1_000_000_001, "2s"),
+            (59_000_000_001, "1m"),
+            (200_000_000_000, "3m 20s"),
+            (3_600_000_000_000, "1h"),
+            (3_601_000_000_000, "1h"),
+            (3_631_000_000_000, "1h 1m"),
+            (86_399_000_000_000, "24h"),
+            (86_400_500_000_000, "1d"),
+            (100_800_000_000_000, "1d 4h"),
+        ];
+        for (nanos, text) in table {
+            assert_eq!(Span::between(7, 7 + nanos).expect("to come").to_string(), text);
+        }
+        assert!(Span::between(0, u64::MAX).is_some_and(|span| span.to_string().contains('d')));
+    }
+
+    #[test]
+    fn what_has_passed_is_no_span() {
+        assert_eq!((Span::between(7, 7), Span::between(7, 6)), (None, None));
+    }
+
+    #[test]
+    fn times_are_written_in_utc_and_none_is_too_late() {
+        assert_eq!(rfc3339(1_767_225_600_000_000_001), "2026-01-01T00:00:00.001Z");
+        assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000Z");
+        assert_eq!(rfc3339(u64::MAX), "2554-07-21T23:34:33.710Z");
+    }
+}

@@ -1,0 +1,201 @@
+use std::fs::OpenOptions;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use super::kept::Kept;
+use super::output::Output;
+use super::run::{settings, stopped, text};
+use super::signal::asked_to_stop;
+use super::{BatchArgs, Exit, LimitArgs};
+use crate::batch::target::Base;
+use crate::batch::{ApiKey, Ended, Halt, Job, Plan, Stop, configured};
+use crate::config::{Config, Loaded};
+use crate::provider::{OPENAI, Profile};
+use crate::quota::Quota;
+use crate::simulate::{self, Server};
+
+/// What `tollgate batch` does.
+///
+/// # Errors
+/// Says why the run could not begin.
+pub(super) async fn batch(args: &BatchArgs, out: &mut Output<'_>) -> Result<Exit, String> {
+    args.check_files().map_err(text)?;
+    let loaded = args.state.config.load()?;
+    if args.dry_run {
+        let plan = Plan::of(&job(args, &loaded, None)?).map_err(text)?;
+        out.line(&plan)?;
+        return Ok(Exit::Success);
+    }
+    let server = match args.simulate {
+        true => Some(simulated(args, &loaded).await?),
+        false => None,
+    };
+    let base = server.as_ref().map(|server| format!("http://{}", server.addr()));
+    let base = base.map(|base| base.parse().map_err(text)).transpose()?;
+    let job = job(args, &loaded, base)?;
+    check_report(args)?;
+    warn_without_limits(args, &job);
+    let stop = Stop::new();
+    tokio::spawn(interrupt(stop.clone()));
+    let limiter = job.limiter().map_err(text)?;
+    let kept = Kept::start(args, loaded, &job, &limiter)?;
+    let ended = job.run_with(limiter, &stop).await.map_err(text)?;
+    kept.end();
+    if let Some(server) = server {
+        server.shutdown().await.map_err(text)?;
+    }
+    tell(args, &ended, out)
+}
+
+/// The run that the arguments ask for; `simulated` is where the built-in provider listens.
+fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job, String> {
+    let configured_first = loaded.config.providers.first().copied();
+    let named = args.base_url.as_ref().map(|base| Profile::find(&base.to_string()));
+    let profile = args.provider.or(named).or(configured_first).unwrap_or(OPENAI);
+    let own = profile.base_url().map(|base| base.parse().map_err(text)).transpose()?;
+    let base = args.base_url.clone().or(simulated).or(own);
+    let limits = if args.simulate { simulated_limits(args, loaded) } else { args.limits.clone() };
+    Ok(Job {
+        input: args.input.clone(),
+        output: args.output.clone(),
+        errors: args.errors.clone(),
+        key: key(args, base.is_some())?,
+        base: base.map_or_else(|| "https://api.openai.com".parse().map_err(text), Ok)?,
+        profile,
+        quota: quota(&limits, args.max_in_flight),
+        config: loaded.path.as_ref().map(|_| config(args, &loaded.config, profile)),
+        max_in_flight: args.max_in_flight,
+        retries: args.retries.unwrap_or_else(|| retries(&loaded.config)),
+        ordered: args.ordered,
+        endpoint: args.endpoint.clone(),
+        progress: !args.quiet,
+    })
+}
+
+/// The configuration that the run goes by: limits of the arguments take the place of all of its own.
+pub(super) fn config(args: &BatchArgs, config: &Config, profile: Profile) -> Config {
+    let mut config = configured(config.clone(), profile);
+    if !args.limits.is_empty() {
+        config.quotas.clear();
+    }
+    config
+}
+
+/// A configuration that says nothing of it has one attempt.
+fn retries(config: &Config) -> u32 {
+    match config.retry.attempts.get() {
+        1 => RETRIES,
+        attempts => attempts - 1,
+    }
+}
+
+/// The key, which a server of one's own may not need.
+fn key(args: &BatchArgs, is_elsewhere: bool) -> Result<Option<ApiKey>, String> {
+    if args.simulate || args.dry_run {
+        return Ok(None);
+    }
+    let name = &args.api_key_env;
+    match std::env::var(name) {
+        Ok(key) if !key.trim().is_empty() => ApiKey::new(&key).map(Some).map_err(text),
+        Err(std::env::VarError::NotUnicode(_)) => Err(format!("{name} is not a key")),
+        _ if is_elsewhere => Ok(None),
+        _ => Err(format!(
+            "{name} is not set; put the API key into it, name another variable with \
+             --api-key-env, or try --simulate, which needs none"
+        )),
+    }
+}
+
+/// The limits that are given. Where all of them are 0, that is said in a way that no default and no
+/// header changes: by the requests in flight, which are bounded anyway.
+fn quota(limits: &LimitArgs, max_in_flight: usize) -> Quota {
+    let amount = |limit: Option<u64>| limit.unwrap_or(0);
+    let quota = Quota::new().rpm(amount(limits.rpm)).tpm(amount(limits.tpm));
+    let quota = quota.rpd(amount(limits.rpd));
+    if quota.is_unlimited() && !limits.is_empty() {
+        return quota.concurrency(u64::try_from(max_in_flight).unwrap_or(u64::MAX));
+    }
+    match limits.algorithm {
+        Some(algorithm) => quota.with_algorithm(algorithm.into()),
+        None => quota,
+    }
+}
+
+fn warn_without_limits(args: &BatchArgs, job: &Job) {
+    let configured = job.config.as_ref().is_some_and(|config| !config.quotas.is_empty());
+    if args.quiet || configured || !job.quota.is_unlimited() {
+        return;
+    }
+    let known = match job.profile.quotas().first() {
+        Some(quota) => format!(
+            "its models keep to those of {}'s lowest paid tier ({}), and any other",
+            job.profile.name(),
+            quota.as_of,
+        ),
+        None => "and none are known for this provider; each model".to_owned(),
+    };
+    eprintln!(
+        "tollgate: no limits are given, {known} starts with one request at a time, and keeps to \
+         the limits that its responses tell. --rpm and --tpm set them."
+    );
+}
+
+/// A report that can't be written is better known before the run than after it.
+fn check_report(args: &BatchArgs) -> Result<(), String> {
+    let Some(path) = &args.report else { return Ok(()) };
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// What the built-in provider enforces: nothing that the configuration limits already.
+fn simulated_limits(args: &BatchArgs, loaded: &Loaded) -> LimitArgs {
+    let configured = loaded.path.is_some() && !loaded.config.quotas.is_empty();
+    if configured && args.limits.is_empty() { args.limits.clone() } else { args.simulated_limits() }
+}
+
+/// The built-in provider, with the limits that the run keeps and the charge that it counts.
+async fn simulated(args: &BatchArgs, loaded: &Loaded) -> Result<Server, String> {
+    let charge = match args.provider {
+        Some(profile) if profile != OPENAI => simulate::Charge::Usage,
+        _ => simulate::Charge::OpenAi,
+    };
+    let settings = settings(&simulated_limits(args, loaded))
+        .with_charge(charge)
+        .with_latency(Duration::from_millis(50), Duration::from_millis(800))
+        .with_seed(args.simulate_seed);
+    Server::bind(settings, SocketAddr::from(([127, 0, 0, 1], 0))).await.map_err(text)
+}
+
+/// The first Ctrl-C ends the run in good order, the second at once: either can be resumed.
+async fn interrupt(stop: Stop) {
+    if asked_to_stop().await.is_err() {
+        return;
+    }
+    eprintln!("tollgate: waiting for what is in flight; press Ctrl-C again to leave at once");
+    stop.halt(Halt::Interrupted);
+    if asked_to_stop().await.is_ok() {
+        std::process::exit(Exit::Interrupted.code().into());
+    }
+}
+
+/// Prints the report, and says how the run ended.
+fn tell(args: &BatchArgs, ended: &Ended, out: &mut Output<'_>) -> Result<Exit, String> {
+    let printed = out.line(&ended.report);
+    let exit = match &ended.halt {
+        Some(Halt::Failed(message)) => stopped(message),
+        Some(Halt::Interrupted) => {
+            eprintln!("tollgate: interrupted; run the same command again to go on");
+            Exit::Interrupted
+        }
+        None if ended.report.failed + ended.failed_before > 0 => Exit::SomeFailed,
+        None => Exit::Success,
+    };
+    if let Some(path) = &args.report {
+        let written = std::fs::write(path, ended.report.to_json());
+        written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    printed.map(|()| exit)
+}
+
+/// How often a request is sent again, where nobody says.
+const RETRIES: u32 = 5;

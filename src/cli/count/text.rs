@@ -1,0 +1,83 @@
+use std::io::{self, Read};
+
+/// The text of the argument, or of standard input.
+///
+/// # Errors
+/// Says what is wrong with standard input.
+pub(super) fn read(argument: Option<&str>) -> Result<String, String> {
+    match argument {
+        Some(text) if text != "-" => Ok(text.to_owned()),
+        _ => read_from(io::stdin().lock(), LONGEST),
+    }
+}
+
+fn read_from(input: impl Read, longest: u64) -> Result<String, String> {
+    let mut bytes = Vec::new();
+    let read = input.take(longest + 1).read_to_end(&mut bytes);
+    read.map_err(|error| format!("cannot read standard input: {error}"))?;
+    if bytes.len() as u64 > longest {
+        return Err(format!("standard input is longer than {} MiB", longest >> 20));
+    }
+    String::from_utf8(bytes).map_err(|error| {
+        let at = error.utf8_error().valid_up_to();
+        format!("standard input is no text: byte {at} is not UTF-8")
+    })
+}
+
+/// A text in pieces that are counted apart: whole lines, none of which a token reaches out of.
+///
+/// Vocabularies split a text before a letter that begins a line, whatever stands around it. A piece
+/// of which no line begins with one is cut between characters, which may count a token twice.
+pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+    let mut rest = text;
+    std::iter::from_fn(move || {
+        if rest.is_empty() {
+            return None;
+        }
+        let (piece, after) = rest.split_at(cut(rest));
+        rest = after;
+        Some(piece)
+    })
+}
+
+fn cut(text: &str) -> usize {
+    if text.len() <= PIECE {
+        return text.len();
+    }
+    let end = (0..=PIECE).rev().find(|&at| text.is_char_boundary(at)).unwrap_or(PIECE);
+    let bytes = text.as_bytes();
+    let begins = |&at: &usize| bytes[at - 1] == b'\n' && bytes[at].is_ascii_alphabetic();
+    (1..end).rev().find(begins).unwrap_or(end)
+}
+
+/// The most that is read, in bytes.
+const LONGEST: u64 = 64 << 20;
+
+/// As much as the tokenizer counts of one text before it begins to guess, in bytes.
+const PIECE: usize = 128 << 10;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_too_long_or_no_text_is_refused_with_the_reason() {
+        assert_eq!(read_from(&b"abc"[..], 3), Ok("abc".to_owned()));
+        let error = read_from(&[b'a'; (1 << 20) + 1][..], 1 << 20).expect_err("too long");
+        assert_eq!(error, "standard input is longer than 1 MiB");
+        let error = read_from(&b"ab\xffc"[..], 9).expect_err("no text");
+        assert_eq!(error, "standard input is no text: byte 2 is not UTF-8");
+    }
+
+    #[test]
+    fn pieces_are_the_text_and_end_where_a_line_begins() {
+        let line = "the quick brown fox\n";
+        for text in [line.repeat(20_000), "é".repeat(200_000), String::new(), "a".to_owned()] {
+            let all: Vec<&str> = pieces(&text).collect();
+            assert!(all.iter().all(|piece| piece.len() <= PIECE));
+            assert_eq!(all.concat(), text);
+        }
+        assert!(pieces(&line.repeat(20_000)).all(|piece| piece.ends_with('\n')));
+        assert_eq!(pieces("").count(), 0);
+    }
+}

@@ -1,0 +1,96 @@
+use std::env;
+use std::ffi::OsString;
+use std::fmt;
+use std::path::PathBuf;
+
+/// Where files are unless somebody says otherwise, by the XDG Base Directory Specification 0.8.
+///
+/// A variable that is empty or holds a relative path counts as unset, as the specification has it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Paths {
+    config: Result<PathBuf, NoHome>,
+    state: Result<PathBuf, NoHome>,
+}
+
+impl Paths {
+    /// As this process's environment has it.
+    pub(super) fn from_env() -> Self {
+        Self::of(|name| env::var_os(name))
+    }
+
+    fn of(variable: impl Fn(&str) -> Option<OsString>) -> Self {
+        let folder =
+            |name: &str| variable(name).map(PathBuf::from).filter(|path| path.is_absolute());
+        let place = |name, below_home: &str, file: &str, option| {
+            let home = || folder("HOME").map(|home| home.join(below_home));
+            let base = folder(name).or_else(home).ok_or(NoHome { option })?;
+            Ok(base.join("tollgate").join(file))
+        };
+        Self {
+            config: place("XDG_CONFIG_HOME", ".config", "config.yaml", "--config"),
+            state: place("XDG_STATE_HOME", ".local/state", "state.db", "--store"),
+        }
+    }
+
+    /// The configuration file.
+    pub(super) fn config(&self) -> Result<PathBuf, NoHome> {
+        self.config.clone()
+    }
+
+    /// The file of state.
+    pub(super) fn state(&self) -> Result<PathBuf, NoHome> {
+        self.state.clone()
+    }
+}
+
+/// There is no folder to look in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct NoHome {
+    option: &'static str,
+}
+
+impl fmt::Display for NoHome {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "HOME is not set, so there is no default file; name one with {}", self.option)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(variables: &[(&str, &str)]) -> Paths {
+        Paths::of(|name| {
+            variables.iter().find(|(known, _)| *known == name).map(|(_, value)| value.into())
+        })
+    }
+
+    #[test]
+    fn files_are_below_home_unless_the_xdg_variables_name_another_folder() {
+        let default = paths(&[("HOME", "/home/me")]);
+        assert_eq!(default.config(), Ok("/home/me/.config/tollgate/config.yaml".into()));
+        assert_eq!(default.state(), Ok("/home/me/.local/state/tollgate/state.db".into()));
+        let set = paths(&[("XDG_CONFIG_HOME", "/c"), ("XDG_STATE_HOME", "/s"), ("HOME", "/h")]);
+        assert_eq!(set.config(), Ok("/c/tollgate/config.yaml".into()));
+        assert_eq!(set.state(), Ok("/s/tollgate/state.db".into()));
+    }
+
+    #[test]
+    fn relative_and_empty_variables_are_ignored() {
+        for value in ["", "state", "./state", "~/state"] {
+            let paths = paths(&[("XDG_STATE_HOME", value), ("HOME", "/h")]);
+            assert_eq!(paths.state(), Ok("/h/.local/state/tollgate/state.db".into()), "{value}");
+        }
+    }
+
+    #[test]
+    fn without_a_home_the_option_to_give_is_named() {
+        for variables in [&[][..], &[("HOME", "")], &[("HOME", "here")]] {
+            let paths = paths(variables);
+            let error = paths.state().expect_err("no folder").to_string();
+            assert!(error.ends_with("name one with --store"), "{error}");
+            assert!(paths.config().expect_err("no folder").to_string().ends_with("--config"));
+        }
+        assert!(paths(&[("XDG_STATE_HOME", "/s")]).state().is_ok());
+    }
+}

@@ -1,0 +1,165 @@
+use std::fmt;
+use std::future::ready;
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+
+use super::config::Config;
+use super::error::ConfigError;
+use super::load::{LARGEST, LoadOptions, Loaded, load_read};
+use super::watch::Watch;
+use super::watched::Watched;
+use crate::limiter::{Attached, Closing, KeyChanges, Limiter, WeakLimiter};
+
+/// Keeps a limiter at what its file says: within a second of a change, from a thread of its own, until
+/// this is dropped. A file that can't be used changes nothing, and is told of in a warning and in the
+/// [`status`](Self::status).
+///
+/// What the environment and flags say is as it was when the configuration was loaded. It doesn't keep
+/// the limiter alive.
+///
+/// ```
+/// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+/// use tollgate::config::{self, Reloading};
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("tollgate.yaml");
+/// # std::fs::write(&path, "quotas: {gpt-4o: {rpm: 5}}")?;
+/// let loaded = config::check(&path)?;
+/// let limiter = loaded.config.builder().build()?;
+/// let reloading = Reloading::start(&loaded, &limiter)?;
+/// assert!(reloading.status().refused.is_none());
+/// # Ok(())
+/// # }
+/// ```
+#[must_use = "the file is followed until this is dropped"]
+pub struct Reloading {
+    _watch: Option<Watch>,
+    state: Arc<Mutex<State>>,
+}
+
+/// How the following of a file goes.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct ReloadingStatus {
+    /// The configuration in effect; of what needs a restart it is what will be.
+    pub config: Arc<Config>,
+    /// How many new files were taken.
+    pub reloads: u64,
+    /// Why the file as it is now isn't taken, if so.
+    pub refused: Option<ConfigError>,
+    /// What of the configuration is only used after a restart.
+    pub needs_restart: Vec<String>,
+}
+
+impl Reloading {
+    /// Follows the file that a configuration was loaded from; nothing, if it was none.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn start(loaded: &Loaded, limiter: &Limiter) -> io::Result<Self> {
+        Self::start_telling(loaded, limiter, |_| ())
+    }
+
+    /// The same, and tells after each change of the file how it went, on the thread that follows it.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn start_telling(
+        loaded: &Loaded,
+        limiter: &Limiter,
+        mut tell: impl FnMut(&ReloadingStatus) + Send + 'static,
+    ) -> io::Result<Self> {
+        let started = Arc::new(loaded.config.clone());
+        let status = ReloadingStatus {
+            config: Arc::clone(&started),
+            reloads: 0,
+            refused: None,
+            needs_restart: Vec::new(),
+        };
+        let state = Arc::new(Mutex::new(State { started, status }));
+        let follow = move |path: &PathBuf, state: Arc<Mutex<State>>| {
+            let file = Watched::holding(path, LARGEST, loaded.content.clone());
+            let follower = Follower {
+                path: path.clone(),
+                options: loaded.options.clone(),
+                limiter: limiter.downgrade(),
+                state,
+            };
+            Watch::start(file, Watch::INTERVAL, move |content| {
+                if let Some(status) = follower.take(content) {
+                    tell(&status);
+                }
+            })
+        };
+        let watch =
+            loaded.path.as_ref().map(|path| follow(path, Arc::clone(&state))).transpose()?;
+        Ok(Self { _watch: watch, state })
+    }
+
+    /// How it goes.
+    pub fn status(&self) -> ReloadingStatus {
+        self.state.lock().status.clone()
+    }
+}
+
+/// Goes with a limiter to its end, so that the file is followed for as long.
+impl Attached for Reloading {
+    fn close(&self) -> Closing {
+        Box::pin(ready(()))
+    }
+
+    fn end(&self, _last: Vec<KeyChanges>) {}
+}
+
+impl fmt::Debug for Reloading {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Reloading").finish_non_exhaustive()
+    }
+}
+
+struct State {
+    /// What the limiter was made of.
+    started: Arc<Config>,
+    status: ReloadingStatus,
+}
+
+/// What the thread needs.
+struct Follower {
+    path: PathBuf,
+    options: LoadOptions,
+    limiter: WeakLimiter,
+    state: Arc<Mutex<State>>,
+}
+
+impl Follower {
+    /// How it goes with this content; `None` if the limiter is gone.
+    fn take(&self, content: io::Result<Vec<u8>>) -> Option<ReloadingStatus> {
+        let limiter = self.limiter.upgrade()?;
+        let loaded = load_read(&self.options, Some((&self.path, content)));
+        let mut state = self.state.lock();
+        let file = self.path.display();
+        match loaded {
+            Ok(loaded) => {
+                let config = Arc::new(loaded.config);
+                let applied = config.apply(&state.status.config, &limiter);
+                tracing::info!(
+                    %file,
+                    changed = %applied.changed.join(", "),
+                    needs_restart = %applied.needs_restart.join(", "),
+                    "a new configuration is in use"
+                );
+                state.status.needs_restart = config.needs_restart(&state.started);
+                state.status.config = config;
+                state.status.reloads += 1;
+                state.status.refused = None;
+            }
+            Err(error) => {
+                tracing::warn!(%file, %error, "the new configuration can't be used; the old one stays");
+                state.status.refused = Some(error);
+            }
+        }
+        Some(state.status.clone())
+    }
+}

@@ -1,0 +1,109 @@
+//! `tollgate check`.
+
+use serde_json::{Value, json};
+
+use super::rig::Home;
+use super::stores::{closed, take, two_keys};
+
+fn home() -> Home {
+    let home = Home::new();
+    two_keys(&home.path("s.db"));
+    home
+}
+
+#[test]
+fn what_fits_is_allowed_and_what_does_not_is_refused_with_the_reason() {
+    let home = home();
+    let fits = home.run("check gpt-4o 17000 --store s.db");
+    assert_eq!(
+        (fits.code, fits.stdout.lines().next()),
+        (Some(0), Some("allowed (ok)")),
+        "{fits:?}"
+    );
+    let short = home.run("check gpt-4o 20000 --store s.db");
+    let first = short.stdout.lines().next().expect("a line");
+    assert_eq!((short.code, short.stderr.as_str()), (Some(1), ""));
+    let begin = "refused (tpm_exceeded): too few tokens are left; it would be let in in ";
+    assert!(first.starts_with(begin), "{first}");
+    assert!(short.stdout.contains("12,345 / 30,000"), "{}", short.stdout);
+    let never = home.run("check gpt-4o 40000 --store s.db");
+    assert_eq!(never.code, Some(1));
+    assert!(never.stdout.starts_with("refused (exceeds_capacity): 40,000 are needed"), "{never:?}");
+}
+
+#[test]
+fn json_has_the_decision_and_the_figures() {
+    let told = home().run("check gpt-4o 20000 --json --store s.db");
+    let checked = told.json();
+    let figures = ["allowed", "code", "dimension", "need", "key"].map(|name| &checked[name]);
+    let expected =
+        [json!(false), json!("tpm_exceeded"), json!("tokens"), json!(20_000), json!("gpt-4o")];
+    assert_eq!(figures, expected.each_ref());
+    let after = checked["retry_after_s"].as_f64().expect("a number");
+    assert!(after > 0.0 && after <= 61.0, "{after}");
+    assert!(checked["retry_at"].as_str().is_some_and(|at| at.ends_with('Z')));
+    assert_eq!(checked["limits"][1]["used"], json!(12_345));
+}
+
+#[test]
+fn nothing_is_taken() {
+    let home = home();
+    let used =
+        || home.run("show --json --store s.db").json()["keys"][1]["limits"][1]["used"].clone();
+    for _ in 0..3 {
+        assert_eq!(home.run("check gpt-4o 17000 --store s.db").code, Some(0));
+    }
+    assert_eq!(used(), json!(12_345));
+}
+
+#[test]
+fn tokens_that_are_no_number_are_invalid() {
+    let home = home();
+    for tokens in ["-5", "many", "1.5", "18446744073709551616", "1e3", "\u{1b}[31m"] {
+        let told = super::rig::told(home.tollgate("check gpt-4o").arg(tokens));
+        assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{tokens}");
+        assert!(told.stderr.starts_with("tollgate: invalid_tokens: "), "{told:?}");
+        assert!(!told.stderr.contains('\u{1b}'), "{told:?}");
+        let told = super::rig::told(home.tollgate("check gpt-4o --json").arg(tokens));
+        assert_eq!((told.code, &told.json()["code"]), (Some(2), &json!("invalid_tokens")));
+    }
+    let most = home.run("check gpt-4o 18446744073709551615 --json --store s.db");
+    assert_eq!((most.code, &most.json()["code"]), (Some(1), &json!("exceeds_capacity")));
+}
+
+#[test]
+fn requests_input_and_output_count_too() {
+    let home = Home::new();
+    home.write("c.yaml", "quotas: {m: {rpm: 10, itpm: 1000, otpm: 100}}");
+    for (rest, code) in [
+        ("500", "ok"),
+        ("500 --requests 11", "exceeds_capacity"),
+        ("2000", "exceeds_capacity"),
+        ("2000 --input 900", "ok"),
+        ("1050 --output 80", "ok"),
+        ("500 --output 101", "exceeds_capacity"),
+    ] {
+        let told = home.run(&format!("check m {rest} --config c.yaml --json"));
+        assert_eq!(told.json()["code"], json!(code), "{rest}");
+    }
+}
+
+#[test]
+fn a_key_that_nobody_knows_goes_by_the_policy() {
+    let home = Home::new();
+    let told = home.run("check nobody 5 --json");
+    assert_eq!((told.code, &told.json()["code"]), (Some(0), &json!("unknown_model")));
+    home.write("c.yaml", "unknown_key: refuse");
+    let told = home.run("check nobody 5 --json --config c.yaml");
+    assert_eq!((told.code, &told.json()["code"]), (Some(1), &json!("unknown_model")));
+    assert_eq!(told.json()["retry_at"], Value::Null);
+}
+
+#[test]
+fn a_day_that_was_used_up_stays_so() {
+    let home = Home::new();
+    closed(&home.path("s.db"), |limiter| (0..50).for_each(|_| take(limiter, "claude-y", 0)));
+    let told = home.run("check claude-y 1 --json --store s.db").json();
+    assert_eq!((&told["allowed"], &told["code"]), (&json!(false), &json!("rpd_exceeded")));
+    assert!(told["retry_after_s"].as_f64().is_some_and(|wait| wait > 86_000.0), "{told}");
+}

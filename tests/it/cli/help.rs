@@ -1,0 +1,41 @@
+//! What the command says of itself.
+
+use clap::CommandFactory;
+use tollgate::cli::Cli;
+
+use super::rig::Home;
+
+#[test]
+fn every_command_tells_its_exit_codes_and_an_example() {
+    let home = Home::new();
+    for command in Cli::command().get_subcommands() {
+        let name = command.get_name();
+        let told = home.run(&format!("{name} --help"));
+        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{name}");
+        for part in ["Example", "Exit codes:", "Usage: tollgate"] {
+            assert!(told.stdout.contains(part), "{name} --help has no {part}\n{}", told.stdout);
+        }
+    }
+}
+
+#[test]
+fn the_list_of_commands_has_them_all_in_groups() {
+    let home = Home::new();
+    for arguments in ["help", "--help", "-h"] {
+        let told = home.run(arguments);
+        assert_eq!(told.code, Some(0), "{arguments}");
+        for command in Cli::command().get_subcommands() {
+            let about = command.get_about().expect("every command has one").to_string();
+            let line = told
+                .stdout
+                .lines()
+                .find(|line| line.split_whitespace().next() == Some(command.get_name()));
+            let line = line.unwrap_or_else(|| panic!("{} is missing", command.get_name()));
+            assert!(line.contains(&about), "{line}: {about}");
+        }
+        for group in ["Limits:", "Requests:", "Setting up:"] {
+            assert!(told.stdout.contains(group), "{group} is missing\n{}", told.stdout);
+        }
+    }
+    assert!(home.run("--help").stdout.contains("Exit codes:"));
+}

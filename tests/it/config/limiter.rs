@@ -1,0 +1,83 @@
+use std::fs;
+use std::path::Path;
+
+use tollgate::config::{self, OpenError};
+use tollgate::{Cost, Limiter, Quota};
+
+use super::good;
+
+fn write(folder: &Path, text: &str) -> std::path::PathBuf {
+    let path = folder.join("tollgate.yaml");
+    fs::write(&path, text).unwrap();
+    path
+}
+
+fn take(limiter: &Limiter, key: &str) -> bool {
+    let permit = limiter.try_acquire(key, &Cost::new());
+    permit.is_ok_and(|permit| {
+        permit.settle(&Cost::new());
+        true
+    })
+}
+
+#[test]
+fn what_was_used_stays_used_over_a_restart_in_either_store() {
+    for store in [
+        "yaml: state/s.yaml",
+        #[cfg(feature = "sqlite")]
+        "sqlite: state/s.db",
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("quotas: {{a: {{rpd: 3}}}}\nstore: {{{store}, flush: 1h}}\n");
+        let path = write(folder.path(), &text);
+        let limiter = Limiter::from_config(&path).unwrap();
+        assert!(take(&limiter, "a") && take(&limiter, "a"), "{store}");
+        drop(limiter);
+        assert!(folder.path().join("state").is_dir(), "the store lies beside the file");
+        let again = Limiter::from_config(&path).unwrap();
+        assert!(take(&again, "a") && !take(&again, "a"), "{store}");
+    }
+}
+
+#[test]
+fn a_store_that_cant_be_opened_is_told_of_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("s.yaml"), "not: [ours").unwrap();
+    let path = write(folder.path(), "quotas: {a: {rpd: 3}}\nstore: {yaml: s.yaml}\n");
+    let error = Limiter::from_config(&path).unwrap_err();
+    assert!(matches!(error, OpenError::Store(_)), "{error:?}");
+    assert!(error.to_string().contains("s.yaml"), "{error}");
+}
+
+#[test]
+fn a_file_that_cant_be_used_is_the_error_itself() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = write(folder.path(), "quotas: {a: {rpd: -3}}\n");
+    let error = Limiter::from_config(&path).unwrap_err().to_string();
+    assert_eq!(error, config::check(&path).unwrap_err().to_string());
+    assert!(error.contains("tollgate.yaml:1:19: quotas.a.rpd: must be a whole number"), "{error}");
+}
+
+#[test]
+fn the_layer_has_the_waits_and_tries_of_the_file() {
+    let config = good("waiting: {max_wait: 5s}\nretry: {attempts: 3}\nquotas: {a: {rpm: 1}}");
+    let layer = config.layer(&config.limiter().unwrap());
+    let shown = format!("{layer:?}");
+    assert!(shown.contains("max_wait: Some(5s)") && shown.contains("Retries(2)"), "{shown}");
+}
+
+#[test]
+fn regular_expressions_come_after_globs_in_their_order() {
+    let text = "
+quotas:
+  'user-[0-9]+': {regex: true, rpm: 1}
+  'user-.*': {regex: true, rpm: 2}
+  'user-7*': {rpm: 3}
+  user-77: {rpm: 4}
+";
+    let limiter = good(text).builder().build().unwrap();
+    let rpm = |key| limiter.quota(key).limits().first().map(|limit| limit.amount());
+    let keys = ["user-1", "user-x", "user-7", "user-77", "a-user-1"];
+    assert_eq!(keys.map(rpm), [Some(1), Some(2), Some(3), Some(4), None]);
+    assert_eq!(limiter.quota("a-user-1"), Quota::new());
+}

@@ -1,0 +1,153 @@
+use std::fs;
+use std::sync::{Arc, mpsc};
+use std::time::Duration;
+
+use tollgate::config::{self, Applied, Reloading, ReloadingStatus};
+use tollgate::limiter::QuotaOrigin;
+use tollgate::{Cost, Limiter, Quota};
+
+use super::good;
+
+/// Brings a limiter of the first text to the second.
+fn apply(before: &str, after: &str) -> (Limiter, Applied) {
+    let (before, after) = (good(before), good(after));
+    let limiter = before.builder().build().unwrap();
+    let applied = after.apply(&before, &limiter);
+    (limiter, applied)
+}
+
+fn amount(limiter: &Limiter, key: &str) -> Option<u64> {
+    limiter.quota(key).limits().first().map(|limit| limit.amount())
+}
+
+#[test]
+fn quotas_are_set_changed_and_taken_away() {
+    let before = "quotas: {a: {rpm: 1}, b: {rpm: 2}, 'c*': {rpm: 3}, 'd+': {regex: true, rpm: 4}}";
+    let after = "quotas: {a: {rpm: 1}, b: {rpm: 9}, 'e+': {regex: true, rpm: 5}}";
+    let (limiter, applied) = apply(before, after);
+    let amounts = ["a", "b", "cc", "dd", "ee"].map(|key| amount(&limiter, key));
+    assert_eq!(amounts, [Some(1), Some(9), None, None, Some(5)]);
+    assert_eq!(applied.changed, ["quotas.b", "quotas.\"e+\"", "quotas.c*", "quotas.\"d+\""]);
+    assert!(applied.needs_restart.is_empty());
+}
+
+#[test]
+fn what_was_used_stays_used() {
+    let before = good("quotas: {a: {rpm: 5}}");
+    let limiter = before.builder().build().unwrap();
+    for _ in 0..5 {
+        limiter.try_acquire("a", &Cost::new()).unwrap().settle(&Cost::new());
+    }
+    let more = good("quotas: {a: {rpm: 6}}");
+    more.apply(&before, &limiter);
+    limiter.try_acquire("a", &Cost::new()).unwrap().settle(&Cost::new());
+    assert!(limiter.try_acquire("a", &Cost::new()).is_err());
+}
+
+#[test]
+fn what_the_program_has_set_stays_unless_the_file_says_something_new() {
+    let before = good("quotas: {a: {rpm: 1}, b: {rpm: 2}}");
+    let limiter = before.builder().build().unwrap();
+    limiter.set_quota("a", &Quota::new().rpm(7));
+    limiter.set_quota("mine", &Quota::new().rpm(8));
+    let other = good("quotas: {b: {rpm: 3}}");
+    other.apply(&before, &limiter);
+    assert_eq!(["a", "b", "mine"].map(|key| amount(&limiter, key)), [Some(7), Some(3), Some(8)]);
+    let again = good("quotas: {a: {rpm: 4}, b: {rpm: 3}}");
+    again.apply(&other, &limiter);
+    assert_eq!(amount(&limiter, "a"), Some(4));
+    let origin =
+        |name| limiter.quotas().into_iter().find(|quota| quota.name == name).unwrap().origin;
+    assert_eq!((origin("a"), origin("mine")), (QuotaOrigin::Configured, QuotaOrigin::Set));
+}
+
+#[tokio::test]
+async fn policies_are_followed() {
+    let after = "{unknown_key: refuse, waiting: {max_waiting: 0}, reduction: {factor: 0.25}}";
+    let (limiter, applied) =
+        apply("quotas: {a: {rpm: 1}}", &format!("{{quotas: {{a: {{rpm: 1}}}}, {}", &after[1..]));
+    assert_eq!(applied.changed, ["unknown_key", "waiting.max_waiting", "reduction"]);
+    assert!(limiter.try_acquire("nobody", &Cost::new()).is_err());
+    limiter.try_acquire("a", &Cost::new()).unwrap().settle(&Cost::new());
+    let full = limiter.acquire("a", &Cost::new()).await.unwrap_err();
+    assert!(full.to_string().contains("wait"), "{full}");
+}
+
+#[test]
+fn new_providers_are_added_and_the_rest_needs_a_restart() {
+    let (limiter, applied) = apply("providers: [anthropic]", "providers: [anthropic, openai]");
+    assert_eq!(amount(&limiter, "gpt-4o"), Some(500));
+    assert_eq!((applied.changed, applied.needs_restart), (vec!["providers".to_owned()], vec![]));
+    for (before, after, path) in [
+        ("providers: [openai]", "providers: []", "providers"),
+        ("providers: [openai, groq]", "providers: [groq, openai]", "providers"),
+        ("{}", "share: 0.5", "share"),
+        ("{}", "margin: {percent: 3}", "margin"),
+        ("{}", "retry: {attempts: 2}", "retry"),
+        ("{}", "waiting: {max_wait: 1s}", "waiting.max_wait"),
+        ("{}", "store: {yaml: a}", "store"),
+        ("store: {yaml: a}", "store: {yaml: a, flush: 2s}", "store"),
+        ("{}", "bus: {redis: 'redis://h'}", "bus"),
+        ("{}", "cluster: {redis: 'redis://h', account: a}", "cluster"),
+        ("serve: {}", "serve: {listen: '127.0.0.1:1'}", "serve"),
+        (
+            "quotas: {'a': {regex: true}, 'b': {regex: true}}",
+            "quotas: {'b': {regex: true}, 'a': {regex: true}}",
+            "quotas (the order of regular expressions)",
+        ),
+    ] {
+        assert_eq!(apply(before, after).1.needs_restart, [path], "{before} -> {after}");
+    }
+    let example = super::EXAMPLE;
+    assert_eq!(apply(example, example).1, Applied::default());
+}
+
+#[test]
+fn a_good_new_file_is_taken_and_a_bad_one_is_not() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    fs::write(&path, "quotas: {a: {rpm: 1}}").unwrap();
+    let loaded = config::check(&path).unwrap();
+    let limiter = loaded.config.builder().build().unwrap();
+    let (tell, told) = mpsc::channel();
+    let tell = move |status: &ReloadingStatus| tell.send(status.clone()).unwrap();
+    let reloading = Reloading::start_telling(&loaded, &limiter, tell).unwrap();
+    let next = || told.recv_timeout(Duration::from_secs(60)).expect("the change is seen");
+
+    fs::write(&path, "quotas: {a: {rpm: 2}}\nshare: 0.5\n").unwrap();
+    assert_eq!((next().needs_restart, amount(&limiter, "a")), (vec!["share".to_owned()], Some(2)));
+
+    fs::write(&path, "quotas: {a: {rpm: -1}}").unwrap();
+    let refused = next().refused.expect("it is refused").to_string();
+    assert!(refused.contains("t.yaml:1:19: quotas.a.rpm: must be a whole number"), "{refused}");
+    assert_eq!(amount(&limiter, "a"), Some(2));
+    fs::write(&path, "").unwrap();
+    assert!(
+        next()
+            .refused
+            .expect("it is refused")
+            .to_string()
+            .ends_with("is empty; write {} for the defaults")
+    );
+
+    let other = folder.path().join("next.yaml");
+    fs::write(&other, "quotas: {a: {rpm: 3}}").unwrap();
+    fs::rename(&other, &path).unwrap();
+    let status = next();
+    assert_eq!((status.reloads, amount(&limiter, "a")), (2, Some(3)));
+    assert!(status.refused.is_none() && status.needs_restart.is_empty());
+    assert_eq!(reloading.status().config.quotas, status.config.quotas);
+}
+
+#[test]
+fn a_file_that_is_followed_does_not_keep_the_limiter() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    fs::write(&path, "quotas: {a: {rpm: 1}}").unwrap();
+    let loaded = config::check(&path).unwrap();
+    let limiter = loaded.config.builder().build().unwrap();
+    let weak = limiter.downgrade();
+    limiter.attach(Arc::new(Reloading::start(&loaded, &limiter).unwrap()));
+    drop(limiter);
+    assert!(weak.upgrade().is_none());
+}

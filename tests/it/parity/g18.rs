@@ -1,0 +1,67 @@
+//! The command line: `show`, `reset [model]`, `count`, `config` and `check`, each with `--json`.
+
+use serde_json::json;
+
+use crate::cli::rig::Home;
+use crate::cli::stores::two_keys;
+
+/// A home in whose default store `gpt-4o` and `claude-x` were used.
+fn home() -> Home {
+    let home = Home::new();
+    two_keys(&home.path("state/tollgate/state.db"));
+    home
+}
+
+#[test]
+fn g18_show_has_every_model_with_its_use_and_limits() {
+    let home = home();
+    let told = home.run("show");
+    assert_eq!(told.code, Some(0));
+    assert!(
+        told.stdout.contains("claude-x\n") && told.stdout.contains("12,345 / 30,000"),
+        "{told:?}"
+    );
+    let keys = home.run("show --json").json()["keys"].clone();
+    assert_eq!((&keys[0]["key"], &keys[1]["key"]), (&json!("claude-x"), &json!("gpt-4o")));
+    assert_eq!(home.run("show gpt-4o --json").json()["keys"][0], keys[1]);
+}
+
+#[test]
+fn g18_reset_forgets_one_model_or_all() {
+    let home = home();
+    let told = home.run("reset gpt-4o --json");
+    assert_eq!((told.code, &told.json()["reset"]), (Some(0), &json!(["gpt-4o"])));
+    let used = |at: usize| {
+        home.run("show --json").json()["keys"][at]["limits"][0]["used"].as_u64().unwrap_or(0)
+    };
+    assert_eq!(used(0), 2);
+    assert_eq!(home.run("reset --all").code, Some(0));
+    assert_eq!(used(0), 0);
+}
+
+#[test]
+fn g18_count_estimates_four_characters_a_token() {
+    let home = Home::new();
+    assert_eq!(home.run("count gpt-4o abcdefgh --by estimate").stdout, "2\n");
+    assert_eq!(home.run("count gpt-4o abcdefgh --by estimate --json").json()["tokens"], json!(2));
+}
+
+#[test]
+fn g18_config_shows_what_counts() {
+    let home = Home::new();
+    home.write("config/tollgate/config.yaml", "quotas: {gpt-4o: {rpm: 500}}");
+    let told = home.run("config show");
+    assert_eq!(told.code, Some(0));
+    assert!(told.stdout.contains("500") && told.stdout.contains("config.yaml"), "{told:?}");
+    assert!(home.run("config show --json").json().to_string().contains("gpt-4o"));
+}
+
+#[test]
+fn g18_check_answers_by_its_exit_code_and_takes_nothing() {
+    let home = home();
+    assert_eq!(home.run("check gpt-4o 17000").code, Some(0));
+    assert_eq!(home.run("check gpt-4o 17000 --json").json()["allowed"], json!(true));
+    assert_eq!(home.run("check gpt-4o 18000").code, Some(1));
+    assert_eq!(home.run("check gpt-4o 18000 --json").json()["code"], json!("tpm_exceeded"));
+    assert_eq!(home.run("check gpt-4o -1").code, Some(2));
+}

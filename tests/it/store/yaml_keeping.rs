@@ -1,0 +1,71 @@
+//! A limiter that is kept in a YAML file.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tollgate::limiter::ManualClock;
+use tollgate::store::{Keeping, StoreError, Yaml};
+use tollgate::{Cost, Limiter, Quota};
+
+use super::yaml::file;
+
+/// As good as never: these tests say when.
+const NEVER: Duration = Duration::from_secs(86_400);
+const HOUR: Duration = Duration::from_secs(3_600);
+
+fn kept(path: &Path, clock: &ManualClock) -> (Limiter, Result<Keeping, StoreError>) {
+    let quota = Quota::new().rpd(5).tpm(1_000).concurrency(8);
+    let limiter = Limiter::builder().quota("k", quota).clock(clock.clone()).build().unwrap();
+    let keeping = Keeping::start(&limiter, Yaml::new(path), NEVER);
+    (limiter, keeping)
+}
+
+/// How many requests are let in before one is refused; each has ended.
+fn admit(limiter: &Limiter) -> usize {
+    std::iter::from_fn(|| limiter.try_acquire("k", &Cost::new()).ok()).count()
+}
+
+#[test]
+fn a_daily_limit_that_is_used_up_stays_used_up_across_restarts() {
+    let (_folder, path) = file();
+    let clock = ManualClock::new();
+    for admitted in [5, 0, 0] {
+        let (limiter, keeping) = kept(&path, &clock);
+        keeping.unwrap();
+        assert_eq!(admit(&limiter), admitted);
+        clock.advance(HOUR);
+    }
+    clock.advance(24 * HOUR);
+    let (limiter, keeping) = kept(&path, &clock);
+    keeping.unwrap();
+    assert_eq!(admit(&limiter), 5);
+}
+
+#[test]
+fn what_never_left_is_given_back_in_the_file_too() {
+    let (_folder, path) = file();
+    let clock = ManualClock::new();
+    let (limiter, keeping) = kept(&path, &clock);
+    let keeping = keeping.unwrap();
+    let permits: Vec<_> =
+        (0..5).map(|_| limiter.try_acquire("k", &Cost::new().tokens(100)).unwrap()).collect();
+    keeping.flush_now().unwrap();
+    clock.advance(Duration::from_secs(20));
+    permits.into_iter().take(2).for_each(|permit| permit.release());
+    drop((limiter, keeping));
+    let (limiter, keeping) = kept(&path, &clock);
+    keeping.unwrap();
+    let used: Vec<_> = limiter.stats("k").limits.iter().map(|limit| limit.used).collect();
+    assert_eq!(used[..2], [3, 300]);
+}
+
+#[test]
+fn a_second_limiter_is_told_who_has_the_file_and_goes_on_without() {
+    let (_folder, path) = file();
+    let clock = ManualClock::new();
+    let (first, keeping) = kept(&path, &clock);
+    keeping.unwrap();
+    let (second, refused) = kept(&path, &clock);
+    assert!(refused.unwrap_err().to_string().contains("in use by process"));
+    assert_eq!((admit(&first), admit(&second)), (5, 5));
+}
