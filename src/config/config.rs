@@ -24,7 +24,7 @@ use crate::quota::Share;
 ///
 /// let error = Config::parse("quotas: {gpt-4o: {rmp: 500}}").unwrap_err();
 /// assert_eq!(error.to_string().split(';').next(), Some(
-///     "config:1:18: quotas.gpt-4o.rmp: unknown field \"rmp\" (did you mean `rpm`?)"
+///     "config:1:19: quotas.gpt-4o.rmp: unknown field \"rmp\" (did you mean `rpm`?)"
 /// ));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

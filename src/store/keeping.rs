@@ -106,17 +106,22 @@ struct Kept {
 
 impl Keeper {
     fn run(&self, flush: Duration) {
+        let mut pause = flush;
         loop {
             let mut calls = self.calls.lock();
             if calls.waiting.is_empty() && !calls.ended {
-                self.called.wait_for(&mut calls, flush);
+                self.called.wait_for(&mut calls, pause);
             }
             if calls.ended {
                 return;
             }
             let waiting = std::mem::take(&mut calls.waiting);
             drop(calls);
+            let begun = self.limiter.now();
             let _ = self.flush();
+            // From start to start, but a slow disk has some rest.
+            let took = Duration::from_nanos(self.limiter.now().saturating_sub(begun));
+            pause = flush.saturating_sub(took).max(flush / 4);
             // Whoever no longer waits doesn't need to hear it.
             waiting.into_iter().for_each(|waiting| {
                 let _ = waiting.send(());

@@ -49,7 +49,7 @@ pub(super) use window::WindowText;
 pub(super) struct Fields {
     /// The providers that are called: names of built-in profiles, or custom ones. The first counts
     /// for keys that none names.
-    #[schemars(example = ["openai", "anthropic"])]
+    #[schemars(extend("examples" = [["openai", "anthropic"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) providers: Option<Vec<TextOrMap<ProviderName, ProviderFields>>>,
 

@@ -41,7 +41,7 @@ impl fmt::Display for Span {
     /// In the largest unit that it is a whole number of.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.0.as_millis();
-        let whole = |unit: &&(&str, u64)| millis > 0 && millis % u128::from(unit.1) == 0;
+        let whole = |unit: &&(&str, u64)| millis > 0 && millis.is_multiple_of(u128::from(unit.1));
         match UNITS.iter().filter(|unit| unit.0 != "w").find(whole) {
             Some((unit, length)) => write!(f, "{}{unit}", millis / u128::from(*length)),
             None => f.write_str("0s"),

@@ -67,7 +67,13 @@ use fault::{Fault, Trouble};
 use joined::Joined;
 use turn::Turn;
 
-/// A SQLite database as a [`Store`].
+/// A SQLite database as a [`Store`], which several processes of one machine may share: each appends
+/// what it took, hears from the others with every sync, and never writes over theirs. What a process
+/// that died held counts as taken.
+///
+/// Each sync is one transaction, on the disk before it counts. The file stays small: what counts no
+/// longer is deleted, and entries of about the same time become one. A file that is damaged, newer, or
+/// another program's is refused and left as it is. Not for network file systems.
 #[derive(Debug)]
 pub struct Sqlite {
     path: PathBuf,
