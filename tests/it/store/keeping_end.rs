@@ -1,7 +1,7 @@
 //! The end of a limiter that is kept: whoever drops it has everything written down.
 
 use std::sync::mpsc::{Receiver, Sender, channel};
-use std::thread;
+use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use tollgate::limiter::{KeyChanges, NamedQuota};
@@ -12,10 +12,10 @@ use super::sqlite::folder;
 
 const NEVER: Duration = Duration::from_secs(86_400);
 
-/// A store that says when it is asked, and goes on when it is told.
+/// A store that says when it is asked and by whom, and goes on when it is told.
 #[derive(Debug)]
 struct Gated {
-    asked: Sender<i64>,
+    asked: Sender<(i64, ThreadId)>,
     go: Receiver<()>,
 }
 
@@ -31,7 +31,8 @@ impl Store for Gated {
         _now: u64,
     ) -> Result<Vec<KeyChanges>, StoreError> {
         let taken = changes.iter().flat_map(|key| &key.buckets).flat_map(|bucket| &bucket.taken);
-        let _ = self.asked.send(taken.map(|(_, amount)| amount).sum());
+        let taken = taken.map(|(_, amount)| amount).sum();
+        let _ = self.asked.send((taken, thread::current().id()));
         let _ = self.go.recv();
         Ok(Vec::new())
     }
@@ -47,24 +48,19 @@ fn the_last_clone_is_dropped_only_when_everything_is_written_though_a_flush_is_u
     let limiter = Limiter::builder().quota("k", Quota::new().rpd(50)).build().unwrap();
     go.send(()).unwrap();
     let keeping = Keeping::start(&limiter, Gated { asked, go: wait }, NEVER).unwrap();
-    assert_eq!(told.recv(), Ok(0));
+    assert_eq!(told.recv().unwrap().0, 0);
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     let flushing = keeping.clone();
     let flush = thread::spawn(move || flushing.flush_now());
-    assert_eq!(told.recv(), Ok(1), "the flush is under way");
+    assert_eq!(told.recv().unwrap(), (1, flush.thread().id()), "the flush is under way");
     for _ in 0..2 {
         drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     }
-    let (dropped, done) = channel();
-    let end = thread::spawn(move || {
-        drop(limiter);
-        dropped.send(()).unwrap();
-    });
+    let end = thread::spawn(move || drop(limiter));
     go.send(()).unwrap();
-    assert_eq!(told.recv(), Ok(2), "what came meanwhile");
-    assert!(done.try_recv().is_err(), "it isn't written yet");
+    let last = told.recv().unwrap();
+    assert_eq!(last, (2, end.thread().id()), "whoever drops it writes what came meanwhile");
     go.send(()).unwrap();
-    assert_eq!(done.recv(), Ok(()));
     end.join().unwrap();
     flush.join().unwrap().unwrap();
     assert!(keeping.flush_now().is_ok() && told.try_recv().is_err(), "nothing comes after the end");
