@@ -109,6 +109,7 @@ async fn run(scenario: &Scenario, folder: &Path, input: &Path) {
         key: None,
         profile: scenario.profile,
         quota: Quota::new().rpm(RPM).tpm(TPM).with_algorithm(scenario.client),
+        config: None,
         max_in_flight: 512,
         retries: 5,
         ordered: false,

@@ -38,6 +38,7 @@
 //! | [`provider`] | pure reading: what a provider's bytes and headers mean |
 //! | [`limiter`] | the only owner of locks, clock, queue and wake-ups |
 //! | `middleware` | the Tower layer, and its glue to HTTP clients |
+//! | `store` | state across restarts, and between the processes of a machine |
 //! | `config` | one file of YAML for all of it, the environment and flags over it |
 //! | `telemetry` | figures of a limiter for whoever collects them |
 //! | `simulate` | a provider that enforces its limits, with counting code of its own |
@@ -72,7 +73,8 @@
 //! | `axum` | `middleware::respond`: server mode, which answers who is over the limit |
 //! | `reqwest-middleware` | the layer as a link of a chain of reqwest-middleware |
 //! | `simulate` | `simulate`: a provider to test against, in virtual time and over HTTP |
-//! | `yaml` | `config`: the configuration file, [`Limiter`]s out of it |
+//! | `yaml` | `config`: the configuration file, [`Limiter`]s out of it; `store::Yaml`: state across restarts |
+//! | `sqlite` | `store::Sqlite`: state across restarts, shared by the processes of a machine |
 //! | `metrics` | `telemetry::Metrics`: counters, gauges and histograms through the facade `metrics` |
 //! | `tokenizer` | `Profile::with_tokenizer`: exact counts of prompts to OpenAI's models |
 //! | `cli` | `batch`, `explain` and `cli`: all that the command needs |
@@ -117,6 +119,6 @@ pub use limiter::{Limiter, Permit};
 pub use middleware::RateLimitLayer;
 pub use quota::{Cost, Quota, Usage};
 
-#[cfg(all(doctest, feature = "reqwest-middleware", feature = "axum"))]
+#[cfg(all(doctest, feature = "reqwest-middleware", feature = "axum", feature = "yaml"))]
 #[doc = include_str!("../README.md")]
 struct Readme;

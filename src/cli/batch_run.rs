@@ -38,7 +38,7 @@ pub(super) async fn batch(args: &BatchArgs, out: &mut Output<'_>) -> Result<Exit
     let stop = Stop::new();
     tokio::spawn(interrupt(stop.clone()));
     let limiter = job.limiter().map_err(text)?;
-    let kept = Kept::start(args, loaded, &job, &limiter)?;
+    let kept = Kept::start(args, &loaded, &job, &limiter)?;
     let ended = job.run_with(limiter, &stop).await.map_err(text)?;
     kept.end();
     if let Some(server) = server {

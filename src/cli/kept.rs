@@ -25,11 +25,11 @@ impl Kept {
     /// Says why the store can't be used, or the file not be watched.
     pub(super) fn start(
         args: &BatchArgs,
-        loaded: Loaded,
+        loaded: &Loaded,
         job: &Job,
         limiter: &Limiter,
     ) -> Result<Self, String> {
-        let storage = storage(args, &loaded)?;
+        let storage = storage(args, loaded)?;
         let keeping = storage.map(|storage| keep(limiter, &storage)).transpose();
         let keeping = keeping.map_err(|error| error.to_string())?;
         let trouble = keeping.clone().map(|keeping| tokio::spawn(tell_trouble(keeping)));

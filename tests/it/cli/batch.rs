@@ -6,7 +6,7 @@ use std::process::{Child, Command};
 
 use serde_json::json;
 
-use super::rig::{Home, ended};
+use super::rig::{Home, Running};
 
 /// A folder with ten requests in `in.jsonl`.
 fn home() -> Home {
@@ -48,21 +48,21 @@ fn a_day_that_is_used_up_stays_used_up_with_the_next_run() {
         let run = format!("batch in.jsonl -o out.jsonl --simulate {limits} {how}");
         let fixed = if limits.is_empty() { "" } else { "--algorithm fixed-window" };
         let run = format!("{run} {fixed}");
-        let mut first = home.tollgate(&run).spawn().expect("it runs");
-        let told = used_up(&mut first);
+        let mut first = Running::start(&mut home.tollgate(&run));
+        let told = used_up(first.child());
         assert!(
             told.starts_with("tollgate: gpt-4o: ") && told.contains("requests in 24 h"),
             "{told}"
         );
-        signal(&first, "-INT");
-        assert_eq!(ended(first).code, Some(130), "{how}");
+        signal(first.child(), "-INT");
+        assert_eq!(first.ended().code, Some(130), "{how}");
         let sent = results(&home);
         assert!((4..=5).contains(&sent), "{sent} of 5");
 
-        let mut second = home.tollgate(&run).spawn().expect("it runs");
-        used_up(&mut second);
-        signal(&second, "-INT");
-        assert_eq!(ended(second).code, Some(130));
+        let mut second = Running::start(&mut home.tollgate(&run));
+        used_up(second.child());
+        signal(second.child(), "-INT");
+        assert_eq!(second.ended().code, Some(130));
         assert_eq!(results(&home), sent, "nothing more is sent today: {how}");
     }
 }
@@ -76,12 +76,12 @@ fn without_a_store_a_run_knows_nothing_of_the_one_before() {
     let run =
         "batch in.jsonl -o out.jsonl --simulate --rpd 5 --algorithm fixed-window --config c.yaml";
     for sent in [5, 10] {
-        let mut child = home.tollgate(run).spawn().expect("it runs");
+        let mut child = Running::start(&mut home.tollgate(run));
         if sent == 5 {
-            used_up(&mut child);
-            signal(&child, "-INT");
+            used_up(child.child());
+            signal(child.child(), "-INT");
         }
-        ended(child);
+        child.ended();
         assert_eq!(results(&home), sent);
     }
     assert!(!home.path("s.db").exists());
@@ -100,21 +100,19 @@ fn limits_of_the_arguments_take_the_place_of_those_of_the_file() {
 fn a_file_that_changes_is_followed_while_the_run_goes_on() {
     let home = home();
     let config = home.write("c.yaml", "quotas: {gpt-4o: {rpd: 3}}");
-    let mut child = home
-        .tollgate("batch in.jsonl -o out.jsonl --simulate --config c.yaml")
-        .spawn()
-        .expect("it runs");
-    used_up(&mut child);
+    let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml";
+    let mut child = Running::start(&mut home.tollgate(run));
+    used_up(child.child());
     // A file that is wrong changes nothing.
     fs::write(&config, "quotas: {gpt-4o: {rdp: 3}}").expect("written");
-    let mut stderr = BufReader::new(child.stderr.take().expect("it is piped"));
+    let mut stderr = BufReader::new(child.child().stderr.take().expect("it is piped"));
     let mut said = String::new();
     while !said.contains("did you mean `rpd`") {
         assert_ne!(stderr.read_line(&mut said).expect("text"), 0, "{said}");
     }
     fs::write(&config, "quotas: {gpt-4o: {rpd: 1000}}").expect("written");
     stderr.read_to_string(&mut said).expect("text");
-    assert_eq!((ended(child).code, results(&home)), (Some(0), 10), "{said}");
+    assert_eq!((child.ended().code, results(&home)), (Some(0), 10), "{said}");
     assert!(said.contains("the configuration has changed: quotas.gpt-4o"), "{said}");
 }
 

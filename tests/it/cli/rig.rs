@@ -60,6 +60,32 @@ impl Home {
     }
 }
 
+/// A process that doesn't outlive its test.
+pub(crate) struct Running(Option<Child>);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        Self(Some(command.spawn().expect("it runs")))
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        self.0.as_mut().expect("it is waited for once")
+    }
+
+    pub(crate) fn ended(mut self) -> Told {
+        ended(self.0.take().expect("it is waited for once"))
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
 /// Runs a command to its end.
 pub(crate) fn told(command: &mut Command) -> Told {
     Told::from(command.output().expect("it runs"))
