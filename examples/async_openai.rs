@@ -34,6 +34,9 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
+    // With the feature `cli` the client below can do TLS, and wants to know by whose cryptography.
+    #[cfg(feature = "cli")]
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let server = Server::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
     let base = format!("http://{}/v1", server.addr());
     let client = within(limiter()?, reqwest::Client::new(), &base);

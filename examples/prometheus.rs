@@ -28,6 +28,9 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
+    // With the feature `cli` the client below can do TLS, and wants to know by whose cryptography.
+    #[cfg(feature = "cli")]
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let once = std::env::args().any(|argument| argument == "--once");
     let provider = Server::bind(Settings::default(), ([127, 0, 0, 1], 0).into()).await?;
     let limiter = limiter()?;

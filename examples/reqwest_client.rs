@@ -20,6 +20,9 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
+    // With the feature `cli` the client below can do TLS, and wants to know by whose cryptography.
+    #[cfg(feature = "cli")]
+    let _ = rustls::crypto::ring::default_provider().install_default();
     let provider = Settings::default().with_rpm(500).with_tpm(30_000);
     let provider = Server::bind(provider, ([127, 0, 0, 1], 0).into()).await?;
     let url = format!("http://{}/v1/chat/completions", provider.addr());

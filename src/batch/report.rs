@@ -27,7 +27,8 @@ pub struct Report {
     /// limits, burst and margin counted, in seconds.
     pub ideal_s: f64,
     /// `ideal_s` by the time to the last send: 1 is as fast as the limits allow. `None` where no
-    /// limit held the run up.
+    /// limit held the run up, and where it was faster than its limits: they were raised, or their
+    /// usage was forgotten, while it went on.
     pub utilization: Option<f64>,
     /// Tokens of the prompts, as the responses report them.
     pub input_tokens: u64,
@@ -57,7 +58,8 @@ impl Report {
     /// `last_send_s` seconds.
     #[must_use]
     pub fn with_last_send(mut self, last_send_s: f64) -> Self {
-        self.utilization = ratio(self.ideal_s, last_send_s).filter(|_| self.ideal_s > 0.0);
+        let utilization = ratio(self.ideal_s, last_send_s).filter(|_| self.ideal_s > 0.0);
+        self.utilization = utilization.filter(|part| *part <= FASTEST);
         self
     }
 
@@ -124,6 +126,9 @@ pub(crate) fn whole(number: u64) -> String {
     }
     text
 }
+
+/// Above which a run was faster than its limits, the roundings of a short one counted.
+const FASTEST: f64 = 1.1;
 
 struct Row {
     name: &'static str,

@@ -33,15 +33,16 @@
 //! The built-in quotas of the providers; over them the file; over that the environment; over that a
 //! command's flags. `TOLLGATE_STORE__FLUSH=2s` gives `store.flush`, `TOLLGATE_QUOTAS='{gpt-4o: {rpm:
 //! 5}}'` the whole of `quotas`, in place of what the file says there. Variables whose first part is no
-//! section are none of it. The file is the one that was asked for, else the one that `TOLLGATE_CONFIG`
+//! section are none of it, nor are empty ones. The file is the one that was asked for, else the one that `TOLLGATE_CONFIG`
 //! names, else `$XDG_CONFIG_HOME/tollgate/config.yaml` (`~/.config/...`) if it is there.
 //!
 //! # The file
 //!
 //! One document of YAML 1.2, up to 8 MiB, in UTF-8. `no` and `1_000` are texts there; anchors and
 //! aliases can be used, merge keys (`<<`) and tags can't. A section that says nothing (`quotas:`) is as
-//! good as left out; an empty file is refused, since it may be one that is being written. URLs that
-//! hold passwords are shown without them, everywhere.
+//! good as left out. A file that says nothing at all is refused, since it may be one that is being
+//! written, and so is one under which nothing would be limited, at the start and later. URLs that hold
+//! passwords are shown without them, everywhere.
 //!
 #![doc = include_str!("reference.md")]
 

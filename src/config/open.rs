@@ -8,7 +8,7 @@ use super::error::ConfigError;
 use super::load::{LoadOptions, Loaded, load};
 use super::reloading::Reloading;
 use super::value::{Storage, StoragePlace};
-use crate::limiter::{BuildError, Limiter, UnknownKey};
+use crate::limiter::{BuildError, Limiter, QuotaOrigin, UnknownKey};
 use crate::store::{Keeping, StoreError, Yaml};
 
 /// Limiters out of a configuration, with all that belongs to them.
@@ -64,11 +64,18 @@ impl Config {
             );
         }
         self.keep(&limiter)?;
-        let nothing = self.providers.is_empty() && self.unknown_key == UnknownKey::Allow;
-        match nothing && limiter.quotas().is_empty() {
+        match self.limits_nothing(&limiter) {
             true => Err(OpenError::NoLimits),
             false => Ok(limiter),
         }
+    }
+
+    /// Whether nothing is limited by a limiter that is brought to this configuration.
+    pub(super) fn limits_nothing(&self, limiter: &Limiter) -> bool {
+        let allows_all = self.providers.is_empty() && self.unknown_key == UnknownKey::Allow;
+        let others =
+            || limiter.quotas().into_iter().any(|quota| quota.origin != QuotaOrigin::Configured);
+        allows_all && self.quotas.is_empty() && !others()
     }
 
     /// Keeps a limiter in the store of this configuration, if there is one.
@@ -117,9 +124,7 @@ impl fmt::Display for OpenError {
             Self::NoSqlite => f.write_str(
                 "store.sqlite needs the feature `sqlite`; build with it, or use store.yaml",
             ),
-            Self::NoLimits => {
-                f.write_str("nothing would be limited; give `providers`, `quotas` or `unknown_key`")
-            }
+            Self::NoLimits => f.write_str(NO_LIMITS),
             Self::Watch(error) => write!(f, "the configuration can't be followed: {error}"),
         }
     }
@@ -154,3 +159,7 @@ impl From<StoreError> for OpenError {
         Self::Store(error)
     }
 }
+
+/// What is wrong with a configuration that limits nothing.
+pub(super) const NO_LIMITS: &str =
+    "nothing would be limited; give `providers`, `quotas` or `unknown_key`";

@@ -1,14 +1,16 @@
 use std::fmt;
 use std::future::ready;
 use std::io;
-use std::path::PathBuf;
+use std::path::{self, Path, PathBuf};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
 
 use super::config::Config;
-use super::error::ConfigError;
+use super::error::{ConfigError, Problem};
 use super::load::{LARGEST, LoadOptions, Loaded, load_read};
+use super::open::NO_LIMITS;
+use super::tree::{Origin, Steps};
 use super::watch::Watch;
 use super::watched::Watched;
 use crate::limiter::{Attached, Closing, KeyChanges, Limiter, WeakLimiter};
@@ -47,6 +49,8 @@ pub struct ReloadingStatus {
     pub config: Arc<Config>,
     /// How many new files were taken.
     pub reloads: u64,
+    /// The paths of what the last new file has changed, as `quotas.gpt-4o`.
+    pub changed: Vec<String>,
     /// Why the file as it is now isn't taken, if so.
     pub refused: Option<ConfigError>,
     /// What of the configuration is only used after a restart.
@@ -59,42 +63,62 @@ impl Reloading {
     /// # Errors
     /// The system has no thread left.
     pub fn start(loaded: &Loaded, limiter: &Limiter) -> io::Result<Self> {
-        Self::start_telling(loaded, limiter, |_| ())
+        Self::start_with(loaded, limiter, |config| config, |_| ())
     }
 
-    /// The same, and tells after each change of the file how it went, on the thread that follows it.
+    /// The same for a limiter that was made of what `adjust` makes of the configuration, as of one
+    /// whose flags stand above all files; and tells after each change of the file how it went. Both
+    /// are called on the thread that follows it.
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// # use tollgate::config::{self, Config, Reloading};
+    /// # use tollgate::provider::OPENAI;
+    /// # let folder = tempfile::tempdir()?;
+    /// # let path = folder.path().join("tollgate.yaml");
+    /// # std::fs::write(&path, "quotas: {gpt-4o: {rpm: 5}}")?;
+    /// let openai_first = |mut config: Config| {
+    ///     config.providers.insert(0, OPENAI);
+    ///     config
+    /// };
+    /// let loaded = config::check(&path)?;
+    /// let limiter = openai_first(loaded.config.clone()).builder().build()?;
+    /// let _reloading = Reloading::start_with(&loaded, &limiter, openai_first, |status| {
+    ///     println!("changed: {}", status.changed.join(", "));
+    /// })?;
+    /// # Ok(())
+    /// # }
+    /// ```
     ///
     /// # Errors
     /// The system has no thread left.
-    pub fn start_telling(
+    pub fn start_with(
         loaded: &Loaded,
         limiter: &Limiter,
+        mut adjust: impl FnMut(Config) -> Config + Send + 'static,
         mut tell: impl FnMut(&ReloadingStatus) + Send + 'static,
     ) -> io::Result<Self> {
-        let started = Arc::new(loaded.config.clone());
+        let started = Arc::new(adjust(loaded.config.clone()));
         let status = ReloadingStatus {
             config: Arc::clone(&started),
             reloads: 0,
+            changed: Vec::new(),
             refused: None,
             needs_restart: Vec::new(),
         };
         let state = Arc::new(Mutex::new(State { started, status }));
-        let follow = move |path: &PathBuf, state: Arc<Mutex<State>>| {
-            let file = Watched::holding(path, LARGEST, loaded.content.clone());
-            let follower = Follower {
-                path: path.clone(),
-                options: loaded.options.clone(),
-                limiter: limiter.downgrade(),
-                state,
-            };
+        let follow = |path: &Path| {
+            let path = path::absolute(path)?;
+            let file = Watched::holding(&path, LARGEST, loaded.content.clone());
+            let (options, limiter) = (loaded.options.clone(), limiter.downgrade());
+            let follower = Follower { path, options, limiter, state: Arc::clone(&state) };
             Watch::start(file, Watch::INTERVAL, move |content| {
-                if let Some(status) = follower.take(content) {
+                if let Some(status) = follower.take(content, &mut adjust) {
                     tell(&status);
                 }
             })
         };
-        let watch =
-            loaded.path.as_ref().map(|path| follow(path, Arc::clone(&state))).transpose()?;
+        let watch = loaded.path.as_deref().map(follow).transpose()?;
         Ok(Self { _watch: watch, state })
     }
 
@@ -135,14 +159,18 @@ struct Follower {
 
 impl Follower {
     /// How it goes with this content; `None` if the limiter is gone.
-    fn take(&self, content: io::Result<Vec<u8>>) -> Option<ReloadingStatus> {
+    fn take(
+        &self,
+        content: io::Result<Vec<u8>>,
+        adjust: &mut impl FnMut(Config) -> Config,
+    ) -> Option<ReloadingStatus> {
         let limiter = self.limiter.upgrade()?;
-        let loaded = load_read(&self.options, Some((&self.path, content)));
-        let mut state = self.state.lock();
         let file = self.path.display();
+        let loaded = self.load(content, &limiter);
+        let mut state = self.state.lock();
         match loaded {
-            Ok(loaded) => {
-                let config = Arc::new(loaded.config);
+            Ok(config) => {
+                let config = Arc::new(adjust(config));
                 let applied = config.apply(&state.status.config, &limiter);
                 tracing::info!(
                     %file,
@@ -151,6 +179,7 @@ impl Follower {
                     "a new configuration is in use"
                 );
                 state.status.needs_restart = config.needs_restart(&state.started);
+                state.status.changed = applied.changed;
                 state.status.config = config;
                 state.status.reloads += 1;
                 state.status.refused = None;
@@ -161,5 +190,17 @@ impl Follower {
             }
         }
         Some(state.status.clone())
+    }
+
+    /// What the file says now. One that a limiter couldn't be made of isn't followed either: it may
+    /// be one that is cut off.
+    fn load(&self, content: io::Result<Vec<u8>>, limiter: &Limiter) -> Result<Config, ConfigError> {
+        let config = load_read(&self.options, Some((&self.path, content)))?.config;
+        if config.limits_nothing(limiter) {
+            let file = self.path.display().to_string().into();
+            let origin = Origin::File { file, position: None };
+            return Err(ConfigError::new(vec![Problem::new(origin, &Steps::default(), NO_LIMITS)]));
+        }
+        Ok(config)
     }
 }

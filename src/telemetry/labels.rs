@@ -17,11 +17,22 @@ impl Labels {
     }
 
     pub(super) fn of(&self, value: &str) -> SharedString {
-        if let Some(known) = self.known.read().get(value) {
+        let known = self.known.read();
+        if let Some(known) = known.get(value) {
             return Arc::clone(known).into();
         }
+        // None is ever forgotten, so a full set stays full.
+        if value.len() > LONGEST || known.len() >= self.most {
+            return OTHER;
+        }
+        drop(known);
+        self.add(value)
+    }
+
+    #[cold]
+    fn add(&self, value: &str) -> SharedString {
         let mut known = self.known.write();
-        if value.len() > LONGEST || known.len() >= self.most && !known.contains(value) {
+        if known.len() >= self.most && !known.contains(value) {
             return OTHER;
         }
         let value: Arc<str> = value.into();

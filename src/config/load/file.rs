@@ -21,16 +21,11 @@ pub(super) fn text(read: io::Result<Vec<u8>>) -> Result<String, (Option<usize>, 
         ErrorKind::FileTooLarge => (None, format!("is larger than {} MiB", LARGEST >> 20)),
         _ => (None, format!("can't be read: {error}")),
     })?;
-    let text = String::from_utf8(bytes).map_err(|error| {
+    String::from_utf8(bytes).map_err(|error| {
         let good = &error.as_bytes()[..error.utf8_error().valid_up_to()];
         let line = good.iter().filter(|byte| **byte == b'\n').count() + 1;
         (Some(line), "not UTF-8".to_owned())
-    })?;
-    // As a file is that somebody is about to write: to take it for "no limits" would be wrong.
-    match text.trim_start_matches('\u{feff}').trim().is_empty() {
-        true => Err((None, "is empty; write {} for the defaults".to_owned())),
-        false => Ok(text),
-    }
+    })
 }
 
 /// 100,000 quotas take half of that.

@@ -30,9 +30,10 @@ impl Layers {
     pub(in crate::config) fn text(&mut self, text: &str, source: &Source) {
         let Parsed { root, problems } = parse(text, source);
         self.problems.extend(problems);
+        // As a file is that somebody is about to write, comments or not: to take it for "no limits"
+        // would be wrong.
         self.tree = match root.value {
-            // Nothing but comments.
-            Value::Null => Node::new(root.origin, Value::Map(Vec::new())),
+            Value::Null => self.nothing(source.whole(), "is empty; write {} for the defaults"),
             _ => root,
         };
     }
@@ -45,14 +46,22 @@ impl Layers {
             Err((line, what)) => {
                 let position = line.map(|line| Position { line, column: 1 });
                 let origin = Origin::File { file: name.into(), position };
-                self.problems.push(Problem::new(origin, &Steps::default(), what));
+                self.tree = self.nothing(origin, what);
             }
         }
     }
 
-    /// An environment variable, if it is about the configuration.
+    /// What is left of a file that can't be used: nothing that the layers over it could change.
+    fn nothing(&mut self, origin: Origin, what: impl Into<String>) -> Node {
+        self.problems.push(Problem::new(origin.clone(), &Steps::default(), what));
+        Node::new(origin, Value::Removed)
+    }
+
+    /// An environment variable, if it is about the configuration. An empty one is none: that is how
+    /// many a script and Compose file say that there is no such variable.
     pub(super) fn variable(&mut self, name: &str, value: &str) {
-        if let Some(path) = environment::path(name, &Fields::SECTIONS) {
+        let path = environment::path(name, &Fields::SECTIONS);
+        if let Some(path) = path.filter(|_| !value.trim().is_empty()) {
             self.value(&Source::Environment(name.into()), &path, value);
         }
     }

@@ -14,7 +14,7 @@ pub(super) use file::LARGEST;
 pub(super) use layers::Layers;
 
 use std::io;
-use std::path::Path;
+use std::path::{self, Path, PathBuf};
 
 use super::error::ConfigError;
 
@@ -46,8 +46,10 @@ pub(super) fn load_read(
     for flag in &options.overrides {
         layers.flag(flag);
     }
-    let folder = path.as_deref().and_then(Path::parent).unwrap_or(Path::new(""));
-    let loaded = layers.load(folder)?;
+    // Whole, so that what is relative to it stays where it is if the process goes elsewhere.
+    let folder =
+        path.as_deref().and_then(|path| path::absolute(path).ok()?.parent().map(PathBuf::from));
+    let loaded = layers.load(&folder.unwrap_or_default())?;
     Ok(Loaded { path, options: options.clone(), ..loaded })
 }
 

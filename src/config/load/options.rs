@@ -45,8 +45,9 @@ impl LoadOptions {
     /// This process's environment, and the file that `TOLLGATE_CONFIG` names, or else the default
     /// one if it is there.
     pub fn from_environment() -> Self {
+        // A value that is no Unicode is one that can't be used, not one that isn't there.
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
-            Some((name.into_string().ok()?, value.into_string().ok()?))
+            Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
         };
         Self::new().with_environment(std::env::vars_os().filter_map(text))
     }

@@ -69,6 +69,8 @@ fn collect(steps: &Steps, value: &Json, said: Option<&Node>, rows: &mut Vec<Row>
                 Some(Value::Text(text)) => Json::from(mask(text)),
                 _ => value.clone(),
             };
+            // Where nothing (`~`) was said, the default counts.
+            let said = said.filter(|node| !matches!(node.value, Value::Null));
             let origin = said.map_or(&Origin::BuiltIn, |node| &node.origin);
             rows.push(Row { steps: steps.clone(), value, origin: origin.brief() });
         }

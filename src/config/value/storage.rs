@@ -5,7 +5,7 @@ use std::time::Duration;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Storage {
-    /// Where; relative to the current folder.
+    /// Where; a whole path, if it was read of a file.
     pub place: StoragePlace,
     /// How often what changed is written.
     pub flush: Duration,

@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use tower_service::Service;
+use tracing::Span;
 
 use super::backoff::backoff;
 use super::future::Stage;
@@ -24,6 +25,8 @@ where
     /// When to give up, over all tries.
     deadline: Option<u64>,
     journey: Option<Journey>,
+    /// What was the current span at the call.
+    within: Span,
     /// How the last try went: for the caller, if the next one comes to nothing.
     kept: Option<Result<O::Observed, S::Error>>,
 }
@@ -57,6 +60,7 @@ where
             tries: 0,
             deadline,
             journey,
+            within: Span::current(),
             kept: None,
         }
     }
@@ -134,6 +138,7 @@ where
     /// The request takes its place in the queue; `None` if the limiter refuses it outright.
     fn resend(&mut self) -> Option<Stage<S, Request, C, O>> {
         let request = self.request.take()?;
+        let _within = self.within.enter();
         let classified = self.service.classify(&request).0;
         let arrived = self.service.arrive(&classified, self.deadline).ok()?;
         (self.left, self.tries) = (self.left - 1, self.tries + 1);

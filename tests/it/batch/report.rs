@@ -63,6 +63,14 @@ fn a_run_without_limits_or_charges_has_no_utilization_and_no_estimate_error() {
 }
 
 #[test]
+fn a_run_that_was_faster_than_its_limits_has_no_utilization() {
+    // Somebody forgot what it had used of its day.
+    let report = |ideal_s| Report { ideal_s, ..Report::default() }.with_last_send(6.0);
+    assert_eq!(report(172_801.0).utilization, None);
+    assert_eq!(report(6.0).utilization, Some(1.0));
+}
+
+#[test]
 fn percentiles_are_never_below_the_exact_ones_and_at_most_one_part_in_32_above() {
     let mut waits = Waits::new();
     let mut exact: Vec<u64> = (0..10_000_u64).map(|n| n * n * n % 7_000_000_019).collect();

@@ -61,7 +61,7 @@ fn the_example_makes_a_limiter() {
 
 #[test]
 fn a_file_that_says_nothing_is_the_defaults() {
-    for text in ["{}", "# only a comment\n", "quotas:\nwaiting: ~\n", "---\n{}\n"] {
+    for text in ["{}", "# a comment\n{}\n", "quotas:\nwaiting: ~\n", "---\n{}\n"] {
         let config = good(text);
         let (config, defaults) = (config.builder(), tollgate::Limiter::builder());
         assert_eq!(format!("{config:?}"), format!("{defaults:?}"), "{text:?}");

@@ -65,6 +65,25 @@ fn what_is_wrong_with_a_variable_or_flag_names_it() {
 }
 
 #[test]
+fn a_variable_that_is_empty_is_none() {
+    let file = "quotas: {a: {rpm: 5}}\nshare: 0.5\nstore: {yaml: s.yaml}\n";
+    let empty = ["TOLLGATE_QUOTAS", "TOLLGATE_SHARE", "TOLLGATE_STORE", "TOLLGATE_QUOTAS__a__RPM"];
+    let loaded = load(file, &empty.map(|name| (name, " ")), &[]).unwrap();
+    assert_eq!(loaded.config.quotas[0].quota.limits()[0].amount(), 5);
+    assert!(loaded.config.store.is_some() && !loaded.show().contains("TOLLGATE_"));
+    // To take away what the file says is said.
+    assert!(load(file, &[("TOLLGATE_STORE", "~")], &[]).unwrap().config.store.is_none());
+}
+
+#[test]
+fn a_file_that_cant_be_used_is_the_only_problem() {
+    for text in ["", "# TODO\n", "{"] {
+        let said = load(text, &[("TOLLGATE_STORE__FLUSH", "2s")], &[]).unwrap_err();
+        assert!(said.lines().count() == 1 && said.starts_with("t.yaml"), "{text}: {said}");
+    }
+}
+
+#[test]
 fn paths_are_relative_to_the_file() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.yaml");
@@ -105,7 +124,8 @@ fn the_file_is_the_one_given_else_the_variables_else_the_default_if_it_is_there(
 
 #[test]
 fn the_effective_configuration_says_where_each_value_comes_from() {
-    let file = "providers: [openai]\nquotas:\n  gpt-4o: {rpm: 7}\nstore: {yaml: s.yaml}\n";
+    let file =
+        "providers: [openai]\nquotas:\n  gpt-4o: {rpm: 7}\nstore: {yaml: s.yaml}\nshare: ~\n";
     let flag = Override::new("--listen", &["serve", "listen"], "127.0.0.1:0");
     let loaded = load(file, &[("TOLLGATE_STORE__FLUSH", "2s")], &[flag]).unwrap();
     let json = loaded.to_json();
@@ -121,6 +141,7 @@ fn the_effective_configuration_says_where_each_value_comes_from() {
     assert_eq!(find("serve.mode"), ("wait".into(), "built-in".into()));
     assert_eq!(find("reduction.recovery_interval"), ("30s".into(), "built-in".into()));
     assert_eq!(find("unknown_key"), ("allow".into(), "built-in".into()));
+    assert_eq!(find("share"), (1.0.into(), "built-in".into()));
     let (value, origin) = find("quotas.gpt-4o-mini");
     assert!(value.as_str().unwrap().contains("requests"), "{value}");
     assert!(origin.starts_with("profile openai (20"), "{origin}");

@@ -1,9 +1,10 @@
 use std::fs;
+use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use tollgate::config::{self, Applied, Reloading, ReloadingStatus};
-use tollgate::limiter::QuotaOrigin;
+use tollgate::config::{self, Applied, Config, Reloading, ReloadingStatus};
+use tollgate::limiter::{QuotaOrigin, UnknownKey};
 use tollgate::{Cost, Limiter, Quota};
 
 use super::good;
@@ -111,7 +112,7 @@ fn a_good_new_file_is_taken_and_a_bad_one_is_not() {
     let limiter = loaded.config.builder().build().unwrap();
     let (tell, told) = mpsc::channel();
     let tell = move |status: &ReloadingStatus| tell.send(status.clone()).unwrap();
-    let reloading = Reloading::start_telling(&loaded, &limiter, tell).unwrap();
+    let reloading = Reloading::start_with(&loaded, &limiter, |config| config, tell).unwrap();
     let next = || told.recv_timeout(Duration::from_secs(60)).expect("the change is seen");
 
     fs::write(&path, "quotas: {a: {rpm: 2}}\nshare: 0.5\n").unwrap();
@@ -137,6 +138,93 @@ fn a_good_new_file_is_taken_and_a_bad_one_is_not() {
     assert_eq!((status.reloads, amount(&limiter, "a")), (2, Some(3)));
     assert!(status.refused.is_none() && status.needs_restart.is_empty());
     assert_eq!(reloading.status().config.quotas, status.config.quotas);
+}
+
+/// A limiter that follows a file, as a program adjusts it.
+struct Following {
+    path: PathBuf,
+    limiter: Limiter,
+    told: mpsc::Receiver<ReloadingStatus>,
+    _reloading: Reloading,
+    _folder: tempfile::TempDir,
+}
+
+impl Following {
+    fn of(text: &str, adjust: fn(Config) -> Config) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("t.yaml");
+        fs::write(&path, text).unwrap();
+        let loaded = config::check(&path).unwrap();
+        let limiter = adjust(loaded.config.clone()).builder().build().unwrap();
+        let (tell, told) = mpsc::channel();
+        let tell = move |status: &ReloadingStatus| tell.send(status.clone()).unwrap();
+        let reloading = Reloading::start_with(&loaded, &limiter, adjust, tell).unwrap();
+        Self { path, limiter, told, _reloading: reloading, _folder: folder }
+    }
+
+    /// How it goes with this text.
+    fn then(&self, text: &str) -> ReloadingStatus {
+        let next = self.path.with_extension("next");
+        fs::write(&next, text).unwrap();
+        fs::rename(&next, &self.path).unwrap();
+        self.told.recv_timeout(Duration::from_secs(60)).expect("the change is seen")
+    }
+}
+
+#[test]
+fn a_file_that_is_cut_off_before_its_first_limit_is_not_taken_for_no_limits() {
+    let following = Following::of("# Ours.\nquotas:\n  a: {rpm: 1}\n", |config| config);
+    for (text, why) in [
+        ("# Ours.\n", "t.yaml: is empty; write {} for the defaults"),
+        ("---\n", "t.yaml: is empty; write {} for the defaults"),
+        ("# Ours.\nquotas:\n", "t.yaml: nothing would be limited; give `providers`, `quotas` or"),
+        ("{}", "t.yaml: nothing would be limited; give `providers`, `quotas` or"),
+    ] {
+        let refused = following.then(text).refused.expect(text).to_string();
+        assert!(refused.contains(why), "{text}: {refused}");
+        assert_eq!(amount(&following.limiter, "a"), Some(1), "{text}");
+    }
+    // What the program has set is limited all the same.
+    following.limiter.set_quota("mine", &Quota::new().rpm(7));
+    let status = following.then("quotas: {}");
+    assert!(status.refused.is_none(), "{status:?}");
+    assert_eq!(["a", "mine"].map(|key| amount(&following.limiter, key)), [None, Some(7)]);
+}
+
+#[test]
+fn what_a_program_makes_of_its_configuration_it_makes_of_every_new_one() {
+    let first = |mut config: Config| {
+        config.providers.insert(0, tollgate::provider::GROQ);
+        config.unknown_key = UnknownKey::Refuse;
+        config
+    };
+    let following = Following::of("quotas: {a: {rpm: 1}}", first);
+    let status = following.then("quotas: {a: {rpm: 2}}\nproviders: [openai]\n");
+    assert_eq!(status.changed, ["providers", "quotas.a"]);
+    assert!(status.needs_restart.is_empty() && status.refused.is_none(), "{status:?}");
+    let names: Vec<_> = status.config.providers.iter().map(|profile| profile.name()).collect();
+    assert_eq!(names, ["groq", "openai"]);
+    assert_eq!(["a", "gpt-4o"].map(|key| amount(&following.limiter, key)), [Some(2), Some(500)]);
+    assert!(following.limiter.try_acquire("nobody", &Cost::new()).is_err());
+}
+
+#[test]
+fn who_waits_goes_on_when_a_new_file_raises_the_limit() {
+    let following = Following::of("quotas: {a: {rpd: 1}}", |config| config);
+    let limiter = following.limiter.clone();
+    limiter.try_acquire("a", &Cost::new()).unwrap().settle(&Cost::new());
+    let (cost, (done, granted)) = (Cost::new(), mpsc::channel());
+    let waiting = std::thread::spawn(move || {
+        let runtime = tokio::runtime::Builder::new_current_thread().enable_time().build().unwrap();
+        done.send(runtime.block_on(limiter.acquire("a", &cost)).is_ok()).unwrap();
+    });
+    while following.limiter.stats("a").waiting == 0 {
+        std::thread::yield_now();
+    }
+    assert!(granted.try_recv().is_err());
+    following.then("quotas: {a: {rpd: 2}}");
+    assert_eq!(granted.recv_timeout(Duration::from_secs(60)), Ok(true));
+    waiting.join().unwrap();
 }
 
 #[test]

@@ -95,6 +95,7 @@ fn files_that_cant_be_a_configuration_are_refused_by_name() {
     };
     assert_eq!(problem(Some(b"")), "/tollgate.yaml: is empty; write {} for the defaults");
     assert_eq!(problem(Some(b" \n\n")), "/tollgate.yaml: is empty; write {} for the defaults");
+    assert_eq!(problem(Some(b"# Soon\n")), "/tollgate.yaml: is empty; write {} for the defaults");
     assert_eq!(problem(Some(b"share: 1\n\xff: 1\n")), "/tollgate.yaml:2:1: not UTF-8");
     assert!(problem(None).starts_with("/tollgate.yaml: can't be read: No such file"));
     let file = fs::File::create(&path).unwrap();

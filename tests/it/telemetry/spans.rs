@@ -2,6 +2,8 @@
 
 use std::convert::Infallible;
 use std::future::ready;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 
 use bytes::Bytes;
 use http::{Request, Response};
@@ -200,4 +202,23 @@ async fn neither_prompts_nor_headers_nor_answers_are_logged() {
     let all = format!("{:?}", log.lines());
     assert!(all.contains("corrected") || all.contains("settled"), "{all}");
     assert!(!all.contains(SECRET) && !all.contains(PROMPT), "{all}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn every_try_is_within_the_span_of_the_call_wherever_it_is_waited_for() {
+    let (log, _guard) = Log::at(Level::INFO);
+    let limiter = limiter(OPENAI, Quota::new().rpm(500));
+    let tries = Arc::new(AtomicU16::new(0));
+    let answer = service_fn(move |_: Request<String>| {
+        let status = if tries.fetch_add(1, Relaxed) == 0 { 500 } else { 200 };
+        let response = Response::builder().status(status).body(Full::from(USAGE)).unwrap();
+        ready(Ok::<_, Infallible>(response))
+    });
+    let mut client = RateLimitLayer::new(limiter).retry(1).layer(answer);
+    client.ready().await.unwrap();
+    let call = info_span!("agent").in_scope(|| client.call(chat()));
+    let response = call.instrument(info_span!("elsewhere")).await.unwrap();
+    response.into_body().collect().await.unwrap();
+    let parents: Vec<_> = log.named(SPAN).iter().map(|span| span.inside).collect();
+    assert_eq!(parents, [Some("agent"), Some("agent")]);
 }
