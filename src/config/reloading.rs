@@ -98,15 +98,15 @@ impl Reloading {
         mut adjust: impl FnMut(Config) -> Config + Send + 'static,
         mut tell: impl FnMut(&ReloadingStatus) + Send + 'static,
     ) -> io::Result<Self> {
-        let started = Arc::new(adjust(loaded.config.clone()));
+        let in_effect = adjust(loaded.config.clone());
         let status = ReloadingStatus {
-            config: Arc::clone(&started),
+            config: Arc::new(in_effect.clone()),
             reloads: 0,
             changed: Vec::new(),
             refused: None,
             needs_restart: Vec::new(),
         };
-        let state = Arc::new(Mutex::new(State { started, status }));
+        let state = Arc::new(Mutex::new(State { in_effect, status }));
         let follow = |path: &Path| {
             let path = path::absolute(path)?;
             let file = Watched::holding(&path, LARGEST, loaded.content.clone());
@@ -144,8 +144,8 @@ impl fmt::Debug for Reloading {
 }
 
 struct State {
-    /// What the limiter was made of.
-    started: Arc<Config>,
+    /// What the limiter goes by.
+    in_effect: Config,
     status: ReloadingStatus,
 }
 
@@ -166,21 +166,21 @@ impl Follower {
     ) -> Option<ReloadingStatus> {
         let limiter = self.limiter.upgrade()?;
         let file = self.path.display();
-        let loaded = self.load(content, &limiter);
+        let loaded = self.load(content, &limiter, adjust);
         let mut state = self.state.lock();
         match loaded {
             Ok(config) => {
-                let config = Arc::new(adjust(config));
-                let applied = config.apply(&state.status.config, &limiter);
+                let applied = config.apply(&state.in_effect, &limiter);
                 tracing::info!(
                     %file,
                     changed = %applied.changed.join(", "),
                     needs_restart = %applied.needs_restart.join(", "),
                     "a new configuration is in use"
                 );
-                state.status.needs_restart = config.needs_restart(&state.started);
+                state.in_effect = config.in_effect(&state.in_effect);
+                state.status.needs_restart = applied.needs_restart;
                 state.status.changed = applied.changed;
-                state.status.config = config;
+                state.status.config = Arc::new(config);
                 state.status.reloads += 1;
                 state.status.refused = None;
             }
@@ -194,8 +194,13 @@ impl Follower {
 
     /// What the file says now. One that a limiter couldn't be made of isn't followed either: it may
     /// be one that is cut off.
-    fn load(&self, content: io::Result<Vec<u8>>, limiter: &Limiter) -> Result<Config, ConfigError> {
-        let config = load_read(&self.options, Some((&self.path, content)))?.config;
+    fn load(
+        &self,
+        content: io::Result<Vec<u8>>,
+        limiter: &Limiter,
+        adjust: &mut impl FnMut(Config) -> Config,
+    ) -> Result<Config, ConfigError> {
+        let config = adjust(load_read(&self.options, Some((&self.path, content)))?.config);
         if config.limits_nothing(limiter) {
             let file = self.path.display().to_string().into();
             let origin = Origin::File { file, position: None };

@@ -206,6 +206,28 @@ fn what_a_program_makes_of_its_configuration_it_makes_of_every_new_one() {
     assert_eq!(names, ["groq", "openai"]);
     assert_eq!(["a", "gpt-4o"].map(|key| amount(&following.limiter, key)), [Some(2), Some(500)]);
     assert!(following.limiter.try_acquire("nobody", &Cost::new()).is_err());
+    // With what the program adds, this limits something.
+    let status = following.then("share: 0.5");
+    assert!(
+        status.refused.is_none() && status.needs_restart == ["providers", "share"],
+        "{status:?}"
+    );
+}
+
+#[test]
+fn what_the_limiter_cant_undo_is_told_for_as_long_as_it_is_so() {
+    let text =
+        |fields: &str| format!("quotas: {{a: {{regex: true}}, b: {{regex: true}}}}\n{fields}");
+    let following = Following::of(&text("share: 0.5\nproviders: [groq]"), |config| config);
+    let needs = |text: &str| following.then(text).needs_restart;
+    assert_eq!(needs(&text("share: 1\nproviders: [groq, openai]")), ["share"]);
+    assert_eq!(needs(&text("share: 1\nproviders: [groq]")), ["providers", "share"]);
+    assert!(needs(&text("share: 0.5\nproviders: [groq, openai]")).is_empty());
+    // The limiter tries `a` after `b` from here on.
+    let one = "quotas: {b: {regex: true}}\nshare: 0.5\nproviders: [groq, openai]";
+    assert!(needs(one).is_empty());
+    let order = "quotas (the order of regular expressions)";
+    assert_eq!(needs(&text("share: 0.5\nproviders: [groq, openai]")), [order]);
 }
 
 #[test]
