@@ -58,7 +58,7 @@ pub struct ReloadingStatus {
 }
 
 impl Reloading {
-    /// Follows the file that a configuration was loaded from; nothing, if it was none.
+    /// Follows the file that a configuration was loaded from; nothing, if it was none, or a pipe.
     ///
     /// # Errors
     /// The system has no thread left.
@@ -118,7 +118,9 @@ impl Reloading {
                 }
             })
         };
-        let watch = loaded.path.as_deref().map(follow).transpose()?;
+        // A file that is gone for a moment comes again; what a pipe said doesn't.
+        let is_file = |path: &&Path| path.metadata().map_or(true, |metadata| metadata.is_file());
+        let watch = loaded.path.as_deref().filter(is_file).map(follow).transpose()?;
         Ok(Self { _watch: watch, state })
     }
 

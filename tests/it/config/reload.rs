@@ -249,6 +249,23 @@ fn who_waits_goes_on_when_a_new_file_raises_the_limit() {
     waiting.join().unwrap();
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_read_once_and_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let pipe = path.clone();
+    let writer = std::thread::spawn(move || fs::write(pipe, "quotas: {a: {rpm: 1}}"));
+    let loaded = config::check(&path).unwrap();
+    writer.join().unwrap().unwrap();
+    let limiter = loaded.config.builder().build().unwrap();
+    let (tell, told) = mpsc::channel();
+    let tell = move |status: &ReloadingStatus| tell.send(status.clone()).unwrap();
+    let _reloading = Reloading::start_with(&loaded, &limiter, |config| config, tell).unwrap();
+    assert!(told.recv().is_err(), "nobody is left to tell of it");
+}
+
 #[test]
 fn a_file_that_is_followed_does_not_keep_the_limiter() {
     let folder = tempfile::tempdir().unwrap();
