@@ -16,8 +16,7 @@ pub trait Attached: Send + Sync + 'static {
 
     /// The last clone of the limiter is gone, whether it was closed or not, and this is what nobody
     /// has collected of it. May block for as long as it takes to write that down. Called once, by
-    /// whoever dropped that clone: by a thread of its own as well, if it
-    /// [upgraded](WeakLimiter::upgrade) a reference meanwhile.
+    /// whoever dropped that clone.
     ///
     /// What is in flight by then is held in these changes. Its permits still end, but nobody hears of
     /// it: what they hold is best taken for what they took.
@@ -27,9 +26,11 @@ pub trait Attached: Send + Sync + 'static {
 /// All parts of all keys, for as long as a [`Limiter`] is there; and who is to hear of its end. What
 /// goes on without it, a permit or a handle, keeps only its own part.
 pub(super) struct Shards {
-    all: [Arc<Shard>; SHARDS],
+    all: Arc<All>,
     attached: Mutex<Vec<Arc<dyn Attached>>>,
 }
+
+pub(super) type All = [Arc<Shard>; SHARDS];
 
 impl Limiter {
     /// Goes with the limiter from now on.
@@ -39,7 +40,8 @@ impl Limiter {
 
     /// A reference that doesn't keep the limiter alive.
     pub fn downgrade(&self) -> WeakLimiter {
-        WeakLimiter { core: Arc::clone(&self.core), shards: Arc::downgrade(&self.shards) }
+        let (shards, all) = (Arc::downgrade(&self.shards), Arc::downgrade(&self.shards.all));
+        WeakLimiter { core: Arc::clone(&self.core), shards, all }
     }
 }
 
@@ -48,6 +50,7 @@ impl Limiter {
 pub struct WeakLimiter {
     core: Arc<Core>,
     shards: Weak<Shards>,
+    all: Weak<All>,
 }
 
 impl WeakLimiter {
@@ -55,6 +58,13 @@ impl WeakLimiter {
     pub fn upgrade(&self) -> Option<Limiter> {
         let shards = self.shards.upgrade()?;
         Some(Limiter { core: Arc::clone(&self.core), shards })
+    }
+
+    /// The limiter, for a while, without putting off its end: for who is attached to it. What is done
+    /// through it after that end nobody hears of.
+    pub fn aside(&self) -> Option<Limiter> {
+        let shards = Shards { all: self.all.upgrade()?, attached: Mutex::default() };
+        Some(Limiter { core: Arc::clone(&self.core), shards: Arc::new(shards) })
     }
 
     /// The limiter's clock's time, in nanoseconds since the epoch, whether it is there or not.
@@ -72,7 +82,12 @@ impl fmt::Debug for WeakLimiter {
 impl Shards {
     pub(super) fn new(core: &Arc<Core>) -> Self {
         let all = std::array::from_fn(|_| Arc::new(Shard::new(Arc::clone(core))));
-        Self { all, attached: Mutex::new(Vec::new()) }
+        Self { all: Arc::new(all), attached: Mutex::new(Vec::new()) }
+    }
+
+    /// A reference for the shards themselves, each of which keeps what they share alive.
+    pub(super) fn to_all(&self) -> Weak<All> {
+        Arc::downgrade(&self.all)
     }
 
     /// Who goes with the limiter.
@@ -82,7 +97,7 @@ impl Shards {
 }
 
 impl Deref for Shards {
-    type Target = [Arc<Shard>; SHARDS];
+    type Target = All;
 
     #[inline]
     fn deref(&self) -> &Self::Target {

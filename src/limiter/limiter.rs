@@ -47,8 +47,7 @@ impl Limiter {
     ) -> Self {
         let core = Arc::new(Core::new(clock, quotas, settings, backend));
         let shards = Arc::new(Shards::new(&core));
-        // Weak: each shard keeps what they share alive.
-        let _ = core.shards.set(Arc::downgrade(&shards));
+        let _ = core.shards.set(shards.to_all());
         Self { core, shards }
     }
 

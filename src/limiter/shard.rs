@@ -4,7 +4,7 @@ use compact_str::CompactString;
 use hashbrown::HashTable;
 
 use super::arena::Arena;
-use super::attached::Shards;
+use super::attached::All;
 use super::backend::Backend;
 use super::builder::Settings;
 use super::clock::{Boot, Clock, Sleep, SystemClock};
@@ -36,7 +36,7 @@ pub(super) struct Core {
     pub(super) tracked: AtomicBool,
     pub(super) backend: Option<Arc<dyn Backend>>,
     /// All parts of all keys, for a key that is looked up from one of them.
-    pub(super) shards: OnceLock<Weak<Shards>>,
+    pub(super) shards: OnceLock<Weak<All>>,
     pub(super) keys: AtomicUsize,
     /// Numbers drawn by those who wait: one order of arrival for all keys.
     arrivals: AtomicU64,

@@ -48,7 +48,12 @@ impl Keeping {
         limiter.restore_quotas(&state.quotas);
         limiter.track();
         limiter.absorb(&state.keys);
-        let kept = Kept { store: Box::new(store), pending: Pending::default(), quotas: None };
+        let kept = Kept {
+            store: Box::new(store),
+            pending: Pending::default(),
+            quotas: None,
+            ended: false,
+        };
         let keeper = Arc::new(Keeper {
             limiter: limiter.downgrade(),
             kept: Mutex::new(kept),
@@ -102,6 +107,8 @@ struct Kept {
     pending: Pending,
     /// The version of the quotas that was last written down.
     quotas: Option<u64>,
+    /// Nothing is written any more.
+    ended: bool,
 }
 
 impl Keeper {
@@ -130,9 +137,8 @@ impl Keeper {
     }
 
     fn flush(&self) -> Result<(), StoreError> {
-        // Dropped last, after the lock: if it is the last clone, its end takes the lock.
-        let Some(limiter) = self.limiter.upgrade() else { return Ok(()) };
         let mut kept = self.kept.lock();
+        let Some(limiter) = self.limiter.aside().filter(|_| !kept.ended) else { return Ok(()) };
         let now = limiter.now();
         let went = kept.flush(&limiter, now);
         self.status.lock().note(&went, now, kept.pending.keys());
@@ -153,10 +159,8 @@ impl Kept {
         Ok(())
     }
 
-    fn end(&mut self, last: Vec<KeyChanges>, now: u64) -> Result<(), StoreError> {
-        self.pending.add(last);
-        self.store.sync(&self.pending.all(), None, now)?;
-        self.pending.clear();
+    fn end(&mut self, limiter: &Limiter, now: u64) -> Result<(), StoreError> {
+        self.flush(limiter, now)?;
         self.store.close(now)
     }
 }
@@ -172,7 +176,12 @@ impl Attached for Keeper {
     fn end(&self, last: Vec<KeyChanges>) {
         let now = self.limiter.now();
         let mut kept = self.kept.lock();
-        let went = kept.end(last, now);
+        kept.pending.add(last);
+        kept.ended = true;
+        let went = match self.limiter.aside() {
+            Some(limiter) => kept.end(&limiter, now),
+            None => Ok(()),
+        };
         let mut status = self.status.lock();
         status.note(&went, now, kept.pending.keys());
         if status.pending_keys > 0 {

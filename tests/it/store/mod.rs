@@ -6,6 +6,8 @@ mod files;
 pub(crate) mod go_ratelimit;
 #[cfg(feature = "sqlite")]
 mod keeping;
+#[cfg(feature = "sqlite")]
+mod keeping_end;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod migrate;
 #[cfg(feature = "sqlite")]

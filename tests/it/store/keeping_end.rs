@@ -1,0 +1,79 @@
+//! The end of a limiter that is kept: whoever drops it has everything written down.
+
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, ThreadId};
+use std::time::Duration;
+
+use tollgate::limiter::{KeyChanges, NamedQuota};
+use tollgate::store::{Keeping, Sqlite, State, Store, StoreError};
+use tollgate::{Cost, Limiter, Quota};
+
+use super::sqlite::folder;
+
+const NEVER: Duration = Duration::from_secs(86_400);
+
+/// A store that says when it is asked and by whom, and goes on when it is told.
+#[derive(Debug)]
+struct Gated {
+    asked: Sender<(i64, ThreadId)>,
+    go: Receiver<()>,
+}
+
+impl Store for Gated {
+    fn open(&mut self, _now: u64) -> Result<State, StoreError> {
+        Ok(State::default())
+    }
+
+    fn sync(
+        &mut self,
+        changes: &[KeyChanges],
+        _quotas: Option<&[NamedQuota]>,
+        _now: u64,
+    ) -> Result<Vec<KeyChanges>, StoreError> {
+        let taken = changes.iter().flat_map(|key| &key.buckets).flat_map(|bucket| &bucket.taken);
+        let taken = taken.map(|(_, amount)| amount).sum();
+        let _ = self.asked.send((taken, thread::current().id()));
+        let _ = self.go.recv();
+        Ok(Vec::new())
+    }
+
+    fn close(&mut self, _now: u64) -> Result<(), StoreError> {
+        Ok(())
+    }
+}
+
+#[test]
+fn the_last_clone_is_dropped_only_when_everything_is_written_though_a_flush_is_under_way() {
+    let ((asked, told), (go, wait)) = (channel(), channel());
+    let limiter = Limiter::builder().quota("k", Quota::new().rpd(50)).build().unwrap();
+    go.send(()).unwrap();
+    let keeping = Keeping::start(&limiter, Gated { asked, go: wait }, NEVER).unwrap();
+    assert_eq!(told.recv().unwrap().0, 0);
+    drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+    let flushing = keeping.clone();
+    let flush = thread::spawn(move || flushing.flush_now());
+    assert_eq!(told.recv().unwrap(), (1, flush.thread().id()), "the flush is under way");
+    for _ in 0..2 {
+        drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+    }
+    let end = thread::spawn(move || drop(limiter));
+    go.send(()).unwrap();
+    let last = told.recv().unwrap();
+    assert_eq!(last, (2, end.thread().id()), "whoever drops it writes what came meanwhile");
+    go.send(()).unwrap();
+    end.join().unwrap();
+    flush.join().unwrap().unwrap();
+    assert!(keeping.flush_now().is_ok() && told.try_recv().is_err(), "nothing comes after the end");
+}
+
+#[test]
+fn a_quota_that_was_set_right_before_the_end_comes_back() {
+    let (_folder, path) = folder();
+    let start = || {
+        let limiter = Limiter::builder().build().unwrap();
+        Keeping::start(&limiter, Sqlite::new(&path), NEVER).unwrap();
+        limiter
+    };
+    start().set_quota("k", &Quota::new().rpd(7));
+    assert_eq!(start().quota("k"), Quota::new().rpd(7));
+}
