@@ -145,7 +145,7 @@ struct Following {
     path: PathBuf,
     limiter: Limiter,
     told: mpsc::Receiver<ReloadingStatus>,
-    _reloading: Reloading,
+    reloading: Arc<Reloading>,
     _folder: tempfile::TempDir,
 }
 
@@ -159,7 +159,7 @@ impl Following {
         let (tell, told) = mpsc::channel();
         let tell = move |status: &ReloadingStatus| tell.send(status.clone()).unwrap();
         let reloading = Reloading::start_with(&loaded, &limiter, adjust, tell).unwrap();
-        Self { path, limiter, told, _reloading: reloading, _folder: folder }
+        Self { path, limiter, told, reloading: Arc::new(reloading), _folder: folder }
     }
 
     /// How it goes with this text.
@@ -247,6 +247,19 @@ fn who_waits_goes_on_when_a_new_file_raises_the_limit() {
     following.then("quotas: {a: {rpd: 2}}");
     assert_eq!(granted.recv_timeout(Duration::from_secs(60)), Ok(true));
     waiting.join().unwrap();
+}
+
+#[test]
+fn who_hears_of_a_change_may_ask_how_it_goes() {
+    let following = Following::of("quotas: {a: {rpm: 1}}", |config| config);
+    let reloading = Arc::downgrade(&following.reloading);
+    let (tell, heard) = mpsc::channel();
+    following.limiter.listen(move |_| {
+        let status = reloading.upgrade().expect("it is there").status();
+        tell.send(status.reloads).unwrap();
+    });
+    assert_eq!(following.then("quotas: {a: {rpm: 2}}").reloads, 1);
+    assert_eq!(heard.try_recv(), Ok(0), "it was being taken");
 }
 
 #[cfg(unix)]
