@@ -77,7 +77,7 @@
 //! | `sqlite` | `store::Sqlite`: state across restarts, shared by the processes of a machine |
 //! | `metrics` | `telemetry::Metrics`: counters, gauges and histograms through the facade `metrics` |
 //! | `tokenizer` | `Profile::with_tokenizer`: exact counts of prompts to OpenAI's models |
-//! | `cli` | `batch`, `explain` and `cli`: all that the command needs |
+//! | `cli` | `batch`, `explain` and `cli`: all that the command needs. reqwest then has TLS without cryptography of its own: a program makes a `reqwest::Client` once it has installed a `CryptoProvider` of rustls |
 //! | `full` | everything |
 //!
 //! Without features there is no HTTP client, no server and no command line in the tree.

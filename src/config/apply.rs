@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use super::applied::Applied;
 use super::config::Config;
 use super::tree::Steps;
-use super::value::{ConfiguredQuota, Keys};
+use super::value::{ConfiguredQuota, Keys, Waiting};
 use crate::limiter::{Limiter, QuotaOrigin};
 use crate::provider::Profile;
 use crate::quota::Quota;
@@ -20,23 +20,37 @@ impl Config {
         self.apply_providers(previous, limiter, &mut applied);
         self.apply_quotas(previous, limiter, &mut applied);
         self.apply_policies(previous, limiter, &mut applied);
-        applied.needs_restart = self.needs_restart(previous);
+        applied.needs_restart = self.needs_restart(&self.in_effect(previous));
         applied
     }
 
-    /// What differs from another configuration that a limiter can't follow while it runs.
-    pub(super) fn needs_restart(&self, previous: &Self) -> Vec<String> {
+    /// What a limiter that was at `previous` is at once it was brought to this: all but what it can't
+    /// follow while it runs.
+    pub(super) fn in_effect(&self, previous: &Self) -> Self {
+        let added = self.providers_added(previous);
+        Self {
+            // New ones are put behind those that are there, and none is taken away.
+            providers: previous.providers.iter().chain(added).copied().collect(),
+            quotas: self.quotas_in_order(previous),
+            unknown_key: self.unknown_key.clone(),
+            waiting: Waiting { max_wait: previous.waiting.max_wait, ..self.waiting },
+            reduction: self.reduction,
+            ..previous.clone()
+        }
+    }
+
+    fn needs_restart(&self, in_effect: &Self) -> Vec<String> {
         let sections = [
-            ("providers", !self.keeps_providers(previous)),
-            ("quotas (the order of regular expressions)", !self.keeps_regexes(previous)),
-            ("waiting.max_wait", self.waiting.max_wait != previous.waiting.max_wait),
-            ("retry", self.retry != previous.retry),
-            ("margin", self.margin != previous.margin),
-            ("share", self.share != previous.share),
-            ("store", self.store != previous.store),
-            ("bus", self.bus != previous.bus),
-            ("cluster", self.cluster != previous.cluster),
-            ("serve", self.serve != previous.serve),
+            ("providers", self.providers != in_effect.providers),
+            ("quotas (the order of regular expressions)", self.regexes() != in_effect.regexes()),
+            ("waiting.max_wait", self.waiting.max_wait != in_effect.waiting.max_wait),
+            ("retry", self.retry != in_effect.retry),
+            ("margin", self.margin != in_effect.margin),
+            ("share", self.share != in_effect.share),
+            ("store", self.store != in_effect.store),
+            ("bus", self.bus != in_effect.bus),
+            ("cluster", self.cluster != in_effect.cluster),
+            ("serve", self.serve != in_effect.serve),
         ];
         let differing = sections.iter().filter(|(_, differs)| *differs);
         differing.map(|(path, _)| (*path).to_owned()).collect()
@@ -52,12 +66,6 @@ impl Config {
 
     fn providers_added<'a>(&'a self, previous: &'a Self) -> impl Iterator<Item = &'a Profile> {
         self.providers.iter().filter(|provider| !previous.providers.contains(provider))
-    }
-
-    /// Whether the limiter, which puts new providers behind those that are there, has those of the
-    /// file in its order.
-    fn keeps_providers(&self, previous: &Self) -> bool {
-        previous.providers.iter().chain(self.providers_added(previous)).eq(&self.providers)
     }
 
     fn apply_quotas(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
@@ -107,13 +115,15 @@ impl Config {
         self.quotas.iter().map(|quota| (quota.keys.name(), &quota.quota)).collect()
     }
 
-    /// Whether the limiter, which puts new regular expressions behind those that are there, tries
-    /// them in the order of the file.
-    fn keeps_regexes(&self, previous: &Self) -> bool {
-        let (now, before) = (self.regexes(), previous.regexes());
-        let kept = before.iter().filter(|name| now.contains(name));
-        let added = now.iter().filter(|name| !before.contains(name));
-        kept.chain(added).eq(&now)
+    /// The quotas, as the limiter tries them: new ones behind those that are there.
+    fn quotas_in_order(&self, previous: &Self) -> Vec<ConfiguredQuota> {
+        let before = previous.quotas.iter().enumerate().map(|(at, quota)| (quota.keys.name(), at));
+        let before: HashMap<_, _> = before.collect();
+        let mut quotas = self.quotas.clone();
+        quotas.sort_by_cached_key(|quota| {
+            before.get(&quota.keys.name()).copied().unwrap_or(usize::MAX)
+        });
+        quotas
     }
 
     fn regexes(&self) -> Vec<String> {

@@ -38,7 +38,7 @@ use crate::limiter::{Attached, Closing, KeyChanges, Limiter, WeakLimiter};
 #[must_use = "the file is followed until this is dropped"]
 pub struct Reloading {
     _watch: Option<Watch>,
-    state: Arc<Mutex<State>>,
+    status: Arc<Mutex<ReloadingStatus>>,
 }
 
 /// How the following of a file goes.
@@ -58,7 +58,7 @@ pub struct ReloadingStatus {
 }
 
 impl Reloading {
-    /// Follows the file that a configuration was loaded from; nothing, if it was none.
+    /// Follows the file that a configuration was loaded from; nothing, if it was none, or a pipe.
     ///
     /// # Errors
     /// The system has no thread left.
@@ -98,33 +98,36 @@ impl Reloading {
         mut adjust: impl FnMut(Config) -> Config + Send + 'static,
         mut tell: impl FnMut(&ReloadingStatus) + Send + 'static,
     ) -> io::Result<Self> {
-        let started = Arc::new(adjust(loaded.config.clone()));
+        let in_effect = adjust(loaded.config.clone());
         let status = ReloadingStatus {
-            config: Arc::clone(&started),
+            config: Arc::new(in_effect.clone()),
             reloads: 0,
             changed: Vec::new(),
             refused: None,
             needs_restart: Vec::new(),
         };
-        let state = Arc::new(Mutex::new(State { started, status }));
+        let status = Arc::new(Mutex::new(status));
         let follow = |path: &Path| {
             let path = path::absolute(path)?;
             let file = Watched::holding(&path, LARGEST, loaded.content.clone());
             let (options, limiter) = (loaded.options.clone(), limiter.downgrade());
-            let follower = Follower { path, options, limiter, state: Arc::clone(&state) };
+            let status = Arc::clone(&status);
+            let mut follower = Follower { path, options, limiter, in_effect, status };
             Watch::start(file, Watch::INTERVAL, move |content| {
                 if let Some(status) = follower.take(content, &mut adjust) {
                     tell(&status);
                 }
             })
         };
-        let watch = loaded.path.as_deref().map(follow).transpose()?;
-        Ok(Self { _watch: watch, state })
+        // A file that is gone for a moment comes again; what a pipe said doesn't.
+        let is_file = |path: &&Path| path.metadata().map_or(true, |metadata| metadata.is_file());
+        let watch = loaded.path.as_deref().filter(is_file).map(follow).transpose()?;
+        Ok(Self { _watch: watch, status })
     }
 
     /// How it goes.
     pub fn status(&self) -> ReloadingStatus {
-        self.state.lock().status.clone()
+        self.status.lock().clone()
     }
 }
 
@@ -143,59 +146,62 @@ impl fmt::Debug for Reloading {
     }
 }
 
-struct State {
-    /// What the limiter was made of.
-    started: Arc<Config>,
-    status: ReloadingStatus,
-}
-
 /// What the thread needs.
 struct Follower {
     path: PathBuf,
     options: LoadOptions,
     limiter: WeakLimiter,
-    state: Arc<Mutex<State>>,
+    /// What the limiter goes by.
+    in_effect: Config,
+    status: Arc<Mutex<ReloadingStatus>>,
 }
 
 impl Follower {
     /// How it goes with this content; `None` if the limiter is gone.
     fn take(
-        &self,
+        &mut self,
         content: io::Result<Vec<u8>>,
         adjust: &mut impl FnMut(Config) -> Config,
     ) -> Option<ReloadingStatus> {
         let limiter = self.limiter.upgrade()?;
         let file = self.path.display();
-        let loaded = self.load(content, &limiter);
-        let mut state = self.state.lock();
-        match loaded {
+        match self.load(content, &limiter, adjust) {
             Ok(config) => {
-                let config = Arc::new(adjust(config));
-                let applied = config.apply(&state.status.config, &limiter);
+                // Under no lock: those who hear of changed quotas may ask how it goes.
+                let applied = config.apply(&self.in_effect, &limiter);
                 tracing::info!(
                     %file,
                     changed = %applied.changed.join(", "),
                     needs_restart = %applied.needs_restart.join(", "),
                     "a new configuration is in use"
                 );
-                state.status.needs_restart = config.needs_restart(&state.started);
-                state.status.changed = applied.changed;
-                state.status.config = config;
-                state.status.reloads += 1;
-                state.status.refused = None;
+                self.in_effect = config.in_effect(&self.in_effect);
+                let mut status = self.status.lock();
+                *status = ReloadingStatus {
+                    config: Arc::new(config),
+                    reloads: status.reloads + 1,
+                    changed: applied.changed,
+                    refused: None,
+                    needs_restart: applied.needs_restart,
+                };
             }
             Err(error) => {
                 tracing::warn!(%file, %error, "the new configuration can't be used; the old one stays");
-                state.status.refused = Some(error);
+                self.status.lock().refused = Some(error);
             }
         }
-        Some(state.status.clone())
+        Some(self.status.lock().clone())
     }
 
     /// What the file says now. One that a limiter couldn't be made of isn't followed either: it may
     /// be one that is cut off.
-    fn load(&self, content: io::Result<Vec<u8>>, limiter: &Limiter) -> Result<Config, ConfigError> {
-        let config = load_read(&self.options, Some((&self.path, content)))?.config;
+    fn load(
+        &self,
+        content: io::Result<Vec<u8>>,
+        limiter: &Limiter,
+        adjust: &mut impl FnMut(Config) -> Config,
+    ) -> Result<Config, ConfigError> {
+        let config = adjust(load_read(&self.options, Some((&self.path, content)))?.config);
         if config.limits_nothing(limiter) {
             let file = self.path.display().to_string().into();
             let origin = Origin::File { file, position: None };

@@ -48,7 +48,13 @@ impl Meter {
         *last = reading;
     }
 
-    /// How often a store has been written in all, and how often it could not be.
+    /// How often a store has been written in all, and how often it could not be, as its keeping
+    /// counts them: to be called before [`sample`](Self::sample).
+    ///
+    /// ```text
+    /// let status = keeping.status();
+    /// meter.store(status.flushes, status.failures);
+    /// ```
     pub fn store(&self, flushes: u64, failures: u64) {
         self.listener.sink.count_to(&STORE_FLUSHES, flushes);
         self.listener.sink.count_to(&STORE_FAILURES, failures);

@@ -6,7 +6,10 @@ use super::address::Address;
 /// Over which bus capacity updates are announced: one of `nats` and `redis`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Bus", extend("oneOf" = [{"required": ["nats"]}, {"required": ["redis"]}]))]
+#[schemars(rename = "Bus", extend("oneOf" = [
+    {"required": ["nats"], "properties": {"nats": {"type": "string"}}},
+    {"required": ["redis"], "properties": {"redis": {"type": "string"}}},
+]))]
 pub(in crate::config) struct BusFields {
     /// The URL of a NATS server (nats, tls, ws, wss).
     #[schemars(extend("examples" = ["nats://127.0.0.1:4222"]))]

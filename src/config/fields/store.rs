@@ -9,7 +9,10 @@ use super::span::Span;
 /// Where state is kept across restarts: one of `sqlite` and `yaml`.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
-#[schemars(rename = "Store", extend("oneOf" = [{"required": ["sqlite"]}, {"required": ["yaml"]}]))]
+#[schemars(rename = "Store", extend("oneOf" = [
+    {"required": ["sqlite"], "properties": {"sqlite": {"type": "string"}}},
+    {"required": ["yaml"], "properties": {"yaml": {"type": "string"}}},
+]))]
 pub(in crate::config) struct StoreFields {
     /// A SQLite database, which several processes may share. Relative to this file's folder.
     #[schemars(with = "Option<String>", length(min = 1), example = &"state.db")]

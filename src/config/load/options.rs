@@ -1,3 +1,4 @@
+use std::fmt;
 use std::path::PathBuf;
 
 /// What a configuration is loaded from.
@@ -12,7 +13,7 @@ use std::path::PathBuf;
 /// assert_eq!(loaded.config.waiting.max_wait.map(|wait| wait.as_secs()), Some(120));
 /// # Ok::<(), tollgate::config::ConfigError>(())
 /// ```
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub struct LoadOptions {
     path: Option<PathBuf>,
@@ -21,7 +22,7 @@ pub struct LoadOptions {
 }
 
 /// A value of the configuration that a flag gives.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Clone, PartialEq, Eq)]
 pub struct Override {
     pub(super) flag: String,
     pub(super) path: Vec<String>,
@@ -58,13 +59,16 @@ impl LoadOptions {
         self
     }
 
-    /// These environment variables: those of tollgate's name among them, and those that say where the
-    /// default file is (`XDG_CONFIG_HOME`, `HOME`).
+    /// Of these environment variables those of tollgate's name, and those that say where the default
+    /// file is (`XDG_CONFIG_HOME`, `HOME`). Others may be secrets, and aren't kept.
     pub fn with_environment(
         mut self,
         variables: impl IntoIterator<Item = (String, String)>,
     ) -> Self {
-        self.environment = variables.into_iter().collect();
+        let ours = |(name, _): &(String, String)| {
+            name.starts_with("TOLLGATE_") || ["XDG_CONFIG_HOME", "HOME"].contains(&name.as_str())
+        };
+        self.environment = variables.into_iter().filter(ours).collect();
         self.environment.sort();
         self
     }
@@ -90,5 +94,27 @@ impl LoadOptions {
     fn variable(&self, name: &str) -> Option<&str> {
         let found = self.environment.iter().find(|(other, _)| other == name);
         found.map(|(_, value)| value.as_str())
+    }
+}
+
+impl fmt::Debug for LoadOptions {
+    /// With names alone: values may hold passwords.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
+        f.debug_struct("LoadOptions")
+            .field("path", &self.path)
+            .field("environment", &names)
+            .field("overrides", &self.overrides)
+            .finish()
+    }
+}
+
+impl fmt::Debug for Override {
+    /// Without the value, which may hold a password.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Override")
+            .field("flag", &self.flag)
+            .field("path", &self.path)
+            .finish_non_exhaustive()
     }
 }

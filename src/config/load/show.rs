@@ -47,21 +47,17 @@ impl Shown {
 
 /// The values below `steps`: as they were said, where they were.
 fn collect(steps: &Steps, value: &Json, said: Option<&Node>, rows: &mut Vec<Row>) {
-    let below = |step: Step| {
-        let child = said.and_then(|node| node.find(&Steps::default().with(step.clone())));
-        (steps.with(step), child)
-    };
     match value {
         Json::Object(entries) if !entries.is_empty() => {
+            let said = said.map(Node::entries).unwrap_or_default();
             for (name, value) in entries {
-                let (steps, said) = below(Step::Key(name.clone()));
-                collect(&steps, value, said, rows);
+                collect(&steps.key(name), value, said.get(name.as_str()).copied(), rows);
             }
         }
         Json::Array(items) if !items.is_empty() => {
             for (at, value) in items.iter().enumerate() {
-                let (steps, said) = below(Step::Item(at));
-                collect(&steps, value, said, rows);
+                let said = said.and_then(|node| node.child(&Step::Item(at)));
+                collect(&steps.item(at), value, said, rows);
             }
         }
         value => {

@@ -1,3 +1,5 @@
+use std::collections::HashMap;
+
 use super::key::Key;
 use super::origin::Origin;
 use super::steps::{Step, Steps};
@@ -52,9 +54,14 @@ impl Node {
         1 + deepest.unwrap_or(0)
     }
 
-    /// The value at the end of this way.
-    pub(in crate::config) fn find(&self, steps: &Steps) -> Option<&Self> {
-        steps.as_slice().iter().try_fold(self, |node, step| node.child(step))
+    /// The entries of a map, by name; of anything else, none.
+    pub(in crate::config) fn entries(&self) -> HashMap<&str, &Self> {
+        match &self.value {
+            Value::Map(entries) => {
+                entries.iter().map(|(key, node)| (key.name.as_str(), node)).collect()
+            }
+            _ => HashMap::new(),
+        }
     }
 
     /// Where the value at the end of this way was said, or else what it would be in.
@@ -107,7 +114,8 @@ impl Node {
         entries[at].1.put(rest, key, node);
     }
 
-    fn child(&self, step: &Step) -> Option<&Self> {
+    /// The value at the end of this step.
+    pub(in crate::config) fn child(&self, step: &Step) -> Option<&Self> {
         match (&self.value, step) {
             (Value::Map(entries), Step::Key(name)) => {
                 entries.iter().find(|(key, _)| key.name == *name).map(|(_, node)| node)

@@ -145,7 +145,7 @@ struct Following {
     path: PathBuf,
     limiter: Limiter,
     told: mpsc::Receiver<ReloadingStatus>,
-    _reloading: Reloading,
+    reloading: Arc<Reloading>,
     _folder: tempfile::TempDir,
 }
 
@@ -159,7 +159,7 @@ impl Following {
         let (tell, told) = mpsc::channel();
         let tell = move |status: &ReloadingStatus| tell.send(status.clone()).unwrap();
         let reloading = Reloading::start_with(&loaded, &limiter, adjust, tell).unwrap();
-        Self { path, limiter, told, _reloading: reloading, _folder: folder }
+        Self { path, limiter, told, reloading: Arc::new(reloading), _folder: folder }
     }
 
     /// How it goes with this text.
@@ -206,6 +206,28 @@ fn what_a_program_makes_of_its_configuration_it_makes_of_every_new_one() {
     assert_eq!(names, ["groq", "openai"]);
     assert_eq!(["a", "gpt-4o"].map(|key| amount(&following.limiter, key)), [Some(2), Some(500)]);
     assert!(following.limiter.try_acquire("nobody", &Cost::new()).is_err());
+    // With what the program adds, this limits something.
+    let status = following.then("share: 0.5");
+    assert!(
+        status.refused.is_none() && status.needs_restart == ["providers", "share"],
+        "{status:?}"
+    );
+}
+
+#[test]
+fn what_the_limiter_cant_undo_is_told_for_as_long_as_it_is_so() {
+    let text =
+        |fields: &str| format!("quotas: {{a: {{regex: true}}, b: {{regex: true}}}}\n{fields}");
+    let following = Following::of(&text("share: 0.5\nproviders: [groq]"), |config| config);
+    let needs = |text: &str| following.then(text).needs_restart;
+    assert_eq!(needs(&text("share: 1\nproviders: [groq, openai]")), ["share"]);
+    assert_eq!(needs(&text("share: 1\nproviders: [groq]")), ["providers", "share"]);
+    assert!(needs(&text("share: 0.5\nproviders: [groq, openai]")).is_empty());
+    // The limiter tries `a` after `b` from here on.
+    let one = "quotas: {b: {regex: true}}\nshare: 0.5\nproviders: [groq, openai]";
+    assert!(needs(one).is_empty());
+    let order = "quotas (the order of regular expressions)";
+    assert_eq!(needs(&text("share: 0.5\nproviders: [groq, openai]")), [order]);
 }
 
 #[test]
@@ -225,6 +247,36 @@ fn who_waits_goes_on_when_a_new_file_raises_the_limit() {
     following.then("quotas: {a: {rpd: 2}}");
     assert_eq!(granted.recv_timeout(Duration::from_secs(60)), Ok(true));
     waiting.join().unwrap();
+}
+
+#[test]
+fn who_hears_of_a_change_may_ask_how_it_goes() {
+    let following = Following::of("quotas: {a: {rpm: 1}}", |config| config);
+    let reloading = Arc::downgrade(&following.reloading);
+    let (tell, heard) = mpsc::channel();
+    following.limiter.listen(move |_| {
+        let status = reloading.upgrade().expect("it is there").status();
+        tell.send(status.reloads).unwrap();
+    });
+    assert_eq!(following.then("quotas: {a: {rpm: 2}}").reloads, 1);
+    assert_eq!(heard.try_recv(), Ok(0), "it was being taken");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_pipe_is_read_once_and_not_followed() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    assert!(std::process::Command::new("mkfifo").arg(&path).status().unwrap().success());
+    let pipe = path.clone();
+    let writer = std::thread::spawn(move || fs::write(pipe, "quotas: {a: {rpm: 1}}"));
+    let loaded = config::check(&path).unwrap();
+    writer.join().unwrap().unwrap();
+    let limiter = loaded.config.builder().build().unwrap();
+    let (tell, told) = mpsc::channel();
+    let tell = move |status: &ReloadingStatus| tell.send(status.clone()).unwrap();
+    let _reloading = Reloading::start_with(&loaded, &limiter, |config| config, tell).unwrap();
+    assert!(told.recv().is_err(), "nobody is left to tell of it");
 }
 
 #[test]

@@ -56,3 +56,14 @@ fn errors_dont_quote_passwords() {
         }
     }
 }
+
+#[test]
+fn what_a_configuration_is_loaded_from_is_not_shown() {
+    let variables =
+        [("TOLLGATE_BUS", "{redis: 'redis://:hunter2@h'}"), ("OPENAI_API_KEY", "hunter2")];
+    let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+    let flag = Override::new("--bus", &["bus"], "{redis: 'redis://:hunter2@h'}");
+    let shown = format!("{:?}", LoadOptions::new().with_environment(variables).with_override(flag));
+    assert!(!shown.contains("hunter2") && !shown.contains("OPENAI"), "{shown}");
+    assert!(shown.contains("TOLLGATE_BUS") && shown.contains("--bus"), "{shown}");
+}
