@@ -10,6 +10,8 @@ mod keeping;
 mod migrate;
 #[cfg(feature = "sqlite")]
 mod processes;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod restarts;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "sqlite")]
