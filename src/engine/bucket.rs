@@ -252,6 +252,16 @@ impl Bucket {
         }
     }
 
+    /// The time by which to keep what was taken at `at`, so that taken again at these times it makes
+    /// the same bucket: of a window that starts at its first use, that is when it started.
+    #[inline]
+    pub fn kept_at(&self, at: u64) -> u64 {
+        match &self.0 {
+            State::Fixed(b) if b.start() <= at => b.start(),
+            _ => at,
+        }
+    }
+
     #[inline]
     pub(super) fn fits(&self, rule: &Rule, cost: u64, now: u64) -> bool {
         match (&self.0, &rule.spec) {

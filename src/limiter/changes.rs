@@ -45,6 +45,9 @@ pub struct BucketChanges {
     pub taken: Vec<(u64, i64)>,
     /// What requests in flight hold now, all of it: not what has changed.
     pub held: u64,
+    /// How much comes back in a window, of a bucket that refills all the time; else 0. What was taken
+    /// of such a bucket counts until it has come back, which may be long after its window.
+    pub refill: u64,
 }
 
 impl KeyChanges {
@@ -57,7 +60,7 @@ impl KeyChanges {
 impl BucketChanges {
     /// Changes of a bucket.
     pub fn new(dimension: Dimension, window: Window, taken: Vec<(u64, i64)>, held: u64) -> Self {
-        Self { dimension, window, taken, held }
+        Self { dimension, window, taken, held, refill: 0 }
     }
 }
 
@@ -94,8 +97,9 @@ impl Limiter {
     ///
     /// What they took is first counted against what the headers of responses have told since the last
     /// two collections: both speak of the same requests. A cool-down that ends later than the key's
-    /// own is taken over, and 0 ends one. A reset forgets what was used, but not what was taken here
-    /// since then and isn't collected yet.
+    /// own is taken over, and 0 ends one. A reset forgets what was used and ends a cool-down, but not
+    /// what was noted here since then and isn't collected yet; what comes with it is all that was taken
+    /// since, here too.
     pub fn apply_changes(&self, others: &[KeyChanges]) {
         self.track();
         for change in
@@ -185,13 +189,14 @@ impl Slot {
         ledger.sheets[index].others = other.held;
     }
 
-    /// Forgets what was used before a reset elsewhere.
+    /// Forgets what was used before a reset elsewhere. What isn't collected yet, nobody can tell.
     fn reset_elsewhere(&mut self, reset_at: u64, core: &Core, now: u64) {
         self.forget(now, |plan| Arc::new(plan.renewed(core.version())));
         let Self { plan, buckets, line, .. } = self;
-        let Some(ledger) = line.as_mut().and_then(|line| line.ledger.as_deref_mut()) else {
-            return;
-        };
+        let Some(line) = line.as_deref_mut() else { return };
+        let Some(ledger) = line.ledger.as_deref_mut() else { return };
+        line.cooling_until = ledger.cooling.unwrap_or(0);
+        ledger.guesses.clear();
         for ((rule, bucket), sheet) in plan.rules.iter().zip(buckets).zip(&mut ledger.sheets) {
             for &entry in sheet.forget_before(reset_at) {
                 bucket.follow(rule, entry, now);

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::changes::KeyChanges;
+use super::changes::{BucketChanges, KeyChanges};
 use super::plan::{Buckets, Plan};
 use super::sheet::{Sheet, named, signed};
 use super::slot::Slot;
@@ -26,7 +26,7 @@ pub(super) struct Ledger {
     pub(super) sheets: SmallVec<[Sheet; 3]>,
     /// Of limits that the key doesn't have, or no longer.
     loose: Vec<(Dimension, Window, Sheet)>,
-    guesses: Vec<Guess>,
+    pub(super) guesses: Vec<Guess>,
     /// Until when it cools down, if that is new.
     pub(super) cooling: Option<u64>,
     pub(super) reset_at: Option<u64>,
@@ -43,7 +43,7 @@ pub(super) struct Docket {
 
 /// What the headers of a response made us take for what others took.
 #[derive(Debug)]
-struct Guess {
+pub(super) struct Guess {
     rule: usize,
     round: u64,
     amount: u64,
@@ -86,10 +86,10 @@ impl Ledger {
     }
 
     #[inline]
-    fn reserved(&mut self, plan: &Plan, cost: &Cost, now: u64) {
-        for (rule, sheet) in plan.rules.iter().zip(&mut self.sheets) {
+    fn reserved(&mut self, (plan, buckets): (&Plan, &Buckets), cost: &Cost, now: u64) {
+        for ((rule, bucket), sheet) in plan.rules.iter().zip(buckets).zip(&mut self.sheets) {
             if !rule.holds() {
-                sheet.enter(rule, now, signed(rule.amount(cost)));
+                sheet.enter((rule, bucket), now, signed(rule.amount(cost)));
             }
         }
         self.list();
@@ -97,22 +97,24 @@ impl Ledger {
 
     fn ended(
         &mut self,
-        plan: &Plan,
+        (plan, buckets): (&Plan, &Buckets),
         (version, sent, reserved): (u32, u64, &Cost),
         charged: Option<&Cost>,
         now: u64,
     ) {
-        for (at, (rule, sheet)) in plan.rules.iter().zip(&mut self.sheets).enumerate() {
+        let rules = plan.rules.iter().zip(buckets).zip(&mut self.sheets);
+        for (at, ((rule, bucket), sheet)) in rules.enumerate() {
+            let of = (rule, bucket);
             let (reserved, charged) =
                 (rule.amount(reserved), charged.map_or(0, |cost| rule.amount(cost)));
             match rule.holds() {
                 _ if *rule.dimension() == Dimension::Concurrency || !plan.stood(at, version) => {}
                 false if sent < self.since => {}
-                true => sheet.enter(rule, now, signed(charged)),
+                true => sheet.enter(of, now, signed(charged)),
                 false => {
                     let more = signed(charged).saturating_sub(signed(reserved));
                     // As the engine does it.
-                    sheet.enter(rule, if more > 0 && rule.refills() { now } else { sent }, more);
+                    sheet.enter(of, if more > 0 && rule.refills() { now } else { sent }, more);
                 }
             }
         }
@@ -142,7 +144,7 @@ impl Ledger {
         for ((rule, bucket), mut sheet) in old.rules.iter().zip(buckets).zip(sheets) {
             let stays = new.rules.iter().any(|next| next.holds() && old.is_standing(rule, next));
             if rule.holds() && !stays && *rule.dimension() != Dimension::Concurrency {
-                sheet.enter(rule, now, signed(bucket.held()));
+                sheet.enter((rule, bucket), now, signed(bucket.held()));
             }
             *self.loose(rule.dimension(), rule.limit().window()) = sheet;
         }
@@ -215,8 +217,8 @@ impl Slot {
     #[inline(never)]
     fn book_reserved(&mut self, cost: &Cost, now: u64) {
         self.note(now);
-        if let Some((ledger, plan)) = self.ledger() {
-            ledger.reserved(plan, cost, now);
+        if let Some((ledger, plan, buckets)) = self.ledger() {
+            ledger.reserved((plan, buckets), cost, now);
         }
     }
 
@@ -228,25 +230,25 @@ impl Slot {
         charged: Option<&Cost>,
         now: u64,
     ) {
-        if let Some((ledger, plan)) = self.ledger() {
-            ledger.ended(plan, reservation, charged, now);
+        if let Some((ledger, plan, buckets)) = self.ledger() {
+            ledger.ended((plan, buckets), reservation, charged, now);
         }
     }
 
     /// Notes that a part of a reservation was settled before its end: that of these rules.
     pub(super) fn book_early(&mut self, rule: usize, charged: &Cost, now: u64) {
-        let Some((ledger, plan)) = self.ledger() else { return };
-        let (rule, sheet) = (&plan.rules[rule], &mut ledger.sheets[rule]);
-        sheet.enter(rule, now, signed(rule.amount(charged)));
+        let Some((ledger, plan, buckets)) = self.ledger() else { return };
+        let (of, sheet) = ((&plan.rules[rule], &buckets[rule]), &mut ledger.sheets[rule]);
+        sheet.enter(of, now, signed(of.0.amount(charged)));
         ledger.list();
     }
 
     /// Notes what was taken without a reservation.
     pub(super) fn book_charge(&mut self, cost: &Cost, now: u64) {
-        let Some((ledger, plan)) = self.ledger() else { return };
-        for (rule, sheet) in plan.rules.iter().zip(&mut ledger.sheets) {
+        let Some((ledger, plan, buckets)) = self.ledger() else { return };
+        for ((rule, bucket), sheet) in plan.rules.iter().zip(buckets).zip(&mut ledger.sheets) {
             if *rule.dimension() != Dimension::Concurrency {
-                sheet.enter(rule, now, signed(rule.amount(cost)));
+                sheet.enter((rule, bucket), now, signed(rule.amount(cost)));
             }
         }
         ledger.list();
@@ -277,7 +279,7 @@ impl Slot {
 
     /// Notes that the key was reset: what isn't collected yet is forgotten with the rest.
     pub(super) fn book_reset(&mut self, now: u64) {
-        let Some((ledger, _)) = self.ledger() else { return };
+        let Some((ledger, ..)) = self.ledger() else { return };
         for sheet in &mut ledger.sheets {
             sheet.forget_before(u64::MAX);
         }
@@ -288,7 +290,7 @@ impl Slot {
 
     /// Notes until when the key cools down.
     pub(super) fn book_cooling(&mut self, until: u64) {
-        if let Some((ledger, _)) = self.ledger() {
+        if let Some((ledger, ..)) = self.ledger() {
             ledger.cooling = Some(until);
             ledger.list();
         }
@@ -306,7 +308,9 @@ impl Slot {
             let own = bucket.held().saturating_sub(sheet.others);
             let held = if line.moved { 0 } else { own };
             let limit = rule.limit();
-            changes.buckets.extend(sheet.collect(limit.dimension(), limit.window(), held));
+            let told = sheet.collect(limit.dimension(), limit.window(), held);
+            let refill = if rule.refills() { limit.amount() } else { 0 };
+            changes.buckets.extend(told.map(|told| BucketChanges { refill, ..told }));
         }
         for (dimension, window, sheet) in &mut ledger.loose {
             changes.buckets.extend(sheet.collect(dimension, *window, 0));
@@ -317,10 +321,10 @@ impl Slot {
         (!same || !changes.buckets.is_empty()).then_some(changes)
     }
 
-    /// What is kept for a store, and the limits that it is about.
+    /// What is kept for a store, and the limits and buckets that it is about.
     #[inline]
-    pub(super) fn ledger(&mut self) -> Option<(&mut Ledger, &Plan)> {
+    pub(super) fn ledger(&mut self) -> Option<(&mut Ledger, &Plan, &Buckets)> {
         let ledger = self.line.as_mut()?.ledger.as_deref_mut()?;
-        Some((ledger, &self.plan))
+        Some((ledger, &self.plan, &self.buckets))
     }
 }

@@ -1,7 +1,7 @@
 use smallvec::SmallVec;
 
 use super::changes::BucketChanges;
-use crate::engine::Rule;
+use crate::engine::{Bucket, Rule};
 use crate::quota::{Dimension, Window};
 
 /// What has changed of one bucket, until it is collected.
@@ -18,9 +18,10 @@ pub(super) struct Sheet {
 }
 
 impl Sheet {
-    /// Notes what was taken at `at`; less than nothing was given back.
+    /// Notes what was taken at `at`, after it was; less than nothing was given back.
     #[inline]
-    pub(super) fn enter(&mut self, rule: &Rule, at: u64, amount: i64) {
+    pub(super) fn enter(&mut self, (rule, bucket): (&Rule, &Bucket), at: u64, amount: i64) {
+        let at = bucket.kept_at(at);
         if let Some(last) = self.entries.last_mut()
             && (last.0..self.ends).contains(&at)
         {

@@ -25,6 +25,8 @@ pub struct BucketSnapshot {
     pub window: Window,
     /// What was taken and held.
     pub saved: Saved,
+    /// As [`BucketChanges::refill`](super::BucketChanges::refill), where a store says it.
+    pub refill: u64,
 }
 
 impl KeySnapshot {
@@ -42,7 +44,7 @@ impl KeySnapshot {
 impl BucketSnapshot {
     /// A bucket's state from elsewhere.
     pub fn new(dimension: Dimension, window: Window, saved: Saved) -> Self {
-        Self { dimension, window, saved }
+        Self { dimension, window, saved, refill: 0 }
     }
 }
 

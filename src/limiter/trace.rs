@@ -108,7 +108,7 @@ impl Slot {
                 let unproven = bucket.level(rule, now).held.saturating_add(reading.granularity);
                 let guess = (low - left).saturating_sub(unproven);
                 bucket.charge(rule, guess, now);
-                if let Some((ledger, _)) = self.ledger() {
+                if let Some((ledger, ..)) = self.ledger() {
                     ledger.guess(index, guess);
                 }
                 self.note(now);

@@ -37,6 +37,8 @@ mod keeping;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod migrate;
 mod pending;
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
+mod refilling;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 mod state;

@@ -48,7 +48,7 @@ fn merge(kept: &mut KeyChanges, change: KeyChanges) {
         match kept.buckets.iter_mut().find(same) {
             None => kept.buckets.push(bucket),
             Some(kept) => {
-                kept.held = bucket.held;
+                (kept.held, kept.refill) = (bucket.held, bucket.refill);
                 kept.taken.extend(bucket.taken);
                 if kept.taken.len() > ENTRIES {
                     shorten(&mut kept.taken, kept.window.as_nanos());

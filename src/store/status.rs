@@ -6,6 +6,10 @@ use super::error::StoreError;
 pub struct Status {
     /// When the store was last written to or asked, in nanoseconds since the epoch.
     pub kept_at: Option<u64>,
+    /// How often that went well, since the start.
+    pub flushes: u64,
+    /// How often it didn't.
+    pub failures: u64,
     /// Of how many keys changes are yet to be written down, after the store couldn't be.
     pub pending_keys: usize,
     /// Why it couldn't, if it couldn't the last time; the limiter goes on in memory.
@@ -19,11 +23,13 @@ impl Status {
         match went {
             Ok(()) => {
                 self.kept_at = Some(now);
+                self.flushes += 1;
                 if let Some(past) = self.trouble.take() {
                     tracing::info!(file = %past.path.display(), "state is kept again");
                 }
             }
             Err(error) => {
+                self.failures += 1;
                 if self.trouble.as_ref().is_none_or(|known| known.reason != error.reason) {
                     tracing::warn!(%error, "state can't be kept; the limiter goes on in memory");
                 }

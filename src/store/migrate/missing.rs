@@ -4,18 +4,19 @@ use crate::limiter::{BucketChanges, BucketSnapshot, KeyChanges, KeySnapshot};
 use crate::quota::Dimension;
 use crate::store::State;
 
-/// What requests in flight hold counts as taken when the state was last used: whoever comes after
-/// never hears of their ends.
-pub(super) fn end_requests(state: &mut State, now: u64) {
+/// What requests in flight hold counts as taken when the state was last used, or where nothing tells
+/// when the file was `written`: whoever comes after never hears of their ends.
+pub(super) fn end_requests(state: &mut State, written: u64) {
     let buckets = state.keys.iter().flat_map(|key| &key.buckets);
     let last = buckets.filter_map(|bucket| bucket.saved.taken.last()).map(|(at, _)| *at).max();
-    let last = last.unwrap_or(now);
+    let last = last.unwrap_or(written);
     for key in &mut state.keys {
         key.buckets.retain(|bucket| bucket.dimension != Dimension::Concurrency);
         for bucket in &mut key.buckets {
             let held = std::mem::take(&mut bucket.saved.held);
             if held > 0 {
                 bucket.saved.taken.push((last, held));
+                bucket.saved.taken.sort_unstable();
             }
         }
     }
@@ -44,7 +45,8 @@ fn key_changes(key: &KeySnapshot, kept: Option<&KeySnapshot>) -> KeyChanges {
         let taken = taken(bucket, same);
         if !taken.is_empty() {
             let (dimension, window) = (bucket.dimension.clone(), bucket.window);
-            changes.buckets.push(BucketChanges::new(dimension, window, taken, 0));
+            let missing = BucketChanges::new(dimension, window, taken, 0);
+            changes.buckets.push(BucketChanges { refill: bucket.refill, ..missing });
         }
     }
     changes

@@ -1,5 +1,6 @@
 use std::fs;
 use std::path::Path;
+use std::time::UNIX_EPOCH;
 
 use super::{Sqlite, State, Store, StoreError, Yaml, go_ratelimit};
 use crate::limiter::{Boot, NamedQuota};
@@ -31,8 +32,8 @@ pub struct Options {
 /// Nothing that the destination keeps is lost: its own quotas and keys stay. A quota of the same name
 /// gives way to the source's, and is named in the summary. Of what was used of a bucket at about the
 /// same time (within 1/256 of its window), the larger amount stays: so the second time changes
-/// nothing. What the source holds for requests in flight counts as taken when it was last used; what
-/// no longer counts is left out.
+/// nothing. What the source holds for requests in flight counts as taken when it was last used (or its
+/// file was last written, if nothing else is in it); what no longer counts is left out.
 ///
 /// # Errors
 /// [`MigrateError`]: the destination is as it was.
@@ -62,7 +63,7 @@ pub fn migrate(
     let from = from.ok_or_else(|| MigrateError::Nothing { path: source.to_owned() })?;
     let to = kind_of_destination(destination)?;
     let mut taken = read(from, source, now, boot)?;
-    missing::end_requests(&mut taken.state, now);
+    missing::end_requests(&mut taken.state, written_at(source).unwrap_or(now).min(now));
     let mut summary = Summary::new(from, to, &taken, options.dry_run);
     if options.dry_run {
         let kept = kept(to, destination, now, boot)?;
@@ -81,6 +82,12 @@ pub fn migrate(
     store.sync(&changes, quotas.as_deref(), now)?;
     store.close(now)?;
     Ok(summary)
+}
+
+/// When a file was last written, in nanoseconds since the epoch.
+fn written_at(path: &Path) -> Option<u64> {
+    let time = fs::metadata(path).ok()?.modified().ok()?;
+    u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
 }
 
 /// Whether two paths lead to one file.

@@ -3,7 +3,9 @@ use std::collections::BTreeMap;
 use rusqlite::{Row, params};
 
 use super::fault::Fault;
+use super::saved::saved;
 use super::turn::Turn;
+use crate::store::refilling::outstanding;
 use crate::store::times::signed;
 
 /// For how long what was taken of a window is kept, in nanoseconds: as long as it may count, which on
@@ -17,8 +19,11 @@ impl Turn<'_> {
     /// Deletes what counts no longer, and makes fewer of the entries of the same time.
     pub(super) fn compact(&self) -> Result<(), Fault> {
         self.prune_usage()?;
+        self.prune_refilling()?;
         self.merge()?;
-        self.prune_rest()
+        self.prune_rest()?;
+        // Gives room in the file back to the disk.
+        Ok(self.tx.execute_batch("PRAGMA incremental_vacuum")?)
     }
 
     /// Entries that are ahead of now, as this clock tells it, are of now: or they would be again
@@ -42,7 +47,7 @@ impl Turn<'_> {
         let windows: Vec<u64> =
             windows.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
         let sql = "DELETE FROM usage WHERE at < ?1 AND clock = ?2 AND bucket IN \
-                   (SELECT id FROM buckets WHERE window_ns = ?3)";
+                   (SELECT id FROM buckets WHERE window_ns = ?3 AND refill = 0)";
         let mut delete = self.tx.prepare(sql)?;
         for window in windows {
             for (&id, clock) in &self.clocks {
@@ -51,6 +56,65 @@ impl Turn<'_> {
                 delete.execute([past, id, signed(window)])?;
             }
         }
+        Ok(())
+    }
+
+    /// What was taken of a bucket that refills counts until it has come back: what lies before a window
+    /// becomes one entry.
+    fn prune_refilling(&self) -> Result<(), Fault> {
+        let sql = "SELECT bucket, refill, window_ns, seq, at, amount \
+                   FROM usage JOIN buckets ON id = bucket WHERE clock = ?2 AND refill > 0 \
+                   AND at < ?1 - (window_ns + window_ns / 16 + 60000000000)";
+        let mut rows = self.tx.prepare(sql)?;
+        let mut past: BTreeMap<i64, (u64, u64, Past)> = BTreeMap::new();
+        for (&id, clock) in &self.clocks {
+            let now = signed(self.now).saturating_sub(self.origin.ahead_of(clock));
+            let mut rows = rows.query([now, id])?;
+            while let Some(row) = rows.next()? {
+                let (_, _, past) =
+                    past.entry(row.get(0)?).or_insert((row.get(1)?, row.get(2)?, Past::default()));
+                past.seqs.push(row.get(3)?);
+                past.taken.push((self.read(row.get(4)?, id), row.get(5)?));
+            }
+        }
+        for (bucket, (refill, window, past)) in past {
+            let next = self.next_taken(bucket, self.now.saturating_sub(kept_for(window)))?;
+            self.replace_past(past, (refill, window), next)?;
+        }
+        Ok(())
+    }
+
+    /// When something was taken of a bucket, first after `time`; now, if nothing was.
+    fn next_taken(&self, bucket: i64, time: u64) -> Result<u64, Fault> {
+        let mut rows = self.tx.prepare_cached("SELECT at, clock FROM usage WHERE bucket = ?1")?;
+        let mut rows = rows.query([bucket])?;
+        let mut next = self.now;
+        while let Some(row) = rows.next()? {
+            let at = self.read(row.get(0)?, row.get(1)?);
+            next = if at >= time { next.min(at) } else { next };
+        }
+        Ok(next)
+    }
+
+    fn replace_past(&self, mut past: Past, refill: (u64, u64), next: u64) -> Result<(), Fault> {
+        let left = outstanding(&saved(past.taken, refill.1).taken, refill, next);
+        past.seqs.sort_unstable();
+        // The first number: whoever has seen a part of it won't read the whole.
+        let [first, merged @ ..] = &past.seqs[..] else { return Ok(()) };
+        if left.is_some() && merged.is_empty() {
+            return Ok(());
+        }
+        let mut delete = self.tx.prepare_cached("DELETE FROM usage WHERE seq = ?1")?;
+        for seq in merged {
+            delete.execute([seq])?;
+        }
+        let Some((at, amount)) = left else {
+            delete.execute([first])?;
+            return Ok(());
+        };
+        let sql = "UPDATE usage SET owner = ?2, clock = ?3, at = ?4, amount = ?5 WHERE seq = ?1";
+        let row = params![first, NOBODY, self.clock, signed(at), signed(amount)];
+        self.tx.prepare_cached(sql)?.execute(row)?;
         Ok(())
     }
 
@@ -127,6 +191,13 @@ impl Turn<'_> {
         self.tx.execute(sql, [self.clock])?;
         Ok(())
     }
+}
+
+/// What was taken of a bucket before its window.
+#[derive(Default)]
+struct Past {
+    seqs: Vec<i64>,
+    taken: Vec<(u64, i64)>,
 }
 
 /// Entries that become one.

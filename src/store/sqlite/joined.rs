@@ -1,4 +1,4 @@
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::path::Path;
 
 use rusqlite::{Connection, TransactionBehavior};
@@ -31,8 +31,8 @@ struct Known {
     /// What it holds, and what it was told that all others hold.
     held: BTreeMap<Name, u64>,
     told: BTreeMap<Name, u64>,
-    /// The quotas that it answers for.
-    quotas: BTreeSet<String>,
+    /// The quotas that it answers for, as it has written or read them.
+    quotas: BTreeMap<String, String>,
     /// When it last said that it is alive.
     beat_at: u64,
     /// How much was written down since the file was last made small.
@@ -62,9 +62,7 @@ impl Joined {
         drop(turn);
         let state = load::state(&tx, &origin, now)?;
         tx.commit()?;
-        let joined = Self { db, origin, dead_after, owner, known };
-        joined.make_small()?;
-        Ok((joined, state))
+        Ok((Self { db, origin, dead_after, owner, known }, state))
     }
 
     /// Writes down what changed, and tells what others did since.
@@ -96,8 +94,7 @@ impl Joined {
         known.written += turn.seq - known.seen;
         (known.seen, known.beat_at) = (turn.seq, now);
         turn.beat()?;
-        let is_long = known.written >= COMPACT_EVERY;
-        if is_long {
+        if known.written >= COMPACT_EVERY {
             turn.compact()?;
             known.written = 0;
         }
@@ -105,9 +102,6 @@ impl Joined {
         drop(turn);
         tx.commit()?;
         self.known = known;
-        if is_long {
-            self.make_small()?;
-        }
         Ok(others)
     }
 
@@ -127,11 +121,6 @@ impl Joined {
         let mut counter = self.db.prepare_cached("SELECT seq FROM counter")?;
         let seq: i64 = counter.query_row([], |row| row.get(0))?;
         Ok(seq != self.known.seen)
-    }
-
-    /// Gives room in the file back to the disk.
-    fn make_small(&self) -> Result<(), Fault> {
-        Ok(self.db.execute_batch("PRAGMA incremental_vacuum")?)
     }
 }
 

@@ -17,11 +17,11 @@ use crate::store::times::Origin;
 pub(super) fn state(db: &Connection, origin: &Origin, now: u64) -> Result<State, Fault> {
     let clocks = clocks(db)?;
     let mut keys: BTreeMap<CompactString, KeySnapshot> = BTreeMap::new();
-    for (name, taken) in taken(db, &clocks, origin, now)? {
-        let saved = saved(taken);
+    for (name, (refill, taken)) in taken(db, &clocks, origin, now)? {
+        let saved = saved(taken, name.window.as_nanos());
         if !saved.taken.is_empty() {
             let bucket = BucketSnapshot::new(name.dimension, name.window, saved);
-            entry(&mut keys, name.key).buckets.push(bucket);
+            entry(&mut keys, name.key).buckets.push(BucketSnapshot { refill, ..bucket });
         }
     }
     for (key, until) in cooling(db, &clocks, origin, now)? {
@@ -37,23 +37,29 @@ pub(super) fn entry(
     keys.entry(key.clone()).or_insert_with(|| KeySnapshot::new(key, Vec::new()))
 }
 
+/// How much of a bucket comes back in a window, and what was taken of it.
+type Taken = (u64, Vec<(u64, i64)>);
+
 fn taken(
     db: &Connection,
     clocks: &BTreeMap<i64, Origin>,
     origin: &Origin,
     now: u64,
-) -> Result<BTreeMap<Name, Vec<(u64, i64)>>, Fault> {
-    let sql = "SELECT at, usage.clock, amount, key, dimension, window_ns \
+) -> Result<BTreeMap<Name, Taken>, Fault> {
+    let sql = "SELECT at, usage.clock, amount, key, dimension, window_ns, refill \
                FROM usage JOIN buckets ON id = bucket";
     let mut rows = db.prepare(sql)?;
     let mut rows = rows.query([])?;
-    let mut taken: BTreeMap<Name, Vec<(u64, i64)>> = BTreeMap::new();
+    let mut taken: BTreeMap<Name, Taken> = BTreeMap::new();
     while let Some(row) = rows.next()? {
         let name = Name::read(row, 3)?;
         let clock = clocks.get(&row.get(1)?).unwrap_or(origin);
         let at = origin.read(row.get(0)?, clock, now);
-        if now - at <= kept_for(name.window.as_nanos()) {
-            taken.entry(name).or_default().push((at, row.get(2)?));
+        let refill: u64 = row.get(6)?;
+        if refill > 0 || now - at <= kept_for(name.window.as_nanos()) {
+            let (of_bucket, taken) = taken.entry(name).or_default();
+            *of_bucket = refill;
+            taken.push((at, row.get(2)?));
         }
     }
     Ok(taken)

@@ -121,7 +121,7 @@ impl Sqlite {
         let reset = || {
             schema::peek(path)?;
             Self::turn(path, now, boot, |turn| match key {
-                Some(key) => turn.reset(key, now),
+                Some(key) => turn.reset_from_outside(key),
                 None => turn.reset_all(),
             })
         };

@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
 use rusqlite::params;
 
@@ -9,35 +9,43 @@ use crate::limiter::NamedQuota;
 
 /// The quotas of all owners.
 impl Turn<'_> {
-    /// Writes down the owner's quotas in place of those it had, `mine`; others' stay.
+    /// Writes down those of the owner's quotas that aren't as it knows them, and takes away those that
+    /// it has no more; others' stay.
     pub(super) fn write_quotas(
         &mut self,
         quotas: &[NamedQuota],
-        mine: &mut BTreeSet<String>,
+        known: &mut BTreeMap<String, String>,
     ) -> Result<(), Fault> {
-        let now: BTreeSet<String> = quotas.iter().map(|quota| quota.name.clone()).collect();
-        for gone in mine.difference(&now) {
-            self.tx.execute("DELETE FROM quotas WHERE name = ?1", [gone])?;
-        }
+        let mut now = BTreeMap::new();
         for quota in quotas {
             let Some(text) = quota_text::write(&quota.quota) else {
                 return Err(Trouble::Quota(quota.name.clone()).into());
             };
-            let sql = "INSERT OR REPLACE INTO quotas (name, origin, quota, owner) \
-                       VALUES (?1, ?2, ?3, ?4)";
             let origin = quota_text::write_origin(quota.origin);
-            self.tx.execute(sql, params![quota.name, origin, text, self.owner])?;
+            let row = format!("{origin} {text}");
+            if known.get(&quota.name) != Some(&row) {
+                let sql = "INSERT OR REPLACE INTO quotas (name, origin, quota, owner) \
+                           VALUES (?1, ?2, ?3, ?4)";
+                self.tx.execute(sql, params![quota.name, origin, text, self.owner])?;
+            }
+            now.insert(quota.name.clone(), row);
         }
-        *mine = now;
+        for gone in known.keys().filter(|name| !now.contains_key(*name)) {
+            self.tx.execute("DELETE FROM quotas WHERE name = ?1", [gone])?;
+        }
+        *known = now;
         Ok(())
     }
 
     /// The quotas that an owner who joins answers for: those that were set or learned, which it
-    /// restores, and those that were configured for somebody who is gone.
-    pub(super) fn inherited(&self) -> Result<BTreeSet<String>, Fault> {
-        let sql = "SELECT name FROM quotas WHERE origin <> 'configured' OR owner NOT IN \
-                   (SELECT id FROM owners WHERE buried_at IS NULL)";
-        let mut rows = self.tx.prepare(sql)?;
-        Ok(rows.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?)
+    /// restores, and those that were configured for somebody who is gone and are its own from now on.
+    pub(super) fn inherited(&self) -> Result<BTreeMap<String, String>, Fault> {
+        let gone = "owner NOT IN (SELECT id FROM owners WHERE buried_at IS NULL)";
+        let sql = format!(
+            "SELECT name, CASE origin WHEN 'configured' THEN '' ELSE origin || ' ' || quota END \
+             FROM quotas WHERE origin <> 'configured' OR {gone}"
+        );
+        let mut rows = self.tx.prepare(&sql)?;
+        Ok(rows.query_map([], |row| Ok((row.get(0)?, row.get(1)?)))?.collect::<Result<_, _>>()?)
     }
 }

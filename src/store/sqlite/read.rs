@@ -1,7 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use compact_str::CompactString;
-use rusqlite::{Connection, params};
+use rusqlite::{Connection, Params, params};
 
 use super::fault::Fault;
 use super::name::Name;
@@ -19,8 +19,14 @@ impl Turn<'_> {
     ) -> Result<Vec<KeyChanges>, Fault> {
         let mut keys: BTreeMap<CompactString, KeyChanges> = BTreeMap::new();
         self.others_reset(seen, &mut keys)?;
+        // Whoever hears of a reset forgets its own as well, and is told all that was noted since.
+        let reset: Vec<String> = keys.keys().map(ToString::to_string).collect();
         self.others_cooled(seen, &mut keys)?;
-        let mut taken = self.others_took(seen)?;
+        let mut taken = self.took(OF_OTHERS, params![seen, self.owner])?;
+        for key in &reset {
+            taken.retain(|name, _| name.key != *key);
+            taken.extend(self.took(OF_KEY, [key])?);
+        }
         let held = held(self.tx, self.owner)?;
         let changed =
             told.keys().chain(held.keys()).filter(|name| told.get(name) != held.get(name));
@@ -35,11 +41,15 @@ impl Turn<'_> {
         Ok(keys.into_values().collect())
     }
 
-    fn others_took(&self, seen: i64) -> Result<BTreeMap<Name, Vec<(u64, i64)>>, Fault> {
+    fn took(
+        &self,
+        which: &str,
+        params: impl Params,
+    ) -> Result<BTreeMap<Name, Vec<(u64, i64)>>, Fault> {
         let sql = "SELECT at, usage.clock, amount, key, dimension, window_ns \
-                   FROM usage JOIN buckets ON id = bucket WHERE seq > ?1 AND owner <> ?2";
-        let mut rows = self.tx.prepare_cached(sql)?;
-        let mut rows = rows.query(params![seen, self.owner])?;
+                   FROM usage JOIN buckets ON id = bucket WHERE";
+        let mut rows = self.tx.prepare_cached(&format!("{sql} {which}"))?;
+        let mut rows = rows.query(params)?;
         let mut taken: BTreeMap<Name, Vec<(u64, i64)>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let at = self.read(row.get(0)?, row.get(1)?);
@@ -70,7 +80,8 @@ impl Turn<'_> {
         seen: i64,
         keys: &mut BTreeMap<CompactString, KeyChanges>,
     ) -> Result<(), Fault> {
-        let sql = "SELECT key, until, noted_at, clock FROM cooling WHERE seq > ?1 AND owner <> ?2";
+        let sql = "SELECT key, until, noted_at, clock FROM cooling WHERE seq > ?1 AND owner <> ?2 \
+                   OR key IN (SELECT key FROM resets WHERE seq > ?1 AND owner <> ?2)";
         let mut rows = self.tx.prepare_cached(sql)?;
         let mut rows = rows.query(params![seen, self.owner])?;
         while let Some(row) = rows.next()? {
@@ -100,3 +111,7 @@ pub(super) fn held(db: &Connection, but: i64) -> Result<BTreeMap<Name, u64>, Fau
 fn entry(keys: &mut BTreeMap<CompactString, KeyChanges>, key: CompactString) -> &mut KeyChanges {
     keys.entry(key.clone()).or_insert_with(|| KeyChanges::new(key))
 }
+
+/// What others took that the owner hasn't seen; and all that anybody took of a key.
+const OF_OTHERS: &str = "seq > ?1 AND owner <> ?2";
+const OF_KEY: &str = "key = ?1";

@@ -16,11 +16,17 @@ use crate::store::times::signed;
 
 /// What is done to a database from outside.
 impl Turn<'_> {
-    /// Forgets what was taken of every key.
+    /// Forgets at `now` what was taken of a key: all that is there was taken before.
+    pub(super) fn reset_from_outside(&mut self, key: &str) -> Result<(), Fault> {
+        self.forget_before(key, u64::MAX)?;
+        self.note_reset(key, self.now)
+    }
+
+    /// The same of every key.
     pub(super) fn reset_all(&mut self) -> Result<(), Fault> {
         let mut keys = self.tx.prepare("SELECT key FROM buckets UNION SELECT key FROM cooling")?;
         let keys: Vec<String> = keys.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
-        keys.iter().try_for_each(|key| self.reset(key, self.now))
+        keys.iter().try_for_each(|key| self.reset_from_outside(key))
     }
 
     /// Keeps this state and nothing else.
@@ -30,17 +36,16 @@ impl Turn<'_> {
         for key in &state.keys {
             self.put(key)?;
         }
-        let mut all = self.inherited()?;
-        let mut names = self.tx.prepare("SELECT name FROM quotas")?;
-        all.extend(names.query_map([], |row| row.get(0))?.collect::<Result<Vec<_>, _>>()?);
-        self.write_quotas(&state.quotas, &mut all)
+        self.tx.execute("DELETE FROM quotas", [])?;
+        self.write_quotas(&state.quotas, &mut BTreeMap::new())
     }
 
     /// What is held by nobody who is known is taken.
     fn put(&mut self, key: &KeySnapshot) -> Result<(), Fault> {
-        for BucketSnapshot { dimension, window, saved } in &key.buckets {
+        for BucketSnapshot { dimension, window, saved, refill } in &key.buckets {
             let (dimension, window) = (dimension.clone(), *window);
             let bucket = self.bucket(&Name { key: key.key.as_str().into(), dimension, window })?;
+            self.refill(bucket, *refill)?;
             for &(at, amount) in &saved.taken {
                 self.take(bucket, NOBODY, at, signed(amount))?;
             }

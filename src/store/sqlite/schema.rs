@@ -53,6 +53,8 @@ pub(super) fn peek(path: &Path) -> Result<Connection, Fault> {
 /// What a database is opened as that nobody has open: one without a log beside it. `None` for one in
 /// use, and for a path that no URI can name.
 pub(in crate::store) fn at_rest(path: &Path) -> Option<String> {
+    // The log lies beside the file, and not beside a link to it.
+    let path = &fs::canonicalize(path).ok()?;
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
     if fs::exists(log).unwrap_or(true) {
@@ -183,6 +185,7 @@ CREATE TABLE owners (
 CREATE TABLE buckets (
     id INTEGER PRIMARY KEY, key TEXT NOT NULL, dimension TEXT NOT NULL, window_ns INTEGER NOT NULL,
     total INTEGER NOT NULL DEFAULT 0, touched INTEGER NOT NULL DEFAULT 0,
+    refill INTEGER NOT NULL DEFAULT 0,
     UNIQUE (key, dimension, window_ns)
 );
 CREATE TABLE usage (

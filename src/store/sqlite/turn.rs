@@ -100,6 +100,13 @@ impl<'a> Turn<'a> {
         Ok(())
     }
 
+    /// Notes how much of a bucket comes back in a window.
+    pub(super) fn refill(&self, bucket: i64, refill: u64) -> Result<(), Fault> {
+        let sql = "UPDATE buckets SET refill = ?2 WHERE id = ?1 AND refill <> ?2";
+        self.tx.prepare_cached(sql)?.execute([bucket, signed(refill)])?;
+        Ok(())
+    }
+
     /// The number of a bucket, which is made if need be.
     pub(super) fn bucket(&self, name: &Name) -> Result<i64, Fault> {
         let dimension = write_dimension(&name.dimension);

@@ -20,7 +20,8 @@ impl Turn<'_> {
             if let Some(at) = change.reset_at {
                 self.reset(&change.key, at)?;
             }
-            if let Some(until) = change.cooling_until {
+            // A reset has ended what was to be ended.
+            if let Some(until) = change.cooling_until.filter(|until| *until > 0) {
                 self.cool(&change.key, until)?;
             }
             let since = self.reset_at(&change.key)?;
@@ -30,7 +31,9 @@ impl Turn<'_> {
                 let counts = |(at, amount): &(u64, i64)| *at >= since && *amount != 0;
                 let taken: Vec<_> = bucket.taken.iter().copied().filter(counts).collect();
                 if !taken.is_empty() {
-                    self.take_each(self.bucket(&name)?, self.owner, &taken)?;
+                    let id = self.bucket(&name)?;
+                    self.take_each(id, self.owner, &taken)?;
+                    self.refill(id, bucket.refill)?;
                 }
                 self.hold(name, bucket.held, held)?;
             }
@@ -70,15 +73,34 @@ impl Turn<'_> {
         Ok(())
     }
 
-    /// Forgets what was taken of a key; what is held stays held.
-    pub(super) fn reset(&mut self, key: &str, at: u64) -> Result<(), Fault> {
-        for table in ["usage", "buried"] {
-            let sql = format!(
-                "DELETE FROM {table} WHERE bucket IN (SELECT id FROM buckets WHERE key = ?1)"
-            );
-            self.tx.prepare_cached(&sql)?.execute([key])?;
+    /// Forgets what was taken of a key before `at`, and by the owner, who has not written down yet what
+    /// it took since; what is held stays held.
+    fn reset(&mut self, key: &str, at: u64) -> Result<(), Fault> {
+        let sql = "DELETE FROM usage WHERE owner = ?2 AND bucket IN \
+                   (SELECT id FROM buckets WHERE key = ?1)";
+        self.tx.prepare_cached(sql)?.execute(params![key, self.owner])?;
+        self.forget_before(key, at)?;
+        self.note_reset(key, at)
+    }
+
+    pub(super) fn forget_before(&self, key: &str, time: u64) -> Result<(), Fault> {
+        for (&id, clock) in &self.clocks {
+            let time = signed(time).saturating_sub(self.origin.ahead_of(clock));
+            for table in ["usage", "buried"] {
+                let sql = format!(
+                    "DELETE FROM {table} WHERE at < ?3 AND clock = ?2 AND bucket IN \
+                     (SELECT id FROM buckets WHERE key = ?1)"
+                );
+                self.tx.prepare_cached(&sql)?.execute(params![key, id, time])?;
+            }
+            let sql = "DELETE FROM cooling WHERE key = ?1 AND clock = ?2 AND noted_at < ?3";
+            self.tx.prepare_cached(sql)?.execute(params![key, id, time])?;
         }
-        self.tx.prepare_cached("DELETE FROM cooling WHERE key = ?1")?.execute([key])?;
+        Ok(())
+    }
+
+    /// Others have to hear of a reset.
+    pub(super) fn note_reset(&mut self, key: &str, at: u64) -> Result<(), Fault> {
         let seq = self.next();
         let sql = "INSERT OR REPLACE INTO resets (key, at, clock, owner, seq) \
                    VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -95,7 +117,17 @@ impl Turn<'_> {
         Ok(reset.map_or(0, |(at, clock)| self.read(at, clock)))
     }
 
+    /// Writes down until when a key cools down, unless it does so for longer.
     pub(super) fn cool(&mut self, key: &str, until: u64) -> Result<(), Fault> {
+        let sql = "SELECT until, noted_at, clock FROM cooling WHERE key = ?1";
+        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let known = self.tx.prepare_cached(sql)?.query_row([key], row).optional()?;
+        let known = known.map_or(0, |(until, noted, clock)| {
+            self.origin.read_until(until, noted, self.clock_of(clock), self.now)
+        });
+        if known >= until {
+            return Ok(());
+        }
         let seq = self.next();
         let sql = "INSERT OR REPLACE INTO cooling (key, until, noted_at, clock, owner, seq) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";

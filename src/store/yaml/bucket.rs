@@ -4,6 +4,7 @@ use super::text;
 use crate::engine::Saved;
 use crate::limiter::{BucketChanges, BucketSnapshot};
 use crate::quota::{Dimension, Window};
+use crate::store::refilling::outstanding;
 
 /// What was used of one dimension of a key in one window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +14,9 @@ pub(super) struct Bucket {
     pub(super) dimension: Dimension,
     #[serde(with = "text::window")]
     pub(super) window: Window,
+    /// How much comes back in a window, if it refills all the time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) refill: u64,
     /// What requests in flight held.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) held: u64,
@@ -23,7 +27,7 @@ pub(super) struct Bucket {
 
 impl Bucket {
     pub(super) fn new(dimension: Dimension, window: Window) -> Self {
-        Self { dimension, window, held: 0, taken: Vec::new() }
+        Self { dimension, window, refill: 0, held: 0, taken: Vec::new() }
     }
 
     pub(super) fn is_of(&self, dimension: &Dimension, window: Window) -> bool {
@@ -47,6 +51,9 @@ impl Bucket {
             self.give_back(at, amount.unsigned_abs());
         }
         self.held = changes.held;
+        if !changes.taken.is_empty() {
+            self.refill = changes.refill;
+        }
     }
 
     /// What was held is taken at `now`: those requests left, and nobody will say any more what they
@@ -59,10 +66,14 @@ impl Bucket {
         }
     }
 
-    /// Forgets what no longer counts in any window of this length.
+    /// Forgets what no longer counts in any window of this length, and has come back where it refills.
     pub(super) fn prune(&mut self, now: u64) {
         let kept = kept(self.window);
-        self.taken.retain(|(at, _)| at.saturating_add(kept) > now);
+        let past = self.taken.partition_point(|(at, _)| at.saturating_add(kept) <= now);
+        let refill = (self.refill, self.window.as_nanos());
+        let next = self.taken.get(past).map_or(now, |entry| entry.0);
+        let left = outstanding(&self.taken[..past], refill, next).filter(|_| self.refill > 0);
+        self.taken.splice(..past, left);
     }
 
     /// Changes every time; those that come to be the same are one.
@@ -73,7 +84,8 @@ impl Bucket {
 
     pub(super) fn snapshot(&self) -> BucketSnapshot {
         let saved = Saved { taken: self.taken.clone(), held: self.held };
-        BucketSnapshot::new(self.dimension.clone(), self.window, saved)
+        let snapshot = BucketSnapshot::new(self.dimension.clone(), self.window, saved);
+        BucketSnapshot { refill: self.refill, ..snapshot }
     }
 
     /// Takes an amount off what was taken at about `at`, which a limiter tells to 1/64 of a window: off
@@ -104,8 +116,8 @@ impl From<&BucketSnapshot> for Bucket {
         taken.retain(|(_, amount)| *amount > 0);
         taken.sort_unstable_by_key(|(at, _)| *at);
         let taken = joined(&taken, 0);
-        let held = snapshot.saved.held;
-        Self { held, taken, ..Self::new(snapshot.dimension.clone(), snapshot.window) }
+        let (held, refill) = (snapshot.saved.held, snapshot.refill);
+        Self { held, taken, refill, ..Self::new(snapshot.dimension.clone(), snapshot.window) }
     }
 }
 

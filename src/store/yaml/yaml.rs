@@ -52,6 +52,7 @@ use crate::store::{State, Store, StoreError};
 ///     buckets:
 ///     - dimension: tokens
 ///       window: 1m
+///       refill: 30000            # of a token bucket: what comes back in a window
 ///       held: 800                # by requests in flight
 ///       taken:                   # when, and how much
 ///         2026-02-20T14:31:40.987654321Z: 1500
@@ -60,7 +61,8 @@ use crate::store::{State, Store, StoreError};
 /// ```
 ///
 /// Times are in UTC, to the nanosecond. Entries that lie within 1/256 of a window are one, of the
-/// latest of their times; those that no window counts any more are left out. The last line is the
+/// latest of their times; those that no window counts any more are left out, and of a token bucket
+/// those that have come back. The last line is the
 /// mark with which YAML ends a document: a file without it was cut short, and is refused.
 ///
 /// All of it is written each time, which suits some hundreds of keys; for more, and for several

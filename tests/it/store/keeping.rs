@@ -235,11 +235,13 @@ fn while_the_store_is_away_the_limiter_goes_on_and_nothing_is_lost() {
         clock.advance(SECOND);
         let status = keeping.status();
         assert_eq!(status.pending_keys, pending);
+        assert_eq!(status.flushes, 1, "that of the start");
         assert_eq!(status.trouble.unwrap().reason, "the disk is full");
     }
     store.fail(None);
     keeping.flush_now().unwrap();
     assert_eq!(keeping.status().trouble, None);
+    assert_eq!((keeping.status().flushes, keeping.status().failures), (2, 2));
     assert_eq!(keeping.status().pending_keys, 0);
     assert_eq!(keeping.status().kept_at, Some(clock.now()));
     let written = store.0.lock().written.last().cloned().unwrap();

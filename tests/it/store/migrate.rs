@@ -48,6 +48,22 @@ fn state(quotas: &[(&str, u64)], keys: Vec<KeySnapshot>) -> State {
 }
 
 #[test]
+fn what_was_held_and_never_settled_is_taken_over_once() {
+    let (_folder, at) = folder();
+    Yaml::replace(&at("a.yaml"), &state(&[], vec![tokens("a", &[], 70)]), NOW, None).unwrap();
+    let file = fs::File::options().write(true).open(at("a.yaml")).unwrap();
+    let at_that_time = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(NOW);
+    file.set_modified(at_that_time).unwrap();
+    for (second, new) in [(1, 1), (9, 0)] {
+        let (from, to) = (at("a.yaml"), at("b.db"));
+        let summary = store::migrate(&from, &to, Options::default(), NOW + second * S, None);
+        assert_eq!(summary.unwrap().new_keys, new);
+    }
+    let taken = peek(&at("b.db")).keys[0].buckets[0].saved.taken.clone();
+    assert_eq!(taken, [(NOW, 70)]);
+}
+
+#[test]
 fn each_of_four_kinds_becomes_either_of_ours() {
     let (_folder, at) = folder();
     fs::write(at("go.txt"), FILE).unwrap();

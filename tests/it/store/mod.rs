@@ -12,6 +12,8 @@ mod keeping_end;
 mod migrate;
 #[cfg(feature = "sqlite")]
 mod processes;
+#[cfg(all(feature = "yaml", feature = "sqlite"))]
+mod restarts;
 #[cfg(feature = "sqlite")]
 mod sqlite;
 #[cfg(feature = "sqlite")]

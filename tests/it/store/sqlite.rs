@@ -139,6 +139,20 @@ fn a_cool_down_is_heard_by_others_and_kept() {
 }
 
 #[test]
+fn a_shorter_cool_down_does_not_end_a_longer_one() {
+    let (_folder, path) = folder();
+    let (mut one, _) = opened(&path, START);
+    let (mut two, _) = opened(&path, START);
+    for (store, seconds) in [(&mut one, 60), (&mut two, 5)] {
+        let mut cooling = KeyChanges::new("a");
+        cooling.cooling_until = Some(START + seconds * SECOND);
+        sync(store, &[cooling], START);
+    }
+    let (_store, state) = opened(&path, START);
+    assert_eq!(state.keys[0].cooling_until, Some(START + 60 * SECOND));
+}
+
+#[test]
 fn a_wrong_clock_locks_no_key_for_longer_than_its_window() {
     let (_folder, path) = folder();
     let far = START + 400 * DAY;
@@ -193,6 +207,34 @@ fn quotas_are_kept_with_their_origin_and_those_of_others_stay() {
     assert_eq!(names(), ["b", "c"], "the second took `a` over, and has removed it");
     one.sync(&[], Some(&[configured("d")]), START).unwrap();
     assert_eq!(names(), ["c", "d"]);
+}
+
+#[test]
+fn a_quota_that_another_has_set_since_is_not_overwritten() {
+    let (_folder, path) = folder();
+    let set = |name: &str, rpm| NamedQuota::new(name, Quota::new().rpm(rpm), QuotaOrigin::Set);
+    let (mut one, _) = opened(&path, START);
+    one.sync(&[], Some(&[set("a", 5)]), START).unwrap();
+    let (mut two, _) = opened(&path, START);
+    two.sync(&[], Some(&[set("a", 5)]), START).unwrap();
+    one.sync(&[], Some(&[set("a", 9)]), START).unwrap();
+    two.sync(&[], Some(&[set("a", 5), set("b", 1)]), START).unwrap();
+    let state = Sqlite::peek(&path, START, None).unwrap();
+    assert_eq!(state.quotas, [set("a", 9), set("b", 1)]);
+    two.sync(&[], Some(&[set("a", 7), set("b", 1)]), START).unwrap();
+    let state = Sqlite::peek(&path, START, None).unwrap();
+    assert_eq!(state.quotas, [set("a", 7), set("b", 1)]);
+}
+
+#[cfg(unix)]
+#[test]
+fn a_database_in_use_is_read_as_it_is_through_a_link_too() {
+    let (folder, path) = folder();
+    let link = folder.path().join("link.db");
+    std::os::unix::fs::symlink(&path, &link).unwrap();
+    let (mut store, _) = opened(&link, START);
+    sync(&mut store, &[change("a", &[(START, 3)], 0)], START);
+    assert_eq!(taken(&Sqlite::peek(&link, START, None).unwrap(), "a"), [(START, 3)]);
 }
 
 #[test]

@@ -1,0 +1,39 @@
+/// What counts still of what was taken of a bucket that refills all the time, by `refill` in each
+/// `window` (nanoseconds): as one entry, of the time of the last. `None` if all of it had come back at
+/// `until`, when something was taken next, or now.
+///
+/// `taken` is in order of time. What comes back is rounded down.
+pub(super) fn outstanding(
+    taken: &[(u64, u64)],
+    (refill, window): (u64, u64),
+    until: u64,
+) -> Option<(u64, u64)> {
+    let left = |missing: u64, nanos: u64| {
+        let back = u128::from(refill) * u128::from(nanos) / u128::from(window.max(1));
+        missing.saturating_sub(u64::try_from(back).unwrap_or(u64::MAX))
+    };
+    let sum = |(last, missing): (u64, u64), &(at, amount): &(u64, u64)| {
+        (at, left(missing, at.saturating_sub(last)).saturating_add(amount))
+    };
+    let (last, missing) = taken.iter().fold((0, 0), sum);
+    (left(missing, until.saturating_sub(last)) > 0).then_some((last, missing))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_has_come_back_is_owed_no_longer() {
+        let outstanding = |taken: &[(u64, u64)], until| outstanding(taken, (10, 100), until);
+        assert_eq!(outstanding(&[], 5), None);
+        assert_eq!(outstanding(&[(0, 10)], 99), Some((0, 10)));
+        assert_eq!(outstanding(&[(0, 10)], 100), None);
+        // Each leaves nothing by itself; together they leave the bucket as empty as it was.
+        assert_eq!(outstanding(&[(0, 10), (50, 5), (100, 5)], 199), Some((100, 10)));
+        assert_eq!(outstanding(&[(0, 10), (50, 5), (100, 5)], 200), None);
+        // All that was missing came back before the next was taken.
+        assert_eq!(outstanding(&[(0, 10), (1_000, 3)], 1_001), Some((1_000, 3)));
+        assert_eq!(outstanding(&[(0, u64::MAX), (1, u64::MAX)], 2), Some((1, u64::MAX)));
+    }
+}

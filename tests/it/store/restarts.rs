@@ -1,0 +1,147 @@
+//! What a limiter that is kept may still send after a restart: what it could have sent without one.
+
+use std::path::Path;
+use std::time::Duration;
+
+use tollgate::engine::Margin;
+use tollgate::limiter::{Limiter, ManualClock, RateLimited};
+use tollgate::quota::{Algorithm, Limit};
+use tollgate::store::{Keeping, Sqlite, Yaml};
+use tollgate::{Cost, Quota, Usage};
+
+use super::sqlite::folder;
+
+const NEVER: Duration = Duration::from_secs(86_400);
+const SECOND: Duration = Duration::from_secs(1);
+
+/// A limiter that is kept in a file of this name, of a limit of requests a minute.
+fn kept(folder: &Path, file: &str, limit: &Limit, clock: &ManualClock) -> (Limiter, Keeping) {
+    let quota = Quota::new().limit(limit.clone());
+    let builder = Limiter::builder().margin(Margin::NONE).quota("k", quota);
+    let limiter = builder.clock(clock.clone()).build().unwrap();
+    let path = folder.join(file);
+    let keeping = match file {
+        "state.db" => Keeping::start(&limiter, Sqlite::new(&path), NEVER),
+        _ => Keeping::start(&limiter, Yaml::new(&path), NEVER),
+    };
+    (limiter, keeping.unwrap())
+}
+
+fn admit(limiter: &Limiter) -> usize {
+    std::iter::from_fn(|| limiter.try_acquire("k", &Cost::new()).ok()).count()
+}
+
+fn requests(amount: u64, algorithm: Algorithm) -> Limit {
+    let minute = tollgate::quota::Window::MINUTE;
+    let limit = Limit::new(tollgate::quota::Dimension::Requests, amount, minute).unwrap();
+    limit.with_algorithm(algorithm)
+}
+
+#[test]
+fn a_limit_that_is_used_up_all_the_time_stays_used_up() {
+    for file in ["state.db", "state.yaml"] {
+        for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow]
+        {
+            let (folder, _) = folder();
+            let limit = requests(51, algorithm);
+            let clock = ManualClock::new();
+            let (limiter, keeping) = kept(folder.path(), file, &limit, &clock);
+            let mut admitted = 0;
+            for second in 0..=20 * 60 + 50 {
+                admitted += usize::from(limiter.try_acquire("k", &Cost::new()).is_ok());
+                clock.advance(SECOND);
+                if second % 10 == 0 {
+                    keeping.flush_now().unwrap();
+                }
+            }
+            assert!(admitted > 20 * 51, "{admitted}");
+            admit(&limiter);
+            drop(limiter);
+            let (limiter, _keeping) = kept(folder.path(), file, &limit, &clock);
+            assert_eq!(admit(&limiter), 0, "{file} {algorithm:?}");
+        }
+    }
+}
+
+#[test]
+fn a_window_that_starts_at_its_first_use_ends_when_it_would_have() {
+    for file in ["state.db", "state.yaml"] {
+        let (folder, _) = folder();
+        let limit = requests(10, Algorithm::FixedWindow);
+        let clock = ManualClock::new();
+        let (limiter, keeping) = kept(folder.path(), file, &limit, &clock);
+        for second in 0..=3 * 60 {
+            if second % 60 == 0 || second % 60 == 50 {
+                drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+                keeping.flush_now().unwrap();
+            }
+            clock.advance(SECOND);
+        }
+        assert_eq!(admit(&limiter), 9);
+        clock.advance(30 * SECOND);
+        drop(limiter);
+        let (limiter, _keeping) = kept(folder.path(), file, &limit, &clock);
+        assert_eq!(admit(&limiter), 0, "{file}");
+        clock.advance(29 * SECOND);
+        assert_eq!(admit(&limiter), 10, "{file}");
+    }
+}
+
+#[test]
+fn debt_is_still_owed() {
+    for file in ["state.db", "state.yaml"] {
+        let (folder, _) = folder();
+        let limit = requests(10, Algorithm::TOKEN_BUCKET);
+        let clock = ManualClock::new();
+        let (mut limiter, mut keeping) = kept(folder.path(), file, &limit, &clock);
+        (0..50).for_each(|_| limiter.record("k", &Usage::default()));
+        for _ in 0..3 {
+            drop((limiter, keeping));
+            clock.advance(70 * SECOND);
+            (limiter, keeping) = kept(folder.path(), file, &limit, &clock);
+            assert_eq!(admit(&limiter), 0, "{file}");
+        }
+        clock.advance(40 * SECOND);
+        assert_eq!(admit(&limiter), 1, "{file}: 50 less 41 refilled leave 1 of 10");
+    }
+}
+
+#[test]
+fn what_is_taken_after_a_reset_counts_though_it_was_written_before_the_reset() {
+    let (folder, _) = folder();
+    let limit = requests(5, Algorithm::SlidingWindow);
+    let clock = ManualClock::new();
+    let (one, one_kept) = kept(folder.path(), "state.db", &limit, &clock);
+    let (two, two_kept) = kept(folder.path(), "state.db", &limit, &clock);
+    assert_eq!(admit(&two), 5);
+    two_kept.flush_now().unwrap();
+    clock.advance(SECOND);
+    one.reset("k");
+    // The other hears of that only later: it has used up its limit, and takes more all the same.
+    clock.advance(SECOND);
+    (0..3).for_each(|_| two.record("k", &Usage::default()));
+    two_kept.flush_now().unwrap();
+    one_kept.flush_now().unwrap();
+    two_kept.flush_now().unwrap();
+    let (three, _three_kept) = kept(folder.path(), "state.db", &limit, &clock);
+    assert_eq!(three.stats("k").limits[0].used, 3);
+    assert_eq!(two.stats("k").limits[0].used, 3);
+    assert_eq!(one.stats("k").limits[0].used, 3);
+}
+
+#[test]
+fn a_reset_from_outside_ends_the_cool_down_of_those_who_run() {
+    let (folder, path) = folder();
+    let clock = ManualClock::new();
+    let limit = requests(5, Algorithm::SlidingWindow);
+    let (limiter, keeping) = kept(folder.path(), "state.db", &limit, &clock);
+    limiter.on_rate_limited("k", &RateLimited::new(Some(20 * SECOND)));
+    keeping.flush_now().unwrap();
+    assert_eq!(admit(&limiter), 0);
+    clock.advance(SECOND);
+    let now = tollgate::limiter::Clock::now(&clock);
+    Sqlite::reset(&path, Some("k"), now, None).unwrap();
+    keeping.flush_now().unwrap();
+    assert_eq!(limiter.stats("k").cooling_until, None);
+    assert!(admit(&limiter) > 0);
+}
