@@ -2,8 +2,6 @@
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 fn main() -> ExitCode {
-    tollgate::cli::run(tollgate::cli::Cli::parse()).into()
+    tollgate::cli::main().into()
 }

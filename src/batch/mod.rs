@@ -49,6 +49,7 @@ pub(crate) mod moment;
 pub mod outcome;
 pub mod output;
 mod plan;
+pub(crate) mod printable;
 pub mod progress;
 pub mod report;
 mod shared;

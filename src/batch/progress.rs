@@ -1,11 +1,13 @@
 //! The line that a run shows on a terminal.
 
 use std::collections::VecDeque;
-use std::io::IsTerminal;
+use std::fmt::Display;
+use std::io::{self, IsTerminal, Write};
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
+use super::printable::printable_lines;
 use super::report::whole;
 
 /// Progress on stderr, or nothing at all.
@@ -70,10 +72,9 @@ impl Progress {
 
     /// Says something on stderr, above the line.
     pub fn say(&self, text: &str) {
-        let say = || eprintln!("tollgate: {text}");
         match &self.bar {
-            Some(bar) => bar.suspend(say),
-            None => say(),
+            Some(bar) => bar.suspend(|| say(&text)),
+            None => say(&text),
         }
     }
 
@@ -83,6 +84,12 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
+}
+
+/// Says something on stderr. Where nobody can hear it, nothing happens.
+pub(crate) fn say(text: &dyn Display) {
+    let text = printable_lines(&text.to_string());
+    let _ = writeln!(io::stderr(), "tollgate: {text}");
 }
 
 fn style(template: &str) -> ProgressStyle {

@@ -7,6 +7,7 @@ use super::output::Output;
 use super::run::{settings, stopped, text};
 use super::signal::asked_to_stop;
 use super::{BatchArgs, Exit, LimitArgs};
+use crate::batch::progress::say;
 use crate::batch::target::Base;
 use crate::batch::{ApiKey, Ended, Halt, Job, Plan, Stop, configured};
 use crate::config::{Config, Loaded};
@@ -134,10 +135,10 @@ fn warn_without_limits(args: &BatchArgs, job: &Job) {
         ),
         None => "and none are known for this provider; each model".to_owned(),
     };
-    eprintln!(
-        "tollgate: no limits are given, {known} starts with one request at a time, and keeps to \
+    say(&format_args!(
+        "no limits are given, {known} starts with one request at a time, and keeps to \
          the limits that its responses tell. --rpm and --tpm set them."
-    );
+    ));
 }
 
 /// A report that can't be written is better known before the run than after it.
@@ -171,7 +172,7 @@ async fn interrupt(stop: Stop) {
     if asked_to_stop().await.is_err() {
         return;
     }
-    eprintln!("tollgate: waiting for what is in flight; press Ctrl-C again to leave at once");
+    say(&"waiting for what is in flight; press Ctrl-C again to leave at once");
     stop.halt(Halt::Interrupted);
     if asked_to_stop().await.is_ok() {
         std::process::exit(Exit::Interrupted.code().into());
@@ -184,7 +185,7 @@ fn tell(args: &BatchArgs, ended: &Ended, out: &mut Output<'_>) -> Result<Exit, S
     let exit = match &ended.halt {
         Some(Halt::Failed(message)) => stopped(message),
         Some(Halt::Interrupted) => {
-            eprintln!("tollgate: interrupted; run the same command again to go on");
+            say(&"interrupted; run the same command again to go on");
             Exit::Interrupted
         }
         None if ended.report.failed + ended.failed_before > 0 => Exit::SomeFailed,

@@ -8,8 +8,9 @@ use serde_json::json;
 
 use super::output::Output;
 use super::paths::Paths;
-use super::show::table::printable;
 use super::{ConfigArgs, Exit};
+use crate::batch::printable::printable;
+use crate::batch::progress::say;
 use crate::config::{self, ConfigError, Origin, Problem};
 use crate::provider::{Profile, QuotaTable};
 
@@ -99,7 +100,8 @@ fn check(file: &Path, as_json: bool, out: &mut Output<'_>) -> Result<Exit, Strin
         }
         Err(ConfigError { problems, .. }) => {
             // A line each, as compilers have it: editors jump to the place.
-            problems.iter().filter(|_| !as_json).for_each(|problem| eprintln!("{problem}"));
+            let told = problems.iter().filter(|_| !as_json);
+            told.for_each(|problem| eprintln!("{}", printable(&problem.to_string())));
             let (count, file) = (problems.len(), file.display());
             Err(format!("{file}: {count} {}", if count == 1 { "problem" } else { "problems" }))
         }
@@ -115,7 +117,7 @@ fn path(args: &ConfigArgs, out: &mut Output<'_>) -> Result<Exit, String> {
     if path.exists() {
         return Ok(Exit::Success);
     }
-    eprintln!("tollgate: that file isn't there, so the defaults count");
+    say(&"that file isn't there, so the defaults count");
     Ok(Exit::Missing)
 }
 

@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::Exit;
+use crate::batch::progress::say;
 use crate::explain::har::{self, Entry};
 use crate::explain::{HEADING, Line, Row, Summary, explain};
 
@@ -34,7 +35,7 @@ impl ExplainArgs {
         for file in &self.files {
             if let Err(reason) = session.file(file) {
                 unread += 1;
-                eprintln!("tollgate: {}: {reason}", file.display());
+                say(&format_args!("{}: {reason}", file.display()));
             }
             if session.written.is_err() {
                 return session.ended();

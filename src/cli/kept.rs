@@ -1,4 +1,3 @@
-use std::path::Path;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
@@ -6,16 +5,16 @@ use tokio::task::JoinHandle;
 use super::BatchArgs;
 use super::batch_run::config;
 use crate::batch::Job;
-use crate::config::{Config, LoadOptions, Loaded, Storage, StoragePlace, Watch, Watched, load};
+use crate::batch::progress::say;
+use crate::config::{Loaded, Reloading, ReloadingStatus, Storage, StoragePlace};
 use crate::limiter::Limiter;
-use crate::provider::Profile;
 use crate::store::{Keeping, Sqlite, StoreError, Yaml};
 
 /// What goes with the limiter of a run: its store, and the file of its configuration, which may change.
 pub(super) struct Kept {
     keeping: Option<Keeping>,
     trouble: Option<JoinHandle<()>>,
-    _watch: Option<Watch>,
+    _reloading: Reloading,
 }
 
 impl Kept {
@@ -33,20 +32,8 @@ impl Kept {
         let keeping = storage.map(|storage| keep(limiter, &storage)).transpose();
         let keeping = keeping.map_err(|error| error.to_string())?;
         let trouble = keeping.clone().map(|keeping| tokio::spawn(tell_trouble(keeping)));
-        let watch = match (&loaded.path, &job.config) {
-            (Some(path), Some(config)) => {
-                let follow = Follow {
-                    options: args.state.config.options(),
-                    args: args.clone(),
-                    profile: job.profile,
-                    current: config.clone(),
-                    limiter: limiter.clone(),
-                };
-                Some(watch(path, follow)?)
-            }
-            _ => None,
-        };
-        Ok(Self { keeping, trouble, _watch: watch })
+        let reloading = follow(args, loaded, job, limiter)?;
+        Ok(Self { keeping, trouble, _reloading: reloading })
     }
 
     /// Writes down what is left to be.
@@ -55,7 +42,7 @@ impl Kept {
             trouble.abort();
         }
         if let Some(Err(error)) = self.keeping.map(|keeping| keeping.flush_now()) {
-            eprintln!("tollgate: what this run used last is not kept: {error}");
+            say(&format_args!("what this run used last is not kept: {error}"));
         }
     }
 }
@@ -87,51 +74,38 @@ async fn tell_trouble(keeping: Keeping) {
         tick.tick().await;
         let trouble = keeping.status().trouble.map(|error| error.to_string());
         if let Some(text) = trouble.as_ref().filter(|_| trouble != told) {
-            eprintln!("tollgate: state can't be kept, and limits go on in memory: {text}");
+            say(&format_args!("state can't be kept, and limits go on in memory: {text}"));
         }
         told = trouble;
     }
 }
 
-/// A limiter that follows its configuration.
-struct Follow {
-    options: LoadOptions,
-    args: BatchArgs,
-    profile: Profile,
-    current: Config,
-    limiter: Limiter,
+/// Keeps the limiter at what the file says; one that is wrong changes nothing.
+fn follow(
+    args: &BatchArgs,
+    loaded: &Loaded,
+    job: &Job,
+    limiter: &Limiter,
+) -> Result<Reloading, String> {
+    let (args, profile) = (args.clone(), job.profile);
+    let adjusted = move |new| config(&args, &new, profile);
+    let reloading = Reloading::start_with(loaded, limiter, adjusted, tell);
+    reloading.map_err(|error| format!("the configuration can't be followed: {error}"))
 }
 
-impl Follow {
-    /// Brings the limiter to what the file says now; a file that is wrong changes nothing.
-    fn again(&mut self) {
-        let loaded = match load(&self.options) {
-            Ok(loaded) => loaded,
-            Err(error) => {
-                return eprintln!("tollgate: the configuration before stays in use:\n{error}");
-            }
-        };
-        let new = config(&self.args, &loaded.config, self.profile);
-        let applied = new.apply(&self.current, &self.limiter);
-        if !applied.changed.is_empty() {
-            eprintln!("tollgate: the configuration has changed: {}", applied.changed.join(", "));
-        }
-        if !applied.needs_restart.is_empty() {
-            let paths = applied.needs_restart.join(", ");
-            eprintln!("tollgate: used with the next run only: {paths}");
-        }
-        self.current = new;
+/// Says what a change of the file has changed.
+fn tell(status: &ReloadingStatus) {
+    if let Some(refused) = &status.refused {
+        return say(&format_args!("the configuration before stays in use:\n{refused}"));
     }
-}
-
-fn watch(path: &Path, mut follow: Follow) -> Result<Watch, String> {
-    let (file, _) = Watched::open(path, LARGEST);
-    let watch = Watch::start(file, Watch::INTERVAL, move |_| follow.again());
-    watch.map_err(|error| format!("{} can't be watched: {error}", path.display()))
+    if !status.changed.is_empty() {
+        say(&format_args!("the configuration has changed: {}", status.changed.join(", ")));
+    }
+    if !status.needs_restart.is_empty() {
+        let paths = status.needs_restart.join(", ");
+        say(&format_args!("used with the next run only: {paths}"));
+    }
 }
 
 /// How often what changed is written, where nobody says.
 const FLUSH: Duration = Duration::from_secs(1);
-
-/// As much of a file as is compared, in bytes.
-const LARGEST: u64 = 8 << 20;

@@ -49,7 +49,7 @@ pub use explain::ExplainArgs;
 pub use limits::{AlgorithmName, LimitArgs};
 pub use migrate::MigrateArgs;
 pub use reset::ResetArgs;
-pub use run::run;
+pub use run::{main, run};
 pub use show::ShowArgs;
 pub use simulate::{ChargeRule, InvalidLatency, Latency, SimulateArgs};
 pub use state_args::{ConfigArgs, StateArgs};

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use crate::config::StoragePlace;
 use crate::limiter::Boot;
-use crate::store::{Sqlite, State, StoreError, Yaml};
+use crate::store::{self, State, StoreError};
 
 /// A file of state, and of which kind it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,22 +24,21 @@ impl Place {
         }
     }
 
-    /// Whether anybody has kept anything there yet.
+    /// Whether anybody has kept anything there yet, or nobody may look.
     pub(super) fn exists(&self) -> bool {
-        self.path().exists()
+        self.path().try_exists().unwrap_or(true)
     }
 
-    /// What it keeps, by a clock that says `now` (nanoseconds since the epoch); nothing, where there
-    /// is no such file. Nothing is written.
+    /// What it keeps, by a clock that says `now` (nanoseconds since the epoch), whichever kind its
+    /// content is of; nothing, where there is no such file. Nothing is written.
     ///
     /// # Errors
     /// [`StoreError`] if it can't be read.
     pub(super) fn peek(&self, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
-        match &self.0 {
-            _ if !self.exists() => Ok(State::default()),
-            StoragePlace::Sqlite(path) => Sqlite::peek(path, now, boot),
-            StoragePlace::Yaml(path) => Yaml::peek(path, now, boot),
+        if !self.exists() {
+            return Ok(State::default());
         }
+        store::peek(self.path(), now, boot)
     }
 
     /// Forgets what was used of a key, or of all.
@@ -52,10 +51,7 @@ impl Place {
         now: u64,
         boot: Option<Boot>,
     ) -> Result<(), StoreError> {
-        match &self.0 {
-            StoragePlace::Sqlite(path) => Sqlite::reset(path, key, now, boot),
-            StoragePlace::Yaml(path) => Yaml::reset(path, key, now, boot).map(drop),
-        }
+        store::reset(self.path(), key, now, boot)
     }
 }
 

@@ -1,10 +1,11 @@
 use std::io::{self, BufRead, IsTerminal};
 
+use crate::batch::printable::printable;
+use crate::batch::progress::say;
 use clap::Args;
 use serde::Serialize;
 
 use super::output::Output;
-use super::show::table::printable;
 use super::stored::Stored;
 use super::{Exit, StateArgs};
 
@@ -39,7 +40,7 @@ impl ResetArgs {
             return self.missing(key, &stored, out);
         }
         if self.key.is_none() && !self.all && !confirmed(kept.len(), &stored)? {
-            eprintln!("tollgate: nothing was forgotten");
+            say(&"nothing was forgotten");
             return Ok(Exit::Refused);
         }
         if !kept.is_empty() {
@@ -60,14 +61,14 @@ impl ResetArgs {
         if self.json {
             out.json(&Reset { store: stored.path(), reset: Vec::new() })?;
         }
-        let (key, path) = (printable(key), stored.path());
-        let near: Vec<_> = near(&key, &stored.kept()).into_iter().map(printable).collect();
+        let (told, path) = (printable(key), stored.path());
+        let near: Vec<_> = near(key, &stored.kept()).into_iter().map(printable).collect();
         match near.is_empty() {
-            true => eprintln!("tollgate: nothing is kept of {key} in {path}"),
-            false => eprintln!(
-                "tollgate: nothing is kept of {key} in {path}; did you mean {}?",
+            true => say(&format_args!("nothing is kept of {told} in {path}")),
+            false => say(&format_args!(
+                "nothing is kept of {told} in {path}; did you mean {}?",
                 near.join(", ")
-            ),
+            )),
         }
         Ok(Exit::Missing)
     }
@@ -85,7 +86,7 @@ fn confirmed(keys: usize, stored: &Stored) -> Result<bool, String> {
     if !io::stdin().is_terminal() {
         return Err("which key? Name one, or give --all".to_owned());
     }
-    eprint!("Forget what {keys} keys have used, in {}? [y/N] ", stored.path());
+    eprint!("Forget what {} used, in {}? [y/N] ", keys_have(keys), stored.path());
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(|error| error.to_string())?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -95,7 +96,14 @@ fn told(keys: &[&str], path: &str) -> String {
     match keys {
         [] => format!("there was nothing to forget in {path}"),
         [key] => format!("forgot what {} has used", printable(key)),
-        keys => format!("forgot what {} keys have used", keys.len()),
+        keys => format!("forgot what {} used", keys_have(keys.len())),
+    }
+}
+
+fn keys_have(keys: usize) -> String {
+    match keys {
+        1 => "1 key has".to_owned(),
+        keys => format!("{keys} keys have"),
     }
 }
 
@@ -104,13 +112,12 @@ fn near<'a>(given: &str, names: &[&'a str]) -> Vec<&'a str> {
     let lower = given.to_lowercase();
     let likeness = |name: &&'a str| {
         let name_lower = name.to_lowercase();
-        let part =
-            !lower.is_empty() && (name_lower.contains(&lower) || lower.contains(&name_lower));
+        let part = name_lower.contains(&lower) || lower.contains(&name_lower);
         let likeness = strsim::jaro_winkler(&lower, &name_lower);
         (if part { 1.0 } else { likeness }, *name)
     };
-    let mut near: Vec<_> =
-        names.iter().map(likeness).filter(|(likeness, _)| *likeness > LIKE).collect();
+    let named = names.iter().filter(|name| !lower.is_empty() && !name.trim().is_empty());
+    let mut near: Vec<_> = named.map(likeness).filter(|(likeness, _)| *likeness > LIKE).collect();
     near.sort_by(|a, b| b.0.total_cmp(&a.0));
     near.into_iter().take(3).map(|(_, name)| name).collect()
 }
@@ -147,7 +154,7 @@ mod tests {
 
     #[test]
     fn names_that_are_near_are_told_nearest_first_and_others_are_not() {
-        let names = ["claude-sonnet-4-5", "gpt-4o", "gpt-4o-mini", "tenant:a"];
+        let names = ["", " ", "claude-sonnet-4-5", "gpt-4o", "gpt-4o-mini", "tenant:a"];
         assert_eq!(near("gpt4o", &names), ["gpt-4o", "gpt-4o-mini"]);
         assert_eq!(near("sonnet", &names), ["claude-sonnet-4-5"]);
         assert_eq!(near("GPT-4O-2024", &names)[0], "gpt-4o");

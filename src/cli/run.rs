@@ -2,11 +2,19 @@ use std::fmt::Display;
 use std::io::Write;
 use std::time::Duration;
 
+use clap::Parser;
+
 use super::batch_run::batch;
 use super::output::Output;
 use super::signal::asked_to_stop;
 use super::{ChargeRule, Cli, Command, Exit, LimitArgs, SimulateArgs};
+use crate::batch::progress::say;
 use crate::simulate::{self, Server, Settings};
+
+/// Does what the command line says.
+pub fn main() -> Exit {
+    Cli::try_parse().map_or_else(|error| wrong(&error), run)
+}
 
 /// Does what the arguments say, on a runtime of its own.
 pub fn run(cli: Cli) -> Exit {
@@ -31,6 +39,15 @@ pub fn run(cli: Cli) -> Exit {
         };
         ended.unwrap_or_else(|message| stopped(&message))
     })
+}
+
+/// Says what is wrong with the arguments, as everything else is said; or shows the help, if that is
+/// what was asked for.
+fn wrong(error: &clap::Error) -> Exit {
+    match error.render().to_string().strip_prefix("error: ") {
+        Some(text) => stopped(&text.trim_end()),
+        None => error.exit(),
+    }
 }
 
 async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
@@ -81,7 +98,7 @@ fn print(text: &dyn Display) {
 }
 
 pub(super) fn stopped(message: &dyn Display) -> Exit {
-    eprintln!("tollgate: {message}");
+    say(message);
     Exit::Stopped
 }
 

@@ -6,7 +6,7 @@ use wildmatch::WildMatch;
 use super::StateArgs;
 use super::place::Place;
 use super::show::figures::KeyFigures;
-use super::show::table::printable;
+use crate::batch::printable::printable;
 use crate::limiter::{BucketChanges, KeyChanges, KeySnapshot, Limiter, NamedQuota, QuotaOrigin};
 use crate::store::State;
 

@@ -11,6 +11,7 @@ use super::Exit;
 use super::batch::{base_url, variable};
 use super::output::Output;
 use super::unechoed::Unechoed;
+use crate::batch::progress::say;
 use crate::batch::target::Base;
 use crate::provider::{OPENAI, Profile};
 use crate::quota::Dimension;
@@ -107,7 +108,7 @@ impl CountArgs {
                 CountBy::Estimate => "estimated, at four bytes a token",
                 _ => "counted by the model's vocabulary",
             };
-            eprintln!("tollgate: {how}; --by chooses another way");
+            say(&format_args!("{how}; --by chooses another way"));
         }
         out.line(&tokens)
     }

@@ -5,6 +5,7 @@ pub(super) mod figures;
 pub(super) mod screen;
 pub(super) mod table;
 
+use crate::batch::printable::printable;
 use std::time::Duration;
 
 use clap::Args;
@@ -17,7 +18,7 @@ use super::stored::Stored;
 use super::{Exit, StateArgs};
 use figures::{KeyFigures, Moment};
 use screen::Screen;
-use table::{Table, printable};
+use table::Table;
 
 /// The arguments of `tollgate show`.
 #[derive(Debug, Args)]

@@ -5,6 +5,7 @@ use console::{Style, measure_text_width, truncate_str};
 use super::bar::Bar;
 use super::figures::{KeyFigures, LimitFigures};
 use crate::batch::moment::Span;
+use crate::batch::printable::printable;
 use crate::batch::report::whole;
 use crate::quota::Window;
 
@@ -160,15 +161,6 @@ pub(in crate::cli) fn unit(window: Window) -> String {
         Some((_, name)) => (*name).to_owned(),
         None => format!("{:?}", window.as_duration()),
     }
-}
-
-/// A text that moves no cursor and changes no colour.
-pub(in crate::cli) fn printable(text: &str) -> String {
-    let shown = |c: char| match c.is_control() {
-        true => c.escape_default().to_string(),
-        false => c.to_string(),
-    };
-    text.chars().map(shown).collect()
 }
 
 fn level(limit: &LimitFigures, most: u64) -> Style {

@@ -3,7 +3,7 @@
 use clap::CommandFactory;
 use tollgate::cli::Cli;
 
-use super::rig::Home;
+use super::rig::{Home, told};
 
 #[test]
 fn every_command_tells_its_exit_codes_and_an_example() {
@@ -15,6 +15,22 @@ fn every_command_tells_its_exit_codes_and_an_example() {
         for part in ["Example", "Exit codes:", "Usage: tollgate"] {
             assert!(told.stdout.contains(part), "{name} --help has no {part}\n{}", told.stdout);
         }
+    }
+}
+
+#[test]
+fn every_error_says_whose_it_is_and_none_reaches_into_the_terminal() {
+    let home = Home::new();
+    for wrong in ["", "batch", "shwo", "show --nope", "completions ksh", "config check gone.yaml"] {
+        let told = home.run(wrong);
+        assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{wrong}: {told:?}");
+        let says = |line: &str| line.starts_with("tollgate: ") && line.len() > 20;
+        assert!(wrong.is_empty() || told.stderr.lines().any(says), "{wrong}: {told:?}");
+    }
+    for command in ["show --config", "config check"] {
+        let told = told(home.tollgate(command).arg("\u{1b}[31m"));
+        assert_eq!(told.code, Some(2), "{command}");
+        assert!(told.stderr.contains("\\u{1b}[31m") && !told.stderr.contains('\u{1b}'), "{told:?}");
     }
 }
 

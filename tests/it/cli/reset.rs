@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use super::rig::{Home, told_of};
-use super::stores::{open, take, two_keys};
+use super::stores::{closed, open, take, two_keys};
+use tollgate::quota::Quota;
 
 fn used(home: &Home, store: &str, key: &str) -> u64 {
     let shown = home.run(&format!("show {key} --json --store {store}")).json();
@@ -61,6 +62,17 @@ fn a_key_that_is_not_there_is_told_with_those_that_are_near() {
     let told = home.run("reset gpt-4o --store gone.db");
     assert_eq!(told.code, Some(1));
     assert!(!home.path("gone.db").exists(), "nothing is made");
+}
+
+#[test]
+fn a_key_without_a_name_is_near_to_none() {
+    let home = Home::new();
+    closed(&home.path("s.db"), |limiter| {
+        limiter.set_quota("", &Quota::new().rpd(5));
+        take(limiter, "", 0);
+    });
+    let told = home.run("reset gpt-4o --store s.db");
+    assert_eq!(told.stderr, "tollgate: nothing is kept of gpt-4o in s.db\n");
 }
 
 #[test]

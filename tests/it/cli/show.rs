@@ -35,6 +35,31 @@ fn the_default_store_is_shown_with_the_limits_of_who_wrote_it() {
 }
 
 #[test]
+fn a_store_is_what_its_content_says_and_not_what_its_name_does() {
+    for (written, named) in [("s.yaml", "s.db"), ("s.db", "s.yaml"), ("s.yaml", "s.bak")] {
+        let home = Home::new();
+        two_keys(&home.path(written));
+        std::fs::rename(home.path(written), home.path(named)).expect("renamed");
+        let told = home.run(&format!("show gpt-4o --store {named}"));
+        assert_eq!(told.code, Some(0), "{told:?}");
+        assert!(told.stdout.contains("12,345 / 30,000"), "{told:?}");
+        assert_eq!(home.run(&format!("reset gpt-4o --store {named}")).code, Some(0));
+        assert!(home.run(&format!("show gpt-4o --store {named}")).stdout.contains("  0 / 30,000"));
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_looked_at_is_not_one_without_usage() {
+    let home = Home::new();
+    home.write("file", "no folder");
+    for command in ["show", "check gpt-4o 1", "reset --all"] {
+        let told = home.run(&format!("{command} --store file/state.db"));
+        assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{told:?}");
+        assert!(told.stderr.starts_with("tollgate: file/state.db: "), "{told:?}");
+    }
+}
+
+#[test]
 fn json_has_every_figure_in_one_line() {
     let home = Home::new();
     let path = home.path("my.yaml");
