@@ -42,20 +42,36 @@ impl Attempt {
     }
 
     /// What becomes of its line; `None` if the run was stopped before it was sent, or sent again.
+    ///
+    /// If the quota that it waits for is removed, it takes its place in the queue of what counts now.
     pub(super) async fn finish(self, line: &Line, shared: &Shared) -> Option<Outcome> {
+        let mut attempt = self;
+        loop {
+            match attempt.end(line, shared).await {
+                Ok(outcome) => return outcome,
+                Err(QuotaRemoved) => attempt = Self::start(&mut shared.service.clone(), line),
+            }
+        }
+    }
+
+    async fn end(self, line: &Line, shared: &Shared) -> Result<Option<Outcome>, QuotaRemoved> {
         let Self { journey, left, calling } = self;
         let outcome = match unless_stopped(pin!(calling), &left, &shared.stop).await {
             Some(Ok(response)) => match Answered::receive(response, &journey, shared).await {
-                Ok(answered) => Some(answered.judge(line, shared)),
-                Err(error) => Some(broken(line, error)),
+                Ok(answered) => Ok(Some(answered.judge(line, shared))),
+                Err(error) => Ok(Some(broken(line, error))),
             },
-            Some(Err(error)) => Some(failed(line, error)),
-            None => None,
+            Some(Err(RateLimitError::Limited(AcquireError::Removed { .. }))) => Err(QuotaRemoved),
+            Some(Err(error)) => Ok(Some(failed(line, error))),
+            None => Ok(None),
         };
         shared.tally.lock().sent(&journey.facts());
         outcome
     }
 }
+
+/// The quota that a request waited for is gone, by a change of the configuration.
+struct QuotaRemoved;
 
 /// What has not left when the run is stopped does not leave.
 async fn unless_stopped<F: Future>(

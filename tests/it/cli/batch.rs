@@ -116,6 +116,49 @@ fn a_file_that_changes_is_followed_while_the_run_goes_on() {
     assert!(said.contains("the configuration has changed: quotas.gpt-4o"), "{said}");
 }
 
+#[cfg(unix)]
+#[test]
+fn requests_that_wait_for_a_quota_that_is_removed_go_by_what_counts_then() {
+    let home = home();
+    let config = home.write("c.yaml", "quotas: {gpt-4o: {rpd: 3}, other: {rpm: 1}}");
+    let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml";
+    let mut child = Running::start(&mut home.tollgate(run));
+    used_up(child.child());
+    fs::write(&config, "quotas: {other: {rpm: 1}}").expect("written");
+    let told = child.ended();
+    assert_eq!((told.code, results(&home)), (Some(0), 10), "{told:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reset_lets_a_run_go_on_that_waits_for_its_day() {
+    let home = home();
+    home.write("c.yaml", "quotas: {gpt-4o: {rpd: 5, algorithm: fixed_window}}");
+    let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml --store s.db";
+    let mut child = Running::start(&mut home.tollgate(run));
+    used_up(child.child());
+    while home.run("reset gpt-4o --store s.db").code != Some(0) {}
+    let told = child.ended();
+    assert_eq!((told.code, results(&home)), (Some(0), 10), "{told:?}");
+    let parts = |line: &str| line.split_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>();
+    let told = told.stdout.lines().map(parts).find(|parts| parts[0] == "utilization");
+    assert_eq!(told.expect("it is told")[1], "-", "no run is faster than its limits");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_others_wrote_into_a_request_does_nothing_to_the_terminal() {
+    let home = home();
+    let input = fs::read_to_string(home.path("in.jsonl")).expect("text");
+    home.write("in.jsonl", &input.replace("gpt-4o", "gpt\\u001b[2J"));
+    let run = "batch in.jsonl -o out.jsonl --simulate --rpd 3 --algorithm fixed-window";
+    let mut child = Running::start(&mut home.tollgate(run));
+    let told = used_up(child.child());
+    assert!(told.starts_with("tollgate: gpt\\u{1b}[2J: 3 of 3"), "{told:?}");
+    signal(child.child(), "-INT");
+    child.ended();
+}
+
 #[test]
 fn a_store_that_cannot_be_used_is_said_before_anything_is_sent() {
     let home = home();
