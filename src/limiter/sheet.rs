@@ -9,6 +9,10 @@ use crate::quota::{Dimension, Window};
 pub(super) struct Sheet {
     /// When how much was taken, oldest first; at most one entry for each part of the window.
     entries: SmallVec<[(u64, i64); 1]>,
+    /// When the first of them was taken, which may be before the time of its entry.
+    from: Option<u64>,
+    /// What was given back of what has been collected, and when that had been taken; oldest first.
+    returned: Vec<(u64, i64)>,
     /// When the part of the window ends that the last entry is in.
     ends: u64,
     /// What was said to be held when that was last said.
@@ -22,7 +26,10 @@ impl Sheet {
     #[inline]
     pub(super) fn enter(&mut self, (rule, bucket): (&Rule, &Bucket), at: u64, amount: i64) {
         let at = bucket.kept_at(at);
-        if let Some(last) = self.entries.last_mut()
+        if amount < 0 && self.from.is_none_or(|from| at < from) {
+            // Not off what was taken since: that counts for longer.
+            self.give_back(at, amount);
+        } else if let Some(last) = self.entries.last_mut()
             && (last.0..self.ends).contains(&at)
         {
             *last = (at, last.1.saturating_add(amount));
@@ -32,7 +39,22 @@ impl Sheet {
     }
 
     #[inline(never)]
+    fn give_back(&mut self, at: u64, amount: i64) {
+        let index = self.returned.partition_point(|entry| entry.0 < at);
+        match self.returned.get_mut(index) {
+            Some(entry) if entry.0 == at => entry.1 = entry.1.saturating_add(amount),
+            _ => self.returned.insert(index, (at, amount)),
+        }
+        if self.returned.len() > MOST {
+            // Of what was taken earlier: that counts for less long.
+            let (_, newest) = self.returned.remove(MOST);
+            self.returned[MOST - 1].1 = self.returned[MOST - 1].1.saturating_add(newest);
+        }
+    }
+
+    #[inline(never)]
     fn insert(&mut self, window: Window, at: u64, amount: i64) {
+        self.from.get_or_insert(at);
         let width = window.as_nanos() / PARTS;
         let part = |time: u64| time / width;
         let index = self.entries.partition_point(|entry| part(entry.0) < part(at));
@@ -58,8 +80,11 @@ impl Sheet {
         window: Window,
         held: u64,
     ) -> Option<BucketChanges> {
-        let taken: Vec<_> = self.entries.drain(..).filter(|(_, amount)| *amount != 0).collect();
-        self.ends = 0;
+        let new = self.entries.drain(..).filter(|(_, amount)| *amount != 0);
+        let mut taken = std::mem::take(&mut self.returned);
+        taken.extend(new);
+        taken.sort_by_key(|entry| entry.0);
+        (self.ends, self.from) = (0, None);
         let told = std::mem::replace(&mut self.told, held);
         let window = named(dimension, window);
         (told != held || !taken.is_empty())
@@ -69,16 +94,18 @@ impl Sheet {
     /// What isn't collected yet, from this time on; all before is forgotten.
     pub(super) fn forget_before(&mut self, time: u64) -> &[(u64, i64)] {
         self.entries.retain(|entry| entry.0 >= time);
+        self.returned.retain(|entry| entry.0 >= time);
         &self.entries
     }
 
     /// Whether it says nothing that is not known elsewhere.
     pub(super) fn is_blank(&self) -> bool {
-        self.entries.is_empty() && self.told == 0 && self.others == 0
+        self.entries.is_empty() && self.returned.is_empty() && self.told == 0 && self.others == 0
     }
 
     pub(super) fn rebase(&mut self, back: u64) {
-        for (at, _) in &mut self.entries {
+        let entries = self.entries.iter_mut().chain(&mut self.returned);
+        for at in entries.map(|entry| &mut entry.0).chain(&mut self.from) {
             *at = at.saturating_sub(back);
         }
         self.ends = self.ends.saturating_sub(back);

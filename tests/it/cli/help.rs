@@ -27,7 +27,7 @@ fn every_error_says_whose_it_is_and_none_reaches_into_the_terminal() {
         let says = |line: &str| line.starts_with("tollgate: ") && line.len() > 20;
         assert!(wrong.is_empty() || told.stderr.lines().any(says), "{wrong}: {told:?}");
     }
-    for command in ["show --config", "config check", "migrate gone"] {
+    for command in ["show --config", "config check"] {
         let told = told(home.tollgate(command).arg("\u{1b}[31m"));
         assert_eq!(told.code, Some(2), "{command}");
         assert!(told.stderr.contains("\\u{1b}[31m") && !told.stderr.contains('\u{1b}'), "{told:?}");
