@@ -311,6 +311,8 @@ impl Bucket {
             (State::Token(b), Spec::Token(s)) if actual > taken => b.take(s, actual - taken, now),
             (State::Token(b), Spec::Token(s)) => b.give_back(s, taken - actual, sent, now),
             (State::Sliding(b), Spec::Sliding(s)) => b.correct(s, sent, taken, actual, now),
+            // Nothing was taken for it, so that its window may not have started.
+            (State::Fixed(b), Spec::Fixed(s)) if taken == 0 => b.join(s, actual, sent),
             (State::Fixed(b), _) => b.correct(sent, taken, actual),
             (State::Grid(b), Spec::Grid(s)) => b.correct(s, sent, taken, actual),
             _ => {}

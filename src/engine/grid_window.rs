@@ -49,7 +49,8 @@ impl State {
     /// Corrects a request of the latest window; one of an earlier window has no part in it any more.
     pub(super) fn correct(&mut self, spec: &Spec, sent: u64, taken: u64, actual: u64) {
         if sent >= spec.grid.around(self.at).start {
-            self.used = self.used.saturating_sub(taken).saturating_add(actual);
+            self.used = self.used(spec, sent).saturating_sub(taken).saturating_add(actual);
+            self.at = self.at.max(sent);
         }
     }
 

@@ -67,7 +67,10 @@ impl Log {
             return; // The next entry is somebody else's.
         }
         let index = self.entries.partition_point(|e| e.at < sent);
-        let Some(entry) = self.entries.get_mut(index) else { return };
+        let Some(entry) = self.entries.get_mut(index) else {
+            // Nothing was taken for it, so that it has no entry.
+            return self.take(spec, actual.saturating_sub(taken), sent);
+        };
         let amount = entry.amount.saturating_sub(taken).saturating_add(actual);
         self.total = self.total - u128::from(entry.amount) + u128::from(amount);
         entry.amount = amount;

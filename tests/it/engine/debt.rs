@@ -89,3 +89,18 @@ fn while_a_debt_is_held_nobody_else_is_let_in() {
         assert_eq!(wait(&rules, &buckets, 50, 500 * S), None, "{algorithm:?}");
     }
 }
+
+#[test]
+fn a_request_that_reserved_nothing_is_charged_what_it_took() {
+    for algorithm in ALGORITHMS {
+        let (rules, mut buckets) = tpm(algorithm, Margin::NONE, SettleAt::Send);
+        reserve(&rules, &mut buckets, &tokens(0), 120 * S).unwrap();
+        settle(&rules, &mut buckets, (120 * S, &tokens(0)), &tokens(50), 125 * S);
+        assert_eq!(buckets[0].level(&rules[0], 125 * S).used, 50, "{algorithm:?}");
+        // And beside what others took by then.
+        reserve(&rules, &mut buckets, &tokens(5), 126 * S).unwrap();
+        settle(&rules, &mut buckets, (125 * S, &tokens(0)), &tokens(4), 126 * S);
+        let refilled = if algorithm == Algorithm::TOKEN_BUCKET { 1 } else { 0 };
+        assert_eq!(buckets[0].level(&rules[0], 126 * S).used, 59 - refilled, "{algorithm:?}");
+    }
+}

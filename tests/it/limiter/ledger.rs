@@ -195,7 +195,7 @@ fn what_is_collected_is_what_was_taken_and_held() {
         party.book.check(manner, &party.open);
         Ok(())
     };
-    let cases = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(5_000) };
+    let cases = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(20_000) };
     TestRunner::new(cases).run(&(manners(&ALGORITHMS), steps(true)), property).unwrap();
 }
 
@@ -245,7 +245,7 @@ fn whoever_takes_changes_over_is_never_ahead_of_one_that_did_it_all() {
         }
         Ok(())
     };
-    let cases = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(5_000) };
+    let cases = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(20_000) };
     TestRunner::new(cases).run(&(manners(&ALGORITHMS[..2]), steps(false)), property).unwrap();
 }
 
