@@ -20,6 +20,14 @@ pub enum Dimension {
 }
 
 impl Dimension {
+    /// All but those of the caller's own.
+    #[cfg_attr(
+        not(any(feature = "yaml", feature = "sqlite")),
+        expect(dead_code, reason = "for files")
+    )]
+    pub(crate) const KNOWN: [Self; 5] =
+        [Self::Requests, Self::Tokens, Self::InputTokens, Self::OutputTokens, Self::Concurrency];
+
     /// A dimension of the caller's own.
     pub fn custom(name: &str) -> Self {
         Self::Custom(name.into())

@@ -28,6 +28,7 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod dimension;
 mod error;
 #[cfg(all(feature = "yaml", feature = "sqlite"))]
 mod file;

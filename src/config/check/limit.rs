@@ -43,13 +43,7 @@ impl Check<'_> {
     }
 
     fn dimension(&mut self, steps: &Steps, name: &str) -> Option<Dimension> {
-        let known = [
-            Dimension::Requests,
-            Dimension::Tokens,
-            Dimension::InputTokens,
-            Dimension::OutputTokens,
-            Dimension::Concurrency,
-        ];
+        let known = Dimension::KNOWN;
         if let Some(known) = known.iter().find(|dimension| dimension.as_str() == name) {
             return Some(known.clone());
         }

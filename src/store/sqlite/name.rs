@@ -5,6 +5,7 @@ use rusqlite::Row;
 
 use super::fault::{Fault, Trouble};
 use crate::quota::{Dimension, Window};
+use crate::store::dimension;
 
 /// What a bucket is known by, whoever counts in it.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -18,7 +19,7 @@ impl Name {
     /// The name in three columns of a row, the first of which is `from`: key, dimension, window.
     pub(super) fn read(row: &Row<'_>, from: usize) -> Result<Self, Fault> {
         let key: String = row.get(from)?;
-        let dimension = read_dimension(row.get_ref(from + 1)?.as_str().unwrap_or_default());
+        let dimension = dimension::read(row.get_ref(from + 1)?.as_str().unwrap_or_default());
         let window = Window::new(Duration::from_nanos(row.get(from + 2)?));
         match (dimension, window) {
             (Some(dimension), Ok(window)) => Ok(Self { key: key.into(), dimension, window }),
@@ -26,25 +27,3 @@ impl Name {
         }
     }
 }
-
-/// A dimension as a database keeps it: one of the caller's own may have any name, ours too.
-pub(super) fn write_dimension(dimension: &Dimension) -> String {
-    match dimension {
-        Dimension::Custom(name) => format!("{CUSTOM}{name}"),
-        known => known.as_str().to_owned(),
-    }
-}
-
-pub(super) fn read_dimension(text: &str) -> Option<Dimension> {
-    let known = [
-        Dimension::Requests,
-        Dimension::Tokens,
-        Dimension::InputTokens,
-        Dimension::OutputTokens,
-        Dimension::Concurrency,
-    ];
-    let custom = text.strip_prefix(CUSTOM).map(Dimension::custom);
-    custom.or_else(|| known.into_iter().find(|known| known.as_str() == text))
-}
-
-const CUSTOM: &str = "custom:";

@@ -3,9 +3,9 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::name;
 use crate::limiter::QuotaOrigin;
 use crate::quota::{Algorithm, Calendar, Limit, Period, Quota, Window};
+use crate::store::dimension;
 
 /// A quota as a database keeps it: JSON. `None` for one that this version can't tell.
 pub(super) fn write(quota: &Quota) -> Option<String> {
@@ -84,7 +84,7 @@ impl Record {
             _ => None,
         };
         Some(Self {
-            dimension: name::write_dimension(limit.dimension()),
+            dimension: dimension::write(limit.dimension()),
             amount: limit.amount(),
             window_ns: limit.window().as_nanos(),
             algorithm: limit.algorithm().map(Counted::of),
@@ -95,7 +95,7 @@ impl Record {
     }
 
     fn limit(&self) -> Option<Limit> {
-        let dimension = name::read_dimension(&self.dimension)?;
+        let dimension = dimension::read(&self.dimension)?;
         let window = Window::new(Duration::from_nanos(self.window_ns)).ok()?;
         let limit = match (&self.zone, self.algorithm) {
             (Some((unit, zone)), _) => {

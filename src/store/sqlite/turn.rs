@@ -3,7 +3,8 @@ use std::collections::BTreeMap;
 use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::fault::Fault;
-use super::name::{Name, write_dimension};
+use super::name::Name;
+use crate::store::dimension;
 use crate::store::times::{Origin, signed};
 
 /// One transaction of one owner: what all of its statements share.
@@ -109,7 +110,7 @@ impl<'a> Turn<'a> {
 
     /// The number of a bucket, which is made if need be.
     pub(super) fn bucket(&self, name: &Name) -> Result<i64, Fault> {
-        let dimension = write_dimension(&name.dimension);
+        let dimension = dimension::write(&name.dimension);
         let row = params![name.key.as_str(), dimension, signed(name.window.as_nanos())];
         let sql = "SELECT id FROM buckets WHERE key = ?1 AND dimension = ?2 AND window_ns = ?3";
         let there = self.tx.prepare_cached(sql)?.query_row(row, |row| row.get(0)).optional()?;

@@ -83,38 +83,24 @@ pub(super) mod entries {
 /// A dimension by its name; one's own as `custom:NAME`.
 pub(super) mod dimension {
     use super::*;
+    use crate::store::dimension as names;
 
     pub(in super::super) fn serialize<S: Serializer>(
         dimension: &Dimension,
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
-        match dimension {
-            Dimension::Custom(name) => serializer.collect_str(&format_args!("{CUSTOM}{name}")),
-            known => serializer.serialize_str(known.as_str()),
-        }
+        serializer.serialize_str(&names::write(dimension))
     }
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
     ) -> Result<Dimension, D::Error> {
         let text = String::deserialize(deserializer)?;
-        if let Some(name) = text.strip_prefix(CUSTOM) {
-            return Ok(Dimension::custom(name));
-        }
-        KNOWN.into_iter().find(|known| known.as_str() == text).ok_or_else(|| {
-            let known = KNOWN.map(|known| known.as_str().to_owned()).join(", ");
+        names::read(&text).ok_or_else(|| {
+            let known = Dimension::KNOWN.map(|known| known.as_str().to_owned()).join(", ");
             D::Error::custom(format!("`{text}` is no dimension: it is one of {known}, custom:NAME"))
         })
     }
-
-    const CUSTOM: &str = "custom:";
-    const KNOWN: [Dimension; 5] = [
-        Dimension::Requests,
-        Dimension::Tokens,
-        Dimension::InputTokens,
-        Dimension::OutputTokens,
-        Dimension::Concurrency,
-    ];
 }
 
 /// A window by its length: `1m`, `24h`, `1m 500ms`.
