@@ -22,8 +22,8 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
     /// A future that ends when [`now`](Self::now) has reached `time`, and not before.
     fn sleep_until(&self, time: u64) -> Sleep;
 
-    /// Since when the machine runs, where that is known: by it, clocks of several processes that were
-    /// set differently can be told apart.
+    /// For how long the machine has been running, where that is known: by it, clocks of several
+    /// processes can be compared, though they were set differently or stood still while it slept.
     fn boot(&self) -> Option<Boot> {
         None
     }
@@ -35,7 +35,7 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 pub struct Boot {
     /// Another one each time that a machine is started.
     pub id: u128,
-    /// Nanoseconds since then.
+    /// Nanoseconds since then, those included in which the machine slept.
     pub uptime: u64,
 }
 
@@ -57,8 +57,8 @@ impl Boot {
         Some(Self { id, uptime: uptime.saturating_add(hundredths) })
     }
 
-    fn after(self, more: Duration) -> Self {
-        Self { uptime: self.uptime.saturating_add(nanos(more)), ..self }
+    fn after(self, more: u64) -> Self {
+        Self { uptime: self.uptime.saturating_add(more), ..self }
     }
 }
 
@@ -72,8 +72,6 @@ impl Boot {
 pub struct SystemClock {
     started: Instant,
     epoch: u64,
-    /// As it was then.
-    boot: Option<Boot>,
     counter: quanta::Clock,
     origin: u64,
     /// What to add to the counter's nanoseconds, wrapping; and the reading at which that was found.
@@ -88,7 +86,6 @@ impl SystemClock {
         let counter = quanta::Clock::new();
         let epoch = nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
         Self {
-            boot: Boot::read(),
             started: Instant::now(),
             epoch,
             origin: counter.raw(),
@@ -136,9 +133,8 @@ impl Clock for SystemClock {
         tokio_sleep(self.started.checked_add(after_start).map(Into::into))
     }
 
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clocks")]
     fn boot(&self) -> Option<Boot> {
-        self.boot.map(|boot| boot.after(self.started.elapsed()))
+        Boot::read()
     }
 }
 
@@ -193,6 +189,7 @@ struct Manual {
     advanced: u64,
     /// As it was at the start.
     boot: Option<Boot>,
+    slept: u64,
     /// By wake-up time and the sleeper's own number.
     sleepers: BTreeMap<(u64, u64), Waker>,
     next: u64,
@@ -225,6 +222,13 @@ impl ManualClock {
         due.into_values().for_each(Waker::wake);
     }
 
+    /// The machine sleeps for so long: the clock stands still, as a monotonic one does, and the machine
+    /// has been running for longer.
+    pub fn suspend(&self, by: Duration) {
+        let mut manual = self.0.lock();
+        manual.slept = manual.slept.saturating_add(nanos(by));
+    }
+
     /// Moves the clock to `time`, in nanoseconds since the epoch; it doesn't run back.
     pub fn advance_to(&self, time: u64) {
         self.advance(Duration::from_nanos(time.saturating_sub(self.now())));
@@ -250,7 +254,7 @@ impl Clock for ManualClock {
 
     fn boot(&self) -> Option<Boot> {
         let manual = self.0.lock();
-        manual.boot.map(|boot| boot.after(Duration::from_nanos(manual.advanced)))
+        manual.boot.map(|boot| boot.after(manual.advanced.saturating_add(manual.slept)))
     }
 }
 

@@ -149,6 +149,8 @@ impl Keeper {
 
 impl Kept {
     fn flush(&mut self, limiter: &Limiter, now: u64) -> Result<(), StoreError> {
+        // The clock may have stood still since, while the machine slept.
+        self.store.set_boot(limiter.boot());
         self.pending.add(limiter.collect_changes());
         let version = limiter.quotas_version();
         let quotas = (self.quotas != Some(version)).then(|| limiter.quotas());

@@ -6,8 +6,9 @@ use crate::limiter::{Boot, KeyChanges, NamedQuota};
 
 /// Where a limiter's state is kept across restarts. Every call may block on a disk.
 pub trait Store: Debug + Send + 'static {
-    /// Told before the store is opened: the run of the machine, where the limiter's clock knows it,
-    /// by which a clock that was set between two runs is found out.
+    /// Told before the store is opened, and before each time that it is written to: for how long the
+    /// machine has been running, where the limiter's clock knows it. By that a clock is found out that
+    /// was set between two runs, or stood still while the machine slept.
     fn set_boot(&mut self, _boot: Option<Boot>) {}
 
     /// Told before the store is opened: how often it will be written to, in nanoseconds.

@@ -16,7 +16,7 @@ use crate::store::times::Origin;
 #[derive(Debug)]
 pub(super) struct Joined {
     db: Connection,
-    origin: Origin,
+    pub(super) origin: Origin,
     /// After how long others take this owner for dead, in nanoseconds.
     dead_after: u64,
     owner: i64,

@@ -188,7 +188,11 @@ impl Store for Sqlite {
         quotas: Option<&[NamedQuota]>,
         now: u64,
     ) -> Result<Vec<KeyChanges>, StoreError> {
-        let others = self.joined().and_then(|joined| joined.sync(changes, quotas, now));
+        let origin = Origin::new(self.boot, now);
+        let others = self.joined().and_then(|joined| {
+            joined.origin = origin;
+            joined.sync(changes, quotas, now)
+        });
         others.map_err(|fault| fault.at(&self.path))
     }
 

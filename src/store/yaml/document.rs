@@ -50,7 +50,12 @@ impl Document {
     /// counts by it.
     pub(super) fn retime(&mut self, origin: &Origin, now: u64) {
         let then = self.boot.as_ref().map(Start::origin).unwrap_or_default();
-        self.keys.values_mut().for_each(|key| key.retime(&then, origin, now));
+        self.move_on((&then, origin), now);
+    }
+
+    /// The same for times that one clock has told, by what is another by now.
+    pub(super) fn move_on(&mut self, (then, origin): (&Origin, &Origin), now: u64) {
+        self.keys.values_mut().for_each(|key| key.retime(then, origin, now));
         self.prune(now);
     }
 

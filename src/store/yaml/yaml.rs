@@ -183,11 +183,20 @@ impl Store for Yaml {
         quotas: Option<&[NamedQuota]>,
         now: u64,
     ) -> Result<Vec<KeyChanges>, StoreError> {
+        let origin = Origin::new(self.boot, now);
         let open = self.opened()?;
-        if !changes.is_empty() || quotas.is_some() {
+        let has_moved = origin.ahead_of(&open.origin) != 0;
+        if !changes.is_empty() || quotas.is_some() || has_moved {
             let mut document = open.document.clone();
+            if has_moved {
+                document.move_on((&open.origin, &origin), now);
+            }
             document.merge(changes, quotas, now);
-            open.write_if_changed(document, now)?;
+            let before = std::mem::replace(&mut open.origin, origin);
+            if let Err(error) = open.write_if_changed(document, now) {
+                open.origin = before;
+                return Err(error);
+            }
         }
         Ok(Vec::new())
     }

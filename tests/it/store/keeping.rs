@@ -75,6 +75,24 @@ fn a_clock_set_back_or_forward_between_runs_gives_nothing_away_and_locks_nobody_
 }
 
 #[test]
+fn what_is_used_after_the_machine_has_slept_is_of_today_for_others() {
+    let (_folder, path) = folder();
+    let up = |by: Duration| Boot::new(7, u64::try_from(by.as_nanos()).unwrap());
+    let clock = ManualClock::with_boot(up(HOUR));
+    let (slept, slept_kept) = kept(&path, &clock);
+    assert!(slept.try_acquire("k", &Cost::new()).is_ok());
+    slept_kept.flush_now().unwrap();
+    // It goes on at the time at which it fell asleep.
+    clock.suspend(30 * HOUR);
+    (0..2).for_each(|_| drop(slept.try_acquire("k", &Cost::new()).unwrap()));
+    slept_kept.flush_now().unwrap();
+    let clock = ManualClock::with_boot(up(HOUR));
+    clock.advance(30 * HOUR);
+    let (fresh, _keeping) = kept(&path, &clock);
+    assert_eq!(admit(&fresh), 3, "of five two are used today, and one was yesterday");
+}
+
+#[test]
 fn a_clock_that_was_years_ahead_locks_nobody_out_for_longer_than_a_window() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
