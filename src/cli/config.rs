@@ -1,5 +1,6 @@
 //! `tollgate config`: the configuration, checked and shown.
 
+use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
 
 use clap::{Args, Subcommand};
@@ -101,7 +102,9 @@ fn check(file: &Path, as_json: bool, out: &mut Output<'_>) -> Result<Exit, Strin
         Err(ConfigError { problems, .. }) => {
             // A line each, as compilers have it: editors jump to the place.
             let told = problems.iter().filter(|_| !as_json);
-            told.for_each(|problem| eprintln!("{}", printable(&problem.to_string())));
+            told.for_each(|problem| {
+                drop(writeln!(stderr(), "{}", printable(&problem.to_string())))
+            });
             let (count, file) = (problems.len(), file.display());
             Err(format!("{file}: {count} {}", if count == 1 { "problem" } else { "problems" }))
         }

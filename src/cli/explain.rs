@@ -91,7 +91,7 @@ impl Session<'_> {
     fn summarize(&mut self) {
         let summary = self.summary.to_string();
         match self.json {
-            true => eprintln!("{summary}"),
+            true => drop(writeln!(io::stderr(), "{summary}")),
             false => self.write(&summary),
         }
     }
