@@ -1,14 +1,20 @@
 //! Events as lines of a log, by `tracing`: what is rare at `INFO`, refusals, waits and corrections at
 //! `DEBUG`, everything else at `TRACE`; all with the target `tollgate::limiter`.
 
+use tracing::level_filters::LevelFilter;
 use tracing::{Level, debug, enabled, info, trace};
 
 use super::event::{Event, Metadata};
 use crate::quota::{Cost, Dimension};
 
-/// Whether anything is logged of what happens all the time.
+/// Whether anything is logged of what happens all the time: one load where nothing is.
 #[inline]
 pub(super) fn is_on() -> bool {
+    LevelFilter::current() >= Level::DEBUG && is_on_here()
+}
+
+#[cold]
+fn is_on_here() -> bool {
     enabled!(target: TARGET, Level::DEBUG)
 }
 
