@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Crate, how its use reads in the sources, and the room that it belongs to.
-const PACKAGES: [(&str, &str, &str); 7] = [
+const PACKAGES: [(&str, &str, &str); 8] = [
     ("http", "http::", "src/provider"),
     ("tokio", "tokio::", "src/limiter"),
     ("tower-layer", "tower_layer::Layer", "src/middleware"),
@@ -12,6 +12,7 @@ const PACKAGES: [(&str, &str, &str); 7] = [
     ("pin-project", "pin_project::pin_project", "src/middleware"),
     ("reqwest", "reqwest::", "src/middleware"),
     ("reqwest-middleware", "reqwest_middleware::{", "src/middleware"),
+    ("serde_yaml", "serde_yaml::", "src/store"),
 ];
 
 fn root() -> &'static Path {
