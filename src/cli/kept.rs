@@ -6,9 +6,9 @@ use super::BatchArgs;
 use super::batch_run::config;
 use crate::batch::Job;
 use crate::batch::progress::say;
-use crate::config::{Loaded, Reloading, ReloadingStatus, Storage, StoragePlace};
+use crate::config::{Loaded, Reloading, ReloadingStatus, Storage};
 use crate::limiter::Limiter;
-use crate::store::{Keeping, Sqlite, StoreError, Yaml};
+use crate::store::Keeping;
 
 /// What goes with the limiter of a run: its store, and the file of its configuration, which may change.
 pub(super) struct Kept {
@@ -29,7 +29,7 @@ impl Kept {
         limiter: &Limiter,
     ) -> Result<Self, String> {
         let storage = storage(args, loaded)?;
-        let keeping = storage.map(|storage| keep(limiter, &storage)).transpose();
+        let keeping = storage.map(|storage| storage.keep(limiter)).transpose();
         let keeping = keeping.map_err(|error| error.to_string())?;
         let trouble = keeping.clone().map(|keeping| tokio::spawn(tell_trouble(keeping)));
         let reloading = follow(args, loaded, job, limiter)?;
@@ -57,13 +57,6 @@ fn storage(args: &BatchArgs, loaded: &Loaded) -> Result<Option<Storage>, String>
     let place = args.state.place(loaded)?.0;
     let flush = configured.map_or(FLUSH, |storage| storage.flush);
     Ok(Some(Storage { place, flush }))
-}
-
-fn keep(limiter: &Limiter, storage: &Storage) -> Result<Keeping, StoreError> {
-    match &storage.place {
-        StoragePlace::Sqlite(path) => Keeping::start(limiter, Sqlite::new(path), storage.flush),
-        StoragePlace::Yaml(path) => Keeping::start(limiter, Yaml::new(path), storage.flush),
-    }
 }
 
 /// Says once for each kind of trouble that state can't be kept.

@@ -83,17 +83,25 @@ impl Config {
     /// # Errors
     /// [`OpenError`] for a store that can't be opened; the limiter isn't kept then.
     pub fn keep(&self, limiter: &Limiter) -> Result<Option<Keeping>, OpenError> {
-        let Some(Storage { place, flush }) = &self.store else { return Ok(None) };
-        let keeping = match place {
-            StoragePlace::Yaml(path) => Keeping::start(limiter, Yaml::new(path), *flush)?,
+        self.store.as_ref().map(|storage| storage.keep(limiter)).transpose()
+    }
+}
+
+impl Storage {
+    /// Keeps a limiter there.
+    ///
+    /// # Errors
+    /// As [`Config::keep`].
+    pub fn keep(&self, limiter: &Limiter) -> Result<Keeping, OpenError> {
+        Ok(match &self.place {
+            StoragePlace::Yaml(path) => Keeping::start(limiter, Yaml::new(path), self.flush)?,
             #[cfg(feature = "sqlite")]
             StoragePlace::Sqlite(path) => {
-                Keeping::start(limiter, crate::store::Sqlite::new(path), *flush)?
+                Keeping::start(limiter, crate::store::Sqlite::new(path), self.flush)?
             }
             #[cfg(not(feature = "sqlite"))]
             StoragePlace::Sqlite(_) => return Err(OpenError::NoSqlite),
-        };
-        Ok(Some(keeping))
+        })
     }
 }
 

@@ -136,10 +136,9 @@ impl Bucket {
         let Saved { taken, held } = self.save(old, now);
         let mut bucket = Self::new(new);
         bucket.absorb(new, &Saved { taken, held: 0 }, now);
-        match &mut bucket.0 {
-            State::Concurrency(b) => b.carry(held),
-            _ if new.holds() => bucket.hold(held),
-            _ => bucket.take(new, held, now),
+        match new.holds() {
+            true => bucket.hold(held),
+            false => bucket.take(new, held, now),
         }
         bucket
     }
@@ -160,13 +159,7 @@ impl Bucket {
     #[must_use]
     pub fn cleared(&self, rule: &Rule) -> Self {
         let mut bucket = Self::new(rule);
-        match (&mut bucket.0, &self.0) {
-            (State::Concurrency(new), State::Concurrency(old)) => new.carry(old.in_flight()),
-            (_, State::Token(old)) => bucket.hold(old.held()),
-            (_, State::Sliding(old)) => bucket.hold(old.held()),
-            (_, State::Grid(old)) => bucket.hold(old.held()),
-            _ => {}
-        }
+        bucket.hold(self.held());
         bucket
     }
 

@@ -24,10 +24,6 @@ impl State {
         self.in_flight = self.in_flight.saturating_sub(requests);
     }
 
-    pub(super) fn carry(&mut self, in_flight: u64) {
-        self.in_flight = in_flight;
-    }
-
     pub(super) fn in_flight(&self) -> u64 {
         self.in_flight
     }
