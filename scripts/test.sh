@@ -30,15 +30,25 @@ data() {
   fi
 }
 
-# The official Python SDKs are tested in a virtual environment, which the test makes itself.
-if ! python3 -c 'import ensurepip, venv' >/dev/null 2>&1; then
+# Debian's packages that are not there yet.
+packages() {
+  local missing=()
+  python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing+=(python3-venv)
+  command -v redis-server >/dev/null || missing+=(redis-server)
+  command -v nats-server >/dev/null || missing+=(nats-server)
+  command -v ip >/dev/null || missing+=(iproute2)
+  [ ${#missing[@]} -gt 0 ] || return 0
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     apt-get update -qq
-    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends python3-venv
+    DEBIAN_FRONTEND=noninteractive apt-get install -qq -y --no-install-recommends "${missing[@]}"
   else
-    echo "python3 has no venv: the test of the Python SDKs is left out, or fails where CI=true"
+    echo "not there: ${missing[*]}; the tests that need them fail, or are left out"
   fi
-fi
+}
+
+# The official Python SDKs are tested in a virtual environment, which the test makes itself; the
+# servers are started by the tests, on free ports of 127.0.0.1.
+packages
 
 cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
 cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
@@ -50,7 +60,7 @@ step cargo clippy --all-targets --no-default-features -- -D warnings
 step cargo clippy --all-targets -- -D warnings
 step cargo clippy --all-targets --all-features -- -D warnings
 # A feature that only builds beside others isn't one.
-for feature in hyper-util reqwest reqwest-middleware axum yaml sqlite metrics simulate tokenizer; do
+for feature in hyper-util reqwest reqwest-middleware axum yaml sqlite redis nats metrics simulate tokenizer; do
   step cargo check --no-default-features --features "$feature"
 done
 step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features

@@ -39,6 +39,7 @@
 //! | [`limiter`] | the only owner of locks, clock, queue and wake-ups |
 //! | `middleware` | the Tower layer, and its glue to HTTP clients |
 //! | `store` | state across restarts, and between the processes of a machine |
+//! | [`cluster`] | state across machines: a bus that tells of refusals, limits in Redis or Valkey |
 //! | `config` | one file of YAML for all of it, the environment and flags over it |
 //! | `telemetry` | figures of a limiter for whoever collects them |
 //! | `simulate` | a provider that enforces its limits, with counting code of its own |
@@ -75,6 +76,8 @@
 //! | `simulate` | `simulate`: a provider to test against, in virtual time and over HTTP |
 //! | `yaml` | `config`: the configuration file, [`Limiter`]s out of it; `store::Yaml`: state across restarts |
 //! | `sqlite` | `store::Sqlite`: state across restarts, shared by the processes of a machine |
+//! | `redis` | [`cluster`]: limits that many machines share through Redis or Valkey; the bus over its channels |
+//! | `nats` | [`cluster`]: the bus over NATS |
 //! | `metrics` | `telemetry::Metrics`: counters, gauges and histograms through the facade `metrics` |
 //! | `tokenizer` | `Profile::with_tokenizer`: exact counts of prompts to OpenAI's models |
 //! | `cli` | `batch`, `explain` and `cli`: all that the command needs. reqwest then has TLS without cryptography of its own: a program makes a `reqwest::Client` once it has installed a `CryptoProvider` of rustls |
@@ -91,6 +94,7 @@ pub mod middleware;
 pub mod provider;
 pub mod quota;
 
+pub mod cluster;
 #[cfg(any(feature = "yaml", feature = "sqlite"))]
 pub mod store;
 #[cfg(feature = "metrics")]

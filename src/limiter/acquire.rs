@@ -36,9 +36,17 @@ pub struct Acquire {
 enum Stage {
     New,
     Waiting(Waiting),
-    /// The first in the queue asks a backend.
-    Asking(Waiting, Arc<Reservation>, Reserving),
+    Asking(Box<Asking>),
     Done,
+}
+
+/// The first in the queue asks a backend.
+struct Asking {
+    waiting: Waiting,
+    asked: Arc<Reservation>,
+    reserving: Reserving,
+    /// By when there is an answer.
+    until: u64,
 }
 
 impl Acquire {
@@ -147,46 +155,52 @@ impl Acquire {
             scopes.pin();
             drop(scopes);
             let backend = request.core().backend.as_ref().expect("only a backend is asked");
-            return match backend.try_reserve(&asked) {
+            let here = backend.reserve_here(&asked);
+            return match here.unwrap_or_else(|| backend.try_reserve(&asked)) {
                 Ok(()) => Ok(request.granted((parts, true), Some(asked), (now, now))),
-                Err(wait) => {
+                Err(unmet) => {
                     let mut scopes = Scopes::lock(&places).expect("was pinned above");
                     scopes.for_each(|slot, _| slot.unpin());
-                    let blocked = Blocked::at(0, Denial::Elsewhere(wait));
-                    Err(scopes.refused(blocked, &request.cost))
+                    Err(scopes.refused(Blocked::elsewhere(0, unmet), &request.cost))
                 }
             };
         }
     }
 
-    /// Asks the backend; who has no time left, for what it can answer at once.
-    fn ask(&mut self, asked: Arc<Reservation>) {
+    /// Asks the backend, which may know the answer.
+    fn ask(&mut self, asked: Arc<Reservation>) -> Option<Turn> {
         let core = self.request.core();
         let backend = core.backend.as_ref().expect("only a backend is asked");
-        let reserving = match self.request.deadline {
-            Some(deadline) if deadline <= core.clock.now() => {
-                Box::pin(std::future::ready(backend.try_reserve(&asked)))
+        let Some(answer) = backend.reserve_here(&asked) else {
+            let reserving = backend.reserve(&asked);
+            let until = core.clock.now().saturating_add(nanos(backend.patience()));
+            // Only now: if the backend panics, its place is given up with the rest.
+            if let Stage::Waiting(waiting) = std::mem::replace(&mut self.stage, Stage::Done) {
+                self.stage = Stage::Asking(Box::new(Asking { waiting, asked, reserving, until }));
             }
-            _ => backend.reserve(&asked),
+            return None;
         };
-        // Only now: if the backend panics, its place is given up with the rest.
-        if let Stage::Waiting(waiting) = std::mem::replace(&mut self.stage, Stage::Done) {
-            self.stage = Stage::Asking(waiting, asked, reserving);
+        match &mut self.stage {
+            Stage::Waiting(waiting) => Some(waiting.answered(&mut self.request, asked, answer)),
+            _ => None,
         }
     }
 
     /// Whether the backend has answered, and what; until then `Pending`.
     fn poll_asking(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
-        let Stage::Asking(waiting, asked, reserving) = &mut self.stage else {
+        let Stage::Asking(asking) = &mut self.stage else {
             unreachable!("only asked while asking");
         };
+        let Asking { waiting, asked, reserving, until } = &mut **asking;
         if let Poll::Ready(answer) = reserving.as_mut().poll(cx) {
             let turn = waiting.answered(&mut self.request, Arc::clone(asked), answer);
             self.answered();
             return Poll::Ready(turn);
         }
-        let Some(error) = waiting.overdue(&self.request) else {
-            std::task::ready!(self.poll_timer(self.request.deadline, cx));
+        let until = *until;
+        let Some(error) = waiting.overdue(&self.request, until) else {
+            let deadline = self.request.deadline.map(|deadline| deadline.max(until));
+            std::task::ready!(self.poll_timer(deadline, cx));
             return self.poll_asking(cx);
         };
         self.give_up();
@@ -194,8 +208,8 @@ impl Acquire {
     }
 
     fn answered(&mut self) {
-        if let Stage::Asking(waiting, ..) = std::mem::replace(&mut self.stage, Stage::Done) {
-            self.stage = Stage::Waiting(waiting);
+        if let Stage::Asking(asking) = std::mem::replace(&mut self.stage, Stage::Done) {
+            self.stage = Stage::Waiting(asking.waiting);
         }
     }
 
@@ -203,7 +217,8 @@ impl Acquire {
     fn give_up(&mut self) {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Waiting(mut waiting) => waiting.leave(),
-            Stage::Asking(mut waiting, asked, reserving) => {
+            Stage::Asking(asking) => {
+                let Asking { mut waiting, asked, reserving, .. } = *asking;
                 drop(reserving);
                 if let Some(backend) = &self.request.core().backend {
                     backend.end(&asked, Ending::Released);
@@ -245,13 +260,20 @@ impl Future for Acquire {
                 Stage::Asking(..) => std::task::ready!(this.poll_asking(cx)),
                 Stage::Done => panic!("an acquisition was polled after it had ended"),
             };
+            let turn = match turn {
+                Turn::Ask(asked) => match this.ask(asked) {
+                    Some(turn) => turn,
+                    None => continue,
+                },
+                turn => turn,
+            };
             match turn {
                 Turn::Ended(result) => {
                     this.stage = Stage::Done;
                     this.request.failed(&result);
                     return Poll::Ready(result);
                 }
-                Turn::Ask(asked) => this.ask(asked),
+                Turn::Ask(_) => unreachable!("was asked above"),
                 Turn::Moved => this.stage = Stage::New,
                 Turn::Wait(until) => {
                     let until = until.into_iter().chain(this.request.deadline).min();

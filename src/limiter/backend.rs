@@ -1,14 +1,15 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::time::Duration;
 
 use compact_str::CompactString;
 
-use crate::engine::{Rule, Wait};
+use crate::engine::{Level, Rule, Shortfall, Wait};
 use crate::quota::Cost;
 
 /// A reservation in a place that takes time to ask.
-pub type Reserving = Pin<Box<dyn Future<Output = Result<(), Wait>> + Send>>;
+pub type Reserving = Pin<Box<dyn Future<Output = Result<(), Unmet>> + Send>>;
 
 /// A backend's end.
 pub type Closing = Pin<Box<dyn Future<Output = ()> + Send>>;
@@ -28,14 +29,40 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// [`Ending::Released`], which must undo the reservation if there is one.
     fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving;
 
-    /// Reserves without waiting for an answer from elsewhere; a backend that can't, refuses.
+    /// The same where no answer from elsewhere is needed: out of what was fetched for later. `None`
+    /// says nothing, and [`reserve`](Self::reserve) is asked. Must not block.
+    fn reserve_here(&self, _reservation: &Arc<Reservation>) -> Option<Result<(), Unmet>> {
+        None
+    }
+
+    /// The same as [`reserve`](Self::reserve) for who can't await. May block the thread for as long
+    /// as [`patience`](Self::patience) says; without an answer by then it refuses.
     ///
     /// # Errors
-    /// The wait, as from [`reserve`](Self::reserve).
-    fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), Wait>;
+    /// As [`reserve`](Self::reserve).
+    fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), Unmet>;
+
+    /// How long an answer takes at most. Who has no time left to wait for room is asked for all the
+    /// same, and waits so long for the answer.
+    fn patience(&self) -> Duration {
+        Duration::ZERO
+    }
 
     /// Ends a reservation. Must not block: what takes time belongs in a task of its own.
     fn end(&self, reservation: &Arc<Reservation>, ending: Ending);
+
+    /// Takes the cost of a reservation from its buckets, whether it fits or not: a request that went
+    /// past the limiter. Must not block.
+    fn charge(&self, reservation: &Arc<Reservation>);
+
+    /// Forgets what a key has used. Must not block.
+    fn reset(&self, key: &str);
+
+    /// What is known of the buckets of a key, one figure for each of its rules; `None` where nothing
+    /// is. Must not block.
+    fn levels(&self, _key: &str, _rules: &[Rule]) -> Option<Vec<Level>> {
+        None
+    }
 
     /// The limiter was closed: gives back what is kept for later, and writes down what isn't yet.
     fn close(&self) -> Closing {
@@ -62,6 +89,36 @@ pub struct Reserved {
     pub key: CompactString,
     /// Its rules; one bucket each.
     pub rules: Arc<[Rule]>,
+}
+
+/// Why a [`Backend`] has not reserved.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Unmet {
+    /// A bucket has no room.
+    Short {
+        /// Which of the keys of the [`Reservation`] it belongs to.
+        scope: usize,
+        /// Which of its rules that is, and when there will be room.
+        shortfall: Shortfall,
+    },
+    /// There is no room, and it isn't known which of the buckets is short.
+    Full(Wait),
+    /// The place can't be asked now. It is asked again at this time, in nanoseconds since the epoch.
+    Away {
+        /// When.
+        until: u64,
+    },
+}
+
+impl Unmet {
+    /// When to ask again.
+    pub fn wait(&self) -> Wait {
+        match *self {
+            Self::Short { shortfall, .. } => shortfall.wait,
+            Self::Full(wait) => wait,
+            Self::Away { until } => Wait::At(until),
+        }
+    }
 }
 
 /// How a reservation ends.

@@ -109,7 +109,8 @@ impl Limiter {
             let Some((until, wakers)) = applied else { continue };
             wakers.ring();
             if let Some(until) = until {
-                self.core.events.announce(|| Event::CoolingDown { key: change.key.clone(), until });
+                let (key, agent) = (change.key.clone(), Some(ANOTHER.into()));
+                self.core.events.announce(|| Event::CoolingDown { key, until, agent });
             }
         }
     }
@@ -230,3 +231,6 @@ impl Slot {
 
 /// Keys that are collected under one lock.
 const AT_ONCE: usize = 256;
+
+/// Who told of a cool-down that a store has brought.
+const ANOTHER: &str = "another process";

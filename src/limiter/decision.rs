@@ -75,6 +75,8 @@ pub enum Code {
     OthersWaiting,
     /// The limiter keeps as many keys as it may, and this one would be one more.
     TooManyKeys,
+    /// The place where the limits are kept can't be asked.
+    Unavailable,
     /// The limiter was closed.
     Closed,
 }
@@ -98,6 +100,7 @@ impl Code {
             Self::CoolingDown => "cooling_down",
             Self::OthersWaiting => "others_waiting",
             Self::TooManyKeys => "too_many_keys",
+            Self::Unavailable => "unavailable",
             Self::Closed => "closed",
         }
     }

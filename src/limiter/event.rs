@@ -62,6 +62,8 @@ pub enum Event {
         key: CompactString,
         /// Nanoseconds since the epoch.
         until: u64,
+        /// Which other program said so, if one did.
+        agent: Option<CompactString>,
     },
     /// A key has less than its quota, after a refusal or because somebody said so.
     Reduced {

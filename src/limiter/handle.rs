@@ -11,7 +11,7 @@ use super::event::Event;
 use super::gate::Gate;
 use super::permit::{Part, Permit};
 use super::place::{Pinned, Place};
-use super::shard::{Keys, Shard};
+use super::shard::{Core, Keys, Shard};
 use super::slot::{Denial, Slot};
 use super::stats::KeyStats;
 use super::sync::MutexGuard;
@@ -56,8 +56,7 @@ impl KeyHandle {
     /// What [`try_acquire`](Self::try_acquire) would answer; takes nothing.
     pub fn decide(&self, cost: &Cost) -> Decision {
         let (keys, now) = self.place().shard.lock();
-        let closed = self.place().shard.core.is_closed();
-        decide(&keys.slots[self.place().slot], cost, now, closed)
+        decide(&keys.slots[self.place().slot], cost, now, &self.place().shard.core)
     }
 
     /// Why a request isn't let in now, if it isn't.
@@ -70,7 +69,7 @@ impl KeyHandle {
     /// The key's figures now.
     pub fn stats(&self) -> KeyStats {
         let (keys, now) = self.place().shard.lock();
-        keys.slots[self.place().slot].stats(now)
+        keys.slots[self.place().slot].stats(now, &self.place().shard.core)
     }
 
     /// A gate that opens when a request would be let in.
@@ -90,10 +89,11 @@ impl fmt::Debug for KeyHandle {
     }
 }
 
-pub(super) fn decide(slot: &Slot, cost: &Cost, now: u64, closed: bool) -> Decision {
-    let stats = slot.stats(now);
-    let check = if closed { Err(Denial::Closed) } else { slot.check(cost, now) };
-    match check {
+pub(super) fn decide(slot: &Slot, cost: &Cost, now: u64, core: &Core) -> Decision {
+    let stats = slot.stats(now, core);
+    let check = if core.is_closed() { Err(Denial::Closed) } else { slot.check(cost, now) };
+    let elsewhere = core.backend.as_ref().and_then(|_| stats.short(&slot.plan.rules, cost));
+    match elsewhere.map_or(check, |short| check.and(Err(Denial::Short(short)))) {
         Ok(()) => {
             let code = match (slot.plan.known, slot.plan.rules.is_empty()) {
                 (false, _) => Code::UnknownModel,

@@ -132,9 +132,9 @@ impl Limiter {
     }
 
     /// What [`try_acquire`](Self::try_acquire) would answer, with the key's figures; takes nothing.
+    /// Where a [`Backend`] keeps the buckets: as far as is known of them here.
     pub fn decide(&self, key: &str, cost: &Cost) -> Decision {
-        let closed = self.core.is_closed();
-        let decision = self.peek(key, |slot, now| decide(slot, cost, now, closed));
+        let decision = self.peek(key, |slot, now| decide(slot, cost, now, &self.core));
         decision.unwrap_or_else(|| unknown(key, self.now()))
     }
 
@@ -150,15 +150,14 @@ impl Limiter {
         limits: &Quota,
     ) -> Result<Decision, MissingLimit> {
         limited(cost, limits)?;
-        let closed = self.core.is_closed();
+        let core = &*self.core;
         let plan = Arc::new(self.core.quotas.read().given(key, limits, 0));
-        let fresh = || decide(&Slot::new(key.into(), Arc::clone(&plan)), cost, self.now(), closed);
+        let fresh = || decide(&Slot::new(key.into(), Arc::clone(&plan)), cost, self.now(), core);
         let there = self.find(key).and_then(|place| {
             let (mut keys, now) = place.shard.lock();
             let slot = &mut keys.slots[place.slot];
             let alive = slot.generation() == place.generation;
-            alive
-                .then(|| slot.under(Arc::clone(&plan), now, |slot| decide(slot, cost, now, closed)))
+            alive.then(|| slot.under(Arc::clone(&plan), now, |slot| decide(slot, cost, now, core)))
         });
         Ok(there.unwrap_or_else(fresh))
     }
@@ -195,7 +194,7 @@ impl Limiter {
     /// A key's figures now; those of its quota for a key that was never used, and none for one that
     /// nobody knows.
     pub fn stats(&self, key: &str) -> KeyStats {
-        self.peek(key, Slot::stats).unwrap_or_default()
+        self.peek(key, |slot, now| slot.stats(now, &self.core)).unwrap_or_default()
     }
 
     /// The figures of every key that has a quota of its own, and of every other that is kept (see

@@ -41,7 +41,9 @@ pub(super) fn log(event: &Event) {
             debug!(target: TARGET, %key, duration_ms, entity, operation, "waited");
         }
         Event::Settled { key, reserved, charged } => settled(key, reserved, charged.as_ref()),
-        Event::CoolingDown { key, until } => info!(target: TARGET, %key, until, "cooling down"),
+        Event::CoolingDown { key, until, agent } => {
+            info!(target: TARGET, %key, until, agent = agent.as_deref(), "cooling down");
+        }
         Event::Reduced { key, capacity, reason, agent } => {
             let (reason, agent) = (reason.as_str(), agent.as_deref());
             info!(target: TARGET, %key, capacity, reason, agent, "reduced");

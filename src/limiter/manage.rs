@@ -4,6 +4,7 @@ use std::sync::Arc;
 use regex::Regex;
 use smallvec::SmallVec;
 
+use super::backend::{Reservation, Reserved};
 use super::event::Event;
 use super::limiter::Limiter;
 use super::line::Wakers;
@@ -81,10 +82,17 @@ impl Limiter {
         if let Some(place) = place {
             place.shard.reset(Some((place.slot, place.generation)));
         }
+        if let Some(backend) = &self.core.backend {
+            backend.reset(&self.peek(key, |slot, _| slot.key.clone()).unwrap_or_default());
+        }
     }
 
-    /// The same for all keys.
+    /// The same for all keys; of those that a [`Backend`](super::Backend) keeps, for all that are
+    /// kept here too.
     pub fn reset_all(&self) {
+        if let Some(backend) = &self.core.backend {
+            self.keys().iter().for_each(|key| backend.reset(key));
+        }
         self.shards.iter().for_each(|shard| shard.reset(None));
     }
 
@@ -102,10 +110,17 @@ impl Limiter {
     pub fn record(&self, key: &str, usage: &Usage) {
         let cost =
             Cost::new().tokens(usage.total()).input_tokens(usage.input).output_tokens(usage.output);
-        self.with(key, |slot, now| {
-            engine::charge(&slot.plan.rules, &mut slot.buckets, &cost, now);
-            slot.book_charge(&cost, now);
-        });
+        let Some(backend) = &self.core.backend else {
+            self.with(key, |slot, now| {
+                engine::charge(&slot.plan.rules, &mut slot.buckets, &cost, now);
+                slot.book_charge(&cost, now);
+            });
+            return;
+        };
+        let reserved = self.with(key, |slot, _| Reserved::of(slot));
+        if let Some(reserved) = reserved {
+            backend.charge(&Arc::new(Reservation { scopes: [reserved].into(), cost }));
+        }
     }
 
     /// Takes limits over from a response's headers, for a key that you have set no quota for: a

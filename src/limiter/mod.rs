@@ -80,7 +80,7 @@ mod waiting;
 
 pub use acquire::Acquire;
 pub use attached::{Attached, WeakLimiter};
-pub use backend::{Backend, Closing, Ending, Reservation, Reserved, Reserving};
+pub use backend::{Backend, Closing, Ending, Reservation, Reserved, Reserving, Unmet};
 pub use builder::{Builder, UnknownKey};
 pub use capacity::WaitForCapacity;
 pub use changes::{BucketChanges, KeyChanges};

@@ -102,7 +102,7 @@ impl Limiter {
         });
         let Some(Changed { key: reduced_key, until, reduced, wakers }) = changed else { return };
         wakers.ring();
-        self.core.events.announce(|| Event::CoolingDown { key: key.into(), until });
+        self.core.events.announce(|| Event::CoolingDown { key: key.into(), until, agent: None });
         if let Some(capacity) = reduced {
             self.reduced(reduced_key, capacity, ("refused by the provider", None));
         }

@@ -146,18 +146,22 @@ impl Request {
         scopes: &Scopes<'_>,
         last: Option<Arc<Reservation>>,
     ) -> Arc<Reservation> {
-        let of =
-            |slot: &Slot| Reserved { key: slot.key.clone(), rules: Arc::clone(&slot.plan.rules) };
         let same = |last: &Arc<Reservation>| {
             let mut pairs = last.scopes.iter().zip(scopes.all());
             pairs.all(|(reserved, slot)| Arc::ptr_eq(&reserved.rules, &slot.plan.rules))
         };
         last.filter(same).unwrap_or_else(|| {
             Arc::new(Reservation {
-                scopes: scopes.all().map(of).collect(),
+                scopes: scopes.all().map(Reserved::of).collect(),
                 cost: self.cost.clone(),
             })
         })
+    }
+}
+
+impl Reserved {
+    pub(super) fn of(slot: &Slot) -> Self {
+        Self { key: slot.key.clone(), rules: Arc::clone(&slot.plan.rules) }
     }
 }
 

@@ -2,6 +2,7 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
+use super::backend::Unmet;
 use super::error::Refused;
 use super::permit::{Part, Parts};
 use super::place::Place;
@@ -34,6 +35,16 @@ pub(super) struct Blocked {
 impl Blocked {
     pub(super) fn at(scope: usize, denial: Denial) -> Self {
         Self { scope, denial, queue: scope }
+    }
+
+    /// A backend said so of a request in this queue.
+    pub(super) fn elsewhere(queue: usize, unmet: Unmet) -> Self {
+        let (scope, denial) = match unmet {
+            Unmet::Short { scope, shortfall } => (scope, Denial::Short(shortfall)),
+            Unmet::Full(wait) => (queue, Denial::Elsewhere(wait)),
+            Unmet::Away { until } => (queue, Denial::Away(until)),
+        };
+        Self { scope, denial, queue }
     }
 }
 

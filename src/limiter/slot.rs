@@ -32,8 +32,10 @@ pub(super) enum Denial {
     /// And when it is let in then.
     CoolingDown(Wait),
     OthersWaiting,
-    /// A backend said so.
+    /// A backend has no room, it doesn't say of what.
     Elsewhere(Wait),
+    /// A backend can't be asked until then.
+    Away(u64),
     /// Nobody knows the key, and such keys are refused.
     Unknown,
     Closed,
@@ -46,6 +48,7 @@ impl Denial {
             Self::CoolingDown(wait) => wait,
             Self::OthersWaiting => Wait::Unknown,
             Self::Elsewhere(wait) => wait,
+            Self::Away(until) => Wait::At(until),
             Self::Unknown | Self::Closed => Wait::Never,
         }
     }
@@ -351,6 +354,7 @@ impl Slot {
             Denial::Closed => (Code::Closed, None, None),
             Denial::Elsewhere(Wait::Never) => (Code::ExceedsCapacity, None, None),
             Denial::Elsewhere(_) => (Code::LimitExceeded, None, None),
+            Denial::Away(_) => (Code::Unavailable, None, None),
             Denial::Short(short) => {
                 let rule = &self.full().rules[short.rule];
                 let need = (cost.amount(rule.dimension()), rule.capacity());

@@ -1,6 +1,7 @@
+use super::shard::Core;
 use super::slot::Slot;
-use crate::engine;
-use crate::quota::{Dimension, Window};
+use crate::engine::{self, Rule, Shortfall, Wait};
+use crate::quota::{Cost, Dimension, Window};
 
 /// The figures of one key at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -38,18 +39,33 @@ pub struct LimitStats {
     pub fresh_at: u64,
 }
 
+impl KeyStats {
+    /// Which limit has no room for a cost, by these figures.
+    pub(super) fn short(&self, rules: &[Rule], cost: &Cost) -> Option<Shortfall> {
+        let full = |(rule, limit): (&Rule, &LimitStats)| rule.amount(cost) > limit.available;
+        let rule = rules.iter().zip(&self.limits).position(full)?;
+        let wait = if rules[rule].can_hold(cost) { Wait::Unknown } else { Wait::Never };
+        Some(Shortfall { rule, wait })
+    }
+}
+
 impl Slot {
-    pub(super) fn stats(&self, now: u64) -> KeyStats {
+    pub(super) fn stats(&self, now: u64, core: &Core) -> KeyStats {
         let cooling_until = self.line.as_ref().map(|line| line.cooling_until);
         let recovered = self.recovered(now);
         let there = recovered.as_ref().map(|step| (&step.rules[..], &step.buckets));
         let (rules, buckets) = there.unwrap_or((&self.plan.rules, &self.buckets));
         let limits = rules.iter().zip(buckets).zip(&*self.full().rules);
-        let stats = |((rule, bucket), original): ((&_, &engine::Bucket), &engine::Rule)| {
-            stats(rule, original.limit().amount(), bucket.level(rule, now))
+        let elsewhere = core.backend.as_ref().and_then(|backend| backend.levels(&self.key, rules));
+        let level = |at: usize, rule: &Rule, bucket: &engine::Bucket| {
+            let known = elsewhere.as_ref().and_then(|levels| levels.get(at).copied());
+            known.unwrap_or_else(|| bucket.level(rule, now))
+        };
+        let stats = |(at, ((rule, bucket), original)): (usize, ((&Rule, _), &Rule))| {
+            stats(rule, original.limit().amount(), level(at, rule, bucket))
         };
         KeyStats {
-            limits: limits.map(stats).collect(),
+            limits: limits.enumerate().map(stats).collect(),
             waiting: self.waiting(),
             cooling_until: cooling_until.filter(|&until| until > now),
         }

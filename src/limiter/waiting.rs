@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::backend::Reservation;
+use super::backend::{Reservation, Unmet};
 use super::error::AcquireError;
 use super::line::Wakers;
 use super::permit::Permit;
@@ -129,13 +129,12 @@ impl Waiting {
         &mut self,
         request: &mut Request,
         asked: Arc<Reservation>,
-        answer: Result<(), Wait>,
+        answer: Result<(), Unmet>,
     ) -> Turn {
-        let Err(wait) = answer else { return self.granted(request, asked) };
+        let Err(unmet) = answer else { return self.granted(request, asked) };
         let Self { places, seat, .. } = &*self;
         let scopes = Scopes::lock(places).expect(PINNED);
-        let blocked = Blocked::at(seat.at, Denial::Elsewhere(wait));
-        let hopeless = request.hopeless(&scopes, blocked);
+        let hopeless = request.hopeless(&scopes, Blocked::elsewhere(seat.at, unmet));
         let changed = scopes.changes() != self.changes;
         drop(scopes);
         match hopeless {
@@ -145,7 +144,7 @@ impl Waiting {
             }
             // The answer may be out of date already.
             None if changed => Turn::Wait(Some(0)),
-            None => Turn::Wait(if let Wait::At(time) = wait { Some(time) } else { None }),
+            None => Turn::Wait(if let Wait::At(time) = unmet.wait() { Some(time) } else { None }),
         }
     }
 
@@ -158,12 +157,15 @@ impl Waiting {
         Turn::Ended(Ok(request.granted((parts, true), Some(asked), (self.arrived, now))))
     }
 
-    /// Why an answer needn't be waited for any more.
-    pub(super) fn overdue(&self, request: &Request) -> Option<AcquireError> {
+    /// Why an answer needn't be waited for any more, which was due by `until`.
+    pub(super) fn overdue(&self, request: &Request, until: u64) -> Option<AcquireError> {
         if request.core().is_closed() {
             return Some(AcquireError::Closed);
         }
         let scopes = Scopes::lock(&self.places).expect(PINNED);
+        if scopes.now < until {
+            return None;
+        }
         let denial = Denial::Elsewhere(Wait::Unknown);
         request.hopeless(&scopes, Blocked::at(self.seat.at, denial))
     }

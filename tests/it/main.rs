@@ -1,6 +1,8 @@
 //! One integration binary: each room of the house has a folder here.
 
 mod arrows;
+#[cfg(feature = "cli")]
+mod cluster;
 #[cfg(feature = "yaml")]
 mod config;
 mod engine;

@@ -83,7 +83,7 @@ impl<'a> Verdict<'a> {
     fn refused(refused: &'a Refused) -> Self {
         let status = match refused.code {
             // It isn't the client's doing.
-            Code::TooManyKeys | Code::Closed => StatusCode::SERVICE_UNAVAILABLE,
+            Code::TooManyKeys | Code::Unavailable | Code::Closed => StatusCode::SERVICE_UNAVAILABLE,
             _ => StatusCode::TOO_MANY_REQUESTS,
         };
         let seconds = |wait: Duration| wait.as_secs() + u64::from(wait.subsec_nanos() > 0);

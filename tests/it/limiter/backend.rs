@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use tollgate::engine::Wait;
 use tollgate::limiter::{
     Backend, Code, Ending, Event, Limiter, ManualClock, RateLimited, Reservation, Reserving,
-    TokioClock,
+    TokioClock, Unmet,
 };
 use tollgate::quota::{Cost, Quota};
 
@@ -27,19 +27,23 @@ impl Backend for Elsewhere {
         })
     }
 
-    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Wait> {
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Unmet> {
         let mut granted = self.granted.lock();
         if *granted == 0 {
             *granted += 1;
             return Ok(());
         }
         *granted = 0;
-        Err(Wait::At(ManualClock::START + 1_000_000_000))
+        Err(Unmet::Full(Wait::At(ManualClock::START + 1_000_000_000)))
     }
 
     fn end(&self, _: &Arc<Reservation>, ending: Ending) {
         self.endings.lock().push(ending);
     }
+
+    fn charge(&self, _: &Arc<Reservation>) {}
+
+    fn reset(&self, _: &str) {}
 }
 
 fn limiter(backend: &Arc<Elsewhere>) -> Limiter {
@@ -87,15 +91,19 @@ impl Backend for OneAtATime {
         })
     }
 
-    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Wait> {
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Unmet> {
         *self.asked.lock() += 1;
         let taken = std::mem::replace(&mut *self.taken.lock(), true);
-        if taken { Err(Wait::Unknown) } else { Ok(()) }
+        if taken { Err(Unmet::Full(Wait::Unknown)) } else { Ok(()) }
     }
 
     fn end(&self, _: &Arc<Reservation>, _: Ending) {
         *self.taken.lock() = false;
     }
+
+    fn charge(&self, _: &Arc<Reservation>) {}
+
+    fn reset(&self, _: &str) {}
 }
 
 fn one_at_a_time() -> (Limiter, Arc<OneAtATime>) {

@@ -7,7 +7,7 @@ use parking_lot::Mutex;
 use tollgate::engine::Wait;
 use tollgate::limiter::{
     Backend, Ending, Limiter, ManualClock, RateLimited, Reservation, Reserving, TokioClock,
-    UnknownKey,
+    UnknownKey, Unmet,
 };
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Usage, Window};
 
@@ -115,9 +115,10 @@ fn huge_amounts_neither_panic_nor_forget() {
     }
 }
 
-/// A store elsewhere with room for one request under `b`, that answers 10 ms after it has looked.
+/// A store elsewhere with room for one request under `b`, that answers 10 ms after it has looked, and
+/// says so many that it does.
 #[derive(Debug, Default)]
-struct OneUnderB(Mutex<bool>);
+struct OneUnderB(Mutex<bool>, u64);
 
 impl Backend for OneUnderB {
     fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
@@ -128,28 +129,36 @@ impl Backend for OneUnderB {
         })
     }
 
-    fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), Wait> {
+    fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), Unmet> {
         if !reservation.scopes.iter().any(|scope| scope.key == "b") {
             return Ok(());
         }
         let taken = std::mem::replace(&mut *self.0.lock(), true);
-        if taken { Err(Wait::Unknown) } else { Ok(()) }
+        if taken { Err(Unmet::Full(Wait::Unknown)) } else { Ok(()) }
     }
 
     fn end(&self, _: &Arc<Reservation>, _: Ending) {
         *self.0.lock() = false;
     }
+
+    fn patience(&self) -> Duration {
+        Duration::from_millis(self.1)
+    }
+
+    fn charge(&self, _: &Arc<Reservation>) {}
+
+    fn reset(&self, _: &str) {}
 }
 
-fn under_b() -> Limiter {
+fn under_b(patience: u64) -> Limiter {
     let builder = builder().clock(TokioClock::new());
-    builder.backend(Arc::new(OneUnderB::default())).build().unwrap()
+    builder.backend(Arc::new(OneUnderB(Mutex::default(), patience))).build().unwrap()
 }
 
 #[tokio::test(start_paused = true)]
 async fn a_permit_of_any_of_the_keys_that_ends_is_a_reason_to_ask_again() {
     for pause in [5, 50] {
-        let limiter = under_b();
+        let limiter = under_b(0);
         let held = limiter.acquire("b", &Cost::new()).await.unwrap();
         let asking = tokio::spawn(limiter.acquire_all(&["a", "b"], &Cost::new()));
         tokio::time::sleep(Duration::from_millis(pause)).await;
@@ -160,8 +169,8 @@ async fn a_permit_of_any_of_the_keys_that_ends_is_a_reason_to_ask_again() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn who_may_not_wait_is_answered_by_the_backend_at_once() {
-    let limiter = under_b();
+async fn who_may_not_wait_is_answered_by_the_backend_all_the_same() {
+    let limiter = under_b(20);
     let begin = limiter.now();
     let now = || limiter.acquire("b", &Cost::new()).max_wait(Duration::ZERO);
     let held = now().await.unwrap();
@@ -169,16 +178,18 @@ async fn who_may_not_wait_is_answered_by_the_backend_at_once() {
     assert!(error.refused().is_some_and(|refused| refused.wait == Wait::Unknown));
     drop(held);
     now().await.unwrap();
-    assert_eq!((limiter.now(), limiter.stats("b").waiting), (begin, 0));
+    assert_eq!((limiter.now() - begin, limiter.stats("b").waiting), (30_000_000, 0));
 }
 
 #[tokio::test(start_paused = true)]
-async fn an_answer_is_waited_for_only_up_to_the_deadline() {
-    let limiter = under_b();
+async fn an_answer_is_waited_for_up_to_the_deadline_and_as_long_as_it_takes_at_most() {
+    let limiter = under_b(8);
     let begin = limiter.now();
     let wait = |ms| limiter.acquire("b", &Cost::new()).max_wait(Duration::from_millis(ms));
     wait(9).await.unwrap_err();
     assert_eq!(limiter.now() - begin, 9_000_000);
+    wait(7).await.unwrap_err();
+    assert_eq!(limiter.now() - begin, 17_000_000);
     wait(11).await.unwrap();
 }
 
@@ -191,12 +202,16 @@ impl Backend for Panics {
         Box::pin(std::future::ready(self.try_reserve(reservation)))
     }
 
-    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Wait> {
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Unmet> {
         assert!(std::mem::replace(&mut *self.0.lock(), true), "the first");
         Ok(())
     }
 
     fn end(&self, _: &Arc<Reservation>, _: Ending) {}
+
+    fn charge(&self, _: &Arc<Reservation>) {}
+
+    fn reset(&self, _: &str) {}
 }
 
 #[tokio::test(start_paused = true)]

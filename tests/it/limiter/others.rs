@@ -136,7 +136,10 @@ fn a_cool_down_is_told_and_taken_over() {
     other.apply_changes(&changes);
     assert_eq!(other.stats("k").cooling_until, Some(START + 20 * S));
     let until = START + 20 * S;
-    assert_eq!(events.try_recv().unwrap(), Event::CoolingDown { key: "k".into(), until });
+    assert_eq!(
+        events.try_recv().unwrap(),
+        Event::CoolingDown { key: "k".into(), until, agent: Some("another process".into()) }
+    );
     assert_eq!(other.collect_changes(), [], "it is not ours to tell");
 
     let mut shorter = KeyChanges::new("k");

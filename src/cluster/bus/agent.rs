@@ -1,0 +1,3 @@
+/// Joins a limiter to a bus.
+#[derive(Debug)]
+pub struct Agent {}

@@ -1,0 +1,5 @@
+mod agent;
+mod port;
+
+pub use agent::Agent;
+pub use port::{Bus, Receiver};

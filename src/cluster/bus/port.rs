@@ -1,0 +1,16 @@
+use std::fmt;
+use std::sync::Arc;
+
+/// Called with each message of a subject, on a thread of the bus: it should be quick.
+pub type Receiver = Arc<dyn Fn(&[u8]) + Send + Sync>;
+
+/// Carries messages between programs. All of one subject reach all who listen to it, the sender
+/// included; those sent while the way is cut are lost.
+pub trait Bus: fmt::Debug + Send + Sync + 'static {
+    /// Hands a message over, and never waits: what can't be handed over or sent is dropped and
+    /// counted.
+    fn publish(&self, subject: &str, message: &[u8]);
+
+    /// Calls `receiver` with every message of a subject from now on, for as long as there is the bus.
+    fn subscribe(&self, subject: &str, receiver: Receiver);
+}

@@ -1,0 +1,20 @@
+//! State across machines: a bus over which programs tell each other of refusals, and limits that
+//! many machines share.
+//!
+//! - An [`Agent`] joins a limiter to a [`Bus`]: when its provider refuses a request, the others
+//!   reduce the key and pause too, before they earn a refusal of their own. Each keeps its own
+//!   buckets.
+//! - [`Shared`] keeps the buckets themselves in Redis or Valkey, for all machines together: N of
+//!   them take one limit, exactly or by leases.
+//!
+//! It knows nothing of configuration files; `config` makes both out of one.
+
+mod bus;
+#[cfg(feature = "redis")]
+mod shared;
+#[cfg(any(feature = "redis", feature = "nats"))]
+mod worker;
+
+pub use bus::{Agent, Bus};
+#[cfg(feature = "redis")]
+pub use shared::Shared;

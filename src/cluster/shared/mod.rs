@@ -1,0 +1,5 @@
+mod script;
+
+/// Limits that many machines share.
+#[derive(Debug)]
+pub struct Shared {}

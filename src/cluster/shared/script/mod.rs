@@ -1,0 +1,11 @@
+//! The script that decides over all buckets of a call at once, in the server: its arguments, and what
+//! it answers. Knows nothing of connections.
+//!
+//! Times are microseconds of the server's clock; amounts are below 2^53, as its numbers are exact
+//! up to there.
+
+mod answer;
+mod call;
+
+pub(super) use answer::{Answer, InTime, Verdict, View};
+pub(super) use call::{Call, Id, Part, ServerTime, Verb};

@@ -1,0 +1,3 @@
+//! State across machines, against real servers.
+
+mod servers;
