@@ -154,9 +154,9 @@ impl Acquire {
             let parts = scopes.parts(&places);
             scopes.pin();
             drop(scopes);
-            let backend = request.core().backend.as_ref().expect("only a backend is asked");
-            let here = backend.reserve_here(&asked);
-            return match here.unwrap_or_else(|| backend.try_reserve(&asked)) {
+            let core = request.core();
+            let backend = core.backend.as_ref().expect("only a backend is asked");
+            return match core.ask_here(&asked).unwrap_or_else(|| backend.try_reserve(&asked)) {
                 Ok(()) => Ok(request.granted((parts, true), Some(asked), (now, now))),
                 Err(unmet) => {
                     let mut scopes = Scopes::lock(&places).expect("was pinned above");
@@ -170,8 +170,8 @@ impl Acquire {
     /// Asks the backend, which may know the answer.
     fn ask(&mut self, asked: Arc<Reservation>) -> Option<Turn> {
         let core = self.request.core();
-        let backend = core.backend.as_ref().expect("only a backend is asked");
-        let Some(answer) = backend.reserve_here(&asked) else {
+        let Some(answer) = core.ask_here(&asked) else {
+            let backend = core.backend.as_ref().expect("only a backend is asked");
             let reserving = backend.reserve(&asked);
             let until = core.clock.now().saturating_add(nanos(backend.patience()));
             // Only now: if the backend panics, its place is given up with the rest.

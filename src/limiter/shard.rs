@@ -5,7 +5,7 @@ use hashbrown::HashTable;
 
 use super::arena::Arena;
 use super::attached::All;
-use super::backend::Backend;
+use super::backend::{Backend, Reservation, Unmet};
 use super::builder::Settings;
 use super::clock::{Boot, Clock, Sleep, SystemClock};
 use super::event::Events;
@@ -99,6 +99,11 @@ impl Core {
             arrivals: AtomicU64::new(0),
             versions: AtomicU32::new(0),
         }
+    }
+
+    /// What the backend answers without asking elsewhere, if it can.
+    pub(super) fn ask_here(&self, asked: &Arc<Reservation>) -> Option<Result<(), Unmet>> {
+        self.backend.as_ref()?.reserve_here(asked)
     }
 
     pub(super) fn is_closed(&self) -> bool {

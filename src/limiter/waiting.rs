@@ -65,6 +65,7 @@ impl Waiting {
             let Some(mut scopes) = Scopes::lock(&places) else { continue };
             scopes.give(request.given.as_deref(), request.core());
             let arrived = scopes.now;
+            let mut reservation = None;
             let at = match request.judge(&scopes, NEWCOMER) {
                 Verdict::Admit => {
                     let taken = scopes.commit(&places, &request.cost);
@@ -73,15 +74,29 @@ impl Waiting {
                 }
                 Verdict::Fail(error) => return Arrival::Ended(Err(error)),
                 Verdict::Wait(blocked) => blocked.queue,
-                // Only the first in the queue asks.
-                Verdict::Ask => 0,
+                // Only the first in the queue asks elsewhere.
+                Verdict::Ask => {
+                    let asked = request.reservation(&scopes, None);
+                    let parts = scopes.parts(&places);
+                    scopes.pin();
+                    drop(scopes);
+                    if let Some(Ok(())) = request.core().ask_here(&asked) {
+                        let permit =
+                            request.granted((parts, true), Some(asked), (arrived, arrived));
+                        return Arrival::Ended(Ok(permit));
+                    }
+                    reservation = Some(asked);
+                    scopes = Scopes::lock(&places).expect(PINNED);
+                    scopes.for_each(|slot, _| slot.unpin());
+                    0
+                }
             };
             let seat = match Seat::take(request, &mut scopes, at, waker) {
                 Ok(seat) => seat,
                 Err(error) => return Arrival::Ended(Err(error)),
             };
             drop(scopes);
-            return Arrival::Queued(Self { places, seat, arrived, reservation: None, changes: 0 });
+            return Arrival::Queued(Self { places, seat, arrived, reservation, changes: 0 });
         }
     }
 

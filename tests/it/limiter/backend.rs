@@ -2,12 +2,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
-use tollgate::engine::Wait;
+use tollgate::engine::{Level, Rule, Shortfall, Wait};
 use tollgate::limiter::{
     Backend, Code, Ending, Event, Limiter, ManualClock, RateLimited, Reservation, Reserving,
     TokioClock, Unmet,
 };
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::{Cost, Dimension, Quota, Usage};
 
 use super::{builder, settle_down};
 
@@ -140,4 +140,99 @@ async fn a_grant_by_a_backend_is_announced_whichever_call_it_came_by() {
     let mut events = limiter.subscribe();
     let _permit = limiter.try_acquire("k", &Cost::new()).unwrap();
     assert!(matches!(events.try_recv(), Ok(Event::Granted { .. })));
+}
+
+/// A store elsewhere that answers as it was told, has something at hand, and notes what it is told.
+#[derive(Debug, Default)]
+struct Scripted {
+    at_hand: Mutex<u64>,
+    answer: Mutex<Option<Unmet>>,
+    told: Mutex<Vec<String>>,
+}
+
+impl Backend for Scripted {
+    fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
+        Box::pin(std::future::ready(self.try_reserve(reservation)))
+    }
+
+    fn reserve_here(&self, _: &Arc<Reservation>) -> Option<Result<(), Unmet>> {
+        let mut at_hand = self.at_hand.lock();
+        *at_hand = at_hand.checked_sub(1)?;
+        Some(Ok(()))
+    }
+
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Unmet> {
+        self.told.lock().push("asked".into());
+        self.answer.lock().map_or(Ok(()), Err)
+    }
+
+    fn end(&self, _: &Arc<Reservation>, _: Ending) {}
+
+    fn charge(&self, reservation: &Arc<Reservation>) {
+        let tokens = reservation.cost.amount(&Dimension::Tokens);
+        self.told.lock().push(format!("charged {} {tokens}", reservation.scopes[0].key));
+    }
+
+    fn reset(&self, key: &str) {
+        self.told.lock().push(format!("reset {key}"));
+    }
+
+    fn levels(&self, _: &str, rules: &[Rule]) -> Option<Vec<Level>> {
+        let level = |_| Level { used: 3, held: 2, available: 5, fresh_at: ManualClock::START };
+        Some(rules.iter().map(level).collect())
+    }
+}
+
+fn scripted(at_hand: u64, answer: Option<Unmet>) -> (Limiter, Arc<Scripted>) {
+    let backend =
+        Scripted { at_hand: at_hand.into(), answer: answer.into(), ..Scripted::default() };
+    let backend = Arc::new(backend);
+    let builder = builder().quota("k", Quota::new().rpm(10).tpm(10)).clock(ManualClock::new());
+    (builder.backend(Arc::clone(&backend) as _).build().unwrap(), backend)
+}
+
+#[tokio::test]
+async fn what_a_backend_has_at_hand_is_granted_without_asking_elsewhere() {
+    let (limiter, backend) = scripted(3, None);
+    drop(limiter.acquire("k", &Cost::new()).await.unwrap());
+    drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+    let mut arriving = limiter.acquire("k", &Cost::new());
+    assert!(arriving.arrive().is_some_and(|granted| granted.is_ok()));
+    assert!(backend.told.lock().is_empty());
+    drop(limiter.acquire("k", &Cost::new()).await.unwrap());
+    assert_eq!(*backend.told.lock(), ["asked"]);
+}
+
+#[test]
+fn what_is_short_elsewhere_is_named() {
+    let at = Wait::At(ManualClock::START + 7);
+    let shortfall = Shortfall { rule: 1, wait: at };
+    let (limiter, backend) = scripted(0, Some(Unmet::Short { scope: 0, shortfall }));
+    let refused = limiter.try_acquire("k", &Cost::new().tokens(4)).unwrap_err();
+    assert_eq!((refused.code, refused.wait), (Code::TpmExceeded, at));
+    assert_eq!((refused.dimension, refused.need), (Some(Dimension::Tokens), Some((4, 10))));
+    let until = ManualClock::START + 9;
+    *backend.answer.lock() = Some(Unmet::Away { until });
+    let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
+    assert_eq!((refused.code, refused.wait), (Code::Unavailable, Wait::At(until)));
+}
+
+#[test]
+fn figures_and_decisions_are_those_of_the_backend() {
+    let (limiter, _) = scripted(0, None);
+    let stats = limiter.stats("k").limits[0].clone();
+    assert_eq!((stats.used, stats.held, stats.available, stats.limit), (3, 2, 5, 10));
+    assert!(limiter.decide("k", &Cost::new().tokens(5)).is_allowed());
+    let decision = limiter.decide("k", &Cost::new().tokens(6));
+    assert_eq!((decision.code, decision.wait), (Code::TpmExceeded, Some(Wait::Unknown)));
+    assert_eq!(limiter.decide("k", &Cost::new().tokens(11)).wait, Some(Wait::Never));
+}
+
+#[test]
+fn usage_after_the_fact_and_resets_go_to_the_backend() {
+    let (limiter, backend) = scripted(0, None);
+    limiter.record("k", &Usage { input: 4, output: 3, ..Usage::default() });
+    limiter.reset("k");
+    limiter.reset_all();
+    assert_eq!(*backend.told.lock(), ["charged k 7", "reset k", "reset k"]);
 }
