@@ -1,6 +1,7 @@
 use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use compact_str::CompactString;
@@ -89,6 +90,9 @@ pub struct Reserved {
     pub key: CompactString,
     /// Its rules; one bucket each.
     pub rules: Arc<[Rule]>,
+    /// What the backend notes of it until it ends; 0 at first.
+    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "for a shared store"))]
+    pub(crate) note: AtomicU64,
 }
 
 /// Why a [`Backend`] has not reserved.

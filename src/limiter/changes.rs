@@ -151,7 +151,10 @@ impl Slot {
         if let Some(reset_at) = change.reset_at {
             self.reset_elsewhere(reset_at, core, now);
         }
-        change.buckets.iter().for_each(|bucket| self.take_over(bucket, now));
+        // What lies with a backend is known there.
+        if core.backend.is_none() {
+            change.buckets.iter().for_each(|bucket| self.take_over(bucket, now));
+        }
         let until = change.cooling_until.and_then(|until| self.cool_down_elsewhere(until, now));
         let mut wakers = Wakers::default();
         if change.cooling_until.is_some() {

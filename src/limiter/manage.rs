@@ -178,10 +178,17 @@ impl Limiter {
         all
     }
 
-    /// Takes the state of an earlier run, or of another limiter, on top of this one's.
+    /// Takes the state of an earlier run, or of another limiter, on top of this one's. Of buckets that
+    /// lie with a [`Backend`](super::Backend) nothing is taken: what was used is known there.
     pub fn absorb(&self, snapshot: &[KeySnapshot]) {
+        let here = self.core.backend.is_none();
         for key in snapshot {
-            self.with(&key.key, |slot, now| slot.absorb(key, now));
+            self.with(&key.key, |slot, now| {
+                if here {
+                    slot.absorb(key, now);
+                }
+                slot.absorb_cool_down(key, now);
+            });
         }
     }
 

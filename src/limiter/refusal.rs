@@ -144,12 +144,7 @@ impl Slot {
         let again = self.belongs_to_last(refusal.sent_at.unwrap_or(now.saturating_sub(LATENCY)));
         let before = self.reduced().map_or(0, |r| r.times.saturating_sub(u32::from(again)));
         let delay = refusal.delay(before);
-        let spread = pace.map_or(0, |pace| (pace.spread.min(delay / 8) >> 16).saturating_mul(part));
-        let line = self.line();
-        line.cooling_until =
-            line.cooling_until.max(now.saturating_add(delay).saturating_add(spread));
-        let until = line.cooling_until;
-        self.book_cooling(until);
+        let until = self.cool(delay, (pace, part), now);
         let reduced = pace
             .filter(|_| !refusal.until_reset)
             .is_some_and(|pace| self.refuse_rates(refusal, (pace, again), (now, until)));
@@ -170,6 +165,25 @@ impl Slot {
         };
         let named = refusal.dimension.as_ref().filter(|named| limits(named));
         let reduced = !again && self.lower(pace, now, |limit| half(limit, pace, named));
+        self.drain(named, until);
+        reduced
+    }
+
+    /// Sends nothing for so long, in nanoseconds, and for its part of the spread, in 65,536ths; says
+    /// until when.
+    pub(super) fn cool(&mut self, delay: u64, (pace, part): (Option<Pace>, u64), now: u64) -> u64 {
+        let spread = pace.map_or(0, |pace| (pace.spread.min(delay / 8) >> 16).saturating_mul(part));
+        let line = self.line();
+        line.cooling_until =
+            line.cooling_until.max(now.saturating_add(delay).saturating_add(spread));
+        let until = line.cooling_until;
+        self.book_cooling(until);
+        until
+    }
+
+    /// The provider's buckets are empty, those of one dimension or all: so are ours at the end of the
+    /// cool-down, after which it recovers.
+    pub(super) fn drain(&mut self, named: Option<&Dimension>, until: u64) {
         if let Some(reduced) = self.line().reduced.as_deref_mut() {
             reduced.recover_after(until);
         }
@@ -178,7 +192,6 @@ impl Slot {
                 bucket.drain(rule, until);
             }
         }
-        reduced
     }
 
     /// Whether a refusal of a request that was sent then has been answered by the last reduction.

@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
 use smallvec::{SmallVec, smallvec};
@@ -161,7 +162,8 @@ impl Request {
 
 impl Reserved {
     pub(super) fn of(slot: &Slot) -> Self {
-        Self { key: slot.key.clone(), rules: Arc::clone(&slot.plan.rules) }
+        let (key, rules) = (slot.key.clone(), Arc::clone(&slot.plan.rules));
+        Self { key, rules, note: AtomicU64::new(0) }
     }
 }
 

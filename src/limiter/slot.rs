@@ -355,12 +355,15 @@ impl Slot {
             Denial::Elsewhere(Wait::Never) => (Code::ExceedsCapacity, None, None),
             Denial::Elsewhere(_) => (Code::LimitExceeded, None, None),
             Denial::Away(_) => (Code::Unavailable, None, None),
-            Denial::Short(short) => {
-                let rule = &self.full().rules[short.rule];
-                let need = (cost.amount(rule.dimension()), rule.capacity());
-                let code = Code::of(rule.limit(), short.wait);
-                (code, Some(rule.dimension().clone()), Some(need))
-            }
+            Denial::Short(short) => match self.full().rules.get(short.rule) {
+                Some(rule) => {
+                    let need = (cost.amount(rule.dimension()), rule.capacity());
+                    let code = Code::of(rule.limit(), short.wait);
+                    (code, Some(rule.dimension().clone()), Some(need))
+                }
+                // The quota has changed since a backend was asked.
+                None => (Code::LimitExceeded, None, None),
+            },
         };
         let (key, wait) = (self.key.clone(), denial.wait());
         Refused { key, code, dimension, wait, need, asked_at: now }

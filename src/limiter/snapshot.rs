@@ -67,7 +67,7 @@ impl Slot {
         KeySnapshot { key: self.key.to_string(), buckets, cooling_until }
     }
 
-    /// Takes another's state on top; a limit that is no longer there is left out.
+    /// Takes what another has used on top; a limit that is no longer there is left out.
     pub(super) fn absorb(&mut self, snapshot: &KeySnapshot, now: u64) {
         for other in &snapshot.buckets {
             let mine = self.plan.rules.iter().zip(&mut self.buckets);
@@ -78,6 +78,10 @@ impl Slot {
                 }
             }
         }
+    }
+
+    /// Cools down for as long as another does.
+    pub(super) fn absorb_cool_down(&mut self, snapshot: &KeySnapshot, now: u64) {
         if let Some(until) = snapshot.cooling_until {
             self.cool_down(until, now);
         }

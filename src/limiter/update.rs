@@ -53,17 +53,19 @@ impl CapacityUpdate {
 }
 
 /// Why an update was not followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Ignored {
     /// It is one's own.
     Own,
     /// No quota with a capacity is known for the key.
     Unknown,
-    /// A capacity of 0 is none.
+    /// A capacity of 0 is none, and neither is a pause of no time.
     Zero,
     /// It is not below the current capacity.
     NotLower,
+    /// It ends no later than the cool-down that there is.
+    NotLonger,
     /// It is older than the last that was followed, or more than an interval of recovery old, or as
     /// far ahead of the clock.
     Stale,
@@ -124,8 +126,9 @@ impl fmt::Display for Ignored {
         f.write_str(match self {
             Self::Own => "the update is one's own",
             Self::Unknown => "no capacity is known for the key of the update",
-            Self::Zero => "the update names no capacity",
+            Self::Zero => "the update names no capacity, or no time",
             Self::NotLower => "the update is not below the current capacity",
+            Self::NotLonger => "the update is no longer than the current cool-down",
             Self::Stale => "the update is stale",
             Self::Off => "nothing is reduced here",
         })

@@ -149,15 +149,16 @@ impl Waiting {
         let Err(unmet) = answer else { return self.granted(request, asked) };
         let Self { places, seat, .. } = &*self;
         let scopes = Scopes::lock(places).expect(PINNED);
-        let hopeless = request.hopeless(&scopes, Blocked::elsewhere(seat.at, unmet));
         let changed = scopes.changes() != self.changes;
+        // The answer may be out of date already.
+        let unmet = if changed { Unmet::Full(Wait::Unknown) } else { unmet };
+        let hopeless = request.hopeless(&scopes, Blocked::elsewhere(seat.at, unmet));
         drop(scopes);
         match hopeless {
             Some(error) => {
                 self.leave();
                 Turn::Ended(Err(error))
             }
-            // The answer may be out of date already.
             None if changed => Turn::Wait(Some(0)),
             None => Turn::Wait(if let Wait::At(time) = unmet.wait() { Some(time) } else { None }),
         }

@@ -236,3 +236,30 @@ fn usage_after_the_fact_and_resets_go_to_the_backend() {
     limiter.reset_all();
     assert_eq!(*backend.told.lock(), ["charged k 7", "reset k", "reset k"]);
 }
+
+#[test]
+fn what_a_store_kept_is_not_counted_beside_what_a_backend_knows() {
+    let used = |limiter: &Limiter| limiter.stats("k").limits[0].used;
+    let earlier = builder().quota("k", Quota::new().rpm(9)).clock(ManualClock::new());
+    let earlier = earlier.build().unwrap();
+    earlier.track();
+    for _ in 0..5 {
+        drop(earlier.try_acquire("k", &Cost::new()).unwrap());
+    }
+    earlier.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(30))));
+    let limiter = limiter(&Arc::default());
+    limiter.absorb(&earlier.snapshot());
+    assert_eq!((used(&earlier), used(&limiter)), (5, 0));
+    limiter.apply_changes(&earlier.collect_changes());
+    assert_eq!(used(&limiter), 0);
+    let cooling = limiter.stats("k").cooling_until;
+    assert!(cooling.is_some() && cooling == earlier.stats("k").cooling_until, "it goes on");
+}
+
+#[test]
+fn an_answer_about_limits_that_are_gone_names_none() {
+    let shortfall = Shortfall { rule: 7, wait: Wait::Unknown };
+    let (limiter, _) = scripted(0, Some(Unmet::Short { scope: 0, shortfall }));
+    let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
+    assert_eq!((refused.code, refused.dimension), (Code::LimitExceeded, None));
+}

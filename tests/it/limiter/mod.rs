@@ -3,6 +3,7 @@
 mod attached;
 mod backend;
 mod changes;
+mod cool_down;
 mod corners;
 mod gate;
 mod keys;

@@ -1,0 +1,122 @@
+//! Pauses that other programs tell of.
+
+use std::time::Duration;
+
+use tollgate::engine::Wait;
+use tollgate::limiter::{Code, CoolDown, Event, Ignored, Limiter, ManualClock, Reduction};
+use tollgate::quota::{Algorithm, Cost, Quota};
+
+use super::{S, builder};
+
+/// One key `k` in token buckets that pauses exactly as long as it is told to.
+fn limiter(quota: Quota, reduction: Reduction) -> (Limiter, ManualClock) {
+    let clock = ManualClock::new();
+    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    let builder = builder().reduction(reduction).quota("k", quota).clock(clock.clone());
+    (builder.build().unwrap(), clock)
+}
+
+fn exact() -> Reduction {
+    Reduction::new().spread(Duration::ZERO)
+}
+
+fn pause(limiter: &Limiter, seconds: u64) -> CoolDown {
+    CoolDown::new("k", "other", Duration::from_secs(seconds), limiter.now()).with_reason("429")
+}
+
+fn refused(limiter: &Limiter) -> Option<(Code, Wait)> {
+    let refused = limiter.try_acquire("k", &Cost::new()).err();
+    refused.map(|refused| (refused.code, refused.wait))
+}
+
+#[test]
+fn nothing_is_sent_until_its_end_and_then_at_the_pace_of_the_refill() {
+    let (limiter, clock) = limiter(Quota::new().rpm(60), exact());
+    let mut events = limiter.subscribe();
+    let until = limiter.now() + 3 * S;
+    assert_eq!(limiter.apply_cool_down(&pause(&limiter, 3), "me"), Ok(until));
+    let told = Event::CoolingDown { key: "k".into(), until, agent: Some("other".into()) };
+    assert_eq!(events.try_recv().unwrap(), told);
+    assert!(events.try_recv().is_err(), "nothing is reduced");
+    assert_eq!(limiter.stats("k").limits[0].limit, 60);
+    // The bucket is empty at the end, and refills by one a second.
+    assert_eq!(refused(&limiter), Some((Code::CoolingDown, Wait::At(until + S))));
+    clock.advance(Duration::from_secs(3));
+    assert_eq!(refused(&limiter), Some((Code::RpmExceeded, Wait::At(until + S))));
+    clock.advance(Duration::from_secs(1));
+    assert_eq!(refused(&limiter), None);
+    assert!(refused(&limiter).is_some());
+}
+
+#[test]
+fn a_pause_shortens_none_and_prolongs_a_shorter_one() {
+    let (limiter, _) = limiter(Quota::new().rpm(60), exact());
+    let begin = limiter.now();
+    assert_eq!(limiter.apply_cool_down(&pause(&limiter, 10), "me"), Ok(begin + 10 * S));
+    assert_eq!(limiter.apply_cool_down(&pause(&limiter, 9), "me"), Err(Ignored::NotLonger));
+    assert_eq!(limiter.apply_cool_down(&pause(&limiter, 10), "me"), Err(Ignored::NotLonger));
+    assert_eq!(limiter.apply_cool_down(&pause(&limiter, 11), "me"), Ok(begin + 11 * S));
+}
+
+#[test]
+fn longer_than_an_hour_or_the_longest_window_nobody_is_believed() {
+    let year = 366 * 86_400;
+    let cases = [(Quota::new().rpm(60), 3_600), (Quota::new().rpm(60).rpd(9), 86_400)];
+    for (quota, longest) in cases {
+        let (limiter, _) = limiter(quota, exact());
+        let until = limiter.now() + longest * S;
+        assert_eq!(limiter.apply_cool_down(&pause(&limiter, year), "me"), Ok(until));
+        let for_ever = CoolDown::new("k", "other", Duration::MAX, limiter.now());
+        assert_eq!(limiter.apply_cool_down(&for_ever, "me"), Err(Ignored::NotLonger));
+    }
+}
+
+#[test]
+fn what_is_ignored_changes_nothing() {
+    let (limiter, clock) = limiter(Quota::new().rpm(60), exact());
+    clock.advance(Duration::from_secs(60));
+    let mut events = limiter.subscribe();
+    let now = limiter.now();
+    let from =
+        |key, agent, after, time| CoolDown::new(key, agent, Duration::from_secs(after), time);
+    let cases = [
+        (from("k", "me", 3, now), Ignored::Own),
+        (from("x", "other", 3, now), Ignored::Unknown),
+        (from("k", "other", 0, now), Ignored::Zero),
+        (from("k", "other", 3, now - 31 * S), Ignored::Stale),
+        (from("k", "other", 3, now + 31 * S), Ignored::Stale),
+        (from("k", "other", 3, 0), Ignored::Stale),
+    ];
+    for (pause, why) in cases {
+        assert_eq!(limiter.apply_cool_down(&pause, "me"), Err(why), "{pause:?}");
+    }
+    assert!(events.try_recv().is_err());
+    assert_eq!(refused(&limiter), None);
+    assert_eq!(limiter.keys(), ["k"]);
+}
+
+#[test]
+fn where_nothing_is_reduced_a_pause_counts_too_and_empties_no_bucket() {
+    let (limiter, clock) = limiter(Quota::new().rpm(60), Reduction::OFF);
+    let until = limiter.now() + 3 * S;
+    assert_eq!(limiter.apply_cool_down(&pause(&limiter, 3), "me"), Ok(until));
+    assert_eq!(refused(&limiter), Some((Code::CoolingDown, Wait::At(until))));
+    clock.advance(Duration::from_secs(3));
+    assert_eq!(refused(&limiter), None);
+}
+
+#[test]
+fn not_all_start_again_at_the_same_instant() {
+    let ends: Vec<u64> = (0..20)
+        .map(|_| {
+            let (limiter, _) = limiter(Quota::new().rpm(60), Reduction::new());
+            let until = limiter.apply_cool_down(&pause(&limiter, 8), "me").unwrap();
+            until - limiter.now()
+        })
+        .collect();
+    assert!(ends.iter().all(|end| (8 * S..=8 * S + S / 2).contains(end)), "{ends:?}");
+    let mut apart = ends.clone();
+    apart.sort_unstable();
+    apart.dedup();
+    assert!(apart.len() > 10, "{ends:?}");
+}
