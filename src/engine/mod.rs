@@ -46,6 +46,8 @@ mod margin;
 mod packed;
 mod rule;
 mod sliding_window;
+#[cfg(feature = "redis")]
+mod terms;
 mod timeline;
 mod token_bucket;
 mod wait;
@@ -54,5 +56,7 @@ pub use admission::{charge, check, commit, fits, release, reserve, settle};
 pub use bucket::{Bucket, Level, Saved};
 pub use margin::Margin;
 pub use rule::Rule;
+#[cfg(feature = "redis")]
+pub(crate) use terms::Terms;
 pub use timeline::Timeline;
 pub use wait::{Shortfall, Wait};

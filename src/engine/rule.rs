@@ -77,6 +77,15 @@ impl Rule {
         matches!(self.spec, Spec::Token(_))
     }
 
+    /// Whether its window starts at its first use.
+    #[cfg_attr(
+        not(feature = "redis"),
+        expect(dead_code, reason = "for what several machines share")
+    )]
+    pub(crate) fn is_anchored(&self) -> bool {
+        matches!(self.spec, Spec::Fixed(_))
+    }
+
     /// Whether its bucket can close while it has room.
     pub(super) fn closes(&self) -> bool {
         match &self.spec {
@@ -92,7 +101,7 @@ impl Rule {
     }
 
     /// What must be free for a request to be let in that takes this amount.
-    pub(super) fn needed(&self, amount: u64) -> u64 {
+    pub(crate) fn needed(&self, amount: u64) -> u64 {
         if self.limit.has_debt() { amount.min(self.capacity()) } else { amount }
     }
 

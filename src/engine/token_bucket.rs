@@ -33,6 +33,12 @@ impl Spec {
         self.burst
     }
 
+    /// Units per nanosecond, units of a token, and units that are left unused.
+    #[cfg(feature = "redis")]
+    pub(super) fn rate(&self) -> (u32, u64, u128) {
+        (self.per_nano, self.per_token, self.margin)
+    }
+
     /// Half of the margin, in tokens.
     pub(super) fn slack(&self) -> u64 {
         narrow_wide((self.margin / 2).div_ceil(u128::from(self.per_token)))

@@ -43,6 +43,16 @@ impl Grid {
         start..start.saturating_add(run.length)
     }
 
+    /// From when on windows are how long, from the window around `time` on; never empty.
+    #[cfg(feature = "redis")]
+    pub(crate) fn runs(&self, time: u64) -> impl Iterator<Item = (u64, u64)> {
+        let window = self.around(time);
+        let later = self.runs.partition_point(|run| run.start <= time);
+        let first = (window.start, window.end - window.start);
+        let later = self.runs[later..].iter().map(|run| (run.start, run.length));
+        core::iter::once(first).chain(later)
+    }
+
     /// The length of the shortest window, in nanoseconds.
     pub(crate) fn shortest(&self) -> u64 {
         self.runs.iter().map(|run| run.length).min().unwrap_or(u64::MAX)
