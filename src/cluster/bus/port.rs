@@ -1,8 +1,12 @@
 use std::fmt;
+use std::ops::ControlFlow;
 use std::sync::Arc;
 
-/// Called with each message of a subject, on a thread of the bus: it should be quick.
-pub type Receiver = Arc<dyn Fn(&[u8]) + Send + Sync>;
+use super::status::BusStatus;
+
+/// Called with each message of a subject, on a thread of the bus or of whoever publishes: it should
+/// be quick, and must not panic. [`ControlFlow::Break`] ends the subscription.
+pub type Receiver = Arc<dyn Fn(&[u8]) -> ControlFlow<()> + Send + Sync>;
 
 /// Carries messages between programs. All of one subject reach all who listen to it, the sender
 /// included; those sent while the way is cut are lost.
@@ -13,4 +17,7 @@ pub trait Bus: fmt::Debug + Send + Sync + 'static {
 
     /// Calls `receiver` with every message of a subject from now on, for as long as there is the bus.
     fn subscribe(&self, subject: &str, receiver: Receiver);
+
+    /// What it did so far.
+    fn status(&self) -> BusStatus;
 }

@@ -1,0 +1,177 @@
+use std::time::Duration;
+
+use jiff::Timestamp;
+use serde::{Deserialize, Serialize};
+use serde_json::Number;
+
+use crate::limiter::{CapacityUpdate, CoolDown};
+
+/// The subject of capacity updates.
+pub(super) const CAPACITY: &str = "ratelimit.capacity";
+
+/// The subject of cool-downs.
+pub(super) const COOL_DOWN: &str = "ratelimit.cooldown";
+
+pub(super) fn write_capacity(update: &CapacityUpdate) -> Vec<u8> {
+    write(&Capacity {
+        resource: update.resource.clone(),
+        agent_id: update.agent_id.clone(),
+        new_capacity: update.new_capacity.into(),
+        reason: update.reason.clone(),
+        timestamp: written(update.timestamp),
+    })
+}
+
+/// `None` for what is malformed.
+pub(super) fn read_capacity(message: &[u8]) -> Option<CapacityUpdate> {
+    let Capacity { resource, agent_id, new_capacity, reason, timestamp } = read(message)?;
+    let (capacity, timestamp) = (amount(&new_capacity)?, nanos(&timestamp)?);
+    Some(CapacityUpdate::new(resource, agent_id, capacity, timestamp).with_reason(brief(reason)))
+}
+
+pub(super) fn write_cool_down(cool_down: &CoolDown) -> Vec<u8> {
+    let millis = cool_down.retry_after.as_nanos().div_ceil(1_000_000);
+    write(&Pause {
+        resource: cool_down.resource.clone(),
+        agent_id: cool_down.agent_id.clone(),
+        retry_after_ms: u64::try_from(millis).unwrap_or(u64::MAX).into(),
+        reason: cool_down.reason.clone(),
+        timestamp: written(cool_down.timestamp),
+    })
+}
+
+/// `None` for what is malformed.
+pub(super) fn read_cool_down(message: &[u8]) -> Option<CoolDown> {
+    let Pause { resource, agent_id, retry_after_ms, reason, timestamp } = read(message)?;
+    let (after, timestamp) = (amount(&retry_after_ms)?, nanos(&timestamp)?);
+    let pause = CoolDown::new(resource, agent_id, Duration::from_millis(after), timestamp);
+    Some(pause.with_reason(brief(reason)))
+}
+
+/// The words of DistributedLimiter's `CapacityUpdate` in Go.
+#[derive(Serialize, Deserialize)]
+struct Capacity {
+    resource: String,
+    agent_id: String,
+    new_capacity: Number,
+    #[serde(default)]
+    reason: String,
+    timestamp: String,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Pause {
+    resource: String,
+    agent_id: String,
+    retry_after_ms: Number,
+    #[serde(default)]
+    reason: String,
+    timestamp: String,
+}
+
+fn write(message: &impl Serialize) -> Vec<u8> {
+    serde_json::to_vec(message).expect("texts and numbers are JSON")
+}
+
+fn read<'a, T: Deserialize<'a>>(message: &'a [u8]) -> Option<T> {
+    (message.len() <= LONGEST).then(|| serde_json::from_slice(message).ok()).flatten()
+}
+
+/// Nothing where it is negative: an `int` in Go may be.
+fn amount(number: &Number) -> Option<u64> {
+    number.as_u64().or_else(|| number.is_i64().then_some(0))
+}
+
+/// RFC 3339 with nanoseconds, as Go's `time.Time` is written.
+fn written(timestamp: u64) -> String {
+    let time = Timestamp::from_nanosecond(timestamp.into());
+    time.unwrap_or(Timestamp::MAX).to_string()
+}
+
+/// Nanoseconds since the epoch of a time with an offset from UTC.
+fn nanos(text: &str) -> Option<u64> {
+    let time: Timestamp = text.trim().parse().ok()?;
+    Some(u64::try_from(time.as_nanosecond()).unwrap_or(0))
+}
+
+/// A reason goes into events and logs.
+fn brief(reason: String) -> String {
+    match reason.char_indices().nth(REASON) {
+        Some((at, _)) => reason[..at].to_owned(),
+        None => reason,
+    }
+}
+
+/// Bytes above which nothing is a message of ours.
+const LONGEST: usize = 64 * 1_024;
+
+/// Characters of a reason that are kept.
+const REASON: usize = 200;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_has_the_documented_fields_and_is_read_again() {
+        let update = CapacityUpdate::new("k \"\u{0}é", "a", 250, 1_767_225_600_123_456_789);
+        let update = update.with_reason("429");
+        let written = write_capacity(&update);
+        let expected = r#"{"resource":"k \"\u0000é","agent_id":"a","new_capacity":250,"reason":"429","timestamp":"2026-01-01T00:00:00.123456789Z"}"#;
+        assert_eq!(String::from_utf8_lossy(&written), expected);
+        assert_eq!(read_capacity(&written), Some(update));
+        let pause =
+            CoolDown::new("k", "a", Duration::from_micros(1_500), 1_767_225_600_000_000_000);
+        let written = write_cool_down(&pause);
+        let expected = r#"{"resource":"k","agent_id":"a","retry_after_ms":2,"reason":"","timestamp":"2026-01-01T00:00:00Z"}"#;
+        assert_eq!(String::from_utf8_lossy(&written), expected);
+        let read = read_cool_down(&written).unwrap();
+        assert_eq!(read.retry_after, Duration::from_millis(2));
+    }
+
+    #[test]
+    fn what_go_writes_is_understood() {
+        let text = br#"{"version":2,"resource":"gpt-4o","agent_id":"go-7","new_capacity":50,
+            "reason":"received 429 response","timestamp":"2026-01-01T05:30:00.123456789+05:30",
+            "tags":{"a":[1,null]}}"#;
+        let update = CapacityUpdate::new("gpt-4o", "go-7", 50, 1_767_225_600_123_456_789);
+        assert_eq!(read_capacity(text), Some(update.with_reason("received 429 response")));
+        let zero = br#"{"resource":"k","agent_id":"a","new_capacity":-5,"timestamp":"0001-01-01T00:00:00Z"}"#;
+        assert_eq!(read_capacity(zero), Some(CapacityUpdate::new("k", "a", 0, 0)));
+    }
+
+    #[test]
+    fn what_is_malformed_is_none() {
+        let of = |capacity: &str, time: &str| {
+            format!(
+                r#"{{"resource":"k","agent_id":"a","new_capacity":{capacity},"timestamp":{time}}}"#
+            )
+        };
+        assert!(read_capacity(of("1", "\"2026-01-01T00:00:00Z\"").as_bytes()).is_some());
+        let cases = [
+            of("1", "\"yesterday\""),
+            of("1", "\"2026-01-01T00:00:00\""),
+            of("1", "17"),
+            of("1.5", "\"2026-01-01T00:00:00Z\""),
+            of("\"1\"", "\"2026-01-01T00:00:00Z\""),
+            of("1e400", "\"2026-01-01T00:00:00Z\""),
+            of("1", "\"2026-01-01T00:00:00Z\"") + "x",
+            String::new(),
+            "null".into(),
+            "[]".into(),
+            "[".repeat(10_000),
+            format!("{}{}", of("1", "\"2026-01-01T00:00:00Z\""), " ".repeat(LONGEST)),
+        ];
+        for text in cases {
+            assert_eq!(read_capacity(text.as_bytes()), None, "{text:.100}");
+            assert_eq!(read_cool_down(text.as_bytes()), None, "{text:.100}");
+        }
+        assert_eq!(read_capacity(b"\xff\xfe"), None);
+    }
+
+    #[test]
+    fn a_reason_is_kept_in_part() {
+        assert_eq!(brief("é".repeat(500)), "é".repeat(REASON));
+        assert_eq!(brief("429".into()), "429");
+    }
+}

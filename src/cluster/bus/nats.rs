@@ -1,0 +1,137 @@
+use std::future::ready;
+use std::sync::Arc;
+
+use async_nats::{Client, ConnectOptions, Event, ServerAddr, Subscriber};
+use futures_util::StreamExt;
+use futures_util::stream::SelectAll;
+use percent_encoding::percent_decode_str;
+use tokio::time::timeout;
+
+use super::error::BusError;
+use super::port::{Bus, Receiver};
+use super::remote::{Message, PATIENCE, PULSE, Remote, Shared, Wire, back_off};
+use super::status::BusStatus;
+
+/// A bus over NATS, on a thread of its own.
+///
+/// It connects by itself and for ever, also to a server that isn't there yet; what is published
+/// meanwhile waits for up to a second. A message counts as published once the connection has taken it:
+/// NATS acknowledges none. It is pinged every second, and taken for lost after three without an
+/// answer.
+#[derive(Debug)]
+pub struct Nats(Remote);
+
+impl Nats {
+    /// A bus over the server at a URL (`nats`, `tls`, `ws`, `wss`), which may hold a user and a
+    /// password, or a token. Returns before it is connected.
+    ///
+    /// # Errors
+    /// If that is no such URL, or there can be no thread.
+    pub fn connect(url: &str) -> Result<Self, BusError> {
+        let wrong = || BusError::Url { expected: "nats://, tls://, ws:// and wss://" };
+        let address: ServerAddr = url.parse().map_err(|_| wrong())?;
+        if address.host().is_empty() {
+            return Err(wrong());
+        }
+        let (address, options) = without_secrets(address).ok_or_else(wrong)?;
+        Remote::start("tollgate-nats", |wire| drive(address, options, wire)).map(Self)
+    }
+}
+
+impl Bus for Nats {
+    fn publish(&self, subject: &str, message: &[u8]) {
+        self.0.publish(subject, message);
+    }
+
+    fn subscribe(&self, subject: &str, receiver: Receiver) {
+        self.0.subscribe(subject, receiver);
+    }
+
+    fn status(&self) -> BusStatus {
+        self.0.status()
+    }
+}
+
+/// The address, and apart from it who logs in: the client logs addresses.
+fn without_secrets(address: ServerAddr) -> Option<(ServerAddr, ConnectOptions)> {
+    let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
+    let options = match (address.username().map(decoded), address.password().map(decoded)) {
+        (Some(user), Some(password)) => ConnectOptions::with_user_and_password(user, password),
+        (Some(token), None) => ConnectOptions::with_token(token),
+        (None, _) => ConnectOptions::new(),
+    };
+    let mut bare = address.into_inner();
+    bare.set_username("").ok()?;
+    bare.set_password(None).ok()?;
+    Some((ServerAddr::from_url(bare).ok()?, options))
+}
+
+/// Options by which the client never gives up, and tells how it goes.
+fn patient(options: ConnectOptions, shared: &Arc<Shared>) -> ConnectOptions {
+    let shared = Arc::clone(shared);
+    options
+        .name("tollgate")
+        .retry_on_initial_connect()
+        .max_reconnects(None)
+        .connection_timeout(PATIENCE)
+        .ping_interval(PULSE)
+        .reconnect_delay_callback(back_off)
+        .event_callback(move |event| {
+            note(&shared, &event);
+            ready(())
+        })
+}
+
+async fn drive(address: ServerAddr, options: ConnectOptions, mut wire: Wire) {
+    let shared = Arc::clone(&wire.shared);
+    let Ok(client) = patient(options, &shared).connect(address).await else { return };
+    let mut incoming = SelectAll::<Subscriber>::new();
+    let mut subscribed = 0;
+    loop {
+        tokio::select! {
+            Some(message) = incoming.next() => {
+                shared.topics.deliver(&message.subject, &message.payload);
+            }
+            message = wire.queue.recv() => {
+                let Some(message) = message else { return };
+                let sent = timeout(PATIENCE, send(&client, &shared, message)).await;
+                shared.count(sent == Ok(true));
+                if sent != Ok(true) {
+                    wire.give_up();
+                }
+            }
+            () = shared.subscribed.notified() => {
+                let subjects = shared.topics.subjects(subscribed);
+                subscribed += subjects.len();
+                subscribe(&client, &subjects, &mut incoming).await;
+            }
+        }
+    }
+}
+
+/// The client subscribes again by itself after each new connection. This waits only while its own
+/// queue is full, and fails only for a subject that is none.
+async fn subscribe(client: &Client, subjects: &[Arc<str>], incoming: &mut SelectAll<Subscriber>) {
+    for subject in subjects {
+        match client.subscribe(subject.to_string()).await {
+            Ok(subscriber) => incoming.push(subscriber),
+            Err(error) => tracing::warn!(%subject, %error, "can't be subscribed to"),
+        }
+    }
+}
+
+fn note(shared: &Shared, event: &Event) {
+    match event {
+        Event::Connected => shared.set_connected(true),
+        // Of the client itself: an attempt to connect has failed.
+        Event::Disconnected | Event::Closed | Event::ClientError(_) => shared.set_connected(false),
+        _ => {}
+    }
+}
+
+/// Sends once there is a connection; says whether it did. What the client is given without one, it
+/// would keep for as long as it takes.
+async fn send(client: &Client, shared: &Shared, message: Message) -> bool {
+    shared.connected().await;
+    client.publish(message.subject, message.body).await.is_ok() && client.flush().await.is_ok()
+}

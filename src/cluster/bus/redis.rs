@@ -1,0 +1,142 @@
+use futures_util::StreamExt;
+use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
+use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult};
+use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
+
+use super::error::BusError;
+use super::port::{Bus, Receiver};
+use super::remote::{Message, PATIENCE, PULSE, Remote, Shared, Wire, back_off};
+use super::status::BusStatus;
+
+/// A bus over the channels of Redis or Valkey (`PUBLISH`, `SUBSCRIBE`), on a thread of its own.
+///
+/// It connects by itself and for ever, also to a server that isn't there yet; what is published
+/// meanwhile waits for up to two seconds. A message counts as published once the server has
+/// acknowledged it. Nothing is stored there. Of a Redis Cluster, any node will do.
+#[derive(Debug)]
+pub struct Redis(Remote);
+
+impl Redis {
+    /// A bus over the server at a URL (`redis`, `rediss`), which may hold a user and a password.
+    /// Returns before it is connected.
+    ///
+    /// # Errors
+    /// If that is no such URL, or there can be no thread.
+    pub fn connect(url: &str) -> Result<Self, BusError> {
+        let wrong = |_| BusError::Url { expected: "redis:// and rediss://" };
+        let client = Client::open(url).map_err(wrong)?;
+        Remote::start("tollgate-redis-bus", |wire| drive(client, wire)).map(Self)
+    }
+}
+
+impl Bus for Redis {
+    fn publish(&self, subject: &str, message: &[u8]) {
+        self.0.publish(subject, message);
+    }
+
+    fn subscribe(&self, subject: &str, receiver: Receiver) {
+        self.0.subscribe(subject, receiver);
+    }
+
+    fn status(&self) -> BusStatus {
+        self.0.status()
+    }
+}
+
+async fn drive(client: Client, mut wire: Wire) {
+    let mut attempt = 0;
+    loop {
+        match timeout(PATIENCE, Session::open(&client, &wire.shared)).await {
+            Ok(Ok(mut session)) => {
+                attempt = 0;
+                wire.shared.set_connected(true);
+                if session.run(&mut wire).await.is_ok() {
+                    return;
+                }
+                wire.shared.set_connected(false);
+            }
+            _ => {
+                wire.shared.set_connected(false);
+                // It has waited for the attempt and for the pause before.
+                wire.give_up();
+            }
+        }
+        attempt += 1;
+        sleep(back_off(attempt)).await;
+    }
+}
+
+/// Two connections: one that has subscribed can't publish.
+struct Session {
+    sink: PubSubSink,
+    incoming: PubSubStream,
+    publisher: MultiplexedConnection,
+    subscribed: usize,
+}
+
+/// The connection is lost.
+struct Lost;
+
+impl Session {
+    async fn open(client: &Client, shared: &Shared) -> RedisResult<Self> {
+        let config = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(PATIENCE))
+            .set_response_timeout(Some(PATIENCE));
+        let publisher = client.get_multiplexed_async_connection_with_config(&config).await?;
+        let (sink, incoming) = client.get_async_pubsub().await?.split();
+        let mut session = Self { sink, incoming, publisher, subscribed: 0 };
+        session.subscribe(shared).await?;
+        Ok(session)
+    }
+
+    /// Until the connection is lost; `Ok` once nobody publishes any more.
+    async fn run(&mut self, wire: &mut Wire) -> Result<(), Lost> {
+        let mut pulse = interval(PULSE);
+        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                message = self.incoming.next() => {
+                    let message = message.ok_or(Lost)?;
+                    let subject = message.get_channel_name();
+                    wire.shared.topics.deliver(subject, message.get_payload_bytes());
+                }
+                message = wire.queue.recv() => {
+                    let Some(message) = message else { return Ok(()) };
+                    self.publish(&wire.shared, message).await?;
+                }
+                () = wire.shared.subscribed.notified() => {
+                    timely(self.subscribe(&wire.shared)).await?;
+                }
+                _ = pulse.tick() => timely(self.sink.ping::<()>()).await?,
+            }
+        }
+    }
+
+    async fn publish(&mut self, shared: &Shared, message: Message) -> Result<(), Lost> {
+        let mut command = redis::cmd("PUBLISH");
+        command.arg(message.subject).arg(&message.body[..]);
+        let answer = command.query_async::<u64>(&mut self.publisher).await;
+        shared.count(answer.is_ok());
+        // An error that the server says, such as a lack of permission, is about this message alone.
+        match answer {
+            Err(error) if error.is_io_error() || error.is_unrecoverable_error() => Err(Lost),
+            _ => Ok(()),
+        }
+    }
+
+    async fn subscribe(&mut self, shared: &Shared) -> RedisResult<()> {
+        for subject in shared.topics.subjects(self.subscribed) {
+            self.sink.subscribe(&*subject).await?;
+            self.subscribed += 1;
+        }
+        Ok(())
+    }
+}
+
+/// What should not take long; an error of any kind ends the session.
+async fn timely(task: impl Future<Output = Result<(), RedisError>>) -> Result<(), Lost> {
+    match timeout(PATIENCE, task).await {
+        Ok(Ok(())) => Ok(()),
+        _ => Err(Lost),
+    }
+}

@@ -1,0 +1,150 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::sync::{Notify, mpsc, watch};
+
+use super::error::BusError;
+use super::port::Receiver;
+use super::status::BusStatus;
+use super::topics::Topics;
+use crate::cluster::worker::Worker;
+
+/// The program's side of a bus whose server is elsewhere: a bounded queue before the thread that
+/// drives it.
+#[derive(Debug)]
+pub(super) struct Remote {
+    queue: mpsc::Sender<Message>,
+    shared: Arc<Shared>,
+    _worker: Worker,
+}
+
+/// The thread's side.
+#[derive(Debug)]
+pub(super) struct Wire {
+    pub(super) queue: mpsc::Receiver<Message>,
+    pub(super) shared: Arc<Shared>,
+}
+
+/// What is to be published.
+#[derive(Debug)]
+pub(super) struct Message {
+    pub(super) subject: String,
+    pub(super) body: Bytes,
+}
+
+/// What both sides see.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) topics: Topics,
+    /// That there may be a new subject.
+    pub(super) subscribed: Notify,
+    /// `None` before the first attempt has ended.
+    connected: watch::Sender<Option<bool>>,
+    published: AtomicU64,
+    failed: AtomicU64,
+    dropped: AtomicU64,
+}
+
+impl Remote {
+    /// Starts a thread that drives the bus.
+    pub(super) fn start<T>(name: &str, drive: impl FnOnce(Wire) -> T) -> Result<Self, BusError>
+    where
+        T: Future<Output = ()> + Send + 'static,
+    {
+        let (sender, queue) = mpsc::channel(QUEUE);
+        let shared = Arc::<Shared>::default();
+        let wire = Wire { queue, shared: Arc::clone(&shared) };
+        let worker = Worker::start(name, drive(wire)).map_err(BusError::Thread)?;
+        Ok(Self { queue: sender, shared, _worker: worker })
+    }
+
+    pub(super) fn publish(&self, subject: &str, message: &[u8]) {
+        let message =
+            Message { subject: subject.to_owned(), body: Bytes::copy_from_slice(message) };
+        if self.queue.try_send(message).is_err() {
+            self.shared.dropped.fetch_add(1, Ordering::Relaxed);
+        }
+    }
+
+    pub(super) fn subscribe(&self, subject: &str, receiver: Receiver) {
+        self.shared.topics.add(subject, receiver);
+        self.shared.subscribed.notify_one();
+    }
+
+    pub(super) fn status(&self) -> BusStatus {
+        let Shared { topics, connected, published, failed, dropped, .. } = &*self.shared;
+        BusStatus {
+            connected: *connected.borrow() == Some(true),
+            published: published.load(Ordering::Relaxed),
+            failed: failed.load(Ordering::Relaxed),
+            dropped: dropped.load(Ordering::Relaxed),
+            received: topics.received(),
+        }
+    }
+}
+
+impl Wire {
+    /// Gives up what waits: it would come too late.
+    pub(super) fn give_up(&mut self) {
+        while self.queue.try_recv().is_ok() {
+            self.shared.count(false);
+        }
+    }
+}
+
+impl Shared {
+    /// Counts what was sent, or failed to be.
+    pub(super) fn count(&self, sent: bool) {
+        let count = if sent { &self.published } else { &self.failed };
+        count.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Notes whether there is a connection; tells of a change.
+    pub(super) fn set_connected(&self, connected: bool) {
+        if self.connected.send_replace(Some(connected)) != Some(connected) {
+            match connected {
+                true => tracing::info!("the bus is connected"),
+                false => tracing::warn!("the server of the bus can't be reached; trying again"),
+            }
+        }
+    }
+
+    /// Waits for a connection.
+    #[cfg(feature = "nats")]
+    pub(super) async fn connected(&self) {
+        // The sender is here, so it doesn't end.
+        let _ = self.connected.subscribe().wait_for(|connected| *connected == Some(true)).await;
+    }
+}
+
+/// How long to wait before the attempt of this number, from 1 on, to reach a server again: from 10 ms
+/// to 1 s, twice as long each time.
+pub(super) fn back_off(attempt: usize) -> Duration {
+    let doubled = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX).min(7);
+    (FIRST * (1 << doubled)).min(PATIENCE)
+}
+
+/// How long anything may take: to connect, to send, to be answered. What waits for longer is given up.
+pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+
+/// How often a silent server is asked whether it is still there.
+pub(super) const PULSE: Duration = Duration::from_secs(1);
+
+/// Messages that may wait.
+const QUEUE: usize = 1_024;
+
+const FIRST: Duration = Duration::from_millis(10);
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_back_off_grows_from_10_ms_to_a_second() {
+        let waits: Vec<_> = (0..9).map(|attempt| back_off(attempt).as_millis()).collect();
+        assert_eq!(waits, [10, 10, 20, 40, 80, 160, 320, 640, 1_000]);
+        assert_eq!(back_off(usize::MAX), PATIENCE);
+    }
+}
