@@ -21,7 +21,8 @@ pub(in crate::cluster::shared) enum Verdict {
     /// A lease: what was granted of each part, what is in flight left out.
     Leased(Vec<Amounts>),
     /// The call came later than it was sent, by more than a second of the server's clock: nothing was
-    /// done. Either it was held up on its way, or the server's clock was set forward.
+    /// done. Either it was held up on its way, or the server's clock was set forward. Or the call knows
+    /// no windows of a calendar around the server's time.
     Stale,
     /// The server has another state of these parts than the one that this process knew (it came back
     /// without it): nothing was done; to be called again with views.

@@ -6,6 +6,11 @@
 
 mod answer;
 mod call;
+mod packed;
+mod read;
+#[cfg(test)]
+mod tests;
+mod text;
 
 pub(super) use answer::{Answer, InTime, Verdict, View};
-pub(super) use call::{Call, Id, Part, ServerTime, Verb};
+pub(super) use call::{Amounts, Call, Id, MOST, Part, ServerTime, Verb, Wanted};

@@ -1,0 +1,98 @@
+-- What time does to a part: a clock that was set, reservations that nobody renewed, a state that was
+-- lost.
+local function each_reservation(part, visit)
+  local all = redis.call('HGETALL', part.key)
+  for i = 1, #all, 2 do
+    if #all[i] == 16 then visit(all[i], all[i + 1]) end
+  end
+end
+
+-- what was taken by 'restore': for each bucket, how much of it at which time
+local function read_restored(part)
+  local field = redis.call('HGET', part.key, 'v')
+  local had, p = {}, 1
+  while field and p <= #field do
+    local tag, amount, at
+    tag, amount, at, p = unpack('<ddd', field, p)
+    had[tag] = { amount, at }
+  end
+  return had
+end
+
+local function write_restored(part, had)
+  local out = {}
+  for tag, was in pairs(had) do out[#out + 1] = pack('<ddd', tag, was[1], was[2]) end
+  if #out > 0 then redis.call('HSET', part.key, 'v', table.concat(out)) end
+end
+
+local function shift(part, by)
+  for _, b in ipairs(part.list) do kinds[b.kind].move(b, by) end
+  each_reservation(part, function(name, value)
+    local moved
+    if #value == 8 then
+      moved = pack('<d', unpack('<d', value) + by)
+    else
+      local sent, till = unpack('<dd', value)
+      moved = pack('<dd', sent > 0 and sent + by or 0, till + by) .. sub(value, 17)
+    end
+    redis.call('HSET', part.key, name, moved)
+    if name == id then part.mine = moved end
+  end)
+  if part.tickets > 0 then
+    read_tickets(part, by)
+    write_tickets(part)
+  end
+  local restored = read_restored(part)
+  for _, was in pairs(restored) do was[2] = was[2] + by end
+  write_restored(part, restored)
+  if part.next < EXACT then part.next = part.next + by end
+  part.last, part.expires, part.dirty = part.last + by, 0, true
+end
+
+-- drops what a reservation holds, or takes it
+local function let_go(part, value, takes)
+  local p = 17
+  while p <= #value do
+    local tag, amount
+    tag, amount, p = unpack('<dd', value, p)
+    local b = amount < 0 and part.by[tag]
+    if b then
+      b.held = max(b.held + amount, 0)
+      if takes then kinds[b.kind].take(b, b.rule, -amount, now) end
+    end
+  end
+end
+
+local function sweep(part)
+  local next = EXACT
+  each_reservation(part, function(name, value)
+    local due = unpack('<d', value, #value == 8 and 1 or 9)
+    if due > now or (name == id and verb ~= 1) then
+      next = min(next, max(due, now))
+      return
+    end
+    if #value > 8 then let_go(part, value, true) end
+    redis.call('HDEL', part.key, name)
+    if name == id then part.mine = false end
+  end)
+  part.next, part.dirty = next, true
+end
+
+-- what this state lacks of what the caller knew is taken, once for all who knew it
+local function restore(part)
+  local had = read_restored(part)
+  for i, rule in ipairs(part.rules) do
+    local b, at = rule.bucket, min(part.looked, now)
+    local amount = rule.of.left(b, rule, part.seen[i], at)
+    local was = had[rule.tag]
+    local before = was and rule.of.left(b, rule, was[1], was[2]) or 0
+    if amount > before then
+      rule.of.take(b, rule, amount - before, rule.kind == 1 and now or at)
+      part.dirty = true
+    end
+    local most = max(amount, before)
+    if rule.kind == 1 then at = now elseif was then at = max(at, was[2]) end
+    had[rule.tag] = most > 0 and { most, at } or nil
+  end
+  write_restored(part, had)
+end

@@ -1,0 +1,44 @@
+use redis::{Connection, Pipeline, Value};
+
+use super::super::text::{PIECES, Text};
+use super::super::{Answer, Call};
+use super::servers::Redis;
+
+/// A server, and the script with a door through which these tests tell it the time.
+pub(super) struct Server {
+    _redis: Redis,
+    connection: Connection,
+    text: Text,
+}
+
+impl Server {
+    pub(super) fn start() -> Self {
+        let redis = Redis::start();
+        let connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
+        let text = PIECES.concat();
+        let (clock, told) = ("redis.call('TIME')", "{ 0, tonumber(ARGV[3]) }");
+        assert_eq!(text.matches(clock).count(), 1);
+        let text = Text::new(text.replace(clock, told));
+        Self { _redis: redis, connection, text }
+    }
+
+    /// What the script answers at a time.
+    pub(super) fn call(&mut self, call: &Call<'_>, now: u64) -> Answer {
+        let command = call.with(&self.text, Text::by_text).arg(now).to_owned();
+        let value: Value = command.query(&mut self.connection).unwrap();
+        Answer::read(call, &value).unwrap()
+    }
+
+    /// Puts a call behind others.
+    pub(super) fn queue(&self, calls: &mut Pipeline, call: &Call<'_>, now: u64) {
+        calls.add_command(call.with(&self.text, Text::by_hash).arg(now).to_owned());
+    }
+
+    pub(super) fn answers(&mut self, calls: &Pipeline) -> Vec<Value> {
+        calls.query(&mut self.connection).unwrap()
+    }
+
+    pub(super) fn connection(&mut self) -> &mut Connection {
+        &mut self.connection
+    }
+}

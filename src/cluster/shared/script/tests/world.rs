@@ -1,0 +1,230 @@
+//! Keys with random rules, and beside each the buckets that the engine keeps for it.
+
+use std::num::NonZeroU64;
+use std::time::Duration;
+
+use super::super::call::Amounts;
+use super::super::{Call, Id, Part, ServerTime, Verb};
+use super::random::Random;
+use crate::engine::{self, Bucket, Margin, Rule, Shortfall, Wait};
+use crate::quota::{Algorithm, Calendar, Cost, Dimension, Limit, Period, SettleAt, Window};
+
+/// One key.
+pub(super) struct Key {
+    name: Vec<u8>,
+    pub(super) rules: Vec<Rule>,
+    pub(super) buckets: Vec<Bucket>,
+    open: Vec<(Id, u64, Cost)>,
+    /// The clocks in the server count microseconds: how far a change of limits may have put them off.
+    pub(super) slack: u64,
+    biggest: u64,
+    /// Whether it is asked for little at a time, so that a window has a long log.
+    little: bool,
+    terms: Vec<Term>,
+    margin: Margin,
+    settle: SettleAt,
+}
+
+/// Dimension, amount, window, algorithm, and whether it is on a calendar.
+type Term = (Dimension, u64, Window, Algorithm, bool);
+
+/// What the engine said.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Said {
+    Done,
+    /// By these rules, any of them: in microseconds they are short for the same time.
+    Refused(Vec<usize>, Wait),
+}
+
+impl Key {
+    pub(super) fn new(random: &mut Random, name: String) -> Self {
+        let margin = random.pick(&[Margin::NONE, Margin::default()]);
+        let settle = random.pick(&[SettleAt::Send, SettleAt::Send, SettleAt::End]);
+        let biggest = random.pick(&[5, 50, 30_011, 4_000_037, 1_000_000_007, 4_000_000_000_039]);
+        let (little, plain) = (random.one_in(3), random.one_in(2));
+        let mut terms: Vec<Term> = Vec::new();
+        for _ in 0..=random.below(4) {
+            let dimension = random.pick(&DIMENSIONS);
+            let window = random.pick(&WINDOWS) * (1 + random.below(3));
+            let window = Window::new(Duration::from_millis(window)).unwrap();
+            if !terms.iter().any(|(d, _, w, ..)| *d == dimension && *w == window) {
+                let algorithm = algorithm(random, biggest, plain);
+                let calendar = !plain && random.one_in(8);
+                terms.push((dimension, 1 + random.below(biggest), window, algorithm, calendar));
+            }
+        }
+        let open = Vec::new();
+        let name = name.into_bytes();
+        let (rules, buckets) = (Vec::new(), Vec::new());
+        let mut key =
+            Self { name, rules, buckets, open, slack: 0, biggest, little, terms, margin, settle };
+        key.rules = key.made(random);
+        key.buckets = key.rules.iter().map(Bucket::new).collect();
+        key
+    }
+
+    fn made(&self, random: &mut Random) -> Vec<Rule> {
+        let debt = random.one_in(3);
+        let rule = |(dimension, amount, window, algorithm, calendar): &Term| {
+            let limit = match calendar {
+                true => Limit::on_calendar(dimension.clone(), *amount, &PACIFIC),
+                false => Limit::new(dimension.clone(), *amount, *window),
+            };
+            let limit = limit.unwrap();
+            let limit = if *calendar { limit } else { limit.with_algorithm(*algorithm) };
+            let limit = if debt { limit.with_debt() } else { limit };
+            Rule::new(&limit, *algorithm, self.margin, self.settle)
+        };
+        let mut seen = Vec::new();
+        let mut rules: Vec<Rule> = self.terms.iter().map(rule).collect();
+        rules.retain(|rule| {
+            let name = (rule.dimension().clone(), rule.limit().window());
+            let first = !seen.contains(&name);
+            seen.push(name);
+            first
+        });
+        rules
+    }
+
+    /// Something happens to it: what is asked of the script, and what the engine says.
+    pub(super) fn step(&mut self, random: &mut Random, id: Id, now: u64) -> (Asked, Said) {
+        let nanos = now * 1_000;
+        let asked = |key: &Self, verb, id, cost: &Cost| Asked {
+            name: key.name.clone(),
+            verb,
+            id,
+            amounts: key.rules.iter().map(|rule| rule.amount(cost)).collect(),
+        };
+        let choice = random.below(20);
+        if choice < 9 && !self.open.is_empty() {
+            let index = usize::try_from(random.below(self.open.len() as u64)).unwrap();
+            let (id, sent, cost) = self.open.swap_remove(index);
+            let sent = (sent * 1_000, &cost);
+            if choice < 2 {
+                engine::release(&self.rules, &mut self.buckets, sent, nanos);
+                return (asked(self, Verb::Release { unsure: false }, id, &cost), Said::Done);
+            }
+            let actual = if choice < 4 { cost.clone() } else { self.cost(random) };
+            engine::settle(&self.rules, &mut self.buckets, sent, &actual, nanos);
+            return (asked(self, Verb::Settle { unsure: false }, id, &actual), Said::Done);
+        }
+        let cost = self.cost(random);
+        if choice == 19 {
+            engine::charge(&self.rules, &mut self.buckets, &cost, nanos);
+            return (asked(self, Verb::Charge, id, &cost), Said::Done);
+        }
+        if choice == 18 {
+            let said = engine::check(&self.rules, &self.buckets, &cost, nanos).err();
+            let _ = said;
+            return (asked(self, Verb::Look, id, &cost), Said::Done);
+        }
+        let said = match engine::reserve(&self.rules, &mut self.buckets, &cost, nanos) {
+            Ok(()) => {
+                self.open.push((id, now, cost.clone()));
+                Said::Done
+            }
+            Err(short) => Said::Refused(self.as_short(short, &cost, nanos), short.wait),
+        };
+        (asked(self, Verb::Reserve { ttl: 1 << 50, waits: false }, id, &cost), said)
+    }
+
+    fn amount(random: &mut Random, large: u64) -> u64 {
+        match random.below(12) {
+            0 => 0,
+            1..6 => 1,
+            6..11 => random.below(large / 3 + 2),
+            _ => random.below(large + large / 4 + 2),
+        }
+    }
+
+    fn as_short(&self, short: Shortfall, cost: &Cost, nanos: u64) -> Vec<usize> {
+        let same = |index: &usize| {
+            let one = *index..index + 1;
+            let own = engine::check(&self.rules[one.clone()], &self.buckets[one], cost, nanos);
+            own.is_err_and(|own| micros(own.wait) == micros(short.wait))
+        };
+        (0..self.rules.len()).filter(same).chain([short.rule]).collect()
+    }
+
+    /// Its limits change: as [`Bucket::carry`] has it, but for a long log, which the engine shortens
+    /// and the script keeps.
+    pub(super) fn change(&mut self, random: &mut Random, now: u64) {
+        if self.little {
+            return;
+        }
+        for terms in &mut self.terms {
+            if random.one_in(2) {
+                terms.1 = 1 + random.below(self.biggest);
+            }
+        }
+        let rules = self.made(random);
+        for ((bucket, old), new) in self.buckets.iter_mut().zip(&self.rules).zip(&rules) {
+            *bucket = bucket.carry(old, new, now * 1_000);
+        }
+        self.rules = rules;
+        self.slack = 1;
+    }
+
+    fn cost(&self, random: &mut Random) -> Cost {
+        let mut amount = |large: u64| match self.little {
+            true => random.below(3),
+            false => Self::amount(random, large),
+        };
+        let cost = Cost::new().requests(amount(5)).tokens(amount(self.biggest));
+        cost.input_tokens(amount(self.biggest)).custom("images", amount(self.biggest))
+    }
+}
+
+fn micros(wait: Wait) -> Wait {
+    match wait {
+        Wait::At(nanos) => Wait::At(nanos.div_ceil(1_000)),
+        wait => wait,
+    }
+}
+
+/// A call that owns what it says.
+#[derive(Debug)]
+pub(super) struct Asked {
+    pub(super) name: Vec<u8>,
+    pub(super) verb: Verb,
+    pub(super) id: Id,
+    pub(super) amounts: Amounts,
+}
+
+impl Asked {
+    pub(super) fn part<'a>(&'a self, rules: &'a [Rule]) -> Part<'a> {
+        let amounts = self.amounts.clone();
+        Part { name: &self.name, rules, amounts, lease: None, view: None }
+    }
+
+    pub(super) fn call<'a>(&self, parts: &'a [Part<'a>], now: u64) -> Call<'a> {
+        let time = ServerTime { expected: now, jump: 0 };
+        Call { verb: self.verb, id: self.id, time, parts }
+    }
+}
+
+/// Where it is `plain`, one that the script has a shorter way for.
+fn algorithm(random: &mut Random, biggest: u64, plain: bool) -> Algorithm {
+    let burst = random.one_in(3).then(|| NonZeroU64::new(1 + random.below(biggest)).unwrap());
+    if plain {
+        return Algorithm::TokenBucket { burst };
+    }
+    random.pick(&[
+        Algorithm::TokenBucket { burst },
+        Algorithm::SlidingWindow,
+        Algorithm::FixedWindow,
+        Algorithm::ClockWindow,
+    ])
+}
+
+static PACIFIC: std::sync::LazyLock<Calendar> =
+    std::sync::LazyLock::new(|| Calendar::new(Period::Day, "America/Los_Angeles").unwrap());
+
+static DIMENSIONS: std::sync::LazyLock<Vec<Dimension>> = std::sync::LazyLock::new(|| {
+    let images = Dimension::custom("images");
+    let tokens = [Dimension::Tokens, Dimension::Tokens, Dimension::InputTokens];
+    [Dimension::Requests, Dimension::Concurrency, images].into_iter().chain(tokens).collect()
+});
+
+/// Milliseconds.
+const WINDOWS: [u64; 8] = [1, 37, 1_000, 10_007, 60_000, 3_600_000, 86_400_000, 2_592_000_000];

@@ -1,0 +1,51 @@
+use std::sync::LazyLock;
+
+use redis::{Cmd, Script};
+
+/// The script's text and its hash.
+#[derive(Debug)]
+pub(super) struct Text {
+    text: String,
+    hash: String,
+}
+
+impl Text {
+    pub(super) fn new(text: String) -> Self {
+        let hash = Script::new(&text).get_hash().to_owned();
+        Self { text, hash }
+    }
+
+    /// A command by the hash alone: an error of the kind `NoScriptError` says that the server hasn't
+    /// seen the text yet.
+    pub(super) fn by_hash(&self) -> Cmd {
+        let mut command = redis::cmd("EVALSHA");
+        command.arg(&self.hash);
+        command
+    }
+
+    /// A command with the text, after which the server knows it.
+    pub(super) fn by_text(&self) -> Cmd {
+        let mut command = redis::cmd("EVAL");
+        command.arg(&self.text);
+        command
+    }
+}
+
+/// The text of production: the server's own clock, and no way to say another time.
+pub(super) static TEXT: LazyLock<Text> = LazyLock::new(|| Text::new(PIECES.concat()));
+
+pub(super) const PIECES: [&str; 13] = [
+    include_str!("lua/call.lua"),
+    include_str!("lua/quick.lua"),
+    include_str!("lua/numbers.lua"),
+    include_str!("lua/token.lua"),
+    include_str!("lua/flight.lua"),
+    include_str!("lua/sliding.lua"),
+    include_str!("lua/windows.lua"),
+    include_str!("lua/parts.lua"),
+    include_str!("lua/tickets.lua"),
+    include_str!("lua/times.lua"),
+    include_str!("lua/verbs.lua"),
+    include_str!("lua/lease.lua"),
+    include_str!("lua/run.lua"),
+];
