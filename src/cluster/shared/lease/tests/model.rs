@@ -1,0 +1,158 @@
+//! Holders of leases in a world of lost and late messages, crashes and clocks that differ, beside
+//! plain judges of what they admitted.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use proptest::prelude::*;
+
+use super::reference::Reference;
+use super::server::{Reply, Server};
+use super::world::{Fate, Use, World};
+use super::{LEASE, MILLI, SECOND};
+use crate::cluster::shared::lease::{Ledger, Room};
+use crate::cluster::shared::script::Id;
+use crate::engine::{Margin, Rule};
+use crate::quota::{Algorithm, Cost, Dimension, Limit, Quota, SettleAt, Window};
+
+pub(super) fn cost(requests: u64, tokens: u64) -> Cost {
+    Cost::new().requests(requests).tokens(tokens)
+}
+
+fn quota() -> Quota {
+    let limit = |dimension, amount| Limit::new(dimension, amount, Window::new(WINDOW).unwrap());
+    let requests = limit(Dimension::Requests, 40).unwrap();
+    Quota::new().limit(requests).limit(limit(Dimension::Tokens, 100).unwrap())
+}
+
+fn rules(quota: &Quota, algorithm: Algorithm) -> Arc<[Rule]> {
+    let settle = |limit: &Limit| {
+        if *limit.dimension() == Dimension::Requests { SettleAt::Send } else { SettleAt::End }
+    };
+    let rule = |limit: &Limit| Rule::new(limit, algorithm, Margin::NONE, settle(limit));
+    quota.limits().iter().map(rule).collect()
+}
+
+/// Makes the judge of an amount per window.
+type Judge = fn(u64, u64) -> Reference;
+
+fn algorithms() -> [(Algorithm, Judge); 3] {
+    [
+        (Algorithm::TOKEN_BUCKET, Reference::Token),
+        (Algorithm::SlidingWindow, Reference::Sliding),
+        (Algorithm::ClockWindow, Reference::Grid),
+    ]
+}
+
+/// A world after its end: nothing is held, and nobody used more than there was.
+fn judged(fate: Fate, algorithm: usize, seed: u64) -> World {
+    let (algorithm, reference) = algorithms()[algorithm];
+    let rules = rules(&quota(), algorithm);
+    let mut world = World::new(&rules, fate, seed);
+    world.run();
+    world.uses.sort_unstable();
+    let window = rules[0].limit().window().as_nanos();
+    let of = |which: fn(&Use) -> u64| world.uses.iter().map(move |u| (u.at, which(u)));
+    reference(40, window).judge(of(|u| u.requests));
+    reference(100, window).judge(of(|u| u.tokens));
+    assert_eq!(world.server.held_by_all(), 0, "held for nobody");
+    assert!(world.holders.iter().all(|holder| holder.ledger.is_empty()));
+    world
+}
+
+fn fates() -> impl Strategy<Value = Fate> {
+    let bad = (0..200_u64, 0..100_u64, any::<bool>(), 0..20_u64);
+    (bad, 1..200_u64, 1..6_usize).prop_map(|((lost, late, cut, crashes), pause, holders)| Fate {
+        lost,
+        late,
+        cut,
+        crashes,
+        pause: pause * MILLI,
+        holders,
+        seconds: 20,
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(500))]
+
+    #[test]
+    fn what_is_admitted_never_exceeds_what_the_limits_allow_when_it_is_used(
+        fate in fates(), algorithm in 0..3_usize, seed in any::<u64>(),
+    ) {
+        judged(fate, algorithm, seed);
+    }
+
+    #[test]
+    fn what_is_charged_any_time_before_its_end_is_within_the_limits_too(
+        fate in fates(), algorithm in 0..3_usize, seed in any::<u64>(),
+    ) {
+        judged(Fate { lost: 0, late: 0, cut: false, crashes: 0, ..fate }, algorithm, seed);
+    }
+
+    #[test]
+    fn what_was_used_is_taken_once_however_many_messages_are_lost(
+        fate in fates(), algorithm in 0..3_usize, seed in any::<u64>(),
+    ) {
+        let world = judged(Fate { late: 0, cut: false, crashes: 0, ..fate }, algorithm, seed);
+        let used: u64 = world.uses.iter().map(|u| u.requests).sum();
+        prop_assert!(world.server.taken >= used, "{} of {used}", world.server.taken);
+        prop_assert!(world.server.taken <= used + world.server.lapsed);
+    }
+}
+
+/// Of all that a limit of 6,000 a minute has for 5 minutes, in thousandths.
+fn share(algorithm: Algorithm, holders: usize, pause: u64, seed: u64) -> u64 {
+    let rules = rules(&Quota::new().rpm(6_000), algorithm);
+    let fate = Fate { holders, pause, seconds: 300, ..Fate::CALM };
+    let mut world = World::new(&rules, fate, seed);
+    world.run();
+    let used: u64 = world.uses.iter().map(|u| u.requests).sum();
+    let there = match algorithm {
+        Algorithm::TokenBucket { .. } => 6_000 + 300 * 100,
+        _ => 300 * 100,
+    };
+    used * 1_000 / there
+}
+
+#[test]
+fn saturated_holders_use_a_token_bucket_up() {
+    for (holders, pause) in [(1, MILLI), (4, 5 * MILLI), (16, 10 * MILLI), (16, 100 * MILLI)] {
+        let share = share(Algorithm::TOKEN_BUCKET, holders, pause, 7);
+        assert!((970..=1_000).contains(&share), "{share} of 1000 by {holders}");
+    }
+}
+
+#[test]
+fn a_window_counts_what_was_used_a_renewal_longer_at_most() {
+    for holders in [1, 4, 16] {
+        let share = share(Algorithm::SlidingWindow, holders, 5 * MILLI, 7);
+        assert!((970..=1_000).contains(&share), "{share} of 1000 by {holders}");
+    }
+}
+
+#[test]
+fn a_crash_strands_what_was_held_and_others_have_it_all_as_the_bucket_refills() {
+    let rules = rules(&Quota::new().rpm(600), Algorithm::TOKEN_BUCKET);
+    let (mut server, mut now) = (Server::new(&rules), 1_000 * SECOND);
+    let mut gone = Ledger::new(Arc::clone(&rules), (Id([1; 16]), 1), LEASE);
+    let ask = gone.ask(Some(&cost(100, 0)), &Room { available: None, members: 2 }, now);
+    let Reply::Leased(granted) = server.lease(&ask, now) else { panic!("there is room") };
+    gone.granted(&granted);
+    assert!(gone.try_take(&rules, &cost(granted[0], 0), now).is_some());
+    let there = |server: &mut Server, now| {
+        server.expire(now);
+        server.buckets[0].level(&rules[0], now).available
+    };
+    assert_eq!(
+        there(&mut server, now),
+        600 - granted[0],
+        "not given to others while it may be used"
+    );
+    now += LEASE;
+    assert_eq!((there(&mut server, now), server.held_by_all()), (600 - granted[0], 0));
+    now += granted[0] * SECOND / 10;
+    assert_eq!(there(&mut server, now), 600);
+}
+
+const WINDOW: Duration = Duration::from_secs(4);

@@ -1,0 +1,113 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use super::model::cost;
+use super::{LEASE, MILLI};
+use crate::cluster::shared::lease::{Ask, Room};
+use crate::engine::{self, Bucket, Rule, Wait};
+
+/// The server as the contract has it: buckets of the engine, and leases that hold of them.
+pub(super) struct Server {
+    pub(super) rules: Arc<[Rule]>,
+    pub(super) buckets: Vec<Bucket>,
+    pub(super) leases: HashMap<[u8; 16], Record>,
+    /// What was ever taken, and what of that because nobody renewed a lease.
+    pub(super) taken: u64,
+    pub(super) lapsed: u64,
+}
+
+pub(super) struct Record {
+    pub(super) turn: u32,
+    pub(super) until: u64,
+    pub(super) held: Vec<u64>,
+}
+
+#[derive(Debug, Clone)]
+pub(super) enum Reply {
+    Leased(Vec<u64>),
+    Refused(u64),
+    Unknown,
+    Stale,
+}
+
+impl Server {
+    pub(super) fn new(rules: &Arc<[Rule]>) -> Self {
+        let buckets = rules.iter().map(Bucket::new).collect();
+        let (rules, leases) = (Arc::clone(rules), HashMap::new());
+        Self { rules, buckets, leases, taken: 0, lapsed: 0 }
+    }
+
+    pub(super) fn take(&mut self, rule: usize, amount: u64, now: u64) {
+        self.buckets[rule].charge(&self.rules[rule], amount, now);
+        self.taken += if rule == 0 { amount } else { 0 };
+    }
+
+    /// What nobody has renewed counts as used.
+    pub(super) fn expire(&mut self, now: u64) {
+        let mut over: Vec<_> = self.leases.iter().map(|(id, lease)| (lease.until, *id)).collect();
+        over.retain(|(until, _)| *until <= now);
+        over.sort_unstable();
+        for (until, id) in over {
+            let record = self.leases.remove(&id).unwrap();
+            for (rule, held) in record.held.into_iter().enumerate() {
+                self.buckets[rule].drop_hold(held);
+                self.take(rule, held, until);
+                self.lapsed += held;
+            }
+        }
+    }
+
+    pub(super) fn lease(&mut self, ask: &Ask, now: u64) -> Reply {
+        self.expire(now);
+        let Ask { id, used, wanted } = ask;
+        let sum = |amounts: &[u64]| amounts.iter().sum::<u64>();
+        let last = self.leases.get(&id.0).map(|record| record.turn);
+        match last {
+            None if wanted.turn > 1 && sum(used) + sum(&wanted.inflight) > 0 => {
+                return Reply::Unknown;
+            }
+            Some(turn) if turn >= wanted.turn => return Reply::Stale,
+            _ => {}
+        }
+        let record = self.leases.remove(&id.0);
+        let record = record.unwrap_or(Record { turn: 0, until: 0, held: vec![0; used.len()] });
+        let tells = record.turn < wanted.told;
+        for rule in 0..used.len() {
+            self.buckets[rule].drop_hold(record.held[rule]);
+            if tells {
+                self.take(rule, used[rule], now);
+            }
+            self.buckets[rule].hold(wanted.inflight[rule]);
+        }
+        let available = |rule: usize| self.buckets[rule].level(&self.rules[rule], now).available;
+        let short = (0..used.len()).find(|rule| available(*rule) < wanted.least[*rule]);
+        if let Some(rule) = short {
+            let cost = cost(wanted.least[0], wanted.least.get(1).copied().unwrap_or(0));
+            let wait = engine::check(&self.rules, &self.buckets, &cost, now).unwrap_err().wait;
+            let wait = if let Wait::At(at) = wait { at - now } else { 50 * MILLI };
+            let record = Record { turn: wanted.turn, held: wanted.inflight.to_vec(), ..record };
+            self.leases.insert(id.0, record);
+            assert!(rule < used.len());
+            return Reply::Refused(wait);
+        }
+        let granted: Vec<u64> =
+            (0..used.len()).map(|r| available(r).min(wanted.wanted[r])).collect();
+        let mut held = Vec::new();
+        for (rule, more) in granted.iter().enumerate() {
+            self.buckets[rule].hold(*more);
+            held.push(wanted.inflight[rule] + more);
+        }
+        self.leases.insert(id.0, Record { turn: wanted.turn, until: now + LEASE, held });
+        Reply::Leased(granted)
+    }
+
+    pub(super) fn held_by_all(&self) -> u64 {
+        self.buckets.iter().map(Bucket::held).sum()
+    }
+
+    pub(super) fn room(&self, members: u64, now: u64) -> Room {
+        let level = |(rule, bucket): (&Rule, &Bucket)| bucket.level(rule, now).available;
+        let available = self.rules.iter().zip(&self.buckets).map(level).collect();
+        Room { available: Some(available), members }
+    }
+}
