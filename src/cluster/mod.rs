@@ -15,6 +15,12 @@ mod shared;
 #[cfg(any(feature = "redis", feature = "nats"))]
 mod worker;
 
-pub use bus::{Agent, Bus};
+#[cfg(any(feature = "redis", feature = "nats"))]
+pub use bus::BusError;
+#[cfg(feature = "nats")]
+pub use bus::Nats;
 #[cfg(feature = "redis")]
-pub use shared::Shared;
+pub use bus::Redis;
+pub use bus::{Agent, AgentStatus, Bus, BusStatus, Local, NoAgentId, Receiver};
+#[cfg(feature = "redis")]
+pub use shared::{Mode, OnFailure, Shared, SharedBuilder, SharedError, SharedStatus};

@@ -1,5 +1,33 @@
+mod book;
+mod builder;
+mod core;
+mod counters;
+mod error;
+mod failure;
+mod fallback;
+mod keeper;
+mod lease;
+mod link;
+mod members;
+mod mode;
+mod names;
+mod on_failure;
+mod outbox;
+mod piece;
 mod script;
+mod server_clock;
+#[expect(clippy::module_inception, reason = "the noun this folder is named after")]
+mod shared;
+mod status;
+mod store;
+mod upkeep;
+mod url;
+mod views;
+mod way;
 
-/// Limits that many machines share.
-#[derive(Debug)]
-pub struct Shared {}
+pub use builder::SharedBuilder;
+pub use error::SharedError;
+pub use mode::Mode;
+pub use on_failure::OnFailure;
+pub use shared::Shared;
+pub use status::SharedStatus;

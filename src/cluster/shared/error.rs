@@ -1,0 +1,34 @@
+use std::{fmt, io};
+
+/// Why a shared limit can't be set up. That its store can't be reached is no reason.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum SharedError {
+    /// The address is none of a Redis server. The address itself isn't told: it may hold a password.
+    Url(&'static str),
+    /// The account has no name.
+    NoAccount,
+    /// The system starts no thread.
+    Thread(io::Error),
+}
+
+impl fmt::Display for SharedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Url(reason) => write!(f, "not the URL of a Redis server: {reason}"),
+            Self::NoAccount => f.write_str("the account of a shared limit has no name"),
+            Self::Thread(error) => {
+                write!(f, "a thread for the shared limit can't be started: {error}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SharedError {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Self::Thread(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,87 @@
+use std::fmt;
+use std::time::Duration;
+
+use redis::aio::MultiplexedConnection;
+use redis::cluster::ClusterClientBuilder;
+use redis::cluster_async::ClusterConnection;
+use redis::sentinel::{SentinelClient, SentinelServerType};
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind,
+    Value,
+};
+
+use super::failure::Failure;
+use super::script::{Answer, Call};
+use super::url::Server;
+
+/// A connection. Clones share it: calls are sent as they come, and answered in that order.
+#[derive(Clone)]
+pub(super) enum Link {
+    One(MultiplexedConnection),
+    Cluster(ClusterConnection),
+}
+
+impl Link {
+    /// Opens one; where Sentinels know the master, they are asked anew.
+    pub(super) async fn open(server: &Server, timeout: Duration) -> RedisResult<Self> {
+        let options = AsyncConnectionConfig::new()
+            .set_connection_timeout(Some(CONNECT))
+            .set_response_timeout(Some(timeout));
+        match server {
+            Server::One(info) => {
+                let client = Client::open(info.clone())?;
+                client.get_multiplexed_async_connection_with_config(&options).await.map(Self::One)
+            }
+            Server::Sentinel { sentinels, master, node } => {
+                let (kind, node) = (SentinelServerType::Master, Some(node.clone()));
+                let mut client =
+                    SentinelClient::build(sentinels.clone(), master.clone(), node, kind)?;
+                client.get_async_connection_with_config(&options).await.map(Self::One)
+            }
+            Server::Cluster(nodes) => {
+                let client = ClusterClientBuilder::new(nodes.clone())
+                    .connection_timeout(CONNECT)
+                    .response_timeout(timeout)
+                    .retries(REDIRECTIONS)
+                    .min_retry_wait(BACK_OFF.0)
+                    .max_retry_wait(BACK_OFF.1)
+                    .build()?;
+                client.get_async_connection().await.map(Self::Cluster)
+            }
+        }
+    }
+
+    /// Has the script decide.
+    ///
+    /// # Errors
+    /// [`Failure`]. Whether it was carried out is unknown then.
+    pub(super) async fn call(&mut self, call: &Call<'_>) -> Result<Answer, Failure> {
+        let mut value = self.query::<Value>(&call.by_hash()).await;
+        if let Err(error) = &value
+            && error.kind() == ErrorKind::Server(ServerErrorKind::NoScript)
+        {
+            value = self.query(&call.by_text()).await;
+        }
+        Answer::read(call, &value?).map_err(|_| Failure::UNREADABLE)
+    }
+
+    pub(super) async fn query<T: FromRedisValue>(&mut self, command: &Cmd) -> RedisResult<T> {
+        match self {
+            Self::One(connection) => command.query_async(connection).await,
+            Self::Cluster(connection) => command.query_async(connection).await,
+        }
+    }
+}
+
+impl fmt::Debug for Link {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Link")
+    }
+}
+
+/// The redis crate's own defaults kept a call for 9.4 s.
+pub(super) const CONNECT: Duration = Duration::from_millis(100);
+/// Milliseconds.
+const BACK_OFF: (u64, u64) = (10, 100);
+/// Of a call to a cluster whose slots have moved.
+const REDIRECTIONS: u32 = 3;

@@ -1,0 +1,61 @@
+use std::sync::Arc;
+
+use compact_str::CompactString;
+
+use super::script::{Amounts, MOST, Wanted};
+use crate::engine::Rule;
+use crate::limiter::{Reservation, Reserved};
+use crate::quota::Cost;
+
+/// What a call asks of one key.
+#[derive(Debug, Clone)]
+pub(super) struct Piece {
+    pub(super) key: CompactString,
+    pub(super) rules: Arc<[Rule]>,
+    /// For each rule.
+    pub(super) amounts: Amounts,
+    pub(super) lease: Option<Wanted>,
+}
+
+/// Pieces that lie in one slot, and so are one call; and which scopes of the reservation they are.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Group {
+    pub(super) pieces: Vec<Piece>,
+    pub(super) scopes: Vec<usize>,
+}
+
+impl Piece {
+    /// What a cost takes of a key.
+    pub(super) fn of(reserved: &Reserved, cost: &Cost) -> Self {
+        let Reserved { key, rules, .. } = reserved;
+        let amounts = rules.iter().map(|rule| rule.amount(cost).min(MOST)).collect();
+        Self { key: key.clone(), rules: Arc::clone(rules), amounts, lease: None }
+    }
+}
+
+impl Group {
+    /// A key, and no amounts.
+    pub(super) fn bare(key: &str, rules: Arc<[Rule]>) -> Self {
+        let amounts = rules.iter().map(|_| 0).collect();
+        let piece = Piece { key: key.into(), rules, amounts, lease: None };
+        Self { pieces: vec![piece], scopes: vec![0] }
+    }
+
+    /// What a cost takes of the keys of a reservation: one group for all, or for each its own.
+    pub(super) fn all(reservation: &Reservation, cost: &Cost, spread: bool) -> Vec<Self> {
+        let mut groups: Vec<Self> = Vec::with_capacity(1);
+        for (scope, reserved) in reservation.scopes.iter().enumerate() {
+            if reserved.rules.is_empty() {
+                continue;
+            }
+            if groups.is_empty() || spread {
+                groups.push(Self::default());
+            }
+            if let Some(group) = groups.last_mut() {
+                group.pieces.push(Piece::of(reserved, cost));
+                group.scopes.push(scope);
+            }
+        }
+        groups
+    }
+}

@@ -1,0 +1,186 @@
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use smallvec::SmallVec;
+
+use super::builder::Settings;
+use super::counters::Counters;
+use super::failure::Failure;
+use super::names::Names;
+use super::piece::Piece;
+use super::script::{Answer, Call, Id, Part, Verb, Verdict, View};
+use super::views::Views;
+use super::way::Way;
+use crate::limiter::{Clock, SystemClock};
+
+/// The store as this process sees it: asks it, sends again what got lost on a broken connection, and
+/// remembers what it last said.
+///
+/// It decides nothing without the store.
+#[derive(Debug)]
+pub(super) struct Store {
+    pub(super) settings: Settings,
+    pub(super) names: Names,
+    pub(super) way: Way,
+    pub(super) counters: Counters,
+    pub(super) views: Mutex<Views>,
+    /// The limiter's clock; manual, in tests.
+    pub(super) clock: Arc<dyn Clock>,
+    /// The time that really passes.
+    pub(super) ticks: SystemClock,
+    /// This process's own number.
+    pub(super) process: u64,
+    next: AtomicU64,
+}
+
+impl Store {
+    pub(super) fn new(names: Names, settings: Settings, clock: Arc<dyn Clock>) -> Self {
+        let ticks = SystemClock::new();
+        Self {
+            settings,
+            names,
+            way: Way::new(),
+            counters: Counters::default(),
+            views: Mutex::default(),
+            clock,
+            process: random(ticks.now()),
+            ticks,
+            next: AtomicU64::new(0),
+        }
+    }
+
+    /// A name that no other reservation has, of this process or another.
+    pub(super) fn id(&self) -> Id {
+        let number = self.next.fetch_add(1, Ordering::Relaxed);
+        let mut id = [0; 16];
+        id[..8].copy_from_slice(&self.process.to_le_bytes());
+        id[8..].copy_from_slice(&number.to_le_bytes());
+        Id(id)
+    }
+
+    /// Which slot a key lies in: the same text for the same slot.
+    pub(super) fn slot<'a>(&self, key: &'a str) -> &'a str {
+        if self.names.are_spread() { key } else { "" }
+    }
+
+    /// One call on keys of one slot, sent again where a connection broke, for at most the configured
+    /// time from `asked_at` on (by `ticks`).
+    ///
+    /// # Errors
+    /// [`Failure`]. Whether it was carried out is unknown then.
+    pub(super) async fn call(
+        &self,
+        verb: Verb,
+        id: Id,
+        pieces: &[Piece],
+        asked_at: u64,
+    ) -> Result<Answer, Failure> {
+        let passed = Duration::from_nanos(self.ticks.now().saturating_sub(asked_at));
+        let left = self.settings.timeout.saturating_sub(passed);
+        let answer = tokio::time::timeout(left, self.ask(verb, id, pieces, false)).await;
+        answer.unwrap_or(Err(Failure::Late))
+    }
+
+    /// The same for who tests the way while the store is away.
+    pub(super) async fn call_while_away(
+        &self,
+        verb: Verb,
+        id: Id,
+        pieces: &[Piece],
+    ) -> Result<Answer, Failure> {
+        let answer = self.ask(verb, id, pieces, true);
+        tokio::time::timeout(self.settings.timeout, answer).await.unwrap_or(Err(Failure::Late))
+    }
+
+    /// Until there is an answer, or the store is away.
+    async fn ask(
+        &self,
+        verb: Verb,
+        id: Id,
+        pieces: &[Piece],
+        while_away: bool,
+    ) -> Result<Answer, Failure> {
+        let Some(first) = pieces.first() else { return Err(Failure::Away) };
+        let slot = self.slot(&first.key);
+        let (mut stale, mut restore) = (0, false);
+        loop {
+            let (mut link, number) = self.way.link(while_away).await?;
+            let names: SmallVec<[Vec<u8>; 2]> =
+                pieces.iter().map(|piece| self.names.key(&piece.key)).collect();
+            let views = self.views(pieces, restore);
+            let parts = parts(pieces, &names, &views);
+            let sent = self.ticks.now();
+            let time = self.views.lock().time(slot, pieces, sent);
+            let call = Call { verb, id, time, parts: &parts };
+            let answer = match link.call(&call).await {
+                Ok(answer) => answer,
+                Err(Failure::Broken) => {
+                    self.way.broken(number);
+                    self.counters.retries.add(1);
+                    continue;
+                }
+                Err(failure) => return Err(failure),
+            };
+            match answer.verdict {
+                Verdict::Stale if stale < STALE => {
+                    stale += 1;
+                    self.note_time(slot, answer.time, sent);
+                }
+                Verdict::Lost if !restore => restore = true,
+                _ => {
+                    self.note_time(slot, answer.time, sent);
+                    self.note(pieces, &answer);
+                    return Ok(answer);
+                }
+            }
+        }
+    }
+
+    /// What is known of the keys; all of it only where the store has lost it.
+    fn views(&self, pieces: &[Piece], whole: bool) -> SmallVec<[Option<View>; 2]> {
+        let views = self.views.lock();
+        let known = pieces.iter().map(|piece| match whole {
+            true => views.view(&piece.key, &piece.rules),
+            false => views.born(&piece.key),
+        });
+        known.collect()
+    }
+
+    /// Notes what a server's clock said to a call that was sent then.
+    pub(super) fn note_time(&self, slot: &str, time: u64, sent: u64) {
+        self.views.lock().note_time(slot, time, (sent, self.ticks.now()));
+    }
+
+    fn note(&self, pieces: &[Piece], answer: &Answer) {
+        let mut views = self.views.lock();
+        for (piece, view) in pieces.iter().zip(&answer.views) {
+            views.note(&piece.key, &piece.rules, view.clone());
+        }
+    }
+}
+
+fn parts<'a>(
+    pieces: &'a [Piece],
+    names: &'a [Vec<u8>],
+    views: &'a [Option<View>],
+) -> SmallVec<[Part<'a>; 2]> {
+    let parts = pieces.iter().zip(names).zip(views).map(|((piece, name), view)| Part {
+        name,
+        rules: &piece.rules,
+        amounts: piece.amounts.clone(),
+        lease: piece.lease.as_ref(),
+        view: view.as_ref(),
+    });
+    parts.collect()
+}
+
+/// Another number for each process that asks.
+fn random(now: u64) -> u64 {
+    use std::hash::{BuildHasher, RandomState};
+    RandomState::new().hash_one((std::process::id(), now))
+}
+
+/// So often a call is sent again that came too late, or after the server's clock was set.
+const STALE: u32 = 2;

@@ -1,0 +1,106 @@
+use std::fmt;
+
+use redis::sentinel::SentinelNodeConnectionInfo;
+use redis::{ConnectionInfo, IntoConnectionInfo};
+
+use super::error::SharedError;
+
+/// Where the store is. Says nothing of itself: it holds a password.
+#[derive(Clone)]
+pub(super) enum Server {
+    One(ConnectionInfo),
+    Cluster(Vec<ConnectionInfo>),
+    Sentinel { sentinels: Vec<ConnectionInfo>, master: String, node: SentinelNodeConnectionInfo },
+}
+
+impl Server {
+    /// `redis://`, `rediss://`, `redis-cluster://[user:password@]h:p,h:p`,
+    /// `redis-sentinel://[user:password@]h:p,h:p/MASTER` (who logs in there, logs in at the master).
+    pub(super) fn parse(url: &str) -> Result<Self, SharedError> {
+        let (scheme, rest) = url.split_once("://").ok_or(SharedError::Url("it has no scheme"))?;
+        match scheme {
+            "redis-cluster" => several("redis", rest).map(Self::Cluster),
+            "rediss-cluster" => several("rediss", rest).map(Self::Cluster),
+            "redis-sentinel" => Self::sentinel(rest),
+            "redis" | "rediss" | "valkey" | "valkeys" | "unix" | "redis+unix" | "valkey+unix" => {
+                one(url).map(Self::One)
+            }
+            _ => Err(SharedError::Url("the scheme is unknown")),
+        }
+    }
+
+    /// The same, found by way of one of its hosts alone, so that one that swallows what is sent to it
+    /// doesn't take the time of all.
+    pub(super) fn by_way_of(&self, host: usize) -> Self {
+        let one = |hosts: &[ConnectionInfo]| {
+            let host = hosts.get(host % hosts.len().max(1));
+            host.cloned().into_iter().collect()
+        };
+        match self {
+            Self::One(info) => Self::One(info.clone()),
+            Self::Cluster(nodes) => Self::Cluster(one(nodes)),
+            Self::Sentinel { sentinels, master, node } => Self::Sentinel {
+                sentinels: one(sentinels),
+                master: master.clone(),
+                node: node.clone(),
+            },
+        }
+    }
+
+    pub(super) fn hosts(&self) -> usize {
+        match self {
+            Self::One(_) => 1,
+            Self::Cluster(hosts) | Self::Sentinel { sentinels: hosts, .. } => hosts.len(),
+        }
+    }
+
+    /// How many connections are opened one after the other, at most, until it can be asked.
+    pub(super) fn hops(&self) -> u32 {
+        match self {
+            Self::One(_) => 1,
+            Self::Sentinel { .. } => 2,
+            // The nodes that the first one names.
+            Self::Cluster(_) => 4,
+        }
+    }
+
+    fn sentinel(rest: &str) -> Result<Self, SharedError> {
+        let nameless = SharedError::Url("a Sentinel's needs the master's name at its end");
+        let (hosts, master) = rest.rsplit_once('/').ok_or(nameless)?;
+        let (user, hosts) =
+            hosts.rsplit_once('@').map_or(("", hosts), |(user, hosts)| (user, hosts));
+        let sentinels = several("redis", hosts)?;
+        if master.is_empty() {
+            return Err(SharedError::Url("a Sentinel's needs the master's name at its end"));
+        }
+        let login = one(&format!("redis://{user}@{}", hosts.split(',').next().unwrap_or("")))?;
+        let node = SentinelNodeConnectionInfo::default();
+        let node = node.set_redis_connection_info(login.redis_settings().clone());
+        Ok(Self::Sentinel { sentinels, master: master.to_owned(), node })
+    }
+}
+
+impl fmt::Debug for Server {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::One(_) => "One",
+            Self::Cluster(_) => "Cluster",
+            Self::Sentinel { .. } => "Sentinel",
+        })
+    }
+}
+
+fn several(scheme: &str, rest: &str) -> Result<Vec<ConnectionInfo>, SharedError> {
+    let (user, hosts) = match rest.rsplit_once('@') {
+        Some((user, hosts)) => (format!("{user}@"), hosts),
+        None => (String::new(), rest),
+    };
+    let hosts = hosts.trim_end_matches('/').split(',');
+    hosts.map(|host| one(&format!("{scheme}://{user}{}", host.trim()))).collect()
+}
+
+fn one(url: &str) -> Result<ConnectionInfo, SharedError> {
+    // What the parser says may quote the password.
+    let unreadable = |_| SharedError::Url("it can't be read");
+    url.into_connection_info().map_err(unreadable)
+}

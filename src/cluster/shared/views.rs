@@ -1,0 +1,127 @@
+use std::collections::HashMap;
+use std::sync::Arc;
+
+use compact_str::CompactString;
+
+use super::piece::Piece;
+use super::script::{ServerTime, View};
+use super::server_clock::ServerClock;
+use crate::engine::{Bucket, Rule, Saved};
+
+/// What the store's answers have said last: of each key, and of its clock.
+#[derive(Debug, Default)]
+pub(super) struct Views {
+    keys: HashMap<CompactString, Known>,
+    /// By slot; one for all, where all keys lie in one.
+    clocks: HashMap<CompactString, ServerClock>,
+}
+
+#[derive(Debug)]
+struct Known {
+    rules: Arc<[Rule]>,
+    view: View,
+}
+
+impl Views {
+    /// What is known of a key, by these rules.
+    pub(super) fn view(&self, key: &str, rules: &Arc<[Rule]>) -> Option<View> {
+        let known = self.keys.get(key)?;
+        if known.rules == *rules {
+            return Some(known.view.clone());
+        }
+        let same = |rule: &Rule| {
+            let place = place_of(rule, &known.rules);
+            place.and_then(|place| known.view.buckets.get(place).copied()).unwrap_or_default()
+        };
+        Some(View { buckets: rules.iter().map(same).collect(), ..known.view.clone() })
+    }
+
+    /// Which state of a key it was, and no more.
+    pub(super) fn born(&self, key: &str) -> Option<View> {
+        let view = &self.keys.get(key)?.view;
+        Some(View { born: view.born, at: view.at, ..View::default() })
+    }
+
+    /// Notes what an answer has said. Answers may overtake each other: an older one changes nothing.
+    pub(super) fn note(&mut self, key: &str, rules: &Arc<[Rule]>, view: View) {
+        if let Some(known) = self.keys.get_mut(key) {
+            if known.view.born != view.born || known.view.at <= view.at {
+                *known = Known { rules: Arc::clone(rules), view };
+            }
+            return;
+        }
+        if self.keys.len() >= MOST {
+            self.forget_half();
+        }
+        self.keys.insert(key.into(), Known { rules: Arc::clone(rules), view });
+    }
+
+    /// The rules by which a key was last asked for.
+    pub(super) fn rules(&self, key: &str) -> Arc<[Rule]> {
+        self.keys.get(key).map_or_else(|| Arc::from([]), |known| Arc::clone(&known.rules))
+    }
+
+    /// Notes what the clock of a slot's server has said to a call, which was sent and answered then.
+    pub(super) fn note_time(&mut self, slot: &str, server: u64, sent_and_heard: (u64, u64)) {
+        if self.clocks.len() >= MOST {
+            self.clocks.clear();
+        }
+        self.clocks.entry(slot.into()).or_default().note(server, sent_and_heard);
+    }
+
+    /// What the clock of a slot's server should say now, and by how much it was set forward since one
+    /// of these keys was seen.
+    pub(super) fn time(&self, slot: &str, pieces: &[Piece], own: u64) -> ServerTime {
+        let Some(clock) = self.clocks.get(slot) else { return ServerTime::default() };
+        let (expected, mut jump) = (clock.at(own), 0);
+        if clock.has_jumped() {
+            let seen = |piece: &Piece| self.keys.get(&piece.key).map(|known| known.view.at);
+            let jumps = pieces.iter().map(|piece| clock.jump_since(seen(piece), expected));
+            jump = jumps.max().unwrap_or(0);
+        }
+        ServerTime { expected, jump }
+    }
+
+    fn expected(&self, slot: &str, own: u64) -> u64 {
+        self.clocks.get(slot).map_or(0, |clock| clock.at(own))
+    }
+
+    /// The buckets of a key as they were seen last, with the time `now` of the limiter's clock. What
+    /// is held stays held, as long as nobody says otherwise.
+    pub(super) fn buckets(
+        &self,
+        (key, slot): (&str, &str),
+        rules: &Arc<[Rule]>,
+        (own, now): (u64, u64),
+    ) -> Option<Vec<Bucket>> {
+        let view = self.view(key, rules)?;
+        let passed = self.expected(slot, own).saturating_sub(view.at);
+        let at = now.saturating_sub(passed.saturating_mul(1_000));
+        let buckets = rules.iter().zip(&view.buckets).map(|(rule, &(used, held))| {
+            let taken = if used > 0 { vec![(at, used)] } else { Vec::new() };
+            let mut bucket = Bucket::new(rule);
+            bucket.absorb(rule, &Saved { taken, held: 0 }, now);
+            bucket.hold(held);
+            bucket
+        });
+        Some(buckets.collect())
+    }
+
+    /// Of the keys, those that were seen last stay.
+    #[cold]
+    fn forget_half(&mut self) {
+        let mut times: Vec<u64> = self.keys.values().map(|known| known.view.at).collect();
+        let middle = times.len() / 2;
+        let (_, &mut middle, _) = times.select_nth_unstable(middle);
+        self.keys.retain(|_, known| known.view.at > middle);
+    }
+}
+
+/// Where among other rules stands what goes on under this one.
+pub(super) fn place_of(rule: &Rule, others: &[Rule]) -> Option<usize> {
+    let of = |rule: &Rule| (rule.dimension().clone(), rule.limit().window());
+    let this = of(rule);
+    others.iter().position(|other| of(other) == this)
+}
+
+const MOST: usize = 20_000;
