@@ -26,7 +26,7 @@ use super::tally::Tally;
 use super::target::Base;
 use super::used_up::UsedUp;
 use crate::config::Config;
-use crate::limiter::{BuildError, Limiter, UnknownKey};
+use crate::limiter::{BuildError, Builder, Limiter, UnknownKey};
 use crate::middleware::RateLimitLayer;
 use crate::provider::Profile;
 use crate::quota::Quota;
@@ -113,11 +113,17 @@ impl std::error::Error for JobError {
 
 impl Job {
     /// The limiter of a run: for each model the configuration's quota, or the job's, or the profile's,
-    /// or what its responses tell.
+    /// or what its responses tell. Its buckets are in this process.
     ///
     /// # Errors
-    /// As [`Builder::build`](crate::limiter::Builder::build).
+    /// As [`Builder::build`].
     pub fn limiter(&self) -> Result<Limiter, BuildError> {
+        self.builder().build()
+    }
+
+    /// The builder of that limiter, for who keeps its buckets elsewhere:
+    /// [`Config::backend`](crate::config::Config::backend).
+    pub fn builder(&self) -> Builder {
         let builder = match &self.config {
             Some(config) => config.builder(),
             None => Limiter::builder()
@@ -126,9 +132,11 @@ impl Job {
                 .max_waiting(usize::MAX),
         };
         match self.quota.is_unlimited() {
-            true => builder.build(),
+            true => builder,
+            // How many others have in flight is no concern of this run.
+            false if self.is_shared() => builder.quota("*", self.quota.clone()),
             // Of one model, no more are let in than may be in flight.
-            false => builder.quota("*", self.quota.clone().concurrency(self.in_flight())).build(),
+            false => builder.quota("*", self.quota.clone().concurrency(self.in_flight())),
         }
     }
 
@@ -146,8 +154,8 @@ impl Job {
         self.run_with(self.limiter().map_err(JobError::Limits)?, stop).await
     }
 
-    /// The same with a limiter that the caller has made by [`limiter`](Self::limiter), and keeps in a
-    /// store for example.
+    /// The same with a limiter that the caller has made by [`limiter`](Self::limiter) or
+    /// [`builder`](Self::builder), and keeps in a store, say, or shares with other machines.
     ///
     /// # Errors
     /// As [`run`](Self::run).
@@ -206,7 +214,8 @@ impl Job {
     ) -> Ids {
         let mut progress = Progress::new(total, self.progress);
         let (mut tick, mut look) = (tokio::time::interval(TICK), tokio::time::interval(LOOK));
-        let (limiter, mut used_up) = (shared.tally.lock().limiter().clone(), UsedUp::default());
+        let limiter = shared.tally.lock().limiter().clone();
+        let mut used_up = UsedUp::new(self.is_shared());
         let (mut lines, mut reading) = (JoinSet::new(), true);
         while reading || !lines.is_empty() {
             tokio::select! {
@@ -238,7 +247,8 @@ impl Job {
     fn finish(&self, shared: Arc<Shared>, ids: &Ids, failed_before: u64) -> Ended {
         let shared = Arc::into_inner(shared).expect("the tasks that shared it have ended");
         let Shared { stop, output, tally, .. } = shared;
-        let (report, output) = (tally.into_inner().report(), output.into_inner());
+        let report = Report { shared: self.is_shared(), ..tally.into_inner().report() };
+        let output = output.into_inner();
         let finished = match self.ordered && stop.reason().is_none() {
             true => output.finish_in_order(ids),
             false => output.finish(),
@@ -247,6 +257,11 @@ impl Job {
             stop.halt(Halt::Failed(error.to_string()));
         }
         Ended { report, halt: stop.reason(), failed_before }
+    }
+
+    /// Whether other machines take of the same limits.
+    fn is_shared(&self) -> bool {
+        self.config.as_ref().is_some_and(|config| config.cluster.is_some())
     }
 
     fn in_flight(&self) -> u64 {

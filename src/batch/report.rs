@@ -30,6 +30,10 @@ pub struct Report {
     /// limit held the run up, and where it was faster than its limits: they were raised, or their
     /// usage was forgotten, while it went on.
     pub utilization: Option<f64>,
+    /// Whether other machines take of the same limits (`cluster` in the configuration): then
+    /// `ideal_s` is what it would take with all of them, and `utilization` this run's part.
+    #[serde(default)]
+    pub shared: bool,
     /// Tokens of the prompts, as the responses report them.
     pub input_tokens: u64,
     /// Tokens generated, as the responses report them.
@@ -79,6 +83,13 @@ impl Report {
         json
     }
 
+    fn utilized(&self) -> &'static str {
+        match self.shared {
+            true => "this run's part of limits that are shared",
+            false => "ideal / time to the last send",
+        }
+    }
+
     fn rows(&self) -> [Row; 15] {
         [
             row("requests", count(self.requests), ""),
@@ -89,7 +100,7 @@ impl Report {
             row("rate limited", count(self.rate_limited), "429s seen"),
             row("elapsed", seconds(self.elapsed_s), ""),
             row("ideal", seconds(self.ideal_s), "at the limits, without latency"),
-            row("utilization", percent(self.utilization), "ideal / time to the last send"),
+            row("utilization", percent(self.utilization), self.utilized()),
             row("input tokens", count(self.input_tokens), ""),
             row("output tokens", count(self.output_tokens), ""),
             row("charged tokens", count(self.charged_tokens), "to the token limit"),

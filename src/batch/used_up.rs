@@ -9,13 +9,19 @@ use crate::limiter::{KeyStats, Limiter};
 use crate::quota::{Cost, Dimension, Window};
 
 /// Tells of limits that hold a run up for long: who sees nothing happen is to know why, and how long.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct UsedUp {
+    /// Whether other machines take of the same limits: when they give some back, nobody here knows.
+    shared: bool,
     /// Until when that of a key is told.
     told: HashMap<CompactString, u64>,
 }
 
 impl UsedUp {
+    pub(super) fn new(shared: bool) -> Self {
+        Self { shared, told: HashMap::new() }
+    }
+
     /// What is to be told now that wasn't yet. `twin` makes a limiter with the same quotas.
     pub(super) fn look(
         &mut self,
@@ -38,17 +44,19 @@ impl UsedUp {
         // Nobody waits for the twin: it says when the first is let in who waits here.
         let least = Cost::new().tokens(1).input_tokens(1).output_tokens(1);
         let decision = twin.decide(key, &least);
+        let limit = &stats.limits[used_up(stats)?];
+        let (used, most) = (whole(limit.used), whole(limit.limit));
+        let (dimension, hours) =
+            (&limit.dimension, limit.window.as_duration().as_secs().div_ceil(3_600));
+        let what = format!("{key}: {used} of {most} {dimension} in {hours} h are used");
+        if self.shared {
+            self.told.insert(key.clone(), decision.asked_at.saturating_add(AGAIN));
+            return Some(format!("{what}, by all who share it; it goes on as that comes back"));
+        }
         let Some(Wait::At(until)) = decision.wait else { return None };
         let span = Span::between(decision.asked_at, until)?;
-        let limit = &stats.limits[used_up(stats)?];
         self.told.insert(key.clone(), until);
-        let (used, most) = (whole(limit.used), whole(limit.limit));
-        let (dimension, window) = (&limit.dimension, limit.window.as_duration());
-        Some(format!(
-            "{key}: {used} of {most} {dimension} in {} h are used; it goes on in {span}, at {}",
-            window.as_secs().div_ceil(3_600),
-            rfc3339(until),
-        ))
+        Some(format!("{what}; it goes on in {span}, at {}", rfc3339(until)))
     }
 }
 
@@ -59,6 +67,9 @@ fn used_up(stats: &KeyStats) -> Option<usize> {
         is_long && limit.available == 0
     })
 }
+
+/// When a limit that is shared is worth another word, in nanoseconds.
+const AGAIN: u64 = 3_600 * 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -76,7 +87,7 @@ mod tests {
     #[tokio::test]
     async fn a_day_that_is_used_up_is_told_once_with_the_time_it_ends() {
         let clock = ManualClock::new();
-        let (limiter, mut used_up) = (limiter(&clock), UsedUp::default());
+        let (limiter, mut used_up) = (limiter(&clock), UsedUp::new(false));
         let twin = || Some(self::limiter(&clock));
         for _ in 0..3 {
             drop(limiter.try_acquire("m", &Cost::new()).expect("it fits"));
@@ -97,7 +108,7 @@ mod tests {
     #[tokio::test]
     async fn a_minute_and_a_cool_down_are_not_worth_a_word() {
         let clock = ManualClock::new();
-        let (limiter, mut used_up) = (limiter(&clock), UsedUp::default());
+        let (limiter, mut used_up) = (limiter(&clock), UsedUp::new(false));
         limiter.on_rate_limited("m", &RateLimited::new(Some(Duration::from_secs(5))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());

@@ -192,8 +192,12 @@ stays, what failed in passing is tried anew.
 Limits are those of --rpm, --tpm and --rpd, for each model; without these, those of the configuration, \
 which is followed while the run goes on: quotas that change in the file count within a second, and a \
 file that is wrong changes nothing. A model that neither names keeps to what its responses tell. Of the \
-configuration, providers, quotas, unknown_key, reduction, retry, margin, share and store mean something \
+configuration, providers, quotas, unknown_key, reduction, retry, margin, share, store, bus and cluster mean something \
 here.
+
+With `cluster` in the configuration the limits are shared: batches on several machines that name the \
+same account finish as fast as one limit allows, and the report tells this run's part of it. With `bus` \
+a 429 of one pauses the others too. A trial run (--simulate) takes nothing of what is shared.
 
 With a store (--store, or `store` in the configuration) limits are kept across runs, and shared with \
 other programs: a daily limit that is used up stays used up. Without one, every run starts anew. A run \

@@ -1,5 +1,6 @@
 use std::fs::OpenOptions;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::kept::Kept;
@@ -10,7 +11,7 @@ use super::{BatchArgs, Exit, LimitArgs};
 use crate::batch::progress::say;
 use crate::batch::target::Base;
 use crate::batch::{ApiKey, Ended, Halt, Job, Plan, Stop, configured};
-use crate::config::{Config, Loaded};
+use crate::config::{Cluster, Config, Loaded};
 use crate::provider::{OPENAI, Profile};
 use crate::quota::Quota;
 use crate::simulate::{self, Server};
@@ -38,9 +39,17 @@ pub(super) async fn batch(args: &BatchArgs, out: &mut Output<'_>) -> Result<Exit
     warn_without_limits(args, &job);
     let stop = Stop::new();
     tokio::spawn(interrupt(stop.clone()));
-    let limiter = job.limiter().map_err(text)?;
-    let kept = Kept::start(args, &loaded, &job, &limiter)?;
-    let ended = job.run_with(limiter, &stop).await.map_err(text)?;
+    let cluster = job.config.as_ref().and_then(|config| config.cluster.as_ref());
+    let shared = cluster.map(Cluster::connect).transpose().map_err(text)?;
+    let builder = job.builder();
+    let limiter = match &shared {
+        Some(shared) => builder.backend(Arc::clone(shared) as _).build(),
+        None => builder.build(),
+    };
+    let limiter = limiter.map_err(text)?;
+    let kept = Kept::start(args, &loaded, &job, &limiter, shared)?;
+    let ended = job.run_with(limiter.clone(), &stop).await.map_err(text)?;
+    limiter.close().await;
     kept.end();
     if let Some(server) = server {
         server.shutdown().await.map_err(text)?;
@@ -64,7 +73,7 @@ fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job
         base: base.map_or_else(|| "https://api.openai.com".parse().map_err(text), Ok)?,
         profile,
         quota: quota(&limits, args.max_in_flight),
-        config: loaded.path.as_ref().map(|_| config(args, &loaded.config, profile)),
+        config: Some(config(args, &loaded.config, profile)),
         max_in_flight: args.max_in_flight,
         retries: args.retries.unwrap_or_else(|| retries(&loaded.config)),
         ordered: args.ordered,
@@ -73,9 +82,13 @@ fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job
     })
 }
 
-/// The configuration that the run goes by: limits of the arguments take the place of all of its own.
+/// The configuration that the run goes by: limits of the arguments take the place of all of its own,
+/// and a trial run against the built-in provider takes nothing of what others share.
 pub(super) fn config(args: &BatchArgs, config: &Config, profile: Profile) -> Config {
     let mut config = configured(config.clone(), profile);
+    if args.simulate {
+        (config.cluster, config.bus) = (None, None);
+    }
     if !args.limits.is_empty() {
         config.quotas.clear();
     }
@@ -150,8 +163,11 @@ fn check_report(args: &BatchArgs) -> Result<(), String> {
 
 /// What the built-in provider enforces: nothing that the configuration limits already.
 fn simulated_limits(args: &BatchArgs, loaded: &Loaded) -> LimitArgs {
-    let configured = loaded.path.is_some() && !loaded.config.quotas.is_empty();
-    if configured && args.limits.is_empty() { args.limits.clone() } else { args.simulated_limits() }
+    if !loaded.config.quotas.is_empty() && args.limits.is_empty() {
+        args.limits.clone()
+    } else {
+        args.simulated_limits()
+    }
 }
 
 /// The built-in provider, with the limits that the run keeps and the charge that it counts.

@@ -57,6 +57,7 @@ impl CheckArgs {
             Ok(tokens) => tokens,
             Err(_) => return self.invalid(out),
         };
+        self.state.tell_if_shared()?;
         let stored = Stored::read(&self.state)?;
         let input = self.input.unwrap_or(u64::saturating_sub(tokens, self.output));
         let cost = Cost::new().requests(self.requests).tokens(tokens);
@@ -175,7 +176,9 @@ const ABOUT: &str = "\
 Say whether a request would be let in now, and take nothing.
 
 Decides by the limits of the configuration and the state that is kept, as a program that shares the \
-state would; the program itself may know more (who waits, its newest second). Prints the decision \
+state would; the program itself may know more (who waits, its newest second). Limits that \
+are shared with other machines (`cluster`) are kept elsewhere, which is said: what others use of them \
+isn't known here. Prints the decision \
 with its code, what is short, how long to wait, and the key's limits.
 
 Codes: ok, unlimited, unknown_model, rpm_exceeded, rpd_exceeded, tpm_exceeded, tpd_exceeded, \

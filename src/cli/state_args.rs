@@ -4,6 +4,7 @@ use clap::Args;
 
 use super::paths::Paths;
 use super::place::Place;
+use crate::batch::progress::say;
 use crate::config::{self, LoadOptions, Loaded};
 
 /// Which limits, and where their state is kept.
@@ -49,6 +50,22 @@ impl ConfigArgs {
 }
 
 impl StateArgs {
+    /// Says so if the limits of the configuration are shared with other machines: what is used of them
+    /// is known to the server alone, and this command looks at the store.
+    ///
+    /// # Errors
+    /// As [`ConfigArgs::load`].
+    pub(super) fn tell_if_shared(&self) -> Result<(), String> {
+        if let Some(cluster) = self.config.load()?.config.cluster {
+            let (account, url) = (&cluster.account, &cluster.redis);
+            say(&format_args!(
+                "what is used of these limits is kept at {url} for the account {account}, and isn't \
+                 looked at here: this is the state of the store alone"
+            ));
+        }
+        Ok(())
+    }
+
     /// The file of state that counts with this configuration.
     ///
     /// # Errors

@@ -4,8 +4,9 @@ use crate::limiter::{Builder, Limiter};
 use crate::middleware::{Http, RateLimitLayer, Retries};
 
 impl Config {
-    /// A builder of a limiter with these providers, quotas and policies. The store, the bus and the
-    /// cluster aren't its business.
+    /// A builder of a limiter with these providers, quotas and policies, and with its buckets in this
+    /// process. [`keep`](Self::keep), [`join`](Self::join) and [`backend`](Self::backend) are the store,
+    /// the bus and the cluster; [`limiter`](Self::limiter) has them all.
     pub fn builder(&self) -> Builder {
         let mut builder = Limiter::builder()
             .unknown_key(self.unknown_key.clone())

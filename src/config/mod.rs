@@ -7,7 +7,7 @@
 //! [`Reloading`] keeps a limiter at what its file says.
 //!
 //! It composes what the rooms before it do, and does nothing of theirs itself: it knows no algorithm,
-//! no provider and no store from inside. Of `bus`, `cluster` and `serve` it only reads what is said.
+//! no provider, no store and no server from inside. Of `serve` it only reads what is said.
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -48,12 +48,14 @@
 
 mod applied;
 mod apply;
+mod backend;
 mod build;
 mod check;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod config;
 mod error;
 mod fields;
+mod join;
 mod load;
 mod open;
 mod read;
@@ -74,8 +76,8 @@ pub use reloading::{Reloading, ReloadingStatus};
 pub use schema::schema;
 pub use tree::{Origin, Position};
 pub use value::{
-    Bus, Cluster, ConfiguredQuota, KeyLimit, Keys, Retry, Scope, Serve, Storage, StoragePlace,
-    Upstream, Waiting,
+    Bus, BusPlace, Cluster, ConfiguredQuota, KeyLimit, Keys, Retry, Scope, Serve, Storage,
+    StoragePlace, Upstream, Waiting,
 };
 pub use watch::Watch;
 pub use watched::Watched;

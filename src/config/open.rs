@@ -8,6 +8,11 @@ use super::error::ConfigError;
 use super::load::{LoadOptions, Loaded, load};
 use super::reloading::Reloading;
 use super::value::{Storage, StoragePlace};
+#[cfg(any(feature = "nats", feature = "redis"))]
+use crate::cluster::BusError;
+use crate::cluster::NoAgentId;
+#[cfg(feature = "redis")]
+use crate::cluster::SharedError;
 use crate::limiter::{BuildError, Limiter, QuotaOrigin, UnknownKey};
 use crate::store::{Keeping, StoreError, Yaml};
 
@@ -39,10 +44,11 @@ impl Limiter {
 }
 
 impl Loaded {
-    /// A limiter of this configuration, kept in its store, that follows the file from now on.
+    /// A limiter of this configuration, with its store, its bus and its cluster, that follows the file
+    /// from now on.
     ///
     /// # Errors
-    /// [`OpenError`] for a store that can't be opened, and where nothing would be limited.
+    /// As [`Config::limiter`].
     pub fn limiter(&self) -> Result<Limiter, OpenError> {
         let limiter = self.config.limiter()?;
         let reloading = Reloading::start(self, &limiter).map_err(OpenError::Watch)?;
@@ -52,18 +58,23 @@ impl Loaded {
 }
 
 impl Config {
-    /// A limiter of this configuration, kept in its store. It doesn't follow the file.
+    /// A limiter of this configuration, with its store, its bus and its cluster, which end with it. It
+    /// doesn't follow the file.
+    ///
+    /// With a store and a cluster, the store keeps quotas and cool-downs, and the cluster what was used.
     ///
     /// # Errors
-    /// [`OpenError`] for a store that can't be opened, and where nothing would be limited.
+    /// [`OpenError`] for a store that can't be opened, for what needs a feature that this program is
+    /// built without, and where nothing would be limited. Servers that can't be reached are none: they
+    /// are away, until they come.
     pub fn limiter(&self) -> Result<Limiter, OpenError> {
-        let limiter = self.builder().build()?;
-        if self.bus.is_some() || self.cluster.is_some() {
-            tracing::warn!(
-                "bus and cluster aren't used yet; the limits are kept by this process alone"
-            );
-        }
+        let builder = self.builder();
+        let limiter = match self.backend()? {
+            Some(backend) => builder.backend(backend).build()?,
+            None => builder.build()?,
+        };
         self.keep(&limiter)?;
+        self.join(&limiter)?;
         match self.limits_nothing(&limiter) {
             true => Err(OpenError::NoLimits),
             false => Ok(limiter),
@@ -100,7 +111,9 @@ impl Storage {
                 Keeping::start(limiter, crate::store::Sqlite::new(path), self.flush)?
             }
             #[cfg(not(feature = "sqlite"))]
-            StoragePlace::Sqlite(_) => return Err(OpenError::NoSqlite),
+            StoragePlace::Sqlite(_) => {
+                return Err(OpenError::NoFeature { path: "store.sqlite", feature: "sqlite" });
+            }
         })
     }
 }
@@ -115,8 +128,21 @@ pub enum OpenError {
     Build(BuildError),
     /// The store can't be opened.
     Store(StoreError),
-    /// The store is a SQLite database, and this program is built without the feature `sqlite`.
-    NoSqlite,
+    /// A store or a server of a kind that this program is built without.
+    NoFeature {
+        /// Where the configuration names it, as `store.sqlite`.
+        path: &'static str,
+        /// The feature of this crate that it needs.
+        feature: &'static str,
+    },
+    /// The bus can't be used.
+    #[cfg(any(feature = "nats", feature = "redis"))]
+    Bus(BusError),
+    /// The name on the bus is none.
+    AgentId(NoAgentId),
+    /// The limits can't be shared.
+    #[cfg(feature = "redis")]
+    Shared(SharedError),
     /// No provider is named, no quota is configured or kept, and unknown keys are allowed.
     NoLimits,
     /// The file can't be followed.
@@ -129,9 +155,15 @@ impl fmt::Display for OpenError {
             Self::Config(error) => error.fmt(f),
             Self::Build(error) => error.fmt(f),
             Self::Store(error) => error.fmt(f),
-            Self::NoSqlite => f.write_str(
-                "store.sqlite needs the feature `sqlite`; build with it, or use store.yaml",
+            Self::NoFeature { path, feature } => write!(
+                f,
+                "{path} needs the feature `{feature}`, which this program is built without"
             ),
+            #[cfg(any(feature = "nats", feature = "redis"))]
+            Self::Bus(error) => write!(f, "bus: {error}"),
+            Self::AgentId(error) => write!(f, "bus.agent_id: {error}"),
+            #[cfg(feature = "redis")]
+            Self::Shared(error) => write!(f, "cluster.redis: {error}"),
             Self::NoLimits => f.write_str(NO_LIMITS),
             Self::Watch(error) => write!(f, "the configuration can't be followed: {error}"),
         }
@@ -144,7 +176,12 @@ impl std::error::Error for OpenError {
             Self::Config(error) => Some(error),
             Self::Build(error) => Some(error),
             Self::Store(error) => Some(error),
-            Self::NoSqlite | Self::NoLimits => None,
+            Self::NoFeature { .. } | Self::NoLimits => None,
+            #[cfg(any(feature = "nats", feature = "redis"))]
+            Self::Bus(error) => Some(error),
+            Self::AgentId(error) => Some(error),
+            #[cfg(feature = "redis")]
+            Self::Shared(error) => Some(error),
             Self::Watch(error) => Some(error),
         }
     }
@@ -165,6 +202,26 @@ impl From<BuildError> for OpenError {
 impl From<StoreError> for OpenError {
     fn from(error: StoreError) -> Self {
         Self::Store(error)
+    }
+}
+
+#[cfg(any(feature = "nats", feature = "redis"))]
+impl From<BusError> for OpenError {
+    fn from(error: BusError) -> Self {
+        Self::Bus(error)
+    }
+}
+
+impl From<NoAgentId> for OpenError {
+    fn from(error: NoAgentId) -> Self {
+        Self::AgentId(error)
+    }
+}
+
+#[cfg(feature = "redis")]
+impl From<SharedError> for OpenError {
+    fn from(error: SharedError) -> Self {
+        Self::Shared(error)
     }
 }
 

@@ -45,6 +45,7 @@ impl ShowArgs {
     /// # Errors
     /// Says what of the configuration or the state can't be read, or that nothing can be written.
     pub(super) async fn run(&self, out: &mut Output<'_>) -> Result<Exit, String> {
+        self.state.tell_if_shared()?;
         if !self.watch {
             let shown = self.look()?;
             let Screen { width, colors, .. } = Screen::stdout();
@@ -132,6 +133,9 @@ For each key, sorted by name, each of its limits: a bar (`#` used, `=` held by r
 left), used / limit, what is held, and in how long all of it is unused again. The limits are those of \
 the configuration; without one, those that the programs had who wrote the state. Keys that the \
 configuration names are shown also if they were never used.
+
+What is used of limits that are shared with other machines (`cluster`) is kept elsewhere, which is \
+said.
 
 Only looks: nothing is written, and programs that share the state go on undisturbed. Their newest \
 second may be missing (`store.flush`).";

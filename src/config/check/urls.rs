@@ -15,3 +15,5 @@ impl Check<'_> {
 pub(super) const HTTP: &[&str] = &["http", "https"];
 pub(super) const NATS: &[&str] = &["nats", "tls", "ws", "wss"];
 pub(super) const REDIS: &[&str] = &["redis", "rediss"];
+/// Of what keeps shared limits.
+pub(super) const SHARED: &[&str] = &["redis", "rediss", "redis-cluster", "redis-sentinel"];

@@ -19,4 +19,9 @@ pub(in crate::config) struct BusFields {
     #[schemars(extend("examples" = ["redis://127.0.0.1:6379"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) redis: Option<Address>,
+    /// By what name this program is known on the bus; no two may have the same. Default: the host's
+    /// name, the number of the process and something random.
+    #[schemars(length(min = 1, max = 128), example = &"worker-7")]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) agent_id: Option<String>,
 }

@@ -6,7 +6,7 @@ use crate::config::{Address, Mode, OnFailure};
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cluster {
-    /// The Redis or Valkey server.
+    /// The server of Redis or Valkey, the nodes of its Cluster, or its Sentinels.
     pub redis: Address,
     /// The account whose limits are shared.
     pub account: String,
@@ -16,4 +16,10 @@ pub struct Cluster {
     pub on_failure: OnFailure,
     /// How long an answer of the server is waited for.
     pub timeout: Duration,
+    /// Whether keys may lie on different nodes of a Redis Cluster.
+    pub spread: bool,
+    /// For how long a machine holds what it was given, in [`Mode::Lease`].
+    pub lease: Duration,
+    /// How long a reservation is kept that nobody renews.
+    pub reservation_ttl: Duration,
 }

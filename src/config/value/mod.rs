@@ -8,7 +8,7 @@ mod serve;
 mod storage;
 mod waiting;
 
-pub use bus::Bus;
+pub use bus::{Bus, BusPlace};
 pub use cluster::Cluster;
 pub use configured_quota::{ConfiguredQuota, Keys};
 pub use retry::Retry;

@@ -1,7 +1,7 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tollgate::config::{Bus, Mode, OnFailure, Scope, ServeMode, StoragePlace};
+use tollgate::config::{BusPlace, Mode, OnFailure, Scope, ServeMode, StoragePlace};
 use tollgate::limiter::UnknownKey;
 use tollgate::provider::{ANTHROPIC, OPENAI};
 use tollgate::quota::Dimension;
@@ -28,10 +28,13 @@ fn every_section_of_the_example_is_read() {
     let store = config.store.unwrap();
     assert_eq!(store.place, StoragePlace::Sqlite(PathBuf::from("state.db")));
     assert_eq!(store.flush, Duration::from_secs(1));
-    assert!(matches!(config.bus, Some(Bus::Nats(_))));
+    let bus = config.bus.unwrap();
+    assert!(matches!(bus.place, BusPlace::Nats(_)) && bus.agent_id.is_none());
     let cluster = config.cluster.unwrap();
     assert_eq!((cluster.mode, cluster.on_failure), (Mode::Exact, OnFailure::LocalShare));
     assert_eq!((cluster.account.as_str(), cluster.timeout.as_millis()), ("team-a", 50));
+    assert!(!cluster.spread);
+    assert_eq!((cluster.lease.as_secs(), cluster.reservation_ttl.as_secs()), (2, 60));
 }
 
 #[test]

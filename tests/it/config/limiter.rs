@@ -58,6 +58,22 @@ fn a_file_that_cant_be_used_is_the_error_itself() {
     assert!(error.contains("tollgate.yaml:1:19: quotas.a.rpd: must be a whole number"), "{error}");
 }
 
+#[cfg(not(feature = "redis"))]
+#[test]
+fn what_this_program_is_built_without_is_told_by_its_feature() {
+    for (text, path) in [
+        ("cluster: {redis: 'redis://h', account: a}", "cluster.redis"),
+        ("bus: {redis: 'redis://h'}", "bus.redis"),
+    ] {
+        let text = format!("quotas: {{a: {{rpm: 1}}}}\n{text}");
+        let error = good(&text).limiter().unwrap_err().to_string();
+        assert_eq!(
+            error,
+            format!("{path} needs the feature `redis`, which this program is built without")
+        );
+    }
+}
+
 #[test]
 fn the_layer_has_the_waits_and_tries_of_the_file() {
     let config = good("waiting: {max_wait: 5s}\nretry: {attempts: 3}\nquotas: {a: {rpm: 1}}");

@@ -193,6 +193,53 @@ fn stores_and_servers_are_one_each() {
         "cluster: {redis: 'redis://h', account: ''}",
         "1:40: cluster.account: must not be empty",
     );
+    let long = "a".repeat(129);
+    refuses(
+        &format!("cluster: {{redis: 'redis://h', account: {long}}}"),
+        "1:40: cluster.account: must be at most 128 bytes long",
+    );
+    refuses("bus: {nats: 'nats://h', agent_id: ''}", "1:35: bus.agent_id: must not be empty");
+}
+
+#[test]
+fn shared_limits_have_bounds() {
+    let cluster = |more: &str| format!("cluster: {{redis: 'redis://h', account: a, {more}}}");
+    let refuses = |more: &str, problem: &str| {
+        refuses(&cluster(more), &format!("1:{}: cluster.{problem}", 44 + more.find(' ').unwrap()))
+    };
+    refuses("timeout: 0s", "timeout: must be from 1ms to 60s, not 0ns");
+    refuses("lease: 99ms", "lease: must be from 100ms to 60s, not 99ms");
+    refuses("lease: 2m", "lease: must be from 100ms to 60s, not 120s");
+    refuses("reservation_ttl: 999ms", "reservation_ttl: must be from 1s to 3600s, not 999ms");
+    refuses("mode: both", "mode: unknown value \"both\"; allowed: exact, lease");
+    refuses(
+        "on_failure: halt",
+        "on_failure: unknown value \"halt\"; allowed: closed, open, local_",
+    );
+    refuses("spread: yes", "spread: must be true or false, not \"yes\"");
+}
+
+#[test]
+fn several_hosts_are_for_clusters_and_sentinels() {
+    let refuses = |url: &str, problem: &str| {
+        let text = format!("cluster: {{redis: '{url}', account: a}}");
+        refuses(&text, &format!("1:18: cluster.redis: {problem}"));
+    };
+    for url in ["redis://h:1,h:2", "redis://h,i", "rediss://h:1,h:2", "redis-cluster//h", "h:1"] {
+        refuses(url, "must be a URL of a scheme, a host and maybe a port");
+    }
+    for hosts in ["", "h:1,", ",h:1", "h:1,,h:2", "h:1,h:x", "h:1,h:99999"] {
+        let hosts = format!("redis-cluster://{hosts}");
+        refuses(&hosts, "must be a URL of a scheme and of hosts, each maybe with a port");
+    }
+    refuses("unix:///tmp/s", "must be a URL of a scheme, a host");
+    refuses("nats://h", "must be a URL of scheme redis, rediss, redis-cluster, redis-sentinel");
+    for url in ["redis-sentinel://h:1,h:2", "redis-sentinel://h:1/", "redis-sentinel://h:1/?a=b"] {
+        refuses(url, "must end with the name of the master that the Sentinels watch");
+    }
+    for url in ["redis-cluster://u:p@[::1]:1,h,i:2", "redis-sentinel://:p@h:1,i/main"] {
+        super::good(&format!("cluster: {{redis: '{url}', account: a}}"));
+    }
 }
 
 #[test]

@@ -89,7 +89,13 @@ fn new_providers_are_added_and_the_rest_needs_a_restart() {
         ("{}", "store: {yaml: a}", "store"),
         ("store: {yaml: a}", "store: {yaml: a, flush: 2s}", "store"),
         ("{}", "bus: {redis: 'redis://h'}", "bus"),
+        ("bus: {redis: 'redis://h'}", "bus: {redis: 'redis://h', agent_id: b}", "bus"),
         ("{}", "cluster: {redis: 'redis://h', account: a}", "cluster"),
+        (
+            "cluster: {redis: 'redis://h', account: a}",
+            "cluster: {redis: 'redis://h', account: a, lease: 1s}",
+            "cluster",
+        ),
         ("serve: {}", "serve: {listen: '127.0.0.1:1'}", "serve"),
         (
             "quotas: {'a': {regex: true}, 'b': {regex: true}}",

@@ -28,14 +28,20 @@ fn passwords_are_at_hand_but_not_shown() {
 
 #[test]
 fn errors_dont_quote_passwords() {
-    for url in
-        ["redis://:hunter2@h:bad", "http://:hunter2@h", "redis://:hunter2 @h", "redis://:hunter2@"]
-    {
+    for url in [
+        "redis://:hunter2@h:bad",
+        "http://:hunter2@h",
+        "redis://:hunter2 @h",
+        "redis://:hunter2@",
+        "redis-cluster://:hunter2@h:1,h:bad",
+        "redis-sentinel://a:hunter2@h:1,b:hunter2@h:2",
+    ] {
         for text in [
             format!("bus: {{redis: '{url}'}}"),
             format!("bus: '{url}'"),
             format!("bus: {{'{url}': 1}}"),
             format!("cluster: {{redis: ['{url}'], account: a}}"),
+            format!("cluster: {{redis: '{url}'}}"),
             format!("cluster: {{redis: 'redis://h', account: a, mode: '{url}'}}"),
             format!("share: '{url}'"),
             format!(

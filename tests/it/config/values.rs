@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tollgate::config::Scope;
+use tollgate::config::{Cluster, Scope};
 use tollgate::limiter::UnknownKey;
 use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Window};
 
@@ -92,6 +92,12 @@ fn what_a_section_leaves_out_is_its_default() {
     assert_eq!(good("store: {yaml: a}").store.unwrap().flush, Duration::from_secs(1));
     let cluster = good("cluster: {redis: 'redis://h', account: a}").cluster.unwrap();
     assert_eq!(cluster.timeout, Duration::from_millis(50));
+    let example = good(super::EXAMPLE).cluster.unwrap();
+    let rest = |cluster: &Cluster| {
+        let Cluster { mode, on_failure, timeout, spread, lease, reservation_ttl, .. } = cluster;
+        (*mode, *on_failure, *timeout, *spread, *lease, *reservation_ttl)
+    };
+    assert_eq!(rest(&cluster), rest(&example), "the example says the defaults");
     let reduction = good("reduction: {factor: 0.7}").reduction;
     assert_eq!(reduction, tollgate::limiter::Reduction::new().factor(0.7));
     assert_eq!(good("reduction: {enabled: false}").reduction, tollgate::limiter::Reduction::OFF);
