@@ -30,6 +30,9 @@ data() {
   fi
 }
 
+# Debian keeps servers where only root looks.
+export PATH="$PATH:/usr/sbin:/sbin"
+
 # Debian's packages that are not there yet.
 packages() {
   local missing=()

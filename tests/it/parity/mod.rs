@@ -1,5 +1,7 @@
 //! One module for each row of the parity table, named after its id; so are the tests.
 
+#[cfg(feature = "cli")]
+mod c13;
 #[cfg(feature = "tower")]
 mod d01;
 mod d02;
@@ -55,10 +57,17 @@ mod s02;
 mod s03;
 mod s04;
 mod s05;
+mod s06;
 mod s07;
 mod s08;
+mod s09;
+mod s10;
 mod s11;
 mod s12;
+#[cfg(feature = "simulate")]
+mod s13;
+#[cfg(feature = "cli")]
+mod s14;
 
 /// A client of loopback servers.
 #[cfg(all(feature = "reqwest", any(feature = "simulate", feature = "axum")))]

@@ -1,7 +1,9 @@
 //! A refusal halves the key's capacity, once for a burst of refusals.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate::cluster::{Agent, Local};
 use tollgate::limiter::{Event, Limiter, ManualClock, RateLimited, Reduction};
 use tollgate::quota::{Cost, Quota};
 
@@ -80,4 +82,24 @@ fn s05_nothing_falls_below_one() {
         limiter.announce_reduced("k", "again");
     }
     assert_eq!(amounts(&limiter), [(1, 100), (1_000, 1_000), (1, 8)]);
+}
+
+#[test]
+fn s05_what_is_announced_goes_over_the_bus_once_for_a_burst() {
+    let (clock, bus) = (ManualClock::new(), Arc::new(Local::new()));
+    let (here, there) = (limiter(&clock), limiter(&clock));
+    let agent = Agent::join(&here, bus.clone(), "here").unwrap();
+    Agent::join(&there, bus, "there").unwrap();
+    for _ in 0..5 {
+        here.announce_reduced("k", "received 429 response");
+    }
+    assert_eq!(amounts(&there), [(50, 100), (1_000, 1_000), (4, 8)]);
+    assert_eq!(agent.status().announced, 1);
+    clock.advance(Duration::from_secs(11));
+    for _ in 0..5 {
+        here.on_rate_limited("k", &refusal(here.now()));
+    }
+    assert_eq!(amounts(&there)[0], (25, 100));
+    assert!(there.try_acquire("k", &Cost::new()).is_err(), "it pauses too");
+    assert_eq!(agent.status().announced, 3);
 }

@@ -1,7 +1,9 @@
 //! Which updates of other programs are followed.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate::cluster::{Agent, Bus, Local};
 use tollgate::limiter::{CapacityUpdate, Event, Ignored, Limiter, ManualClock, Reduction};
 use tollgate::quota::Quota;
 
@@ -79,4 +81,21 @@ fn s07_what_is_stale_is_ignored() {
     assert_eq!(limiter.apply(&at(now - 5 * S), "me"), Ok(30));
     let older = CapacityUpdate::new("k", "other", 20, now - 6 * S);
     assert_eq!(limiter.apply(&older, "me"), Err(Ignored::Stale));
+}
+
+#[test]
+fn s07_what_is_malformed_is_ignored_and_what_is_written_in_go_is_not() {
+    let (limiter, _) = limiter();
+    let bus = Arc::new(Local::new());
+    let agent = Agent::join(&limiter, bus.clone(), "me").unwrap();
+    let mut malformed = 0;
+    for message in ["", "null", "{", r#"{"resource":"k"}"#, r#"{"new_capacity":"30"}"#] {
+        bus.publish("ratelimit.capacity", message.as_bytes());
+        malformed += 1;
+        assert_eq!((agent.status().malformed, agent.status().applied), (malformed, 0));
+    }
+    assert_eq!(amounts(&limiter), [100, 1_000, 500]);
+    let go = br#"{"resource":"k","agent_id":"go","new_capacity":30,"reason":"429","timestamp":"2026-01-01T01:00:00.123456789+01:00"}"#;
+    bus.publish("ratelimit.capacity", go);
+    assert_eq!(amounts(&limiter), [30, 300, 500]);
 }

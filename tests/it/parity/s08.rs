@@ -1,7 +1,9 @@
 //! A reduced key recovers step by step, and ends where it began.
 
+use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate::cluster::{Agent, Local};
 use tollgate::limiter::{Event, Limiter, ManualClock, Reduction};
 use tollgate::quota::{Cost, Quota};
 
@@ -57,4 +59,18 @@ fn s08_a_key_that_nobody_used_meanwhile_has_recovered_too_and_can_be_forgotten()
     assert_eq!(limiter.prune(), 0);
     clock.advance(Duration::from_secs(1));
     assert_eq!(limiter.prune(), 1);
+}
+
+#[test]
+fn s08_whoever_followed_another_recovers_as_it_does() {
+    let (clock, bus) = (ManualClock::new(), Arc::new(Local::new()));
+    let limiters = [(); 3].map(|()| limiter(Quota::new().rpm(3), &clock));
+    for (number, limiter) in limiters.iter().enumerate() {
+        Agent::join(limiter, bus.clone(), number.to_string()).unwrap();
+    }
+    limiters[0].announce_reduced("k", "429");
+    for expected in [1, 2, 3, 3] {
+        assert!(limiters.iter().all(|limiter| amounts(limiter) == [(expected, 3)]));
+        clock.advance(Duration::from_secs(30));
+    }
 }

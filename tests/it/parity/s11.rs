@@ -2,8 +2,10 @@
 
 use std::collections::HashSet;
 use std::error::Error;
+use std::sync::Arc;
 use std::time::Duration;
 
+use tollgate::cluster::{Agent, Local, NoAgentId};
 use tollgate::engine::{Margin, Wait};
 use tollgate::limiter::{AcquireError, BuildError, Code, Refused, UnknownKey};
 use tollgate::quota::{Cost, Dimension, InvalidWindow, Limit, Quota, Window};
@@ -60,6 +62,8 @@ fn s11_an_invalid_capacity_window_or_configuration() {
     let margin = Margin { percent: 100, ..Margin::NONE };
     let margin = builder().margin(margin).build().unwrap_err();
     assert_eq!(margin, BuildError::MarginTooLarge { percent: 100 });
+    let nameless = Agent::join(&builder().build().unwrap(), Arc::new(Local::new()), "");
+    assert!(matches!(nameless, Err(NoAgentId { .. })));
 }
 
 #[tokio::test(start_paused = true)]

@@ -1,0 +1,292 @@
+//! What agents say and follow, over a bus within the process and by clocks that are moved by hand.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::Receiver;
+use std::time::Duration;
+
+use serde_json::Value;
+use tollgate::cluster::{Agent, Bus, Local};
+use tollgate::limiter::{Ignored, Limiter, ManualClock, RateLimited, Reduction, Regex};
+use tollgate::quota::{Cost, Quota};
+
+use super::bus::{Swarm, builder, capacity, overhear};
+
+fn local() -> Arc<dyn Bus> {
+    Arc::new(Local::new())
+}
+
+/// An agent with 500 requests a minute for each key, whose pauses are as long as it is told.
+fn agent(bus: &Arc<dyn Bus>, id: &str, clock: &ManualClock) -> (Limiter, Agent) {
+    let reduction = Reduction::new().spread(Duration::ZERO);
+    let limiter = builder().reduction(reduction).clock(clock.clone()).build().unwrap();
+    let agent = Agent::join(&limiter, Arc::clone(bus), id).unwrap();
+    (limiter, agent)
+}
+
+fn refusal(seconds: u64) -> RateLimited {
+    RateLimited::new(Some(Duration::from_secs(seconds)))
+}
+
+fn capacity_message(resource: &str, agent: &str, capacity: i64, time: &str) -> String {
+    format!(
+        r#"{{"resource":"{resource}","agent_id":"{agent}","new_capacity":{capacity},"reason":"429","timestamp":"{time}"}}"#
+    )
+}
+
+/// The one message that was published.
+fn only(published: &Receiver<Vec<u8>>) -> Value {
+    let message = published.try_recv().expect("a message");
+    assert!(published.try_recv().is_err(), "only one");
+    serde_json::from_slice(&message).unwrap()
+}
+
+#[test]
+fn one_of_twenty_announces_and_all_reduce() {
+    let bus = local();
+    let swarm = Swarm::new(20, || Arc::clone(&bus));
+    assert!(swarm.limiter(7).announce_reduced("gpt-4o", "received 429 response"));
+    swarm.wait_for_followers(19);
+    assert_eq!(swarm.capacities("gpt-4o"), [250; 20]);
+    assert_eq!(bus.status().published, 1);
+}
+
+#[test]
+fn what_is_not_followed_is_counted_by_reason() {
+    let (bus, clock) = (local(), ManualClock::new());
+    let (limiter, agent) = agent(&bus, "me", &clock);
+    clock.advance(Duration::from_secs(60));
+    let now = "2026-01-01T00:01:00Z";
+    let messages = [
+        (capacity_message("gpt-4o", "me", 50, now), Some(Ignored::Own)),
+        (capacity_message("x", "other", 50, now), Some(Ignored::Unknown)),
+        (capacity_message("gpt-4o", "other", 0, now), Some(Ignored::Zero)),
+        (capacity_message("gpt-4o", "other", -50, now), Some(Ignored::Zero)),
+        (capacity_message("gpt-4o", "other", 500, now), Some(Ignored::NotLower)),
+        (capacity_message("gpt-4o", "other", 900, now), Some(Ignored::NotLower)),
+        (capacity_message("gpt-4o", "other", 50, "2026-01-01T00:00:29Z"), Some(Ignored::Stale)),
+        (capacity_message("gpt-4o", "other", 50, "2026-01-01T00:01:31Z"), Some(Ignored::Stale)),
+        (capacity_message("gpt-4o", "other", 50, "soon"), None),
+        ("{}".into(), None),
+        ("not JSON".into(), None),
+    ];
+    let mut expected = agent.status();
+    for (message, why) in messages {
+        bus.publish("ratelimit.capacity", message.as_bytes());
+        match why {
+            Some(why) => *expected.ignored.entry(why).or_default() += 1,
+            None => expected.malformed += 1,
+        }
+        let status = agent.status();
+        assert_eq!((status.applied, capacity(&limiter, "gpt-4o")), (0, 500), "{message}");
+        assert_eq!((status.malformed, &status.ignored), (expected.malformed, &expected.ignored));
+    }
+    bus.publish("ratelimit.capacity", capacity_message("gpt-4o", "other", 50, now).as_bytes());
+    assert_eq!((agent.status().applied, capacity(&limiter, "gpt-4o")), (1, 50));
+    assert_eq!(agent.status().announced, 0);
+}
+
+#[test]
+fn what_a_go_agent_writes_is_followed() {
+    let (bus, clock) = (local(), ManualClock::new());
+    let (limiter, agent) = agent(&bus, "me", &clock);
+    let message = br#"{"resource":"gpt-4o","agent_id":"go-1","new_capacity":125,
+        "reason":"received 429 response","timestamp":"2026-01-01T01:00:00.123456789+01:00",
+        "window":{"seconds":60},"trace":null}"#;
+    bus.publish("ratelimit.capacity", message);
+    assert_eq!((agent.status().applied, capacity(&limiter, "gpt-4o")), (1, 125));
+}
+
+#[test]
+fn what_is_published_is_json_with_the_documented_fields_and_no_others() {
+    let (bus, clock) = (local(), ManualClock::new());
+    let (limiter, _agent) = agent(&bus, "agent-\"7\"", &clock);
+    clock.advance(Duration::from_nanos(1_000_000_001));
+    let capacities = overhear(&*bus, "ratelimit.capacity");
+    let pauses = overhear(&*bus, "ratelimit.cooldown");
+    limiter.on_rate_limited("gpt-4o", &refusal(3));
+    let expected = serde_json::json!({
+        "resource": "gpt-4o",
+        "agent_id": "agent-\"7\"",
+        "new_capacity": 250,
+        "reason": "refused by the provider",
+        "timestamp": "2026-01-01T00:00:01.000000001Z",
+    });
+    assert_eq!(only(&capacities), expected);
+    let expected = serde_json::json!({
+        "resource": "gpt-4o",
+        "agent_id": "agent-\"7\"",
+        "retry_after_ms": 3_000,
+        "reason": "refused by the provider",
+        "timestamp": "2026-01-01T00:00:01.000000001Z",
+    });
+    assert_eq!(only(&pauses), expected);
+}
+
+#[test]
+fn a_refusal_that_only_pauses_pauses_the_others_too() {
+    let (bus, clock) = (local(), ManualClock::new());
+    let agents: Vec<_> = ["a", "b", "c"].map(|id| agent(&bus, id, &clock)).into();
+    agents[0].0.on_rate_limited("gpt-4o", &refusal(3).until_reset());
+    clock.advance(Duration::from_nanos(3_000_000_000 - 1));
+    let free = || agents.iter().filter(|(l, _)| l.try_acquire("gpt-4o", &Cost::new()).is_ok());
+    assert_eq!(free().count(), 0);
+    clock.advance(Duration::from_nanos(1));
+    assert_eq!(free().count(), 3);
+    assert_eq!(capacity(&agents[1].0, "gpt-4o"), 500);
+}
+
+#[test]
+fn a_burst_of_refusals_is_told_of_once_and_one_that_asks_for_longer_again() {
+    let (bus, clock) = (local(), ManualClock::new());
+    let pauses = overhear(&*bus, "ratelimit.cooldown");
+    let (limiter, agent) = agent(&bus, "me", &clock);
+    for _ in 0..50 {
+        limiter.on_rate_limited("gpt-4o", &refusal(8));
+        clock.advance(Duration::from_millis(10));
+    }
+    assert_eq!(only(&pauses)["retry_after_ms"], 8_000);
+    assert_eq!(agent.status().announced, 2, "the pause, and that it is reduced");
+    limiter.on_rate_limited("gpt-4o", &refusal(20));
+    assert_eq!(only(&pauses)["retry_after_ms"], 20_000);
+}
+
+#[test]
+fn how_long_to_wait_is_told_and_not_until_when() {
+    let bus = local();
+    let (here, there) = (ManualClock::new(), ManualClock::new());
+    there.advance(Duration::from_secs(20));
+    let (teller, _teller) = agent(&bus, "a", &here);
+    let (hearer, _hearer) = agent(&bus, "b", &there);
+    teller.on_rate_limited("gpt-4o", &refusal(5));
+    there.advance(Duration::from_nanos(5_000_000_000 - 1));
+    assert!(hearer.try_acquire("gpt-4o", &Cost::new()).is_err());
+    // The window of a sliding one goes on from what is in it: nothing.
+    there.advance(Duration::from_nanos(1));
+    assert!(hearer.try_acquire("gpt-4o", &Cost::new()).is_ok());
+}
+
+#[test]
+fn whoever_followed_recovers_to_the_original_in_the_documented_time() {
+    let (bus, clock) = (local(), ManualClock::new());
+    let agents: Vec<_> = ["a", "b", "c"].map(|id| agent(&bus, id, &clock)).into();
+    assert!(agents[0].0.announce_reduced("gpt-4o", "received 429 response"));
+    let steps = [250, 275, 302, 332, 365, 401, 441, 485, 500, 500];
+    for expected in steps {
+        let now: Vec<_> = agents.iter().map(|(limiter, _)| capacity(limiter, "gpt-4o")).collect();
+        assert_eq!(now, [expected; 3]);
+        clock.advance(Duration::from_secs(30));
+    }
+}
+
+#[test]
+fn a_small_quota_recovers_everywhere() {
+    let (bus, clock) = (local(), ManualClock::new());
+    let limiters: Vec<_> = (0..3)
+        .map(|number| {
+            let builder = Limiter::builder().quota("k", Quota::new().rpm(3));
+            let limiter = builder.clock(clock.clone()).build().unwrap();
+            Agent::join(&limiter, Arc::clone(&bus), format!("agent-{number}")).unwrap();
+            limiter
+        })
+        .collect();
+    limiters[0].announce_reduced("k", "received 429 response");
+    for expected in [1, 2, 3, 3] {
+        let now: Vec<_> = limiters.iter().map(|limiter| capacity(limiter, "k")).collect();
+        assert_eq!(now, [expected; 3]);
+        clock.advance(Duration::from_secs(30));
+    }
+}
+
+#[test]
+fn what_was_heard_on_one_bus_is_not_repeated_on_another() {
+    let (first, second, clock) = (local(), local(), ManualClock::new());
+    let (teller, _teller) = agent(&first, "a", &clock);
+    let (both, _both) = agent(&first, "b", &clock);
+    Agent::join(&both, Arc::clone(&second), "b").unwrap();
+    let heard = overhear(&*second, "ratelimit.capacity");
+    teller.on_rate_limited("gpt-4o", &refusal(5));
+    assert_eq!(capacity(&both, "gpt-4o"), 250);
+    assert!(heard.try_recv().is_err());
+}
+
+#[test]
+fn an_agent_ends_with_its_limiter_and_keeps_neither_it_nor_the_bus() {
+    let (bus, clock) = (local(), ManualClock::new());
+    let (limiter, member) = agent(&bus, "me", &clock);
+    let (other, _other) = agent(&bus, "other", &clock);
+    let weak = limiter.downgrade();
+    drop(limiter);
+    assert!(weak.upgrade().is_none());
+    other.announce_reduced("gpt-4o", "received 429 response");
+    assert_eq!(member.status().applied, 0);
+    assert_eq!(member.id(), "me");
+    drop((member, other, _other, weak));
+    assert_eq!(Arc::strong_count(&bus), 1, "nobody keeps the bus");
+}
+
+#[test]
+fn those_who_wait_learn_of_a_pause_at_once() {
+    let (bus, clock) = (local(), ManualClock::new());
+    let (waiter, _agent) = agent(&bus, "me", &clock);
+    let (teller, _teller) = agent(&bus, "other", &clock);
+    let taken: Vec<_> =
+        std::iter::from_fn(|| waiter.try_acquire("gpt-4o", &Cost::new()).ok()).collect();
+    let mut acquire =
+        Box::pin(waiter.acquire("gpt-4o", &Cost::new()).max_wait(Duration::from_secs(90)));
+    let mut context = std::task::Context::from_waker(std::task::Waker::noop());
+    assert!(acquire.as_mut().poll(&mut context).is_pending(), "a minute is short enough");
+    teller.on_rate_limited("gpt-4o", &refusal(600).until_reset());
+    assert!(acquire.as_mut().poll(&mut context).is_ready(), "ten are not");
+    drop(taken);
+}
+
+#[test]
+fn fields_may_come_in_any_order_and_keys_be_called_anything() {
+    let (bus, clock) = (local(), ManualClock::new());
+    let (limiter, agent) = agent(&bus, "me", &clock);
+    let key = "gpt-\u{1F600} \"quoted\"\n";
+    let (teller, _teller) = self::agent(&bus, "other", &clock);
+    teller.announce_reduced(key, "received 429 response");
+    assert_eq!((agent.status().applied, capacity(&limiter, key)), (1, 250));
+    let message = br#"{"timestamp":"2026-01-01T00:00:00Z","new_capacity":9,"agent_id":"x","resource":"gpt-4o"}"#;
+    bus.publish("ratelimit.capacity", message);
+    assert_eq!(capacity(&limiter, "gpt-4o"), 9);
+}
+
+#[test]
+fn keys_that_share_their_buckets_are_reduced_and_paused_together() {
+    let (bus, clock) = (local(), ManualClock::new());
+    let pool = || {
+        let quota = Quota::new().rpm(500).shared();
+        let builder = Limiter::builder().clock(clock.clone()).quota("claude-*", quota.clone());
+        builder.quota_regex(Regex::new("^o[0-9]$").unwrap(), quota).build().unwrap()
+    };
+    let (here, there) = (pool(), pool());
+    Agent::join(&here, Arc::clone(&bus), "here").unwrap();
+    Agent::join(&there, bus, "there").unwrap();
+    for (refused, other) in [("claude-opus", "claude-haiku"), ("o1", "o3")] {
+        here.on_rate_limited(refused, &refusal(5));
+        assert_eq!(capacity(&there, other), 250, "{other}");
+        assert!(there.try_acquire(other, &Cost::new()).is_err(), "{other}");
+    }
+}
+
+#[test]
+fn who_panics_ends_the_bus_for_nobody_else() {
+    let bus = Local::new();
+    let heard = Arc::new(AtomicUsize::new(0));
+    let counter = Arc::clone(&heard);
+    bus.subscribe("s", Arc::new(|_: &[u8]| panic!("on purpose")));
+    bus.subscribe(
+        "s",
+        Arc::new(move |_: &[u8]| {
+            counter.fetch_add(1, Ordering::Relaxed);
+            ControlFlow::Continue(())
+        }),
+    );
+    bus.publish("s", b"one");
+    bus.publish("s", b"two");
+    assert_eq!(heard.load(Ordering::Relaxed), 2);
+}

@@ -1,0 +1,131 @@
+//! Shared limits in a Redis Cluster: slots that move, and masters that die.
+
+use std::net::TcpListener;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use tollgate::cluster::{OnFailure, Shared, SharedBuilder};
+use tollgate::engine::Margin;
+use tollgate::limiter::{Backend, Code, Limiter};
+use tollgate::quota::{Cost, Quota};
+
+use super::cluster_servers::RedisCluster;
+use super::shared::{closed, limiter, until};
+
+/// One limit and three machines, each with requests under several keys.
+fn machines(builder: &SharedBuilder) -> [(Limiter, Arc<Shared>); 3] {
+    [(); 3].map(|()| {
+        let shared = builder.clone().connect().unwrap();
+        let backend = Arc::clone(&shared) as Arc<dyn Backend>;
+        let all = Limiter::builder().margin(Margin::NONE).quota("all", Quota::new().rpd(LIMIT));
+        let each = all.quota("model-*", Quota::new().rpd(10 * LIMIT).tpd(10 * LIMIT));
+        (each.backend(backend).build().unwrap(), shared)
+    })
+}
+
+/// Takes until the limit says no; how much that was. What a server that is away refuses is asked again.
+fn take_all(limiter: &Limiter, taken: &AtomicUsize) {
+    for round in 0.. {
+        let model = format!("model-{}", round % 3);
+        match limiter.acquire_all(&[&*model, "all"], &Cost::new().tokens(1)).try_now() {
+            Ok(permit) => {
+                taken.fetch_add(1, Ordering::Relaxed);
+                permit.settle(&Cost::new().tokens(1));
+            }
+            Err(refused) if refused.code == Code::RpdExceeded => return,
+            Err(refused) => assert_eq!(refused.code, Code::Unavailable, "{refused}"),
+        }
+    }
+}
+
+#[test]
+fn a_slot_that_moves_while_requests_go_on_changes_no_decision() {
+    for spread in [false, true] {
+        let cluster = RedisCluster::start();
+        let builder = closed(&cluster.url());
+        let builder = if spread { builder.spread() } else { builder };
+        let machines = machines(&builder);
+        let (taken, done) = (AtomicUsize::new(0), AtomicBool::new(false));
+        let slot =
+            cluster.slot(if spread { "tollgate:{account/all}" } else { "tollgate:{account}:all" });
+        let mut moves = 0;
+        thread::scope(|scope| {
+            let takers =
+                machines.each_ref().map(|(limiter, _)| scope.spawn(|| take_all(limiter, &taken)));
+            let mover = scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    cluster.move_slot(slot, (cluster.master_of(slot) + 1) % 3);
+                    moves += 1;
+                    let before = taken.load(Ordering::Relaxed);
+                    until("requests go on", || {
+                        done.load(Ordering::Relaxed) || taken.load(Ordering::Relaxed) > before + 30
+                    });
+                }
+            });
+            for taker in takers {
+                taker.join().unwrap();
+            }
+            done.store(true, Ordering::Relaxed);
+            mover.join().unwrap();
+        });
+        assert_eq!(taken.into_inner() as u64, LIMIT, "spread: {spread}, {moves} moves");
+        assert!(moves > 1, "it moved while requests went on");
+        let statuses = machines.each_ref().map(|(_, shared)| shared.status());
+        println!("spread: {spread}: {moves} moves, {statuses:?}");
+    }
+}
+
+#[test]
+fn a_host_that_swallows_all_that_is_sent_to_it_hides_no_other() {
+    let cluster = RedisCluster::start();
+    let hole = TcpListener::bind("127.0.0.1:0").unwrap();
+    let hosts = cluster.url().replace("redis-cluster://", "");
+    let url = format!("redis-cluster://{},{hosts}", hole.local_addr().unwrap());
+    let shared = closed(&url).connect().unwrap();
+    until("it is found", || shared.status().connected);
+    assert!(limiter(&shared, Quota::new().rpd(1)).try_acquire("k", &Cost::new()).is_ok());
+}
+
+#[test]
+fn a_dead_master_takes_only_the_accounts_whose_slots_it_had() {
+    let mut cluster = RedisCluster::start();
+    let master = |account: &str| cluster.master_of(cluster.slot(&format!("{{{account}}}")));
+    let dead = master("account");
+    let other = (0..).map(|n| format!("other-{n}")).find(|other| master(other) != dead).unwrap();
+    let [here, there] = ["account", &*other].map(|account| {
+        let builder = Shared::builder(cluster.url(), account).on_failure(OnFailure::Closed);
+        builder.timeout(std::time::Duration::from_secs(2)).connect().unwrap()
+    });
+    let limiters = [&here, &there].map(|shared| limiter(shared, Quota::new().rpd(LIMIT)));
+    let take = |limiter: &Limiter| limiter.try_acquire("k", &Cost::new()).map(drop);
+    assert!(limiters.iter().all(|limiter| take(limiter).is_ok()));
+    cluster.kill(dead);
+    assert_eq!(take(&limiters[0]).unwrap_err().code, Code::Unavailable);
+    let let_in = (0..).take_while(|_| take(&limiters[1]).is_ok()).count();
+    assert_eq!((let_in as u64, there.status().degraded_closed), (LIMIT - 1, 0), "not one was hurt");
+    cluster.restart(dead);
+    until("it is back", || take(&limiters[0]).is_ok());
+    // One was taken before, one just now; the server knows of neither unless it was told again.
+    let let_in = (0..).take_while(|_| take(&limiters[0]).is_ok()).count();
+    assert_eq!(let_in as u64, LIMIT - 2, "it came back empty, and no quota was given away");
+}
+
+#[test]
+fn a_replica_goes_on_where_the_master_was() {
+    let mut cluster = RedisCluster::with_replicas();
+    let slot = cluster.slot("{account}");
+    let master = cluster.master_of(slot);
+    let shared = closed(&cluster.url()).connect().unwrap();
+    let limiter = limiter(&shared, Quota::new().rpd(LIMIT));
+    let take = || limiter.try_acquire("k", &Cost::new()).map(drop).is_ok();
+    assert!((0..LIMIT / 2).all(|_| take()));
+    cluster.wait_for_replica(master, "{account}:last");
+    cluster.kill(master);
+    cluster.wait_for_failover(master);
+    until("its place is taken", take);
+    let rest = (0..).take_while(|_| take()).count();
+    assert_eq!(rest as u64, LIMIT / 2 - 1, "what was used is known to the replica");
+}
+
+const LIMIT: u64 = 300;
