@@ -1,0 +1,245 @@
+//! One quota of three buckets shared over Redis, beside a script of one bucket, in one run:
+//! `cargo bench --bench shared --features redis`. Starts a `redis-server` of its own.
+//!
+//! - What a call costs the server: all of its processor's time, and the script's part of it
+//!   (`INFO cpu`, `INFO commandstats`). The peer is a GCRA script of one bucket (GET, SET with an
+//!   expiry, the server's TIME), which doesn't settle and isn't safe to send twice.
+//! - Decisions a second of one process: exact, over one key and over 64; by leases, one thread and
+//!   two; and of a limiter of its own.
+
+#![expect(clippy::disallowed_methods, reason = "a bench measures time")]
+
+use std::net::TcpListener;
+use std::num::NonZeroU64;
+use std::process::{Child, Command, Stdio};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use redis::aio::MultiplexedConnection;
+use redis::{Script, cmd};
+use tollgate::Limiter;
+use tollgate::cluster::{Mode, OnFailure, Shared};
+use tollgate::engine::Margin;
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+
+#[tokio::main]
+async fn main() {
+    // `cargo test --benches` and the like only want to see it start.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    let server = Server::start();
+    let mut redis = server.connect().await;
+    println!(
+        "server's processor time per call (all of it, the script's part), {CALLS} calls one by one"
+    );
+    gcra(&mut redis).await;
+    let exact = limiter(&server, Mode::Exact, "exact");
+    let settled = Cost::new().tokens(90);
+    exact.acquire("warm", &cost()).await.unwrap().settle(&settled);
+    meter(&mut redis, "reserve three buckets, settle", || async {
+        exact.acquire("k", &cost()).await.unwrap().settle(&settled);
+    })
+    .await;
+    println!("decisions a second");
+    rate("own limiter, one key", || own("k"), 1).await;
+    rate("exact, one key", || async { many(exact.clone(), 1, 5_000).await }, 1).await;
+    rate("exact, 64 keys", || async { many(exact.clone(), 64, 400).await }, 1).await;
+    let leased = limiter(&server, Mode::Lease, "lease");
+    hot(leased.clone(), 1_000).await;
+    rate("leases, one key", || async { hot(leased.clone(), 500_000).await }, 1).await;
+    rate("leases, one key, two threads", || two(&leased), 1).await;
+}
+
+async fn two(limiter: &Limiter) -> u64 {
+    let tasks =
+        [limiter.clone(), limiter.clone()].map(|limiter| tokio::spawn(hot(limiter, 250_000)));
+    let mut sum = 0;
+    for task in tasks {
+        sum += task.await.unwrap();
+    }
+    sum
+}
+
+async fn own(key: &str) -> u64 {
+    let limiter = Limiter::builder().quota(key, quota()).margin(Margin::NONE).build().unwrap();
+    hot(limiter, 500_000).await
+}
+
+/// One after the other on one key.
+async fn hot(limiter: Limiter, decisions: u64) -> u64 {
+    let cost = cost();
+    for at in 0..decisions {
+        drop(limiter.acquire("k", &cost).await.unwrap());
+        if at % 1_024 == 0 {
+            tokio::task::yield_now().await;
+        }
+    }
+    decisions
+}
+
+/// On so many keys at once, one after the other on each.
+async fn many(limiter: Limiter, keys: u64, each: u64) -> u64 {
+    let task = |key: u64| {
+        let limiter = limiter.clone();
+        tokio::spawn(async move {
+            let (key, cost) = (format!("key-{key}"), cost());
+            for _ in 0..each {
+                drop(limiter.acquire(&key, &cost).await.unwrap());
+            }
+        })
+    };
+    let tasks: Vec<_> = (0..keys).map(task).collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    keys * each
+}
+
+async fn rate<F: Future<Output = u64>>(name: &str, run: impl Fn() -> F, times: u32) {
+    for _ in 0..times {
+        let begin = Instant::now();
+        let decisions = run().await;
+        let seconds = begin.elapsed().as_secs_f64();
+        println!("  {name:<32}{:>12.0}", decisions as f64 / seconds);
+    }
+}
+
+fn limiter(server: &Server, mode: Mode, account: &str) -> Limiter {
+    let shared = Shared::builder(server.url(), account).mode(mode).on_failure(OnFailure::Closed);
+    let shared = shared.timeout(Duration::from_millis(500)).connect().unwrap();
+    let builder = Limiter::builder().quota("*", quota()).margin(Margin::NONE);
+    builder.backend(shared as Arc<_>).build().unwrap()
+}
+
+fn cost() -> Cost {
+    Cost::new().tokens(100)
+}
+
+/// Requests and tokens a minute and requests a day, never short.
+fn quota() -> Quota {
+    let bucket = |dimension, amount: u64, window| {
+        let burst = NonZeroU64::new(amount);
+        let limit = Limit::new(dimension, amount, window).unwrap();
+        limit.with_algorithm(Algorithm::TokenBucket { burst })
+    };
+    Quota::new()
+        .limit(bucket(Dimension::Requests, 60_000_000, Window::MINUTE))
+        .limit(bucket(Dimension::Tokens, 6_000_000_000, Window::MINUTE))
+        .limit(bucket(Dimension::Requests, 80_000_000_000, Window::DAY))
+}
+
+const CALLS: u64 = 20_000;
+
+/// One bucket by the generic cell rate algorithm.
+const GCRA: &str = r"
+local time = redis.call('TIME')
+local now = time[1] * 1000000 + time[2]
+local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
+local tat = tonumber(redis.call('GET', KEYS[1]) or now)
+if tat < now then tat = now end
+local next = tat + interval
+if next - burst > now then return {0, next - burst - now} end
+redis.call('SET', KEYS[1], string.format('%.0f', next), 'PX', math.ceil((next - now) / 1000) + 1)
+return {1, 0}
+";
+
+async fn gcra(redis: &mut MultiplexedConnection) {
+    let script = Script::new(GCRA);
+    let mut other = redis.clone();
+    let mut invocation = script.key("gcra");
+    invocation.arg(1).arg(1_000_000);
+    let _: (u64, u64) = invocation.invoke_async(&mut other).await.unwrap();
+    let run = || {
+        let (invocation, mut redis) = (&invocation, other.clone());
+        async move {
+            let _: (u64, u64) = invocation.invoke_async(&mut redis).await.unwrap();
+        }
+    };
+    meter(redis, "GCRA, one bucket", run).await;
+}
+
+async fn meter<F: Future<Output = ()>>(
+    redis: &mut MultiplexedConnection,
+    name: &str,
+    run: impl Fn() -> F,
+) {
+    let _: () = cmd("CONFIG").arg("RESETSTAT").query_async(redis).await.unwrap();
+    let before = Used::read(redis).await;
+    for _ in 0..CALLS {
+        run().await;
+    }
+    let after = Used::read(redis).await;
+    let calls = after.calls as f64;
+    let all = (after.cpu - before.cpu) * 1e6 / calls;
+    println!("  {name:<32}{all:>8.1} us{:>8.1} us   {calls} scripts", after.script / calls);
+}
+
+/// What the server has used: seconds in all, and microseconds in scripts, of so many calls.
+struct Used {
+    cpu: f64,
+    script: f64,
+    calls: u64,
+}
+
+impl Used {
+    async fn read(redis: &mut MultiplexedConnection) -> Self {
+        let read = |section: &str| cmd("INFO").arg(section).clone();
+        let cpu: String = read("cpu").query_async(redis).await.unwrap();
+        let commands: String = read("commandstats").query_async(redis).await.unwrap();
+        let field = |text: &str, name: &str, end: &[char]| {
+            let rest = text.split(name).nth(1)?;
+            rest.split(end).next()?.trim().parse::<f64>().ok()
+        };
+        let of = |command: &str| {
+            let line = commands.lines().find(|line| line.starts_with(command)).unwrap_or_default();
+            let calls = field(line, "calls=", &[',']).unwrap_or(0.0);
+            (calls, field(line, "usec=", &[',']).unwrap_or(0.0))
+        };
+        let (sha, text) = (of("cmdstat_evalsha:"), of("cmdstat_eval:"));
+        let second = |name| field(&cpu, name, &['\r', '\n']).unwrap_or(0.0);
+        Self {
+            cpu: second("used_cpu_user:") + second("used_cpu_sys:"),
+            script: sha.1 + text.1,
+            calls: (sha.0 + text.0) as u64,
+        }
+    }
+}
+
+/// A server of this bench's own.
+struct Server {
+    child: Child,
+    port: u16,
+}
+
+impl Server {
+    fn start() -> Self {
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        let mut command = Command::new("redis-server");
+        command.args(["--port", &port.to_string(), "--bind", "127.0.0.1", "--save", ""]);
+        command.args(["--appendonly", "no"]).stdout(Stdio::null());
+        let child = command.spawn().expect("redis-server is installed");
+        Self { child, port }
+    }
+
+    fn url(&self) -> String {
+        format!("redis://127.0.0.1:{}", self.port)
+    }
+
+    async fn connect(&self) -> MultiplexedConnection {
+        let client = redis::Client::open(self.url()).unwrap();
+        loop {
+            if let Ok(connection) = client.get_multiplexed_async_connection().await {
+                return connection;
+            }
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
