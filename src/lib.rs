@@ -123,6 +123,6 @@ pub use limiter::{Limiter, Permit};
 pub use middleware::RateLimitLayer;
 pub use quota::{Cost, Quota, Usage};
 
-#[cfg(all(doctest, feature = "reqwest-middleware", feature = "axum", feature = "yaml"))]
+#[cfg(all(doctest, feature = "full"))]
 #[doc = include_str!("../README.md")]
 struct Readme;
