@@ -83,7 +83,8 @@ impl Limiter {
             place.shard.reset(Some((place.slot, place.generation)));
         }
         if let Some(backend) = &self.core.backend {
-            backend.reset(&self.peek(key, |slot, _| slot.key.clone()).unwrap_or_default());
+            let home = self.peek(key, |slot, _| slot.key.clone());
+            backend.reset(home.as_deref().unwrap_or(key));
         }
     }
 

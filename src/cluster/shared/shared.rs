@@ -38,7 +38,8 @@ use crate::quota::Cost;
 /// - While the store answers, no more is let in than the limit, over all processes; and what it knew
 ///   is told to it by who saw it, if it comes back empty. One that comes back with an older state (a
 ///   replica that lacks the last writes, a file that was written before them) is believed: what it
-///   lacks is let in once more. Of requests in flight it knows none, if it comes back empty.
+///   lacks is let in once more. Of requests in flight it knows none at first, if it comes back empty:
+///   they are told it within a third of a reservation's [time](SharedBuilder::reservation_ttl).
 /// - While it doesn't, [`OnFailure`](crate::cluster::OnFailure) decides, and
 ///   [`status`](Self::status) counts it. What was let in meanwhile is charged before the store
 ///   decides again, which it does within 100 ms of its return. With keys that are

@@ -12,6 +12,7 @@ mod fleet;
 mod lease;
 mod lease_processes;
 mod machines;
+mod outage;
 mod proxy;
 mod redis_cluster;
 pub(crate) mod servers;

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use tollgate::engine::{Level, Rule, Shortfall, Wait};
 use tollgate::limiter::{
     Backend, Code, Ending, Event, Limiter, ManualClock, RateLimited, Reservation, Reserving,
-    TokioClock, Unmet,
+    TokioClock, UnknownKey, Unmet,
 };
 use tollgate::quota::{Cost, Dimension, Quota, Usage};
 
@@ -254,6 +254,14 @@ fn what_a_store_kept_is_not_counted_beside_what_a_backend_knows() {
     assert_eq!(used(&limiter), 0);
     let cooling = limiter.stats("k").cooling_until;
     assert!(cooling.is_some() && cooling == earlier.stats("k").cooling_until, "it goes on");
+}
+
+#[test]
+fn a_key_that_is_known_to_others_alone_is_reset_by_its_name() {
+    let backend = Arc::new(Scripted::default());
+    let builder = builder().unknown_key(UnknownKey::Refuse).backend(Arc::clone(&backend) as _);
+    builder.build().unwrap().reset("theirs");
+    assert_eq!(*backend.told.lock(), ["reset theirs"]);
 }
 
 #[test]
