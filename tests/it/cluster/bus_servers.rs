@@ -182,8 +182,11 @@ fn a_subscription_that_was_ended_hears_no_more<B: Broker>() {
         bus.publish("news", b"1");
         calls.load(Ordering::Relaxed) > 0 && second.try_recv().is_ok()
     });
-    bus.publish("news", b"2");
-    until("the other does", || second.try_recv().is_ok_and(|message| message == b"2"));
+    // What is published faster than it can be sent is dropped.
+    until("the other does", || {
+        bus.publish("news", b"2");
+        second.try_recv().is_ok_and(|message| message == b"2")
+    });
     assert_eq!(calls.load(Ordering::Relaxed), 1);
 }
 
