@@ -53,6 +53,12 @@ impl RedisCluster {
             role.contains("master_link_status:up")
         };
         until("the replicas are up to date", || cluster.replicas.iter().all(follows));
+        // Masters vote only for replicas that they know as such.
+        let knows = |master: &Node| {
+            let nodes = master.ask::<String>(cmd("CLUSTER").arg("NODES"));
+            nodes.matches(" slave ").count() == MASTERS
+        };
+        until("the masters know the replicas", || cluster.masters.iter().all(knows));
         cluster.wait_for("cluster_state:ok");
         cluster
     }
@@ -205,7 +211,8 @@ fn until(what: &str, mut is_so: impl FnMut() -> bool) {
     let end = Instant::now() + PATIENCE;
     while !is_so() {
         assert!(Instant::now() < end, "{what}: not within {PATIENCE:?}");
-        std::thread::yield_now();
+        // Each look is a connection: the servers are to have time for each other too.
+        std::thread::park_timeout(Duration::from_millis(5));
     }
 }
 
