@@ -112,6 +112,8 @@ pub mod batch;
 pub mod cli;
 #[cfg(feature = "cli")]
 pub mod explain;
+#[cfg(feature = "cli")]
+pub mod serve;
 
 #[doc = include_str!("guide.md")]
 pub mod guide {}

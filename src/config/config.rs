@@ -54,7 +54,7 @@ pub struct Config {
     /// Limits that are shared by many machines.
     pub cluster: Option<Cluster>,
     /// What `tollgate serve` does.
-    pub serve: Option<Serve>,
+    pub serve: Serve,
 }
 
 impl Config {

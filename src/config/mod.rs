@@ -69,15 +69,15 @@ mod watched;
 pub use applied::Applied;
 pub use config::Config;
 pub use error::{ConfigError, Problem};
-pub use fields::{Address, Mode, OnFailure, ServeMode};
+pub use fields::{Address, LogFormat, LogLevel, Mode, OnFailure, ServeMode};
 pub use load::{LoadOptions, Loaded, Override, check, load};
 pub use open::OpenError;
 pub use reloading::{Reloading, ReloadingStatus};
 pub use schema::schema;
 pub use tree::{Origin, Position};
 pub use value::{
-    Bus, BusPlace, Cluster, ConfiguredQuota, KeyLimit, Keys, Retry, Scope, Serve, Storage,
-    StoragePlace, Upstream, Waiting,
+    Bounds, Bus, BusPlace, Cluster, ConfiguredQuota, KeyLimit, Keys, Log, Retry, Scope, Serve,
+    Storage, StoragePlace, Upstream, Waiting,
 };
 pub use watch::Watch;
 pub use watched::Watched;

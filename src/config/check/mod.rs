@@ -59,7 +59,7 @@ impl<'a> Check<'a> {
             store: fields.store.and_then(|store| self.store(store)),
             bus: fields.bus.and_then(|bus| self.bus(bus)),
             cluster: fields.cluster.and_then(|cluster| self.cluster(cluster)),
-            serve: fields.serve.map(|serve| self.serve(&serve, &providers)),
+            serve: self.serve(&fields.serve.unwrap_or_default(), &providers),
             providers,
             quotas,
         };

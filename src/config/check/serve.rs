@@ -4,13 +4,14 @@ use std::time::Duration;
 use http::HeaderName;
 
 use super::Check;
-use super::quota::regex;
+use super::quota::{algorithm, regex};
 use super::urls::HTTP;
 use crate::config::fields::{
-    HeaderScope, KeyFields, ScopeName, ServeFields, TextOrMap, UpstreamFields,
+    BoundsFields, KeyFields, LogFields, MOST_REQUESTS, ScopeFields, ScopeName, ServeFields,
+    TextOrMap, UpstreamFields,
 };
 use crate::config::tree::Steps;
-use crate::config::value::{KeyLimit, Scope, Serve, Upstream};
+use crate::config::value::{Bounds, KeyLimit, Log, Scope, Serve, Upstream};
 use crate::provider::{COMPATIBLE, Profile};
 
 impl Check<'_> {
@@ -28,11 +29,85 @@ impl Check<'_> {
         let scopes = fields.scopes.iter().enumerate();
         let scopes = scopes.filter_map(|(at, scope)| match scope {
             TextOrMap::Text(ScopeName::Model) => Some(Scope::Model),
-            TextOrMap::Map(header) => self.header(&self.item(&root.key("scopes"), at), header),
+            TextOrMap::Text(ScopeName::ApiKey) => Some(Scope::ApiKey),
+            TextOrMap::Map(own) => self.own_scope(&self.item(&root.key("scopes"), at), own),
         });
         let scopes = scopes.collect();
-        let listen = self.listen(&root.key("listen"), &fields.listen);
-        Serve { listen, keys, upstreams, scopes, mode: fields.mode }
+        self.rate(&root, fields);
+        let ttl = fields.reservation_ttl.0;
+        self.within(&root.key("reservation_ttl"), ttl, SECOND, LONGEST);
+        self.within(&root.key("drain"), fields.drain.0, Duration::ZERO, LONGEST);
+        Serve {
+            listen: self.listen(&root.key("listen"), &fields.listen),
+            allow_anonymous: fields.allow_anonymous,
+            max_requests: fields.max_requests,
+            max_requests_in_queue: fields.max_requests_in_queue,
+            window: Duration::from_millis(fields.window_millis.into()),
+            algorithm: algorithm(fields.algorithm),
+            requests_can_set_rate: fields.requests_can_set_rate,
+            requests_can_mod_queue: fields.requests_can_mod_queue,
+            keys,
+            upstreams,
+            scopes,
+            mode: fields.mode,
+            reservation_ttl: ttl,
+            drain: fields.drain.0,
+            bounds: self.bounds(&root.key("bounds"), &fields.bounds),
+            log: log(&fields.log),
+        }
+    }
+
+    /// The limits of keys for which nothing else is said.
+    fn rate(&mut self, root: &Steps, fields: &ServeFields) {
+        let millis = fields.window_millis;
+        if !WINDOW.contains(&millis) {
+            let what = format!("must be from 10 to 3600000, not {millis}");
+            self.wrong(&root.key("window_millis"), what);
+        }
+        let amounts = [
+            ("max_requests", fields.max_requests, 1),
+            ("max_requests_in_queue", fields.max_requests_in_queue, 0),
+        ];
+        for (name, amount, least) in amounts {
+            if !(least..=MOST_REQUESTS).contains(&amount) {
+                let what = format!("must be from {least} to {MOST_REQUESTS}, not {amount}");
+                self.wrong(&root.key(name), what);
+            }
+        }
+    }
+
+    fn bounds(&mut self, root: &Steps, fields: &BoundsFields) -> Bounds {
+        let at_least = [
+            ("connections", fields.connections, 1),
+            ("head", fields.head, LEAST_HEAD),
+            ("key", fields.key, 1),
+            ("keys", fields.keys, 1),
+        ];
+        for (name, amount, least) in at_least {
+            if amount < least {
+                self.wrong(&root.key(name), format!("must be at least {least}, not {amount}"));
+            }
+        }
+        let times = [
+            ("head_timeout", fields.head_timeout.0),
+            ("body_timeout", fields.body_timeout.0),
+            ("upstream_timeout", fields.upstream_timeout.0),
+        ];
+        for (name, time) in times {
+            self.within(&root.key(name), time, Duration::from_millis(1), LONGEST);
+        }
+        Bounds {
+            connections: fields.connections as usize,
+            body: usize::try_from(fields.body).unwrap_or(usize::MAX),
+            head: fields.head as usize,
+            key: fields.key as usize,
+            keys: fields.keys as usize,
+            waiting: fields.waiting as usize,
+            reservations: fields.reservations as usize,
+            head_timeout: fields.head_timeout.0,
+            body_timeout: fields.body_timeout.0,
+            upstream_timeout: fields.upstream_timeout.0,
+        }
     }
 
     fn listen(&mut self, steps: &Steps, text: &str) -> SocketAddr {
@@ -78,6 +153,8 @@ impl Check<'_> {
         if name.is_empty() || !name.chars().all(segment) {
             let what = "must be a segment of a path: letters, digits, `-`, `_` and `.`";
             self.wrong_name(steps, what);
+        } else if RESERVED.contains(&name) {
+            self.wrong_name(steps, "is a path of the server's own; give it another name");
         }
         self.scheme(&steps.key("base_url"), &fields.base_url, HTTP);
         let profile = Profile::named_among(providers, &fields.provider).unwrap_or_else(|error| {
@@ -91,14 +168,41 @@ impl Check<'_> {
         Upstream { name: name.to_owned(), base_url: fields.base_url.clone(), profile }
     }
 
-    fn header(&mut self, steps: &Steps, fields: &HeaderScope) -> Option<Scope> {
-        let Ok(name) = HeaderName::from_bytes(fields.header.as_bytes()) else {
-            self.wrong(&steps.key("header"), "must be the name of a header, as x-tenant");
-            return None;
-        };
-        Some(Scope::Header { name, prefix: fields.prefix.clone() })
+    fn own_scope(&mut self, steps: &Steps, fields: &ScopeFields) -> Option<Scope> {
+        match (&fields.header, &fields.key) {
+            (None, Some(key)) if !key.is_empty() && fields.prefix.is_empty() => {
+                Some(Scope::Key(key.clone()))
+            }
+            (Some(header), None) => match HeaderName::from_bytes(header.as_bytes()) {
+                Ok(name) => Some(Scope::Header { name, prefix: fields.prefix.clone() }),
+                Err(_) => {
+                    self.wrong(&steps.key("header"), "must be the name of a header, as x-tenant");
+                    None
+                }
+            },
+            _ => {
+                self.wrong(steps, "must be {header, prefix}, or {key: NAME}");
+                None
+            }
+        }
     }
+}
+
+fn log(fields: &LogFields) -> Log {
+    let LogFields { format, level, log2xx, log4xx, log5xx } = *fields;
+    Log { format, level, log2xx, log4xx, log5xx }
 }
 
 /// What GoCC allows.
 const WINDOW: core::ops::RangeInclusive<u32> = 10..=3_600_000;
+
+/// What hyper takes at least.
+const LEAST_HEAD: u32 = 8_192;
+
+const SECOND: Duration = Duration::from_secs(1);
+
+const LONGEST: Duration = Duration::from_secs(3_600);
+
+/// What the server itself answers below: no upstream can have these names.
+const RESERVED: [&str; 8] =
+    ["rate", "debug", "healthz", "readyz", "metrics", "v1", "live", "openapi.json"];

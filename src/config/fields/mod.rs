@@ -24,7 +24,7 @@ use serde::{Deserialize, Serialize};
 
 pub use address::Address;
 pub use cluster::{Mode, OnFailure};
-pub use serve::ServeMode;
+pub use serve::{LogFormat, LogLevel, ServeMode};
 
 pub(super) use bus::BusFields;
 pub(super) use cluster::ClusterFields;
@@ -35,7 +35,10 @@ pub(super) use provider::{ProviderFields, ProviderName};
 pub(super) use quota::QuotaFields;
 pub(super) use reduction::ReductionFields;
 pub(super) use retry::RetryFields;
-pub(super) use serve::{HeaderScope, KeyFields, ScopeName, ServeFields, UpstreamFields};
+pub(super) use serve::{
+    BoundsFields, KeyFields, LogFields, MOST_REQUESTS, ScopeFields, ScopeName, ServeFields,
+    UpstreamFields,
+};
 pub(super) use store::StoreFields;
 pub(super) use text_or_map::TextOrMap;
 pub(super) use unknown_key::UnknownKeyName;

@@ -1,9 +1,12 @@
+use std::time::Duration;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::address::Address;
-use super::limit::is_false;
+use super::limit::{AlgorithmName, is_false};
 use super::ordered::Ordered;
+use super::span::Span;
 use super::text_or_map::TextOrMap;
 
 /// What `tollgate serve` does.
@@ -14,16 +17,122 @@ pub(in crate::config) struct ServeFields {
     /// The IP address and port to listen at; port 0 is any that is free. Default: 127.0.0.1:8080.
     #[schemars(extend("examples" = ["127.0.0.1:8080", "[::]:8080"]))]
     pub(in crate::config) listen: String,
+    /// Whether anybody may ask who reaches an address other than this machine's own, without a token.
+    /// Default: false.
+    pub(in crate::config) allow_anonymous: bool,
+    /// How many requests per window a key of the rate-limit service has that no quota names and for
+    /// which `keys` says nothing: from 1 to 1000000000. Default: 100.
+    #[schemars(range(min = 1, max = MOST_REQUESTS))]
+    pub(in crate::config) max_requests: u32,
+    /// How many requests may wait for such a key: at most 1000000000. Default: 400.
+    #[schemars(range(max = MOST_REQUESTS))]
+    pub(in crate::config) max_requests_in_queue: u32,
+    /// The length of its window in milliseconds: from 10 to 3600000. Default: 1000.
+    #[schemars(range(min = 10, max = 3_600_000))]
+    pub(in crate::config) window_millis: u32,
+    /// How such keys are counted: `sliding_window` (default), `fixed_window` (from the first use),
+    /// `token_bucket`.
+    pub(in crate::config) algorithm: AlgorithmName,
+    /// Whether a request to `/rate` may say by how many requests per window it is judged
+    /// (`maxRequests`). Default: false.
+    pub(in crate::config) requests_can_set_rate: bool,
+    /// Whether it may say behind how many it is willing to wait (`maxRequestsInQueue`). Default: false.
+    pub(in crate::config) requests_can_mod_queue: bool,
     /// Limits of the rate-limit service, by key. All that match a key are merged, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::config) keys: Vec<KeyFields>,
     /// Providers that are proxied, by the first segment of the path: `/openai/v1/...`.
     #[serde(skip_serializing_if = "is_empty")]
     pub(in crate::config) upstreams: Ordered<UpstreamFields>,
-    /// What a proxied request is charged to, all or none: its model, and a header. Default: its model.
-    pub(in crate::config) scopes: Vec<TextOrMap<ScopeName, HeaderScope>>,
+    /// What a proxied request is charged to, all or none: its model, its API key (hashed), the value of
+    /// a header, a key of its own. Default: its model.
+    pub(in crate::config) scopes: Vec<TextOrMap<ScopeName, ScopeFields>>,
     /// What happens to a proxied request that doesn't fit now. Default: wait.
     pub(in crate::config) mode: ServeMode,
+    /// For how long a reservation of the JSON API is held that nobody settles, releases or renews: from
+    /// 1s to 1h. Default: 1m.
+    pub(in crate::config) reservation_ttl: Span,
+    /// For how long requests may still be answered once the server is asked to stop: at most 1h.
+    /// Default: 30s.
+    pub(in crate::config) drain: Span,
+    /// What the server takes at most.
+    pub(in crate::config) bounds: BoundsFields,
+    /// What it logs.
+    pub(in crate::config) log: LogFields,
+}
+
+/// What a server takes at most; more is refused.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Bounds")]
+pub(in crate::config) struct BoundsFields {
+    /// Connections at a time. Default: 10000.
+    #[schemars(range(min = 1))]
+    pub(in crate::config) connections: u32,
+    /// Bytes of a request's body. Default: 33554432 (32 MiB).
+    pub(in crate::config) body: u64,
+    /// Bytes of a request's head. Default: 65536.
+    #[schemars(range(min = 8192))]
+    pub(in crate::config) head: u32,
+    /// Bytes of a key. Default: 256.
+    #[schemars(range(min = 1))]
+    pub(in crate::config) key: u32,
+    /// Keys that are kept. Default: 1000000.
+    #[schemars(range(min = 1))]
+    pub(in crate::config) keys: u32,
+    /// Requests that wait, whatever for. Default: 100000.
+    pub(in crate::config) waiting: u32,
+    /// Reservations of the JSON API that are open. Default: 100000.
+    pub(in crate::config) reservations: u32,
+    /// For how long a client may send the head of a request. Default: 10s.
+    pub(in crate::config) head_timeout: Span,
+    /// For how long a client may send the body of a request. Default: 30s.
+    pub(in crate::config) body_timeout: Span,
+    /// For how long an upstream may take until the head of its answer. Default: 10m.
+    pub(in crate::config) upstream_timeout: Span,
+}
+
+/// What a server logs.
+#[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+#[schemars(rename = "Log")]
+pub(in crate::config) struct LogFields {
+    /// How lines are written. Default: json.
+    pub(in crate::config) format: LogFormat,
+    /// From which level on. Default: info.
+    pub(in crate::config) level: LogLevel,
+    /// Whether answers that are a success are logged. Default: false.
+    pub(in crate::config) log2xx: bool,
+    /// Whether answers that say the client is wrong or over its limit are logged. Default: false.
+    pub(in crate::config) log4xx: bool,
+    /// Whether answers that say the server has failed are logged. Default: true.
+    pub(in crate::config) log5xx: bool,
+}
+
+/// How lines of a log are written.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// A JSON object a line.
+    #[default]
+    Json,
+    /// Text for people.
+    Text,
+}
+
+/// From which level on lines are logged.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// What only who works on it wants to know.
+    Debug,
+    /// What happens.
+    #[default]
+    Info,
+    /// What may be wrong.
+    Warn,
+    /// What is wrong.
+    Error,
 }
 
 /// Limits of the rate-limit service for the keys of a pattern. What is left out is left to the
@@ -72,19 +181,27 @@ pub(in crate::config) struct UpstreamFields {
 pub(in crate::config) enum ScopeName {
     /// The model that it names.
     Model,
+    /// Its API key, of which only a hash is kept: `api_key:HASH`.
+    ApiKey,
 }
 
-/// A key out of a request's header: the prefix and the header's value.
+/// A key out of a request's header (the prefix and its value), or one that all requests share.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(in crate::config) struct HeaderScope {
+#[schemars(rename = "OwnScope")]
+pub(in crate::config) struct ScopeFields {
     /// The header's name.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), example = &"x-tenant")]
-    pub(in crate::config) header: String,
+    pub(in crate::config) header: Option<String>,
     /// What stands before its value in the key. Default: nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(example = &"tenant:")]
     pub(in crate::config) prefix: String,
+    /// A key of all proxied requests: an account.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    #[schemars(length(min = 1), example = &"account")]
+    pub(in crate::config) key: Option<String>,
 }
 
 /// What happens to a request that doesn't fit now.
@@ -102,10 +219,50 @@ impl Default for ServeFields {
     fn default() -> Self {
         Self {
             listen: "127.0.0.1:8080".to_owned(),
+            allow_anonymous: false,
+            max_requests: 100,
+            max_requests_in_queue: 400,
+            window_millis: 1000,
+            algorithm: AlgorithmName::SlidingWindow,
+            requests_can_set_rate: false,
+            requests_can_mod_queue: false,
             keys: Vec::new(),
             upstreams: Ordered::default(),
             scopes: vec![TextOrMap::Text(ScopeName::Model)],
             mode: ServeMode::Wait,
+            reservation_ttl: Span(Duration::from_secs(60)),
+            drain: Span(Duration::from_secs(30)),
+            bounds: BoundsFields::default(),
+            log: LogFields::default(),
+        }
+    }
+}
+
+impl Default for BoundsFields {
+    fn default() -> Self {
+        Self {
+            connections: 10_000,
+            body: 32 << 20,
+            head: 64 << 10,
+            key: 256,
+            keys: 1_000_000,
+            waiting: 100_000,
+            reservations: 100_000,
+            head_timeout: Span(Duration::from_secs(10)),
+            body_timeout: Span(Duration::from_secs(30)),
+            upstream_timeout: Span(Duration::from_secs(600)),
+        }
+    }
+}
+
+impl Default for LogFields {
+    fn default() -> Self {
+        Self {
+            format: LogFormat::Json,
+            level: LogLevel::Info,
+            log2xx: false,
+            log4xx: false,
+            log5xx: true,
         }
     }
 }
@@ -113,3 +270,6 @@ impl Default for ServeFields {
 fn is_empty(upstreams: &Ordered<UpstreamFields>) -> bool {
     upstreams.0.is_empty()
 }
+
+/// What GoCC allows.
+pub(in crate::config) const MOST_REQUESTS: u32 = 1_000_000_000;

@@ -12,6 +12,6 @@ pub use bus::{Bus, BusPlace};
 pub use cluster::Cluster;
 pub use configured_quota::{ConfiguredQuota, Keys};
 pub use retry::Retry;
-pub use serve::{KeyLimit, Scope, Serve, Upstream};
+pub use serve::{Bounds, KeyLimit, Log, Scope, Serve, Upstream};
 pub use storage::{Storage, StoragePlace};
 pub use waiting::Waiting;

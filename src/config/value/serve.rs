@@ -4,8 +4,9 @@ use std::time::Duration;
 use http::HeaderName;
 use regex::Regex;
 
-use crate::config::{Address, ServeMode};
+use crate::config::{Address, LogFormat, LogLevel, ServeMode};
 use crate::provider::Profile;
+use crate::quota::Algorithm;
 
 /// What `tollgate serve` does.
 #[derive(Debug, Clone, PartialEq)]
@@ -13,6 +14,20 @@ use crate::provider::Profile;
 pub struct Serve {
     /// Where to listen.
     pub listen: SocketAddr,
+    /// Whether anybody may ask from another machine, without a token.
+    pub allow_anonymous: bool,
+    /// How many requests per window a key of the rate-limit service has, unless a quota or `keys` says.
+    pub max_requests: u32,
+    /// How many requests may wait for such a key.
+    pub max_requests_in_queue: u32,
+    /// The length of its window.
+    pub window: Duration,
+    /// How it is counted.
+    pub algorithm: Algorithm,
+    /// Whether a request may say by how many requests per window it is judged.
+    pub requests_can_set_rate: bool,
+    /// Whether a request may say behind how many it is willing to wait.
+    pub requests_can_mod_queue: bool,
     /// Limits of the rate-limit service; all that match a key are merged, in order.
     pub keys: Vec<KeyLimit>,
     /// Providers that are proxied, by the first segment of the path.
@@ -21,6 +36,56 @@ pub struct Serve {
     pub scopes: Vec<Scope>,
     /// What happens to a proxied request that doesn't fit now.
     pub mode: ServeMode,
+    /// For how long a reservation is held that nobody settles, releases or renews.
+    pub reservation_ttl: Duration,
+    /// For how long requests may still be answered once the server is asked to stop.
+    pub drain: Duration,
+    /// What the server takes at most.
+    pub bounds: Bounds,
+    /// What it logs.
+    pub log: Log,
+}
+
+/// What a server takes at most; more is refused.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Bounds {
+    /// Connections at a time.
+    pub connections: usize,
+    /// Bytes of a request's body.
+    pub body: usize,
+    /// Bytes of a request's head.
+    pub head: usize,
+    /// Bytes of a key.
+    pub key: usize,
+    /// Keys that are kept.
+    pub keys: usize,
+    /// Requests that wait, whatever for.
+    pub waiting: usize,
+    /// Reservations that are open.
+    pub reservations: usize,
+    /// For how long a client may send the head of a request.
+    pub head_timeout: Duration,
+    /// For how long a client may send the body of a request.
+    pub body_timeout: Duration,
+    /// For how long an upstream may take until the head of its answer.
+    pub upstream_timeout: Duration,
+}
+
+/// What a server logs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Log {
+    /// How lines are written.
+    pub format: LogFormat,
+    /// From which level on.
+    pub level: LogLevel,
+    /// Whether answers that are a success are logged.
+    pub log2xx: bool,
+    /// Whether answers that say the client is wrong or over its limit are logged.
+    pub log4xx: bool,
+    /// Whether answers that say the server has failed are logged.
+    pub log5xx: bool,
 }
 
 /// Limits of the rate-limit service for the keys of a pattern; `None` leaves it to those before.
@@ -71,6 +136,10 @@ pub struct Upstream {
 pub enum Scope {
     /// The model that it names.
     Model,
+    /// Its API key, of which only a hash is kept.
+    ApiKey,
+    /// A key of all requests.
+    Key(String),
     /// The prefix and a header's value.
     Header {
         /// The header.

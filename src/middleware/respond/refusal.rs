@@ -2,13 +2,13 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
-use http::{HeaderValue, Response, StatusCode};
+use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
 use super::fields::{Fields, LIMIT, POLICY, Refusal, header};
 use crate::engine::Wait;
 use crate::limiter::{AcquireError, Code, Limiter, Refused};
 use crate::middleware::{Classified, Key};
-use crate::quota::Dimension;
+use crate::quota::{Cost, Dimension};
 
 /// Why a request is refused, as its client is told.
 struct Verdict<'a> {
@@ -19,6 +19,26 @@ struct Verdict<'a> {
     key: Option<&'a str>,
     /// In seconds, rounded up; `None` if it is no use to come back.
     retry_after: Option<u64>,
+}
+
+/// What a client is told whose request the limiter has refused: status, fields and problem document as
+/// [`Respond`](super::Respond) answers them, for who asks the limiter itself. No limit of a key that was
+/// made by [`Key::new`] is named.
+pub fn refusal(
+    limiter: &Limiter,
+    keys: &[Key],
+    cost: &Cost,
+    error: &AcquireError,
+) -> Response<Bytes> {
+    let mut keys = keys.iter().cloned();
+    let first = keys.next().unwrap_or_else(|| Key::new(""));
+    let classified = keys.fold(Classified::new(first, cost.clone()), Classified::scope);
+    answer(limiter, &classified, error)
+}
+
+/// Adds the fields `RateLimit-Policy` and `RateLimit` of these keys to an answer.
+pub fn describe(limiter: &Limiter, keys: &[Key], headers: &mut HeaderMap) {
+    Fields::of(limiter, keys, limiter.now()).append(headers);
 }
 
 /// The answer to a request that was refused.

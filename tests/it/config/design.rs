@@ -39,7 +39,7 @@ fn every_section_of_the_example_is_read() {
 
 #[test]
 fn the_serve_section_of_the_example_is_read() {
-    let serve = good(EXAMPLE).serve.unwrap();
+    let serve = good(EXAMPLE).serve;
     assert_eq!(serve.listen.to_string(), "127.0.0.1:8080");
     let key = &serve.keys[0];
     assert!(key.regex.is_some() && key.pattern == "user-.*");

@@ -84,7 +84,7 @@ fn unknown_keys_are_allowed_refused_learned_or_given_a_quota() {
 
 #[test]
 fn what_a_section_leaves_out_is_its_default() {
-    let serve = good("serve: {}").serve.unwrap();
+    let serve = good("serve: {}").serve;
     assert_eq!(
         (serve.listen.to_string().as_str(), &*serve.scopes),
         ("127.0.0.1:8080", &[Scope::Model][..])

@@ -1,0 +1,12 @@
+//! The live page, the events that it shows, and figures for Prometheus.
+
+use std::sync::Arc;
+
+use axum::Router;
+
+use super::app::App;
+
+/// Its routes.
+pub(super) fn routes(app: &Arc<App>) -> Router {
+    Router::new().with_state(Arc::clone(app))
+}

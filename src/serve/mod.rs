@@ -1,0 +1,30 @@
+//! `tollgate serve`: a rate-limit service, a proxy in front of providers, and a live page.
+//!
+//! One [`Server`] answers what a program in any language asks: may this key do that (`/rate`, `/v1`),
+//! and, as a proxy, sends requests to the upstreams of its configuration once they fit. It only composes
+//! what the library has: the [`Limiter`](crate::Limiter), the layers of
+//! [`middleware`](crate::middleware), the [`config`](crate::config).
+//!
+//! | path | what |
+//! |---|---|
+//! | `/rate/{key}`, `/debug` | the rate-limit service, as GoCC's clients ask it |
+//! | `/v1/...`, `/openapi.json` | reservations, decisions, figures and quotas as JSON |
+//! | `/{upstream}/...` | the proxy |
+//! | `/`, `/live` | the page, and the events that it shows |
+//! | `/healthz`, `/readyz`, `/metrics` | for who operates it |
+//!
+//! It doesn't end TLS, and doesn't know who its clients are, but for the tokens that it was given.
+
+mod api;
+mod app;
+mod error;
+mod live;
+mod problem;
+mod proxy;
+mod rate;
+mod server;
+mod tokens;
+
+pub use error::ServeError;
+pub use server::Server;
+pub use tokens::Tokens;

@@ -1,0 +1,55 @@
+use std::borrow::Cow;
+
+use axum::body::Body;
+use axum::http::header::{CONTENT_TYPE, RETRY_AFTER};
+use axum::http::{HeaderValue, Response, StatusCode};
+use axum::response::IntoResponse;
+use serde::Serialize;
+
+/// A problem document (RFC 9457): what clients are told that can't have what they ask for.
+#[derive(Debug, Clone, Serialize)]
+pub(super) struct Problem {
+    #[serde(rename = "type")]
+    kind: &'static str,
+    title: &'static str,
+    status: u16,
+    /// In one word, for programs.
+    code: &'static str,
+    /// In words, for people: what, where, and what to do.
+    detail: Cow<'static, str>,
+    /// In seconds.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    retry_after: Option<u64>,
+}
+
+impl Problem {
+    pub(super) fn new(
+        status: StatusCode,
+        code: &'static str,
+        detail: impl Into<Cow<'static, str>>,
+    ) -> Self {
+        let title = status.canonical_reason().unwrap_or_default();
+        let (detail, status) = (detail.into(), status.as_u16());
+        Self { kind: "about:blank", title, status, code, detail, retry_after: None }
+    }
+
+    pub(super) fn retry_after(mut self, seconds: u64) -> Self {
+        self.retry_after = Some(seconds);
+        self
+    }
+}
+
+impl IntoResponse for Problem {
+    fn into_response(self) -> Response<Body> {
+        let json = serde_json::to_vec(&self).expect("texts and numbers are JSON");
+        let mut response = Response::new(Body::from(json));
+        let status = StatusCode::from_u16(self.status);
+        *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        let headers = response.headers_mut();
+        headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+        if let Some(seconds) = self.retry_after {
+            headers.insert(RETRY_AFTER, HeaderValue::from(seconds));
+        }
+        response
+    }
+}
