@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 
 use super::backend::{Ending, Reservation, Reserving};
 use super::clock::{Sleep, nanos};
+use super::default_limits::DefaultLimits;
 use super::error::{AcquireError, Refused};
 use super::event::Metadata;
 use super::handle::acquire_plainly;
@@ -74,6 +75,44 @@ impl Acquire {
         self.deadline(time)
     }
 
+    /// Limits for those of its keys that no quota names, in the place of what happens to unknown keys.
+    /// They are those of the key until it is forgotten, a quota names it, or a request brings others;
+    /// what was used of limits of the same dimension and window stays used. A request that waits is
+    /// judged by its own.
+    ///
+    /// ```
+    /// use std::time::Duration;
+    /// use tollgate::limiter::DefaultLimits;
+    /// use tollgate::quota::{Dimension, Limit, Window};
+    /// use tollgate::{Cost, Limiter, Quota};
+    /// let limiter = Limiter::builder().quota("gpt-4o", Quota::new().rpm(500)).build()?;
+    /// let two_a_second = Limit::new(Dimension::Requests, 2, Window::SECOND).unwrap();
+    /// let limits = DefaultLimits::new(&limiter, &Quota::new().limit(two_a_second));
+    /// let admit = |key| limiter.acquire(key, &Cost::new()).default_limits(&limits).try_now().is_ok();
+    /// assert_eq!([admit("a"), admit("a"), admit("a"), admit("b")], [true, true, false, true]);
+    /// assert!((0..100).all(|_| admit("gpt-4o")));
+    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// ```
+    pub fn default_limits(mut self, limits: &DefaultLimits) -> Self {
+        self.set_default_limits(limits);
+        self
+    }
+
+    /// The same for a request that may wait already: it keeps its place, and is judged by these when it
+    /// is next polled.
+    pub fn set_default_limits(&mut self, limits: &DefaultLimits) {
+        for name in &mut self.request.names {
+            name.default = Some(Arc::clone(&limits.0));
+        }
+    }
+
+    /// Isn't willing to wait behind more than so many: it fails with [`AcquireError::QueueFull`] then,
+    /// as where more wait than the limiter lets. With 0 it doesn't wait at all.
+    pub fn max_waiting(mut self, requests: usize) -> Self {
+        self.request.max_waiting = Some(requests);
+        self
+    }
+
     /// What the events of this request carry along: its user, its trace. Nothing secret belongs in
     /// here.
     pub fn metadata(mut self, metadata: Metadata) -> Self {
@@ -128,15 +167,24 @@ impl Acquire {
         let [name] = &names[..] else { return None };
         let (keys, now) = name.shard.lock();
         let slot = keys.find(name.hash, &name.key)?;
+        if let Some(default) = &name.default {
+            let plan = &keys.slots[slot].plan;
+            if !plan.named && !plan.has_rules_of(default) {
+                return None;
+            }
+        }
         acquire_plainly((&name.shard, slot), keys, now, cost).ok()
     }
 
     fn now(&mut self) -> Result<Permit, Refused> {
+        if let Some(permit) = self.plainly() {
+            return Ok(permit);
+        }
         loop {
             let (places, _pins) = self.request.places()?;
             let Some(mut scopes) = Scopes::lock(&places) else { continue };
             let request = &mut self.request;
-            scopes.give(request.given.as_deref(), request.core());
+            request.give(&mut scopes);
             let now = scopes.now;
             let denied = |denial| scopes.refused(Blocked::at(0, denial), &request.cost);
             match request.judge(&scopes, NEWCOMER) {

@@ -247,7 +247,7 @@ impl Limiter {
 
     pub(super) fn name(&self, key: CompactString) -> Name {
         let hash = hash_of(&self.core, &key);
-        Name { shard: Arc::clone(shard_of(&self.shards, hash)), hash, key }
+        Name { shard: Arc::clone(shard_of(&self.shards, hash)), hash, key, default: None }
     }
 
     /// Looks at a key without making it: one that isn't there is as its quota has it. `None` for a

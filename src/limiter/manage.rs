@@ -273,6 +273,10 @@ impl Shard {
             if slot.plan.given.is_some() && only.is_none() {
                 continue;
             }
+            // Limits for keys that no quota names stay until one does.
+            if slot.plan.is_default() && quotas.name_of(&slot.key).is_none() {
+                continue;
+            }
             wakers.wake(slot.everyone());
             match quotas.home(&slot.key) {
                 // It counts elsewhere from now on; who is here goes on.

@@ -142,6 +142,11 @@ impl Permit {
         self.more.as_ref().is_some_and(|more| more.remote.is_some())
     }
 
+    /// The version of its key's limits, where it is of one key and there is nothing to do when it ends.
+    pub(super) fn version_of_one(&self) -> Option<u32> {
+        (!self.open && self.more.is_none()).then_some(self.first.version)
+    }
+
     /// Where the key that was named first is.
     pub(super) fn place(&self) -> &Place {
         &self.first.place

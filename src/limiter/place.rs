@@ -4,6 +4,7 @@ use compact_str::CompactString;
 
 use super::decision::Code;
 use super::error::Refused;
+use super::plan::Plan;
 use super::shard::{Core, Making, Shard, hash_of};
 use super::sync::SHARDS;
 use crate::engine::Wait;
@@ -14,6 +15,8 @@ pub(super) struct Name {
     pub(super) shard: Arc<Shard>,
     pub(super) hash: u64,
     pub(super) key: CompactString,
+    /// The limits that it has if no quota names it, where they came with a request.
+    pub(super) default: Option<Arc<Plan>>,
 }
 
 /// Where a key's buckets are: good while the slot is of this generation.
@@ -55,7 +58,8 @@ impl Name {
                 let key = slot.key.clone();
                 drop(keys);
                 let hash = hash_of(&self.shard.core, &key);
-                let name = Self { shard: Arc::clone(&place.shard), hash, key };
+                let (shard, default) = (Arc::clone(&place.shard), self.default.clone());
+                let name = Self { shard, hash, key, default };
                 return Ok(Pinned { name, place });
             }
         }
@@ -65,13 +69,13 @@ impl Name {
     fn make(&self) -> Result<Place, Refused> {
         let core = &self.shard.core;
         loop {
-            let Some(home) = core.quotas.read().home(&self.key) else {
+            let Some(home) = core.quotas.read().home_or(&self.key, self.default.as_ref()) else {
                 return Err(self.refused(Code::UnknownModel, Wait::Never));
             };
             if home.key != self.key {
                 return core.name(&self.shard, home.key).place();
             }
-            match self.shard.make(self.hash, &self.key) {
+            match self.shard.make(self) {
                 Making::Made { slot, generation } => return Ok(self.at(slot, generation)),
                 Making::Full if !core.make_room() => {
                     return Err(self.refused(Code::TooManyKeys, Wait::Unknown));
@@ -98,7 +102,7 @@ impl Core {
         let hash = hash_of(self, &key);
         let shards = self.shards.get().and_then(std::sync::Weak::upgrade);
         let shard = shards.as_deref().map_or(near, |shards| shard_of(shards, hash));
-        Name { shard: Arc::clone(shard), hash, key }
+        Name { shard: Arc::clone(shard), hash, key, default: None }
     }
 }
 

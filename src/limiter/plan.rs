@@ -7,7 +7,7 @@ use crate::quota::{Algorithm, Cost, Dimension, Limit, Quota, SettleAt};
 use smallvec::SmallVec;
 
 /// A quota made ready for the engine, shared by all keys that it applies to.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Plan {
     pub(super) rules: Arc<[Rule]>,
     /// The version of the quotas in which each rule came in: a permit that is older never held
@@ -20,6 +20,8 @@ pub(super) struct Plan {
     pub(super) holds: bool,
     /// Whether a quota stands behind it, or nobody knows the key.
     pub(super) known: bool,
+    /// Whether that is a quota that names the key.
+    pub(super) named: bool,
     /// The quota, where it came with a request.
     pub(super) given: Option<Quota>,
     profile: Option<Profile>,
@@ -42,17 +44,28 @@ impl Plan {
             quota.limits().iter().map(|limit| rule(limit, profile, margin)).collect();
         let holds = rules.iter().any(Rule::holds);
         let since = rules.iter().map(|_| version).collect();
-        Self { since, rules, version, row, holds, known: true, given: None, profile, margin }
+        let (known, named, given) = (true, true, None);
+        Self { since, rules, version, row, holds, known, named, given, profile, margin }
     }
 
     /// For keys that nobody knows.
     pub(super) fn unknown(quota: &Quota, made: (u32, u32)) -> Self {
-        Self { known: false, ..Self::new(quota, None, Margin::NONE, made) }
+        Self { known: false, ..Self::new(quota, None, Margin::NONE, made).unnamed() }
+    }
+
+    /// The same, for keys that no quota names.
+    pub(super) fn unnamed(self) -> Self {
+        Self { named: false, ..self }
     }
 
     /// The same, for limits that came with a request.
     pub(super) fn given(self, quota: Quota) -> Self {
-        Self { given: Some(quota), ..self }
+        Self { given: Some(quota), ..self.unnamed() }
+    }
+
+    /// Whether these limits came with a request that brings them for keys that no quota names.
+    pub(super) fn is_default(&self) -> bool {
+        self.row == DEFAULT_ROW
     }
 
     /// The same limits with other amounts, above none of which a request is refused for good: what
@@ -146,6 +159,11 @@ impl Plan {
         customs.fold(clipped, |clipped, name| clipped.custom(name, most(Dimension::custom(name))))
     }
 
+    /// Whether both are the same limits, made ready once.
+    pub(super) fn has_rules_of(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.rules, &other.rules)
+    }
+
     /// Whether the rule stood when a permit of this version was given.
     pub(super) fn stood(&self, rule: usize, version: u32) -> bool {
         self.since[rule] <= version
@@ -164,6 +182,9 @@ fn rule(limit: &Limit, profile: Option<Profile>, margin: Margin) -> Rule {
     let settle = profile.map_or_else(|| settles(dimension), |profile| profile.settles(dimension));
     Rule::new(limit, algorithm, margin, settle)
 }
+
+/// The row of limits that come with requests for keys that no quota names.
+pub(super) const DEFAULT_ROW: u32 = u32::MAX - 1;
 
 /// Without a profile a request counts when it is sent and everything else when it has ended.
 fn settles(dimension: &Dimension) -> SettleAt {

@@ -78,7 +78,7 @@ impl Quotas {
             UnknownKey::Refuse => None,
             UnknownKey::Learn => Some(self.nobody(Quota::new().concurrency(1), version)),
             UnknownKey::Quota(quota) => {
-                Some(self.row("*", &quota, profile, (QuotaOrigin::Configured, version)))
+                Some(self.row("*", &quota, profile, (QuotaOrigin::Configured, version)).unnamed())
             }
         };
     }
@@ -174,6 +174,14 @@ impl Quotas {
 
     /// Where a key's buckets are; `None` if the key is unknown and unknown keys are refused.
     pub(super) fn home(&self, key: &str) -> Option<Home> {
+        self.home_or(key, None)
+    }
+
+    /// The same of a key that has this plan if no quota names it.
+    pub(super) fn home_or(&self, key: &str, default: Option<&Arc<Plan>>) -> Option<Home> {
+        if let (None, Some(plan)) = (self.find(key), default) {
+            return Some(Home { key: key.into(), plan: Arc::clone(plan) });
+        }
         let row = self.find(key).or(self.fallback.as_ref())?;
         let key = row.shared.clone().unwrap_or_else(|| key.into());
         Some(Home { key, plan: Arc::clone(&row.plan) })
@@ -224,6 +232,14 @@ impl Quotas {
             plan: Arc::new(plan),
             shared,
         }
+    }
+}
+
+impl Row {
+    /// The same, for keys that no quota names.
+    fn unnamed(mut self) -> Self {
+        self.plan = Arc::new(Arc::unwrap_or_clone(self.plan).unnamed());
+        self
     }
 }
 

@@ -24,6 +24,8 @@ pub(super) struct Request {
     pub(super) given: Option<Box<Quota>>,
     pub(super) metadata: Option<Metadata>,
     pub(super) deadline: Option<u64>,
+    /// Behind how many it is willing to wait.
+    pub(super) max_waiting: Option<usize>,
     /// Drawn on arrival, where a key has moved since.
     pub(super) number: Option<u64>,
 }
@@ -42,7 +44,8 @@ pub(super) enum Verdict {
 
 impl Request {
     pub(super) fn new(names: SmallVec<[Name; 1]>, cost: Cost) -> Self {
-        Self { names, cost, given: None, metadata: None, deadline: None, number: None }
+        let (given, metadata, deadline, max_waiting, number) = (None, None, None, None, None);
+        Self { names, cost, given, metadata, deadline, max_waiting, number }
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
@@ -64,6 +67,12 @@ impl Request {
             }
         }
         Ok((pins.iter().map(|pin| pin.place.clone()).collect(), pins))
+    }
+
+    /// Puts limits that came with it in their place.
+    pub(super) fn give(&self, scopes: &mut Scopes<'_>) {
+        scopes.give(self.given.as_deref(), self.core());
+        scopes.give_default(self.names[0].default.as_ref(), self.core());
     }
 
     pub(super) fn judge(&self, scopes: &Scopes<'_>, number: u64) -> Verdict {

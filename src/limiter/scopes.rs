@@ -6,6 +6,7 @@ use super::backend::Unmet;
 use super::error::Refused;
 use super::permit::{Part, Parts};
 use super::place::Place;
+use super::plan::Plan;
 use super::shard::{Core, Keys};
 use super::slot::{Denial, Slot};
 use super::sync::MutexGuard;
@@ -114,6 +115,26 @@ impl<'a> Scopes<'a> {
                 let plan = plan.succeed(&slot.plan, version);
                 slot.change_plan(Arc::new(plan), now);
             }
+        });
+    }
+
+    /// Puts limits that came with the request for keys that no quota names in the place of those that
+    /// such keys have.
+    pub(super) fn give_default(&mut self, default: Option<&Arc<Plan>>, core: &Core) {
+        let Some(plan) = default else { return };
+        self.for_each(|slot, now| {
+            if slot.plan.named || slot.plan.has_rules_of(plan) {
+                return;
+            }
+            if let Some(line) = slot.there() {
+                line.barred = false;
+            }
+            // Of a key that is as good as new nobody holds anything: many have one plan together.
+            let plan = match slot.is_idle(now) && slot.plan.version < plan.version {
+                true => Arc::clone(plan),
+                false => Arc::new(plan.succeed(&slot.plan, core.version())),
+            };
+            slot.change_plan(plan, now);
         });
     }
 

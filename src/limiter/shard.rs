@@ -11,6 +11,7 @@ use super::clock::{Boot, Clock, Sleep, SystemClock};
 use super::event::Events;
 use super::ledger::Docket;
 use super::outputs::Outputs;
+use super::place::Name;
 use super::plan::Plan;
 use super::quotas::Quotas;
 use super::reduction::Pace;
@@ -193,21 +194,21 @@ impl Shard {
 
     /// A slot for a key.
     #[cold]
-    pub(super) fn make(&self, hash: u64, key: &CompactString) -> Making {
+    pub(super) fn make(&self, Name { hash, key, default, .. }: &Name) -> Making {
         let (slot, generation, known) = {
             let (mut keys, now) = self.lock();
             // Somebody else may have made it, and the plan must be read under the lock: see `replan`.
-            if let Some(slot) = keys.find(hash, key) {
+            if let Some(slot) = keys.find(*hash, key) {
                 return Making::Made { slot, generation: keys.slots[slot].generation() };
             }
-            let home = self.core.quotas.read().home(key).filter(|home| home.key == *key);
-            let Some(home) = home else { return Making::Moved };
+            let home = self.core.quotas.read().home_or(key, default.as_ref());
+            let Some(home) = home.filter(|home| home.key == *key) else { return Making::Moved };
             keys.sweep(&self.core, now, SWEPT_PER_NEW_KEY);
             if !self.core.take_room() {
                 return Making::Full;
             }
             let known = home.plan.known;
-            let slot = keys.occupy(hash, key.clone(), home.plan, &self.core);
+            let slot = keys.occupy(*hash, key.clone(), home.plan, &self.core);
             (slot, keys.slots[slot].generation(), known)
         };
         // Not under the lock: a subscriber may use the limiter.

@@ -63,7 +63,7 @@ impl Waiting {
                 Err(refused) => return Arrival::Ended(Err(AcquireError::Refused(refused))),
             };
             let Some(mut scopes) = Scopes::lock(&places) else { continue };
-            scopes.give(request.given.as_deref(), request.core());
+            request.give(&mut scopes);
             let arrived = scopes.now;
             let mut reservation = None;
             let at = match request.judge(&scopes, NEWCOMER) {
@@ -105,7 +105,7 @@ impl Waiting {
         let Self { places, seat, arrived, reservation, changes } = self;
         let mut wakers = Wakers::default();
         let mut scopes = Scopes::lock(places).expect(PINNED);
-        scopes.give(request.given.as_deref(), request.core());
+        request.give(&mut scopes);
         if scopes.all().any(Slot::is_moved) {
             seat.leave(&mut scopes, &mut wakers);
             drop(scopes);
@@ -207,7 +207,8 @@ impl Seat {
         let (slot, core) = (scopes.slot_mut(at), request.core());
         let waiting = slot.waiting();
         // Whoever asks a backend stands first in the queue for as long as that takes.
-        if waiting >= core.max_waiting().max(usize::from(core.backend.is_some())) {
+        let most = core.max_waiting().min(request.max_waiting.unwrap_or(usize::MAX));
+        if waiting >= most.max(usize::from(core.backend.is_some())) {
             return Err(AcquireError::QueueFull { key: slot.key.clone(), waiting });
         }
         let number = number.unwrap_or_else(|| core.arrival());

@@ -5,6 +5,7 @@ mod backend;
 mod changes;
 mod cool_down;
 mod corners;
+mod default_limits;
 mod gate;
 mod keys;
 mod ledger;

@@ -1,0 +1,69 @@
+use std::task::Waker;
+
+use super::event::Event;
+use super::limiter::Limiter;
+use super::permit::Permit;
+use crate::quota::Cost;
+
+/// What is left of a [`Permit`] that keeps nothing until it ends: enough to give back what it took,
+/// later, and small enough to be handed to whoever may ask for that.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Ticket {
+    /// When the permit was granted, in nanoseconds since the epoch.
+    pub granted_at: u64,
+    /// The version of its key's limits at that time.
+    pub version: u32,
+}
+
+impl Permit {
+    /// Lets go of a permit: what it took stays taken, and only who shows the ticket can
+    /// [give it back](Limiter::give_back).
+    ///
+    /// ```
+    /// use tollgate::{Cost, Limiter, Quota};
+    /// let limiter = Limiter::builder().quota("k", Quota::new().rpm(1)).build()?;
+    /// let ticket = limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
+    /// assert!(limiter.try_acquire("k", &Cost::new()).is_err());
+    /// assert!(limiter.give_back("k", &Cost::new(), ticket));
+    /// assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
+    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// The permit, where the limiter has something to do when it ends: it holds something (requests in
+    /// flight, tokens that are charged at the end), is one of several keys, or its limits are kept by a
+    /// [`Backend`](super::Backend).
+    pub fn into_ticket(self) -> Result<Ticket, Self> {
+        match self.version_of_one() {
+            Some(version) => Ok(Ticket { granted_at: self.granted_at(), version }),
+            None => Err(self),
+        }
+    }
+}
+
+impl Limiter {
+    /// Gives back what a permit of this key and cost took, which was let go for this ticket; `false` if
+    /// the key is as good as new without it.
+    ///
+    /// A ticket is to be shown once: a second time would give back what another request took.
+    pub fn give_back(&self, key: &str, cost: &Cost, ticket: Ticket) -> bool {
+        let Some(place) = self.find(key) else { return false };
+        let (mut keys, now) = place.shard.lock();
+        let slot = &mut keys.slots[place.slot];
+        if slot.generation() != place.generation {
+            return false;
+        }
+        slot.recover(now, &self.core);
+        slot.end((ticket.version, ticket.granted_at, cost), None, now);
+        slot.note(now);
+        let next = slot.changed();
+        drop(keys);
+        next.into_iter().for_each(Waker::wake);
+        self.core.events.send(|| Event::Settled {
+            key: key.into(),
+            reserved: cost.clone(),
+            charged: None,
+        });
+        true
+    }
+}

@@ -1,0 +1,176 @@
+//! Limits for keys that no quota names, queues that a request is willing to stand in, and tickets.
+
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+
+use tollgate::engine::Margin;
+use tollgate::limiter::{
+    Acquire, AcquireError, Builder, Code, DefaultLimits, ManualClock, Regex, UnknownKey,
+};
+use tollgate::quota::{Dimension, Limit, Window};
+use tollgate::{Cost, Limiter, Permit, Quota};
+
+type Granted = Result<Permit, AcquireError>;
+
+fn poll(acquire: &mut Acquire) -> Option<Granted> {
+    match Pin::new(acquire).poll(&mut Context::from_waker(Waker::noop())) {
+        Poll::Ready(granted) => Some(granted),
+        Poll::Pending => None,
+    }
+}
+
+fn limiter(with: impl FnOnce(Builder) -> Builder) -> (Limiter, ManualClock) {
+    let clock = ManualClock::new();
+    let builder = Limiter::builder().clock(clock.clone()).margin(Margin::NONE);
+    (with(builder).build().unwrap(), clock)
+}
+
+fn a_second(requests: u64) -> Quota {
+    Quota::new().limit(Limit::new(Dimension::Requests, requests, Window::SECOND).unwrap())
+}
+
+/// How many of so many requests are let in now.
+fn admitted(limiter: &Limiter, key: &str, limits: &DefaultLimits, of: usize) -> usize {
+    let ask = || limiter.acquire(key, &Cost::new()).default_limits(limits).try_now().is_ok();
+    (0..of).filter(|_| ask()).count()
+}
+
+#[test]
+fn a_key_that_no_quota_names_has_the_default_limits_and_any_other_its_quota() {
+    let (limiter, clock) = limiter(|builder| builder.quota("named", a_second(7)));
+    let limits = DefaultLimits::new(&limiter, &a_second(3));
+    assert_eq!(admitted(&limiter, "a", &limits, 10), 3);
+    assert_eq!(admitted(&limiter, "b", &limits, 10), 3);
+    assert_eq!(admitted(&limiter, "named", &limits, 10), 7);
+    clock.advance(std::time::Duration::from_secs(1));
+    assert_eq!(admitted(&limiter, "a", &limits, 10), 3, "without a margin, a second is one");
+}
+
+#[test]
+fn default_limits_count_where_unknown_keys_are_refused_or_have_a_quota() {
+    for policy in [UnknownKey::Refuse, UnknownKey::Quota(a_second(1)), UnknownKey::Learn] {
+        let (limiter, _) = limiter(|builder| builder.unknown_key(policy));
+        let limits = DefaultLimits::new(&limiter, &a_second(3));
+        assert_eq!(admitted(&limiter, "a", &limits, 10), 3);
+    }
+}
+
+#[test]
+fn a_key_that_was_refused_before_has_the_default_limits() {
+    let (limiter, _) = limiter(|builder| builder);
+    drop(limiter.try_acquire("a", &Cost::new()).unwrap());
+    limiter.set_unknown_key(UnknownKey::Refuse);
+    let limits = DefaultLimits::new(&limiter, &a_second(3));
+    assert_eq!(admitted(&limiter, "a", &limits, 10), 3);
+}
+
+#[test]
+fn each_request_is_judged_by_the_limits_that_it_brings_on_one_count() {
+    let (limiter, _) = limiter(|builder| builder);
+    let [few, many] = [2, 5].map(|n| DefaultLimits::new(&limiter, &a_second(n)));
+    assert_eq!(admitted(&limiter, "a", &few, 10), 2);
+    assert_eq!(admitted(&limiter, "a", &many, 10), 3, "two are taken");
+    assert_eq!(admitted(&limiter, "a", &few, 10), 0);
+    assert_eq!(limiter.stats("a").limits[0].used, 5);
+}
+
+#[test]
+fn a_quota_of_any_kind_that_comes_later_takes_the_place_of_default_limits() {
+    let (limiter, clock) = limiter(|builder| builder);
+    let limits = DefaultLimits::new(&limiter, &a_second(3));
+    for key in ["own", "glob-1", "regex1"] {
+        assert_eq!(admitted(&limiter, key, &limits, 10), 3);
+    }
+    limiter.set_quota("own", &a_second(4));
+    limiter.set_quota("glob-*", &a_second(5));
+    limiter.set_quota_regex(&Regex::new("regex[0-9]").unwrap(), &a_second(6));
+    assert_eq!(admitted(&limiter, "own", &limits, 10), 1, "what was used stays used");
+    assert_eq!(admitted(&limiter, "glob-1", &limits, 10), 2);
+    assert_eq!(admitted(&limiter, "regex1", &limits, 10), 3);
+    limiter.remove_quota("glob-*");
+    clock.advance(std::time::Duration::from_secs(1));
+    assert_eq!(admitted(&limiter, "glob-1", &limits, 10), 3, "nobody names it any more");
+}
+
+#[test]
+fn who_waits_under_default_limits_is_not_ousted_by_a_quota_of_others() {
+    let (limiter, clock) = limiter(|builder| builder);
+    let limits = DefaultLimits::new(&limiter, &a_second(1));
+    assert_eq!(admitted(&limiter, "a", &limits, 1), 1);
+    let mut waiter = limiter.acquire("a", &Cost::new()).default_limits(&limits);
+    assert!(poll(&mut waiter).is_none());
+    limiter.set_quota("other-*", &a_second(1));
+    assert!(poll(&mut waiter).is_none());
+    clock.advance(std::time::Duration::from_secs(1));
+    assert!(poll(&mut waiter).unwrap().is_ok());
+}
+
+#[test]
+fn who_waits_keeps_its_place_under_other_default_limits() {
+    let (limiter, _) = limiter(|builder| builder);
+    let [few, many] = [1, 2].map(|n| DefaultLimits::new(&limiter, &a_second(n)));
+    assert_eq!(admitted(&limiter, "a", &few, 1), 1);
+    let [mut first, mut second] =
+        [(); 2].map(|()| limiter.acquire("a", &Cost::new()).default_limits(&few));
+    assert!(poll(&mut first).is_none() && poll(&mut second).is_none());
+    second.set_default_limits(&many);
+    assert!(poll(&mut second).is_none(), "the first comes first");
+    first.set_default_limits(&many);
+    assert!(poll(&mut first).unwrap().is_ok());
+    assert!(poll(&mut second).is_none(), "two are taken");
+}
+
+#[test]
+fn a_request_stands_in_no_queue_that_is_longer_than_it_likes() {
+    let (limiter, _) = limiter(|builder| builder.quota("k", a_second(1)));
+    drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+    let ask = |most| limiter.acquire("k", &Cost::new()).max_waiting(most);
+    let mut first = ask(1);
+    assert!(poll(&mut first).is_none());
+    for most in [0, 1] {
+        let error = poll(&mut ask(most)).unwrap().unwrap_err();
+        assert_eq!(error, AcquireError::QueueFull { key: "k".into(), waiting: 1 });
+    }
+    assert!(poll(&mut ask(2)).is_none());
+}
+
+#[test]
+fn a_ticket_gives_back_what_its_permit_took_and_wakes_who_waits() {
+    let (limiter, _) = limiter(|builder| builder.quota("k", a_second(1)));
+    let ticket = limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
+    let mut waiter = limiter.acquire("k", &Cost::new());
+    assert!(poll(&mut waiter).is_none());
+    assert!(limiter.give_back("k", &Cost::new(), ticket));
+    assert!(poll(&mut waiter).unwrap().is_ok());
+    assert!(!limiter.give_back("nobody", &Cost::new(), ticket));
+}
+
+#[test]
+fn a_ticket_of_before_a_reset_or_of_a_window_that_has_passed_gives_nothing_back() {
+    let (limiter, clock) = limiter(|builder| builder.quota("k", a_second(2)));
+    let take = || limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
+    let early = take();
+    limiter.reset("k");
+    take();
+    limiter.give_back("k", &Cost::new(), early);
+    assert_eq!(limiter.stats("k").limits[0].used, 1);
+    let passed = take();
+    clock.advance(std::time::Duration::from_secs(1));
+    take();
+    limiter.give_back("k", &Cost::new(), passed);
+    assert_eq!(limiter.stats("k").limits[0].used, 1);
+}
+
+#[test]
+fn a_permit_that_holds_something_or_is_of_several_keys_stays_a_permit() {
+    let quota = Quota::new().rpm(9).concurrency(1);
+    let (limiter, _) = limiter(|builder| builder.quota("busy", quota).quota("k", a_second(9)));
+    let busy = limiter.try_acquire("busy", &Cost::new()).unwrap().into_ticket().unwrap_err();
+    assert_eq!(
+        limiter.try_acquire("busy", &Cost::new()).unwrap_err().code,
+        Code::ConcurrencyExceeded
+    );
+    busy.release();
+    let both = limiter.acquire_all(&["k", "other"], &Cost::new()).try_now().unwrap();
+    assert!(both.into_ticket().is_err());
+}
