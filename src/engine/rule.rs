@@ -52,6 +52,13 @@ impl Rule {
         self.limit.dimension()
     }
 
+    /// Whether both limit the same, in whatever amount: what was used under one goes on under the other.
+    pub fn is_standing(&self, other: &Self) -> bool {
+        let any_window = *self.dimension() == Dimension::Concurrency;
+        self.dimension() == other.dimension()
+            && (any_window || self.limit.window() == other.limit.window())
+    }
+
     /// The most that one request can ever take.
     pub fn capacity(&self) -> u64 {
         match &self.spec {

@@ -131,11 +131,7 @@ impl Plan {
     }
 
     fn standing(&self, rule: &Rule) -> Option<usize> {
-        let (dimension, window) = (rule.dimension(), rule.limit().window());
-        let any_window = *dimension == Dimension::Concurrency;
-        self.rules.iter().position(|r| {
-            r.dimension() == dimension && (any_window || r.limit().window() == window)
-        })
+        self.rules.iter().position(|old| old.is_standing(rule))
     }
 
     /// Whether `new` goes on where `old` was, a rule of this plan.

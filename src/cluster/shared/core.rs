@@ -16,7 +16,7 @@ use super::script::{Id, InTime, Verb, Verdict, View};
 use super::store::Store;
 use crate::engine::{Shortfall, Wait};
 use crate::limiter::{Clock, Reservation, Unmet};
-use crate::quota::Dimension;
+use crate::quota::{Cost, Dimension};
 
 /// Decides: by the store, and without it by the mode of failure.
 #[derive(Debug)]
@@ -102,7 +102,7 @@ impl Core {
     pub(super) fn give_up(self: &Arc<Self>, reservation: &Arc<Reservation>, id: Id) -> bool {
         let given_up = self.book.lock().conclude(reservation, id, None);
         if given_up {
-            let groups = self.groups(reservation);
+            let groups = self.groups(reservation, &reservation.cost);
             tokio::spawn(self.told(Verb::Release { unsure: true }, id, groups));
         }
         given_up
@@ -168,7 +168,7 @@ impl Core {
         let ttl = micros(self.store.settings.ttl);
         let verb = Verb::Reserve { ttl, waits: *waits };
         let mut granted = Vec::new();
-        for group in self.groups(reservation) {
+        for group in self.groups(reservation, &reservation.cost) {
             if !self.book.lock().is_asked(reservation, *id) {
                 return Err(Failure::GivenUp);
             }
@@ -228,8 +228,8 @@ impl Core {
         Wait::At(self.store.clock.now().saturating_add(nanos))
     }
 
-    pub(super) fn groups(&self, reservation: &Reservation) -> Vec<Group> {
-        Group::all(reservation, &reservation.cost, self.store.names.are_spread())
+    pub(super) fn groups(&self, reservation: &Reservation, cost: &Cost) -> Vec<Group> {
+        Group::all(reservation, cost, self.store.names.are_spread())
     }
 }
 

@@ -5,7 +5,6 @@ use compact_str::CompactString;
 use smallvec::SmallVec;
 
 use super::piece::Piece;
-use super::views::place_of;
 use crate::engine::{self, Bucket, Rule};
 use crate::limiter::{Reservation, Reserved, Unmet};
 use crate::quota::{Cost, Dimension};
@@ -190,7 +189,7 @@ impl Fallback {
 impl Share {
     /// A bucket as it goes on under another rule, if it was there.
     fn carried(&self, rule: &Rule, now: u64) -> Option<Bucket> {
-        let place = place_of(rule, &self.rules)?;
+        let place = self.rules.iter().position(|old| old.is_standing(rule))?;
         Some(self.buckets.get(place)?.carry(&self.rules[place], rule, now))
     }
 }
@@ -198,7 +197,7 @@ impl Share {
 impl Owed {
     /// What is owed under a rule, which may be another than before.
     fn of(&self, rule: &Rule) -> u64 {
-        let place = place_of(rule, &self.rules);
+        let place = self.rules.iter().position(|old| old.is_standing(rule));
         place.and_then(|place| self.amounts.get(place).copied()).unwrap_or(0)
     }
 }

@@ -43,8 +43,7 @@ impl Core {
                 match answer {
                     Ok(_) => {}
                     Err(failure) if failure.is_of_this_call() || several => {
-                        let group = Group { pieces: vec![piece], scopes: vec![0] };
-                        tokio::spawn(self.told(Verb::Charge, id, vec![group]));
+                        tokio::spawn(self.told(Verb::Charge, id, vec![Group::of(piece)]));
                     }
                     Err(failure) => {
                         failed = failed.or(Some(failure));

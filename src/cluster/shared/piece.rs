@@ -31,13 +31,25 @@ impl Piece {
         let amounts = rules.iter().map(|rule| rule.amount(cost).min(MOST)).collect();
         Self { key: key.clone(), rules: Arc::clone(rules), amounts, lease: None }
     }
+
+    /// Takes off what was reserved; says whether anything is left.
+    pub(super) fn less(&mut self, reserved: &Cost) -> bool {
+        for (rule, amount) in self.rules.iter().zip(&mut self.amounts) {
+            *amount = amount.saturating_sub(rule.amount(reserved));
+        }
+        self.amounts.iter().any(|amount| *amount > 0)
+    }
 }
 
 impl Group {
     /// A key, and no amounts.
     pub(super) fn bare(key: &str, rules: Arc<[Rule]>) -> Self {
         let amounts = rules.iter().map(|_| 0).collect();
-        let piece = Piece { key: key.into(), rules, amounts, lease: None };
+        Self::of(Piece { key: key.into(), rules, amounts, lease: None })
+    }
+
+    /// One piece alone.
+    pub(super) fn of(piece: Piece) -> Self {
         Self { pieces: vec![piece], scopes: vec![0] }
     }
 

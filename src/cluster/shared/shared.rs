@@ -19,7 +19,6 @@ use super::url::Server;
 use crate::cluster::worker::Worker;
 use crate::engine::{Level, Rule};
 use crate::limiter::{Backend, Clock, Closing, Ending, Reservation, Reserving, Unmet};
-use crate::quota::Cost;
 
 /// Limits that many machines share, kept in Redis or Valkey: the [`Backend`] of a limiter.
 ///
@@ -125,13 +124,10 @@ impl Shared {
         self.worker.handle().spawn(self.core.told(verb, id, groups));
     }
 
-    fn groups(&self, reservation: &Reservation, cost: &Cost) -> Vec<Group> {
-        Group::all(reservation, cost, self.core.store.names.are_spread())
-    }
-
     /// The store is to forget what it was asked for, whatever it did: nobody needs it.
     fn undo(&self, id: Id, reservation: &Reservation) {
-        self.tell(Verb::Release { unsure: true }, id, self.core.groups(reservation));
+        let groups = self.core.groups(reservation, &reservation.cost);
+        self.tell(Verb::Release { unsure: true }, id, groups);
     }
 
     /// A request that was let in without the store. It was charged what it had reserved, if the store
@@ -149,15 +145,10 @@ impl Shared {
         }
         drop(fallback);
         let Some(actual) = actual else { return };
-        let mut groups = self.groups(reservation, actual);
-        let mut beyond = 0;
-        for piece in groups.iter_mut().flat_map(|group| &mut group.pieces) {
-            for (rule, amount) in piece.rules.iter().zip(&mut piece.amounts) {
-                *amount = amount.saturating_sub(rule.amount(&reservation.cost));
-                beyond += *amount;
-            }
-        }
-        if beyond > 0 {
+        let mut groups = self.core.groups(reservation, actual);
+        let pieces = groups.iter_mut().flat_map(|group| &mut group.pieces);
+        let beyond: Vec<_> = pieces.map(|piece| piece.less(&reservation.cost)).collect();
+        if beyond.contains(&true) {
             self.tell(Verb::Charge, store.id(), groups);
         }
     }
@@ -233,8 +224,7 @@ impl Backend for Shared {
                 self.undo(id, reservation);
             }
             for piece in beyond {
-                let group = Group { pieces: vec![piece], scopes: vec![0] };
-                self.tell(Verb::Charge, self.core.store.id(), vec![group]);
+                self.tell(Verb::Charge, self.core.store.id(), vec![Group::of(piece)]);
             }
             return;
         }
@@ -250,7 +240,7 @@ impl Backend for Shared {
                 if self.core.store.way.is_away() {
                     self.core.fallback.lock().left(reservation);
                 }
-                self.tell(verb, id, self.groups(reservation, cost));
+                self.tell(verb, id, self.core.groups(reservation, cost));
             }
         }
     }
@@ -259,7 +249,7 @@ impl Backend for Shared {
         if self.core.store.way.is_away() {
             return self.core.fallback.lock().owe(reservation);
         }
-        let groups = self.groups(reservation, &reservation.cost);
+        let groups = self.core.groups(reservation, &reservation.cost);
         self.tell(Verb::Charge, self.core.store.id(), groups);
     }
 

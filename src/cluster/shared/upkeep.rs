@@ -18,7 +18,7 @@ impl Core {
             tokio::time::sleep(OFTEN).await;
             let abandoned = self.book.lock().abandoned();
             for (reservation, id) in abandoned {
-                let groups = self.groups(&reservation);
+                let groups = self.groups(&reservation, &reservation.cost);
                 tokio::spawn(self.told(Verb::Release { unsure: false }, id, groups));
             }
             if !self.store.way.is_there() {
@@ -34,7 +34,7 @@ impl Core {
     async fn renew(&self, reservation: &Arc<Reservation>, id: Id) {
         let now = self.store.ticks.now();
         let ttl = micros(self.store.settings.ttl);
-        for group in self.groups(reservation) {
+        for group in self.groups(reservation, &reservation.cost) {
             for restores in [false, true] {
                 let verb = Verb::Renew { ttl, restores };
                 match self.aside(verb, id, &group.pieces).await {

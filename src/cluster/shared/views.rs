@@ -30,7 +30,7 @@ impl Views {
             return Some(known.view.clone());
         }
         let same = |rule: &Rule| {
-            let place = place_of(rule, &known.rules);
+            let place = known.rules.iter().position(|old| old.is_standing(rule));
             place.and_then(|place| known.view.buckets.get(place).copied()).unwrap_or_default()
         };
         Some(View { buckets: rules.iter().map(same).collect(), ..known.view.clone() })
@@ -115,13 +115,6 @@ impl Views {
         let (_, &mut middle, _) = times.select_nth_unstable(middle);
         self.keys.retain(|_, known| known.view.at > middle);
     }
-}
-
-/// Where among other rules stands what goes on under this one.
-pub(super) fn place_of(rule: &Rule, others: &[Rule]) -> Option<usize> {
-    let of = |rule: &Rule| (rule.dimension().clone(), rule.limit().window());
-    let this = of(rule);
-    others.iter().position(|other| of(other) == this)
 }
 
 const MOST: usize = 20_000;

@@ -67,8 +67,7 @@ impl Core {
     pub(in crate::cluster::shared) fn return_leases(self: &Arc<Self>) {
         for (key, rules, Ask { id, used, .. }) in self.leases.close() {
             let piece = Piece { key, rules, amounts: used, lease: None };
-            let group = Group { pieces: vec![piece], scopes: vec![0] };
-            tokio::spawn(self.told(Verb::Return, id, vec![group]));
+            tokio::spawn(self.told(Verb::Return, id, vec![Group::of(piece)]));
         }
     }
 

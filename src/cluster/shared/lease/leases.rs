@@ -166,10 +166,7 @@ fn taken(scope: &Reserved) -> Option<Taken> {
 /// What was taken beyond what was reserved.
 fn more(scope: &Reserved, actual: &Cost, reserved: &Cost) -> Option<Piece> {
     let mut piece = Piece::of(scope, actual);
-    for (rule, amount) in scope.rules.iter().zip(&mut piece.amounts) {
-        *amount = amount.saturating_sub(rule.amount(reserved));
-    }
-    piece.amounts.iter().any(|amount| *amount > 0).then_some(piece)
+    piece.less(reserved).then_some(piece)
 }
 
 /// So many times a lease of one key lapses before its number could be that of another.
