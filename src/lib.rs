@@ -43,7 +43,7 @@
 //! | `config` | one file of YAML for all of it, the environment and flags over it |
 //! | `telemetry` | figures of a limiter for whoever collects them |
 //! | `simulate` | a provider that enforces its limits, with counting code of its own |
-//! | `batch`, `explain`, `cli` | the `tollgate` command: thin, they only compose the above |
+//! | `batch`, `explain`, `serve`, `cli` | the `tollgate` command: thin, they only compose the above |
 //!
 //! Dependencies point up this table, never down.
 //!
@@ -80,7 +80,7 @@
 //! | `nats` | [`cluster`]: the bus over NATS |
 //! | `metrics` | `telemetry::Metrics`: counters, gauges and histograms through the facade `metrics` |
 //! | `tokenizer` | `Profile::with_tokenizer`: exact counts of prompts to OpenAI's models |
-//! | `cli` | `batch`, `explain` and `cli`: all that the command needs. reqwest then has TLS without cryptography of its own: a program makes a `reqwest::Client` once it has installed a `CryptoProvider` of rustls |
+//! | `cli` | `batch`, `explain`, `serve` and `cli`: all that the command needs. reqwest then has TLS without cryptography of its own: a program makes a `reqwest::Client` once it has installed a `CryptoProvider` of rustls |
 //! | `full` | everything |
 //!
 //! Without features there is no HTTP client, no server and no command line in the tree.
