@@ -25,6 +25,15 @@ impl Waits {
         self.longest = self.longest.max(nanos);
     }
 
+    /// Counts what another has counted.
+    pub fn add(&mut self, other: &Self) {
+        for (count, more) in self.counts.iter_mut().zip(&other.counts) {
+            *count += more;
+        }
+        self.total += other.total;
+        self.longest = self.longest.max(other.longest);
+    }
+
     /// How many waits were counted.
     pub fn len(&self) -> u64 {
         self.total

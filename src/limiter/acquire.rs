@@ -106,8 +106,8 @@ impl Acquire {
         }
     }
 
-    /// Isn't willing to wait behind more than so many: it fails with [`AcquireError::QueueFull`] then,
-    /// as where more wait than the limiter lets. With 0 it doesn't wait at all.
+    /// Isn't willing to wait behind more than so many, whatever the limiter's own bound is: it fails with
+    /// [`AcquireError::QueueFull`] then. With 0 it doesn't wait at all.
     pub fn max_waiting(mut self, requests: usize) -> Self {
         self.request.max_waiting = Some(requests);
         self
@@ -324,7 +324,7 @@ impl Future for Acquire {
                 Turn::Ask(_) => unreachable!("was asked above"),
                 Turn::Moved => this.stage = Stage::New,
                 Turn::Wait(until) => {
-                    let until = until.into_iter().chain(this.request.deadline).min();
+                    let until = until.into_iter().chain(this.request.latest()).min();
                     std::task::ready!(this.poll_timer(until, cx));
                 }
             }

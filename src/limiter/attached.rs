@@ -5,7 +5,7 @@ use std::sync::{Arc, Weak};
 use super::backend::Closing;
 use super::changes::KeyChanges;
 use super::limiter::Limiter;
-use super::shard::{Core, Shard};
+use super::shard::{Core, Shard, Time};
 use super::sync::{Mutex, SHARDS};
 
 /// Somebody who goes with a limiter until its end: a store that is to hear what it did last.
@@ -41,14 +41,21 @@ impl Limiter {
     /// A reference that doesn't keep the limiter alive.
     pub fn downgrade(&self) -> WeakLimiter {
         let (shards, all) = (Arc::downgrade(&self.shards), Arc::downgrade(&self.shards.all));
-        WeakLimiter { core: Arc::clone(&self.core), shards, all }
+        WeakLimiter {
+            clock: self.core.clock.clone(),
+            core: Arc::downgrade(&self.core),
+            shards,
+            all,
+        }
     }
 }
 
-/// A reference to a [`Limiter`] that doesn't keep it alive.
+/// A reference to a [`Limiter`] that keeps nothing of it alive but its clock: a listener, which the
+/// limiter keeps, may have one.
 #[derive(Clone)]
 pub struct WeakLimiter {
-    core: Arc<Core>,
+    clock: Time,
+    core: Weak<Core>,
     shards: Weak<Shards>,
     all: Weak<All>,
 }
@@ -56,20 +63,21 @@ pub struct WeakLimiter {
 impl WeakLimiter {
     /// The limiter, if it is still there.
     pub fn upgrade(&self) -> Option<Limiter> {
-        let shards = self.shards.upgrade()?;
-        Some(Limiter { core: Arc::clone(&self.core), shards })
+        let (core, shards) = (self.core.upgrade()?, self.shards.upgrade()?);
+        Some(Limiter { core, shards })
     }
 
     /// The limiter, for a while, without putting off its end: for who is attached to it. What is done
     /// through it after that end nobody hears of.
     pub fn aside(&self) -> Option<Limiter> {
-        let shards = Shards { all: self.all.upgrade()?, attached: Mutex::default() };
-        Some(Limiter { core: Arc::clone(&self.core), shards: Arc::new(shards) })
+        let (core, all) = (self.core.upgrade()?, self.all.upgrade()?);
+        let shards = Arc::new(Shards { all, attached: Mutex::default() });
+        Some(Limiter { core, shards })
     }
 
     /// The limiter's clock's time, in nanoseconds since the epoch, whether it is there or not.
     pub fn now(&self) -> u64 {
-        self.core.clock.now()
+        self.clock.now()
     }
 }
 

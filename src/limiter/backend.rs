@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use compact_str::CompactString;
 
+use super::limiter::Limiter;
 use crate::engine::{Level, Rule, Shortfall, Wait};
 use crate::quota::Cost;
 
@@ -49,7 +50,8 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         Duration::ZERO
     }
 
-    /// Ends a reservation. Must not block: what takes time belongs in a task of its own.
+    /// Ends a reservation; also one that was refused and isn't asked for again, where that is known at
+    /// once. Must not block: what takes time belongs in a task of its own.
     fn end(&self, reservation: &Arc<Reservation>, ending: Ending);
 
     /// Takes the cost of a reservation from its buckets, whether it fits or not: a request that went
@@ -65,9 +67,32 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
         None
     }
 
+    /// How it fares, for who looks after it. Must not block.
+    fn status(&self) -> Option<BackendStatus> {
+        None
+    }
+
     /// The limiter was closed: gives back what is kept for later, and writes down what isn't yet.
     fn close(&self) -> Closing {
         Box::pin(std::future::ready(()))
+    }
+}
+
+/// How a [`Backend`] fares.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct BackendStatus {
+    /// Whether it can be asked now.
+    pub connected: bool,
+    /// How many processes share it, this one included, as far as it was last known.
+    pub members: u64,
+    /// Decisions that were made without it, since it couldn't be asked.
+    pub degraded: u64,
+}
+
+impl Limiter {
+    /// How the [`Backend`] fares; `None` where there is none, or it doesn't say.
+    pub fn backend_status(&self) -> Option<BackendStatus> {
+        self.core.backend.as_ref()?.status()
     }
 }
 

@@ -125,20 +125,38 @@ impl Limiter {
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```
     pub fn listen(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
-        self.core.events.listen(Arc::new(listener));
+        self.core.events.listen(Listener { all: true, hear: Arc::new(listener) });
     }
 
-    /// Whether anybody may hear of events.
+    /// The same for news alone: all events but those that each reservation makes
+    /// ([`Granted`](Event::Granted), [`Denied`](Event::Denied), [`Waited`](Event::Waited) and
+    /// [`Settled`](Event::Settled)). So it costs a reservation nothing; how many there were
+    /// [`totals`](Self::totals) says.
+    pub fn listen_for_news(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
+        self.core.events.listen(Listener { all: false, hear: Arc::new(listener) });
+    }
+
+    /// Whether anybody may hear of news.
     #[cfg(feature = "tower")]
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
-        self.core.events.watched.load(Ordering::Acquire)
+        self.core.events.has_ears()
     }
 
     /// Tells of what happened elsewhere.
     #[cfg(feature = "tower")]
     pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
-        self.core.events.send(event);
+        self.core.events.announce(event);
+    }
+}
+
+impl Event {
+    /// Whether it is other than what each reservation makes.
+    fn is_news(&self) -> bool {
+        !matches!(
+            self,
+            Self::Granted { .. } | Self::Denied { .. } | Self::Waited { .. } | Self::Settled { .. }
+        )
     }
 }
 
@@ -149,6 +167,8 @@ pub(super) struct Events {
     sender: OnceLock<broadcast::Sender<Event>>,
     listeners: RwLock<Listeners>,
     watched: AtomicBool,
+    /// Whether somebody listens for news alone.
+    has_news_listeners: AtomicBool,
     /// What happened under a lock, to be told without it: whoever is woken may do anything.
     posted: Mutex<Vec<Event>>,
     is_posted: AtomicBool,
@@ -162,8 +182,15 @@ impl Events {
     }
 
     fn listen(&self, listener: Listener) {
+        let heard = if listener.all { &self.watched } else { &self.has_news_listeners };
         self.listeners.write().0.push(listener);
-        self.watched.store(true, Ordering::Release);
+        heard.store(true, Ordering::Release);
+    }
+
+    /// Whether anybody may hear of news.
+    #[inline]
+    fn has_ears(&self) -> bool {
+        self.watched.load(Ordering::Acquire) || self.has_news_listeners.load(Ordering::Acquire)
     }
 
     /// Whether anybody may be listening, or events are logged.
@@ -182,7 +209,7 @@ impl Events {
     /// The same for what is rare, and worth a line of every log.
     #[cold]
     pub(super) fn announce(&self, event: impl FnOnce() -> Event) {
-        if self.watched.load(Ordering::Acquire) || logged::is_on_for_news() {
+        if self.has_ears() || logged::is_on_for_news() {
             self.deliver(event());
         }
     }
@@ -190,7 +217,7 @@ impl Events {
     /// Keeps an announcement until somebody can tell it who has no lock.
     #[cold]
     pub(super) fn post(&self, event: impl FnOnce() -> Event) {
-        if self.watched.load(Ordering::Acquire) || logged::is_on_for_news() {
+        if self.has_ears() || logged::is_on_for_news() {
             self.posted.lock().push(event());
             self.is_posted.store(true, Ordering::Release);
         }
@@ -215,9 +242,10 @@ impl Events {
     fn deliver(&self, event: Event) {
         logged::log(&event);
         let listeners = self.listeners.read().0.clone();
-        listeners.iter().for_each(|listener| listener(&event));
+        let hear = |listener: &&Listener| listener.all || event.is_news();
+        listeners.iter().filter(hear).for_each(|listener| (listener.hear)(&event));
         let unheard = self.sender.get().is_none_or(|sender| sender.send(event).is_err());
-        if unheard && listeners.is_empty() {
+        if unheard && !listeners.iter().any(|listener| listener.all) {
             self.watched.store(false, Ordering::Release);
             // Somebody may have come in between.
             if self.is_heard() {
@@ -228,15 +256,20 @@ impl Events {
 
     fn is_heard(&self) -> bool {
         let subscribed = self.sender.get().is_some_and(|sender| sender.receiver_count() > 0);
-        subscribed || !self.listeners.read().0.is_empty()
+        subscribed || self.listeners.read().0.iter().any(|listener| listener.all)
     }
 }
 
-/// Those who hear of every event; nearly always there is one at most.
+/// Those who hear of events; nearly always there is one at most.
 #[derive(Default)]
 struct Listeners(SmallVec<[Listener; 1]>);
 
-type Listener = Arc<dyn Fn(&Event) + Send + Sync>;
+#[derive(Clone)]
+struct Listener {
+    /// Or of news alone.
+    all: bool,
+    hear: Arc<dyn Fn(&Event) + Send + Sync>,
+}
 
 impl fmt::Debug for Listeners {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

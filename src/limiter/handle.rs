@@ -143,6 +143,7 @@ fn grant(
     now: u64,
     cost: &Cost,
 ) -> Permit {
+    keys.totals.granted += 1;
     let there = &mut keys.slots[slot];
     let (generation, version, open) = (there.generation(), there.plan.version, there.plan.holds);
     if open {
@@ -175,14 +176,16 @@ fn try_otherwise(
 #[cold]
 fn denied(
     shard: &Shard,
-    keys: MutexGuard<'_, Keys>,
+    mut keys: MutexGuard<'_, Keys>,
     slot: u32,
     denial: Denial,
     cost: &Cost,
     now: u64,
 ) -> Refused {
     let refused = keys.slots[slot].refused(denial, cost, now);
+    keys.totals.denied += 1;
     drop(keys);
+    shard.core.denied.offer(&refused.key, refused.dimension.as_ref());
     shard.core.events.send(|| Event::Denied {
         key: refused.key.clone(),
         dimension: refused.dimension.clone(),

@@ -245,6 +245,25 @@ impl Limiter {
         self.core.clock.sleep_until(time)
     }
 
+    /// The same, and at once when the limiter is closed.
+    #[cfg(feature = "tower")]
+    pub(crate) fn sleep_unless_closed(&self, time: u64) -> super::clock::Sleep {
+        use std::task::Poll;
+        let core = Arc::clone(&self.core);
+        let mut sleep = core.clock.sleep_until(time);
+        Box::pin(async move {
+            let mut closing = std::pin::pin!(core.closing.notified());
+            if core.is_closed() {
+                return;
+            }
+            std::future::poll_fn(|cx| match closing.as_mut().poll(cx) {
+                Poll::Ready(()) => Poll::Ready(()),
+                Poll::Pending => sleep.as_mut().poll(cx),
+            })
+            .await;
+        })
+    }
+
     pub(super) fn name(&self, key: CompactString) -> Name {
         let hash = hash_of(&self.core, &key);
         Name { shard: Arc::clone(shard_of(&self.shards, hash)), hash, key, default: None }

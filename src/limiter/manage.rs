@@ -98,11 +98,15 @@ impl Limiter {
     }
 
     /// Forgets all keys that are as good as new; says how many. The limiter does the same little by
-    /// little as new keys come.
+    /// little as new keys come. Nobody is kept waiting for more than a part of it.
     pub fn prune(&self) -> usize {
         let prune = |shard: &Arc<Shard>| {
-            let (mut keys, now) = shard.lock();
-            keys.sweep(&self.core, now, usize::MAX)
+            let parts = 0..shard.keys().slots.len().div_ceil(PRUNED_AT_ONCE);
+            let part = |_| {
+                let (mut keys, now) = shard.lock();
+                keys.sweep(&self.core, now, PRUNED_AT_ONCE)
+            };
+            parts.map(part).sum::<usize>()
         };
         self.shards.iter().map(prune).sum()
     }
@@ -200,6 +204,7 @@ impl Limiter {
     /// Once polled, the limiter is closed.
     pub async fn close(&self) {
         self.core.closed.store(true, Ordering::Release);
+        self.core.closing.notify_waiters();
         for shard in self.shards.iter() {
             let mut keys = shard.lock().0;
             keys.plain = false;
@@ -233,7 +238,7 @@ impl Limiter {
             name => name.shard.replan(Some(key)),
         }
         let event = || Event::QuotaChanged { key: key.into(), quota: quota.clone() };
-        self.core.events.send(event);
+        self.core.events.announce(event);
     }
 
     /// Does something to a key, which is made if need be; `None` if it is refused.
@@ -368,3 +373,6 @@ impl<'a> Successors<'a> {
         Arc::clone(&succession.new)
     }
 }
+
+/// Slots that are looked at under one lock: some tens of microseconds.
+const PRUNED_AT_ONCE: usize = 1_024;

@@ -36,6 +36,7 @@ mod arena;
 mod attached;
 mod backend;
 mod builder;
+mod busiest;
 mod capacity;
 mod changes;
 mod clock;
@@ -77,14 +78,18 @@ mod snapshot;
 mod stats;
 mod sync;
 mod ticket;
+mod totals;
 mod trace;
 mod update;
 mod waiting;
 
 pub use acquire::Acquire;
 pub use attached::{Attached, WeakLimiter};
-pub use backend::{Backend, Closing, Ending, Reservation, Reserved, Reserving, Unmet};
+pub use backend::{
+    Backend, BackendStatus, Closing, Ending, Reservation, Reserved, Reserving, Unmet,
+};
 pub use builder::{Builder, UnknownKey};
+pub use busiest::Busiest;
 pub use capacity::WaitForCapacity;
 pub use changes::{BucketChanges, KeyChanges};
 pub use clock::{Boot, Clock, ManualClock, Sleep, SystemClock, TokioClock};
@@ -108,4 +113,5 @@ pub use regex::Regex;
 pub use snapshot::{BucketSnapshot, KeySnapshot};
 pub use stats::{KeyStats, LimitStats};
 pub use ticket::Ticket;
+pub use totals::Totals;
 pub use update::{CapacityUpdate, Ignored};

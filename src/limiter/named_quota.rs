@@ -39,6 +39,17 @@ impl Limiter {
         self.core.quotas.read().list()
     }
 
+    /// The one of [these](Self::quotas) with this very name: a key, a glob, or `regex:` and a regular
+    /// expression.
+    pub fn quota_named(&self, name: &str) -> Option<NamedQuota> {
+        self.core.quotas.read().of_name(name)
+    }
+
+    /// How many of [them](Self::quotas) there are.
+    pub fn quota_count(&self) -> usize {
+        self.core.quotas.read().len()
+    }
+
     /// Counts up whenever a quota is set, learned or removed.
     pub fn quotas_version(&self) -> u64 {
         self.core.quotas.read().changes

@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::backend::{Ending, Reservation};
 use super::event::Event;
 use super::place::Place;
+use super::ticket::Ticket;
 use crate::quota::{Cost, Dimension};
 
 /// A granted reservation.
@@ -138,13 +139,15 @@ impl Permit {
     }
 
     /// Whether its buckets are kept elsewhere.
-    pub(super) fn is_remote(&self) -> bool {
+    pub(crate) fn is_remote(&self) -> bool {
         self.more.as_ref().is_some_and(|more| more.remote.is_some())
     }
 
-    /// The version of its key's limits, where it is of one key and there is nothing to do when it ends.
-    pub(super) fn version_of_one(&self) -> Option<u32> {
-        (!self.open && self.more.is_none()).then_some(self.first.version)
+    /// What gives it back, where it is of one key and there is nothing to do when it ends.
+    pub(super) fn ticket(&self) -> Option<Ticket> {
+        let Part { place: Place { slot, generation, .. }, version } = self.first;
+        let ticket = Ticket { granted_at: self.granted_at, version, slot, generation };
+        (!self.open && self.more.is_none()).then_some(ticket)
     }
 
     /// Where the key that was named first is.

@@ -135,6 +135,17 @@ impl Quotas {
         all
     }
 
+    /// The one of them that has this very name.
+    pub(super) fn of_name(&self, name: &str) -> Option<NamedQuota> {
+        let row = self.own.named(name)?;
+        Some(NamedQuota::new(row.name.as_str(), row.quota.clone(), row.origin))
+    }
+
+    /// How many there are, but for the built-in ones.
+    pub(super) fn len(&self) -> usize {
+        self.own.len()
+    }
+
     /// Sets the quota that a response teaches, if it teaches one; says what it is, and whether the
     /// key had none.
     pub(super) fn learn(

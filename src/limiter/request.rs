@@ -5,15 +5,17 @@ use std::time::Duration;
 use smallvec::{SmallVec, smallvec};
 
 use super::backend::{Reservation, Reserved};
+use super::clock::nanos;
 use super::error::{AcquireError, Refused};
 use super::event::{Event, Metadata};
 use super::permit::{Parts, Permit};
 use super::place::{Name, Pinned};
+use super::plan::Plan;
 use super::scopes::{Blocked, Places, Scopes};
 use super::shard::Core;
-use super::slot::Slot;
+use super::slot::{Denial, Slot};
 use crate::engine::Wait;
-use crate::quota::{Cost, Quota};
+use crate::quota::{Cost, Dimension, Quota};
 
 /// What is asked for.
 #[derive(Debug)]
@@ -24,6 +26,8 @@ pub(super) struct Request {
     pub(super) given: Option<Box<Quota>>,
     pub(super) metadata: Option<Metadata>,
     pub(super) deadline: Option<u64>,
+    /// Until when it waits for answers that others have asked for, whatever its deadline.
+    patience: Option<u64>,
     /// Behind how many it is willing to wait.
     pub(super) max_waiting: Option<usize>,
     /// Drawn on arrival, where a key has moved since.
@@ -44,8 +48,9 @@ pub(super) enum Verdict {
 
 impl Request {
     pub(super) fn new(names: SmallVec<[Name; 1]>, cost: Cost) -> Self {
-        let (given, metadata, deadline, max_waiting, number) = (None, None, None, None, None);
-        Self { names, cost, given, metadata, deadline, max_waiting, number }
+        let (given, metadata, max_waiting, number) = (None, None, None, None);
+        let (deadline, patience) = (None, None);
+        Self { names, cost, given, metadata, deadline, patience, max_waiting, number }
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
@@ -72,7 +77,24 @@ impl Request {
     /// Puts limits that came with it in their place.
     pub(super) fn give(&self, scopes: &mut Scopes<'_>) {
         scopes.give(self.given.as_deref(), self.core());
-        scopes.give_default(self.names[0].default.as_ref(), self.core());
+        scopes.give_default(self.default(), self.core());
+    }
+
+    /// The limits that its keys have if no quota names them.
+    pub(super) fn default(&self) -> Option<&Arc<Plan>> {
+        self.names[0].default.as_ref()
+    }
+
+    /// Who stands before it may only be asking a backend: it waits for as long as an answer takes, also
+    /// where it isn't willing to wait for room.
+    pub(super) fn be_patient(&mut self, scopes: &Scopes<'_>) {
+        let patience = self.core().backend.as_ref().map(|backend| nanos(backend.patience()));
+        self.patience = patience.map(|patience| scopes.now.saturating_add(patience));
+    }
+
+    /// When it is looked at again at the latest, where it has a deadline.
+    pub(super) fn latest(&self) -> Option<u64> {
+        self.deadline.map(|deadline| deadline.max(self.patience.unwrap_or(0)))
     }
 
     pub(super) fn judge(&self, scopes: &Scopes<'_>, number: u64) -> Verdict {
@@ -100,7 +122,11 @@ impl Request {
             Wait::Unknown => scopes.now,
         };
         let missed = |&deadline: &u64| deadline <= scopes.now || deadline < earliest;
-        let deadline = self.deadline.filter(missed)?;
+        let deadline = match blocked.denial {
+            Denial::OthersWaiting => self.latest(),
+            _ => self.deadline,
+        };
+        let deadline = deadline.filter(missed)?;
         Some(AcquireError::DeadlineExceeded { deadline, refused: refused() })
     }
 
@@ -117,6 +143,10 @@ impl Request {
     }
 
     pub(super) fn announce(&self, arrived: u64, now: u64) {
+        let mut keys = self.names[0].shard.keys();
+        keys.totals.granted += 1;
+        keys.totals.waited += u64::from(now > arrived);
+        drop(keys);
         let events = &self.core().events;
         if !events.are_watched() {
             return;
@@ -135,14 +165,22 @@ impl Request {
     /// Tells of a failure for want of quota.
     #[inline]
     pub(super) fn failed(&self, result: &Result<Permit, AcquireError>) {
-        if let Err(error) = result
-            && let Some(refused) = error.refused()
-        {
-            self.denied(refused);
+        let Err(error) = result else { return };
+        match (error, error.refused()) {
+            (_, Some(refused)) => self.denied(refused),
+            (AcquireError::QueueFull { key, .. }, None) => self.count_denied(key, None),
+            _ => {}
         }
     }
 
+    #[cold]
+    fn count_denied(&self, key: &str, dimension: Option<&Dimension>) {
+        self.names[0].shard.keys().totals.denied += 1;
+        self.core().denied.offer(key, dimension);
+    }
+
     pub(super) fn denied(&self, refused: &Refused) {
+        self.count_denied(&refused.key, refused.dimension.as_ref());
         self.core().events.send(|| Event::Denied {
             key: refused.key.clone(),
             dimension: refused.dimension.clone(),

@@ -71,6 +71,10 @@ impl Rows {
         self.named(key).or_else(glob).or_else(regex)
     }
 
+    pub(super) fn len(&self) -> usize {
+        self.exact.len() + self.globs.len() + self.regexes.len()
+    }
+
     /// The names that are no patterns.
     pub(super) fn exact(&self) -> impl Iterator<Item = &CompactString> {
         self.exact.keys()

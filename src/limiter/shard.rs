@@ -2,6 +2,7 @@ use std::sync::{Arc, OnceLock, Weak};
 
 use compact_str::CompactString;
 use hashbrown::HashTable;
+use tokio::sync::Notify;
 
 use super::arena::Arena;
 use super::attached::All;
@@ -18,6 +19,7 @@ use super::reduction::Pace;
 use super::slot::Slot;
 use super::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use super::sync::{Mutex, MutexGuard, RandomState, RwLock};
+use super::totals::{Sample, Totals};
 use crate::engine::Timeline;
 
 /// What all keys share.
@@ -33,12 +35,16 @@ pub(super) struct Core {
     /// `None` where a refusal reduces nothing.
     pub(super) reduction: RwLock<Option<Pace>>,
     pub(super) closed: AtomicBool,
+    /// Wakes who sleeps until it is closed.
+    pub(super) closing: Notify,
     /// Whether somebody collects what changes.
     pub(super) tracked: AtomicBool,
     pub(super) backend: Option<Arc<dyn Backend>>,
     /// All parts of all keys, for a key that is looked up from one of them.
     pub(super) shards: OnceLock<Weak<All>>,
     pub(super) keys: AtomicUsize,
+    /// One of those who were refused.
+    pub(super) denied: Sample,
     /// Numbers drawn by those who wait: one order of arrival for all keys.
     arrivals: AtomicU64,
     /// Versions of plans: a permit of an older one never held anything of what came later.
@@ -93,10 +99,12 @@ impl Core {
             outputs: Outputs::new(settings.quantile),
             reduction: RwLock::new(settings.reduction),
             closed: AtomicBool::new(false),
+            closing: Notify::new(),
             tracked: AtomicBool::new(false),
             backend,
             shards: OnceLock::new(),
             keys: AtomicUsize::new(0),
+            denied: Sample::default(),
             arrivals: AtomicU64::new(0),
             versions: AtomicU32::new(0),
         }
@@ -144,6 +152,8 @@ pub(super) struct Keys {
     /// Where the sweep goes on.
     pub(super) cursor: u32,
     time: Timeline,
+    /// What was answered to those whose first key is here.
+    pub(super) totals: Totals,
     /// Whether the buckets are here and the limiter is open.
     pub(super) plain: bool,
     /// What is to be collected, since somebody collects.
@@ -170,6 +180,7 @@ impl Shard {
             vacant: Vec::new(),
             cursor: 0,
             time: Timeline::default(),
+            totals: Totals::default(),
             plain: core.backend.is_none(),
             docket: None,
         };

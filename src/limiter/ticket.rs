@@ -13,6 +13,10 @@ pub struct Ticket {
     pub granted_at: u64,
     /// The version of its key's limits at that time.
     pub version: u32,
+    /// Where its key was kept.
+    pub slot: u32,
+    /// Which of the keys that were kept there it was.
+    pub generation: u32,
 }
 
 impl Permit {
@@ -34,27 +38,26 @@ impl Permit {
     /// flight, tokens that are charged at the end), is one of several keys, or its limits are kept by a
     /// [`Backend`](super::Backend).
     pub fn into_ticket(self) -> Result<Ticket, Self> {
-        match self.version_of_one() {
-            Some(version) => Ok(Ticket { granted_at: self.granted_at(), version }),
-            None => Err(self),
-        }
+        self.ticket().ok_or(self)
     }
 }
 
 impl Limiter {
     /// Gives back what a permit of this key and cost took, which was let go for this ticket; `false` if
-    /// the key is as good as new without it.
+    /// the key has been as good as new since. A window that it began goes on.
     ///
     /// A ticket is to be shown once: a second time would give back what another request took.
     pub fn give_back(&self, key: &str, cost: &Cost, ticket: Ticket) -> bool {
         let Some(place) = self.find(key) else { return false };
         let (mut keys, now) = place.shard.lock();
         let slot = &mut keys.slots[place.slot];
-        if slot.generation() != place.generation {
+        let there = (place.slot, slot.generation());
+        if there != (ticket.slot, ticket.generation) || there.1 != place.generation {
             return false;
         }
         slot.recover(now, &self.core);
-        slot.end((ticket.version, ticket.granted_at, cost), None, now);
+        let nothing = Cost::new().requests(0);
+        slot.end((ticket.version, ticket.granted_at, cost), Some(&nothing), now);
         slot.note(now);
         let next = slot.changed();
         drop(keys);

@@ -1,7 +1,7 @@
 use std::sync::Arc;
 use std::task::Waker;
 
-use super::backend::{Reservation, Unmet};
+use super::backend::{Ending, Reservation, Unmet};
 use super::error::AcquireError;
 use super::line::Wakers;
 use super::permit::Permit;
@@ -65,6 +65,7 @@ impl Waiting {
             let Some(mut scopes) = Scopes::lock(&places) else { continue };
             request.give(&mut scopes);
             let arrived = scopes.now;
+            request.be_patient(&scopes);
             let mut reservation = None;
             let at = match request.judge(&scopes, NEWCOMER) {
                 Verdict::Admit => {
@@ -157,6 +158,10 @@ impl Waiting {
         match hopeless {
             Some(error) => {
                 self.leave();
+                // It doesn't come again: others needn't stand behind it.
+                if let Some(backend) = &request.core().backend {
+                    backend.end(&asked, Ending::Released);
+                }
                 Turn::Ended(Err(error))
             }
             None if changed => Turn::Wait(Some(0)),
@@ -207,7 +212,7 @@ impl Seat {
         let (slot, core) = (scopes.slot_mut(at), request.core());
         let waiting = slot.waiting();
         // Whoever asks a backend stands first in the queue for as long as that takes.
-        let most = core.max_waiting().min(request.max_waiting.unwrap_or(usize::MAX));
+        let most = request.max_waiting.unwrap_or_else(|| core.max_waiting());
         if waiting >= most.max(usize::from(core.backend.is_some())) {
             return Err(AcquireError::QueueFull { key: slot.key.clone(), waiting });
         }
@@ -224,7 +229,7 @@ impl Seat {
         (waker, wakers): (&Waker, &mut Wakers),
     ) -> Verdict {
         let slot = scopes.slot(self.at);
-        if slot.is_ousted(self.number) {
+        if slot.is_ousted(self.number) && request.default().is_none() {
             return Verdict::Fail(AcquireError::Removed { key: slot.key.clone() });
         }
         let verdict = request.judge(scopes, self.number);

@@ -1,11 +1,13 @@
 use std::fmt;
+use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use bytes::{Bytes, BytesMut};
+use http::HeaderMap;
 use http_body::{Body, Frame, SizeHint};
 
-use super::peek::PeekBody;
+use super::peek::{PeekBody, stated_size};
 
 /// A request body that was read ahead, by [`BufferBodyLayer`](super::BufferBodyLayer): whole, or
 /// as far as the bound goes, and the rest of it.
@@ -101,7 +103,29 @@ impl<B: Body<Data = Bytes> + Unpin> Buffering<B> {
     }
 }
 
+impl<B: Body<Data = Bytes> + Unpin> BufferedBody<B> {
+    /// Reads up to `bound` bytes of a body ahead, as the layer does, for who answers a longer one
+    /// itself: nothing of one that these headers of its request say to be longer.
+    ///
+    /// # Cancel safety
+    /// Dropped before it is ready, it drops what it has read, and the rest.
+    pub async fn read(body: B, headers: &HeaderMap, bound: usize) -> Self {
+        let mut buffering = Buffering::new(body, bound, stated_size(headers));
+        poll_fn(|cx| buffering.poll_buffered(cx)).await
+    }
+}
+
 impl<B: Body<Data = Bytes>> BufferedBody<B> {
+    /// Whether all its bytes were read, within the bound and without an error.
+    pub fn is_whole(&self) -> bool {
+        self.whole
+    }
+
+    /// What came in the place of its next bytes, if reading it failed.
+    pub fn error(&self) -> Option<&B::Error> {
+        self.next.as_ref()?.as_ref().err()
+    }
+
     /// How many bytes are still to come, as far as that is known.
     fn remaining(&self) -> SizeHint {
         let next = self.next.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
@@ -113,6 +137,31 @@ impl<B: Body<Data = Bytes>> BufferedBody<B> {
             remaining.set_upper(ahead.saturating_add(upper));
         }
         remaining
+    }
+}
+
+impl<B: Body<Data = Bytes>> BufferedBody<B> {
+    /// Keeps this for as long as anybody keeps the bytes that were read ahead.
+    #[cfg(feature = "cli")]
+    pub(crate) fn held_with<T: Send + 'static>(mut self, with: T) -> Self {
+        if !self.ahead.is_empty() {
+            self.ahead = Bytes::from_owner(Held { bytes: self.ahead, _with: with });
+        }
+        self
+    }
+}
+
+/// Bytes, and what is kept as long as they are.
+#[cfg(feature = "cli")]
+struct Held<T> {
+    bytes: Bytes,
+    _with: T,
+}
+
+#[cfg(feature = "cli")]
+impl<T> AsRef<[u8]> for Held<T> {
+    fn as_ref(&self) -> &[u8] {
+        &self.bytes
     }
 }
 

@@ -113,6 +113,19 @@ impl Classified {
         self
     }
 
+    /// Falls under these keys instead, of which the first is its own; under the same as before if there
+    /// are none.
+    #[must_use]
+    pub fn with_keys(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
+        let mut keys = keys.into_iter();
+        if let Some(own) = keys.next() {
+            self.own_key(own);
+            self.keys.truncate(1);
+            self.keys.extend(keys);
+        }
+        self
+    }
+
     /// The keys whose quotas it falls under, all at once: its own, and then its other scopes.
     pub fn keys(&self) -> &[Key] {
         &self.keys

@@ -57,7 +57,7 @@ pub mod count_tokens;
 mod custom;
 mod date;
 mod default_quota;
-mod duration;
+pub(crate) mod duration;
 mod error;
 mod estimate;
 mod gemini;

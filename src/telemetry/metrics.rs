@@ -17,13 +17,14 @@ pub struct Metrics {
     sink: Sink,
     most: usize,
     naming: Option<Naming>,
+    news: bool,
 }
 
 impl Metrics {
     /// Figures for the recorder of the process, which should be there before the first event: an
     /// exporter installs it.
     pub fn new() -> Self {
-        Self { sink: Sink::default(), most: MOST_KEYS, naming: None }
+        Self { sink: Sink::default(), most: MOST_KEYS, naming: None, news: false }
     }
 
     /// Figures for this recorder instead, whatever the process has.
@@ -55,9 +56,17 @@ impl Metrics {
         Self { naming: Some(Arc::new(naming)), ..self }
     }
 
+    /// Tells only what costs a reservation nothing: the gauges, cool-downs, reductions, recoveries,
+    /// and what the layer tells of requests to a provider. How many were granted and refused
+    /// [`Limiter::totals`] says.
+    #[must_use]
+    pub fn for_news(self) -> Self {
+        Self { news: true, ..self }
+    }
+
     /// Counts what happens from now on, and times it.
     pub fn install(self, limiter: &Limiter) -> Meter {
-        let Self { sink, most, naming } = self;
+        let Self { sink, most, naming, news } = self;
         sink.describe();
         let few = Labels::new(most.min(MOST_WORDS));
         let listener = Arc::new(Listener {
@@ -67,7 +76,10 @@ impl Metrics {
             errors: Labels::new(most.min(MOST_WORDS)),
         });
         let ear = Arc::clone(&listener);
-        limiter.listen(move |event| ear.hear(event));
+        match news {
+            true => limiter.listen_for_news(move |event| ear.hear(event)),
+            false => limiter.listen(move |event| ear.hear(event)),
+        }
         Meter::new(limiter.downgrade(), listener)
     }
 }

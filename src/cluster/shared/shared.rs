@@ -18,7 +18,9 @@ use super::store::Store;
 use super::url::Server;
 use crate::cluster::worker::Worker;
 use crate::engine::{Level, Rule};
-use crate::limiter::{Backend, Clock, Closing, Ending, Reservation, Reserving, Unmet};
+use crate::limiter::{
+    Backend, BackendStatus, Clock, Closing, Ending, Reservation, Reserving, Unmet,
+};
 
 /// Limits that many machines share, kept in Redis or Valkey: the [`Backend`] of a limiter.
 ///
@@ -272,6 +274,14 @@ impl Backend for Shared {
             bucket.charge(rule, used, now);
         }
         Some(rules.iter().zip(buckets).map(|(rule, bucket)| bucket.level(rule, now)).collect())
+    }
+
+    fn status(&self) -> Option<BackendStatus> {
+        let SharedStatus { connected, members, .. } = self.status();
+        let counters = &self.core.store.counters;
+        let degraded = [&counters.closed, &counters.open, &counters.local];
+        let degraded = degraded.into_iter().map(|counter| counter.now()).sum();
+        Some(BackendStatus { connected, members, degraded })
     }
 
     fn close(&self) -> Closing {

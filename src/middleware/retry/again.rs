@@ -124,10 +124,10 @@ where
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let at = limiter.now().saturating_add(nanos);
         let in_time = self.deadline.is_none_or(|deadline| at <= deadline);
-        in_time.then(|| Stage::Pausing(limiter.sleep_until(at)))
+        in_time.then(|| Stage::Pausing(limiter.sleep_unless_closed(at)))
     }
 
-    /// The pause is over.
+    /// The pause is over; a limiter that was closed meanwhile lets nothing more in.
     pub(super) fn paused(&mut self) -> Next<S, Request, C, O> {
         match self.resend() {
             Some(stage) => Next::Stage(stage),

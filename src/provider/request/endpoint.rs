@@ -1,3 +1,5 @@
+use std::borrow::Cow;
+
 use compact_str::CompactString;
 use percent_encoding::percent_decode_str;
 
@@ -66,6 +68,29 @@ pub(super) fn model_of_verb(path: &str) -> Option<CompactString> {
     is_verb.then(|| decoded(name)).flatten()
 }
 
+/// A path as a server reads it, whatever of it is written in escapes (`%3A` for a colon); those of
+/// what would part it otherwise stay, and so does what is no ASCII: [`decoded`] reads these in a name.
+pub(super) fn plain(path: &str) -> Cow<'_, str> {
+    if !path.contains('%') {
+        return Cow::Borrowed(path);
+    }
+    let mut plain = String::with_capacity(path.len());
+    let mut rest = path;
+    while let Some(at) = rest.find('%') {
+        let byte = rest.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
+        let read = |byte: &u8| byte.is_ascii_graphic() && !b"%/?#".contains(byte);
+        let (letter, end) = match byte.filter(read) {
+            Some(byte) => (char::from(byte), at + 3),
+            None => ('%', at + 1),
+        };
+        plain.push_str(&rest[..at]);
+        plain.push(letter);
+        rest = &rest[end..];
+    }
+    plain.push_str(rest);
+    Cow::Owned(plain)
+}
+
 fn decoded(name: &str) -> Option<CompactString> {
     let name = percent_decode_str(name).decode_utf8().ok()?;
     (!name.is_empty()).then(|| name.into())
@@ -93,3 +118,22 @@ const VERBS: &[&str] = &[
     "generateText",
     "generateAnswer",
 ];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn escapes_are_read_once_and_what_parts_a_path_stays() {
+        for (path, expected) in [
+            ("/v1/chat/completions", "/v1/chat/completions"),
+            ("/mod%65ls/a%3AgenerateContent", "/models/a:generateContent"),
+            ("/a%2Fb%3fc%23%2541", "/a%2Fb%3fc%23%2541"),
+            ("/%zz%4%+1%C3%A9%", "/%zz%4%+1%C3%A9%"),
+        ] {
+            assert_eq!(plain(path), expected);
+        }
+        let path = plain("/mod%65l/a%2541%2Fb/conv%65rse");
+        assert_eq!(model(&path).as_deref(), Some("a%41/b"));
+    }
+}

@@ -69,6 +69,7 @@ impl Request {
     pub(super) fn read(path: &str, body: &[u8]) -> Option<Self> {
         let mut request = Self::default();
         body::read(body, &mut request)?;
+        let path = &endpoint::plain(path);
         request.model = endpoint::model_of_verb(path)
             .or(request.model.take())
             .or_else(|| endpoint::model(path));
@@ -82,6 +83,7 @@ impl Request {
     pub(super) fn estimate_unread(path: &str, body: &[u8]) -> Estimate {
         let mut request = Self::default();
         let _ = body::read(body, &mut request);
+        let path = &endpoint::plain(path);
         let model = endpoint::model_of_verb(path)
             .or(request.model)
             .or_else(|| form::model(body))

@@ -2,7 +2,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 
 use parking_lot::Mutex;
-use tollgate::limiter::{Attached, Closing, KeyChanges, Limiter};
+use tollgate::limiter::{Attached, Clock, Closing, KeyChanges, Limiter};
 use tollgate::quota::{Dimension, Quota};
 
 use super::{manual, tokens};
@@ -93,4 +93,18 @@ fn what_is_attached_may_hold_a_reference_to_its_limiter() {
     drop(limiter);
     thread.join().unwrap();
     assert_eq!(witness.ends.lock().len(), 1);
+}
+
+#[test]
+fn a_listener_with_a_weak_reference_keeps_nothing_of_the_limiter() {
+    let (limiter, clock) = manual(Quota::new().rpm(10));
+    let (weak, owned) = (limiter.downgrade(), Arc::new(()));
+    let (listening, left) = (weak.clone(), Arc::downgrade(&owned));
+    limiter
+        .listen(move |_| assert!(listening.upgrade().is_some() && Arc::strong_count(&owned) > 0));
+    drop(limiter.try_acquire("k", &tokens(1)).unwrap());
+    drop(limiter);
+    assert_eq!(left.strong_count(), 0);
+    assert_eq!(weak.now(), clock.now());
+    assert!(weak.upgrade().is_none() && weak.aside().is_none());
 }

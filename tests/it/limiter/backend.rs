@@ -271,3 +271,47 @@ fn an_answer_about_limits_that_are_gone_names_none() {
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert_eq!((refused.code, refused.dimension), (Code::LimitExceeded, None));
 }
+
+/// A store elsewhere that has room for so many, and answers after 10 ms.
+#[derive(Debug)]
+struct Roomy(Mutex<u64>);
+
+impl Backend for Roomy {
+    fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
+        let taken = self.try_reserve(reservation);
+        Box::pin(async move {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+            taken
+        })
+    }
+
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Unmet> {
+        let mut room = self.0.lock();
+        *room = room.checked_sub(1).ok_or(Unmet::Full(Wait::Unknown))?;
+        Ok(())
+    }
+
+    fn patience(&self) -> Duration {
+        Duration::from_secs(1)
+    }
+
+    fn end(&self, _: &Arc<Reservation>, _: Ending) {}
+
+    fn charge(&self, _: &Arc<Reservation>) {}
+
+    fn reset(&self, _: &str) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_does_not_wait_for_room_still_waits_behind_those_who_only_ask() {
+    let builder = builder().quota("k", Quota::new().rpm(9)).clock(TokioClock::new());
+    let limiter = builder.backend(Arc::new(Roomy(Mutex::new(5)))).build().unwrap();
+    let ask = || tokio::spawn(limiter.acquire("k", &Cost::new()).max_wait(Duration::ZERO));
+    let asking: Vec<_> = (0..8).map(|_| ask()).collect();
+    let mut granted = 0;
+    for asked in asking {
+        granted += u64::from(asked.await.unwrap().is_ok());
+    }
+    assert_eq!(granted, 5);
+    assert_eq!(limiter.stats("k").waiting, 0);
+}

@@ -2,12 +2,13 @@
 
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use tollgate::engine::Margin;
 use tollgate::limiter::{
     Acquire, AcquireError, Builder, Code, DefaultLimits, ManualClock, Regex, UnknownKey,
 };
-use tollgate::quota::{Dimension, Limit, Window};
+use tollgate::quota::{Algorithm, Dimension, Limit, Window};
 use tollgate::{Cost, Limiter, Permit, Quota};
 
 type Granted = Result<Permit, AcquireError>;
@@ -42,7 +43,7 @@ fn a_key_that_no_quota_names_has_the_default_limits_and_any_other_its_quota() {
     assert_eq!(admitted(&limiter, "a", &limits, 10), 3);
     assert_eq!(admitted(&limiter, "b", &limits, 10), 3);
     assert_eq!(admitted(&limiter, "named", &limits, 10), 7);
-    clock.advance(std::time::Duration::from_secs(1));
+    clock.advance(Duration::from_secs(1));
     assert_eq!(admitted(&limiter, "a", &limits, 10), 3, "without a margin, a second is one");
 }
 
@@ -88,7 +89,7 @@ fn a_quota_of_any_kind_that_comes_later_takes_the_place_of_default_limits() {
     assert_eq!(admitted(&limiter, "glob-1", &limits, 10), 2);
     assert_eq!(admitted(&limiter, "regex1", &limits, 10), 3);
     limiter.remove_quota("glob-*");
-    clock.advance(std::time::Duration::from_secs(1));
+    clock.advance(Duration::from_secs(1));
     assert_eq!(admitted(&limiter, "glob-1", &limits, 10), 3, "nobody names it any more");
 }
 
@@ -101,8 +102,20 @@ fn who_waits_under_default_limits_is_not_ousted_by_a_quota_of_others() {
     assert!(poll(&mut waiter).is_none());
     limiter.set_quota("other-*", &a_second(1));
     assert!(poll(&mut waiter).is_none());
-    clock.advance(std::time::Duration::from_secs(1));
+    clock.advance(Duration::from_secs(1));
     assert!(poll(&mut waiter).unwrap().is_ok());
+}
+
+#[test]
+fn who_waits_with_default_limits_goes_on_by_them_when_the_quota_is_removed() {
+    let (limiter, _) = limiter(|builder| builder.quota("a", a_second(1)));
+    let limits = DefaultLimits::new(&limiter, &a_second(1));
+    assert_eq!(admitted(&limiter, "a", &limits, 1), 1);
+    let mut waiters = [(); 2].map(|()| limiter.acquire("a", &Cost::new()).default_limits(&limits));
+    assert!(waiters.iter_mut().all(|waiter| poll(waiter).is_none()));
+    limiter.remove_quota("a");
+    assert!(poll(&mut waiters[0]).unwrap().is_ok(), "its count went with the quota");
+    assert!(poll(&mut waiters[1]).is_none());
 }
 
 #[test]
@@ -132,6 +145,8 @@ fn a_request_stands_in_no_queue_that_is_longer_than_it_likes() {
         assert_eq!(error, AcquireError::QueueFull { key: "k".into(), waiting: 1 });
     }
     assert!(poll(&mut ask(2)).is_none());
+    limiter.set_max_waiting(0);
+    assert!(poll(&mut ask(2)).is_none(), "its own bound is the one that counts");
 }
 
 #[test]
@@ -155,10 +170,38 @@ fn a_ticket_of_before_a_reset_or_of_a_window_that_has_passed_gives_nothing_back(
     limiter.give_back("k", &Cost::new(), early);
     assert_eq!(limiter.stats("k").limits[0].used, 1);
     let passed = take();
-    clock.advance(std::time::Duration::from_secs(1));
+    clock.advance(Duration::from_secs(1));
     take();
     limiter.give_back("k", &Cost::new(), passed);
     assert_eq!(limiter.stats("k").limits[0].used, 1);
+}
+
+#[test]
+fn a_ticket_of_a_key_that_was_forgotten_since_gives_nothing_back() {
+    let (limiter, _) = limiter(|builder| builder);
+    let limits = DefaultLimits::new(&limiter, &a_second(1));
+    let take = || limiter.acquire("k", &Cost::new()).default_limits(&limits).try_now();
+    let early = take().unwrap().into_ticket().unwrap();
+    limiter.reset("k");
+    assert_eq!(limiter.prune(), 1);
+    drop(take().unwrap());
+    assert!(!limiter.give_back("k", &Cost::new(), early));
+    assert!(take().is_err());
+}
+
+#[test]
+fn a_window_that_a_ticket_was_the_first_of_goes_on() {
+    let quota = a_second(2).with_algorithm(Algorithm::FixedWindow);
+    let (limiter, clock) = limiter(|builder| builder.quota("k", quota));
+    let take = || limiter.try_acquire("k", &Cost::new());
+    let first = take().unwrap().into_ticket().unwrap();
+    clock.advance(Duration::from_millis(900));
+    drop(take().unwrap());
+    assert!(limiter.give_back("k", &Cost::new(), first));
+    drop(take().unwrap());
+    assert!(take().is_err());
+    clock.advance(Duration::from_millis(100));
+    assert!(take().is_ok(), "it began with the first");
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 mod attached;
 mod backend;
+mod busiest;
 mod changes;
 mod cool_down;
 mod corners;
@@ -20,6 +21,7 @@ mod reduction;
 mod scopes;
 mod settings;
 mod state;
+mod totals;
 
 use tollgate::engine::Margin;
 use tollgate::limiter::{Builder, Limiter, ManualClock, Reduction, TokioClock};

@@ -29,6 +29,10 @@ fn quotas_are_told_as_they_were_given_and_by_whom() {
     ];
     assert_eq!(names(&limiter), expected);
     assert_eq!(limiter.quotas()[1].quota, Quota::new().rpm(10), "the share isn't taken of it");
+    for quota in limiter.quotas() {
+        assert_eq!(limiter.quota_named(&quota.name), Some(quota));
+    }
+    assert_eq!((limiter.quota_named("a-1"), limiter.quota_count()), (None, 4));
     assert_eq!(limiter.quota("b"), Quota::new().rpm(5));
     let version = limiter.quotas_version();
     assert!(limiter.remove_quota("a-*"));

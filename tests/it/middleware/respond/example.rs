@@ -70,3 +70,22 @@ async fn each_api_key_has_five_of_its_own() {
         assert_eq!(forty(&url, api_key, "x-api-key").await, [5, 35]);
     }
 }
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn texts_are_charged_by_what_they_really_took() {
+    let url = format!("{}summary", serve(Scope::peer()).await);
+    let client = crate::middleware::reqwest::client();
+    let ask = async |text: String| client.post(&url).body(text).send().await.unwrap();
+    let text = |length: usize| format!("{:.<length$}", "One sentence.");
+    // Of 10,000 tokens, 6,000 and 1,000 for the summary are reserved, and 6,000 and 4 used.
+    let answer = ask(text(24_000)).await;
+    assert_eq!(answer.status(), 200);
+    assert_eq!(answer.text().await.unwrap(), "One sentence.");
+    // What is left is 3,996: what of it may be reserved tells to the token.
+    let refused = ask(text(4 * 2_997)).await;
+    assert_eq!(refused.status(), 429);
+    assert_eq!(problem(&refused.bytes().await.unwrap())["code"], "tpm_exceeded");
+    assert_eq!(ask(text(4 * 2_996)).await.status(), 200);
+    let never = ask(text(4 * 9_001)).await;
+    assert_eq!(problem(&never.bytes().await.unwrap())["code"], "exceeds_capacity");
+}

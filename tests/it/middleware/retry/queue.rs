@@ -150,3 +150,19 @@ async fn one_that_fills_the_concurrency_can_be_sent_again() {
     let client = script.client(&RateLimitLayer::new(limiter).retry(1));
     assert_eq!(client.oneshot(chat("gpt-4o")).await.unwrap().status(), 200);
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_pause_ends_when_the_limiter_is_closed_and_hands_the_answer_out() {
+    let limiter = roomy();
+    let failed = answer(503, &[("retry-after", "7")], "oh".into());
+    let script = Script::new(&limiter, [failed]);
+    let begin = limiter.now();
+    let client = script.client(&RateLimitLayer::new(limiter.clone()).retry(3));
+    let sent = tokio::spawn(client.oneshot(chat("gpt-4o")));
+    settle_down().await;
+    assert!(!sent.is_finished());
+    limiter.close().await;
+    let response = sent.await.unwrap().unwrap();
+    assert_eq!((response.status().as_u16(), limiter.now()), (503, begin));
+    assert_eq!(read(response).await.unwrap(), "oh");
+}

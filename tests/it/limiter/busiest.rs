@@ -1,0 +1,58 @@
+//! The keys that somebody wants to see.
+
+use std::time::Duration;
+
+use proptest::prelude::*;
+use tollgate::engine::Margin;
+use tollgate::limiter::{Limiter, ManualClock, RateLimited};
+use tollgate::quota::{Cost, Quota};
+
+fn limiter(clock: &ManualClock) -> Limiter {
+    let builder = Limiter::builder().clock(clock.clone()).margin(Margin::NONE);
+    let builder = builder.quota("*", Quota::new().rpm(10)).quota("never", Quota::new().rpm(1));
+    builder.build().unwrap()
+}
+
+fn take(limiter: &Limiter, key: &str, times: u64) {
+    (0..times).for_each(|_| drop(limiter.try_acquire(key, &Cost::new())));
+}
+
+#[test]
+fn who_waits_comes_first_then_who_cools_down_then_the_fullest_then_by_name() {
+    let clock = ManualClock::new();
+    let limiter = limiter(&clock);
+    for (key, times) in [("e", 3), ("d", 3), ("c", 9), ("b", 1), ("a", 10)] {
+        take(&limiter, key, times);
+    }
+    limiter.on_rate_limited("b", &RateLimited::new(Some(Duration::from_secs(9))));
+    let mut waits = [0, 1].map(|_| limiter.acquire("a", &Cost::new()));
+    assert!(waits.iter_mut().all(|wait| wait.arrive().is_none()));
+    let busiest = limiter.busiest(5);
+    let names: Vec<_> = busiest.keys.iter().map(|(key, _)| key.as_str()).collect();
+    assert_eq!(names, ["a", "b", "c", "d", "e"]);
+    assert_eq!((busiest.others, busiest.waiting), (1, 2));
+    assert_eq!(busiest.keys[0].1, limiter.stats("a"));
+    assert_eq!(limiter.busiest(0).others, 6);
+    assert_eq!(limiter.busiest(9).keys[5].0, "never");
+}
+
+proptest! {
+    /// The same as going through all keys.
+    #[test]
+    fn they_are_those_of_all_keys_that_have_used_most(
+        used in prop::collection::vec(0_u64..=10, 0..300),
+        most in 0_usize..320,
+    ) {
+        let clock = ManualClock::new();
+        let limiter = limiter(&clock);
+        for (number, used) in used.iter().enumerate() {
+            take(&limiter, &format!("key {number:03}"), *used);
+        }
+        let mut all: Vec<_> = limiter.iter().collect();
+        all.sort_by_key(|(key, stats)| (std::cmp::Reverse(stats.limits[0].used), key.clone()));
+        let busiest = limiter.busiest(most);
+        prop_assert_eq!(busiest.others, all.len().saturating_sub(most));
+        all.truncate(most);
+        prop_assert_eq!(busiest.keys, all);
+    }
+}
