@@ -35,6 +35,7 @@ impl Config {
             unknown_key: self.unknown_key.clone(),
             waiting: Waiting { max_wait: previous.waiting.max_wait, ..self.waiting },
             reduction: self.reduction,
+            serve: self.serve.followed_from(&previous.serve),
             ..previous.clone()
         }
     }
@@ -94,6 +95,10 @@ impl Config {
     }
 
     fn apply_policies(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
+        // What a server does with it is its own affair.
+        if self.serve.followed_from(&previous.serve) != previous.serve {
+            applied.changed.push("serve".to_owned());
+        }
         if self.unknown_key != previous.unknown_key {
             limiter.set_unknown_key(self.unknown_key.clone());
             applied.changed.push("unknown_key".to_owned());

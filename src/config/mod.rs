@@ -56,6 +56,7 @@ mod config;
 mod error;
 mod fields;
 mod join;
+mod json;
 mod load;
 mod open;
 mod read;
@@ -69,7 +70,11 @@ mod watched;
 pub use applied::Applied;
 pub use config::Config;
 pub use error::{ConfigError, Problem};
+#[cfg(feature = "cli")]
+pub(crate) use fields::length_of_time;
 pub use fields::{Address, LogFormat, LogLevel, Mode, OnFailure, ServeMode};
+#[cfg(feature = "cli")]
+pub(crate) use json::quota_schema;
 pub use load::{LoadOptions, Loaded, Override, check, load};
 pub use open::OpenError;
 pub use reloading::{Reloading, ReloadingStatus};

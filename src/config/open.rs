@@ -13,7 +13,7 @@ use crate::cluster::BusError;
 use crate::cluster::NoAgentId;
 #[cfg(feature = "redis")]
 use crate::cluster::SharedError;
-use crate::limiter::{BuildError, Limiter, QuotaOrigin, UnknownKey};
+use crate::limiter::{BuildError, Builder, Limiter, QuotaOrigin, UnknownKey};
 use crate::store::{Keeping, StoreError, Yaml};
 
 /// Limiters out of a configuration, with all that belongs to them.
@@ -68,17 +68,38 @@ impl Config {
     /// built without, and where nothing would be limited. Servers that can't be reached are none: they
     /// are away, until they come.
     pub fn limiter(&self) -> Result<Limiter, OpenError> {
-        let builder = self.builder();
+        let limiter = self.open(self.builder())?;
+        match self.limits_nothing(&limiter) {
+            true => Err(OpenError::NoLimits),
+            false => Ok(limiter),
+        }
+    }
+
+    /// The limiter of a server: one that may limit nothing but what its clients ask for, keeps as many
+    /// keys as the server does, and knows the providers of its upstreams behind those of `providers`.
+    ///
+    /// # Errors
+    /// As [`limiter`](Self::limiter).
+    pub fn server_limiter(&self) -> Result<Limiter, OpenError> {
+        let mut builder = self.builder().max_keys(self.serve.bounds.keys);
+        let mut known = self.providers.clone();
+        for upstream in &self.serve.upstreams {
+            if !known.contains(&upstream.profile) {
+                known.push(upstream.profile);
+                builder = builder.provider(upstream.profile);
+            }
+        }
+        self.open(builder)
+    }
+
+    fn open(&self, builder: Builder) -> Result<Limiter, OpenError> {
         let limiter = match self.backend()? {
             Some(backend) => builder.backend(backend).build()?,
             None => builder.build()?,
         };
         self.keep(&limiter)?;
         self.join(&limiter)?;
-        match self.limits_nothing(&limiter) {
-            true => Err(OpenError::NoLimits),
-            false => Ok(limiter),
-        }
+        Ok(limiter)
     }
 
     /// Whether nothing is limited by a limiter that is brought to this configuration.

@@ -8,7 +8,7 @@ use parking_lot::Mutex;
 
 use super::config::Config;
 use super::error::{ConfigError, Problem};
-use super::load::{LARGEST, LoadOptions, Loaded, load_read};
+use super::load::{Known, LARGEST, LoadOptions, Loaded, Read, load_read};
 use super::open::NO_LIMITS;
 use super::tree::{Origin, Steps};
 use super::watch::Watch;
@@ -37,7 +37,7 @@ use crate::limiter::{Attached, Closing, KeyChanges, Limiter, WeakLimiter};
 /// ```
 #[must_use = "the file is followed until this is dropped"]
 pub struct Reloading {
-    _watch: Option<Watch>,
+    _watches: Vec<Watch>,
     status: Arc<Mutex<ReloadingStatus>>,
 }
 
@@ -96,7 +96,7 @@ impl Reloading {
         loaded: &Loaded,
         limiter: &Limiter,
         mut adjust: impl FnMut(Config) -> Config + Send + 'static,
-        mut tell: impl FnMut(&ReloadingStatus) + Send + 'static,
+        tell: impl FnMut(&ReloadingStatus) + Send + 'static,
     ) -> io::Result<Self> {
         let in_effect = adjust(loaded.config.clone());
         let status = ReloadingStatus {
@@ -107,22 +107,36 @@ impl Reloading {
             needs_restart: Vec::new(),
         };
         let status = Arc::new(Mutex::new(status));
-        let follow = |path: &Path| {
-            let path = path::absolute(path)?;
-            let file = Watched::holding(&path, LARGEST, loaded.content.clone());
-            let (options, limiter) = (loaded.options.clone(), limiter.downgrade());
-            let status = Arc::clone(&status);
-            let mut follower = Follower { path, options, limiter, in_effect, status };
-            Watch::start(file, Watch::INTERVAL, move |content| {
-                if let Some(status) = follower.take(content, &mut adjust) {
-                    tell(&status);
+        let files = loaded.files.each_ref().map(Option::as_ref).map(|file| {
+            // A file that is gone for a moment comes again; what a pipe said doesn't.
+            let is_file = |path: &Path| path.metadata().map_or(true, |found| found.is_file());
+            file.filter(|file| is_file(&file.path))
+        });
+        let absolute =
+            |file: &Option<&Known>| file.map(|file| path::absolute(&file.path)).transpose();
+        let paths = [absolute(&files[0])?, absolute(&files[1])?];
+        let follower = Arc::new(Mutex::new(Follower {
+            paths: paths.clone(),
+            options: loaded.options.clone(),
+            limiter: limiter.downgrade(),
+            in_effect,
+            status: Arc::clone(&status),
+            adjust,
+        }));
+        let tell = Arc::new(Mutex::new(tell));
+        let mut watches = Vec::new();
+        for (which, (path, file)) in paths.into_iter().zip(files).enumerate() {
+            let Some((path, file)) = path.zip(file) else { continue };
+            let (follower, tell) = (Arc::clone(&follower), Arc::clone(&tell));
+            let watched = Watched::holding(path, LARGEST, file.content.clone());
+            watches.push(Watch::start(watched, Watch::INTERVAL, move |content| {
+                let taken = follower.lock().take(which, content);
+                if let Some(status) = taken {
+                    tell.lock()(&status);
                 }
-            })
-        };
-        // A file that is gone for a moment comes again; what a pipe said doesn't.
-        let is_file = |path: &&Path| path.metadata().map_or(true, |metadata| metadata.is_file());
-        let watch = loaded.path.as_deref().filter(is_file).map(follow).transpose()?;
-        Ok(Self { _watch: watch, status })
+            })?);
+        }
+        Ok(Self { _watches: watches, status })
     }
 
     /// How it goes.
@@ -147,25 +161,24 @@ impl fmt::Debug for Reloading {
 }
 
 /// What the thread needs.
-struct Follower {
-    path: PathBuf,
+struct Follower<A> {
+    /// The file, and the one of `keys`.
+    paths: [Option<PathBuf>; 2],
     options: LoadOptions,
     limiter: WeakLimiter,
     /// What the limiter goes by.
     in_effect: Config,
     status: Arc<Mutex<ReloadingStatus>>,
+    adjust: A,
 }
 
-impl Follower {
-    /// How it goes with this content; `None` if the limiter is gone.
-    fn take(
-        &mut self,
-        content: io::Result<Vec<u8>>,
-        adjust: &mut impl FnMut(Config) -> Config,
-    ) -> Option<ReloadingStatus> {
+impl<A: FnMut(Config) -> Config> Follower<A> {
+    /// How it goes with this content of one of the files; `None` if the limiter is gone.
+    fn take(&mut self, which: usize, content: io::Result<Vec<u8>>) -> Option<ReloadingStatus> {
         let limiter = self.limiter.upgrade()?;
-        let file = self.path.display();
-        match self.load(content, &limiter, adjust) {
+        let path = self.paths[which].clone()?;
+        let file = path.display();
+        match self.load(which, content, &limiter) {
             Ok(config) => {
                 // Under no lock: those who hear of changed quotas may ask how it goes.
                 let applied = config.apply(&self.in_effect, &limiter);
@@ -193,17 +206,23 @@ impl Follower {
         Some(self.status.lock().clone())
     }
 
-    /// What the file says now. One that a limiter couldn't be made of isn't followed either: it may
-    /// be one that is cut off.
+    /// What the files say now. What a limiter couldn't be made of isn't followed either: it may be a
+    /// file that is cut off.
     fn load(
-        &self,
+        &mut self,
+        which: usize,
         content: io::Result<Vec<u8>>,
         limiter: &Limiter,
-        adjust: &mut impl FnMut(Config) -> Config,
     ) -> Result<Config, ConfigError> {
-        let config = adjust(load_read(&self.options, Some((&self.path, content)))?.config);
-        if config.limits_nothing(limiter) {
-            let file = self.path.display().to_string().into();
+        let mut read = self.paths.each_ref().map(|path| path.as_deref().map(Read::now));
+        if let Some(changed) = &mut read[which] {
+            changed.content = content;
+        }
+        let config = (self.adjust)(load_read(&self.options, read)?.config);
+        let limited = !self.in_effect.limits_nothing(limiter);
+        if limited && config.limits_nothing(limiter) {
+            let file = self.paths[which].as_deref().unwrap_or(Path::new(""));
+            let file = file.display().to_string().into();
             let origin = Origin::File { file, position: None };
             return Err(ConfigError::new(vec![Problem::new(origin, &Steps::default(), NO_LIMITS)]));
         }

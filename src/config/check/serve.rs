@@ -88,6 +88,10 @@ impl Check<'_> {
                 self.wrong(&root.key(name), format!("must be at least {least}, not {amount}"));
             }
         }
+        if fields.buffered < fields.body {
+            let what = "must be at least `body`, or no body of that length could ever pass";
+            self.wrong(&root.key("buffered"), what);
+        }
         let times = [
             ("head_timeout", fields.head_timeout.0),
             ("body_timeout", fields.body_timeout.0),
@@ -99,6 +103,7 @@ impl Check<'_> {
         Bounds {
             connections: fields.connections as usize,
             body: usize::try_from(fields.body).unwrap_or(usize::MAX),
+            buffered: usize::try_from(fields.buffered).unwrap_or(usize::MAX),
             head: fields.head as usize,
             key: fields.key as usize,
             keys: fields.keys as usize,
@@ -129,7 +134,13 @@ impl Check<'_> {
             }
             false => None,
         };
-        if let Some(millis) = fields.window_millis.filter(|millis| !WINDOW.contains(millis)) {
+        if fields.max_requests_per_window == Some(0) {
+            let what = "must be at least 1, not 0; leave it out for what is said elsewhere";
+            self.wrong(&steps.key("max_requests_per_window"), what);
+        }
+        // As GoCC has it, 0 is no window of its own: it could be no other.
+        let window = fields.window_millis.filter(|&millis| millis != 0);
+        if let Some(millis) = window.filter(|millis| !WINDOW.contains(millis)) {
             let what = format!("must be from 10 to 3600000, not {millis}");
             self.wrong(&steps.key("window_millis"), what);
         }
@@ -138,7 +149,7 @@ impl Check<'_> {
             regex,
             max_requests_per_window: fields.max_requests_per_window,
             max_requests_in_queue: fields.max_requests_in_queue,
-            window: fields.window_millis.map(|millis| Duration::from_millis(millis.into())),
+            window: window.map(|millis| Duration::from_millis(millis.into())),
         })
     }
 
@@ -157,6 +168,7 @@ impl Check<'_> {
             self.wrong_name(steps, "is a path of the server's own; give it another name");
         }
         self.scheme(&steps.key("base_url"), &fields.base_url, HTTP);
+        self.bare_url(&steps.key("base_url"), &fields.base_url);
         let profile = Profile::named_among(providers, &fields.provider).unwrap_or_else(|error| {
             let what = match fields.provider.contains("://") {
                 true => "must be a name, not a URL".to_owned(),

@@ -71,6 +71,9 @@ pub(in crate::config) struct BoundsFields {
     pub(in crate::config) connections: u32,
     /// Bytes of a request's body. Default: 33554432 (32 MiB).
     pub(in crate::config) body: u64,
+    /// Bytes of the bodies of proxied requests that are held at a time, from when they come until they
+    /// are sent whole; at least `body`. Default: 268435456 (256 MiB).
+    pub(in crate::config) buffered: u64,
     /// Bytes of a request's head. Default: 65536.
     #[schemars(range(min = 8192))]
     pub(in crate::config) head: u32,
@@ -86,7 +89,8 @@ pub(in crate::config) struct BoundsFields {
     pub(in crate::config) reservations: u32,
     /// For how long a client may send the head of a request. Default: 10s.
     pub(in crate::config) head_timeout: Span,
-    /// For how long a client may send the body of a request. Default: 30s.
+    /// For how long a client may send the body of a request, and for how long it may take nothing of an
+    /// answer. Default: 30s.
     pub(in crate::config) body_timeout: Span,
     /// For how long an upstream may take until the head of its answer. Default: 10m.
     pub(in crate::config) upstream_timeout: Span,
@@ -144,14 +148,15 @@ pub(in crate::config) struct KeyFields {
     /// A key, or with `key_pattern_is_regex` a regular expression.
     #[schemars(length(min = 1), example = &"user-.*")]
     pub(in crate::config) key_pattern: String,
-    /// Whether the pattern is a regular expression, which the whole key must match. Default: false.
+    /// Whether the pattern is a regular expression, found anywhere in the key, as GoCC has it: `^` and
+    /// `$` bind it to the ends. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(in crate::config) key_pattern_is_regex: bool,
-    /// How many requests are let in per window.
-    #[schemars(range(max = u32::MAX))]
+    /// How many requests are let in per window: at least 1.
+    #[schemars(range(min = 1, max = u32::MAX))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) max_requests_per_window: Option<u32>,
-    /// How many requests may wait.
+    /// How many requests may wait; none, if 0.
     #[schemars(range(max = u32::MAX))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) max_requests_in_queue: Option<u32>,
@@ -243,6 +248,7 @@ impl Default for BoundsFields {
         Self {
             connections: 10_000,
             body: 32 << 20,
+            buffered: 256 << 20,
             head: 64 << 10,
             key: 256,
             keys: 1_000_000,

@@ -11,6 +11,15 @@ use crate::config::tree::quote;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::config) struct Span(pub(in crate::config) Duration);
 
+/// Reads a length of time as the configuration has it, from the command line.
+///
+/// # Errors
+/// Says what is wrong with it.
+#[cfg(feature = "cli")]
+pub(crate) fn length_of_time(text: &str) -> Result<Duration, String> {
+    Span::parse(text).map(|Span(length)| length)
+}
+
 impl Span {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("must be {WANTED}, not {}", quote(text));

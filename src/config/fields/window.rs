@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
@@ -22,6 +23,12 @@ impl fmt::Display for WindowText {
             Self::Calendar(Period::Week) => f.write_str("week"),
             Self::Calendar(Period::Month) => f.write_str("month"),
         }
+    }
+}
+
+impl From<Duration> for WindowText {
+    fn from(length: Duration) -> Self {
+        Self::Length(Span(length))
     }
 }
 

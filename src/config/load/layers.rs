@@ -51,6 +51,27 @@ impl Layers {
         }
     }
 
+    /// What was read of a file of GoCC's: its `keys` stand in place of ours. There, 0 says nothing.
+    pub(super) fn keys_file(&mut self, path: &Path, read: io::Result<Vec<u8>>) {
+        let mut own = Self::default();
+        own.file(path, read);
+        let Self { tree, mut problems } = own;
+        let entries = tree.entries();
+        for (name, node) in entries.iter().filter(|(name, _)| **name != "keys") {
+            let what = "only `keys` can stand in this file";
+            problems.push(Problem::new(node.origin.clone(), &Steps::to([*name]), what));
+        }
+        let keys = entries.get("keys").copied().cloned().map(without_zeros);
+        if keys.is_none() && problems.is_empty() && !matches!(tree.value, Value::Map(_)) {
+            let what = "must be {keys: [..]}";
+            problems.push(Problem::new(tree.origin.clone(), &Steps::default(), what));
+        }
+        if let Some(keys) = keys.filter(|_| !self.tree.is_removed()) {
+            self.tree.put(&["serve", "keys"].map(str::to_owned), &tree.origin, keys);
+        }
+        self.problems.extend(problems);
+    }
+
     /// What is left of a file that can't be used: nothing that the layers over it could change.
     fn nothing(&mut self, origin: Origin, what: impl Into<String>) -> Node {
         self.problems.push(Problem::new(origin.clone(), &Steps::default(), what));
@@ -100,4 +121,17 @@ impl Layers {
             _ => Err(ConfigError::new(problems)),
         }
     }
+}
+
+/// GoCC's entries, without what they leave to those before by a 0.
+fn without_zeros(mut keys: Node) -> Node {
+    let is_zero = |node: &Node| matches!(&node.value, Value::Number(number) if number == "0");
+    if let Value::List(items) = &mut keys.value {
+        for item in items {
+            if let Value::Map(entries) = &mut item.value {
+                entries.retain(|(_, node)| !is_zero(node));
+            }
+        }
+    }
+    keys
 }

@@ -1,5 +1,6 @@
 use std::path::PathBuf;
 
+use super::Read;
 use super::options::LoadOptions;
 use super::show::Shown;
 use crate::config::config::Config;
@@ -18,6 +19,14 @@ pub struct Loaded {
     pub(super) fields: Fields,
     /// What it was loaded from, to do so again.
     pub(in crate::config) options: LoadOptions,
+    /// The file, and the one of `keys`, as they were then.
+    pub(in crate::config) files: [Option<Known>; 2],
+}
+
+/// A file that was read, and what it said.
+#[derive(Clone)]
+pub(in crate::config) struct Known {
+    pub(in crate::config) path: PathBuf,
     pub(in crate::config) content: Vec<u8>,
 }
 
@@ -33,12 +42,19 @@ impl Loaded {
     }
 
     pub(super) fn new(config: Config, tree: Node, fields: Fields) -> Self {
-        let (options, content) = (LoadOptions::new(), Vec::new());
-        Self { config, path: None, tree, fields, options, content }
+        let (options, files) = (LoadOptions::new(), [None, None]);
+        Self { config, path: None, tree, fields, options, files }
     }
 
     fn shown(&self) -> Shown {
         Shown::new(&self.tree, &self.fields, &self.config)
+    }
+}
+
+impl Known {
+    pub(super) fn of(read: &Read) -> Option<Self> {
+        let content = read.content.as_ref().ok()?.clone();
+        Some(Self { path: read.path.clone(), content })
     }
 }
 

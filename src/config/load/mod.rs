@@ -7,6 +7,7 @@ mod loaded;
 mod options;
 mod show;
 
+pub(super) use loaded::Known;
 pub use loaded::Loaded;
 pub use options::{LoadOptions, Override};
 
@@ -23,25 +24,42 @@ use super::error::ConfigError;
 /// # Errors
 /// [`ConfigError`], with all that is wrong, wherever it was said.
 pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
-    let path = options.file();
-    let read = path.as_deref().map(file::read);
-    let content = read.as_ref().and_then(|read| read.as_ref().ok()).cloned();
-    let loaded = load_read(options, path.as_deref().zip(read))?;
-    Ok(Loaded { content: content.unwrap_or_default(), ..loaded })
+    let paths = [options.file(), options.keys_file.clone()];
+    let read = paths.map(|path| path.map(|path| Read { content: file::read(&path), path }));
+    load_read(options, read)
 }
 
-/// The same with what was read of the file.
+/// What was found in a file.
+#[derive(Debug)]
+pub(super) struct Read {
+    pub(super) path: PathBuf,
+    pub(super) content: io::Result<Vec<u8>>,
+}
+
+impl Read {
+    /// What is there now.
+    pub(super) fn now(path: &Path) -> Self {
+        Self { path: path.to_path_buf(), content: file::read(path) }
+    }
+}
+
+/// The same with what was read of the file, and of the one of `keys`.
 pub(super) fn load_read(
     options: &LoadOptions,
-    file: Option<(&Path, io::Result<Vec<u8>>)>,
+    [file, keys]: [Option<Read>; 2],
 ) -> Result<Loaded, ConfigError> {
     let mut layers = Layers::default();
-    let path = file.as_ref().map(|(path, _)| path.to_path_buf());
-    if let Some((path, read)) = file {
-        layers.file(path, read);
+    let path = file.as_ref().map(|file| file.path.clone());
+    let known = |read: &Option<Read>| read.as_ref().and_then(Known::of);
+    let files = [known(&file), known(&keys)];
+    if let Some(Read { path, content }) = file {
+        layers.file(&path, content);
     }
     for (name, value) in &options.environment {
         layers.variable(name, value);
+    }
+    if let Some(Read { path, content }) = keys {
+        layers.keys_file(&path, content);
     }
     for flag in &options.overrides {
         layers.flag(flag);
@@ -50,7 +68,7 @@ pub(super) fn load_read(
     let folder =
         path.as_deref().and_then(|path| path::absolute(path).ok()?.parent().map(PathBuf::from));
     let loaded = layers.load(&folder.unwrap_or_default())?;
-    Ok(Loaded { path, options: options.clone(), ..loaded })
+    Ok(Loaded { path, options: options.clone(), files, ..loaded })
 }
 
 /// Reads a file alone, without the environment.

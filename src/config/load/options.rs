@@ -17,6 +17,7 @@ use std::path::PathBuf;
 #[must_use]
 pub struct LoadOptions {
     path: Option<PathBuf>,
+    pub(super) keys_file: Option<PathBuf>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) overrides: Vec<Override>,
 }
@@ -73,6 +74,12 @@ impl LoadOptions {
         self
     }
 
+    /// A file of GoCC's, JSON or YAML, whose `keys` stand in place of `serve.keys`.
+    pub fn with_keys_file(mut self, path: impl Into<PathBuf>) -> Self {
+        self.keys_file = Some(path.into());
+        self
+    }
+
     /// A value of its own, over what the file and the environment say.
     pub fn with_override(mut self, value: Override) -> Self {
         self.overrides.push(value);
@@ -103,6 +110,7 @@ impl fmt::Debug for LoadOptions {
         let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
         f.debug_struct("LoadOptions")
             .field("path", &self.path)
+            .field("keys_file", &self.keys_file)
             .field("environment", &names)
             .field("overrides", &self.overrides)
             .finish()

@@ -1,6 +1,7 @@
 //! YAML as a tree of nodes, each of which knows where it was said.
 
 mod anchors;
+mod json;
 mod key;
 mod mask;
 mod node;

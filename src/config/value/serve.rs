@@ -46,6 +46,25 @@ pub struct Serve {
     pub log: Log,
 }
 
+impl Serve {
+    /// What a server that runs by `previous` runs by once it follows this: the limits of `/rate` and
+    /// what is logged change, all else needs a restart.
+    pub(in crate::config) fn followed_from(&self, previous: &Self) -> Self {
+        let Log { format, level, .. } = previous.log;
+        Self {
+            max_requests: self.max_requests,
+            max_requests_in_queue: self.max_requests_in_queue,
+            window: self.window,
+            algorithm: self.algorithm,
+            requests_can_set_rate: self.requests_can_set_rate,
+            requests_can_mod_queue: self.requests_can_mod_queue,
+            keys: self.keys.clone(),
+            log: Log { format, level, ..self.log },
+            ..previous.clone()
+        }
+    }
+}
+
 /// What a server takes at most; more is refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -54,6 +73,8 @@ pub struct Bounds {
     pub connections: usize,
     /// Bytes of a request's body.
     pub body: usize,
+    /// Bytes of the bodies of proxied requests that are held at a time.
+    pub buffered: usize,
     /// Bytes of a request's head.
     pub head: usize,
     /// Bytes of a key.
@@ -66,7 +87,7 @@ pub struct Bounds {
     pub reservations: usize,
     /// For how long a client may send the head of a request.
     pub head_timeout: Duration,
-    /// For how long a client may send the body of a request.
+    /// For how long a client may send the body of a request, or take nothing of an answer.
     pub body_timeout: Duration,
     /// For how long an upstream may take until the head of its answer.
     pub upstream_timeout: Duration,
@@ -94,7 +115,7 @@ pub struct Log {
 pub struct KeyLimit {
     /// The pattern, as it was written.
     pub pattern: String,
-    /// What a whole key must match, where the pattern is a regular expression.
+    /// What is found anywhere in a key, where the pattern is a regular expression.
     pub regex: Option<Regex>,
     /// How many requests are let in per window.
     pub max_requests_per_window: Option<u32>,

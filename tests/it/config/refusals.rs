@@ -15,7 +15,10 @@ fn unknown_fields_are_refused_where_they_stand_and_the_nearest_is_named() {
         "2:20: quotas.gpt-4o.tmp: unknown field \"tmp\" (did you mean `tpm`?); allowed: rpm, tpm,",
     );
     refuses("quota: {}", "1:1: quota: unknown field \"quota\" (did you mean `quotas`?)");
-    refuses("serve: {port: 80}", "1:9: serve.port: unknown field \"port\"; allowed: listen, keys,");
+    refuses(
+        "serve: {port: 80}",
+        "1:9: serve.port: unknown field \"port\"; allowed: listen, allow_anonymous,",
+    );
     refuses(
         "providers: [open-ai]",
         "1:13: providers[0]: unknown value \"open-ai\" (did you mean `openai`?); allowed: openai,",
@@ -164,6 +167,17 @@ fn names_that_mean_nothing_are_refused() {
         "1:21: serve.upstreams.\"a/b\": must be a segment of a path",
     );
     refuses(&upstream("a", "acme"), "1:57: serve.upstreams.a.provider: no such provider: `acme`");
+    for (url, problem) in [
+        ("https://a:b@h/v1", "must have no user name: clients send credentials of their own"),
+        ("https://h/v1?key=b", "must have no query: that of a request is its client's"),
+    ] {
+        let text = format!("serve: {{upstreams: {{a: {{base_url: '{url}', provider: openai}}}}}}");
+        refuses(&text, &format!("1:35: serve.upstreams.a.base_url: {problem}"));
+    }
+    refuses(
+        "serve: {bounds: {body: 100, buffered: 99}}",
+        "1:39: serve.bounds.buffered: must be at least `body`",
+    );
     refuses("serve: {scopes: [{header: 'a b'}]}", "1:27: serve.scopes[0].header: must be the name");
     refuses("providers: [groq, groq]", "1:19: providers[1]: a second provider named \"groq\"");
     refuses(

@@ -3,8 +3,6 @@ use tollgate::config::{self, Config, LoadOptions, Override};
 const TEXT: &str = "
 bus: {redis: 'redis://:hunter2@127.0.0.1:6379/0'}
 cluster: {redis: 'rediss://app:hunter2@cache:6380', account: a}
-serve:
-  upstreams: {up: {base_url: 'https://k:hunter2@api.example', provider: openai}}
 ";
 
 #[test]
@@ -50,6 +48,10 @@ fn errors_dont_quote_passwords() {
             format!(
                 "serve: {{listen: '{url}', upstreams: {{a: {{base_url: '{url}', provider: '{url}'}}}}}}"
             ),
+            "serve: {upstreams: {a: {base_url: 'http://k:hunter2@h', provider: openai}}}"
+                .to_owned(),
+            "serve: {upstreams: {a: {base_url: 'http://h/?k=hunter2', provider: openai}}}"
+                .to_owned(),
             format!("providers: [{{name: '{url}'}}]"),
             format!("'{url}'"),
             format!("waiting: {{max_wait: '{url}'}}"),

@@ -1,0 +1,193 @@
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::check::Check;
+use super::error::{ConfigError, Problem};
+use super::fields::{AlgorithmName, Fields, LimitFields, QuotaFields, WindowText};
+use super::read::read;
+use super::tree::{Node, Origin, Steps};
+use super::value::ConfiguredQuota;
+use crate::quota::{Algorithm, Dimension, Limit, Quota, Window};
+
+impl ConfiguredQuota {
+    /// The quota of this name that a value of JSON says, in the fields of `quotas` in the file, by the
+    /// same rules and with the same words for what is wrong. The name is as the limiter has it: a key, a
+    /// glob, or `regex:` and a regular expression; so the field `regex` isn't there.
+    ///
+    /// ```
+    /// use serde_json::json;
+    /// use tollgate::config::ConfiguredQuota;
+    ///
+    /// let quota = ConfiguredQuota::parse_json("gpt-4o", &json!({"rpm": 500, "tpm": 30000}))?;
+    /// assert_eq!(quota.to_json(), json!({"rpm": 500, "tpm": 30000}));
+    ///
+    /// let error = ConfiguredQuota::parse_json("gpt-4o", &json!({"rmp": 500})).unwrap_err();
+    /// assert_eq!(error.problems[0].path, "quotas.gpt-4o.rmp");
+    /// # Ok::<(), tollgate::config::ConfigError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// [`ConfigError`], with the path of each value that is wrong.
+    pub fn parse_json(name: &str, fields: &Value) -> Result<Self, ConfigError> {
+        let origin = Origin::File { file: "request".into(), position: None };
+        let (pattern, is_regex) = name.strip_prefix(REGEX).map_or((name, false), |p| (p, true));
+        let steps = Steps::to(["quotas", pattern]);
+        let mut fields = fields.clone();
+        if let Some(fields) = fields.as_object_mut() {
+            if fields.contains_key("regex") {
+                let what = "is said by the name, `regex:` and the expression; leave it out";
+                let problem = Problem::new(origin, &steps.key("regex"), what);
+                return Err(ConfigError::new(vec![problem]));
+            }
+            if is_regex {
+                fields.insert("regex".to_owned(), true.into());
+            }
+        }
+        let tree = Node::of_json(&json!({"quotas": {pattern: fields}}), &origin);
+        let reading = read::<Fields>(&tree);
+        let mut problems = reading.problems;
+        let found = reading.value.and_then(|fields| {
+            let check = Check::new(&tree, &reading.removed, Path::new(""));
+            let (mut config, wrong) = check.config(&fields);
+            problems.extend(wrong);
+            config.quotas.pop()
+        });
+        match found {
+            Some(quota) if problems.is_empty() => Ok(quota),
+            _ => Err(ConfigError::new(problems)),
+        }
+    }
+
+    /// The quota in the fields of the file, but for `regex`: see [`parse_json`](Self::parse_json).
+    /// Windows are told in whole milliseconds.
+    pub fn to_json(&self) -> Value {
+        let fields = QuotaFields::from(&self.quota);
+        serde_json::to_value(fields).expect("texts and numbers are JSON")
+    }
+}
+
+/// The schema of what [`ConfiguredQuota::parse_json`] reads; the field `regex` is still in it.
+#[cfg(feature = "cli")]
+pub(crate) fn quota_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+    generator.subschema_for::<QuotaFields>()
+}
+
+impl From<&Quota> for QuotaFields {
+    fn from(quota: &Quota) -> Self {
+        let mut fields = Self { shared: quota.is_shared(), ..Self::default() };
+        for limit in quota.limits() {
+            match fields.short_form_of(limit) {
+                Some(short) => *short = Some(limit.amount()),
+                None => fields.limits.push(limit.into()),
+            }
+        }
+        fields
+    }
+}
+
+impl QuotaFields {
+    /// The short form that says all of a limit, if there is one.
+    fn short_form_of(&mut self, limit: &Limit) -> Option<&mut Option<u64>> {
+        let counted = limit.algorithm().is_some() || limit.calendar().is_some();
+        if counted || limit.has_debt() {
+            return None;
+        }
+        Some(match (limit.dimension(), limit.window()) {
+            (Dimension::Concurrency, _) => &mut self.concurrency,
+            (Dimension::Requests, Window::MINUTE) => &mut self.rpm,
+            (Dimension::Tokens, Window::MINUTE) => &mut self.tpm,
+            (Dimension::InputTokens, Window::MINUTE) => &mut self.itpm,
+            (Dimension::OutputTokens, Window::MINUTE) => &mut self.otpm,
+            (Dimension::Requests, Window::DAY) => &mut self.rpd,
+            (Dimension::Tokens, Window::DAY) => &mut self.tpd,
+            _ => return None,
+        })
+    }
+}
+
+impl From<&Limit> for LimitFields {
+    fn from(limit: &Limit) -> Self {
+        let calendar = limit.calendar();
+        let in_flight = *limit.dimension() == Dimension::Concurrency;
+        let window = match calendar {
+            Some(calendar) => WindowText::Calendar(calendar.period()),
+            None => WindowText::from(limit.window().as_duration()),
+        };
+        let algorithm = limit.algorithm().filter(|_| !in_flight);
+        let burst = match algorithm {
+            Some(Algorithm::TokenBucket { burst }) => burst.map(core::num::NonZeroU64::get),
+            _ => None,
+        };
+        Self {
+            dimension: limit.dimension().to_string(),
+            limit: limit.amount(),
+            window: (!in_flight).then_some(window),
+            algorithm: algorithm.map(AlgorithmName::from),
+            burst,
+            zone: calendar.map(|calendar| calendar.zone().to_owned()),
+            debt: limit.has_debt(),
+        }
+    }
+}
+
+impl From<Algorithm> for AlgorithmName {
+    fn from(algorithm: Algorithm) -> Self {
+        match algorithm {
+            Algorithm::TokenBucket { .. } => Self::TokenBucket,
+            Algorithm::SlidingWindow => Self::SlidingWindow,
+            Algorithm::FixedWindow => Self::FixedWindow,
+            Algorithm::ClockWindow => Self::ClockWindow,
+        }
+    }
+}
+
+/// What the limiter's names of regular expressions start with.
+const REGEX: &str = "regex:";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[track_caller]
+    fn same(name: &str, fields: &Value) {
+        let quota = ConfiguredQuota::parse_json(name, fields).unwrap();
+        assert_eq!(quota.keys.name(), name);
+        assert_eq!(&quota.to_json(), fields);
+    }
+
+    #[test]
+    fn what_is_told_of_a_quota_reads_as_that_quota() {
+        same("gpt-4o", &json!({"rpm": 500, "tpm": 30000, "rpd": 9, "tpd": 8, "concurrency": 3}));
+        same("claude-*", &json!({"itpm": 5, "otpm": 6, "shared": true}));
+        same("regex:user-.*", &json!({"rpm": 1}));
+        same("a", &json!({}));
+        let day = json!({"dimension": "requests", "limit": 9, "window": "day", "zone": "UTC"});
+        let bucket = json!({"dimension": "images", "limit": 5, "window": "90s", "burst": 2,
+            "algorithm": "token_bucket", "debt": true});
+        same("a/b", &json!({"limits": [day, bucket]}));
+        let minute = json!({"dimension": "tokens", "limit": 5, "window": "1m",
+            "algorithm": "fixed_window"});
+        same(
+            "a",
+            &json!({"limits": [minute, {"dimension": "concurrency", "limit": 2, "debt": true}]}),
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_told_as_the_file_tells_it() {
+        let told = |name: &str, fields: Value| {
+            let error = ConfiguredQuota::parse_json(name, &fields).unwrap_err();
+            let problem = &error.problems[0];
+            format!("{}: {}", problem.path, problem.message)
+        };
+        let as_in_file = "quotas.a.rmp: unknown field \"rmp\" (did you mean `rpm`?); allowed: ";
+        assert!(told("a", json!({"rmp": 1})).starts_with(as_in_file));
+        assert!(told("a", json!({"rpm": -1})).starts_with("quotas.a.rpm: must be a whole number"));
+        assert!(told("a", json!([])).starts_with("quotas.a: must be a map of"));
+        assert!(told("a", json!({"regex": true})).starts_with("quotas.a.regex: is said by"));
+        assert!(told("regex:(", json!({})).contains("not a regular expression"));
+        assert!(told("a", json!({"shared": true})).starts_with("quotas.a.shared: is for a glob"));
+        assert!(told("", json!({})).contains("must not be empty"));
+    }
+}

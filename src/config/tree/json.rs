@@ -1,0 +1,27 @@
+use super::key::Key;
+use super::node::{Node, Value};
+use super::origin::Origin;
+
+impl Node {
+    /// The same as a value of JSON says, all of it said at one place.
+    pub(in crate::config) fn of_json(json: &serde_json::Value, origin: &Origin) -> Self {
+        use serde_json::Value as Json;
+        let value = match json {
+            Json::Null => Value::Null,
+            Json::Bool(value) => Value::Bool(*value),
+            Json::Number(number) => Value::Number(number.to_string()),
+            Json::String(text) => Value::Text(text.clone()),
+            Json::Array(items) => {
+                Value::List(items.iter().map(|item| Self::of_json(item, origin)).collect())
+            }
+            Json::Object(entries) => {
+                let entry = |(name, value): (&String, &Json)| {
+                    let key = Key { name: name.clone(), origin: origin.clone() };
+                    (key, Self::of_json(value, origin))
+                };
+                Value::Map(entries.iter().map(entry).collect())
+            }
+        };
+        Self::new(origin.clone(), value)
+    }
+}
