@@ -15,6 +15,11 @@ pub enum ServeError {
         /// Why not.
         error: io::Error,
     },
+    /// Others than this machine would reach the address, and wouldn't have to show a token.
+    Unprotected {
+        /// The address.
+        addr: SocketAddr,
+    },
     /// Its limiter can't be made.
     Open(OpenError),
 }
@@ -23,6 +28,11 @@ impl fmt::Display for ServeError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Listen { addr, error } => write!(f, "can't listen on {addr}: {error}"),
+            Self::Unprotected { addr } => write!(
+                f,
+                "{addr} can be reached from other machines: set TOLLGATE_TOKEN for clients to show, or \
+                 let anybody ask with --allow-anonymous (serve.allow_anonymous)"
+            ),
             Self::Open(error) => error.fmt(f),
         }
     }
@@ -32,6 +42,7 @@ impl std::error::Error for ServeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Listen { error, .. } => Some(error),
+            Self::Unprotected { .. } => None,
             Self::Open(error) => Some(error),
         }
     }

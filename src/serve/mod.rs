@@ -15,14 +15,26 @@
 //!
 //! It doesn't end TLS, and doesn't know who its clients are, but for the tokens that it was given.
 
+mod accepting;
+mod activity;
+mod answer_body;
 mod api;
 mod app;
+mod auth;
+mod compressed;
 mod error;
+mod front;
+mod health;
 mod live;
+mod logged;
 mod problem;
 mod proxy;
 mod rate;
+mod request_body;
+mod request_id;
+mod route;
 mod server;
+mod timed_stream;
 mod tokens;
 
 pub use error::ServeError;

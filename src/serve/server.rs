@@ -1,19 +1,20 @@
 use std::fmt;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use axum::Router;
-use axum::routing::get;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
-use tokio_util::sync::CancellationToken;
 
+use super::accepting::Accepting;
 use super::app::App;
+use super::auth::is_own;
 use super::error::ServeError;
+use super::front::Front;
 use super::tokens::Tokens;
-use super::{api, live, proxy, rate};
-use crate::config::Config;
+use super::{api, health, live, proxy, rate};
+use crate::config::{Config, Loaded, Reloading};
 use crate::limiter::Limiter;
 
 /// A server that listens, until it is [shut down](Self::shutdown).
@@ -34,62 +35,105 @@ use crate::limiter::Limiter;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Server {
-    addr: SocketAddr,
     app: Arc<App>,
-    task: JoinHandle<io::Result<()>>,
+    task: JoinHandle<()>,
 }
 
 impl Server {
-    /// Listens where the configuration says, within a Tokio runtime. The limiter is one of the same
-    /// configuration.
+    /// Listens where the configuration says, within a Tokio runtime, for HTTP/1.1 and HTTP/2 without
+    /// TLS on one port. The limiter is one of the same configuration.
     ///
     /// # Errors
-    /// [`ServeError`] if the address can't be listened on.
+    /// [`ServeError`] if the address can't be listened on, or others than this machine would reach it
+    /// without having to show a token, and nobody has said that they may.
     pub async fn bind(
         config: Config,
         limiter: Limiter,
         tokens: Tokens,
     ) -> Result<Self, ServeError> {
-        let serve = config.serve.clone();
+        let (serve, tokens) = (config.serve.clone(), tokens.meant());
         let addr = serve.listen;
-        let listener = TcpListener::bind(addr).await;
-        let listener = listener.map_err(|error| ServeError::Listen { addr, error })?;
-        let addr = listener.local_addr().map_err(|error| ServeError::Listen { addr, error })?;
-        let stopping = CancellationToken::new();
-        let app = Arc::new(App { limiter, config, serve, tokens, stopping });
-        let until = app.stopping.clone().cancelled_owned();
-        let serving = axum::serve(listener, routes(&app)).with_graceful_shutdown(until);
-        let task = tokio::spawn(serving.into_future());
-        Ok(Self { addr, app, task })
+        if !is_own(addr.ip()) && tokens.client.is_none() && !serve.allow_anonymous {
+            return Err(ServeError::Unprotected { addr });
+        }
+        let listening = async {
+            let listener = TcpListener::bind(addr).await?;
+            let addr = listener.local_addr()?;
+            Ok((listener, addr))
+        };
+        let (listener, addr) =
+            listening.await.map_err(|error: io::Error| ServeError::Listen { addr, error })?;
+        let (bounds, drain) = (serve.bounds, serve.drain);
+        let app = Arc::new(App::new(config, limiter, tokens, addr));
+        let front = Front::new(Arc::clone(&app), routes(&app));
+        let accepting = Accepting::new(listener, front, bounds, app.stopping.clone());
+        let task = tokio::spawn(accepting.run(drain));
+        Ok(Self { app, task })
     }
 
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
-        self.addr
+        self.app.addr
     }
 
-    /// Takes no new connections, answers who waits, and ends when all answers on their way have.
+    /// Follows the files that its configuration was loaded from, until it ends: quotas as any limiter
+    /// does, and of `serve` the limits of `/rate` and what is logged.
+    ///
+    /// # Errors
+    /// The system has no thread left.
+    pub fn follow(&self, loaded: &Loaded) -> io::Result<()> {
+        let app: Weak<App> = Arc::downgrade(&self.app);
+        let limiter = &self.app.limiter;
+        let reloading = Reloading::start_with(
+            loaded,
+            limiter,
+            |config| config,
+            move |status| {
+                if let Some(app) = app.upgrade().filter(|_| status.refused.is_none()) {
+                    app.follow(&status.config.serve);
+                }
+            },
+        )?;
+        limiter.attach(Arc::new(reloading));
+        Ok(())
+    }
+
+    /// Takes no new connections, answers who waits, and ends when all answers on their way have, or
+    /// when the time for that is over. Reservations that are open then are charged as reserved, and a
+    /// [store](crate::store) has all of it.
     ///
     /// # Errors
     /// The server had failed before.
-    pub async fn shutdown(self) -> io::Result<()> {
-        self.app.stopping.cancel();
-        self.app.limiter.close().await;
-        self.task.await?
+    pub async fn shutdown(mut self) -> io::Result<()> {
+        let app = Arc::clone(&self.app);
+        app.stopping.cancel();
+        app.limiter.close().await;
+        let ended = (&mut self.task).await;
+        app.reservations.close(app.limiter.now());
+        // What has ended since is to be written down too.
+        app.limiter.close().await;
+        Ok(ended?)
     }
 }
 
 fn routes(app: &Arc<App>) -> Router {
     Router::new()
-        .route("/healthz", get(async || ""))
+        .merge(health::routes(app))
         .merge(rate::routes(app))
         .merge(api::routes(app))
         .merge(live::routes(app))
         .merge(proxy::routes(app))
 }
 
+/// Takes no new connections; what is on its way is answered, as when it is shut down.
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.app.stopping.cancel();
+    }
+}
+
 impl fmt::Debug for Server {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Server").field("addr", &self.addr).finish_non_exhaustive()
+        f.debug_struct("Server").field("addr", &self.app.addr).finish_non_exhaustive()
     }
 }

@@ -1,12 +1,75 @@
-//! The proxy in front of providers.
+//! The proxy in front of providers: what comes to `/NAME/...` goes to the upstream of that name once it
+//! fits its limits.
+//!
+//! | what | how it passes |
+//! |---|---|
+//! | body of a request | read whole first, up to `serve.bounds.body`: what it costs stands in it. All that are held together have `serve.bounds.buffered` |
+//! | body of an answer | as it comes, its bytes unchanged, never more than a frame ahead of its client |
+//! | path and query | as they were written, below the upstream's base URL; `..` in any writing is refused |
+//! | header fields | unchanged, but for those of one hop (RFC 9110, 7.6.1), `host`, `expect`, and `x-tollgate-*`, which is for this server. No `via` or `x-forwarded-for` is added |
+//! | `accept-encoding` | of what is charged: `identity`, since usage can't be read out of what is compressed. An answer that comes compressed all the same passes, and counts as it was reserved |
+//! | trailers | pass |
+//! | redirects | pass, and are not followed |
+//! | WebSocket | refused, 501 |
+//! | CONNECT, TRACE | refused, 405 |
+//! | `content-encoding` of a POST | refused, 415, unless it is `identity`: nothing in it could be counted |
+//! | answers to browsers | with `content-security-policy: sandbox` and `x-content-type-options: nosniff`, so that no page of an upstream's runs as one of this server's |
+//!
+//! Only a POST is charged: no provider counts lists of models and the like. The upstream comes from the
+//! configuration alone, never from what a request says of hosts. What the proxy refuses itself is a
+//! problem document with an `error` as the provider writes it. A client that goes away takes its request
+//! with it: it leaves the queue, or the upstream's connection is closed, and its reservation settles.
+//!
+//! It doesn't keep what passes, nor read more of it than the cost of a request and the usage of an
+//! answer.
 
 use std::sync::Arc;
 
 use axum::Router;
+use axum::routing::any;
 
+use self::client::Client;
+use self::forward::forward;
+use self::room::Room;
+use self::upstream::Upstream;
 use super::app::App;
+use super::auth;
+
+mod base;
+mod client;
+mod format;
+mod forward;
+mod headers;
+mod room;
+mod scopes;
+mod upstream;
 
 /// Its routes.
 pub(super) fn routes(app: &Arc<App>) -> Router {
-    Router::new().with_state(Arc::clone(app))
+    let proxy = Arc::new(Proxy::new(app));
+    Router::new()
+        .route("/{upstream}", any(forward))
+        .route("/{upstream}/", any(forward))
+        .route("/{upstream}/{*path}", any(forward))
+        .route_layer(auth::proxied(app))
+        .with_state(proxy)
+}
+
+/// The upstreams, and what all of them share.
+#[derive(Debug)]
+struct Proxy {
+    app: Arc<App>,
+    upstreams: Vec<Upstream>,
+    /// For the bodies of requests.
+    room: Arc<Room>,
+}
+
+impl Proxy {
+    fn new(app: &Arc<App>) -> Self {
+        let client = Client::new(app.serve.bounds.upstream_timeout);
+        let of = |upstream| Upstream::new(upstream, &app.config, &app.limiter, &client);
+        let upstreams = app.serve.upstreams.iter().filter_map(of).collect();
+        let room = Room::of(app.serve.bounds.buffered);
+        Self { app: Arc::clone(app), upstreams, room }
+    }
 }

@@ -1,12 +1,79 @@
 //! The rate-limit service, as GoCC's clients ask it.
+//!
+//! A key that a quota of the configuration names has that quota; any other has the limits of
+//! `serve.keys` over those of `serve`. Of most grants nothing is kept: what is needed to give one back is
+//! in its id. What ends when its client says so, and else at `serve.reservation_ttl`, are those of keys
+//! that count requests in flight; those of limits that a cluster shares can be given back for no longer
+//! than that, and not at all where they took tokens of such limits.
 
+mod accept;
+mod answer;
+mod ask;
+mod asked;
+mod debug;
+mod denied;
+mod forget;
+mod give_back;
+mod grants;
+mod held;
+mod id;
+mod key;
+mod limits;
+mod returned;
+mod state;
+
+use std::convert::Infallible;
+use std::future::ready;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
+use axum::extract::State;
+use axum::http::{Method, Request, Response};
+use axum::routing::{any, delete, get};
+use futures_util::FutureExt;
 
 use super::app::App;
+use super::auth::{self, Auth};
+use super::compressed::compressed;
+use super::route::Route;
+pub(super) use state::Rate;
 
-/// Its routes.
+/// The answer to a request for a rate.
+pub(super) type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+
+/// Whether a request asks for a rate. It goes a way of its own: it is asked for more than all else, and the
+/// table of all routes would be most of what it takes.
+pub(super) fn is_asked(method: &Method, route: Route) -> bool {
+    [Method::POST, Method::GET].contains(method) && route == Route::RATE
+}
+
+/// That way.
+pub(super) fn ask(app: &Arc<App>, client: &Auth, request: Request<Body>) -> Answer {
+    match client.refusal(&request) {
+        Some(refusal) => Box::pin(ready(Ok(refusal))),
+        None => Box::pin(ask::ask(State(Arc::clone(app)), request).map(Ok)),
+    }
+}
+
+/// Its other routes. Starts what ends grants at their time and forgets what was long ago, until the server
+/// stops.
 pub(super) fn routes(app: &Arc<App>) -> Router {
-    Router::new().with_state(Arc::clone(app))
+    let (limiter, stopping) = (&app.limiter, &app.stopping);
+    tokio::spawn(app.rate.grants.held().run(limiter.clone(), stopping.clone()));
+    tokio::spawn(forget::run(Arc::downgrade(app), limiter.clone(), stopping.clone()));
+    let rates = Router::new()
+        .route("/rate/{key}", get(ask::ask).post(ask::ask))
+        .route("/rate/{key}/{id}", delete(give_back::give_back))
+        // GoCC's answers where the key or the id is left out.
+        .route("/rate/", any(ask::no_key))
+        .route("/rate/{key}/", delete(give_back::no_id))
+        .route_layer(auth::client(app));
+    let debug = Router::new()
+        .route("/debug", get(debug::all))
+        .route("/debug/{key}", get(debug::one))
+        .route_layer(auth::admin_read(app))
+        .layer(compressed());
+    rates.merge(debug).with_state(Arc::clone(app))
 }

@@ -1,0 +1,32 @@
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+
+use super::app::App;
+use super::problem::Problem;
+
+/// Whether the server lives, and whether it should be asked now.
+pub(super) fn routes(app: &Arc<App>) -> Router {
+    Router::new()
+        .route("/healthz", get(async || "OK"))
+        .route("/readyz", get(ready))
+        .with_state(Arc::clone(app))
+}
+
+async fn ready(State(app): State<Arc<App>>) -> Response {
+    let away = |code, detail| {
+        let problem = Problem::new(StatusCode::SERVICE_UNAVAILABLE, code, detail);
+        problem.retry_after(1).into_response()
+    };
+    if app.stopping.is_cancelled() {
+        away("stopping", "the server stops")
+    } else if app.limiter.backend_status().is_some_and(|status| !status.connected) {
+        away("away", "the store of the shared limits can't be reached")
+    } else {
+        "OK".into_response()
+    }
+}

@@ -1,0 +1,132 @@
+use std::borrow::Cow;
+
+use axum::http::uri::{Authority, PathAndQuery, Scheme};
+use axum::http::{StatusCode, Uri};
+use percent_encoding::percent_decode;
+
+use crate::config::Address;
+use crate::serve::problem::Problem;
+
+/// Where an upstream is: nothing that a request says leads to another host, or above its path.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Base {
+    scheme: Scheme,
+    authority: Authority,
+    /// Without a slash at its end.
+    path: String,
+}
+
+impl Base {
+    /// `None` for what is no URL, which the configuration has refused before.
+    pub(super) fn of(address: &Address) -> Option<Self> {
+        let uri: Uri = address.expose().parse().ok()?;
+        let (scheme, authority) = (uri.scheme()?.clone(), uri.authority()?.clone());
+        Some(Self { scheme, authority, path: uri.path().trim_end_matches('/').to_owned() })
+    }
+
+    /// Whether it may speak HTTP/2, on which TLS agrees.
+    pub(super) fn may_be_http2(&self) -> bool {
+        self.scheme == Scheme::HTTPS
+    }
+
+    /// The URL of a path below it, as it was written, empty or with a slash at its start.
+    ///
+    /// # Errors
+    /// The [`Problem`] of a path that would lead elsewhere.
+    pub(super) fn join(&self, path: &str, query: Option<&str>) -> Result<Uri, Problem> {
+        if climbs(path) {
+            return Err(no_path("the path has segments that lead elsewhere (`.`, `..`)"));
+        }
+        let mut joined = format!("{}{path}", self.path);
+        if joined.is_empty() {
+            joined.push('/');
+        }
+        if let Some(query) = query {
+            joined = format!("{joined}?{query}");
+        }
+        let whole = PathAndQuery::try_from(joined).ok().and_then(|path| {
+            let parts = Uri::builder().scheme(self.scheme.clone());
+            parts.authority(self.authority.clone()).path_and_query(path).build().ok()
+        });
+        whole.ok_or_else(|| no_path("the path is none that a URL has"))
+    }
+}
+
+/// Whether a segment of the path is `.` or `..`, however it is written: percent-encoded, once or twice,
+/// with another kind of slash, or with a parameter.
+fn climbs(path: &str) -> bool {
+    let mut text = Cow::Borrowed(path.as_bytes());
+    for _ in 0..=DECODINGS {
+        let dots = |segment: &[u8]| {
+            let name = segment.split(|&byte| byte == b';').next().unwrap_or_default();
+            matches!(name, b"." | b"..")
+        };
+        if text.split(|byte| b"/\\".contains(byte)).any(dots) {
+            return true;
+        }
+        if !text.contains(&b'%') {
+            return false;
+        }
+        text = Cow::Owned(percent_decode(&text).collect());
+    }
+    false
+}
+
+fn no_path(detail: &'static str) -> Problem {
+    Problem::new(StatusCode::BAD_REQUEST, "invalid_path", detail)
+}
+
+/// An upstream behind a gateway may see a path that was decoded once before.
+const DECODINGS: usize = 2;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::config::Config;
+
+    fn base(url: &str) -> Base {
+        let text = format!("serve: {{upstreams: {{a: {{base_url: '{url}', provider: openai}}}}}}");
+        let config = Config::parse(&text).expect("it is right");
+        Base::of(&config.serve.upstreams[0].base_url).expect("it is a URL")
+    }
+
+    fn joined(base: &Base, path: &str) -> Option<String> {
+        base.join(path, None).ok().map(|uri| uri.to_string())
+    }
+
+    #[test]
+    fn a_path_goes_below_the_base_as_it_is_written() {
+        let at = base("https://example.org:8443/llm/");
+        let uri = at.join("/v1/models/a%2Fb%20c:x//", Some("key=1&a=%20")).expect("a URL");
+        let whole = "https://example.org:8443/llm/v1/models/a%2Fb%20c:x//?key=1&a=%20";
+        assert_eq!(uri.to_string(), whole);
+        assert_eq!(joined(&at, "").as_deref(), Some("https://example.org:8443/llm"));
+        assert_eq!(joined(&base("http://h"), "").as_deref(), Some("http://h/"));
+        assert_eq!(joined(&base("http://h"), "/..a/b..").as_deref(), Some("http://h/..a/b.."));
+    }
+
+    #[test]
+    fn no_path_leads_above_the_base_or_to_another_host() {
+        let at = base("http://h/llm");
+        for path in [
+            "/..",
+            "/../x",
+            "/v1/../../x",
+            "/.",
+            "/%2e%2e/x",
+            "/%2E./x",
+            "/..%2fx",
+            "/a/..%5cx",
+            "/..\\x",
+            "/%252e%252e/x",
+            "/..;a=b/x",
+            "/a%2f..%2fx",
+        ] {
+            assert_eq!(joined(&at, path), None, "{path}");
+        }
+        for path in ["//evil.example/x", "/@evil.example", "/http://evil.example"] {
+            let uri = at.join(path, None).expect("a URL");
+            assert_eq!(uri.host(), Some("h"), "{path}");
+        }
+    }
+}

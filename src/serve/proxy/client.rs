@@ -1,0 +1,117 @@
+use std::fmt;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self, Builder};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use rustls::crypto::ring;
+use rustls::{ClientConfig, RootCertStore};
+use tower_service::Service;
+
+use crate::middleware::{BoxError, BufferedBody};
+
+/// The body of a request, whole.
+pub(super) type RequestBody = BufferedBody<Body>;
+
+/// The way to upstreams, over HTTP/1.1 and, where TLS agrees on it, HTTP/2.
+///
+/// It follows no redirects and knows no proxies. An upstream has its time until the head of its answer;
+/// what it takes over the body is the client's to judge.
+#[derive(Clone)]
+pub(super) struct Client {
+    http: legacy::Client<HttpsConnector<HttpConnector>, RequestBody>,
+    timeout: Duration,
+}
+
+impl Client {
+    pub(super) fn new(timeout: Duration) -> Self {
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT.min(timeout)));
+        tcp.set_keepalive(Some(KEEPALIVE));
+        let tls = HttpsConnectorBuilder::new().with_tls_config(tls());
+        let connector = tls.https_or_http().enable_all_versions().wrap_connector(tcp);
+        Self { http: builder().build(connector), timeout }
+    }
+}
+
+impl Service<Request<RequestBody>> for Client {
+    type Response = Response<Incoming>;
+    /// A [`legacy::Error`], or a [`TimedOut`].
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        let (sent, timeout) = (self.http.request(request), self.timeout);
+        Box::pin(async move {
+            let answered = tokio::time::timeout(timeout, sent).await;
+            Ok(answered.map_err(|_| TimedOut(timeout))??)
+        })
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
+
+/// No head of an answer came in time.
+#[derive(Debug)]
+pub(super) struct TimedOut(Duration);
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no answer began within {:?}", self.0)
+    }
+}
+
+impl std::error::Error for TimedOut {}
+
+fn builder() -> Builder {
+    let mut builder = legacy::Client::builder(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_initial_stream_window_size(STREAM_WINDOW)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW)
+        .http2_keep_alive_interval(KEEPALIVE);
+    builder
+}
+
+/// Trusts whom the system trusts. Where it trusts nobody, as an image without certificates, upstreams
+/// without TLS can still be reached.
+fn tls() -> ClientConfig {
+    let provider = Arc::new(ring::default_provider());
+    let builder = ClientConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()
+        .expect("ring has the default versions");
+    match builder.clone().try_with_platform_verifier() {
+        Ok(builder) => builder.with_no_client_auth(),
+        Err(error) => {
+            tracing::error!(%error, "no upstream can be reached by https");
+            builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
+        }
+    }
+}
+
+const CONNECT: Duration = Duration::from_secs(10);
+
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// How many bytes of a stream are taken that its client doesn't read; its connection's others go on,
+/// whatever is left unread of 8,192 of them.
+const STREAM_WINDOW: u32 = 256 * 1_024;
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;

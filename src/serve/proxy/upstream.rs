@@ -1,0 +1,83 @@
+use axum::body::Body;
+use axum::http::{Method, Request, Response};
+use tower::ServiceExt;
+use tower_layer::Layer;
+
+use super::base::Base;
+use super::client::{Client, RequestBody};
+use super::format::Format;
+use super::scopes::Scopes;
+use crate::config::{self, Config, ServeMode};
+use crate::limiter::Limiter;
+use crate::middleware::{Classified, Http, RateLimitError, RateLimitLayer, RetryService};
+
+/// A provider that requests are forwarded to.
+#[derive(Debug)]
+pub(super) struct Upstream {
+    pub(super) name: String,
+    pub(super) base: Base,
+    pub(super) format: Format,
+    scopes: Scopes,
+    client: Client,
+    limited: RetryService<Client, Known, Http>,
+}
+
+/// Requests are classified before they are handed over.
+type Known = fn(&Request<RequestBody>) -> Classified;
+
+impl Upstream {
+    /// `None` for one whose URL the configuration would have refused.
+    pub(super) fn new(
+        upstream: &config::Upstream,
+        config: &Config,
+        limiter: &Limiter,
+        client: &Client,
+    ) -> Option<Self> {
+        let layer = RateLimitLayer::new(limiter.clone()).provider(upstream.profile);
+        let layer = match (config.serve.mode, config.waiting.max_wait) {
+            (ServeMode::Reject, _) => layer.reject(),
+            (ServeMode::Wait, Some(wait)) => layer.max_wait(wait),
+            (ServeMode::Wait, None) => layer,
+        };
+        let layer = layer.classify(known as Known).retry(config.retry.attempts.get() - 1);
+        Some(Self {
+            name: upstream.name.clone(),
+            base: Base::of(&upstream.base_url)?,
+            format: Format::of(upstream.profile),
+            scopes: Scopes::new(upstream.profile, &config.serve.scopes),
+            client: client.clone(),
+            limited: layer.layer(client.clone()),
+        })
+    }
+
+    /// Whether a provider's limits count such a request: they count no lists of models and the like.
+    pub(super) fn charges(method: &Method) -> bool {
+        method == Method::POST
+    }
+
+    /// What a request is charged to, if it is.
+    pub(super) fn classify(&self, request: &Request<RequestBody>) -> Option<Classified> {
+        Self::charges(request.method()).then(|| self.scopes.classify(request))
+    }
+
+    /// Sends a request once it fits, and again as far as its failures allow.
+    pub(super) async fn send(
+        &self,
+        mut request: Request<RequestBody>,
+        classified: Option<Classified>,
+    ) -> Result<Response<Body>, RateLimitError> {
+        let Some(classified) = classified else {
+            let response = self.client.clone().oneshot(request).await;
+            return Ok(response.map_err(RateLimitError::Inner)?.map(Body::new));
+        };
+        request.extensions_mut().insert(classified);
+        let response = self.limited.clone().oneshot(request).await?;
+        Ok(response.map(Body::new))
+    }
+}
+
+/// What was found before.
+fn known(request: &Request<RequestBody>) -> Classified {
+    let classified = request.extensions().get::<Classified>();
+    classified.cloned().expect("a request is classified before it is sent")
+}

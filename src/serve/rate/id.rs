@@ -1,0 +1,89 @@
+use std::fmt;
+use std::hash::{BuildHasher, Hasher};
+
+use crate::limiter::Ticket;
+
+/// What the id of a grant says: enough to give it back, so that nothing is kept for it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub(super) struct Id {
+    /// Which grant of this process it is.
+    pub(super) number: u64,
+    /// What gives it back; `None` where the permit is held.
+    pub(super) ticket: Option<Ticket>,
+    pub(super) tokens: u64,
+}
+
+impl Id {
+    /// As its client is told it: with a mark that nobody can make who doesn't know the secret, and only
+    /// for this key.
+    pub(super) fn written(&self, key: &str, secret: &impl BuildHasher) -> String {
+        let mark = self.mark(key, secret);
+        format!("{self}-{mark:016x}")
+    }
+
+    /// The id that was written so for this key; `None` if it wasn't.
+    pub(super) fn read(text: &str, key: &str, secret: &impl BuildHasher) -> Option<Self> {
+        let mut parts = text.split('-').map(|part| u64::from_str_radix(part, 16).ok());
+        let mut part = || parts.next().flatten();
+        let (number, tokens, granted_at, version) = (part()?, part()?, part()?, part()?);
+        let mut small = || u32::try_from(part()?).ok();
+        let (slot, generation) = (small()?, small()?);
+        let mark = part()?;
+        let version = version.checked_sub(1).map(u32::try_from).transpose().ok()?;
+        let ticket = version.map(|version| Ticket { granted_at, version, slot, generation });
+        let id = Self { number, ticket, tokens };
+        // Also refuses what isn't spelled as it was written.
+        let same = id.mark(key, secret) == mark && id.written(key, secret) == text;
+        same.then_some(id)
+    }
+
+    fn mark(&self, key: &str, secret: &impl BuildHasher) -> u64 {
+        let mut hasher = secret.build_hasher();
+        self.parts().into_iter().for_each(|part| hasher.write_u64(part));
+        hasher.write(key.as_bytes());
+        hasher.finish()
+    }
+
+    fn parts(&self) -> [u64; 6] {
+        let Self { number, ticket, tokens } = *self;
+        let Some(Ticket { granted_at, version, slot, generation }) = ticket else {
+            return [number, tokens, 0, 0, 0, 0];
+        };
+        let version = u64::from(version) + 1;
+        [number, tokens, granted_at, version, slot.into(), generation.into()]
+    }
+}
+
+impl fmt::Display for Id {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let [number, tokens, granted_at, version, slot, generation] = self.parts();
+        write!(f, "{number:x}-{tokens:x}-{granted_at:x}-{version:x}-{slot:x}-{generation:x}")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::hash_map::RandomState;
+
+    use super::*;
+
+    #[test]
+    fn an_id_is_good_for_its_key_and_its_process_alone() {
+        let secret = RandomState::new();
+        let last =
+            Ticket { granted_at: u64::MAX, version: u32::MAX, slot: u32::MAX, generation: 0 };
+        for ticket in [None, Some(Ticket { version: 0, ..last }), Some(last)] {
+            let id = Id { number: 7, ticket, tokens: 0 };
+            let text = id.written("k", &secret);
+            assert_eq!(Id::read(&text, "k", &secret), Some(id));
+            assert_eq!(Id::read(&text, "l", &secret), None);
+            assert_eq!(Id::read(&text, "k", &RandomState::new()), None);
+            for forged in [text.replacen('7', "8", 1), format!("0{text}"), format!("{text}-0")] {
+                assert_eq!(Id::read(&forged, "k", &secret), None, "{forged}");
+            }
+        }
+        for nonsense in ["", "-", "1", "1-2-3-4-5-6-7", "x-y-z-a-b-c-d", "+1-1-1-1-1-1-1"] {
+            assert_eq!(Id::read(nonsense, "k", &secret), None);
+        }
+    }
+}

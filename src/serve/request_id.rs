@@ -1,0 +1,68 @@
+use std::collections::hash_map::RandomState;
+use std::hash::{BuildHasher, Hasher};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use axum::http::{HeaderMap, HeaderValue};
+use bytes::Bytes;
+
+/// Gives requests their ids, where their clients haven't.
+#[derive(Debug)]
+pub(super) struct RequestIds {
+    /// Of this process, so that ids of two don't meet.
+    prefix: [u8; 9],
+    last: AtomicU64,
+}
+
+impl RequestIds {
+    pub(super) fn new() -> Self {
+        let random = RandomState::new().build_hasher().finish() as u32;
+        let mut prefix = [b'-'; 9];
+        hex(random.into(), &mut prefix[..8]);
+        Self { prefix, last: AtomicU64::new(0) }
+    }
+
+    /// The id of a request with these headers.
+    pub(super) fn of(&self, headers: &HeaderMap) -> HeaderValue {
+        let given = headers.get("x-request-id");
+        match given.filter(|id| (1..=LONGEST).contains(&id.len())) {
+            Some(id) => id.clone(),
+            None => self.next(),
+        }
+    }
+
+    fn next(&self) -> HeaderValue {
+        let mut text = [0; 21];
+        text[..9].copy_from_slice(&self.prefix);
+        hex(self.last.fetch_add(1, Ordering::Relaxed), &mut text[9..]);
+        let text = Bytes::copy_from_slice(&text);
+        HeaderValue::from_maybe_shared(text).expect("digits are a header's value")
+    }
+}
+
+/// Writes the last digits of a number that there is room for.
+fn hex(mut number: u64, digits: &mut [u8]) {
+    for digit in digits.iter_mut().rev() {
+        *digit = b"0123456789abcdef"[(number & 0xf) as usize];
+        number >>= 4;
+    }
+}
+
+/// Of an id that is taken over, in bytes: it goes into the log.
+pub(super) const LONGEST: usize = 128;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ids_differ_and_given_ones_stay() {
+        let ids = RequestIds::new();
+        let mut headers = HeaderMap::new();
+        let [first, second] = [ids.of(&headers), ids.of(&headers)];
+        assert!(first != second && first.len() == 21);
+        headers.insert("x-request-id", HeaderValue::from_static("mine"));
+        assert_eq!(ids.of(&headers), "mine");
+        headers.insert("x-request-id", HeaderValue::from_str(&"x".repeat(129)).unwrap());
+        assert_eq!(ids.of(&headers).len(), 21);
+    }
+}
