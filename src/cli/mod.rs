@@ -14,6 +14,7 @@
 
 mod batch;
 mod batch_run;
+mod bench;
 mod check;
 mod completions;
 mod config;
@@ -28,6 +29,7 @@ mod paths;
 mod place;
 mod reset;
 mod run;
+mod serve;
 mod show;
 mod signal;
 mod simulate;
@@ -38,6 +40,7 @@ mod unechoed;
 use clap::{Parser, Subcommand};
 
 pub use batch::{BatchArgs, SameFile};
+pub use bench::{BenchArgs, Template, Url};
 pub use check::CheckArgs;
 pub use completions::CompletionsArgs;
 pub use config::{ConfigAction, ConfigCommand};
@@ -50,6 +53,7 @@ pub use limits::{AlgorithmName, LimitArgs};
 pub use migrate::MigrateArgs;
 pub use reset::ResetArgs;
 pub use run::{main, run};
+pub use serve::ServeArgs;
 pub use show::ShowArgs;
 pub use simulate::{ChargeRule, InvalidLatency, Latency, SimulateArgs};
 pub use state_args::{ConfigArgs, StateArgs};
@@ -94,8 +98,12 @@ pub enum Command {
     Config(ConfigCommand),
     /// Print a script by which a shell completes commands and options.
     Completions(CompletionsArgs),
+    /// Answer over HTTP whether a key may go on, and proxy providers within their limits.
+    Serve(Box<ServeArgs>),
     /// Run a provider that enforces its limits, to try things against.
     Simulate(SimulateArgs),
+    /// Measure how fast a running server answers.
+    Bench(Box<BenchArgs>),
 }
 
 /// Clap lists commands in one row; a test holds these against it.
@@ -111,10 +119,12 @@ Limits:
   migrate      Copy state from one store to another
 
 Requests:
+  serve        Answer over HTTP whether a key may go on, and proxy providers within their limits
   batch        Send a file of requests, as fast as the limits allow and no faster
   count        Count the tokens of a text
   explain      Show what recorded traffic would have been charged, and what its answers said
   simulate     Run a provider that enforces its limits, to try things against
+  bench        Measure how fast a running server answers
 
 Setting up:
   config       Check, show and describe the configuration

@@ -6,6 +6,7 @@ use clap::Parser;
 
 use super::batch_run::batch;
 use super::output::Output;
+use super::serve::serve;
 use super::signal::asked_to_stop;
 use super::{ChargeRule, Cli, Command, Exit, LimitArgs, SimulateArgs};
 use crate::batch::progress::say;
@@ -35,7 +36,9 @@ pub fn run(cli: Cli) -> Exit {
             Command::Migrate(args) => args.run(out),
             Command::Config(args) => args.run(out),
             Command::Completions(args) => args.run(out),
+            Command::Serve(args) => serve(&args, out).await,
             Command::Simulate(args) => simulate(&args).await,
+            Command::Bench(args) => args.run(out).await,
         };
         ended.unwrap_or_else(|message| stopped(&message))
     })

@@ -1,6 +1,7 @@
 //! The command, as it is called: real processes, each in folders of its own.
 
 mod batch;
+mod bench;
 mod check;
 mod completions;
 mod config;

@@ -1,0 +1,69 @@
+use bytes::Bytes;
+use http::header::HOST;
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
+use http_body_util::Empty;
+
+use super::BenchArgs;
+use super::target::Template;
+
+/// What every connection asks, but for the key.
+#[derive(Debug)]
+pub(super) struct Question {
+    template: Template,
+    query: &'static str,
+    /// Before the path: HTTP/2 has the authority in the URL, HTTP/1.1 in a header.
+    origin: String,
+    method: Method,
+    headers: HeaderMap,
+    keys: u64,
+}
+
+impl Question {
+    /// # Errors
+    /// Says that the token can't be sent.
+    pub(super) fn new(args: &BenchArgs) -> Result<Self, String> {
+        let authority = args.url.authority.as_str();
+        let mut headers = HeaderMap::new();
+        if !args.http2 {
+            let host = HeaderValue::from_str(authority);
+            headers.insert(HOST, host.map_err(|error| error.to_string())?);
+        }
+        if let Some(token) = std::env::var_os(TOKEN) {
+            let token = token.to_str().and_then(|token| HeaderValue::from_str(token).ok());
+            let mut token = token.ok_or_else(|| format!("{TOKEN} can't be sent as a header"))?;
+            token.set_sensitive(true);
+            headers.insert(TOKEN_HEADER, token);
+        }
+        Ok(Self {
+            template: args.path.clone(),
+            query: match (args.wait, args.path.has_query()) {
+                (false, _) => "",
+                (true, false) => "?canWait=true",
+                (true, true) => "&canWait=true",
+            },
+            origin: if args.http2 { args.url.to_string() } else { String::new() },
+            method: args.method.clone(),
+            headers,
+            keys: args.keys,
+        })
+    }
+
+    /// The request with this number: keys are asked for in turn.
+    pub(super) fn request(&self, number: u64) -> Request<Empty<Bytes>> {
+        let path = self.template.path(number % self.keys);
+        let uri: Uri = format!("{}{path}{}", self.origin, self.query)
+            .parse()
+            .expect("the template was read as a path, and a number changes nothing");
+        let mut request = Request::new(Empty::new());
+        *request.method_mut() = self.method.clone();
+        *request.uri_mut() = uri;
+        request.headers_mut().clone_from(&self.headers);
+        request
+    }
+}
+
+/// The variable that holds a client's token.
+const TOKEN: &str = "TOLLGATE_TOKEN";
+
+/// Where a client shows it, whatever the path.
+const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-tollgate-token");

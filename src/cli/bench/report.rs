@@ -1,0 +1,88 @@
+use std::collections::BTreeMap;
+use std::fmt;
+
+use serde::Serialize;
+
+use super::BenchArgs;
+use super::load::Measured;
+use crate::batch::printable::printable;
+use crate::batch::report::whole;
+
+/// What was measured. Names are a contract.
+#[derive(Debug, Serialize)]
+pub(super) struct Report {
+    url: String,
+    http: &'static str,
+    connections: u16,
+    keys: u64,
+    seconds: f64,
+    /// That were answered.
+    requests: u64,
+    requests_per_second: f64,
+    latency_ms: Latency,
+    statuses: BTreeMap<u16, u64>,
+    pub(super) errors: u64,
+    first_error: Option<String>,
+    /// That were on their way when the time was up.
+    unanswered: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Latency {
+    p50: f64,
+    p90: f64,
+    p99: f64,
+    max: f64,
+}
+
+impl Report {
+    pub(super) fn new(args: &BenchArgs, measured: &Measured) -> Self {
+        let tally = &measured.tally;
+        let requests = tally.latencies.len();
+        let seconds = measured.elapsed.as_secs_f64();
+        let millis = |percent| tally.latencies.percentile(percent).as_secs_f64() * 1e3;
+        Self {
+            url: format!("{}{}", args.url, args.path),
+            http: if args.http2 { "2" } else { "1.1" },
+            connections: args.connections,
+            keys: args.keys,
+            seconds,
+            requests,
+            requests_per_second: if seconds > 0.0 { requests as f64 / seconds } else { 0.0 },
+            latency_ms: Latency {
+                p50: millis(50),
+                p90: millis(90),
+                p99: millis(99),
+                max: millis(100),
+            },
+            statuses: tally.statuses.clone(),
+            errors: tally.errors,
+            first_error: tally.first_error.clone(),
+            unanswered: tally.sent.saturating_sub(requests + tally.errors),
+        }
+    }
+}
+
+impl fmt::Display for Report {
+    /// Without a newline at its end.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { url, http, connections, keys, seconds, .. } = self;
+        let (url, connections, keys) =
+            (printable(url), whole(u64::from(*connections)), whole(*keys));
+        writeln!(f, "{url}, HTTP/{http}, {connections} connections, {keys} keys, {seconds:.1} s")?;
+        let (answered, rate) = (whole(self.requests), whole(self.requests_per_second as u64));
+        writeln!(f, "answered    {answered} requests, {rate} a second")?;
+        let Latency { p50, p90, p99, max } = self.latency_ms;
+        writeln!(f, "latency     p50 {p50:.3}, p90 {p90:.3}, p99 {p99:.3}, max {max:.3} ms")?;
+        f.write_str("statuses   ")?;
+        for (status, count) in &self.statuses {
+            write!(f, " {status}: {}", whole(*count))?;
+        }
+        write!(f, "\nunanswered  {}, cut off by the end", whole(self.unanswered))?;
+        write!(f, "\nerrors      {}", whole(self.errors))?;
+        match &self.first_error {
+            Some(error) => write!(f, ", the first: {}", printable(error)),
+            None => Ok(()),
+        }
+    }
+}

@@ -1,0 +1,88 @@
+use std::fmt;
+use std::net::SocketAddr;
+use std::str::FromStr;
+
+use http::Uri;
+use http::uri::{Authority, PathAndQuery};
+
+/// Where a server listens: `http://HOST:PORT`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Url {
+    pub(super) authority: Authority,
+    port: u16,
+}
+
+impl Url {
+    /// The address of it.
+    ///
+    /// # Errors
+    /// Says that there is none, or that it is of another machine and `remote` doesn't allow that.
+    pub(super) async fn resolve(&self, remote: bool) -> Result<SocketAddr, String> {
+        let host = self.authority.host().trim_matches(['[', ']']);
+        let found = tokio::net::lookup_host((host, self.port)).await;
+        let found = found.map_err(|error| format!("{host}: {error}"))?;
+        // A server listens on one of them, most often the IPv4 one.
+        let mut addresses: Vec<SocketAddr> = found.collect();
+        addresses.sort_by_key(SocketAddr::is_ipv6);
+        let address = *addresses.first().ok_or_else(|| format!("{host} has no address"))?;
+        match address.ip().is_loopback() || remote {
+            true => Ok(address),
+            false => Err(format!(
+                "{host} is another machine; --allow-remote sends the load there, if it is yours"
+            )),
+        }
+    }
+}
+
+impl FromStr for Url {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let uri: Uri = text.parse().map_err(|_| "is not a URL".to_owned())?;
+        match (uri.scheme_str(), uri.authority(), uri.path(), uri.query()) {
+            (Some("http"), Some(authority), "/", None) if !authority.as_str().contains('@') => {
+                Ok(Self { authority: authority.clone(), port: authority.port_u16().unwrap_or(80) })
+            }
+            (Some("https"), ..) => Err("is https; a server of tollgate's speaks http".to_owned()),
+            _ => Err("is not of the form http://HOST:PORT; a path goes to --path".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "http://{}", self.authority)
+    }
+}
+
+/// A path in which `{key}` stands for the key that is asked for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Template(String);
+
+impl Template {
+    pub(super) fn path(&self, key: u64) -> String {
+        self.0.replace("{key}", &format!("bench-{key}"))
+    }
+
+    pub(super) fn has_query(&self) -> bool {
+        self.0.contains('?')
+    }
+}
+
+impl FromStr for Template {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let template = Self(text.to_owned());
+        match PathAndQuery::try_from(template.path(0)) {
+            Ok(path) if path.as_str().starts_with('/') => Ok(template),
+            _ => Err("is not a path; it starts with / and has no spaces".to_owned()),
+        }
+    }
+}
+
+impl fmt::Display for Template {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&self.0)
+    }
+}
