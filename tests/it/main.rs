@@ -28,6 +28,8 @@ mod batch;
 mod cli;
 #[cfg(feature = "cli")]
 mod explain;
+#[cfg(feature = "cli")]
+mod serve;
 
 #[cfg(any(feature = "yaml", feature = "sqlite"))]
 mod store;

@@ -1,7 +1,33 @@
 //! One module for each row of the parity table, named after its id; so are the tests.
 
 #[cfg(feature = "cli")]
+mod c01;
+#[cfg(feature = "cli")]
+mod c02;
+#[cfg(feature = "cli")]
+mod c03;
+#[cfg(feature = "cli")]
+mod c04;
+#[cfg(feature = "cli")]
+mod c05;
+#[cfg(feature = "cli")]
+mod c06;
+#[cfg(feature = "cli")]
+mod c07;
+#[cfg(feature = "cli")]
+mod c08;
+#[cfg(feature = "cli")]
+mod c09;
+#[cfg(feature = "cli")]
+mod c10;
+#[cfg(feature = "cli")]
+mod c11;
+#[cfg(feature = "cli")]
+mod c12;
+#[cfg(feature = "cli")]
 mod c13;
+#[cfg(feature = "cli")]
+mod c14;
 #[cfg(feature = "tower")]
 mod d01;
 mod d02;

@@ -1,0 +1,52 @@
+//! Node with the SDKs of `tests/sdk/node/package-lock.json`, installed once.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use serde_json::Value;
+
+use super::install::{installed, output, run, scripts};
+
+/// A folder that has the SDKs, and the scripts.
+#[derive(Debug)]
+pub(crate) struct Node(PathBuf);
+
+impl Node {
+    /// Installs what is not there yet; `None`, and a line that says so, where that can't be done.
+    ///
+    /// # Panics
+    ///
+    /// It can't be done, and `CI` is `true`.
+    pub(crate) fn with_sdks() -> Option<Self> {
+        installed("Node", install).map(Self)
+    }
+
+    /// The lines of JSON that a script of `tests/sdk/node` prints.
+    pub(crate) async fn run(&self, script: &str, env: &[(&str, String)]) -> Vec<Value> {
+        let mut command = Command::new("node");
+        command.arg(self.0.join(script));
+        output(command, script, env).await
+    }
+}
+
+/// A folder that is complete: its last file is a copy of the lock. The scripts stand beside the packages
+/// that they name.
+fn install() -> Result<PathBuf, String> {
+    let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join("sdk-node");
+    let told = |error: std::io::Error| error.to_string();
+    fs::create_dir_all(&folder).map_err(told)?;
+    for file in fs::read_dir(scripts().join("node")).map_err(told)? {
+        let file = file.map_err(told)?;
+        fs::copy(file.path(), folder.join(file.file_name())).map_err(told)?;
+    }
+    let stamp = folder.join("installed.json");
+    let wanted = fs::read_to_string(folder.join("package-lock.json")).map_err(told)?;
+    if fs::read_to_string(&stamp).is_ok_and(|installed| installed == wanted) {
+        return Ok(folder);
+    }
+    let clean = ["ci", "--ignore-scripts", "--no-audit", "--no-fund", "--loglevel=error"];
+    run(Command::new("npm").args(clean).current_dir(&folder))?;
+    fs::write(&stamp, wanted).map_err(told)?;
+    Ok(folder)
+}

@@ -1,0 +1,140 @@
+//! The official SDKs, unchanged, through the proxy: only their base URL is set.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tokio::net::TcpSocket;
+use tollgate::Limiter;
+use tollgate::config::Config;
+use tollgate::serve;
+use tollgate::simulate::{self, Failure, Fault, OutputSize, Settings};
+
+use super::node::Node;
+use super::python::Python;
+
+/// What each SDK can do, in the order in which its scripts say that it was done.
+const OPENAI: &[&str] =
+    &["plain", "stream", "responses", "embeddings", "refused", "retried", "errors", "timeout"];
+const ANTHROPIC: &[&str] = &["plain", "stream", "count", "refused", "retried", "errors", "timeout"];
+const GENAI: &[&str] =
+    &["plain", "stream", "embeddings", "count", "refused", "retried", "errors", "timeout"];
+
+#[tokio::test]
+async fn the_official_python_sdks_work_unchanged_through_the_proxy() {
+    let Some(python) = Python::with_sdks() else { return };
+    let run = async |script: &str, wanted: &[&str]| {
+        let world = World::start().await;
+        let told = python.run(script, &world.env()).await;
+        world.check(script, &told, wanted).await;
+    };
+    tokio::join!(
+        run("proxied_openai.py", OPENAI),
+        run("proxied_anthropic.py", ANTHROPIC),
+        run("proxied_genai.py", GENAI),
+    );
+}
+
+#[tokio::test]
+async fn the_official_node_sdks_work_unchanged_through_the_proxy() {
+    let Some(node) = Node::with_sdks() else { return };
+    let run = async |script: &str, wanted: &[&str]| {
+        let world = World::start().await;
+        let told = node.run(script, &world.env()).await;
+        world.check(script, &told, wanted).await;
+    };
+    // This SDK of Google's sends nothing again.
+    let genai: Vec<&str> = GENAI.iter().copied().filter(|&case| case != "retried").collect();
+    tokio::join!(
+        run("proxied_openai.mjs", OPENAI),
+        run("proxied_anthropic.mjs", ANTHROPIC),
+        run("proxied_genai.mjs", &genai),
+    );
+}
+
+/// A proxy in front of providers that answer, deny, take their time, and are away.
+struct World {
+    open: simulate::Server,
+    _others: [simulate::Server; 2],
+    _away: TcpSocket,
+    proxy: serve::Server,
+    limiter: Limiter,
+}
+
+impl World {
+    async fn start() -> Self {
+        let twelve = Settings::default().with_output(OutputSize::Fixed(12));
+        let open = provider(twelve.clone()).await;
+        let fault = Fault { every: 1, failure: Failure::Unauthorized };
+        let denied = provider(twelve.clone().with_fault(fault)).await;
+        let hour = Duration::from_secs(3_600);
+        let slow = provider(twelve.with_latency(hour, hour)).await;
+        // Held, so that nobody listens there.
+        let away = TcpSocket::new_v4().expect("a socket");
+        away.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+        let to = |addr: SocketAddr, provider: &str| {
+            format!("{{base_url: 'http://{addr}', provider: {provider}}}")
+        };
+        let config = format!(
+            "quotas:
+  limited: {{limits: [{{dimension: requests, limit: 1, window: 1d}}]}}
+  paced: {{limits: [{{dimension: requests, limit: 1, window: 1s}}]}}
+  gpt-4o: {{concurrency: 8}}
+  claude-sonnet-4-5: {{concurrency: 8}}
+  gemini-2.5-flash: {{concurrency: 8}}
+serve:
+  listen: '127.0.0.1:0'
+  mode: reject
+  upstreams:
+    openai: {}
+    anthropic: {}
+    gemini: {}
+    denied: {}
+    slow: {}
+    away: {}
+",
+            to(open.addr(), "openai"),
+            to(open.addr(), "anthropic"),
+            to(open.addr(), "gemini"),
+            to(denied.addr(), "openai"),
+            to(slow.addr(), "openai"),
+            to(away.local_addr().expect("it is bound"), "openai"),
+        );
+        let config = Config::parse(&config).expect("it is right");
+        let limiter = config.limiter().expect("it is made");
+        let tokens = serve::Tokens::default();
+        let proxy = serve::Server::bind(config, limiter.clone(), tokens).await;
+        let proxy = proxy.expect("a free port");
+        Self { open, _others: [denied, slow], _away: away, proxy, limiter }
+    }
+
+    fn env(&self) -> [(&'static str, String); 1] {
+        [("TOLLGATE_PROXY", format!("http://{}", self.proxy.addr()))]
+    }
+
+    /// All cases were told; the provider has refused nothing; and the requests that clients gave up
+    /// hold nothing any more.
+    async fn check(&self, script: &str, told: &[Value], wanted: &[&str]) {
+        let told: Vec<&str> = told.iter().filter_map(|told| told["case"].as_str()).collect();
+        assert_eq!(told, wanted, "{script}");
+        let counted = self.open.stats().total;
+        assert!(counted.admitted >= 5 && counted.refused == 0, "{script}: {counted:?}");
+        let held = || {
+            self.limiter
+                .iter()
+                .flat_map(|(_, stats)| stats.limits)
+                .map(|limit| limit.held)
+                .sum::<u64>()
+        };
+        while held() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let keys = format!("{:?}", self.limiter.keys());
+        assert!(!keys.contains("proxied"), "no API key is kept: {keys}");
+    }
+}
+
+async fn provider(settings: Settings) -> simulate::Server {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    simulate::Server::bind(settings, any).await.expect("a free port")
+}

@@ -1,0 +1,72 @@
+use std::sync::Arc;
+
+use futures_util::future::join_all;
+use serde_json::json;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+
+use super::Rig;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn of_a_thousand_clients_exactly_as_many_are_let_in_as_fit() {
+    let rig = Rig::start("quotas: {a: {rpm: 400, concurrency: 1000}, b: {rpm: 300}}").await;
+    let rig = Arc::new(rig);
+    let client = |n: u32| {
+        let rig = Arc::clone(&rig);
+        tokio::spawn(async move {
+            let keys = if n.is_multiple_of(2) { json!(["a", "b"]) } else { json!(["b", "a"]) };
+            let answer = rig.reserve(json!({"keys": keys})).await;
+            if answer.status == 201 {
+                let id = answer.body["id"].as_str().unwrap().to_owned();
+                // Two at once end the same one: one of them does.
+                let (settle, release) = tokio::join!(rig.settle(&id, json!({})), rig.release(&id));
+                let both = [settle.status, release.status];
+                assert!(both == [200, 409] || both == [409, 200], "{both:?}");
+                return (1, u64::from(settle.status == 200));
+            }
+            answer.fails(429, "rpm_exceeded");
+            (0, 0)
+        })
+    };
+    let ended = join_all((0..1000).map(client)).await;
+    let ended: Vec<(u64, u64)> = ended.into_iter().map(Result::unwrap).collect();
+    let granted: u64 = ended.iter().map(|(granted, _)| granted).sum();
+    let settled: u64 = ended.iter().map(|(_, settled)| settled).sum();
+    // What is released can be had again.
+    assert!(granted >= 300, "{granted}");
+    assert_eq!((rig.used("b"), rig.used("a")), (settled, settled));
+    assert!(settled <= 300, "{settled}");
+    assert_eq!((rig.held("a"), rig.held("b")), (0, 0));
+}
+
+#[tokio::test]
+async fn of_a_thousand_that_keep_theirs_exactly_so_many_are_let_in() {
+    let rig = Rig::start("quotas: {a: {rpm: 400}, b: {rpm: 300}}").await;
+    let both = json!({"keys": ["a", "b"]});
+    let answers = join_all((0..1000).map(|_| rig.reserve(both.clone()))).await;
+    assert_eq!(answers.iter().filter(|answer| answer.status == 201).count(), 300);
+    assert_eq!((rig.used("a"), rig.used("b")), (300, 300));
+}
+
+#[tokio::test]
+async fn a_client_that_goes_while_it_waits_leaves_the_queue() {
+    let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
+    rig.reserved("a").await;
+    for key in ["", "idempotency-key: k\r\n"] {
+        let body = json!({"keys": ["a"], "wait_ms": 600_000}).to_string();
+        let mut client = TcpStream::connect(rig.server.addr()).await.unwrap();
+        let head = format!(
+            "POST /v1/reserve HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json\r\n\
+             {key}content-length: {}\r\n\r\n{body}",
+            body.len()
+        );
+        client.write_all(head.as_bytes()).await.unwrap();
+        rig.until_waiting("a", 1).await;
+        drop(client);
+        rig.until_waiting("a", 0).await;
+    }
+    // Nothing is taken, nor is the idempotency key.
+    rig.advance(60);
+    assert_eq!(rig.used("a"), 0);
+    rig.keyed("k", "/v1/reserve", json!({"keys": ["a"]})).await.is(201);
+}

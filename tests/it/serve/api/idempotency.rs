@@ -1,0 +1,113 @@
+use serde_json::{Value, json};
+
+use super::{ADMIN, Answer, Rig, answer};
+
+#[tokio::test]
+async fn the_same_request_with_the_same_key_is_done_once_and_answered_the_same() {
+    let rig = Rig::start("quotas: {a: {rpm: 10}}").await;
+    let asked = json!({"keys": ["a"]});
+    let first = rig.keyed("\"k-1\"", "/v1/reserve", asked.clone()).await;
+    first.is(201);
+    assert!(first.headers.get("idempotency-replayed").is_none());
+    // In quotes, as the draft has it, or without.
+    for key in ["\"k-1\"", "k-1"] {
+        rig.advance(1);
+        let again = rig.keyed(key, "/v1/reserve", asked.clone()).await;
+        assert_eq!((again.status, &again.body), (201, &first.body));
+        assert_eq!(again.header("idempotency-replayed"), "true");
+        assert_eq!(again.header("location"), first.header("location"));
+        assert_eq!(again.header("cache-control"), "no-store");
+    }
+    assert_eq!(rig.used("a"), 1);
+    rig.keyed("k-2", "/v1/reserve", asked).await.is(201);
+    assert_eq!(rig.used("a"), 2);
+}
+
+#[tokio::test]
+async fn a_settlement_can_be_sent_again_with_its_key() {
+    let rig = Rig::start("quotas: {a: {tpm: 100}}").await;
+    let id = rig.reserved("a").await;
+    let path = format!("/v1/reservations/{id}/settle");
+    let body = json!({"cost": {"tokens": 7}});
+    let first = rig.keyed("s", &path, body.clone()).await;
+    let again = rig.keyed("s", &path, body.clone()).await;
+    assert_eq!((first.is(200).status, &first.body), (again.status, &again.body));
+    assert_eq!(rig.used("a"), 7);
+    rig.post(&path, body).await.fails(409, "already_settled");
+    // The same for a release, a renewal and a reset.
+    let id = rig.reserved("a").await;
+    for (what, status) in [("renew", 200), ("release", 200)] {
+        let path = format!("/v1/reservations/{id}/{what}");
+        let first = rig.keyed(what, &path, Value::Null).await;
+        rig.advance(1);
+        let again = rig.keyed(what, &path, Value::Null).await;
+        assert_eq!((first.is(status).status, &first.body), (again.status, &again.body));
+    }
+    rig.keyed("r", "/v1/reset", json!({"key": "a"})).await.is(204);
+    rig.reserve(json!({"keys": ["a"], "cost": {"tokens": 9}})).await.is(201);
+    let again = rig.keyed("r", "/v1/reset", json!({"key": "a"})).await;
+    assert_eq!((again.is(204).header("idempotency-replayed"), rig.held("a")), ("true", 9));
+}
+
+#[tokio::test]
+async fn a_key_that_was_sent_with_another_request_is_refused() {
+    let rig = Rig::start("quotas: {a: {rpm: 10}}").await;
+    rig.keyed("k", "/v1/reserve", json!({"keys": ["a"]})).await.is(201);
+    let other = rig.keyed("k", "/v1/reserve", json!({"keys": ["a"], "wait_ms": 1})).await;
+    other.fails(422, "idempotency_key_reused");
+    assert_eq!(rig.used("a"), 1);
+    // It is another key on another path.
+    let id = rig.reserved("a").await;
+    rig.keyed("k", &format!("/v1/reservations/{id}/release"), Value::Null).await.is(200);
+}
+
+#[tokio::test]
+async fn who_was_refused_may_come_again_with_the_same_key() {
+    let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
+    rig.reserved("a").await;
+    let asked = json!({"keys": ["a"]});
+    rig.keyed("k", "/v1/reserve", asked.clone()).await.fails(429, "rpm_exceeded");
+    rig.keyed("k", "/v1/reserve", json!({"keys": []})).await.fails(400, "invalid");
+    rig.advance(60);
+    rig.keyed("k", "/v1/reserve", asked).await.is(201);
+}
+
+#[tokio::test]
+async fn a_request_on_its_way_is_not_sent_twice() {
+    let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
+    rig.reserved("a").await;
+    let asked = json!({"keys": ["a"], "wait_ms": 120_000});
+    let (first, second): (Answer, Answer) =
+        tokio::join!(rig.keyed("k", "/v1/reserve", asked.clone()), async {
+            rig.until_waiting("a", 1).await;
+            let second = rig.keyed("k", "/v1/reserve", asked.clone()).await;
+            rig.advance(60);
+            second
+        });
+    second.fails(409, "in_flight");
+    assert_eq!(second.header("retry-after"), "1");
+    let third = rig.keyed("k", "/v1/reserve", asked).await;
+    assert_eq!((first.is(201).status, &first.body), (third.status, &third.body));
+}
+
+#[tokio::test]
+async fn an_answer_is_kept_as_long_as_its_reservation_and_no_longer() {
+    let rig = Rig::start("quotas: {a: {rpm: 100}}, serve: {reservation_ttl: 10s}").await;
+    let asked = json!({"keys": ["a"], "ttl_ms": 30_000});
+    let first = rig.keyed("k", "/v1/reserve", asked.clone()).await;
+    rig.advance(29);
+    assert_eq!(rig.keyed("k", "/v1/reserve", asked.clone()).await.body, first.is(201).body);
+    rig.advance(1);
+    assert_ne!(rig.keyed("k", "/v1/reserve", asked).await.is(201).body, first.body);
+}
+
+#[tokio::test]
+async fn a_key_that_is_none_is_refused() {
+    let rig = Rig::start("").await;
+    let request = || rig.request("POST", "/v1/reserve").bearer_auth(ADMIN);
+    for key in ["", "a b", &"k".repeat(256)] {
+        answer(request().header("idempotency-key", key)).await.fails(400, "bad_idempotency_key");
+    }
+    let twice = request().header("idempotency-key", "a").header("idempotency-key", "b");
+    answer(twice).await.fails(400, "bad_idempotency_key");
+}

@@ -1,0 +1,102 @@
+use serde_json::{Value, json};
+
+use super::{ADMIN, Rig, answer};
+
+#[tokio::test]
+async fn a_quota_is_set_read_changed_and_taken_away() {
+    let rig = Rig::start("quotas: {b: {rpm: 3}}").await;
+    let quota = json!({"rpm": 5, "limits": [
+        {"dimension": "tokens", "limit": 9, "window": "1h", "algorithm": "token_bucket", "burst": 2},
+    ]});
+    let put = rig.send("PUT", "/v1/quotas/a", &quota).await;
+    assert_eq!(put.is(201).body, json!({"name": "a", "origin": "set", "quota": quota}));
+    assert_eq!(rig.get("/v1/quotas/a").await.is(200).body, put.body);
+    assert_eq!(rig.limiter.stats("a").limits.len(), 2);
+    rig.send("PUT", "/v1/quotas/a", &json!({"rpm": 6})).await.is(200);
+    assert_eq!(rig.limiter.stats("a").limits[0].limit, 6);
+    let all = rig.get("/v1/quotas").await;
+    assert_eq!(
+        all.is(200).body,
+        json!({"quotas": [
+            {"name": "a", "origin": "set", "quota": {"rpm": 6}},
+            {"name": "b", "origin": "configured", "quota": {"rpm": 3}},
+        ]})
+    );
+    rig.send("DELETE", "/v1/quotas/a", &Value::Null).await.is(204);
+    rig.send("DELETE", "/v1/quotas/a", &Value::Null).await.fails(404, "unknown_quota");
+    rig.get("/v1/quotas/a").await.fails(404, "unknown_quota");
+    assert!(rig.limiter.stats("a").limits.is_empty());
+}
+
+#[tokio::test]
+async fn names_hold_slashes_globs_and_expressions() {
+    let rig = Rig::start("").await;
+    for (path, name, key) in [
+        ("models%2Fa%20b", "models/a b", "models/a b"),
+        ("tenant:*", "tenant:*", "tenant:7"),
+        ("regex:u-%5B0-9%5D%2B", "regex:u-[0-9]+", "u-42"),
+        ("%C3%A9", "é", "é"),
+    ] {
+        let path = format!("/v1/quotas/{path}");
+        rig.send("PUT", &path, &json!({"rpm": 7})).await.is(201);
+        assert_eq!(rig.get(&path).await.is(200).body["name"], name);
+        assert_eq!(rig.limiter.stats(key).limits[0].limit, 7, "{key}");
+        rig.send("DELETE", &path, &Value::Null).await.is(204);
+    }
+}
+
+#[tokio::test]
+async fn what_is_wrong_with_a_quota_is_told_as_the_configuration_tells_it() {
+    let rig = Rig::start("serve: {bounds: {key: 8}}").await;
+    for (body, told) in [
+        (json!({"rmp": 5}), "quotas.a.rmp: unknown field \"rmp\" (did you mean `rpm`?)"),
+        (json!({"rpm": "5"}), "quotas.a.rpm: must be a whole number"),
+        (json!({"limits": [{"dimension": "tokens", "limit": 5}]}), "`window` is missing"),
+        (json!({"regex": true}), "quotas.a.regex: is said by the name"),
+        (json!({"share": 2}), "quotas.a.share: must be above 0 and at most 1"),
+        (json!([1]), "quotas.a: must be a map of"),
+    ] {
+        let answer = rig.send("PUT", "/v1/quotas/a", &body).await;
+        let detail = answer.fails(422, "invalid");
+        assert!(detail.contains(told), "{detail} should contain {told}");
+    }
+    for twice in ["{\"rpm\": 5, \"rpm\": 6}", "{\"limits\": [{\"limit\": 5, \"limit\": 6}]}"] {
+        let put = rig.request("PUT", "/v1/quotas/a").bearer_auth(ADMIN);
+        let answer = answer(put.header("content-type", "application/json").body(twice)).await;
+        let detail = answer.fails(400, "bad_request");
+        assert!(detail.contains("duplicate field `"), "{detail}");
+    }
+    let long = rig.send("PUT", "/v1/quotas/123456789", &json!({})).await;
+    assert!(long.fails(422, "invalid").contains("of 9 bytes"));
+    assert_eq!(rig.get("/v1/quotas").await.body, json!({"quotas": []}));
+}
+
+#[tokio::test]
+async fn a_raised_quota_lets_in_who_waits() {
+    let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
+    rig.reserved("a").await;
+    let (granted, ()) =
+        tokio::join!(rig.reserve(json!({"keys": ["a"], "wait_ms": 60_000})), async {
+            rig.until_waiting("a", 1).await;
+            rig.send("PUT", "/v1/quotas/a", &json!({"rpm": 2})).await.is(200);
+        });
+    granted.is(201);
+}
+
+#[tokio::test]
+async fn a_reset_forgets_what_was_used_of_one_key_or_of_all() {
+    let rig = Rig::start("quotas: {a: {rpm: 5}, b: {rpm: 5}}").await;
+    for key in ["a", "b"] {
+        let id = rig.reserved(key).await;
+        rig.settle(&id, json!({})).await.is(200);
+    }
+    rig.post("/v1/reset", json!({"key": "a"})).await.is(204);
+    assert_eq!((rig.used("a"), rig.used("b")), (0, 1));
+    rig.post("/v1/reset", json!({"all": true})).await.is(204);
+    assert_eq!(rig.used("b"), 0);
+    rig.post("/v1/reset", json!({"all": false})).await.fails(400, "invalid");
+    rig.post("/v1/reset", json!({"key": ""})).await.fails(400, "invalid");
+    for body in [json!({}), json!({"key": "a", "all": true}), json!({"keys": ["a"]})] {
+        rig.post("/v1/reset", body).await.fails(400, "bad_request");
+    }
+}

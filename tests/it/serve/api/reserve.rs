@@ -1,0 +1,168 @@
+use serde_json::json;
+
+use super::Rig;
+
+#[tokio::test]
+async fn a_reservation_is_told_whole_and_found_again() {
+    let rig = Rig::start("quotas: {a: {rpm: 10, tpm: 1000}}").await;
+    let cost = json!({"requests": 2, "tokens": 300, "custom": {"images": 4}});
+    let asked = json!({"keys": ["a"], "cost": cost, "metadata": {"user": "u-7"}, "ttl_ms": 5000});
+    let answer = rig.reserve(asked).await;
+    let id = answer.is(201).body["id"].as_str().unwrap().to_owned();
+    assert_eq!(
+        answer.body,
+        json!({
+            "id": id,
+            "state": "open",
+            "keys": ["a"],
+            "cost": {"requests": 2, "tokens": 300, "input_tokens": 0, "output_tokens": 0,
+                "custom": {"images": 4}},
+            "granted_at": "2026-01-01T00:00:00.000000000Z",
+            "expires_at": "2026-01-01T00:00:05.000000000Z",
+            "ttl_ms": 5000,
+            "metadata": {"user": "u-7"},
+        })
+    );
+    assert_eq!(answer.header("location"), format!("/v1/reservations/{id}"));
+    assert!(answer.header("ratelimit").contains("r=8"), "{answer:?}");
+    assert!(answer.header("ratelimit-policy").contains("q=1000"), "{answer:?}");
+    assert_eq!(answer.header("cache-control"), "no-store");
+    assert_eq!(answer.header("x-content-type-options"), "nosniff");
+    let found = rig.get(answer.header("location")).await;
+    assert_eq!((found.status, found.body), (200, answer.body.clone()));
+}
+
+#[tokio::test]
+async fn several_keys_are_charged_all_or_none() {
+    let rig = Rig::start("quotas: {tenant: {rpm: 5}, model: {rpm: 2}}").await;
+    let both = json!({"keys": ["tenant", "model"]});
+    rig.reserve(both.clone()).await.is(201);
+    rig.reserve(both.clone()).await.is(201);
+    let refused = rig.reserve(both).await;
+    let detail = refused.fails(429, "rpm_exceeded");
+    assert!(detail.starts_with("model: rpm_exceeded; fits in 60.000 s"), "{detail}");
+    assert_eq!((rig.used("tenant"), rig.used("model")), (2, 2));
+}
+
+#[tokio::test]
+async fn who_is_refused_is_told_when_to_come_back() {
+    let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
+    rig.reserved("a").await;
+    rig.advance(20);
+    let refused = rig.reserve(json!({"keys": ["a"]})).await;
+    refused.fails(429, "rpm_exceeded");
+    assert_eq!(refused.header("retry-after"), "40");
+    assert_eq!((&refused.body["key"], &refused.body["retry_after"]), (&json!("a"), &json!(40)));
+    assert!(refused.header("ratelimit").contains("r=0;t=40"), "{refused:?}");
+    rig.advance(40);
+    rig.reserved("a").await;
+}
+
+#[tokio::test]
+async fn what_can_never_fit_is_said_at_once_and_without_a_time() {
+    let rig = Rig::start("quotas: {a: {tpm: 100}}, unknown_key: refuse").await;
+    let asked = json!({"keys": ["a"], "cost": {"tokens": 101}, "wait_ms": 3_600_000});
+    let refused = rig.reserve(asked).await;
+    let detail = refused.fails(429, "exceeds_capacity");
+    assert!(detail.contains("needs 101 tokens; the limit of a holds 100"), "{detail}");
+    assert!(refused.headers.get("retry-after").is_none());
+    let unknown = rig.reserve(json!({"keys": ["b"], "wait_ms": 5})).await;
+    assert!(unknown.fails(429, "unknown_model").contains("set a quota"));
+}
+
+#[tokio::test]
+async fn who_waits_is_granted_in_order_of_arrival() {
+    let rig = Rig::start("quotas: {a: {rpm: 1}}").await;
+    rig.reserved("a").await;
+    let asked =
+        |n: u32| json!({"keys": ["a"], "wait_ms": 600_000, "metadata": {"n": n.to_string()}});
+    let (first, second, third) = tokio::join!(
+        rig.reserve(asked(1)),
+        async {
+            rig.until_waiting("a", 1).await;
+            rig.reserve(asked(2)).await
+        },
+        async {
+            rig.until_waiting("a", 2).await;
+            let refused = rig.reserve(json!({"keys": ["a"]})).await;
+            for left in [1, 0] {
+                rig.advance(60);
+                rig.until_waiting("a", left).await;
+            }
+            refused
+        }
+    );
+    third.fails(429, "rpm_exceeded");
+    assert_eq!(first.is(201).body["granted_at"], "2026-01-01T00:01:00.000000000Z");
+    assert_eq!(second.is(201).body["granted_at"], "2026-01-01T00:02:00.000000000Z");
+}
+
+#[tokio::test]
+async fn a_wait_ends_with_its_time_or_the_servers_own() {
+    let rig = Rig::start("quotas: {a: {concurrency: 1}}, waiting: {max_wait: 5s}").await;
+    let held = rig.reserved("a").await;
+    let asked = json!({"keys": ["a"], "wait_ms": 600_000});
+    let (refused, ()) = tokio::join!(rig.reserve(asked), async {
+        rig.until_waiting("a", 1).await;
+        rig.advance(5);
+    });
+    refused.fails(429, "concurrency_exceeded");
+    assert_eq!(refused.header("retry-after"), "1");
+    rig.release(&held).await.is(200);
+    rig.reserved("a").await;
+}
+
+#[tokio::test]
+async fn a_full_queue_and_full_servers_say_so() {
+    let rig = Rig::start(
+        "quotas: {a: {rpm: 1}}, waiting: {max_waiting: 1}, serve: {bounds: {reservations: 3}}",
+    )
+    .await;
+    rig.reserved("a").await;
+    let waits = json!({"keys": ["a"], "wait_ms": 60_000});
+    let (granted, ()) = tokio::join!(rig.reserve(waits.clone()), async {
+        rig.until_waiting("a", 1).await;
+        let full = rig.reserve(waits.clone()).await;
+        assert!(full.fails(429, "queue_full").contains("1 requests wait already"));
+        // Two are open or waited for.
+        rig.reserved("b").await;
+        let refused = rig.reserve(json!({"keys": ["b"]})).await;
+        refused.fails(503, "too_many_reservations");
+        assert_eq!(refused.header("retry-after"), "1");
+        rig.advance(60);
+    });
+    // The first two have expired by now, and made room.
+    granted.is(201);
+    rig.reserved("b").await;
+}
+
+#[tokio::test]
+async fn so_many_may_wait_as_the_server_lets() {
+    let rig = Rig::start(
+        "quotas: {a: {concurrency: 1}}, serve: {bounds: {waiting: 1}, reservation_ttl: 1h}",
+    )
+    .await;
+    let held = rig.reserved("a").await;
+    let waits = json!({"keys": ["a"], "wait_ms": 60_000});
+    let (granted, ()) = tokio::join!(rig.reserve(waits.clone()), async {
+        rig.until_waiting("a", 1).await;
+        rig.reserve(waits.clone()).await.fails(503, "too_many_waiting");
+        rig.reserve(json!({"keys": ["a"]})).await.fails(429, "concurrency_exceeded");
+        rig.until_waiting("a", 1).await;
+        rig.release(&held).await.is(200);
+    });
+    granted.is(201);
+}
+
+#[tokio::test]
+async fn who_would_fit_and_does_not_wait_is_told_that_others_come_first() {
+    let rig = Rig::start("quotas: {a: {tpm: 100}}").await;
+    let asked = |tokens: u64, wait: u64| json!({"keys": ["a"], "cost": {"tokens": tokens}, "wait_ms": wait});
+    let held = rig.reserve(asked(50, 0)).await;
+    let (granted, ()) = tokio::join!(rig.reserve(asked(80, 60_000)), async {
+        rig.until_waiting("a", 1).await;
+        rig.reserve(asked(10, 0)).await.fails(429, "others_waiting");
+        rig.release(held.is(201).body["id"].as_str().unwrap()).await.is(200);
+    });
+    granted.is(201);
+}

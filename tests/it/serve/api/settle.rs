@@ -1,0 +1,97 @@
+use serde_json::{Value, json};
+
+use super::Rig;
+
+#[tokio::test]
+async fn a_settled_reservation_took_what_it_took() {
+    let rig = Rig::start("quotas: {a: {tpm: 1000}}").await;
+    let asked = json!({"keys": ["a"], "cost": {"tokens": 900, "requests": 3}});
+    let answer = rig.reserve(asked).await;
+    let id = answer.is(201).body["id"].as_str().unwrap();
+    assert_eq!((rig.used("a"), rig.held("a")), (0, 900));
+    rig.advance(1);
+    let settled = rig.settle(id, json!({"tokens": 200})).await;
+    assert_eq!(
+        settled.is(200).body,
+        json!({
+            "id": id,
+            "state": "settled",
+            "granted_at": "2026-01-01T00:00:00.000000000Z",
+            "ended_at": "2026-01-01T00:00:01.000000000Z",
+            "charged": {"requests": 3, "tokens": 200, "input_tokens": 0, "output_tokens": 0},
+        })
+    );
+    assert_eq!((rig.used("a"), rig.held("a")), (200, 0));
+    assert_eq!(rig.get(&format!("/v1/reservations/{id}")).await.body, settled.body);
+}
+
+#[tokio::test]
+async fn a_released_reservation_took_nothing() {
+    let rig = Rig::start("quotas: {a: {rpm: 1, concurrency: 1}}").await;
+    let id = rig.reserved("a").await;
+    let released = rig.release(&id).await;
+    assert_eq!(released.is(200).body["state"], "released");
+    assert!(released.body.get("charged").is_none());
+    assert_eq!((rig.used("a"), rig.held("a")), (0, 0));
+    rig.reserved("a").await;
+}
+
+#[tokio::test]
+async fn a_reservation_ends_once_and_says_how_it_did() {
+    let rig = Rig::start("quotas: {a: {rpm: 10}}").await;
+    let (settled, released) = (rig.reserved("a").await, rig.reserved("a").await);
+    rig.settle(&settled, json!({})).await.is(200);
+    rig.release(&released).await.is(200);
+    for (id, code) in [(settled, "already_settled"), (released, "already_released")] {
+        rig.advance(1);
+        let again = rig.settle(&id, json!({"requests": 9})).await;
+        let detail = again.fails(409, code).to_owned();
+        assert!(
+            detail.contains("at 2026-01-01T00:00:00.000000000Z; it ends only once"),
+            "{detail}"
+        );
+        assert_eq!(rig.release(&id).await.fails(409, code), detail);
+        let renew = format!("/v1/reservations/{id}/renew");
+        assert_eq!(rig.post(&renew, Value::Null).await.fails(409, code), detail);
+    }
+    assert_eq!(rig.used("a"), 1);
+}
+
+#[tokio::test]
+async fn nobody_ends_what_nobody_has() {
+    let rig = Rig::start("").await;
+    for id in
+        ["0123456789abcdef0123456789abcdef", "7", "%2e%2e%2f", "0123456789ABCDEF0123456789ABCDEF"]
+    {
+        rig.settle(id, json!({})).await.fails(404, "unknown_reservation");
+        rig.release(id).await.fails(404, "unknown_reservation");
+        rig.post(&format!("/v1/reservations/{id}/renew"), Value::Null)
+            .await
+            .fails(404, "unknown_reservation");
+        rig.get(&format!("/v1/reservations/{id}")).await.fails(404, "unknown_reservation");
+    }
+}
+
+#[tokio::test]
+async fn who_waits_is_let_in_when_another_settles_for_less() {
+    let rig = Rig::start("quotas: {a: {tpm: 100}}").await;
+    let asked = |wait: u64| json!({"keys": ["a"], "cost": {"tokens": 80}, "wait_ms": wait});
+    let first = rig.reserve(asked(0)).await;
+    let (second, ()) = tokio::join!(rig.reserve(asked(60_000)), async {
+        rig.until_waiting("a", 1).await;
+        let id = first.is(201).body["id"].as_str().unwrap();
+        rig.settle(id, json!({"tokens": 20})).await.is(200);
+    });
+    second.is(201);
+    assert_eq!((rig.used("a"), rig.held("a")), (20, 80));
+}
+
+#[tokio::test]
+async fn a_settlement_that_cannot_be_meant_leaves_the_reservation_open() {
+    let rig = Rig::start("quotas: {a: {rpm: 10}}").await;
+    let id = rig.reserved("a").await;
+    rig.settle(&id, json!({"custom": {"": 1}})).await.fails(400, "invalid");
+    rig.settle(&id, json!({"tokens": -1})).await.fails(400, "bad_request");
+    rig.post(&format!("/v1/reservations/{id}/settle"), json!({})).await.fails(400, "bad_request");
+    rig.settle(&id, json!({})).await.is(200);
+}

@@ -1,0 +1,94 @@
+use serde_json::{Value, json};
+
+use super::Rig;
+
+#[tokio::test]
+async fn figures_are_those_of_the_limiter() {
+    let rig = Rig::start("quotas: {a: {rpm: 10, tpm: 1000, concurrency: 2}}").await;
+    let answer = rig.reserve(json!({"keys": ["a"], "cost": {"tokens": 300}})).await;
+    let id = answer.is(201).body["id"].as_str().unwrap();
+    let fresh = "2026-01-01T00:00:00.000000000Z";
+    let told = rig.get("/v1/stats/a").await;
+    let limits = told.is(200).body["limits"].as_array().unwrap();
+    assert_eq!((&told.body["key"], &told.body["waiting"]), (&json!("a"), &json!(0)));
+    assert!(told.body.get("cooling_until").is_none());
+    let figures = |limit: &Value| {
+        let named = ["used", "held", "available"].map(|name| limit[name].as_u64().unwrap());
+        (limit["dimension"].as_str().unwrap().to_owned(), limit["window_ms"].as_u64(), named)
+    };
+    assert_eq!(figures(&limits[0]), ("requests".to_owned(), Some(60_000), [1, 0, 9]));
+    assert_eq!(figures(&limits[1]), ("tokens".to_owned(), Some(60_000), [0, 300, 700]));
+    assert_eq!(figures(&limits[2]), ("concurrency".to_owned(), None, [0, 1, 1]));
+    rig.release(id).await.is(200);
+    let told = rig.get("/v1/stats/a").await;
+    // All of it is unused by now.
+    assert!(told.body["limits"][1]["fresh_at"].as_str().unwrap() <= fresh, "{told:?}");
+    assert_eq!(told.body["limits"][1]["limit"], 1000);
+    assert_eq!(told.body["limits"][1]["original"], 1000);
+    let unknown = rig.get("/v1/stats/nobody%2Fknows").await;
+    assert_eq!(unknown.is(200).body, json!({"key": "nobody/knows", "limits": [], "waiting": 0}));
+}
+
+#[tokio::test]
+async fn a_cool_down_and_a_reduction_are_told() {
+    let rig = Rig::start("quotas: {a: {rpm: 10}}, reduction: {spread: 0s}").await;
+    let refusal = tollgate::limiter::RateLimited::new(Some(std::time::Duration::from_secs(7)));
+    rig.limiter.on_rate_limited("a", &refusal);
+    let told = rig.get("/v1/stats/a").await;
+    assert_eq!(told.is(200).body["cooling_until"], "2026-01-01T00:00:07.000000000Z");
+    assert_eq!(
+        (&told.body["limits"][0]["limit"], &told.body["limits"][0]["original"]),
+        (&json!(5), &json!(10))
+    );
+    let refused = rig.reserve(json!({"keys": ["a"]})).await;
+    refused.fails(429, "cooling_down");
+    assert_eq!(refused.header("retry-after"), "7");
+}
+
+#[tokio::test]
+async fn keys_are_told_in_pages_sorted() {
+    let rig = Rig::start("quotas: {b: {rpm: 1}, d: {rpm: 1}, 'x*': {rpm: 1}}").await;
+    for key in ["c", "a", "xy"] {
+        rig.reserved(key).await;
+    }
+    let mut seen = Vec::new();
+    let mut path = "/v1/stats?limit=2".to_owned();
+    loop {
+        let page = rig.get(&path).await;
+        let keys = page.is(200).body["keys"].as_array().unwrap().clone();
+        assert!(keys.len() <= 2);
+        seen.extend(keys.iter().map(|key| key["key"].as_str().unwrap().to_owned()));
+        let Some(next) = page.body["next"].as_str() else { break };
+        path = format!("/v1/stats?limit=2&after={next}");
+    }
+    let expected: Vec<_> = rig.limiter.keys().iter().map(ToString::to_string).collect();
+    assert_eq!(seen, expected);
+    assert!(seen.is_sorted() && seen.contains(&"xy".to_owned()), "{seen:?}");
+}
+
+#[tokio::test]
+async fn a_decision_takes_nothing_and_names_what_binds() {
+    let rig = Rig::start("quotas: {tenant: {rpm: 5}, model: {rpm: 1, tpm: 100}}").await;
+    let asked = json!({"keys": ["tenant", "model"]});
+    let told = rig.post("/v1/decide", asked.clone()).await;
+    assert_eq!((&told.is(200).body["allowed"], &told.body["code"]), (&json!(true), &json!("ok")));
+    assert_eq!(told.body["keys"][1]["limits"][0]["available"], 1);
+    assert!(told.header("ratelimit").contains("r=5"), "{told:?}");
+    assert_eq!(rig.used("tenant"), 0);
+    rig.reserved("model").await;
+    rig.advance(20);
+    let told = rig.post("/v1/decide", asked).await;
+    assert_eq!(told.is(200).body["allowed"], false);
+    assert_eq!(told.body["code"], "rpm_exceeded");
+    assert_eq!(told.body["key"], "model");
+    assert_eq!((&told.body["need"], &told.body["limit"]), (&json!(1), &json!(1)));
+    assert_eq!(told.body["fits_at"], "2026-01-01T00:01:00.000000000Z");
+    assert_eq!(
+        (&told.body["retry_after_ms"], &told.body["never"]),
+        (&json!(40_000), &json!(false))
+    );
+    assert_eq!(told.body["keys"][0]["allowed"], true);
+    let never = json!({"keys": ["tenant", "model"], "cost": {"tokens": 101}});
+    let told = rig.post("/v1/decide", never).await;
+    assert_eq!((&told.body["never"], &told.body["dimension"]), (&json!(true), &json!("tokens")));
+}

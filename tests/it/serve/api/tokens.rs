@@ -1,0 +1,59 @@
+use serde_json::{Value, json};
+
+use super::{ADMIN, Rig, answer, with};
+
+#[tokio::test]
+async fn each_route_asks_for_its_token() {
+    let rig = Rig::with_tokens("", Some("client")).await;
+    let send = async |method: &str, path: &str, token: Option<&str>| {
+        let request = rig.request(method, path);
+        let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
+        answer(with(request, &json!({"keys": ["a"]}))).await
+    };
+    let id = "0".repeat(32);
+    let of_client = [
+        ("POST", "/v1/reserve".to_owned()),
+        ("POST", "/v1/decide".to_owned()),
+        ("GET", format!("/v1/reservations/{id}")),
+        ("POST", format!("/v1/reservations/{id}/settle")),
+        ("POST", format!("/v1/reservations/{id}/release")),
+        ("POST", format!("/v1/reservations/{id}/renew")),
+    ];
+    for (method, path) in &of_client {
+        send(method, path, None).await.fails(401, "unauthorized");
+        send(method, path, Some("guess")).await.fails(401, "unauthorized");
+        assert_ne!(send(method, path, Some("client")).await.status, 401);
+        assert_ne!(send(method, path, Some(ADMIN)).await.status, 401);
+    }
+    let of_admin = [
+        ("GET", "/v1/stats"),
+        ("GET", "/v1/stats/a"),
+        ("GET", "/v1/quotas"),
+        ("GET", "/v1/quotas/a"),
+        ("PUT", "/v1/quotas/a"),
+        ("DELETE", "/v1/quotas/a"),
+        ("POST", "/v1/reset"),
+    ];
+    for (method, path) in of_admin {
+        send(method, path, None).await.fails(401, "unauthorized");
+        send(method, path, Some("client")).await.fails(403, "forbidden");
+        let let_in = send(method, path, Some(ADMIN)).await.status;
+        assert!(![401, 403].contains(&let_in), "{method} {path}: {let_in}");
+    }
+    send("GET", "/openapi.json", None).await.is(200);
+}
+
+#[tokio::test]
+async fn an_answer_given_to_one_is_not_given_to_another() {
+    let rig = Rig::with_tokens("quotas: {a: {rpm: 9}}", Some("client")).await;
+    let send = async |token: Option<&str>| {
+        let request = rig.request("POST", "/v1/reserve").header("idempotency-key", "k");
+        let request = token.into_iter().fold(request, reqwest::RequestBuilder::bearer_auth);
+        answer(with(request, &json!({"keys": ["a"]}))).await
+    };
+    let first = send(Some("client")).await;
+    assert_eq!(send(Some("client")).await.body, first.is(201).body);
+    assert_ne!(send(Some(ADMIN)).await.is(201).body, first.body);
+    send(None).await.fails(401, "unauthorized");
+    assert_eq!(rig.get("/v1/nothing").await.body.get("id"), None::<&Value>);
+}

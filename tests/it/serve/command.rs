@@ -1,0 +1,200 @@
+//! `tollgate serve` as it is run.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::{ChildStdout, Command};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+
+use crate::cli::rig::{Home, Running};
+
+use super::rig::{Reply, http1};
+
+/// A server in a process of its own.
+struct Served {
+    running: Running,
+    base: String,
+    _stdout: BufReader<ChildStdout>,
+    /// What it has written to standard error.
+    told: Arc<Mutex<String>>,
+    listening: JoinHandle<()>,
+}
+
+impl Served {
+    fn start(command: &mut Command) -> Self {
+        let mut running = Running::start(command);
+        let mut stdout = BufReader::new(running.child().stdout.take().unwrap());
+        let mut line = String::new();
+        stdout.read_line(&mut line).unwrap();
+        let told = line.trim().strip_prefix("listening on ");
+        let base = told.unwrap_or_else(|| panic!("{line}")).to_owned();
+        let (told, mut stderr) = (Arc::default(), running.child().stderr.take().unwrap());
+        let listening = std::thread::spawn({
+            let told = Arc::clone(&told);
+            move || {
+                let mut part = [0; 4096];
+                while let Ok(read @ 1..) = stderr.read(&mut part) {
+                    Mutex::<String>::lock(&told).push_str(&String::from_utf8_lossy(&part[..read]));
+                }
+            }
+        });
+        Self { running, base, _stdout: stdout, told, listening }
+    }
+
+    async fn status(&self, path: &str) -> u16 {
+        Reply::of(http1().post(format!("{}{path}", self.base))).await.status
+    }
+
+    /// Ends it as `kill` does; what it has written to standard error.
+    fn terminate(mut self) -> String {
+        let id = self.running.child().id().to_string();
+        assert!(Command::new("kill").arg(id).status().unwrap().success());
+        self.listening.join().unwrap();
+        let told = self.told.lock().clone();
+        assert_eq!(self.running.ended().code, Some(0), "{told}");
+        told
+    }
+}
+
+/// Looks again until it is so.
+async fn soon(mut so: impl AsyncFnMut() -> bool) {
+    let looking = async {
+        while !so().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), looking).await.expect("it never was");
+}
+
+#[tokio::test]
+async fn it_is_started_by_goccs_flags_and_stops_when_it_is_told_to() {
+    let home = Home::new();
+    let served = Served::start(&mut home.tollgate("serve -m 2 -w 3600000 -p 0"));
+    let mut statuses = Vec::new();
+    for _ in 0..3 {
+        statuses.push(served.status("/rate/k").await);
+    }
+    assert_eq!(statuses, [200, 200, 429]);
+    let waiter = http1().post(format!("{}/rate/k?canWait=true", served.base));
+    let waiter = tokio::spawn(Reply::of(waiter));
+    let debug = format!("{}/debug/k", served.base);
+    soon(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
+    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    assert_eq!(waiter.await.unwrap().status, 503);
+    // That is an answer of the server's own making, and all that there was to tell.
+    assert!(told.lines().count() == 1 && told.contains("\"status\":503"), "{told}");
+}
+
+#[tokio::test]
+async fn what_is_logged_is_switched_and_holds_no_key_and_no_token() {
+    let home = Home::new();
+    let mut command =
+        home.tollgate("serve -m 1 -w 3600000 -p 0 --log2xx --log4xx --log-level=debug");
+    let served = Served::start(command.env("TOLLGATE_TOKEN", "hunter2"));
+    let ask = |path: &str, token: &str| {
+        let request = http1().post(format!("{}{path}", served.base)).bearer_auth(token);
+        Reply::of(request.header("x-correlation-id", "c-1"))
+    };
+    let granted = ask("/rate/key-of-alice?canWait=false", "hunter2").await;
+    ask("/rate/key-of-alice?user=alice", "hunter2").await;
+    ask("/rate/key-of-alice", "swordfish").await;
+    // One that waits, and goes away.
+    let gone = tokio::spawn(ask("/rate/key-of-alice?canWait=true", "hunter2"));
+    let debug = format!("{}/debug/key-of-alice", served.base);
+    let look = || Reply::of(http1().get(&debug).bearer_auth("hunter2"));
+    soon(async || look().await.json()["NumWaiting"] == 1).await;
+    gone.abort();
+    soon(async || served.told.lock().contains("\"status\":499")).await;
+    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    let lines: Vec<serde_json::Value> =
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_rate =
+        |line: &&serde_json::Value| line["message"] == "answered" && line["route"] == "/rate/{key}";
+    let answered: Vec<_> = lines.iter().filter(of_rate).collect();
+    let statuses: Vec<_> = answered.iter().map(|line| line["status"].as_u64().unwrap()).collect();
+    assert_eq!(statuses, [200, 429, 401, 499]);
+    for line in answered {
+        assert_eq!(
+            (line["route"].as_str(), line["method"].as_str()),
+            (Some("/rate/{key}"), Some("POST"))
+        );
+        assert_eq!(line["correlation_id"], "c-1");
+        assert!(line["latency_ms"].as_f64().unwrap() >= 0.0 && line["request_id"].is_string());
+    }
+    for secret in ["hunter2", "swordfish", "alice", granted.body.as_str()] {
+        assert!(!told.contains(secret), "{secret} in {told}");
+    }
+}
+
+#[tokio::test]
+async fn without_the_switches_nothing_is_logged_of_answers() {
+    let home = Home::new();
+    let served = Served::start(&mut home.tollgate("serve -m 1 -p 0"));
+    served.status("/rate/k").await;
+    served.status("/nothing").await;
+    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    assert_eq!(told, "");
+}
+
+#[tokio::test]
+async fn a_file_of_keys_is_followed_through_renames_links_and_mistakes() {
+    let home = Home::new();
+    let keys = |most: u32| {
+        format!("{{\"keys\": [{{\"key_pattern\": \"k\", \"max_requests_per_window\": {most}}}]}}")
+    };
+    home.write("a/keys.json", &keys(1));
+    std::os::unix::fs::symlink("a", home.path("now")).unwrap();
+    let command = "serve -w 3600000 -p 0 --config-file now/keys.json";
+    let served = Served::start(&mut home.tollgate(command));
+    assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
+    let waiter = http1().post(format!("{}/rate/k?canWait=true", served.base));
+    let waiter = tokio::spawn(Reply::of(waiter));
+    let debug = format!("{}/debug/k", served.base);
+    soon(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
+
+    // Renamed over it: who waits is looked at again.
+    fs::rename(home.write("a/new.json", &keys(2)), home.path("a/keys.json")).unwrap();
+    assert_eq!(waiter.await.unwrap().status, 200);
+    assert_eq!(served.status("/rate/k").await, 429);
+
+    // A link on the way to it is swapped, as Kubernetes does.
+    home.write("b/keys.json", &keys(3));
+    std::os::unix::fs::symlink("b", home.path("next")).unwrap();
+    fs::rename(home.path("next"), home.path("now")).unwrap();
+    soon(async || served.status("/rate/k").await == 200).await;
+    assert_eq!(served.status("/rate/k").await, 429);
+
+    // One that can't be used changes nothing, and it is said why; the next that can does.
+    home.write("b/keys.json", "{\"keys\": [{\"key_pattern\": \"k\", \"window_millis\": 9}]}");
+    soon(async || served.told.lock().contains("must be from 10 to 3600000, not 9")).await;
+    assert_eq!(served.status("/rate/k").await, 429);
+    home.write("b/keys.json", &keys(4));
+    soon(async || served.status("/rate/k").await == 200).await;
+    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    assert!(!told.contains("panic"), "{told}");
+}
+
+#[test]
+fn wrong_values_are_refused_at_the_start() {
+    let home = Home::new();
+    home.write(
+        "keys.json",
+        "{\"keys\": [{\"key_pattern\": \"(\", \"key_pattern_is_regex\": true}]}",
+    );
+    for (arguments, told) in [
+        ("serve --window-millis -1000", "--window-millis: serve.window_millis"),
+        ("serve -m 0", "--max-requests: serve.max_requests"),
+        ("serve -p 70000", "--port: serve.listen"),
+        ("serve -c keys.json", "keys.json:1:27: serve.keys[0].key_pattern"),
+        ("serve -c nowhere.json", "nowhere.json: can't be read"),
+        ("serve -i http://a,http://b", "--instance-urls: any instance can be asked"),
+        ("serve --listen 0.0.0.0:0", "can be reached from other machines"),
+    ] {
+        let ended = home.run(arguments);
+        assert_eq!(ended.code, Some(2), "{arguments}");
+        assert!(ended.stderr.contains(told), "{arguments}: {}", ended.stderr);
+    }
+}

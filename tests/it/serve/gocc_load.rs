@@ -1,0 +1,89 @@
+//! Many at once: the counts are exact.
+
+use reqwest::Client;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+
+use super::rig::{Reply, Rig, http2};
+
+/// Asks so many by HTTP/2, from so many tasks; how many were granted.
+async fn storm(client: &Client, tasks: usize, each: usize, url: impl Fn(usize) -> String) -> usize {
+    let tasks: Vec<_> = (0..tasks)
+        .map(|task| {
+            let urls: Vec<_> = (0..each).map(|at| url(task * each + at)).collect();
+            let client = client.clone();
+            tokio::spawn(async move {
+                let mut granted = 0;
+                for url in urls {
+                    granted += usize::from(Reply::of(client.post(url)).await.status == 200);
+                }
+                granted
+            })
+        })
+        .collect();
+    sum(tasks).await
+}
+
+/// Asks so many by HTTP/1.1 over each of so many connections, one behind the other without waiting for
+/// answers; how many were granted.
+async fn pipelined(
+    rig: &Rig,
+    connections: usize,
+    each: usize,
+    key: impl Fn(usize) -> String,
+) -> usize {
+    let tasks: Vec<_> = (0..connections)
+        .map(|connection| {
+            let request = |at| {
+                let close = if at + 1 == each { "connection: close\r\n" } else { "" };
+                let key = key(connection * each + at);
+                format!("POST /rate/{key} HTTP/1.1\r\nhost: localhost\r\n{close}\r\n")
+            };
+            let requests: String = (0..each).map(request).collect();
+            let addr = rig.addr;
+            tokio::spawn(async move {
+                let (mut read, mut write) = TcpStream::connect(addr).await.unwrap().into_split();
+                let writing = async { write.write_all(requests.as_bytes()).await.unwrap() };
+                let mut answers = Vec::new();
+                let (_, read) = tokio::join!(writing, read.read_to_end(&mut answers));
+                read.unwrap();
+                let answers = String::from_utf8(answers).unwrap();
+                assert_eq!(answers.matches("HTTP/1.1 ").count(), each);
+                answers.matches("HTTP/1.1 200 OK").count()
+            })
+        })
+        .collect();
+    sum(tasks).await
+}
+
+async fn sum(tasks: Vec<tokio::task::JoinHandle<usize>>) -> usize {
+    let mut sum = 0;
+    for task in tasks {
+        sum += task.await.unwrap();
+    }
+    sum
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_at_once_on_one_key_are_granted_exactly_up_to_the_limit() {
+    let rig = Rig::new("max_requests: 5000").await;
+    assert_eq!(storm(&http2(), 100, 60, |_| rig.url("/rate/k")).await, 5_000);
+    assert_eq!(pipelined(&rig, 50, 200, |_| "l".to_owned()).await, 5_000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn ten_thousand_at_once_on_different_keys_are_granted_exactly_up_to_each_limit() {
+    let rig = Rig::new("max_requests: 40").await;
+    assert_eq!(pipelined(&rig, 50, 200, |at| format!("k-{}", at % 100)).await, 4_000);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_hundred_thousand_over_http_are_all_answered() {
+    let rig = Rig::new("max_requests: 1000000").await;
+    let granted = pipelined(&rig, 10, 10_000, |at| format!("k-{}", at % 100)).await;
+    assert_eq!(granted, 100_000);
+    let all = rig.get("/debug").await.json();
+    let instances = all["Instances"].as_object().unwrap();
+    let approved = |one: &serde_json::Value| one["NumApprovedThisWindow"].as_u64().unwrap();
+    assert_eq!(instances.values().map(approved).sum::<u64>(), 100_000);
+}

@@ -1,0 +1,146 @@
+use std::time::Duration;
+
+use tollgate::limiter::RateLimited;
+use tollgate::quota::Cost;
+
+use super::{Rig, expected, keys};
+
+const QUOTAS: &str = "
+quotas:
+  chat: {rpm: 100, tpm: 5000, concurrency: 4}
+  mail: {rpm: 2}
+  idle: {rpd: 7}
+";
+
+#[tokio::test]
+async fn the_first_event_comes_at_once_and_the_next_with_the_next_second() {
+    let rig = Rig::start(QUOTAS).await;
+    let mut events = rig.events().await;
+    assert_eq!(events.answer.headers()["content-type"], "text/event-stream");
+    assert_eq!(events.answer.headers()["cache-control"], "no-store");
+    let first = events.next().await.unwrap();
+    let second = rig.next(&mut events).await;
+    let at = |snapshot: &serde_json::Value| snapshot["at"].as_u64().unwrap();
+    assert_eq!(at(&second), at(&first) + 1_000);
+    assert_eq!(second["past"]["second"], at(&second) / 1_000);
+    // Somebody who comes later needn't wait either.
+    assert_eq!(rig.events().await.next().await.unwrap()["at"], second["at"]);
+}
+
+#[tokio::test]
+async fn what_is_shown_of_a_key_is_what_the_limiter_says_of_it() {
+    let rig = Rig::start(QUOTAS).await;
+    let cost = Cost::new().tokens(700);
+    rig.limiter.try_acquire("chat", &cost).unwrap().settle(&Cost::new().tokens(333));
+    let _open = [0, 1].map(|_| rig.limiter.try_acquire("chat", &cost).unwrap());
+    let mut waits = [0, 1, 2].map(|_| rig.limiter.acquire("mail", &Cost::new()));
+    let _let_in: Vec<_> = waits.iter_mut().filter_map(|wait| wait.arrive()).collect();
+    let mut events = rig.events().await;
+    let snapshot = events.next().await.unwrap();
+    let shown = keys(&snapshot);
+    for key in ["chat", "mail", "idle"] {
+        let limits = shown[key]["limits"].as_array().unwrap().iter().map(|limit| {
+            let of = |name: &str| limit[name].as_u64().unwrap();
+            let dimension = limit["dimension"].as_str().unwrap().to_owned();
+            (dimension, of("limit"), of("used"), of("held"))
+        });
+        assert_eq!(limits.collect::<Vec<_>>(), expected(&rig.limiter, key), "{key}");
+        assert_eq!(shown[key]["waiting"], rig.limiter.stats(key).waiting as u64, "{key}");
+    }
+    assert_eq!(shown["mail"]["waiting"], 1);
+    assert_eq!((&snapshot["waiting"], &snapshot["others"]), (&1.into(), &0.into()));
+    // Whoever waits stands first.
+    assert_eq!(snapshot["keys"][0]["key"], "mail");
+    let fresh_at = rig.limiter.stats("mail").limits[0].fresh_at.div_ceil(1_000_000);
+    assert_eq!(shown["mail"]["limits"][0]["fresh_at"], fresh_at);
+    assert!(shown["idle"]["limits"][0].get("fresh_at").is_none());
+}
+
+#[tokio::test]
+async fn every_answer_is_shown_in_its_second() {
+    let rig = Rig::start("quotas: {k: {rpm: 10}}\nmargin: {percent: 0, lag: 0s}").await;
+    let mut events = rig.events().await;
+    events.next().await.unwrap();
+    rig.next(&mut events).await;
+    let take = |times: u32| {
+        for _ in 0..times {
+            drop(rig.limiter.try_acquire("k", &Cost::new()));
+        }
+    };
+    take(4);
+    rig.next(&mut events).await;
+    rig.next(&mut events).await;
+    take(9);
+    let snapshot = rig.next(&mut events).await;
+    let last = |name: &str| {
+        let all = snapshot["past"][name].as_array().unwrap();
+        all[all.len() - 4..].iter().map(|n| n.as_u64().unwrap()).collect::<Vec<_>>()
+    };
+    assert_eq!(last("granted"), [4, 0, 6, 0]);
+    assert_eq!(last("denied"), [0, 0, 3, 0]);
+    assert_eq!(snapshot["totals"], serde_json::json!({"granted": 10, "denied": 3, "waited": 0}));
+    assert_eq!(snapshot["news"][0]["kind"], "refused");
+    assert_eq!(snapshot["news"][0]["detail"], "out of requests");
+    assert_eq!(snapshot["news"][0]["more"], 2);
+}
+
+#[tokio::test]
+async fn of_many_keys_the_busiest_are_shown_and_the_others_are_counted() {
+    let rig = Rig::start("quotas: {'tenant:*': {rpm: 1000}}").await;
+    for number in 0..1_000_u64 {
+        for _ in 0..=number % 7 {
+            drop(rig.limiter.try_acquire(&format!("tenant:{number}"), &Cost::new()).unwrap());
+        }
+    }
+    let snapshot = rig.events().await.next().await.unwrap();
+    let shown = keys(&snapshot);
+    assert_eq!((shown.len(), snapshot["others"].as_u64()), (200, Some(800)));
+    // 142 used seven, 58 of the 143 that used six are next, by name.
+    let used = |key: &str| shown[key]["limits"][0]["used"].as_u64().unwrap();
+    assert_eq!(shown.keys().filter(|key| used(key) == 7).count(), 142);
+    assert_eq!(shown.keys().filter(|key| used(key) == 6).count(), 58);
+}
+
+#[tokio::test]
+async fn what_is_rare_is_news_with_the_newest_first() {
+    let rig = Rig::start(QUOTAS).await;
+    let mut events = rig.events().await;
+    rig.limiter.set_quota("mail", &tollgate::Quota::new().rpm(50));
+    let refusal = RateLimited::new(Some(Duration::from_secs(9)));
+    rig.limiter.on_rate_limited("chat", &refusal);
+    let snapshot = rig.next(&mut events).await;
+    let news = snapshot["news"].as_array().unwrap();
+    let told = |n: usize| (news[n]["key"].as_str().unwrap(), news[n]["kind"].as_str().unwrap());
+    assert_eq!(told(news.len() - 1), ("mail", "quota changed"));
+    assert!((0..news.len()).any(|n| told(n) == ("chat", "cooling down")), "{news:?}");
+    let until = rig.limiter.stats("chat").cooling_until.unwrap().div_ceil(1_000_000);
+    assert_eq!(keys(&snapshot)["chat"]["cooling_until"], until);
+}
+
+#[tokio::test]
+async fn streams_end_when_the_server_stops() {
+    let rig = Rig::start(QUOTAS).await;
+    let mut events = rig.events().await;
+    events.next().await.unwrap();
+    let (ended, stopped) = tokio::join!(async { events.next().await }, rig.server.shutdown());
+    assert_eq!(ended, None);
+    stopped.unwrap();
+}
+
+#[tokio::test]
+async fn a_hundred_may_look_at_a_time_and_who_leaves_makes_room() {
+    let rig = Rig::start(QUOTAS).await;
+    let mut all = Vec::new();
+    for _ in 0..100 {
+        all.push(rig.events().await);
+    }
+    let refused = rig.ask("/live/events").await;
+    assert_eq!(refused.status(), 503);
+    assert_eq!(refused.headers()["content-type"], "application/problem+json");
+    assert_eq!(refused.headers()["retry-after"], "5");
+    all.pop();
+    // That a client is gone is seen when it is written to.
+    while rig.ask("/live/events").await.status() != 200 {
+        rig.clock.advance(Duration::from_secs(1));
+    }
+}

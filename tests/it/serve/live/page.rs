@@ -1,0 +1,39 @@
+use super::Rig;
+
+#[tokio::test]
+async fn the_page_may_do_nothing_but_show_this_servers_events() {
+    let rig = Rig::start("quotas: {k: {rpm: 1}}").await;
+    let answer = rig.ask("/").await;
+    let header = |name: &str| answer.headers()[name].to_str().unwrap().to_owned();
+    let policy = header("content-security-policy");
+    assert_eq!(header("content-type"), "text/html; charset=utf-8");
+    for directive in [
+        "default-src 'none'",
+        "connect-src 'self'",
+        "base-uri 'none'",
+        "form-action 'none'",
+        "frame-ancestors 'none'",
+    ] {
+        assert!(policy.split("; ").any(|said| said == directive), "{directive} in {policy}");
+    }
+    assert!(!policy.contains("unsafe") && !policy.contains("http") && !policy.contains('*'));
+    for answer in [answer, rig.ask("/live/events").await, rig.ask("/metrics").await] {
+        assert_eq!(answer.headers()["x-content-type-options"], "nosniff");
+        assert_eq!(answer.headers()["referrer-policy"], "no-referrer");
+        assert_eq!(answer.headers()["x-frame-options"], "DENY");
+    }
+}
+
+#[tokio::test]
+async fn the_page_is_one_file_that_names_no_other_and_makes_no_markup_of_text() {
+    let rig = Rig::start("quotas: {k: {rpm: 1}}").await;
+    let page = rig.ask("/").await.text().await.unwrap();
+    // The name of SVG is no address that anybody goes to.
+    let page = page.replace("http://www.w3.org/2000/svg", "");
+    for outside in ["http:", "https:", " src=", "@import", "url(", "//cdn", "integrity="] {
+        assert!(!page.contains(outside), "{outside}");
+    }
+    for markup in ["innerHTML", "outerHTML", "insertAdjacentHTML", "document.write", "eval("] {
+        assert!(!page.contains(markup), "{markup}");
+    }
+}

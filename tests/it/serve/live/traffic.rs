@@ -1,0 +1,76 @@
+//! What passes to providers, and who shares the limits.
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use serde_json::json;
+use tollgate::middleware::RateLimitLayer;
+use tower::{Layer, ServiceExt, service_fn};
+
+use super::figures::scrape;
+use super::{Chromium, Rig};
+
+const QUOTAS: &str = "
+providers: [openai]
+quotas: {m: {rpm: 500, tpm: 30000}}
+";
+
+/// Sends a chat, as the proxy does.
+async fn send(rig: &Rig, status: u16) {
+    const USAGE: &str =
+        r#"{"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 9}}"#;
+    let answer = move |_: Request<String>| async move {
+        Response::builder().status(status).body(Full::<Bytes>::from(USAGE))
+    };
+    let body = json!({"model": "m", "messages": [], "max_tokens": 50}).to_string();
+    let request = Request::post("/v1/chat/completions").body(body).unwrap();
+    let client = RateLimitLayer::new(rig.limiter.clone()).layer(service_fn(answer));
+    client.oneshot(request).await.unwrap().into_body().collect().await.unwrap();
+}
+
+#[tokio::test]
+async fn what_passes_to_a_provider_is_shown_and_scraped() {
+    let rig = Rig::start(QUOTAS).await;
+    send(&rig, 200).await;
+    send(&rig, 200).await;
+    send(&rig, 400).await;
+    let snapshot = rig.events().await.next().await.unwrap();
+    let passed = json!([{
+        "name": "openai", "requests": 3, "failed": 1, "input_tokens": 24, "output_tokens": 18,
+        "took": 0,
+    }]);
+    assert_eq!(snapshot["upstreams"], passed);
+    assert_eq!(snapshot.get("cluster"), None);
+    let page = scrape(&rig).await;
+    let model = [("gen_ai_request_model", "m"), ("gen_ai_provider_name", "openai")];
+    assert_eq!(page.sum("gen_ai_client_token_usage_sum", &model), 42.0);
+    assert_eq!(page.sum("gen_ai_client_operation_duration_count", &model), 3.0);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_store_that_is_away_is_shown_and_what_was_decided_without_it() {
+    let cluster = "cluster: {redis: 'redis://127.0.0.1:1', account: team-a, on_failure: open}";
+    let rig = Rig::start(&format!("{QUOTAS}{cluster}")).await;
+    send(&rig, 200).await;
+    let snapshot = rig.events().await.next().await.unwrap();
+    let cluster = &snapshot["cluster"];
+    assert_eq!((&cluster["account"], &cluster["connected"]), (&json!("team-a"), &json!(false)));
+    assert_eq!(cluster["degraded"], 1);
+    let page = scrape(&rig).await;
+    assert_eq!(page.sum("tollgate_cluster_connected", &[]), 0.0);
+    assert_eq!(page.sum("tollgate_cluster_degraded_total", &[]), 1.0);
+
+    let browser = Chromium::start().await;
+    browser.look(1280, "light").await;
+    browser.open(&rig.url("/")).await;
+    browser.until("!document.getElementById('cluster').hidden").await;
+    let facts = "return document.getElementById('cluster-facts').textContent";
+    let facts = browser.run(facts).await;
+    assert!(facts.as_str().unwrap().contains("Storeaway"), "{facts}");
+    let row = "return document.getElementById('upstream-rows').textContent";
+    assert_eq!(browser.run(row).await, "openai101290 ms");
+    browser.screenshot("cluster-1280-light").await;
+    browser.look(360, "dark").await;
+    browser.screenshot("cluster-360-dark").await;
+    assert_eq!(browser.log().await, Vec::<String>::new());
+}

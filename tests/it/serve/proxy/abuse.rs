@@ -1,0 +1,196 @@
+//! Ways to take more than is due, and what keeps them shut.
+
+use std::io;
+use std::sync::Arc;
+
+use parking_lot::Mutex;
+use reqwest::{Body, RequestBuilder};
+
+use super::rig::{Proxy, Upstream, chat, http, json, raw};
+
+/// A chat of so many bytes.
+fn long(bytes: usize) -> String {
+    let text = chat("gpt-4o");
+    text.replace("Hi", &"x".repeat(bytes + 2 - text.len()))
+}
+
+fn in_chunks(text: &str) -> Body {
+    let (first, second) = text.split_at(500);
+    let parts = [first, second].map(|part| Ok::<_, io::Error>(part.to_owned()));
+    Body::wrap_stream(futures_util::stream::iter(parts))
+}
+
+#[tokio::test]
+async fn bodies_have_a_room_of_their_own_until_they_are_sent() {
+    let mut up = Upstream::start().await;
+    let bounds = "bounds: {body: 1000, buffered: 1500}";
+    let proxy = Proxy::serving(up.addr, bounds, "quotas: {gpt-4o: {concurrency: 1}}").await;
+    let post = |body: Body| {
+        let post = http().post(proxy.url("/up/v1/chat/completions")).body(body);
+        tokio::spawn(post.send())
+    };
+    let first = post(long(1_000).into());
+    let request = up.request().await;
+    // What was sent takes no room any more, and what waits does.
+    let second = post(long(1_000).into());
+    while proxy.limiter.stats("gpt-4o").waiting < 1 {
+        tokio::task::yield_now().await;
+    }
+    for body in [long(501).into(), in_chunks(&long(501))] {
+        let refused = post(body).await.unwrap().unwrap();
+        assert_eq!(
+            (refused.status().as_u16(), &refused.headers()["retry-after"]),
+            (503, &"1".parse().unwrap())
+        );
+        let problem = json(refused).await;
+        assert!(problem["detail"].as_str().unwrap().contains("bounds.buffered"), "{problem}");
+    }
+    let third = post(long(500).into());
+    while proxy.limiter.stats("gpt-4o").waiting < 2 {
+        tokio::task::yield_now().await;
+    }
+    request.answer("200 OK", "", "{}").await;
+    assert_eq!(first.await.unwrap().unwrap().text().await.unwrap(), "{}");
+    for (sent, bytes) in [(second, 1_000), (third, 500)] {
+        let request = up.request().await;
+        assert_eq!(request.body, long(bytes).as_bytes());
+        request.answer("200 OK", "", "{}").await;
+        assert_eq!(sent.await.unwrap().unwrap().text().await.unwrap(), "{}");
+    }
+}
+
+#[derive(Debug, Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+#[tokio::test]
+async fn connect_and_trace_are_refused_and_nothing_of_them_is_logged() {
+    let mut up = Upstream::start().await;
+    let proxy = Proxy::to(up.addr, "").await;
+    let log = Log::default();
+    let writer = log.clone();
+    let subscriber = tracing_subscriber::fmt().with_max_level(tracing::Level::INFO);
+    let subscriber = subscriber.with_writer(move || writer.clone()).finish();
+    let _logged = tracing::subscriber::set_default(subscriber);
+    for method in ["CONNECT", "TRACE"] {
+        let fields = "host: localhost\r\nconnection: close\r\n";
+        let head = format!("{method} /up/v1/models?key=sk-secret HTTP/1.1\r\n{fields}\r\n");
+        let answer = raw(proxy.addr(), head).await;
+        assert!(answer.starts_with("HTTP/1.1 405 "), "{answer}");
+        assert!(answer.contains("allow: GET, ") && answer.contains("no_method"), "{answer}");
+        assert!(!answer.contains("sk-secret"), "{answer}");
+    }
+    assert!(up.is_idle());
+    let log = String::from_utf8(log.0.lock().clone()).unwrap();
+    assert!(!log.contains("sk-secret") && !log.contains("/v1/models"), "{log}");
+}
+
+#[tokio::test]
+async fn a_path_in_escapes_counts_as_what_the_upstream_reads_in_it() {
+    let mut up = Upstream::start().await;
+    let upstreams = [("up", up.addr, "gemini")];
+    let paths = [
+        "/v1beta/models/gemini-x%3AgenerateContent",
+        "/v1beta/mod%65ls/gemini-x:generateContent",
+        "/v1beta/models/gemini%2Dx:generat%65Content",
+        "/v1beta/models/gemini-x:generateContent",
+    ];
+    for path in paths {
+        let quotas = "quotas: {gemini-x: {rpd: 1}}";
+        let proxy = Proxy::with(&upstreams, "mode: reject", quotas).await;
+        let post = || http().post(proxy.url(&format!("/up{path}"))).body(r#"{"contents": []}"#);
+        let sent = tokio::spawn(post().send());
+        let request = up.request().await;
+        assert_eq!(request.line(), format!("POST {path} HTTP/1.1"));
+        request.answer("200 OK", "", "{}").await;
+        assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+        assert_eq!(post().send().await.unwrap().status(), 429, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn an_encoded_body_is_refused_since_it_cannot_be_counted() {
+    let mut up = Upstream::start().await;
+    let proxy = Proxy::to(up.addr, "").await;
+    for encoding in ["gzip", "br, identity", ""] {
+        let refused = proxy.chat("gpt-4o").header("content-encoding", encoding).send();
+        let refused = refused.await.unwrap();
+        assert_eq!(refused.status(), 415, "{encoding}");
+        assert_eq!(refused.headers()["accept-encoding"], "identity");
+        assert_eq!(json(refused).await["code"], "encoded_body");
+    }
+    assert!(up.is_idle());
+    let chat = proxy.chat("gpt-4o").header("content-encoding", "Identity");
+    let sent = tokio::spawn(chat.send());
+    up.request().await.answer("200 OK", "", "{}").await;
+    assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_made_up_credential_beside_that_of_the_provider_makes_no_other_key() {
+    let mut up = Upstream::start().await;
+    let made_up = |post: RequestBuilder, n: usize, but: &str| {
+        let all = [
+            ("authorization", format!("Bearer sk-{n}")),
+            ("api-key", format!("sk-{n}")),
+            ("x-api-key", format!("sk-{n}")),
+            ("x-goog-api-key", format!("sk-{n}")),
+        ];
+        let others = all.into_iter().filter(|(name, _)| *name != but);
+        others.fold(post, |post, (name, value)| post.header(name, value))
+    };
+    for (provider, name, value, query) in [
+        ("openai", "authorization", "Bearer real", "?key="),
+        ("anthropic", "x-api-key", "real", "?key="),
+        ("gemini", "x-goog-api-key", "real", "?key="),
+        ("gemini", "x-goog-api-key", "", "?alt=sse&k%65y=real&n="),
+    ] {
+        let quotas = "quotas: {'api_key:*': {rpd: 1}}";
+        let upstreams = [("up", up.addr, provider)];
+        let proxy = Proxy::with(&upstreams, "mode: reject\nscopes: [api_key]", quotas).await;
+        for n in 0..3 {
+            let post = http().post(proxy.url(&format!("/up/v1/messages{query}{n}"))).body("{}");
+            let own = if value.is_empty() { post } else { post.header(name, value) };
+            let sent = tokio::spawn(made_up(own, n, name).send());
+            if n == 0 {
+                up.request().await.answer("200 OK", "", "{}").await;
+            }
+            let status = sent.await.unwrap().unwrap().status();
+            assert_eq!(status, if n == 0 { 200 } else { 429 }, "{provider} {query}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_answer_to_a_browser_runs_as_no_page_of_this_server() {
+    let mut up = Upstream::start().await;
+    let proxy = Proxy::to(up.addr, "").await;
+    for (field, is_browser) in [
+        (("sec-fetch-dest", "document"), true),
+        (("upgrade-insecure-requests", "1"), true),
+        (("accept", "text/html"), false),
+    ] {
+        let get = http().get(proxy.url("/up/v1/models")).header(field.0, field.1);
+        let sent = tokio::spawn(get.send());
+        let fields = "content-type: text/html\r\ncontent-security-policy: default-src *\r\n";
+        up.request().await.answer("200 OK", fields, "<script>1</script>").await;
+        let response = sent.await.unwrap().unwrap();
+        let headers = response.headers();
+        let policies: Vec<_> = headers.get_all("content-security-policy").iter().collect();
+        let own = "default-src *";
+        assert_eq!(policies, if is_browser { vec![own, "sandbox"] } else { vec![own] });
+        let sniffing = headers.get("x-content-type-options").map(|value| value.as_bytes());
+        assert_eq!(sniffing, is_browser.then_some(&b"nosniff"[..]));
+        assert_eq!(response.text().await.unwrap(), "<script>1</script>");
+    }
+}

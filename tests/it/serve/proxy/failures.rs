@@ -1,0 +1,118 @@
+//! Upstreams that are away, hang, reset, send garbage or never end.
+
+use std::net::SocketAddr;
+
+use tokio::net::TcpSocket;
+
+use super::rig::{Proxy, Upstream, chat, http, json};
+
+/// A port where nobody listens, nor can while it is held.
+fn nobody() -> (TcpSocket, SocketAddr) {
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.bind(SocketAddr::from(([127, 0, 0, 1], 0))).unwrap();
+    let addr = socket.local_addr().unwrap();
+    (socket, addr)
+}
+
+#[tokio::test]
+async fn a_connection_that_fails_is_told_and_gives_its_reservation_back() {
+    let mut up = Upstream::start().await;
+    let (_held, away) = nobody();
+    let two = [("away", away, "openai"), ("up", up.addr, "openai")];
+    let proxy = Proxy::with(
+        &two,
+        "mode: reject",
+        "quotas: {gpt-4o: {rpd: 1}}\nmargin: {percent: 0, lag: 0s}",
+    )
+    .await;
+    for _ in 0..3 {
+        let post = http().post(proxy.url("/away/v1/chat/completions"));
+        let response = post.body(chat("gpt-4o")).send().await.unwrap();
+        assert_eq!(response.status(), 502);
+        assert_eq!(response.headers()["content-type"], "application/problem+json");
+        let problem = json(response).await;
+        assert_eq!(problem["code"], "upstream_unreachable");
+        assert_eq!(problem["error"]["type"], "server_error");
+    }
+    let sent = tokio::spawn(proxy.chat("gpt-4o").send());
+    up.request().await.answer("200 OK", "", "{}").await;
+    assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+    assert_eq!(proxy.chat("gpt-4o").send().await.unwrap().status(), 429);
+}
+
+#[tokio::test]
+async fn an_upstream_that_hangs_is_given_up() {
+    let mut up = Upstream::start().await;
+    let proxy = Proxy::serving(up.addr, "bounds: {upstream_timeout: 1s}", "").await;
+    let sent = tokio::spawn(proxy.chat("gpt-4o").send());
+    let mut request = up.request().await;
+    let response = sent.await.unwrap().unwrap();
+    assert_eq!(response.status(), 504);
+    assert_eq!(json(response).await["code"], "upstream_timeout");
+    request.closed().await;
+}
+
+#[tokio::test]
+async fn a_stream_may_take_longer_than_its_head() {
+    let mut up = Upstream::start().await;
+    let proxy = Proxy::serving(up.addr, "bounds: {upstream_timeout: 1s}", "").await;
+    let sent = tokio::spawn(proxy.chat("gpt-4o").send());
+    let mut request = up.request().await;
+    request.begin_chunks().await;
+    let body = tokio::spawn(sent.await.unwrap().unwrap().text());
+    // Longer than an upstream has for its head, by an upstream that has no time at all for it.
+    let hung = http().post(proxy.url("/up/v1/embeddings")).body("{}").send();
+    let (hung, mute) = tokio::join!(hung, up.request());
+    assert_eq!(hung.unwrap().status(), 504);
+    drop(mute);
+    request.chunk("late").await;
+    request.write("0\r\n\r\n").await;
+    assert_eq!(body.await.unwrap().unwrap(), "late");
+}
+
+#[tokio::test]
+async fn garbage_and_resets_are_told_and_nothing_of_them_passes() {
+    let mut up = Upstream::start().await;
+    let proxy = Proxy::to(up.addr, "").await;
+    let head = "HTTP/1.1 101 Switching Protocols\r\nconnection: upgrade\r\nupgrade: x\r\n\r\n";
+    let endless = format!("HTTP/1.1 200 OK\r\n{}", "x: y\r\n".repeat(100_000));
+    for garbage in
+        ["", "\0\u{1}garbage\r\n\r\n", "HTTP/1.1 200 OK\r\nbad field\r\n\r\n", head, &endless]
+    {
+        let sent = tokio::spawn(proxy.chat("gpt-4o").send());
+        let mut request = up.request().await;
+        use tokio::io::AsyncWriteExt;
+        let _ = request.stream.write_all(garbage.as_bytes()).await;
+        drop(request);
+        let response = sent.await.unwrap().unwrap();
+        assert_eq!(response.status(), 502, "{}", &garbage[..garbage.len().min(40)]);
+        let problem = json(response).await;
+        assert_eq!(problem["code"], "upstream_failed");
+        assert!(!problem.to_string().contains("garbage"), "{problem}");
+    }
+}
+
+#[tokio::test]
+async fn others_go_on_beside_hundreds_that_hang_or_drip() {
+    let mut up = Upstream::start().await;
+    let mut slow = Upstream::start().await;
+    let two = [("slow", slow.addr, "openai"), ("up", up.addr, "openai")];
+    let proxy = Proxy::with(&two, "", "").await;
+    let (mut held, client) = (Vec::new(), http());
+    for n in 0..300 {
+        let post = client.post(proxy.url("/slow/v1/chat/completions"));
+        let sent = tokio::spawn(post.body(chat("gpt-4o")).send());
+        let mut request = slow.request().await;
+        if n % 2 == 0 {
+            request.begin_chunks().await;
+            request.chunk("d").await;
+        }
+        held.push((sent, request));
+    }
+    for _ in 0..20 {
+        let sent = tokio::spawn(proxy.chat("gpt-4o").send());
+        up.request().await.answer("200 OK", "", "{}").await;
+        assert_eq!(sent.await.unwrap().unwrap().text().await.unwrap(), "{}");
+    }
+    drop(held);
+}

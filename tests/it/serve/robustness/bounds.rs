@@ -1,0 +1,118 @@
+use super::{Answer, Served, Wire, ask, exchange, header, in_time, serves_others, statuses};
+
+#[tokio::test]
+async fn heads_and_keys_beyond_their_bounds_are_refused() {
+    let mut server = Served::start("serve: {bounds: {head: 8192, key: 64}}");
+    let long = |length: usize| "a".repeat(length);
+    let key = |length| format!("POST /rate/{} HTTP/1.1\r\nHost: localhost\r\n\r\n", long(length));
+    let header =
+        format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-A: {}\r\n\r\n", long(20_000));
+    let headers =
+        format!("GET /healthz HTTP/1.1\r\nHost: localhost\r\n{}\r\n", "A: b\r\n".repeat(1_000));
+    for (what, request, expected) in [
+        ("a key", key(65), vec![400, 414]),
+        ("a path", key(20_000), vec![400, 414, 431]),
+        ("a header", header, vec![431]),
+        ("headers", headers, vec![431]),
+    ] {
+        let said = in_time(exchange(server.addr(), request.as_bytes())).await;
+        let statuses = statuses(&said);
+        assert!(
+            statuses.len() == 1 && expected.contains(&statuses[0]),
+            "{what}: {:?}",
+            String::from_utf8_lossy(&said)
+        );
+    }
+    let said = exchange(server.addr(), key(64).as_bytes()).await;
+    assert_eq!(statuses(&said), [200]);
+    serves_others(&mut server).await;
+}
+
+#[tokio::test]
+async fn connections_beyond_the_bound_wait_for_one_to_go() {
+    let mut server = Served::start("serve: {bounds: {connections: 8}}");
+    let mut first = Vec::new();
+    for _ in 0..8 {
+        let mut wire = Wire::connect(server.addr()).await.expect("a connection");
+        assert_eq!(wire.ask("GET", "/healthz").await.expect("an answer").status, 200);
+        first.push(wire);
+    }
+    let mut more = Vec::new();
+    for _ in 0..20 {
+        let mut wire = Wire::connect(server.addr()).await.expect("a connection");
+        wire.send_head("GET", "/healthz").await.expect("it is sent");
+        more.push(wire);
+    }
+    // Those that are there go on being served, however many more knock.
+    for _ in 0..50 {
+        for wire in &mut first {
+            assert_eq!(in_time(wire.ask("GET", "/healthz")).await.expect("an answer").status, 200);
+        }
+    }
+    let mut next = more.swap_remove(0);
+    tokio::select! {
+        biased;
+        answer = next.answer() => panic!("the ninth is served: {answer:?}"),
+        () = std::future::ready(()) => {}
+    }
+    drop(first);
+    assert_eq!(in_time(next.answer()).await.expect("an answer").status, 200);
+    drop((next, more));
+    in_time(async {
+        while !healthy(server.addr()).await {
+            tokio::task::yield_now().await;
+        }
+    })
+    .await;
+    serves_others(&mut server).await;
+}
+
+/// Whether somebody new is served; who comes too early may be turned away.
+async fn healthy(addr: std::net::SocketAddr) -> bool {
+    let Ok(mut wire) = Wire::connect(addr).await else { return false };
+    wire.ask("GET", "/healthz").await.is_ok_and(|answer| answer.status == 200)
+}
+
+#[tokio::test]
+async fn waiters_beyond_the_bound_are_refused_and_those_who_wait_stay() {
+    let mut server =
+        Served::start("serve: {max_requests: 1, window_millis: 3600000, bounds: {waiting: 5}}");
+    assert_eq!(ask(server.addr(), "POST", "/rate/a").await.status, 200);
+    let mut waiting = Vec::new();
+    for _ in 0..5 {
+        let mut wire = Wire::connect(server.addr()).await.expect("a connection");
+        wire.send_head("POST", "/rate/a?canWait=true").await.expect("it is sent");
+        waiting.push(wire);
+    }
+    let in_queue = async || {
+        let answer = ask(server.addr(), "GET", "/debug/a").await;
+        let debug: serde_json::Value = serde_json::from_str(&answer.body).unwrap_or_default();
+        debug["NumWaiting"].as_u64()
+    };
+    in_time(async { while in_queue().await != Some(5) {} }).await;
+    // Of whatever key: it is a bound of the server.
+    assert_eq!(ask(server.addr(), "POST", "/rate/b").await.status, 200);
+    for path in ["/rate/a?canWait=true", "/rate/b?canWait=true"] {
+        let refused = in_time(ask(server.addr(), "POST", path)).await;
+        assert!(matches!(refused.status, 429 | 503), "{path}: {refused:?}");
+    }
+    assert_eq!(in_queue().await, Some(5));
+    serves_others(&mut server).await;
+}
+
+#[tokio::test]
+async fn methods_that_a_path_does_not_have_are_refused() {
+    let mut server = Served::start("serve: {}");
+    for (method, path) in
+        [("BREW", "/rate/a"), ("TRACE", "/rate/a"), ("PATCH", "/debug"), ("DELETE", "/healthz")]
+    {
+        let answer: Answer = in_time(ask(server.addr(), method, path)).await;
+        assert_eq!(answer.status, 405, "{method} {path}: {answer:?}");
+        assert!(header(&answer.head, "allow").is_some(), "{answer:?}");
+    }
+    let head = b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
+    let said = in_time(exchange(server.addr(), head)).await;
+    assert_eq!(statuses(&said), [200]);
+    assert!(said.ends_with(b"\r\n\r\n"), "a head alone: {:?}", String::from_utf8_lossy(&said));
+    serves_others(&mut server).await;
+}

@@ -1,0 +1,146 @@
+use super::{Served, exchange, in_time, serves_others, statuses};
+
+#[tokio::test]
+async fn what_is_no_request_is_refused_and_others_are_served() {
+    let mut server = Served::start("serve: {}");
+    for (what, request) in MALFORMED {
+        let said = in_time(exchange(server.addr(), request.as_bytes())).await;
+        let statuses = statuses(&said);
+        let refused = statuses.iter().all(|status| (400..500).contains(status) || *status == 501);
+        assert!(refused && statuses.len() <= 1, "{what}: {:?}", String::from_utf8_lossy(&said));
+    }
+    serves_others(&mut server).await;
+}
+
+#[tokio::test]
+async fn a_second_request_hides_in_no_body() {
+    let mut server = Served::start("serve: {}");
+    for (what, head) in SMUGGLING {
+        let request = format!("{head}\r\n0\r\n\r\n{INNER}");
+        let said = in_time(exchange(server.addr(), request.as_bytes())).await;
+        let statuses = statuses(&said);
+        assert!(statuses.len() <= 1, "{what}: {:?}", String::from_utf8_lossy(&said));
+    }
+    serves_others(&mut server).await;
+}
+
+#[tokio::test]
+async fn bytes_that_a_die_has_chosen_bring_nothing_down() {
+    let mut server = Served::start("serve: {}");
+    let mut die = Die(7);
+    for round in 0..500 {
+        let request = match round % 2 {
+            0 => (0..die.below(600)).map(|_| die.byte()).collect(),
+            _ => die.mutated(VALID.as_bytes()),
+        };
+        let said = in_time(exchange(server.addr(), &request)).await;
+        let failed = statuses(&said).into_iter().any(|status| status >= 500 && status != 501);
+        let request = String::from_utf8_lossy(&request);
+        assert!(!failed, "{request:?}: {:?}", String::from_utf8_lossy(&said));
+    }
+    serves_others(&mut server).await;
+}
+
+const MALFORMED: [(&str, &str); 17] = [
+    (
+        "two lengths",
+        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\nab",
+    ),
+    (
+        "a list of lengths",
+        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 1, 2\r\n\r\nab",
+    ),
+    (
+        "a length below nothing",
+        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: -1\r\n\r\n",
+    ),
+    (
+        "a length with a sign",
+        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: +1\r\n\r\na",
+    ),
+    (
+        "a hexadecimal length",
+        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 0x1\r\n\r\na",
+    ),
+    (
+        "a length beyond 64 bits",
+        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 99999999999999999999\r\n\r\n",
+    ),
+    (
+        "an unknown coding",
+        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    ),
+    (
+        "chunks that are not last",
+        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked, gzip\r\n\r\n0\r\n\r\n",
+    ),
+    ("a folded header", "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nX-A: 1\r\n 2\r\n\r\n"),
+    ("a NUL in a value", "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nX-A: 1\x002\r\n\r\n"),
+    ("a NUL in a name", "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nX\x00A: 1\r\n\r\n"),
+    ("a space before the colon", "POST /rate/a HTTP/1.1\r\nHost : x\r\n\r\n"),
+    ("a header without a name", "POST /rate/a HTTP/1.1\r\n: x\r\n\r\n"),
+    ("a space in the path", "POST /rate/a b HTTP/1.1\r\nHost: localhost\r\n\r\n"),
+    ("another protocol", "POST /rate/a HTTP/3.0\r\nHost: localhost\r\n\r\n"),
+    ("no protocol", "POST /rate/a\r\n\r\n"),
+    ("a TLS handshake", "\x16\x03\x01\x02\x00\x01\x00\x01\x7c\x03\x03\r\n\r\n"),
+];
+
+/// Heads that let one server see a second request where another sees a body.
+const SMUGGLING: [(&str, &str); 4] = [
+    (
+        "both lengths",
+        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 66\r\nTransfer-Encoding: chunked\r\n",
+    ),
+    (
+        "both, the other way round",
+        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\nContent-Length: 66\r\n",
+    ),
+    (
+        "a coding behind a tab",
+        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 66\r\nTransfer-Encoding:\tchunked\r\n",
+    ),
+    (
+        "two codings",
+        "POST /rate/a HTTP/1.1\r\nHost: localhost\r\nContent-Length: 66\r\nTransfer-Encoding: chunked\r\nTransfer-Encoding: x\r\n",
+    ),
+];
+
+const INNER: &str = "POST /rate/inner HTTP/1.1\r\nHost: inner\r\nContent-Length: 0\r\n\r\n";
+
+const VALID: &str = "POST /rate/a?canWait=false&maxRequests=10 HTTP/1.1\r\nHost: 127.0.0.1\r\n\
+    Accept: application/json\r\nX-Correlation-ID: 1\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n";
+
+/// The same throws each time: SplitMix64.
+struct Die(u64);
+
+impl Die {
+    fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ (mixed >> 31)
+    }
+
+    fn below(&mut self, end: usize) -> usize {
+        usize::try_from(self.next() % end as u64).expect("it is below a usize")
+    }
+
+    fn byte(&mut self) -> u8 {
+        self.next().to_le_bytes()[0]
+    }
+
+    /// The bytes with a few of them changed, left out or said twice.
+    fn mutated(&mut self, bytes: &[u8]) -> Vec<u8> {
+        let mut bytes = bytes.to_vec();
+        for _ in 0..=self.below(4) {
+            let at = self.below(bytes.len());
+            match self.below(3) {
+                0 => bytes[at] = self.byte(),
+                1 => drop(bytes.remove(at)),
+                _ => bytes.insert(at, bytes[at]),
+            }
+        }
+        bytes
+    }
+}

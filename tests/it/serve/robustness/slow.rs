@@ -1,0 +1,59 @@
+use std::time::Duration;
+
+use super::{Served, Wire, in_time, serves_others};
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn heads_that_drip_are_cut_off_and_others_are_served_meanwhile() {
+    let mut server = Served::start("serve: {bounds: {head_timeout: 1s}}");
+    let dripping: Vec<_> = (0..500).map(|_| tokio::spawn(drip(server.addr()))).collect();
+    serves_others(&mut server).await;
+    for dripping in dripping {
+        in_time(dripping).await.expect("it was cut off");
+    }
+    serves_others(&mut server).await;
+}
+
+/// Sends one byte of a head after the other, until the server has enough of it.
+async fn drip(addr: std::net::SocketAddr) {
+    let mut wire = Wire::connect(addr).await.expect("a connection");
+    wire.send(b"POST /rate/a HTTP/1.1\r\nHost: localhost\r\nX-Slow: ").await.expect("it is sent");
+    let mut ticks = tokio::time::interval(Duration::from_millis(100));
+    loop {
+        tokio::select! {
+            said = wire.until_closed() => return refused(&said),
+            _ = ticks.tick() => {}
+        }
+        if wire.send(b"a").await.is_err() {
+            return;
+        }
+    }
+}
+
+fn refused(said: &[u8]) {
+    let said = String::from_utf8_lossy(said);
+    assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{said}");
+}
+
+#[tokio::test]
+async fn connections_that_say_nothing_are_closed() {
+    let mut server = Served::start("serve: {bounds: {head_timeout: 200ms}}");
+    let mut silent = Wire::connect(server.addr()).await.expect("a connection");
+    refused(&in_time(silent.until_closed()).await);
+    serves_others(&mut server).await;
+}
+
+#[tokio::test]
+async fn a_body_that_never_comes_is_not_waited_for() {
+    let mut server = Served::start("serve: {bounds: {head_timeout: 1s, body_timeout: 200ms}}");
+    for path in ["/rate/a", "/v1/reserve"] {
+        let mut wire = Wire::connect(server.addr()).await.expect("a connection");
+        let head = format!(
+            "POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
+             Content-Length: 1000\r\n\r\n{{"
+        );
+        wire.send(head.as_bytes()).await.expect("it is sent");
+        let said = in_time(wire.until_closed()).await;
+        assert!(!said.starts_with(b"HTTP/1.1 5"), "{path}: {:?}", String::from_utf8_lossy(&said));
+    }
+    serves_others(&mut server).await;
+}
