@@ -40,6 +40,10 @@ packages() {
   command -v redis-server >/dev/null || missing+=(redis-server)
   command -v nats-server >/dev/null || missing+=(nats-server)
   command -v ip >/dev/null || missing+=(iproute2)
+  command -v node >/dev/null || missing+=(nodejs)
+  command -v npm >/dev/null || missing+=(npm)
+  command -v chromium >/dev/null || missing+=(chromium)
+  command -v chromedriver >/dev/null || missing+=(chromium-driver)
   [ ${#missing[@]} -gt 0 ] || return 0
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     apt-get update -qq
@@ -49,8 +53,8 @@ packages() {
   fi
 }
 
-# The official Python SDKs are tested in a virtual environment, which the test makes itself; the
-# servers are started by the tests, on free ports of 127.0.0.1.
+# The official SDKs of Python and Node are installed by their tests, each into a folder of its own; the
+# servers and the browser are started by the tests, on free ports of 127.0.0.1.
 packages
 
 cargo fmt --version >/dev/null 2>&1 || rustup component add rustfmt
