@@ -52,7 +52,7 @@ async fn load(
     let body = format!("{}{}\"}}]}}", BODY, "word ".repeat(200));
     let head = "content-type: application/json\r\nauthorization: Bearer sk-bench";
     let request = format!(
-        "POST {prefix}/v1/chat/completions HTTP/1.1\r\nhost: bench\r\n{head}\r\n\
+        "POST {prefix}/v1/chat/completions HTTP/1.1\r\nhost: localhost\r\n{head}\r\n\
          content-length: {}\r\n\r\n{body}",
         body.len()
     );
