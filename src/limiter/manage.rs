@@ -98,15 +98,11 @@ impl Limiter {
     }
 
     /// Forgets all keys that are as good as new; says how many. The limiter does the same little by
-    /// little as new keys come. Nobody is kept waiting for more than a part of it.
+    /// little as new keys come.
     pub fn prune(&self) -> usize {
         let prune = |shard: &Arc<Shard>| {
-            let parts = 0..shard.keys().slots.len().div_ceil(PRUNED_AT_ONCE);
-            let part = |_| {
-                let (mut keys, now) = shard.lock();
-                keys.sweep(&self.core, now, PRUNED_AT_ONCE)
-            };
-            parts.map(part).sum::<usize>()
+            let (mut keys, now) = shard.lock();
+            keys.sweep(&self.core, now, usize::MAX)
         };
         self.shards.iter().map(prune).sum()
     }
@@ -373,6 +369,3 @@ impl<'a> Successors<'a> {
         Arc::clone(&succession.new)
     }
 }
-
-/// Slots that are looked at under one lock: some tens of microseconds.
-const PRUNED_AT_ONCE: usize = 1_024;
