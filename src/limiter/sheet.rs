@@ -9,8 +9,8 @@ use crate::quota::{Dimension, Window};
 pub(super) struct Sheet {
     /// When how much was taken, oldest first; at most one entry for each part of the window.
     entries: SmallVec<[(u64, i64); 1]>,
-    /// When the first of them was taken, which may be before the time of its entry.
-    from: Option<u64>,
+    /// What was taken up to then was collected.
+    collected: u64,
     /// What was given back of what has been collected, and when that had been taken; oldest first.
     returned: Vec<(u64, i64)>,
     /// When the part of the window ends that the last entry is in.
@@ -26,7 +26,7 @@ impl Sheet {
     #[inline]
     pub(super) fn enter(&mut self, (rule, bucket): (&Rule, &Bucket), at: u64, amount: i64) {
         let at = bucket.kept_at(at);
-        if amount < 0 && self.from.is_none_or(|from| at < from) {
+        if amount < 0 && at <= self.collected {
             // Not off what was taken since: that counts for longer.
             self.give_back(at, amount);
         } else if let Some(last) = self.entries.last_mut()
@@ -54,7 +54,6 @@ impl Sheet {
 
     #[inline(never)]
     fn insert(&mut self, window: Window, at: u64, amount: i64) {
-        self.from.get_or_insert(at);
         let width = window.as_nanos() / PARTS;
         let part = |time: u64| time / width;
         let index = self.entries.partition_point(|entry| part(entry.0) < part(at));
@@ -80,11 +79,13 @@ impl Sheet {
         window: Window,
         held: u64,
     ) -> Option<BucketChanges> {
+        self.collected = self.entries.last().map_or(0, |last| last.0).max(self.collected);
+        self.ends = 0;
         let new = self.entries.drain(..).filter(|(_, amount)| *amount != 0);
         let mut taken = std::mem::take(&mut self.returned);
         taken.extend(new);
-        taken.sort_by_key(|entry| entry.0);
-        (self.ends, self.from) = (0, None);
+        // What is given back of a moment after what was taken then.
+        taken.sort_by_key(|&(at, amount)| (at, amount < 0));
         let told = std::mem::replace(&mut self.told, held);
         let window = named(dimension, window);
         (told != held || !taken.is_empty())
@@ -105,10 +106,9 @@ impl Sheet {
 
     pub(super) fn rebase(&mut self, back: u64) {
         let entries = self.entries.iter_mut().chain(&mut self.returned);
-        for at in entries.map(|entry| &mut entry.0).chain(&mut self.from) {
+        for at in entries.map(|entry| &mut entry.0).chain([&mut self.ends, &mut self.collected]) {
             *at = at.saturating_sub(back);
         }
-        self.ends = self.ends.saturating_sub(back);
     }
 }
 

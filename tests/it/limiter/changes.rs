@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tollgate::limiter::{BucketChanges, KeyChanges, Limiter, ManualClock, RateLimited, Reduction};
 use tollgate::provider::OPENAI;
-use tollgate::quota::{Cost, Dimension, Quota, Usage, Window};
+use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Usage, Window};
 
 use super::{S, builder, manual, tokens};
 
@@ -89,6 +89,25 @@ fn a_correction_is_netted_if_nobody_has_collected_what_it_corrects() {
     late.settle(&tokens(140));
     let told = of(&limiter.collect_changes(), &Dimension::Tokens);
     assert_eq!(told, Some((vec![(START + 10 * S, 40)], 0)), "when it was known");
+}
+
+#[test]
+fn what_is_given_back_of_what_was_collected_keeps_its_time_whatever_else_is_corrected() {
+    let clock = ManualClock::new();
+    let quota = Quota::new().tpm(6_000).with_algorithm(Algorithm::SlidingWindow);
+    let limiter = builder().provider(OPENAI).quota("k", quota).clock(clock.clone()).build();
+    let limiter = limiter.unwrap();
+    limiter.track();
+    let [more, less] = [100, 700].map(|cost| limiter.try_acquire("k", &tokens(cost)).unwrap());
+    limiter.collect_changes();
+    clock.advance(Duration::from_millis(500));
+    let later = limiter.try_acquire("k", &tokens(1)).unwrap();
+    limiter.collect_changes();
+    more.settle(&tokens(101));
+    less.settle(&tokens(0));
+    later.settle(&tokens(1));
+    let told = of(&limiter.collect_changes(), &Dimension::Tokens);
+    assert_eq!(told, Some((vec![(START, 1), (START, -700)], 0)));
 }
 
 #[test]

@@ -201,9 +201,14 @@ fn what_is_collected_is_what_was_taken_and_held() {
 
 /// What a token bucket gets back is less what has refilled since, and netted before anybody hears of
 /// it that is nothing: so none gives anything back here. (A window that starts at its first use hears of
-/// that an interval late, and isn't compared.)
+/// that an interval late, and isn't compared.) A sliding window has no entry for who took nothing: what
+/// that one is charged after all counts with the next entry, and those who take it over count it by its
+/// own time, which is over sooner.
 fn is_comparable(manner: Manner, party: &Party, deed: &Deed) -> bool {
     match (manner.algorithm, deed) {
+        (Algorithm::SlidingWindow, &Deed::Settle(which, _)) if !manner.holds => {
+            party.open.get(which).is_none_or(|(_, reserved, _)| *reserved > 0)
+        }
         (Algorithm::SlidingWindow, _) => true,
         (_, Deed::Release(_)) => false,
         (_, &Deed::Settle(which, actual)) if !manner.holds => {

@@ -85,8 +85,8 @@ impl Server {
             let cost = cost(wanted.least[0], wanted.least.get(1).copied().unwrap_or(0));
             let wait = engine::check(&self.rules, &self.buckets, &cost, now).unwrap_err().wait;
             let wait = if let Wait::At(at) = wait { at - now } else { 50 * MILLI };
-            let record = Record { turn: wanted.turn, held: wanted.inflight.to_vec(), ..record };
-            self.leases.insert(id.0, record);
+            let (until, held) = (now + LEASE, wanted.inflight.to_vec());
+            self.leases.insert(id.0, Record { turn: wanted.turn, until, held });
             assert!(rule < used.len());
             return Reply::Refused(wait);
         }

@@ -58,6 +58,18 @@ fn less_than_the_least_is_nothing() {
 }
 
 #[test]
+fn a_refusal_holds_what_is_in_flight_for_another_lease_time() {
+    let mut scene = Scene::requests();
+    lease(&mut scene, (1, 1), 0, [0, 1, 60]);
+    scene.now += 6 * S;
+    assert_eq!(lease(&mut scene, (1, 2), 0, [10, 91, 91]), refused(InTime::Unknown));
+    scene.now += 6 * S;
+    assert_eq!(scene.level(), (0, 10));
+    scene.now += 4 * S;
+    assert_eq!(scene.level(), (10, 0));
+}
+
+#[test]
 fn a_call_for_a_lease_that_is_sent_again_is_carried_out_once() {
     let mut scene = Scene::tokens();
     lease(&mut scene, (1, 1), 0, [0, 1, 60]);
