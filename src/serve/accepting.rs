@@ -1,4 +1,5 @@
 use std::io::{self, ErrorKind};
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -7,13 +8,15 @@ use hyper_util::server::conn::auto::Builder;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
-use super::activity::Look;
+use super::activity::Asked;
+use super::connection::Connection;
 use super::front::Front;
 use super::timed_stream::TimedStream;
+use super::watch::Watch;
 use crate::config::Bounds;
 
 /// Takes connections until it is asked to stop, and serves each in a task of its own.
@@ -26,8 +29,7 @@ pub(super) struct Accepting {
     builder: Builder<TokioExecutor>,
     bounds: Bounds,
     stopping: CancellationToken,
-    /// Done when what is still being answered is cut off.
-    cut: CancellationToken,
+    watch: Watch,
     tasks: TaskTracker,
 }
 
@@ -38,86 +40,84 @@ impl Accepting {
         bounds: Bounds,
         stopping: CancellationToken,
     ) -> Self {
-        let (cut, tasks) = (CancellationToken::new(), TaskTracker::new());
-        Self { listener, front, builder: builder(&bounds), bounds, stopping, cut, tasks }
+        let (watch, tasks) = (Watch::new(&bounds), TaskTracker::new());
+        Self { listener, front, builder: builder(&bounds), bounds, stopping, watch, tasks }
     }
 
     /// Runs until it is asked to stop, and on until all answers on their way have ended, or `drain` is
     /// over.
-    pub(super) async fn run(self, drain: Duration) {
+    pub(super) async fn run(mut self, drain: Duration) {
         let room = Arc::new(Semaphore::new(self.bounds.connections));
-        while let Some((stream, permit)) = self.next(&room).await {
-            self.tasks.spawn(self.connection(stream, permit));
+        let pause = self.watch.pause();
+        let mut looks = interval_at(Instant::now() + pause, pause);
+        looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        while let Some((stream, permit)) = self.next(&room, &mut looks).await {
+            self.serve(stream, permit);
         }
-        let Self { listener, tasks, cut, .. } = self;
+        let Self { listener, tasks, mut watch, .. } = self;
         drop(listener);
         tasks.close();
-        if timeout(drain, tasks.wait()).await.is_err() {
+        watch.ask(Asked::ToLeave);
+        let drained = async {
+            loop {
+                tokio::select! {
+                    () = tasks.wait() => return,
+                    _ = looks.tick() => watch.look(),
+                }
+            }
+        };
+        if timeout(drain, drained).await.is_err() {
             tracing::warn!(
                 connections = tasks.len(),
                 "answers were cut off at the end of the drain"
             );
-            cut.cancel();
+            watch.ask(Asked::ToEnd);
             tasks.wait().await;
         }
     }
 
     /// The next connection; `None` when it is asked to stop.
-    async fn next(&self, room: &Arc<Semaphore>) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+    async fn next(
+        &mut self,
+        room: &Arc<Semaphore>,
+        looks: &mut Interval,
+    ) -> Option<(TcpStream, OwnedSemaphorePermit)> {
+        let Self { listener, watch, stopping, .. } = self;
         let accept = async {
             let permit = Arc::clone(room).acquire_owned().await.expect("it isn't closed");
             loop {
-                match self.listener.accept().await {
+                match listener.accept().await {
                     Ok((stream, _)) => return (stream, permit),
                     Err(error) => rest_after(&error).await,
                 }
             }
         };
-        tokio::select! {
-            () = self.stopping.cancelled() => None,
-            next = accept => Some(next),
+        let mut accept = pin!(accept);
+        loop {
+            tokio::select! {
+                () = stopping.cancelled() => return None,
+                next = &mut accept => return Some(next),
+                _ = looks.tick() => watch.look(),
+            }
         }
     }
 
     /// Serves a connection to its end.
-    fn connection(
-        &self,
-        stream: TcpStream,
-        permit: OwnedSemaphorePermit,
-    ) -> impl Future<Output = ()> + 'static {
+    fn serve(&mut self, stream: TcpStream, permit: OwnedSemaphorePermit) {
         // Answers are small, and a wait for more to send with them is a wait.
         let _ = stream.set_nodelay(true);
+        keep_alive(&stream);
         let front = self.front.for_connection();
         let activity = front.activity();
-        keep_alive(&stream);
+        self.watch.add(&activity);
         // Who takes nothing of an answer is as slow as who sends nothing of a body.
-        let patience = self.bounds.body_timeout;
-        let stream = TokioIo::new(TimedStream::new(stream, patience));
-        let connection = self.builder.serve_connection(stream, front).into_owned();
-        let (stopping, cut) = (self.stopping.clone(), self.cut.clone());
-        let rest = self.bounds.head_timeout;
-        async move {
+        let stream = TokioIo::new(TimedStream::new(stream, self.bounds.body_timeout));
+        let serving = self.builder.serve_connection(stream, front).into_owned();
+        let connection = Connection::new(serving, activity);
+        self.tasks.spawn(async move {
             let _permit = permit;
-            let mut connection = std::pin::pin!(connection);
-            let (mut is_leaving, mut asked) = (false, 0);
-            // How a connection ends is nobody's fault here: a client goes when it likes.
-            loop {
-                let leaves = tokio::select! {
-                    _ = connection.as_mut() => return,
-                    () = cut.cancelled() => return,
-                    () = stopping.cancelled(), if !is_leaving => true,
-                    look = activity.rest(rest, &mut asked, patience) => match look {
-                        Look::Stuck => return,
-                        Look::Idle => true,
-                        Look::Busy => false,
-                    },
-                };
-                if leaves && !is_leaving {
-                    is_leaving = true;
-                    connection.as_mut().graceful_shutdown();
-                }
-            }
-        }
+            connection.await;
+        });
     }
 }
 
@@ -141,8 +141,8 @@ fn builder(bounds: &Bounds) -> Builder<TokioExecutor> {
     let mut builder = Builder::new(TokioExecutor::new());
     builder
         .http1()
-        .timer(TokioTimer::new())
-        .header_read_timeout(bounds.head_timeout)
+        // A timer for each request costs more than to watch all connections.
+        .header_read_timeout(None)
         .max_buf_size(bounds.head);
     builder
         .http2()

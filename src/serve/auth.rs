@@ -93,11 +93,11 @@ where
 
 impl Auth {
     /// The answer to a request that isn't let through.
-    pub(super) fn refusal(&self, request: &Request<Body>) -> Option<Response<Body>> {
+    pub(super) fn refusal<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
         self.check(request).err().map(refused)
     }
 
-    fn check(&self, request: &Request<Body>) -> Result<(), Problem> {
+    fn check<B>(&self, request: &Request<B>) -> Result<(), Problem> {
         let tokens = &self.app.tokens;
         let client = tokens.client.as_deref();
         let admin = tokens.admin.as_deref();
@@ -137,7 +137,7 @@ impl Auth {
 impl Auth {
     /// Whether who shows no token may ask, where there is none for clients. On this machine's own address
     /// that is who means it: not a page of another site, in the browser of somebody here.
-    fn is_anybody_here(&self, request: &Request<Body>) -> bool {
+    fn is_anybody_here<B>(&self, request: &Request<B>) -> bool {
         let App { serve, addr, .. } = &*self.app;
         serve.allow_anonymous || !is_own(addr.ip()) || asked_here(request)
     }
@@ -160,7 +160,7 @@ fn shown(headers: &HeaderMap, rule: Rule) -> Option<&[u8]> {
 
 /// Whether the request names this machine's own address, and isn't another site's: a page can make its
 /// own name lead here (DNS rebinding), but not be called so; and browsers tell who asks.
-fn asked_here(request: &Request<Body>) -> bool {
+fn asked_here<B>(request: &Request<B>) -> bool {
     let headers = request.headers();
     let named = match request.uri().authority() {
         Some(authority) => Some(authority.as_str()),

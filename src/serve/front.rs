@@ -1,6 +1,7 @@
 use std::any::Any;
 use std::convert::Infallible;
-use std::panic::AssertUnwindSafe;
+use std::future::ready;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
@@ -73,12 +74,15 @@ impl Service<Request<Incoming>> for Front {
             method: request.method().clone(),
             began: app.limiter.now(),
         };
-        let bounds = app.serve.bounds;
-        let request = request.map(|body| request_body::bounded(body, &bounds));
-        let answer = match rate::is_asked(&head.method, head.route) {
-            true => Either::Left(rate::ask(app, client, request)),
-            false => Either::Right(routes.clone().call(request)),
-        };
+        let answer = catch_unwind(AssertUnwindSafe(|| {
+            if rate::is_asked(&head.method, head.route) {
+                return Either::Left(rate::ask(app, client, &request, head.began));
+            }
+            let bounded = |body| request_body::bounded(body, &app.serve.bounds);
+            Either::Right(routes.clone().call(request.map(bounded)))
+        }));
+        let answer =
+            answer.unwrap_or_else(|panic| Either::Left(Either::Left(ready(Ok(failed(&*panic))))));
         let answer = AssertUnwindSafe(answer).catch_unwind();
         Answering { answer, head: Some(head), app: Arc::clone(app) }
     }
@@ -117,7 +121,7 @@ impl Future for Answering {
         let mut response = match answer {
             Ok(Ok(response)) => response,
             Ok(Err(never)) => match never {},
-            Err(panic) => failed(&panic),
+            Err(panic) => failed(&*panic),
         };
         let head = this.head.take().expect("an answer is polled no more once it is there");
         head.tell(this.app, response.status().as_u16());

@@ -22,6 +22,7 @@ mod api;
 mod app;
 mod auth;
 mod compressed;
+mod connection;
 mod error;
 mod front;
 mod health;
@@ -36,6 +37,7 @@ mod route;
 mod server;
 mod timed_stream;
 mod tokens;
+mod watch;
 
 pub use error::ServeError;
 pub use server::Server;

@@ -35,7 +35,10 @@ impl RequestIds {
         text[..9].copy_from_slice(&self.prefix);
         hex(self.last.fetch_add(1, Ordering::Relaxed), &mut text[9..]);
         let text = Bytes::copy_from_slice(&text);
-        HeaderValue::from_maybe_shared(text).expect("digits are a header's value")
+        let mut id = HeaderValue::from_maybe_shared(text).expect("digits are a header's value");
+        // It never comes again: HPACK needn't learn it, and isn't to look through all that it has learnt.
+        id.set_sensitive(true);
+        id
     }
 }
 

@@ -2,6 +2,7 @@ use axum::body::Body;
 use axum::http::header::{CACHE_CONTROL, CONTENT_TYPE, RETRY_AFTER, X_CONTENT_TYPE_OPTIONS};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Response, StatusCode};
 use axum::response::IntoResponse;
+use bytes::Bytes;
 
 use super::accept::prefers_json;
 use crate::limiter::{AcquireError, Limiter};
@@ -28,11 +29,13 @@ impl Form {
     }
 
     /// The id of a grant.
-    pub(super) fn granted(self, id: String) -> Response<Body> {
+    pub(super) fn granted(self, id: Bytes) -> Response<Body> {
         match self {
             Self::Text => answer(StatusCode::OK, TEXT, id),
             // It is made of digits.
-            Self::Json => answer(StatusCode::OK, JSON, format!("{{\"request_id\":\"{id}\"}}")),
+            Self::Json => {
+                answer(StatusCode::OK, JSON, [b"{\"request_id\":\"", &id[..], b"\"}"].concat())
+            }
         }
     }
 

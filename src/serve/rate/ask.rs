@@ -1,8 +1,8 @@
 use std::sync::Arc;
 
 use axum::body::Body;
-use axum::extract::{Request, State};
-use axum::http::{Method, Response, StatusCode};
+use axum::http::header::ALLOW;
+use axum::http::{HeaderValue, Request, Response, StatusCode};
 
 use super::answer::Form;
 use super::asked::Asked;
@@ -12,91 +12,112 @@ use super::limits::Limits;
 use crate::limiter::{Acquire, AcquireError, Permit};
 use crate::serve::app::App;
 
-/// `POST` or `GET /rate/{key}`: the id of a grant, or 429.
-pub(super) async fn ask(State(app): State<Arc<App>>, request: Request) -> Response<Body> {
+/// `POST` or `GET /rate/{key}`: the id of a grant, or 429; or who waits for that.
+pub(super) fn ask<B>(
+    app: &Arc<App>,
+    request: &Request<B>,
+    now: u64,
+) -> Result<Response<Body>, Waiting> {
     let form = Form::asked(request.headers());
-    let (head, _) = request.into_parts();
-    if head.method == Method::HEAD {
-        // Who only looks takes nothing.
-        return form.wrong((StatusCode::METHOD_NOT_ALLOWED, "only POST and GET take"));
-    }
-    let segment = head.uri.path().strip_prefix("/rate/").unwrap_or_default();
+    let segment = request.uri().path().strip_prefix("/rate/").unwrap_or_default();
     let key = match key::read(segment, (NO_KEY, app.serve.bounds.key)) {
         Ok(key) => key,
-        Err(what) => return form.wrong((StatusCode::BAD_REQUEST, what)),
+        Err(what) => return Ok(form.wrong((StatusCode::BAD_REQUEST, what))),
     };
     let table = app.rate.table();
-    let asked = match Asked::read(&head.uri, table.allowed) {
+    let asked = match Asked::read(request.uri(), table.allowed) {
         Ok(asked) => asked,
-        Err(wrong) => return form.wrong(wrong),
+        Err(wrong) => return Ok(form.wrong(wrong)),
     };
     let limits = table.of((&key, asked.max_requests), &app.limiter);
     drop(table);
-    match acquire(&app, &key, &asked, &limits).await {
-        Ok(permit) => match Grants::issue(&app, permit, (&key, asked.tokens)) {
-            Ok(id) => form.granted(id),
-            Err(TooMany) => form.wrong((StatusCode::SERVICE_UNAVAILABLE, "too many are held")),
-        },
-        Err(Refusal::Busy) => {
-            form.wrong((StatusCode::SERVICE_UNAVAILABLE, "too many requests wait"))
-        }
-        Err(Refusal::By(error)) => {
-            app.rate.denied.count(&key, limits.window, app.limiter.now());
-            form.refused(&app.limiter, (&key, &grants::cost(asked.tokens)), &error)
-        }
+    let mut acquire = acquire(app, &key, (&asked, &limits), now);
+    if let Some(ended) = acquire.arrive() {
+        return Ok(answer(app, form, (&key, asked.tokens, &limits), ended));
     }
+    let (app, key) = (Arc::clone(app), key.into_owned());
+    Err(Waiting { app, form, key, asked, limits, acquire })
 }
 
 /// `/rate/`, where the key is left out.
-pub(super) async fn no_key(request: Request) -> Response<Body> {
+pub(super) async fn no_key(request: Request<Body>) -> Response<Body> {
     Form::asked(request.headers()).wrong((StatusCode::BAD_REQUEST, NO_KEY))
 }
 
-/// Why there is no permit.
-enum Refusal {
-    By(AcquireError),
-    /// So many wait, whatever for, that nobody else can.
-    Busy,
+/// `/rate/{key}` by another method: who only looks takes nothing.
+pub(super) async fn no_method(request: Request<Body>) -> Response<Body> {
+    let wrong = (StatusCode::METHOD_NOT_ALLOWED, "only POST and GET take");
+    let mut response = Form::asked(request.headers()).wrong(wrong);
+    response.headers_mut().insert(ALLOW, HeaderValue::from_static("GET, POST"));
+    response
 }
 
-async fn acquire(app: &App, key: &str, asked: &Asked, limits: &Limits) -> Result<Permit, Refusal> {
+/// Who waits, in its place.
+pub(super) struct Waiting {
+    app: Arc<App>,
+    form: Form,
+    key: String,
+    asked: Asked,
+    limits: Arc<Limits>,
+    acquire: Acquire,
+}
+
+impl Waiting {
+    pub(super) async fn wait(mut self) -> Response<Body> {
+        // Without leave to wait it is for what a backend says, and not for room.
+        let _waiting = match self.asked.can_wait.then(|| self.app.waiting.try_acquire()) {
+            Some(Err(_)) => {
+                let busy = (StatusCode::SERVICE_UNAVAILABLE, "too many requests wait");
+                return self.form.wrong(busy);
+            }
+            waiting => waiting,
+        };
+        let mut changes = self.app.rate.changes();
+        let ended = loop {
+            // Also at first: they may have changed since it came.
+            let of = (&*self.key, self.asked.max_requests);
+            let limits = self.app.rate.table().of(of, &self.app.limiter);
+            self.acquire.set_default_limits(&limits.made);
+            tokio::select! {
+                biased;
+                ended = &mut self.acquire => break ended,
+                Ok(()) = changes.changed() => {}
+            }
+        };
+        let of = (&*self.key, self.asked.tokens, &*self.limits);
+        answer(&self.app, self.form, of, ended)
+    }
+}
+
+fn acquire(app: &App, key: &str, (asked, limits): (&Asked, &Limits), now: u64) -> Acquire {
     let acquire = app.limiter.acquire(key, &grants::cost(asked.tokens));
     let acquire = acquire.default_limits(&limits.made);
     if !asked.can_wait {
         // It takes its place and gives it up in one look: none passes who waits.
-        let acquire = acquire.deadline(app.limiter.now());
-        return acquire.await.map_err(Refusal::By);
+        return acquire.deadline(now);
     }
     let queue = asked.max_in_queue.unwrap_or(limits.max_in_queue);
     let acquire = acquire.max_waiting(queue as usize);
     // Nobody waits longer than the server lets.
     let longest = [asked.timeout, app.config.waiting.max_wait].into_iter().flatten().min();
-    let mut acquire = match longest {
+    match longest {
         Some(time) => acquire.max_wait(time),
         None => acquire,
-    };
-    if let Some(ended) = acquire.arrive() {
-        return ended.map_err(Refusal::By);
     }
-    let _waiting = app.waiting.try_acquire().map_err(|_| Refusal::Busy)?;
-    wait(app, (key, asked.max_requests), acquire).await.map_err(Refusal::By)
 }
 
-/// Waits in its place, by the limits of the moment.
-async fn wait(
+fn answer(
     app: &App,
-    key: (&str, Option<u32>),
-    mut acquire: Acquire,
-) -> Result<Permit, AcquireError> {
-    let mut changes = app.rate.changes();
-    loop {
-        // Also at first: they may have changed since it came.
-        let limits = app.rate.table().of(key, &app.limiter);
-        acquire.set_default_limits(&limits.made);
-        tokio::select! {
-            biased;
-            ended = &mut acquire => return ended,
-            Ok(()) = changes.changed() => {}
+    form: Form,
+    (key, tokens, limits): (&str, u64, &Limits),
+    ended: Result<Permit, AcquireError>,
+) -> Response<Body> {
+    match ended.map(|permit| Grants::issue(app, permit, (key, tokens))) {
+        Ok(Ok(id)) => form.granted(id),
+        Ok(Err(TooMany)) => form.wrong((StatusCode::SERVICE_UNAVAILABLE, "too many are held")),
+        Err(error) => {
+            app.rate.denied.count(key, limits.window, app.limiter.now());
+            form.refused(&app.limiter, (key, &grants::cost(tokens)), &error)
         }
     }
 }

@@ -3,6 +3,7 @@ use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use bytes::Bytes;
 use parking_lot::Mutex;
 
 use super::held::Held;
@@ -58,7 +59,7 @@ impl Grants {
         app: &App,
         mut permit: Permit,
         (key, tokens): (&str, u64),
-    ) -> Result<String, TooMany> {
+    ) -> Result<Bytes, TooMany> {
         let grants = &app.rate.grants;
         if tokens > 0 {
             permit.settle_early(&Dimension::Tokens, tokens);

@@ -1,5 +1,7 @@
-use std::fmt;
 use std::hash::{BuildHasher, Hasher};
+
+use bytes::Bytes;
+use smallvec::SmallVec;
 
 use crate::limiter::Ticket;
 
@@ -16,9 +18,14 @@ pub(super) struct Id {
 impl Id {
     /// As its client is told it: with a mark that nobody can make who doesn't know the secret, and only
     /// for this key.
-    pub(super) fn written(&self, key: &str, secret: &impl BuildHasher) -> String {
-        let mark = self.mark(key, secret);
-        format!("{self}-{mark:016x}")
+    pub(super) fn written(&self, key: &str, secret: &impl BuildHasher) -> Bytes {
+        let mut text = SmallVec::<[u8; LONGEST]>::new();
+        for part in self.parts() {
+            write_hex(&mut text, part, 1);
+            text.push(b'-');
+        }
+        write_hex(&mut text, self.mark(key, secret), 16);
+        Bytes::copy_from_slice(&text)
     }
 
     /// The id that was written so for this key; `None` if it wasn't.
@@ -33,7 +40,7 @@ impl Id {
         let ticket = version.map(|version| Ticket { granted_at, version, slot, generation });
         let id = Self { number, ticket, tokens };
         // Also refuses what isn't spelled as it was written.
-        let same = id.mark(key, secret) == mark && id.written(key, secret) == text;
+        let same = id.mark(key, secret) == mark && id.written(key, secret) == text.as_bytes();
         same.then_some(id)
     }
 
@@ -54,12 +61,15 @@ impl Id {
     }
 }
 
-impl fmt::Display for Id {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let [number, tokens, granted_at, version, slot, generation] = self.parts();
-        write!(f, "{number:x}-{tokens:x}-{granted_at:x}-{version:x}-{slot:x}-{generation:x}")
-    }
+/// Writes a number by its digits, of which there are at least so many.
+fn write_hex(text: &mut SmallVec<[u8; LONGEST]>, number: u64, least: u32) {
+    let digits = number.checked_ilog2().map_or(1, |highest| highest / 4 + 1).max(least);
+    let digit = |place: u32| b"0123456789abcdef"[(number >> (4 * place) & 0xf) as usize];
+    text.extend((0..digits).rev().map(digit));
 }
+
+/// Six numbers and a mark, of 16 digits each.
+const LONGEST: usize = 7 * 17;
 
 #[cfg(test)]
 mod tests {
@@ -74,7 +84,7 @@ mod tests {
             Ticket { granted_at: u64::MAX, version: u32::MAX, slot: u32::MAX, generation: 0 };
         for ticket in [None, Some(Ticket { version: 0, ..last }), Some(last)] {
             let id = Id { number: 7, ticket, tokens: 0 };
-            let text = id.written("k", &secret);
+            let text = String::from_utf8(id.written("k", &secret).to_vec()).unwrap();
             assert_eq!(Id::read(&text, "k", &secret), Some(id));
             assert_eq!(Id::read(&text, "l", &secret), None);
             assert_eq!(Id::read(&text, "k", &RandomState::new()), None);

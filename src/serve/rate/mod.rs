@@ -23,16 +23,16 @@ mod returned;
 mod state;
 
 use std::convert::Infallible;
-use std::future::ready;
+use std::future::{Ready, ready};
 use std::pin::Pin;
 use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::extract::State;
 use axum::http::{Method, Request, Response};
 use axum::routing::{any, delete, get};
 use futures_util::FutureExt;
+use futures_util::future::Either;
 
 use super::app::App;
 use super::auth::{self, Auth};
@@ -40,8 +40,10 @@ use super::compressed::compressed;
 use super::route::Route;
 pub(super) use state::Rate;
 
-/// The answer to a request for a rate.
-pub(super) type Answer = Pin<Box<dyn Future<Output = Result<Response<Body>, Infallible>> + Send>>;
+/// The answer to a request for a rate: at once, unless it waits.
+pub(super) type Answer = Either<Ready<Answered>, Pin<Box<dyn Future<Output = Answered> + Send>>>;
+
+type Answered = Result<Response<Body>, Infallible>;
 
 /// Whether a request asks for a rate. It goes a way of its own: it is asked for more than all else, and the
 /// table of all routes would be most of what it takes.
@@ -49,11 +51,14 @@ pub(super) fn is_asked(method: &Method, route: Route) -> bool {
     [Method::POST, Method::GET].contains(method) && route == Route::RATE
 }
 
-/// That way.
-pub(super) fn ask(app: &Arc<App>, client: &Auth, request: Request<Body>) -> Answer {
-    match client.refusal(&request) {
-        Some(refusal) => Box::pin(ready(Ok(refusal))),
-        None => Box::pin(ask::ask(State(Arc::clone(app)), request).map(Ok)),
+/// That way. Nothing is read of its body.
+pub(super) fn ask<B>(app: &Arc<App>, client: &Auth, request: &Request<B>, now: u64) -> Answer {
+    match client.refusal(request) {
+        Some(refusal) => Either::Left(ready(Ok(refusal))),
+        None => match ask::ask(app, request, now) {
+            Ok(answer) => Either::Left(ready(Ok(answer))),
+            Err(waiting) => Either::Right(Box::pin(waiting.wait().map(Ok))),
+        },
     }
 }
 
@@ -64,7 +69,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
     tokio::spawn(app.rate.grants.held().run(limiter.clone(), stopping.clone()));
     tokio::spawn(forget::run(Arc::downgrade(app), limiter.clone(), stopping.clone()));
     let rates = Router::new()
-        .route("/rate/{key}", get(ask::ask).post(ask::ask))
+        // What doesn't ask for a rate.
+        .route("/rate/{key}", any(ask::no_method))
         .route("/rate/{key}/{id}", delete(give_back::give_back))
         // GoCC's answers where the key or the id is left out.
         .route("/rate/", any(ask::no_key))
