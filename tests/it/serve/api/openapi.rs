@@ -87,7 +87,9 @@ impl Schemathesis {
             .arg("--config-file")
             .arg(folder_of_tests().join("schemathesis.toml"))
             .args(["run", document, "--checks", "all", "--continue-on-failure"])
-            .args(["--max-time", SECONDS, "--workers", "2", "--seed", "7"])
+            // One worker: threads that read Python at a time fail now and then before CPython 3.11.8
+            // (python/cpython#106905).
+            .args(["--max-time", SECONDS, "--workers", "1", "--seed", "7"])
             .args(["--header", &format!("Authorization: Bearer {ADMIN}")])
             .args(["--suppress-health-check", "all"])
             .current_dir(folder.path())
