@@ -17,7 +17,9 @@
 //!
 //! It is the judge of the limiter, so it shares no code with it: its meters, its charge rules and
 //! its parsing are its own, exact and simple rather than fast. It does not understand what it
-//! is asked, calls no tool, and checks no key.
+//! is asked, and checks no key. It calls a tool where the request forces one (`tool_choice`, Gemini's
+//! mode `ANY`), with the least that its schema asks for, and otherwise never; where the most output
+//! tokens have no room for the call, the answer is a text, cut short.
 //!
 //! ```
 //! use tollgate::simulate::{Provider, Settings};
@@ -59,6 +61,7 @@ mod settings;
 mod sizes;
 mod stats;
 mod text;
+mod tool;
 
 pub use fault::{Failure, Fault};
 pub use provider::Provider;

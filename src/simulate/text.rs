@@ -6,13 +6,20 @@ pub(super) fn text(tokens: u64) -> String {
     WORDS.iter().cycle().take(tokens).copied().collect()
 }
 
-/// That text in as many steps as it has tokens, but not too many.
+/// That text in the steps of a stream.
 pub(super) fn deltas(tokens: u64) -> impl Iterator<Item = String> {
-    let text = text(tokens);
-    let steps = tokens.min(MOST_DELTAS) as usize;
-    let tokens = text.len() / TOKEN;
-    let at = move |step: usize| tokens * step / steps * TOKEN;
-    (0..steps).map(move |step| text[at(step)..at(step + 1)].to_owned())
+    cut(&text(tokens))
+}
+
+/// A text in as many steps as it would have tokens, but not too many.
+pub(super) fn cut(text: &str) -> impl Iterator<Item = String> + use<> {
+    let text: Vec<char> = text.chars().collect();
+    let tokens = text.len().div_ceil(TOKEN);
+    let steps = tokens.min(MOST_DELTAS);
+    (0..steps).map(move |step| {
+        let at = |step: usize| (tokens * step / steps * TOKEN).min(text.len());
+        text[at(step)..at(step + 1)].iter().collect()
+    })
 }
 
 /// A short vector of length 1, and the same as little-endian `f32` in Base64.
@@ -25,4 +32,4 @@ const TOKEN: usize = 4;
 const WORDS: [&str; 7] = ["the ", "fox ", "may ", "not ", "eat ", "any ", "hen "];
 
 /// Providers send an event per token or two; a long answer is sent in this many, to stay cheap.
-const MOST_DELTAS: u64 = 64;
+const MOST_DELTAS: usize = 64;

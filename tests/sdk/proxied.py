@@ -8,8 +8,26 @@ PROXY = os.environ["TOLLGATE_PROXY"]
 PROMPT = "What is the capital of France?"
 
 
-def tell(case):
-    print(json.dumps({"case": case}), flush=True)
+# A tool, and what it is called with where it must be.
+SCHEMA = {
+    "type": "object",
+    "properties": {
+        "city": {"type": "string", "enum": ["Paris", "Oslo"]},
+        "days": {"type": "integer", "minimum": 3},
+    },
+    "required": ["city", "days"],
+    "additionalProperties": False,
+}
+ARGUMENTS = {"city": "Paris", "days": 3}
+RESULT = "It rains in Paris."
+
+
+def tell(case, usages=None):
+    """Tells that a case was gone through; and the sums of usages, each of input and output."""
+    told = {"case": case}
+    if usages is not None:
+        told["input"], told["output"] = map(sum, zip(*usages))
+    print(json.dumps(told), flush=True)
 
 
 def raised(error, send):

@@ -1,7 +1,9 @@
 """The official `anthropic` package through the proxy: nothing is set but `base_url`."""
 
+import json
+
 import anthropic
-from proxied import PROMPT, PROXY, raised, tell
+from proxied import ARGUMENTS, PROMPT, PROXY, RESULT, SCHEMA, raised, tell
 
 
 def client_of(upstream, **options):
@@ -29,6 +31,25 @@ with client.messages.stream(model="claude-sonnet-4-5", max_tokens=100, messages=
     answer = helper.get_final_message()
 assert answer.content[0].text == "".join(pieces), answer
 tell("stream")
+
+forced = {"model": "tools", "max_tokens": 100, "tools": [{"name": "look_up", "input_schema": SCHEMA}]}
+plain = client.messages.create(messages=messages, tool_choice={"type": "any"}, **forced)
+must = {"type": "tool", "name": "look_up"}
+with client.messages.stream(messages=messages, tool_choice=must, **forced) as helper:
+    pieces = [event.partial_json for event in helper if event.type == "input_json"]
+    streamed = helper.get_final_message()
+assert len(pieces) > 1 and json.loads("".join(pieces)) == ARGUMENTS, pieces
+usages = []
+for answer in [plain, streamed]:
+    (call,) = answer.content
+    assert (answer.stop_reason, call.type) == ("tool_use", "tool_use"), answer
+    assert (call.name, call.input) == ("look_up", ARGUMENTS), call
+    result = {"type": "tool_result", "tool_use_id": call.id, "content": RESULT}
+    said = [{"role": "assistant", "content": answer.content}, {"role": "user", "content": [result]}]
+    last = client.messages.create(messages=messages + said, **forced)
+    assert last.stop_reason == "end_turn" and last.content[0].text, last
+    usages += [(usage.input_tokens, usage.output_tokens) for usage in [answer.usage, last.usage]]
+tell("tools", usages)
 
 assert client.messages.count_tokens(model="claude-sonnet-4-5", messages=messages).input_tokens > 0
 tell("count")

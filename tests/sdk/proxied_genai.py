@@ -2,7 +2,7 @@
 
 from google import genai
 from google.genai import errors, types
-from proxied import PROMPT, PROXY, raised, tell
+from proxied import ARGUMENTS, PROMPT, PROXY, RESULT, SCHEMA, raised, tell
 
 
 def client_of(upstream, **options):
@@ -26,6 +26,27 @@ tell("plain")
 chunks = list(client.models.generate_content_stream(model="gemini-2.5-flash", contents=PROMPT))
 assert len(chunks) > 1 and chunks[-1].candidates[0].finish_reason == types.FinishReason.STOP, chunks
 tell("stream")
+
+must = types.FunctionDeclaration(name="look_up", parameters_json_schema=SCHEMA)
+tools = [types.Tool(function_declarations=[must])]
+calling = types.FunctionCallingConfig(mode="ANY", allowed_function_names=["look_up"])
+forced = types.GenerateContentConfig(tools=tools, tool_config=types.ToolConfig(function_calling_config=calling))
+plain = client.models.generate_content(model="tools", contents=PROMPT, config=forced)
+chunks = client.models.generate_content_stream(model="tools", contents=PROMPT, config=forced)
+(streamed,) = [chunk for chunk in chunks if chunk.function_calls]
+usages = []
+for answer in [plain, streamed]:
+    (call,) = answer.function_calls
+    assert (call.name, call.args) == ("look_up", ARGUMENTS), call
+    result = types.Part.from_function_response(name=call.name, response={"result": RESULT})
+    asked = types.UserContent(parts=[types.Part(text=PROMPT)])
+    said = [asked, answer.candidates[0].content, types.UserContent(parts=[result])]
+    free = types.GenerateContentConfig(tools=tools)
+    last = client.models.generate_content(model="tools", contents=said, config=free)
+    assert last.text and not last.function_calls, last
+    for usage in [answer.usage_metadata, last.usage_metadata]:
+        usages.append((usage.prompt_token_count, usage.candidates_token_count))
+tell("tools", usages)
 
 answer = client.models.embed_content(model="gemini-embedding-001", contents=["one", "two"])
 assert [item.values for item in answer.embeddings] == [[0.5] * 4] * 2, answer

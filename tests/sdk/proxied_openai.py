@@ -1,7 +1,9 @@
 """The official `openai` package through the proxy: nothing is set but `base_url`."""
 
+import json
+
 import openai
-from proxied import PROMPT, PROXY, raised, tell
+from proxied import ARGUMENTS, PROMPT, PROXY, RESULT, SCHEMA, raised, tell
 
 
 def client_of(upstream, version="v1", **options):
@@ -32,6 +34,48 @@ answer = client.responses.create(model="gpt-4o", input=PROMPT)
 events = [event.type for event in client.responses.create(model="gpt-4o", input=PROMPT, stream=True)]
 assert answer.output_text and events[-1] == "response.completed", events
 tell("responses")
+
+must = {"name": "look_up", "parameters": SCHEMA, "strict": True}
+forced = {"model": "tools", "tools": [{"type": "function", "function": must}]}
+plain = chat(client, **forced, tool_choice="required")
+with client.chat.completions.stream(
+    messages=messages,
+    tool_choice={"type": "function", "function": {"name": "look_up"}},
+    stream_options={"include_usage": True},
+    **forced,
+) as helper:
+    pieces = [event.arguments_delta for event in helper if event.type == "tool_calls.function.arguments.delta"]
+    streamed = helper.get_final_completion()
+assert len([piece for piece in pieces if piece]) > 1 and json.loads("".join(pieces)) == ARGUMENTS, pieces
+usages = []
+for answer in [plain, streamed]:
+    (choice,) = answer.choices
+    (call,) = choice.message.tool_calls
+    assert choice.finish_reason == "tool_calls" and choice.message.content is None, choice
+    assert (call.function.name, json.loads(call.function.arguments)) == ("look_up", ARGUMENTS), call
+    result = {"role": "tool", "tool_call_id": call.id, "content": RESULT}
+    said = [*messages, choice.message.model_dump(exclude_none=True), result]
+    last = client.chat.completions.create(messages=said, **forced)
+    assert last.choices[0].message.content and not last.choices[0].message.tool_calls, last
+    usages += [(usage.prompt_tokens, usage.completion_tokens) for usage in [answer.usage, last.usage]]
+
+forced = {"model": "tools", "tools": [{"type": "function", **must}]}
+plain = client.responses.create(input=PROMPT, tool_choice="required", **forced)
+with client.responses.stream(
+    input=PROMPT, tool_choice={"type": "function", "name": "look_up"}, **forced
+) as helper:
+    pieces = [event.delta for event in helper if event.type == "response.function_call_arguments.delta"]
+    streamed = helper.get_final_response()
+assert len(pieces) > 1 and json.loads("".join(pieces)) == ARGUMENTS, pieces
+for answer in [plain, streamed]:
+    (call,) = answer.output
+    assert (call.name, json.loads(call.arguments)) == ("look_up", ARGUMENTS), call
+    result = {"type": "function_call_output", "call_id": call.call_id, "output": RESULT}
+    said = [{"role": "user", "content": PROMPT}, call, result]
+    last = client.responses.create(input=said, **forced)
+    assert last.output_text, last
+    usages += [(usage.input_tokens, usage.output_tokens) for usage in [answer.usage, last.usage]]
+tell("tools", usages)
 
 answer = client.embeddings.create(model="text-embedding-3-small", input=["one", "two"])
 assert [list(item.embedding) for item in answer.data] == [[0.5] * 4] * 2, answer

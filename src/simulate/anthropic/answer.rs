@@ -6,6 +6,7 @@ use super::call::Request;
 use crate::quota::Usage;
 use crate::simulate::format::Made;
 use crate::simulate::text::text;
+use crate::simulate::tool::ToolCall;
 
 /// What was made, and for whom.
 #[derive(Debug)]
@@ -21,7 +22,10 @@ impl Answer<'_> {
             return json!({"input_tokens": self.call.prompt.tokens});
         }
         let mut message = self.message(self.made.usage.output);
-        message["content"] = json!([{"type": "text", "text": text(self.made.output)}]);
+        message["content"] = json!([match self.tool() {
+            Some(tool) => self.tool_use(tool, &tool.arguments),
+            None => json!({"type": "text", "text": text(self.made.output)}),
+        }]);
         message["stop_reason"] = json!(self.stop_reason());
         message
     }
@@ -41,7 +45,22 @@ impl Answer<'_> {
     }
 
     pub(super) fn stop_reason(&self) -> &'static str {
-        if self.made.cut { "max_tokens" } else { "end_turn" }
+        match self.tool() {
+            Some(_) => "tool_use",
+            None if self.made.cut => "max_tokens",
+            None => "end_turn",
+        }
+    }
+
+    /// The call that is made in place of a text.
+    pub(super) fn tool(&self) -> Option<&ToolCall> {
+        self.call.forced.as_ref().filter(|_| !self.made.cut)
+    }
+
+    /// The block of that call.
+    pub(super) fn tool_use(&self, tool: &ToolCall, input: &Value) -> Value {
+        let id = format!("toolu_{}", self.made.id);
+        json!({"type": "tool_use", "id": id, "name": tool.name, "input": input})
     }
 
     /// `usage`: here `input_tokens` are those that have nothing to do with the cache.

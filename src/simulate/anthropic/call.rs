@@ -12,6 +12,7 @@ use crate::simulate::format::{Call, Format, LONGEST_OUTPUT, Made, asked_output, 
 use crate::simulate::rejection::Rejection;
 use crate::simulate::reply::ReplyBody;
 use crate::simulate::settings::Charge;
+use crate::simulate::tool::{ToolCall, elements};
 
 /// What is asked for, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -23,6 +24,8 @@ pub(super) struct Request {
     max_output: u64,
     asked_output: Option<u64>,
     stream: bool,
+    /// The call that `tool_choice` forces.
+    pub(super) forced: Option<ToolCall>,
 }
 
 impl Request {
@@ -50,6 +53,7 @@ impl Request {
             asked_output: asked_output(&body)
                 .map_err(|name| invalid(format!("{name}: {WHOLE}")))?,
             stream: body["stream"].as_bool().unwrap_or(false) && !counts,
+            forced: forced(&body),
         })
     }
 }
@@ -64,7 +68,7 @@ impl Call for Request {
     }
 
     fn asked_output(&self) -> Option<u64> {
-        self.asked_output
+        self.asked_output.or_else(|| self.forced.as_ref().map(ToolCall::tokens))
     }
 
     fn output(&self, wanted: u64) -> u64 {
@@ -96,6 +100,20 @@ impl Call for Request {
             false => ("application/json", ReplyBody::Json(answer.json().to_string().into())),
         }
     }
+}
+
+/// The call of any tool, or of one.
+fn forced(body: &Value) -> Option<ToolCall> {
+    let choice = &body["tool_choice"];
+    let allowed = match choice["type"].as_str()? {
+        "any" => None,
+        "tool" => Some([&choice["name"]]),
+        _ => return None,
+    };
+    // Tools that Anthropic runs itself have no schema.
+    let tools = elements(&body["tools"]).filter(|tool| tool["input_schema"].is_object());
+    let tools = tools.map(|tool| (&tool["name"], &tool["input_schema"]));
+    ToolCall::first(tools, allowed.as_ref().map(<[_; 1]>::as_slice))
 }
 
 fn required(name: &str) -> Rejection {

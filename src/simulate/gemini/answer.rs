@@ -7,6 +7,7 @@ use super::call::Request;
 use super::target::Method;
 use crate::simulate::format::Made;
 use crate::simulate::text::{VECTOR, deltas, text};
+use crate::simulate::tool::ToolCall;
 
 /// What was made, and for whom.
 #[derive(Debug)]
@@ -26,12 +27,7 @@ impl Answer<'_> {
             }
             Method::Embed => json!({"embedding": vector}),
             Method::EmbedBatch => json!({"embeddings": vec![vector; self.call.inputs]}),
-            Method::Generate | Method::Stream => {
-                let whole = text(self.made.output);
-                let end = Some(self.finish_reason());
-                let each = (0..self.candidates).map(|index| candidate(index, &whole, end));
-                self.response(&each.collect::<Vec<_>>(), Some(self.made.usage.output))
-            }
+            Method::Generate | Method::Stream => self.last(&text(self.made.output)),
         }
     }
 
@@ -50,12 +46,28 @@ impl Answer<'_> {
 
     /// The responses of a stream. Each states the usage so far; the last one counts.
     fn chunks(&self) -> impl Iterator<Item = Value> {
-        let texts = (0..self.candidates).flat_map(|index| {
-            deltas(self.made.output).map(move |text| candidate(index, &text, None))
+        // A call comes whole, at the end.
+        let said = if self.tool().is_some() { 0 } else { self.made.output };
+        let texts = (0..self.candidates).flat_map(move |index| {
+            deltas(said).map(move |text| candidate(index, &json!({"text": text})))
         });
-        let ends = (0..self.candidates).map(|i| candidate(i, "", Some(self.finish_reason())));
-        let last = self.response(&ends.collect::<Vec<_>>(), Some(self.made.usage.output));
-        texts.map(|candidate| self.response(&[candidate], None)).chain([last])
+        texts.map(|candidate| self.response(&[candidate], None)).chain([self.last("")])
+    }
+
+    /// The response that ends all candidates, with the call or this text.
+    fn last(&self, text: &str) -> Value {
+        let part = match self.tool() {
+            Some(tool) => json!({"functionCall": {"name": tool.name, "args": tool.arguments}}),
+            None => json!({"text": text}),
+        };
+        let mut ends: Vec<Value> = (0..self.candidates).map(|i| candidate(i, &part)).collect();
+        ends.iter_mut().for_each(|end| end["finishReason"] = json!(self.finish_reason()));
+        self.response(&ends, Some(self.made.usage.output))
+    }
+
+    /// The call that is made in place of a text.
+    fn tool(&self) -> Option<&ToolCall> {
+        self.call.forced.as_ref().filter(|_| !self.made.cut)
     }
 
     fn response(&self, candidates: &[Value], output: Option<u64>) -> Value {
@@ -82,15 +94,8 @@ impl Answer<'_> {
     }
 }
 
-fn candidate(index: u64, text: &str, end: Option<&str>) -> Value {
-    let mut candidate = json!({
-        "content": {"parts": [{"text": text}], "role": "model"},
-        "index": index,
-    });
-    if let Some(end) = end {
-        candidate["finishReason"] = json!(end);
-    }
-    candidate
+fn candidate(index: u64, part: &Value) -> Value {
+    json!({"content": {"parts": [part], "role": "model"}, "index": index})
 }
 
 fn details(tokens: u64) -> Value {

@@ -12,6 +12,7 @@ use crate::simulate::pieces::pieces;
 use crate::simulate::rejection::Rejection;
 use crate::simulate::reply::ReplyBody;
 use crate::simulate::settings::Charge;
+use crate::simulate::tool::{ToolCall, elements};
 
 /// What is asked for, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,6 +28,8 @@ pub(super) struct Request {
     asked_output: Option<u64>,
     /// Whether a stream comes as one JSON array.
     array: bool,
+    /// The call that `functionCallingConfig` forces.
+    pub(super) forced: Option<ToolCall>,
 }
 
 impl Request {
@@ -54,6 +57,7 @@ impl Request {
             asked_output: asked_output(&body)
                 .map_err(|name| invalid(format!("Invalid value at '{name}' (TYPE_INT64)")))?,
             array: is_array(path),
+            forced: forced(asked),
         })
     }
 }
@@ -72,7 +76,7 @@ impl Call for Request {
     }
 
     fn asked_output(&self) -> Option<u64> {
-        self.asked_output
+        self.asked_output.or_else(|| self.forced.as_ref().map(ToolCall::tokens))
     }
 
     fn output(&self, wanted: u64) -> u64 {
@@ -108,6 +112,25 @@ impl Method {
             _ => body["contents"].as_array().is_some_and(|contents| !contents.is_empty()),
         }
     }
+}
+
+/// The call of any function, or of one that is allowed.
+fn forced(body: &Value) -> Option<ToolCall> {
+    let config = &body["toolConfig"]["functionCallingConfig"];
+    if config["mode"] != "ANY" {
+        return None;
+    }
+    let allowed: Vec<&Value> = elements(&config["allowedFunctionNames"]).collect();
+    let functions =
+        elements(&body["tools"]).flat_map(|tool| elements(&tool["functionDeclarations"]));
+    let tools = functions.map(|function| (&function["name"], schema(function)));
+    ToolCall::first(tools, (!allowed.is_empty()).then_some(&allowed))
+}
+
+/// The schema of a function, recorded under three names.
+fn schema(function: &Value) -> &Value {
+    let names = ["parametersJsonSchema", "parameters_json_schema", "parameters"];
+    names.iter().find_map(|name| function.get(name)).unwrap_or(&Value::Null)
 }
 
 /// Tokens of all that the model reads.

@@ -33,12 +33,7 @@ impl Answer<'_> {
         let choice = |index| {
             json!({
                 "index": index,
-                "message": {
-                    "role": "assistant",
-                    "content": text(self.made.output),
-                    "refusal": null,
-                    "annotations": [],
-                },
+                "message": self.chat_message(index),
                 "logprobs": null,
                 "finish_reason": self.finish_reason(),
             })
@@ -53,6 +48,18 @@ impl Answer<'_> {
             "service_tier": "default",
             "system_fingerprint": FINGERPRINT,
         })
+    }
+
+    fn chat_message(&self, index: u64) -> Value {
+        let mut message = json!({"role": "assistant", "refusal": null, "annotations": []});
+        match self.tool() {
+            Some(tool) => {
+                message["content"] = Value::Null;
+                message["tool_calls"] = json!([self.chat_call(tool, index)]);
+            }
+            None => message["content"] = json!(text(self.made.output)),
+        }
+        message
     }
 
     fn completion(&self) -> Value {
@@ -114,7 +121,11 @@ impl Answer<'_> {
     }
 
     pub(super) fn finish_reason(&self) -> &'static str {
-        if self.made.cut { "length" } else { "stop" }
+        match self.tool() {
+            Some(_) => "tool_calls",
+            None if self.made.cut => "length",
+            None => "stop",
+        }
     }
 
     /// Seconds since the epoch.

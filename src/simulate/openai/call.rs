@@ -5,6 +5,7 @@ use serde_json::Value;
 use super::answer::Answer;
 use super::charge::input_tokens;
 use super::prompt::Prompt;
+use super::tools::forced;
 use super::{OpenAi, invalid, missing, mistyped};
 use crate::quota::Usage;
 use crate::simulate::bill::{Bill, Claim};
@@ -12,6 +13,7 @@ use crate::simulate::format::{self, Call, Format, LONGEST_OUTPUT, Made};
 use crate::simulate::rejection::Rejection;
 use crate::simulate::reply::ReplyBody;
 use crate::simulate::settings::Charge;
+use crate::simulate::tool::ToolCall;
 
 /// What is asked for, and how.
 #[derive(Debug, Clone, PartialEq)]
@@ -31,6 +33,10 @@ pub(super) struct Request {
     pub(super) base64: bool,
     /// Which an answer repeats.
     pub(super) tools: Vec<Value>,
+    /// Which an answer repeats, too.
+    pub(super) tool_choice: Value,
+    /// The call that it forces.
+    pub(super) forced: Option<ToolCall>,
 }
 
 /// The kinds of request.
@@ -63,6 +69,8 @@ impl Request {
             include_usage: flag(&body["stream_options"]["include_usage"]),
             base64: body["encoding_format"] == "base64",
             tools: body["tools"].as_array().cloned().unwrap_or_default(),
+            tool_choice: body.get("tool_choice").cloned().unwrap_or_else(|| "auto".into()),
+            forced: endpoint.calls_tools().then(|| forced(&body)).flatten(),
         })
     }
 }
@@ -81,7 +89,7 @@ impl Call for Request {
     }
 
     fn asked_output(&self) -> Option<u64> {
-        self.asked_output
+        self.asked_output.or_else(|| self.forced.as_ref().map(ToolCall::tokens))
     }
 
     fn output(&self, wanted: u64) -> u64 {
@@ -123,6 +131,10 @@ impl Endpoint {
 
     fn streams(self) -> bool {
         !matches!(self, Self::Embeddings | Self::InputTokens)
+    }
+
+    fn calls_tools(self) -> bool {
+        matches!(self, Self::Chat | Self::Responses)
     }
 
     fn prompt(self, body: &Value) -> Result<Prompt, Rejection> {

@@ -7,6 +7,7 @@ mod headers;
 mod prompt;
 mod response;
 mod stream;
+mod tools;
 
 use serde_json::{Value, json};
 

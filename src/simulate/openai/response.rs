@@ -25,7 +25,7 @@ impl Answer<'_> {
             "incomplete_details": reason,
             "max_output_tokens": self.call.max_output,
             "model": self.call.model,
-            "output": if ended { vec![self.message(&text(self.made.output), status)] } else { vec![] },
+            "output": if ended { vec![self.item(status)] } else { vec![] },
             "parallel_tool_calls": true,
             "previous_response_id": null,
             "reasoning": {"effort": null, "summary": null},
@@ -33,7 +33,7 @@ impl Answer<'_> {
             "store": true,
             "temperature": 1.0,
             "text": {"format": {"type": "text"}, "verbosity": "medium"},
-            "tool_choice": "auto",
+            "tool_choice": self.call.tool_choice,
             "tools": self.call.tools,
             "top_p": 1.0,
             "truncation": "disabled",
@@ -43,6 +43,14 @@ impl Answer<'_> {
     }
 
     /// The one output item of a `response`.
+    fn item(&self, status: &str) -> Value {
+        match self.tool() {
+            Some(tool) => self.function_call(tool, &tool.arguments.to_string(), status),
+            None => self.message(&text(self.made.output), status),
+        }
+    }
+
+    /// That item where it is a text.
     pub(super) fn message(&self, text: &str, status: &str) -> Value {
         let parts = if status == "in_progress" { vec![] } else { vec![part(text)] };
         json!({

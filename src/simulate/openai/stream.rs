@@ -8,6 +8,9 @@ use super::call::Endpoint;
 use super::response::part;
 use crate::simulate::text::{deltas, text};
 
+/// The name and the data of an event of a Responses stream.
+pub(super) type Event = (&'static str, Value);
+
 impl Answer<'_> {
     /// The events in order, each with the empty line that ends it.
     pub(super) fn frames(&self) -> Vec<Bytes> {
@@ -34,14 +37,19 @@ impl Answer<'_> {
             return texts.chain([self.chunk(&piece(String::new(), end))]).collect();
         }
         let piece = |delta: Value, end: Option<&str>| json!([{"index": index, "delta": delta, "logprobs": null, "finish_reason": end}]);
+        let deltas = match self.tool() {
+            Some(tool) => self.chat_call_deltas(tool, index),
+            None => self.chat_deltas(),
+        };
+        let chunks = deltas.into_iter().map(|delta| self.chunk(&piece(delta, None)));
+        chunks.chain([self.chunk(&piece(json!({}), end))]).collect()
+    }
+
+    /// Who speaks, and what.
+    fn chat_deltas(&self) -> Vec<Value> {
         let role = json!({"role": "assistant", "content": "", "refusal": null});
-        let texts =
-            deltas(self.made.output).map(|text| self.chunk(&piece(json!({"content": text}), None)));
-        [self.chunk(&piece(role, None))]
-            .into_iter()
-            .chain(texts)
-            .chain([self.chunk(&piece(json!({}), end))])
-            .collect()
+        let texts = deltas(self.made.output).map(|text| json!({"content": text}));
+        [role].into_iter().chain(texts).collect()
     }
 
     fn chunk(&self, choices: &Value) -> Value {
@@ -61,12 +69,23 @@ impl Answer<'_> {
     }
 
     fn response_frames(&self) -> Vec<Bytes> {
-        let whole = || text(self.made.output);
-        let end = if self.made.cut { "incomplete" } else { "completed" };
         let ended = if self.made.cut { "response.incomplete" } else { "response.completed" };
         let mut events = vec![
             ("response.created", json!({"response": self.response(false)})),
             ("response.in_progress", json!({"response": self.response(false)})),
+        ];
+        events.extend(match self.tool() {
+            Some(tool) => self.function_call_events(tool),
+            None => self.message_events(),
+        });
+        events.push((ended, json!({"response": self.response(true)})));
+        events.into_iter().enumerate().map(|(number, event)| frame(number, event)).collect()
+    }
+
+    fn message_events(&self) -> Vec<Event> {
+        let whole = text(self.made.output);
+        let end = if self.made.cut { "incomplete" } else { "completed" };
+        let mut events = vec![
             ("response.output_item.added", json!({"item": self.message("", "in_progress")})),
             ("response.content_part.added", self.of_part(json!({"part": part("")}))),
         ];
@@ -74,12 +93,11 @@ impl Answer<'_> {
             ("response.output_text.delta", self.of_part(json!({"delta": text, "logprobs": []})))
         }));
         events.extend([
-            ("response.output_text.done", self.of_part(json!({"text": whole(), "logprobs": []}))),
-            ("response.content_part.done", self.of_part(json!({"part": part(&whole())}))),
-            ("response.output_item.done", json!({"item": self.message(&whole(), end)})),
-            (ended, json!({"response": self.response(true)})),
+            ("response.output_text.done", self.of_part(json!({"text": whole, "logprobs": []}))),
+            ("response.content_part.done", self.of_part(json!({"part": part(&whole)}))),
+            ("response.output_item.done", json!({"item": self.message(&whole, end)})),
         ]);
-        events.into_iter().enumerate().map(|(number, event)| frame(number, event)).collect()
+        events
     }
 
     /// The fields that say which part of which item an event is about.
@@ -91,7 +109,7 @@ impl Answer<'_> {
 }
 
 /// One event of a Responses stream.
-fn frame(number: usize, (name, mut event): (&str, Value)) -> Bytes {
+fn frame(number: usize, (name, mut event): Event) -> Bytes {
     event["type"] = json!(name);
     event["sequence_number"] = json!(number);
     if event.get("response").is_none() {

@@ -14,11 +14,21 @@ use super::node::Node;
 use super::python::Python;
 
 /// What each SDK can do, in the order in which its scripts say that it was done.
-const OPENAI: &[&str] =
-    &["plain", "stream", "responses", "embeddings", "refused", "retried", "errors", "timeout"];
-const ANTHROPIC: &[&str] = &["plain", "stream", "count", "refused", "retried", "errors", "timeout"];
+const OPENAI: &[&str] = &[
+    "plain",
+    "stream",
+    "responses",
+    "tools",
+    "embeddings",
+    "refused",
+    "retried",
+    "errors",
+    "timeout",
+];
+const ANTHROPIC: &[&str] =
+    &["plain", "stream", "tools", "count", "refused", "retried", "errors", "timeout"];
 const GENAI: &[&str] =
-    &["plain", "stream", "embeddings", "count", "refused", "retried", "errors", "timeout"];
+    &["plain", "stream", "tools", "embeddings", "count", "refused", "retried", "errors", "timeout"];
 
 #[tokio::test]
 async fn the_official_python_sdks_work_unchanged_through_the_proxy() {
@@ -79,6 +89,10 @@ impl World {
             "quotas:
   limited: {{limits: [{{dimension: requests, limit: 1, window: 1d}}]}}
   paced: {{limits: [{{dimension: requests, limit: 1, window: 1s}}]}}
+  tools:
+    limits:
+      - {{dimension: input_tokens, limit: 1000000, window: 1d, algorithm: sliding_window}}
+      - {{dimension: output_tokens, limit: 1000000, window: 1d, algorithm: sliding_window}}
   gpt-4o: {{concurrency: 8}}
   claude-sonnet-4-5: {{concurrency: 8}}
   gemini-2.5-flash: {{concurrency: 8}}
@@ -112,11 +126,12 @@ serve:
         [("TOLLGATE_PROXY", format!("http://{}", self.proxy.addr()))]
     }
 
-    /// All cases were told; the provider has refused nothing; and the requests that clients gave up
-    /// hold nothing any more.
+    /// All cases were told; the provider has refused nothing; the requests that clients gave up
+    /// hold nothing any more; and what was charged for calls of tools and for what followed them is
+    /// what the SDK read of its usage, and what the provider counted.
     async fn check(&self, script: &str, told: &[Value], wanted: &[&str]) {
-        let told: Vec<&str> = told.iter().filter_map(|told| told["case"].as_str()).collect();
-        assert_eq!(told, wanted, "{script}");
+        let cases: Vec<&str> = told.iter().filter_map(|told| told["case"].as_str()).collect();
+        assert_eq!(cases, wanted, "{script}");
         let counted = self.open.stats().total;
         assert!(counted.admitted >= 5 && counted.refused == 0, "{script}: {counted:?}");
         let held = || {
@@ -129,6 +144,13 @@ serve:
         while held() > 0 {
             tokio::task::yield_now().await;
         }
+        let tools = told.iter().find(|told| told["case"] == "tools").expect("it is told");
+        let counted = self.open.stats().models["tools"];
+        let counted = [counted.input_tokens, counted.output_tokens];
+        let charged: Vec<u64> =
+            self.limiter.stats("tools").limits.iter().map(|limit| limit.used).collect();
+        assert_eq!(["input", "output"].map(|name| tools[name].as_u64()), counted.map(Some));
+        assert_eq!(charged, counted, "{script}");
         let keys = format!("{:?}", self.limiter.keys());
         assert!(!keys.contains("proxied"), "no API key is kept: {keys}");
     }

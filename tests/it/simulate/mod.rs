@@ -7,6 +7,7 @@ mod http;
 mod limits;
 mod replies;
 mod streams;
+mod tools;
 
 use serde_json::{Value, json};
 use tollgate::simulate::{Provider, Reply, ReplyBody, Settings};

@@ -5,7 +5,24 @@ export const PROXY = process.env.TOLLGATE_PROXY;
 export const PROMPT = "What is the capital of France?";
 export { assert };
 
-export const tell = (name) => console.log(JSON.stringify({ case: name }));
+// A tool, and what it is called with where it must be.
+export const SCHEMA = {
+  type: "object",
+  properties: {
+    city: { type: "string", enum: ["Paris", "Oslo"] },
+    days: { type: "integer", minimum: 3 },
+  },
+  required: ["city", "days"],
+  additionalProperties: false,
+};
+export const ARGUMENTS = { city: "Paris", days: 3 };
+export const RESULT = "It rains in Paris.";
+
+// Tells that a case was gone through; and the sums of usages, each of input and output.
+export function tell(name, usages) {
+  const sum = (at) => usages?.reduce((total, usage) => total + usage[at], 0);
+  console.log(JSON.stringify({ case: name, input: sum(0), output: sum(1) }));
+}
 
 export async function raised(error, send) {
   try {

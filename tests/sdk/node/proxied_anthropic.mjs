@@ -1,6 +1,6 @@
 // The official `@anthropic-ai/sdk` package through the proxy: nothing is set but `baseURL`.
 import Anthropic from "@anthropic-ai/sdk";
-import { PROMPT, PROXY, all, assert, raised, tell } from "./proxied.mjs";
+import { ARGUMENTS, PROMPT, PROXY, RESULT, SCHEMA, all, assert, raised, tell } from "./proxied.mjs";
 
 const clientOf = (upstream, options = {}) =>
   new Anthropic({ baseURL: `${PROXY}/${upstream}`, apiKey: "sk-proxied", maxRetries: 0, ...options });
@@ -22,6 +22,27 @@ assert.equal((await helper.finalMessage()).content[0].text, pieces.join(""));
 tell("stream");
 
 const { model, messages } = asked;
+const forced = { model: "tools", max_tokens: 100, tools: [{ name: "look_up", input_schema: SCHEMA }] };
+const calling = client.messages.stream({ messages, tool_choice: { type: "tool", name: "look_up" }, ...forced });
+const parts = [];
+calling.on("inputJson", (part) => parts.push(part));
+const streamed = await calling.finalMessage();
+assert.ok(parts.filter((part) => part).length > 1);
+assert.deepEqual(JSON.parse(parts.join("")), ARGUMENTS);
+const plain = await client.messages.create({ messages, tool_choice: { type: "any" }, ...forced });
+const usages = [];
+for (const answer of [plain, streamed]) {
+  const [call] = answer.content;
+  assert.deepEqual([answer.stop_reason, call.type, answer.content.length], ["tool_use", "tool_use", 1]);
+  assert.deepEqual([call.name, call.input], ["look_up", ARGUMENTS]);
+  const result = { type: "tool_result", tool_use_id: call.id, content: RESULT };
+  const said = [{ role: "assistant", content: answer.content }, { role: "user", content: [result] }];
+  const last = await client.messages.create({ messages: [...messages, ...said], ...forced });
+  assert.ok(last.stop_reason === "end_turn" && last.content[0].text);
+  for (const { usage } of [answer, last]) usages.push([usage.input_tokens, usage.output_tokens]);
+}
+tell("tools", usages);
+
 assert.ok((await client.messages.countTokens({ model, messages })).input_tokens > 0);
 tell("count");
 

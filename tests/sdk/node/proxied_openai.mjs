@@ -1,6 +1,6 @@
 // The official `openai` package through the proxy: nothing is set but `baseURL`.
 import OpenAI from "openai";
-import { PROMPT, PROXY, all, assert, raised, tell } from "./proxied.mjs";
+import { ARGUMENTS, PROMPT, PROXY, RESULT, SCHEMA, all, assert, raised, tell } from "./proxied.mjs";
 
 const clientOf = (upstream, options = {}, version = "v1") =>
   new OpenAI({ baseURL: `${PROXY}/${upstream}/${version}`, apiKey: "sk-proxied", maxRetries: 0, ...options });
@@ -24,6 +24,55 @@ const response = await client.responses.create({ model: "gpt-4o", input: PROMPT 
 const events = await all(await client.responses.create({ model: "gpt-4o", input: PROMPT, stream: true }));
 assert.ok(response.output_text && events.at(-1).type === "response.completed");
 tell("responses");
+
+const must = { name: "look_up", parameters: SCHEMA, strict: true };
+const usages = [];
+{
+  const forced = { model: "tools", tools: [{ type: "function", function: must }] };
+  const plain = await client.chat.completions.create({ messages, tool_choice: "required", ...forced });
+  const helper = client.chat.completions.stream({
+    messages,
+    tool_choice: { type: "function", function: { name: "look_up" } },
+    stream_options: { include_usage: true },
+    ...forced,
+  });
+  const pieces = [];
+  helper.on("tool_calls.function.arguments.delta", (event) => pieces.push(event.arguments_delta));
+  const streamed = await helper.finalChatCompletion();
+  assert.ok(pieces.filter((piece) => piece).length > 1);
+  assert.deepEqual(JSON.parse(pieces.join("")), ARGUMENTS);
+  for (const answer of [plain, streamed]) {
+    const { finish_reason, message } = answer.choices[0];
+    const [call] = message.tool_calls;
+    assert.deepEqual([finish_reason, message.content, message.tool_calls.length], ["tool_calls", null, 1]);
+    assert.deepEqual([call.function.name, JSON.parse(call.function.arguments)], ["look_up", ARGUMENTS]);
+    const said = [...messages, message, { role: "tool", tool_call_id: call.id, content: RESULT }];
+    const last = await client.chat.completions.create({ messages: said, ...forced });
+    assert.ok(last.choices[0].message.content && !last.choices[0].message.tool_calls);
+    for (const { usage } of [answer, last]) usages.push([usage.prompt_tokens, usage.completion_tokens]);
+  }
+}
+{
+  const forced = { model: "tools", tools: [{ type: "function", ...must }] };
+  const plain = await client.responses.create({ input: PROMPT, tool_choice: "required", ...forced });
+  const named = { type: "function", name: "look_up" };
+  const helper = client.responses.stream({ input: PROMPT, tool_choice: named, ...forced });
+  const pieces = [];
+  helper.on("response.function_call_arguments.delta", (event) => pieces.push(event.delta));
+  const streamed = await helper.finalResponse();
+  assert.ok(pieces.length > 1);
+  assert.deepEqual(JSON.parse(pieces.join("")), ARGUMENTS);
+  for (const answer of [plain, streamed]) {
+    const [call] = answer.output;
+    assert.deepEqual([call.name, JSON.parse(call.arguments)], ["look_up", ARGUMENTS]);
+    const result = { type: "function_call_output", call_id: call.call_id, output: RESULT };
+    const said = [{ role: "user", content: PROMPT }, call, result];
+    const last = await client.responses.create({ input: said, ...forced });
+    assert.ok(last.output_text);
+    for (const { usage } of [answer, last]) usages.push([usage.input_tokens, usage.output_tokens]);
+  }
+}
+tell("tools", usages);
 
 const vectors = await client.embeddings.create({ model: "text-embedding-3-small", input: ["one", "two"] });
 assert.deepEqual(vectors.data.map((item) => item.embedding), [[0.5, 0.5, 0.5, 0.5], [0.5, 0.5, 0.5, 0.5]]);
