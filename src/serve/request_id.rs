@@ -43,7 +43,7 @@ impl RequestIds {
 }
 
 /// Writes the last digits of a number that there is room for.
-fn hex(mut number: u64, digits: &mut [u8]) {
+pub(super) fn hex(mut number: u64, digits: &mut [u8]) {
     for digit in digits.iter_mut().rev() {
         *digit = b"0123456789abcdef"[(number & 0xf) as usize];
         number >>= 4;

@@ -1,9 +1,9 @@
 use std::hash::{BuildHasher, Hasher};
 
 use bytes::Bytes;
-use smallvec::SmallVec;
 
 use crate::limiter::Ticket;
+use crate::serve::request_id::hex;
 
 /// What the id of a grant says: enough to give it back, so that nothing is kept for it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -19,13 +19,14 @@ impl Id {
     /// As its client is told it: with a mark that nobody can make who doesn't know the secret, and only
     /// for this key.
     pub(super) fn written(&self, key: &str, secret: &impl BuildHasher) -> Bytes {
-        let mut text = SmallVec::<[u8; LONGEST]>::new();
+        let (mut text, mut end) = ([b'-'; LONGEST], 0);
         for part in self.parts() {
-            write_hex(&mut text, part, 1);
-            text.push(b'-');
+            let digits = part.checked_ilog2().map_or(1, |highest| highest as usize / 4 + 1);
+            hex(part, &mut text[end..end + digits]);
+            end += digits + 1;
         }
-        write_hex(&mut text, self.mark(key, secret), 16);
-        Bytes::copy_from_slice(&text)
+        hex(self.mark(key, secret), &mut text[end..end + 16]);
+        Bytes::copy_from_slice(&text[..end + 16])
     }
 
     /// The id that was written so for this key; `None` if it wasn't.
@@ -61,14 +62,7 @@ impl Id {
     }
 }
 
-/// Writes a number by its digits, of which there are at least so many.
-fn write_hex(text: &mut SmallVec<[u8; LONGEST]>, number: u64, least: u32) {
-    let digits = number.checked_ilog2().map_or(1, |highest| highest / 4 + 1).max(least);
-    let digit = |place: u32| b"0123456789abcdef"[(number >> (4 * place) & 0xf) as usize];
-    text.extend((0..digits).rev().map(digit));
-}
-
-/// Six numbers and a mark, of 16 digits each.
+/// Six numbers and a mark, of 16 digits each, with something between.
 const LONGEST: usize = 7 * 17;
 
 #[cfg(test)]
