@@ -85,7 +85,8 @@ pub struct Bounds {
     pub waiting: usize,
     /// Reservations that are open.
     pub reservations: usize,
-    /// For how long a client may send the head of a request.
+    /// For how long a client may send the head of a request, or ask for nothing; up to half as long again,
+    /// as connections are looked at four times in it.
     pub head_timeout: Duration,
     /// For how long a client may send the body of a request, or take nothing of an answer.
     pub body_timeout: Duration,
