@@ -24,6 +24,7 @@ mod auth;
 mod compressed;
 mod connection;
 mod error;
+mod expiring;
 mod front;
 mod health;
 mod live;

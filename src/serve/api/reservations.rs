@@ -1,4 +1,4 @@
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
 
@@ -11,6 +11,7 @@ use super::id::Id;
 use crate::config::Serve;
 use crate::limiter::{Limiter, Metadata, Permit};
 use crate::quota::Cost;
+use crate::serve::expiring::{self, Expiring, MOST_AT_ONCE};
 
 /// The reservations that clients hold. Each ends exactly once: settled, released, or, if nobody says
 /// anything, at its expiry, charged as reserved. How it ended is known for a while after.
@@ -85,9 +86,7 @@ pub(super) enum Missing {
 }
 
 struct Table {
-    open: HashMap<Id, Open>,
-    /// By expiry.
-    due: BTreeSet<(u64, Id)>,
+    open: Expiring<Id, Open>,
     ended: HashMap<Id, Ended>,
     /// In the order in which they were taken out: about that of their ends.
     order: VecDeque<(u64, Id)>,
@@ -113,8 +112,7 @@ impl Reservations {
     /// Room for so many; ended ones are known for so long (nanoseconds), and as many.
     fn new(most: usize, kept_for: u64) -> Self {
         let table = Table {
-            open: HashMap::new(),
-            due: BTreeSet::new(),
+            open: Expiring::new(),
             ended: HashMap::new(),
             order: VecDeque::new(),
             kept_for,
@@ -147,10 +145,7 @@ impl Reservations {
         if table.closed {
             return Err(permit);
         }
-        let expires_at = about.expires_at;
-        table.due.insert((expires_at, id));
-        table.open.insert(id, Open { permit, about, _place: place });
-        let first = table.due.first() == Some(&(expires_at, id));
+        let first = table.open.insert(id, about.expires_at, Open { permit, about, _place: place });
         drop(table);
         if first {
             self.nearer.notify_one();
@@ -170,9 +165,9 @@ impl Reservations {
     ) -> Result<Ended, E> {
         self.expire_one(id, now);
         let mut table = self.table.lock();
-        let open = table.open.get(&id).ok_or_else(|| table.missing(id, now))?;
+        let open = table.open.get(id).ok_or_else(|| table.missing(id, now))?;
         let charged = charged(&open.about.cost)?;
-        let open = table.open.remove(&id).expect("was found above");
+        let (_, open) = table.open.remove(id).expect("was found above");
         let (permit, ended) = table.end((id, open), (How::Settled, now), Some(charged.clone()));
         drop(table);
         permit.settle(&charged);
@@ -186,7 +181,7 @@ impl Reservations {
     pub(super) fn release(&self, id: Id, now: u64) -> Result<Ended, Missing> {
         self.expire_one(id, now);
         let mut table = self.table.lock();
-        let open = table.open.remove(&id).ok_or_else(|| table.missing(id, now))?;
+        let (_, open) = table.open.remove(id).ok_or_else(|| table.missing(id, now))?;
         let (permit, ended) = table.end((id, open), (How::Released, now), None);
         drop(table);
         permit.release();
@@ -200,14 +195,11 @@ impl Reservations {
     pub(super) fn renew(&self, id: Id, now: u64, ttl: Option<u64>) -> Result<Reservation, Missing> {
         self.expire_one(id, now);
         let mut table = self.table.lock();
-        let table = &mut *table;
-        let Some(open) = table.open.get_mut(&id) else { return Err(table.missing(id, now)) };
-        table.due.remove(&(open.about.expires_at, id));
+        let (_, mut open) = table.open.remove(id).ok_or_else(|| table.missing(id, now))?;
         open.about.ttl = ttl.unwrap_or(open.about.ttl);
         open.about.expires_at = now.saturating_add(open.about.ttl);
-        table.due.insert((open.about.expires_at, id));
         let about = open.about.clone();
-        if table.due.first() == Some(&(about.expires_at, id)) {
+        if table.open.insert(id, about.expires_at, open) {
             self.nearer.notify_one();
         }
         Ok(about)
@@ -220,7 +212,7 @@ impl Reservations {
     pub(super) fn look(&self, id: Id, now: u64) -> Result<Known, Missing> {
         self.expire_one(id, now);
         let table = self.table.lock();
-        match table.open.get(&id) {
+        match table.open.get(id) {
             Some(open) => Ok(Known::Open(open.about.clone())),
             None => match table.missing(id, now) {
                 Missing::Ended(ended) => Ok(Known::Ended(ended)),
@@ -230,18 +222,14 @@ impl Reservations {
     }
 
     /// Ends those whose time has come, and says when that of the next will: by `now` if there are more
-    /// than are ended at once, so that nobody waits for the lock while thousands end.
+    /// than are ended at once.
     pub(super) fn expire(&self, now: u64) -> Option<u64> {
         let mut table = self.table.lock();
-        let mut over = Vec::new();
-        while over.len() < MOST_AT_ONCE
-            && let Some(&(at, id)) = table.due.first().filter(|(at, _)| *at <= now)
-        {
-            table.due.pop_first();
-            over.extend(table.end_as_reserved(id, (How::Expired, at)));
-        }
+        let due = table.open.expire(now).into_iter();
+        let end = |(id, at, open)| table.end_as_reserved((id, open), (How::Expired, at));
+        let over: Vec<_> = due.map(end).collect();
         table.forget(now, MOST_AT_ONCE);
-        let next = table.due.first().map(|(at, _)| *at);
+        let next = table.open.next();
         drop(table);
         // Dropped is charged as reserved; not under the lock, since it wakes others.
         drop(over);
@@ -251,9 +239,11 @@ impl Reservations {
     /// Ends this one if its time has come: it is over then, however many others are to be ended first.
     fn expire_one(&self, id: Id, now: u64) {
         let mut table = self.table.lock();
-        let expires_at = table.open.get(&id).map(|open| open.about.expires_at);
-        let Some(at) = expires_at.filter(|at| *at <= now) else { return };
-        let over = table.end_as_reserved(id, (How::Expired, at));
+        if table.open.get(id).is_none_or(|open| now < open.about.expires_at) {
+            return;
+        }
+        let (at, open) = table.open.remove(id).expect("was found above");
+        let over = table.end_as_reserved((id, open), (How::Expired, at));
         drop(table);
         drop(over);
     }
@@ -262,9 +252,9 @@ impl Reservations {
     pub(in crate::serve) fn close(&self, now: u64) {
         let mut table = self.table.lock();
         table.closed = true;
-        let open: Vec<Id> = table.open.keys().copied().collect();
-        let close = |id| table.end_as_reserved(id, (How::Closed, now));
-        let over: Vec<_> = open.into_iter().filter_map(close).collect();
+        let open = table.open.drain();
+        let over: Vec<_> =
+            open.map(|open| table.end_as_reserved(open, (How::Closed, now))).collect();
         drop(table);
         drop(over);
         self.closed.cancel();
@@ -272,24 +262,7 @@ impl Reservations {
 
     /// Ends each at its time, until all of them have.
     pub(super) async fn run(self: Arc<Self>, limiter: Limiter) {
-        loop {
-            let nearer = self.nearer.notified();
-            let now = limiter.now();
-            let next = self.expire(now);
-            let expiry = async {
-                match next {
-                    // Others come first.
-                    Some(time) if time <= now => tokio::task::yield_now().await,
-                    Some(time) => limiter.sleep_until(time).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = self.closed.cancelled() => return,
-                () = nearer => {}
-                () = expiry => {}
-            }
-        }
+        expiring::run(&limiter, &self.nearer, &self.closed, |now| self.expire(now)).await;
     }
 }
 
@@ -299,11 +272,10 @@ impl Table {
         known.cloned().map_or(Missing::Unknown, Missing::Ended)
     }
 
-    /// Ends an open one; its permit is the caller's to drop.
-    fn end_as_reserved(&mut self, id: Id, end: (How, u64)) -> Option<Permit> {
-        let open = self.open.remove(&id)?;
+    /// Keeps how one ended that was taken out; its permit is the caller's to drop.
+    fn end_as_reserved(&mut self, (id, open): (Id, Open), end: (How, u64)) -> Permit {
         let reserved = open.about.cost.clone();
-        Some(self.end((id, open), end, Some(reserved)).0)
+        self.end((id, open), end, Some(reserved)).0
     }
 
     /// Keeps how one ended that was taken out; its permit is the caller's to end.
@@ -313,9 +285,7 @@ impl Table {
         (how, ended_at): (How, u64),
         charged: Option<Cost>,
     ) -> (Permit, Ended) {
-        let Reservation { granted_at, expires_at, .. } = open.about;
-        self.due.remove(&(expires_at, id));
-        let ended = Ended { how, granted_at, ended_at, charged };
+        let ended = Ended { how, granted_at: open.about.granted_at, ended_at, charged };
         self.ended.insert(id, ended.clone());
         self.order.push_back((ended_at, id));
         if self.order.len() > self.most {
@@ -352,9 +322,6 @@ impl fmt::Debug for Reservations {
         f.debug_struct("Reservations").field("open", &open).finish_non_exhaustive()
     }
 }
-
-/// How many end, or are forgotten, under one lock.
-const MOST_AT_ONCE: usize = 1_000;
 
 #[cfg(test)]
 mod tests;

@@ -1,4 +1,3 @@
-use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::Arc;
 
@@ -7,6 +6,7 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::limiter::{Limiter, Permit};
+use crate::serve::expiring::{self, Expiring};
 
 /// Permits by the numbers of their grants, each until its time: one task ends them all.
 ///
@@ -18,18 +18,16 @@ pub(super) struct Held {
     nearer: Notify,
 }
 
-#[derive(Default)]
 struct Table {
-    permits: HashMap<u64, (u64, Permit)>,
-    /// By time.
-    due: BTreeSet<(u64, u64)>,
+    permits: Expiring<u64, Permit>,
     closed: bool,
 }
 
 impl Held {
     /// Room for so many.
     pub(super) fn new(most: usize) -> Self {
-        Self { table: Mutex::default(), most, nearer: Notify::new() }
+        let table = Table { permits: Expiring::new(), closed: false };
+        Self { table: Mutex::new(table), most, nearer: Notify::new() }
     }
 
     /// Holds a permit until this time.
@@ -41,9 +39,7 @@ impl Held {
         if table.closed || table.permits.len() >= self.most {
             return Err(permit);
         }
-        table.permits.insert(number, (until, permit));
-        table.due.insert((until, number));
-        let first = table.due.first() == Some(&(until, number));
+        let first = table.permits.insert(number, until, permit);
         drop(table);
         if first {
             self.nearer.notify_one();
@@ -53,22 +49,14 @@ impl Held {
 
     /// Hands a permit out whose time has not come.
     pub(super) fn take(&self, number: u64, now: u64) -> Option<Permit> {
-        self.expire(now);
-        let mut table = self.table.lock();
-        let (until, permit) = table.permits.remove(&number)?;
-        table.due.remove(&(until, number));
-        Some(permit)
+        let (until, permit) = self.table.lock().permits.remove(number)?;
+        (now < until).then_some(permit)
     }
 
     /// Ends those whose time has come, and says when that of the next will.
     fn expire(&self, now: u64) -> Option<u64> {
         let mut table = self.table.lock();
-        let mut over = Vec::new();
-        while let Some(&(_, number)) = table.due.first().filter(|(until, _)| *until <= now) {
-            table.due.pop_first();
-            over.extend(table.permits.remove(&number));
-        }
-        let next = table.due.first().map(|(until, _)| *until);
+        let (over, next) = (table.permits.expire(now), table.permits.next());
         drop(table);
         // What they took stays taken, and what they occupied is free; not under the lock, since it
         // wakes others.
@@ -78,22 +66,10 @@ impl Held {
 
     /// Ends each at its time, and all of them when the server stops.
     pub(super) async fn run(self: Arc<Self>, limiter: Limiter, stopping: CancellationToken) {
-        loop {
-            let next = self.expire(limiter.now());
-            let due = async {
-                match next {
-                    Some(time) => limiter.sleep_until(time).await,
-                    None => std::future::pending().await,
-                }
-            };
-            tokio::select! {
-                () = stopping.cancelled() => break,
-                () = self.nearer.notified() => {}
-                () = due => {}
-            }
-        }
+        expiring::run(&limiter, &self.nearer, &stopping, |now| self.expire(now)).await;
         let mut table = self.table.lock();
-        let all = std::mem::replace(&mut *table, Table { closed: true, ..Table::default() });
+        table.closed = true;
+        let all = table.permits.drain();
         drop(table);
         drop(all);
     }
@@ -122,9 +98,8 @@ mod tests {
         limiter.try_acquire("k", &Cost::new()).unwrap()
     }
 
-    fn sizes(held: &Held) -> (usize, usize) {
-        let table = held.table.lock();
-        (table.permits.len(), table.due.len())
+    fn size(held: &Held) -> usize {
+        held.table.lock().permits.len()
     }
 
     #[test]
@@ -147,7 +122,7 @@ mod tests {
             assert!(held.keep(1000, 100, permit(&limiter)).is_err(), "no room");
             assert!(held.take(number, 0).is_some());
         }
-        assert_eq!(sizes(&held), (0, 0));
+        assert_eq!(size(&held), 0);
     }
 
     #[tokio::test]
@@ -160,12 +135,12 @@ mod tests {
             held.keep(number, now + after, permit(&limiter)).unwrap();
         }
         clock.advance(std::time::Duration::from_nanos(20));
-        while sizes(&held) != (1, 1) {
+        while size(&held) != 1 {
             tokio::task::yield_now().await;
         }
         stopping.cancel();
         task.await.unwrap();
-        assert_eq!((sizes(&held), limiter.stats("k").limits[0].held), ((0, 0), 0));
+        assert_eq!((size(&held), limiter.stats("k").limits[0].held), (0, 0));
         assert!(held.keep(4, now + 99, permit(&limiter)).is_err(), "it has stopped");
     }
 }
