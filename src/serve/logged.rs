@@ -56,29 +56,23 @@ impl Answered<'_> {
         let request_id = text(Some(self.request_id));
         let correlation_id = text(self.correlation_id);
         let latency_ms = Duration::from_nanos(self.nanos).as_secs_f64() * 1e3;
+        // Of which level an event is, no variable can say.
+        macro_rules! tell {
+            ($level:ident) => {
+                tracing::$level!(
+                    method,
+                    route,
+                    status,
+                    latency_ms,
+                    request_id,
+                    correlation_id,
+                    "answered"
+                )
+            };
+        }
         match status {
-            ..500 => {
-                tracing::info!(
-                    method,
-                    route,
-                    status,
-                    latency_ms,
-                    request_id,
-                    correlation_id,
-                    "answered"
-                );
-            }
-            500.. => {
-                tracing::error!(
-                    method,
-                    route,
-                    status,
-                    latency_ms,
-                    request_id,
-                    correlation_id,
-                    "answered"
-                );
-            }
+            ..500 => tell!(info),
+            500.. => tell!(error),
         }
     }
 }
