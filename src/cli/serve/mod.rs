@@ -4,13 +4,11 @@ mod flags;
 mod log;
 mod run;
 
-use std::path::PathBuf;
-
 use clap::Args;
 
 use super::state_args::ConfigArgs;
 use crate::config::{self, LoadOptions, Loaded, Override};
-use flags::Flag;
+use flags::{CONFIG_FILE, FLAGS, Flag, Given, INSTANCE_URLS, PORT};
 
 pub(super) use run::serve;
 
@@ -23,81 +21,8 @@ pub struct ServeArgs {
     #[command(flatten)]
     pub config: ConfigArgs,
 
-    /// The address to listen on; port 0 takes a free one [default: 127.0.0.1:8080]
-    #[arg(long, value_name = "ADDRESS:PORT")]
-    pub listen: Option<String>,
-
-    /// Another port of that address; 0 takes a free one
-    #[arg(short, long, value_name = "PORT", allow_negative_numbers = true)]
-    pub port: Option<String>,
-
-    /// Lets anybody ask who reaches an address other than this machine's own, without a token
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
-    pub allow_anonymous: Option<String>,
-
-    /// Requests per window of a key for which nothing else is said [default: 100]
-    #[arg(
-        short,
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        help_heading = "Limits of /rate"
-    )]
-    pub max_requests: Option<String>,
-
-    /// Requests that may wait for such a key [default: 400]
-    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = "Limits of /rate")]
-    pub max_requests_in_queue: Option<String>,
-
-    /// Length of its window in milliseconds, from 10 to 3600000 [default: 1000]
-    #[arg(
-        short,
-        long,
-        value_name = "N",
-        allow_negative_numbers = true,
-        help_heading = "Limits of /rate"
-    )]
-    pub window_millis: Option<String>,
-
-    /// How such keys are counted: sliding_window, fixed_window, token_bucket [default: sliding_window]
-    #[arg(long, value_name = "NAME", help_heading = "Limits of /rate")]
-    pub algorithm: Option<String>,
-
-    /// A request may say by how many requests per window it is judged (maxRequests) [default: false]
-    #[arg(short, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Limits of /rate")]
-    pub requests_can_set_rate: Option<String>,
-
-    /// A request may say behind how many it waits (maxRequestsInQueue) [default: false]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Limits of /rate")]
-    pub requests_can_mod_queue: Option<String>,
-
-    /// Limits by key as GoCC has them, JSON or YAML: {keys: [..]}; followed while it runs
-    #[arg(short, long, value_name = "FILE", help_heading = "Limits of /rate")]
-    pub config_file: Option<PathBuf>,
-
-    /// How lines of the log are written: json, text [default: json]
-    #[arg(short, long, value_name = "NAME", help_heading = "Log")]
-    pub log_format: Option<String>,
-
-    /// From which level on: debug, info, warn, error [default: info]
-    #[arg(long, value_name = "NAME", help_heading = "Log")]
-    pub log_level: Option<String>,
-
-    /// Log answers that are a success [default: false]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Log")]
-    pub log2xx: Option<String>,
-
-    /// Log answers that say the client is wrong or over its limit [default: false]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Log")]
-    pub log4xx: Option<String>,
-
-    /// Log answers that say the server has failed [default: true]
-    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = "Log")]
-    pub log5xx: Option<String>,
-
-    /// GoCC's list of instances; not needed here: give `cluster: {redis: ..}` in the configuration
-    #[arg(short, long, value_name = "URLS", hide_short_help = true)]
-    pub instance_urls: Option<String>,
+    #[command(flatten)]
+    flags: Given,
 }
 
 impl ServeArgs {
@@ -114,60 +39,28 @@ impl ServeArgs {
         options: LoadOptions,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Loaded, String> {
-        let set = |flag: &Flag<'_>| flag.set(variable);
-        if let Some((name, _)) = set(&Flag::other("--instance-urls", &self.instance_urls)) {
+        let set = |flag: &Flag| self.flags.set(flag, variable);
+        if let Some((name, _)) = set(&INSTANCE_URLS) {
             return Err(format!("{name}: {NO_INSTANCES}"));
         }
         let mut options = options;
-        let path = self.config_file.as_ref().map(|path| path.display().to_string());
-        if let Some((_, path)) = set(&Flag::other("--config-file", &path)) {
+        if let Some((_, path)) = set(&CONFIG_FILE) {
             options = options.with_keys_file(path);
         }
-        for flag in self.flags() {
-            if let Some((name, value)) = set(&flag) {
-                options = options.with_override(Override::new(&name, &flag.path(), &value));
+        for flag in &FLAGS {
+            if let Some((path, (name, value))) = flag.path().zip(set(flag)) {
+                options = options.with_override(Override::new(&name, &path, &value));
             }
         }
         let load = |options: &LoadOptions| config::load(options).map_err(|error| error.to_string());
         let loaded = load(&options)?;
-        match set(&Flag::other("--port", &self.port)) {
+        match set(&PORT) {
             None => Ok(loaded),
             Some((name, port)) => {
                 let at = format!("'{}'", listen(&loaded, &port));
                 load(&options.with_override(Override::new(&name, &["serve", "listen"], &at)))
             }
         }
-    }
-
-    /// Those that are values of the configuration.
-    fn flags(&self) -> [Flag<'_>; 13] {
-        [
-            Flag::text("--listen", &["listen"], &self.listen),
-            Flag::bool("--allow-anonymous", &["allow_anonymous"], &self.allow_anonymous),
-            Flag::text("--max-requests", &["max_requests"], &self.max_requests),
-            Flag::text(
-                "--max-requests-in-queue",
-                &["max_requests_in_queue"],
-                &self.max_requests_in_queue,
-            ),
-            Flag::text("--window-millis", &["window_millis"], &self.window_millis),
-            Flag::name("--algorithm", &["algorithm"], &self.algorithm),
-            Flag::bool(
-                "--requests-can-set-rate",
-                &["requests_can_set_rate"],
-                &self.requests_can_set_rate,
-            ),
-            Flag::bool(
-                "--requests-can-mod-queue",
-                &["requests_can_mod_queue"],
-                &self.requests_can_mod_queue,
-            ),
-            Flag::name("--log-format", &["log", "format"], &self.log_format),
-            Flag::name("--log-level", &["log", "level"], &self.log_level),
-            Flag::bool("--log2xx", &["log", "log2xx"], &self.log2xx),
-            Flag::bool("--log4xx", &["log", "log4xx"], &self.log4xx),
-            Flag::bool("--log5xx", &["log", "log5xx"], &self.log5xx),
-        ]
     }
 }
 
