@@ -29,7 +29,7 @@ end
 if verb == 1 then return reserve() end
 if verb == 2 or verb == 3 or verb == 7 then return finish_one() end
 if verb == 4 then return renew() end
-if verb == 5 then return charge() end
+if verb == 5 then return once(charge) end
 if verb == 6 then return lease() end
-if verb == 9 then return reset() end
+if verb == 9 then return once(reset) end
 return finish(DONE)

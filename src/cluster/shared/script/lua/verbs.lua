@@ -197,28 +197,27 @@ local function renew()
   return finish(code)
 end
 
-local function charge()
+-- what an id does to each part, unless it has done so
+local function once(act)
   for _, part in ipairs(parts) do
     if not part.mine then
-      for _, rule in ipairs(part.rules) do
-        if rule.amount > 0 then rule.of.take(rule.bucket, rule, rule.amount, now) end
-      end
+      act(part)
       keep(part, pack('<d', now + DONE_ONCE), now + DONE_ONCE)
     end
   end
   return finish(DONE)
 end
 
-local function reset()
-  for _, part in ipairs(parts) do
-    if not part.mine then
-      for i, b in ipairs(part.list) do
-        local new = kinds[b.kind].fresh(b.tag, b.rule or b)
-        new.held, new.rule, part.list[i] = b.held, b.rule, new
-        if b.rule then b.rule.bucket = new end
-      end
-      keep(part, pack('<d', now + DONE_ONCE), now + DONE_ONCE)
-    end
+local function charge(part)
+  for _, rule in ipairs(part.rules) do
+    if rule.amount > 0 then rule.of.take(rule.bucket, rule, rule.amount, now) end
   end
-  return finish(DONE)
+end
+
+local function reset(part)
+  for i, b in ipairs(part.list) do
+    local new = kinds[b.kind].fresh(b.tag, b.rule or b)
+    new.held, new.rule, part.list[i] = b.held, b.rule, new
+    if b.rule then b.rule.bucket = new end
+  end
 end
