@@ -53,44 +53,6 @@ enum Rule {
     AdminWrite,
 }
 
-/// A route behind it.
-#[derive(Debug, Clone)]
-pub(super) struct Authorized<S> {
-    auth: Auth,
-    inner: S,
-}
-
-impl<S> Layer<S> for Auth {
-    type Service = Authorized<S>;
-
-    fn layer(&self, inner: S) -> Self::Service {
-        Authorized { auth: self.clone(), inner }
-    }
-}
-
-impl<S> Service<Request<Body>> for Authorized<S>
-where
-    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
-{
-    type Response = Response<Body>;
-    type Error = Infallible;
-    type Future = Either<Ready<Result<Response<Body>, Infallible>>, S::Future>;
-
-    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
-        self.inner.poll_ready(cx)
-    }
-
-    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
-        match self.auth.refusal(&request) {
-            None => {
-                request.headers_mut().remove(&TOKEN);
-                Either::Right(self.inner.call(request))
-            }
-            Some(refusal) => Either::Left(ready(Ok(refusal))),
-        }
-    }
-}
-
 impl Auth {
     /// The answer to a request that isn't let through.
     pub(super) fn refusal<B>(&self, request: &Request<B>) -> Option<Response<Body>> {
@@ -132,14 +94,50 @@ impl Auth {
             )),
         }
     }
-}
 
-impl Auth {
     /// Whether who shows no token may ask, where there is none for clients. On this machine's own address
     /// that is who means it: not a page of another site, in the browser of somebody here.
     fn is_anybody_here<B>(&self, request: &Request<B>) -> bool {
         let App { serve, addr, .. } = &*self.app;
         serve.allow_anonymous || !is_own(addr.ip()) || asked_here(request)
+    }
+}
+
+impl<S> Layer<S> for Auth {
+    type Service = Authorized<S>;
+
+    fn layer(&self, inner: S) -> Self::Service {
+        Authorized { auth: self.clone(), inner }
+    }
+}
+
+/// A route behind it.
+#[derive(Debug, Clone)]
+pub(super) struct Authorized<S> {
+    auth: Auth,
+    inner: S,
+}
+
+impl<S> Service<Request<Body>> for Authorized<S>
+where
+    S: Service<Request<Body>, Response = Response<Body>, Error = Infallible>,
+{
+    type Response = Response<Body>;
+    type Error = Infallible;
+    type Future = Either<Ready<Result<Response<Body>, Infallible>>, S::Future>;
+
+    fn poll_ready(&mut self, cx: &mut Context<'_>) -> Poll<Result<(), Infallible>> {
+        self.inner.poll_ready(cx)
+    }
+
+    fn call(&mut self, mut request: Request<Body>) -> Self::Future {
+        match self.auth.refusal(&request) {
+            None => {
+                request.headers_mut().remove(&TOKEN);
+                Either::Right(self.inner.call(request))
+            }
+            Some(refusal) => Either::Left(ready(Ok(refusal))),
+        }
     }
 }
 
