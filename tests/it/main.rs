@@ -11,6 +11,8 @@ mod limiter;
 mod middleware;
 #[cfg(feature = "tower")]
 mod parity;
+#[cfg(any(feature = "yaml", feature = "sqlite"))]
+mod process;
 mod provider;
 
 #[cfg(feature = "simulate")]

@@ -7,6 +7,8 @@ use tollgate::batch::outcome::{Answer, Failure, Outcome};
 use tollgate::batch::output::Output;
 
 use super::output::{folder, ids, ok, passing, refused, run, values};
+#[cfg(target_os = "linux")]
+use crate::process::{on_a_full_disk, role};
 
 const INPUT: &str = r#"{"custom_id":"a","body":{}}
 {"custom_id":"b \"é\\n\"","body":{}}
@@ -214,21 +216,14 @@ fn making_room_keeps_the_permissions_and_leaves_no_temporary_file() {
 #[cfg(target_os = "linux")]
 #[test]
 fn a_line_that_a_full_disk_cuts_short_is_taken_back_whole() {
-    const NAME: &str =
-        "batch::output_resume::a_line_that_a_full_disk_cuts_short_is_taken_back_whole";
+    const NAME: &str = "a_line_that_a_full_disk_cuts_short_is_taken_back_whole";
     if let Some(path) = std::env::var_os("TOLLGATE_TEST_FULL") {
         return write_until_full(Path::new(&path));
     }
     let folder = folder();
     let path = folder.path().join("out");
-    let limited = r#"trap "" XFSZ; ulimit -f 8; exec "$0" --exact "$1""#;
-    let child = std::process::Command::new("sh")
-        .args(["-c", limited])
-        .arg(std::env::current_exe().expect("this test is a program"))
-        .arg(NAME)
-        .env("TOLLGATE_TEST_FULL", &path)
-        .output()
-        .expect("a shell");
+    let role = role((module_path!(), NAME), "TOLLGATE_TEST_FULL", &path);
+    let child = on_a_full_disk(&role).output().expect("a shell");
     assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
     let found = ids(&path);
     assert_eq!((found.first(), found.last()), (Some(&"0".into()), Some(&"short".into())));

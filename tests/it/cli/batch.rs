@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};
-use std::process::{Child, Command};
+use std::process::Child;
 
 use serde_json::json;
 
-use super::rig::{Home, Running};
+use super::rig::{Home, ended};
+use crate::process::Running;
 
 /// A folder with ten requests in `in.jsonl`.
 fn home() -> Home {
@@ -33,11 +34,6 @@ fn used_up(child: &mut Child) -> String {
     lines.find(|line| line.contains("it goes on in")).expect("it says so")
 }
 
-fn signal(child: &Child, name: &str) {
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args([name, &id]).status().expect("kill runs").success());
-}
-
 #[cfg(unix)]
 #[test]
 fn a_day_that_is_used_up_stays_used_up_with_the_next_run() {
@@ -54,15 +50,15 @@ fn a_day_that_is_used_up_stays_used_up_with_the_next_run() {
             told.starts_with("tollgate: gpt-4o: ") && told.contains("requests in 24 h"),
             "{told}"
         );
-        signal(first.child(), "-INT");
-        assert_eq!(first.ended().code, Some(130), "{how}");
+        first.signal("-INT");
+        assert_eq!(ended(first).code, Some(130), "{how}");
         let sent = results(&home);
         assert!((4..=5).contains(&sent), "{sent} of 5");
 
         let mut second = Running::start(&mut home.tollgate(&run));
         used_up(second.child());
-        signal(second.child(), "-INT");
-        assert_eq!(second.ended().code, Some(130));
+        second.signal("-INT");
+        assert_eq!(ended(second).code, Some(130));
         assert_eq!(results(&home), sent, "nothing more is sent today: {how}");
     }
 }
@@ -79,9 +75,9 @@ fn without_a_store_a_run_knows_nothing_of_the_one_before() {
         let mut child = Running::start(&mut home.tollgate(run));
         if sent == 5 {
             used_up(child.child());
-            signal(child.child(), "-INT");
+            child.signal("-INT");
         }
-        child.ended();
+        ended(child);
         assert_eq!(results(&home), sent);
     }
     assert!(!home.path("s.db").exists());
@@ -112,7 +108,7 @@ fn a_file_that_changes_is_followed_while_the_run_goes_on() {
     }
     fs::write(&config, "quotas: {gpt-4o: {rpd: 1000}}").expect("written");
     stderr.read_to_string(&mut said).expect("text");
-    assert_eq!((child.ended().code, results(&home)), (Some(0), 10), "{said}");
+    assert_eq!((ended(child).code, results(&home)), (Some(0), 10), "{said}");
     assert!(said.contains("the configuration has changed: quotas.gpt-4o"), "{said}");
 }
 
@@ -125,7 +121,7 @@ fn requests_that_wait_for_a_quota_that_is_removed_go_by_what_counts_then() {
     let mut child = Running::start(&mut home.tollgate(run));
     used_up(child.child());
     fs::write(&config, "quotas: {other: {rpm: 1}}").expect("written");
-    let told = child.ended();
+    let told = ended(child);
     assert_eq!((told.code, results(&home)), (Some(0), 10), "{told:?}");
 }
 
@@ -138,7 +134,7 @@ fn a_reset_lets_a_run_go_on_that_waits_for_its_day() {
     let mut child = Running::start(&mut home.tollgate(run));
     used_up(child.child());
     while home.run("reset gpt-4o --store s.db").code != Some(0) {}
-    let told = child.ended();
+    let told = ended(child);
     assert_eq!((told.code, results(&home)), (Some(0), 10), "{told:?}");
     let parts = |line: &str| line.split_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>();
     let told = told.stdout.lines().map(parts).find(|parts| parts[0] == "utilization");
@@ -155,8 +151,8 @@ fn what_others_wrote_into_a_request_does_nothing_to_the_terminal() {
     let mut child = Running::start(&mut home.tollgate(run));
     let told = used_up(child.child());
     assert!(told.starts_with("tollgate: gpt\\u{1b}[2J: 3 of 3"), "{told:?}");
-    signal(child.child(), "-INT");
-    child.ended();
+    child.signal("-INT");
+    ended(child);
 }
 
 #[test]

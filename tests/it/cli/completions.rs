@@ -3,6 +3,7 @@
 use std::process::Stdio;
 
 use super::rig::{Home, ended};
+use crate::process::Running;
 
 const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "powershell", "elvish"];
 
@@ -33,8 +34,7 @@ fn whoever_closes_the_output_has_read_enough() {
         let mut command = home.tollgate(arguments);
         let (read, write) = std::io::pipe().expect("a pipe");
         drop(read);
-        let child = command.stdout(Stdio::from(write)).spawn().expect("it runs");
-        let told = ended(child);
+        let told = ended(Running::start(command.stdout(Stdio::from(write))));
         assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{arguments}");
     }
 }
@@ -45,7 +45,7 @@ fn a_full_disk_is_an_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
     let home = Home::new();
     let mut command = home.tollgate("completions bash");
-    let told = ended(command.stdout(full).spawn().expect("it runs"));
+    let told = ended(Running::start(command.stdout(full)));
     assert_eq!(told.code, Some(2));
     assert!(told.stderr.starts_with("tollgate: cannot write: "), "{told:?}");
 }

@@ -3,10 +3,12 @@
 use std::fs;
 use std::io::Write;
 use std::path::PathBuf;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Command, Output, Stdio};
 
 use serde_json::Value;
 use tempfile::TempDir;
+
+use crate::process::Running;
 
 /// A folder that stands for the home of a user: nothing outside of it is read or written.
 pub(crate) struct Home(TempDir);
@@ -60,32 +62,6 @@ impl Home {
     }
 }
 
-/// A process that doesn't outlive its test.
-pub(crate) struct Running(Option<Child>);
-
-impl Running {
-    pub(crate) fn start(command: &mut Command) -> Self {
-        Self(Some(command.spawn().expect("it runs")))
-    }
-
-    pub(crate) fn child(&mut self) -> &mut Child {
-        self.0.as_mut().expect("it is waited for once")
-    }
-
-    pub(crate) fn ended(mut self) -> Told {
-        ended(self.0.take().expect("it is waited for once"))
-    }
-}
-
-impl Drop for Running {
-    fn drop(&mut self) {
-        if let Some(child) = &mut self.0 {
-            let _ = child.kill();
-            let _ = child.wait();
-        }
-    }
-}
-
 /// Runs a command to its end.
 pub(crate) fn told(command: &mut Command) -> Told {
     Told::from(command.output().expect("it runs"))
@@ -93,14 +69,15 @@ pub(crate) fn told(command: &mut Command) -> Told {
 
 /// Runs a command to its end, with this on its standard input.
 pub(crate) fn told_of(command: &mut Command, input: &[u8]) -> Told {
-    let mut child = command.stdin(Stdio::piped()).spawn().expect("it runs");
+    let mut running = Running::start(command.stdin(Stdio::piped()));
     // One that has read enough closes it.
-    let _ = child.stdin.take().expect("it is piped").write_all(input);
-    ended(child)
+    let _ = running.child().stdin.take().expect("it is piped").write_all(input);
+    ended(running)
 }
 
-pub(crate) fn ended(child: Child) -> Told {
-    Told::from(child.wait_with_output().expect("it ends"))
+/// Waits until one has ended by itself.
+pub(crate) fn ended(running: Running) -> Told {
+    Told::from(running.output())
 }
 
 impl Told {

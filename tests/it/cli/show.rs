@@ -1,13 +1,12 @@
 //! `tollgate show`.
 
-use std::io::{BufRead, BufReader};
-use std::process::Command;
-
 use serde_json::{Value, json};
 use tollgate::quota::Cost;
 
 use super::rig::{Home, ended, told};
 use super::stores::{closed, open, take, two_keys};
+#[cfg(unix)]
+use crate::process::Talking;
 
 const CONFIG: &str = "\
 quotas:
@@ -174,10 +173,9 @@ fn without_a_home_the_options_are_named() {
 fn watching_prints_a_line_every_second_until_it_is_interrupted() {
     let home = Home::new();
     let limiter = open(&home.path("s.db"));
-    let mut child = home.tollgate("show --watch --json --store s.db").spawn().expect("it runs");
-    let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
+    let mut process = Talking::start(&mut home.tollgate("show --watch --json --store s.db"));
     let mut used = || -> Value {
-        let line = lines.next().expect("a line").expect("text");
+        let line = process.line().expect("a line");
         let shown: Value = serde_json::from_str(&line).expect("a line is a document");
         shown["keys"][0]["limits"][0]["used"].clone()
     };
@@ -185,9 +183,9 @@ fn watching_prints_a_line_every_second_until_it_is_interrupted() {
     take(&limiter, "gpt-4o", 1);
     // Whatever it saw first, it sees what was taken in the end.
     assert!((0..30).any(|_| used() == json!(1)), "{before}");
-    let id = child.id().to_string();
-    assert!(Command::new("kill").args(["-INT", &id]).status().expect("kill runs").success());
-    let told = ended(child);
+    let mut running = process.into_running();
+    running.signal("-INT");
+    let told = ended(running);
     assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""));
 }
 

@@ -1,9 +1,8 @@
 //! Many processes on one quota: sixteen that share it, and holders of leases that are killed.
 
 use std::collections::VecDeque;
-use std::io::{BufRead, BufReader, Read, Write};
 use std::num::NonZeroU64;
-use std::process::{Child, ChildStdout, Command, Stdio};
+use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,9 +11,10 @@ use tollgate::cluster::{Mode, OnFailure, Shared};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
 use super::servers::Redis;
+use crate::process::{Talking, role, say};
 
 /// Tells a process that is to be one of a fleet the server, the mode, and for how many milliseconds.
-pub(super) const FLEET: &str = "TOLLGATE_TEST_FLEET";
+const FLEET: &str = "TOLLGATE_TEST_FLEET";
 
 /// The process that others of these tests start; does nothing among them.
 #[test]
@@ -53,12 +53,6 @@ async fn send(limiter: Limiter, task: u64, until: u64) {
     }
 }
 
-/// One line, past what the test harness holds back.
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "\n#{line}").and_then(|()| out.flush()).unwrap();
-}
-
 /// Three buckets: requests by the second bind, tokens in a window nearly do, and a day's are many.
 pub(super) fn quota() -> Quota {
     let bucket = |burst| Algorithm::TokenBucket { burst: NonZeroU64::new(burst) };
@@ -84,8 +78,7 @@ const LEASE: Duration = Duration::from_secs(1);
 
 /// One process of a fleet.
 pub(super) struct Worker {
-    child: Child,
-    from: BufReader<ChildStdout>,
+    process: Talking,
     heard: Vec<Sent>,
 }
 
@@ -93,54 +86,45 @@ pub(super) struct Worker {
 pub(super) type Sent = (u64, u64);
 
 impl Worker {
-    fn start(url: &str, mode: &str, millis: u64) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "cluster::fleet::fleet_worker", "--nocapture"]);
-        command.env(FLEET, format!("{url} {mode} {millis}"));
-        Self::spawn(command)
+    /// The command that is one: of a server, in this mode, for so long.
+    pub(super) fn command(url: &str, mode: &str, millis: u64) -> Command {
+        role((module_path!(), "fleet_worker"), FLEET, format!("{url} {mode} {millis}"))
     }
 
-    pub(super) fn spawn(mut command: Command) -> Self {
-        let mut child = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn().unwrap();
-        let from = BufReader::new(child.stdout.take().unwrap());
-        Self { child, from, heard: Vec::new() }
+    pub(super) fn start(command: &mut Command) -> Self {
+        Self { process: Talking::start(command), heard: Vec::new() }
     }
 
     /// Listens until it has sent something at `time` or later: when that was.
     pub(super) fn until(&mut self, time: u64) -> u64 {
         loop {
-            let mut line = String::new();
-            assert!(self.from.read_line(&mut line).unwrap() > 0, "it ended before");
-            if let Some(sent) = sent(&line) {
-                self.heard.push(sent);
-                if sent.0 >= time {
-                    return sent.0;
-                }
+            let sent = self.hear().expect("it ended before");
+            if sent.0 >= time {
+                return sent.0;
             }
         }
     }
 
     /// What it sent until it ended.
     pub(super) fn rest(mut self) -> Vec<Sent> {
-        let mut said = Vec::new();
-        self.from.read_to_end(&mut said).unwrap();
-        self.child.wait().unwrap();
-        let said = String::from_utf8_lossy(&said);
-        self.heard.extend(said.split_inclusive('\n').filter_map(sent));
+        while self.hear().is_some() {}
+        self.process.into_running().output();
         self.heard
     }
 
     /// What it had sent by the time that it was killed.
     fn kill(mut self) -> Vec<Sent> {
-        self.child.kill().unwrap();
+        self.process.kill();
         self.rest()
     }
-}
 
-/// Half a line may be the last of a process that was killed.
-fn sent(line: &str) -> Option<Sent> {
-    let (at, tokens) = line.strip_prefix('#')?.strip_suffix('\n')?.split_once(' ')?;
-    Some((at.parse().ok()?, tokens.parse().ok()?))
+    fn hear(&mut self) -> Option<Sent> {
+        let said = self.process.hear()?;
+        let (at, tokens) = said.split_once(' ').expect("two numbers");
+        let sent = (at.parse().expect("a time"), tokens.parse().expect("tokens"));
+        self.heard.push(sent);
+        Some(sent)
+    }
 }
 
 /// By how many requests or tokens a provider of this quota would have been asked for too much.
@@ -191,7 +175,8 @@ fn the_judge_of_a_fleet_knows_too_much_when_it_sees_it() {
 
 fn sixteen(mode: &str) {
     let redis = Redis::start();
-    let workers: Vec<_> = (0..16).map(|_| Worker::start(&redis.url(), mode, 60_000)).collect();
+    let start = |_| Worker::start(&mut Worker::command(&redis.url(), mode, 60_000));
+    let workers: Vec<_> = (0..16).map(start).collect();
     // Each pipe holds more than it says in a minute of its share.
     let sent: Vec<_> = workers.into_iter().map(Worker::rest).collect();
     let each: Vec<_> = sent.iter().map(Vec::len).collect();
@@ -225,7 +210,7 @@ fn sixteen_processes_use_one_quota_whole_and_never_more_by_leases() {
 #[test]
 fn holders_of_leases_that_are_killed_give_nothing_away_and_strand_nothing() {
     let redis = Redis::start();
-    let start = || Worker::start(&redis.url(), "lease", 600_000);
+    let start = || Worker::start(&mut Worker::command(&redis.url(), "lease", 600_000));
     let mut workers: VecDeque<_> = (0..4).map(|_| start()).collect();
     let mut all = Vec::new();
     for _ in 0..200 {

@@ -1,12 +1,10 @@
 //! Processes that hold leases and are killed.
 
-use std::io::{BufRead, BufReader, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
-
 use tollgate::quota::Cost;
 
 use super::lease::{all, hourly, limiter};
 use super::servers::Redis;
+use crate::process::{Talking, role, say};
 
 /// Names the server and the requests an hour to a process that is to be a holder.
 const HOLDER: &str = "TOLLGATE_TEST_LEASE_HOLDER";
@@ -29,48 +27,21 @@ fn holder() {
     }
 }
 
-/// One line, past what the test harness holds back.
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "\n#{line}").and_then(|()| out.flush()).unwrap();
-}
-
-struct Holder {
-    child: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
-}
+struct Holder(Talking);
 
 impl Holder {
     fn start(url: &str, amount: u64) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "cluster::lease_processes::holder", "--nocapture"]);
-        command.env(HOLDER, format!("{amount} {url}"));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut holder = Self { child, to, from: BufReader::new(from) };
-        assert_eq!(holder.hear().unwrap(), "there");
-        holder
-    }
-
-    /// What it says next; `None` when it has ended.
-    fn hear(&mut self) -> Option<String> {
-        loop {
-            let mut line = String::new();
-            if self.from.read_line(&mut line).unwrap() == 0 {
-                return None;
-            }
-            if let Some(said) = line.strip_prefix('#').and_then(|line| line.strip_suffix('\n')) {
-                return Some(said.to_owned());
-            }
-        }
+        let told = format!("{amount} {url}");
+        let mut process = Talking::start(&mut role((module_path!(), "holder"), HOLDER, told));
+        assert_eq!(process.hear().unwrap(), "there");
+        Self(process)
     }
 
     /// Has it ask so often: how many were let in.
     fn take(&mut self, most: u64) -> u64 {
-        writeln!(self.to, "{most}").unwrap();
+        self.0.tell(&most.to_string());
         let mut count = 0;
-        while let Some(said) = self.hear().filter(|said| said != "done") {
+        while let Some(said) = self.0.hear().filter(|said| said != "done") {
             count += u64::from(said == "yes");
         }
         count
@@ -79,23 +50,16 @@ impl Holder {
     /// Has it ask for ever, and kills it after so many answers: how many were let in, with those it
     /// had no time to be stopped at.
     fn take_and_die(mut self, after: u64) -> u64 {
-        writeln!(self.to, "{}", u32::MAX).unwrap();
+        self.0.tell(&u32::MAX.to_string());
         let (mut count, mut answers) = (0, 0);
-        while let Some(said) = self.hear() {
+        while let Some(said) = self.0.hear() {
             count += u64::from(said == "yes");
             answers += 1;
             if answers == after {
-                self.child.kill().unwrap();
+                self.0.kill();
             }
         }
         count
-    }
-}
-
-impl Drop for Holder {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
     }
 }
 

@@ -3,7 +3,8 @@
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
-use super::fleet::{BURST, FLEET, RPM, Sent, Worker, over};
+use super::fleet::{BURST, RPM, Sent, Worker, over};
+use crate::process::run_by;
 
 /// Two namespaces with a link; gone with the value.
 struct Machines {
@@ -35,14 +36,13 @@ impl Machines {
     }
 
     fn serve(&mut self) {
-        let mut redis = self.on(0, "redis-server");
-        redis.args(["--bind", HERE, "--port", "6379", "--protected-mode", "no"]);
+        let mut redis = self.on(0);
+        redis.args(["redis-server", "--bind", HERE, "--port", "6379", "--protected-mode", "no"]);
         redis.args(["--save", "", "--appendonly", "no", "--dir", "/tmp"]);
         self.redis = Some(redis.stdout(Stdio::null()).spawn().unwrap());
         let until = Instant::now() + Duration::from_secs(20);
         loop {
-            let mut ping = self.on(1, "redis-cli");
-            let said = ping.args(["-h", HERE, "ping"]).output().unwrap();
+            let said = self.on(1).args(["redis-cli", "-h", HERE, "ping"]).output().unwrap();
             if said.stdout.starts_with(b"PONG") {
                 return;
             }
@@ -50,19 +50,16 @@ impl Machines {
         }
     }
 
-    /// A command on one of the machines.
-    fn on(&self, machine: usize, program: &str) -> Command {
+    /// What runs a command on one of the machines.
+    fn on(&self, machine: usize) -> Command {
         let mut command = Command::new("ip");
-        command.args(["netns", "exec", &self.names[machine], program]);
+        command.args(["netns", "exec", &self.names[machine]]);
         command
     }
 
     fn worker(&self, machine: usize, millis: u64) -> Worker {
-        let own = std::env::current_exe().unwrap();
-        let mut command = self.on(machine, &own.to_string_lossy());
-        command.args(["--exact", "cluster::fleet::fleet_worker", "--nocapture"]);
-        command.env(FLEET, format!("redis://{HERE}:6379 share {millis}"));
-        Worker::spawn(command)
+        let worker = Worker::command(&format!("redis://{HERE}:6379"), "share", millis);
+        Worker::start(&mut run_by(self.on(machine), &worker))
     }
 
     fn cut(&self, cut: bool) {

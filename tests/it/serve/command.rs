@@ -1,37 +1,30 @@
 //! `tollgate serve` as it is run.
 
 use std::fs;
-use std::io::{BufRead, BufReader, Read};
-use std::process::{ChildStdout, Command};
+use std::io::Read;
+use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
 
-use crate::cli::rig::{Home, Running};
-
+use super::process::Served;
 use super::rig::{Reply, http1};
+use crate::cli::rig::Home;
 
-/// A server in a process of its own.
-struct Served {
-    running: Running,
-    base: String,
-    _stdout: BufReader<ChildStdout>,
-    /// What it has written to standard error.
+/// A server whose standard error is listened to.
+struct Heard {
+    served: Served,
+    /// What it has written there.
     told: Arc<Mutex<String>>,
     listening: JoinHandle<()>,
 }
 
-impl Served {
+impl Heard {
     fn start(command: &mut Command) -> Self {
-        let mut running = Running::start(command);
-        let mut stdout = BufReader::new(running.child().stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        let told = line.trim().strip_prefix("listening on ");
-        let base = told.unwrap_or_else(|| panic!("{line}")).to_owned();
-        let (told, mut stderr) = (Arc::default(), running.child().stderr.take().unwrap());
+        let mut served = Served::spawn(command);
+        let (told, mut stderr) = (Arc::default(), served.process().child().stderr.take().unwrap());
         let listening = std::thread::spawn({
             let told = Arc::clone(&told);
             move || {
@@ -41,20 +34,22 @@ impl Served {
                 }
             }
         });
-        Self { running, base, _stdout: stdout, told, listening }
+        Self { served, told, listening }
+    }
+
+    fn url(&self, path: &str) -> String {
+        self.served.url(path)
     }
 
     async fn status(&self, path: &str) -> u16 {
-        Reply::of(http1().post(format!("{}{path}", self.base))).await.status
+        Reply::of(http1().post(self.url(path))).await.status
     }
 
     /// Ends it as `kill` does; what it has written to standard error.
-    fn terminate(mut self) -> String {
-        let id = self.running.child().id().to_string();
-        assert!(Command::new("kill").arg(id).status().unwrap().success());
+    fn terminate(self) -> String {
+        self.served.terminate();
         self.listening.join().unwrap();
         let told = self.told.lock().clone();
-        assert_eq!(self.running.ended().code, Some(0), "{told}");
         told
     }
 }
@@ -72,15 +67,15 @@ async fn soon(mut so: impl AsyncFnMut() -> bool) {
 #[tokio::test]
 async fn it_is_started_by_goccs_flags_and_stops_when_it_is_told_to() {
     let home = Home::new();
-    let served = Served::start(&mut home.tollgate("serve -m 2 -w 3600000 -p 0"));
+    let served = Heard::start(&mut home.tollgate("serve -m 2 -w 3600000 -p 0"));
     let mut statuses = Vec::new();
     for _ in 0..3 {
         statuses.push(served.status("/rate/k").await);
     }
     assert_eq!(statuses, [200, 200, 429]);
-    let waiter = http1().post(format!("{}/rate/k?canWait=true", served.base));
+    let waiter = http1().post(served.url("/rate/k?canWait=true"));
     let waiter = tokio::spawn(Reply::of(waiter));
-    let debug = format!("{}/debug/k", served.base);
+    let debug = served.url("/debug/k");
     soon(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
     let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     assert_eq!(waiter.await.unwrap().status, 503);
@@ -93,9 +88,9 @@ async fn what_is_logged_is_switched_and_holds_no_key_and_no_token() {
     let home = Home::new();
     let mut command =
         home.tollgate("serve -m 1 -w 3600000 -p 0 --log2xx --log4xx --log-level=debug");
-    let served = Served::start(command.env("TOLLGATE_TOKEN", "hunter2"));
+    let served = Heard::start(command.env("TOLLGATE_TOKEN", "hunter2"));
     let ask = |path: &str, token: &str| {
-        let request = http1().post(format!("{}{path}", served.base)).bearer_auth(token);
+        let request = http1().post(served.url(path)).bearer_auth(token);
         Reply::of(request.header("x-correlation-id", "c-1"))
     };
     let granted = ask("/rate/key-of-alice?canWait=false", "hunter2").await;
@@ -103,7 +98,7 @@ async fn what_is_logged_is_switched_and_holds_no_key_and_no_token() {
     ask("/rate/key-of-alice", "swordfish").await;
     // One that waits, and goes away.
     let gone = tokio::spawn(ask("/rate/key-of-alice?canWait=true", "hunter2"));
-    let debug = format!("{}/debug/key-of-alice", served.base);
+    let debug = served.url("/debug/key-of-alice");
     let look = || Reply::of(http1().get(&debug).bearer_auth("hunter2"));
     soon(async || look().await.json()["NumWaiting"] == 1).await;
     gone.abort();
@@ -132,7 +127,7 @@ async fn what_is_logged_is_switched_and_holds_no_key_and_no_token() {
 #[tokio::test]
 async fn without_the_switches_nothing_is_logged_of_answers() {
     let home = Home::new();
-    let served = Served::start(&mut home.tollgate("serve -m 1 -p 0"));
+    let served = Heard::start(&mut home.tollgate("serve -m 1 -p 0"));
     served.status("/rate/k").await;
     served.status("/nothing").await;
     let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
@@ -148,11 +143,11 @@ async fn a_file_of_keys_is_followed_through_renames_links_and_mistakes() {
     home.write("a/keys.json", &keys(1));
     std::os::unix::fs::symlink("a", home.path("now")).unwrap();
     let command = "serve -w 3600000 -p 0 --config-file now/keys.json";
-    let served = Served::start(&mut home.tollgate(command));
+    let served = Heard::start(&mut home.tollgate(command));
     assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
-    let waiter = http1().post(format!("{}/rate/k?canWait=true", served.base));
+    let waiter = http1().post(served.url("/rate/k?canWait=true"));
     let waiter = tokio::spawn(Reply::of(waiter));
-    let debug = format!("{}/debug/k", served.base);
+    let debug = served.url("/debug/k");
     soon(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
 
     // Renamed over it: who waits is looked at again.

@@ -1,16 +1,16 @@
 //! `tollgate serve` as a process of its own, watched from outside.
 
-use std::io::{BufRead, BufReader};
 use std::net::SocketAddr;
-use std::process::Stdio;
+use std::process::{Command, Stdio};
 
-use crate::cli::rig::{Home, Running};
+use crate::cli::rig::{Home, ended};
+use crate::process::Talking;
 
 /// A server that doesn't outlive its test.
 pub(crate) struct Served {
-    running: Running,
+    process: Talking,
     addr: SocketAddr,
-    _home: Home,
+    _home: Option<Home>,
 }
 
 impl Served {
@@ -19,22 +19,33 @@ impl Served {
         let home = Home::new();
         home.write("tollgate.yaml", config);
         let mut command = home.tollgate("serve --config tollgate.yaml --port 0");
-        let mut running = Running::start(command.stderr(Stdio::null()));
-        let stdout = running.child().stdout.take().expect("it is piped");
-        let mut line = String::new();
-        BufReader::new(stdout).read_line(&mut line).expect("it says where it listens");
-        let addr = line.trim().strip_prefix("listening on http://").expect("an address");
+        Self { _home: Some(home), ..Self::spawn(command.stderr(Stdio::null())) }
+    }
+
+    /// The same by this command.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let mut process = Talking::start(command);
+        let line = process.line().expect("it says where it listens");
+        let addr = line.strip_prefix("listening on http://").expect("an address");
         let addr = addr.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
-        Self { running, addr, _home: home }
+        Self { process, addr, _home: None }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
         self.addr
     }
 
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.addr)
+    }
+
+    pub(crate) fn process(&mut self) -> &mut Talking {
+        &mut self.process
+    }
+
     /// Bytes of memory that it has of the machine.
     pub(crate) fn memory(&mut self) -> u64 {
-        let path = format!("/proc/{}/status", self.running.child().id());
+        let path = format!("/proc/{}/status", self.process.child().id());
         let status = std::fs::read_to_string(path).expect("it runs, on Linux");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
@@ -43,6 +54,15 @@ impl Served {
 
     /// Whether it has not ended, by itself or by a panic.
     pub(crate) fn is_running(&mut self) -> bool {
-        self.running.child().try_wait().expect("it can be asked").is_none()
+        self.process.child().try_wait().expect("it can be asked").is_none()
+    }
+
+    /// Ends it as `kill` does: well.
+    #[cfg(unix)]
+    pub(crate) fn terminate(self) {
+        let mut running = self.process.into_running();
+        running.signal("-TERM");
+        let told = ended(running);
+        assert_eq!(told.code, Some(0), "{told:?}");
     }
 }

@@ -1,8 +1,6 @@
 //! Several processes that share a database, and processes that are killed.
 
-use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
-use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::time::Duration;
 
 use rusqlite::Connection;
@@ -11,6 +9,7 @@ use tollgate::{Cost, Limiter, Quota};
 
 use super::sqlite::folder;
 use super::sqlite_owners::total;
+use crate::process::{Talking, role, say};
 
 /// Names the database, the flush interval in milliseconds, and the requests a day, to a process that
 /// is to be a worker.
@@ -59,70 +58,34 @@ fn report(limiter: &Limiter, keeping: &Keeping) {
     }
 }
 
-/// One line, past what the test harness holds back.
-fn say(line: &str) {
-    let mut out = std::io::stdout().lock();
-    writeln!(out, "\n#{line}").and_then(|()| out.flush()).unwrap();
-}
-
 struct Worker {
-    child: Child,
-    to: ChildStdin,
-    from: BufReader<ChildStdout>,
+    process: Talking,
     /// What it had counted as used when it had opened the database.
     found: u64,
 }
 
 impl Worker {
     fn start(path: &Path, flush: u64, limit: u64) -> Self {
-        let mut command = Command::new(std::env::current_exe().unwrap());
-        command.args(["--exact", "store::processes::worker", "--nocapture"]);
-        command.env(WORKER, format!("{flush} {limit} {}", path.display()));
-        let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
-        let (to, from) = (child.stdin.take().unwrap(), child.stdout.take().unwrap());
-        let mut worker = Self { child, to, from: BufReader::new(from), found: 0 };
+        let told = format!("{flush} {limit} {}", path.display());
+        let process = Talking::start(&mut role((module_path!(), "worker"), WORKER, told));
+        let mut worker = Self { process, found: 0 };
         worker.found = worker.number();
         worker
     }
 
-    /// What it says next; `None` when it has ended.
-    fn hear(&mut self) -> Option<String> {
-        loop {
-            let mut line = String::new();
-            if self.from.read_line(&mut line).unwrap() == 0 {
-                return None;
-            }
-            // Half a line may be the last of a process that was killed.
-            if let Some(said) = line.strip_prefix('#').and_then(|line| line.strip_suffix('\n')) {
-                return Some(said.to_owned());
-            }
-        }
-    }
-
-    fn tell(&mut self, line: &str) {
-        writeln!(self.to, "{line}").unwrap();
-    }
-
     fn number(&mut self) -> u64 {
-        let said = self.hear().unwrap();
+        let said = self.process.hear().unwrap();
         said.rsplit(' ').next().unwrap().parse().unwrap()
     }
 
     fn ask(&mut self, line: &str) -> u64 {
-        self.tell(line);
+        self.process.tell(line);
         self.number()
     }
 
     fn end(mut self) {
-        self.tell("end");
-        assert!(self.child.wait().unwrap().success());
-    }
-}
-
-impl Drop for Worker {
-    fn drop(&mut self) {
-        let _ = self.child.kill();
-        let _ = self.child.wait();
+        self.process.tell("end");
+        assert!(self.process.into_running().output().status.success());
     }
 }
 
@@ -155,8 +118,8 @@ fn what_processes_admit_is_what_is_stored_and_beyond_the_limit_only_what_nobody_
         let mut admitted = 0;
         loop {
             let more = worker.ask(&format!("admit {AT_ONCE}"));
-            worker.tell("flush");
-            worker.hear().unwrap();
+            worker.process.tell("flush");
+            worker.process.hear().unwrap();
             admitted += more;
             if more == 0 {
                 worker.end();
@@ -200,16 +163,17 @@ fn a_process_that_is_killed_loses_only_what_it_did_since_the_last_flush_and_neve
 
 /// Kills a worker after it has admitted so many, and some more; says when each was admitted, and
 /// until when it knew them to be written down.
-fn kill_after(mut worker: Worker, admitted: u64) -> (Vec<u64>, u64) {
-    worker.tell("report");
+fn kill_after(worker: Worker, admitted: u64) -> (Vec<u64>, u64) {
+    let mut process = worker.process;
+    process.tell("report");
     let (mut times, mut kept_at, mut count) = (Vec::new(), 0, 0);
-    while let Some(said) = worker.hear() {
+    while let Some(said) = process.hear() {
         let mut words = said.split(' ').skip(1).map(|word| word.parse().unwrap());
         times.push(words.next().unwrap());
         kept_at = words.next().unwrap();
         count += 1;
         if count == admitted.max(1) {
-            worker.child.kill().unwrap();
+            process.kill();
         }
     }
     (times, kept_at)

@@ -3,12 +3,13 @@
 use std::env;
 use std::fs;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Command, Stdio};
 
 use tollgate::limiter::ManualClock;
 use tollgate::store::{Store, Yaml};
 
 use super::yaml::{file, used};
+use crate::process::{self, Running, on_a_full_disk};
 
 const NOW: u64 = ManualClock::START;
 const KEYS: u64 = 20;
@@ -23,18 +24,17 @@ fn a_process_that_is_killed_while_it_writes_leaves_a_whole_file() {
     let (folder, path) = file();
     let mut written = 0;
     for round in 0..30 {
-        let mut child = role("a_process_that_is_killed_while_it_writes_leaves_a_whole_file", &path)
-            .spawn()
-            .unwrap();
+        const NAME: &str = "a_process_that_is_killed_while_it_writes_leaves_a_whole_file";
+        let mut running = Running::start(&mut role(NAME, &path));
         // Killed at another moment each time: after so many reads of the file, all of them whole.
         let mut reads = 0;
         let before = written;
         while written == before || reads < round * 3 {
             written = rounds(&path, written);
             reads += 1;
-            assert!(child.try_wait().unwrap().is_none(), "the child writes for ever");
+            assert!(running.child().try_wait().unwrap().is_none(), "it writes for ever");
         }
-        kill(&mut child);
+        drop(running);
         written = rounds(&path, written);
     }
     assert!(written >= 30, "{written}");
@@ -77,16 +77,7 @@ fn a_full_disk_leaves_the_file_as_it_was() {
         return write_too_much(Path::new(&path));
     }
     let (folder, path) = file();
-    // Files of this process hold 8 blocks of 512 bytes and no more: a write breaks off in the middle.
-    let limited = r#"trap "" XFSZ; ulimit -f 8; exec "$0" "$@""#;
-    let test = role(NAME, &path);
-    let output = Command::new("sh")
-        .args(["-c", limited])
-        .arg(test.get_program())
-        .args(test.get_args())
-        .env(ROLE, &path)
-        .output()
-        .unwrap();
+    let output = on_a_full_disk(&role(NAME, &path)).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stdout));
     let state = Yaml::peek(&path, NOW, None).unwrap();
     assert_eq!(state.keys.len(), 1, "the last that could be written");
@@ -112,26 +103,20 @@ fn the_lock_of_a_process_that_was_killed_is_free() {
         return write_for_ever(Path::new(&path));
     }
     let (_folder, path) = file();
-    let mut child = role(NAME, &path).spawn().unwrap();
+    let mut running = Running::start(&mut role(NAME, &path));
     while !path.exists() {
-        assert!(child.try_wait().unwrap().is_none());
+        assert!(running.child().try_wait().unwrap().is_none());
     }
     let error = Yaml::new(&path).open(NOW).unwrap_err().to_string();
-    assert!(error.contains(&format!("in use by process {}", child.id())), "{error}");
+    assert!(error.contains(&format!("in use by process {}", running.child().id())), "{error}");
     assert!(Yaml::reset(&path, None, NOW, None).is_err());
-    kill(&mut child);
+    drop(running);
     assert!(Yaml::new(&path).open(NOW).is_ok());
 }
 
 /// This very program, as one of its tests.
 fn role(test: &str, path: &Path) -> Command {
-    let mut command = Command::new(env::current_exe().unwrap());
-    let test = format!("{}::{test}", module_path!().split_once("::").unwrap().1);
-    command.args(["--exact", &test]).env(ROLE, path).stdout(Stdio::null());
+    let mut command = process::role((module_path!(), test), ROLE, path);
+    command.stdout(Stdio::null());
     command
-}
-
-fn kill(child: &mut Child) {
-    child.kill().unwrap();
-    child.wait().unwrap();
 }

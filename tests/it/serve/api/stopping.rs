@@ -1,8 +1,3 @@
-#[cfg(unix)]
-use std::io::{BufRead, BufReader};
-#[cfg(unix)]
-use std::process::{ChildStdout, Command, Stdio};
-
 use reqwest::Client;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -14,7 +9,7 @@ use tollgate::serve::{Server, Tokens};
 use super::Rig;
 use crate::cli::rig::Home;
 #[cfg(unix)]
-use crate::cli::rig::Running;
+use crate::serve::process::Served;
 
 #[tokio::test]
 async fn who_waits_is_answered_when_the_server_stops_and_open_ones_are_charged() {
@@ -77,17 +72,16 @@ async fn who_settles_while_the_server_stops_pays_what_it_took_and_the_store_know
 async fn what_was_used_is_used_when_the_server_starts_again() {
     let home = Home::new();
     home.write("tollgate.yaml", &config("{yaml: state.yaml}"));
-    let mut served = Process::start(&home);
-    let settled = reserve(&served.base).await;
-    reserve(&served.base).await;
-    let settle = format!("{}/v1/reservations/{settled}/settle", served.base);
+    let served = Served::spawn(&mut home.tollgate(SERVE));
+    let settled = reserve(&served.url("")).await;
+    reserve(&served.url("")).await;
+    let settle = served.url(&format!("/v1/reservations/{settled}/settle"));
     let answer = post(&settle, json!({"cost": {"tokens": 7}})).await;
     assert_eq!(answer["state"], "settled");
     served.terminate();
 
-    let mut served = Process::start(&home);
-    let stats = format!("{}/v1/stats/a", served.base);
-    let stats = super::answer(client().get(stats)).await;
+    let served = Served::spawn(&mut home.tollgate(SERVE));
+    let stats = super::answer(client().get(served.url("/v1/stats/a"))).await;
     assert_eq!(stats.is(200).body["limits"][0]["used"], 37, "{stats:?}");
     served.terminate();
 }
@@ -122,31 +116,5 @@ fn client() -> Client {
     Client::builder().no_proxy().build().unwrap()
 }
 
-/// `tollgate serve` on a free port.
 #[cfg(unix)]
-struct Process {
-    running: Option<Running>,
-    base: String,
-    _stdout: BufReader<ChildStdout>,
-}
-
-#[cfg(unix)]
-impl Process {
-    fn start(home: &Home) -> Self {
-        let mut command = home.tollgate("serve --config tollgate.yaml --port 0");
-        let mut running = Running::start(command.stderr(Stdio::null()));
-        let mut stdout = BufReader::new(running.child().stdout.take().unwrap());
-        let mut line = String::new();
-        stdout.read_line(&mut line).unwrap();
-        let base = line.trim().strip_prefix("listening on ").expect("it listens").to_owned();
-        Self { running: Some(running), base, _stdout: stdout }
-    }
-
-    /// As `kill` does; it ends by itself.
-    fn terminate(&mut self) {
-        let mut running = self.running.take().unwrap();
-        let id = running.child().id().to_string();
-        assert!(Command::new("kill").arg(id).status().unwrap().success());
-        assert_eq!(running.ended().code, Some(0));
-    }
-}
+const SERVE: &str = "serve --config tollgate.yaml --port 0";

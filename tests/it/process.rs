@@ -1,0 +1,130 @@
+//! Processes that tests start, listen to and end.
+#![cfg_attr(
+    not(feature = "cli"),
+    expect(dead_code, reason = "without the command there are fewer processes")
+)]
+
+use std::ffi::OsStr;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Child, ChildStdout, Command, Output, Stdio};
+
+/// A process that doesn't outlive its test.
+pub(crate) struct Running(Option<Child>);
+
+impl Running {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        Self(Some(command.spawn().expect("it runs")))
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        self.0.as_mut().expect("it is waited for once")
+    }
+
+    /// As `kill` sends it, by its name there: `-INT`.
+    #[cfg(unix)]
+    pub(crate) fn signal(&mut self, signal: &str) {
+        let id = self.child().id().to_string();
+        let sent = Command::new("kill").args([signal, &id]).status();
+        assert!(sent.expect("there is a `kill`").success());
+    }
+
+    /// Waits until it has ended by itself: how, and what it said that nobody has heard yet.
+    pub(crate) fn output(mut self) -> Output {
+        let child = self.0.take().expect("it is waited for once");
+        child.wait_with_output().expect("it ends")
+    }
+}
+
+impl Drop for Running {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.0 {
+            let _ = child.kill();
+            let _ = child.wait();
+        }
+    }
+}
+
+/// One that is talked with, line by line.
+pub(crate) struct Talking {
+    running: Running,
+    from: BufReader<ChildStdout>,
+}
+
+impl Talking {
+    pub(crate) fn start(command: &mut Command) -> Self {
+        let mut running = Running::start(command.stdout(Stdio::piped()));
+        let stdout = running.child().stdout.take().expect("it is piped");
+        Self { running, from: BufReader::new(stdout) }
+    }
+
+    /// The next line that it writes; `None` when it has ended, in the middle of a line or not.
+    pub(crate) fn line(&mut self) -> Option<String> {
+        let mut line = String::new();
+        self.from.read_line(&mut line).expect("it writes text");
+        line.strip_suffix('\n').map(str::to_owned)
+    }
+
+    /// What a [`role`] says next, by [`say`]; `None` when it has ended.
+    pub(crate) fn hear(&mut self) -> Option<String> {
+        loop {
+            if let Some(said) = self.line()?.strip_prefix('#') {
+                return Some(said.to_owned());
+            }
+        }
+    }
+
+    /// Tells it a line, if its standard input is piped.
+    pub(crate) fn tell(&mut self, line: &str) {
+        let to = self.child().stdin.as_mut().expect("it is piped");
+        writeln!(to, "{line}").expect("it listens");
+    }
+
+    pub(crate) fn child(&mut self) -> &mut Child {
+        self.running.child()
+    }
+
+    pub(crate) fn kill(&mut self) {
+        self.child().kill().expect("it is there");
+    }
+
+    /// The process, when there is nothing more to be heard.
+    pub(crate) fn into_running(self) -> Running {
+        self.running
+    }
+}
+
+/// This program once more, as one of its tests alone: that of this module and name, which is to do
+/// something else where a variable tells it what. Its standard input is piped.
+pub(crate) fn role(
+    (module, test): (&str, &str),
+    variable: &str,
+    told: impl AsRef<OsStr>,
+) -> Command {
+    let (_program, module) = module.split_once("::").expect("a module of this program");
+    let mut command = Command::new(std::env::current_exe().expect("this test is a program"));
+    command.args(["--exact", &format!("{module}::{test}"), "--nocapture"]);
+    command.env(variable, told).stdin(Stdio::piped());
+    command
+}
+
+/// A command as another runs it: the words of the one stand behind those of the other.
+pub(crate) fn run_by(mut runner: Command, command: &Command) -> Command {
+    runner.arg(command.get_program()).args(command.get_args()).stdin(Stdio::null());
+    runner.envs(command.get_envs().filter_map(|(name, value)| Some((name, value?))));
+    runner
+}
+
+/// A command whose files hold 8 blocks of 512 bytes and no more, as on a full disk: a write breaks off in
+/// the middle.
+#[cfg(unix)]
+pub(crate) fn on_a_full_disk(command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", r#"trap "" XFSZ; ulimit -f 8; exec "$0" "$@""#]);
+    run_by(shell, command)
+}
+
+/// One line, past what the test harness holds back.
+pub(crate) fn say(line: &str) {
+    let mut out = std::io::stdout().lock();
+    writeln!(out, "\n#{line}").and_then(|()| out.flush()).expect("somebody listens");
+}
