@@ -114,6 +114,8 @@ pub mod cli;
 pub mod explain;
 #[cfg(feature = "cli")]
 pub mod serve;
+#[cfg(feature = "cli")]
+mod terminal;
 
 #[doc = include_str!("guide.md")]
 pub mod guide {}

@@ -9,9 +9,9 @@ use std::time::Duration;
 use super::ideal::Ideal;
 use super::input::{Entry, Reader};
 use super::job::{Job, JobError};
-use super::report::whole;
 use crate::limiter::Code;
 use crate::quota::{Cost, Dimension, Quota};
+use crate::terminal::whole;
 
 /// The outcome of `--dry-run`: counts, estimated tokens, and the time it will take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]

@@ -1,14 +1,12 @@
 //! The line that a run shows on a terminal.
 
 use std::collections::VecDeque;
-use std::fmt::Display;
-use std::io::{self, IsTerminal, Write};
+use std::io::IsTerminal;
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use super::printable::printable_lines;
-use super::report::whole;
+use crate::terminal::{say, whole};
 
 /// Progress on stderr, or nothing at all.
 #[derive(Debug)]
@@ -84,12 +82,6 @@ impl Progress {
             bar.finish_and_clear();
         }
     }
-}
-
-/// Says something on stderr. Where nobody can hear it, nothing happens.
-pub(crate) fn say(text: &dyn Display) {
-    let text = printable_lines(&text.to_string());
-    let _ = writeln!(io::stderr(), "tollgate: {text}");
 }
 
 fn style(template: &str) -> ProgressStyle {

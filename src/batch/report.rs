@@ -5,6 +5,7 @@ use std::fmt;
 use serde::{Deserialize, Serialize};
 
 pub use super::waits::Waits;
+use crate::terminal::whole;
 
 /// The report of a run: `Display` for people, serde for programs. Field names are a contract.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -123,19 +124,6 @@ impl fmt::Display for Report {
         }
         Ok(())
     }
-}
-
-/// A number with its thousands apart: `1,234,567`.
-pub(crate) fn whole(number: u64) -> String {
-    let digits = number.to_string();
-    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
-    for (index, digit) in digits.chars().enumerate() {
-        if index > 0 && (digits.len() - index).is_multiple_of(3) {
-            text.push(',');
-        }
-        text.push(digit);
-    }
-    text
 }
 
 /// Above which a run was faster than its limits, the roundings of a short one counted.

@@ -2,11 +2,10 @@ use std::collections::HashMap;
 
 use compact_str::CompactString;
 
-use super::moment::{Span, rfc3339};
-use super::report::whole;
 use crate::engine::Wait;
 use crate::limiter::{KeyStats, Limiter};
 use crate::quota::{Cost, Dimension, Window};
+use crate::terminal::{Span, rfc3339, whole};
 
 /// Tells of limits that hold a run up for long: who sees nothing happen is to know why, and how long.
 #[derive(Debug)]

@@ -8,13 +8,13 @@ use super::output::Output;
 use super::run::{settings, stopped, text};
 use super::signal::asked_to_stop;
 use super::{BatchArgs, Exit, LimitArgs};
-use crate::batch::progress::say;
 use crate::batch::target::Base;
 use crate::batch::{ApiKey, Ended, Halt, Job, Plan, Stop, configured};
 use crate::config::{Cluster, Config, Loaded};
 use crate::provider::{OPENAI, Profile};
 use crate::quota::Quota;
 use crate::simulate::{self, Server};
+use crate::terminal::say;
 
 /// What `tollgate batch` does.
 ///

@@ -9,12 +9,10 @@ use super::show::screen::Screen;
 use super::show::table::Table;
 use super::stored::Stored;
 use super::{Exit, StateArgs};
-use crate::batch::moment::Span;
-use crate::batch::printable::printable;
-use crate::batch::report::whole;
 use crate::engine::Wait;
 use crate::limiter::Decision;
 use crate::quota::Cost;
+use crate::terminal::{Span, printable, whole};
 
 /// The arguments of `tollgate check`.
 #[derive(Debug, Args)]

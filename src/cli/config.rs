@@ -10,10 +10,9 @@ use serde_json::json;
 use super::output::Output;
 use super::paths::Paths;
 use super::{ConfigArgs, Exit};
-use crate::batch::printable::printable;
-use crate::batch::progress::say;
 use crate::config::{self, ConfigError, Origin, Problem};
 use crate::provider::{Profile, QuotaTable};
+use crate::terminal::{printable, say};
 
 /// The arguments of `tollgate config`.
 #[derive(Debug, Args)]

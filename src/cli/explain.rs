@@ -6,9 +6,9 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::Exit;
-use crate::batch::progress::say;
 use crate::explain::har::{self, Entry};
 use crate::explain::{HEADING, Line, Row, Summary, explain};
+use crate::terminal::say;
 
 /// The arguments of `tollgate explain`.
 #[derive(Debug, Args)]

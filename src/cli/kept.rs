@@ -6,11 +6,11 @@ use tokio::task::JoinHandle;
 use super::BatchArgs;
 use super::batch_run::config;
 use crate::batch::Job;
-use crate::batch::progress::say;
 use crate::cluster::{Agent, Shared};
 use crate::config::{Loaded, OnFailure, Reloading, ReloadingStatus, Storage};
 use crate::limiter::Limiter;
 use crate::store::Keeping;
+use crate::terminal::say;
 
 /// What goes with the limiter of a run: its store, its bus, the limits that it shares, and the file of
 /// its configuration, which may change.

@@ -1,13 +1,12 @@
 use std::io::{self, BufRead, IsTerminal};
 
-use crate::batch::printable::printable;
-use crate::batch::progress::say;
 use clap::Args;
 use serde::Serialize;
 
 use super::output::Output;
 use super::stored::Stored;
 use super::{Exit, StateArgs};
+use crate::terminal::{printable, say};
 
 /// The arguments of `tollgate reset`.
 #[derive(Debug, Args)]

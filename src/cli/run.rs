@@ -9,8 +9,8 @@ use super::output::Output;
 use super::serve::serve;
 use super::signal::asked_to_stop;
 use super::{ChargeRule, Cli, Command, Exit, LimitArgs, SimulateArgs};
-use crate::batch::progress::say;
 use crate::simulate::{self, Server, Settings};
+use crate::terminal::say;
 
 /// Does what the command line says.
 pub fn main() -> Exit {

@@ -4,8 +4,8 @@ use clap::Args;
 
 use super::paths::Paths;
 use super::place::Place;
-use crate::batch::progress::say;
 use crate::config::{self, LoadOptions, Loaded};
+use crate::terminal::say;
 
 /// Which limits, and where their state is kept.
 #[derive(Debug, Clone, Default, Args)]

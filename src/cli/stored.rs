@@ -6,9 +6,9 @@ use wildmatch::WildMatch;
 use super::StateArgs;
 use super::place::Place;
 use super::show::figures::KeyFigures;
-use crate::batch::printable::printable;
 use crate::limiter::{BucketChanges, KeyChanges, KeySnapshot, Limiter, NamedQuota, QuotaOrigin};
 use crate::store::State;
+use crate::terminal::printable;
 
 /// The limits of the configuration, and what a store says was used of them: a limiter that stands
 /// still, which nobody else sees.

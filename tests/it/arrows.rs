@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each room, and the rooms it may use besides itself.
-const ROOMS: [(&str, &[&str]); 15] = [
+const ROOMS: [(&str, &[&str]); 16] = [
     ("quota", &[]),
     ("engine", &["quota"]),
     ("provider", &["quota"]),
@@ -16,7 +16,9 @@ const ROOMS: [(&str, &[&str]); 15] = [
     ("config", STATE_AND_BEFORE),
     // The judge of the limiter counts on its own: stricter than its place in the row.
     ("simulate", &["quota"]),
-    ("batch", CONFIG_AND_BEFORE),
+    // Words for people; of nothing in particular.
+    ("terminal", &[]),
+    ("batch", TERMINAL_AND_BEFORE),
     // What was recorded needs no limiter: stricter than its place beside `batch`.
     ("explain", &["quota", "provider"]),
     ("serve", CONFIG_AND_BEFORE),
@@ -38,6 +40,19 @@ const CONFIG_AND_BEFORE: &[&str] = &[
     "config",
     "simulate",
 ];
+const TERMINAL_AND_BEFORE: &[&str] = &[
+    "quota",
+    "engine",
+    "provider",
+    "limiter",
+    "middleware",
+    "store",
+    "cluster",
+    "telemetry",
+    "config",
+    "simulate",
+    "terminal",
+];
 const SERVE_AND_BEFORE: &[&str] = &[
     "quota",
     "engine",
@@ -49,6 +64,7 @@ const SERVE_AND_BEFORE: &[&str] = &[
     "telemetry",
     "config",
     "simulate",
+    "terminal",
     "batch",
     "explain",
     "serve",

@@ -5,8 +5,7 @@ use serde::Serialize;
 
 use super::BenchArgs;
 use super::load::Measured;
-use crate::batch::printable::printable;
-use crate::batch::report::whole;
+use crate::terminal::{printable, whole};
 
 /// What was measured. Names are a contract.
 #[derive(Debug, Serialize)]

@@ -11,10 +11,10 @@ use super::Exit;
 use super::batch::{base_url, variable};
 use super::output::Output;
 use super::unechoed::Unechoed;
-use crate::batch::progress::say;
 use crate::batch::target::Base;
 use crate::provider::{OPENAI, Profile};
 use crate::quota::Dimension;
+use crate::terminal::say;
 use asked::Asked;
 
 /// The arguments of `tollgate count`.

@@ -1,8 +1,8 @@
 use serde::{Serialize, Serializer};
 
-use crate::batch::moment::rfc3339;
 use crate::limiter::{BucketSnapshot, KeySnapshot, KeyStats, LimitStats};
 use crate::quota::{Dimension, Window};
+use crate::terminal::rfc3339;
 
 /// What is shown of a key. Names are a contract.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]

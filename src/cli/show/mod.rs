@@ -5,7 +5,6 @@ pub(super) mod figures;
 pub(super) mod screen;
 pub(super) mod table;
 
-use crate::batch::printable::printable;
 use std::time::Duration;
 
 use clap::Args;
@@ -16,6 +15,7 @@ use super::output::Output;
 use super::signal::asked_to_stop;
 use super::stored::Stored;
 use super::{Exit, StateArgs};
+use crate::terminal::printable;
 use figures::{KeyFigures, Moment};
 use screen::Screen;
 use table::Table;

@@ -4,10 +4,8 @@ use console::{Style, measure_text_width, truncate_str};
 
 use super::bar::Bar;
 use super::figures::{KeyFigures, LimitFigures};
-use crate::batch::moment::Span;
-use crate::batch::printable::printable;
-use crate::batch::report::whole;
 use crate::quota::Window;
+use crate::terminal::{Span, printable, whole};
 
 /// Keys and their limits as text of a bounded width.
 pub(in crate::cli) struct Table<'a> {

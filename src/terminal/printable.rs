@@ -1,12 +1,10 @@
-//! Texts of others, as a terminal may have them.
-
 /// A text that moves no cursor, changes no colour and stays on its line.
 pub(crate) fn printable(text: &str) -> String {
     escaped(text, acts)
 }
 
 /// The same for a text of several lines, which keeps them.
-pub(crate) fn printable_lines(text: &str) -> String {
+pub(super) fn printable_lines(text: &str) -> String {
     escaped(text, |c| acts(c) && c != '\n')
 }
 

@@ -1,5 +1,3 @@
-//! Times as people read them.
-
 use std::fmt;
 
 use jiff::Timestamp;

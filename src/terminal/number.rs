@@ -1,0 +1,26 @@
+/// A number with its thousands apart: `1,234,567`.
+pub(crate) fn whole(number: u64) -> String {
+    let digits = number.to_string();
+    let mut text = String::with_capacity(digits.len() + digits.len() / 3);
+    for (index, digit) in digits.chars().enumerate() {
+        if index > 0 && (digits.len() - index).is_multiple_of(3) {
+            text.push(',');
+        }
+        text.push(digit);
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn thousands_stand_apart() {
+        let table = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
+        for (number, text) in table {
+            assert_eq!(whole(number), text);
+        }
+        assert_eq!(whole(u64::MAX), "18,446,744,073,709,551,615");
+    }
+}
