@@ -5,7 +5,7 @@
 )]
 
 use std::ffi::OsStr;
-use std::io::{BufRead, BufReader, Write};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 
 /// A process that doesn't outlive its test.
@@ -75,21 +75,23 @@ impl Talking {
 
     /// Tells it a line, if its standard input is piped.
     pub(crate) fn tell(&mut self, line: &str) {
-        let to = self.child().stdin.as_mut().expect("it is piped");
+        let to = self.running.child().stdin.as_mut().expect("it is piped");
         writeln!(to, "{line}").expect("it listens");
     }
 
-    pub(crate) fn child(&mut self) -> &mut Child {
-        self.running.child()
-    }
-
     pub(crate) fn kill(&mut self) {
-        self.child().kill().expect("it is there");
+        self.running.child().kill().expect("it is there");
     }
 
-    /// The process, when there is nothing more to be heard.
-    pub(crate) fn into_running(self) -> Running {
-        self.running
+    pub(crate) fn running(&mut self) -> &mut Running {
+        &mut self.running
+    }
+
+    /// Waits until it has ended by itself: how, and what it said that nobody has heard yet.
+    pub(crate) fn output(mut self) -> Output {
+        let mut rest = Vec::new();
+        self.from.read_to_end(&mut rest).expect("it can be read");
+        Output { stdout: rest, ..self.running.output() }
     }
 }
 

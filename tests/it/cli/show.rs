@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tollgate::quota::Cost;
 
-use super::rig::{Home, ended, told};
+use super::rig::{Home, Told, told};
 use super::stores::{closed, open, take, two_keys};
 #[cfg(unix)]
 use crate::process::Talking;
@@ -183,9 +183,8 @@ fn watching_prints_a_line_every_second_until_it_is_interrupted() {
     take(&limiter, "gpt-4o", 1);
     // Whatever it saw first, it sees what was taken in the end.
     assert!((0..30).any(|_| used() == json!(1)), "{before}");
-    let mut running = process.into_running();
-    running.signal("-INT");
-    let told = ended(running);
+    process.running().signal("-INT");
+    let told = Told::from(process.output());
     assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""));
 }
 

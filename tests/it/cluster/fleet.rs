@@ -108,7 +108,7 @@ impl Worker {
     /// What it sent until it ended.
     pub(super) fn rest(mut self) -> Vec<Sent> {
         while self.hear().is_some() {}
-        self.process.into_running().output();
+        self.process.output();
         self.heard
     }
 

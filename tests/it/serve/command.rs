@@ -24,7 +24,8 @@ struct Heard {
 impl Heard {
     fn start(command: &mut Command) -> Self {
         let mut served = Served::spawn(command);
-        let (told, mut stderr) = (Arc::default(), served.process().child().stderr.take().unwrap());
+        let (told, mut stderr) =
+            (Arc::default(), served.process().running().child().stderr.take().unwrap());
         let listening = std::thread::spawn({
             let told = Arc::clone(&told);
             move || {

@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
-use crate::cli::rig::{Home, ended};
+use crate::cli::rig::{Home, Told};
 use crate::process::Talking;
 
 /// A server that doesn't outlive its test.
@@ -45,7 +45,7 @@ impl Served {
 
     /// Bytes of memory that it has of the machine.
     pub(crate) fn memory(&mut self) -> u64 {
-        let path = format!("/proc/{}/status", self.process.child().id());
+        let path = format!("/proc/{}/status", self.process.running().child().id());
         let status = std::fs::read_to_string(path).expect("it runs, on Linux");
         let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
         let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
@@ -54,15 +54,15 @@ impl Served {
 
     /// Whether it has not ended, by itself or by a panic.
     pub(crate) fn is_running(&mut self) -> bool {
-        self.process.child().try_wait().expect("it can be asked").is_none()
+        self.process.running().child().try_wait().expect("it can be asked").is_none()
     }
 
     /// Ends it as `kill` does: well.
     #[cfg(unix)]
     pub(crate) fn terminate(self) {
-        let mut running = self.process.into_running();
-        running.signal("-TERM");
-        let told = ended(running);
+        let Self { mut process, .. } = self;
+        process.running().signal("-TERM");
+        let told = Told::from(process.output());
         assert_eq!(told.code, Some(0), "{told:?}");
     }
 }

@@ -85,7 +85,7 @@ impl Worker {
 
     fn end(mut self) {
         self.process.tell("end");
-        assert!(self.process.into_running().output().status.success());
+        assert!(self.process.output().status.success());
     }
 }
 
