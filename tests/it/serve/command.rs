@@ -50,8 +50,7 @@ impl Heard {
     fn terminate(self) -> String {
         self.served.terminate();
         self.listening.join().unwrap();
-        let told = self.told.lock().clone();
-        told
+        self.told.lock().clone()
     }
 }
 
