@@ -1,3 +1,5 @@
+use std::error::Error;
+
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, JsonRejection};
@@ -5,6 +7,7 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
+use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 
 use super::fault::Fault;
@@ -100,13 +103,22 @@ fn bad(detail: String) -> Fault {
 /// A body that is too long, or can't be read to its end.
 #[expect(clippy::needless_pass_by_value, reason = "it is what an error is mapped by")]
 pub(super) fn unread(rejection: BytesRejection) -> Fault {
-    match rejection.status() {
-        StatusCode::PAYLOAD_TOO_LARGE => {
+    match is_too_long(&rejection) {
+        true => {
             let detail = format!("the body is longer than {LONGEST_BODY} bytes");
             Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail).into()
         }
-        status => Problem::new(status, "unreadable_body", rejection.body_text()).into(),
+        false => Problem::new(rejection.status(), "unreadable_body", rejection.body_text()).into(),
     }
+}
+
+/// Whether a bound on the body is what was met: ours, or that of all bodies, which axum doesn't find below
+/// what reads compressed ones.
+fn is_too_long(rejection: &BytesRejection) -> bool {
+    let first: &(dyn Error + 'static) = rejection;
+    let mut causes = std::iter::successors(Some(first), |&cause| cause.source());
+    rejection.status() == StatusCode::PAYLOAD_TOO_LARGE
+        || causes.any(|cause| cause.is::<LengthLimitError>())
 }
 
 /// In bytes: several times what the largest request of all bounds takes.

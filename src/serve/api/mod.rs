@@ -13,7 +13,7 @@
 //!
 //! Amounts are whole numbers up to 2^53 - 1; times are those of RFC 3339 in UTC, to the nanosecond;
 //! lengths of time are whole milliseconds, by names that end in `_ms`. A field that nobody knows is
-//! refused. What goes wrong is told as a problem document (RFC 9457), always with `code` and `detail`:
+//! refused. Bodies may come compressed (`content-encoding: gzip`), and are bounded by what they hold. What goes wrong is told as a problem document (RFC 9457), always with `code` and `detail`:
 //! 400 where a request isn't of the form that `/openapi.json` tells, 422 where it is and can't be
 //! meant, 429 where a limit falls short.
 //!
@@ -70,7 +70,7 @@ use self::idempotency::Honour;
 use self::state::Api;
 use super::app::App;
 use super::auth;
-use super::compressed::compressed;
+use super::compressed::{compressed, decompressed};
 use super::problem::Problem;
 
 pub(super) use self::reservations::Reservations;
@@ -88,8 +88,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route("/v1/reservations/{id}/renew", post(reservation::renew))
         .route_layer(honour(&api.answers))
         .route("/v1/reservations/{id}", get(reservation::show))
-        .route("/v1/decide", post(decide::decide))
-        .route_layer(auth::client(app));
+        .route("/v1/decide", post(decide::decide));
+    let client = decompressed(client).route_layer(auth::client(app));
     let reading = Router::new()
         .route("/v1/stats", get(stats::list))
         .route("/v1/stats/{key}", get(stats::one))
@@ -100,8 +100,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route("/v1/quotas/{name}", put(quotas::put))
         .route("/v1/quotas/{name}", delete(quotas::delete))
         .route("/v1/reset", post(reset::reset))
-        .route_layer(honour(&api.admin_answers))
-        .route_layer(auth::admin_write(app));
+        .route_layer(honour(&api.admin_answers));
+    let writing = decompressed(writing).route_layer(auth::admin_write(app));
     let document = openapi::document(app);
     client
         .merge(reading)

@@ -86,6 +86,10 @@ fn headers() -> Value {
                             is limited.",
             "schema": text,
         },
+        "Accept-Encoding": {
+            "description": "Encodings of bodies that are known; left out where something else is wrong.",
+            "schema": text,
+        },
         "Location": {
             "description": "The reservation.",
             "schema": {"type": "string", "format": "uri-reference"},

@@ -69,7 +69,8 @@ fn generator() -> SchemaGenerator {
 const ABOUT: &str = "\
 Limits for programs in any language. Amounts are whole numbers; times are those of RFC 3339 in UTC, to \
 the nanosecond; lengths of time are whole milliseconds, by names that end in `_ms`. What goes wrong is \
-told as a problem document (RFC 9457) with `code` and `detail`.
+told as a problem document (RFC 9457) with `code` and `detail`. Bodies of requests may come compressed \
+(`Content-Encoding: gzip`); how long they may be is said of what they hold.
 
 A reservation is taken by `POST /v1/reserve`, and ends exactly once: settled by what it really took, \
 released if it was never used, or, if nobody says anything, at its expiry, charged as it was reserved. A \

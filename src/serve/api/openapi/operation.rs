@@ -63,6 +63,7 @@ impl Operation {
     pub(super) fn fails(self, status: u16, what: &str) -> Self {
         let problem = json!({"$ref": "#/components/schemas/Problem"});
         let headers: &[&str] = match status {
+            415 => &["Accept-Encoding"],
             429 => &["Retry-After", "RateLimit", "RateLimit-Policy"],
             503 => &["Retry-After"],
             _ => &[],

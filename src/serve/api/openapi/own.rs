@@ -186,6 +186,7 @@ fn changes(operation: Operation, has_body: bool) -> Value {
         true => reads_body(operation),
         false => operation
             .fails(400, "The request can't be read.")
+            .fails(415, "The body is in an encoding that isn't known.")
             .fails(422, "The idempotency key was sent with another request."),
     };
     let operation = operation
@@ -198,8 +199,8 @@ fn changes(operation: Operation, has_body: bool) -> Value {
 fn reads_body(operation: Operation) -> Operation {
     operation
         .fails(400, "The request can't be read: no JSON, a field that nobody knows, a wrong type.")
-        .fails(413, "The body is too long.")
-        .fails(415, "The body isn't said to be JSON.")
+        .fails(413, "The body is too long, decompressed or as it came.")
+        .fails(415, "The body isn't said to be JSON, or is in an encoding that isn't known.")
         .fails(422, "The request can't be meant, or its idempotency key was sent with another.")
 }
 

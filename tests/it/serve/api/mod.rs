@@ -2,6 +2,7 @@
 
 mod bodies;
 mod clients;
+mod encodings;
 mod expiry;
 mod idempotency;
 mod openapi;

@@ -1,0 +1,89 @@
+//! Bodies of requests that come compressed.
+
+use std::io::Write;
+
+use flate2::Compression;
+use flate2::write::GzEncoder;
+use serde_json::{Value, json};
+
+use super::{ADMIN, Answer, Rig, answer};
+
+fn gzip(text: &[u8]) -> Vec<u8> {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::default());
+    encoder.write_all(text).unwrap();
+    encoder.finish().unwrap()
+}
+
+/// A request whose body is said to be in this encoding.
+fn encoded(rig: &Rig, encoding: &str, body: Vec<u8>) -> reqwest::RequestBuilder {
+    let request = rig.request("POST", "/v1/reserve").bearer_auth(ADMIN);
+    let request = request.header("content-type", "application/json");
+    request.header("content-encoding", encoding).body(body)
+}
+
+fn reserve(tokens: u64) -> Value {
+    json!({"keys": ["a"], "cost": {"tokens": tokens}})
+}
+
+#[tokio::test]
+async fn a_compressed_body_is_read_as_what_it_holds() {
+    let rig = Rig::start("quotas: {a: {tpm: 100}}").await;
+    let plain = reserve(7).to_string().into_bytes();
+    for (encoding, body) in [("gzip", gzip(&plain)), ("identity", plain.clone())] {
+        let told = answer(encoded(&rig, encoding, body)).await;
+        assert_eq!(told.is(201).body["cost"]["tokens"], 7);
+    }
+    assert_eq!(rig.held("a"), 14);
+    // Its idempotency key is that of the same request without compression.
+    let first = rig.keyed("k", "/v1/reserve", reserve(7)).await;
+    let again = answer(encoded(&rig, "gzip", gzip(&plain)).header("idempotency-key", "k")).await;
+    assert_eq!((&again.body, again.header("idempotency-replayed")), (&first.is(201).body, "true"));
+    assert_eq!(rig.held("a"), 21);
+}
+
+#[tokio::test]
+async fn a_compressed_body_is_bounded_by_what_it_holds() {
+    let rig = Rig::start("").await;
+    let long = |bytes: usize| {
+        let mut text = reserve(1).to_string();
+        text.push_str(&" ".repeat(bytes - text.len()));
+        gzip(text.as_bytes())
+    };
+    answer(encoded(&rig, "gzip", long(LONGEST))).await.is(201);
+    let bomb = gzip(&vec![b' '; 64 << 20]);
+    for body in [long(LONGEST + 1), bomb] {
+        assert!(body.len() < LONGEST / 2, "{}", body.len());
+        answer(encoded(&rig, "gzip", body.clone())).await.fails(413, "body_too_large");
+        let keyed = encoded(&rig, "gzip", body).header("idempotency-key", "k");
+        answer(keyed).await.fails(413, "body_too_large");
+    }
+    // As before, bodies are bounded as they come too.
+    let rig = Rig::start("serve: {bounds: {body: 2000}}").await;
+    let plain = format!("{}{}", reserve(1), " ".repeat(2_000));
+    answer(encoded(&rig, "identity", plain.clone().into())).await.fails(413, "body_too_large");
+    answer(encoded(&rig, "gzip", gzip(plain.as_bytes()))).await.is(201);
+}
+
+#[tokio::test]
+async fn an_encoding_that_is_not_known_or_not_there_is_told() {
+    let rig = Rig::start("").await;
+    let plain = reserve(1).to_string().into_bytes();
+    let whole = gzip(&plain);
+    for encoding in ["br", "zstd", "deflate", "gzip, gzip", "other"] {
+        let told: Answer = answer(encoded(&rig, encoding, whole.clone())).await;
+        let detail = told.fails(415, "unsupported_encoding");
+        assert!(detail.contains("`accept-encoding`"), "{detail}");
+        assert_eq!(told.header("accept-encoding"), "gzip");
+    }
+    for body in [plain, whole[..whole.len() / 2].to_vec()] {
+        answer(encoded(&rig, "gzip", body)).await.fails(400, "unreadable_body");
+    }
+    answer(encoded(&rig, "gzip", vec![])).await.fails(400, "bad_request");
+    // Who may not ask isn't told of encodings.
+    let stranger = rig.request("PUT", "/v1/quotas/a").header("content-encoding", "br");
+    answer(stranger).await.fails(401, "unauthorized");
+    assert_eq!(rig.held("a"), 0);
+}
+
+/// In bytes.
+const LONGEST: usize = 256 * 1_024;
