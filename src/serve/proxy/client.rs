@@ -1,20 +1,18 @@
 use std::fmt;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, Response};
 use hyper::body::Incoming;
-use hyper_rustls::{ConfigBuilderExt, HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Builder};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
-use rustls::crypto::ring;
-use rustls::{ClientConfig, RootCertStore};
 use tower_service::Service;
 
+use super::trust::tls;
 use crate::middleware::{BoxError, BufferedBody};
 
 /// The body of a request, whole.
@@ -89,22 +87,6 @@ fn builder() -> Builder {
         .http2_initial_connection_window_size(CONNECTION_WINDOW)
         .http2_keep_alive_interval(KEEPALIVE);
     builder
-}
-
-/// Trusts whom the system trusts. Where it trusts nobody, as an image without certificates, upstreams
-/// without TLS can still be reached.
-fn tls() -> ClientConfig {
-    let provider = Arc::new(ring::default_provider());
-    let builder = ClientConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()
-        .expect("ring has the default versions");
-    match builder.clone().try_with_platform_verifier() {
-        Ok(builder) => builder.with_no_client_auth(),
-        Err(error) => {
-            tracing::error!(%error, "no upstream can be reached by https");
-            builder.with_root_certificates(RootCertStore::empty()).with_no_client_auth()
-        }
-    }
 }
 
 const CONNECT: Duration = Duration::from_secs(10);

@@ -14,6 +14,7 @@ use super::client::{RequestBody, TimedOut};
 use super::format::Format;
 use super::headers;
 use super::room::{NoRoom, Taken, Taking};
+use super::trust::distrust;
 use super::upstream::Upstream;
 use crate::limiter::AcquireError;
 use crate::middleware::respond::refusal;
@@ -174,6 +175,9 @@ fn failed(name: &str, error: &BoxError) -> Problem {
         let detail = format!("the upstream `{name}` has not answered in time");
         return Problem::new(StatusCode::GATEWAY_TIMEOUT, "upstream_timeout", detail);
     }
+    if let Some(problem) = distrust(name, &**error) {
+        return problem;
+    }
     if client.is_some_and(|error| error.is_connect()) {
         let detail = format!("the upstream `{name}` can't be connected to");
         return Problem::new(StatusCode::BAD_GATEWAY, "upstream_unreachable", detail);
@@ -186,7 +190,10 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-fn causes<'a>(error: &'a (dyn Error + 'static)) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
+/// An error, and what it says that it comes from.
+pub(super) fn causes<'a>(
+    error: &'a (dyn Error + 'static),
+) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
     successors(Some(error), |error| (**error).source())
 }
 

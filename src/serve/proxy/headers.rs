@@ -1,7 +1,7 @@
 //! Fields that are meant for the next hop alone (RFC 9110, 7.6.1), and those that are ours.
 
 use axum::http::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, EXPECT, HOST,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, COOKIE, EXPECT, HOST,
     PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
     UPGRADE_INSECURE_REQUESTS, X_CONTENT_TYPE_OPTIONS,
 };
@@ -17,6 +17,7 @@ pub(super) fn to_upstream(headers: &mut HeaderMap, may_be_http2: bool) {
     to_client(headers);
     headers.remove(HOST);
     headers.remove(EXPECT);
+    join_cookies(headers);
     let own = |name: &&HeaderName| name.as_str().starts_with(OWN);
     for name in headers.keys().filter(own).cloned().collect::<Vec<_>>() {
         headers.remove(name);
@@ -26,6 +27,16 @@ pub(super) fn to_upstream(headers: &mut HeaderMap, may_be_http2: bool) {
         if !may_be_http2 {
             headers.insert(CONNECTION, HeaderValue::from_static("te"));
         }
+    }
+}
+
+/// Cookies stand in one field but in HTTP/2, which may send each in one of its own (RFC 9113, 8.2.3).
+fn join_cookies(headers: &mut HeaderMap) {
+    let lines: Vec<&[u8]> = headers.get_all(COOKIE).iter().map(HeaderValue::as_bytes).collect();
+    if lines.len() > 1
+        && let Ok(joined) = HeaderValue::from_bytes(&lines.join(&b"; "[..]))
+    {
+        headers.insert(COOKIE, joined);
     }
 }
 

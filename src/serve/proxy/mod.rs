@@ -8,6 +8,7 @@
 //! | path and query | as they were written, below the upstream's base URL; `..` in any writing is refused |
 //! | header fields | unchanged, but for those of one hop (RFC 9110, 7.6.1), `host`, `expect`, and `x-tollgate-*`, which is for this server. No `via` or `x-forwarded-for` is added |
 //! | `accept-encoding` | of what is charged: `identity`, since usage can't be read out of what is compressed. An answer that comes compressed all the same passes, and counts as it was reserved |
+//! | cookies | in one field, into however many HTTP/2 has split them (RFC 9113, 8.2.3) |
 //! | trailers | pass |
 //! | redirects | pass, and are not followed |
 //! | WebSocket | refused, 501 |
@@ -19,6 +20,10 @@
 //! configuration alone, never from what a request says of hosts. What the proxy refuses itself is a
 //! problem document with an `error` as the provider writes it. A client that goes away takes its request
 //! with it: it leaves the queue, or the upstream's connection is closed, and its reservation settles.
+//!
+//! By `https` an upstream is spoken to over HTTP/2 if it agrees: one connection for all requests to it, as
+//! many at a time as it takes streams, the others behind them. It is trusted as the system says, or
+//! `SSL_CERT_FILE`.
 //!
 //! It doesn't keep what passes, nor read more of it than the cost of a request and the usage of an
 //! answer.
@@ -42,6 +47,7 @@ mod forward;
 mod headers;
 mod room;
 mod scopes;
+mod trust;
 mod upstream;
 
 /// Its routes.

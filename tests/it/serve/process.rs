@@ -10,16 +10,21 @@ use crate::process::Talking;
 pub(crate) struct Served {
     process: Talking,
     addr: SocketAddr,
-    _home: Option<Home>,
+    home: Option<Home>,
 }
 
 impl Served {
     /// Starts one with this configuration, on a free port; it listens.
     pub(crate) fn start(config: &str) -> Self {
-        let home = Home::new();
+        Self::start_in(Home::new(), config, |_| ())
+    }
+
+    /// The same in a home that has files already; `set` changes how it is called.
+    pub(crate) fn start_in(home: Home, config: &str, set: impl FnOnce(&mut Command)) -> Self {
         home.write("tollgate.yaml", config);
         let mut command = home.tollgate("serve --config tollgate.yaml --port 0");
-        Self { _home: Some(home), ..Self::spawn(command.stderr(Stdio::null())) }
+        set(command.stderr(Stdio::null()));
+        Self { home: Some(home), ..Self::spawn(&mut command) }
     }
 
     /// The same by this command.
@@ -28,7 +33,7 @@ impl Served {
         let line = process.line().expect("it says where it listens");
         let addr = line.strip_prefix("listening on http://").expect("an address");
         let addr = addr.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
-        Self { process, addr, _home: None }
+        Self { process, addr, home: None }
     }
 
     pub(crate) fn addr(&self) -> SocketAddr {
@@ -37,6 +42,12 @@ impl Served {
 
     pub(crate) fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.addr)
+    }
+
+    /// What is in a file of its home.
+    pub(crate) fn read(&self, name: &str) -> String {
+        let home = self.home.as_ref().expect("it was started in one");
+        std::fs::read_to_string(home.path(name)).expect("a file of text")
     }
 
     pub(crate) fn process(&mut self) -> &mut Talking {

@@ -2,9 +2,13 @@
 
 mod abuse;
 mod failures;
+mod http2;
+mod https;
 mod limits;
 mod passing;
 mod requests;
 mod rig;
 mod streams;
+mod tls;
 mod together;
+mod versions;
