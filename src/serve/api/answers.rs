@@ -1,10 +1,13 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use axum::body::Bytes;
 use axum::http::{HeaderValue, StatusCode};
 use parking_lot::Mutex;
+use tokio_util::sync::CancellationToken;
+
+use crate::limiter::Limiter;
 
 /// The answers that were given to requests with an idempotency key, so that who asks again is answered
 /// the same. Never so many are kept that they take more than a bounded number of bytes: each is kept for
@@ -101,6 +104,24 @@ impl Answers {
     }
 }
 
+impl Answers {
+    /// Once a minute, as long as anybody has them, forgets those whose time is over, though no request
+    /// comes that would.
+    pub(super) async fn run(answers: Weak<Self>, limiter: Limiter, stopping: CancellationToken) {
+        loop {
+            let next = limiter.now().saturating_add(MINUTE);
+            tokio::select! {
+                () = stopping.cancelled() => return,
+                () = limiter.sleep_until(next) => {}
+            }
+            let Some(answers) = answers.upgrade() else { return };
+            while answers.kept.lock().forget_some(limiter.now()) {
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+}
+
 impl Turn {
     /// Keeps this answer; if there is room, for so long (nanoseconds) where that is longer than all are.
     pub(super) fn keep(self, answer: Answer, now: u64, at_best: u64) {
@@ -135,12 +156,18 @@ impl Kept {
         if kept.is_some_and(|kept| kept.until <= now) {
             self.remove(scope);
         }
+        self.forget_some(now);
+    }
+
+    /// Forgets some of which the time is over; whether there may be more.
+    fn forget_some(&mut self, now: u64) -> bool {
         for _ in 0..MOST_AT_ONCE {
             match self.due.first() {
                 Some(&(until, scope)) if until <= now => self.remove(&scope),
-                _ => break,
+                _ => return false,
             }
         }
+        true
     }
 
     /// Whether there is room for one more; of the answers that are kept since this time or before, the
@@ -177,12 +204,20 @@ impl fmt::Debug for Answers {
 /// What one takes besides its body, about, in bytes.
 const PER_ENTRY: usize = 400;
 
+/// In nanoseconds.
+const MINUTE: u64 = 60_000_000_000;
+
 /// How many are forgotten under one lock.
 const MOST_AT_ONCE: usize = 1_000;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
+    use sha2::{Digest as _, Sha256};
+
     use super::*;
+    use crate::limiter::ManualClock;
 
     fn digest(n: u8) -> Digest {
         [n; 32]
@@ -238,5 +273,30 @@ mod tests {
         let kept = answers.kept.lock();
         assert_eq!((kept.bytes, kept.entries.len()), (0, 0));
         assert!(kept.due.is_empty() && kept.oldest.is_empty());
+    }
+    #[tokio::test]
+    async fn thousands_whose_time_is_over_go_though_no_request_comes() {
+        let clock = ManualClock::new();
+        let limiter = Limiter::builder().clock(clock.clone()).build().unwrap();
+        let answers = Arc::new(Answers::new(MINUTE, usize::MAX));
+        let now = limiter.now();
+        for n in 0..2_500_u32 {
+            let scope: Digest = Sha256::digest(n.to_be_bytes()).into();
+            let Begun::First(turn) = answers.begin(scope, digest(0), now) else { panic!("{n}") };
+            turn.keep(answer(), now, 0);
+        }
+        let (weak, stopping) = (Arc::downgrade(&answers), CancellationToken::new());
+        let task = tokio::spawn(Answers::run(weak, limiter, stopping.clone()));
+        let kept = || answers.kept.lock().bytes;
+        tokio::task::yield_now().await;
+        assert!(kept() > 2_500 * 600);
+        clock.advance(Duration::from_secs(60));
+        while kept() > 0 {
+            tokio::task::yield_now().await;
+        }
+        stopping.cancel();
+        task.await.unwrap();
+        let kept = answers.kept.lock();
+        assert_eq!([kept.entries.len(), kept.due.len(), kept.oldest.len()], [0; 3]);
     }
 }

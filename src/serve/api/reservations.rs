@@ -221,15 +221,15 @@ impl Reservations {
         }
     }
 
-    /// Ends those whose time has come, and says when that of the next will: by `now` if there are more
-    /// than are ended at once.
+    /// Ends those whose time has come, and forgets those that ended long ago; says when there is more to
+    /// do: by `now` if there is more than is done at once.
     pub(super) fn expire(&self, now: u64) -> Option<u64> {
         let mut table = self.table.lock();
         let due = table.open.expire(now).into_iter();
         let end = |(id, at, open)| table.end_as_reserved((id, open), (How::Expired, at));
         let over: Vec<_> = due.map(end).collect();
         table.forget(now, MOST_AT_ONCE);
-        let next = table.open.next();
+        let next = table.next();
         drop(table);
         // Dropped is charged as reserved; not under the lock, since it wakes others.
         drop(over);
@@ -260,7 +260,7 @@ impl Reservations {
         self.closed.cancel();
     }
 
-    /// Ends each at its time, until all of them have.
+    /// Ends each at its time, and forgets it at its own, until all of them have ended.
     pub(super) async fn run(self: Arc<Self>, limiter: Limiter) {
         expiring::run(&limiter, &self.nearer, &self.closed, |now| self.expire(now)).await;
     }
@@ -303,6 +303,12 @@ impl Table {
             self.forget_first();
             left -= 1;
         }
+    }
+
+    /// When the next one ends or is forgotten.
+    fn next(&self) -> Option<u64> {
+        let old = self.order.front().and_then(|(at, _)| at.checked_add(self.kept_for));
+        [self.open.next(), old].into_iter().flatten().min()
     }
 
     fn is_old(&self, ended_at: u64, now: u64) -> bool {

@@ -18,12 +18,18 @@ pub(super) struct Api {
 }
 
 impl Api {
-    /// Starts what ends reservations at their time, until the server has ended all of them.
+    /// Starts what ends reservations at their time, until the server has ended all of them, and what
+    /// forgets old answers.
     pub(super) fn start(app: &Arc<App>) -> Arc<Self> {
         let kept_for = nanos(ttl_millis(app));
         let reservations = Arc::clone(&app.reservations);
         tokio::spawn(Arc::clone(&reservations).run(app.limiter.clone()));
-        let answers = |bytes| Arc::new(Answers::new(kept_for, bytes));
+        let answers = |bytes| {
+            let answers = Arc::new(Answers::new(kept_for, bytes));
+            let (limiter, stopping) = (app.limiter.clone(), app.stopping.clone());
+            tokio::spawn(Answers::run(Arc::downgrade(&answers), limiter, stopping));
+            answers
+        };
         Arc::new(Self {
             app: Arc::clone(app),
             reservations,

@@ -67,13 +67,17 @@ impl World {
     }
 
     fn with_room(most: usize) -> Self {
+        Self::kept_for(most, u64::MAX)
+    }
+
+    fn kept_for(most: usize, kept_for: u64) -> Self {
         let clock = ManualClock::new();
         let quota = Quota::new().tpd(1 << 50).concurrency(10_000);
         let limiter = Limiter::builder().quota("k", quota).margin(Margin::NONE);
         Self {
             limiter: limiter.clock(clock.clone()).build().unwrap(),
             clock,
-            reservations: Reservations::new(most, u64::MAX),
+            reservations: Reservations::new(most, kept_for),
             models: Vec::new(),
             charged: 0,
         }
@@ -249,4 +253,28 @@ fn as_many_ended_ones_are_known_as_may_be_open() {
     let known = |model: &&Model| world.reservations.look(model.id, now).is_ok();
     assert_eq!(world.models.iter().filter(known).count(), MOST);
     assert!(matches!(world.reservations.look(world.models[0].id, now), Err(Missing::Unknown)));
+}
+
+#[test]
+fn nothing_is_left_of_thousands_that_came_and_went_though_nobody_comes_after_them() {
+    let mut world = World::kept_for(3_000, 60);
+    let then = world.limiter.now();
+    for at in 0..2_500 {
+        world.reserve(1, 10, then);
+        match at % 3 {
+            0 => world.end(at, then, How::Settled, 1),
+            1 => world.end(at, then, How::Released, 0),
+            // Nobody ends it.
+            _ => {}
+        }
+    }
+    let mut last = then;
+    while let Some(next) = world.reservations.expire(last) {
+        last = last.max(next);
+    }
+    assert_eq!(last, then + 10 + 60);
+    let table = world.reservations.table.lock();
+    assert_eq!([table.open.len(), table.ended.len(), table.order.len()], [0; 3]);
+    assert_eq!(table.open.next(), None);
+    assert_eq!(world.reservations.places.available_permits(), 3_000);
 }

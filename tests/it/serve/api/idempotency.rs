@@ -1,6 +1,6 @@
 use serde_json::{Value, json};
 
-use super::{ADMIN, Answer, Rig, answer};
+use super::{ADMIN, Answer, Rig, answer, with};
 
 #[tokio::test]
 async fn the_same_request_with_the_same_key_is_done_once_and_answered_the_same() {
@@ -110,4 +110,39 @@ async fn a_key_that_is_none_is_refused() {
     }
     let twice = request().header("idempotency-key", "a").header("idempotency-key", "b");
     answer(twice).await.fails(400, "bad_idempotency_key");
+}
+
+#[tokio::test]
+async fn when_as_many_answers_are_kept_as_may_be_one_more_is_refused_until_the_first_are_forgotten()
+{
+    let rig = Rig::start("serve: {reservation_ttl: 10s}").await;
+    // The longer the answer, the fewer of them.
+    let limits: Vec<Value> = (1..=60)
+        .map(
+            |n| json!({"dimension": "requests", "limit": 1_000_000 + n, "window": format!("{n}s")}),
+        )
+        .collect();
+    let body = json!({"limits": limits});
+    let set = async |key: &str| {
+        let put = rig.request("PUT", "/v1/quotas/a").bearer_auth(ADMIN);
+        answer(with(put.header("idempotency-key", key), &body)).await
+    };
+    let mut kept = 0;
+    let refused = loop {
+        match set(&format!("k-{kept}")).await {
+            Answer { status: 200 | 201, .. } => kept += 1,
+            refused => break refused,
+        }
+    };
+    assert!(kept > 100, "{kept}");
+    refused.fails(503, "too_many_idempotency_keys");
+    assert_eq!(refused.header("retry-after"), "1");
+    // Those that are kept are, and a client has room of its own.
+    assert_eq!(set("k-0").await.header("idempotency-replayed"), "true");
+    rig.keyed("k-0", "/v1/reserve", json!({"keys": ["b"]})).await.is(201);
+    rig.advance(10);
+    for key in [format!("k-{kept}"), "k-0".to_owned()] {
+        let anew = set(&key).await;
+        assert!(anew.is(200).headers.get("idempotency-replayed").is_none());
+    }
 }
