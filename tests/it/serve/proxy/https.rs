@@ -56,8 +56,8 @@ async fn an_upstream_that_is_not_trusted_is_sent_nothing_and_charged_nothing() {
         ("stranger", stranger.certify("127.0.0.1"), "SSL_CERT_FILE"),
         ("namesake", Ca::new("ours").certify("127.0.0.1"), "SSL_CERT_FILE"),
         ("elsewhere", ca.certify("gateway.example"), "another host; let `base_url` name"),
-        ("expired", ca.sign(expired), "has expired"),
-        ("early", ca.sign(early), "is not valid yet"),
+        ("expired", ca.sign(&expired), "has expired"),
+        ("early", ca.sign(&early), "is not valid yet"),
         ("itself", ca.itself(), "is not valid: "),
     ];
     let (mut ups, mut urls, mut words) = (Vec::new(), Vec::new(), Vec::new());

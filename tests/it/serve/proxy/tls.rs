@@ -43,10 +43,10 @@ impl Ca {
 
     /// A server's side of TLS for this host.
     pub(super) fn certify(&self, host: &str) -> ServerConfig {
-        self.sign(params(host))
+        self.sign(&params(host))
     }
 
-    pub(super) fn sign(&self, params: CertificateParams) -> ServerConfig {
+    pub(super) fn sign(&self, params: &CertificateParams) -> ServerConfig {
         let key = KeyPair::generate().expect("a key");
         let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
         shown(certificate.der().clone(), &key)
