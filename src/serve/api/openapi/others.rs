@@ -28,7 +28,7 @@ fn ask(id: &str, longest_key: usize) -> Value {
     let operation = Operation::new("rate", id, "Ask for one request of this key")
         .about(
             "Answers text, byte for byte as GoCC does, or JSON to who accepts `application/json`. The \
-             spaces around a key are none of it.",
+             spaces around a key are none of it. What is left empty in the query isn't given.",
         )
         .takes(key(longest_key))
         .takes(query("canWait", "Whether it waits for its turn.", &json!({"type": "boolean"})))
@@ -52,7 +52,7 @@ fn ask(id: &str, longest_key: usize) -> Value {
         .takes(query(
             "timeout",
             "How long it waits: `1.5s`, `200ms`, or seconds.",
-            &json!({"type": "string", "pattern": "^[0-9]{1,6}(ms|s)?$"}),
+            &json!({"type": "string", "pattern": "^[0-9]{1,6}([.][0-9]{1,3})?(ms|s)?$"}),
         ))
         .answers_as(200, "It is granted: the id by which it can be given back.", &told, &[]);
     failing(operation, &[400, 401, 403]).secured("token").limited().into()
@@ -164,7 +164,9 @@ fn key(longest: usize) -> Value {
     parameter
 }
 
+/// One that may be left empty.
 fn query(name: &str, description: &str, schema: &Value) -> Value {
+    let schema = json!({"anyOf": [schema, {"type": "string", "pattern": "^ *$"}]});
     json!({"name": name, "in": "query", "description": description, "schema": schema})
 }
 
