@@ -8,7 +8,7 @@ use hyper_util::server::conn::auto::Builder;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Instant, Interval, MissedTickBehavior, interval_at, sleep, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -48,9 +48,10 @@ impl Accepting {
     /// over.
     pub(super) async fn run(mut self, drain: Duration) {
         let room = Arc::new(Semaphore::new(self.bounds.connections));
-        let pause = self.watch.pause();
-        let mut looks = interval_at(Instant::now() + pause, pause);
+        let mut looks = interval(self.watch.pause());
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        // The first would be at once.
+        looks.reset();
         while let Some((stream, permit)) = self.next(&room, &mut looks).await {
             self.serve(stream, permit);
         }

@@ -1,9 +1,13 @@
+use std::future::ready;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::http::header::ALLOW;
 use axum::http::{HeaderValue, Request, Response, StatusCode};
+use futures_util::FutureExt;
+use futures_util::future::Either;
 
+use super::Answer;
 use super::answer::Form;
 use super::asked::Asked;
 use super::grants::{self, Grants, TooMany};
@@ -12,31 +16,29 @@ use super::limits::Limits;
 use crate::limiter::{Acquire, AcquireError, Permit};
 use crate::serve::app::App;
 
-/// `POST` or `GET /rate/{key}`: the id of a grant, or 429; or who waits for that.
-pub(super) fn ask<B>(
-    app: &Arc<App>,
-    request: &Request<B>,
-    now: u64,
-) -> Result<Response<Body>, Waiting> {
+/// `POST` or `GET /rate/{key}`: the id of a grant, or 429.
+pub(super) fn ask<B>(app: &Arc<App>, request: &Request<B>, now: u64) -> Answer {
     let form = Form::asked(request.headers());
+    let at_once = |response| Either::Left(ready(Ok(response)));
     let segment = request.uri().path().strip_prefix("/rate/").unwrap_or_default();
     let key = match key::read(segment, (NO_KEY, app.serve.bounds.key)) {
         Ok(key) => key,
-        Err(what) => return Ok(form.wrong((StatusCode::BAD_REQUEST, what))),
+        Err(what) => return at_once(form.wrong((StatusCode::BAD_REQUEST, what))),
     };
     let table = app.rate.table();
     let asked = match Asked::read(request.uri(), table.allowed) {
         Ok(asked) => asked,
-        Err(wrong) => return Ok(form.wrong(wrong)),
+        Err(wrong) => return at_once(form.wrong(wrong)),
     };
     let limits = table.of((&key, asked.max_requests), &app.limiter);
     drop(table);
     let mut acquire = acquire(app, &key, (&asked, &limits), now);
     if let Some(ended) = acquire.arrive() {
-        return Ok(answer(app, form, (&key, asked.tokens, &limits), ended));
+        return at_once(answer(app, form, (&key, asked.tokens, &limits), ended));
     }
     let (app, key) = (Arc::clone(app), key.into_owned());
-    Err(Waiting { app, form, key, asked, limits, acquire })
+    let waiting = Waiting { app, form, key, asked, limits, acquire };
+    Either::Right(Box::pin(waiting.wait().map(Ok)))
 }
 
 /// `/rate/`, where the key is left out.
@@ -53,7 +55,7 @@ pub(super) async fn no_method(request: Request<Body>) -> Response<Body> {
 }
 
 /// Who waits, in its place.
-pub(super) struct Waiting {
+struct Waiting {
     app: Arc<App>,
     form: Form,
     key: String,
@@ -63,7 +65,7 @@ pub(super) struct Waiting {
 }
 
 impl Waiting {
-    pub(super) async fn wait(mut self) -> Response<Body> {
+    async fn wait(mut self) -> Response<Body> {
         // Without leave to wait it is for what a backend says, and not for room.
         let _waiting = match self.asked.can_wait.then(|| self.app.waiting.try_acquire()) {
             Some(Err(_)) => {

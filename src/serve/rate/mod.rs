@@ -31,7 +31,6 @@ use axum::Router;
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use axum::routing::{any, delete, get};
-use futures_util::FutureExt;
 use futures_util::future::Either;
 
 use super::app::App;
@@ -55,10 +54,7 @@ pub(super) fn is_asked(method: &Method, route: Route) -> bool {
 pub(super) fn ask<B>(app: &Arc<App>, client: &Auth, request: &Request<B>, now: u64) -> Answer {
     match client.refusal(request) {
         Some(refusal) => Either::Left(ready(Ok(refusal))),
-        None => match ask::ask(app, request, now) {
-            Ok(answer) => Either::Left(ready(Ok(answer))),
-            Err(waiting) => Either::Right(Box::pin(waiting.wait().map(Ok))),
-        },
+        None => ask::ask(app, request, now),
     }
 }
 
