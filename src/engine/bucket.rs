@@ -255,6 +255,12 @@ impl Bucket {
         }
     }
 
+    /// Whether what was taken at `at` was taken in an earlier window than the one that counts now.
+    #[inline]
+    pub fn is_past(&self, at: u64) -> bool {
+        matches!(&self.0, State::Fixed(b) if b.start() > at)
+    }
+
     #[inline]
     pub(super) fn fits(&self, rule: &Rule, cost: u64, now: u64) -> bool {
         match (&self.0, &rule.spec) {

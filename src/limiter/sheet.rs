@@ -9,7 +9,8 @@ use crate::quota::{Dimension, Window};
 pub(super) struct Sheet {
     /// When how much was taken, oldest first; at most one entry for each part of the window.
     entries: SmallVec<[(u64, i64); 1]>,
-    /// What was taken up to then was collected.
+    /// The last time that something was entered of, and that of what is collected.
+    latest: u64,
     collected: u64,
     /// What was given back of what has been collected, and when that had been taken; oldest first.
     returned: Vec<(u64, i64)>,
@@ -25,11 +26,13 @@ impl Sheet {
     /// Notes what was taken at `at`, after it was; less than nothing was given back.
     #[inline]
     pub(super) fn enter(&mut self, (rule, bucket): (&Rule, &Bucket), at: u64, amount: i64) {
-        let at = bucket.kept_at(at);
-        if amount < 0 && at <= self.collected {
+        let (sent, at) = (at, bucket.kept_at(at));
+        if amount < 0 && (sent <= self.collected || bucket.is_past(sent)) {
             // Not off what was taken since: that counts for longer.
-            self.give_back(at, amount);
-        } else if let Some(last) = self.entries.last_mut()
+            return self.give_back(at, amount);
+        }
+        self.latest = self.latest.max(sent);
+        if let Some(last) = self.entries.last_mut()
             && (last.0..self.ends).contains(&at)
         {
             *last = (at, last.1.saturating_add(amount));
@@ -79,8 +82,7 @@ impl Sheet {
         window: Window,
         held: u64,
     ) -> Option<BucketChanges> {
-        self.collected = self.entries.last().map_or(0, |last| last.0).max(self.collected);
-        self.ends = 0;
+        (self.ends, self.collected) = (0, self.latest);
         let new = self.entries.drain(..).filter(|(_, amount)| *amount != 0);
         let mut taken = std::mem::take(&mut self.returned);
         taken.extend(new);
@@ -106,7 +108,11 @@ impl Sheet {
 
     pub(super) fn rebase(&mut self, back: u64) {
         let entries = self.entries.iter_mut().chain(&mut self.returned);
-        for at in entries.map(|entry| &mut entry.0).chain([&mut self.ends, &mut self.collected]) {
+        for at in entries.map(|entry| &mut entry.0).chain([
+            &mut self.ends,
+            &mut self.latest,
+            &mut self.collected,
+        ]) {
             *at = at.saturating_sub(back);
         }
     }

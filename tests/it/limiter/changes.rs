@@ -91,13 +91,48 @@ fn a_correction_is_netted_if_nobody_has_collected_what_it_corrects() {
     assert_eq!(told, Some((vec![(START + 10 * S, 40)], 0)), "when it was known");
 }
 
-#[test]
-fn what_is_given_back_of_what_was_collected_keeps_its_time_whatever_else_is_corrected() {
+/// A tracked limiter that charges tokens as they are sent.
+fn charging(algorithm: Algorithm) -> (Limiter, ManualClock) {
     let clock = ManualClock::new();
-    let quota = Quota::new().tpm(6_000).with_algorithm(Algorithm::SlidingWindow);
+    let quota = Quota::new().tpm(6_000).with_algorithm(algorithm);
     let limiter = builder().provider(OPENAI).quota("k", quota).clock(clock.clone()).build();
     let limiter = limiter.unwrap();
     limiter.track();
+    (limiter, clock)
+}
+
+#[test]
+fn what_is_given_back_after_a_window_has_ended_is_not_taken_off_the_next_one() {
+    for collected in [true, false] {
+        let (limiter, clock) = charging(Algorithm::FixedWindow);
+        clock.advance(Duration::from_millis(500));
+        limiter.try_acquire("k", &tokens(1)).unwrap().settle(&tokens(1));
+        clock.advance(Duration::from_millis(59_800));
+        let late = limiter.try_acquire("k", &tokens(20)).unwrap();
+        if collected {
+            limiter.collect_changes();
+        }
+        clock.advance(Duration::from_millis(300));
+        limiter.try_acquire("k", &tokens(30)).unwrap().settle(&tokens(30));
+        late.settle(&tokens(0));
+        let (told, _) = of(&limiter.collect_changes(), &Dimension::Tokens).unwrap();
+        assert_eq!(told.last(), Some(&(START + 60_600_000_000, 30)), "{told:?}");
+    }
+}
+
+#[test]
+fn what_nobody_has_collected_is_netted_in_a_window_that_began_before() {
+    let (limiter, clock) = charging(Algorithm::FixedWindow);
+    limiter.try_acquire("k", &tokens(1)).unwrap().settle(&tokens(1));
+    limiter.collect_changes();
+    clock.advance(Duration::from_secs(15));
+    limiter.try_acquire("k", &tokens(5)).unwrap().settle(&tokens(0));
+    assert_eq!(of(&limiter.collect_changes(), &Dimension::Tokens), None);
+}
+
+#[test]
+fn what_is_given_back_of_what_was_collected_keeps_its_time_whatever_else_is_corrected() {
+    let (limiter, clock) = charging(Algorithm::SlidingWindow);
     let [more, less] = [100, 700].map(|cost| limiter.try_acquire("k", &tokens(cost)).unwrap());
     limiter.collect_changes();
     clock.advance(Duration::from_millis(500));
