@@ -1,8 +1,8 @@
 use std::path::Path;
 use std::time::Duration;
-use std::{fs, io};
+use std::{fs, io, thread};
 
-use rusqlite::{Connection, OpenFlags, OptionalExtension};
+use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::fault::{Fault, Trouble};
 
@@ -16,7 +16,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, Fault> {
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
     db.busy_timeout(BUSY)?;
-    let version = version(&db)?;
+    let version = version_now(&db)?;
     if db.is_readonly("main")? {
         return Err(Trouble::ReadOnly.into());
     }
@@ -43,7 +43,7 @@ pub(super) fn peek(path: &Path) -> Result<Connection, Fault> {
         None => Connection::open_with_flags(path, flags)?,
     };
     db.busy_timeout(BUSY)?;
-    if version(&db)? == 0 {
+    if version_now(&db)? == 0 {
         return Err(Trouble::Foreign.into());
     }
     check(&db)?;
@@ -106,7 +106,13 @@ fn cut_short(path: &Path) -> Fault {
     if is_ours { Trouble::Corrupt.into() } else { Trouble::NoDatabase.into() }
 }
 
-/// The version of our schema in a database: 0 for an empty one.
+/// The same outside a transaction: as of one moment, since another process may be making it.
+fn version_now(db: &Connection) -> Result<i32, Fault> {
+    let tx = db.unchecked_transaction()?;
+    version(&tx)
+}
+
+/// The version of our schema in a database: 0 for an empty one. To be read in a transaction.
 fn version(db: &Connection) -> Result<i32, Fault> {
     let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
@@ -135,8 +141,17 @@ fn check(db: &Connection) -> Result<(), Fault> {
 }
 
 fn settle(db: &Connection) -> Result<(), Fault> {
-    let mode = db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0));
-    let mode: String = mode?;
+    let mut tries = 0;
+    let mode: String = loop {
+        // For the lock that this takes SQLite doesn't wait by itself: another may be doing the same.
+        match db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)) {
+            Err(error) if is_busy(&error) && tries < TRIES => {
+                tries += 1;
+                thread::sleep(BUSY / TRIES);
+            }
+            mode => break mode?,
+        }
+    };
     if mode != "wal" {
         return Err(Trouble::NoWal.into());
     }
@@ -144,6 +159,10 @@ fn settle(db: &Connection) -> Result<(), Fault> {
     db.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
     db.set_prepared_statement_cache_capacity(64);
     Ok(())
+}
+
+fn is_busy(error: &rusqlite::Error) -> bool {
+    error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
 /// Brings the schema to this version; of several who do so at once one does it.
@@ -167,6 +186,7 @@ const VERSION: i32 = 1;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
 const SMALLEST_PAGE: u64 = 512;
 const BUSY: Duration = Duration::from_secs(5);
+const TRIES: u32 = 500;
 const LOG_BYTES: i64 = 4 << 20;
 
 /// What leads from each version to the next.
@@ -214,3 +234,26 @@ CREATE TABLE quotas (
 ) WITHOUT ROWID;
 ",
 ];
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Barrier;
+
+    use super::*;
+
+    #[test]
+    fn of_several_who_make_a_database_at_once_none_takes_it_for_anothers() {
+        for _ in 0..100 {
+            let folder = tempfile::tempdir().unwrap();
+            let (path, start) = (folder.path().join("state.db"), Barrier::new(4));
+            let open = || {
+                start.wait();
+                open(&path).map(drop)
+            };
+            std::thread::scope(|scope| {
+                let all = [(); 4].map(|()| scope.spawn(open));
+                all.into_iter().for_each(|opened| opened.join().unwrap().unwrap());
+            });
+        }
+    }
+}
