@@ -112,7 +112,8 @@ impl Accepting {
         let activity = front.activity();
         self.watch.add(&activity);
         // Who takes nothing of an answer is as slow as who sends nothing of a body.
-        let stream = TokioIo::new(TimedStream::new(stream, self.bounds.body_timeout));
+        let stream = TimedStream::new(stream, self.bounds.body_timeout, Arc::clone(&activity));
+        let stream = TokioIo::new(stream);
         let serving = self.builder.serve_connection(stream, front).into_owned();
         let connection = Connection::new(serving, activity);
         self.tasks.spawn(async move {

@@ -1,8 +1,9 @@
 use std::sync::Arc;
 use std::sync::Weak;
-use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, AtomicUsize, Ordering};
 use std::task::Waker;
 
+use axum::http::Version;
 use futures_util::task::AtomicWaker;
 use parking_lot::Mutex;
 
@@ -14,6 +15,11 @@ pub(super) struct Activity {
     requests: AtomicU64,
     /// Those that aren't answered to the end.
     open: AtomicUsize,
+    /// Whether they come by HTTP/2.
+    multiplexed: AtomicBool,
+    /// Bytes that its client has taken, and whether some wait for it to.
+    written: AtomicU64,
+    blocked: AtomicBool,
     /// How often it was looked at.
     looks: AtomicU64,
     /// Answers of more than one piece.
@@ -46,10 +52,22 @@ pub(super) struct Open(Arc<Activity>);
 
 impl Activity {
     /// A request has come.
-    pub(super) fn opened(self: &Arc<Self>) -> Open {
+    pub(super) fn opened(self: &Arc<Self>, version: Version) -> Open {
+        self.multiplexed.store(version == Version::HTTP_2, Ordering::Relaxed);
         self.requests.fetch_add(1, Ordering::Relaxed);
         self.open.fetch_add(1, Ordering::Relaxed);
         Open(Arc::clone(self))
+    }
+
+    /// So many bytes were taken.
+    #[inline]
+    pub(super) fn wrote(&self, bytes: usize) {
+        self.written.fetch_add(bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Whether bytes wait to be taken, which is bounded elsewhere.
+    pub(super) fn set_blocked(&self, blocked: bool) {
+        self.blocked.store(blocked, Ordering::Relaxed);
     }
 
     /// How many requests have come.
@@ -60,6 +78,18 @@ impl Activity {
     /// Whether one of them isn't answered to the end.
     pub(super) fn is_answering(&self) -> bool {
         self.open.load(Ordering::Relaxed) > 0
+    }
+
+    /// How many bytes were taken; none if some wait.
+    pub(super) fn written(&self) -> Option<u64> {
+        let is_free = !self.blocked.load(Ordering::Relaxed);
+        is_free.then(|| self.written.load(Ordering::Relaxed))
+    }
+
+    /// Whether an answer may still be on its way that was handed out to its end: HTTP/2 keeps it until its
+    /// client makes room.
+    pub(super) fn may_keep_answers(&self) -> bool {
+        self.multiplexed.load(Ordering::Relaxed)
     }
 
     /// Whether a piece of an answer was taken by nobody for so many looks; this is one more.
@@ -94,7 +124,7 @@ impl Activity {
 }
 
 impl Open {
-    /// A piece of an answer, which isn't its last, is handed out.
+    /// A piece of an answer is handed out that is kept until it is taken.
     pub(super) fn handed(&self, piece: &mut Option<Arc<Piece>>) {
         let look = self.0.looks.load(Ordering::Relaxed);
         let piece = piece.get_or_insert_with(|| {

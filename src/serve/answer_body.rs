@@ -36,8 +36,12 @@ impl hyper::body::Body for AnswerBody {
             piece.taken();
         }
         let polled = Pin::new(&mut *inner).poll_frame(cx);
-        if matches!(polled, Poll::Ready(Some(Ok(_)))) && !inner.is_end_stream() {
-            open.handed(piece);
+        if let Poll::Ready(Some(Ok(frame))) = &polled {
+            // HTTP/2 may keep the last one too until its client makes room.
+            let is_long = || frame.data_ref().is_some_and(|data| data.len() > SHORT);
+            if !inner.is_end_stream() || is_long() {
+                open.handed(piece);
+            }
         }
         polled
     }
@@ -50,3 +54,6 @@ impl hyper::body::Body for AnswerBody {
         self.inner.size_hint()
     }
 }
+
+/// In bytes: an answer that is no longer may be kept for who takes nothing of it.
+const SHORT: usize = 1_024;

@@ -1,7 +1,8 @@
 use axum::Router;
-use axum::http::StatusCode;
-use axum::http::header::ACCEPT_ENCODING;
-use axum::middleware::map_response;
+use axum::extract::Request;
+use axum::http::header::{ACCEPT_ENCODING, CONTENT_ENCODING};
+use axum::http::{HeaderValue, StatusCode};
+use axum::middleware::{map_request, map_response};
 use axum::response::{IntoResponse, Response};
 use tower_http::compression::CompressionLayer;
 use tower_http::compression::predicate::SizeAbove;
@@ -20,7 +21,22 @@ pub(super) fn compressed() -> CompressionLayer<SizeAbove> {
 pub(super) fn decompressed<S: Clone + Send + Sync + 'static>(routes: Router<S>) -> Router<S> {
     // Whatever else another crate has the library know.
     let layer = RequestDecompressionLayer::new().no_br().no_deflate().no_zstd();
-    routes.route_layer(layer).route_layer(map_response(unknown_encoding))
+    routes
+        .route_layer(layer)
+        .route_layer(map_request(plainly_named))
+        .route_layer(map_response(unknown_encoding))
+}
+
+/// The library knows gzip by one of its names alone, in small letters (RFC 9110, 8.4.1).
+async fn plainly_named(mut request: Request) -> Request {
+    let is_gzip = |name: &&mut HeaderValue| {
+        let name = name.as_bytes();
+        [&b"gzip"[..], b"x-gzip"].iter().any(|known| name.eq_ignore_ascii_case(known))
+    };
+    if let Some(name) = request.headers_mut().get_mut(CONTENT_ENCODING).filter(is_gzip) {
+        *name = HeaderValue::from_static("gzip");
+    }
+    request
 }
 
 /// The library answers without a word to an encoding that it doesn't know, but with those that it does
@@ -49,7 +65,6 @@ mod tests {
     use axum::body::{Body, Bytes};
     use axum::extract::DefaultBodyLimit;
     use axum::http::Request;
-    use axum::http::header::CONTENT_ENCODING;
     use axum::routing::post;
     use flate2::Compression;
     use flate2::write::GzEncoder;

@@ -13,7 +13,7 @@ use axum::response::IntoResponse;
 use axum::routing::RouterIntoService;
 use futures_util::FutureExt;
 use futures_util::future::{CatchUnwind, Either};
-use hyper::body::Incoming;
+use hyper::body::{Body as _, Incoming};
 use hyper::service::Service;
 use pin_project::{pin_project, pinned_drop};
 use tower::Service as _;
@@ -69,17 +69,21 @@ impl Service<Request<Incoming>> for Front {
         let head = Head {
             id: app.ids.of(request.headers()),
             correlation: correlation(request.headers()).cloned(),
-            open: activity.opened(),
+            open: activity.opened(request.version()),
             route: Route::of(request.uri().path()),
             method: request.method().clone(),
             began: app.limiter.now(),
         };
         let answer = catch_unwind(AssertUnwindSafe(|| {
-            if rate::is_asked(&head.method, head.route) {
-                return Either::Left(rate::ask(app, client, &request, head.began));
-            }
             let bounded = |body| request_body::bounded(body, &app.serve.bounds);
-            Either::Right(routes.clone().call(request.map(bounded)))
+            if !rate::is_asked(&head.method, head.route) {
+                return Either::Right(routes.clone().call(request.map(bounded)));
+            }
+            let answer = rate::ask(app, client, &request, head.began);
+            Either::Left(match request.body().is_end_stream() {
+                true => answer,
+                false => rate::after_body(answer, bounded(request.into_body())),
+            })
         }));
         let answer =
             answer.unwrap_or_else(|panic| Either::Left(Either::Left(ready(Ok(failed(&*panic))))));

@@ -1,5 +1,6 @@
 use std::io::{self, ErrorKind, IoSlice};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
@@ -7,19 +8,34 @@ use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::net::TcpStream;
 use tokio::time::{Sleep, sleep};
 
+use super::activity::Activity;
+
 /// A connection that fails when its client takes nothing of what it is sent for a while. One that takes
 /// a little now and then lives on.
 #[derive(Debug)]
 pub(super) struct TimedStream {
     stream: TcpStream,
     patience: Duration,
+    activity: Arc<Activity>,
     /// While a write waits.
     until: Option<Pin<Box<Sleep>>>,
 }
 
 impl TimedStream {
-    pub(super) fn new(stream: TcpStream, patience: Duration) -> Self {
-        Self { stream, patience, until: None }
+    pub(super) fn new(stream: TcpStream, patience: Duration, activity: Arc<Activity>) -> Self {
+        Self { stream, patience, activity, until: None }
+    }
+
+    /// The same of bytes.
+    fn counted(
+        &mut self,
+        cx: &mut Context<'_>,
+        written: Poll<io::Result<usize>>,
+    ) -> Poll<io::Result<usize>> {
+        if let Poll::Ready(Ok(bytes)) = written {
+            self.activity.wrote(bytes);
+        }
+        self.timed(cx, written)
     }
 
     /// What has come of a write, or that it waits for too long.
@@ -29,11 +45,16 @@ impl TimedStream {
         written: Poll<io::Result<T>>,
     ) -> Poll<io::Result<T>> {
         if written.is_ready() {
-            self.until = None;
+            if self.until.take().is_some() {
+                self.activity.set_blocked(false);
+            }
             return written;
         }
-        let patience = self.patience;
-        let until = self.until.get_or_insert_with(|| Box::pin(sleep(patience)));
+        let Self { patience, activity, until, .. } = self;
+        let until = until.get_or_insert_with(|| {
+            activity.set_blocked(true);
+            Box::pin(sleep(*patience))
+        });
         until.as_mut().poll(cx).map(|()| Err(ErrorKind::TimedOut.into()))
     }
 }
@@ -55,7 +76,7 @@ impl AsyncWrite for TimedStream {
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write(cx, bytes);
-        self.timed(cx, written)
+        self.counted(cx, written)
     }
 
     fn poll_write_vectored(
@@ -64,7 +85,7 @@ impl AsyncWrite for TimedStream {
         parts: &[IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
         let written = Pin::new(&mut self.stream).poll_write_vectored(cx, parts);
-        self.timed(cx, written)
+        self.counted(cx, written)
     }
 
     fn is_write_vectored(&self) -> bool {

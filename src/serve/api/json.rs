@@ -105,7 +105,9 @@ fn bad(detail: String) -> Fault {
 pub(super) fn unread(rejection: BytesRejection) -> Fault {
     match is_too_long(&rejection) {
         true => {
-            let detail = format!("the body is longer than {LONGEST_BODY} bytes");
+            let detail = format!(
+                "the body is longer than {LONGEST_BODY} bytes, or than `serve.bounds.body`"
+            );
             Problem::new(StatusCode::PAYLOAD_TOO_LARGE, "body_too_large", detail).into()
         }
         false => Problem::new(rejection.status(), "unreadable_body", rejection.body_text()).into(),

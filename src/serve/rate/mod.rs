@@ -32,6 +32,7 @@ use axum::body::Body;
 use axum::http::{Method, Request, Response};
 use axum::routing::{any, delete, get};
 use futures_util::future::Either;
+use http_body_util::BodyExt;
 
 use super::app::App;
 use super::auth::{self, Auth};
@@ -50,12 +51,21 @@ pub(super) fn is_asked(method: &Method, route: Route) -> bool {
     [Method::POST, Method::GET].contains(method) && route == Route::RATE
 }
 
-/// That way. Nothing is read of its body.
+/// That way. Its body, if it has one, is [read](after_body) before it is answered.
 pub(super) fn ask<B>(app: &Arc<App>, client: &Auth, request: &Request<B>, now: u64) -> Answer {
     match client.refusal(request) {
         Some(refusal) => Either::Left(ready(Ok(refusal))),
         None => ask::ask(app, request, now),
     }
+}
+
+/// The same after a body that says nothing: what isn't read would be the end of its connection.
+pub(super) fn after_body(answer: Answer, mut body: Body) -> Answer {
+    Either::Right(Box::pin(async move {
+        let answer = answer.await;
+        while let Some(Ok(_)) = body.frame().await {}
+        answer
+    }))
 }
 
 /// Its other routes. Starts what ends grants at their time and forgets what was long ago, until the server
