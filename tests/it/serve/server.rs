@@ -5,9 +5,12 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
-use tokio::net::TcpStream;
+use tokio::net::{TcpSocket, TcpStream};
+use tollgate::limiter::DefaultLimits;
+use tollgate::quota::{Cost, Quota};
 
 use super::rig::{Reply, Rig, http1, http2, raw, until};
+use super::wire::{Wire, header};
 
 #[tokio::test]
 async fn one_port_speaks_both_versions_of_http() {
@@ -73,6 +76,43 @@ async fn a_client_that_is_slow_to_ask_is_left_behind() {
         assert!(!answer.contains("200 OK"), "{answer}");
     }
     assert_eq!(rig.post("/rate/k").await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_an_answer_slowly_has_all_of_it() {
+    let rig = Rig::new("max_requests: 1, bounds: {head_timeout: 1s, body_timeout: 1h}").await;
+    let limits = DefaultLimits::new(&rig.limiter, &Quota::new().rpm(1));
+    for number in 0..20_000 {
+        let key = format!("a-key-of-some-length-{number}");
+        let acquire = rig.limiter.acquire(&key, &Cost::new()).default_limits(&limits);
+        drop(acquire.try_now().unwrap());
+    }
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut stream = socket.connect(rig.addr).await.unwrap();
+    stream.write_all(b"GET /debug HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let (mut answer, mut piece) = (Vec::new(), vec![0; 200_000]);
+    while !answer.ends_with(b"}}}") {
+        // Long enough that it is asked to leave.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let taken = stream.read(&mut piece).await.unwrap();
+        assert!(taken > 0, "cut off after {} bytes", answer.len());
+        answer.extend_from_slice(&piece[..taken]);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_says_nothing_is_read_so_that_its_connection_lives_on() {
+    let rig = Rig::new("max_requests: 9").await;
+    let mut wire = Wire::connect(rig.addr).await.unwrap();
+    let head = "POST /rate/k HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n";
+    wire.send(format!("{head}expect: 100-continue\r\n\r\n").as_bytes()).await.unwrap();
+    let go_on = wire.answer().await.unwrap();
+    assert_eq!(go_on.status, 100);
+    wire.send(b"{}").await.unwrap();
+    let answer = wire.answer().await.unwrap();
+    assert_eq!((answer.status, header(&answer.head, "connection")), (200, None));
+    assert_eq!(wire.ask("POST", "/rate/k").await.unwrap().status, 200);
 }
 
 #[tokio::test]
