@@ -21,6 +21,7 @@ mod answer_body;
 mod api;
 mod app;
 mod auth;
+mod causes;
 mod compressed;
 mod connection;
 mod error;

@@ -1,5 +1,3 @@
-use std::error::Error;
-
 use axum::Json;
 use axum::body::Bytes;
 use axum::extract::rejection::{BytesRejection, JsonRejection};
@@ -7,10 +5,10 @@ use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
 use axum::http::header::CONTENT_TYPE;
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, StatusCode};
-use http_body_util::LengthLimitError;
 use serde::de::DeserializeOwned;
 
 use super::fault::Fault;
+use crate::serve::causes::is_of_length;
 use crate::serve::problem::Problem;
 
 /// A request's body: JSON of this form, and said to be.
@@ -117,10 +115,7 @@ pub(super) fn unread(rejection: BytesRejection) -> Fault {
 /// Whether a bound on the body is what was met: ours, or that of all bodies, which axum doesn't find below
 /// what reads compressed ones.
 fn is_too_long(rejection: &BytesRejection) -> bool {
-    let first: &(dyn Error + 'static) = rejection;
-    let mut causes = std::iter::successors(Some(first), |&cause| cause.source());
-    rejection.status() == StatusCode::PAYLOAD_TOO_LARGE
-        || causes.any(|cause| cause.is::<LengthLimitError>())
+    rejection.status() == StatusCode::PAYLOAD_TOO_LARGE || is_of_length(rejection)
 }
 
 /// In bytes: several times what the largest request of all bounds takes.

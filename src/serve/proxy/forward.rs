@@ -1,13 +1,11 @@
 use std::error::Error;
 use std::io;
-use std::iter::successors;
 use std::sync::Arc;
 
 use axum::body::Body;
 use axum::extract::State;
 use axum::http::header::{ACCEPT_ENCODING, ALLOW, RETRY_AFTER};
 use axum::http::{HeaderValue, Method, Request, Response, StatusCode, Uri, Version};
-use http_body_util::LengthLimitError;
 
 use super::Proxy;
 use super::client::{RequestBody, TimedOut};
@@ -19,6 +17,7 @@ use super::upstream::Upstream;
 use crate::limiter::AcquireError;
 use crate::middleware::respond::refusal;
 use crate::middleware::{BoxError, BufferedBody, Classified, RateLimitError};
+use crate::serve::causes::{causes, is_of_length};
 use crate::serve::problem::Problem;
 
 /// Forwards a request to the upstream that the first segment of its path names.
@@ -190,13 +189,6 @@ fn chain(error: &(dyn Error + 'static)) -> String {
     causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// An error, and what it says that it comes from.
-pub(super) fn causes<'a>(
-    error: &'a (dyn Error + 'static),
-) -> impl Iterator<Item = &'a (dyn Error + 'static)> {
-    successors(Some(error), |error| (**error).source())
-}
-
 fn garbage(name: &str) -> Problem {
     let detail = format!("the upstream `{name}` has broken off, or answered what is no HTTP");
     Problem::new(StatusCode::BAD_GATEWAY, "upstream_failed", detail)
@@ -233,7 +225,7 @@ fn unread(error: &(dyn Error + 'static), most: usize) -> Problem {
         let error = cause.downcast_ref::<io::Error>();
         error.is_some_and(|error| error.kind() == io::ErrorKind::TimedOut)
     };
-    if causes(error).any(|cause| cause.is::<LengthLimitError>()) {
+    if is_of_length(error) {
         return too_large(most);
     }
     if causes(error).any(|cause| cause.is::<NoRoom>()) {

@@ -7,7 +7,7 @@ use hyper_rustls::ConfigBuilderExt;
 use rustls::crypto::ring;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 
-use super::forward::causes;
+use crate::serve::causes::causes;
 use crate::serve::problem::Problem;
 
 /// Trusts whom the system trusts; where that is read from files, those that `SSL_CERT_FILE` and
