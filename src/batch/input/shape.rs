@@ -91,8 +91,16 @@ fn path_of(raw: &RawValue) -> Result<String, Fault> {
         Some(scheme) => matches!(scheme, "http" | "https"),
     })
     .and_then(|uri| Some(uri.path_and_query()?.as_str().to_owned()))
-    // Queries may hold keys: none is repeated in an error.
-    .ok_or_else(|| Fault::Url { url: raw.get().split('?').next().unwrap_or_default().to_owned() })
+    .ok_or_else(|| Fault::Url { url: without_secret(raw.get()) })
+}
+
+/// Queries may hold keys, and a user name its password: neither is repeated in an error.
+fn without_secret(url: &str) -> String {
+    let url = url.split(['?', '#']).next().unwrap_or_default();
+    match url.split_once("//").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
+        Some((scheme, host)) => format!("{scheme}//{host}"),
+        None => url.to_owned(),
+    }
 }
 
 #[expect(clippy::needless_pass_by_value, reason = "the argument of `map_err`")]

@@ -80,7 +80,7 @@ fn blank_lines_a_byte_order_mark_and_crlf_are_tolerated_and_numbers_are_the_edit
 
 #[test]
 fn each_bad_line_says_its_number_and_what_is_wrong() {
-    let table: [(&[u8], &str); 14] = [
+    let table: [(&[u8], &str); 15] = [
         (b"{\"a\":", "line 1: not a JSON object: EOF while parsing a value at column 5"),
         (b"{\"a\":1} x", "line 1: not a JSON object: trailing characters at column 9"),
         (b"hello", "line 1: not a JSON object: expected value at column 1"),
@@ -108,6 +108,10 @@ fn each_bad_line_says_its_number_and_what_is_wrong() {
         (
             b"{\"url\":\"file:///etc/passwd\",\"body\":{}}",
             "line 1: `url` must be an absolute path or an http(s) URL; it is \"file:///etc/passwd\"",
+        ),
+        (
+            b"{\"url\":\"ftp://me:s3cret@h/v1\",\"body\":{}}",
+            "line 1: `url` must be an absolute path or an http(s) URL; it is \"ftp://h/v1\"",
         ),
         (
             b"{\"custom_id\":\"a\",\"custom_id\":\"b\",\"body\":{}}",
