@@ -9,7 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use tollgate::batch::{Job, Stop};
+use tollgate::batch::{Job, Resume, Stop};
 use tollgate::provider::{COMPATIBLE_USAGE, OPENAI, Profile};
 use tollgate::quota::{Algorithm, Quota};
 use tollgate::simulate::{self, Charge, Server, Settings};
@@ -114,6 +114,7 @@ async fn run(scenario: &Scenario, folder: &Path, input: &Path) {
         retries: 5,
         ordered: false,
         endpoint: "/v1/chat/completions".to_owned(),
+        resume: Resume::default(),
         progress: false,
     };
     let report = job.run(&Stop::new()).await.expect("a job that runs").report;

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::fs::File;
-use std::io::{self, BufReader};
+use std::io::{self, BufReader, Read};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,11 +13,12 @@ use tower_layer::Layer;
 
 use super::answers::Answers;
 use super::attempt::Attempt;
+use super::changes::{Changes, Resume};
 use super::client::{ApiKey, Client};
 use super::ids::Ids;
-use super::input::{self, BadLine, Entry, Line, Reader};
+use super::input::{self, Entry, Line, Reader};
 use super::intake::{Intake, Room};
-use super::output::{Done, OpenError, Output};
+use super::output::{Done, LineStatus, OpenError};
 use super::progress::Progress;
 use super::report::Report;
 use super::shared::Shared;
@@ -59,6 +60,8 @@ pub struct Job {
     pub ordered: bool,
     /// The path of raw bodies.
     pub endpoint: String,
+    /// How it goes on with an output of earlier runs.
+    pub resume: Resume,
     /// Whether progress is shown on a terminal.
     pub progress: bool,
 }
@@ -83,6 +86,8 @@ pub enum JobError {
     Input(PathBuf, io::Error),
     /// The output can't be used.
     Open(OpenError),
+    /// Lines of the input have changed since an earlier run finished them.
+    Changed(PathBuf, Changes),
     /// No HTTP client can be made.
     Client(reqwest::Error),
     /// The limits can't be kept.
@@ -94,6 +99,9 @@ impl fmt::Display for JobError {
         match self {
             Self::Input(path, error) => write!(f, "{}: {error}", path.display()),
             Self::Open(error) => error.fmt(f),
+            Self::Changed(path, changes) => {
+                write!(f, "{}: {changes}; nothing was sent", path.display())
+            }
             Self::Client(error) => write!(f, "no HTTP client: {error}"),
             Self::Limits(error) => error.fmt(f),
         }
@@ -105,6 +113,7 @@ impl std::error::Error for JobError {
         match self {
             Self::Input(_, error) => Some(error),
             Self::Open(error) => Some(error),
+            Self::Changed(..) => None,
             Self::Client(error) => Some(error),
             Self::Limits(error) => Some(error),
         }
@@ -168,8 +177,7 @@ impl Job {
         let (base, key) = (self.base.clone(), self.key.clone());
         let client = Client::new(base, key, self.max_in_flight, stop.clone());
         let client = client.map_err(JobError::Client)?;
-        let (output, done) =
-            Output::open(&self.output, self.errors.as_deref()).map_err(JobError::Open)?;
+        let (output, done) = self.resume_output(&file)?;
         let layer = RateLimitLayer::new(limiter.clone()).provider(self.profile).discover();
         let layer = layer.observe(Answers::new(self.profile)).retry(self.retries);
         let shared = Arc::new(Shared {
@@ -180,10 +188,13 @@ impl Job {
             stop: stop.clone(),
             output: Mutex::new(output),
         });
-        let reader = Reader::new(BufReader::new(file), self.endpoint.clone());
-        let intake = Intake::start(reader, self.max_in_flight);
+        let intake = Intake::start(self.reader(file), self.max_in_flight);
         let ids = self.send_all(intake, &done, &shared, total).await;
         Ok(self.finish(shared, &ids, done.failed()))
+    }
+
+    pub(super) fn reader<R: Read>(&self, file: R) -> Reader<BufReader<R>> {
+        Reader::new(BufReader::new(file), self.endpoint.clone())
     }
 
     fn open(&self) -> Result<File, JobError> {
@@ -270,15 +281,14 @@ impl Job {
 }
 
 fn begin(entry: Entry, room: Room, done: &Done, shared: &Arc<Shared>, lines: &mut JoinSet<()>) {
-    match entry {
-        // Finished is finished, whatever the line has become since.
-        Entry::Request(Line { custom_id, .. }) | Entry::Bad(BadLine { custom_id, .. })
-            if done.contains(&custom_id) =>
-        {
-            shared.tally.lock().skipped();
+    match (done.status(&entry), entry) {
+        (LineStatus::Changed, entry) => {
+            let changes = Changes::of(&entry);
+            shared.stop.halt(Halt::Failed(format!("{changes}; the rest was not sent")));
         }
-        Entry::Bad(bad) => shared.write(&bad.into()),
-        Entry::Request(line) => {
+        (LineStatus::Succeeded | LineStatus::Failed, _) => shared.tally.lock().skipped(),
+        (LineStatus::Open, Entry::Bad(bad)) => shared.write(&bad.into()),
+        (LineStatus::Open, Entry::Request(line)) => {
             // It takes its place in the queue here, in the order of the input.
             let first = Attempt::start(&mut shared.service.clone(), &line);
             lines.spawn(go(first, line, Arc::clone(shared), room));
@@ -288,7 +298,7 @@ fn begin(entry: Entry, room: Room, done: &Done, shared: &Arc<Shared>, lines: &mu
 
 async fn go(first: Attempt, line: Line, shared: Arc<Shared>, room: Room) {
     if let Some(outcome) = first.finish(&line, &shared).await {
-        shared.write(&outcome);
+        shared.write(&outcome.with_hash(line.hash()));
     }
     drop(room);
 }

@@ -24,7 +24,10 @@
 //! for entry in Reader::new(lines.as_bytes(), "/v1/chat/completions") {
 //!     let outcome = match entry? {
 //!         Entry::Request(line) if done.contains(&line.custom_id) => continue,
-//!         Entry::Request(line) => Outcome::succeeded(line.custom_id, Answer::new(200, "{}")),
+//!         Entry::Request(line) => {
+//!             let hash = line.hash();
+//!             Outcome::succeeded(line.custom_id, Answer::new(200, "{}")).with_hash(hash)
+//!         }
 //!         Entry::Bad(line) => line.into(),
 //!     };
 //!     output.write(&outcome)?;
@@ -37,6 +40,7 @@
 mod answered;
 mod answers;
 mod attempt;
+mod changes;
 mod client;
 mod configured;
 mod ideal;
@@ -50,6 +54,8 @@ pub mod output;
 mod plan;
 pub mod progress;
 pub mod report;
+mod request_hash;
+mod resume;
 mod shared;
 mod stop;
 mod tally;
@@ -57,10 +63,12 @@ pub mod target;
 mod used_up;
 mod waits;
 
+pub use changes::{Changes, OnChange, Resume};
 pub(crate) use client::http_client;
 pub use client::{ApiKey, InvalidKey};
 pub use configured::configured;
 pub use ideal::Ideal;
 pub use job::{Ended, Job, JobError};
 pub use plan::Plan;
+pub use request_hash::RequestHash;
 pub use stop::{Halt, Stop};

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 
 use super::ids::Id;
 use super::input::BadLine;
+use super::request_hash::RequestHash;
 
 /// What became of one line of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -16,17 +17,29 @@ pub struct Outcome {
     response: Option<Answer>,
     error: Option<Failure>,
     line: Option<u64>,
+    hash: Option<RequestHash>,
 }
 
 impl Outcome {
     /// The provider answered, and the answer is what was asked for.
     pub fn succeeded(custom_id: impl Into<String>, answer: Answer) -> Self {
-        Self { custom_id: custom_id.into(), response: Some(answer), error: None, line: None }
+        Self::new(custom_id.into(), Some(answer), None)
     }
 
     /// The request failed; `answer` is the last one the provider gave, if it gave any.
     pub fn failed(custom_id: impl Into<String>, answer: Option<Answer>, failure: Failure) -> Self {
-        Self { custom_id: custom_id.into(), response: answer, error: Some(failure), line: None }
+        Self::new(custom_id.into(), answer, Some(failure))
+    }
+
+    fn new(custom_id: String, response: Option<Answer>, error: Option<Failure>) -> Self {
+        Self { custom_id, response, error, line: None, hash: None }
+    }
+
+    /// The same outcome, with the request that it is of: the next run compares its line with it.
+    #[must_use]
+    pub fn with_hash(mut self, hash: RequestHash) -> Self {
+        self.hash = Some(hash);
+        self
     }
 
     /// Whose outcome it is.
@@ -40,7 +53,7 @@ impl Outcome {
     }
 
     /// Appends the outcome to `buf` as one line, newline included:
-    /// `{"id","custom_id","response":{"status_code","request_id","body"},"error"}`.
+    /// `{"id","custom_id","response":{"status_code","request_id","body"},"error","request_hash"}`.
     ///
     /// A body that is JSON stands as it was received, less the line breaks between its tokens;
     /// any other body (a stream of events, a page of HTML) is a string.
@@ -57,6 +70,7 @@ impl Outcome {
             response,
             error: self.error.as_ref(),
             line: self.line,
+            request_hash: self.hash,
         };
         serde_json::to_writer(&mut *buf, &wire).expect("strings and numbers always serialise");
         buf.push(b'\n');
@@ -67,12 +81,7 @@ impl From<BadLine> for Outcome {
     /// An error line that also names the line of the input.
     fn from(bad: BadLine) -> Self {
         let failure = Failure::new(bad.fault.code(), bad.to_string());
-        Self {
-            custom_id: bad.custom_id,
-            response: None,
-            error: Some(failure),
-            line: Some(bad.number),
-        }
+        Self { line: Some(bad.number), ..Self::new(bad.custom_id, None, Some(failure)) }
     }
 }
 
@@ -157,6 +166,8 @@ struct Wire<'a> {
     error: Option<&'a Failure>,
     #[serde(skip_serializing_if = "Option::is_none")]
     line: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    request_hash: Option<RequestHash>,
 }
 
 #[derive(Serialize)]

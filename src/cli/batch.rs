@@ -6,6 +6,7 @@ use clap::Args;
 use super::unechoed::Unechoed;
 use super::{LimitArgs, StateArgs};
 use crate::batch::target::{Base, InvalidBase};
+use crate::batch::{OnChange, Resume};
 use crate::provider::Profile;
 
 /// The arguments of `tollgate batch`.
@@ -23,6 +24,20 @@ pub struct BatchArgs {
     /// Where failures go [default: the output, with `error` set]
     #[arg(long, value_name = "FILE")]
     pub errors: Option<PathBuf>,
+
+    /// What to do if lines have changed since an earlier run answered them
+    ///
+    /// Each result holds a hash of its request: of the path, and of the body byte for byte. A line
+    /// that has the custom_id of a result (or its line number, where it has none) and another hash has
+    /// changed. Results of earlier versions have no hash; their lines are taken as unchanged.
+    #[arg(long, value_enum, value_name = "ACTION", default_value_t)]
+    pub changed: OnChange,
+
+    /// Send lines again that failed for good in an earlier run; their results are replaced
+    ///
+    /// What failed in passing (429, 5xx, connections) is sent again by every run.
+    #[arg(long)]
+    pub retry_failed: bool,
 
     /// The API to call, with `/v1` at its end or without [default: the provider's]
     #[arg(long, value_name = "URL", value_parser = Unechoed(base_url))]
@@ -90,6 +105,11 @@ pub struct BatchArgs {
 }
 
 impl BatchArgs {
+    /// How the run goes on with an output of earlier ones.
+    pub(super) fn resume(&self) -> Resume {
+        Resume { changed: self.changed, retry_failed: self.retry_failed }
+    }
+
     /// What the built-in provider enforces: the limits given, or else some that make a small file
     /// take a while.
     pub(super) fn simulated_limits(&self) -> LimitArgs {
@@ -187,7 +207,10 @@ Send a file of requests, as fast as the limits allow and no faster.
 The input holds one request per line: OpenAI Batch lines (custom_id, method, url, body) or raw \
 request bodies. The output holds one OpenAI Batch result line per request. Run the same command \
 again after a crash, a kill or Ctrl-C: what is finished is not sent again, what failed for good \
-stays, what failed in passing is tried anew.
+stays (--retry-failed sends it again), what failed in passing is tried anew. If lines of the input have \
+changed since they were answered, the run names them and sends nothing; --changed resend sends these \
+lines again. The lines of an input that is a pipe are compared as they are read, and the first that has \
+changed stops the run.
 
 Limits are those of --rpm, --tpm and --rpd, for each model; without these, those of the configuration, \
 which is followed while the run goes on: quotas that change in the file count within a second, and a \
@@ -226,6 +249,7 @@ Examples:
 
 Exit codes:
   0    all requests succeeded
-  1    some requests failed
-  2    wrong arguments, files that can't be used, or a run that had to stop (401, no credit left)
+  1    some requests failed, in this run or an earlier one
+  2    wrong arguments, files that can't be used, lines that have changed since they were answered, or a
+       run that had to stop (401, no credit left)
   130  interrupted by Ctrl-C; the same command goes on where it stopped";

@@ -78,6 +78,7 @@ fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job
         retries: args.retries.unwrap_or_else(|| retries(&loaded.config)),
         ordered: args.ordered,
         endpoint: args.endpoint.clone(),
+        resume: args.resume(),
         progress: !args.quiet,
     })
 }

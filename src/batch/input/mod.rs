@@ -36,6 +36,7 @@ pub use bad_line::{BadLine, Fault};
 
 use super::ids::{Id, Ids};
 use super::lines::Lines;
+use super::request_hash::RequestHash;
 
 /// Reads requests from the lines of a file, in memory bounded by its longest line and a hash per
 /// `custom_id`.
@@ -70,6 +71,23 @@ pub struct Line {
     pub url_path: String,
     /// The JSON object to send, byte for byte as it was read.
     pub body: Bytes,
+}
+
+impl Entry {
+    /// The number of its line, and its `custom_id`.
+    pub fn place(&self) -> (u64, &str) {
+        match self {
+            Self::Request(Line { number, custom_id, .. })
+            | Self::Bad(BadLine { number, custom_id, .. }) => (*number, custom_id),
+        }
+    }
+}
+
+impl Line {
+    /// The identity of its request.
+    pub fn hash(&self) -> RequestHash {
+        RequestHash::of(&self.url_path, &self.body)
+    }
 }
 
 impl<R: BufRead> Reader<R> {

@@ -6,10 +6,13 @@
 //! - **Opening learns what is finished** from the file itself; there is no second journal that
 //!   could disagree with it. Finished is every line without an `error`, and every line whose error
 //!   is final: the next run leaves both alone.
+//! - **A result names its request** by a [hash](super::RequestHash) of its path and body, in the same
+//!   line. [`EarlierResults`] are compared with the input before anything is changed.
 //! - **Opening makes room** for what this run does again: lines of failures that were
-//!   [`retryable`](super::outcome::Failure::retryable), and of bad input lines (they cost no request
-//!   and may have been mended). They leave the file by one atomic rename, so no `custom_id` stands
-//!   in it twice, before or after a crash.
+//!   [`retryable`](super::outcome::Failure::retryable), of bad input lines (they cost no request
+//!   and may have been fixed), and on demand of all failures and of requests that have changed. They
+//!   leave the file by one atomic rename, so no `custom_id` stands in it twice, before or after a
+//!   crash.
 //! - **A torn last line** (the process was killed within the write) is cut off, and its request is
 //!   not finished. One that only lacks its newline gets it, and is. Anything else that is no result
 //!   line is an error: nothing is changed.
@@ -20,8 +23,10 @@
 //!   atomic rename. (Holding results back in memory until it is their turn would lose them, and
 //!   their cost, to a `kill -9`.)
 //!
-//! Of each finished request 16 bytes and a line number are kept in memory.
+//! Of each finished request two hashes of 16 bytes are kept in memory.
 
+mod done;
+mod earlier;
 mod error;
 mod file;
 mod lock;
@@ -29,14 +34,15 @@ mod order;
 mod replace;
 mod scan;
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
+pub use done::{Done, LineStatus};
+pub use earlier::EarlierResults;
 pub use error::{FileError, OpenError};
 
 use self::file::ResultFile;
 use self::lock::Lock;
-use self::scan::Scan;
-use super::ids::{Id, Ids};
+use super::ids::Ids;
 use super::outcome::Outcome;
 
 /// The output of a run, locked until it is dropped.
@@ -46,16 +52,6 @@ pub struct Output {
     errors: Option<ResultFile>,
     line: Vec<u8>,
     _locks: Vec<Lock>,
-}
-
-/// What earlier runs finished.
-#[derive(Debug, Default)]
-pub struct Done {
-    ids: Ids,
-    succeeded: u64,
-    failed: u64,
-    again: u64,
-    torn: bool,
 }
 
 impl Output {
@@ -68,21 +64,17 @@ impl Output {
     /// [`OpenError`]: another run holds a file, a file is not a regular one, holds anything but
     /// result lines, or cannot be read or written.
     pub fn open(out: &Path, errors: Option<&Path>) -> Result<(Self, Done), OpenError> {
-        let paths = distinct(out, errors)?;
-        let locks = paths.iter().map(|path| Lock::take(path)).collect::<Result<_, _>>()?;
-        let mut done = Done::default();
-        let mut scans = Vec::new();
-        for path in &paths {
-            scans.push(Scan::of(path, &mut done.ids)?);
-        }
-        let mut files = Vec::new();
-        for (path, scan) in paths.into_iter().zip(scans) {
-            scan.repair(&path)?;
-            done.add(&scan);
-            files.push(ResultFile::open(path)?);
-        }
+        Ok(Self::resume(EarlierResults::read(out, errors, false)?, &Ids::default())?)
+    }
+
+    /// The same with results that were read already; those of `changed` requests make room too.
+    ///
+    /// # Errors
+    /// [`FileError`]: a file cannot be written.
+    pub fn resume(earlier: EarlierResults, changed: &Ids) -> Result<(Self, Done), FileError> {
+        let (files, locks, done) = earlier.prepare(changed)?;
         let mut files = files.into_iter();
-        let results = files.next().expect("the first path is that of the output");
+        let results = files.next().expect("the first file is the output");
         Ok((Self { results, errors: files.next(), line: Vec::new(), _locks: locks }, done))
     }
 
@@ -124,55 +116,4 @@ impl Output {
     fn files(&self) -> impl Iterator<Item = &ResultFile> {
         std::iter::once(&self.results).chain(&self.errors)
     }
-}
-
-impl Done {
-    /// Whether an earlier run finished this request, be it by a failure for good.
-    pub fn contains(&self, custom_id: &str) -> bool {
-        self.ids.contains(Id::of(custom_id))
-    }
-
-    /// How many requests succeeded.
-    pub fn succeeded(&self) -> u64 {
-        self.succeeded
-    }
-
-    /// How many failed for good.
-    pub fn failed(&self) -> u64 {
-        self.failed
-    }
-
-    /// How many lines made room: what they stand for is done again.
-    pub fn again(&self) -> u64 {
-        self.again
-    }
-
-    /// Whether a torn last line was cut off.
-    pub fn was_torn(&self) -> bool {
-        self.torn
-    }
-
-    /// The memory in use, in bytes.
-    pub fn memory(&self) -> usize {
-        self.ids.memory()
-    }
-
-    fn add(&mut self, scan: &Scan) {
-        self.succeeded += scan.succeeded;
-        self.failed += scan.failed;
-        self.again += scan.again;
-        self.torn |= scan.is_torn();
-    }
-}
-
-/// The canonical paths of the files to open, one where both are the same.
-fn distinct(out: &Path, errors: Option<&Path>) -> Result<Vec<PathBuf>, OpenError> {
-    let mut paths = vec![file::canonical(out)?];
-    if let Some(errors) = errors {
-        let errors = file::canonical(errors)?;
-        if errors != paths[0] {
-            paths.push(errors);
-        }
-    }
-    Ok(paths)
 }

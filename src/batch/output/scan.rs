@@ -6,21 +6,21 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
+use super::done::{Done, Finished};
 use super::replace::replace;
 use super::{FileError, OpenError};
 use crate::batch::ids::{Id, Ids};
 use crate::batch::lines::{Lines, Span};
 use crate::batch::outcome::PREFIX;
+use crate::batch::request_hash::RequestHash;
 
 /// What a file of results holds, and what has to be mended before it can grow.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// Requests that succeeded.
-    pub(super) succeeded: u64,
-    /// Requests that failed for good.
-    pub(super) failed: u64,
-    /// Lines that make room for another attempt.
-    pub(super) again: u64,
+    /// Whether it holds a result.
+    has_results: bool,
+    /// Whether lines make room for another attempt.
+    again: bool,
     /// The end of the last whole line.
     whole: u64,
     tail: Tail,
@@ -46,6 +46,16 @@ pub(super) struct Seen<'a> {
     _response: IgnoredAny,
     error: Option<SeenError>,
     line: Option<u64>,
+    request_hash: Option<RequestHash>,
+}
+
+/// Which finished results are removed, besides those that every run removes.
+#[derive(Debug)]
+pub(super) struct Removal<'a> {
+    /// Whether failures for good are removed.
+    pub(super) failed: bool,
+    /// The requests whose results are removed.
+    pub(super) ids: &'a Ids,
 }
 
 #[derive(Deserialize)]
@@ -65,15 +75,23 @@ impl Seen<'_> {
         })
     }
 
-    /// Whether the next run does it again: a failure that may pass, or a bad line of the input.
-    fn makes_room(&self) -> bool {
-        self.line.is_some() || self.error.as_ref().is_some_and(|error| error.retryable)
+    /// Whether the next run does it again: a bad line of the input, or a failure that may pass, or
+    /// with `retry_failed` any.
+    fn makes_room(&self, retry_failed: bool) -> bool {
+        let retried = |error: &SeenError| error.retryable || retry_failed;
+        self.line.is_some() || self.error.as_ref().is_some_and(retried)
+    }
+}
+
+impl Removal<'_> {
+    fn keeps(&self, seen: &Seen<'_>) -> bool {
+        !seen.makes_room(self.failed) && !self.ids.contains(Id::of(&seen.custom_id))
     }
 }
 
 impl Scan {
-    /// Reads the file at `path`, if there is one, and adds what is finished to `ids`.
-    pub(super) fn of(path: &Path, ids: &mut Ids) -> Result<Self, OpenError> {
+    /// Reads the file at `path`, if there is one, and adds what it finished to `done`.
+    pub(super) fn of(path: &Path, done: &mut Done, retry_failed: bool) -> Result<Self, OpenError> {
         let mut scan = Self::default();
         let file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(scan),
@@ -84,27 +102,22 @@ impl Scan {
         let mut number = 0;
         while let Some(span) = lines.next(&mut buf).map_err(FileError::of("read", path))? {
             number += 1;
-            if let Err(reason) = scan.add(span, &buf, number, ids) {
+            if let Err(reason) = scan.add(span, &buf, done, retry_failed) {
                 let path = path.to_owned();
-                return Err(if scan.is_fresh() {
-                    OpenError::Foreign { path, reason }
-                } else {
-                    OpenError::Corrupt { path, line: number, reason }
+                return Err(match scan.has_results {
+                    true => OpenError::Corrupt { path, line: number, reason },
+                    false => OpenError::Foreign { path, reason },
                 });
             }
         }
+        done.torn |= scan.tail == Tail::Torn;
         Ok(scan)
     }
 
-    /// Whether the last line was torn.
-    pub(super) fn is_torn(&self) -> bool {
-        self.tail == Tail::Torn
-    }
-
     /// Makes the file one of whole, finished lines.
-    pub(super) fn repair(&self, path: &Path) -> Result<(), FileError> {
-        if self.again > 0 {
-            return keep_finished(path);
+    pub(super) fn repair(&self, path: &Path, removal: &Removal<'_>) -> Result<(), FileError> {
+        if self.again || !removal.ids.is_empty() {
+            return keep_finished(path, removal);
         }
         let mut options = OpenOptions::new();
         let mended = match self.tail {
@@ -118,7 +131,13 @@ impl Scan {
         mended.map_err(FileError::of("mend", path))
     }
 
-    fn add(&mut self, span: Span, line: &[u8], number: u64, ids: &mut Ids) -> Result<(), String> {
+    fn add(
+        &mut self,
+        span: Span,
+        line: &[u8],
+        done: &mut Done,
+        retry_failed: bool,
+    ) -> Result<(), String> {
         if span.too_long {
             return Err(format!("longer than {LONGEST_LINE} bytes"));
         }
@@ -138,44 +157,34 @@ impl Scan {
         if !span.ended {
             self.tail = Tail::Unended;
         }
-        self.tally(&seen, number, ids);
+        self.has_results = true;
+        if seen.makes_room(retry_failed) {
+            self.again = true;
+            done.again += 1;
+        } else {
+            let finished = Finished { hash: seen.request_hash, failed: seen.error.is_some() };
+            done.insert(Id::of(&seen.custom_id), finished);
+        }
         Ok(())
-    }
-
-    fn tally(&mut self, seen: &Seen<'_>, number: u64, ids: &mut Ids) {
-        if seen.makes_room() {
-            self.again += 1;
-            return;
-        }
-        match seen.error {
-            Some(_) => self.failed += 1,
-            None => self.succeeded += 1,
-        }
-        // In the file twice (someone joined two outputs) is as finished as once.
-        let _ = ids.insert(Id::of(&seen.custom_id), number);
     }
 
     /// In a file of results, whatever lacks its newline was torn. In a file that holds nothing
     /// else it must be the start of a result, or what a power cut leaves: nothing else is cut off.
     fn may_be_torn(&self, line: &[u8]) -> bool {
-        !self.is_fresh()
+        self.has_results
             || PREFIX.starts_with(line)
             || line.starts_with(PREFIX)
             || line.iter().all(|&byte| byte == 0)
     }
-
-    fn is_fresh(&self) -> bool {
-        self.succeeded + self.failed + self.again == 0
-    }
 }
 
 /// Rewrites the file without the lines that make room.
-fn keep_finished(path: &Path) -> Result<(), FileError> {
+fn keep_finished(path: &Path, removal: &Removal<'_>) -> Result<(), FileError> {
     replace(path, |writer| {
         let mut lines = Lines::new(BufReader::new(File::open(path)?), LONGEST_LINE);
         let mut buf = Vec::new();
         while lines.next(&mut buf)?.is_some() {
-            if Seen::parse(&buf).is_ok_and(|seen| !seen.makes_room()) {
+            if Seen::parse(&buf).is_ok_and(|seen| removal.keeps(&seen)) {
                 buf.push(b'\n');
                 writer.write_all(&buf)?;
             }

@@ -2,6 +2,7 @@ use std::time::Duration;
 
 use clap::error::ErrorKind;
 use clap::{CommandFactory, Parser};
+use tollgate::batch::OnChange;
 use tollgate::cli::{
     AlgorithmName, BatchArgs, ChargeRule, Cli, Command, Exit, Latency, SimulateArgs,
 };
@@ -43,6 +44,7 @@ fn a_batch_needs_an_input_and_an_output_and_has_defaults_for_the_rest() {
     assert_eq!((args.api_key_env.as_str(), args.provider), ("OPENAI_API_KEY", None));
     assert_eq!(args.endpoint, "/v1/chat/completions");
     assert_eq!((args.limits.rpm, args.limits.algorithm, args.base_url), (None, None, None));
+    assert_eq!((args.changed, args.retry_failed), (OnChange::Refuse, false));
     assert!(!(args.ordered || args.dry_run || args.simulate || args.quiet));
     assert_eq!(refused("batch in.jsonl").kind(), ErrorKind::MissingRequiredArgument);
     assert_eq!(refused("batch -o out.jsonl").kind(), ErrorKind::MissingRequiredArgument);
@@ -53,7 +55,7 @@ fn every_argument_of_a_batch_is_read() {
     let args = batch(
         "--errors e.jsonl --base-url http://h/v1 --api-key-env MY_KEY --provider compatible --rpm 1 --tpm 0 \
          --rpd 3 --algorithm sliding-window --max-in-flight 1 --retries 0 --ordered \
-         --endpoint /v1/embeddings --report r.json --quiet",
+         --endpoint /v1/embeddings --report r.json --quiet --changed resend --retry-failed",
     );
     assert_eq!((args.limits.rpm, args.limits.tpm, args.limits.rpd), (Some(1), Some(0), Some(3)));
     assert_eq!(args.limits.algorithm, Some(AlgorithmName::SlidingWindow));
@@ -63,6 +65,7 @@ fn every_argument_of_a_batch_is_read() {
         (args.max_in_flight, args.retries, args.ordered, args.quiet),
         (1, Some(0), true, true)
     );
+    assert_eq!((args.changed, args.retry_failed), (OnChange::Resend, true));
     let names = [args.errors, args.report].map(|path| path.expect("a path").display().to_string());
     assert_eq!(names, ["e.jsonl", "r.json"]);
 }
@@ -85,6 +88,7 @@ fn values_that_cannot_work_are_refused_with_what_to_give_instead() {
         ("--rpm -1", "unexpected argument"),
         ("--rpm many", "invalid digit"),
         ("--api-key-env sk-proj-123", "not a key"),
+        ("--changed keep", "refuse, resend"),
         ("--provider nobody", "known are openai, azure"),
     ];
     for (argument, message) in table {

@@ -7,6 +7,7 @@ mod output;
 mod output_resume;
 mod report;
 mod rig;
+mod run_changed;
 mod run_command;
 mod run_corpus;
 mod run_failures;

@@ -3,6 +3,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir, tempdir_in};
+use tollgate::batch::RequestHash;
 use tollgate::batch::input::{Entry, Reader};
 use tollgate::batch::outcome::{Answer, Failure, Outcome};
 use tollgate::batch::output::{OpenError, Output};
@@ -216,7 +217,9 @@ fn a_hundred_thousand_finished_ids_take_six_megabytes() {
     let folder = folder();
     let path = folder.path().join("out");
     let mut text = Vec::new();
-    (0..100_000).for_each(|n| ok(&format!("a-rather-long-name-{n}")).append_to(&mut text));
+    let hash = RequestHash::of("/v1/x", b"{}");
+    let result = |n: usize| ok(&format!("a-rather-long-name-{n}")).with_hash(hash);
+    (0..100_000).for_each(|n| result(n).append_to(&mut text));
     fs::write(&path, text).expect("the disk has room");
     let (_output, done) = Output::open(&path, None).expect("it opens");
     assert_eq!(done.succeeded(), 100_000);

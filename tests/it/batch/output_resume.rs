@@ -2,9 +2,11 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::path::Path;
 
+use tollgate::batch::RequestHash;
+use tollgate::batch::ids::{Id, Ids};
 use tollgate::batch::input::{Entry, Reader};
 use tollgate::batch::outcome::{Answer, Failure, Outcome};
-use tollgate::batch::output::Output;
+use tollgate::batch::output::{EarlierResults, LineStatus, Output};
 
 use super::output::{folder, ids, ok, passing, refused, run, values};
 #[cfg(target_os = "linux")]
@@ -140,6 +142,63 @@ fn a_mended_line_of_the_input_replaces_its_error() {
     output.finish().expect("the disk works");
     assert_eq!(sorted(ids(&path)), all());
     assert!(values(&path).iter().all(|value| value["error"].is_null()));
+}
+
+/// Whatever happens to the run after that: they are open to the next one.
+#[test]
+fn changed_requests_make_room_in_both_files_and_others_stay() {
+    let folder = folder();
+    let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
+    let line = |id: &str, n: u32| {
+        let text = format!("{{\"custom_id\":\"{id}\",\"body\":{{\"n\":{n}}}}}");
+        let entry = Reader::new(text.as_bytes(), "/v1/x").next().expect("a line").expect("text");
+        let Entry::Request(line) = &entry else { panic!("{entry:?}") };
+        (entry.clone(), line.hash())
+    };
+    run(&out, &["a", "b", "c"].map(|id| ok(id).with_hash(line(id, 1).1)));
+    run(&errors, &["d", "e"].map(|id| refused(id).with_hash(line(id, 1).1)));
+    let before = fs::read(&out).expect("it is there");
+
+    let earlier = EarlierResults::read(&out, Some(&errors), false).expect("both are sound");
+    let known = [("a", 1), ("b", 2), ("d", 1), ("e", 2), ("f", 1)]
+        .map(|(id, n)| earlier.done().status(&line(id, n).0));
+    use LineStatus::{Changed, Failed, Open, Succeeded};
+    assert_eq!(known, [Succeeded, Changed, Failed, Changed, Open]);
+    assert_eq!(fs::read(&out).expect("it is there"), before, "it was only read");
+    let mut changed = Ids::default();
+    for id in ["b", "e"] {
+        changed.insert(Id::of(id), 1).expect("each is new");
+    }
+    let (output, done) = Output::resume(earlier, &changed).expect("the disk works");
+    assert_eq!((done.succeeded(), done.failed(), done.again()), (2, 1, 2));
+    std::mem::forget(output);
+    assert_eq!((ids(&out), ids(&errors)), (vec!["a".into(), "c".into()], vec!["d".into()]));
+}
+
+#[test]
+fn failures_for_good_make_room_when_asked() {
+    let folder = folder();
+    let path = folder.path().join("out");
+    run(&path, &[ok("a"), refused("b"), passing("c")]);
+    let earlier = EarlierResults::read(&path, None, true).expect("it is sound");
+    assert!(earlier.done().contains("a") && !earlier.done().contains("b"));
+    let (_output, done) = Output::resume(earlier, &Ids::default()).expect("the disk works");
+    assert_eq!((done.failed(), done.again(), ids(&path)), (0, 2, vec!["a".to_owned()]));
+}
+
+#[test]
+fn hash_that_is_none_is_an_error_with_its_line() {
+    let folder = folder();
+    let path = folder.path().join("out");
+    run(&path, &[ok("a"), ok("b").with_hash(RequestHash::of("/v1/x", b"{}"))]);
+    let text = fs::read_to_string(&path).expect("text");
+    let edited = text.replace("\"request_hash\":\"", "\"request_hash\":\"z");
+    assert_ne!(edited, text);
+    fs::write(&path, &edited).expect("the disk has room");
+    let error = Output::open(&path, None).expect_err("no such hash").to_string();
+    let reason = "line 2 of ";
+    assert!(error.contains(reason) && error.contains("32 hexadecimal digits"), "{error}");
+    assert_eq!(fs::read_to_string(&path).expect("text"), edited);
 }
 
 #[test]

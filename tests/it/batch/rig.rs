@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
-use tollgate::batch::{Ended, Halt, Job, Stop};
+use tollgate::batch::{Ended, Halt, Job, Resume, Stop};
 use tollgate::provider::COMPATIBLE;
 use tollgate::quota::Quota;
 use tollgate::simulate::{Server, Settings};
@@ -54,6 +54,7 @@ impl Folder {
             retries: 0,
             ordered: false,
             endpoint: "/v1/chat/completions".to_owned(),
+            resume: Resume::default(),
             progress: false,
         }
     }

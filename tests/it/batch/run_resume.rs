@@ -146,14 +146,13 @@ async fn two_runs_do_not_write_to_one_output() {
 }
 
 #[tokio::test]
-async fn a_line_that_was_finished_is_left_alone_whatever_it_has_become() {
+async fn finished_lines_that_left_the_input_keep_their_results() {
     let folder = Folder::with(&lines(3));
     let server = Scripted::start(|_| Reply::ok()).await;
     run(&folder.job(server.base())).await;
-    let broken = r#"{"custom_id":"r1","method":"GET","url":"/v1/x","body":{}}"#;
     let repeated = r#"{"custom_id":"line-3","body":{}}"#;
     let raw = r#"{"model":"gpt-4o"}"#;
-    let text = [broken, repeated, repeated, raw].join("\n");
+    let text = [&lines(2)[1], repeated, repeated, raw].join("\n");
     std::fs::write(folder.path("in.jsonl"), text).expect("the input is written");
     let next = run(&folder.job(server.base())).await;
     assert_eq!((next.report.skipped, next.report.succeeded, next.report.failed), (1, 2, 1));
