@@ -74,8 +74,6 @@ pub struct Ended {
     pub report: Report,
     /// Why it ended before its input did, if it did.
     pub halt: Option<Halt>,
-    /// Lines that failed for good in earlier runs.
-    pub failed_before: u64,
 }
 
 /// A run that could not begin.
@@ -190,7 +188,7 @@ impl Job {
         });
         let intake = Intake::start(self.reader(file), self.max_in_flight);
         let ids = self.send_all(intake, &done, &shared, total).await;
-        Ok(self.finish(shared, &ids, done.failed()))
+        Ok(self.finish(shared, &ids))
     }
 
     pub(super) fn reader<R: Read>(&self, file: R) -> Reader<BufReader<R>> {
@@ -255,7 +253,7 @@ impl Job {
         })
     }
 
-    fn finish(&self, shared: Arc<Shared>, ids: &Ids, failed_before: u64) -> Ended {
+    fn finish(&self, shared: Arc<Shared>, ids: &Ids) -> Ended {
         let shared = Arc::into_inner(shared).expect("the tasks that shared it have ended");
         let Shared { stop, output, tally, .. } = shared;
         let report = Report { shared: self.is_shared(), ..tally.into_inner().report() };
@@ -267,7 +265,7 @@ impl Job {
         if let Err(error) = finished {
             stop.halt(Halt::Failed(error.to_string()));
         }
-        Ended { report, halt: stop.reason(), failed_before }
+        Ended { report, halt: stop.reason() }
     }
 
     /// Whether other machines take of the same limits.
@@ -286,8 +284,9 @@ fn begin(entry: Entry, room: Room, done: &Done, shared: &Arc<Shared>, lines: &mu
             let changes = Changes::of(&entry);
             shared.stop.halt(Halt::Failed(format!("{changes}; the rest was not sent")));
         }
-        (LineStatus::Succeeded | LineStatus::Failed, _) => shared.tally.lock().skipped(),
-        (LineStatus::Open, Entry::Bad(bad)) => shared.write(&bad.into()),
+        (LineStatus::Succeeded, _) => shared.tally.lock().skipped(false),
+        (LineStatus::Failed, _) => shared.tally.lock().skipped(true),
+        (LineStatus::Open, Entry::Bad(bad)) => shared.write(&bad.into(), b""),
         (LineStatus::Open, Entry::Request(line)) => {
             // It takes its place in the queue here, in the order of the input.
             let first = Attempt::start(&mut shared.service.clone(), &line);
@@ -298,7 +297,7 @@ fn begin(entry: Entry, room: Room, done: &Done, shared: &Arc<Shared>, lines: &mu
 
 async fn go(first: Attempt, line: Line, shared: Arc<Shared>, room: Room) {
     if let Some(outcome) = first.finish(&line, &shared).await {
-        shared.write(&outcome.with_hash(line.hash()));
+        shared.write(&outcome.with_hash(line.hash()), &line.body);
     }
     drop(room);
 }

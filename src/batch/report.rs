@@ -1,11 +1,13 @@
 //! What is told at the end of a run.
 
+use std::borrow::Cow;
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+pub use super::failures::{FailureCount, FailureExample};
 pub use super::waits::Waits;
-use crate::terminal::whole;
+use crate::terminal::{printable, whole};
 
 /// The report of a run: `Display` for people, serde for programs. Field names are a contract.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -16,8 +18,12 @@ pub struct Report {
     pub succeeded: u64,
     /// Requests that failed, and bad lines.
     pub failed: u64,
-    /// Lines that an earlier run had finished.
+    /// Lines that this run left alone, since an earlier one had answered them or they had failed for
+    /// good.
     pub skipped: u64,
+    /// Those of them that had failed.
+    #[serde(default)]
+    pub failed_earlier: u64,
     /// Requests that were sent again, each time counted.
     pub retries: u64,
     /// 429s seen.
@@ -48,6 +54,9 @@ pub struct Report {
     pub wait_p50_s: f64,
     /// The wait for the limits that 99 % of the requests did not exceed, in seconds.
     pub wait_p99_s: f64,
+    /// What `failed` counts, by cause, the most frequent first.
+    #[serde(default)]
+    pub failures: Vec<FailureCount>,
 }
 
 impl Report {
@@ -91,12 +100,37 @@ impl Report {
         }
     }
 
+    fn skipped_note(&self) -> Cow<'static, str> {
+        match self.failed_earlier {
+            0 => "finished by an earlier run".into(),
+            failed => format!(
+                "{} failed in an earlier run; --retry-failed sends them again",
+                whole(failed)
+            )
+            .into(),
+        }
+    }
+
+    fn write_failures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.failures.is_empty() {
+            return Ok(());
+        }
+        f.write_str("\n\nfailures by cause")?;
+        let width = self.failures.iter().map(|failure| failure.code.len()).max().unwrap_or(0);
+        for FailureCount { code, count, example } in &self.failures {
+            let FailureExample { custom_id, message } = example;
+            let message = printable(message);
+            write!(f, "\n  {code:<width$}  {:>9}  {custom_id:?}: {message}", whole(*count))?;
+        }
+        Ok(())
+    }
+
     fn rows(&self) -> [Row; 15] {
         [
             row("requests", count(self.requests), ""),
             row("succeeded", count(self.succeeded), ""),
             row("failed", count(self.failed), ""),
-            row("skipped", count(self.skipped), "finished by an earlier run"),
+            row("skipped", count(self.skipped), self.skipped_note()),
             row("retries", count(self.retries), ""),
             row("rate limited", count(self.rate_limited), "429s seen"),
             row("elapsed", seconds(self.elapsed_s), ""),
@@ -113,7 +147,8 @@ impl Report {
 }
 
 impl fmt::Display for Report {
-    /// A table of one line per field, without a newline at its end.
+    /// A table of one line per field, and one of failures by cause, if there are any; without a
+    /// newline at its end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let rows = self.rows();
         let width = rows.iter().map(|row| row.value.len()).max().unwrap_or_default();
@@ -122,7 +157,7 @@ impl fmt::Display for Report {
             let end = if index + 1 < rows.len() { "\n" } else { "" };
             write!(f, "{}{end}", line.trim_end())?;
         }
-        Ok(())
+        self.write_failures(f)
     }
 }
 
@@ -133,11 +168,15 @@ struct Row {
     name: &'static str,
     value: String,
     unit: &'static str,
-    note: &'static str,
+    note: Cow<'static, str>,
 }
 
-fn row(name: &'static str, (value, unit): (String, &'static str), note: &'static str) -> Row {
-    Row { name, value, unit, note }
+fn row(
+    name: &'static str,
+    (value, unit): (String, &'static str),
+    note: impl Into<Cow<'static, str>>,
+) -> Row {
+    Row { name, value, unit, note: note.into() }
 }
 
 fn count(number: u64) -> (String, &'static str) {

@@ -22,11 +22,12 @@ pub(super) struct Shared {
 }
 
 impl Shared {
-    /// Writes what became of a line. If that fails, the run stops: work without a result is waste.
-    pub(super) fn write(&self, outcome: &Outcome) {
+    /// Writes what became of a line with this body. If that fails, the run stops: work without a result
+    /// is waste.
+    pub(super) fn write(&self, outcome: &Outcome, body: &[u8]) {
         let written = self.output.lock().write(outcome);
         match written {
-            Ok(()) => self.tally.lock().done(outcome.failure().is_none()),
+            Ok(()) => self.tally.lock().done(outcome, body),
             Err(error) => self.stop.halt(Halt::Failed(error.to_string())),
         }
     }

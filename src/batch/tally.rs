@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use http::StatusCode;
 
+use super::failures::Failures;
 use super::ideal::Ideal;
+use super::outcome::Outcome;
 use super::progress::{Gauge, Snapshot};
 use super::report::{Report, Waits};
 use crate::limiter::Limiter;
@@ -20,6 +22,7 @@ pub(super) struct Tally {
     started: u64,
     last_send: Option<u64>,
     report: Report,
+    failures: Failures,
     reserved: u64,
     waits: Waits,
     ideal: Ideal,
@@ -33,6 +36,7 @@ impl Tally {
             limiter,
             last_send: None,
             report: Report::default(),
+            failures: Failures::default(),
             reserved: 0,
             waits: Waits::new(),
             ideal: Ideal::new(profile),
@@ -45,17 +49,21 @@ impl Tally {
         &self.limiter
     }
 
-    /// A line that an earlier run finished.
-    pub(super) fn skipped(&mut self) {
+    /// A line that an earlier run finished, if only by a failure.
+    pub(super) fn skipped(&mut self, failed: bool) {
         self.report.skipped += 1;
+        self.report.failed_earlier += u64::from(failed);
     }
 
-    /// A line that is done with.
-    pub(super) fn done(&mut self, succeeded: bool) {
+    /// A line with this body that is done with.
+    pub(super) fn done(&mut self, outcome: &Outcome, body: &[u8]) {
         self.report.requests += 1;
-        match succeeded {
-            true => self.report.succeeded += 1,
-            false => self.report.failed += 1,
+        match outcome.failure() {
+            None => self.report.succeeded += 1,
+            Some(failure) => {
+                self.report.failed += 1;
+                self.failures.add(outcome.custom_id(), failure, body);
+            }
         }
     }
 
@@ -114,6 +122,7 @@ impl Tally {
         let report = Report {
             elapsed_s: self.elapsed().as_secs_f64(),
             ideal_s: self.ideal.duration().as_secs_f64(),
+            failures: self.failures.by_count(),
             ..self.report.clone()
         };
         let last = self.last_send.unwrap_or(self.started).saturating_sub(self.started);

@@ -205,7 +205,7 @@ fn tell(args: &BatchArgs, ended: &Ended, out: &mut Output<'_>) -> Result<Exit, S
             say(&"interrupted; run the same command again to go on");
             Exit::Interrupted
         }
-        None if ended.report.failed + ended.failed_before > 0 => Exit::SomeFailed,
+        None if ended.report.failed + ended.report.failed_earlier > 0 => Exit::SomeFailed,
         None => Exit::Success,
     };
     if let Some(path) = &args.report {

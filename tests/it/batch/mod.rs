@@ -10,6 +10,7 @@ mod rig;
 mod run_changed;
 mod run_command;
 mod run_corpus;
+mod run_failed_lines;
 mod run_failures;
 mod run_files;
 mod run_learn;

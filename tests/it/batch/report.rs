@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tollgate::batch::report::{Report, Waits};
+use tollgate::batch::report::{FailureCount, FailureExample, Report, Waits};
 
 fn report() -> Report {
     let mut waits = Waits::new();
@@ -46,12 +46,42 @@ fn the_json_of_a_report_has_every_field_and_reads_back() {
     let json = report().to_json();
     let value: serde_json::Value = serde_json::from_str(&json).expect("the report is JSON");
     let keys = "requests succeeded failed skipped retries rate_limited elapsed_s ideal_s utilization \
-        input_tokens output_tokens charged_tokens estimate_error wait_p50_s wait_p99_s";
+        input_tokens output_tokens charged_tokens estimate_error wait_p50_s wait_p99_s failed_earlier failures";
     for key in keys.split_whitespace() {
         assert!(value.get(key).is_some(), "{key} is missing");
     }
     let back: Report = serde_json::from_str(&json).expect("it reads back");
     assert_eq!(back.to_string(), report().to_string());
+}
+
+#[test]
+fn report_with_failures_ends_with_their_causes() {
+    let failure = |code: &str, count, message: &str| FailureCount {
+        code: code.to_owned(),
+        count,
+        example: FailureExample { custom_id: "r1".to_owned(), message: message.to_owned() },
+    };
+    let failures = vec![failure("http_400", 1_234, "no\u{1b}[2J"), failure("timeout", 1, "late")];
+    let text = Report { skipped: 5, failed_earlier: 2, failures, ..Report::default() }.to_string();
+    let end = "\
+wait p99        0.00 s
+
+failures by cause
+  http_400      1,234  \"r1\": no\\u{1b}[2J
+  timeout           1  \"r1\": late";
+    assert!(text.ends_with(end), "{text}");
+    let skipped =
+        "skipped            5    2 failed in an earlier run; --retry-failed sends them again\n";
+    assert!(text.contains(skipped), "{text}");
+}
+
+#[test]
+fn report_of_an_earlier_version_reads_back() {
+    let json = report().to_json();
+    let mut value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let fields = value.as_object_mut().expect("an object");
+    fields.remove("failures").and(fields.remove("failed_earlier")).expect("they are there");
+    assert_eq!(serde_json::from_value::<Report>(value).ok(), Some(report()));
 }
 
 #[test]

@@ -99,7 +99,7 @@ async fn a_request_that_is_wrong_fails_at_once_and_for_good() {
     assert_eq!(ended.report.charged_tokens, 2 * 12, "what is refused takes nothing");
 
     let next = run(&job).await;
-    assert_eq!((next.report.skipped, next.report.requests, next.failed_before), (5, 0, 3));
+    assert_eq!((next.report.skipped, next.report.requests, next.report.failed_earlier), (5, 0, 3));
     assert_eq!(server.received(), 5);
 }
 
