@@ -297,7 +297,7 @@ fn begin(entry: Entry, room: Room, done: &Done, shared: &Arc<Shared>, lines: &mu
 
 async fn go(first: Attempt, line: Line, shared: Arc<Shared>, room: Room) {
     if let Some(outcome) = first.finish(&line, &shared).await {
-        shared.write(&outcome.with_hash(line.hash()), &line.body);
+        shared.write(&outcome.with_hash(line.hash), &line.body);
     }
     drop(room);
 }

@@ -25,8 +25,7 @@
 //!     let outcome = match entry? {
 //!         Entry::Request(line) if done.contains(&line.custom_id) => continue,
 //!         Entry::Request(line) => {
-//!             let hash = line.hash();
-//!             Outcome::succeeded(line.custom_id, Answer::new(200, "{}")).with_hash(hash)
+//!             Outcome::succeeded(line.custom_id, Answer::new(200, "{}")).with_hash(line.hash)
 //!         }
 //!         Entry::Bad(line) => line.into(),
 //!     };

@@ -71,6 +71,8 @@ pub struct Line {
     pub url_path: String,
     /// The JSON object to send, byte for byte as it was read.
     pub body: Bytes,
+    /// The identity of its request.
+    pub hash: RequestHash,
 }
 
 impl Entry {
@@ -84,9 +86,9 @@ impl Entry {
 }
 
 impl Line {
-    /// The identity of its request.
-    pub fn hash(&self) -> RequestHash {
-        RequestHash::of(&self.url_path, &self.body)
+    fn new(number: u64, custom_id: String, url_path: String, body: &str) -> Self {
+        let hash = RequestHash::of(&url_path, body.as_bytes());
+        Self { number, custom_id, url_path, body: Bytes::copy_from_slice(body.as_bytes()), hash }
     }
 }
 
@@ -139,12 +141,10 @@ impl<R: BufRead> Reader<R> {
             return self.repeated(custom_id, first);
         }
         match found {
-            Ok(request) => Entry::Request(Line {
-                number,
-                custom_id,
-                url_path: request.url_path.unwrap_or_else(|| self.endpoint.clone()),
-                body: Bytes::copy_from_slice(request.body.as_bytes()),
-            }),
+            Ok(request) => {
+                let url_path = request.url_path.unwrap_or_else(|| self.endpoint.clone());
+                Entry::Request(Line::new(number, custom_id, url_path, request.body))
+            }
             Err(fault) => Entry::Bad(BadLine { number, custom_id, fault }),
         }
     }

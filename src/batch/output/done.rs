@@ -54,7 +54,7 @@ impl Done {
         match self.results.get(&Id::of(custom_id)) {
             None => LineStatus::Open,
             Some(Finished { hash: Some(hash), .. })
-                if line.is_none_or(|line| line.hash() != *hash) =>
+                if line.is_none_or(|line| line.hash != *hash) =>
             {
                 LineStatus::Changed
             }

@@ -153,7 +153,7 @@ fn changed_requests_make_room_in_both_files_and_others_stay() {
         let text = format!("{{\"custom_id\":\"{id}\",\"body\":{{\"n\":{n}}}}}");
         let entry = Reader::new(text.as_bytes(), "/v1/x").next().expect("a line").expect("text");
         let Entry::Request(line) = &entry else { panic!("{entry:?}") };
-        (entry.clone(), line.hash())
+        (entry.clone(), line.hash)
     };
     run(&out, &["a", "b", "c"].map(|id| ok(id).with_hash(line(id, 1).1)));
     run(&errors, &["d", "e"].map(|id| refused(id).with_hash(line(id, 1).1)));
