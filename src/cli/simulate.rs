@@ -106,7 +106,7 @@ impl std::error::Error for InvalidLatency {}
 const ABOUT: &str = "\
 Run a provider that enforces its limits, to try things against.
 
-It speaks the APIs of OpenAI (chat completions, responses, embeddings), Anthropic (messages) and \
+It speaks the APIs of OpenAI (chat completions, responses, embeddings; at Azure's paths too), Anthropic (messages) and \
 Gemini (generateContent), streams included: the path tells which. It answers 429 as each of them \
 does when a limit is exceeded. The limits are of each model apart. It keeps nothing, and any key \
 will do.";
@@ -114,7 +114,7 @@ will do.";
 const EXAMPLES: &str = "\
 Example:
   tollgate simulate --rpm 500 --tpm 30000 &
-  OPENAI_API_KEY=any tollgate batch examples/requests.jsonl -o out.jsonl \\
+  tollgate batch examples/requests.jsonl -o out.jsonl \\
     --base-url http://127.0.0.1:8089 --rpm 500 --tpm 30000
 
 Exit codes:

@@ -7,7 +7,7 @@
 //!
 //! | format | answers | takes from its limits |
 //! |---|---|---|
-//! | OpenAI | chat completions, completions, Responses and their `input_tokens`, embeddings | requests per minute and day; tokens, all at admission: characters / 4 and `max_tokens` |
+//! | OpenAI | chat completions, completions, Responses and their `input_tokens`, embeddings | requests per minute and day; tokens, all at admission: characters / 4 and `max_tokens`. At Azure's paths too (`/openai/v1`, `/openai/deployments/NAME`) |
 //! | Anthropic | Messages and their `count_tokens`; prompts are cached | requests per minute; input at admission, estimated and corrected, cache reads left out; output as it is made |
 //! | Gemini | `generateContent`, streamed as events or as one array, `countTokens`, `embedContent`, `batchEmbedContents`; at Vertex's paths too | requests per minute and Pacific day; tokens of the input alone |
 //!

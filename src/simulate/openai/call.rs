@@ -51,11 +51,13 @@ pub(super) enum Endpoint {
 }
 
 impl Request {
-    /// Reads a request to `path`, with or without `/v1`.
+    /// Reads a request to `path`, with or without `/v1`, or as Azure has it: `/openai/v1`, or the
+    /// model as `/openai/deployments/NAME`.
     pub(super) fn parse(path: &str, body: &[u8]) -> Result<Self, Rejection> {
-        let endpoint = Endpoint::at(path)?;
+        let (deployment, endpoint) = Endpoint::at(path)?;
         let body: Value = serde_json::from_slice(body).map_err(|_| not_json())?;
-        let model = body["model"].as_str().filter(|model| !model.is_empty());
+        let named = || body["model"].as_str().filter(|model| !model.is_empty());
+        let model = deployment.or_else(named);
         let flag = |value: &Value| value.as_bool().unwrap_or(false);
         Ok(Self {
             endpoint,
@@ -117,16 +119,30 @@ impl Call for Request {
 }
 
 impl Endpoint {
-    fn at(path: &str) -> Result<Self, Rejection> {
+    /// The deployment that a path names, and its endpoint.
+    fn at(path: &str) -> Result<(Option<&str>, Self), Rejection> {
         let plain = format::plain(path);
-        match plain.strip_prefix("/v1").unwrap_or(plain) {
-            "/chat/completions" => Ok(Self::Chat),
-            "/completions" => Ok(Self::Completions),
-            "/embeddings" => Ok(Self::Embeddings),
-            "/responses" => Ok(Self::Responses),
-            "/responses/input_tokens" => Ok(Self::InputTokens),
-            _ => Err(OpenAi.unknown("POST", plain)),
-        }
+        let azure = plain.strip_prefix("/openai");
+        let deployment = azure.and_then(|rest| {
+            let rest = rest.strip_prefix("/deployments/")?;
+            Some(rest.split_at(rest.find('/')?))
+        });
+        let (deployment, rest) = match deployment {
+            Some((name, rest)) => (Some(name), rest),
+            None => {
+                let rest = azure.unwrap_or(plain);
+                (None, rest.strip_prefix("/v1").unwrap_or(rest))
+            }
+        };
+        let endpoint = match rest {
+            "/chat/completions" => Self::Chat,
+            "/completions" => Self::Completions,
+            "/embeddings" => Self::Embeddings,
+            "/responses" => Self::Responses,
+            "/responses/input_tokens" => Self::InputTokens,
+            _ => return Err(OpenAi.unknown("POST", plain)),
+        };
+        Ok((deployment, endpoint))
     }
 
     fn streams(self) -> bool {

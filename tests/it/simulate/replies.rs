@@ -84,6 +84,22 @@ fn a_model_of_one_name_has_limits_of_its_own_in_each_format() {
 }
 
 #[test]
+fn azures_paths_are_read_and_a_deployment_is_the_model() {
+    for (path, model) in [
+        ("/openai/v1/chat/completions", "gpt-4o"),
+        ("/openai/deployments/mine/chat/completions?api-version=2024-10-21", "mine"),
+    ] {
+        let mut provider = Provider::new(Settings::default());
+        let body = chat("Hello").to_string();
+        assert_eq!(provider.receive(0, path, body.as_bytes()).status, 200, "{path}");
+        assert_eq!(provider.stats().models.keys().collect::<Vec<_>>(), [model], "{path}");
+    }
+    for path in ["/openai/deployments/mine", "/openai/deployments//x", "/openai"] {
+        assert_eq!(post(Settings::default(), path, &chat("Hello")).status, 404, "{path}");
+    }
+}
+
+#[test]
 fn output_is_capped_by_what_the_request_allows() {
     let capped = |path, body| object(&post(Settings::default(), path, &body));
     let metadata = json!({"output_tokens": "900"});
