@@ -9,6 +9,7 @@ use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
+use http::HeaderMap;
 use tollgate::batch::{Job, Resume, Stop};
 use tollgate::provider::{COMPATIBLE_USAGE, OPENAI, Profile};
 use tollgate::quota::{Algorithm, Quota};
@@ -106,7 +107,7 @@ async fn run(scenario: &Scenario, folder: &Path, input: &Path) {
         output: folder.join(format!("{}.jsonl", scenario.name)),
         errors: None,
         base: format!("http://{}", server.addr()).parse().expect("a URL"),
-        key: None,
+        headers: HeaderMap::new(),
         profile: scenario.profile,
         quota: Quota::new().rpm(RPM).tpm(TPM).with_algorithm(scenario.client),
         config: None,

@@ -31,8 +31,7 @@ impl Answered {
         B: http_body::Body<Data = Bytes>,
     {
         let (parts, body) = response.into_parts();
-        let body = body.collect().await?.to_bytes();
-        let body = shared.key.as_ref().map_or(body.clone(), |key| key.hide(body));
+        let body = shared.secrets.hide(body.collect().await?.to_bytes());
         let in_band = journey.facts().error;
         Ok(Self { parts, body, in_band })
     }

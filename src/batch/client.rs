@@ -1,6 +1,5 @@
 //! The HTTP side: a Tower service from a line's request to the provider's response.
 
-use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,64 +7,12 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue};
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
 use super::stop::Stop;
 use super::target::Base;
-
-/// An API key. It is sent, and shown nowhere.
-#[derive(Clone)]
-pub struct ApiKey(HeaderValue);
-
-impl ApiKey {
-    /// A key that is sent as `Authorization: Bearer`.
-    ///
-    /// # Errors
-    /// If it has characters that no header may have.
-    pub fn new(key: &str) -> Result<Self, InvalidKey> {
-        let value = HeaderValue::from_str(&format!("{BEARER}{}", key.trim()));
-        let mut value = value.map_err(|_| InvalidKey)?;
-        value.set_sensitive(true);
-        Ok(Self(value))
-    }
-
-    /// The body of an answer without the key, which some servers repeat when they refuse it.
-    pub(super) fn hide(&self, body: Bytes) -> Bytes {
-        let key = &self.0.as_bytes()[BEARER.len()..];
-        if key.len() < SHORTEST_KEY || memchr::memmem::find(&body, key).is_none() {
-            return body;
-        }
-        let mut hidden = Vec::with_capacity(body.len());
-        let mut rest = &body[..];
-        while let Some(at) = memchr::memmem::find(rest, key) {
-            hidden.extend_from_slice(&rest[..at]);
-            hidden.extend_from_slice(b"***");
-            rest = &rest[at + key.len()..];
-        }
-        hidden.extend_from_slice(rest);
-        hidden.into()
-    }
-}
-
-impl fmt::Debug for ApiKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("ApiKey(..)")
-    }
-}
-
-/// A key that can't be sent in a header.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct InvalidKey;
-
-impl fmt::Display for InvalidKey {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the API key has characters that can't be sent; is it a key?")
-    }
-}
-
-impl std::error::Error for InvalidKey {}
 
 /// Whether a request is in flight: put a clone into its extensions.
 #[derive(Debug, Clone, Default)]
@@ -113,7 +60,7 @@ impl Drop for Flying {
 pub(super) struct Client {
     http: reqwest::Client,
     base: Arc<Base>,
-    key: Option<ApiKey>,
+    headers: HeaderMap,
     slots: Arc<Semaphore>,
     stop: Stop,
 }
@@ -121,22 +68,19 @@ pub(super) struct Client {
 impl Client {
     pub(super) fn new(
         base: Base,
-        key: Option<ApiKey>,
+        headers: HeaderMap,
         max_in_flight: usize,
         stop: Stop,
     ) -> Result<Self, reqwest::Error> {
         let http = http_client(&base).build()?;
         let slots = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { http, base: Arc::new(base), key, slots, stop })
+        Ok(Self { http, base: Arc::new(base), headers, slots, stop })
     }
 
     fn request(&self, path: &str, body: Bytes) -> reqwest::RequestBuilder {
         let json = HeaderValue::from_static("application/json");
         let request = self.http.post(self.base.join(path)).header(CONTENT_TYPE, json).body(body);
-        match &self.key {
-            Some(ApiKey(value)) => request.header(AUTHORIZATION, value.clone()),
-            None => request,
-        }
+        request.headers(self.headers.clone())
     }
 }
 
@@ -180,9 +124,6 @@ pub(crate) fn http_client(base: &Base) -> reqwest::ClientBuilder {
     if base.is_loopback() { http.no_proxy() } else { http }
 }
 
-const BEARER: &str = "Bearer ";
-/// What is shorter is no secret, but a word like `any` or `none` for a server that asks for no key.
-const SHORTEST_KEY: usize = 16;
 const CONNECT: Duration = Duration::from_secs(10);
 /// As long as the official SDKs wait.
 const ANSWER: Duration = Duration::from_secs(600);

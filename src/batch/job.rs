@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderMap;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tower_layer::Layer;
@@ -14,13 +15,14 @@ use tower_layer::Layer;
 use super::answers::Answers;
 use super::attempt::Attempt;
 use super::changes::{Changes, Resume};
-use super::client::{ApiKey, Client};
+use super::client::Client;
 use super::ids::Ids;
 use super::input::{self, Entry, Line, Reader};
 use super::intake::{Intake, Room};
 use super::output::{Done, LineStatus, OpenError};
 use super::progress::Progress;
 use super::report::Report;
+use super::secrets::Secrets;
 use super::shared::Shared;
 use super::stop::{Halt, Stop};
 use super::tally::Tally;
@@ -43,8 +45,9 @@ pub struct Job {
     pub errors: Option<PathBuf>,
     /// Where requests are sent.
     pub base: Base,
-    /// The key they are sent with.
-    pub key: Option<ApiKey>,
+    /// What every request carries besides its content type: the credential, and what the API needs.
+    /// Values that are [sensitive](http::HeaderValue::set_sensitive) are hidden in what is written.
+    pub headers: HeaderMap,
     /// Whose rules count.
     pub profile: Profile,
     /// The limits of each model; where there are none, the profile's, or what responses tell.
@@ -172,8 +175,8 @@ impl Job {
     pub async fn run_with(&self, limiter: Limiter, stop: &Stop) -> Result<Ended, JobError> {
         let total = self.count()?;
         let file = self.open()?;
-        let (base, key) = (self.base.clone(), self.key.clone());
-        let client = Client::new(base, key, self.max_in_flight, stop.clone());
+        let (base, headers) = (self.base.clone(), self.headers.clone());
+        let client = Client::new(base, headers, self.max_in_flight, stop.clone());
         let client = client.map_err(JobError::Client)?;
         let (output, done) = self.resume_output(&file)?;
         let layer = RateLimitLayer::new(limiter.clone()).provider(self.profile).discover();
@@ -181,7 +184,7 @@ impl Job {
         let shared = Arc::new(Shared {
             service: layer.layer(client),
             profile: self.profile,
-            key: self.key.clone(),
+            secrets: Secrets::of(&self.headers),
             tally: Mutex::new(Tally::new(limiter, self.profile)),
             stop: stop.clone(),
             output: Mutex::new(output),

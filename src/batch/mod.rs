@@ -4,7 +4,7 @@
 //! [`RateLimitLayer`](crate::middleware::RateLimitLayer) in the order of the input, so that every
 //! model has its own queue; the layer [sends again](crate::middleware::retry) what fails in passing. [`Plan`] tells what a job would be, [`Ideal`] how long it takes at best.
 //!
-//! - [`input`] reads OpenAI Batch lines or raw bodies, one line at a time.
+//! - [`input`] reads Batch lines of OpenAI, Anthropic or Gemini, or raw bodies, one line at a time.
 //! - [`target`] joins a base URL and the path of a line.
 //! - [`output`] appends result lines, knows which are finished, and survives `kill -9`.
 //! - [`report`] and [`progress`] say how it went and how it goes.
@@ -57,6 +57,7 @@ mod repeats;
 pub mod report;
 mod request_hash;
 mod resume;
+mod secrets;
 mod shared;
 mod stop;
 mod tally;
@@ -66,10 +67,10 @@ mod waits;
 
 pub use changes::{Changes, OnChange, Resume};
 pub(crate) use client::http_client;
-pub use client::{ApiKey, InvalidKey};
 pub use configured::configured;
 pub use ideal::Ideal;
 pub use job::{Ended, Job, JobError};
 pub use plan::Plan;
 pub use request_hash::RequestHash;
+pub(crate) use secrets::Secrets;
 pub use stop::{Halt, Stop};

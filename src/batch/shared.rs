@@ -3,9 +3,9 @@
 use parking_lot::Mutex;
 
 use super::attempt::Limited;
-use super::client::ApiKey;
 use super::outcome::Outcome;
 use super::output::Output;
+use super::secrets::Secrets;
 use super::stop::{Halt, Stop};
 use super::tally::Tally;
 use crate::provider::Profile;
@@ -15,7 +15,7 @@ use crate::provider::Profile;
 pub(super) struct Shared {
     pub(super) service: Limited,
     pub(super) profile: Profile,
-    pub(super) key: Option<ApiKey>,
+    pub(super) secrets: Secrets,
     pub(super) tally: Mutex<Tally>,
     pub(super) stop: Stop,
     pub(super) output: Mutex<Output>,

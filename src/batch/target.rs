@@ -21,6 +21,8 @@ use http::Uri;
 pub struct Base {
     origin: String,
     path: String,
+    /// Where OpenAI's endpoints are, if that is known.
+    openai_path: Option<&'static str>,
 }
 
 impl Base {
@@ -30,6 +32,9 @@ impl Base {
     /// version of its own (`/v1beta/openai`, `/api/paas/v4`), that version replaces the `/v1` that
     /// Batch lines start with.
     pub fn join(&self, path: &str) -> String {
+        if let (Some(place), Some(endpoint)) = (self.openai_path, openai_endpoint(path)) {
+            return format!("{}{place}{endpoint}", self.origin);
+        }
         let path = path.trim_start_matches('/');
         let rest = match self.overlap(path) {
             0 if self.has_version() => path.strip_prefix("v1/").unwrap_or(path),
@@ -38,8 +43,28 @@ impl Base {
         format!("{}{}/{rest}", self.origin, self.path)
     }
 
+    /// The same base for an API that has OpenAI's endpoints at another path than `/v1`
+    /// (`/openai/v1` at Azure and Groq). It counts for a base that has no path: one with a path says
+    /// itself where they are.
+    ///
+    /// ```
+    /// use tollgate::batch::target::Base;
+    ///
+    /// # fn main() -> Result<(), tollgate::batch::target::InvalidBase> {
+    /// let base = "https://api.groq.com".parse::<Base>()?.with_openai_at("/openai/v1");
+    /// let url = "https://api.groq.com/openai/v1/chat/completions";
+    /// assert_eq!(base.join("/v1/chat/completions"), url);
+    /// assert_eq!(base.join("/openai/v1/chat/completions"), url);
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn with_openai_at(self, path: &'static str) -> Self {
+        Self { openai_path: self.path.is_empty().then_some(path), ..self }
+    }
+
     /// Whether it is on this machine, where no proxy leads.
-    pub(super) fn is_loopback(&self) -> bool {
+    pub(crate) fn is_loopback(&self) -> bool {
         let host = self.origin.parse::<Uri>().ok().and_then(|uri| Some(uri.host()?.to_owned()));
         let host = host.unwrap_or_default();
         let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
@@ -85,9 +110,23 @@ impl FromStr for Base {
             return Err(refused("has a query or fragment"));
         }
         let path = uri.path().trim_end_matches('/').to_owned();
-        Ok(Self { origin: format!("{scheme}://{authority}"), path })
+        Ok(Self { origin: format!("{scheme}://{authority}"), path, openai_path: None })
     }
 }
+
+/// What follows the `/v1` in the path of an endpoint of OpenAI's. Azure's Batch lines leave `/v1` out.
+fn openai_endpoint(path: &str) -> Option<&str> {
+    let endpoint = if path.starts_with("/v1/") { &path["/v1".len()..] } else { path };
+    let bare = endpoint.split('?').next().unwrap_or(endpoint);
+    let is_known =
+        ENDPOINTS.contains(&bare) || FAMILIES.iter().any(|start| bare.starts_with(start));
+    is_known.then_some(endpoint)
+}
+
+const ENDPOINTS: &[&str] =
+    &["/chat/completions", "/completions", "/embeddings", "/responses", "/moderations"];
+
+const FAMILIES: &[&str] = &["/images/", "/audio/"];
 
 impl fmt::Display for Base {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use clap::Args;
 
 use super::unechoed::Unechoed;
-use super::{LimitArgs, StateArgs};
+use super::{CredentialArgs, LimitArgs, StateArgs};
 use crate::batch::target::{Base, InvalidBase};
 use crate::batch::{OnChange, Resume};
 use crate::provider::Profile;
@@ -13,7 +13,7 @@ use crate::provider::Profile;
 #[derive(Debug, Clone, Args)]
 #[command(long_about = ABOUT, after_long_help = EXAMPLES)]
 pub struct BatchArgs {
-    /// Requests: OpenAI Batch lines or raw request bodies, one per line
+    /// Requests: Batch lines of OpenAI, Anthropic or Gemini, or raw request bodies, one per line
     #[arg(value_name = "IN.jsonl")]
     pub input: PathBuf,
 
@@ -43,12 +43,14 @@ pub struct BatchArgs {
     #[arg(long, value_name = "URL", value_parser = Unechoed(base_url))]
     pub base_url: Option<Base>,
 
-    /// The environment variable that holds the API key; the key itself is never shown
-    #[arg(long, value_name = "NAME", default_value = "OPENAI_API_KEY", value_parser = Unechoed(variable))]
-    pub api_key_env: String,
+    /// The key of requests, and their other headers.
+    #[command(flatten)]
+    pub credentials: CredentialArgs,
 
-    /// Whose rules count: openai, anthropic, gemini, groq, .. [default: told by the base URL]. The key
-    /// is sent as `Authorization: Bearer`; an API that wants another header needs a gateway
+    /// The provider: openai, anthropic, gemini, azure, groq, .. [default: told by the base URL, else the
+    /// first of the configuration, else openai]
+    ///
+    /// It says how requests are charged, which header carries the key, and where raw bodies go.
     #[arg(long, value_name = "NAME")]
     pub provider: Option<Profile>,
 
@@ -79,9 +81,13 @@ pub struct BatchArgs {
     #[arg(long)]
     pub ordered: bool,
 
-    /// Where raw bodies, and lines without a `url`, are sent
-    #[arg(long, value_name = "PATH", default_value = "/v1/chat/completions", value_parser = endpoint)]
-    pub endpoint: String,
+    /// Where raw bodies, and lines without a `url`, are sent [default: the provider's, such as
+    /// /v1/chat/completions or /v1/messages]
+    ///
+    /// `{model}` in it stands for the model that the body names. Gemini's default is
+    /// /v1beta/models/{model}:generateContent.
+    #[arg(long, value_name = "PATH", value_parser = endpoint)]
+    pub endpoint: Option<String>,
 
     /// Read and estimate everything, send nothing, touch no file
     #[arg(long)]
@@ -192,25 +198,27 @@ fn endpoint(text: &str) -> Result<String, String> {
     }
 }
 
-/// Keys of most providers hold a hyphen or a dot, names of variables never do.
-pub(super) fn variable(text: &str) -> Result<String, String> {
-    let named = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
-    if !text.is_empty() && text.bytes().all(named) {
-        return Ok(text.to_owned());
-    }
-    Err("must be the name of an environment variable (letters, digits, _), not a key".to_owned())
-}
-
 const ABOUT: &str = "\
 Send a file of requests, as fast as the limits allow and no faster.
 
-The input holds one request per line: OpenAI Batch lines (custom_id, method, url, body) or raw \
-request bodies. The output holds one OpenAI Batch result line per request. Run the same command \
+The input holds one request per line: OpenAI Batch lines (custom_id, method, url, body), Anthropic's \
+(custom_id, params), Gemini's (key, request) or raw request bodies. The output holds one OpenAI Batch result line per request. Run the same command \
 again after a crash, a kill or Ctrl-C: what is finished is not sent again, what failed for good \
 stays (--retry-failed sends it again), what failed in passing is tried anew. If lines of the input have \
 changed since they were answered, the run names them and sends nothing; --changed resend sends these \
 lines again. The lines of an input that is a pipe are compared as they are read, and the first that has \
 changed stops the run.
+
+The provider is that of --provider, or of the base URL, or the first of the configuration, or OpenAI. \
+Its key comes from its own environment variable (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, \
+AZURE_OPENAI_API_KEY, GROQ_API_KEY, ..) and goes into its own header. A provider of the configuration \
+that is `like` another under a name of its own has its own variable: MY_GATEWAY_API_KEY for my-gateway. A \
+--base-url that is not a provider's own host, without --provider, is sent no key unless --api-key-env \
+names one. Bedrock takes an API key of its own (AWS_BEARER_TOKEN_BEDROCK), requests are not signed; \
+Vertex takes an access token.
+
+A 200 whose body is empty, HTML, cut off, `null`, `{}` or an error counts as failed: the request is sent \
+again like after a 5xx, then its line says why.
 
 Limits are those of --rpm, --tpm and --rpd, for each model; without these, those of the configuration, \
 which is followed while the run goes on: quotas that change in the file count within a second, and a \
@@ -233,6 +241,13 @@ Examples:
 
   Send to OpenAI within your limits:
     OPENAI_API_KEY=... tollgate batch in.jsonl -o out.jsonl --rpm 500 --tpm 30000 --rpd 10000
+
+  Send to Anthropic, from its own batch lines or from bodies of /v1/messages:
+    ANTHROPIC_API_KEY=... tollgate batch in.jsonl -o out.jsonl --provider anthropic
+
+  Send to a deployment on Azure:
+    AZURE_OPENAI_API_KEY=... tollgate batch in.jsonl -o out.jsonl \\
+      --base-url https://RESOURCE.openai.azure.com
 
   Send raw embedding requests to a server of your own, failures apart:
     tollgate batch in.jsonl -o out.jsonl --errors failed.jsonl \\

@@ -3,15 +3,17 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
+use http::HeaderMap;
+
 use super::kept::Kept;
 use super::output::Output;
 use super::run::{settings, stopped, text};
 use super::signal::asked_to_stop;
 use super::{BatchArgs, Exit, LimitArgs};
 use crate::batch::target::Base;
-use crate::batch::{ApiKey, Ended, Halt, Job, Plan, Stop, configured};
+use crate::batch::{Ended, Halt, Job, Plan, Stop, configured};
 use crate::config::{Cluster, Config, Loaded};
-use crate::provider::{OPENAI, Profile};
+use crate::provider::{Api, OPENAI, Profile};
 use crate::quota::Quota;
 use crate::simulate::{self, Server};
 use crate::terminal::say;
@@ -59,26 +61,25 @@ pub(super) async fn batch(args: &BatchArgs, out: &mut Output<'_>) -> Result<Exit
 
 /// The run that the arguments ask for; `simulated` is where the built-in provider listens.
 fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job, String> {
-    let configured_first = loaded.config.providers.first().copied();
-    let named = args.base_url.as_ref().map(|base| Profile::find(&base.to_string()));
-    let profile = args.provider.or(named).or(configured_first).unwrap_or(OPENAI);
-    let own = profile.base_url().map(|base| base.parse().map_err(text)).transpose()?;
-    let base = args.base_url.clone().or(simulated).or(own);
+    let providers = &loaded.config.providers;
+    let told = args.base_url.as_ref().map(|base| Profile::find_among(providers, &base.to_string()));
+    let profile = args.provider.or(told).or(providers.first().copied()).unwrap_or(OPENAI);
+    let base = base(args, profile, simulated)?;
     let limits = if args.simulate { simulated_limits(args, loaded) } else { args.limits.clone() };
     Ok(Job {
         input: args.input.clone(),
         output: args.output.clone(),
         errors: args.errors.clone(),
-        key: key(args, base.is_some())?,
-        base: base.map_or_else(|| "https://api.openai.com".parse().map_err(text), Ok)?,
+        headers: headers(args, profile, &base)?,
+        base,
         profile,
         quota: quota(&limits, args.max_in_flight),
         config: Some(config(args, &loaded.config, profile)),
         max_in_flight: args.max_in_flight,
         retries: args.retries.unwrap_or_else(|| retries(&loaded.config)),
         ordered: args.ordered,
-        endpoint: args.endpoint.clone(),
         resume: args.resume(),
+        endpoint: args.endpoint.clone().unwrap_or_else(|| profile.api().endpoint.to_owned()),
         progress: !args.quiet,
     })
 }
@@ -104,21 +105,48 @@ fn retries(config: &Config) -> u32 {
     }
 }
 
-/// The key, which a server of one's own may not need.
-fn key(args: &BatchArgs, is_elsewhere: bool) -> Result<Option<ApiKey>, String> {
+/// Where requests go: as the arguments say, or the configuration, or to the provider's own address.
+fn base(args: &BatchArgs, profile: Profile, simulated: Option<Base>) -> Result<Base, String> {
+    let api = profile.api();
+    let built_in = (profile == profile.built_in()).then_some(api.origin).flatten();
+    let own = profile.base_url().or(built_in).map(|base| base.parse().map_err(text));
+    let base = match args.base_url.clone().or(simulated) {
+        Some(base) => base,
+        None => match own {
+            Some(own) => own?,
+            // Nothing is sent.
+            None if args.dry_run => return "http://localhost".parse().map_err(text),
+            None => return Err(no_address(profile)),
+        },
+    };
+    let is_bare = is_at(profile, &base) && profile.base_url().is_none();
+    Ok(if is_bare { base.with_openai_at(api.openai_path) } else { base })
+}
+
+/// The credential and the other headers; nothing for a run that sends nothing to a provider.
+fn headers(args: &BatchArgs, profile: Profile, base: &Base) -> Result<HeaderMap, String> {
     if args.simulate || args.dry_run {
-        return Ok(None);
+        return Ok(HeaderMap::new());
     }
-    let name = &args.api_key_env;
-    match std::env::var(name) {
-        Ok(key) if !key.trim().is_empty() => ApiKey::new(&key).map(Some).map_err(text),
-        Err(std::env::VarError::NotUnicode(_)) => Err(format!("{name} is not a key")),
-        _ if is_elsewhere => Ok(None),
-        _ => Err(format!(
-            "{name} is not set; put the API key into it, name another variable with \
-             --api-key-env, or try --simulate, which needs none"
-        )),
+    let is_known = args.provider.is_some() || args.base_url.is_none() || is_at(profile, base);
+    let headers = args.credentials.headers(profile, is_known)?;
+    let has_credential = headers.keys().any(Api::is_credential);
+    if !has_credential && !is_known && !base.is_loopback() && !args.quiet {
+        say(&format_args!(
+            "no API key is sent to {base}; --provider or --api-key-env says which one to send"
+        ));
     }
+    Ok(headers)
+}
+
+fn is_at(profile: Profile, base: &Base) -> bool {
+    profile.is_at(&base.to_string())
+}
+
+fn no_address(profile: Profile) -> String {
+    let (name, advice) = (profile.name(), profile.api().advice);
+    let separator = if advice.is_empty() { "" } else { ": " };
+    format!("{name} has no address of its own; give it with --base-url{separator}{advice}")
 }
 
 /// The limits that are given. Where all of them are 0, that is said in a way that no default and no

@@ -1,7 +1,7 @@
 //! The `tollgate` command: its arguments, and what each subcommand composes.
 //!
 //! What can be checked about a value by itself is checked where it is read; what comes out of here
-//! is valid. Keys are never arguments: they are read from the environment.
+//! is valid. Keys are read from the environment; a value of `--header` is shown nowhere.
 //!
 //! ```
 //! use clap::Parser;
@@ -19,6 +19,7 @@ mod check;
 mod completions;
 mod config;
 mod count;
+mod credentials;
 mod exit;
 mod explain;
 mod kept;
@@ -45,6 +46,7 @@ pub use check::CheckArgs;
 pub use completions::CompletionsArgs;
 pub use config::{ConfigAction, ConfigCommand};
 pub use count::{CountArgs, CountBy};
+pub use credentials::{CredentialArgs, Header};
 
 use exit::AFTER;
 pub use exit::Exit;

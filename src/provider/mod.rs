@@ -48,6 +48,7 @@
 //! ```
 
 mod anthropic;
+mod api;
 mod azure;
 mod bedrock;
 mod class;
@@ -85,6 +86,7 @@ mod unknown;
 mod usage;
 
 pub use anthropic::{ANTHROPIC, VERTEX_ANTHROPIC};
+pub use api::Api;
 pub use azure::AZURE;
 pub use bedrock::BEDROCK;
 pub use class::Class;

@@ -284,6 +284,16 @@ impl Profile {
             || error::signs::is_account_wide(error)
     }
 
+    /// The name of the built-in profile whose rules these are.
+    pub(super) fn rules_name(&self) -> &'static str {
+        self.rules.name
+    }
+
+    /// Whether a place is at a host of the provider.
+    pub(super) fn has_host(&self, place: &place::Place<'_>) -> bool {
+        self.rules.urls.iter().any(|url| place.is_host(url))
+    }
+
     fn is_named(&self, name: &str) -> bool {
         self.name().eq_ignore_ascii_case(name)
     }

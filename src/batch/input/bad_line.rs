@@ -38,9 +38,27 @@ pub enum Fault {
     /// It is a Batch line without a body.
     NoBody,
     /// Its body is no object.
-    BodyNotAnObject,
-    /// Its `custom_id` is not a string, or an empty one.
-    CustomId,
+    BodyNotAnObject {
+        /// The member of the line that holds the body: `body`, `params` or `request`.
+        member: &'static str,
+    },
+    /// Its id is not a string, or an empty one.
+    CustomId {
+        /// The member of the line that holds the id: `custom_id` or `key`.
+        member: &'static str,
+    },
+    /// It is a batch line of another provider than the one that it would be sent to.
+    OtherProvider {
+        /// The provider whose batch lines look like it.
+        provider: &'static str,
+        /// The path that it would be sent to.
+        endpoint: String,
+    },
+    /// The path it goes to has the model in it, and its body names none.
+    NoModel {
+        /// The path, with `{model}` in it.
+        endpoint: String,
+    },
     /// Its method is not `POST`.
     Method {
         /// The method, as JSON.
@@ -88,8 +106,20 @@ impl fmt::Display for Fault {
             }
             Self::NotAnObject => f.write_str("a JSON object is needed: a Batch line or a body"),
             Self::NoBody => f.write_str("a Batch line needs a `body`"),
-            Self::BodyNotAnObject => f.write_str("`body` must be a JSON object"),
-            Self::CustomId => f.write_str("`custom_id` must be a string that is not empty"),
+            Self::BodyNotAnObject { member } => write!(f, "`{member}` must be a JSON object"),
+            Self::CustomId { member } => {
+                write!(f, "`{member}` must be a string that is not empty")
+            }
+            Self::OtherProvider { provider, endpoint } => write!(
+                f,
+                "a batch line for {provider}, which {endpoint} can't read; give --provider {provider}, \
+                 or the path of its API with --endpoint"
+            ),
+            Self::NoModel { endpoint } => write!(
+                f,
+                "no `model` in the body, which {endpoint} needs; add it, or give the path with the \
+                 model's name with --endpoint"
+            ),
             Self::Method { method } => write!(f, "`method` must be \"POST\"; it is {method}"),
             Self::Url { url } => {
                 write!(f, "`url` must be an absolute path or an http(s) URL; it is {url}")

@@ -1,8 +1,14 @@
-//! The input of a batch: OpenAI Batch lines, raw request bodies, or both.
+//! The input of a batch: batch lines of OpenAI, Anthropic or Gemini, raw request bodies, or a mix.
 //!
-//! A *Batch line* is a JSON object with a `body` object and a `custom_id`, a `url` or both
-//! (`method`, if any, is `POST`). Any other JSON object is a *raw body*: it goes to the path the
-//! reader was made with, under the `custom_id` `line-N`. Bodies pass byte for byte.
+//! | line | what it is |
+//! |---|---|
+//! | `{"custom_id", "method", "url", "body"}` | a Batch line of OpenAI or Azure: a `body` object and a `custom_id`, a `url` or both (`method`, if any, is `POST`) |
+//! | `{"custom_id", "params"}` | one of Anthropic's Message Batches |
+//! | `{"key", "request"}` | one of Gemini's Batch API; the `key` is its `custom_id` |
+//! | any other object | a *raw body*, under the `custom_id` `line-N` |
+//!
+//! A line without a `url` goes to the path that the reader was made with. `{model}` in that path stands
+//! for the `model` of the body, without `models/` in front. Bodies pass byte for byte.
 //!
 //! Blank lines are skipped, but counted: numbers are those an editor shows. A byte order mark and
 //! CRLF are tolerated. A line that is no request comes out as a [`BadLine`], and reading goes on.
@@ -26,6 +32,7 @@
 //! ```
 
 mod bad_line;
+mod endpoint;
 mod shape;
 
 use std::io::{self, BufRead};
@@ -140,11 +147,12 @@ impl<R: BufRead> Reader<R> {
         if let Err(first) = self.ids.insert(Id::of(&custom_id), number) {
             return self.repeated(custom_id, first);
         }
+        let found = found.and_then(|shape::Request { form, url_path, body, .. }| {
+            let path = || endpoint::path(&self.endpoint, form, body);
+            Ok(Line::new(number, custom_id.clone(), url_path.map_or_else(path, Ok)?, body))
+        });
         match found {
-            Ok(request) => {
-                let url_path = request.url_path.unwrap_or_else(|| self.endpoint.clone());
-                Entry::Request(Line::new(number, custom_id, url_path, request.body))
-            }
+            Ok(line) => Entry::Request(line),
             Err(fault) => Entry::Bad(BadLine { number, custom_id, fault }),
         }
     }

@@ -6,6 +6,7 @@ use super::Fault;
 
 /// A line that is a request.
 pub(super) struct Request<'a> {
+    pub(super) form: Form,
     pub(super) custom_id: Option<String>,
     pub(super) url_path: Option<String>,
     pub(super) body: &'a str,
@@ -23,6 +24,30 @@ impl From<Fault> for Refused {
     }
 }
 
+/// The provider whose batch lines a line is one of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Form {
+    /// None: it is a body.
+    Raw,
+    /// `{custom_id, method, url, body}`
+    OpenAi,
+    /// `{custom_id, params}`
+    Anthropic,
+    /// `{key, request}`
+    Gemini,
+}
+
+impl Form {
+    /// The member that holds the body.
+    fn body(self) -> &'static str {
+        match self {
+            Self::Raw | Self::OpenAi => "body",
+            Self::Anthropic => "params",
+            Self::Gemini => "request",
+        }
+    }
+}
+
 /// Reads one line, without its ending.
 pub(super) fn parse(line: &[u8]) -> Result<Request<'_>, Refused> {
     let text = str::from_utf8(line)
@@ -33,12 +58,13 @@ pub(super) fn parse(line: &[u8]) -> Result<Request<'_>, Refused> {
         return Err(Fault::NotAnObject.into());
     }
     let shape: Shape<'_> = serde_json::from_str(text).map_err(not_json)?;
-    if !shape.is_batch_line() {
-        return Ok(Request { custom_id: None, url_path: None, body: text });
-    }
-    let custom_id = shape.custom_id.map(custom_id).transpose()?;
-    match shape.check() {
-        Ok((url_path, body)) => Ok(Request { custom_id, url_path, body }),
+    let Some(form) = shape.form() else {
+        return Ok(Request { form: Form::Raw, custom_id: None, url_path: None, body: text });
+    };
+    let id = if form == Form::Gemini { shape.key } else { shape.custom_id };
+    let custom_id = id.map(|raw| custom_id(form, raw)).transpose()?;
+    match shape.check(form) {
+        Ok((url_path, body)) => Ok(Request { form, custom_id, url_path, body }),
         Err(fault) => Err(Refused { custom_id, fault }),
     }
 }
@@ -53,34 +79,53 @@ struct Shape<'a> {
     url: Option<&'a RawValue>,
     #[serde(borrow)]
     body: Option<&'a RawValue>,
+    #[serde(borrow)]
+    params: Option<&'a RawValue>,
+    #[serde(borrow)]
+    key: Option<&'a RawValue>,
+    #[serde(borrow)]
+    request: Option<&'a RawValue>,
 }
 
 impl<'a> Shape<'a> {
-    /// No provider's own body has a `custom_id`, or a `url` beside a `body` or `method`: a line
-    /// with those is a Batch line, even if something else is missing from it.
-    fn is_batch_line(&self) -> bool {
+    /// No provider's own body has a `custom_id`, a `url` beside a `body` or `method`, or a `key`
+    /// beside a `request`: a line with those is a batch line, even if something else is missing from it.
+    fn form(&self) -> Option<Form> {
         let beside_url = self.body.is_some() || self.method.is_some();
-        self.custom_id.is_some() || (self.url.is_some() && beside_url)
+        let is_openai = self.body.is_some() || self.url.is_some() || self.method.is_some();
+        match self.custom_id {
+            Some(_) if self.params.is_some() && !is_openai => Some(Form::Anthropic),
+            Some(_) => Some(Form::OpenAi),
+            None if self.url.is_some() && beside_url => Some(Form::OpenAi),
+            None if self.key.is_some() && self.request.is_some() => Some(Form::Gemini),
+            None => None,
+        }
     }
 
-    fn check(&self) -> Result<(Option<String>, &'a str), Fault> {
+    fn check(&self, form: Form) -> Result<(Option<String>, &'a str), Fault> {
+        let body = match form {
+            Form::Raw | Form::OpenAi => self.body,
+            Form::Anthropic => self.params,
+            Form::Gemini => self.request,
+        };
         if let Some(method) = self.method.map(RawValue::get)
             && method != r#""POST""#
         {
             return Err(Fault::Method { method: method.to_owned() });
         }
         let url_path = self.url.map(path_of).transpose()?;
-        let body = self.body.ok_or(Fault::NoBody)?.get();
+        let body = body.ok_or(Fault::NoBody)?.get();
         if !body.starts_with('{') {
-            return Err(Fault::BodyNotAnObject);
+            return Err(Fault::BodyNotAnObject { member: form.body() });
         }
         Ok((url_path, body))
     }
 }
 
-fn custom_id(raw: &RawValue) -> Result<String, Fault> {
-    let id: String = serde_json::from_str(raw.get()).map_err(|_| Fault::CustomId)?;
-    if id.is_empty() { Err(Fault::CustomId) } else { Ok(id) }
+fn custom_id(form: Form, raw: &RawValue) -> Result<String, Fault> {
+    let member = if form == Form::Gemini { "key" } else { "custom_id" };
+    let id: String = serde_json::from_str(raw.get()).unwrap_or_default();
+    if id.is_empty() { Err(Fault::CustomId { member }) } else { Ok(id) }
 }
 
 fn path_of(raw: &RawValue) -> Result<String, Fault> {

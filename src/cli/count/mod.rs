@@ -7,10 +7,10 @@ use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
 
-use super::Exit;
-use super::batch::{base_url, variable};
+use super::batch::base_url;
 use super::output::Output;
 use super::unechoed::Unechoed;
+use super::{CredentialArgs, Exit};
 use crate::batch::target::Base;
 use crate::provider::{OPENAI, Profile};
 use crate::quota::Dimension;
@@ -41,10 +41,9 @@ pub struct CountArgs {
     #[arg(long, value_name = "URL", value_parser = Unechoed(base_url))]
     pub base_url: Option<Base>,
 
-    /// The environment variable that holds the API key [default: OPENAI_API_KEY, ANTHROPIC_API_KEY;
-    /// GEMINI_API_KEY or GOOGLE_API_KEY]
-    #[arg(long, value_name = "NAME", value_parser = Unechoed(variable))]
-    pub api_key_env: Option<String>,
+    /// The key of the question, and its other headers.
+    #[command(flatten)]
+    pub credentials: CredentialArgs,
 
     /// Print one JSON document, which says how the tokens were counted
     #[arg(long)]

@@ -41,8 +41,9 @@ fn a_batch_needs_an_input_and_an_output_and_has_defaults_for_the_rest() {
     let args = batch("");
     assert_eq!((args.input.to_str(), args.output.to_str()), (Some("in.jsonl"), Some("out.jsonl")));
     assert_eq!((args.max_in_flight, args.retries), (512, None));
-    assert_eq!((args.api_key_env.as_str(), args.provider), ("OPENAI_API_KEY", None));
-    assert_eq!(args.endpoint, "/v1/chat/completions");
+    assert_eq!((args.credentials.api_key_env, args.provider), (None, None));
+    assert!(args.credentials.headers.is_empty());
+    assert_eq!(args.endpoint, None);
     assert_eq!((args.limits.rpm, args.limits.algorithm, args.base_url), (None, None, None));
     assert_eq!((args.changed, args.retry_failed), (OnChange::Refuse, false));
     assert!(!(args.ordered || args.dry_run || args.simulate || args.quiet));
@@ -60,7 +61,11 @@ fn every_argument_of_a_batch_is_read() {
     assert_eq!((args.limits.rpm, args.limits.tpm, args.limits.rpd), (Some(1), Some(0), Some(3)));
     assert_eq!(args.limits.algorithm, Some(AlgorithmName::SlidingWindow));
     assert_eq!(args.base_url.expect("a base URL").to_string(), "http://h/v1");
-    assert_eq!((args.api_key_env.as_str(), args.provider), ("MY_KEY", Some(COMPATIBLE)));
+    assert_eq!(args.credentials.api_key_env.as_deref(), Some("MY_KEY"));
+    assert_eq!(
+        (args.provider, args.endpoint.as_deref()),
+        (Some(COMPATIBLE), Some("/v1/embeddings"))
+    );
     assert_eq!(
         (args.max_in_flight, args.retries, args.ordered, args.quiet),
         (1, Some(0), true, true)
@@ -90,6 +95,10 @@ fn values_that_cannot_work_are_refused_with_what_to_give_instead() {
         ("--api-key-env sk-proj-123", "not a key"),
         ("--changed keep", "refuse, resend"),
         ("--provider nobody", "known are openai, azure"),
+        ("--header x-a", "must be NAME=VALUE"),
+        ("--header =v", "NAME is not the name of a header"),
+        ("--header Host=h", "host is set by the HTTP client; leave it out"),
+        ("--header x-a=\u{7}", "the value of x-a can't be sent in a header"),
     ];
     for (argument, message) in table {
         let error = refused(&format!("batch in -o out {argument}")).to_string();
@@ -99,12 +108,27 @@ fn values_that_cannot_work_are_refused_with_what_to_give_instead() {
 
 #[test]
 fn an_error_repeats_neither_a_key_in_place_of_a_name_nor_a_password_in_a_url() {
-    for argument in ["--api-key-env sk-s3cret", "--base-url https://me:s3cret@host/v1"] {
+    for argument in [
+        "--api-key-env sk-s3cret",
+        "--base-url https://me:s3cret@host/v1",
+        "--header s3cret",
+        "--header b\u{e4}d=s3cret",
+        "--header host=s3cret",
+    ] {
         let error = refused(&format!("batch in -o out {argument}"));
         assert!(!error.to_string().contains("s3cret"), "{error}");
         assert!(!format!("{error:?}").contains("s3cret"), "{error:?}");
         assert!(error.to_string().contains(argument.split(' ').next().expect("a flag")), "{error}");
     }
+}
+
+#[test]
+fn headers_are_read_and_their_values_never_shown() {
+    let args = batch("--header X-Team=a=b --header authorization=s3cret");
+    let headers = &args.credentials.headers;
+    let read: Vec<_> = headers.iter().map(|h| (h.name.as_str(), h.value.as_bytes())).collect();
+    assert_eq!(read, [("x-team", &b"a=b"[..]), ("authorization", &b"s3cret"[..])]);
+    assert!(!format!("{args:?}").contains("s3cret"), "{args:?}");
 }
 
 #[test]

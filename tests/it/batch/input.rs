@@ -124,6 +124,93 @@ fn each_bad_line_says_its_number_and_what_is_wrong() {
     }
 }
 
+fn read_for(endpoint: &str, line: &str) -> Result<Line, BadLine> {
+    match Reader::new(line.as_bytes(), endpoint).next().expect("a line").expect("text") {
+        Entry::Request(line) => Ok(line),
+        Entry::Bad(line) => Err(line),
+    }
+}
+
+const GENERATE: &str = "/v1beta/models/{model}:generateContent";
+
+#[test]
+fn batch_lines_of_other_providers_give_their_id_path_and_body() {
+    let flash = "/v1beta/models/gemini-2.5-flash:generateContent";
+    for (endpoint, line, id, path, body) in [
+        (
+            "/v1/messages",
+            r#"{"custom_id":"a","params":{"model":"claude-x", "max_tokens":9}}"#,
+            "a",
+            "/v1/messages",
+            r#"{"model":"claude-x", "max_tokens":9}"#,
+        ),
+        (
+            GENERATE,
+            r#"{"key":"b","request":{"model":"models/gemini-2.5-flash","contents":[]}}"#,
+            "b",
+            flash,
+            r#"{"model":"models/gemini-2.5-flash","contents":[]}"#,
+        ),
+        (flash, r#"{"key":"c","request":{"contents":[]}}"#, "c", flash, r#"{"contents":[]}"#),
+        (
+            GENERATE,
+            r#"{"model":"a/b c?#\u00e9","contents":[]}"#,
+            "line-1",
+            "/v1beta/models/a%2Fb%20c%3F%23%C3%A9:generateContent",
+            r#"{"model":"a/b c?#\u00e9","contents":[]}"#,
+        ),
+        (
+            "/openai/deployments/{model}/chat/completions?api-version=2024-10-21",
+            r#"{"custom_id":"d","body":{"model":"gpt"}}"#,
+            "d",
+            "/openai/deployments/gpt/chat/completions?api-version=2024-10-21",
+            r#"{"model":"gpt"}"#,
+        ),
+        // Bodies of providers that happen to have such a member.
+        (ENDPOINT, r#"{"params":{},"key":"x"}"#, "line-1", ENDPOINT, r#"{"params":{},"key":"x"}"#),
+        (ENDPOINT, r#"{"custom_id":"e","params":1,"body":{}}"#, "e", ENDPOINT, "{}"),
+    ] {
+        let read = read_for(endpoint, line).expect(line);
+        assert_eq!((read.custom_id.as_str(), read.url_path.as_str()), (id, path), "{line}");
+        assert_eq!(read.body, body);
+    }
+}
+
+#[test]
+fn batch_lines_for_another_provider_or_without_a_model_say_what_to_do() {
+    for (endpoint, line, message) in [
+        (
+            ENDPOINT,
+            r#"{"custom_id":"a","params":{"model":"claude-x"}}"#,
+            "line 1: a batch line for anthropic, which /v1/chat/completions can't read; give \
+             --provider anthropic, or the path of its API with --endpoint",
+        ),
+        (
+            "/v1/messages",
+            r#"{"key":"a","request":{"contents":[]}}"#,
+            "line 1: a batch line for gemini, which /v1/messages can't read; give --provider gemini, \
+             or the path of its API with --endpoint",
+        ),
+        (
+            GENERATE,
+            r#"{"key":"a","request":{"contents":[]}}"#,
+            "line 1: no `model` in the body, which /v1beta/models/{model}:generateContent needs; add \
+             it, or give the path with the model's name with --endpoint",
+        ),
+        (
+            "/v1/messages",
+            r#"{"custom_id":"a","params":[]}"#,
+            "line 1: `params` must be a JSON object",
+        ),
+        (GENERATE, r#"{"key":"a","request":7}"#, "line 1: `request` must be a JSON object"),
+        (GENERATE, r#"{"key":7,"request":{}}"#, "line 1: `key` must be a string that is not empty"),
+    ] {
+        let error = read_for(endpoint, line).expect_err(line);
+        assert_eq!(error.to_string(), message);
+        assert_eq!(error.fault.code(), "invalid_line");
+    }
+}
+
 #[test]
 fn a_bad_line_keeps_its_id_where_that_can_be_read_and_the_run_goes_on() {
     let entries = read(concat!(

@@ -6,6 +6,7 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
+use http::HeaderMap;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::process::{Child, Command};
@@ -46,7 +47,7 @@ impl Folder {
             output: self.path("out.jsonl"),
             errors: None,
             base: base.parse().expect("a base URL"),
-            key: None,
+            headers: HeaderMap::new(),
             profile: COMPATIBLE,
             quota: Quota::new().rpm(1_000_000),
             config: None,

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use http::HeaderMap;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpListener;
-use tollgate::batch::{ApiKey, Job};
-use tollgate::provider::COMPATIBLE_USAGE;
+use tollgate::batch::Job;
+use tollgate::provider::{COMPATIBLE_USAGE, OPENAI};
 use tollgate::simulate::{Failure, Fault, Settings};
 
 use super::rig::{Folder, KEY, chat, line, lines, reason, run, simulated, told};
@@ -25,8 +26,10 @@ async fn a_refused_key_stops_the_run_and_is_shown_nowhere() {
         _ => Reply::ok(),
     })
     .await;
-    let arguments =
-        format!("--base-url {} --rpm 1000 --max-in-flight 2 --report r.json", server.base());
+    let arguments = format!(
+        "--base-url {} --api-key-env OPENAI_API_KEY --rpm 1000 --max-in-flight 2 --report r.json",
+        server.base()
+    );
     let stopped = told(folder.batch(&arguments)).await;
     assert_eq!(stopped.code, Some(2), "{stopped:?}");
     assert!(stopped.stderr.contains("the provider refuses the account (HTTP 401)"), "{stopped:?}");
@@ -171,7 +174,9 @@ async fn an_error_within_a_success_is_judged_as_the_provider_says() {
     let event =
         |code: &str| format!("data: {{\"error\":{{\"code\":\"{code}\",\"message\":\"oh\"}}}}\n\n");
     let server = Scripted::start(move |call| match (call.id.as_str(), call.number) {
-        ("r1", _) => Reply::ok().header("content-type", "text/event-stream").body(event("bad")),
+        ("r1", _) => {
+            Reply::ok().header("content-type", "text/event-stream").body(event("bad"))
+        }
         ("r2", 2) => {
             Reply::ok().header("content-type", "text/event-stream").body(event("server_error"))
         }
@@ -229,7 +234,7 @@ async fn an_answer_that_breaks_off_is_asked_for_again() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move {
-        let whole = "HTTP/1.1 200 OK\r\ncontent-length: 2\r\nconnection: close\r\n\r\n{}";
+        let whole = "HTTP/1.1 200 OK\r\ncontent-length: 7\r\nconnection: close\r\n\r\n{\"a\":1}";
         for answer in [&whole[..whole.len() - 1], whole] {
             let (mut stream, _) = listener.accept().await.expect("a connection");
             let mut buf = [0; 4096];
@@ -240,14 +245,16 @@ async fn an_answer_that_breaks_off_is_asked_for_again() {
     let folder = Folder::with(&lines(1));
     let ended = run(&Job { retries: 1, ..folder.job(&base) }).await;
     assert_eq!((ended.report.succeeded, ended.report.retries), (1, 1));
-    assert_eq!(folder.results()["r0"]["response"]["body"], serde_json::json!({}));
+    assert_eq!(folder.results()["r0"]["response"]["body"], serde_json::json!({"a": 1}));
 }
 
 #[test]
 fn a_job_is_printed_without_its_key() {
     let folder = Folder::with(&[]);
-    let key = Some(ApiKey::new(KEY).expect("a key"));
-    let job = Job { key, ..folder.job("http://127.0.0.1:1") };
+    let (name, value) = OPENAI.api().credential(KEY).expect("a key");
+    let headers = HeaderMap::from_iter([(name, value)]);
+    let job = Job { headers, ..folder.job("http://127.0.0.1:1") };
     assert!(!format!("{job:?}").contains("s3cret"));
-    assert!(!ApiKey::new("s3cret\n\u{7}x").expect_err("no key").to_string().contains("s3cret"));
+    let error = OPENAI.api().credential("s3cret\n\u{7}x").expect_err("no key");
+    assert!(!error.to_string().contains("s3cret"));
 }

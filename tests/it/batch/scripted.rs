@@ -27,6 +27,7 @@ pub(crate) struct Call {
     pub(crate) id: String,
     pub(crate) model: String,
     pub(crate) authorization: String,
+    pub(crate) headers: HeaderMap,
     /// In nanoseconds since the epoch.
     pub(crate) arrived: u64,
     /// How many answers had been given by then, and when the last of them was.
@@ -153,6 +154,7 @@ async fn receive(
             id: text(&body["user"]),
             model: text(&body["model"]),
             authorization: authorization.unwrap_or_default().to_owned(),
+            headers: headers.clone(),
             arrived: shared.clock.now(),
             answers_before: seen.answers,
             answered_before: seen.answered,

@@ -67,6 +67,34 @@ fn every_way_to_write_a_base_url_calls_the_right_path() {
 }
 
 #[test]
+fn endpoints_of_openai_are_found_where_a_provider_has_them() {
+    let table = [
+        ("https://x.openai.azure.com", "/v1/chat/completions", "/openai/v1/chat/completions"),
+        ("https://x.openai.azure.com", "/chat/completions", "/openai/v1/chat/completions"),
+        ("https://x.openai.azure.com", "/v1/images/generations", "/openai/v1/images/generations"),
+        (
+            "https://x.openai.azure.com",
+            "/v1/embeddings?api-version=preview",
+            "/openai/v1/embeddings?api-version=preview",
+        ),
+        (
+            "https://x.openai.azure.com",
+            "/openai/deployments/d/chat/completions?api-version=1",
+            "/openai/deployments/d/chat/completions?api-version=1",
+        ),
+        ("https://x.openai.azure.com/openai/v1", "/v1/responses", "/openai/v1/responses"),
+        ("https://x.openai.azure.com/mine", "/v1/responses", "/mine/v1/responses"),
+        ("https://host", "/v1/models", "/v1/models"),
+    ];
+    for (base, path, expected) in table {
+        let parsed: Base = base.parse().unwrap_or_else(|error| panic!("{error}"));
+        let url = parsed.with_openai_at("/openai/v1").join(path);
+        let host = base.splitn(4, '/').take(3).collect::<Vec<_>>().join("/");
+        assert_eq!(url, format!("{host}{expected}"), "{base} + {path}");
+    }
+}
+
+#[test]
 fn a_bad_base_url_is_refused_with_what_is_wrong_and_what_to_write() {
     let table = [
         ("api.openai.com/v1", "is not a URL"),

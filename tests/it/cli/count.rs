@@ -87,6 +87,7 @@ async fn providers_are_asked_in_their_own_way() {
         ("gpt-4o", "OPENAI_API_KEY"),
     ] {
         let arguments = format!("count {model} --by provider --json --base-url {base}");
+        // A model's name says who is asked, but not that its provider's key may go to any server.
         let mut command = home.tollgate(&arguments);
         let told = told(command.env(variable, KEY).arg("Why is the sky blue?"));
         assert_eq!(told.code, Some(0), "{told:?}");
@@ -109,7 +110,9 @@ async fn a_provider_that_refuses_is_quoted_without_the_key() {
     let base = format!("http://{}", listener.local_addr().unwrap());
     tokio::spawn(async move { axum::serve(listener, axum::Router::new().fallback(refuse)).await });
     let home = Home::new();
-    let mut command = home.tollgate(&format!("count claude-x Hi --by provider --base-url {base}"));
+    let mut command = home.tollgate(&format!(
+        "count claude-x Hi --by provider --provider anthropic --base-url {base}"
+    ));
     let told = told(command.env("ANTHROPIC_API_KEY", KEY));
     assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""));
     assert!(told.stderr.contains("bad key *** 2023-06-01"), "{told:?}");
