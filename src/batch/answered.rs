@@ -9,7 +9,7 @@ use super::outcome::{Answer, Failure, Outcome};
 use super::shared::Shared;
 use super::stop::Halt;
 use crate::middleware::Journey;
-use crate::provider::{ApiError, Class};
+use crate::provider::{ApiError, Class, InvalidAnswer};
 
 /// An answer that was received whole.
 pub(super) struct Answered {
@@ -18,6 +18,8 @@ pub(super) struct Answered {
     body: Bytes,
     /// An error in the body of a success.
     in_band: Option<ApiError>,
+    /// Why the body of a success is no answer.
+    invalid: Option<InvalidAnswer>,
 }
 
 impl Answered {
@@ -33,7 +35,11 @@ impl Answered {
         let (parts, body) = response.into_parts();
         let body = shared.secrets.hide(body.collect().await?.to_bytes());
         let in_band = journey.facts().error;
-        Ok(Self { parts, body, in_band })
+        let invalid = match parts.status.is_success() {
+            true => InvalidAnswer::check(&parts.headers, &body).err(),
+            false => None,
+        };
+        Ok(Self { parts, body, in_band, invalid })
     }
 
     /// What becomes of the line. Stops the run where every other request would fail the same way.
@@ -53,9 +59,10 @@ impl Answered {
     }
 
     fn class(&self, shared: &Shared) -> Class {
-        match &self.in_band {
-            Some(error) => shared.profile.classify_in_band(error),
-            None => shared.profile.classify(self.parts.status, &self.parts.headers, &self.body),
+        match (&self.in_band, &self.invalid) {
+            (Some(error), _) => shared.profile.classify_in_band(error),
+            (None, Some(_)) => Class::Transient,
+            _ => shared.profile.classify(self.parts.status, &self.parts.headers, &self.body),
         }
     }
 
@@ -64,6 +71,10 @@ impl Answered {
     }
 
     fn failure(&self, error: &ApiError, class: Class) -> Failure {
+        if let (None, Some(invalid)) = (&self.in_band, &self.invalid) {
+            let message = format!("HTTP {}, but {invalid}", self.parts.status.as_u16());
+            return Failure::new("invalid_response", message).retryable();
+        }
         let message = match error.message() {
             "" if self.parts.status.is_redirection() => self.elsewhere(),
             "" => format!("HTTP {}", self.parts.status),

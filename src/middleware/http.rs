@@ -28,7 +28,8 @@ impl Http {
 
     /// Reads an answer to its end, whatever its size, before it is handed out or its request is sent
     /// again, so that [`retry`](super::RateLimitLayer::retry) covers an error in the body of a success
-    /// too, and an answer that breaks off. For callers that want no streams.
+    /// too, an answer that breaks off, and a body that is [no answer](crate::provider::InvalidAnswer):
+    /// empty, HTML, cut off, `null`, `{}`. For callers that want no streams.
     ///
     /// Where no other try can follow there is nothing to wait for: the answer to the last try, to a
     /// request that can't be [replayed](super::Replay), or after the deadline, comes as a stream, and

@@ -166,7 +166,7 @@ pub(super) fn is_refusal_in_band(error: &ApiError) -> bool {
     signs.into_iter().flatten().any(|sign| REFUSALS.contains(&sign))
 }
 
-fn is_plain(headers: &HeaderMap) -> bool {
+pub(super) fn is_plain(headers: &HeaderMap) -> bool {
     encoding(headers).is_none()
 }
 

@@ -46,7 +46,8 @@ pub(super) fn anthropic(status: StatusCode, headers: &HeaderMap, body: &[u8]) ->
     }
 }
 
-/// The class of an error that has no status of its own.
+/// The class of an error in the body of a success. The provider had accepted the request, so the same
+/// one may succeed unless the error says that the request itself is at fault.
 pub(super) fn of_error(error: &ApiError) -> Class {
     if signs::is_account_wide(error) {
         return Class::Terminal;
@@ -54,8 +55,8 @@ pub(super) fn of_error(error: &ApiError) -> Class {
     let numeric = error.code().and_then(|code| StatusCode::from_bytes(code.as_bytes()).ok());
     match numeric {
         Some(status) if status.as_u16() >= 400 => by_status(status, error),
-        _ if signs::is_transient(error) => transient(error),
-        _ => Class::Terminal,
+        _ if signs::is_of_request(error) && !signs::is_transient(error) => Class::Terminal,
+        _ => transient(error),
     }
 }
 

@@ -47,6 +47,7 @@
 #![doc = include_str!("mistral.rs")]
 //! ```
 
+mod answer;
 mod anthropic;
 mod api;
 mod azure;
@@ -85,6 +86,7 @@ mod tokenizer;
 mod unknown;
 mod usage;
 
+pub use answer::InvalidAnswer;
 pub use anthropic::{ANTHROPIC, VERTEX_ANTHROPIC};
 pub use api::Api;
 pub use azure::AZURE;

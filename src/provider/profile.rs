@@ -267,12 +267,14 @@ impl Profile {
     }
 
     /// What a response's status, headers and error body mean for the request. The body of a success
-    /// is not read; an error in its stream is the [`Scanner`](super::Scanner)'s to find.
+    /// is not read: an error in it is the [`Scanner`](super::Scanner)'s to find, and whether it is an
+    /// answer at all [`InvalidAnswer::check`](super::InvalidAnswer::check) tells.
     pub fn classify(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Class {
         (self.rules.classify)(status, headers, body)
     }
 
-    /// What an error in the body of a 200 means for the request.
+    /// What an error in the body of a 200 means for the request: [`Class::Transient`] unless the error
+    /// says that the request or the account is at fault, or that a long limit is reached.
     pub fn classify_in_band(&self, error: &ApiError) -> Class {
         class::of_error(error)
     }

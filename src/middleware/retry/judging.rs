@@ -12,10 +12,10 @@ use super::judge::{Judged, Verdict};
 use crate::limiter::Sleep;
 use crate::middleware::passing::Passing;
 use crate::middleware::read_ahead::{End, ReadAhead};
-use crate::middleware::reading::{Reading, is_refusal, is_refusal_in_band};
+use crate::middleware::reading::{Reading, is_plain, is_refusal, is_refusal_in_band};
 use crate::middleware::refusal::LONGEST_ERROR;
 use crate::middleware::{ResponseBody, Watch};
-use crate::provider::{ApiError, Class, Profile};
+use crate::provider::{ApiError, Class, InvalidAnswer, Profile};
 
 /// An HTTP response whose body is read ahead, until it is known whether its request is worth sending
 /// again.
@@ -73,6 +73,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
             return self.in_band(&error);
         }
         match success {
+            true if body.end().is_some() && is_no_answer(parts, body) => Verdict::Again(None),
             true => Verdict::Final,
             false => self.refused(parts, &body.beginning(LONGEST_ERROR)),
         }
@@ -122,6 +123,14 @@ impl<B: Body<Data = Bytes>> fmt::Debug for Judging<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Judging").field("profile", &self.profile).finish_non_exhaustive()
     }
+}
+
+/// Whether a success that was read to its end has a body that answers nothing. One that nobody can
+/// read passes.
+fn is_no_answer<B: Body<Data = Bytes>>(parts: &Parts, body: &ReadAhead<Passing<B>>) -> bool {
+    parts.status.is_success()
+        && is_plain(&parts.headers)
+        && InvalidAnswer::check(&parts.headers, &body.beginning(usize::MAX)).is_err()
 }
 
 /// A delay of nothing is none: without a back-off every try would be spent at once.

@@ -12,7 +12,7 @@
 //! | another failure in passing (408, 409, 425, 5xx, `x-should-retry: true`) | the request waits by itself, for its `retry-after` of up to a minute or a back-off: half a second, twice as long each time, at most 8 s, less up to a quarter at random; then it queues |
 //! | a limit of a day | waited for where it is known for how long (a day at most), in the time there is |
 //! | what would fail again: no credit, a bad key, a wrong request, `x-should-retry: false` | handed out |
-//! | a success | handed out as it comes, never sent again, whatever its stream says later; with [`Http::whole`](super::Http::whole) it is read to its end first, and judged by the error in it |
+//! | a success | handed out as it comes, never sent again, whatever its stream says later; with [`Http::whole`](super::Http::whole) it is read to its end first; one with an error in it, or that is [no answer](crate::provider::InvalidAnswer) at all, failed in passing |
 //! | an error of the client that says that nothing left (no connection) | sent again, after a back-off; charged nothing |
 //! | any other error of the client | handed out: the request may have been served |
 //!

@@ -10,6 +10,13 @@ pub(in crate::provider) fn is_account_wide(error: &ApiError) -> bool {
         || says(error, &["credit balance is too low"])
 }
 
+/// Whether the request itself is at fault: it is wrong, too long, forbidden, or filtered.
+pub(in crate::provider) fn is_of_request(error: &ApiError) -> bool {
+    error.signs().any(|sign| {
+        OF_REQUEST.contains(&sign) || OF_REQUEST_STARTS.iter().any(|start| sign.starts_with(start))
+    })
+}
+
 /// Whether the error, whatever its status, is one that passes.
 pub(in crate::provider) fn is_transient(error: &ApiError) -> bool {
     error.signs().any(|sign| TRANSIENT.contains(&sign)) || says(error, TRANSIENT_TEXTS)
@@ -51,6 +58,35 @@ const ACCOUNT_WIDE: &[&str] = &[
     "InvalidSignatureException",
     "ExpiredTokenException",
     "MissingAuthenticationTokenException",
+];
+
+/// Prefixes of codes and types: `invalid_prompt`, `invalid_request_error`, `content_filter`.
+const OF_REQUEST_STARTS: &[&str] = &["invalid_", "content_", "unsupported_"];
+
+const OF_REQUEST: &[&str] = &[
+    // OpenAI, Azure and those that copy them.
+    "context_length_exceeded",
+    "string_above_max_length",
+    "model_not_found",
+    "image_content_policy_violation",
+    "vector_store_not_found",
+    // Groq.
+    "tool_use_failed",
+    "json_validate_failed",
+    // Anthropic.
+    "not_found_error",
+    "permission_error",
+    "request_too_large",
+    // Google, as status.
+    "INVALID_ARGUMENT",
+    "FAILED_PRECONDITION",
+    "NOT_FOUND",
+    "PERMISSION_DENIED",
+    // AWS: exceptions in event streams.
+    "validationException",
+    "ValidationException",
+    "AccessDeniedException",
+    "ResourceNotFoundException",
 ];
 
 const TRANSIENT: &[&str] = &[

@@ -175,7 +175,7 @@ async fn an_error_within_a_success_is_judged_as_the_provider_says() {
         |code: &str| format!("data: {{\"error\":{{\"code\":\"{code}\",\"message\":\"oh\"}}}}\n\n");
     let server = Scripted::start(move |call| match (call.id.as_str(), call.number) {
         ("r1", _) => {
-            Reply::ok().header("content-type", "text/event-stream").body(event("bad"))
+            Reply::ok().header("content-type", "text/event-stream").body(event("invalid_prompt"))
         }
         ("r2", 2) => {
             Reply::ok().header("content-type", "text/event-stream").body(event("server_error"))
@@ -246,6 +246,77 @@ async fn an_answer_that_breaks_off_is_asked_for_again() {
     let ended = run(&Job { retries: 1, ..folder.job(&base) }).await;
     assert_eq!((ended.report.succeeded, ended.report.retries), (1, 1));
     assert_eq!(folder.results()["r0"]["response"]["body"], serde_json::json!({"a": 1}));
+}
+
+/// Bodies of a 200 that answer nothing, and what their error lines say.
+const NO_ANSWERS: &[(&str, &str, &str)] = &[
+    ("", "", "HTTP 200, but the body is empty"),
+    (
+        "text/html",
+        "<!DOCTYPE html><p>Sign in</p>",
+        "HTTP 200, but the body is HTML or XML, not JSON",
+    ),
+    (
+        "",
+        r#"{"id":"x","choices":[{"mess"#,
+        "HTTP 200, but the body is not valid JSON: EOF while parsing",
+    ),
+    ("", "null", "HTTP 200, but the body is `null`"),
+    ("", "{}", "HTTP 200, but the body is `{}`"),
+    ("", r#"{"error":{"message":"the model crashed"}}"#, "the model crashed"),
+    ("", r#"{"error":"the model crashed"}"#, "the model crashed"),
+    (
+        "text/event-stream",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n",
+        "HTTP 200, but the stream ends before its last event",
+    ),
+];
+
+#[tokio::test]
+async fn a_200_that_answers_nothing_is_sent_again() {
+    let folder = Folder::with(&lines(NO_ANSWERS.len()));
+    let server = Scripted::start(|call| match call.answers_before {
+        before if before < NO_ANSWERS.len() => no_answer(&call.id),
+        _ => Reply::ok(),
+    })
+    .await;
+    let job = Job { retries: 2, profile: COMPATIBLE_USAGE, ..folder.job(server.base()) };
+    let ended = run(&Job { max_in_flight: NO_ANSWERS.len(), ..job }).await;
+    let count = NO_ANSWERS.len() as u64;
+    let report = &ended.report;
+    assert_eq!((report.succeeded, report.failed, report.retries), (count, 0, count), "{report}");
+    assert_eq!(server.received(), 2 * NO_ANSWERS.len());
+}
+
+#[tokio::test]
+async fn a_200_that_never_answers_is_an_error_line_that_says_why() {
+    let folder = Folder::with(&lines(NO_ANSWERS.len()));
+    let server = Scripted::start(|call| no_answer(&call.id)).await;
+    for retries in [0, 1] {
+        let job = Job { retries, profile: OPENAI, ..folder.job(server.base()) };
+        let ended = run(&job).await;
+        let report = &ended.report;
+        assert_eq!((report.succeeded, ended.halt), (0, None), "{report}");
+        assert_eq!(report.failed, NO_ANSWERS.len() as u64);
+        // A 200 may have been billed: each try keeps its reservation of 100 tokens.
+        assert_eq!(report.charged_tokens, report.failed * 100 * u64::from(retries + 1));
+        for (id, line) in folder.results() {
+            let (_, body, expected) = NO_ANSWERS[id[1..].parse::<usize>().expect("an id")];
+            let message = line["error"]["message"].as_str().expect("a message");
+            assert!(message.starts_with(expected), "{id}: {message}");
+            let code =
+                if expected.starts_with("HTTP") { "invalid_response" } else { "in_band_error" };
+            assert_eq!(line["error"]["code"], code, "{id}: {line}");
+            assert_eq!(line["error"]["retryable"], true, "the next run sends it again: {line}");
+            assert!(line["response"]["status_code"] == 200, "{body}: {line}");
+        }
+    }
+}
+
+fn no_answer(id: &str) -> Reply {
+    let (kind, body, _) = NO_ANSWERS[id[1..].parse::<usize>().expect("an id")];
+    let reply = Reply::ok().body(body);
+    if kind.is_empty() { reply } else { reply.header("content-type", kind) }
 }
 
 #[test]

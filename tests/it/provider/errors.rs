@@ -190,7 +190,14 @@ fn an_error_in_a_stream_has_a_class() {
     assert_eq!(class(r#"data: {"error":{"code":"rate_limit_exceeded"}}"#), Class::Transient);
     assert_eq!(class(r#"data: {"error":{"code":502,"message":"upstream"}}"#), Class::Transient);
     assert_eq!(class(r#"data: {"error":{"code":"insufficient_quota"}}"#), Class::Terminal);
-    assert_eq!(class(r#"data: {"error":{"code":"invalid_prompt"}}"#), Class::Terminal);
+    for at_fault in ["invalid_prompt", "content_filter", "context_length_exceeded"] {
+        let body = format!(r#"data: {{"error":{{"code":"{at_fault}"}}}}"#);
+        assert_eq!(class(&body), Class::Terminal, "{at_fault}");
+    }
+    // The request was accepted, and the error doesn't blame it.
+    for other in [r#"{"message":"oh"}"#, r#"{"code":"engine_crashed"}"#, r#"{"type":"x"}"#] {
+        assert_eq!(class(&format!(r#"data: {{"error":{other}}}"#)), Class::Transient, "{other}");
+    }
     assert_eq!(class(r#"data: {"error":{"type":"overloaded_error"}}"#), Class::Transient);
     assert_eq!(class(r#"data: {"error":{"code":503,"status":"UNAVAILABLE"}}"#), Class::Transient);
     let failed = r#"data: {"type":"response.failed","response":{"error":{"code":"server_error"}}}"#;

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use serde_json::Value;
-use tollgate::provider::{ApiError, Class, LimitReading, Profile, Scanner};
+use tollgate::provider::{ApiError, Class, InvalidAnswer, LimitReading, Profile, Scanner};
 use tollgate::quota::Dimension;
 
 struct Response {
@@ -97,6 +97,20 @@ fn every_error_in_a_recorded_success_is_terminal() {
         errors += 1;
     }
     assert!(responses().is_empty() || errors >= 3, "{errors} errors");
+}
+
+#[test]
+fn every_recorded_success_without_an_error_is_an_answer() {
+    let (mut answers, mut errors) = (0, 0);
+    for response in responses().iter().filter(|response| response.status.is_success()) {
+        let Response { place, headers, body, .. } = response;
+        match InvalidAnswer::check(headers, body.as_bytes()) {
+            Err(InvalidAnswer::Error) => errors += 1,
+            checked => assert_eq!(checked, Ok(()), "{place}: {body}"),
+        }
+        answers += 1;
+    }
+    assert!(answers == 0 || (answers > 100 && errors <= 3), "{errors} of {answers}");
 }
 
 /// The shortest and the longest time to full that a rounded remainder allows.

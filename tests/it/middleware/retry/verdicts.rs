@@ -196,13 +196,27 @@ async fn a_success_that_has_begun_is_passed_on_and_a_whole_one_is_judged_by_its_
 
     let limiter = roomy();
     let broken = answer(200, &[], Frames::from("{").error());
-    let wrong = "data: {\"error\": {\"code\": \"bad\", \"message\": \"No\"}}\n\n";
+    let wrong = "data: {\"error\": {\"code\": \"invalid_prompt\", \"message\": \"No\"}}\n\n";
     let answers = [answer(200, STREAM, event.into()), broken, answer(200, STREAM, wrong.into())];
     let script = Script::new(&limiter, answers);
     let layer = layer(limiter).retry(9).observe(Http::new(OPENAI).whole());
     let response = script.client(&layer).oneshot(chat("gpt-4o")).await.unwrap();
     assert_eq!(super::super::read(response).await.unwrap(), wrong);
     assert_eq!(script.asked().len(), 3);
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_whole_success_that_answers_nothing_is_sent_again() {
+    let limiter = roomy();
+    let bodies = ["", "<html>Sign in</html>", "{\"choices\": [", "null", "{}"];
+    let cut = "data: {\"choices\": [{\"delta\": {}}]}\n\n";
+    let answers = bodies.map(|body| answer(200, &[], body.into())).into_iter();
+    let answers: Vec<_> = answers.chain([answer(200, STREAM, cut.into()), ok()]).collect();
+    let script = Script::new(&limiter, answers);
+    let layer = RateLimitLayer::new(limiter).observe(Http::new(OPENAI).whole()).retry(9);
+    let response = script.client(&layer).oneshot(chat("gpt-4o")).await.unwrap();
+    assert_eq!(super::super::read(response).await.unwrap(), super::super::USAGE);
+    assert_eq!(script.asked().len(), 7);
 }
 
 #[tokio::test(start_paused = true)]
