@@ -113,6 +113,8 @@ async fn run(scenario: &Scenario, folder: &Path, input: &Path) {
         config: None,
         max_in_flight: 512,
         retries: 5,
+        timeout: Job::TIMEOUT,
+        give_up_after: Job::GIVE_UP_AFTER,
         ordered: false,
         endpoint: "/v1/chat/completions".to_owned(),
         resume: Resume::default(),

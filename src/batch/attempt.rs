@@ -11,9 +11,9 @@ use super::answered::Answered;
 use super::answers::Answers;
 use super::client::{Client, Left};
 use super::input::Line;
+use super::outage::Cause;
 use super::outcome::{Failure, Outcome};
 use super::shared::Shared;
-use super::stop::Stop;
 use crate::limiter::AcquireError;
 use crate::middleware::{Http, Journey, RateLimitError, RetryFuture, RetryService};
 
@@ -32,7 +32,7 @@ pub(super) struct Attempt {
 impl Attempt {
     /// Takes the next place in the queue. The layer isn't built for a key, so it is always ready.
     pub(super) fn start(service: &mut Limited, line: &Line) -> Self {
-        let (journey, left) = (Journey::new(), Left::default());
+        let (journey, left) = (Journey::new(), Left::of_line(line.number));
         let mut request = http::Request::new(line.body.clone());
         *request.method_mut() = http::Method::POST;
         *request.uri_mut() = line.url_path.parse().unwrap_or_default();
@@ -44,51 +44,98 @@ impl Attempt {
     /// What becomes of its line; `None` if the run was stopped before it was sent, or sent again.
     ///
     /// If the quota that it waits for is removed, it takes its place in the queue of what counts now.
+    /// During an outage it waits for the end of that, or for its turn to probe, and has all its tries
+    /// again; but a line whose probes fail too often may be at fault itself.
     pub(super) async fn finish(self, line: &Line, shared: &Shared) -> Option<Outcome> {
-        let mut attempt = self;
+        let (mut attempt, mut probe, mut failed_probes) = (self, None, 0);
         loop {
-            match attempt.end(line, shared).await {
-                Ok(outcome) => return outcome,
-                Err(QuotaRemoved) => attempt = Self::start(&mut shared.service.clone(), line),
+            let left = attempt.left.clone();
+            match attempt.end(line, shared, probe.is_some()).await {
+                End::Outcome(outcome) => {
+                    let excused = left.failures().lock().excused();
+                    failed_probes += u32::from(excused == Some(Cause::Unclear));
+                    if excused.is_none() || failed_probes == PROBES {
+                        return Some(outcome);
+                    }
+                }
+                End::Stopped => return None,
+                End::Again => {}
             }
+            drop(probe);
+            probe = tokio::select! {
+                biased;
+                () = shared.stop.halted() => return None,
+                turn = shared.gate.turn() => turn,
+            };
+            let service = if probe.is_some() { &shared.once } else { &shared.service };
+            attempt = Self::start(&mut service.clone(), line);
         }
     }
 
-    async fn end(self, line: &Line, shared: &Shared) -> Result<Option<Outcome>, QuotaRemoved> {
+    async fn end(self, line: &Line, shared: &Shared, is_probe: bool) -> End {
         let Self { journey, left, calling } = self;
-        let outcome = match unless_stopped(pin!(calling), &left, &shared.stop).await {
-            Some(Ok(response)) => match Answered::receive(response, &journey, shared).await {
-                Ok(answered) => Ok(Some(answered.judge(line, shared))),
-                Err(error) => Ok(Some(broken(line, error))),
+        let end = match unless(until(shared, is_probe), pin!(calling), &left).await {
+            Ok(Ok(response)) => match Answered::receive(response, &journey, shared).await {
+                Ok(answered) => End::Outcome(answered.judge(line, shared)),
+                Err(error) => End::Outcome(broken(line, error)),
             },
-            Some(Err(RateLimitError::Limited(AcquireError::Removed { .. }))) => Err(QuotaRemoved),
-            Some(Err(error)) => Ok(Some(failed(line, error))),
-            None => Ok(None),
+            // By a change of the configuration.
+            Ok(Err(RateLimitError::Limited(AcquireError::Removed { .. }))) => End::Again,
+            Ok(Err(error)) => End::Outcome(failed(line, error)),
+            Err(end) => end,
         };
         shared.tally.lock().sent(&journey.facts());
-        outcome
+        end
     }
 }
 
-/// The quota that a request waited for is gone, by a change of the configuration.
-struct QuotaRemoved;
+/// How an attempt ended.
+enum End {
+    Outcome(Outcome),
+    /// By the end of the run.
+    Stopped,
+    /// It has to take a place in the queue again: its quota is gone, or the server has an outage.
+    Again,
+}
 
-/// What has not left when the run is stopped does not leave.
-async fn unless_stopped<F: Future>(
+/// Ends when nothing more may be sent: at the end of the run, or by an outage.
+async fn until(shared: &Shared, is_probe: bool) -> End {
+    let held = async {
+        match is_probe {
+            true => shared.gate.probe_overdue().await,
+            false => shared.gate.paused().await,
+        }
+    };
+    tokio::select! {
+        biased;
+        () = shared.stop.halted() => End::Stopped,
+        () = held => End::Again,
+    }
+}
+
+/// A request that has not left when `until` ends does not leave.
+async fn unless<F: Future>(
+    until: impl Future<Output = End>,
     mut calling: Pin<&mut F>,
     left: &Left,
-    stop: &Stop,
-) -> Option<F::Output> {
-    let (mut halted, mut stopped) = (pin!(stop.halted()), false);
+) -> Result<F::Output, End> {
+    let (mut until, mut end) = (pin!(until), None);
     poll_fn(|cx| {
-        stopped = stopped || halted.as_mut().poll(cx).is_ready();
-        if stopped && !left.is_set() {
-            return Poll::Ready(None);
+        if end.is_none() {
+            if let Poll::Ready(ended) = until.as_mut().poll(cx) {
+                end = Some(ended);
+            }
+        }
+        if let Some(end) = end.take_if(|_| !left.is_set()) {
+            return Poll::Ready(Err(end));
         }
         match calling.as_mut().poll(cx) {
             // It is back, and would be sent again.
-            Poll::Pending if stopped && !left.is_set() => Poll::Ready(None),
-            polled => polled.map(Some),
+            Poll::Pending => match end.take_if(|_| !left.is_set()) {
+                Some(end) => Poll::Ready(Err(end)),
+                None => Poll::Pending,
+            },
+            polled => polled.map(Ok),
         }
     })
     .await
@@ -124,3 +171,6 @@ fn chain(error: &dyn std::error::Error) -> String {
     }
     text
 }
+
+/// How many probes of one line may fail without an answer from anybody before the line fails.
+const PROBES: u32 = 6;

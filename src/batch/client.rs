@@ -7,26 +7,46 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use parking_lot::Mutex;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
+use super::gate::Gate;
+use super::outage::Failures;
 use super::stop::Stop;
 use super::target::Base;
 
 /// Whether a request is in flight: put a clone into its extensions.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Left(Arc<AtomicBool>);
+pub(super) struct Left(Arc<Leaving>);
+
+#[derive(Debug, Default)]
+struct Leaving {
+    is_in_flight: AtomicBool,
+    failures: Mutex<Failures>,
+}
 
 impl Left {
+    /// The request of a line, by its number.
+    pub(super) fn of_line(line: u64) -> Self {
+        let failures = Mutex::new(Failures::of_line(line));
+        Self(Arc::new(Leaving { failures, ..Leaving::default() }))
+    }
+
+    /// The failures of its tries.
+    pub(super) fn failures(&self) -> &Mutex<Failures> {
+        &self.0.failures
+    }
+
     /// From when it is handed to a connection, or to the making of one, until it has failed or its
     /// answer has been judged.
     pub(super) fn is_set(&self) -> bool {
-        self.0.load(Ordering::Relaxed)
+        self.0.is_in_flight.load(Ordering::Relaxed)
     }
 
     fn set(&self, left: bool) {
-        self.0.store(left, Ordering::Relaxed);
+        self.0.is_in_flight.store(left, Ordering::Relaxed);
     }
 }
 
@@ -63,18 +83,21 @@ pub(super) struct Client {
     headers: HeaderMap,
     slots: Arc<Semaphore>,
     stop: Stop,
+    gate: Gate,
 }
 
 impl Client {
     pub(super) fn new(
         base: Base,
         headers: HeaderMap,
-        max_in_flight: usize,
+        (max_in_flight, timeout): (usize, Duration),
         stop: Stop,
+        gate: Gate,
     ) -> Result<Self, reqwest::Error> {
-        let http = http_client(&base).build()?;
+        let connect = timeout.min(CONNECT);
+        let http = http_client(&base).connect_timeout(connect).timeout(timeout).build()?;
         let slots = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { http, base: Arc::new(base), headers, slots, stop })
+        Ok(Self { http, base: Arc::new(base), headers, slots, stop, gate })
     }
 
     fn request(&self, path: &str, body: Bytes) -> reqwest::RequestBuilder {
@@ -95,6 +118,7 @@ impl Service<http::Request<Bytes>> for Client {
 
     fn call(&mut self, request: http::Request<Bytes>) -> Self::Future {
         let (slots, stop) = (Arc::clone(&self.slots), self.stop.clone());
+        let gate = self.gate.clone();
         let left = request.extensions().get::<Left>().cloned().unwrap_or_default();
         let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
         let request = self.request(&path, request.into_body());
@@ -104,8 +128,11 @@ impl Service<http::Request<Bytes>> for Client {
                 // It is dropped by whoever waits for it.
                 return std::future::pending().await;
             }
-            let slot = Slot::new(left, permit);
-            let mut response = http::Response::from(request.send().await?);
+            let slot = Slot::new(left.clone(), permit);
+            gate.sent(left.failures());
+            let sent = request.send().await;
+            gate.received(left.failures(), sent.as_ref().map(reqwest::Response::status));
+            let mut response = http::Response::from(sent?);
             response.extensions_mut().insert(slot);
             Ok(response)
         })

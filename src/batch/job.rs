@@ -16,6 +16,7 @@ use super::answers::Answers;
 use super::attempt::Attempt;
 use super::changes::{Changes, Resume};
 use super::client::Client;
+use super::gate::Gate;
 use super::ids::Ids;
 use super::input::{self, Entry, Line, Reader};
 use super::intake::{Intake, Room};
@@ -59,6 +60,10 @@ pub struct Job {
     pub max_in_flight: usize,
     /// How often a request is sent again.
     pub retries: u32,
+    /// How long a try may take, from its sending to the end of its answer.
+    pub timeout: Duration,
+    /// How long the job waits for a server that has an outage before it ends.
+    pub give_up_after: Duration,
     /// Whether results end up in the order of the input.
     pub ordered: bool,
     /// The path of raw bodies.
@@ -122,6 +127,11 @@ impl std::error::Error for JobError {
 }
 
 impl Job {
+    /// The [`timeout`](Self::timeout) of a job that sets none: as long as the official SDKs wait.
+    pub const TIMEOUT: Duration = Duration::from_secs(600);
+    /// The [`give_up_after`](Self::give_up_after) of a job that sets none.
+    pub const GIVE_UP_AFTER: Duration = Duration::from_secs(3_600);
+
     /// The limiter of a run: for each model the configuration's quota, or the job's, or the profile's,
     /// or what its responses tell. Its buckets are in this process.
     ///
@@ -176,13 +186,17 @@ impl Job {
         let total = self.count()?;
         let file = self.open()?;
         let (base, headers) = (self.base.clone(), self.headers.clone());
-        let client = Client::new(base, headers, self.max_in_flight, stop.clone());
+        let gate = Gate::new(limiter.clone(), base.clone());
+        let bounds = (self.max_in_flight, self.timeout);
+        let client = Client::new(base, headers, bounds, stop.clone(), gate.clone());
         let client = client.map_err(JobError::Client)?;
         let (output, done) = self.resume_output(&file)?;
         let layer = RateLimitLayer::new(limiter.clone()).provider(self.profile).discover();
         let layer = layer.observe(Answers::new(self.profile)).retry(self.retries);
         let shared = Arc::new(Shared {
-            service: layer.layer(client),
+            service: layer.layer(client.clone()),
+            once: layer.retry(0).layer(client),
+            gate,
             profile: self.profile,
             secrets: Secrets::of(&self.headers),
             tally: Mutex::new(Tally::new(limiter, self.profile)),
@@ -233,7 +247,11 @@ impl Job {
             tokio::select! {
                 biased;
                 () = shared.stop.halted(), if reading => reading = false,
-                _ = tick.tick() => progress.update(&shared.tally.lock().snapshot()),
+                _ = tick.tick() => {
+                    progress.update(&shared.tally.lock().snapshot());
+                    shared.gate.take_notices().iter().for_each(|text| progress.say(text));
+                    shared.gate.give_up(self.give_up_after, &shared.stop);
+                }
                 _ = look.tick() => {
                     let told = used_up.look(&limiter, || self.limiter().ok());
                     told.iter().for_each(|text| progress.say(text));
@@ -245,6 +263,7 @@ impl Job {
                 },
             }
         }
+        shared.gate.take_notices().iter().for_each(|text| progress.say(text));
         progress.finish();
         if shared.stop.reason().is_some() {
             return Ids::default();

@@ -3,6 +3,7 @@
 use parking_lot::Mutex;
 
 use super::attempt::Limited;
+use super::gate::Gate;
 use super::outcome::Outcome;
 use super::output::Output;
 use super::secrets::Secrets;
@@ -14,6 +15,9 @@ use crate::provider::Profile;
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) service: Limited,
+    /// The same, which sends nothing again.
+    pub(super) once: Limited,
+    pub(super) gate: Gate,
     pub(super) profile: Profile,
     pub(super) secrets: Secrets,
     pub(super) tally: Mutex<Tally>,

@@ -1,5 +1,6 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use clap::Args;
 
@@ -7,6 +8,7 @@ use super::unechoed::Unechoed;
 use super::{CredentialArgs, LimitArgs, StateArgs};
 use crate::batch::target::{Base, InvalidBase};
 use crate::batch::{OnChange, Resume};
+use crate::config::length_of_time;
 use crate::provider::Profile;
 
 /// The arguments of `tollgate batch`.
@@ -74,6 +76,22 @@ pub struct BatchArgs {
     /// configuration says, else 5]
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
+
+    /// How long a try may take, from its sending to the end of its answer
+    ///
+    /// A try that takes longer fails, and is retried like a broken connection. Waiting for the limits
+    /// doesn't count. Raise it for models that think longer than 10 minutes.
+    #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = above_zero)]
+    pub timeout: Duration,
+
+    /// How long to wait for a server that has an outage before the run ends
+    ///
+    /// After 5 failures in a row (no connection, 5xx, broken connections) the job pauses: one request at
+    /// a time is sent, after 1 s, 2 s, 4 s and so on up to every 30 s, until the server answers again.
+    /// No line fails by an outage. When it lasts longer than this the run ends with exit code 2; the same
+    /// command goes on where it stopped.
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = length_of_time)]
+    pub give_up_after: Duration,
 
     /// Put the results in the order of the input when the run ends
     ///
@@ -191,6 +209,13 @@ fn at_least_one(text: &str) -> Result<usize, String> {
     }
 }
 
+fn above_zero(text: &str) -> Result<Duration, String> {
+    match length_of_time(text)? {
+        Duration::ZERO => Err("must be longer than 0s".to_owned()),
+        length => Ok(length),
+    }
+}
+
 fn endpoint(text: &str) -> Result<String, String> {
     match text.parse::<http::uri::PathAndQuery>() {
         Ok(_) if text.starts_with('/') => Ok(text.to_owned()),
@@ -266,5 +291,5 @@ Exit codes:
   0    all requests succeeded
   1    some requests failed, in this run or an earlier one
   2    wrong arguments, files that can't be used, lines that have changed since they were answered, or a
-       run that had to stop (401, no credit left)
+       run that had to stop (401, no credit left, an outage longer than --give-up-after)
   130  interrupted by Ctrl-C; the same command goes on where it stopped";

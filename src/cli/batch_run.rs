@@ -77,6 +77,8 @@ fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job
         config: Some(config(args, &loaded.config, profile)),
         max_in_flight: args.max_in_flight,
         retries: args.retries.unwrap_or_else(|| retries(&loaded.config)),
+        timeout: args.timeout,
+        give_up_after: args.give_up_after,
         ordered: args.ordered,
         resume: args.resume(),
         endpoint: args.endpoint.clone().unwrap_or_else(|| profile.api().endpoint.to_owned()),

@@ -17,6 +17,7 @@ mod run_learn;
 mod run_limits;
 #[cfg(target_os = "linux")]
 mod run_memory;
+mod run_outage;
 mod run_providers;
 mod run_resume;
 mod run_streams;

@@ -53,6 +53,8 @@ impl Folder {
             config: None,
             max_in_flight: 64,
             retries: 0,
+            timeout: Job::TIMEOUT,
+            give_up_after: Job::GIVE_UP_AFTER,
             ordered: false,
             endpoint: "/v1/chat/completions".to_owned(),
             resume: Resume::default(),

@@ -106,7 +106,14 @@ struct Seen {
 
 impl Scripted {
     pub(crate) async fn start(script: impl Fn(&Call) -> Reply + Send + Sync + 'static) -> Self {
-        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        Self::start_at("127.0.0.1:0", script).await
+    }
+
+    pub(crate) async fn start_at(
+        address: &str,
+        script: impl Fn(&Call) -> Reply + Send + Sync + 'static,
+    ) -> Self {
+        let listener = TcpListener::bind(address).await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("it has an address"));
         let shared = Arc::new(Shared {
             script: Box::new(script),

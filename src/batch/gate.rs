@@ -1,0 +1,159 @@
+//! Holds requests back while the server has an outage.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::StatusCode;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedMutexGuard, watch};
+
+use super::outage::{Cause, Failures, Outage};
+use super::stop::{Halt, Stop};
+use super::target::Base;
+use crate::limiter::Limiter;
+
+/// The gate between the lines of a job and the server. Clones are the same gate.
+#[derive(Debug, Clone)]
+pub(super) struct Gate(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    outage: watch::Sender<Outage>,
+    /// Held by the line whose request is the probe; handed on in the order in which lines ask.
+    seat: Arc<tokio::sync::Mutex<()>>,
+    /// The clock.
+    limiter: Limiter,
+    base: Base,
+}
+
+/// The permission to send one request during an outage.
+#[derive(Debug)]
+pub(super) struct Probe {
+    _seat: OwnedMutexGuard<()>,
+}
+
+impl Gate {
+    pub(super) fn new(limiter: Limiter, base: Base) -> Self {
+        let (outage, seat) = (watch::Sender::default(), Arc::default());
+        Self(Arc::new(Inner { outage, seat, limiter, base }))
+    }
+
+    /// Notes that a request is sent.
+    pub(super) fn sent(&self, failures: &Mutex<Failures>) {
+        self.0.outage.borrow().sent(&mut failures.lock());
+    }
+
+    /// Notes the result of a request: the status of its answer, or an error without one.
+    pub(super) fn received(
+        &self,
+        failures: &Mutex<Failures>,
+        result: Result<StatusCode, &reqwest::Error>,
+    ) {
+        let (now, mut failures) = (self.0.limiter.now(), failures.lock());
+        self.0.outage.send_if_modified(|outage| match cause(result) {
+            None => outage.answered(&failures, now),
+            Some(cause) => {
+                outage.failed(&mut failures, cause, || self.message(result), now)
+            }
+        });
+    }
+
+    /// Ends when an outage begins, or at once during one.
+    pub(super) async fn paused(&self) {
+        self.wait(Outage::is_paused).await;
+    }
+
+    /// Waits for the end of the outage, or for the turn to probe whether it has ended.
+    pub(super) async fn turn(&self) -> Option<Probe> {
+        tokio::select! {
+            biased;
+            () = self.wait(|outage| !outage.is_paused()) => None,
+            probe = self.probe() => Some(probe),
+        }
+    }
+
+    async fn probe(&self) -> Probe {
+        let seat = Arc::clone(&self.0.seat).lock_owned().await;
+        let at = self.0.outage.borrow().next_probe();
+        self.0.limiter.sleep_until(at).await;
+        Probe { _seat: seat }
+    }
+
+    async fn wait(&self, condition: impl Fn(&Outage) -> bool) {
+        let mut outage = self.0.outage.subscribe();
+        // The sender is in `self`, so this can't fail.
+        drop(outage.wait_for(condition).await);
+    }
+
+    /// Ends when a probe has waited long enough for the limits: another model's may be free.
+    pub(super) async fn probe_overdue(&self) {
+        let longest = u64::try_from(LONGEST_PROBE_WAIT.as_nanos()).unwrap_or(u64::MAX);
+        self.0.limiter.sleep_until(self.0.limiter.now().saturating_add(longest)).await;
+    }
+
+    /// Stops a run whose outage has lasted for `most`.
+    pub(super) fn give_up(&self, most: Duration, stop: &Stop) {
+        let most = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
+        if let Some(why) = self.0.outage.borrow().give_up(most, self.0.limiter.now()) {
+            stop.halt(Halt::Failed(why));
+        }
+    }
+
+    /// What is to be told now.
+    pub(super) fn take_notices(&self) -> Vec<String> {
+        let mut notices = Vec::new();
+        self.0.outage.send_if_modified(|outage| {
+            notices = outage.take_notices();
+            false
+        });
+        notices
+    }
+
+    fn message(&self, result: Result<StatusCode, &reqwest::Error>) -> String {
+        match result {
+            Ok(status) => format!("HTTP {status}"),
+            Err(error) if error.is_connect() => {
+                format!("cannot connect to {}: {}", self.0.base, root(error))
+            }
+            Err(error) => root(error).to_string(),
+        }
+    }
+}
+
+/// What a result says of the server; `None` for an answer.
+fn cause(result: Result<StatusCode, &reqwest::Error>) -> Option<Cause> {
+    match result.map(|status| status.as_u16()) {
+        Err(error) if error.is_connect() => Some(Cause::Server),
+        Err(_) => Some(Cause::Unclear),
+        Ok(408 | 409 | 425 | 429) => Some(Cause::Busy),
+        Ok(503 | 529) => Some(Cause::Server),
+        Ok(500..) => Some(Cause::Unclear),
+        Ok(_) => None,
+    }
+}
+
+/// The innermost cause: unlike the error itself, it has no URL, whose query may hold a key.
+fn root(error: &reqwest::Error) -> &dyn Error {
+    let mut root: &dyn Error = match error.source() {
+        Some(source) => source,
+        None => return &NoCause,
+    };
+    while let Some(source) = root.source() {
+        root = source;
+    }
+    root
+}
+
+#[derive(Debug)]
+struct NoCause;
+
+impl std::fmt::Display for NoCause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the connection failed")
+    }
+}
+
+impl Error for NoCause {}
+
+const LONGEST_PROBE_WAIT: Duration = Duration::from_secs(30);
