@@ -114,6 +114,7 @@ async fn run(scenario: &Scenario, folder: &Path, input: &Path) {
         max_in_flight: 512,
         retries: 5,
         timeout: Job::TIMEOUT,
+        max_wait: None,
         give_up_after: Job::GIVE_UP_AFTER,
         ordered: false,
         endpoint: "/v1/chat/completions".to_owned(),

@@ -26,7 +26,8 @@ type Calling = RetryFuture<Client, http::Request<Bytes>, Http, Answers>;
 pub(super) struct Attempt {
     journey: Journey,
     left: Left,
-    calling: Calling,
+    /// Large, and moved often while it waits: the tasks of all lines stay small.
+    calling: Pin<Box<Calling>>,
 }
 
 impl Attempt {
@@ -38,7 +39,7 @@ impl Attempt {
         *request.uri_mut() = line.url_path.parse().unwrap_or_default();
         request.extensions_mut().insert(journey.clone());
         request.extensions_mut().insert(left.clone());
-        Self { journey, left, calling: service.call(request) }
+        Self { journey, left, calling: Box::pin(service.call(request)) }
     }
 
     /// What becomes of its line; `None` if the run was stopped before it was sent, or sent again.
@@ -49,12 +50,13 @@ impl Attempt {
     pub(super) async fn finish(self, line: &Line, shared: &Shared) -> Option<Outcome> {
         let (mut attempt, mut probe, mut failed_probes) = (self, None, 0);
         loop {
-            let left = attempt.left.clone();
+            let (journey, left) = (attempt.journey.clone(), attempt.left.clone());
             match attempt.end(line, shared, probe.is_some()).await {
                 End::Outcome(outcome) => {
                     let excused = left.failures().lock().excused();
                     failed_probes += u32::from(excused == Some(Cause::Unclear));
                     if excused.is_none() || failed_probes == PROBES {
+                        shared.tally.lock().finished(&journey.facts());
                         return Some(outcome);
                     }
                 }
@@ -73,8 +75,8 @@ impl Attempt {
     }
 
     async fn end(self, line: &Line, shared: &Shared, is_probe: bool) -> End {
-        let Self { journey, left, calling } = self;
-        let end = match unless(until(shared, is_probe), pin!(calling), &left).await {
+        let Self { journey, left, mut calling } = self;
+        let end = match unless(until(shared, is_probe), calling.as_mut(), &left).await {
             Ok(Ok(response)) => match Answered::receive(response, &journey, shared).await {
                 Ok(answered) => End::Outcome(answered.judge(line, shared)),
                 Err(error) => End::Outcome(broken(line, error)),

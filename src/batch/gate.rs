@@ -53,9 +53,7 @@ impl Gate {
         let (now, mut failures) = (self.0.limiter.now(), failures.lock());
         self.0.outage.send_if_modified(|outage| match cause(result) {
             None => outage.answered(&failures, now),
-            Some(cause) => {
-                outage.failed(&mut failures, cause, || self.message(result), now)
-            }
+            Some(cause) => outage.failed(&mut failures, cause, || self.message(result), now),
         });
     }
 

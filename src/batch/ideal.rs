@@ -23,14 +23,14 @@ impl Ideal {
     }
 
     /// Sends one more request of a model with this quota: as soon as `reserved` fits, and settled at
-    /// once with `charged`. One that never fits isn't sent.
+    /// once with `charged`. Returns when that is, from the start; `None` for one that never fits.
     pub fn send(
         &mut self,
         model: &str,
         quota: impl FnOnce() -> Quota,
         reserved: &Cost,
         charged: &Cost,
-    ) {
+    ) -> Option<Duration> {
         if !self.models.contains_key(model) {
             let clock = ManualClock::new();
             let builder = Limiter::builder().provider(self.profile).clock(clock.clone());
@@ -41,10 +41,13 @@ impl Ideal {
         let (limiter, clock) = &self.models[model];
         loop {
             match limiter.try_acquire(model, reserved) {
-                Ok(permit) => return permit.settle(charged),
+                Ok(permit) => {
+                    permit.settle(charged);
+                    return Some(since_start(limiter.now()));
+                }
                 Err(refused) => match refused.wait {
                     Wait::At(time) => clock.advance_to(time),
-                    Wait::Unknown | Wait::Never => return,
+                    Wait::Unknown | Wait::Never => return None,
                 },
             }
         }
@@ -54,6 +57,10 @@ impl Ideal {
     pub fn duration(&self) -> Duration {
         let ends = self.models.values().map(|(limiter, _)| limiter.now());
         let longest = ends.max().unwrap_or(ManualClock::START);
-        Duration::from_nanos(longest.saturating_sub(ManualClock::START))
+        since_start(longest)
     }
+}
+
+fn since_start(time: u64) -> Duration {
+    Duration::from_nanos(time.saturating_sub(ManualClock::START))
 }

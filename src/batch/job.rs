@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use http::HeaderMap;
 use parking_lot::Mutex;
+use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tower_layer::Layer;
 
@@ -16,11 +17,14 @@ use super::answers::Answers;
 use super::attempt::Attempt;
 use super::changes::{Changes, Resume};
 use super::client::Client;
+use super::forecast::Forecast;
 use super::gate::Gate;
 use super::ids::Ids;
 use super::input::{self, Entry, Line, Reader};
 use super::intake::{Intake, Room};
+use super::long_waits::LongWaits;
 use super::output::{Done, LineStatus, OpenError};
+use super::plan::Plan;
 use super::progress::Progress;
 use super::report::Report;
 use super::secrets::Secrets;
@@ -28,7 +32,6 @@ use super::shared::Shared;
 use super::stop::{Halt, Stop};
 use super::tally::Tally;
 use super::target::Base;
-use super::used_up::UsedUp;
 use crate::config::Config;
 use crate::limiter::{BuildError, Builder, Limiter, UnknownKey};
 use crate::middleware::RateLimitLayer;
@@ -62,6 +65,9 @@ pub struct Job {
     pub retries: u32,
     /// How long a try may take, from its sending to the end of its answer.
     pub timeout: Duration,
+    /// How long the job waits for its limits before it ends: when every line that waits would have to
+    /// wait longer. `None` waits for ever.
+    pub max_wait: Option<Duration>,
     /// How long the job waits for a server that has an outage before it ends.
     pub give_up_after: Duration,
     /// Whether results end up in the order of the input.
@@ -160,6 +166,20 @@ impl Job {
         }
     }
 
+    /// Reads and estimates the input, and sends nothing.
+    ///
+    /// # Errors
+    /// [`JobError`] if the input can't be read or the limits can't be kept.
+    pub fn plan(&self) -> Result<Plan, JobError> {
+        self.plan_of(|_| true)
+    }
+
+    fn plan_of(&self, is_left: impl Fn(&Line) -> bool) -> Result<Plan, JobError> {
+        let limiter = self.limiter().map_err(JobError::Limits)?;
+        let plan = Plan::read(self.reader(self.open()?), &limiter, self.profile, is_left);
+        plan.map_err(|error| JobError::Input(self.input.clone(), error))
+    }
+
     /// Runs the job until its input ends or `stop` halts it. What was in flight has ended then.
     ///
     /// An input that can't be read on, and an output that can't be written to, halt it too: what is
@@ -191,6 +211,7 @@ impl Job {
         let client = Client::new(base, headers, bounds, stop.clone(), gate.clone());
         let client = client.map_err(JobError::Client)?;
         let (output, done) = self.resume_output(&file)?;
+        let done = Arc::new(done);
         let layer = RateLimitLayer::new(limiter.clone()).provider(self.profile).discover();
         let layer = layer.observe(Answers::new(self.profile)).retry(self.retries);
         let shared = Arc::new(Shared {
@@ -229,32 +250,58 @@ impl Job {
         }
     }
 
+    /// Estimates on a thread of its own how long the lines take that are not done; `None` where nobody
+    /// looks.
+    fn forecast(
+        &self,
+        total: Option<u64>,
+        done: &Arc<Done>,
+    ) -> Option<oneshot::Receiver<Forecast>> {
+        total?;
+        let (job, done) = (self.clone(), Arc::clone(done));
+        let (sender, receiver) = oneshot::channel();
+        std::thread::spawn(move || {
+            let is_left = |line: &Line| !done.contains(&line.custom_id) && !sender.is_closed();
+            if let Ok(plan) = job.plan_of(is_left) {
+                drop(sender.send(plan.forecast));
+            }
+        });
+        Some(receiver)
+    }
+
     /// Hands every line to the layer, in order, and waits for them all. The ids of the input, where
     /// it was read to its end.
     async fn send_all(
         &self,
         mut intake: Intake,
-        done: &Done,
+        done: &Arc<Done>,
         shared: &Arc<Shared>,
         total: Option<u64>,
     ) -> Ids {
         let mut progress = Progress::new(total, self.progress);
+        let mut forecast = self.forecast(total, done);
         let (mut tick, mut look) = (tokio::time::interval(TICK), tokio::time::interval(LOOK));
         let limiter = shared.tally.lock().limiter().clone();
-        let mut used_up = UsedUp::new(self.is_shared());
+        let mut waits = LongWaits::new(self.is_shared(), self.max_wait);
         let (mut lines, mut reading) = (JoinSet::new(), true);
         while reading || !lines.is_empty() {
             tokio::select! {
                 biased;
                 () = shared.stop.halted(), if reading => reading = false,
                 _ = tick.tick() => {
+                    if let Some(Ok(forecast)) = forecast.as_mut().map(oneshot::Receiver::try_recv) {
+                        shared.tally.lock().set_forecast(forecast);
+                    }
                     progress.update(&shared.tally.lock().snapshot());
                     shared.gate.take_notices().iter().for_each(|text| progress.say(text));
                     shared.gate.give_up(self.give_up_after, &shared.stop);
                 }
                 _ = look.tick() => {
-                    let told = used_up.look(&limiter, || self.limiter().ok());
-                    told.iter().for_each(|text| progress.say(text));
+                    let found = waits.look(&limiter, || self.limiter().ok());
+                    found.notices.iter().for_each(|text| progress.say(text));
+                    if let Some(why) = found.too_long {
+                        shared.stop.halt(Halt::Failed(why));
+                    }
                 }
                 Some(ended) = lines.join_next() => shared.stop.check(ended),
                 next = intake.next(), if reading => match next {

@@ -1,5 +1,7 @@
 //! Decides from the results of a job's requests whether the server has an outage.
 
+use std::time::Duration;
+
 use crate::terminal::Span;
 
 /// The state of the server: in order, or in an outage that pauses the job.
@@ -172,7 +174,7 @@ impl Default for State {
 }
 
 fn words(since: u64, now: u64) -> String {
-    Span::between(since, now).map_or_else(|| "0s".to_owned(), |span| span.to_string())
+    Span::of(Duration::from_nanos(now.saturating_sub(since))).to_string()
 }
 
 /// How many failures in a row are an outage.

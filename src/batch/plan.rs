@@ -2,16 +2,16 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
-use std::io::BufReader;
+use std::io::{self, BufRead};
 use std::time::Duration;
 
+use super::forecast::Forecast;
 use super::ideal::Ideal;
-use super::input::{Entry, Reader};
-use super::job::{Job, JobError};
-use crate::limiter::Code;
+use super::input::{Entry, Line, Reader};
+use crate::limiter::{Code, Limiter};
+use crate::provider::Profile;
 use crate::quota::{Cost, Dimension, Quota};
-use crate::terminal::whole;
+use crate::terminal::{Span, whole};
 
 /// The outcome of `--dry-run`: counts, estimated tokens, and the time it will take.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -27,24 +27,27 @@ pub struct Plan {
     pub unlimited: u64,
     /// The time it takes at the limits, without latency.
     pub duration: Duration,
+    pub(super) forecast: Forecast,
 }
 
 impl Plan {
-    /// Reads the input of a job, and nothing else.
-    ///
-    /// # Errors
-    /// [`JobError`] if the input can't be read or the limits can't be kept.
-    pub fn of(job: &Job) -> Result<Self, JobError> {
-        let limiter = job.limiter().map_err(JobError::Limits)?;
-        let failed = |error| JobError::Input(job.input.clone(), error);
-        let file = File::open(&job.input).map_err(failed)?;
-        let (mut plan, mut ideal) = (Self::default(), Ideal::new(job.profile));
-        for entry in Reader::new(BufReader::new(file), job.endpoint.clone()) {
-            let Entry::Request(line) = entry.map_err(failed)? else {
+    /// Estimates the lines of an input that are `left` to be sent within the limits of a limiter.
+    pub(super) fn read<R: BufRead>(
+        lines: Reader<R>,
+        limiter: &Limiter,
+        profile: Profile,
+        is_left: impl Fn(&Line) -> bool,
+    ) -> io::Result<Self> {
+        let (mut plan, mut ideal) = (Self::default(), Ideal::new(profile));
+        for entry in lines {
+            let Entry::Request(line) = entry? else {
                 plan.bad_lines += 1;
                 continue;
             };
-            let estimate = job.profile.read_request(&line.url_path, &line.body);
+            if !is_left(&line) {
+                continue;
+            }
+            let estimate = profile.read_request(&line.url_path, &line.body);
             let (model, cost) = (estimate.model.unwrap_or_default(), estimate.cost);
             if limiter.decide(&model, &cost).code == Code::ExceedsCapacity {
                 plan.never_fit += 1;
@@ -53,9 +56,11 @@ impl Plan {
             let quota = limiter.quota(&model);
             plan.unlimited += u64::from(!limits_a_rate(&quota));
             plan.add(&model, &cost);
-            ideal.send(&model, || quota, &cost, &cost);
+            if let Some(at) = ideal.send(&model, || quota, &cost, &cost) {
+                plan.forecast.add(&model, at);
+            }
         }
-        plan.duration = ideal.duration();
+        plan.duration = plan.forecast.left(|_| 0);
         Ok(plan)
     }
 
@@ -84,11 +89,7 @@ impl fmt::Display for Plan {
             let requests = whole(self.unlimited);
             writeln!(f, "{requests} requests are of models without a limit, or none known")?;
         }
-        write!(
-            f,
-            "takes {:.1} s at the limits, and the latency of the last",
-            self.duration.as_secs_f64()
-        )
+        write!(f, "takes about {} at these limits", Span::of(self.duration))
     }
 }
 

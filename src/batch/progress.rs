@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal::{say, whole};
+use crate::terminal::{Span, say, whole};
 
 /// Progress on stderr, or nothing at all.
 #[derive(Debug)]
@@ -17,20 +17,32 @@ pub struct Progress {
 }
 
 /// How a run stands.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Lines done with: succeeded, failed, or finished by an earlier run.
     pub done: u64,
     /// Those of them that failed in this run.
     pub failed: u64,
-    /// Requests of the last minute.
-    pub rpm: Gauge,
-    /// Tokens of the last minute.
-    pub tpm: Gauge,
+    /// What each model has used of its limits.
+    pub models: Vec<ModelUsage>,
     /// 429s seen.
     pub rate_limited: u64,
     /// Time since the run began.
     pub elapsed: Duration,
+    /// The time that the rest takes at the limits, as `--dry-run` estimates it; `None` until it is
+    /// known.
+    pub left_at_limits: Option<Duration>,
+}
+
+/// What a model has used of its limits per minute.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ModelUsage {
+    /// The model.
+    pub model: String,
+    /// Requests of the last minute.
+    pub rpm: Gauge,
+    /// Tokens of the last minute.
+    pub tpm: Gauge,
 }
 
 /// How much of a limit is used.
@@ -63,7 +75,7 @@ impl Progress {
     pub fn update(&mut self, snapshot: &Snapshot) {
         let Some(bar) = &self.bar else { return };
         self.pace.note(snapshot.elapsed, snapshot.done);
-        let left = self.total.and_then(|total| self.pace.time_left(total));
+        let left = self.total.and_then(|total| self.pace.time_left(total, snapshot.left_at_limits));
         bar.set_position(snapshot.done);
         bar.set_message(status(snapshot, self.total, left));
     }
@@ -96,11 +108,40 @@ fn status(snapshot: &Snapshot, total: Option<u64>, left: Option<Duration>) -> St
         None => format!("{} done", whole(snapshot.done)),
     };
     let failed = whole(snapshot.failed);
-    let (rpm, tpm) = (gauge(snapshot.rpm), gauge(snapshot.tpm));
+    let usage = usage(&snapshot.models);
     let refused = whole(snapshot.rate_limited);
-    let left = left.map_or_else(String::new, |left| format!("  {} left", clock(left)));
+    let left = left.map_or_else(String::new, |left| format!("  about {} left", Span::of(left)));
     // A narrow terminal cuts the end off.
-    format!("{done}{left}  {failed} failed  rpm {rpm}  tpm {tpm}  429s {refused}")
+    format!("{done}{left}  {failed} failed  429s {refused}{usage}")
+}
+
+/// Of several models those that have used most of their limits, by name.
+fn usage(models: &[ModelUsage]) -> String {
+    if let [model] = models {
+        return format!("  {}", model.limits());
+    }
+    let mut models: Vec<_> = models.iter().collect();
+    models.sort_by_key(|model| std::cmp::Reverse(model.rpm.percent().max(model.tpm.percent())));
+    let mut text = String::new();
+    for usage in models.iter().take(MODELS) {
+        text += &format!("  {} {}", usage.model, usage.limits());
+    }
+    match models.len().saturating_sub(MODELS) {
+        0 => text,
+        more => format!("{text}  {more} more models"),
+    }
+}
+
+impl ModelUsage {
+    fn limits(&self) -> String {
+        format!("rpm {}  tpm {}", gauge(self.rpm), gauge(self.tpm))
+    }
+}
+
+impl Gauge {
+    fn percent(self) -> u64 {
+        self.used.saturating_mul(100).checked_div(self.limit).unwrap_or_default()
+    }
 }
 
 fn gauge(gauge: Gauge) -> String {
@@ -109,16 +150,6 @@ fn gauge(gauge: Gauge) -> String {
         0 if gauge.used == 0 => "-".to_owned(),
         0 => whole(gauge.used),
         limit => format!("{}/{}", whole(gauge.used), whole(limit)),
-    }
-}
-
-/// `59s`, `1m05s`, `2h07m`: rounded up to a second, or down to a minute.
-fn clock(time: Duration) -> String {
-    let seconds = time.as_secs() + u64::from(time.subsec_nanos() > 0);
-    match seconds {
-        0..60 => format!("{seconds}s"),
-        60..3600 => format!("{}m{:02}s", seconds / 60, seconds % 60),
-        _ => format!("{}h{:02}m", seconds / 3600, seconds / 60 % 60),
     }
 }
 
@@ -140,7 +171,20 @@ impl Pace {
         }
     }
 
-    fn time_left(&self, total: u64) -> Option<Duration> {
+    /// The time that the rest of `total` lines takes: at the limits, or if that is longer at the pace
+    /// of the last minute, once there was one. Without limits the pace is all there is.
+    fn time_left(&self, total: u64, at_limits: Option<Duration>) -> Option<Duration> {
+        let is_limited = at_limits.is_some_and(|left| !left.is_zero());
+        let at_pace = self.at_pace(total).filter(|_| !is_limited || self.span() >= MINUTE);
+        at_limits.max(at_pace).filter(|_| at_limits.is_some())
+    }
+
+    fn span(&self) -> Duration {
+        let ends = self.past.front().zip(self.past.back());
+        ends.map_or(Duration::ZERO, |((first, _), (last, _))| last.saturating_sub(*first))
+    }
+
+    fn at_pace(&self, total: u64) -> Option<Duration> {
         let (&(since, before), &(now, done)) = (self.past.front()?, self.past.back()?);
         let finished = u128::from(done.checked_sub(before)?);
         let nanos = u128::from(total.saturating_sub(done)) * (now - since).as_nanos();
@@ -151,43 +195,76 @@ impl Pace {
 
 const MINUTE: Duration = Duration::from_secs(60);
 const BETWEEN: Duration = Duration::from_secs(1);
+/// How many models are shown.
+const MODELS: usize = 3;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn usage_of(model: &str, rpm: (u64, u64), tpm: (u64, u64)) -> ModelUsage {
+        let gauge = |(used, limit)| Gauge { used, limit };
+        ModelUsage { model: model.to_owned(), rpm: gauge(rpm), tpm: gauge(tpm) }
+    }
+
     #[test]
-    fn the_status_shows_counts_limits_429s_and_the_time_left() {
+    fn status_shows_counts_429s_limits_and_the_time_left() {
         let snapshot = Snapshot {
             done: 1_234,
             failed: 2,
-            rpm: Gauge { used: 480, limit: 500 },
-            tpm: Gauge { used: 29_000, limit: 0 },
+            models: vec![usage_of("m", (480, 500), (29_000, 0))],
             rate_limited: 1,
-            elapsed: Duration::from_secs(9),
+            ..Snapshot::default()
         };
         assert_eq!(
-            status(&snapshot, Some(5_000), Some(Duration::from_millis(64_100))),
-            "1,234/5,000  1m05s left  2 failed  rpm 480/500  tpm 29,000  429s 1"
+            status(&snapshot, Some(5_000), Some(Duration::from_secs(10 * 3_600 + 59 * 60))),
+            "1,234/5,000  about 10h 59m left  2 failed  429s 1  rpm 480/500  tpm 29,000"
         );
         assert!(status(&snapshot, None, None).starts_with("1,234 done  2 failed"));
     }
 
     #[test]
-    fn the_time_left_follows_the_last_minute_and_forgets_the_burst_before_it() {
+    fn status_of_several_models_shows_the_limits_of_each_the_fullest_first() {
+        let models = vec![
+            usage_of("a", (5, 500), (0, 0)),
+            usage_of("b", (1, 500), (90, 100)),
+            usage_of("c", (0, 500), (0, 0)),
+            usage_of("d", (100, 500), (0, 0)),
+        ];
+        let snapshot = Snapshot { models, ..Snapshot::default() };
+        assert_eq!(
+            status(&snapshot, None, None),
+            "0 done  0 failed  429s 0  b rpm 1/500  tpm 90/100  d rpm 100/500  tpm -  a rpm 5/500  \
+             tpm -  1 more models"
+        );
+    }
+
+    #[test]
+    fn time_left_is_that_of_the_limits_unless_the_pace_is_slower() {
+        let mut pace = Pace::default();
+        let at_limits = Some(Duration::from_secs(301));
+        assert_eq!(pace.time_left(3_000, None), None, "nothing is known yet");
+        pace.note(Duration::ZERO, 0);
+        pace.note(Duration::from_secs(1), 500);
+        assert_eq!(pace.time_left(3_000, at_limits), at_limits, "a burst says nothing");
+        let unlimited = pace.time_left(3_000, Some(Duration::ZERO));
+        assert_eq!(unlimited, Some(Duration::from_secs(5)), "the pace is all there is");
+        for second in 2..=61 {
+            pace.note(Duration::from_secs(second), 500 + second);
+        }
+        let left = pace.time_left(3_000, at_limits).expect("it is known");
+        assert!(left > Duration::from_secs(2_000), "the server is slower: {left:?}");
+    }
+
+    #[test]
+    fn pace_is_that_of_the_last_minute_and_forgets_the_burst_before_it() {
         let mut pace = Pace::default();
         pace.note(Duration::ZERO, 0);
-        assert_eq!(pace.time_left(1_000), None, "nothing is known yet");
+        assert_eq!(pace.at_pace(1_000), None, "nothing is known yet");
         for second in 1..=120 {
             pace.note(Duration::from_secs(second), 500 + 2 * second);
         }
         assert!(pace.past.len() < 65);
-        assert_eq!(pace.time_left(1_000), Some(Duration::from_secs(130)));
-    }
-
-    #[test]
-    fn long_times_are_told_in_hours_and_minutes() {
-        assert_eq!(clock(Duration::from_secs(2 * 3600 + 7 * 60 + 59)), "2h07m");
-        assert_eq!(clock(Duration::from_nanos(1)), "1s");
+        assert_eq!(pace.at_pace(1_000), Some(Duration::from_secs(130)));
     }
 }

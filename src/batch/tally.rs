@@ -1,16 +1,17 @@
 //! What is counted while a run goes on.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use http::StatusCode;
 
 use super::failures::Failures;
+use super::forecast::Forecast;
 use super::ideal::Ideal;
 use super::outcome::Outcome;
-use super::progress::{Gauge, Snapshot};
+use super::progress::{Gauge, ModelUsage, Snapshot};
 use super::report::{Report, Waits};
-use crate::limiter::Limiter;
+use crate::limiter::{LimitStats, Limiter};
 use crate::middleware::Facts;
 use crate::provider::Profile;
 use crate::quota::{Cost, Dimension, Window};
@@ -26,7 +27,9 @@ pub(super) struct Tally {
     reserved: u64,
     waits: Waits,
     ideal: Ideal,
-    models: BTreeSet<String>,
+    /// How many lines of each model are done with.
+    models: BTreeMap<String, usize>,
+    forecast: Option<Forecast>,
 }
 
 impl Tally {
@@ -40,7 +43,8 @@ impl Tally {
             reserved: 0,
             waits: Waits::new(),
             ideal: Ideal::new(profile),
-            models: BTreeSet::new(),
+            models: BTreeMap::new(),
+            forecast: None,
         }
     }
 
@@ -53,6 +57,18 @@ impl Tally {
     pub(super) fn skipped(&mut self, failed: bool) {
         self.report.skipped += 1;
         self.report.failed_earlier += u64::from(failed);
+    }
+
+    /// What the time left is told by.
+    pub(super) fn set_forecast(&mut self, forecast: Forecast) {
+        self.forecast = Some(forecast);
+    }
+
+    /// A line that is done with after its last try, which went so.
+    pub(super) fn finished(&mut self, facts: &Facts) {
+        if facts.granted_at.is_some() {
+            *self.models.entry(facts.key.to_string()).or_default() += 1;
+        }
     }
 
     /// A line with this body that is done with.
@@ -85,8 +101,8 @@ impl Tally {
         };
         self.last_send = self.last_send.max(Some(granted_at));
         self.waits.record(facts.waited);
-        if !self.models.contains(facts.key.as_str()) {
-            self.models.insert(facts.key.to_string());
+        if !self.models.contains_key(facts.key.as_str()) {
+            self.models.insert(facts.key.to_string(), 0);
         }
         match facts.status {
             Some(StatusCode::TOO_MANY_REQUESTS) => self.report.rate_limited += 1,
@@ -111,11 +127,16 @@ impl Tally {
         Snapshot {
             done: requests + skipped,
             failed,
-            rpm: self.gauge(&Dimension::Requests),
-            tpm: self.gauge(&Dimension::Tokens),
+            models: self.models.keys().map(|model| self.usage(model)).collect(),
             rate_limited,
             elapsed: self.elapsed(),
+            left_at_limits: self.left_at_limits(),
         }
+    }
+
+    fn left_at_limits(&self) -> Option<Duration> {
+        let finished = |model: &str| self.models.get(model).copied().unwrap_or_default();
+        self.forecast.as_ref().map(|forecast| forecast.left(finished))
     }
 
     pub(super) fn report(&self) -> Report {
@@ -136,17 +157,48 @@ impl Tally {
         Duration::from_nanos(self.limiter.now().saturating_sub(self.started))
     }
 
-    /// The use of a limit per minute, over all models.
-    fn gauge(&self, dimension: &Dimension) -> Gauge {
-        let limits = self.models.iter().flat_map(|model| self.limiter.stats(model).limits);
-        let minutes = limits.filter(|l| l.dimension == *dimension && l.window == Window::MINUTE);
-        minutes.fold(Gauge::default(), |gauge, limit| Gauge {
-            used: gauge.used.saturating_add(limit.used).saturating_add(limit.held),
-            limit: gauge.limit.saturating_add(limit.limit),
-        })
+    /// The use of a model's limits per minute.
+    fn usage(&self, model: &str) -> ModelUsage {
+        let limits = self.limiter.stats(model).limits;
+        let gauge = |dimension| {
+            let minutes = |l: &&LimitStats| l.dimension == dimension && l.window == Window::MINUTE;
+            limits.iter().find(minutes).map_or_else(Gauge::default, |limit| Gauge {
+                used: limit.used.saturating_add(limit.held),
+                limit: limit.limit,
+            })
+        };
+        let (rpm, tpm) = (gauge(Dimension::Requests), gauge(Dimension::Tokens));
+        ModelUsage { model: model.to_owned(), rpm, tpm }
     }
 }
 
 fn tokens(cost: &Cost) -> u64 {
     cost.amount(&Dimension::Tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::OPENAI;
+
+    #[test]
+    fn time_left_is_that_of_the_forecast_less_what_is_finished() {
+        let limiter = Limiter::builder().build().expect("a limiter");
+        let mut tally = Tally::new(limiter, OPENAI);
+        assert_eq!(tally.snapshot().left_at_limits, None);
+        let mut forecast = Forecast::default();
+        (0..4).for_each(|second| forecast.add("m", Duration::from_secs(100 * second)));
+        tally.set_forecast(forecast);
+        assert_eq!(tally.snapshot().left_at_limits, Some(Duration::from_secs(300)));
+        let facts = |granted_at| {
+            let mut facts = Facts::default();
+            (facts.key, facts.granted_at) = ("m".into(), granted_at);
+            facts
+        };
+        tally.finished(&facts(Some(1)));
+        tally.finished(&facts(Some(1)));
+        assert_eq!(tally.snapshot().left_at_limits, Some(Duration::from_secs(200)));
+        tally.finished(&facts(None));
+        assert_eq!(tally.snapshot().left_at_limits, Some(Duration::from_secs(200)), "never sent");
+    }
 }

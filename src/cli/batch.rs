@@ -84,6 +84,14 @@ pub struct BatchArgs {
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = above_zero)]
     pub timeout: Duration,
 
+    /// How long to wait for the limits before the run ends [default: as long as it takes]
+    ///
+    /// When every line that waits would have to wait longer than this (a daily limit is used up, the
+    /// provider asks to wait for long), the run ends with exit code 2 and tells when to run the same
+    /// command again, which goes on where it stopped. Nothing fails by it.
+    #[arg(long, value_name = "DURATION", value_parser = length_of_time)]
+    pub max_wait: Option<Duration>,
+
     /// How long to wait for a server that has an outage before the run ends
     ///
     /// After 5 failures in a row (no connection, 5xx, broken connections) the job pauses: one request at
@@ -291,5 +299,6 @@ Exit codes:
   0    all requests succeeded
   1    some requests failed, in this run or an earlier one
   2    wrong arguments, files that can't be used, lines that have changed since they were answered, or a
-       run that had to stop (401, no credit left, an outage longer than --give-up-after)
+       run that had to stop (401, no credit left, a wait longer than --max-wait, an outage longer than
+       --give-up-after)
   130  interrupted by Ctrl-C; the same command goes on where it stopped";

@@ -11,7 +11,7 @@ use super::run::{settings, stopped, text};
 use super::signal::asked_to_stop;
 use super::{BatchArgs, Exit, LimitArgs};
 use crate::batch::target::Base;
-use crate::batch::{Ended, Halt, Job, Plan, Stop, configured};
+use crate::batch::{Ended, Halt, Job, Stop, configured};
 use crate::config::{Cluster, Config, Loaded};
 use crate::provider::{Api, OPENAI, Profile};
 use crate::quota::Quota;
@@ -26,7 +26,7 @@ pub(super) async fn batch(args: &BatchArgs, out: &mut Output<'_>) -> Result<Exit
     args.check_files().map_err(text)?;
     let loaded = args.state.config.load()?;
     if args.dry_run {
-        let plan = Plan::of(&job(args, &loaded, None)?).map_err(text)?;
+        let plan = job(args, &loaded, None)?.plan().map_err(text)?;
         out.line(&plan)?;
         return Ok(Exit::Success);
     }
@@ -78,6 +78,7 @@ fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job
         max_in_flight: args.max_in_flight,
         retries: args.retries.unwrap_or_else(|| retries(&loaded.config)),
         timeout: args.timeout,
+        max_wait: args.max_wait,
         give_up_after: args.give_up_after,
         ordered: args.ordered,
         resume: args.resume(),

@@ -1,4 +1,5 @@
 use std::fmt;
+use std::time::Duration;
 
 use jiff::Timestamp;
 
@@ -17,6 +18,11 @@ pub(crate) struct Span {
 }
 
 impl Span {
+    /// A length of time, rounded up to a second.
+    pub(crate) fn of(length: Duration) -> Self {
+        Self { seconds: length.as_secs() + u64::from(length.subsec_nanos() > 0) }
+    }
+
     /// From one time to another, both in nanoseconds since the epoch; none if that has passed.
     pub(crate) fn between(now: u64, then: u64) -> Option<Self> {
         let nanos = then.checked_sub(now).filter(|nanos| *nanos > 0)?;

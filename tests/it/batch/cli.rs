@@ -44,6 +44,8 @@ fn a_batch_needs_an_input_and_an_output_and_has_defaults_for_the_rest() {
     assert_eq!((args.credentials.api_key_env, args.provider), (None, None));
     assert!(args.credentials.headers.is_empty());
     assert_eq!(args.endpoint, None);
+    let waits = (args.timeout, args.give_up_after, args.max_wait);
+    assert_eq!(waits, (Duration::from_secs(600), Duration::from_secs(3_600), None));
     assert_eq!((args.limits.rpm, args.limits.algorithm, args.base_url), (None, None, None));
     assert_eq!((args.changed, args.retry_failed), (OnChange::Refuse, false));
     assert!(!(args.ordered || args.dry_run || args.simulate || args.quiet));
@@ -94,6 +96,9 @@ fn values_that_cannot_work_are_refused_with_what_to_give_instead() {
         ("--rpm many", "invalid digit"),
         ("--api-key-env sk-proj-123", "not a key"),
         ("--changed keep", "refuse, resend"),
+        ("--timeout 0s", "must be longer than 0s"),
+        ("--give-up-after 60", "must be a length of time with its unit"),
+        ("--max-wait soon", "must be a length of time with its unit"),
         ("--provider nobody", "known are openai, azure"),
         ("--header x-a", "must be NAME=VALUE"),
         ("--header =v", "NAME is not the name of a header"),

@@ -54,6 +54,7 @@ impl Folder {
             max_in_flight: 64,
             retries: 0,
             timeout: Job::TIMEOUT,
+            max_wait: None,
             give_up_after: Job::GIVE_UP_AFTER,
             ordered: false,
             endpoint: "/v1/chat/completions".to_owned(),

@@ -7,6 +7,7 @@ use tollgate::quota::{Algorithm, Quota};
 use tollgate::simulate::{self, Counters, Settings};
 
 use super::rig::{Folder, chat, line, run, simulated, squeezed, told};
+use super::scripted::{Reply, Scripted};
 
 /// 61,000 tokens: the bucket of 60,000 gives 58,800 at once and the rest in 2.2 s.
 fn a_little_above_the_burst() -> Folder {
@@ -148,4 +149,24 @@ async fn a_request_that_can_never_fit_is_an_error_line_at_once_and_is_not_sent()
     let ended = run(&job).await;
     assert_eq!((ended.report.skipped, ended.report.succeeded), (3, 1));
     assert_eq!((server.stats().total.received, folder.results().len()), (1, 4));
+}
+
+#[tokio::test]
+async fn wait_longer_than_max_wait_ends_the_run_and_fails_no_line() {
+    let folder = Folder::with(&super::rig::lines(5));
+    let server = Scripted::start(|call| match call.number {
+        0 => Reply::ok(),
+        _ => Reply::error(429, "rate_limit_exceeded", "slow down").header("retry-after", "3600"),
+    })
+    .await;
+    let arguments =
+        format!("--base-url {} --rpm 1000 --max-in-flight 1 --max-wait 10m", server.base());
+    let told = told(folder.batch(&arguments)).await;
+    assert_eq!(told.code, Some(2), "{told:?}");
+    assert_eq!(told.stderr.matches("gpt-4o: the provider asks to wait").count(), 1, "{told:?}");
+    for part in ["gpt-4o: the next request has to wait ", "longer than --max-wait (10m)"] {
+        assert!(told.stderr.contains(part), "{part} is missing in {told:?}");
+    }
+    assert_eq!((server.received(), folder.lines().len()), (2, 1));
+    assert!(folder.lines()[0]["error"].is_null());
 }
