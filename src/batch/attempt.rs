@@ -123,10 +123,10 @@ async fn unless<F: Future>(
 ) -> Result<F::Output, End> {
     let (mut until, mut end) = (pin!(until), None);
     poll_fn(|cx| {
-        if end.is_none() {
-            if let Poll::Ready(ended) = until.as_mut().poll(cx) {
-                end = Some(ended);
-            }
+        if end.is_none()
+            && let Poll::Ready(ended) = until.as_mut().poll(cx)
+        {
+            end = Some(ended);
         }
         if let Some(end) = end.take_if(|_| !left.is_set()) {
             return Poll::Ready(Err(end));

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 /// |---|---|---|
 /// | 0 | done | all requests succeeded; allowed; nothing wrong with the file |
 /// | 1 | done, but | some requests failed; refused; no such key |
-/// | 2 | stopped | wrong arguments, a file that can't be used, no request could have succeeded |
+/// | 2 | stopped | wrong arguments, a file that can't be used, no request could have succeeded, too long a wait |
 /// | 130 | interrupted | Ctrl-C; the same command goes on where it stopped |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -20,7 +20,7 @@ pub enum Exit {
     /// 1: there is nothing of that name.
     Missing,
     /// 2: wrong arguments, files that can't be used, or a run that was stopped because no request
-    /// could have succeeded (401, no credit left).
+    /// could have succeeded (401, no credit left) or because the server or a limit took too long.
     Stopped,
     /// 130: interrupted by Ctrl-C; the same command goes on where it stopped.
     Interrupted,

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio::process::{Child, ChildStderr};
 use tollgate::batch::Job;
 
-use super::rig::{Folder, Told, ended, lines, run, told, until};
+use super::rig::{Folder, Told, ended, lines, run, signal, told, until};
 use super::scripted::{Reply, Scripted};
 
 /// A command whose stderr is read while it runs.
@@ -161,4 +161,16 @@ async fn answer_that_takes_longer_than_the_timeout_is_a_failed_try() {
     let timeout = Duration::from_millis(100);
     let ended = run(&Job { timeout, retries: 1, ..folder.job(server.base()) }).await;
     assert_eq!((ended.report.succeeded, ended.report.retries, server.received()), (1, 1, 2));
+}
+
+#[tokio::test]
+async fn interrupt_during_an_outage_ends_the_run() {
+    let folder = Folder::with(&lines(40));
+    let server = failing(500, 0, &Arc::default()).await;
+    let mut batch = Running::start(&folder, &format!("--base-url {} --rpm 100000", server.base()));
+    batch.until_told("paused:").await;
+    signal(&batch.child, "-INT");
+    let told = batch.ended().await;
+    assert_eq!(told.code, Some(130), "{told:?}");
+    assert_eq!(folder.written(), 0, "no line has failed: the next run sends them all");
 }
