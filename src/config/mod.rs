@@ -72,7 +72,7 @@ pub use config::Config;
 pub use error::{ConfigError, Problem};
 #[cfg(feature = "cli")]
 pub(crate) use fields::length_of_time;
-pub use fields::{Address, LogFormat, LogLevel, Mode, OnFailure, ServeMode};
+pub use fields::{Address, LogFormat, LogLevel, Mode, OnFailure, ServeMode, UnreadRequests};
 #[cfg(feature = "cli")]
 pub(crate) use json::quota_schema;
 pub use load::{LoadOptions, Loaded, Override, check, load};

@@ -10,6 +10,8 @@ use super::record::Call;
 use super::retry::{Judge, Judged, Judging};
 use super::unsent::never_left;
 use super::watch::Watch;
+#[cfg(feature = "cli")]
+use crate::provider::UnreadableRequest;
 use crate::provider::{Estimate, Profile};
 
 /// Reads HTTP requests and responses as a provider has them: the key is the model that the request
@@ -64,10 +66,28 @@ impl Http {
         size: Option<u64>,
         key: Option<&str>,
     ) -> Classified {
-        let mut estimate = match body {
+        let estimate = match body {
             Some(body) => self.profile.read_request(path, body),
             None => Estimate::from_size(size.unwrap_or(0)),
         };
+        self.classified(estimate, key)
+    }
+
+    /// What a request that came over the network is, and why it can't be read for certain.
+    #[cfg(feature = "cli")]
+    pub(crate) fn classify_strictly<B: PeekBody>(
+        &self,
+        request: &http::Request<B>,
+    ) -> (Classified, Option<UnreadableRequest>) {
+        let (path, headers) = (request.uri().path(), request.headers());
+        let read = |body: Option<&[u8]>| {
+            self.profile.read_request_strictly(path, headers, body.unwrap_or_default())
+        };
+        let (estimate, unreadable) = request.body().peek(read);
+        (self.classified(estimate, None), unreadable)
+    }
+
+    fn classified(&self, mut estimate: Estimate, key: Option<&str>) -> Classified {
         let operation = estimate.operation;
         let model = estimate.model.take().unwrap_or(CompactString::const_new(NO_MODEL));
         let (key, model) = match key {

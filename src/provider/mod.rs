@@ -108,6 +108,7 @@ pub use openai::OPENAI;
 pub use operation::Operation;
 pub use profile::Profile;
 pub use quota_table::QuotaTable;
+pub use request::UnreadableRequest;
 pub use retry::LONGEST_DELAY;
 pub use scanner::{Scanned, Scanner};
 pub use terms::Terms;

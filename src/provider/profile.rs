@@ -6,7 +6,7 @@ use http::{HeaderMap, StatusCode};
 
 use super::custom::Custom;
 use super::default_quota::{DefaultQuota, Defaults};
-use super::request::{Request, Vocabularies};
+use super::request::{Request, UnreadableRequest, Vocabularies};
 use super::rules::Rules;
 use super::scanner::Counts;
 #[cfg(feature = "tokenizer")]
@@ -217,16 +217,52 @@ impl Profile {
     /// the whole body.
     pub fn read_request(&self, path: &str, body: &[u8]) -> Estimate {
         match Request::read(path, body) {
-            Some(request) => {
-                let request = match self.vocabularies {
-                    Some(vocabularies) => request.counted(body, vocabularies),
-                    None => request,
-                };
-                let reserved = (self.rules.reserve)(&request);
-                request.into_estimate(reserved)
-            }
-            None => Request::estimate_unread(path, body),
+            Ok(request) => self.estimate(request, body),
+            Err(_) => Request::estimate_unread(path, body),
         }
+    }
+
+    /// The same, and why the request can't be read for certain, if it can't: where two servers might see
+    /// two models in it, or more than one size. For who charges requests that others have written.
+    ///
+    /// Read are JSON objects (RFC 8259) in UTF-8, forms (RFC 7578) and pairs, not compressed. The model
+    /// is that of the path, else the field `model` or `model_id` at the root, which must not stand there
+    /// twice with different values. Paths whose requests have no model, such as those of files, are
+    /// never refused.
+    ///
+    /// ```
+    /// use http::HeaderMap;
+    /// use tollgate::provider::OPENAI;
+    /// let read = |body: &str| {
+    ///     OPENAI.read_request_strictly("/v1/responses", &HeaderMap::new(), body.as_bytes())
+    /// };
+    /// let (estimate, unreadable) = read(r#"{"model": "gpt-4o", "input": "Hi"}"#);
+    /// assert_eq!((estimate.model.as_deref(), unreadable), (Some("gpt-4o"), None));
+    /// let (_, unreadable) = read(r#"{"model": "gpt-4o", "model": "gpt-4o-mini"}"#);
+    /// assert_eq!(unreadable.unwrap().part(), "model");
+    /// ```
+    pub fn read_request_strictly(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> (Estimate, Option<UnreadableRequest>) {
+        match Request::read(path, body) {
+            Ok(request) => {
+                let doubt = request.doubt(path, headers, body);
+                (self.estimate(request, body), doubt)
+            }
+            Err(json) => Request::estimate_form(path, headers, body, json),
+        }
+    }
+
+    fn estimate(&self, request: Request, body: &[u8]) -> Estimate {
+        let request = match self.vocabularies {
+            Some(vocabularies) => request.counted(body, vocabularies),
+            None => request,
+        };
+        let reserved = (self.rules.reserve)(&request);
+        request.into_estimate(reserved)
     }
 
     /// What each dimension is charged by this usage, before the estimate's [`Terms`](super::Terms)

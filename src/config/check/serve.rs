@@ -50,6 +50,7 @@ impl Check<'_> {
             upstreams,
             scopes,
             mode: fields.mode,
+            unread: fields.unread,
             reservation_ttl: ttl,
             drain: fields.drain.0,
             bounds: self.bounds(&root.key("bounds"), &fields.bounds),

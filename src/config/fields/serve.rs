@@ -49,6 +49,8 @@ pub(in crate::config) struct ServeFields {
     pub(in crate::config) scopes: Vec<TextOrMap<ScopeName, ScopeFields>>,
     /// What happens to a proxied request that doesn't fit now. Default: wait.
     pub(in crate::config) mode: ServeMode,
+    /// What happens to a proxied request of which the model can't be read for certain. Default: refuse.
+    pub(in crate::config) unread: UnreadRequests,
     /// For how long a reservation of the JSON API is held that nobody settles, releases or renews: from
     /// 1s to 1h. Default: 1m.
     pub(in crate::config) reservation_ttl: Span,
@@ -220,6 +222,18 @@ pub enum ServeMode {
     Reject,
 }
 
+/// What happens to a proxied request that can't be read for certain: its body is no JSON and no form, it
+/// names two models, or its encoding is unknown.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum UnreadRequests {
+    /// It is refused, with the reason.
+    #[default]
+    Refuse,
+    /// It is charged by what could be read of it and by its size.
+    Allow,
+}
+
 impl Default for ServeFields {
     fn default() -> Self {
         Self {
@@ -235,6 +249,7 @@ impl Default for ServeFields {
             upstreams: Ordered::default(),
             scopes: vec![TextOrMap::Text(ScopeName::Model)],
             mode: ServeMode::Wait,
+            unread: UnreadRequests::Refuse,
             reservation_ttl: Span(Duration::from_secs(60)),
             drain: Span(Duration::from_secs(30)),
             bounds: BoundsFields::default(),

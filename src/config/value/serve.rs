@@ -4,7 +4,7 @@ use std::time::Duration;
 use http::HeaderName;
 use regex::Regex;
 
-use crate::config::{Address, LogFormat, LogLevel, ServeMode};
+use crate::config::{Address, LogFormat, LogLevel, ServeMode, UnreadRequests};
 use crate::provider::Profile;
 use crate::quota::Algorithm;
 
@@ -36,6 +36,8 @@ pub struct Serve {
     pub scopes: Vec<Scope>,
     /// What happens to a proxied request that doesn't fit now.
     pub mode: ServeMode,
+    /// What happens to a proxied request that can't be read for certain.
+    pub unread: UnreadRequests,
     /// For how long a reservation is held that nobody settles, releases or renews.
     pub reservation_ttl: Duration,
     /// For how long requests may still be answered once the server is asked to stop.

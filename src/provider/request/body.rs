@@ -1,35 +1,61 @@
 use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
 
 use super::Request;
-use super::key::Key;
+use super::key::{Key, RootKey};
 use super::medium::{Kind, Media};
+use super::named::{Mention, NO_TEXT};
 use super::prompt::{Content, Items};
 use super::size::JsonSize;
 use super::tools::{Functions, Tools};
+use super::unreadable::UnreadableRequest;
 use super::walk::{Walk, Walker};
 
-/// Counts a body; `None` where it is no JSON object, or not all of one. What stood before the place
+/// Counts a body; an error where it is no JSON object, or not all of one. What stood before the place
 /// that could not be read is counted.
-pub(super) fn read(body: &[u8], request: &mut Request) -> Option<()> {
+pub(super) fn read(body: &[u8], request: &mut Request) -> Result<(), UnreadableRequest> {
     let body = body.strip_prefix(MARK).unwrap_or(body).trim_ascii();
     if body.is_empty() {
-        return Some(());
+        return Ok(());
     }
     if !body.starts_with(b"{") {
-        return None;
+        return Err(UnreadableRequest::body(
+            "it is not a JSON object; send one, in UTF-8 and not compressed",
+        ));
     }
     let mut json = serde_json::Deserializer::from_slice(body);
-    Walker(Body(request)).deserialize(&mut json).ok()?;
-    json.end().ok()
+    Walker(Root(request)).deserialize(&mut json)?;
+    Ok(json.end()?)
 }
 
-/// A body, or an object within it that holds some of its fields: `generationConfig`, `options`.
-struct Body<'a>(&'a mut Request);
+/// A body: it names the model.
+struct Root<'a>(&'a mut Request);
 
-impl<'de> Walk<'de> for Body<'_> {
+impl<'de> Walk<'de> for Root<'_> {
     fn object<A: MapAccess<'de>>(self, mut body: A) -> Result<(), A::Error> {
-        while let Some(key) = body.next_key::<Key>()? {
-            field(self.0, key, &mut body)?;
+        while let Some(RootKey(key)) = body.next_key()? {
+            match key {
+                Key::Model => {
+                    let mut mention = Mention::Other(NO_TEXT);
+                    body.next_value_seed(Walker(&mut mention))?;
+                    self.0.named.add(mention);
+                }
+                _ => field(self.0, key, &mut body)?,
+            }
+        }
+        Ok(())
+    }
+}
+
+/// An object within a body that holds some of its fields: `generationConfig`, `options`.
+struct Settings<'a>(&'a mut Request);
+
+impl<'de> Walk<'de> for Settings<'_> {
+    fn object<A: MapAccess<'de>>(self, mut settings: A) -> Result<(), A::Error> {
+        while let Some(key) = settings.next_key::<Key>()? {
+            if key == Key::Model {
+                self.0.named.add_nested();
+            }
+            field(self.0, key, &mut settings)?;
         }
         Ok(())
     }
@@ -37,21 +63,10 @@ impl<'de> Walk<'de> for Body<'_> {
 
 fn field<'de, A: MapAccess<'de>>(r: &mut Request, key: Key, body: &mut A) -> Result<(), A::Error> {
     match key {
-        Key::Model => {
-            body.next_value_seed(Walker(&mut r.model))?;
-            let bare = r.model.as_deref().and_then(|model| model.strip_prefix("models/"));
-            r.model = bare.map(Into::into).or(r.model.take());
-            Ok(())
-        }
         Key::Stream => body.next_value_seed(Walker(&mut r.stream)),
-        Key::Choices => body.next_value_seed(Walker(Largest(&mut r.choices))),
-        Key::Bound => {
-            let mut bound = None;
-            body.next_value_seed(Walker(&mut bound))?;
-            r.bound = r.bound.max(bound);
-            Ok(())
-        }
-        Key::Config => body.next_value_seed(Walker(Body(r))),
+        Key::Choices => larger(&mut r.choices, body),
+        Key::Bound => larger(&mut r.bound, body),
+        Key::Config => body.next_value_seed(Walker(Settings(r))),
         Key::Messages => {
             r.has_messages = true;
             body.next_value_seed(Walker(Items(r)))
@@ -86,13 +101,12 @@ impl<'de> Walk<'de> for Strings<'_> {
     }
 }
 
-/// Keeps the larger: of `n` and `best_of`, what is generated is the larger.
-struct Largest<'a>(&'a mut Option<u64>);
-
-impl Walk<'_> for Largest<'_> {
-    fn number(self, number: u64) {
-        *self.0 = (*self.0).max(Some(number));
-    }
+/// Keeps the larger of two numbers: of `n` and `best_of`, what is generated is the larger.
+fn larger<'de, A: MapAccess<'de>>(most: &mut Option<u64>, body: &mut A) -> Result<(), A::Error> {
+    let mut number = None;
+    body.next_value_seed(Walker(&mut number))?;
+    *most = (*most).max(number);
+    Ok(())
 }
 
 /// The byte order mark in UTF-8.

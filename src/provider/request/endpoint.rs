@@ -3,6 +3,8 @@ use std::borrow::Cow;
 use compact_str::CompactString;
 use percent_encoding::percent_decode_str;
 
+use super::unreadable::UnreadableRequest;
+
 /// The kinds of endpoint that are charged differently.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(in crate::provider) enum Endpoint {
@@ -42,13 +44,48 @@ impl Endpoint {
     }
 }
 
+/// The model that a path names: it is the one that answers, whatever the body says.
+pub(super) fn model_of(path: &str) -> Option<CompactString> {
+    let path = &plain(path);
+    model_of_verb(path).or_else(|| model(path))
+}
+
+/// Whether a path is that of requests that have no model, whatever their bodies hold: none of them has
+/// to be read.
+pub(super) fn has_no_model(path: &str) -> bool {
+    let path = &plain(path);
+    let segments = || bare(path).rsplit('/');
+    let is = |pattern: &&str| {
+        let mut names = pattern.rsplit('/').zip(segments());
+        names.all(|(name, segment)| name == "*" || name == segment)
+            && segments().count() > pattern.split('/').count()
+    };
+    check(path).is_ok()
+        && WITHOUT_MODEL.iter().any(|pattern| is(&pattern))
+        && Endpoint::of(path).is_none()
+        && model_of(path).is_none()
+}
+
+/// Refuses a path in which two servers may read two models: of parameters, escapes in escapes, and
+/// letters that no model has.
+pub(super) fn check(path: &str) -> Result<(), UnreadableRequest> {
+    if !path.bytes().any(|byte| b"%;\\".contains(&byte)) {
+        return Ok(());
+    }
+    let is_odd = |byte: u8| byte <= b' ' || byte == 0x7F || b"%;\\?#".contains(&byte);
+    match percent_decode_str(path).decode_utf8() {
+        Ok(plain) if !plain.bytes().any(is_odd) => Ok(()),
+        _ => Err(UnreadableRequest::path(ODD_PATH)),
+    }
+}
+
 /// The model or the deployment that a path names: `/model/NAME/converse` (Bedrock),
 /// `/deployments/NAME/...` (Azure), `/engines/NAME/...` (OpenAI's first),
 /// `/models/OWNER/NAME/predictions` (Replicate), `/serving-endpoints/NAME/invocations` (Databricks).
-pub(super) fn model(path: &str) -> Option<CompactString> {
+fn model(path: &str) -> Option<CompactString> {
     let path = bare(path);
     let between = |before: &str, end: fn(&str) -> Option<usize>| {
-        let (_, rest) = path.split_once(before)?;
+        let (_, rest) = split(path, before)?;
         rest.get(..end(rest)?)
     };
     let name = between("/model/", |rest| rest.rfind('/'))
@@ -59,18 +96,38 @@ pub(super) fn model(path: &str) -> Option<CompactString> {
     decoded(name)
 }
 
-/// The model in a path that ends in a verb, `/models/NAME:generateContent` (Google): it is the one
-/// that answers, whatever the body says.
-pub(super) fn model_of_verb(path: &str) -> Option<CompactString> {
-    let (_, rest) = bare(path).split_once("odels/")?;
+/// The model in a path that ends in a verb, `/models/NAME:generateContent` (Google).
+fn model_of_verb(path: &str) -> Option<CompactString> {
+    let (_, rest) = split(bare(path), "odels/")?;
     let (name, verb) = rest.rsplit_once(':')?;
-    let is_verb = VERBS.contains(&verb);
+    let is_verb = VERBS.iter().any(|known| known.eq_ignore_ascii_case(verb));
     is_verb.then(|| decoded(name)).flatten()
 }
 
-/// A path as a server reads it, whatever of it is written in escapes (`%3A` for a colon); those of
-/// what would part it otherwise stay, and so does what is no ASCII: [`decoded`] reads these in a name.
+/// What stands before and behind a part of a path; some servers take it in any case.
+fn split<'p>(path: &'p str, part: &str) -> Option<(&'p str, &'p str)> {
+    let mut windows = path.as_bytes().windows(part.len());
+    let at = windows.position(|window| window.eq_ignore_ascii_case(part.as_bytes()))?;
+    Some((path.get(..at)?, path.get(at + part.len()..)?))
+}
+
+/// A path as a server reads it, whatever of it is written in escapes (`%3A` for a colon), and without
+/// empty segments; escapes of what would end it stay, and so does what is no ASCII: [`decoded`] reads
+/// these in a name.
 pub(super) fn plain(path: &str) -> Cow<'_, str> {
+    match unescaped(path) {
+        path if !path.contains("//") => path,
+        path => {
+            let mut plain = path.into_owned();
+            while plain.contains("//") {
+                plain = plain.replace("//", "/");
+            }
+            Cow::Owned(plain)
+        }
+    }
+}
+
+fn unescaped(path: &str) -> Cow<'_, str> {
     if !path.contains('%') {
         return Cow::Borrowed(path);
     }
@@ -78,7 +135,7 @@ pub(super) fn plain(path: &str) -> Cow<'_, str> {
     let mut rest = path;
     while let Some(at) = rest.find('%') {
         let byte = rest.get(at + 1..at + 3).and_then(|hex| u8::from_str_radix(hex, 16).ok());
-        let read = |byte: &u8| byte.is_ascii_graphic() && !b"%/?#".contains(byte);
+        let read = |byte: &u8| byte.is_ascii_graphic() && !b"%?#".contains(byte);
         let (letter, end) = match byte.filter(read) {
             Some(byte) => (char::from(byte), at + 3),
             None => ('%', at + 1),
@@ -99,6 +156,39 @@ fn decoded(name: &str) -> Option<CompactString> {
 fn bare(path: &str) -> &str {
     path.split(['?', '#']).next().unwrap_or(path).trim_end_matches('/')
 }
+
+/// The ends of paths whose requests have no model; `*` is any segment.
+const WITHOUT_MODEL: &[&str] = &[
+    "files",
+    "files/*",
+    "files/*/content",
+    "uploads",
+    "uploads/*/parts",
+    "uploads/*/complete",
+    "uploads/*/cancel",
+    "batches",
+    "batches/*",
+    "batches/*/cancel",
+    "models",
+    "vector_stores",
+    "vector_stores/*",
+    "vector_stores/*/file_batches",
+    "containers",
+    "containers/*",
+    "datasets",
+    "datasets/*",
+    "documents",
+    "documents/*",
+    "skills",
+    "skills/*",
+    "skills/*/versions",
+    "voices",
+    "voices/*",
+    "blobs/*",
+];
+
+const ODD_PATH: &str = "servers may read it differently: it has `;`, `\\`, a blank, an escape within an \
+                        escape, or what is no UTF-8; leave these out";
 
 /// Of Google's paths.
 const VERBS: &[&str] = &[
@@ -124,11 +214,42 @@ mod tests {
     use super::*;
 
     #[test]
+    fn paths_without_a_model_are_listed() {
+        for path in [
+            "/v1/files",
+            "/v1/files/file-1/content",
+            "/openai//files/",
+            "/v1/messages/batches",
+            "/v1/vector_stores/vs_1/files",
+            "/api/blobs/sha256:0",
+            "/v1/models",
+        ] {
+            assert!(has_no_model(path), "{path}");
+        }
+        for path in [
+            "files",
+            "/v1/files/completions",
+            "/v1/files/chat/completions",
+            "/v1/models/m",
+            "/v1/models/m:generateContent",
+            "/v1/chat/completions;/files",
+            "/v1/chat/completions%3F/files",
+            "/deployments/m/files",
+            "/v1/images/edits",
+            "/",
+            "",
+        ] {
+            assert!(!has_no_model(path), "{path}");
+        }
+    }
+
+    #[test]
     fn escapes_are_read_once_and_what_parts_a_path_stays() {
         for (path, expected) in [
             ("/v1/chat/completions", "/v1/chat/completions"),
             ("/mod%65ls/a%3AgenerateContent", "/models/a:generateContent"),
-            ("/a%2Fb%3fc%23%2541", "/a%2Fb%3fc%23%2541"),
+            ("/a%2Fb%3fc%23%2541", "/a/b%3fc%23%2541"),
+            ("//v1%2F/chat///completions/", "/v1/chat/completions/"),
             ("/%zz%4%+1%C3%A9%", "/%zz%4%+1%C3%A9%"),
         ] {
             assert_eq!(plain(path), expected);

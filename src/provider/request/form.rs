@@ -1,6 +1,10 @@
+use std::borrow::Cow;
+
 use compact_str::CompactString;
 use memchr::memmem;
 use percent_encoding::percent_decode;
+
+use super::named::{Mention, NO_TEXT, Named, is_model};
 
 /// The field `model` of a form: `multipart/form-data` (RFC 7578), where it stands near the front or
 /// near the end, for what lies between is a file; or `name=value` pairs, URL-encoded or, as recordings
@@ -33,6 +37,25 @@ fn value(after_name: &[u8]) -> Option<CompactString> {
     let (at, length) = returns.into_iter().chain(feeds).min()?;
     let value = &headers[at + length..];
     named(value[..memchr::memchr(b'\n', value)?].trim_ascii())
+}
+
+/// Whether a body is written as pairs are (URL Standard, 5.2), and so as nothing else that names a model.
+pub(super) fn is_pairs(body: &[u8]) -> bool {
+    body.iter().all(|byte| byte.is_ascii_graphic() && !b"{}\"\\<>".contains(byte))
+}
+
+/// The model that pairs name, whichever of `&` and `;` parts them.
+pub(super) fn pairs(body: &[u8]) -> Named {
+    let mut named = Named::default();
+    for pair in body.split(|byte| b"&;".contains(byte)) {
+        let (name, value) = pair.split_at(memchr::memchr(b'=', pair).unwrap_or(pair.len()));
+        let name: Cow<'_, [u8]> = percent_decode(name).into();
+        if is_model(&name) {
+            let value = percent_decode(value.get(1..).unwrap_or_default()).decode_utf8();
+            named.add(value.map_or(Mention::Other(NO_TEXT), |value| Mention::text(&value)));
+        }
+    }
+    named
 }
 
 fn named(value: &[u8]) -> Option<CompactString> {

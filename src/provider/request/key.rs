@@ -1,4 +1,10 @@
+use std::fmt;
+
 use serde::Deserialize;
+use serde::de::value::StrDeserializer;
+use serde::de::{Deserializer, Error, IntoDeserializer, Visitor};
+
+use super::named::is_model;
 
 /// The keys that are looked for, at any level, as all providers spell them. What a key means hangs
 /// on what it stands in: `text` is a part of a message, and at the root the form of the answer.
@@ -105,4 +111,31 @@ pub(super) enum Key {
     File,
     #[serde(other)]
     Other,
+}
+
+/// A key at the root of a body.
+pub(super) struct RootKey(pub(super) Key);
+
+impl<'de> Deserialize<'de> for RootKey {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        deserializer.deserialize_identifier(RootKeyVisitor)
+    }
+}
+
+struct RootKeyVisitor;
+
+impl Visitor<'_> for RootKeyVisitor {
+    type Value = RootKey;
+
+    fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a key")
+    }
+
+    fn visit_str<E: Error>(self, name: &str) -> Result<RootKey, E> {
+        if is_model(name.as_bytes()) {
+            return Ok(RootKey(Key::Model));
+        }
+        let name: StrDeserializer<'_, E> = name.into_deserializer();
+        Key::deserialize(name).map(RootKey)
+    }
 }

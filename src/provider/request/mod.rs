@@ -1,14 +1,19 @@
 //! Requests of every shape, counted without being kept.
 
 mod body;
+mod certain;
 mod counter;
 mod endpoint;
+mod fields;
 mod form;
 mod key;
 mod medium;
+mod multipart;
+mod named;
 mod prompt;
 mod size;
 mod tools;
+mod unreadable;
 mod walk;
 mod weights;
 
@@ -18,6 +23,8 @@ use counter::Counter;
 pub(super) use counter::Vocabulary;
 pub(super) use endpoint::Endpoint;
 pub(super) use medium::{Kind, Medium};
+use named::Named;
+pub use unreadable::UnreadableRequest;
 pub(super) use weights::Weights;
 
 use super::reserve::Reserved;
@@ -30,6 +37,10 @@ pub(super) type Vocabularies = fn(&str) -> Option<&'static dyn Vocabulary>;
 #[derive(Debug, Default)]
 pub(super) struct Request {
     pub(super) model: Option<CompactString>,
+    /// Whether the path names it.
+    is_named_by_path: bool,
+    /// What the body says of it.
+    named: Named,
     pub(super) stream: bool,
     /// Bytes of UTF-8 in the contents of messages, the prompt, the input, the instructions.
     pub(super) text: u64,
@@ -65,17 +76,17 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// The counts of a request with this path and body; `None` where the body is no JSON object.
-    pub(super) fn read(path: &str, body: &[u8]) -> Option<Self> {
+    /// The counts of a request with this path and body; an error where the body is no JSON object.
+    pub(super) fn read(path: &str, body: &[u8]) -> Result<Self, UnreadableRequest> {
         let mut request = Self::default();
         body::read(body, &mut request)?;
+        let of_path = endpoint::model_of(path);
+        request.is_named_by_path = of_path.is_some();
+        request.model = of_path.or(request.named.model.take());
         let path = &endpoint::plain(path);
-        request.model = endpoint::model_of_verb(path)
-            .or(request.model.take())
-            .or_else(|| endpoint::model(path));
         request.endpoint = Endpoint::of(path).unwrap_or_else(|| request.likely_endpoint());
         request.operation = Operation::of(request.endpoint, path);
-        Some(request)
+        Ok(request)
     }
 
     /// What a request comes to whose body can't be read, or not to its end: by its path, its size,
@@ -83,11 +94,17 @@ impl Request {
     pub(super) fn estimate_unread(path: &str, body: &[u8]) -> Estimate {
         let mut request = Self::default();
         let _ = body::read(body, &mut request);
+        let model = endpoint::model_of(path).or(request.named.model);
+        Self::estimate_of_size(path, body, model.or_else(|| form::model(body)))
+    }
+
+    /// What a request to this model comes to, by its path and its size.
+    pub(super) fn estimate_of_size(
+        path: &str,
+        body: &[u8],
+        model: Option<CompactString>,
+    ) -> Estimate {
         let path = &endpoint::plain(path);
-        let model = endpoint::model_of_verb(path)
-            .or(request.model)
-            .or_else(|| form::model(body))
-            .or_else(|| endpoint::model(path));
         let operation = Operation::of(Endpoint::of(path).unwrap_or_default(), path);
         Estimate { model, operation, ..Estimate::from_size(Self::fallback_size(body)) }
     }
@@ -106,11 +123,11 @@ impl Request {
         let Some(vocabulary) = self.model.as_deref().and_then(vocabulary) else { return self };
         let mut request = Self { counter: Some(Counter::new(vocabulary)), ..Self::default() };
         match body::read(body, &mut request) {
-            Some(()) => {
+            Ok(()) => {
                 let Self { model, endpoint, operation, .. } = self;
                 Self { model, endpoint, operation, ..request }
             }
-            None => self,
+            Err(_) => self,
         }
     }
 

@@ -14,6 +14,9 @@ pub(super) trait Walk<'de>: Sized {
     /// `true` or `false`.
     fn flag(self, _flag: bool) {}
 
+    /// `null`
+    fn null(self) {}
+
     fn list<A: SeqAccess<'de>>(self, mut list: A) -> Result<(), A::Error> {
         while list.next_element::<IgnoredAny>()?.is_some() {}
         Ok(())
@@ -25,15 +28,12 @@ pub(super) trait Walk<'de>: Sized {
     }
 }
 
-/// Keeps the string.
-impl Walk<'_> for &mut Option<compact_str::CompactString> {
-    fn text(self, text: &str) {
-        *self = Some(text.into());
-    }
-}
-
-/// Keeps the number.
+/// Keeps the number, even one that stands in a text, which servers in Python read too.
 impl Walk<'_> for &mut Option<u64> {
+    fn text(self, text: &str) {
+        *self = text.trim().parse().ok().or(*self);
+    }
+
     fn number(self, number: u64) {
         *self = Some(number);
     }
@@ -92,6 +92,7 @@ impl<'de, W: Walk<'de>> Visitor<'de> for Walker<W> {
     }
 
     fn visit_unit<E>(self) -> Result<(), E> {
+        self.0.null();
         Ok(())
     }
 

@@ -14,9 +14,11 @@ use super::headers;
 use super::room::{NoRoom, Taken, Taking};
 use super::trust::distrust;
 use super::upstream::Upstream;
+use crate::config::UnreadRequests;
 use crate::limiter::AcquireError;
 use crate::middleware::respond::refusal;
 use crate::middleware::{BoxError, BufferedBody, Classified, RateLimitError};
+use crate::provider::UnreadableRequest;
 use crate::serve::causes::{causes, is_of_length};
 use crate::serve::problem::Problem;
 
@@ -52,9 +54,6 @@ fn target(upstream: &Upstream, path: &str, request: &Request<Body>) -> Result<Ur
     let target = upstream.base.join(path, request.uri().query())?;
     if headers::asks_for_websocket(request.headers()) {
         return Err(no_websocket());
-    }
-    if Upstream::charges(request.method()) && headers::is_encoded(request.headers()) {
-        return Err(encoded());
     }
     Ok(target)
 }
@@ -94,6 +93,19 @@ impl Proxy {
         Ok(request)
     }
 
+    /// What a request is charged to, if it is.
+    fn classify(
+        &self,
+        upstream: &Upstream,
+        request: &Request<RequestBody>,
+    ) -> Result<Option<Classified>, Problem> {
+        let Some((classified, unreadable)) = upstream.classify(request) else { return Ok(None) };
+        match unreadable.filter(|_| self.app.serve.unread == UnreadRequests::Refuse) {
+            Some(unreadable) => Err(not_certain(&unreadable)),
+            None => self.bound_keys(&classified).map(|()| Some(classified)),
+        }
+    }
+
     /// Keys are kept: how long they may be is bounded.
     fn bound_keys(&self, classified: &Classified) -> Result<(), Problem> {
         let most = self.app.serve.bounds.key;
@@ -118,10 +130,10 @@ async fn answer(
     upstream: &Upstream,
     mut request: Request<RequestBody>,
 ) -> Response<Body> {
-    let classified = upstream.classify(&request);
-    if let Some(Err(problem)) = classified.as_ref().map(|classified| proxy.bound_keys(classified)) {
-        return upstream.format.problem(problem);
-    }
+    let classified = match proxy.classify(upstream, &request) {
+        Ok(classified) => classified,
+        Err(problem) => return with_choice(upstream.format.problem(problem)),
+    };
     let Ok(_waiting) = proxy.app.waiting.try_acquire() else {
         return upstream.format.problem(busy());
     };
@@ -209,9 +221,16 @@ fn no_method() -> Problem {
     Problem::new(StatusCode::METHOD_NOT_ALLOWED, "no_method", detail)
 }
 
-fn encoded() -> Problem {
-    let detail = "a body with a `content-encoding` can't be counted; send it as it is";
-    Problem::new(StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoded_body", detail)
+fn not_certain(unreadable: &UnreadableRequest) -> Problem {
+    let (status, code) = match unreadable.part() {
+        "content-encoding" => (StatusCode::UNSUPPORTED_MEDIA_TYPE, "encoded_body"),
+        _ => (StatusCode::BAD_REQUEST, "unreadable_request"),
+    };
+    let detail = format!(
+        "what the request is charged to can't be read for certain: {unreadable} (`serve.unread: allow` \
+         lets it pass)"
+    );
+    Problem::new(status, code, detail)
 }
 
 fn no_websocket() -> Problem {

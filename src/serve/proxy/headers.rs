@@ -1,9 +1,9 @@
 //! Fields that are meant for the next hop alone (RFC 9110, 7.6.1), and those that are ours.
 
 use axum::http::header::{
-    ACCEPT_ENCODING, CONNECTION, CONTENT_ENCODING, CONTENT_SECURITY_POLICY, COOKIE, EXPECT, HOST,
-    PROXY_AUTHENTICATE, PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE,
-    UPGRADE_INSECURE_REQUESTS, X_CONTENT_TYPE_OPTIONS,
+    ACCEPT_ENCODING, CONNECTION, CONTENT_SECURITY_POLICY, COOKIE, EXPECT, HOST, PROXY_AUTHENTICATE,
+    PROXY_AUTHORIZATION, TE, TRANSFER_ENCODING, UPGRADE, UPGRADE_INSECURE_REQUESTS,
+    X_CONTENT_TYPE_OPTIONS,
 };
 use axum::http::{HeaderMap, HeaderName, HeaderValue};
 
@@ -54,13 +54,6 @@ pub(super) fn to_client(headers: &mut HeaderMap) {
 /// Asks for an answer that can be read in passing.
 pub(super) fn uncompressed(headers: &mut HeaderMap) {
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
-}
-
-/// Whether the body is written in another way than its `content-type` says, so that nothing of it can
-/// be read.
-pub(super) fn is_encoded(headers: &HeaderMap) -> bool {
-    let is_identity = |line: &HeaderValue| line.as_bytes().eq_ignore_ascii_case(b"identity");
-    !headers.get_all(CONTENT_ENCODING).into_iter().all(is_identity)
 }
 
 /// Whether a browser asks: no other client sends these. The first is sent to who is asked by `https` or

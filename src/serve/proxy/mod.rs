@@ -13,10 +13,12 @@
 //! | redirects | pass, and are not followed |
 //! | WebSocket | refused, 501 |
 //! | CONNECT, TRACE | refused, 405 |
-//! | `content-encoding` of a POST | refused, 415, unless it is `identity`: nothing in it could be counted |
+//! | what can't be read for certain | refused, 400, and a `content-encoding` but `identity`, 415: two servers may see two models in it, or none. `serve.unread: allow` lets it pass, charged by its size |
 //! | answers to browsers | with `content-security-policy: sandbox` and `x-content-type-options: nosniff`, so that no page of an upstream's runs as one of this server's |
 //!
-//! Only a POST is charged: no provider counts lists of models and the like. The upstream comes from the
+//! A GET, HEAD, OPTIONS or DELETE without a body isn't charged: no provider counts lists of models and the
+//! like. All else is, whatever its method. Paths whose requests have no model (files, batches and such)
+//! are never refused for what they hold. The upstream comes from the
 //! configuration alone, never from what a request says of hosts. What the proxy refuses itself is a
 //! problem document with an `error` as the provider writes it. A client that goes away takes its request
 //! with it: it leaves the queue, or the upstream's connection is closed, and its reservation settles.

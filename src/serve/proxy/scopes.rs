@@ -6,8 +6,8 @@ use sha2::{Digest, Sha256};
 
 use super::client::RequestBody;
 use crate::config::Scope;
-use crate::middleware::{Classified, Classify, Http, Key};
-use crate::provider::{ANTHROPIC, GEMINI, Profile};
+use crate::middleware::{Classified, Http, Key};
+use crate::provider::{ANTHROPIC, GEMINI, Profile, UnreadableRequest};
 
 /// What the requests to an upstream are charged to.
 #[derive(Debug, Clone)]
@@ -35,11 +35,14 @@ impl Scopes {
         Self { read: Http::new(profile), scopes, credentials: credentials(profile) }
     }
 
-    /// What a request is, whose fields are still the client's.
+    /// What a request is, whose fields are still the client's, and why that can't be read for certain.
     ///
     /// A field that is missing leaves its prefix alone, a key that all such requests share.
-    pub(super) fn classify(&self, request: &Request<RequestBody>) -> Classified {
-        let classified = self.read.classify(request, None);
+    pub(super) fn classify(
+        &self,
+        request: &Request<RequestBody>,
+    ) -> (Classified, Option<UnreadableRequest>) {
+        let (classified, unreadable) = self.read.classify_strictly(request);
         let model = classified.keys().first().map_or("", Key::as_str).to_compact_string();
         let keys = self.scopes.iter().map(|scope| match scope {
             Scope::Model => Key::public(model.clone()),
@@ -47,7 +50,7 @@ impl Scopes {
             Scope::Key(key) => Key::public(key.as_str()),
             Scope::Header { name, prefix } => of_header(request.headers(), name, prefix),
         });
-        classified.with_keys(keys)
+        (classified.with_keys(keys), unreadable)
     }
 
     /// The start of the hash of what proves who asks.

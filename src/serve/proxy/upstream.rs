@@ -9,7 +9,8 @@ use super::format::Format;
 use super::scopes::Scopes;
 use crate::config::{self, Config, ServeMode};
 use crate::limiter::Limiter;
-use crate::middleware::{Classified, Http, RateLimitError, RateLimitLayer, RetryService};
+use crate::middleware::{Classified, Http, PeekBody, RateLimitError, RateLimitLayer, RetryService};
+use crate::provider::UnreadableRequest;
 
 /// A provider that requests are forwarded to.
 #[derive(Debug)]
@@ -50,14 +51,12 @@ impl Upstream {
         })
     }
 
-    /// Whether a provider's limits count such a request: they count no lists of models and the like.
-    pub(super) fn charges(method: &Method) -> bool {
-        method == Method::POST
-    }
-
-    /// What a request is charged to, if it is.
-    pub(super) fn classify(&self, request: &Request<RequestBody>) -> Option<Classified> {
-        Self::charges(request.method()).then(|| self.scopes.classify(request))
+    /// What a request is charged to, if it is, and why that can't be read for certain.
+    pub(super) fn classify(
+        &self,
+        request: &Request<RequestBody>,
+    ) -> Option<(Classified, Option<UnreadableRequest>)> {
+        is_charged(request).then(|| self.scopes.classify(request))
     }
 
     /// Sends a request once it fits, and again as far as its failures allow.
@@ -76,8 +75,18 @@ impl Upstream {
     }
 }
 
+/// Whether a provider's limits may count a request: they count no lists of models and the like. A body
+/// may be one that a server takes for a POST, whatever the method.
+fn is_charged(request: &Request<RequestBody>) -> bool {
+    let has_body = request.body().size() != Some(0);
+    has_body || !UNCHARGED.contains(request.method())
+}
+
 /// What was found before.
 fn known(request: &Request<RequestBody>) -> Classified {
     let classified = request.extensions().get::<Classified>();
     classified.cloned().expect("a request is classified before it is sent")
 }
+
+/// Methods by which no model is asked, as long as no body comes with them.
+const UNCHARGED: [Method; 4] = [Method::GET, Method::HEAD, Method::OPTIONS, Method::DELETE];

@@ -28,7 +28,7 @@ fn the_model_is_read_from_body_path_or_deployment() {
             "{}",
             "mine",
         ),
-        ("/openai/deployments/mine/chat/completions", r#"{"model":"gpt-4o"}"#, "gpt-4o"),
+        ("/openai/deployments/mine/chat/completions", r#"{"model":"gpt-4o"}"#, "mine"),
         ("/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse", "{}", "gemini-2.5-flash"),
         (
             "/v1/projects/p/locations/l/publishers/anthropic/models/claude-x@20250101:rawPredict",
@@ -45,7 +45,7 @@ fn the_model_is_read_from_body_path_or_deployment() {
         let estimate = Profile::find(url).read_request(url, body.as_bytes());
         assert_eq!(estimate.model.as_deref(), Some(model), "{url}");
     }
-    // What the path says of a verb wins.
+    // What the path says wins.
     for (path, body, model) in [
         ("/v1beta/models/m:embedContent", r#"{"model":"models/other"}"#, Some("m")),
         ("/v1beta/interactions", r#"{"model":"models/gemini-3"}"#, Some("gemini-3")),

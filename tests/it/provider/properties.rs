@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use proptest::prelude::*;
 use tollgate::provider::{ApiError, COMPATIBLE, LONGEST_DELAY, OPENAI, Profile};
@@ -22,6 +23,23 @@ proptest! {
                     estimate.exact || estimate.cost.amount(&Dimension::Tokens) == size
                         || body.starts_with(b"--")
                 );
+            }
+        }
+    }
+
+    #[test]
+    fn strictly_read_requests_never_panic_and_are_estimated_the_same(
+        body in json_like(),
+        path in "(/|/v1|//|%2[fF]|%|;|/models/m|:generateContent|/files|/deployments/d|[ -~]){0,6}",
+        kind in "(application/json|multipart/form-data|)(; ?(boundary|charset)=(\"?b\"?|-|utf-8|\\\\)){0,2}",
+    ) {
+        let mut headers = HeaderMap::new();
+        headers.extend(HeaderValue::try_from(kind).map(|kind| (CONTENT_TYPE, kind)));
+        for body in [body.clone(), [&b"--b\r\n"[..], &body, b"\r\n--b--"].concat()] {
+            let (strict, unreadable) = OPENAI.read_request_strictly(&path, &headers, &body);
+            let estimate = OPENAI.read_request(&path, &body);
+            if unreadable.is_some() || estimate.exact {
+                prop_assert_eq!(strict, estimate);
             }
         }
     }

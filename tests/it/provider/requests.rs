@@ -75,6 +75,14 @@ fn fields_of_the_wrong_type_or_twice_are_no_reason_to_give_up() {
 }
 
 #[test]
+fn numbers_in_texts_count_as_servers_in_python_read_them() {
+    let body = r#"{"messages":[{"content":"1234"}],"max_tokens":"50","n":" 2 "}"#;
+    assert_eq!(chat(OPENAI, body).max_output, Some(100));
+    let body = r#"{"messages":[],"max_tokens":"fifty"}"#;
+    assert_eq!(chat(OPENAI, body).max_output, None);
+}
+
+#[test]
 fn nesting_of_any_depth_is_survived() {
     for (open, close) in [("[", "]"), (r#"{"content":"#, "}"), (r#"{"x":"#, "}")] {
         let (open, close) = (open.repeat(100_000), close.repeat(100_000));

@@ -8,6 +8,7 @@ mod limits;
 mod passing;
 mod requests;
 mod rig;
+mod shapes;
 mod streams;
 mod tls;
 mod together;

@@ -19,7 +19,7 @@ async fn echo(request: Request) -> Response<Body> {
     let path = request.uri().path().to_owned();
     let kind = request.headers().get(CONTENT_TYPE).cloned();
     let body = to_bytes(request.into_body(), usize::MAX).await.expect("a body");
-    let body = match path.strip_prefix("/v1/whole/") {
+    let body = match path.strip_prefix("/v1/files/whole-") {
         Some(_) => Body::from(body),
         None => {
             let parts = body.chunks(1_777).map(|part| Ok::<_, std::io::Error>(part.to_vec()));
@@ -62,7 +62,7 @@ async fn any_bytes_pass_unchanged_whole_or_in_chunks_over_http1_and_http2() {
                 sent.into_iter().map(Ok::<Bytes, std::io::Error>),
             )),
         };
-        let mut request = Request::post(proxy.url(&format!("/up/v1/{way}/{seed}")));
+        let mut request = Request::post(proxy.url(&format!("/up/v1/files/{way}-{seed}")));
         request.headers_mut().unwrap().insert(CONTENT_TYPE, HeaderValue::from_static(kind));
         let response = client.request(request.body(body).unwrap()).await.expect("an answer");
         assert_eq!((response.status().as_u16(), response.version()), (200, *version));

@@ -1,0 +1,149 @@
+//! What of a request can be read for certain: by every server in the same way.
+
+use std::borrow::Cow;
+
+use compact_str::CompactString;
+use http::header::{CONTENT_ENCODING, CONTENT_TYPE};
+use http::{HeaderMap, HeaderValue};
+
+use super::fields::parameters;
+use super::unreadable::UnreadableRequest;
+use super::{Request, endpoint, form, multipart};
+use crate::provider::Estimate;
+
+/// How a request's `content-type` has its body read.
+enum Kind<'h> {
+    /// A form of parts, between boundaries.
+    Multipart(Cow<'h, str>),
+    /// A form of pairs.
+    Pairs,
+    /// JSON, whatever it says.
+    Json,
+}
+
+impl Request {
+    /// Why a request can't be read for certain whose body is JSON.
+    pub(in crate::provider) fn doubt(
+        &self,
+        path: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+    ) -> Option<UnreadableRequest> {
+        let doubt = self.check(path, headers, body).err();
+        doubt.filter(|_| !endpoint::has_no_model(path))
+    }
+
+    fn check(&self, path: &str, headers: &HeaderMap, body: &[u8]) -> Result<(), UnreadableRequest> {
+        endpoint::check(path)?;
+        check_encoding(headers)?;
+        let kind = kind(headers)?;
+        if std::str::from_utf8(body).is_err() {
+            return Err(UnreadableRequest::body("it is not UTF-8; send it in UTF-8"));
+        }
+        if self.is_named_by_path {
+            return Ok(());
+        }
+        self.named.check()?;
+        match kind {
+            // `curl -d` says so of JSON too. A server that believes it may find another model.
+            Kind::Pairs => {
+                let pairs = form::pairs(body);
+                pairs.check()?;
+                match pairs.model.is_some() && pairs.model != self.model {
+                    true => Err(UnreadableRequest::model(TWO_KINDS)),
+                    false => Ok(()),
+                }
+            }
+            Kind::Multipart(_) | Kind::Json => Ok(()),
+        }
+    }
+
+    /// What a request comes to whose body is no JSON, for the reason `json`, and why it can't be read
+    /// for certain.
+    pub(in crate::provider) fn estimate_form(
+        path: &str,
+        headers: &HeaderMap,
+        body: &[u8],
+        json: UnreadableRequest,
+    ) -> (Estimate, Option<UnreadableRequest>) {
+        match model_of_form(path, headers, body, json) {
+            Ok(model) => (Self::estimate_of_size(path, body, model), None),
+            Err(doubt) => {
+                let doubt = Some(doubt).filter(|_| !endpoint::has_no_model(path));
+                (Self::estimate_unread(path, body), doubt)
+            }
+        }
+    }
+}
+
+fn model_of_form(
+    path: &str,
+    headers: &HeaderMap,
+    body: &[u8],
+    json: UnreadableRequest,
+) -> Result<Option<CompactString>, UnreadableRequest> {
+    endpoint::check(path)?;
+    check_encoding(headers)?;
+    let named = match kind(headers)? {
+        Kind::Multipart(boundary) => multipart::read(&boundary, body)?,
+        Kind::Pairs if form::is_pairs(body) => form::pairs(body),
+        Kind::Pairs | Kind::Json => return Err(json),
+    };
+    let of_path = endpoint::model_of(path);
+    if of_path.is_none() {
+        named.check()?;
+    }
+    Ok(of_path.or(named.model))
+}
+
+fn check_encoding(headers: &HeaderMap) -> Result<(), UnreadableRequest> {
+    let is_identity = |line: &HeaderValue| line.as_bytes().eq_ignore_ascii_case(b"identity");
+    match headers.get_all(CONTENT_ENCODING).into_iter().all(is_identity) {
+        true => Ok(()),
+        false => Err(UnreadableRequest::header("content-encoding", ENCODED)),
+    }
+}
+
+fn kind(headers: &HeaderMap) -> Result<Kind<'_>, UnreadableRequest> {
+    let mut lines = headers.get_all(CONTENT_TYPE).into_iter();
+    let Some(line) = lines.next() else { return Ok(Kind::Json) };
+    if lines.next().is_some() {
+        return Err(unread_type("it stands in the request more than once; give it once"));
+    }
+    let text = line.to_str().map_err(|_| unread_type(NO_PARAMETERS))?;
+    let essence = text.split(';').next().unwrap_or(text).trim();
+    let (mut boundary, mut is_twice, mut is_foreign) = (None, false, false);
+    parameters(text, |name, value| match name {
+        _ if name.eq_ignore_ascii_case("boundary") => is_twice |= boundary.replace(value).is_some(),
+        _ if name.eq_ignore_ascii_case("charset") => {
+            is_foreign |= !CHARSETS.iter().any(|known| value.eq_ignore_ascii_case(known));
+        }
+        _ => {}
+    })
+    .ok_or_else(|| unread_type(NO_PARAMETERS))?;
+    if is_foreign {
+        return Err(unread_type("its `charset` isn't read; send the body in UTF-8"));
+    }
+    match essence {
+        _ if essence.eq_ignore_ascii_case("multipart/form-data") => match boundary {
+            Some(boundary) if !is_twice && !boundary.is_empty() => Ok(Kind::Multipart(boundary)),
+            _ => Err(unread_type("a form needs one `boundary` in it")),
+        },
+        _ if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") => Ok(Kind::Pairs),
+        _ => Ok(Kind::Json),
+    }
+}
+
+fn unread_type(why: &'static str) -> UnreadableRequest {
+    UnreadableRequest::header("content-type", why)
+}
+
+/// In each of them, what is ASCII is so in UTF-8 too.
+const CHARSETS: [&str; 4] = ["utf-8", "utf8", "us-ascii", "iso-8859-1"];
+
+const NO_PARAMETERS: &str = "its parameters can't be read; write them as `; name=value`";
+
+const TWO_KINDS: &str = "as the form that its `content-type` states, the body names another model than \
+                         as the JSON that it is; send it as `application/json`";
+
+const ENCODED: &str = "a body in an encoding isn't read; send it as it is";
