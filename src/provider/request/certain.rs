@@ -8,6 +8,7 @@ use http::{HeaderMap, HeaderValue};
 
 use super::fields::parameters;
 use super::unreadable::UnreadableRequest;
+use super::without_model::has_no_model;
 use super::{Request, endpoint, form, multipart};
 use crate::provider::Estimate;
 
@@ -30,7 +31,7 @@ impl Request {
         body: &[u8],
     ) -> Option<UnreadableRequest> {
         let doubt = self.check(path, headers, body).err();
-        doubt.filter(|_| !endpoint::has_no_model(path))
+        doubt.filter(|_| !has_no_model(path))
     }
 
     fn check(&self, path: &str, headers: &HeaderMap, body: &[u8]) -> Result<(), UnreadableRequest> {
@@ -69,7 +70,7 @@ impl Request {
         match model_of_form(path, headers, body, json) {
             Ok(model) => (Self::estimate_of_size(path, body, model), None),
             Err(doubt) => {
-                let doubt = Some(doubt).filter(|_| !endpoint::has_no_model(path));
+                let doubt = Some(doubt).filter(|_| !has_no_model(path));
                 (Self::estimate_unread(path, body), doubt)
             }
         }

@@ -50,22 +50,6 @@ pub(super) fn model_of(path: &str) -> Option<CompactString> {
     model_of_verb(path).or_else(|| model(path))
 }
 
-/// Whether a path is that of requests that have no model, whatever their bodies hold: none of them has
-/// to be read.
-pub(super) fn has_no_model(path: &str) -> bool {
-    let path = &plain(path);
-    let segments = || bare(path).rsplit('/');
-    let is = |pattern: &&str| {
-        let mut names = pattern.rsplit('/').zip(segments());
-        names.all(|(name, segment)| name == "*" || name == segment)
-            && segments().count() > pattern.split('/').count()
-    };
-    check(path).is_ok()
-        && WITHOUT_MODEL.iter().any(|pattern| is(&pattern))
-        && Endpoint::of(path).is_none()
-        && model_of(path).is_none()
-}
-
 /// Refuses a path in which two servers may read two models: of parameters, escapes in escapes, and
 /// letters that no model has.
 pub(super) fn check(path: &str) -> Result<(), UnreadableRequest> {
@@ -153,39 +137,9 @@ fn decoded(name: &str) -> Option<CompactString> {
     (!name.is_empty()).then(|| name.into())
 }
 
-fn bare(path: &str) -> &str {
+pub(super) fn bare(path: &str) -> &str {
     path.split(['?', '#']).next().unwrap_or(path).trim_end_matches('/')
 }
-
-/// The ends of paths whose requests have no model; `*` is any segment.
-const WITHOUT_MODEL: &[&str] = &[
-    "files",
-    "files/*",
-    "files/*/content",
-    "uploads",
-    "uploads/*/parts",
-    "uploads/*/complete",
-    "uploads/*/cancel",
-    "batches",
-    "batches/*",
-    "batches/*/cancel",
-    "models",
-    "vector_stores",
-    "vector_stores/*",
-    "vector_stores/*/file_batches",
-    "containers",
-    "containers/*",
-    "datasets",
-    "datasets/*",
-    "documents",
-    "documents/*",
-    "skills",
-    "skills/*",
-    "skills/*/versions",
-    "voices",
-    "voices/*",
-    "blobs/*",
-];
 
 const ODD_PATH: &str = "servers may read it differently: it has `;`, `\\`, a blank, an escape within an \
                         escape, or what is no UTF-8; leave these out";
@@ -212,36 +166,6 @@ const VERBS: &[&str] = &[
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn paths_without_a_model_are_listed() {
-        for path in [
-            "/v1/files",
-            "/v1/files/file-1/content",
-            "/openai//files/",
-            "/v1/messages/batches",
-            "/v1/vector_stores/vs_1/files",
-            "/api/blobs/sha256:0",
-            "/v1/models",
-        ] {
-            assert!(has_no_model(path), "{path}");
-        }
-        for path in [
-            "files",
-            "/v1/files/completions",
-            "/v1/files/chat/completions",
-            "/v1/models/m",
-            "/v1/models/m:generateContent",
-            "/v1/chat/completions;/files",
-            "/v1/chat/completions%3F/files",
-            "/deployments/m/files",
-            "/v1/images/edits",
-            "/",
-            "",
-        ] {
-            assert!(!has_no_model(path), "{path}");
-        }
-    }
 
     #[test]
     fn escapes_are_read_once_and_what_parts_a_path_stays() {

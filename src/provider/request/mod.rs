@@ -16,6 +16,7 @@ mod tools;
 mod unreadable;
 mod walk;
 mod weights;
+mod without_model;
 
 use compact_str::CompactString;
 

@@ -73,9 +73,9 @@ impl Walk<'_> for &mut Mention {
 }
 
 /// Whether a field of this name names the model, as one server or another reads the name: in any case
-/// (Go's `encoding/json`), with an index behind it.
+/// (Go's `encoding/json`), with an index behind it, or up to a zero.
 pub(super) fn is_model(name: &[u8]) -> bool {
-    let name = name.split(|&byte| byte == b'[').next().unwrap_or(name).trim_ascii();
+    let name = name.split(|byte| b"[\0".contains(byte)).next().unwrap_or(name).trim_ascii();
     [&b"model"[..], b"model_id"].iter().any(|model| name.eq_ignore_ascii_case(model))
 }
 

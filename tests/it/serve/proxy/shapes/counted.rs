@@ -1,0 +1,119 @@
+use super::row::{CHAT, JSON, Row, chat, field, file, form, gemini, of, part, row};
+
+/// Requests for `gpt-4o` that can be read: five pass, and the others are over the limit.
+pub(super) fn counted() -> Vec<Row> {
+    let bodies = [
+        CHAT,
+        // A settings object names no model, before the one that counts or after it.
+        r#"{"model": "gpt-4o", "options": {"model": "free"}}"#,
+        r#"{"options": {"model": "free"}, "model": "gpt-4o"}"#,
+        r#"{"model": "gpt-4o", "generationConfig": {"model": "free"}}"#,
+        r#"{"model": "gpt-4o", "generation_config": {"model": "free"}}"#,
+        r#"{"model": "gpt-4o", "toolConfig": {"model": "free"}}"#,
+        r#"{"model": "gpt-4o", "inferenceConfig": {"model": "free"}}"#,
+        r#"{"model": "gpt-4o", "textGenerationConfig": {"model_id": "free"}}"#,
+        r#"{"model": "gpt-4o", "singleEmbeddingParams": {"model": "free"}}"#,
+        r#"{"model": "gpt-4o", "options": {"options": {"model": "free"}}}"#,
+        r#"{"model": "gpt-4o", "options": {"model_id": "free"}}"#,
+        r#"{"model": "gpt-4o", "metadata": {"model": "free"}}"#,
+        r#"{"model": "gpt-4o", "messages": [{"model": "free", "content": "x"}]}"#,
+        r#"{"model": "gpt-4o", "messages": [{"content": "{\"model\": \"free\"}"}]}"#,
+        // The same model twice is that model.
+        r#"{"model": "gpt-4o", "model": "gpt-4o"}"#,
+        r#"{"model": "gpt-4o", "model_id": "gpt-4o"}"#,
+        r#"{"model_id": "gpt-4o"}"#,
+        r#"{"model": "models/gpt-4o"}"#,
+        r#"{"Model": "gpt-4o"}"#,
+        r#"{"MODEL": "gpt-4o", "model": "gpt-4o"}"#,
+        // Escapes are read.
+        r#"{"mod\u0065l": "gpt-4o"}"#,
+        r#"{"model": "\u0067pt-4o"}"#,
+        // Fields that are odd otherwise.
+        r#"{"stream": "yes", "n": -1, "messages": 7, "model": "gpt-4o"}"#,
+        r#"{"messages": [], "messages": [], "model": "gpt-4o"}"#,
+        r#"{"top_p": 1e999, "model": "gpt-4o"}"#,
+        r#"{"model": " gpt-4o "}"#,
+        "\u{feff}{\"model\": \"gpt-4o\"}",
+        " \r\n\t{\"model\": \"gpt-4o\"}\n\n",
+    ];
+    let mut rows: Vec<Row> = bodies.into_iter().map(chat).collect();
+    rows.extend(
+        ["PUT", "PATCH", "QUERY", "post", "Post", "PROPFIND", "put", "get", "X"]
+            .map(|method| row(method, "/v1/chat/completions", JSON, CHAT)),
+    );
+    // A server may take these for a POST.
+    rows.extend(["GET", "DELETE", "OPTIONS"].map(|method| {
+        let fields = format!("{JSON}x-http-method-override: POST\r\n");
+        row(method, "/v1/chat/completions", &fields, CHAT)
+    }));
+    rows.extend(
+        [
+            "//v1//chat/completions",
+            "/v1/chat//completions",
+            "/v1/chat/completions/",
+            "/v1/chat/completions//",
+            "/v1/chat/completions?model=free",
+            "/v1/chat/completions?path=/v1/files",
+            "/V1/Chat/Completions",
+            "/v1/ch%61t/completions",
+            "/v1%2Fchat%2Fcompletions",
+            "/v1/files/chat/completions",
+            "/",
+            "",
+        ]
+        .map(|path| row("POST", path, JSON, CHAT)),
+    );
+    rows.extend(
+        [
+            "/v1beta/models/gpt-4o:generateContent",
+            "/v1beta/models//gpt-4o:generateContent",
+            "//v1beta//models//gpt-4o:generateContent",
+            "/v1beta/models/gpt-4o:generateContent/",
+            "/v1beta/models%2Fgpt-4o:generateContent",
+            "/v1beta/models%2fgpt-4o%3AgenerateContent",
+            "/v1beta/Models/gpt-4o:generateContent",
+            "/v1beta/models/gpt-4o:GenerateContent",
+            "/v1beta/models/gpt%2D4o:generateContent?alt=sse",
+            "/v1/projects/p/locations/l/publishers/google/models/gpt-4o:streamGenerateContent",
+        ]
+        .map(gemini),
+    );
+    let of_path = r#"{"model": "free", "messages": []}"#;
+    rows.extend(
+        [
+            "/openai/deployments/gpt-4o/chat/completions",
+            "/openai/deployments//gpt-4o/chat/completions",
+            "/openai/Deployments/gpt-4o/chat/completions",
+            "/openai/deployments%2Fgpt-4o/chat/completions",
+        ]
+        .map(|path| of("azure", row("POST", path, JSON, of_path))),
+    );
+    rows.extend(
+        ["/model/gpt-4o/converse", "//model//gpt-4o/invoke", "/Model/gpt%2D4o/converse-stream"]
+            .map(|path| of("bedrock", row("POST", path, JSON, of_path))),
+    );
+    // Form fields, wherever they stand.
+    let far = "x".repeat(200_000);
+    let forms = [
+        field("model", "gpt-4o") + &file("RIFF") + "--B--\r\n",
+        file(&far) + &field("model", "gpt-4o") + &file(&far) + "--B--\r\n",
+        file(&far) + &part("CONTENT-DISPOSITION:form-data;name=model", "gpt-4o") + "--B--",
+        field("model", "gpt-4o") + &file("x\r\nname=\"model\"\r\n\r\nfree\r\n") + "--B--\r\n",
+        file("\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nfree\r\n")
+            + &field("model", "gpt-4o")
+            + "--B--\r\n",
+        part(&format!("x-pad: {far}\r\nContent-Disposition: form-data; name=\"model\""), "gpt-4o")
+            + "--B--\r\n",
+        field("m%6fdel", "gpt-4o") + "--B--\r\n",
+        "\r\n".to_owned() + &field("model", "gpt-4o") + "--B--\r\n",
+    ];
+    rows.extend(forms.map(|body| form("/v1/audio/transcriptions", &body)));
+    let pairs = ["model=gpt-4o&file=x", "file=x&m%6Fdel=gpt%2D4o", "a=b;model=gpt-4o"];
+    let fields = "content-type: application/x-www-form-urlencoded\r\n";
+    rows.extend(pairs.map(|body| row("POST", "/v1/audio/speech", fields, body)));
+    // `curl -d` says so of JSON too.
+    rows.push(row("POST", "/v1/chat/completions", fields, CHAT));
+    rows.push(row("POST", "/v1/chat/completions", "", CHAT));
+    rows.push(row("POST", "/v1/chat/completions", "content-type: text/plain\r\n", CHAT));
+    rows
+}

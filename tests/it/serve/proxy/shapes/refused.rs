@@ -1,0 +1,154 @@
+use super::row::{CHAT, JSON, Row, chat, field, file, form, gemini, gzip, part, row, utf16, utf32};
+
+/// Requests that two servers may read differently, or that the proxy can't read: none passes.
+pub(super) fn refused() -> Vec<(Row, &'static str)> {
+    let free = r#"{"model": "free"}"#;
+    let model = "`model`";
+    let bodies: [(&str, &str); 37] = [
+        (r#"{"model": "free", "model": "gpt-4o"}"#, model),
+        (r#"{"model": "gpt-4o", "model": "free"}"#, model),
+        (r#"{"model": "free", "model_id": "gpt-4o"}"#, model),
+        (r#"{"model_id": "free", "model": "gpt-4o"}"#, model),
+        (r#"{"model": "free", "mod\u0065l": "gpt-4o"}"#, model),
+        (r#"{"model": "free", "Model": "gpt-4o"}"#, model),
+        (r#"{"MODEL": "gpt-4o", "model": "free"}"#, model),
+        (r#"{"model": "free", "model\u0000": "gpt-4o"}"#, model),
+        (r#"{"model": "free", " model": "gpt-4o"}"#, model),
+        (r#"{"model": "free", "model": null}"#, model),
+        (r#"{"model": null, "model": "free"}"#, model),
+        (r#"{"model": "free", "model": 7}"#, model),
+        (r#"{"model": ["gpt-4o"]}"#, model),
+        (r#"{"model": {"id": "gpt-4o"}}"#, model),
+        (r#"{"model": 4}"#, model),
+        (r#"{"model": -4}"#, model),
+        (r#"{"model": true}"#, model),
+        (r#"{"options": {"model": "gpt-4o"}}"#, model),
+        (r#"{"generationConfig": {"model": "gpt-4o"}}"#, model),
+        (r#"{"toolConfig": {"model_id": "gpt-4o"}}"#, model),
+        (r#"{"top_p": NaN, "model": "gpt-4o"}"#, "`body`"),
+        (r#"{"top_p": Infinity, "model": "gpt-4o"}"#, "`body`"),
+        (r#"{"top_p": -Infinity, "model": "gpt-4o"}"#, "`body`"),
+        (r#"{"top_p": 01, "model": "gpt-4o"}"#, "`body`"),
+        (r#"{"top_p": .5, "model": "gpt-4o"}"#, "`body`"),
+        (r#"{/* a */ "model": "gpt-4o"}"#, "`body`"),
+        (r#"{"stop": ["\ud83d"], "a": undefined, "model": "gpt-4o"}"#, "`body`"),
+        (r#"{"messages": [{"content": "\ud83d"}], "model": "gpt-4o"}"#, "`body`"),
+        (r#"{'model': 'gpt-4o'}"#, "`body`"),
+        (r#"{model: "gpt-4o"}"#, "`body`"),
+        (r#"{"model": "gpt-4o",}"#, "`body`"),
+        (r#"{"model": "gpt-4o""#, "`body`"),
+        (r#"{"model": "free"} {"model": "gpt-4o"}"#, "`body`"),
+        (r#"[{"model": "gpt-4o"}]"#, "`body`"),
+        (r#""{\"model\": \"gpt-4o\"}""#, "`body`"),
+        ("model=gpt-4o", "`body`"),
+        ("null", "`body`"),
+    ];
+    let mut rows: Vec<(Row, &str)> =
+        bodies.into_iter().map(|(body, field)| (chat(body), field)).collect();
+    for (mark, big) in [(false, false), (false, true), (true, false), (true, true)] {
+        rows.push((chat(utf16(CHAT, mark, big)), "`body`"));
+        rows.push((chat(utf32(CHAT, mark, big)), "`body`"));
+    }
+    rows.push((chat([CHAT.as_bytes(), b"\0"].concat()), "`body`"));
+    rows.push((chat([&b"{\"a\": \"\xff\", \"model\": \"gpt-4o\"}"[..]].concat()), "`body`"));
+    rows.push((chat(gzip(CHAT)), "`body`"));
+    rows.push((chat(format!("{}1{}", "[".repeat(300), "]".repeat(300))), "`body`"));
+    let deep =
+        format!(r#"{{"messages": {}{}, "model": "gpt-4o"}}"#, "[".repeat(300), "]".repeat(300));
+    rows.push((chat(deep), "`body`"));
+    for encoding in ["gzip", "br", "deflate", "zstd", "x-gzip", "identity, gzip"] {
+        let fields = format!("{JSON}content-encoding: {encoding}\r\n");
+        rows.push((row("POST", "/v1/chat/completions", &fields, gzip(CHAT)), "content-encoding"));
+        rows.push((row("PUT", "/v1/chat/completions", &fields, gzip(CHAT)), "content-encoding"));
+    }
+    let kind = "`content-type`";
+    for fields in [
+        "content-type: application/json; charset=utf-16\r\n",
+        "content-type: application/json; charset=\"UTF-7\"\r\n",
+        "content-type: application/json\r\ncontent-type: application/x-www-form-urlencoded\r\n",
+    ] {
+        rows.push((row("POST", "/v1/chat/completions", fields, free), kind));
+    }
+    // Pairs within what is JSON too.
+    let fields = "content-type: application/x-www-form-urlencoded\r\n";
+    let both = r#"{"model": "free", "a": "&model=gpt-4o&"}"#;
+    rows.push((row("POST", "/v1/chat/completions", fields, both), model));
+    rows.push((row("POST", "/v1/chat/completions", fields, "model=free&model=gpt-4o"), model));
+    rows.push((row("POST", "/v1/chat/completions", fields, "model=free;model=gpt-4o"), model));
+    rows.push((row("POST", "/v1/chat/completions", fields, "model=free&model=%ff"), model));
+
+    let transcribe = "/v1/audio/transcriptions";
+    let (one, other) = (field("model", "free"), field("model", "gpt-4o"));
+    let lines = format!("{one}{other}--B--\r\n").replace("\r\n", "\n");
+    let of_model = |rest: &str, value: &str| {
+        let head = format!("Content-Disposition: form-data; {rest}");
+        one.clone() + &part(&head, value) + "--B--\r\n"
+    };
+    let forms = [
+        (format!("{one}{other}--B--\r\n"), model),
+        (of_model("name=\"model\"; filename=\"a\"", "gpt-4o"), model),
+        (of_model("name=\"Model\"", "gpt-4o"), model),
+        (of_model("name=\"mo\\del\"", "gpt-4o"), model),
+        (of_model("name=\"m%6Fdel\"", "gpt-4o"), model),
+        (of_model("name=model", "gpt-4o"), model),
+        (of_model("name=\"model\"\r\nContent-Transfer-Encoding: base64", "Z3B0LTRv"), model),
+        (of_model("name=\"model[]\"", "gpt-4o"), model),
+        (of_model("name*=utf-8''model", "gpt-4o"), "`body`"),
+        (of_model("name=a; name=model", "gpt-4o"), "`body`"),
+        (of_model("\r\n name=model", "gpt-4o"), "`body`"),
+        (field("model", &"x".repeat(300)) + "--B--\r\n", model),
+        (format!("{one}--B--\r\n{other}--B--\r\n"), "`body`"),
+        (format!("model=free\r\n{other}--B--\r\n"), "`body`"),
+        (format!("{free}\r\n{other}--B--\r\n"), "`body`"),
+        (one.clone() + &file("x"), "`body`"),
+        (one.clone() + &file(&"x".repeat(200_000)), "`body`"),
+        (lines, "`body`"),
+        (format!("{}{other}--B--\r\n", one.replace("\r\n", "\n")), "`body`"),
+        (
+            format!("{one}--B x\r\nContent-Disposition: form-data; name=a\r\n\r\n1\r\n--B--"),
+            "`body`",
+        ),
+        (format!("{one}--B\r\nno header\r\n\r\n1\r\n--B--\r\n"), "`body`"),
+        (format!("{one}--B\r\nContent-Disposition: form-data; name=model"), "`body`"),
+    ];
+    rows.extend(forms.map(|(body, field)| (form(transcribe, &body), field)));
+    let whole = format!("{one}--B--\r\n");
+    for fields in [
+        "content-type: multipart/form-data\r\n",
+        "content-type: multipart/form-data; boundary=C\r\n",
+        "content-type: multipart/form-data; boundary=B; boundary=C\r\n",
+        "content-type: multipart/mixed; boundary=B\r\n",
+        "content-type: audio/wav\r\n",
+        JSON,
+        "",
+    ] {
+        let row = row("POST", transcribe, fields, &whole);
+        rows.push((row, if fields.contains("form-data") { kind } else { "`body`" }));
+    }
+    for path in [
+        "/v1beta/models/gpt%252D4o:generateContent",
+        "/v1beta/models/gpt-4o%20:generateContent",
+        "/v1beta/models/gpt-4o%00:generateContent",
+        "/v1beta/models/gpt-4o;a=b:generateContent",
+        "/v1beta/models/gpt-4o%3Ba=b:generateContent",
+        "/v1beta/models%5Cgpt-4o:generateContent",
+        "/v1beta/models/gpt-4o%23:generateContent",
+        "/v1beta/models/gpt-4o%3F:generateContent",
+        "/v1beta/models/gpt-4o%FF:generateContent",
+        "/v1beta/models/gpt-4o%zz:generateContent",
+        "/v1beta/models/gpt-4o:generateContent%09",
+    ] {
+        rows.push((gemini(path), "path"));
+    }
+    for path in [
+        "/v1beta/./models/gpt-4o:generateContent",
+        "/v1beta/models/../models/gpt-4o:generateContent",
+        "/v1beta/models/free/%2e%2e/gpt-4o:generateContent",
+        "/v1beta/models/free%2F..%2fgpt-4o:generateContent",
+        "/v1beta/models/free/%252e%252e/gpt-4o:generateContent",
+        "/v1/files/../chat/completions",
+    ] {
+        rows.push((gemini(path), "path"));
+    }
+    rows
+}
