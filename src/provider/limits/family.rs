@@ -72,7 +72,7 @@ impl Family {
         let reset = texts.reset.get().and_then(|text| (self.reset)(text, &context));
         Some(LimitReading {
             dimension: (row.dimension)(),
-            window: window.unwrap_or_else(|| row.per.implied(level, reset)),
+            window: window.unwrap_or_else(|| row.per.computed(level, reset)),
             limit: level.limit,
             remaining: level.remaining,
             reset,

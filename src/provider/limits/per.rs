@@ -10,12 +10,13 @@ pub(in crate::provider) enum Per {
     Seconds(u64),
     /// The header `renewalperiod` says it, in seconds; else it is a minute.
     Renewal,
-    /// The name does not say, but the limit is a bucket of the whole amount that refills all the
-    /// time: it is full again after used / limit x window. A day, where that would be too long for a
-    /// minute.
-    MinuteOrDay,
-    /// The shortest of these that the reset fits in; the first where there is no reset.
-    Shortest(&'static [Window]),
+    /// The name does not say, but the limit is a bucket that refills all the time: its reset is
+    /// used / limit x window. A day where the numbers are exactly those of a day's bucket and not
+    /// those of a minute's; else a minute.
+    BucketOfMinuteOrDay,
+    /// The provider's pages name these two windows, and the reset is the end of one: a day where it
+    /// is further away than a minute's end can be; else a minute.
+    EndOfMinuteOrDay,
 }
 
 impl Per {
@@ -27,20 +28,20 @@ impl Per {
                 let seconds = texts.renewal.number().and_then(|n| u64::try_from(n).ok());
                 Some(seconds.and_then(of_seconds).unwrap_or(Window::MINUTE))
             }
-            Self::MinuteOrDay | Self::Shortest(_) => None,
+            Self::BucketOfMinuteOrDay | Self::EndOfMinuteOrDay => None,
         }
     }
 
-    /// The window that the numbers imply.
-    pub(super) fn implied(self, level: Level, reset: Option<Duration>) -> Window {
-        match (self, reset) {
-            (Self::Shortest(windows), reset) => {
-                let fits = |window: &&Window| reset.is_none_or(|r| r <= window.as_duration());
-                windows.iter().find(fits).or(windows.last()).copied().unwrap_or(Window::MINUTE)
+    /// The window that the numbers state.
+    pub(super) fn computed(self, level: Level, reset: Option<Duration>) -> Window {
+        let is_day = reset.is_some_and(|reset| match self {
+            Self::BucketOfMinuteOrDay => {
+                !level.fills_in(Window::MINUTE, reset) && level.fills_in(Window::DAY, reset)
             }
-            (_, Some(reset)) if level.full_after(Window::MINUTE, ROUNDING) < reset => Window::DAY,
-            _ => Window::MINUTE,
-        }
+            Self::EndOfMinuteOrDay => reset > Window::MINUTE.as_duration(),
+            Self::Seconds(_) | Self::Renewal => false,
+        });
+        if is_day { Window::DAY } else { Window::MINUTE }
     }
 }
 
@@ -55,13 +56,33 @@ impl Level {
     /// The longest that a bucket takes to be full again that refills its whole amount in a window:
     /// the window itself where limit or remaining are unknown. What remains was rounded down.
     pub(super) fn full_after(self, window: Window, rounding: Duration) -> Duration {
-        let part = || {
-            let (limit, remaining) = (self.limit?, self.remaining?);
-            let used = u128::from(limit.saturating_sub(remaining).max(1));
-            let nanos = used * u128::from(window.as_nanos()) / u128::from(limit.max(1));
-            u64::try_from(nanos).ok().map(Duration::from_nanos)
+        let used = self.used().map(|used| used.max(1));
+        let part = used.and_then(|used| self.refill(used, window));
+        part.unwrap_or(window.as_duration()) + rounding
+    }
+
+    /// Whether a bucket of this window that is as full as this is full again after `reset`: exactly,
+    /// but for what remains, which was rounded down.
+    fn fills_in(self, window: Window, reset: Duration) -> bool {
+        let bounds = || {
+            let used = self.used()?;
+            let shortest = self.refill(used.saturating_sub(1), window)?;
+            Some((shortest, self.refill(used, window)?))
         };
-        part().unwrap_or(window.as_duration()) + rounding
+        bounds().is_some_and(|(shortest, longest)| {
+            shortest <= reset + ROUNDING && reset <= longest + ROUNDING
+        })
+    }
+
+    fn used(self) -> Option<u64> {
+        Some(self.limit?.saturating_sub(self.remaining?))
+    }
+
+    /// The time in which so much comes back.
+    fn refill(self, amount: u64, window: Window) -> Option<Duration> {
+        let nanos = u128::from(amount) * u128::from(window.as_nanos());
+        let nanos = nanos.checked_div(u128::from(self.limit?))?;
+        u64::try_from(nanos).ok().map(Duration::from_nanos)
     }
 }
 
@@ -69,5 +90,5 @@ fn of_seconds(seconds: u64) -> Option<Window> {
     Window::new(Duration::from_secs(seconds)).ok()
 }
 
-/// Resets are written to the millisecond, and what remains to the whole request.
-const ROUNDING: Duration = Duration::from_millis(100);
+/// Resets are written to the millisecond, or rounded to a few.
+const ROUNDING: Duration = Duration::from_millis(10);

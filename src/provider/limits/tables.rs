@@ -1,16 +1,22 @@
 use super::family::{Family, Row};
 use super::per::Per;
 use super::reset;
-use crate::quota::{Dimension, Window};
+use crate::quota::Dimension;
 
-/// OpenAI. `project-tokens` is a limit of the project's own beside the model's tokens, so it is a
+/// OpenAI. Its pages limit requests per minute or per day, and the headers have one name for both; the
+/// numbers tell which, for recorded ones satisfy reset = used / limit x window to the millisecond
+/// (<https://platform.openai.com/docs/guides/rate-limits>). `project-tokens` is a limit of the project's own beside the model's tokens, so it is a
 /// dimension of its own, as images are: `Custom("project_tokens")`, `Custom("input_images")`.
 pub(in crate::provider) const OPENAI: Family = Family {
     rows: &[&[
-        Row::new("requests", || Dimension::Requests, Per::MinuteOrDay),
-        Row::new("tokens", || Dimension::Tokens, Per::MinuteOrDay),
-        Row::new("input-images", || Dimension::custom("input_images"), Per::MinuteOrDay),
-        Row::new("project-tokens", || Dimension::custom("project_tokens"), Per::MinuteOrDay),
+        Row::new("requests", || Dimension::Requests, Per::BucketOfMinuteOrDay),
+        Row::new("tokens", || Dimension::Tokens, Per::BucketOfMinuteOrDay),
+        Row::new("input-images", || Dimension::custom("input_images"), Per::BucketOfMinuteOrDay),
+        Row::new(
+            "project-tokens",
+            || Dimension::custom("project_tokens"),
+            Per::BucketOfMinuteOrDay,
+        ),
     ]],
     ..RATELIMIT
 };
@@ -51,11 +57,10 @@ pub(in crate::provider) const GROQ: Family = Family {
 pub(in crate::provider) const TOGETHER: Family =
     Family { rows: &[&[Row::new("", || Dimension::Requests, SECOND)]], ..RATELIMIT };
 
-/// OpenRouter's own refusals: 20 requests a minute, or so many a UTC day.
-pub(in crate::provider) const OPENROUTER: Family = Family {
-    rows: &[&[Row::new("", || Dimension::Requests, Per::Shortest(&[Window::MINUTE, Window::DAY]))]],
-    ..RATELIMIT
-};
+/// OpenRouter's own refusals: 20 requests a minute, or so many a UTC day; there are no other windows
+/// (<https://openrouter.ai/docs/api-reference/limits>).
+pub(in crate::provider) const OPENROUTER: Family =
+    Family { rows: &[&[Row::new("", || Dimension::Requests, Per::EndOfMinuteOrDay)]], ..RATELIMIT };
 
 /// Names that state the window: Mistral, Cerebras, SambaNova (whose plain ones are per minute).
 pub(in crate::provider) const BY_NAME: Family = Family {
@@ -69,17 +74,17 @@ pub(in crate::provider) const BY_NAME: Family = Family {
     ..RATELIMIT
 };
 
-/// A server of which nothing is known: whatever of the above it writes. Its windows may be of any
-/// kind, so a reset tells no more than that they are not shorter.
+/// A server of which nothing is known: whatever of the above it writes. A limit is per minute unless
+/// its name states another window: the size of a reset tells nothing.
 pub(in crate::provider) const COMPATIBLE: Family = Family {
     prefixes: &["x-ratelimit-", "ratelimit-"],
     rows: &[
         &[
-            Row::new("requests", || Dimension::Requests, UNKNOWN),
-            Row::new("tokens", || Dimension::Tokens, UNKNOWN),
-            Row::new("tokens-prompt", || Dimension::InputTokens, UNKNOWN),
-            Row::new("tokens-generated", || Dimension::OutputTokens, UNKNOWN),
-            Row::new("", || Dimension::Requests, UNKNOWN),
+            Row::new("requests", || Dimension::Requests, MINUTE),
+            Row::new("tokens", || Dimension::Tokens, MINUTE),
+            Row::new("tokens-prompt", || Dimension::InputTokens, MINUTE),
+            Row::new("tokens-generated", || Dimension::OutputTokens, MINUTE),
+            Row::new("", || Dimension::Requests, MINUTE),
         ],
         WINDOW_IN_NAME,
     ],
@@ -112,7 +117,6 @@ const MINUTE: Per = Per::Seconds(60);
 const HOUR: Per = Per::Seconds(3_600);
 const DAY: Per = Per::Seconds(86_400);
 const MONTH: Per = Per::Seconds(30 * 86_400);
-const UNKNOWN: Per = Per::Shortest(&[Window::MINUTE, Window::HOUR, Window::DAY]);
 
 impl Row {
     const fn new(name: &'static str, dimension: fn() -> Dimension, per: Per) -> Self {

@@ -36,14 +36,18 @@ fn limits_of_requests_tokens_and_images_are_read() {
 }
 
 #[test]
-fn a_reset_that_is_too_long_for_a_minute_is_one_of_a_day() {
+fn openai_numbers_of_a_daily_bucket_are_per_day_and_all_others_per_minute() {
     for (limit, remaining, reset, window) in [
         ("10000", "9999", "8.64s", Window::DAY),
         // Of one request the most is back already.
         ("10000", "9999", "1.2s", Window::DAY),
         ("200", "197", "20m52.666s", Window::DAY),
         ("10000", "9985", "2m7.93s", Window::DAY),
-        ("200", "0", "1h0m0s", Window::DAY),
+        ("200", "0", "24h0m0s", Window::DAY),
+        // Neither a minute's bucket nor a day's.
+        ("60000", "59000", "45s", Window::MINUTE),
+        ("200", "0", "1h0m0s", Window::MINUTE),
+        ("10000", "9994", "1m0s", Window::MINUTE),
         ("3", "0", "1m0s", Window::MINUTE),
         ("3", "2", "20s", Window::MINUTE),
         ("30000", "29999", "2ms", Window::MINUTE),
@@ -52,6 +56,22 @@ fn a_reset_that_is_too_long_for_a_minute_is_one_of_a_day() {
         let reading = requests(OPENAI, limit, remaining, reset).unwrap();
         assert_eq!(reading.window, window, "{reset}");
     }
+}
+
+/// A fixed window that ends in 45 s: the numbers are no bucket's of a day.
+#[test]
+fn limit_without_stated_window_is_per_minute_for_every_profile() {
+    let headers = headers(&[
+        ("x-ratelimit-limit-tokens", "60000"),
+        ("x-ratelimit-remaining-tokens", "59000"),
+        ("x-ratelimit-reset-tokens", "45s"),
+    ]);
+    for profile in Profile::all() {
+        for reading in profile.limits(&headers) {
+            assert_eq!(reading.window, Window::MINUTE, "{}", profile.name());
+        }
+    }
+    assert_eq!(said(OPENAI, &headers), ["tokens/60s: 59000 of 60000, full in 45s"]);
 }
 
 #[test]
@@ -183,7 +203,9 @@ fn names_may_be_missing() {
     let day = "requests/86400s: 0 of 20, full in 59520s";
     assert_eq!(plain(OPENROUTER, "1792627200000"), day);
     assert_eq!(plain(COMPATIBLE, "2026-10-21T07:28:30Z"), minute);
-    assert_eq!(plain(COMPATIBLE, "120"), "requests/3600s: 0 of 20, full in 120s");
+    // Nothing says that it is per hour or per day.
+    assert_eq!(plain(COMPATIBLE, "120"), "requests/60s: 0 of 20, full in 120s");
+    assert_eq!(plain(COMPATIBLE, "7200"), "requests/60s: 0 of 20, full in 7200s");
     let draft = headers(&[("ratelimit-limit", "5"), ("ratelimit-remaining", "4")]);
     assert_eq!(said(COMPATIBLE, &draft), ["requests/60s: 4 of 5"]);
 }
