@@ -68,7 +68,7 @@ impl Http {
     ) -> Classified {
         let estimate = match body {
             Some(body) => self.profile.read_request(path, body),
-            None => Estimate::from_size(size.unwrap_or(0)),
+            None => self.profile.read_head(path, size.unwrap_or(0)),
         };
         self.classified(estimate, key)
     }

@@ -5,7 +5,8 @@ use super::{Profile, limits, openai};
 
 /// Azure OpenAI, `*.openai.azure.com` and `*.services.ai.azure.com`.
 ///
-/// - **Model**: the body's, else the deployment in the path (`/openai/deployments/NAME/...`).
+/// - **Model**: the deployment in the path (`/openai/deployments/NAME/...`), which has the quota,
+///   whatever model the body names. Paths without one (`/openai/v1/...`) name it in the body.
 /// - **Charge**: at admission, the prompt by its characters and `max_tokens` x `best_of`; usage
 ///   plays no part. Requests are checked over slices of 1 or 10 s, so a burst can be refused that a
 ///   minute's limit would allow. Source: Microsoft's page on quotas.

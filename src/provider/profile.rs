@@ -222,8 +222,14 @@ impl Profile {
         }
     }
 
-    /// The same, and why the request can't be read for certain, if it can't: where two servers might see
-    /// two models in it, or more than one size. For who charges requests that others have written.
+    /// The same where the body is not in memory: by its size in bytes, and the model that the path names.
+    pub fn read_head(&self, path: &str, size: u64) -> Estimate {
+        Request::estimate_of_size(path, size, None)
+    }
+
+    /// The same as [`read_request`](Self::read_request), and why the request can't be read for certain,
+    /// if it can't: where two servers might see two models in it, or more than one size. For who charges
+    /// requests that others have written.
     ///
     /// Read are JSON objects (RFC 8259) in UTF-8, forms (RFC 7578) and pairs, not compressed. The model
     /// is that of the path, else the field `model` or `model_id` at the root, which must not stand there

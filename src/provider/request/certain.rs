@@ -68,7 +68,7 @@ impl Request {
         json: UnreadableRequest,
     ) -> (Estimate, Option<UnreadableRequest>) {
         match model_of_form(path, headers, body, json) {
-            Ok(model) => (Self::estimate_of_size(path, body, model), None),
+            Ok(model) => (Self::estimate_of_size(path, Self::fallback_size(body), model), None),
             Err(doubt) => {
                 let doubt = Some(doubt).filter(|_| !has_no_model(path));
                 (Self::estimate_unread(path, body), doubt)

@@ -95,19 +95,20 @@ impl Request {
     pub(super) fn estimate_unread(path: &str, body: &[u8]) -> Estimate {
         let mut request = Self::default();
         let _ = body::read(body, &mut request);
-        let model = endpoint::model_of(path).or(request.named.model);
-        Self::estimate_of_size(path, body, model.or_else(|| form::model(body)))
+        let stated = request.named.model.or_else(|| form::model(body));
+        Self::estimate_of_size(path, Self::fallback_size(body), stated)
     }
 
-    /// What a request to this model comes to, by its path and its size.
+    /// What a request comes to by its path, the size of its body and the model that this names.
     pub(super) fn estimate_of_size(
         path: &str,
-        body: &[u8],
-        model: Option<CompactString>,
+        size: u64,
+        stated: Option<CompactString>,
     ) -> Estimate {
         let path = &endpoint::plain(path);
+        let model = endpoint::model_of(path).or(stated);
         let operation = Operation::of(Endpoint::of(path).unwrap_or_default(), path);
-        Estimate { model, operation, ..Estimate::from_size(Self::fallback_size(body)) }
+        Estimate { model, operation, ..Estimate::from_size(size) }
     }
 
     /// What the fields of the body speak for.

@@ -1,12 +1,14 @@
 //! Which key a request is charged to.
 
+use std::future::ready;
+
 use http::Request;
-use tollgate::middleware::{Ask, Classified, RateLimitLayer};
-use tollgate::provider::{COMPATIBLE_USAGE, OPENAI};
+use tollgate::middleware::{Ask, Classified, PeekBody, RateLimitLayer};
+use tollgate::provider::{AZURE, COMPATIBLE_USAGE, OPENAI};
 use tollgate::quota::{Cost, Quota};
 use tower::{Layer, ServiceExt};
 
-use super::inner::Frames;
+use super::inner::{Frames, Strict};
 use super::{USAGE, answering, available, builder, chat, echo, is_ready, limiter, send};
 
 const TWO: &[&str] = &["gpt-4o", "team"];
@@ -47,6 +49,33 @@ async fn the_key_of_the_layer_wins_over_that_of_a_closure() {
         .key("k");
     layer.layer(echo()).oneshot(1).await.unwrap();
     assert_eq!(available(&limiter, "k"), [9]);
+}
+
+/// A body that isn't in memory.
+struct Streamed;
+
+impl PeekBody for Streamed {
+    fn peek<T>(&self, read: impl FnOnce(Option<&[u8]>) -> T) -> T {
+        read(None)
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn azure_deployment_in_path_is_the_key_of_body_and_stream() {
+    let quotas =
+        builder().quota("mine", Quota::new().rpm(10)).quota("gpt-4o", Quota::new().rpm(10));
+    let limiter = quotas.build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone()).provider(AZURE);
+    let path = "/openai/deployments/mine/chat/completions";
+    let mut client = answering(&layer, || Frames::from(USAGE).into_response());
+    let request = Request::post(path).body(CHAT.to_owned()).unwrap();
+    drop(send(&mut client, request).await);
+    assert_eq!((available(&limiter, "mine"), available(&limiter, "gpt-4o")), (vec![9], vec![10]));
+    // Its body isn't in memory.
+    let inner = |_: Request<Streamed>| ready(Ok(Frames::from(USAGE).into_response()));
+    let request = Request::post(path).body(Streamed).unwrap();
+    drop(layer.layer(Strict::new(inner)).oneshot(request).await.unwrap());
+    assert_eq!((available(&limiter, "mine"), available(&limiter, "gpt-4o")), (vec![8], vec![10]));
 }
 
 #[tokio::test(start_paused = true)]

@@ -29,6 +29,7 @@ fn the_model_is_read_from_body_path_or_deployment() {
             "mine",
         ),
         ("/openai/deployments/mine/chat/completions", r#"{"model":"gpt-4o"}"#, "mine"),
+        ("/openai/v1/responses", r#"{"model":"mine"}"#, "mine"),
         ("/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse", "{}", "gemini-2.5-flash"),
         (
             "/v1/projects/p/locations/l/publishers/anthropic/models/claude-x@20250101:rawPredict",
@@ -60,6 +61,41 @@ fn the_model_is_read_from_body_path_or_deployment() {
     }
     assert_eq!(OPENAI.read_request("/v1/models/gpt-4o", b"").model, None, "it asks for no tokens");
     assert_eq!(BEDROCK.read_request("/model/%ff/converse", b"{}").model, None);
+}
+
+/// Azure's quotas are those of deployments.
+#[test]
+fn azure_deployment_in_path_is_the_model_of_every_operation() {
+    let form = "--x\r\nContent-Disposition: form-data; name=\"model\"\r\n\r\nother\r\n--x--\r\n";
+    let json = r#"{"model":"other","messages":[],"input":"x","prompt":"x"}"#;
+    for (operation, body) in [
+        ("chat/completions", json),
+        ("completions", json),
+        ("responses", json),
+        ("embeddings", json),
+        ("images/generations", json),
+        ("images/edits", form),
+        ("audio/speech", json),
+        ("audio/transcriptions", form),
+        ("audio/translations", "model=other&file=x"),
+        ("extensions/chat/completions", json),
+        ("chat/completions", "not JSON"),
+        ("chat/completions", ""),
+    ] {
+        for path in
+            ["/openai/deployments/my%2Down", "/openai/Deployments/my-own", "/gw/deployments/my-own"]
+        {
+            let url = format!("https://x.openai.azure.com{path}/{operation}?api-version=1");
+            for profile in [AZURE, COMPATIBLE] {
+                let model = profile.read_request(&url, body.as_bytes()).model;
+                assert_eq!(model.as_deref(), Some("my-own"), "{url}");
+                assert_eq!(profile.read_head(&url, 9).model, model, "{url}");
+            }
+        }
+        let url = format!("https://x.openai.azure.com/openai/v1/{operation}");
+        let stated = AZURE.read_request(&url, body.as_bytes()).model;
+        assert_eq!(stated.as_deref(), body.contains("other").then_some("other"), "{url}");
+    }
 }
 
 #[test]
