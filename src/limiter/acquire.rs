@@ -5,6 +5,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use smallvec::SmallVec;
+use tokio::task::coop;
 
 use super::backend::{Ending, Reservation, Reserving};
 use super::clock::{Sleep, nanos};
@@ -23,6 +24,9 @@ use crate::quota::{Cost, Quota};
 /// A reservation that is waited for, in order of arrival.
 ///
 /// It arrives when it is first polled, or with [`arrive`](Self::arrive).
+///
+/// Each result takes one unit of the tokio task's [cooperative budget](tokio::task::coop): a task that is
+/// granted in a loop yields to the others now and then. A poll without budget reserves nothing.
 ///
 /// # Cancel safety
 /// Dropping it at any time gives up its place and hands on. As with any queue, a future that is
@@ -298,6 +302,8 @@ impl Future for Acquire {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
+        // Before anything is reserved: a poll without budget holds nothing.
+        let budget = std::task::ready!(coop::poll_proceed(cx));
         loop {
             let turn = match &mut this.stage {
                 Stage::New => match this.newcomer(cx.waker()) {
@@ -319,6 +325,7 @@ impl Future for Acquire {
                 Turn::Ended(result) => {
                     this.stage = Stage::Done;
                     this.request.failed(&result);
+                    budget.made_progress();
                     return Poll::Ready(result);
                 }
                 Turn::Ask(_) => unreachable!("was asked above"),

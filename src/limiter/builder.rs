@@ -193,7 +193,7 @@ impl Builder {
             }
             quotas.set(key, quota, (QuotaOrigin::Configured, 0));
         }
-        let clock = self.clock.unwrap_or_else(|| Time::System(Arc::new(SystemClock::new())));
+        let clock = self.clock.unwrap_or_else(|| Time::System(SystemClock::new()));
         let settings = Settings {
             max_waiting: self.max_waiting,
             max_keys: self.max_keys,

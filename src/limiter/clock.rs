@@ -68,10 +68,20 @@ impl Boot {
 /// Reads the processor's own counter, and sets it right by the monotonic clock about every 100 ms:
 /// the counter alone would run off by seconds a day, and the clock alone costs three times as much.
 /// Making one takes up to 200 ms (the counter is measured once per process): make one, and share it.
+/// Clones are the same clock.
+///
+/// Where tokio's time is paused (its `test-util`), a sleep can end before the time that it was for: the
+/// clock then moves forward to that time. So a limiter with this clock waits in paused time as tokio's
+/// own timers do. Between two sleeps this clock still follows the system, not tokio's time.
+#[derive(Debug, Clone)]
+pub struct SystemClock(Arc<System>);
+
 #[derive(Debug)]
-pub struct SystemClock {
+struct System {
     started: Instant,
     epoch: u64,
+    /// Nanoseconds by which paused time has moved this clock forward.
+    ahead: AtomicU64,
     counter: quanta::Clock,
     origin: u64,
     /// What to add to the counter's nanoseconds, wrapping; and the reading at which that was found.
@@ -85,20 +95,24 @@ impl SystemClock {
     pub fn new() -> Self {
         let counter = quanta::Clock::new();
         let epoch = nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
-        Self {
+        Self(Arc::new(System {
             started: Instant::now(),
             epoch,
+            ahead: AtomicU64::new(0),
             origin: counter.raw(),
             counter,
             correction: AtomicU64::new(epoch),
             corrected_at: AtomicU64::new(0),
-        }
+        }))
     }
+}
 
+impl System {
     #[cold]
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clocks")]
     fn correct(&self) -> u64 {
-        let now = self.epoch.saturating_add(nanos(self.started.elapsed()));
+        let system = self.epoch.saturating_add(nanos(self.started.elapsed()));
+        let now = system.saturating_add(self.ahead.load(Ordering::Relaxed));
         // Read second: a thread that is held up in between puts time back a little, never ahead.
         let counted = self.counted();
         self.correction.store(now.wrapping_sub(counted), Ordering::Relaxed);
@@ -109,6 +123,16 @@ impl SystemClock {
     #[inline]
     fn counted(&self) -> u64 {
         self.counter.delta_as_nanos(self.origin, self.counter.raw())
+    }
+
+    /// Moves the clock forward to a time at which a sleep has ended. Without paused time the clock has
+    /// reached it, and nothing changes.
+    fn reach(&self, time: u64) {
+        let missing = time.saturating_sub(self.correct());
+        if missing > 0 {
+            self.ahead.fetch_add(missing, Ordering::Relaxed);
+            self.correct();
+        }
     }
 }
 
@@ -121,16 +145,24 @@ impl Default for SystemClock {
 impl Clock for SystemClock {
     #[inline]
     fn now(&self) -> u64 {
-        let counted = self.counted();
-        if counted.wrapping_sub(self.corrected_at.load(Ordering::Relaxed)) > CORRECT_EVERY {
-            return self.correct();
+        let system = &*self.0;
+        let counted = system.counted();
+        if counted.wrapping_sub(system.corrected_at.load(Ordering::Relaxed)) > CORRECT_EVERY {
+            return system.correct();
         }
-        counted.wrapping_add(self.correction.load(Ordering::Relaxed))
+        counted.wrapping_add(system.correction.load(Ordering::Relaxed))
     }
 
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads tokio's clock")]
     fn sleep_until(&self, time: u64) -> Sleep {
-        let after_start = Duration::from_nanos(time.saturating_sub(self.epoch));
-        tokio_sleep(self.started.checked_add(after_start).map(Into::into))
+        // Of the exact time, and read before tokio's: so the sleep never ends early.
+        let left = Duration::from_nanos(time.saturating_sub(self.0.correct()));
+        let sleep = tokio_sleep(tokio::time::Instant::now().checked_add(left));
+        let system = Arc::clone(&self.0);
+        Box::pin(async move {
+            sleep.await;
+            system.reach(time);
+        })
     }
 
     fn boot(&self) -> Option<Boot> {

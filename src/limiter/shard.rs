@@ -54,7 +54,7 @@ pub(super) struct Core {
 /// The clock, with the one that nearly everybody uses at hand.
 #[derive(Debug, Clone)]
 pub(super) enum Time {
-    System(Arc<SystemClock>),
+    System(SystemClock),
     Other(Arc<dyn Clock>),
 }
 

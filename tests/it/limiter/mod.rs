@@ -18,6 +18,7 @@ mod properties;
 mod queue;
 mod quotas;
 mod reduction;
+mod runtime;
 mod scopes;
 mod settings;
 mod state;
