@@ -81,6 +81,7 @@ impl From<BadLine> for Outcome {
     /// An error line that also names the line of the input.
     fn from(bad: BadLine) -> Self {
         let failure = Failure::new(bad.fault.code(), bad.to_string());
+        let failure = if bad.fault.depends_on_arguments() { failure.retryable() } else { failure };
         Self { line: Some(bad.number), ..Self::new(bad.custom_id, None, Some(failure)) }
     }
 }

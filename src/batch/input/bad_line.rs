@@ -86,6 +86,11 @@ impl Fault {
             _ => "invalid_line",
         }
     }
+
+    /// Whether the same line is a request under other arguments: another provider, another path.
+    pub fn depends_on_arguments(&self) -> bool {
+        matches!(self, Self::OtherProvider { .. } | Self::NoModel { .. })
+    }
 }
 
 impl fmt::Display for BadLine {

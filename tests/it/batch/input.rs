@@ -1,4 +1,5 @@
 use tollgate::batch::input::{BadLine, Entry, Fault, Line, Reader, count};
+use tollgate::batch::outcome::{Failure, Outcome};
 
 const ENDPOINT: &str = "/v1/chat/completions";
 
@@ -208,6 +209,10 @@ fn batch_lines_for_another_provider_or_without_a_model_say_what_to_do() {
         let error = read_for(endpoint, line).expect_err(line);
         assert_eq!(error.to_string(), message);
         assert_eq!(error.fault.code(), "invalid_line");
+        // With other arguments it is a request: the next run reads it again.
+        let depends = message.contains("--endpoint");
+        let outcome = Outcome::from(error);
+        assert_eq!(outcome.failure().map(Failure::is_retryable), Some(depends), "{line}");
     }
 }
 
