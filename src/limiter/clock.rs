@@ -109,10 +109,8 @@ impl SystemClock {
 
 impl System {
     #[cold]
-    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clocks")]
     fn correct(&self) -> u64 {
-        let system = self.epoch.saturating_add(nanos(self.started.elapsed()));
-        let now = system.saturating_add(self.ahead.load(Ordering::Relaxed));
+        let now = self.system().saturating_add(self.ahead.load(Ordering::Relaxed));
         // Read second: a thread that is held up in between puts time back a little, never ahead.
         let counted = self.counted();
         self.correction.store(now.wrapping_sub(counted), Ordering::Relaxed);
@@ -128,11 +126,14 @@ impl System {
     /// Moves the clock forward to a time at which a sleep has ended. Without paused time the clock has
     /// reached it, and nothing changes.
     fn reach(&self, time: u64) {
-        let missing = time.saturating_sub(self.correct());
-        if missing > 0 {
-            self.ahead.fetch_add(missing, Ordering::Relaxed);
-            self.correct();
-        }
+        self.ahead.fetch_max(time.saturating_sub(self.system()), Ordering::Relaxed);
+        self.correct();
+    }
+
+    /// Without what paused time has added.
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clocks")]
+    fn system(&self) -> u64 {
+        self.epoch.saturating_add(nanos(self.started.elapsed()))
     }
 }
 
