@@ -265,7 +265,7 @@ impl Bucket {
     pub(super) fn fits(&self, rule: &Rule, cost: u64, now: u64) -> bool {
         match (&self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) => b.fits(s, cost, now),
-            _ => self.check(rule, cost, now).is_ok(),
+            _ => cost <= rule.capacity() && self.check(rule, cost, now).is_ok(),
         }
     }
 

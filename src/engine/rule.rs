@@ -59,7 +59,7 @@ impl Rule {
             && (any_window || self.limit.window() == other.limit.window())
     }
 
-    /// The most that one request can ever take.
+    /// The most that its bucket can hold.
     pub fn capacity(&self) -> u64 {
         match &self.spec {
             Spec::Token(spec) => spec.burst(),
@@ -107,9 +107,18 @@ impl Rule {
         matches!(&self.spec, Spec::Grid(spec) if at < spec.grid.around(now).start)
     }
 
+    /// The largest amount of a request that is ever let in: the limit may be a part of a larger one,
+    /// or go into debt.
+    pub fn largest(&self) -> u64 {
+        // A burst that isn't the limit's own isn't a part of anything.
+        let is_part = self.limit.algorithm().is_some() || self.capacity() == self.limit.amount();
+        let whole = self.limit.whole().filter(|_| is_part).unwrap_or(0);
+        if self.limit.has_debt() { u64::MAX } else { whole.max(self.capacity()) }
+    }
+
     /// What must be free for a request to be let in that takes this amount.
     pub(crate) fn needed(&self, amount: u64) -> u64 {
-        if self.limit.has_debt() { amount.min(self.capacity()) } else { amount }
+        if amount <= self.largest() { amount.min(self.capacity()) } else { amount }
     }
 
     /// What a cost takes of this rule's bucket.

@@ -71,9 +71,9 @@ impl Reduced {
     }
 
     /// Whether the next step comes before the end of a wait. When others end isn't known: by then
-    /// it may have recovered or not.
+    /// it may have recovered or not. What never fits doesn't fit then either.
     fn helps(&self, wait: Wait) -> bool {
-        wait >= Wait::At(self.next_at) && wait != Wait::Unknown
+        matches!(wait, Wait::At(time) if time >= self.next_at)
     }
 
     fn step(&self, rules: &[Rule], buckets: &[Bucket]) -> Step {
@@ -156,9 +156,6 @@ impl Slot {
         let Some(reduced) = self.reduced() else {
             return engine::check(&self.plan.rules, &self.buckets, cost, at);
         };
-        let never = |rule| Shortfall { rule, wait: Wait::Never };
-        let too_much = reduced.original.rules.iter().position(|rule| !rule.can_hold(cost));
-        too_much.map_or(Ok(()), |rule| Err(never(rule)))?;
         match self.recovered(at) {
             None => reduced.check((&self.plan.rules, &self.buckets), cost, at),
             Some(Step { rules, buckets, left: Some(left) }) => {

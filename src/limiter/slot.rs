@@ -357,7 +357,11 @@ impl Slot {
             Denial::Away(_) => (Code::Unavailable, None, None),
             Denial::Short(short) => match self.full().rules.get(short.rule) {
                 Some(rule) => {
-                    let need = (cost.amount(rule.dimension()), rule.capacity());
+                    let most = match short.wait {
+                        Wait::Never => rule.largest(),
+                        _ => rule.capacity(),
+                    };
+                    let need = (cost.amount(rule.dimension()), most);
                     let code = Code::of(rule.limit(), short.wait);
                     (code, Some(rule.dimension().clone()), Some(need))
                 }

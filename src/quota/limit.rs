@@ -12,6 +12,8 @@ pub struct Limit {
     window: Window,
     counting: Counting,
     debt: bool,
+    /// What the limit holds that this is a part of.
+    whole: Option<NonZeroU64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -26,7 +28,14 @@ impl Limit {
     /// `amount` of `dimension` in every `window`. A zero amount is no limit at all: `None`.
     pub fn new(dimension: Dimension, amount: u64, window: Window) -> Option<Self> {
         let amount = NonZeroU64::new(amount)?;
-        Some(Self { dimension, amount, window, counting: Counting::Profile, debt: false })
+        Some(Self {
+            dimension,
+            amount,
+            window,
+            counting: Counting::Profile,
+            debt: false,
+            whole: None,
+        })
     }
 
     /// `amount` of `dimension` in every day, week or month of a calendar, whatever the provider's
@@ -59,30 +68,46 @@ impl Limit {
         self
     }
 
-    /// The same limit of another amount, its burst in proportion: a request above it waits until
-    /// nothing is used.
-    pub(crate) fn lowered(mut self, amount: NonZeroU64) -> Self {
-        if let Counting::Algorithm(Algorithm::TokenBucket { burst: Some(burst) }) =
-            &mut self.counting
-        {
-            let part =
-                u128::from(burst.get()) * u128::from(amount.get()) / u128::from(self.amount.get());
-            let part = u64::try_from(part).ok().and_then(NonZeroU64::new);
-            *burst = part.unwrap_or(NonZeroU64::MIN);
-        }
-        Self { amount, ..self }.with_debt()
+    /// The same limit of another amount, its burst in proportion. A request above it that the whole
+    /// limit can hold waits until nothing is used.
+    pub(crate) fn lowered(self, amount: NonZeroU64) -> Self {
+        let (part, whole) = (u128::from(amount.get()), u128::from(self.amount.get()));
+        let burst = |burst: NonZeroU64| {
+            let part = u64::try_from(u128::from(burst.get()) * part / whole).ok();
+            part.and_then(NonZeroU64::new).unwrap_or(NonZeroU64::MIN)
+        };
+        self.part(amount, burst)
     }
 
     /// This share of the limit, and of its algorithm's burst: rounded down, but at least 1.
+    ///
+    /// A request that is larger than the share, but not than the whole limit, waits until nothing of
+    /// the share is used or held, and then takes all that it costs.
     #[must_use]
-    pub fn with_share(mut self, share: Share) -> Self {
-        self.amount = share.of(self.amount);
-        if let Counting::Algorithm(Algorithm::TokenBucket { burst: Some(burst) }) =
-            &mut self.counting
-        {
-            *burst = share.of(*burst);
+    pub fn with_share(self, share: Share) -> Self {
+        if share == Share::WHOLE {
+            return self;
         }
-        self
+        let amount = share.of(self.amount);
+        self.part(amount, |burst| share.of(burst))
+    }
+
+    fn part(self, amount: NonZeroU64, part: impl Fn(NonZeroU64) -> NonZeroU64) -> Self {
+        let whole = self.whole.or(self.burst()).unwrap_or(self.amount);
+        let mut limit = Self { amount, whole: Some(whole), ..self };
+        if let Counting::Algorithm(Algorithm::TokenBucket { burst: Some(burst) }) =
+            &mut limit.counting
+        {
+            *burst = part(*burst);
+        }
+        limit
+    }
+
+    fn burst(&self) -> Option<NonZeroU64> {
+        match self.algorithm() {
+            Some(Algorithm::TokenBucket { burst }) => burst,
+            _ => None,
+        }
     }
 
     /// What is counted.
@@ -119,6 +144,11 @@ impl Limit {
     /// Whether a request above the limit is let in when nothing is used.
     pub fn has_debt(&self) -> bool {
         self.debt
+    }
+
+    /// What the limit holds that this is a part of, if it is one.
+    pub(crate) fn whole(&self) -> Option<u64> {
+        self.whole.map(NonZeroU64::get)
     }
 
     /// Whether the profile may say how it is counted.

@@ -8,7 +8,8 @@ use core::num::NonZeroU64;
 /// ```
 /// use tollgate::quota::{Quota, Share};
 /// let half = Quota::new().rpm(501).tpm(30_000).with_share(Share::percent(50)?);
-/// assert_eq!(half, Quota::new().rpm(250).tpm(15_000));
+/// let amounts: Vec<_> = half.limits().iter().map(|limit| limit.amount()).collect();
+/// assert_eq!(amounts, [250, 15_000]);
 /// assert!(Share::try_from(1.5).is_err());
 /// # Ok::<(), tollgate::quota::InvalidShare>(())
 /// ```

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use tollgate::config::{Cluster, Scope};
 use tollgate::limiter::UnknownKey;
-use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Window};
+use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Share, Window};
 
 use super::good;
 
@@ -68,7 +68,9 @@ fn days_weeks_and_months_are_those_of_a_zone() {
 fn an_algorithm_and_a_share_are_for_all_limits_of_a_quota() {
     let fixed = quota("rpm: 10, algorithm: fixed_window");
     assert_eq!(fixed, Quota::new().rpm(10).with_algorithm(Algorithm::FixedWindow));
-    assert_eq!(quota("rpm: 10, tpm: 101, share: 0.5"), Quota::new().rpm(5).tpm(50));
+    let half = Quota::new().rpm(10).tpm(101).with_share(Share::percent(50).unwrap());
+    assert_eq!(quota("rpm: 10, tpm: 101, share: 0.5"), half);
+    assert_eq!([half.limits()[0].amount(), half.limits()[1].amount()], [5, 50]);
     let limiter = good("share: 0.5\nquotas: {a: {rpm: 10}}").builder().build().unwrap();
     assert_eq!(limiter.quota("a").limits()[0].amount(), 5);
 }

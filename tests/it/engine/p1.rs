@@ -35,6 +35,30 @@ proptest! {
         judge(&world, Spec::reference)?;
     }
 
+    /// A request that is larger than our share of a limit, but not than the whole limit, waits until
+    /// the share is full: the whole limit holds.
+    #[test]
+    fn p1_a_share_never_overcharges_the_whole_limit(
+        specs in specs(), share in 1..=100_u8, start in start(), events in events(30),
+    ) {
+        let ours = |s| Spec { debt: false, share, ..s };
+        let mut world = World::new(specs.into_iter().map(ours).collect(), Margin::NONE, start);
+        run(&mut world, &events)?;
+        judge(&world, Spec::reference)?;
+    }
+
+    /// The same where requests reach the provider late and out of order.
+    #[test]
+    fn p1_a_share_and_the_margin_make_up_for_late_arrivals(
+        specs in specs_at_send(), share in 1..=100_u8, start in start(), events in events(30),
+    ) {
+        let ours = |s| Spec { debt: false, share, ..s };
+        let specs = specs.into_iter().map(ours).collect();
+        let mut world = World::new(specs, Margin::default(), start);
+        run(&mut world, &events)?;
+        judge(&world, Spec::reference)?;
+    }
+
     /// A sliding window is safe against any provider of the same amount and window.
     #[test]
     fn p1_a_sliding_window_is_safe_whatever_the_provider_counts_by(

@@ -134,6 +134,7 @@ proptest! {
             settle: SettleAt::Send,
             civil: None,
             debt: false,
+            share: 100,
         };
         let (rules, mut now) = ([spec.rule(Margin::NONE)], 1_800_000_000_000_000_000);
         let (mut buckets, mut log) = (vec![Bucket::new(&rules[0])], Vec::new());

@@ -6,7 +6,7 @@ use std::time::Duration;
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tollgate::engine::{Margin, Rule};
-use tollgate::quota::{Algorithm, Dimension, Limit, SettleAt, Window};
+use tollgate::quota::{Algorithm, Dimension, Limit, SettleAt, Share, Window};
 
 use super::civil::{CIVILS, Civil, days};
 use super::reference::{FixedWindow, NamedWindow, Reference, SlidingWindow, TokenBucket};
@@ -30,6 +30,8 @@ pub(super) struct Spec {
     pub(super) settle: SettleAt,
     pub(super) civil: Option<&'static Civil>,
     pub(super) debt: bool,
+    /// How many hundredths of the limit are ours.
+    pub(super) share: u8,
 }
 
 impl Spec {
@@ -40,6 +42,11 @@ impl Spec {
             None => Limit::new(self.dimension.clone(), self.amount, window),
         };
         let limit = if self.debt { limit.map(Limit::with_debt) } else { limit }.unwrap();
+        let limit = match self.civil {
+            None if self.share < 100 => limit.with_algorithm(self.algorithm),
+            _ => limit,
+        };
+        let limit = limit.with_share(Share::percent(self.share).unwrap());
         Rule::new(&limit, self.algorithm, margin, self.settle)
     }
 
@@ -179,7 +186,16 @@ fn spec(settle: impl Strategy<Value = SettleAt>) -> impl Strategy<Value = Spec> 
                 Some(civil) => (Algorithm::ClockWindow, civil.calendar.window().as_nanos()),
                 None => (algorithm, window),
             };
-            Spec { dimension, algorithm, amount, window, settle, civil, debt: debt == 0 }
+            Spec {
+                dimension,
+                algorithm,
+                amount,
+                window,
+                settle,
+                civil,
+                debt: debt == 0,
+                share: 100,
+            }
         },
     )
 }

@@ -13,6 +13,7 @@ mod ledger;
 mod observe;
 mod others;
 mod outputs;
+mod oversize;
 mod permit;
 mod properties;
 mod queue;

@@ -33,7 +33,7 @@ fn quotas_are_told_as_they_were_given_and_by_whom() {
         assert_eq!(limiter.quota_named(&quota.name), Some(quota));
     }
     assert_eq!((limiter.quota_named("a-1"), limiter.quota_count()), (None, 4));
-    assert_eq!(limiter.quota("b"), Quota::new().rpm(5));
+    assert_eq!(limiter.quota("b"), Quota::new().rpm(10).with_share(share));
     let version = limiter.quotas_version();
     assert!(limiter.remove_quota("a-*"));
     assert!(limiter.quotas_version() > version);
