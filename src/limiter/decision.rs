@@ -69,6 +69,8 @@ pub enum Code {
     LimitExceeded,
     /// More than the limit can ever hold.
     ExceedsCapacity,
+    /// The cost names a dimension that no limit of the key counts.
+    MissingLimit,
     /// The provider refused a request of this key a moment ago.
     CoolingDown,
     /// Others wait for this key, and their turn comes first.
@@ -97,6 +99,7 @@ impl Code {
             Self::ConcurrencyExceeded => "concurrency_exceeded",
             Self::LimitExceeded => "limit_exceeded",
             Self::ExceedsCapacity => "exceeds_capacity",
+            Self::MissingLimit => "missing_limit",
             Self::CoolingDown => "cooling_down",
             Self::OthersWaiting => "others_waiting",
             Self::TooManyKeys => "too_many_keys",

@@ -43,6 +43,11 @@ impl fmt::Display for Refused {
             (Some(dimension), Some((need, limit))) if self.wait == Wait::Never => {
                 write!(f, "request needs {need} {dimension}; the limit of {key} holds {limit}")?;
             }
+            (Some(dimension), _) if *code == Code::MissingLimit => write!(
+                f,
+                "{key}: the request costs {dimension}, but no limit of the key counts {dimension}; \
+                 state the cost in the dimensions that are limited, or add a limit"
+            )?,
             _ => write!(f, "{key}: {code}")?,
         }
         match self.retry_after() {
@@ -59,8 +64,8 @@ impl std::error::Error for Refused {}
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// It can never be granted: the key is unknown and unknown keys are refused, or the cost is
-    /// above what a limit can ever hold.
+    /// It can never be granted: the key is unknown and unknown keys are refused, the cost is above
+    /// what a limit can ever hold, or no limit counts a dimension of it.
     Refused(Refused),
     /// It can't be granted by its deadline. Said as soon as that is known.
     DeadlineExceeded {

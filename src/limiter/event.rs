@@ -56,6 +56,17 @@ pub enum Event {
         /// What it took; `None` if the request never left.
         charged: Option<Cost>,
     },
+    /// A request was charged in other dimensions than its key limits.
+    ChargeMismatch {
+        /// Whose.
+        key: CompactString,
+        /// The dimension that the charge names, though no limit of the key counts it; or, if `kept`,
+        /// the one that it doesn't name.
+        dimension: Dimension,
+        /// Whether a limit counts the dimension and the request had reserved some of it: that was
+        /// charged.
+        kept: bool,
+    },
     /// The provider refused a request: nothing is sent until then.
     CoolingDown {
         /// Whose.

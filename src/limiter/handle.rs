@@ -92,7 +92,8 @@ impl fmt::Debug for KeyHandle {
 pub(super) fn decide(slot: &Slot, cost: &Cost, now: u64, core: &Core) -> Decision {
     let stats = slot.stats(now, core);
     let check = if core.is_closed() { Err(Denial::Closed) } else { slot.check(cost, now) };
-    let elsewhere = core.backend.as_ref().and_then(|_| stats.short(&slot.plan.rules, cost));
+    let reserved = slot.plan.clip_guesses(cost);
+    let elsewhere = core.backend.as_ref().and_then(|_| stats.short(&slot.plan.rules, &reserved));
     match elsewhere.map_or(check, |short| check.and(Err(Denial::Short(short)))) {
         Ok(()) => {
             let code = match (slot.plan.known, slot.plan.rules.is_empty()) {
@@ -165,6 +166,7 @@ fn try_otherwise(
     cost: &Cost,
 ) -> Result<Permit, Refused> {
     keys.slots[slot].recover(now, &shard.core);
+    let cost = &*keys.slots[slot].plan.clip_guesses(cost);
     let result = match keys.slots[slot].enter(cost, now) {
         Ok(()) => Ok(grant((shard, slot), keys, now, cost)),
         Err(denial) => Err(denied(shard, keys, slot, denial, cost, now)),

@@ -41,6 +41,9 @@ pub(super) fn log(event: &Event) {
             debug!(target: TARGET, %key, duration_ms, entity, operation, "waited");
         }
         Event::Settled { key, reserved, charged } => settled(key, reserved, charged.as_ref()),
+        Event::ChargeMismatch { key, dimension, kept } => {
+            debug!(target: TARGET, %key, %dimension, kept, "charge doesn't match the limits");
+        }
         Event::CoolingDown { key, until, agent } => {
             info!(target: TARGET, %key, until, agent = agent.as_deref(), "cooling down");
         }

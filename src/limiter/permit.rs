@@ -1,5 +1,5 @@
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Once};
 use std::task::Waker;
 
 use compact_str::CompactString;
@@ -8,6 +8,7 @@ use smallvec::SmallVec;
 use super::backend::{Ending, Reservation};
 use super::event::Event;
 use super::place::Place;
+use super::plan::Plan;
 use super::ticket::Ticket;
 use crate::quota::{Cost, Dimension};
 
@@ -33,9 +34,30 @@ pub(super) struct Part {
     version: u32,
 }
 
+/// The same, and how much that is.
+#[derive(Debug)]
+pub(super) struct Taken {
+    part: Part,
+    /// Where a guess was clipped to what this key can hold; else what the permit says.
+    pub(super) reserved: Option<Box<Cost>>,
+}
+
+/// How a permit ends.
+#[derive(Debug, Clone, Copy)]
+enum Charge<'a> {
+    /// The request never left.
+    Nothing,
+    /// As much as was reserved.
+    Reserved,
+    /// As much as its owner says.
+    Stated(&'a Cost),
+}
+
 /// What few permits have.
 #[derive(Debug, Default)]
 struct More {
+    /// What it took of its first key, where that is less than the permit says.
+    reserved: Option<Box<Cost>>,
     parts: Parts,
     remote: Option<Arc<Reservation>>,
     /// What is settled already.
@@ -53,7 +75,13 @@ impl More {
 }
 
 /// What a permit took, key by key.
-pub(super) type Parts = SmallVec<[Part; 2]>;
+pub(super) type Parts = SmallVec<[Taken; 2]>;
+
+impl Taken {
+    pub(super) fn new(part: Part) -> Self {
+        Self { part, reserved: None }
+    }
+}
 
 impl Part {
     pub(super) fn new(place: Place, version: u32) -> Self {
@@ -61,13 +89,13 @@ impl Part {
     }
 
     /// A key that has been forgotten since was as good as new: there is nothing left to end. One with
-    /// an `open` permit is pinned.
+    /// an `open` permit is pinned. Says whether limits count all of the charge, as far as it is known.
     #[inline]
-    fn end(&self, (sent, reserved): (u64, &Cost), charged: Option<&Cost>, open: bool) {
+    fn end(&self, (sent, reserved): (u64, &Cost), charged: Option<&Cost>, open: bool) -> bool {
         let (mut keys, now) = self.place.shard.lock();
         let slot = &mut keys.slots[self.place.slot];
         if slot.generation() != self.place.generation {
-            return;
+            return true;
         }
         slot.recover(now, &self.place.shard.core);
         slot.end((self.version, sent, reserved), charged, now);
@@ -75,9 +103,18 @@ impl Part {
         if open {
             slot.unpin();
         }
+        let is_counted = charged.is_none_or(|charged| slot.plan.counts(charged));
         let next = slot.changed();
         drop(keys);
         next.into_iter().for_each(Waker::wake);
+        is_counted
+    }
+
+    /// Looks at the key's limits, if the key is still there.
+    fn plan(&self) -> Option<Arc<Plan>> {
+        let keys = self.place.shard.keys();
+        let slot = &keys.slots[self.place.slot];
+        (slot.generation() == self.place.generation).then(|| Arc::clone(&slot.plan))
     }
 
     /// What it took of one dimension is known before it ends.
@@ -116,13 +153,19 @@ impl Permit {
         cost: Cost,
         (granted_at, open): (u64, bool),
     ) -> Self {
-        let first = parts.remove(0);
+        let Taken { part: first, reserved } = parts.remove(0);
         let alone = parts.is_empty() && remote.is_none();
-        let more = (!alone).then(|| Box::new(More { parts, remote, ..More::default() }));
+        let (cost, reserved) = match (&remote, reserved) {
+            (Some(remote), _) => (remote.cost.clone(), None),
+            (None, Some(clipped)) if alone => (*clipped, None),
+            (None, reserved) => (cost, reserved),
+        };
+        let more = (!alone).then(|| Box::new(More { reserved, parts, remote, ..More::default() }));
         Self { first, more, cost, granted_at, open, ended: false }
     }
 
-    /// What was reserved.
+    /// What was reserved, its guesses clipped to what the limits can hold. Of several keys each
+    /// clips by its own limits; this is the cost as it was asked for.
     pub fn cost(&self) -> &Cost {
         &self.cost
     }
@@ -145,7 +188,7 @@ impl Permit {
 
     /// What gives it back, where it is of one key and there is nothing to do when it ends.
     pub(super) fn ticket(&self) -> Option<Ticket> {
-        let Part { place: Place { slot, generation, .. }, version } = self.first;
+        let Part { place: Place { slot, generation, .. }, version, .. } = self.first;
         let ticket = Ticket { granted_at: self.granted_at, version, slot, generation };
         (!self.open && self.more.is_none()).then_some(ticket)
     }
@@ -162,69 +205,135 @@ impl Permit {
     /// Nothing happens where nothing is held: the dimension was charged when it was sent, or by this
     /// before, or lies with a [`Backend`](super::Backend), which is told at the end.
     pub fn settle_early(&mut self, dimension: &Dimension, charged: u64) {
-        let settled = |more: &More| more.early.iter().any(|(early, _)| early == dimension);
-        let elsewhere = |more: &More| more.remote.is_some() || settled(more);
         if !self.open
             || *dimension == Dimension::Concurrency
-            || self.more.as_deref().is_some_and(elsewhere)
+            || self.is_remote()
+            || self.is_settled(dimension)
         {
             return;
         }
         let mut cost = self.cost.clone();
         cost.set(dimension, charged);
-        self.parts().for_each(|part| part.settle_early(dimension, &self.cost, &cost));
+        self.parts().for_each(|(part, reserved)| part.settle_early(dimension, reserved, &cost));
         self.more.get_or_insert_default().early.push((dimension.clone(), charged));
     }
 
+    fn is_settled(&self, dimension: &Dimension) -> bool {
+        let early = self.more.iter().flat_map(|more| &more.early);
+        early.into_iter().any(|(early, _)| early == dimension)
+    }
+
     /// The request has left and took `charged`. Anything above the reservation becomes debt.
+    ///
+    /// A dimension that `charged` doesn't name keeps what was reserved of it as its charge:
+    /// `Cost::new().tokens(0)` took no tokens, `Cost::new()` as many as were reserved. A charge that
+    /// doesn't match the key's limits is told by [`Event::ChargeMismatch`].
     #[inline]
     pub fn settle(mut self, charged: &Cost) {
-        self.end_as(charged);
+        if self.open || *charged != self.cost || self.is_clipped() {
+            self.end(Charge::Stated(charged));
+        } else {
+            self.announce(Some(charged));
+        }
         self.ended = true;
     }
 
     /// The request never left: gives everything back.
     pub fn release(mut self) {
-        self.end(None);
+        self.end(Charge::Nothing);
         self.ended = true;
     }
 
-    #[inline]
-    fn end_as(&self, charged: &Cost) {
-        if self.open || *charged != self.cost {
-            self.end(Some(charged));
-        } else {
-            self.announce(Some(charged));
-        }
+    /// Whether it took less of one of its keys than it says.
+    fn is_clipped(&self) -> bool {
+        self.more.is_some() && self.parts().any(|(_, reserved)| *reserved != self.cost)
     }
 
     #[inline]
-    fn end(&self, charged: Option<&Cost>) {
-        match &self.more {
-            None => self.first.end((self.granted_at, &self.cost), charged, self.open),
-            Some(more) => self.end_more(more, charged),
-        }
-        self.announce(charged);
-    }
-
-    #[cold]
-    fn end_more(&self, more: &More, charged: Option<&Cost>) {
-        let Some(reservation) = &more.remote else {
-            let reserved = more.rest(self.cost.clone(), |_, _| 0);
-            let charged = charged.map(|cost| more.rest(cost.clone(), u64::saturating_sub));
-            let (sent, charged) = ((self.granted_at, &reserved), charged.as_ref());
-            return self.parts().for_each(|part| part.end(sent, charged, self.open));
+    fn end(&self, charge: Charge<'_>) {
+        let stated = match charge {
+            Charge::Stated(stated) => Some(stated),
+            Charge::Nothing | Charge::Reserved => None,
         };
-        if let Some(backend) = &self.first.place.shard.core.backend {
-            let ending = charged.cloned().map_or(Ending::Released, Ending::Settled);
-            backend.end(reservation, ending);
+        let completed = stated.and_then(|stated| stated.completed(&self.cost));
+        let charged = match charge {
+            Charge::Nothing => None,
+            Charge::Reserved => Some(&self.cost),
+            Charge::Stated(stated) => Some(completed.as_ref().unwrap_or(stated)),
+        };
+        let is_counted = match &self.more {
+            None => self.first.end((self.granted_at, &self.cost), charged, self.open),
+            Some(more) => self.end_more(more, charge, charged),
+        };
+        self.announce(charged);
+        if let Some(stated) = stated
+            && (completed.is_some() || !is_counted)
+        {
+            self.report(stated);
         }
-        self.parts().for_each(Part::ended);
     }
 
-    fn parts(&self) -> impl Iterator<Item = &Part> {
+    /// Ends all its parts: each charges what the request took, or what it reserved itself.
+    #[cold]
+    fn end_more(&self, more: &More, charge: Charge<'_>, charged: Option<&Cost>) -> bool {
+        if let Some(reservation) = &more.remote {
+            if let Some(backend) = &self.first.place.shard.core.backend {
+                let ending = charged.cloned().map_or(Ending::Released, Ending::Settled);
+                backend.end(reservation, ending);
+            }
+            self.parts().for_each(|(part, _)| part.ended());
+            return false;
+        }
+        let end = |(part, own): (&Part, &Cost)| {
+            let reserved = more.rest(own.clone(), |_, _| 0);
+            let charged = match charge {
+                Charge::Nothing => None,
+                Charge::Reserved => Some(own.clone()),
+                Charge::Stated(stated) => {
+                    Some(stated.completed(own).unwrap_or_else(|| stated.clone()))
+                }
+            };
+            let charged = charged.map(|charged| more.rest(charged, u64::saturating_sub));
+            part.end((self.granted_at, &reserved), charged.as_ref(), self.open)
+        };
+        self.parts().map(end).filter(|is_counted| !is_counted).count() == 0
+    }
+
+    /// Tells of a charge that doesn't match the limits, if it doesn't.
+    #[cold]
+    fn report(&self, stated: &Cost) {
+        let plans = self.parts().filter_map(|(part, own)| Some((part, own, part.plan()?)));
+        let plans: SmallVec<[_; 2]> = plans.collect();
+        let elsewhere = |custom: &str| plans.iter().any(|(.., plan)| plan.counts_custom(custom));
+        for (part, reserved, plan) in &plans {
+            let unsettled = plan.unsettled(reserved, stated);
+            let unsettled = unsettled.filter(|dimension| !self.is_settled(dimension));
+            let kept = unsettled.is_some();
+            let Some(dimension) = unsettled.or_else(|| plan.uncounted(stated, elsewhere)) else {
+                continue;
+            };
+            let key = part.place.key();
+            WARN.call_once(|| {
+                tracing::warn!(
+                    key = key.as_str(),
+                    dimension = dimension.as_str(),
+                    kept,
+                    "a request was settled in other dimensions than its key limits: what was \
+                     reserved counts. Settle in the dimensions of the limits"
+                );
+            });
+            let events = &part.place.shard.core.events;
+            events.announce(|| Event::ChargeMismatch { key, dimension, kept });
+        }
+    }
+
+    /// Its keys, and what it took of each.
+    fn parts(&self) -> impl Iterator<Item = (&Part, &Cost)> {
+        let first = self.more.as_ref().and_then(|more| more.reserved.as_deref());
         let more = self.more.iter().flat_map(|more| &more.parts);
-        std::iter::once(&self.first).chain(more)
+        let more = more.map(|taken| (&taken.part, taken.reserved.as_deref()));
+        let all = std::iter::once((&self.first, first)).chain(more);
+        all.map(|(part, reserved)| (part, reserved.unwrap_or(&self.cost)))
     }
 
     #[inline]
@@ -237,8 +346,8 @@ impl Permit {
 
     #[cold]
     fn tell(&self, charged: Option<&Cost>) {
-        let (reserved, charged) = (&self.cost, charged.cloned());
-        for part in self.parts() {
+        let charged = charged.cloned();
+        for (part, reserved) in self.parts() {
             let (reserved, charged) = (reserved.clone(), charged.clone());
             let settled = Event::Settled { key: part.place.key(), reserved, charged };
             self.first.place.shard.core.events.send(|| settled);
@@ -248,7 +357,7 @@ impl Permit {
 
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys: Vec<_> = self.parts().map(|part| part.place.key()).collect();
+        let keys: Vec<_> = self.parts().map(|(part, _)| part.place.key()).collect();
         f.debug_struct("Permit")
             .field("keys", &keys)
             .field("cost", &self.cost)
@@ -260,8 +369,16 @@ impl fmt::Debug for Permit {
 impl Drop for Permit {
     #[inline]
     fn drop(&mut self) {
-        if !self.ended {
-            self.end_as(&self.cost);
+        if self.ended {
+            return;
+        }
+        if self.open {
+            self.end(Charge::Reserved);
+        } else {
+            self.announce(Some(&self.cost));
         }
     }
 }
+
+/// Once a process: it is the same for every request of a program.
+static WARN: Once = Once::new();

@@ -1,9 +1,12 @@
+use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use crate::engine::{Bucket, Margin, Rule};
 use crate::provider::Profile;
-use crate::quota::{Algorithm, Cost, Dimension, Limit, Quota, SettleAt};
+use crate::quota::{
+    Algorithm, Cost, Dimension, Limit, Quota, SettleAt, TokenKinds, UncountedKinds,
+};
 use smallvec::SmallVec;
 
 /// A quota made ready for the engine, shared by all keys that it applies to.
@@ -22,10 +25,24 @@ pub(super) struct Plan {
     pub(super) known: bool,
     /// Whether that is a quota that names the key.
     pub(super) named: bool,
+    /// Whether a cost is refused that names only dimensions without a limit. Limits that came out of a
+    /// response's headers refuse none: no caller knew of them.
+    is_strict: bool,
+    /// The token dimensions that the limits don't count.
+    uncounted: UncountedKinds,
+    /// The most of a guess that a request reserves: what the limits can hold.
+    guesses: Guesses,
     /// The quota, where it came with a request.
     pub(super) given: Option<Quota>,
     profile: Option<Profile>,
     margin: Margin,
+}
+
+/// What the limits of a key can hold of the dimensions that may be guessed.
+#[derive(Debug, Clone, Copy)]
+struct Guesses {
+    tokens: u64,
+    output: u64,
 }
 
 pub(super) type Buckets = SmallVec<[Bucket; 3]>;
@@ -44,13 +61,38 @@ impl Plan {
             quota.limits().iter().map(|limit| rule(limit, profile, margin)).collect();
         let holds = rules.iter().any(Rule::holds);
         let since = rules.iter().map(|_| version).collect();
-        let (known, named, given) = (true, true, None);
-        Self { since, rules, version, row, holds, known, named, given, profile, margin }
+        let counted = rules.iter().map(Rule::dimension);
+        let uncounted = counted.fold(TokenKinds::NONE, TokenKinds::with).uncounted();
+        let guesses = Guesses {
+            tokens: least(&rules, &Dimension::Tokens),
+            output: least(&rules, &Dimension::OutputTokens),
+        };
+        let (known, named, is_strict, given) = (true, true, true, None);
+        Self {
+            rules,
+            since,
+            version,
+            row,
+            holds,
+            known,
+            named,
+            is_strict,
+            uncounted,
+            guesses,
+            given,
+            profile,
+            margin,
+        }
     }
 
     /// For keys that nobody knows.
     pub(super) fn unknown(quota: &Quota, made: (u32, u32)) -> Self {
-        Self { known: false, ..Self::new(quota, None, Margin::NONE, made).unnamed() }
+        Self { known: false, ..Self::new(quota, None, Margin::NONE, made).unnamed().lenient() }
+    }
+
+    /// The same, but no cost is refused for the dimensions that it names.
+    pub(super) fn lenient(self) -> Self {
+        Self { is_strict: false, ..self }
     }
 
     /// The same, for keys that no quota names.
@@ -68,8 +110,8 @@ impl Plan {
         self.row == DEFAULT_ROW
     }
 
-    /// The same limits with other amounts, above none of which a request is refused for good: what
-    /// this plan can hold, that one lets in when nothing is used.
+    /// The same limits with other amounts: the largest request that these limits let in, those let in
+    /// when nothing is used.
     pub(super) fn lowered(&self, amounts: &[u64]) -> Self {
         let (since, given) = (self.since.clone(), self.given.clone());
         Self { rules: self.lower(amounts).into_iter().collect(), since, given, ..*self }
@@ -141,11 +183,8 @@ impl Plan {
 
     /// The cost, but in each dimension at most what the limits can hold.
     pub(super) fn clip(&self, cost: &Cost) -> Cost {
-        let most = |dimension: Dimension| {
-            let holding = self.rules.iter().filter(|rule| *rule.dimension() == dimension);
-            let least = holding.map(Rule::capacity).min().unwrap_or(u64::MAX);
-            cost.amount(&dimension).min(least)
-        };
+        let most =
+            |dimension: Dimension| cost.amount(&dimension).min(least(&self.rules, &dimension));
         let customs = cost.customs().map(|(name, _)| name);
         let clipped = Cost::new()
             .requests(most(Dimension::Requests))
@@ -153,6 +192,64 @@ impl Plan {
             .input_tokens(most(Dimension::InputTokens))
             .output_tokens(most(Dimension::OutputTokens));
         customs.fold(clipped, |clipped, name| clipped.custom(name, most(Dimension::custom(name))))
+    }
+
+    /// The cost, but of its guesses at most what the limits can hold. The limits of the quota count
+    /// here, also while they are reduced.
+    pub(super) fn clip_guesses<'c>(&self, cost: &'c Cost) -> Cow<'c, Cost> {
+        let Guesses { tokens, output } = self.guesses;
+        cost.clip_guesses(tokens, output).map_or(Cow::Borrowed(cost), Cow::Owned)
+    }
+
+    /// Whether limits count all that a cost names.
+    #[inline]
+    pub(super) fn counts(&self, cost: &Cost) -> bool {
+        !self.uncounted.has(cost.named()) && (!cost.has_customs() || self.counts_customs(cost))
+    }
+
+    fn counts_customs(&self, cost: &Cost) -> bool {
+        cost.customs().all(|(name, amount)| amount == 0 || self.counts_custom(name))
+    }
+
+    /// Whether a limit counts this custom dimension.
+    pub(super) fn counts_custom(&self, custom: &str) -> bool {
+        let is_it =
+            |rule: &Rule| matches!(rule.dimension(), Dimension::Custom(name) if **name == *custom);
+        self.rules.iter().any(is_it)
+    }
+
+    /// A dimension of a cost that no limit counts, though the key has limits. Custom ones may be
+    /// counted elsewhere: by another key of the same request.
+    pub(super) fn uncounted(
+        &self,
+        cost: &Cost,
+        elsewhere: impl Fn(&str) -> bool,
+    ) -> Option<Dimension> {
+        if self.counts(cost) || self.rules.is_empty() || !self.known {
+            return None;
+        }
+        let is_uncounted = |(name, amount): &(&str, u64)| {
+            *amount > 0 && !self.counts_custom(name) && !elsewhere(name)
+        };
+        let custom = || cost.customs().find(is_uncounted);
+        let tokens = TOKENS.into_iter().filter(|_| self.uncounted.has(cost.named()));
+        let mut tokens = tokens.filter(|kind| cost.amount(kind) > 0);
+        tokens.next().or_else(|| custom().map(|(name, _)| Dimension::custom(name)))
+    }
+
+    /// The same of what a request is to reserve: limits that no caller knew of refuse nothing.
+    pub(super) fn refuses(
+        &self,
+        cost: &Cost,
+        elsewhere: impl Fn(&str) -> bool,
+    ) -> Option<Dimension> {
+        if self.is_strict { self.uncounted(cost, elsewhere) } else { None }
+    }
+
+    /// A dimension that is limited and was reserved, but that the charge doesn't name.
+    pub(super) fn unsettled(&self, reserved: &Cost, charged: &Cost) -> Option<Dimension> {
+        let is_unsettled = |named: &&Dimension| reserved.amount(named) > 0 && !charged.names(named);
+        self.rules.iter().map(Rule::dimension).find(is_unsettled).cloned()
     }
 
     /// Whether both are the same limits, made ready once.
@@ -178,6 +275,15 @@ fn rule(limit: &Limit, profile: Option<Profile>, margin: Margin) -> Rule {
     let settle = profile.map_or_else(|| settles(dimension), |profile| profile.settles(dimension));
     Rule::new(limit, algorithm, margin, settle)
 }
+
+/// What the limits of a dimension can hold; the most there is without one.
+fn least(rules: &[Rule], dimension: &Dimension) -> u64 {
+    let holding = rules.iter().filter(|rule| rule.dimension() == dimension);
+    holding.map(Rule::capacity).min().unwrap_or(u64::MAX)
+}
+
+/// The dimensions that count tokens.
+const TOKENS: [Dimension; 3] = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
 
 /// The row of limits that come with requests for keys that no quota names.
 pub(super) const DEFAULT_ROW: u32 = u32::MAX - 1;

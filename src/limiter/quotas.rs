@@ -234,6 +234,7 @@ impl Quotas {
         self.rows += 1;
         let part = quota.clone().with_share(self.share);
         let plan = Plan::new(&part, profile.as_ref(), self.margin, (self.rows, version));
+        let plan = if origin == QuotaOrigin::Learned { plan.lenient() } else { plan };
         let shared = quota.is_shared().then(|| Pattern::of(name).name());
         Row {
             name: name.into(),

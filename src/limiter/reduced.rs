@@ -153,6 +153,7 @@ impl Slot {
 
     /// Why the buckets have no room, if they have none.
     pub(super) fn short(&self, cost: &Cost, at: u64) -> Result<(), Shortfall> {
+        let cost = &*self.plan.clip_guesses(cost);
         let Some(reduced) = self.reduced() else {
             return engine::check(&self.plan.rules, &self.buckets, cost, at);
         };

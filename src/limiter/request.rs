@@ -102,6 +102,9 @@ impl Request {
         if core.is_closed() {
             return Verdict::Fail(AcquireError::Closed);
         }
+        if let Some(refused) = scopes.uncounted(&self.cost) {
+            return Verdict::Fail(AcquireError::Refused(refused));
+        }
         let here = core.backend.is_none();
         match scopes.blocked(&self.cost, number, here) {
             None if here => Verdict::Admit,
@@ -137,12 +140,13 @@ impl Request {
         remote: Option<Arc<Reservation>>,
         (arrived, now): (u64, u64),
     ) -> Permit {
-        self.announce(arrived, now);
         let cost = std::mem::take(&mut self.cost);
-        Permit::of_several(parts, remote, cost, (now, open))
+        let permit = Permit::of_several(parts, remote, cost, (now, open));
+        self.announce(permit.cost(), arrived, now);
+        permit
     }
 
-    pub(super) fn announce(&self, arrived: u64, now: u64) {
+    fn announce(&self, reserved: &Cost, arrived: u64, now: u64) {
         let mut keys = self.names[0].shard.keys();
         keys.totals.granted += 1;
         keys.totals.waited += u64::from(now > arrived);
@@ -153,7 +157,7 @@ impl Request {
         }
         let metadata = || self.metadata.clone();
         for Name { key, .. } in &self.names {
-            let cost = || self.cost.clone();
+            let cost = || reserved.clone();
             events.send(|| Event::Granted { key: key.clone(), cost: cost(), metadata: metadata() });
             if now > arrived {
                 let duration = Duration::from_nanos(now - arrived);
@@ -201,7 +205,7 @@ impl Request {
         last.filter(same).unwrap_or_else(|| {
             Arc::new(Reservation {
                 scopes: scopes.all().map(Reserved::of).collect(),
-                cost: self.cost.clone(),
+                cost: scopes.clip_guesses(&self.cost),
             })
         })
     }

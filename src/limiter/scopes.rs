@@ -1,10 +1,11 @@
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use smallvec::SmallVec;
 
 use super::backend::Unmet;
 use super::error::Refused;
-use super::permit::{Part, Parts};
+use super::permit::{Part, Parts, Taken};
 use super::place::Place;
 use super::plan::Plan;
 use super::shard::{Core, Keys};
@@ -157,6 +158,19 @@ impl<'a> Scopes<'a> {
         Some(blocked)
     }
 
+    /// Why the cost can't be reserved whatever is free: a key limits tokens, but none of the kinds of
+    /// tokens that it names, or none of the keys limits a custom dimension that it names.
+    pub(super) fn uncounted(&self, cost: &Cost) -> Option<Refused> {
+        if self.all().all(|slot| slot.plan.counts(cost)) {
+            return None;
+        }
+        let elsewhere = |custom: &str| self.all().any(|slot| slot.plan.counts_custom(custom));
+        self.all().find_map(|slot| {
+            let dimension = slot.plan.refuses(cost, elsewhere)?;
+            Some(slot.uncounted(dimension, self.now))
+        })
+    }
+
     /// Why one of the keys has no room, whatever the others have.
     pub(super) fn denial(&self, scope: usize, cost: &Cost, at: u64, here: bool) -> Option<Denial> {
         let slot = self.slot(scope);
@@ -180,12 +194,25 @@ impl<'a> Scopes<'a> {
     /// Takes the cost of every key; the parts of the permit, and whether it keeps something until it
     /// ends.
     pub(super) fn commit(&mut self, places: &[Place], cost: &Cost) -> (Parts, bool) {
-        self.for_each(|slot, now| slot.commit(cost, now));
+        let mut parts = self.parts(places);
+        let mut reserved = parts.iter_mut().map(|taken| &mut taken.reserved);
+        self.for_each(|slot, now| {
+            let clipped = slot.plan.clip_guesses(cost);
+            slot.commit(&clipped, now);
+            if let (Cow::Owned(clipped), Some(reserved)) = (clipped, reserved.next()) {
+                *reserved = Some(Box::new(clipped));
+            }
+        });
         let open = self.all().any(|slot| slot.plan.holds);
         if open {
             self.pin();
         }
-        (self.parts(places), open)
+        (parts, open)
+    }
+
+    /// The cost, but of its guesses at most what all keys can hold.
+    pub(super) fn clip_guesses(&self, cost: &Cost) -> Cost {
+        self.all().fold(cost.clone(), |cost, slot| slot.plan.clip_guesses(&cost).into_owned())
     }
 
     /// Keeps the keys from being forgotten, as long as a permit is open or somebody waits.
@@ -196,6 +223,6 @@ impl<'a> Scopes<'a> {
     /// What a permit for all keys has of each.
     pub(super) fn parts(&self, places: &[Place]) -> Parts {
         let part = |(place, slot): (&Place, &Slot)| Part::new(place.clone(), slot.plan.version);
-        places.iter().zip(self.all()).map(part).collect()
+        places.iter().zip(self.all()).map(part).map(Taken::new).collect()
     }
 }

@@ -38,6 +38,8 @@ pub(super) enum Denial {
     Away(u64),
     /// Nobody knows the key, and such keys are refused.
     Unknown,
+    /// No limit counts a dimension of the cost.
+    Uncounted,
     Closed,
 }
 
@@ -49,7 +51,7 @@ impl Denial {
             Self::OthersWaiting => Wait::Unknown,
             Self::Elsewhere(wait) => wait,
             Self::Away(until) => Wait::At(until),
-            Self::Unknown | Self::Closed => Wait::Never,
+            Self::Unknown | Self::Uncounted | Self::Closed => Wait::Never,
         }
     }
 }
@@ -97,7 +99,7 @@ impl Slot {
         self.is_taken() && nobody && buckets.all(|(rule, bucket)| bucket.is_fresh(rule, now))
     }
 
-    /// Lets a newcomer in, if it fits and nobody waits.
+    /// Lets a newcomer in, if it fits and nobody waits. The guesses of its cost are clipped.
     #[inline(never)]
     pub(super) fn enter(&mut self, cost: &Cost, now: u64) -> Result<(), Denial> {
         self.tidy(now);
@@ -108,6 +110,9 @@ impl Slot {
 
     /// Whether a newcomer would be let in: not past others.
     pub(super) fn check(&self, cost: &Cost, now: u64) -> Result<(), Denial> {
+        if self.plan.refuses(cost, |_| false).is_some() {
+            return Err(Denial::Uncounted);
+        }
         match self.fits(cost, now) {
             Err(denial) if denial.wait() == Wait::Never => Err(denial),
             _ if self.waiting() > 0 => Err(Denial::OthersWaiting),
@@ -145,7 +150,7 @@ impl Slot {
     pub(super) fn reserve_plainly(&mut self, cost: &Cost, now: u64) -> bool {
         let Self { plan, buckets, line, .. } = self;
         let open = line.as_ref().is_none_or(|line| line.is_mere_trace(now));
-        let fits = open && engine::fits(&plan.rules, buckets, cost, now);
+        let fits = open && plan.counts(cost) && engine::fits(&plan.rules, buckets, cost, now);
         if fits {
             engine::commit(&plan.rules, buckets, cost, now);
             self.book(cost, now);
@@ -347,10 +352,12 @@ impl Slot {
 
     #[cold]
     pub(super) fn refused(&self, denial: Denial, cost: &Cost, now: u64) -> Refused {
+        let cost = &*self.plan.clip_guesses(cost);
         let (code, dimension, need) = match denial {
             Denial::OthersWaiting => (Code::OthersWaiting, None, None),
             Denial::CoolingDown(_) => (Code::CoolingDown, None, None),
             Denial::Unknown => (Code::UnknownModel, None, None),
+            Denial::Uncounted => (Code::MissingLimit, self.plan.refuses(cost, |_| false), None),
             Denial::Closed => (Code::Closed, None, None),
             Denial::Elsewhere(Wait::Never) => (Code::ExceedsCapacity, None, None),
             Denial::Elsewhere(_) => (Code::LimitExceeded, None, None),
@@ -371,6 +378,13 @@ impl Slot {
         };
         let (key, wait) = (self.key.clone(), denial.wait());
         Refused { key, code, dimension, wait, need, asked_at: now }
+    }
+
+    /// The refusal of a cost in a dimension that no limit counts.
+    #[cold]
+    pub(super) fn uncounted(&self, dimension: Dimension, now: u64) -> Refused {
+        let (key, code, wait) = (self.key.clone(), Code::MissingLimit, Wait::Never);
+        Refused { key, code, dimension: Some(dimension), wait, need: None, asked_at: now }
     }
 
     pub(super) fn rebase(&mut self, back: u64) {

@@ -56,6 +56,7 @@ impl Limiter {
             return false;
         }
         slot.recover(now, &self.core);
+        let cost = &*slot.plan.clip_guesses(cost);
         let nothing = Cost::new().requests(0);
         slot.end((ticket.version, ticket.granted_at, cost), Some(&nothing), now);
         slot.note(now);

@@ -62,12 +62,20 @@ impl Estimate {
     pub fn with_output(mut self, tokens: u64) -> Self {
         let Some(guess) = self.guess else { return self };
         let output = tokens.min(self.max_output.unwrap_or(u64::MAX));
-        self.cost = self.cost.output_tokens(output);
+        self.cost = self.cost.output_tokens(output).guessed_output_tokens(output);
         if let Some(input) = guess.input {
-            self.cost = self.cost.tokens(input.saturating_add(output).max(self.terms.floor));
+            let (tokens, guessed) = in_full(input, output, self.terms.floor);
+            self.cost = self.cost.tokens(tokens).guessed_tokens(guessed);
         }
         self
     }
+}
+
+/// All tokens where input and output count together, but `floor` at least; and how much of them is
+/// there only because of the output.
+pub(super) fn in_full(input: u64, output: u64, floor: u64) -> (u64, u64) {
+    let tokens = input.saturating_add(output).max(floor);
+    (tokens, tokens - input.max(floor))
 }
 
 /// The tokens of a text of this many bytes of UTF-8, at four bytes a token, rounded up.

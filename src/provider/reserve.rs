@@ -1,7 +1,7 @@
 //! What is reserved for a request, by the ways in which providers charge.
 
 use super::Terms;
-use super::estimate::{Guess, UNBOUNDED_OUTPUT};
+use super::estimate::{Guess, UNBOUNDED_OUTPUT, in_full};
 use super::request::Request;
 use crate::quota::{Cost, Dimension, SettleAt, Usage};
 
@@ -17,7 +17,7 @@ impl Reserved {
     /// The provider takes `tokens` when it admits the request; what it uses plays no part.
     pub(super) fn at_admission(request: &Request, input: u64, tokens: u64) -> Self {
         Self {
-            cost: cost(tokens, input, output(request)),
+            cost: cost((tokens, 0), input, output(request)),
             terms: Terms::at_least(tokens),
             guess: None,
         }
@@ -31,24 +31,25 @@ impl Reserved {
     /// The provider takes input and output as they are, but `floor` at least.
     pub(super) fn at_least(request: &Request, input: u64, floor: u64) -> Self {
         let output = output(request);
-        let tokens = input.saturating_add(output).max(floor);
         let guess = request.endpoint.generates().then_some(Guess { input: Some(input) });
-        Self { cost: cost(tokens, input, output), terms: Terms::at_least(floor), guess }
+        let cost = cost(in_full(input, output, floor), input, output);
+        Self { cost, terms: Terms::at_least(floor), guess }
     }
 
-    /// The provider takes all that may be generated when it admits the request, `unbounded` tokens
-    /// where that is not said, and in the end what was.
+    /// The provider takes all that may be generated when it admits the request, and in the end what
+    /// was. Where the request doesn't say how much that is, `unbounded` is a guess.
     pub(super) fn at_most(request: &Request, input: u64, unbounded: u64) -> Self {
         let generates = request.endpoint.generates();
         let output = if generates { request.output(unbounded) } else { 0 };
-        let tokens = input.saturating_add(output);
-        Self { cost: cost(tokens, input, output), terms: Terms::default(), guess: None }
+        let (tokens, guessed) = in_full(input, output, 0);
+        let guessed = if request.max_output().is_some() { 0 } else { guessed };
+        Self { cost: cost((tokens, guessed), input, output), terms: Terms::default(), guess: None }
     }
 
     /// The provider's token limit counts the input alone.
     pub(super) fn by_input(request: &Request, input: u64) -> Self {
         let guess = request.endpoint.generates().then_some(Guess { input: None });
-        Self { cost: cost(input, input, output(request)), terms: Terms::default(), guess }
+        Self { cost: cost((input, 0), input, output(request)), terms: Terms::default(), guess }
     }
 }
 
@@ -84,8 +85,10 @@ pub(super) fn used(reserved: &Cost, usage: &Usage) -> Cost {
     reserved.clone().input_tokens(usage.input).output_tokens(usage.output)
 }
 
-fn cost(tokens: u64, input: u64, output: u64) -> Cost {
-    Cost::new().tokens(tokens).input_tokens(input).output_tokens(output)
+/// The output is always a guess: how much it will be, nobody knows before the end.
+fn cost((tokens, guessed): (u64, u64), input: u64, output: u64) -> Cost {
+    let cost = Cost::new().tokens(tokens).input_tokens(input).output_tokens(output);
+    cost.guessed_tokens(guessed).guessed_output_tokens(output)
 }
 
 fn output(request: &Request) -> u64 {

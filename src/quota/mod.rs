@@ -31,6 +31,7 @@ mod period;
 mod quota;
 mod settle;
 mod share;
+mod token_kinds;
 mod usage;
 mod window;
 mod zone;
@@ -48,3 +49,4 @@ pub use window::{InvalidWindow, Window};
 pub use zone::UnknownZone;
 
 pub(crate) use grid::Grid;
+pub(crate) use token_kinds::{TokenKinds, UncountedKinds};

@@ -104,6 +104,7 @@ impl<'a> Verdict<'a> {
         let status = match refused.code {
             // It isn't the client's doing.
             Code::TooManyKeys | Code::Unavailable | Code::Closed => StatusCode::SERVICE_UNAVAILABLE,
+            Code::MissingLimit => StatusCode::BAD_REQUEST,
             _ => StatusCode::TOO_MANY_REQUESTS,
         };
         let seconds = |wait: Duration| wait.as_secs() + u64::from(wait.subsec_nanos() > 0);
@@ -121,7 +122,7 @@ impl<'a> Verdict<'a> {
 
     /// Writes the problem document.
     fn write(&self, text: &mut Vec<u8>, classified: &Classified, fields: &Fields<'_>) {
-        let exceeded = self.dimension.is_some();
+        let exceeded = self.dimension.is_some() && self.status == StatusCode::TOO_MANY_REQUESTS;
         text.extend_from_slice(if exceeded { QUOTA_EXCEEDED } else { BLANK });
         if !exceeded {
             text.extend_from_slice(self.status.canonical_reason().unwrap_or_default().as_bytes());

@@ -42,6 +42,7 @@ fn detail(error: &AcquireError, wait: Duration) -> String {
     };
     let advice = match (refused.wait, refused.code) {
         (Wait::Never, Code::UnknownModel) => "; set a quota for the key",
+        (Wait::Never, Code::MissingLimit) => "",
         (Wait::Never, _) => "; it never fits: ask for less, or raise the quota",
         (_, Code::TooManyKeys | Code::Unavailable) => "; ask again later",
         _ if wait.is_zero() => "; ask again then, or wait for it (wait_ms)",

@@ -44,6 +44,13 @@ impl News {
             Event::Recovered { key, capacity } => {
                 self.add((now, "recovered"), key, format!("to {capacity}"), None);
             }
+            Event::ChargeMismatch { key, dimension, kept } => {
+                let detail = match kept {
+                    true => format!("{dimension}: not stated; what was reserved is charged"),
+                    false => format!("{dimension}: no limit counts it"),
+                };
+                self.add((now, "charge mismatch"), key, detail, None);
+            }
             Event::QuotaChanged { key, quota } => {
                 let detail = match quota.limits().len() {
                     0 => "not limited".to_owned(),

@@ -8,6 +8,7 @@ mod cool_down;
 mod corners;
 mod default_limits;
 mod gate;
+mod guesses;
 mod keys;
 mod ledger;
 mod observe;
@@ -24,6 +25,7 @@ mod scopes;
 mod settings;
 mod state;
 mod totals;
+mod uncounted;
 
 use tollgate::engine::Margin;
 use tollgate::limiter::{Builder, Limiter, ManualClock, Reduction, TokioClock};

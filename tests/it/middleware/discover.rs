@@ -3,7 +3,7 @@
 use http::Response;
 use tollgate::limiter::{Limiter, UnknownKey};
 use tollgate::middleware::RateLimitLayer;
-use tollgate::provider::OPENAI;
+use tollgate::provider::{ANTHROPIC, OPENAI};
 use tollgate::quota::Quota;
 
 use super::inner::Frames;
@@ -36,6 +36,32 @@ async fn limits_and_what_is_used_of_them_are_learned() {
     // The next response finds limits there, and takes from them.
     assert_eq!(send_one(&limiter, true, "my-model").await, [479, 28_000 - 57]);
     assert_eq!(send_one(&limiter, true, "other-model").await, [480, 28_000]);
+}
+
+/// 1,024 tokens of output are reserved for a request that states no bound, and then what its key is
+/// known for.
+#[tokio::test(start_paused = true)]
+async fn discovered_limits_below_the_usual_output_stop_no_client() {
+    let limiter = builder().provider(ANTHROPIC).build().unwrap();
+    let layer = RateLimitLayer::new(limiter.clone()).discover();
+    let answer = || {
+        let usage = r#"{"type": "message", "usage": {"input_tokens": 12, "output_tokens": 950}}"#;
+        let mut response = Frames::from(usage).into_response();
+        for kind in ["input", "output"] {
+            let name = format!("anthropic-ratelimit-{kind}-tokens-limit");
+            let name = http::HeaderName::try_from(name).unwrap();
+            response.headers_mut().insert(name, 900.into());
+        }
+        response
+    };
+    let mut client = answering(&layer, answer);
+    for _ in 0..10 {
+        let body = r#"{"model": "my-model", "messages": []}"#.to_owned();
+        let response = send(&mut client, http::Request::post("/v1/messages").body(body).unwrap());
+        super::read(response.await).await.unwrap();
+    }
+    assert_eq!(limiter.quota("my-model").limits()[1].amount(), 900);
+    assert_eq!(limiter.expected_output("my-model"), Some(950));
 }
 
 #[tokio::test(start_paused = true)]

@@ -30,15 +30,16 @@ fn g01_each_model_has_its_own_requests_and_tokens_a_minute_and_requests_a_day() 
 fn g01_so_are_input_and_output_tokens_tokens_a_day_requests_in_flight_and_the_callers_own() {
     let pages = Dimension::custom("pages");
     let week = Duration::from_secs(7 * 86_400);
-    let cost = Cost::new().tokens(1).input_tokens(1).output_tokens(1).custom("pages", 1);
+    let cost = || Cost::new().tokens(1).input_tokens(1).output_tokens(1);
+    let pages = Quota::new().limit(limit(pages, 4, week));
     let cases = [
-        (Quota::new().itpm(4), Code::ItpmExceeded),
-        (Quota::new().otpm(4), Code::OtpmExceeded),
-        (Quota::new().tpd(4), Code::TpdExceeded),
-        (Quota::new().concurrency(4), Code::ConcurrencyExceeded),
-        (Quota::new().limit(limit(pages, 4, week)), Code::LimitExceeded),
+        (Quota::new().itpm(4), cost(), Code::ItpmExceeded),
+        (Quota::new().otpm(4), cost(), Code::OtpmExceeded),
+        (Quota::new().tpd(4), cost(), Code::TpdExceeded),
+        (Quota::new().concurrency(4), cost(), Code::ConcurrencyExceeded),
+        (pages, cost().custom("pages", 1), Code::LimitExceeded),
     ];
-    for (quota, code) in cases {
+    for (quota, cost, code) in cases {
         let (limiter, _) = manual(quota);
         let _in_flight: Vec<_> = (0..4).map(|_| limiter.try_acquire("k", &cost).unwrap()).collect();
         assert_eq!(limiter.try_acquire("k", &cost).unwrap_err().code, code);

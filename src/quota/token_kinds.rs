@@ -1,0 +1,62 @@
+use super::Dimension;
+
+/// A set of the three dimensions that count tokens.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct TokenKinds(u8);
+
+impl TokenKinds {
+    pub(crate) const NONE: Self = Self(0);
+    const TOTAL: u8 = 1;
+    const INPUT: u8 = 2;
+    const OUTPUT: u8 = 4;
+    const APART: u8 = Self::INPUT | Self::OUTPUT;
+
+    /// The same set and this dimension, if it counts tokens.
+    pub(crate) const fn with(self, dimension: &Dimension) -> Self {
+        Self(
+            self.0
+                | match dimension {
+                    Dimension::Tokens => Self::TOTAL,
+                    Dimension::InputTokens => Self::INPUT,
+                    Dimension::OutputTokens => Self::OUTPUT,
+                    _ => 0,
+                },
+        )
+    }
+
+    /// Whether this dimension is in it.
+    pub(crate) fn has(self, dimension: &Dimension) -> bool {
+        let one = Self::NONE.with(dimension);
+        one != Self::NONE && one.is_within(self)
+    }
+
+    /// Whether all of it is in `other`.
+    #[inline]
+    pub(crate) const fn is_within(self, other: Self) -> bool {
+        self.0 & !other.0 == 0
+    }
+
+    /// The sets of dimensions in which a cost isn't counted by limits of this set, one bit for each:
+    /// those without a dimension in common. A cost that names all tokens and their parts is meant
+    /// for limits of any kind.
+    pub(crate) fn uncounted(self) -> UncountedKinds {
+        let is_uncounted = |named: &Self| {
+            let is_whole = named.0 & Self::TOTAL != 0 && named.0 & Self::APART != 0;
+            self != Self::NONE && *named != Self::NONE && !is_whole && self.0 & named.0 == 0
+        };
+        let sets = (0..8).map(Self).filter(is_uncounted);
+        UncountedKinds(sets.fold(0, |bits, set| bits | 1 << set.0))
+    }
+}
+
+/// The sets of token dimensions that the limits of a key don't count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct UncountedKinds(u8);
+
+impl UncountedKinds {
+    /// Whether a cost that names this set isn't counted.
+    #[inline]
+    pub(crate) const fn has(self, named: TokenKinds) -> bool {
+        self.0 >> named.0 & 1 == 1
+    }
+}
