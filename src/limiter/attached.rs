@@ -64,7 +64,7 @@ impl WeakLimiter {
     /// The limiter, if it is still there.
     pub fn upgrade(&self) -> Option<Limiter> {
         let (core, shards) = (self.core.upgrade()?, self.shards.upgrade()?);
-        Some(Limiter { core, shards })
+        Some(Limiter { core, shards, budget: None })
     }
 
     /// The limiter, for a while, without putting off its end: for who is attached to it. What is done
@@ -72,7 +72,7 @@ impl WeakLimiter {
     pub fn aside(&self) -> Option<Limiter> {
         let (core, all) = (self.core.upgrade()?, self.all.upgrade()?);
         let shards = Arc::new(Shards { all, attached: Mutex::default() });
-        Some(Limiter { core, shards })
+        Some(Limiter { core, shards, budget: None })
     }
 
     /// The limiter's clock's time, in nanoseconds since the epoch, whether it is there or not.

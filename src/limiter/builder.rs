@@ -143,8 +143,9 @@ impl Builder {
 
     /// How many keys are kept, about 150 bytes each. Where one more would be one too many, a key that
     /// is as good as new is forgotten for it; if there is none at hand, the new one is refused
-    /// ([`Code::TooManyKeys`](super::Code::TooManyKeys)). What was used is never forgotten. Default:
-    /// 1,000,000.
+    /// ([`Code::TooManyKeys`](super::Code::TooManyKeys)), unless a quota names it exactly: such keys
+    /// always have a place. What was used is never forgotten. Default: 1,000,000. A
+    /// [`KeyBudget`](super::KeyBudget) bounds the keys of one origin.
     pub fn max_keys(mut self, keys: usize) -> Self {
         self.max_keys = keys;
         self

@@ -21,6 +21,14 @@ impl DefaultLimits {
         let made = (DEFAULT_ROW, limiter.core.version());
         Self(Arc::new(Plan::new(quota, None, Margin::NONE, made).unnamed()))
     }
+
+    /// The same limits for keys that the caller's configuration names: such keys always have a place,
+    /// as those that a quota names exactly, whatever [`max_keys`](super::Builder::max_keys) and a
+    /// [`KeyBudget`](super::KeyBudget) say.
+    #[must_use]
+    pub fn for_named_keys(self) -> Self {
+        Self(Arc::new(Arc::unwrap_or_clone(self.0).reserved()))
+    }
 }
 
 impl fmt::Debug for DefaultLimits {

@@ -16,6 +16,7 @@ use super::gate::Gate;
 #[cfg(feature = "tower")]
 use super::handle::acquire_plainly;
 use super::handle::{KeyHandle, decide, try_acquire};
+use super::key_budget::KeyBudget;
 use super::permit::Permit;
 use super::place::{Name, shard_of};
 use super::quotas::Quotas;
@@ -31,6 +32,8 @@ use crate::quota::{Cost, Dimension, Quota};
 pub struct Limiter {
     pub(super) core: Arc<Core>,
     pub(super) shards: Arc<Shards>,
+    /// What counts the keys that are added through this clone.
+    pub(super) budget: Option<KeyBudget>,
 }
 
 impl Limiter {
@@ -48,7 +51,13 @@ impl Limiter {
         let core = Arc::new(Core::new(clock, quotas, settings, backend));
         let shards = Arc::new(Shards::new(&core));
         let _ = core.shards.set(shards.to_all());
-        Self { core, shards }
+        Self { core, shards, budget: None }
+    }
+
+    /// The same limiter for requests of one origin: the keys that they add count against this budget.
+    #[must_use]
+    pub fn with_key_budget(&self, budget: KeyBudget) -> Self {
+        Self { budget: Some(budget), ..self.clone() }
     }
 
     /// A reservation now, or the reason why not. Never passes those who wait.
@@ -266,7 +275,8 @@ impl Limiter {
 
     pub(super) fn name(&self, key: CompactString) -> Name {
         let hash = hash_of(&self.core, &key);
-        Name { shard: Arc::clone(shard_of(&self.shards, hash)), hash, key, default: None }
+        let shard = Arc::clone(shard_of(&self.shards, hash));
+        Name { shard, hash, key, default: None, budget: self.budget.clone() }
     }
 
     /// Looks at a key without making it: one that isn't there is as its quota has it. `None` for a

@@ -50,6 +50,7 @@ mod gate;
 mod handle;
 #[cfg(feature = "tower")]
 mod hold;
+mod key_budget;
 mod ledger;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod limiter;
@@ -103,6 +104,7 @@ pub use gate::Gate;
 pub use handle::KeyHandle;
 #[cfg(feature = "tower")]
 pub(crate) use hold::Hold;
+pub use key_budget::KeyBudget;
 pub use limiter::Limiter;
 pub use named_quota::{NamedQuota, QuotaOrigin};
 pub use permit::Permit;

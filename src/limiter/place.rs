@@ -4,6 +4,7 @@ use compact_str::CompactString;
 
 use super::decision::Code;
 use super::error::Refused;
+use super::key_budget::KeyBudget;
 use super::plan::Plan;
 use super::shard::{Core, Making, Shard, hash_of};
 use super::sync::SHARDS;
@@ -17,6 +18,8 @@ pub(super) struct Name {
     pub(super) key: CompactString,
     /// The limits that it has if no quota names it, where they came with a request.
     pub(super) default: Option<Arc<Plan>>,
+    /// What counts the key if no quota names it exactly.
+    pub(super) budget: Option<KeyBudget>,
 }
 
 /// Where a key's buckets are: good while the slot is of this generation.
@@ -59,7 +62,7 @@ impl Name {
                 drop(keys);
                 let hash = hash_of(&self.shard.core, &key);
                 let (shard, default) = (Arc::clone(&place.shard), self.default.clone());
-                let name = Self { shard, hash, key, default };
+                let name = Self { shard, hash, key, default, budget: self.budget.clone() };
                 return Ok(Pinned { name, place });
             }
         }
@@ -77,7 +80,7 @@ impl Name {
             }
             match self.shard.make(self) {
                 Making::Made { slot, generation } => return Ok(self.at(slot, generation)),
-                Making::Full if !core.make_room() => {
+                Making::Full if !core.make_room(self.budget.as_ref()) => {
                     return Err(self.refused(Code::TooManyKeys, Wait::Unknown));
                 }
                 Making::Full | Making::Moved => {}
@@ -102,7 +105,7 @@ impl Core {
         let hash = hash_of(self, &key);
         let shards = self.shards.get().and_then(std::sync::Weak::upgrade);
         let shard = shards.as_deref().map_or(near, |shards| shard_of(shards, hash));
-        Name { shard: Arc::clone(shard), hash, key, default: None }
+        Name { shard: Arc::clone(shard), hash, key, default: None, budget: None }
     }
 }
 

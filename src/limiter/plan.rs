@@ -32,6 +32,8 @@ pub(super) struct Plan {
     uncounted: UncountedKinds,
     /// The most of a guess that a request reserves: what the limits can hold.
     guesses: Guesses,
+    /// Whether its keys always have room: they are those of a configuration, and few.
+    pub(super) reserved: bool,
     /// The quota, where it came with a request.
     pub(super) given: Option<Quota>,
     profile: Option<Profile>,
@@ -67,7 +69,7 @@ impl Plan {
             tokens: least(&rules, &Dimension::Tokens),
             output: least(&rules, &Dimension::OutputTokens),
         };
-        let (known, named, is_strict, given) = (true, true, true, None);
+        let (known, named, reserved, is_strict, given) = (true, true, false, true, None);
         Self {
             rules,
             since,
@@ -76,6 +78,7 @@ impl Plan {
             holds,
             known,
             named,
+            reserved,
             is_strict,
             uncounted,
             guesses,
@@ -98,6 +101,11 @@ impl Plan {
     /// The same, for keys that no quota names.
     pub(super) fn unnamed(self) -> Self {
         Self { named: false, ..self }
+    }
+
+    /// The same, for keys that always have room.
+    pub(super) fn reserved(self) -> Self {
+        Self { reserved: true, ..self }
     }
 
     /// The same, for limits that came with a request.

@@ -236,6 +236,12 @@ impl Quotas {
         let plan = Plan::new(&part, profile.as_ref(), self.margin, (self.rows, version));
         let plan = if origin == QuotaOrigin::Learned { plan.lenient() } else { plan };
         let shared = quota.is_shared().then(|| Pattern::of(name).name());
+        // What responses teach of keys is as endless as the keys that are sent.
+        let is_own = shared.is_some() || !Pattern::is_one(name);
+        let plan = match is_own && origin != QuotaOrigin::Learned {
+            true => plan.reserved(),
+            false => plan,
+        };
         Row {
             name: name.into(),
             profile,

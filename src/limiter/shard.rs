@@ -16,6 +16,7 @@ use super::place::Name;
 use super::plan::Plan;
 use super::quotas::Quotas;
 use super::reduction::Pace;
+use super::room::KeyRoom;
 use super::slot::Slot;
 use super::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use super::sync::{Mutex, MutexGuard, RandomState, RwLock};
@@ -205,7 +206,7 @@ impl Shard {
 
     /// A slot for a key.
     #[cold]
-    pub(super) fn make(&self, Name { hash, key, default, .. }: &Name) -> Making {
+    pub(super) fn make(&self, Name { hash, key, default, budget, .. }: &Name) -> Making {
         let (slot, generation, known) = {
             let (mut keys, now) = self.lock();
             // Somebody else may have made it, and the plan must be read under the lock: see `replan`.
@@ -215,11 +216,11 @@ impl Shard {
             let home = self.core.quotas.read().home_or(key, default.as_ref());
             let Some(home) = home.filter(|home| home.key == *key) else { return Making::Moved };
             keys.sweep(&self.core, now, SWEPT_PER_NEW_KEY);
-            if !self.core.take_room() {
+            let Some(room) = self.core.take_room(&home.plan, budget.as_ref()) else {
                 return Making::Full;
-            }
+            };
             let known = home.plan.known;
-            let slot = keys.occupy(*hash, key.clone(), home.plan, &self.core);
+            let slot = keys.occupy((*hash, key.clone()), home.plan, room, &self.core);
             (slot, keys.slots[slot].generation(), known)
         };
         // Not under the lock: a subscriber may use the limiter.
@@ -267,13 +268,19 @@ impl Keys {
     }
 
     /// A slot for a key that has none.
-    fn occupy(&mut self, hash: u64, key: CompactString, plan: Arc<Plan>, core: &Core) -> u32 {
+    fn occupy(
+        &mut self,
+        (hash, key): (u64, CompactString),
+        plan: Arc<Plan>,
+        room: KeyRoom,
+        core: &Core,
+    ) -> u32 {
         let slot = match self.vacant.pop() {
             Some(number) => {
-                self.slots[number].occupy(key, plan);
+                self.slots[number].occupy(key, plan, room);
                 number
             }
-            None => self.slots.push(Slot::new(key, plan)),
+            None => self.slots.push(Slot::new(key, plan).in_room(room)),
         };
         if let Some(docket) = &self.docket {
             self.slots[slot].track(docket, slot, 0);

@@ -9,6 +9,7 @@ use super::decision::Code;
 use super::error::Refused;
 use super::line::{Line, Wakers};
 use super::plan::{Buckets, Plan};
+use super::room::KeyRoom;
 use super::trace::Trace;
 use crate::engine::{self, Shortfall, Wait};
 use crate::quota::{Cost, Dimension};
@@ -23,6 +24,8 @@ pub(super) struct Slot {
     /// Even while a key is here, odd while none is.
     generation: u32,
     pins: u32,
+    /// Until the key is forgotten.
+    room: KeyRoom,
 }
 
 /// Why a request isn't let in now.
@@ -58,18 +61,25 @@ impl Denial {
 
 impl Slot {
     pub(super) fn new(key: CompactString, plan: Arc<Plan>) -> Self {
-        Self { key, buckets: plan.fresh(), plan, line: None, generation: 0, pins: 0 }
+        let buckets = plan.fresh();
+        Self { key, buckets, plan, line: None, generation: 0, pins: 0, room: None }
+    }
+
+    /// The same, for a key that takes this room.
+    pub(super) fn in_room(self, room: KeyRoom) -> Self {
+        Self { room, ..self }
     }
 
     /// A vacant slot for another key.
-    pub(super) fn occupy(&mut self, key: CompactString, plan: Arc<Plan>) {
-        *self = Self { generation: self.generation.wrapping_add(1), ..Self::new(key, plan) };
+    pub(super) fn occupy(&mut self, key: CompactString, plan: Arc<Plan>, room: KeyRoom) {
+        let generation = self.generation.wrapping_add(1);
+        *self = Self { generation, ..Self::new(key, plan).in_room(room) };
     }
 
     /// Forgets the key.
     pub(super) fn vacate(&mut self) {
         self.generation = self.generation.wrapping_add(1);
-        (self.key, self.line) = (CompactString::default(), None);
+        (self.key, self.line, self.room) = (CompactString::default(), None, None);
         self.buckets.clear();
     }
 

@@ -83,6 +83,9 @@ impl Check<'_> {
             ("head", fields.head, LEAST_HEAD),
             ("key", fields.key, 1),
             ("keys", fields.keys, 1),
+            ("rate_keys", fields.rate_keys.unwrap_or(1), 1),
+            ("api_keys", fields.api_keys.unwrap_or(1), 1),
+            ("proxy_keys", fields.proxy_keys.unwrap_or(1), 1),
         ];
         for (name, amount, least) in at_least {
             if amount < least {
@@ -101,6 +104,7 @@ impl Check<'_> {
         for (name, time) in times {
             self.within(&root.key(name), time, Duration::from_millis(1), LONGEST);
         }
+        let part = |own: Option<u32>, of: u32| own.unwrap_or((fields.keys / of).max(1)) as usize;
         Bounds {
             connections: fields.connections as usize,
             body: usize::try_from(fields.body).unwrap_or(usize::MAX),
@@ -108,6 +112,9 @@ impl Check<'_> {
             head: fields.head as usize,
             key: fields.key as usize,
             keys: fields.keys as usize,
+            rate_keys: part(fields.rate_keys, 2),
+            api_keys: part(fields.api_keys, 4),
+            proxy_keys: part(fields.proxy_keys, 4),
             waiting: fields.waiting as usize,
             reservations: fields.reservations as usize,
             head_timeout: fields.head_timeout.0,

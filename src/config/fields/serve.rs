@@ -82,9 +82,22 @@ pub(in crate::config) struct BoundsFields {
     /// Bytes of a key. Default: 256.
     #[schemars(range(min = 1))]
     pub(in crate::config) key: u32,
-    /// Keys that are kept. Default: 1000000.
+    /// Keys that are kept, by whichever way they came. A key that a quota or `keys` names exactly
+    /// always has a place. Default: 1000000.
     #[schemars(range(min = 1))]
     pub(in crate::config) keys: u32,
+    /// How many of them requests to `/rate` may add. Default: half of `keys`.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) rate_keys: Option<u32>,
+    /// How many of them requests to `/v1` may add. Default: a quarter of `keys`.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) api_keys: Option<u32>,
+    /// How many of them proxied requests may add. Default: a quarter of `keys`.
+    #[schemars(range(min = 1))]
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) proxy_keys: Option<u32>,
     /// Requests that wait, whatever for. Default: 100000.
     pub(in crate::config) waiting: u32,
     /// Reservations of the JSON API that are open. Default: 100000.
@@ -267,6 +280,9 @@ impl Default for BoundsFields {
             head: 64 << 10,
             key: 256,
             keys: 1_000_000,
+            rate_keys: None,
+            api_keys: None,
+            proxy_keys: None,
             waiting: 100_000,
             reservations: 100_000,
             head_timeout: Span(Duration::from_secs(10)),

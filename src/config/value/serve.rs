@@ -81,8 +81,14 @@ pub struct Bounds {
     pub head: usize,
     /// Bytes of a key.
     pub key: usize,
-    /// Keys that are kept.
+    /// Keys that are kept, by whichever way they came; those that a quota names exactly always are.
     pub keys: usize,
+    /// Keys that requests to `/rate` may add.
+    pub rate_keys: usize,
+    /// Keys that requests to `/v1` may add.
+    pub api_keys: usize,
+    /// Keys that proxied requests may add.
+    pub proxy_keys: usize,
     /// Requests that wait, whatever for.
     pub waiting: usize,
     /// Reservations that are open.

@@ -3,13 +3,15 @@ use std::sync::Arc;
 use super::answers::Answers;
 use super::reservations::Reservations;
 use super::time::nanos;
-use crate::limiter::Limiter;
+use crate::limiter::{KeyBudget, Limiter};
 use crate::serve::app::App;
 
 /// What the routes of the JSON API share.
 #[derive(Debug)]
 pub(super) struct Api {
     pub(super) app: Arc<App>,
+    /// For requests of `/v1`, whose new keys have a bound of their own.
+    limiter: Limiter,
     pub(super) reservations: Arc<Reservations>,
     /// Those given to clients' requests with an idempotency key.
     pub(super) answers: Arc<Answers>,
@@ -32,6 +34,7 @@ impl Api {
         };
         Arc::new(Self {
             app: Arc::clone(app),
+            limiter: app.limiter.with_key_budget(KeyBudget::new(app.serve.bounds.api_keys)),
             reservations,
             answers: answers(MOST_BYTES),
             admin_answers: answers(MOST_ADMIN_BYTES),
@@ -39,7 +42,7 @@ impl Api {
     }
 
     pub(super) fn limiter(&self) -> &Limiter {
-        &self.app.limiter
+        &self.limiter
     }
 
     pub(super) fn now(&self) -> u64 {

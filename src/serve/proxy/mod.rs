@@ -41,6 +41,7 @@ use self::room::Room;
 use self::upstream::Upstream;
 use super::app::App;
 use super::auth;
+use crate::limiter::KeyBudget;
 
 mod base;
 mod client;
@@ -75,7 +76,9 @@ struct Proxy {
 impl Proxy {
     fn new(app: &Arc<App>) -> Self {
         let client = Client::new(app.serve.bounds.upstream_timeout);
-        let of = |upstream| Upstream::new(upstream, &app.config, &app.limiter, &client);
+        let budget = KeyBudget::new(app.serve.bounds.proxy_keys);
+        let limiter = app.limiter.with_key_budget(budget);
+        let of = |upstream| Upstream::new(upstream, &app.config, &limiter, &client);
         let upstreams = app.serve.upstreams.iter().filter_map(of).collect();
         let room = Room::of(app.serve.bounds.buffered);
         Self { app: Arc::clone(app), upstreams, room }

@@ -92,7 +92,7 @@ impl Waiting {
 }
 
 fn acquire(app: &App, key: &str, (asked, limits): (&Asked, &Limits), now: u64) -> Acquire {
-    let acquire = app.limiter.acquire(key, &grants::cost(asked.tokens));
+    let acquire = app.rate.limiter.acquire(key, &grants::cost(asked.tokens));
     let acquire = acquire.default_limits(&limits.made);
     if !asked.can_wait {
         // It takes its place and gives it up in one look: none passes who waits.

@@ -105,7 +105,9 @@ impl Table {
                 )
             });
         let amounts = (own.unwrap_or(requests), queue, window);
-        let limits = Arc::new(Limits::new(limiter, amounts, &self.base.algorithm));
+        let limits = Limits::new(limiter, amounts, &self.base.algorithm);
+        let is_named = matching.iter().any(|&at| self.keys[at].regex.is_none());
+        let limits = Arc::new(if is_named { limits.for_named_keys() } else { limits });
         let mut merged = self.merged.write();
         // Requests may say any number.
         if merged.len() >= MOST_MERGED {
@@ -128,6 +130,11 @@ impl Limits {
         let quota = limit.map_or_else(Quota::new, |limit| Quota::new().limit(limit));
         let (made, algorithm) = (DefaultLimits::new(limiter, &quota), *algorithm);
         Self { max_requests, max_in_queue, window, algorithm, made }
+    }
+
+    /// The same for keys that the configuration names, which always have a place.
+    fn for_named_keys(self) -> Self {
+        Self { made: self.made.for_named_keys(), ..self }
     }
 
     fn says(&self, other: &Self) -> bool {

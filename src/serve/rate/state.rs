@@ -7,11 +7,13 @@ use super::denied::Denied;
 use super::grants::Grants;
 use super::limits::Table;
 use crate::config::Serve;
-use crate::limiter::Limiter;
+use crate::limiter::{KeyBudget, Limiter};
 
 /// What the rate-limit service keeps.
 #[derive(Debug)]
 pub(in crate::serve) struct Rate {
+    /// For requests of `/rate`, whose new keys have a bound of their own.
+    pub(super) limiter: Limiter,
     table: RwLock<Arc<Table>>,
     changed: watch::Sender<()>,
     pub(super) grants: Grants,
@@ -21,6 +23,7 @@ pub(in crate::serve) struct Rate {
 impl Rate {
     pub(in crate::serve) fn new(serve: &Serve, limiter: &Limiter) -> Self {
         Self {
+            limiter: limiter.with_key_budget(KeyBudget::new(serve.bounds.rate_keys)),
             table: RwLock::new(Arc::new(Table::new(serve, limiter))),
             changed: watch::Sender::new(()),
             grants: Grants::new(serve.bounds.reservations),

@@ -178,6 +178,10 @@ fn names_that_mean_nothing_are_refused() {
         "serve: {bounds: {body: 100, buffered: 99}}",
         "1:39: serve.bounds.buffered: must be at least `body`",
     );
+    refuses(
+        "serve: {bounds: {proxy_keys: 0}}",
+        "1:30: serve.bounds.proxy_keys: must be at least 1, not 0",
+    );
     refuses("serve: {scopes: [{header: 'a b'}]}", "1:27: serve.scopes[0].header: must be the name");
     refuses("providers: [groq, groq]", "1:19: providers[1]: a second provider named \"groq\"");
     refuses(

@@ -4,6 +4,7 @@ mod abuse;
 mod failures;
 mod http2;
 mod https;
+mod key_bounds;
 mod limits;
 mod passing;
 mod requests;
