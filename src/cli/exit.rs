@@ -19,6 +19,8 @@ pub enum Exit {
     Refused,
     /// 1: there is nothing of that name.
     Missing,
+    /// 1: the server has stopped, but its state could not be saved.
+    Unsaved,
     /// 2: wrong arguments, files that can't be used, or a run that was stopped because no request
     /// could have succeeded (401, no credit left) or because the server or a limit took too long.
     Stopped,
@@ -31,7 +33,7 @@ impl Exit {
     pub fn code(self) -> u8 {
         match self {
             Self::Success => 0,
-            Self::SomeFailed | Self::Refused | Self::Missing => 1,
+            Self::SomeFailed | Self::Refused | Self::Missing | Self::Unsaved => 1,
             Self::Stopped => 2,
             Self::Interrupted => 130,
         }

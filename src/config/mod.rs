@@ -77,7 +77,7 @@ pub use fields::{Address, LogFormat, LogLevel, Mode, OnFailure, ServeMode, Unrea
 pub(crate) use json::quota_schema;
 pub use load::{LoadOptions, Loaded, Override, check, load};
 pub use open::OpenError;
-pub use reloading::{Reloading, ReloadingStatus};
+pub use reloading::{Reload, Reloading, ReloadingStatus};
 pub use schema::schema;
 pub use tree::{Origin, Position};
 pub use value::{

@@ -37,8 +37,28 @@ use crate::limiter::{Attached, Closing, KeyChanges, Limiter, WeakLimiter};
 /// ```
 #[must_use = "the file is followed until this is dropped"]
 pub struct Reloading {
-    _watches: Vec<Watch>,
+    /// Of the file, and of the one of `keys`.
+    watches: [Option<Watch>; 2],
     status: Arc<Mutex<ReloadingStatus>>,
+    /// `None` where nothing is followed.
+    reload: Option<Box<dyn Fn(Contents) -> Reload + Send + Sync>>,
+}
+
+/// What was read of the file, and of the one of `keys`, as far as they are followed.
+type Contents = [Option<io::Result<Vec<u8>>>; 2];
+
+/// What [`Reloading::reload`] came to.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub enum Reload {
+    /// No file is followed.
+    NoFile,
+    /// The files say what is in use already.
+    Unchanged,
+    /// A new configuration is in use.
+    Changed(ReloadingStatus),
+    /// The files can't be used; the configuration stays as it was.
+    Refused(ConfigError),
 }
 
 /// How the following of a file goes.
@@ -124,19 +144,40 @@ impl Reloading {
             adjust,
         }));
         let tell = Arc::new(Mutex::new(tell));
-        let mut watches = Vec::new();
+        let reload = {
+            let (follower, tell) = (Arc::clone(&follower), Arc::clone(&tell));
+            move |contents| {
+                let reload = follower.lock().reload(contents);
+                if let Reload::Changed(status) = &reload {
+                    tell.lock()(status);
+                }
+                reload
+            }
+        };
+        let mut watches = [None, None];
         for (which, (path, file)) in paths.into_iter().zip(files).enumerate() {
             let Some((path, file)) = path.zip(file) else { continue };
             let (follower, tell) = (Arc::clone(&follower), Arc::clone(&tell));
             let watched = Watched::holding(path, LARGEST, file.content.clone());
-            watches.push(Watch::start(watched, Watch::INTERVAL, move |content| {
+            watches[which] = Some(Watch::start(watched, Watch::INTERVAL, move |content| {
                 let taken = follower.lock().take(which, content);
                 if let Some(status) = taken {
                     tell.lock()(&status);
                 }
             })?);
         }
-        Ok(Self { _watches: watches, status })
+        let is_followed = watches.iter().any(Option::is_some);
+        let reload = is_followed.then(|| Box::new(reload) as Box<_>);
+        Ok(Self { watches, status, reload })
+    }
+
+    /// Reads the files now, whether they have changed or not, and takes what they say. Blocks on the
+    /// disk. Not to be called by what was given to [`start_with`](Self::start_with).
+    pub fn reload(&self) -> Reload {
+        let Some(reload) = &self.reload else { return Reload::NoFile };
+        // Until it is done no watch reads its file, and takes what was read before.
+        let mut files = self.watches.each_ref().map(|watch| watch.as_ref().map(Watch::file));
+        reload(files.each_mut().map(|file| file.as_mut().map(|file| file.now())))
     }
 
     /// How it goes.
@@ -178,25 +219,18 @@ impl<A: FnMut(Config) -> Config> Follower<A> {
         let limiter = self.limiter.upgrade()?;
         let path = self.paths[which].clone()?;
         let file = path.display();
-        match self.load(which, content, &limiter) {
+        let mut contents = [None, None];
+        contents[which] = Some(content);
+        match self.load(contents, &limiter) {
             Ok(config) => {
-                // Under no lock: those who hear of changed quotas may ask how it goes.
-                let applied = config.apply(&self.in_effect, &limiter);
+                self.apply(config, &limiter);
+                let status = self.count();
                 tracing::info!(
                     %file,
-                    changed = %applied.changed.join(", "),
-                    needs_restart = %applied.needs_restart.join(", "),
+                    changed = %status.changed.join(", "),
+                    needs_restart = %status.needs_restart.join(", "),
                     "a new configuration is in use"
                 );
-                self.in_effect = config.in_effect(&self.in_effect);
-                let mut status = self.status.lock();
-                *status = ReloadingStatus {
-                    config: Arc::new(config),
-                    reloads: status.reloads + 1,
-                    changed: applied.changed,
-                    refused: None,
-                    needs_restart: applied.needs_restart,
-                };
             }
             Err(error) => {
                 tracing::warn!(%file, %error, "the new configuration can't be used; the old one stays");
@@ -206,22 +240,56 @@ impl<A: FnMut(Config) -> Config> Follower<A> {
         Some(self.status.lock().clone())
     }
 
-    /// What the files say now. What a limiter couldn't be made of isn't followed either: it may be a
-    /// file that is cut off.
-    fn load(
-        &mut self,
-        which: usize,
-        content: io::Result<Vec<u8>>,
-        limiter: &Limiter,
-    ) -> Result<Config, ConfigError> {
+    /// What comes of these contents of all files.
+    fn reload(&mut self, contents: Contents) -> Reload {
+        let Some(limiter) = self.limiter.upgrade() else { return Reload::NoFile };
+        match self.load(contents, &limiter) {
+            Ok(config) => {
+                let is_new = self.apply(config, &limiter);
+                if is_new { Reload::Changed(self.count()) } else { Reload::Unchanged }
+            }
+            Err(error) => {
+                self.status.lock().refused = Some(error.clone());
+                Reload::Refused(error)
+            }
+        }
+    }
+
+    /// Says whether it differs from what is in use.
+    fn apply(&mut self, config: Config, limiter: &Limiter) -> bool {
+        // Under no lock: those who hear of changed quotas may ask how it goes.
+        let applied = config.apply(&self.in_effect, limiter);
+        self.in_effect = config.in_effect(&self.in_effect);
+        let mut status = self.status.lock();
+        *status = ReloadingStatus {
+            config: Arc::new(config),
+            reloads: status.reloads,
+            changed: applied.changed,
+            refused: None,
+            needs_restart: applied.needs_restart,
+        };
+        !status.changed.is_empty() || !status.needs_restart.is_empty()
+    }
+
+    fn count(&self) -> ReloadingStatus {
+        let mut status = self.status.lock();
+        status.reloads += 1;
+        status.clone()
+    }
+
+    /// What the files say now, those with these contents as these say. What a limiter couldn't be made
+    /// of isn't followed either: it may be a file that is cut off.
+    fn load(&mut self, contents: Contents, limiter: &Limiter) -> Result<Config, ConfigError> {
         let mut read = self.paths.each_ref().map(|path| path.as_deref().map(Read::now));
-        if let Some(changed) = &mut read[which] {
-            changed.content = content;
+        for (read, content) in read.iter_mut().zip(contents) {
+            if let (Some(read), Some(content)) = (read, content) {
+                read.content = content;
+            }
         }
         let config = (self.adjust)(load_read(&self.options, read)?.config);
         let limited = !self.in_effect.limits_nothing(limiter);
         if limited && config.limits_nothing(limiter) {
-            let file = self.paths[which].as_deref().unwrap_or(Path::new(""));
+            let file = self.paths.iter().flatten().next().map_or(Path::new(""), PathBuf::as_path);
             let file = file.display().to_string().into();
             let origin = Origin::File { file, position: None };
             return Err(ConfigError::new(vec![Problem::new(origin, &Steps::default(), NO_LIMITS)]));

@@ -1,8 +1,11 @@
 use std::fmt;
 use std::io;
+use std::sync::Arc;
 use std::sync::mpsc::{self, RecvTimeoutError, Sender};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use super::Watched;
 
@@ -34,6 +37,7 @@ pub struct Watch {
     /// Nothing is sent: the thread ends when it is gone.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
+    file: Arc<Mutex<Watched>>,
 }
 
 impl Watch {
@@ -47,21 +51,30 @@ impl Watch {
     /// # Errors
     /// The system has no thread left.
     pub fn start(
-        mut file: Watched,
+        file: Watched,
         interval: Duration,
         mut on_change: impl FnMut(io::Result<Vec<u8>>) + Send + 'static,
     ) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel::<()>();
         let interval = interval.max(SHORTEST);
+        let file = Arc::new(Mutex::new(file));
+        let looked_at = Arc::clone(&file);
         let watching = move || {
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
+                // Locked until it was told: nobody who reads the file meanwhile is overtaken.
+                let mut file = looked_at.lock();
                 if let Some(content) = file.look() {
                     on_change(content);
                 }
             }
         };
         let thread = thread::Builder::new().name("tollgate-watch".to_owned()).spawn(watching)?;
-        Ok(Self { stop: Some(stop), thread: Some(thread) })
+        Ok(Self { stop: Some(stop), thread: Some(thread), file })
+    }
+
+    /// The file; the thread doesn't look at it meanwhile. Not for the call on that thread.
+    pub(super) fn file(&self) -> MutexGuard<'_, Watched> {
+        self.file.lock()
     }
 }
 

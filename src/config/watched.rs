@@ -55,10 +55,7 @@ impl Watched {
     pub fn open(path: impl Into<PathBuf>, limit: u64) -> (Self, io::Result<Vec<u8>>) {
         let path = path.into();
         let content = read(&path, limit);
-        let told = match &content {
-            Ok(content) => Seen::Content(content.clone()),
-            Err(error) => Seen::failed(error),
-        };
+        let told = Seen::of_read(&content);
         (Self { path, limit, told, found: None }, content)
     }
 
@@ -70,6 +67,13 @@ impl Watched {
     /// Where it is.
     pub fn path(&self) -> &Path {
         &self.path
+    }
+
+    /// What the file says now, or why it can't be read; from then on that was told.
+    pub(super) fn now(&mut self) -> io::Result<Vec<u8>> {
+        let now = read(&self.path, self.limit);
+        (self.told, self.found) = (Seen::of_read(&now), None);
+        now
     }
 
     /// What the file says, or why it can't be read, if this look and the one before found the same,
@@ -108,6 +112,13 @@ enum Seen {
 impl Seen {
     fn of(read: io::Result<Vec<u8>>) -> Self {
         read.map_or_else(|error| Self::failed(&error), Self::Content)
+    }
+
+    fn of_read(read: &io::Result<Vec<u8>>) -> Self {
+        match read {
+            Ok(content) => Self::Content(content.clone()),
+            Err(error) => Self::failed(error),
+        }
     }
 
     fn failed(error: &io::Error) -> Self {

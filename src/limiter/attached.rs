@@ -14,6 +14,12 @@ pub trait Attached: Send + Sync + 'static {
     /// in flight ends.
     fn close(&self) -> Closing;
 
+    /// Why what the limiter did is not saved, if it should be and could not the last time. Default:
+    /// `None`.
+    fn unsaved(&self) -> Option<String> {
+        None
+    }
+
     /// The last clone of the limiter is gone, whether it was closed or not, and this is what nobody
     /// has collected of it. May block for as long as it takes to write that down. Called once, by
     /// whoever dropped that clone.

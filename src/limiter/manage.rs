@@ -217,6 +217,12 @@ impl Limiter {
         }
     }
 
+    /// Why what this limiter did is not saved, if a [store](crate::store) could not be written the last
+    /// time. After [`close`](Self::close) it tells whether the state outlasts this process.
+    pub fn unsaved(&self) -> Option<String> {
+        self.shards.attached().iter().find_map(|attached| attached.unsaved())
+    }
+
     /// Whether somebody collects what changes.
     pub(super) fn is_tracked(&self) -> bool {
         self.core.tracked.load(Ordering::Acquire)

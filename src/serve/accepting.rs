@@ -8,7 +8,7 @@ use hyper_util::server::conn::auto::Builder;
 use socket2::{SockRef, TcpKeepalive};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
-use tokio::time::{Interval, MissedTickBehavior, interval, sleep, timeout};
+use tokio::time::{Interval, MissedTickBehavior, interval, sleep};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -44,9 +44,9 @@ impl Accepting {
         Self { listener, front, builder: builder(&bounds), bounds, stopping, watch, tasks }
     }
 
-    /// Runs until it is asked to stop, and on until all answers on their way have ended, or `drain` is
-    /// over.
-    pub(super) async fn run(mut self, drain: Duration) {
+    /// Runs until it is asked to stop, and on until all answers on their way have ended, or `drain`,
+    /// which is polled from then on, has.
+    pub(super) async fn run(mut self, drain: impl Future<Output = ()>) {
         let room = Arc::new(Semaphore::new(self.bounds.connections));
         let mut looks = interval(self.watch.pause());
         looks.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -67,7 +67,11 @@ impl Accepting {
                 }
             }
         };
-        if timeout(drain, drained).await.is_err() {
+        let is_drained = tokio::select! {
+            () = drained => true,
+            () = drain => false,
+        };
+        if !is_drained {
             tracing::warn!(
                 connections = tasks.len(),
                 "answers were cut off at the end of the drain"

@@ -40,6 +40,8 @@ pub(super) struct App {
     pub(super) requests: Requests,
     /// Done when the server is asked to stop.
     pub(super) stopping: CancellationToken,
+    /// Done when it is asked not to wait for the answers that are on their way.
+    pub(super) hurrying: CancellationToken,
 }
 
 impl App {
@@ -64,6 +66,7 @@ impl App {
             surveys: Arc::new(Semaphore::new(1)),
             requests,
             stopping,
+            hurrying: CancellationToken::new(),
         }
     }
 

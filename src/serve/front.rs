@@ -217,7 +217,7 @@ mod tests {
         let (bounds, stopping) = (app.serve.bounds, app.stopping.clone());
         let front = Front::new(app, routes);
         let accepting = Accepting::new(listener, front, bounds, stopping.clone());
-        let serving = tokio::spawn(accepting.run(Duration::from_secs(9)));
+        let serving = tokio::spawn(accepting.run(tokio::time::sleep(Duration::from_secs(9))));
 
         let mut stream = TcpStream::connect(addr).await.unwrap();
         let panic = b"GET /panic HTTP/1.1\r\nhost: a\r\nx-request-id: r\r\n\r\n";

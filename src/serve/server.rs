@@ -1,11 +1,14 @@
 use std::fmt;
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Weak};
+use std::pin::pin;
+use std::sync::{Arc, OnceLock, Weak};
 
 use axum::Router;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
+use tokio::time::timeout;
 
 use super::accepting::Accepting;
 use super::app::App;
@@ -14,7 +17,7 @@ use super::error::ServeError;
 use super::front::Front;
 use super::tokens::Tokens;
 use super::{api, health, live, proxy, rate};
-use crate::config::{Config, Loaded, Reloading};
+use crate::config::{Config, Loaded, Reload, Reloading};
 use crate::limiter::Limiter;
 
 /// A server that listens, until it is [shut down](Self::shutdown).
@@ -37,6 +40,7 @@ use crate::limiter::Limiter;
 pub struct Server {
     app: Arc<App>,
     task: JoinHandle<()>,
+    reloading: OnceLock<Arc<Reloading>>,
 }
 
 impl Server {
@@ -67,8 +71,12 @@ impl Server {
         let app = Arc::new(App::new(config, limiter, tokens, addr));
         let front = Front::new(Arc::clone(&app), routes(&app));
         let accepting = Accepting::new(listener, front, bounds, app.stopping.clone());
+        let hurrying = app.hurrying.clone();
+        let drain = async move {
+            let _ = timeout(drain, hurrying.cancelled()).await;
+        };
         let task = tokio::spawn(accepting.run(drain));
-        Ok(Self { app, task })
+        Ok(Self { app, task, reloading: OnceLock::new() })
     }
 
     /// Where it listens.
@@ -94,8 +102,18 @@ impl Server {
                 }
             },
         )?;
-        limiter.attach(Arc::new(reloading));
+        let reloading = Arc::new(reloading);
+        limiter.attach(Arc::<Reloading>::clone(&reloading));
+        let _ = self.reloading.set(reloading);
         Ok(())
+    }
+
+    /// Reads the files that it [follows](Self::follow) now, whether they have changed or not.
+    pub async fn reload(&self) -> Reload {
+        let Some(reloading) = self.reloading.get().map(Arc::clone) else { return Reload::NoFile };
+        // It reads files, and only fails as the process ends.
+        let reload = tokio::task::spawn_blocking(move || reloading.reload()).await;
+        reload.unwrap_or(Reload::Unchanged)
     }
 
     /// Takes no new connections, answers who waits, and ends when all answers on their way have, or
@@ -103,16 +121,38 @@ impl Server {
     /// [store](crate::store) has all of it.
     ///
     /// # Errors
-    /// The server had failed before.
-    pub async fn shutdown(mut self) -> io::Result<()> {
+    /// The server had failed before, or the store could not be written: what was used since it last
+    /// could is lost.
+    pub async fn shutdown(self) -> io::Result<()> {
+        self.shutdown_until(pending()).await
+    }
+
+    /// The same, but cuts off the answers that are still on their way when `cut` ends.
+    ///
+    /// # Errors
+    /// As [`shutdown`](Self::shutdown).
+    pub async fn shutdown_until(mut self, cut: impl Future<Output = ()>) -> io::Result<()> {
         let app = Arc::clone(&self.app);
         app.stopping.cancel();
-        app.limiter.close().await;
-        let ended = (&mut self.task).await;
+        let mut ending = pin!(async {
+            app.limiter.close().await;
+            (&mut self.task).await
+        });
+        let ended = tokio::select! {
+            ended = &mut ending => ended,
+            () = cut => {
+                app.hurrying.cancel();
+                ending.await
+            }
+        };
         app.reservations.close(app.limiter.now());
         // What has ended since is to be written down too.
         app.limiter.close().await;
-        Ok(ended?)
+        ended?;
+        match app.limiter.unsaved() {
+            Some(why) => Err(io::Error::other(format!("the state is not saved: {why}"))),
+            None => Ok(()),
+        }
     }
 }
 

@@ -175,6 +175,10 @@ impl Attached for Keeper {
         Box::pin(async move { drop(waiting.await) })
     }
 
+    fn unsaved(&self) -> Option<String> {
+        self.status.lock().trouble.as_ref().map(ToString::to_string)
+    }
+
     fn end(&self, last: Vec<KeyChanges>) {
         let now = self.limiter.now();
         let mut kept = self.kept.lock();

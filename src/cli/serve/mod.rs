@@ -3,6 +3,7 @@
 mod flags;
 mod log;
 mod run;
+mod signals;
 
 use clap::Args;
 
@@ -89,7 +90,9 @@ here too, or in the environment as TOLLGATE_<NAME>: TOLLGATE_MAX_REQUESTS=10 is 
 Tokens come from the environment alone: clients show TOLLGATE_TOKEN, admins TOLLGATE_ADMIN_TOKEN. It \
 listens on this machine's own address, unless one of the first is set or --allow-anonymous is given.
 
-The first Ctrl-C or SIGTERM lets answers that are on their way end, the second doesn't.";
+SIGHUP reads the configuration again; a file that can't be used changes nothing, and the log says why. \
+The first SIGTERM or SIGINT (Ctrl-C) lets answers that are on their way end, the second doesn't; either \
+way the state is saved. A third ends the server at once. No other signal ends it, but for SIGKILL.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -100,6 +103,7 @@ Examples:
 
 Exit codes:
   0    stopped by Ctrl-C or a kill, and everybody answered
+  1    stopped, but the state could not be saved
   2    wrong arguments, a configuration that can't be used, an address that can't be listened on
   130  stopped again, while answers were still on their way";
 

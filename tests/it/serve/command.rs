@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::io::Read;
+use std::net::SocketAddr;
 use std::process::Command;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -11,10 +12,10 @@ use parking_lot::Mutex;
 
 use super::process::Served;
 use super::rig::{Reply, http1};
-use crate::cli::rig::Home;
+use crate::cli::rig::{Home, Told};
 
 /// A server whose standard error is listened to.
-struct Heard {
+pub(super) struct Heard {
     served: Served,
     /// What it has written there.
     told: Arc<Mutex<String>>,
@@ -22,7 +23,7 @@ struct Heard {
 }
 
 impl Heard {
-    fn start(command: &mut Command) -> Self {
+    pub(super) fn start(command: &mut Command) -> Self {
         let mut served = Served::spawn(command);
         let (told, mut stderr) =
             (Arc::default(), served.process().running().child().stderr.take().unwrap());
@@ -38,16 +39,42 @@ impl Heard {
         Self { served, told, listening }
     }
 
-    fn url(&self, path: &str) -> String {
+    pub(super) fn url(&self, path: &str) -> String {
         self.served.url(path)
     }
 
-    async fn status(&self, path: &str) -> u16 {
+    pub(super) fn addr(&self) -> SocketAddr {
+        self.served.addr()
+    }
+
+    /// Whether it has written this to standard error by now.
+    pub(super) fn heard(&self, text: &str) -> bool {
+        self.told.lock().contains(text)
+    }
+
+    /// How often.
+    pub(super) fn times(&self, text: &str) -> usize {
+        self.told.lock().matches(text).count()
+    }
+
+    /// As `kill` sends it.
+    pub(super) fn signal(&mut self, signal: &str) {
+        self.served.process().running().signal(signal);
+    }
+
+    /// Waits until it has ended by itself, however that is.
+    pub(super) fn ended(self) -> Told {
+        let told = self.served.ended();
+        self.listening.join().unwrap();
+        Told { stderr: self.told.lock().clone(), ..told }
+    }
+
+    pub(super) async fn status(&self, path: &str) -> u16 {
         Reply::of(http1().post(self.url(path))).await.status
     }
 
     /// Ends it as `kill` does; what it has written to standard error.
-    fn terminate(self) -> String {
+    pub(super) fn terminate(self) -> String {
         self.served.terminate();
         self.listening.join().unwrap();
         self.told.lock().clone()
@@ -55,7 +82,7 @@ impl Heard {
 }
 
 /// Looks again until it is so.
-async fn soon(mut so: impl AsyncFnMut() -> bool) {
+pub(super) async fn soon(mut so: impl AsyncFnMut() -> bool) {
     let looking = async {
         while !so().await {
             tokio::task::yield_now().await;

@@ -17,5 +17,7 @@ mod proxy;
 pub(crate) mod rig;
 mod robustness;
 mod server;
+#[cfg(unix)]
+mod signals;
 mod soak;
 mod wire;

@@ -70,10 +70,15 @@ impl Served {
 
     /// Ends it as `kill` does: well.
     #[cfg(unix)]
-    pub(crate) fn terminate(self) {
-        let Self { mut process, .. } = self;
-        process.running().signal("-TERM");
-        let told = Told::from(process.output());
+    pub(crate) fn terminate(mut self) {
+        self.process.running().signal("-TERM");
+        let told = self.ended();
         assert_eq!(told.code, Some(0), "{told:?}");
+    }
+
+    /// Waits until it has ended by itself: how, and what it said that nobody has heard yet.
+    #[cfg(unix)]
+    pub(crate) fn ended(self) -> Told {
+        Told::from(self.process.output())
     }
 }

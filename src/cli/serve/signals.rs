@@ -1,0 +1,78 @@
+use std::io;
+
+/// A signal to a server.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Signal {
+    /// SIGTERM, or SIGINT (Ctrl-C).
+    Stop,
+    /// SIGHUP.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no such signals"))]
+    Reload,
+    /// Another that would end a process that doesn't listen to it.
+    #[cfg_attr(not(unix), expect(dead_code, reason = "there are no such signals"))]
+    Ignored(&'static str),
+}
+
+/// The signals to this process, from when this is made. None of them ends it any more.
+pub(super) struct Signals {
+    #[cfg(unix)]
+    listened: Vec<(Signal, tokio::signal::unix::Signal)>,
+}
+
+#[cfg(unix)]
+impl Signals {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// If signals can't be listened to.
+    pub(super) fn listen() -> io::Result<Self> {
+        use tokio::signal::unix::{SignalKind, signal};
+        let kinds = [
+            (Signal::Stop, SignalKind::terminate()),
+            (Signal::Stop, SignalKind::interrupt()),
+            (Signal::Reload, SignalKind::hangup()),
+            (Signal::Ignored("SIGQUIT"), SignalKind::quit()),
+            (Signal::Ignored("SIGUSR1"), SignalKind::user_defined1()),
+            (Signal::Ignored("SIGUSR2"), SignalKind::user_defined2()),
+            (Signal::Ignored("SIGALRM"), SignalKind::alarm()),
+        ];
+        let listened = kinds.into_iter().map(|(meant, kind)| Ok((meant, signal(kind)?)));
+        Ok(Self { listened: listened.collect::<io::Result<_>>()? })
+    }
+
+    /// The next one; of several that have come, the one that stops the server first.
+    pub(super) async fn next(&mut self) -> Signal {
+        std::future::poll_fn(|cx| {
+            let mut come = self.listened.iter_mut();
+            let next =
+                come.find_map(|(meant, signal)| signal.poll_recv(cx).is_ready().then_some(*meant));
+            next.map_or(std::task::Poll::Pending, std::task::Poll::Ready)
+        })
+        .await
+    }
+}
+
+#[cfg(not(unix))]
+impl Signals {
+    /// Listens from now on.
+    ///
+    /// # Errors
+    /// If signals can't be listened to.
+    pub(super) fn listen() -> io::Result<Self> {
+        Ok(Self {})
+    }
+
+    /// The next one.
+    pub(super) async fn next(&mut self) -> Signal {
+        // Where Ctrl-C can't be listened to it ends the process.
+        let _ = tokio::signal::ctrl_c().await;
+        Signal::Stop
+    }
+}
+
+impl Signals {
+    /// Ends at the next one that stops the server.
+    pub(super) async fn stop(&mut self) {
+        while self.next().await != Signal::Stop {}
+    }
+}
