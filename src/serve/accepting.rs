@@ -112,7 +112,7 @@ impl Accepting {
         // Answers are small, and a wait for more to send with them is a wait.
         let _ = stream.set_nodelay(true);
         keep_alive(&stream);
-        let front = self.front.for_connection();
+        let front = self.front.for_connection(stream.peer_addr().ok());
         let activity = front.activity();
         self.watch.add(&activity);
         // Who takes nothing of an answer is as slow as who sends nothing of a body.

@@ -1,6 +1,7 @@
 use std::any::Any;
 use std::convert::Infallible;
 use std::future::ready;
+use std::net::SocketAddr;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
 use std::sync::Arc;
@@ -21,7 +22,8 @@ use tower::Service as _;
 use super::activity::{Activity, Open};
 use super::answer_body::AnswerBody;
 use super::app::App;
-use super::auth::{self, Auth};
+use super::auth::{Auth, FromProxy};
+use super::host;
 use super::logged::Answered;
 use super::problem::Problem;
 use super::rate;
@@ -40,17 +42,21 @@ pub(super) struct Front {
     routes: RouterIntoService<Body>,
     client: Auth,
     activity: Arc<Activity>,
+    /// Whether the connection is that of a configured proxy.
+    is_proxy: bool,
 }
 
 impl Front {
     pub(super) fn new(app: Arc<App>, routes: Router) -> Self {
-        let (routes, client) = (routes.into_service(), auth::client(&app));
-        Self { app, routes, client, activity: Arc::default() }
+        let (routes, client) = (routes.into_service(), rate::client(&app));
+        Self { app, routes, client, activity: Arc::default(), is_proxy: false }
     }
 
-    /// The same for another connection.
-    pub(super) fn for_connection(&self) -> Self {
-        Self { activity: Arc::default(), ..self.clone() }
+    /// The same for another connection, from this address.
+    pub(super) fn for_connection(&self, peer: Option<SocketAddr>) -> Self {
+        let proxies = &self.app.serve.trusted_proxies;
+        let is_proxy = peer.is_some_and(|peer| proxies.contains(&peer.ip().to_canonical()));
+        Self { activity: Arc::default(), is_proxy, ..self.clone() }
     }
 
     /// What goes on by this connection.
@@ -64,8 +70,11 @@ impl Service<Request<Incoming>> for Front {
     type Error = Infallible;
     type Future = Answering;
 
-    fn call(&self, request: Request<Incoming>) -> Answering {
-        let Self { app, routes, client, activity } = self;
+    fn call(&self, mut request: Request<Incoming>) -> Answering {
+        let Self { app, routes, client, activity, is_proxy } = self;
+        if *is_proxy {
+            request.extensions_mut().insert(FromProxy);
+        }
         let head = Head {
             id: app.ids.of(request.headers()),
             correlation: correlation(request.headers()).cloned(),
@@ -76,6 +85,9 @@ impl Service<Request<Incoming>> for Front {
         };
         let answer = catch_unwind(AssertUnwindSafe(|| {
             let bounded = |body| request_body::bounded(body, &app.serve.bounds);
+            if let Some(problem) = host::ambiguous(&request) {
+                return Either::Left(Either::Left(ready(Ok(problem.into_response()))));
+            }
             if !rate::is_asked(&head.method, head.route) {
                 return Either::Right(routes.clone().call(request.map(bounded)));
             }

@@ -13,6 +13,9 @@
 //! | `/`, `/live` | the page, and the events that it shows |
 //! | `/healthz`, `/readyz`, `/metrics` | for who operates it |
 //!
+//! A request without a token counts as one of this machine only if it names this machine, is of no page of
+//! another origin, and wasn't forwarded by a proxy. A head that names its host in two ways is answered 400.
+//!
 //! It doesn't end TLS, and doesn't know who its clients are, but for the tokens that it was given.
 
 mod accepting;
@@ -28,6 +31,7 @@ mod error;
 mod expiring;
 mod front;
 mod health;
+mod host;
 mod live;
 mod logged;
 mod problem;

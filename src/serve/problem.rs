@@ -33,6 +33,15 @@ impl Problem {
         Self { kind: "about:blank", title, status, code, detail, retry_after: None }
     }
 
+    /// For who is answered in text.
+    pub(super) fn into_text(self) -> (StatusCode, Cow<'static, str>) {
+        (self.status(), self.detail)
+    }
+
+    fn status(&self) -> StatusCode {
+        StatusCode::from_u16(self.status).unwrap_or(StatusCode::INTERNAL_SERVER_ERROR)
+    }
+
     pub(super) fn retry_after(mut self, seconds: u64) -> Self {
         self.retry_after = Some(seconds);
         self
@@ -43,8 +52,7 @@ impl IntoResponse for Problem {
     fn into_response(self) -> Response<Body> {
         let json = serde_json::to_vec(&self).expect("texts and numbers are JSON");
         let mut response = Response::new(Body::from(json));
-        let status = StatusCode::from_u16(self.status);
-        *response.status_mut() = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+        *response.status_mut() = self.status();
         let headers = response.headers_mut();
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
         if let Some(seconds) = self.retry_after {

@@ -1,4 +1,4 @@
-use std::net::{Ipv4Addr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::time::Duration;
 
 use http::HeaderName;
@@ -40,6 +40,7 @@ impl Check<'_> {
         Serve {
             listen: self.listen(&root.key("listen"), &fields.listen),
             allow_anonymous: fields.allow_anonymous,
+            trusted_proxies: self.trusted_proxies(&root.key("trusted_proxies"), fields),
             max_requests: fields.max_requests,
             max_requests_in_queue: fields.max_requests_in_queue,
             window: Duration::from_millis(fields.window_millis.into()),
@@ -121,6 +122,14 @@ impl Check<'_> {
             body_timeout: fields.body_timeout.0,
             upstream_timeout: fields.upstream_timeout.0,
         }
+    }
+
+    fn trusted_proxies(&mut self, steps: &Steps, fields: &ServeFields) -> Vec<IpAddr> {
+        let read = |(at, text): (usize, &String)| {
+            let what = "must be an IP address, as 127.0.0.1 or ::1";
+            text.parse().map_err(|_| self.wrong(&self.item(steps, at), what)).ok()
+        };
+        fields.trusted_proxies.iter().enumerate().filter_map(read).collect()
     }
 
     fn listen(&mut self, steps: &Steps, text: &str) -> SocketAddr {

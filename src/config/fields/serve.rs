@@ -20,6 +20,12 @@ pub(in crate::config) struct ServeFields {
     /// Whether anybody may ask who reaches an address other than this machine's own, without a token.
     /// Default: false.
     pub(in crate::config) allow_anonymous: bool,
+    /// IP addresses of reverse proxies on this machine: a request that one of them forwards counts as
+    /// a request of this machine, once a token is set. Any other request with a header such as
+    /// `X-Forwarded-For` needs a token. Default: none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    #[schemars(extend("examples" = [["127.0.0.1"]]))]
+    pub(in crate::config) trusted_proxies: Vec<String>,
     /// How many requests per window a key of the rate-limit service has that no quota names and for
     /// which `keys` says nothing: from 1 to 1000000000. Default: 100.
     #[schemars(range(min = 1, max = MOST_REQUESTS))]
@@ -252,6 +258,7 @@ impl Default for ServeFields {
         Self {
             listen: "127.0.0.1:8080".to_owned(),
             allow_anonymous: false,
+            trusted_proxies: Vec::new(),
             max_requests: 100,
             max_requests_in_queue: 400,
             window_millis: 1000,

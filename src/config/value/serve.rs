@@ -1,4 +1,4 @@
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use http::HeaderName;
@@ -16,6 +16,8 @@ pub struct Serve {
     pub listen: SocketAddr,
     /// Whether anybody may ask from another machine, without a token.
     pub allow_anonymous: bool,
+    /// Reverse proxies: requests that they forward count as their own.
+    pub trusted_proxies: Vec<IpAddr>,
     /// How many requests per window a key of the rate-limit service has, unless a quota or `keys` says.
     pub max_requests: u32,
     /// How many requests may wait for such a key.

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
-use axum::http::header::{AUTHORIZATION, CONTENT_TYPE, LOCATION};
+use axum::http::header::{CONTENT_TYPE, LOCATION};
 use axum::http::request::Parts;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use axum::middleware::Next;
@@ -14,6 +14,7 @@ use super::answers::{Answer, Answers, Begun, Digest, Turn};
 use super::fault::{Fault, SOON, full};
 use super::json::unread;
 use crate::serve::app::App;
+use crate::serve::auth::Holder;
 use crate::serve::problem::Problem;
 
 /// What it takes to [`honour`]: the clock, and the room that answers are kept in.
@@ -47,7 +48,7 @@ impl<S: Sync> FromRequestParts<S> for Keyed {
 
 /// Honours `Idempotency-Key` (draft-ietf-httpapi-idempotency-key-header-07): the same key and the same
 /// request are answered the same, without doing it again; the same key and another request is a
-/// mistake. Keys are those of one token and one path.
+/// mistake. Keys are those of the token that was shown, whichever way, and of one path.
 ///
 /// Only what was done is kept. A request that was refused did nothing, and may be sent again with its
 /// key.
@@ -58,7 +59,7 @@ pub(super) async fn honour(
 ) -> Result<Response, Fault> {
     let Some(key) = key(request.headers())? else { return Ok(next.run(request).await) };
     let scope = digest(&[
-        token(request.headers()),
+        &[request.extensions().get::<Holder>().map_or(0, |&holder| holder as u8)],
         request.method().as_str().as_bytes(),
         request.uri().path().as_bytes(),
         key.as_bytes(),
@@ -132,11 +133,6 @@ fn key(headers: &HeaderMap) -> Result<Option<String>, Fault> {
         )
         .into()),
     }
-}
-
-/// What a client has shown to be let in; `x-tollgate-token` is gone by now.
-fn token(headers: &HeaderMap) -> &[u8] {
-    headers.get(AUTHORIZATION).map_or(&b""[..], HeaderValue::as_bytes)
 }
 
 /// Of parts that can't run into each other.

@@ -33,6 +33,7 @@ use self::figures::Figures;
 use super::app::App;
 use super::auth;
 use super::compressed::compressed;
+use super::rate;
 
 pub(super) use requests::Requests;
 
@@ -46,7 +47,8 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
     let scraped = Router::new()
         .route("/metrics", get(figures::metrics))
         .with_state(figures)
+        .route_layer(auth::admin_read(app).told_as(rate::told))
         .layer(compressed());
-    let guarded = seen.merge(scraped).route_layer(auth::admin_read(app));
-    Router::new().route("/", get(page::page)).layer(compressed()).merge(guarded)
+    let seen = seen.route_layer(auth::admin_read(app));
+    Router::new().route("/", get(page::page)).layer(compressed()).merge(seen).merge(scraped)
 }

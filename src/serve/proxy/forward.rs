@@ -268,7 +268,7 @@ fn long_key(most: usize) -> Problem {
 }
 
 /// The name of an upstream, and the path below it as it was written.
-fn split(path: &str) -> (&str, &str) {
+pub(super) fn split(path: &str) -> (&str, &str) {
     let path = path.strip_prefix('/').unwrap_or(path);
     path.split_at(path.find('/').unwrap_or(path.len()))
 }

@@ -33,14 +33,18 @@
 use std::sync::Arc;
 
 use axum::Router;
+use axum::body::Body;
+use axum::http::{HeaderMap, Response, Uri};
 use axum::routing::any;
 
 use self::client::Client;
-use self::forward::forward;
+use self::format::Format;
+use self::forward::{forward, split};
 use self::room::Room;
 use self::upstream::Upstream;
 use super::app::App;
 use super::auth;
+use super::problem::Problem;
 use crate::limiter::KeyBudget;
 
 mod base;
@@ -60,8 +64,16 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         .route("/{upstream}", any(forward))
         .route("/{upstream}/", any(forward))
         .route("/{upstream}/{*path}", any(forward))
-        .route_layer(auth::proxied(app))
+        .route_layer(auth::proxied(app).told_as(told))
         .with_state(proxy)
+}
+
+/// What is wrong with a request that isn't read, as its upstream tells it.
+fn told(app: &App, uri: &Uri, _: &HeaderMap, problem: Problem) -> Response<Body> {
+    let (name, _) = split(uri.path());
+    let upstream = app.serve.upstreams.iter().find(|upstream| upstream.name == name);
+    let format = upstream.map_or(Format::OpenAi, |upstream| Format::of(upstream.profile));
+    format.problem(problem)
 }
 
 /// The upstreams, and what all of them share.

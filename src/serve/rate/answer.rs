@@ -55,6 +55,17 @@ impl Form {
         response
     }
 
+    /// The same as a problem document, or its detail as text.
+    pub(super) fn problem(self, problem: Problem) -> Response<Body> {
+        match self {
+            Self::Text => {
+                let (status, detail) = problem.into_text();
+                answer(status, TEXT, detail.into_owned())
+            }
+            Self::Json => safe(problem.into_response()),
+        }
+    }
+
     /// Why a request isn't granted: as text nothing but what headers say.
     pub(super) fn refused(
         self,

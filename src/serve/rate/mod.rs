@@ -29,14 +29,16 @@ use std::sync::Arc;
 
 use axum::Router;
 use axum::body::Body;
-use axum::http::{Method, Request, Response};
+use axum::http::{HeaderMap, Method, Request, Response, Uri};
 use axum::routing::{any, delete, get};
 use futures_util::future::Either;
 use http_body_util::BodyExt;
 
+use self::answer::Form;
 use super::app::App;
 use super::auth::{self, Auth};
 use super::compressed::compressed;
+use super::problem::Problem;
 use super::route::Route;
 pub(super) use state::Rate;
 
@@ -49,6 +51,16 @@ type Answered = Result<Response<Body>, Infallible>;
 /// table of all routes would be most of what it takes.
 pub(super) fn is_asked(method: &Method, route: Route) -> bool {
     [Method::POST, Method::GET].contains(method) && route == Route::RATE
+}
+
+/// Who may ask for one.
+pub(super) fn client(app: &Arc<App>) -> Auth {
+    auth::client(app).told_as(told)
+}
+
+/// What is wrong as GoCC tells it, in text; or as a problem document to who would rather have JSON.
+pub(super) fn told(_: &App, _: &Uri, headers: &HeaderMap, problem: Problem) -> Response<Body> {
+    Form::asked(headers).problem(problem)
 }
 
 /// That way. Its body, if it has one, is [read](after_body) before it is answered.
@@ -81,11 +93,11 @@ pub(super) fn routes(app: &Arc<App>) -> Router {
         // GoCC's answers where the key or the id is left out.
         .route("/rate/", any(ask::no_key))
         .route("/rate/{key}/", delete(give_back::no_id))
-        .route_layer(auth::client(app));
+        .route_layer(client(app));
     let debug = Router::new()
         .route("/debug", get(debug::all))
         .route("/debug/{key}", get(debug::one))
-        .route_layer(auth::admin_read(app))
+        .route_layer(auth::admin_read(app).told_as(told))
         .layer(compressed());
     rates.merge(debug).with_state(Arc::clone(app))
 }

@@ -182,6 +182,10 @@ fn names_that_mean_nothing_are_refused() {
         "serve: {bounds: {proxy_keys: 0}}",
         "1:30: serve.bounds.proxy_keys: must be at least 1, not 0",
     );
+    refuses(
+        "serve: {trusted_proxies: ['::1', proxy.local]}",
+        "1:34: serve.trusted_proxies[1]: must be an IP address, as 127.0.0.1 or ::1",
+    );
     refuses("serve: {scopes: [{header: 'a b'}]}", "1:27: serve.scopes[0].header: must be the name");
     refuses("providers: [groq, groq]", "1:19: providers[1]: a second provider named \"groq\"");
     refuses(

@@ -131,10 +131,7 @@ async fn with_a_token_nobody_asks_without_it() {
     let own = |request: RequestBuilder| request.header("x-tollgate-token", "hunter2");
     assert_eq!(status(&rig, "/rate/k", own).await, 200);
     let reply = rig.post("/rate/k").await;
-    assert_eq!(
-        (reply.header("www-authenticate"), reply.json()["status"].as_u64()),
-        ("Bearer", Some(401))
-    );
+    assert_eq!((reply.status, reply.header("www-authenticate")), (401, "Bearer"));
 }
 
 #[tokio::test]

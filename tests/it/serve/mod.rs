@@ -7,6 +7,7 @@ mod auth;
 mod command;
 mod compressed;
 mod example;
+mod forwarded;
 mod gocc;
 mod gocc_load;
 mod gocc_mends;
