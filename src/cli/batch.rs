@@ -13,7 +13,7 @@ use crate::provider::Profile;
 
 /// The arguments of `tollgate batch`.
 #[derive(Debug, Clone, Args)]
-#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct BatchArgs {
     /// Requests: Batch lines of OpenAI, Anthropic or Gemini, or raw request bodies, one per line
     #[arg(value_name = "IN.jsonl")]
@@ -231,16 +231,18 @@ fn endpoint(text: &str) -> Result<String, String> {
     }
 }
 
-const ABOUT: &str = "\
+pub(super) const ABOUT: &str = "\
 Send a file of requests, as fast as the limits allow and no faster.
 
 The input holds one request per line: OpenAI Batch lines (custom_id, method, url, body), Anthropic's \
-(custom_id, params), Gemini's (key, request) or raw request bodies. The output holds one OpenAI Batch result line per request. Run the same command \
-again after a crash, a kill or Ctrl-C: what is finished is not sent again, what failed for good \
-stays (--retry-failed sends it again), what failed in passing is tried anew. While the server has an \
-outage the run pauses, and no request fails by it. If lines of the input have \
-changed since they were answered, the run names them and sends nothing; --changed resend sends these \
-lines again. The lines of an input that is a pipe are compared as they are read, and the first that has \
+(custom_id, params), Gemini's (key, request) or raw request bodies. The output holds one OpenAI Batch \
+result line per request.
+
+Run the same command again after a crash, a kill or Ctrl-C: what is finished is not sent again, what \
+failed for good stays (--retry-failed sends it again), what failed in passing is tried anew. While the \
+server has an outage the run pauses, and no request fails by it. If lines of the input have changed \
+since they were answered, the run names them and sends nothing; --changed resend sends these lines \
+again. The lines of an input that is a pipe are compared as they are read, and the first that has \
 changed stops the run.
 
 The provider is that of --provider, or of the base URL, or the first of the configuration, or OpenAI. \

@@ -16,7 +16,7 @@ use crate::terminal::{Span, printable, whole};
 
 /// The arguments of `tollgate check`.
 #[derive(Debug, Args)]
-#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct CheckArgs {
     /// The key: a model, a tenant
     #[arg(value_name = "KEY")]
@@ -170,7 +170,7 @@ impl fmt::Display for Checked {
 
 const INVALID: &str = "invalid_tokens";
 
-const ABOUT: &str = "\
+pub(super) const ABOUT: &str = "\
 Say whether a request would be let in now, and take nothing.
 
 Decides by the limits of the configuration and the state that is kept, as a program that shares the \

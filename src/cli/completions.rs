@@ -6,7 +6,7 @@ use super::{Cli, Exit};
 
 /// The arguments of `tollgate completions`.
 #[derive(Debug, Args)]
-#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct CompletionsArgs {
     /// The shell that is to complete
     #[arg(value_enum, value_name = "SHELL")]
@@ -24,7 +24,7 @@ impl CompletionsArgs {
     }
 }
 
-const ABOUT: &str = "\
+pub(super) const ABOUT: &str = "\
 Print a script by which a shell completes tollgate's commands and options.";
 
 const EXAMPLES: &str = "\

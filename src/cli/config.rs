@@ -16,7 +16,7 @@ use crate::terminal::{printable, say};
 
 /// The arguments of `tollgate config`.
 #[derive(Debug, Args)]
-#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ConfigCommand {
     /// What to do.
     #[command(subcommand)]
@@ -146,7 +146,7 @@ impl Wrong {
     }
 }
 
-const ABOUT: &str = "\
+pub(super) const ABOUT: &str = "\
 Check, show and describe the configuration.
 
 One file of YAML for the library and every command. What counts, each over what stands before it: the \

@@ -12,7 +12,7 @@ use crate::terminal::say;
 
 /// The arguments of `tollgate explain`.
 #[derive(Debug, Args)]
-#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ExplainArgs {
     /// Recordings: HAR files, or one HAR entry per line; `-` reads standard input
     #[arg(value_name = "FILE.har", required = true)]
@@ -122,7 +122,7 @@ fn unopened(error: &io::Error) -> String {
 
 const BUFFER: usize = 64 * 1024;
 
-const ABOUT: &str = "\
+pub(super) const ABOUT: &str = "\
 Show what recorded traffic would have been charged, and what its answers said.
 
 Reads HAR 1.2, as browsers and proxies (mitmproxy, Charles, Proxyman) export it, and tells for each \

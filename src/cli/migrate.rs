@@ -9,7 +9,7 @@ use crate::store::{self, Options};
 
 /// The arguments of `tollgate migrate`.
 #[derive(Debug, Args)]
-#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct MigrateArgs {
     /// The state to take over: tollgate's or go-ratelimit's, YAML or SQLite
     #[arg(value_name = "SRC")]
@@ -46,7 +46,7 @@ impl MigrateArgs {
     }
 }
 
-const ABOUT: &str = "\
+pub(super) const ABOUT: &str = "\
 Copy state from one store to another.
 
 Reads tollgate's YAML and SQLite files, and go-ratelimit's (ratelimits.yaml, its SQLite database), \

@@ -79,32 +79,46 @@ pub struct Cli {
 }
 
 /// What the command can do.
+///
+/// The description of a variant would replace the long one of its arguments: both stand here.
 #[derive(Debug, Subcommand)]
 #[non_exhaustive]
 pub enum Command {
     /// Show what is used of each limit, and when it resets.
+    #[command(long_about = show::ABOUT)]
     Show(ShowArgs),
     /// Say whether a request would be let in now, and take nothing.
+    #[command(long_about = check::ABOUT)]
     Check(CheckArgs),
     /// Forget what was used.
+    #[command(long_about = reset::ABOUT)]
     Reset(ResetArgs),
     /// Copy state from one store to another.
+    #[command(long_about = migrate::ABOUT)]
     Migrate(MigrateArgs),
     /// Send a file of requests, as fast as the limits allow and no faster.
+    #[command(long_about = batch::ABOUT)]
     Batch(Box<BatchArgs>),
     /// Show what recorded traffic would have been charged, and what its answers said.
+    #[command(long_about = explain::ABOUT)]
     Explain(ExplainArgs),
     /// Count the tokens of a text.
+    #[command(long_about = count::ABOUT)]
     Count(CountArgs),
     /// Check, show and describe the configuration.
+    #[command(long_about = config::ABOUT)]
     Config(ConfigCommand),
     /// Print a script by which a shell completes commands and options.
+    #[command(long_about = completions::ABOUT)]
     Completions(CompletionsArgs),
     /// Answer over HTTP whether a key may go on, and proxy providers within their limits.
+    #[command(long_about = serve::ABOUT)]
     Serve(Box<ServeArgs>),
     /// Run a provider that enforces its limits, to try things against.
+    #[command(long_about = simulate::ABOUT)]
     Simulate(SimulateArgs),
     /// Measure how fast a running server answers.
+    #[command(long_about = bench::ABOUT)]
     Bench(Box<BenchArgs>),
 }
 

@@ -10,7 +10,7 @@ use crate::terminal::{printable, say};
 
 /// The arguments of `tollgate reset`.
 #[derive(Debug, Args)]
-#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ResetArgs {
     /// The key whose usage is forgotten
     #[arg(value_name = "KEY", conflicts_with = "all")]
@@ -124,7 +124,7 @@ fn near<'a>(given: &str, names: &[&'a str]) -> Vec<&'a str> {
 /// Above which two names are alike; 1 is the same.
 const LIKE: f64 = 0.8;
 
-const ABOUT: &str = "\
+pub(super) const ABOUT: &str = "\
 Forget what was used.
 
 Of one key, or of all with --all; without either, a terminal is asked. Limits stay, and so does what \

@@ -9,7 +9,7 @@ use super::LimitArgs;
 
 /// The arguments of `tollgate simulate`.
 #[derive(Debug, Args)]
-#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct SimulateArgs {
     /// The address to listen on; port 0 takes a free one
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8089")]
@@ -103,7 +103,7 @@ impl fmt::Display for InvalidLatency {
 
 impl std::error::Error for InvalidLatency {}
 
-const ABOUT: &str = "\
+pub(super) const ABOUT: &str = "\
 Run a provider that enforces its limits, to try things against.
 
 It speaks the APIs of OpenAI (chat completions, responses, embeddings; at Azure's paths too), Anthropic (messages) and \

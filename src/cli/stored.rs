@@ -75,16 +75,28 @@ impl Stored {
         known.chain(self.keys.keys().cloned()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The figures of the keys that one of these globs names, or of all if there are none.
-    pub(super) fn figures(&self, globs: &[String]) -> Vec<KeyFigures> {
-        let globs: Vec<_> = globs.iter().map(|glob| WildMatch::new(glob)).collect();
+    /// The figures of the keys that one of these globs names, or of all if there are none; and of the
+    /// names among them that fall under a quota, used or not.
+    pub(super) fn figures(&self, asked: &[String]) -> Vec<KeyFigures> {
+        let globs: Vec<_> = asked.iter().map(|glob| WildMatch::new(glob)).collect();
         let named = |key: &String| globs.is_empty() || globs.iter().any(|glob| glob.matches(key));
-        self.names().iter().filter(|key| named(key)).map(|key| self.key(key)).collect()
+        let mut names = self.names();
+        names.retain(named);
+        names.extend(asked.iter().filter(|name| self.has_quota(name)).cloned());
+        names.sort_unstable();
+        names.dedup();
+        names.iter().map(|key| self.key(key)).collect()
+    }
+
+    /// Whether a name is one of a key that falls under a quota.
+    fn has_quota(&self, name: &str) -> bool {
+        !name.contains(['*', '?']) && self.limiter.quota_name(name).is_some()
     }
 
     /// The figures of one key.
     pub(super) fn key(&self, key: &str) -> KeyFigures {
-        KeyFigures::new(key, &self.limiter.stats(key), self.keys.get(key), self.now())
+        let quota = self.limiter.quota_name(key).map(String::from);
+        KeyFigures::new(key, quota, &self.limiter.stats(key), self.keys.get(key), self.now())
     }
 }
 

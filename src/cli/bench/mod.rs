@@ -25,7 +25,7 @@ pub use target::{Template, Url};
 
 /// The arguments of `tollgate bench`.
 #[derive(Debug, Args)]
-#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct BenchArgs {
     /// Where the server listens
     #[arg(value_name = "http://HOST:PORT", value_parser = Unechoed(|text| text.parse::<Url>()))]
@@ -97,7 +97,7 @@ impl BenchArgs {
     }
 }
 
-const ABOUT: &str = "\
+pub(super) const ABOUT: &str = "\
 Measure how fast a running server answers.
 
 Every connection sends a request, reads the whole answer, and sends the next. What a server of another \

@@ -19,7 +19,7 @@ use asked::Asked;
 
 /// The arguments of `tollgate count`.
 #[derive(Debug, Args)]
-#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct CountArgs {
     /// The model that is to read the text
     #[arg(value_name = "MODEL", value_parser = model)]
@@ -29,7 +29,12 @@ pub struct CountArgs {
     #[arg(value_name = "TEXT")]
     pub text: Option<String>,
 
-    /// How tokens are counted [default: tokenizer where it knows the model, else estimate]
+    /// How tokens are counted
+    #[cfg_attr(
+        feature = "tokenizer",
+        doc = "[default: tokenizer where it knows the model, else estimate]"
+    )]
+    #[cfg_attr(not(feature = "tokenizer"), doc = "[default: estimate]")]
     #[arg(long, value_enum, value_name = "HOW")]
     pub by: Option<CountBy>,
 
@@ -57,6 +62,7 @@ pub enum CountBy {
     /// Four bytes of UTF-8 a token: what is reserved before a request is sent
     Estimate,
     /// Exactly, for models of OpenAI's, by their vocabularies within this program
+    #[cfg_attr(not(feature = "tokenizer"), value(hide = true))]
     Tokenizer,
     /// As the provider's own endpoint counts a prompt of this text; takes a request of its limits
     Provider,
@@ -149,7 +155,8 @@ fn model(text: &str) -> Result<String, String> {
     }
 }
 
-const ABOUT: &str = "\
+pub(super) const ABOUT: &str = if cfg!(feature = "tokenizer") {
+    "\
 Count the tokens of a text.
 
 Prints one number. Three ways: `estimate`, four bytes a token, which is what tollgate reserves where \
@@ -159,7 +166,19 @@ text alone. The provider counts a prompt of one message with this text, so its n
 tokens that it puts around a message. Where --by isn't given, standard error says which way was \
 taken.
 
-Text from standard input has to be UTF-8, and at most 64 MiB.";
+Text from standard input has to be UTF-8, and at most 64 MiB."
+} else {
+    "\
+Count the tokens of a text.
+
+Prints one number. Two ways: `estimate`, four bytes a token, which is what tollgate reserves where it \
+knows no better, of the text alone; `provider`, by asking the provider's endpoint for it, which needs \
+an API key. The provider counts a prompt of one message with this text, so its number holds the few \
+tokens that it puts around a message. Where --by isn't given, standard error says which way was \
+taken. Exact counts without a request are in a tollgate that is built with the feature `tokenizer`.
+
+Text from standard input has to be UTF-8, and at most 64 MiB."
+};
 
 const EXAMPLES: &str = "\
 Examples:

@@ -16,7 +16,7 @@ pub(super) use run::serve;
 /// The arguments of `tollgate serve`. Those of GoCC mean here what they mean there; each stands over
 /// what the configuration says below `serve`.
 #[derive(Debug, Clone, Default, Args)]
-#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ServeArgs {
     /// Which limits, providers and upstreams.
     #[command(flatten)]
@@ -80,7 +80,7 @@ fn listen(loaded: &Loaded, port: &str) -> String {
 const NO_INSTANCES: &str = "any instance can be asked here, none forwards to another: give each \
     `cluster: {redis: URL}` in its configuration instead";
 
-const ABOUT: &str = "\
+pub(super) const ABOUT: &str = "\
 Answer over HTTP whether a key may go on, proxy LLM providers within their limits, and show it live.
 
 POST /rate/KEY answers as GoCC does; /v1 is the JSON API; /NAME/... goes to the upstream of that name \

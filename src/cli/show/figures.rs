@@ -9,6 +9,8 @@ use crate::terminal::rfc3339;
 pub(in crate::cli) struct KeyFigures {
     /// The key.
     pub(in crate::cli) key: String,
+    /// The name of the quota that it falls under: its own, a glob, `regex:` and a regular expression.
+    pub(in crate::cli) quota: Option<String>,
     /// Its limits, in the order of its quota.
     pub(in crate::cli) limits: Vec<LimitFigures>,
     /// Until when nothing of it is sent, after its provider refused it.
@@ -45,6 +47,7 @@ impl KeyFigures {
     /// The figures of a key; of one that no quota names, what was used of it all the same.
     pub(in crate::cli) fn new(
         key: &str,
+        quota: Option<String>,
         stats: &KeyStats,
         stored: Option<&KeySnapshot>,
         now: u64,
@@ -56,6 +59,7 @@ impl KeyFigures {
         let cooling_until = stats.cooling_until.or(stored.and_then(|key| key.cooling_until));
         Self {
             key: key.to_owned(),
+            quota,
             limits: limits.collect(),
             cooling_until: cooling_until.filter(|&until| until > now).map(Moment),
         }
@@ -115,7 +119,7 @@ mod tests {
         let saved = Saved { taken, held: 2 };
         let bucket = BucketSnapshot::new(Dimension::Tokens, Window::MINUTE, saved);
         let stored = KeySnapshot::new("k", vec![bucket]);
-        let key = KeyFigures::new("k", &KeyStats::default(), Some(&stored), 61_000_000_000);
+        let key = KeyFigures::new("k", None, &KeyStats::default(), Some(&stored), 61_000_000_000);
         let limit = &key.limits[0];
         assert_eq!((limit.limit, limit.used, limit.held), (None, 8, 2));
         assert_eq!(limit.resets_at, Some(Moment(120_000_000_000)));

@@ -22,7 +22,7 @@ use table::Table;
 
 /// The arguments of `tollgate show`.
 #[derive(Debug, Args)]
-#[command(long_about = ABOUT, after_long_help = EXAMPLES)]
+#[command(after_long_help = EXAMPLES)]
 pub struct ShowArgs {
     /// The keys to show: names, or globs as `claude-*` [default: all]
     #[arg(value_name = "KEY")]
@@ -126,13 +126,14 @@ fn is_named(key: &KeyFigures, name: &str) -> bool {
 
 const SECOND: Duration = Duration::from_secs(1);
 
-const ABOUT: &str = "\
+pub(super) const ABOUT: &str = "\
 Show what is used of each limit, and when it resets.
 
 For each key, sorted by name, each of its limits: a bar (`#` used, `=` held by requests in flight, `-` \
 left), used / limit, what is held, and in how long all of it is unused again. The limits are those of \
 the configuration; without one, those that the programs had who wrote the state. Keys that the \
-configuration names are shown also if they were never used.
+configuration names are shown also if they were never used, and so is a KEY that falls under a glob or \
+a regular expression, with the name of that quota.
 
 What is used of limits that are shared with other machines (`cluster`) is kept elsewhere, which is \
 said.
@@ -155,7 +156,7 @@ Examples:
     tollgate show gpt-4o --json | jq '.keys[0].limits[] | select(.dimension == \"tokens\").available'
 
 JSON:
-  {\"at\", \"store\", \"config\", \"keys\": [{\"key\", \"cooling_until\", \"limits\": [{\"dimension\",
+  {\"at\", \"store\", \"config\", \"keys\": [{\"key\", \"quota\", \"cooling_until\", \"limits\": [{\"dimension\",
   \"window_s\", \"limit\", \"original\", \"used\", \"held\", \"available\", \"resets_at\"}]}], \"missing\"}
   Times are RFC 3339, amounts whole numbers. One document in one line; with --watch one every second.
 

@@ -38,7 +38,10 @@ impl<'a> Table<'a> {
     }
 
     fn key(&self, f: &mut fmt::Formatter<'_>, key: &KeyFigures, layout: &Layout) -> fmt::Result {
-        let name = printable(&key.key);
+        let mut name = printable(&key.key);
+        if let Some(quota) = key.quota.as_ref().filter(|quota| **quota != key.key) {
+            name = format!("{name}  (quota {})", printable(quota));
+        }
         let head = match key.cooling_until.and_then(|until| Span::between(self.now, until.0)) {
             Some(span) => format!("{name}  (cooling down, goes on in {span})"),
             None => name,
@@ -202,9 +205,10 @@ mod tests {
             limit("concurrency", None, (0, 0, 8)),
         ];
         vec![
-            KeyFigures { key: "gpt-4o".to_owned(), limits, cooling_until: None },
+            KeyFigures { key: "gpt-4o".to_owned(), quota: None, limits, cooling_until: None },
             KeyFigures {
                 key: "evil\u{1b}[31m".to_owned(),
+                quota: None,
                 limits: Vec::new(),
                 cooling_until: Some(Moment(NOW + 3_000_000_000)),
             },

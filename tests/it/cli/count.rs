@@ -134,3 +134,15 @@ fn without_a_key_or_a_provider_nothing_is_asked() {
         assert!(told.stderr.starts_with("tollgate: ") && told.stderr.contains(message), "{told:?}");
     }
 }
+
+#[test]
+fn help_promises_the_tokenizer_where_it_is_built_in() {
+    let home = Home::new();
+    let told = home.run("count --help").stdout;
+    // The command is tested with all features; one that was built without says how to get it.
+    assert!(told.contains("`tokenizer`, exactly"), "{told}");
+    assert!(
+        told.contains("[default: tokenizer where it knows the model, else estimate]"),
+        "{told}"
+    );
+}

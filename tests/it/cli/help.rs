@@ -19,6 +19,24 @@ fn every_command_tells_its_exit_codes_and_an_example() {
 }
 
 #[test]
+fn help_of_every_command_has_its_long_text() {
+    let home = Home::new();
+    let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
+    for command in Cli::command().get_subcommands() {
+        let name = command.get_name();
+        let long = command.get_long_about().map(ToString::to_string).unwrap_or_default();
+        let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+        assert!(long.len() > about.len(), "{name} has no long text: {long:?}");
+        for arguments in [format!("{name} --help"), format!("help {name}")] {
+            let told = words(&home.run(&arguments).stdout);
+            assert!(told.contains(&words(&long)), "{arguments}: {told}");
+        }
+        let short = words(&home.run(&format!("{name} -h")).stdout);
+        assert!(!short.contains(&words(&long)), "{name} -h is short");
+    }
+}
+
+#[test]
 fn every_error_says_whose_it_is_and_none_reaches_into_the_terminal() {
     let home = Home::new();
     for wrong in ["", "batch", "shwo", "show --nope", "completions ksh", "config check gone.yaml"] {

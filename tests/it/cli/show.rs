@@ -22,7 +22,12 @@ fn the_default_store_is_shown_with_the_limits_of_who_wrote_it() {
     let told = home.run("show");
     assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
     let lines: Vec<_> = told.stdout.lines().collect();
-    assert_eq!((lines.len(), lines[0], lines[2]), (6, "claude-x", "gpt-4o"), "{}", told.stdout);
+    assert_eq!(
+        (lines.len(), lines[0], lines[2]),
+        (6, "claude-x  (quota claude-*)", "gpt-4o"),
+        "{}",
+        told.stdout
+    );
     let parts = |line: &str| {
         let parts: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
         (parts[0].clone(), parts[2..5].join(" "))
@@ -102,6 +107,25 @@ fn the_configuration_says_the_limits_and_the_store() {
         let unlimited = &shown["keys"][0]["limits"][0];
         assert_eq!((&unlimited["limit"], &unlimited["used"]), (&Value::Null, &json!(2)));
     }
+}
+
+#[test]
+fn key_under_a_glob_is_shown_with_the_name_of_its_quota() {
+    let home = Home::new();
+    home.write(
+        "c.yaml",
+        "quotas: {'claude-*': {rpm: 50}, gpt-4o: {rpm: 5}}\nstore: {sqlite: s.db}",
+    );
+    let told = home.run("show claude-x gpt-4o --config c.yaml");
+    assert_eq!(told.code, Some(0), "{told:?}");
+    let lines: Vec<_> = told.stdout.lines().collect();
+    assert_eq!((lines[0], lines[2]), ("claude-x  (quota claude-*)", "gpt-4o"), "{told:?}");
+    assert!(lines[1].contains("requests/minute") && lines[1].contains("0 / 50"), "{told:?}");
+    let shown = home.run("show claude-x --json --config c.yaml").json();
+    assert_eq!(shown["keys"][0]["quota"], "claude-*", "{shown}");
+    assert_eq!(shown["missing"], json!([]));
+    let told = home.run("show mistral --config c.yaml");
+    assert_eq!((told.code, told.stdout.as_str()), (Some(1), "mistral: nothing is known of it\n"));
 }
 
 #[test]
