@@ -20,7 +20,7 @@ pub(super) struct Flag {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Kind {
-    /// As the configuration has it.
+    /// A text, whatever it would be in YAML: `[::1]:8080` is a list there.
     Text,
     /// The same; a negative one is no flag.
     Number,
@@ -128,7 +128,8 @@ impl Flag {
     fn spelled<'v>(&self, value: &'v str) -> Cow<'v, str> {
         let value = value.trim();
         match self.kind {
-            Kind::Text | Kind::Number | Kind::File | Kind::Unused => value.into(),
+            Kind::Text => format!("'{}'", value.replace('\'', "''")).into(),
+            Kind::Number | Kind::File | Kind::Unused => value.into(),
             Kind::Bool => match value {
                 "1" | "t" | "T" | "true" | "TRUE" | "True" => "true".into(),
                 "0" | "f" | "F" | "false" | "FALSE" | "False" => "false".into(),

@@ -63,6 +63,20 @@ fn a_variable_says_what_no_flag_does() {
 }
 
 #[test]
+fn address_of_ipv6_is_listened_on_as_it_is_written() {
+    for (given, variables) in [
+        (&["--listen", "[::1]:9090"][..], &[][..]),
+        (&["--listen=[::1]:8080", "--port=9090"], &[]),
+        (&[], &[("TOLLGATE_LISTEN", "[::1]:9090")]),
+    ] {
+        let serve = loaded(given, variables).unwrap().config.serve;
+        assert_eq!(serve.listen.to_string(), "[::1]:9090", "{given:?}");
+    }
+    let error = loaded(&["--listen", "it's"], &[]).unwrap_err();
+    assert!(error.starts_with("--listen: serve.listen: must be an IP address"), "{error}");
+}
+
+#[test]
 fn a_wrong_value_is_refused_with_the_name_of_what_gave_it() {
     for (given, variables, told) in [
         (&["--window-millis", "-5"][..], &[][..], "--window-millis: serve.window_millis: "),
@@ -95,8 +109,8 @@ fn a_file_of_gocc_gives_the_limits_of_keys() {
             "{\"keys\": [{\"key_pattern\": \"(\", \"key_pattern_is_regex\": true}]}",
             "keys[0].key_pattern",
         ),
-        ("{\"quotas\": {}}", "only `keys` can stand in this file"),
-        ("[]", "must be {keys: [..]}"),
+        ("{\"quotas\": {}}", "unknown section; allowed: keys"),
+        ("[]", "must be a map of keys"),
         ("", "is empty"),
     ] {
         std::fs::write(&path, text).unwrap();

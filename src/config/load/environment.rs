@@ -1,18 +1,40 @@
+use crate::config::fields::Fields;
+use crate::config::read::misspelt;
+
 /// The way to the value that an environment variable gives, with the names of sections as they are in
-/// the file: `TOLLGATE_STORE__FLUSH` gives `store.flush`. `None` where it names no section.
-pub(super) fn path(variable: &str, sections: &[&str]) -> Option<Vec<String>> {
-    let mut parts = variable.strip_prefix("TOLLGATE_")?.split("__");
-    let first = parts.next()?;
-    let section = sections.iter().find(|section| section.eq_ignore_ascii_case(first))?;
+/// the file: `TOLLGATE_STORE__FLUSH` gives `store.flush`. `None` for a variable of another purpose, such
+/// as `TOLLGATE_TOKEN`.
+///
+/// # Errors
+/// Says which section a name is near to that names none, or that there is none of a name with `__`.
+pub(super) fn path(variable: &str) -> Result<Option<Vec<String>>, String> {
+    let Some(name) = variable.strip_prefix(PREFIX) else { return Ok(None) };
+    let (first, fields) = match name.split_once("__") {
+        Some((first, fields)) => (first, Some(fields)),
+        None => (name, None),
+    };
+    let sections = &Fields::SECTIONS;
+    let Some(section) = sections.iter().find(|section| section.eq_ignore_ascii_case(first)) else {
+        return match (misspelt(first, sections), fields) {
+            (Some(near), _) => {
+                let meant = format!("{PREFIX}{}{}", near.to_uppercase(), &name[first.len()..]);
+                Err(format!("unknown section; did you mean {meant}?"))
+            }
+            (None, Some(_)) => Err(format!("unknown section; allowed: {}", sections.join(", "))),
+            (None, None) => Ok(None),
+        };
+    };
     let mut path = vec![(*section).to_owned()];
-    for part in parts {
+    for part in fields.into_iter().flat_map(|fields| fields.split("__")) {
         // Keys and upstreams are as they are; fields are in small letters.
         let way: Vec<_> = path.iter().map(String::as_str).collect();
         let own_names = matches!(way[..], ["quotas"] | ["serve", "upstreams"]);
         path.push(if own_names { part.to_owned() } else { part.to_lowercase() });
     }
-    Some(path)
+    Ok(Some(path))
 }
+
+const PREFIX: &str = "TOLLGATE_";
 
 #[cfg(test)]
 mod tests {
@@ -20,7 +42,6 @@ mod tests {
 
     #[test]
     fn a_variable_names_a_section_and_a_field() {
-        let sections = ["store", "quotas", "unknown_key", "serve"];
         for (variable, to) in [
             ("TOLLGATE_STORE__FLUSH", Some("store.flush")),
             ("TOLLGATE_UNKNOWN_KEY", Some("unknown_key")),
@@ -30,7 +51,48 @@ mod tests {
             ("TOLLGATE_CONFIG", None),
             ("STORE__FLUSH", None),
         ] {
-            assert_eq!(path(variable, &sections).map(|path| path.join(".")).as_deref(), to);
+            let path = path(variable).expect(variable);
+            assert_eq!(path.map(|path| path.join(".")).as_deref(), to);
+        }
+    }
+
+    #[test]
+    fn a_misspelt_section_is_an_error_and_other_variables_are_not() {
+        for (variable, says) in [
+            ("TOLLGATE_STOER__FLUSH", "did you mean TOLLGATE_STORE__FLUSH?"),
+            ("TOLLGATE_QUOTA__gpt-4o__RPM", "did you mean TOLLGATE_QUOTAS__gpt-4o__RPM?"),
+            ("TOLLGATE_UNKNOWN_KEYS", "did you mean TOLLGATE_UNKNOWN_KEY?"),
+            ("TOLLGATE_SERVER__MODE", "did you mean TOLLGATE_SERVE__MODE?"),
+            ("TOLLGATE_FLUSH__STORE", "unknown section; allowed: providers, "),
+        ] {
+            let error = path(variable).expect_err(variable);
+            assert!(error.contains(says), "{variable}: {error}");
+        }
+        // The command's own, and what Kubernetes sets beside a service `tollgate`.
+        for other in [
+            "TOKEN",
+            "ADMIN_TOKEN",
+            "CONFIG",
+            "CONFIG_FILE",
+            "PORT",
+            "LISTEN",
+            "ALLOW_ANONYMOUS",
+            "MAX_REQUESTS",
+            "MAX_REQUESTS_IN_QUEUE",
+            "WINDOW_MILLIS",
+            "ALGORITHM",
+            "LOG_FORMAT",
+            "LOG_LEVEL",
+            "LOG2XX",
+            "INSTANCE_URLS",
+            "TRACES",
+            "SERVICE_HOST",
+            "SERVICE_PORT",
+            "PORT_8080_TCP",
+            "PORT_8080_TCP_ADDR",
+            "SERVICE_PORT_HTTP",
+        ] {
+            assert_eq!(path(&format!("TOLLGATE_{other}")), Ok(None), "{other}");
         }
     }
 }

@@ -8,8 +8,8 @@ use super::options::Override;
 use crate::config::check::Check;
 use crate::config::error::{ConfigError, Problem};
 use crate::config::fields::Fields;
-use crate::config::read::read;
-use crate::config::tree::{Node, Origin, Parsed, Position, Source, Steps, Value, parse};
+use crate::config::read::{MOST_PROBLEMS, misspelt, read};
+use crate::config::tree::{Key, Node, Origin, Parsed, Position, Source, Steps, Value, parse};
 
 /// What was said so far, each layer over those before.
 #[derive(Debug)]
@@ -28,8 +28,25 @@ impl Default for Layers {
 impl Layers {
     /// The whole of a text.
     pub(in crate::config) fn text(&mut self, text: &str, source: &Source) {
-        let Parsed { root, problems } = parse(text, source);
+        self.text_of(&Fields::SECTIONS, text, source);
+    }
+
+    /// The whole of a text that may have these sections.
+    ///
+    /// One of another program may be full of secrets: of it, and of what is no YAML, only places are
+    /// told.
+    fn text_of(&mut self, sections: &[&str], text: &str, source: &Source) {
+        let Parsed { root, mut problems } = parse(text, source);
+        let foreign = foreign(&root, sections);
+        if !foreign.is_empty() || root.is_removed() {
+            problems.iter_mut().for_each(|problem| problem.path.clear());
+        }
         self.problems.extend(problems);
+        if !foreign.is_empty() {
+            self.problems.extend(foreign);
+            self.tree = Node::new(source.whole(), Value::Removed);
+            return;
+        }
         // As a file is that somebody is about to write, comments or not: to take it for "no limits"
         // would be wrong.
         self.tree = match root.value {
@@ -40,9 +57,13 @@ impl Layers {
 
     /// What was read of a file.
     pub(super) fn file(&mut self, path: &Path, read: io::Result<Vec<u8>>) {
+        self.file_of(&Fields::SECTIONS, path, read);
+    }
+
+    fn file_of(&mut self, sections: &[&str], path: &Path, read: io::Result<Vec<u8>>) {
         let name = path.display().to_string();
         match file::text(read) {
-            Ok(text) => self.text(&text, &Source::File(name.into())),
+            Ok(text) => self.text_of(sections, &text, &Source::File(name.into())),
             Err((line, what)) => {
                 let position = line.map(|line| Position { line, column: 1 });
                 let origin = Origin::File { file: name.into(), position };
@@ -54,7 +75,7 @@ impl Layers {
     /// What was read of a file of GoCC's: its `keys` stand in place of ours. There, 0 says nothing.
     pub(super) fn keys_file(&mut self, path: &Path, read: io::Result<Vec<u8>>) {
         let mut own = Self::default();
-        own.file(path, read);
+        own.file_of(&["keys"], path, read);
         let Self { tree, mut problems } = own;
         let entries = tree.entries();
         for (name, node) in entries.iter().filter(|(name, _)| **name != "keys") {
@@ -62,10 +83,6 @@ impl Layers {
             problems.push(Problem::new(node.origin.clone(), &Steps::to([*name]), what));
         }
         let keys = entries.get("keys").copied().cloned().map(without_zeros);
-        if keys.is_none() && problems.is_empty() && !matches!(tree.value, Value::Map(_)) {
-            let what = "must be {keys: [..]}";
-            problems.push(Problem::new(tree.origin.clone(), &Steps::default(), what));
-        }
         if let Some(keys) = keys.filter(|_| !self.tree.is_removed()) {
             self.tree.put(&["serve", "keys"].map(str::to_owned), &tree.origin, keys);
         }
@@ -81,9 +98,14 @@ impl Layers {
     /// An environment variable, if it is about the configuration. An empty one is none: that is how
     /// many a script and Compose file say that there is no such variable.
     pub(super) fn variable(&mut self, name: &str, value: &str) {
-        let path = environment::path(name, &Fields::SECTIONS);
-        if let Some(path) = path.filter(|_| !value.trim().is_empty()) {
-            self.value(&Source::Environment(name.into()), &path, value);
+        if value.trim().is_empty() {
+            return;
+        }
+        let source = Source::Environment(name.into());
+        match environment::path(name) {
+            Ok(Some(path)) => self.value(&source, &path, value),
+            Ok(None) => {}
+            Err(what) => self.problems.push(Problem::new(source.whole(), &Steps::default(), what)),
         }
     }
 
@@ -121,6 +143,26 @@ impl Layers {
             _ => Err(ConfigError::new(problems)),
         }
     }
+}
+
+/// The entries of a text that is of another program: none of these sections, nor one misspelt, is in
+/// it with more than a text, and something else is.
+fn foreign(root: &Node, sections: &[&str]) -> Vec<Problem> {
+    let problem = |origin: &Origin, what: &str| {
+        let what = format!("{what} {}", sections.join(", "));
+        Problem::new(origin.clone(), &Steps::default(), what)
+    };
+    let Value::Map(entries) = &root.value else {
+        let is_read = matches!(root.value, Value::Null | Value::Removed);
+        return if is_read { Vec::new() } else { vec![problem(&root.origin, "must be a map of")] };
+    };
+    let is_known = |key: &Key| misspelt(&key.name, sections).is_some();
+    let is_text = |node: &Node| matches!(node.value, Value::Text(_) | Value::Null);
+    if entries.iter().any(|(key, node)| is_known(key) && !is_text(node)) {
+        return Vec::new();
+    }
+    let unknown = entries.iter().filter(|(key, _)| !is_known(key)).take(MOST_PROBLEMS);
+    unknown.map(|(key, _)| problem(&key.origin, "unknown section; allowed:")).collect()
 }
 
 /// GoCC's entries, without what they leave to those before by a 0.

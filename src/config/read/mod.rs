@@ -7,7 +7,7 @@ mod reader;
 
 use serde::de::DeserializeOwned;
 
-pub(super) use nearest::nearest;
+pub(super) use nearest::{misspelt, nearest};
 
 use super::error::Problem;
 use super::tree::{Node, Steps};
@@ -53,4 +53,4 @@ pub(super) struct Reading<T> {
 }
 
 /// More don't help who reads them.
-const MOST_PROBLEMS: usize = 20;
+pub(super) const MOST_PROBLEMS: usize = 20;

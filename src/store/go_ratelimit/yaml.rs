@@ -25,7 +25,9 @@ pub(in crate::store) fn read_file(path: &Path, text: &str, now: u64) -> Result<T
     Ok(Taken::new(allowed.collect(), models.collect(), now))
 }
 
+/// A file with other sections is not go-ratelimit's.
 #[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
 struct Sections {
     version: Option<serde_yaml::Value>,
     quotas: Option<serde_yaml::Mapping>,

@@ -128,8 +128,7 @@ struct Head {
 
 /// Whether a text is a whole file of ours, of this version.
 fn check(path: &Path, text: &str) -> Result<(), StoreError> {
-    let head: Head = serde_yaml::from_str(text)
-        .map_err(|error| wrong(path, &format!("it is not tollgate's state: {error}")))?;
+    let head: Head = serde_yaml::from_str(text).map_err(|error| wrong(path, &foreign(&error)))?;
     match head.version {
         Some(VERSION) => {}
         Some(version) => {
@@ -150,6 +149,12 @@ fn check(path: &Path, text: &str) -> Result<(), StoreError> {
     }
     let line = text.lines().count();
     Err(wrong(path, &format!("it ends at line {line} without `{END}`, so it was cut short")))
+}
+
+/// Without what stands there: a file of another program may be full of secrets.
+fn foreign(error: &serde_yaml::Error) -> String {
+    let place = |at: serde_yaml::Location| format!(" (line {}, column {})", at.line(), at.column());
+    format!("it is not tollgate's state{}", error.location().map(place).unwrap_or_default())
 }
 
 fn wrong(path: &Path, reason: &str) -> StoreError {

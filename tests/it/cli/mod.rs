@@ -6,6 +6,7 @@ mod check;
 mod completions;
 mod config;
 mod count;
+mod foreign;
 mod help;
 mod reset;
 pub(crate) mod rig;

@@ -1,0 +1,88 @@
+//! Files of other programs, named by mistake: nothing that stands in one is printed.
+
+use super::rig::{Home, Told, told};
+use super::stores::two_keys;
+
+/// Files as they lie about; each has `hunter` where its secrets are, and in its names.
+const FOREIGN: [(&str, &str); 16] = [
+    (".env", "API_KEY=hunter-a\nDB_PASSWORD=hunter-b\n"),
+    ("one.env", "hunter-only"),
+    ("passwd", "root:x:0:0:hunter:/root:/bin/sh\nhunter:x:1:1::/:/bin/false\n"),
+    ("spaced.env", "HUNTER: hunter-a\nHUNTER: hunter-b\n"),
+    ("id_rsa", "-----BEGIN HUNTER KEY-----\nhunter+hunter/hunter==\n-----END HUNTER KEY-----\n"),
+    ("account.json", "{\"hunter_id\": \"hunter\", \"private_key\": \"hunter\"}"),
+    ("broken.json", "{\"hunter\": \"hunter-a\", hunter"),
+    ("list.json", "[\"hunter-a\", {\"hunter\": 1}]"),
+    ("Cargo.toml", "[hunter]\nkey = \"hunter-a\"\n"),
+    ("compose.yaml", "version: 1\nservices: {hunter: {environment: {PASSWORD: hunter-a}}}\n"),
+    ("version.yaml", "version: hunter\nstate: hunter\n"),
+    ("state.yaml", "state: {hunter: hunter}\nhunter: hunter\n"),
+    ("tagged.yaml", "!hunter {hunter: hunter}\n"),
+    ("alias.yaml", "hunter: *hunter\n"),
+    ("two.yaml", "hunter: 1\n---\nhunter: 2\n"),
+    ("some.yaml", "store: hunter-a\nretry: hunter-b\nhunter: hunter-c\n"),
+];
+
+fn reveals_nothing(name: &str, command: &str, told: &Told) {
+    assert_eq!(told.code, Some(2), "{command} {name}: {told:?}");
+    let shown = format!("{}{}", told.stdout, told.stderr).to_lowercase();
+    assert!(!shown.contains("hunter"), "{command} {name}: {told:?}");
+    assert!(shown.contains(name.to_lowercase().as_str()), "{command} {name} isn't named: {told:?}");
+}
+
+#[test]
+fn foreign_configuration_is_refused_without_its_content() {
+    let home = Home::new();
+    for (name, content) in FOREIGN {
+        home.write(name, content);
+        for command in [
+            "show --config",
+            "check gpt-4o 5 --config",
+            "reset --all --config",
+            "config show --config",
+            "config check --json",
+            "config check",
+            "serve --config",
+            "serve --config-file",
+        ] {
+            let told = home.run(&format!("{command} {name}"));
+            reveals_nothing(name, command, &told);
+        }
+    }
+}
+
+#[test]
+fn foreign_state_is_refused_without_its_content() {
+    let home = Home::new();
+    two_keys(&home.path("mine.db"));
+    for (name, content) in FOREIGN {
+        home.write(name, content);
+        for command in ["show --store", "check gpt-4o 5 --store", "reset --all --store"] {
+            reveals_nothing(name, command, &home.run(&format!("{command} {name}")));
+        }
+        reveals_nothing(name, "migrate from", &home.run(&format!("migrate {name} new.db")));
+        reveals_nothing(name, "migrate to", &home.run(&format!("migrate mine.db {name}")));
+        let left = std::fs::read_to_string(home.path(name)).expect("it is there");
+        assert_eq!(left, content, "{name} is as it was");
+    }
+}
+
+#[test]
+fn foreign_configuration_is_told_by_its_places() {
+    let home = Home::new();
+    home.write("compose.yaml", "services: {a: 1}\nstore: x\nsecrets: {b: 2}\n");
+    let told = home.run("config check compose.yaml");
+    let lines: Vec<_> = told.stderr.lines().collect();
+    assert!(lines[0].starts_with("compose.yaml:1:1: unknown section; allowed"), "{told:?}");
+    assert!(lines[1].starts_with("compose.yaml:3:1: unknown section; allowed"), "{told:?}");
+}
+
+#[test]
+fn misspelt_section_in_the_environment_is_an_error() {
+    let home = Home::new();
+    let mut command = home.tollgate("show");
+    let told = told(command.env("TOLLGATE_STOER__FLUSH", "hunter").env("TOLLGATE_TOKEN", "t"));
+    assert_eq!(told.code, Some(2), "{told:?}");
+    let says = "TOLLGATE_STOER__FLUSH: unknown section; did you mean TOLLGATE_STORE__FLUSH?";
+    assert!(told.stderr.contains(says) && !told.stderr.contains("hunter"), "{told:?}");
+}
