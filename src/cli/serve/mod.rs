@@ -1,5 +1,6 @@
 //! `tollgate serve`: its arguments, over the configuration, and its run.
 
+mod files;
 mod flags;
 mod log;
 mod run;

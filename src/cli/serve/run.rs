@@ -4,7 +4,7 @@ use super::super::Exit;
 use super::super::output::Output;
 use super::super::run::text;
 use super::signals::{Signal, Signals};
-use super::{ServeArgs, log};
+use super::{ServeArgs, files, log};
 use crate::config::Reload;
 use crate::serve::{Server, Tokens};
 use crate::terminal::say;
@@ -17,6 +17,7 @@ pub(in crate::cli) async fn serve(args: &ServeArgs, out: &mut Output<'_>) -> Res
     let mut signals = Signals::listen().map_err(text)?;
     let loaded = args.load()?;
     log::start(loaded.config.serve.log);
+    files::allow(&loaded.config.serve);
     let limiter = loaded.config.server_limiter().map_err(text)?;
     let tokens = Tokens::from_environment();
     let server = Server::bind(loaded.config.clone(), limiter, tokens).await.map_err(text)?;

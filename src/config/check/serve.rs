@@ -101,6 +101,7 @@ impl Check<'_> {
             ("head_timeout", fields.head_timeout.0),
             ("body_timeout", fields.body_timeout.0),
             ("upstream_timeout", fields.upstream_timeout.0),
+            ("upstream_idle", fields.upstream_idle.0),
         ];
         for (name, time) in times {
             self.within(&root.key(name), time, Duration::from_millis(1), LONGEST);
@@ -121,6 +122,7 @@ impl Check<'_> {
             head_timeout: fields.head_timeout.0,
             body_timeout: fields.body_timeout.0,
             upstream_timeout: fields.upstream_timeout.0,
+            upstream_idle: fields.upstream_idle.0,
         }
     }
 

@@ -115,6 +115,9 @@ pub(in crate::config) struct BoundsFields {
     pub(in crate::config) body_timeout: Span,
     /// For how long an upstream may take until the head of its answer. Default: 10m.
     pub(in crate::config) upstream_timeout: Span,
+    /// For how long a connection to an upstream is kept that no request uses: less than the upstream
+    /// keeps it. Default: 30s.
+    pub(in crate::config) upstream_idle: Span,
 }
 
 /// What a server logs.
@@ -192,7 +195,8 @@ pub(in crate::config) struct KeyFields {
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Upstream")]
 pub(in crate::config) struct UpstreamFields {
-    /// Where requests go (http, https): `/NAME/v1/...` goes to `BASE_URL/v1/...`.
+    /// Where requests go (http, https): `/NAME/v1/...` goes to `BASE_URL/v1/...`, or to
+    /// `BASE_URL/...` where that ends in `/v1` (or another version) already.
     #[schemars(extend("examples" = ["https://api.openai.com"]))]
     pub(in crate::config) base_url: Address,
     /// The provider whose rules count: a built-in one, or one of `providers`.
@@ -295,6 +299,7 @@ impl Default for BoundsFields {
             head_timeout: Span(Duration::from_secs(10)),
             body_timeout: Span(Duration::from_secs(30)),
             upstream_timeout: Span(Duration::from_secs(600)),
+            upstream_idle: Span(Duration::from_secs(30)),
         }
     }
 }

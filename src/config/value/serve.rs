@@ -102,6 +102,8 @@ pub struct Bounds {
     pub body_timeout: Duration,
     /// For how long an upstream may take until the head of its answer.
     pub upstream_timeout: Duration,
+    /// For how long a connection to an upstream is kept that no request uses.
+    pub upstream_idle: Duration,
 }
 
 /// What a server logs.

@@ -37,7 +37,7 @@ impl Base {
         if climbs(path) {
             return Err(no_path("the path has segments that lead elsewhere (`.`, `..`)"));
         }
-        let mut joined = format!("{}{path}", self.path);
+        let mut joined = format!("{}{path}", self.above(path));
         if joined.is_empty() {
             joined.push('/');
         }
@@ -50,6 +50,24 @@ impl Base {
         });
         whole.ok_or_else(|| no_path("the path is none that a URL has"))
     }
+}
+
+impl Base {
+    /// Its path, without the version of an API at its end where `path` begins with the same.
+    fn above(&self, path: &str) -> &str {
+        let first = path.split('/').nth(1).unwrap_or_default();
+        match self.path.rsplit_once('/') {
+            Some((above, last)) if last == first && is_version(last) => above,
+            _ => &self.path,
+        }
+    }
+}
+
+/// Whether a segment is the version of an API: `v1`, `v1beta`, `v1alpha2`.
+fn is_version(segment: &str) -> bool {
+    let number = segment.strip_prefix('v').unwrap_or_default();
+    number.starts_with(|c: char| c.is_ascii_digit())
+        && number.chars().all(|c| c.is_ascii_lowercase() || c.is_ascii_digit())
 }
 
 /// Whether a segment of the path is `.` or `..`, however it is written: percent-encoded, once or twice,
@@ -103,6 +121,25 @@ mod tests {
         assert_eq!(joined(&at, "").as_deref(), Some("https://example.org:8443/llm"));
         assert_eq!(joined(&base("http://h"), "").as_deref(), Some("http://h/"));
         assert_eq!(joined(&base("http://h"), "/..a/b..").as_deref(), Some("http://h/..a/b.."));
+    }
+
+    #[test]
+    fn version_at_the_end_of_the_base_is_not_doubled() {
+        for (at, path, whole) in [
+            ("https://h/v1", "/v1/chat/completions", "https://h/v1/chat/completions"),
+            ("https://h/v1/", "/v1/models", "https://h/v1/models"),
+            ("https://h/v1", "/v1", "https://h/v1"),
+            ("https://h/openai/v1", "/v1/models", "https://h/openai/v1/models"),
+            ("https://h/v1beta", "/v1beta/models", "https://h/v1beta/models"),
+            ("https://h/v1", "/chat/completions", "https://h/v1/chat/completions"),
+            ("https://h/v1", "/v2/chat", "https://h/v1/v2/chat"),
+            ("https://h/v1", "/v1beta/models", "https://h/v1/v1beta/models"),
+            ("https://h/v1", "//v1/models", "https://h/v1//v1/models"),
+            ("https://h/api", "/api/chat", "https://h/api/api/chat"),
+            ("https://h/vertex", "/vertex/a", "https://h/vertex/vertex/a"),
+        ] {
+            assert_eq!(joined(&base(at), path).as_deref(), Some(whole), "{at} {path}");
+        }
     }
 
     #[test]

@@ -1,3 +1,4 @@
+use std::cell::Cell;
 use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
@@ -6,14 +7,16 @@ use std::time::Duration;
 use axum::body::Body;
 use axum::http::{Request, Response};
 use hyper::body::Incoming;
-use hyper_rustls::{HttpsConnector, HttpsConnectorBuilder};
+use hyper_rustls::HttpsConnectorBuilder;
 use hyper_util::client::legacy::connect::HttpConnector;
 use hyper_util::client::legacy::{self, Builder};
 use hyper_util::rt::{TokioExecutor, TokioTimer};
 use tower_service::Service;
 
+use super::pooled::{Connector, met_closed};
 use super::trust::tls;
-use crate::middleware::{BoxError, BufferedBody};
+use crate::config::Bounds;
+use crate::middleware::{BoxError, BufferedBody, Unsent};
 
 /// The body of a request, whole.
 pub(super) type RequestBody = BufferedBody<Body>;
@@ -24,12 +27,13 @@ pub(super) type RequestBody = BufferedBody<Body>;
 /// what it takes over the body is the client's to judge.
 #[derive(Clone)]
 pub(super) struct Client {
-    http: legacy::Client<HttpsConnector<HttpConnector>, RequestBody>,
+    http: legacy::Client<Connector, RequestBody>,
     timeout: Duration,
 }
 
 impl Client {
-    pub(super) fn new(timeout: Duration) -> Self {
+    pub(super) fn new(bounds: &Bounds) -> Self {
+        let timeout = bounds.upstream_timeout;
         let mut tcp = HttpConnector::new();
         tcp.enforce_http(false);
         tcp.set_nodelay(true);
@@ -37,13 +41,16 @@ impl Client {
         tcp.set_keepalive(Some(KEEPALIVE));
         let tls = HttpsConnectorBuilder::new().with_tls_config(tls());
         let connector = tls.https_or_http().enable_all_versions().wrap_connector(tcp);
-        Self { http: builder().build(connector), timeout }
+        let mut builder = builder();
+        builder.pool_idle_timeout(bounds.upstream_idle);
+        Self { http: builder.build(Connector(connector)), timeout }
     }
 }
 
 impl Service<Request<RequestBody>> for Client {
     type Response = Response<Incoming>;
-    /// A [`legacy::Error`], or a [`TimedOut`].
+    /// A [`legacy::Error`], a [`TimedOut`], or an [`Unsent`] where the upstream can't have read the
+    /// request.
     type Error = BoxError;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
 
@@ -52,10 +59,17 @@ impl Service<Request<RequestBody>> for Client {
     }
 
     fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
-        let (sent, timeout) = (self.http.request(request), self.timeout);
+        count_try();
+        let (method, timeout) = (request.method().clone(), self.timeout);
+        let sent = self.http.request(request);
         Box::pin(async move {
             let answered = tokio::time::timeout(timeout, sent).await;
-            Ok(answered.map_err(|_| TimedOut(timeout))??)
+            answered.map_err(|_| TimedOut(timeout))?.map_err(|error| {
+                match met_closed(&error, &method) {
+                    true => Unsent::new(error).into(),
+                    false => error.into(),
+                }
+            })
         })
     }
 }
@@ -64,6 +78,22 @@ impl fmt::Debug for Client {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Client").field("timeout", &self.timeout).finish_non_exhaustive()
     }
+}
+
+/// What a request came to, and how often it was sent for that.
+pub(super) async fn counting<T>(sending: impl Future<Output = T>) -> (T, u32) {
+    let counted = async { (sending.await, TRIES.with(Cell::get)) };
+    TRIES.scope(Cell::new(0), counted).await
+}
+
+fn count_try() {
+    // Nobody counts what isn't sent again.
+    let _ = TRIES.try_with(|tries| tries.set(tries.get() + 1));
+}
+
+tokio::task_local! {
+    /// How often the request was sent that this task works on.
+    static TRIES: Cell<u32>;
 }
 
 /// No head of an answer came in time.

@@ -141,7 +141,8 @@ async fn answer(
     if classified.is_some() {
         headers::uncompressed(request.headers_mut());
     }
-    match upstream.send(request, classified.clone()).await {
+    let (sent, tries) = upstream.send(request, classified.clone()).await;
+    let mut response = match sent {
         Ok(response) if response.status() == StatusCode::SWITCHING_PROTOCOLS => {
             upstream.format.problem(garbage(&upstream.name))
         }
@@ -152,7 +153,11 @@ async fn answer(
         Err(RateLimitError::Inner(error)) => {
             upstream.format.problem(failed(&upstream.name, &error))
         }
+    };
+    if tries > 1 && !response.status().is_success() {
+        headers::tried_enough(response.headers_mut());
     }
+    response
 }
 
 /// An upstream's answer, as the client's.
@@ -181,6 +186,9 @@ fn refused(
 /// What became of a request that was sent, or could not be.
 fn failed(name: &str, error: &BoxError) -> Problem {
     tracing::warn!(upstream = name, error = chain(&**error), "an upstream has failed");
+    if causes(&**error).any(is_out_of_files) {
+        return no_files();
+    }
     let client = error.downcast_ref::<hyper_util::client::legacy::Error>();
     if error.is::<TimedOut>() {
         let detail = format!("the upstream `{name}` has not answered in time");
@@ -204,6 +212,20 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 fn garbage(name: &str) -> Problem {
     let detail = format!("the upstream `{name}` has broken off, or answered what is no HTTP");
     Problem::new(StatusCode::BAD_GATEWAY, "upstream_failed", detail)
+}
+
+/// Whether this process, or this machine, may open no more files: the upstream has nothing to do with
+/// it.
+fn is_out_of_files(cause: &(dyn Error + 'static)) -> bool {
+    let error = cause.downcast_ref::<io::Error>();
+    cfg!(unix)
+        && error.and_then(io::Error::raw_os_error).is_some_and(|code| OUT_OF_FILES.contains(&code))
+}
+
+fn no_files() -> Problem {
+    let detail = "this server may open no more files, so that it can't connect to the upstream; raise \
+                  its limit (ulimit -n, LimitNOFILE=), or lower `serve.bounds.connections`";
+    Problem::new(StatusCode::SERVICE_UNAVAILABLE, "too_many_open_files", detail).retry_after(1)
 }
 
 fn busy() -> Problem {
@@ -272,5 +294,8 @@ pub(super) fn split(path: &str) -> (&str, &str) {
     let path = path.strip_prefix('/').unwrap_or(path);
     path.split_at(path.find('/').unwrap_or(path.len()))
 }
+
+/// ENFILE and EMFILE, the same on every Unix.
+const OUT_OF_FILES: [i32; 2] = [23, 24];
 
 const METHODS: &str = "GET, HEAD, POST, PUT, PATCH, DELETE, OPTIONS";

@@ -56,6 +56,11 @@ pub(super) fn uncompressed(headers: &mut HeaderMap) {
     headers.insert(ACCEPT_ENCODING, HeaderValue::from_static("identity"));
 }
 
+/// Tells a client that another try is of no use: there was more than one.
+pub(super) fn tried_enough(headers: &mut HeaderMap) {
+    headers.insert(SHOULD_RETRY, HeaderValue::from_static("false"));
+}
+
 /// Whether a browser asks: no other client sends these. The first is sent to who is asked by `https` or
 /// is this machine, the other wherever a page is opened.
 pub(super) fn are_of_browser(headers: &HeaderMap) -> bool {
@@ -92,6 +97,9 @@ static HOP_BY_HOP: [HeaderName; 9] = [
     TRANSFER_ENCODING,
     UPGRADE,
 ];
+
+/// By which providers tell the official SDKs whether to send a request again.
+const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 const SEC_FETCH_DEST: HeaderName = HeaderName::from_static("sec-fetch-dest");
 

@@ -27,6 +27,15 @@
 //! many at a time as it takes streams, the others behind them. It is trusted as the system says, or
 //! `SSL_CERT_FILE`.
 //!
+//! A request that met a connection which its upstream had just closed is sent again, where nobody can
+//! have read it, or where its method is idempotent (RFC 9110, 9.2.2). Connections that no request uses
+//! are kept for `serve.bounds.upstream_idle`. What is a failure even so, after the proxy has sent it
+//! more than once, says `x-should-retry: false`: clients that know the field, as the official SDKs of
+//! OpenAI and Anthropic, then send nothing again by themselves.
+//!
+//! A base URL that ends in the version of an API (`/v1`, `/v1beta`) is not followed by the same segment
+//! of a path: `/NAME/v1/models` goes to `BASE_URL/models` there.
+//!
 //! It doesn't keep what passes, nor read more of it than the cost of a request and the usage of an
 //! answer.
 
@@ -52,6 +61,7 @@ mod client;
 mod format;
 mod forward;
 mod headers;
+mod pooled;
 mod room;
 mod scopes;
 mod trust;
@@ -87,7 +97,7 @@ struct Proxy {
 
 impl Proxy {
     fn new(app: &Arc<App>) -> Self {
-        let client = Client::new(app.serve.bounds.upstream_timeout);
+        let client = Client::new(&app.serve.bounds);
         let budget = KeyBudget::new(app.serve.bounds.proxy_keys);
         let limiter = app.limiter.with_key_budget(budget);
         let of = |upstream| Upstream::new(upstream, &app.config, &limiter, &client);

@@ -4,12 +4,14 @@ use tower::ServiceExt;
 use tower_layer::Layer;
 
 use super::base::Base;
-use super::client::{Client, RequestBody};
+use super::client::{Client, RequestBody, counting};
 use super::format::Format;
 use super::scopes::Scopes;
 use crate::config::{self, Config, ServeMode};
 use crate::limiter::Limiter;
-use crate::middleware::{Classified, Http, PeekBody, RateLimitError, RateLimitLayer, RetryService};
+use crate::middleware::{
+    Classified, Http, PeekBody, RateLimitError, RateLimitLayer, Replay, RetryService, Unsent,
+};
 use crate::provider::UnreadableRequest;
 
 /// A provider that requests are forwarded to.
@@ -20,6 +22,8 @@ pub(super) struct Upstream {
     pub(super) format: Format,
     scopes: Scopes,
     client: Client,
+    /// Whether requests are sent again that fail in passing.
+    retries: bool,
     limited: RetryService<Client, Known, Http>,
 }
 
@@ -47,6 +51,7 @@ impl Upstream {
             format: Format::of(upstream.profile),
             scopes: Scopes::new(upstream.profile, &config.serve.scopes),
             client: client.clone(),
+            retries: config.retry.attempts.get() > 1,
             limited: layer.layer(client.clone()),
         })
     }
@@ -59,19 +64,39 @@ impl Upstream {
         is_charged(request).then(|| self.scopes.classify(request))
     }
 
-    /// Sends a request once it fits, and again as far as its failures allow.
+    /// Sends a request once it fits, and again as far as its failures allow; and how often it was sent.
     pub(super) async fn send(
         &self,
         mut request: Request<RequestBody>,
         classified: Option<Classified>,
+    ) -> (Result<Response<Body>, RateLimitError>, u32) {
+        let is_limited = classified.is_some();
+        if let Some(classified) = classified {
+            request.extensions_mut().insert(classified);
+        }
+        // What is retried anyway needs no other copy.
+        let spare = if is_limited && self.retries { None } else { request.replay() };
+        counting(async {
+            match (self.send_once(request, is_limited).await, spare) {
+                (Err(RateLimitError::Inner(error)), Some(spare)) if error.is::<Unsent>() => {
+                    self.send_once(spare, is_limited).await
+                }
+                (sent, _) => sent,
+            }
+        })
+        .await
+    }
+
+    async fn send_once(
+        &self,
+        request: Request<RequestBody>,
+        is_limited: bool,
     ) -> Result<Response<Body>, RateLimitError> {
-        let Some(classified) = classified else {
-            let response = self.client.clone().oneshot(request).await;
-            return Ok(response.map_err(RateLimitError::Inner)?.map(Body::new));
-        };
-        request.extensions_mut().insert(classified);
-        let response = self.limited.clone().oneshot(request).await?;
-        Ok(response.map(Body::new))
+        if is_limited {
+            return Ok(self.limited.clone().oneshot(request).await?.map(Body::new));
+        }
+        let response = self.client.clone().oneshot(request).await;
+        Ok(response.map_err(RateLimitError::Inner)?.map(Body::new))
     }
 }
 

@@ -1,8 +1,11 @@
 //! The official SDKs, unchanged, through the proxy: only their base URL is set.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
+use axum::http::StatusCode;
 use serde_json::Value;
 use tokio::net::TcpSocket;
 use tollgate::Limiter;
@@ -60,6 +63,46 @@ async fn the_official_node_sdks_work_unchanged_through_the_proxy() {
         run("proxied_anthropic.mjs", ANTHROPIC),
         run("proxied_genai.mjs", &genai),
     );
+}
+
+/// Each SDK would send a failed request twice again, and the proxy does so itself: together nine.
+#[tokio::test]
+async fn the_official_python_sdks_do_not_multiply_the_tries_of_the_proxy() {
+    let Some(python) = Python::with_sdks() else { return };
+    let failing = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&failing);
+    let answer = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        let error = "{\"error\": {\"message\": \"it failed\", \"type\": \"server_error\"}}";
+        let headers = [("content-type", "application/json"), ("retry-after-ms", "1")];
+        async move { (StatusCode::INTERNAL_SERVER_ERROR, headers, error) }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let addr = listener.local_addr().expect("it is bound");
+    let app = axum::Router::new().fallback(answer);
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+    let config = format!(
+        "retry: {{attempts: 3}}
+serve:
+  listen: '127.0.0.1:0'
+  upstreams:
+    openai: {{base_url: 'http://{addr}/v1', provider: openai}}
+    anthropic: {{base_url: 'http://{addr}', provider: anthropic}}
+"
+    );
+    let config = Config::parse(&config).expect("it is right");
+    let limiter = config.server_limiter().expect("it is made");
+    let proxy = serve::Server::bind(config, limiter, serve::Tokens::default()).await;
+    let proxy = proxy.expect("a free port");
+    let env = [("TOLLGATE_PROXY", format!("http://{}", proxy.addr()))];
+    for case in ["openai", "anthropic"] {
+        let mut env = env.to_vec();
+        env.push(("TOLLGATE_SDK", case.to_owned()));
+        let told = python.run("proxied_tries.py", &env).await;
+        assert_eq!(told[0]["case"], case);
+        assert_eq!(failing.swap(0, Ordering::Relaxed), 3, "{case}: the tries of the proxy alone");
+    }
+    serving.abort();
 }
 
 /// A proxy in front of providers that answer, deny, take their time, and are away.

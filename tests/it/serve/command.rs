@@ -3,16 +3,19 @@
 use std::fs;
 use std::io::Read;
 use std::net::SocketAddr;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
 
 use super::process::Served;
 use super::rig::{Reply, http1};
 use crate::cli::rig::{Home, Told};
+use crate::process::run_by;
 
 /// A server whose standard error is listened to.
 pub(super) struct Heard {
@@ -197,6 +200,65 @@ async fn a_file_of_keys_is_followed_through_renames_links_and_mistakes() {
     soon(async || served.status("/rate/k").await == 200).await;
     let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     assert!(!told.contains("panic"), "{told}");
+}
+
+/// A command that may have so many files open, and raise that no further than `hard`.
+#[cfg(unix)]
+fn with_files(soft: u32, hard: u32, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    let limits = format!("ulimit -Sn {soft}; ulimit -Hn {hard}; exec \"$0\" \"$@\"");
+    shell.args(["-c", &limits]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(folder) = command.get_current_dir() {
+        shell.current_dir(folder);
+    }
+    run_by(shell, command)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn file_limit_is_raised_to_what_the_bounds_need() {
+    let home = Home::new();
+    home.write("c.yaml", "serve: {bounds: {connections: 300}}");
+    let command = home.tollgate("serve --config c.yaml --port 0");
+    for (hard, allowed, warned) in [(4_000, "428", false), (200, "200", true)] {
+        let mut served = Heard::start(&mut with_files(100, hard, &command));
+        let process = served.served.process().running().child().id();
+        let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
+        let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+        assert_eq!(line.split_whitespace().nth(3), Some(allowed), "{line}");
+        let told = served.terminate();
+        let says = told.contains("\"needed\":428") && told.contains("serve.bounds.connections");
+        assert_eq!(says, warned, "{told}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn upstream_is_not_blamed_for_a_lack_of_local_files() {
+    let home = Home::new();
+    let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let up = upstream.local_addr().unwrap();
+    let config = format!(
+        "retry: {{attempts: 1}}\nserve: {{upstreams: {{up: {{base_url: 'http://{up}', provider: openai}}}}}}"
+    );
+    home.write("c.yaml", &config);
+    let command = home.tollgate("serve --config c.yaml --port 0");
+    let served = Heard::start(&mut with_files(64, 64, &command));
+    let mut connections = Vec::new();
+    for _ in 0..80 {
+        connections.push(TcpStream::connect(served.served.addr()).await.unwrap());
+    }
+    soon(async || served.told.lock().contains("no connection can be taken")).await;
+    let first = &mut connections[0];
+    let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+    first.write_all(format!("{head}content-length: 2\r\n\r\n{{}}").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    first.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.contains("\"code\":\"too_many_open_files\""), "{answer}");
+    assert!(answer.contains("ulimit -n") && !answer.contains("unreachable"), "{answer}");
+    drop(connections);
+    tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
 }
 
 #[test]

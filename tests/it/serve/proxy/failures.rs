@@ -2,9 +2,10 @@
 
 use std::net::SocketAddr;
 
-use tokio::net::TcpSocket;
+use tokio::net::{TcpSocket, TcpStream};
+use tokio::task::JoinHandle;
 
-use super::rig::{Proxy, Upstream, chat, http, json};
+use super::rig::{Exchange, Proxy, Upstream, chat, http, json};
 
 /// A port where nobody listens, nor can while it is held.
 fn nobody() -> (TcpSocket, SocketAddr) {
@@ -89,6 +90,91 @@ async fn garbage_and_resets_are_told_and_nothing_of_them_passes() {
         let problem = json(response).await;
         assert_eq!(problem["code"], "upstream_failed");
         assert!(!problem.to_string().contains("garbage"), "{problem}");
+    }
+}
+
+/// A request that a proxy has written to a connection which had an earlier one.
+struct Reused {
+    up: Upstream,
+    _proxy: Proxy,
+    kept: TcpStream,
+    sent: JoinHandle<u16>,
+}
+
+impl Reused {
+    async fn start(method: &str) -> Self {
+        let mut up = Upstream::start().await;
+        let proxy = Proxy::to(up.addr, "").await;
+        let send = || {
+            let path = proxy.url("/up/v1/chat/completions");
+            let request = http().request(method.parse().unwrap(), path).body(chat("gpt-4o"));
+            tokio::spawn(async move { request.send().await.unwrap().status().as_u16() })
+        };
+        let mut sent = send();
+        let mut first = up.request().await;
+        loop {
+            first.write("HTTP/1.1 200 OK\r\ncontent-length: 2\r\n\r\n{}").await;
+            assert_eq!(sent.await.unwrap(), 200);
+            sent = send();
+            // The proxy may not have had the connection back yet, and opens another.
+            let mut byte = [0];
+            tokio::select! {
+                peeked = first.stream.peek(&mut byte) => {
+                    assert_eq!(peeked.unwrap(), 1);
+                    return Self { up, _proxy: proxy, kept: first.stream, sent };
+                }
+                another = up.request() => first = another,
+            }
+        }
+    }
+}
+
+#[tokio::test]
+async fn request_on_a_connection_closed_before_is_sent_again() {
+    for method in ["POST", "GET"] {
+        let Reused { mut up, _proxy, kept, sent } = Reused::start(method).await;
+        // Nothing of the request is read: the system answers it with a reset.
+        drop(kept);
+        let again = up.request().await;
+        assert!(again.line().starts_with(method) && again.body == chat("gpt-4o").as_bytes());
+        again.answer("200 OK", "", "{}").await;
+        assert_eq!(sent.await.unwrap(), 200, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn request_that_was_read_is_sent_again_only_if_it_is_idempotent() {
+    for (method, status) in [("POST", 502), ("GET", 200)] {
+        let Reused { mut up, _proxy, kept, sent } = Reused::start(method).await;
+        drop(Exchange::read(kept).await.expect("the second request"));
+        if status == 200 {
+            up.request().await.answer("200 OK", "", "{}").await;
+        }
+        assert_eq!(sent.await.unwrap(), status, "{method}");
+        assert!(up.is_idle());
+    }
+}
+
+#[tokio::test]
+async fn failure_after_several_tries_asks_for_no_more() {
+    let (_held, away) = nobody();
+    let mut up = Upstream::start().await;
+    let two = [("up", up.addr, "openai"), ("away", away, "openai")];
+    for (attempts, field) in [(1, None), (2, Some("false"))] {
+        let proxy = Proxy::with(&two, "", &format!("retry: {{attempts: {attempts}}}")).await;
+        let sent = tokio::spawn(proxy.chat("gpt-4o").send());
+        for _ in 0..attempts {
+            let fields = "retry-after-ms: 1\r\nx-should-retry: true\r\n";
+            up.request().await.answer("500 Internal Server Error", fields, "{}").await;
+        }
+        let response = sent.await.unwrap().unwrap();
+        assert_eq!(response.status(), 500);
+        assert_eq!(response.headers()["x-should-retry"], field.unwrap_or("true"));
+        let post = http().post(proxy.url("/away/v1/chat/completions")).body(chat("gpt-4o"));
+        let response = post.send().await.unwrap();
+        assert_eq!(response.status(), 502);
+        let told = response.headers().get("x-should-retry").map(|value| value.to_str().unwrap());
+        assert_eq!(told, field, "{attempts}");
     }
 }
 

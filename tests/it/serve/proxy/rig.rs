@@ -144,7 +144,7 @@ impl Upstream {
 }
 
 impl Exchange {
-    async fn read(mut stream: TcpStream) -> Option<Self> {
+    pub(super) async fn read(mut stream: TcpStream) -> Option<Self> {
         let mut text = Vec::new();
         let end = loop {
             if let Some(at) = find(&text, b"\r\n\r\n") {
