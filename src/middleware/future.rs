@@ -55,7 +55,8 @@ pub(super) type Answered<S, Request> =
 /// Where a request stands once it has arrived.
 pub(super) enum Arrived {
     Granted(Permit),
-    Queued(Acquire),
+    /// In a box: nearly every request is granted at once.
+    Queued(Box<Acquire>),
 }
 
 impl<S, Request, C, O> ResponseFuture<S, Request, C, O>
@@ -125,7 +126,7 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
                 let watch = admit(&shared, &mut classified, arrived_at, permit);
                 Stage::Readying(Some(watch.recorded(record.take())))
             }
-            Arrived::Queued(acquire) => Stage::Waiting(acquire),
+            Arrived::Queued(acquire) => Stage::Waiting(*acquire),
         };
         let unsent = Some((inner, request));
         Self { stage, unsent, classified, arrived: arrived_at, record, shared }

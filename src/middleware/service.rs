@@ -137,7 +137,7 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
         let mut acquire = self.acquire(classified, deadline);
         match acquire.arrive() {
             Some(granted) => granted.map(Arrived::Granted),
-            None => Ok(Arrived::Queued(acquire)),
+            None => Ok(Arrived::Queued(Box::new(acquire))),
         }
     }
 
