@@ -4,7 +4,9 @@ use super::Rig;
 
 #[tokio::test]
 async fn a_reservation_is_told_whole_and_found_again() {
-    let rig = Rig::start("quotas: {a: {rpm: 10, tpm: 1000}}").await;
+    let images = "{dimension: images, limit: 9, window: 1m}";
+    let rig =
+        Rig::start(&format!("quotas: {{a: {{rpm: 10, tpm: 1000, limits: [{images}]}}}}")).await;
     let cost = json!({"requests": 2, "tokens": 300, "custom": {"images": 4}});
     let asked = json!({"keys": ["a"], "cost": cost, "metadata": {"user": "u-7"}, "ttl_ms": 5000});
     let answer = rig.reserve(asked).await;
@@ -30,6 +32,22 @@ async fn a_reservation_is_told_whole_and_found_again() {
     assert_eq!(answer.header("x-content-type-options"), "nosniff");
     let found = rig.get(answer.header("location")).await;
     assert_eq!((found.status, found.body), (200, answer.body.clone()));
+}
+
+#[tokio::test]
+async fn cost_that_no_limit_counts_is_a_bad_request() {
+    let rig = Rig::start("quotas: {a: {tpm: 1000}, b: {itpm: 1000, otpm: 1000}}").await;
+    for (key, cost, dimension) in [
+        ("a", json!({"tokens": 3, "custom": {"imagse": 4}}), "imagse"),
+        ("a", json!({"input_tokens": 3}), "input_tokens"),
+        ("b", json!({"tokens": 3}), "tokens"),
+    ] {
+        let refused = rig.reserve(json!({"keys": [key], "cost": cost})).await;
+        let detail = refused.fails(400, "missing_limit");
+        let start = format!("{key}: the request costs {dimension}, but no limit of the key counts");
+        assert!(detail.starts_with(&start), "{detail}");
+        assert_eq!(rig.used(key), 0);
+    }
 }
 
 #[tokio::test]
