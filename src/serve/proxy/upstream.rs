@@ -1,5 +1,6 @@
 use axum::body::Body;
 use axum::http::{Method, Request, Response};
+use http_body::Body as _;
 use tower::ServiceExt;
 use tower_layer::Layer;
 
@@ -24,6 +25,8 @@ pub(super) struct Upstream {
     client: Client,
     /// Whether requests are sent again that fail in passing.
     retries: bool,
+    /// Up to how many bytes a body is kept to be sent once more.
+    spare: u64,
     limited: RetryService<Client, Known, Http>,
 }
 
@@ -51,6 +54,7 @@ impl Upstream {
             format: Format::of(upstream.profile),
             scopes: Scopes::new(upstream.profile, &config.serve.scopes),
             client: client.clone(),
+            spare: config.serve.bounds.buffered as u64 / SPARE,
             retries: config.retry.attempts.get() > 1,
             limited: layer.layer(client.clone()),
         })
@@ -74,8 +78,10 @@ impl Upstream {
         if let Some(classified) = classified {
             request.extensions_mut().insert(classified);
         }
-        // What is retried anyway needs no other copy.
-        let spare = if is_limited && self.retries { None } else { request.replay() };
+        // What is retried anyway needs no other copy; a long body is let go of once it is sent.
+        let is_short = request.body().size_hint().upper().is_some_and(|most| most <= self.spare);
+        let is_kept = is_short && !(is_limited && self.retries);
+        let spare = if is_kept { request.replay() } else { None };
         counting(async {
             match (self.send_once(request, is_limited).await, spare) {
                 (Err(RateLimitError::Inner(error)), Some(spare)) if error.is::<Unsent>() => {
@@ -106,6 +112,9 @@ fn is_charged(request: &Request<RequestBody>) -> bool {
     let has_body = request.body().size() != Some(0);
     has_body || !UNCHARGED.contains(request.method())
 }
+
+/// Bodies of up to this part of the room for all of them are kept until their answer begins.
+const SPARE: u64 = 1_024;
 
 /// What was found before.
 fn known(request: &Request<RequestBody>) -> Classified {
