@@ -7,13 +7,14 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use http::StatusCode;
 use parking_lot::Mutex;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tower_service::Service;
 
 use super::gate::Gate;
-use super::outage::Failures;
+use super::outage::{Cause, Failures};
 use super::stop::Stop;
 use super::target::Base;
 
@@ -133,6 +134,10 @@ impl Service<http::Request<Bytes>> for Client {
             let sent = request.send().await;
             gate.received(left.failures(), sent.as_ref().map(reqwest::Response::status));
             let mut response = http::Response::from(sent?);
+            // An outage says nothing about the limits: none is reduced by it.
+            if left.failures().lock().excused() == Some(Cause::Server) {
+                *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            }
             response.extensions_mut().insert(slot);
             Ok(response)
         })

@@ -7,7 +7,8 @@ use std::time::Duration;
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
 use tokio::net::TcpListener;
 use tokio::process::{Child, ChildStderr};
-use tollgate::batch::Job;
+use tollgate::batch::{Job, Stop};
+use tollgate::quota::Quota;
 
 use super::rig::{Folder, Told, ended, lines, run, signal, told, until};
 use super::scripted::{Reply, Scripted};
@@ -94,6 +95,25 @@ async fn outage_in_the_middle_uses_up_no_tries() {
         assert_eq!(folder.results().len(), 300);
         assert!(folder.results().values().all(|line| line["error"].is_null()));
     }
+}
+
+#[tokio::test]
+async fn failed_probes_reduce_no_limits() {
+    let folder = Folder::with(&lines(20));
+    let server = Scripted::start(|call| match call.number {
+        // Eight at once, and two probes.
+        0..10 => Reply::error(503, "down", "down"),
+        _ => Reply::ok(),
+    })
+    .await;
+    let quota = Quota::new().rpm(100_000);
+    let job = Job { max_in_flight: 8, retries: 1, quota, ..folder.job(server.base()) };
+    let limiter = job.limiter().expect("limits");
+    let ended = job.run_with(limiter.clone(), &Stop::new()).await.expect("it begins");
+    assert_eq!((ended.report.succeeded, server.received()), (20, 30));
+    let stats = limiter.stats("gpt-4o");
+    let rpm = stats.limits.iter().find(|limit| limit.original == 100_000).expect("the limit");
+    assert!(rpm.limit >= 50_000, "halved once, by what was sent before the pause: {rpm:?}");
 }
 
 #[tokio::test]

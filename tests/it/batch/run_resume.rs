@@ -101,7 +101,11 @@ async fn a_second_interrupt_ends_the_run_at_once() {
     until("all are in flight", || server.received() == 3).await;
     signal(&child, "-INT");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-    stderr.read_line(&mut String::new()).await.expect("it says that it waits");
+    let mut told = String::new();
+    while !told.contains("press Ctrl-C again") {
+        let read = stderr.read_line(&mut told).await.expect("it is read");
+        assert!(read > 0, "it says that it waits: {told}");
+    }
     signal(&child, "-INT");
     assert_eq!(ended(child).await.code, Some(130));
     server.release();
