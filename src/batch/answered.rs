@@ -6,6 +6,7 @@ use http_body_util::BodyExt;
 
 use super::input::Line;
 use super::outcome::{Answer, Failure, Outcome};
+use super::secrets::Secrets;
 use super::shared::Shared;
 use super::stop::Halt;
 use crate::middleware::Journey;
@@ -50,7 +51,7 @@ impl Answered {
             return Outcome::succeeded(id, self.into_answer());
         }
         let error = self.error();
-        let mut failure = self.failure(&error, class);
+        let mut failure = self.failure(&error, class, &shared.secrets);
         if shared.profile.is_account_wide(self.parts.status, &error) {
             shared.stop.halt(Halt::Failed(self.refused_account(failure.message())));
             failure = failure.retryable();
@@ -70,7 +71,7 @@ impl Answered {
         self.in_band.clone().or_else(|| ApiError::read(&self.body)).unwrap_or_default()
     }
 
-    fn failure(&self, error: &ApiError, class: Class) -> Failure {
+    fn failure(&self, error: &ApiError, class: Class, secrets: &Secrets) -> Failure {
         if let (None, Some(invalid)) = (&self.in_band, &self.invalid) {
             let message = format!("HTTP {}, but {invalid}", self.parts.status.as_u16());
             return Failure::new("invalid_response", message).retryable();
@@ -78,7 +79,8 @@ impl Answered {
         let message = match error.message() {
             "" if self.parts.status.is_redirection() => self.elsewhere(),
             "" => format!("HTTP {}", self.parts.status),
-            message => message.to_owned(),
+            // That of a stream was read before its secrets were hidden.
+            message => secrets.hide_in(message.to_owned()),
         };
         match self.in_band {
             Some(_) if class == Class::Terminal => Failure::new("in_band_error", message),

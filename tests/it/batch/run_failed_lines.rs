@@ -54,17 +54,23 @@ async fn failures_are_counted_by_cause_with_one_example_each() {
 
 #[tokio::test]
 async fn example_that_repeats_the_prompt_or_the_key_is_withheld() {
-    let folder = Folder::with(&lines(2));
+    let folder = Folder::with(&lines(3));
     let server = Scripted::start(|call| match call.id.as_str() {
         "r0" => Reply::error(400, "bad", "cannot answer 'the sky blue in the day': no"),
+        "r1" => {
+            Reply::error(200, "content_policy_violation", &format!("not {}", call.authorization))
+        }
         _ => Reply::error(422, "bad", &format!("{} is refused", call.authorization)),
     })
     .await;
-    let arguments = format!("--base-url {} --rpm 1000 --report r.json", server.base());
+    let arguments =
+        format!("--base-url {} --provider openai --rpm 1000 --report r.json", server.base());
     let failed = told(folder.batch(&arguments)).await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
     let told = format!("{}{}{}", failed.stdout, failed.stderr, report(&folder));
     assert!(!told.contains("sky blue") && !told.contains(KEY), "{told}");
+    assert!(server.calls().iter().all(|call| call.authorization.contains(KEY)));
+    assert!(!folder.everything_written().contains(KEY), "{:?}", folder.results());
     assert!(
         told.contains("the message repeats the request; the line of the output has it"),
         "{told}"
