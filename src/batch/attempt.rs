@@ -14,6 +14,7 @@ use super::input::Line;
 use super::outage::Cause;
 use super::outcome::{Failure, Outcome};
 use super::shared::Shared;
+use super::target::Base;
 use crate::limiter::AcquireError;
 use crate::middleware::{Http, Journey, RateLimitError, RetryFuture, RetryService};
 
@@ -32,11 +33,12 @@ pub(super) struct Attempt {
 
 impl Attempt {
     /// Takes the next place in the queue. The layer isn't built for a key, so it is always ready.
-    pub(super) fn start(service: &mut Limited, line: &Line) -> Self {
+    pub(super) fn start(service: &mut Limited, base: &Base, line: &Line) -> Self {
         let (journey, left) = (Journey::new(), Left::of_line(line.number));
         let mut request = http::Request::new(line.body.clone());
         *request.method_mut() = http::Method::POST;
-        *request.uri_mut() = line.url_path.parse().unwrap_or_default();
+        // The whole of it: the path of the base may name an Azure deployment.
+        *request.uri_mut() = base.join(&line.url_path).parse().unwrap_or_default();
         request.extensions_mut().insert(journey.clone());
         request.extensions_mut().insert(left.clone());
         Self { journey, left, calling: Box::pin(service.call(request)) }
@@ -70,7 +72,7 @@ impl Attempt {
                 turn = shared.gate.turn() => turn,
             };
             let service = if probe.is_some() { &shared.once } else { &shared.service };
-            attempt = Self::start(&mut service.clone(), line);
+            attempt = Self::start(&mut service.clone(), &shared.base, line);
         }
     }
 

@@ -76,11 +76,10 @@ impl Drop for Flying {
     }
 }
 
-/// Sends requests to paths under a base URL, a bounded number at a time.
+/// Sends requests, a bounded number at a time.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
-    base: Arc<Base>,
     headers: HeaderMap,
     slots: Arc<Semaphore>,
     stop: Stop,
@@ -89,21 +88,21 @@ pub(super) struct Client {
 
 impl Client {
     pub(super) fn new(
-        base: Base,
+        base: &Base,
         headers: HeaderMap,
         (max_in_flight, timeout): (usize, Duration),
         stop: Stop,
         gate: Gate,
     ) -> Result<Self, reqwest::Error> {
         let connect = timeout.min(CONNECT);
-        let http = http_client(&base).connect_timeout(connect).timeout(timeout).build()?;
+        let http = http_client(base).connect_timeout(connect).timeout(timeout).build()?;
         let slots = Arc::new(Semaphore::new(max_in_flight.min(Semaphore::MAX_PERMITS)));
-        Ok(Self { http, base: Arc::new(base), headers, slots, stop, gate })
+        Ok(Self { http, headers, slots, stop, gate })
     }
 
-    fn request(&self, path: &str, body: Bytes) -> reqwest::RequestBuilder {
+    fn request(&self, url: &http::Uri, body: Bytes) -> reqwest::RequestBuilder {
         let json = HeaderValue::from_static("application/json");
-        let request = self.http.post(self.base.join(path)).header(CONTENT_TYPE, json).body(body);
+        let request = self.http.post(url.to_string()).header(CONTENT_TYPE, json).body(body);
         request.headers(self.headers.clone())
     }
 }
@@ -121,8 +120,7 @@ impl Service<http::Request<Bytes>> for Client {
         let (slots, stop) = (Arc::clone(&self.slots), self.stop.clone());
         let gate = self.gate.clone();
         let left = request.extensions().get::<Left>().cloned().unwrap_or_default();
-        let path = request.uri().path_and_query().map_or("/", |path| path.as_str()).to_owned();
-        let request = self.request(&path, request.into_body());
+        let request = self.request(&request.uri().clone(), request.into_body());
         Box::pin(async move {
             let permit = slots.acquire_owned().await.expect("nobody closes it");
             if stop.reason().is_some() {

@@ -176,7 +176,8 @@ impl Job {
 
     fn plan_of(&self, is_left: impl Fn(&Line) -> bool) -> Result<Plan, JobError> {
         let limiter = self.limiter().map_err(JobError::Limits)?;
-        let plan = Plan::read(self.reader(self.open()?), &limiter, self.profile, is_left);
+        let plan =
+            Plan::read(self.reader(self.open()?), &limiter, (self.profile, &self.base), is_left);
         plan.map_err(|error| JobError::Input(self.input.clone(), error))
     }
 
@@ -205,10 +206,10 @@ impl Job {
     pub async fn run_with(&self, limiter: Limiter, stop: &Stop) -> Result<Ended, JobError> {
         let total = self.count()?;
         let file = self.open()?;
-        let (base, headers) = (self.base.clone(), self.headers.clone());
-        let gate = Gate::new(limiter.clone(), base.clone());
+        let gate = Gate::new(limiter.clone(), self.base.clone());
         let bounds = (self.max_in_flight, self.timeout);
-        let client = Client::new(base, headers, bounds, stop.clone(), gate.clone());
+        let client =
+            Client::new(&self.base, self.headers.clone(), bounds, stop.clone(), gate.clone());
         let client = client.map_err(JobError::Client)?;
         let (output, done) = self.resume_output(&file)?;
         let done = Arc::new(done);
@@ -218,6 +219,7 @@ impl Job {
             service: layer.layer(client.clone()),
             once: layer.retry(0).layer(client),
             gate,
+            base: self.base.clone(),
             profile: self.profile,
             secrets: Secrets::of(&self.headers),
             tally: Mutex::new(Tally::new(limiter, self.profile)),
@@ -358,7 +360,7 @@ fn begin(entry: Entry, room: Room, done: &Done, shared: &Arc<Shared>, lines: &mu
         (LineStatus::Open, Entry::Bad(bad)) => shared.write(&bad.into(), b""),
         (LineStatus::Open, Entry::Request(line)) => {
             // It takes its place in the queue here, in the order of the input.
-            let first = Attempt::start(&mut shared.service.clone(), &line);
+            let first = Attempt::start(&mut shared.service.clone(), &shared.base, &line);
             lines.spawn(go(first, line, Arc::clone(shared), room));
         }
     }

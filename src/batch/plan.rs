@@ -8,6 +8,7 @@ use std::time::Duration;
 use super::forecast::Forecast;
 use super::ideal::Ideal;
 use super::input::{Entry, Line, Reader};
+use super::target::Base;
 use crate::limiter::{Code, Limiter};
 use crate::provider::Profile;
 use crate::quota::{Cost, Dimension, Quota};
@@ -35,7 +36,7 @@ impl Plan {
     pub(super) fn read<R: BufRead>(
         lines: Reader<R>,
         limiter: &Limiter,
-        profile: Profile,
+        (profile, base): (Profile, &Base),
         is_left: impl Fn(&Line) -> bool,
     ) -> io::Result<Self> {
         let (mut plan, mut ideal) = (Self::default(), Ideal::new(profile));
@@ -47,7 +48,7 @@ impl Plan {
             if !is_left(&line) {
                 continue;
             }
-            let estimate = profile.read_request(&line.url_path, &line.body);
+            let estimate = profile.read_request(&base.join(&line.url_path), &line.body);
             let (model, cost) = (estimate.model.unwrap_or_default(), estimate.cost);
             if limiter.decide(&model, &cost).code == Code::ExceedsCapacity {
                 plan.never_fit += 1;

@@ -9,6 +9,7 @@ use super::output::Output;
 use super::secrets::Secrets;
 use super::stop::{Halt, Stop};
 use super::tally::Tally;
+use super::target::Base;
 use crate::provider::Profile;
 
 /// The way to the provider, the way to the output, and what was counted between them.
@@ -18,6 +19,7 @@ pub(super) struct Shared {
     /// The same, which sends nothing again.
     pub(super) once: Limited,
     pub(super) gate: Gate,
+    pub(super) base: Base,
     pub(super) profile: Profile,
     pub(super) secrets: Secrets,
     pub(super) tally: Mutex<Tally>,

@@ -1,8 +1,8 @@
 //! Runs that the limits hold up: nothing is refused, everything is counted.
 
-use tollgate::batch::Job;
 use tollgate::batch::report::Report;
-use tollgate::provider::OPENAI;
+use tollgate::batch::{Job, Stop};
+use tollgate::provider::{AZURE, OPENAI};
 use tollgate::quota::{Algorithm, Quota};
 use tollgate::simulate::{self, Counters, Settings};
 
@@ -51,6 +51,18 @@ fn assert_waited(report: &Report) {
     assert_eq!(report.estimate_error, Some(0.0));
     assert!(report.wait_p99_s > 0.0 && report.elapsed_s > 2.0, "{report}");
     assert!(report.utilization.is_some_and(|share| share > 0.0 && share <= 1.0), "{report}");
+}
+
+#[tokio::test]
+async fn azure_deployment_in_the_base_url_is_the_key() {
+    let folder = Folder::with(&[line("r0", chat("gpt-4o", 100))]);
+    let server = Scripted::start(|_| Reply::ok()).await;
+    let base = format!("{}/openai/deployments/mine", server.base());
+    let job = Job { profile: AZURE, quota: Quota::new().rpm(100), ..folder.job(&base) };
+    assert_eq!(job.plan().expect("a plan").models.keys().collect::<Vec<_>>(), ["mine"]);
+    let limiter = job.limiter().expect("limits");
+    job.run_with(limiter.clone(), &Stop::new()).await.expect("it begins");
+    assert_eq!(limiter.keys(), ["mine"]);
 }
 
 #[tokio::test]

@@ -18,7 +18,8 @@ fn g18_show_has_every_model_with_its_use_and_limits() {
     let told = home.run("show");
     assert_eq!(told.code, Some(0));
     assert!(
-        told.stdout.contains("claude-x  (quota claude-*)\n") && told.stdout.contains("12,345 / 30,000"),
+        told.stdout.contains("claude-x  (quota claude-*)\n")
+            && told.stdout.contains("12,345 / 30,000"),
         "{told:?}"
     );
     let keys = home.run("show --json").json()["keys"].clone();
