@@ -65,12 +65,22 @@ struct More {
 }
 
 impl More {
-    /// What is still to be settled of what was reserved, or of what it took.
-    fn rest(&self, mut cost: Cost, of: impl Fn(u64, u64) -> u64) -> Cost {
+    /// What is still to be settled of what was reserved: nothing of what is settled already.
+    fn left(&self, mut reserved: Cost) -> Cost {
+        self.early.iter().for_each(|(dimension, _)| reserved.set(dimension, 0));
+        reserved
+    }
+
+    /// What is still to be charged. Of what is settled already that is what a charge says beyond it.
+    fn unpaid(&self, mut charged: Cost, charge: &Charge<'_>) -> Cost {
         for (dimension, settled) in &self.early {
-            cost.set(dimension, of(cost.amount(dimension), *settled));
+            let unpaid = match charge {
+                Charge::Stated(stated) if !stated.names(dimension) => 0,
+                _ => charged.amount(dimension).saturating_sub(*settled),
+            };
+            charged.set(dimension, unpaid);
         }
-        cost
+        charged
     }
 }
 
@@ -285,7 +295,7 @@ impl Permit {
             return false;
         }
         let end = |(part, own): (&Part, &Cost)| {
-            let reserved = more.rest(own.clone(), |_, _| 0);
+            let reserved = more.left(own.clone());
             let charged = match charge {
                 Charge::Nothing => None,
                 Charge::Reserved => Some(own.clone()),
@@ -293,7 +303,7 @@ impl Permit {
                     Some(stated.completed(own).unwrap_or_else(|| stated.clone()))
                 }
             };
-            let charged = charged.map(|charged| more.rest(charged, u64::saturating_sub));
+            let charged = charged.map(|charged| more.unpaid(charged, &charge));
             part.end((self.granted_at, &reserved), charged.as_ref(), self.open)
         };
         self.parts().map(end).filter(|is_counted| !is_counted).count() == 0

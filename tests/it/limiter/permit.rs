@@ -148,13 +148,14 @@ async fn a_dimension_that_is_final_early_holds_nothing_any_more() {
 
 #[tokio::test(start_paused = true)]
 async fn what_was_settled_early_stays_so_however_the_permit_ends() {
-    for (ended, input) in [(0, 25), (1, 25), (2, 30)] {
+    for (ended, input) in [(0, 25), (1, 25), (2, 30), (3, 25)] {
         let limiter = in_and_out();
         let mut permit = limiter.try_acquire("k", &both(60, 40)).unwrap();
         permit.settle_early(&Dimension::InputTokens, 25);
         match ended {
             0 => permit.release(),
             1 => permit.settle(&both(20, 0)),
+            3 => permit.settle(&Cost::new().output_tokens(0)),
             _ => permit.settle(&both(30, 0)),
         }
         assert_eq!(used_and_held(&limiter), [(input, 0), (0, 0)], "way {ended}");
