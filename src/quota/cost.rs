@@ -188,6 +188,14 @@ impl Cost {
         Some(customs().fold(completed, |cost, (name, amount)| cost.custom(name, amount)))
     }
 
+    /// The same without the custom dimensions that are not `kept`.
+    #[cfg(feature = "cli")]
+    pub(crate) fn with_customs(&self, kept: impl Fn(&str) -> bool) -> Self {
+        let bare = Self { custom: None, ..self.clone() };
+        let customs = self.customs().filter(|(name, _)| kept(name));
+        customs.fold(bare, |cost, (name, amount)| cost.custom(name, amount))
+    }
+
     /// Whether it names the dimension, in whatever amount; requests and concurrency always.
     pub(crate) fn names(&self, dimension: &Dimension) -> bool {
         match dimension {

@@ -16,6 +16,7 @@ use super::time::{Time, millis};
 use crate::engine::Wait;
 use crate::limiter::Decision;
 use crate::middleware::respond::describe;
+use crate::quota::{Dimension, Limit, Quota};
 
 /// A question whether a request would be let in.
 #[derive(Debug, Clone, Deserialize, JsonSchema)]
@@ -81,14 +82,19 @@ struct Why {
     never: bool,
 }
 
-/// Says whether a request would be let in; takes nothing. Each key is looked at by itself.
+/// Says whether a request would be let in; takes nothing. Each key is looked at by itself; a custom
+/// dimension only counts for the keys that limit it, if there is one.
 pub(super) async fn decide(
     State(api): State<Arc<Api>>,
     Body(fields): Body<DecideFields>,
 ) -> Result<(HeaderMap, Json<DecisionTold>), Fault> {
     let (keys, cost) = (fields.keys.checked(api.longest_key())?, fields.cost.cost()?);
-    let decisions: Vec<Decision> =
-        keys.iter().map(|key| api.limiter().decide(key, &cost)).collect();
+    let quotas: Vec<Quota> = keys.iter().map(|key| api.limiter().quota(key)).collect();
+    let decisions = keys.iter().zip(&quotas).map(|(key, quota)| {
+        let counts = |name: &str| limits(quota, name) || !quotas.iter().any(|q| limits(q, name));
+        api.limiter().decide(key, &cost.with_customs(counts))
+    });
+    let decisions: Vec<Decision> = decisions.collect();
     let binding = decisions.iter().enumerate().max_by_key(|(at, decision)| {
         // Of those that wait as long, the first.
         (rank(decision), std::cmp::Reverse(*at))
@@ -104,6 +110,12 @@ pub(super) async fn decide(
     let mut headers = HeaderMap::new();
     describe(api.limiter(), &shown(&keys), &mut headers);
     Ok((headers, Json(told)))
+}
+
+fn limits(quota: &Quota, custom: &str) -> bool {
+    let is_it =
+        |limit: &Limit| matches!(limit.dimension(), Dimension::Custom(name) if **name == *custom);
+    quota.limits().iter().any(is_it)
 }
 
 fn told(key: &str, decision: &Decision) -> KeyDecision {
