@@ -1,5 +1,3 @@
-use std::borrow::Cow;
-
 use compact_str::CompactString;
 use memchr::memmem;
 use percent_encoding::percent_decode;
@@ -49,13 +47,19 @@ pub(super) fn pairs(body: &[u8]) -> Named {
     let mut named = Named::default();
     for pair in body.split(|byte| b"&;".contains(byte)) {
         let (name, value) = pair.split_at(memchr::memchr(b'=', pair).unwrap_or(pair.len()));
-        let name: Cow<'_, [u8]> = percent_decode(name).into();
-        if is_model(&name) {
-            let value = percent_decode(value.get(1..).unwrap_or_default()).decode_utf8();
+        if is_model(&unescaped(name)) {
+            let value = String::from_utf8(unescaped(value.get(1..).unwrap_or_default()));
             named.add(value.map_or(Mention::Other(NO_TEXT), |value| Mention::text(&value)));
         }
     }
     named
+}
+
+/// A `+` is a space (URL Standard, 5.1).
+fn unescaped(text: &[u8]) -> Vec<u8> {
+    let spaced: Vec<u8> =
+        text.iter().map(|byte| if *byte == b'+' { b' ' } else { *byte }).collect();
+    percent_decode(&spaced).collect()
 }
 
 fn named(value: &[u8]) -> Option<CompactString> {

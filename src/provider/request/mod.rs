@@ -12,6 +12,7 @@ mod multipart;
 mod named;
 mod prompt;
 mod size;
+mod surrogates;
 mod tools;
 mod unreadable;
 mod walk;
@@ -80,7 +81,12 @@ impl Request {
     /// The counts of a request with this path and body; an error where the body is no JSON object.
     pub(super) fn read(path: &str, body: &[u8]) -> Result<Self, UnreadableRequest> {
         let mut request = Self::default();
-        body::read(body, &mut request)?;
+        if let Err(error) = body::read(body, &mut request) {
+            // Half a pair, as of a text that was cut in the middle of an emoji: JSON allows it.
+            let Some(body) = surrogates::replaced(body) else { return Err(error) };
+            request = Self::default();
+            body::read(&body, &mut request)?;
+        }
         let of_path = endpoint::model_of(path);
         request.is_named_by_path = of_path.is_some();
         request.model = of_path.or(request.named.model.take());

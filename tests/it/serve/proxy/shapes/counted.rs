@@ -28,6 +28,8 @@ pub(super) fn counted() -> Vec<Row> {
         // Escapes are read.
         r#"{"mod\u0065l": "gpt-4o"}"#,
         r#"{"model": "\u0067pt-4o"}"#,
+        // Half a pair, as of a text that was cut in the middle of an emoji.
+        r#"{"messages": [{"content": "a\ud83d"}], "model": "gpt-4o"}"#,
         // Fields that are odd otherwise.
         r#"{"stream": "yes", "n": -1, "messages": 7, "model": "gpt-4o"}"#,
         r#"{"messages": [], "messages": [], "model": "gpt-4o"}"#,
@@ -108,7 +110,13 @@ pub(super) fn counted() -> Vec<Row> {
         "\r\n".to_owned() + &field("model", "gpt-4o") + "--B--\r\n",
     ];
     rows.extend(forms.map(|body| form("/v1/audio/transcriptions", &body)));
-    let pairs = ["model=gpt-4o&file=x", "file=x&m%6Fdel=gpt%2D4o", "a=b;model=gpt-4o"];
+    let pairs = [
+        "model=gpt-4o&file=x",
+        "file=x&m%6Fdel=gpt%2D4o",
+        "a=b;model=gpt-4o",
+        "model=gpt-4o+",
+        "+model=gpt-4o",
+    ];
     let fields = "content-type: application/x-www-form-urlencoded\r\n";
     rows.extend(pairs.map(|body| row("POST", "/v1/audio/speech", fields, body)));
     // `curl -d` says so of JSON too.
