@@ -96,6 +96,9 @@ fn json(body: &[u8]) -> Result<(), InvalidAnswer> {
         if let Some(json) = EMPTY.iter().find(|empty| **empty == compact(value)) {
             return Err(InvalidAnswer::NoContent { json });
         }
+        if !value.starts_with(['{', '[']) {
+            return Err(InvalidAnswer::NotJson);
+        }
         if value.starts_with('{') {
             let event = Event::read(value)?;
             ended = if event.done == Some(false) { Err(InvalidAnswer::CutStream) } else { Ok(()) };

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::response::Parts;
-use http::{HeaderMap, Response};
+use http::{HeaderMap, Response, StatusCode};
 use http_body::Body;
 
 use super::judge::{Judged, Verdict};
@@ -125,12 +125,22 @@ impl<B: Body<Data = Bytes>> fmt::Debug for Judging<B> {
     }
 }
 
-/// Whether a success that was read to its end has a body that answers nothing. One that nobody can
-/// read passes.
+/// Whether a 200 that was read to its end has a body that answers nothing. One that nobody can read
+/// passes, and so does a text that is declared as one, such as a transcript.
 fn is_no_answer<B: Body<Data = Bytes>>(parts: &Parts, body: &ReadAhead<Passing<B>>) -> bool {
-    parts.status.is_success()
-        && is_plain(&parts.headers)
-        && InvalidAnswer::check(&parts.headers, &body.beginning(usize::MAX)).is_err()
+    if parts.status != StatusCode::OK || !is_plain(&parts.headers) {
+        return false;
+    }
+    match InvalidAnswer::check(&parts.headers, &body.beginning(usize::MAX)) {
+        Ok(()) => false,
+        Err(InvalidAnswer::NotJson) => !is_text(&parts.headers),
+        Err(_) => true,
+    }
+}
+
+fn is_text(headers: &HeaderMap) -> bool {
+    let kind = headers.get(http::header::CONTENT_TYPE).map_or(&b""[..], |kind| kind.as_bytes());
+    ["text/", "application/x-subrip"].iter().any(|start| kind.starts_with(start.as_bytes()))
 }
 
 /// A delay of nothing is none: without a back-off every try would be spent at once.
