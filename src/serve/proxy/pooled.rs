@@ -2,8 +2,9 @@
 //! just closed is sent again.
 //!
 //! hyper's client itself sends a request again that it had not begun to write. Of one that was written
-//! it can't say whether the upstream has read it; the connection can, where the upstream's system has
-//! refused its bytes: a reset instead of an answer.
+//! it can't say whether the upstream has read it; the connection can, where the upstream had ended it
+//! before its system refused the bytes. A reset alone says nothing: it may cut off a request that the
+//! upstream works on.
 
 use std::fmt;
 use std::io::{self, ErrorKind, IoSlice};
@@ -73,7 +74,8 @@ impl Stage {
     fn has_written(&self, written: &io::Result<usize>) {
         match (self.get(), written) {
             (ANSWERED, Ok(1..)) => self.set(WRITTEN),
-            (ANSWERED | WRITTEN, Err(error)) if is_reset(error) => self.set(REFUSED),
+            (ANSWERED, Err(error)) if is_reset(error) => self.set(REFUSED),
+            (WRITTEN, Err(error)) if had_ended(error) => self.set(REFUSED),
             _ => {}
         }
     }
@@ -104,7 +106,9 @@ impl AsyncRead for Pooled {
         match &read {
             Ok(()) if buffer.filled().len() > before => self.stage.set(ANSWERED),
             Ok(()) => self.has_ended(),
-            Err(error) if is_reset(error) && self.stage.get() == WRITTEN => self.stage.set(REFUSED),
+            Err(error) if had_ended(error) && self.stage.get() == WRITTEN => {
+                self.stage.set(REFUSED)
+            }
             // TLS that ends without its own word for it.
             Err(error) if error.kind() == ErrorKind::UnexpectedEof => self.has_ended(),
             Err(_) => {}
@@ -176,6 +180,12 @@ impl fmt::Debug for Connector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Connector").finish_non_exhaustive()
     }
+}
+
+/// Whether a connection was reset that its upstream had ended before: the system tells such a reset from
+/// others (tcp(7), EPIPE).
+fn had_ended(error: &io::Error) -> bool {
+    error.kind() == ErrorKind::BrokenPipe
 }
 
 fn is_reset(error: &io::Error) -> bool {

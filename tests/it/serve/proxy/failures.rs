@@ -1,6 +1,6 @@
 //! Upstreams that are away, hang, reset, send garbage or never end.
 
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 
 use tokio::net::{TcpSocket, TcpStream};
 use tokio::task::JoinHandle;
@@ -133,12 +133,28 @@ impl Reused {
 async fn request_on_a_connection_closed_before_is_sent_again() {
     for method in ["POST", "GET"] {
         let Reused { mut up, _proxy, kept, sent } = Reused::start(method).await;
-        // Nothing of the request is read: the system answers it with a reset.
+        // It is ended, and nothing of the request is read: the system answers that with a reset.
+        let kept = kept.into_std().unwrap();
+        kept.shutdown(Shutdown::Write).unwrap();
         drop(kept);
         let again = up.request().await;
         assert!(again.line().starts_with(method) && again.body == chat("gpt-4o").as_bytes());
         again.answer("200 OK", "", "{}").await;
         assert_eq!(sent.await.unwrap(), 200, "{method}");
+    }
+}
+
+#[tokio::test]
+async fn request_on_a_connection_that_is_reset_is_sent_again_only_if_it_is_idempotent() {
+    for (method, status) in [("POST", 502), ("GET", 200)] {
+        let Reused { mut up, _proxy, kept, sent } = Reused::start(method).await;
+        // It may have been read and worked on.
+        drop(kept);
+        if status == 200 {
+            up.request().await.answer("200 OK", "", "{}").await;
+        }
+        assert_eq!(sent.await.unwrap(), status, "{method}");
+        assert!(up.is_idle());
     }
 }
 
