@@ -15,7 +15,6 @@ use tower::{Layer, Service};
 use super::app::App;
 use super::host::{self, Host};
 use super::problem::Problem;
-use super::tokens::Tokens;
 
 /// Lets through who may ask: anybody, if there is no token for clients. For `Router::route_layer`, as
 /// those below.
@@ -177,11 +176,8 @@ impl Auth {
         if host.is_none_or(|host| host::is_of_another_page(request.headers(), host)) {
             return Some(NotLocal::Foreign);
         }
-        let Tokens { client, admin } = &self.app.tokens;
-        let is_trusted = || {
-            let has_token = client.is_some() || admin.is_some();
-            has_token && request.extensions().get::<FromProxy>().is_some()
-        };
+        let has_token = self.app.tokens.client.is_some();
+        let is_trusted = || has_token && request.extensions().get::<FromProxy>().is_some();
         (host::is_forwarded(request.headers()) && !is_trusted()).then_some(NotLocal::Forwarded)
     }
 }

@@ -77,24 +77,28 @@ pub(super) fn is_of_another_page(headers: &HeaderMap, host: Host<'_>) -> bool {
 pub(super) fn is_forwarded(headers: &HeaderMap) -> bool {
     headers.keys().any(|name| {
         let name = name.as_str();
-        name.starts_with("x-forwarded") || FORWARDING.contains(&name)
+        let starts =
+            ["x-forward", "x-envoy-", "x-azure-", "cf-", "x-amz-cf-", "fly-", "tailscale-user-"];
+        let ends = ["-client-ip", "-clientip", "-real-ip", "forwarded-for"];
+        starts.iter().any(|start| name.starts_with(start))
+            || ends.iter().any(|end| name.ends_with(end))
+            || FORWARDING.contains(&name)
     })
 }
 
-/// Beside those that begin with `x-forwarded`.
-const FORWARDING: [&str; 12] = [
-    "cf-connecting-ip",
+/// Beside those that begin or end as most do.
+const FORWARDING: [&str; 11] = [
+    "cdn-loop",
     "client-ip",
-    "fastly-client-ip",
     "forwarded",
-    "true-client-ip",
+    "front-end-https",
     "via",
+    "x-appengine-user-ip",
     "x-client-ip",
-    "x-cluster-client-ip",
-    "x-envoy-external-address",
-    "x-original-forwarded-for",
     "x-original-host",
-    "x-real-ip",
+    "x-original-url",
+    "x-remote-addr",
+    "x-remote-ip",
 ];
 
 /// Whose page asks, as browsers tell it (W3C, Fetch Metadata).

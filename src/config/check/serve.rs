@@ -129,7 +129,8 @@ impl Check<'_> {
     fn trusted_proxies(&mut self, steps: &Steps, fields: &ServeFields) -> Vec<IpAddr> {
         let read = |(at, text): (usize, &String)| {
             let what = "must be an IP address, as 127.0.0.1 or ::1";
-            text.parse().map_err(|_| self.wrong(&self.item(steps, at), what)).ok()
+            let address = text.parse::<IpAddr>().map(|address| address.to_canonical());
+            address.map_err(|_| self.wrong(&self.item(steps, at), what)).ok()
         };
         fields.trusted_proxies.iter().enumerate().filter_map(read).collect()
     }

@@ -21,7 +21,7 @@ pub(in crate::config) struct ServeFields {
     /// Default: false.
     pub(in crate::config) allow_anonymous: bool,
     /// IP addresses of reverse proxies on this machine: a request that one of them forwards counts as
-    /// a request of this machine, once a token is set. Any other request with a header such as
+    /// a request of this machine, once `TOLLGATE_TOKEN` is set. Any other request with a header such as
     /// `X-Forwarded-For` needs a token. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["127.0.0.1"]]))]

@@ -10,7 +10,7 @@ use super::rig::{Reply, Rig, http1, http2, raw};
 const UPSTREAMS: &str = "upstreams: {up: {base_url: 'http://127.0.0.1:9', provider: openai}, \
                          claude: {base_url: 'http://127.0.0.1:9', provider: anthropic}}";
 
-const FORWARDING: [(&str, &str); 11] = [
+const FORWARDING: [(&str, &str); 15] = [
     ("forwarded", "for=203.0.113.9"),
     ("x-forwarded-for", "203.0.113.9"),
     ("x-forwarded-host", "rates.example"),
@@ -21,6 +21,10 @@ const FORWARDING: [(&str, &str); 11] = [
     ("cf-connecting-ip", "203.0.113.9"),
     ("x-envoy-external-address", "203.0.113.9"),
     ("via", "1.1 proxy"),
+    ("cf-ray", "1-FRA"),
+    ("cdn-loop", "cdn"),
+    ("fly-client-ip", "203.0.113.9"),
+    ("ali-cdn-real-ip", "203.0.113.9"),
     // Whatever it says: it was forwarded.
     ("x-forwarded-for", "127.0.0.1"),
 ];
@@ -73,9 +77,9 @@ async fn forwarded_request_of_a_named_proxy_counts_as_its_own() {
     for (serve, expected) in [
         ("", 403),
         ("trusted_proxies: ['127.0.0.2', '::1'],", 403),
-        ("trusted_proxies: ['127.0.0.1'],", 200),
+        ("trusted_proxies: ['127.0.0.1'],", 403),
     ] {
-        // There is a token, only none for clients.
+        // A token of an admin keeps no stranger out.
         let rig = rig(serve, None, Some("admin")).await;
         assert_eq!(status(&rig, "/rate/k", forwarded).await, expected, "{serve}");
         assert_eq!(status(&rig, "/debug", forwarded).await, 401, "{serve}");
