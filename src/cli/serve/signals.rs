@@ -36,6 +36,15 @@ impl Signals {
             (Signal::Ignored("SIGUSR2"), SignalKind::user_defined2()),
             (Signal::Ignored("SIGALRM"), SignalKind::alarm()),
         ];
+        // A write beyond a limit on the size of files fails then, instead of ending the server.
+        #[cfg(target_os = "linux")]
+        let kinds = kinds.into_iter().chain([
+            (Signal::Ignored("SIGXFSZ"), SignalKind::from_raw(25)),
+            (Signal::Ignored("SIGVTALRM"), SignalKind::from_raw(26)),
+            (Signal::Ignored("SIGPROF"), SignalKind::from_raw(27)),
+            (Signal::Ignored("SIGIO"), SignalKind::from_raw(29)),
+            (Signal::Ignored("SIGPWR"), SignalKind::from_raw(30)),
+        ]);
         let listened = kinds.into_iter().map(|(meant, kind)| Ok((meant, signal(kind)?)));
         Ok(Self { listened: listened.collect::<io::Result<_>>()? })
     }

@@ -53,8 +53,14 @@ impl Base {
 }
 
 impl Base {
-    /// Its path, without the version of an API at its end where `path` begins with the same.
+    /// Its path, without what `path` begins with: all of it, where that has the version of an API, or the
+    /// version at its end.
     fn above(&self, path: &str) -> &str {
+        let rest = path.strip_prefix(&self.path);
+        let is_whole = rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'));
+        if is_whole && self.path.split('/').any(is_version) {
+            return "";
+        }
         let first = path.split('/').nth(1).unwrap_or_default();
         match self.path.rsplit_once('/') {
             Some((above, last)) if last == first && is_version(last) => above,
@@ -132,6 +138,9 @@ mod tests {
             ("https://h/openai/v1", "/v1/models", "https://h/openai/v1/models"),
             ("https://h/v1beta", "/v1beta/models", "https://h/v1beta/models"),
             ("https://h/v1", "/chat/completions", "https://h/v1/chat/completions"),
+            ("https://h/api/v1", "/api/v1/models", "https://h/api/v1/models"),
+            ("https://h/v1beta/openai", "/v1beta/openai/a", "https://h/v1beta/openai/a"),
+            ("https://h/api/v1", "/api/v1x/a", "https://h/api/v1/api/v1x/a"),
             ("https://h/v1", "/v2/chat", "https://h/v1/v2/chat"),
             ("https://h/v1", "/v1beta/models", "https://h/v1/v1beta/models"),
             ("https://h/v1", "//v1/models", "https://h/v1//v1/models"),

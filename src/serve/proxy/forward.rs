@@ -186,10 +186,13 @@ fn refused(
 /// What became of a request that was sent, or could not be.
 fn failed(name: &str, error: &BoxError) -> Problem {
     tracing::warn!(upstream = name, error = chain(&**error), "an upstream has failed");
-    if causes(&**error).any(is_out_of_files) {
+    let client = error.downcast_ref::<hyper_util::client::legacy::Error>();
+    let is_connect = client.is_some_and(|error| error.is_connect());
+    // The system's resolver doesn't say that it could open no file.
+    let is_full = || std::fs::File::open("/dev/null").is_err_and(|error| is_out_of_files(&error));
+    if causes(&**error).any(is_out_of_files) || (is_connect && is_full()) {
         return no_files();
     }
-    let client = error.downcast_ref::<hyper_util::client::legacy::Error>();
     if error.is::<TimedOut>() {
         let detail = format!("the upstream `{name}` has not answered in time");
         return Problem::new(StatusCode::GATEWAY_TIMEOUT, "upstream_timeout", detail);
@@ -197,7 +200,7 @@ fn failed(name: &str, error: &BoxError) -> Problem {
     if let Some(problem) = distrust(name, &**error) {
         return problem;
     }
-    if client.is_some_and(|error| error.is_connect()) {
+    if is_connect {
         let detail = format!("the upstream `{name}` can't be connected to");
         return Problem::new(StatusCode::BAD_GATEWAY, "upstream_unreachable", detail);
     }
