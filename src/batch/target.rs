@@ -43,6 +43,13 @@ impl Base {
         format!("{}{}/{rest}", self.origin, self.path)
     }
 
+    /// Whether it is where an API of another format speaks OpenAI's too, as Gemini's
+    /// `/v1beta/openai`.
+    pub fn is_compatible_with_openai(&self) -> bool {
+        let above = self.path.strip_suffix("/openai").and_then(|path| path.rsplit('/').next());
+        above.is_some_and(|version| version.starts_with("v1"))
+    }
+
     /// The same base for an API that has OpenAI's endpoints at another path than `/v1`
     /// (`/openai/v1` at Azure and Groq). It counts for a base that has no path: one with a path says
     /// itself where they are.

@@ -65,6 +65,8 @@ fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job
     let told = args.base_url.as_ref().map(|base| Profile::find_among(providers, &base.to_string()));
     let profile = args.provider.or(told).or(providers.first().copied()).unwrap_or(OPENAI);
     let base = base(args, profile, simulated)?;
+    let api = if base.is_compatible_with_openai() { OPENAI.api() } else { profile.api() };
+    let endpoint = args.endpoint.clone().unwrap_or_else(|| api.endpoint.to_owned());
     let limits = if args.simulate { simulated_limits(args, loaded) } else { args.limits.clone() };
     Ok(Job {
         input: args.input.clone(),
@@ -82,7 +84,7 @@ fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job
         give_up_after: args.give_up_after,
         ordered: args.ordered,
         resume: args.resume(),
-        endpoint: args.endpoint.clone().unwrap_or_else(|| profile.api().endpoint.to_owned()),
+        endpoint,
         progress: !args.quiet,
     })
 }
@@ -131,10 +133,10 @@ fn headers(args: &BatchArgs, profile: Profile, base: &Base) -> Result<HeaderMap,
     if args.simulate || args.dry_run {
         return Ok(HeaderMap::new());
     }
-    let is_known = args.provider.is_some() || args.base_url.is_none() || is_at(profile, base);
-    let headers = args.credentials.headers(profile, is_known)?;
+    let is_named = args.provider.is_some() || args.base_url.is_none();
+    let headers = args.credentials.headers(profile, base, is_named)?;
     let has_credential = headers.keys().any(Api::is_credential);
-    if !has_credential && !is_known && !base.is_loopback() && !args.quiet {
+    if !has_credential && !is_named && !is_at(profile, base) && !base.is_loopback() && !args.quiet {
         say(&format_args!(
             "no API key is sent to {base}; --provider or --api-key-env says which one to send"
         ));

@@ -5,7 +5,8 @@ use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
 use super::unechoed::Unechoed;
-use crate::provider::{Api, Profile};
+use crate::batch::target::Base;
+use crate::provider::{Api, OPENAI, Profile};
 
 /// The credential of requests, and their other headers.
 #[derive(Debug, Clone, Default, Args)]
@@ -40,18 +41,35 @@ pub struct Header {
 }
 
 impl CredentialArgs {
-    /// The headers of every request to this provider. Its own key is read only if `is_known`: the user
-    /// has named the provider, or the requests go to its own host.
+    /// The headers of every request to this provider at this base URL. Its own key is read only if
+    /// `is_named` or the requests go to its own host; never if they go to the host of another provider.
     ///
     /// # Errors
-    /// Names the variable that holds no key, without its value.
-    pub(super) fn headers(&self, profile: Profile, is_known: bool) -> Result<HeaderMap, String> {
-        let api = profile.api();
+    /// Names the variable that holds no key, without its value, or the provider that would be sent the
+    /// key of another.
+    pub(super) fn headers(
+        &self,
+        profile: Profile,
+        base: &Base,
+        is_named: bool,
+    ) -> Result<HeaderMap, String> {
+        let (api, at) = (profile.api(), base.to_string());
+        let is_known = is_named || profile.is_at(&at);
+        let owner = Profile::all().iter().find(|owner| owner.is_at(&at));
+        if let Some(owner) = owner.filter(|_| is_known && !profile.is_at(&at) && !self.is_given()) {
+            return Err(format!(
+                "{at} is {}'s, and is sent no key of {}; name the key to send with --api-key-env, or \
+                 give the credential with --header",
+                owner.name(),
+                profile.name(),
+            ));
+        }
         let constant = api.constant_headers.iter();
         let mut headers: HeaderMap = constant
             .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
             .collect();
         if let Some((variable, key)) = self.key(profile, is_known)? {
+            let api = if base.is_compatible_with_openai() { OPENAI.api() } else { api };
             let (name, value) = api.credential(&key).map_err(|_| no_key(&variable))?;
             headers.insert(name, value);
         }
@@ -61,9 +79,17 @@ impl CredentialArgs {
         Ok(headers)
     }
 
+    fn is_given(&self) -> bool {
+        self.api_key_env.is_some() || self.gives_credential()
+    }
+
+    fn gives_credential(&self) -> bool {
+        self.headers.iter().any(|header| Api::is_credential(&header.name))
+    }
+
     /// The key and its variable.
     fn key(&self, profile: Profile, is_known: bool) -> Result<Option<(String, String)>, String> {
-        let given = self.headers.iter().any(|header| Api::is_credential(&header.name));
+        let given = self.gives_credential();
         let (variables, is_needed) = match &self.api_key_env {
             Some(name) => (vec![name.clone()], true),
             None if given || !is_known => return Ok(None),

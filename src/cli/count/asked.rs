@@ -38,8 +38,7 @@ impl Asked {
         let own = profile.api().origin.unwrap_or_default();
         let own = || own.parse().map_err(|error| format!("{error}"));
         let base = args.base_url.clone().map_or_else(own, Ok)?;
-        let is_known = args.provider.is_some() || profile.is_at(&base.to_string());
-        let headers = args.credentials.headers(profile, is_known)?;
+        let headers = args.credentials.headers(profile, &base, args.provider.is_some())?;
         Ok(Self { endpoint, base, headers })
     }
 

@@ -109,6 +109,11 @@ async fn a_variable_that_is_not_set_is_an_error_that_names_it() {
             "--config gw.yaml",
             &["MY_GW_API_KEY is not set", "`none` for a server that needs no key"],
         ),
+        (
+            "--provider openai --base-url https://api.anthropic.com",
+            &["is anthropic's, and is sent no key of openai", "--api-key-env"],
+        ),
+        ("--provider anthropic --base-url https://api.openai.com/v1", &["is openai's"]),
         ("--provider vllm", &["vllm has no address of its own; give it with --base-url"]),
         ("--provider azure", &["azure has no address of its own", "RESOURCE.openai.azure.com"]),
         (
