@@ -1,9 +1,12 @@
 //! What the provider's answer means for its line.
 
+use std::convert::Infallible;
+
 use bytes::Bytes;
 use http::response::Parts;
 use http_body_util::BodyExt;
 
+use super::client::Status;
 use super::input::Line;
 use super::outcome::{Answer, Failure, Outcome};
 use super::secrets::Secrets;
@@ -29,18 +32,24 @@ impl Answered {
         response: http::Response<B>,
         journey: &Journey,
         shared: &Shared,
-    ) -> Result<Self, B::Error>
+    ) -> Self
     where
-        B: http_body::Body<Data = Bytes>,
+        B: http_body::Body<Data = Bytes, Error = Infallible>,
     {
-        let (parts, body) = response.into_parts();
-        let body = shared.secrets.hide(body.collect().await?.to_bytes());
+        let (mut parts, body) = response.into_parts();
+        if let Some(Status(status)) = parts.extensions.remove() {
+            parts.status = status;
+        }
+        let body = match body.collect().await {
+            Ok(body) => shared.secrets.hide(body.to_bytes()),
+            Err(never) => match never {},
+        };
         let in_band = journey.facts().error;
         let invalid = match parts.status.is_success() {
             true => InvalidAnswer::check(&parts.headers, &body).err(),
             false => None,
         };
-        Ok(Self { parts, body, in_band, invalid })
+        Self { parts, body, in_band, invalid }
     }
 
     /// What becomes of the line. Stops the run where every other request would fail the same way.
@@ -48,7 +57,7 @@ impl Answered {
         let id = &line.custom_id;
         let class = self.class(shared);
         if class == Class::Ok && self.parts.status.is_success() {
-            return Outcome::succeeded(id, self.into_answer());
+            return Outcome::succeeded(id, self.into_answer(&shared.secrets));
         }
         let error = self.error();
         let mut failure = self.failure(&error, class, &shared.secrets);
@@ -56,7 +65,7 @@ impl Answered {
             shared.stop.halt(Halt::Failed(self.refused_account(failure.message())));
             failure = failure.retryable();
         }
-        Outcome::failed(id, Some(self.into_answer()), failure)
+        Outcome::failed(id, Some(self.into_answer(&shared.secrets)), failure)
     }
 
     fn class(&self, shared: &Shared) -> Class {
@@ -77,7 +86,7 @@ impl Answered {
             return Failure::new("invalid_response", message).retryable();
         }
         let message = match error.message() {
-            "" if self.parts.status.is_redirection() => self.elsewhere(),
+            "" if self.parts.status.is_redirection() => secrets.hide_in(self.elsewhere()),
             "" => format!("HTTP {}", self.parts.status),
             // That of a stream was read before its secrets were hidden.
             message => secrets.hide_in(message.to_owned()),
@@ -94,6 +103,11 @@ impl Answered {
         let place =
             self.parts.headers.get(http::header::LOCATION).and_then(|place| place.to_str().ok());
         let place = place.unwrap_or("elsewhere").split('?').next().unwrap_or_default();
+        // Without a user name and a password.
+        let place = match place.split_once("//") {
+            Some((_, rest)) => rest.split_once('@').map_or(rest, |(_, host)| host),
+            None => place,
+        };
         format!("HTTP {}: redirected to {place}; give the API's own base URL", self.parts.status)
     }
 
@@ -105,10 +119,10 @@ impl Answered {
         )
     }
 
-    fn into_answer(self) -> Answer {
+    fn into_answer(self, secrets: &Secrets) -> Answer {
         let answer = Answer::new(self.parts.status.as_u16(), self.body);
         match self.parts.headers.get("x-request-id").and_then(|id| id.to_str().ok()) {
-            Some(id) => answer.with_request_id(id),
+            Some(id) => answer.with_request_id(secrets.hide_in(id.to_owned())),
             None => answer,
         }
     }

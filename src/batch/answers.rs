@@ -1,11 +1,13 @@
 //! How the layer reads and judges the answers of a run.
 
-use reqwest::Body;
+use bytes::Bytes;
+use http_body_util::Full;
 
 use super::client::Slot;
 use crate::middleware::{Http, Judge, Judged, Judging, Observe, ResponseBody, Watch};
 use crate::provider::Profile;
 
+type Body = Full<Bytes>;
 type Response = http::Response<Body>;
 
 /// As [`Http`] reads and judges whole answers; besides, a request is sent again after any failure of

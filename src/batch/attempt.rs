@@ -56,7 +56,8 @@ impl Attempt {
             match attempt.end(line, shared, probe.is_some()).await {
                 End::Outcome(outcome) => {
                     let excused = left.failures().lock().excused();
-                    failed_probes += u32::from(excused == Some(Cause::Unclear));
+                    let has_probed = probe.is_some() && excused == Some(Cause::Unclear);
+                    failed_probes += u32::from(has_probed);
                     if excused.is_none() || failed_probes == PROBES {
                         shared.tally.lock().finished(&journey.facts());
                         return Some(outcome);
@@ -79,10 +80,10 @@ impl Attempt {
     async fn end(self, line: &Line, shared: &Shared, is_probe: bool) -> End {
         let Self { journey, left, mut calling } = self;
         let end = match unless(until(shared, is_probe), calling.as_mut(), &left).await {
-            Ok(Ok(response)) => match Answered::receive(response, &journey, shared).await {
-                Ok(answered) => End::Outcome(answered.judge(line, shared)),
-                Err(error) => End::Outcome(broken(line, error)),
-            },
+            Ok(Ok(response)) => {
+                let answered = Answered::receive(response, &journey, shared).await;
+                End::Outcome(answered.judge(line, shared))
+            }
             // By a change of the configuration.
             Ok(Err(RateLimitError::Limited(AcquireError::Removed { .. }))) => End::Again,
             Ok(Err(error)) => End::Outcome(failed(line, error)),

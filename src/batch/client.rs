@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use http::StatusCode;
+use http_body_util::{BodyExt, Full};
 use parking_lot::Mutex;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderValue};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
@@ -108,7 +109,7 @@ impl Client {
 }
 
 impl Service<http::Request<Bytes>> for Client {
-    type Response = http::Response<reqwest::Body>;
+    type Response = http::Response<Full<Bytes>>;
     type Error = reqwest::Error;
     type Future = Pin<Box<dyn Future<Output = Result<Self::Response, Self::Error>> + Send>>;
 
@@ -129,17 +130,36 @@ impl Service<http::Request<Bytes>> for Client {
             }
             let slot = Slot::new(left.clone(), permit);
             gate.sent(left.failures());
-            let sent = request.send().await;
-            gate.received(left.failures(), sent.as_ref().map(reqwest::Response::status));
-            let mut response = http::Response::from(sent?);
-            // An outage says nothing about the limits: none is reduced by it.
-            if left.failures().lock().excused() == Some(Cause::Server) {
-                *response.status_mut() = StatusCode::INTERNAL_SERVER_ERROR;
+            let answered = whole(request).await;
+            gate.received(left.failures(), answered.as_ref());
+            let mut response = answered?;
+            let is_outage = left.failures().lock().excused() == Some(Cause::Server);
+            if is_outage || is_no_refusal(&response) {
+                let status =
+                    std::mem::replace(response.status_mut(), StatusCode::INTERNAL_SERVER_ERROR);
+                response.extensions_mut().insert(Status(status));
             }
             response.extensions_mut().insert(slot);
-            Ok(response)
+            Ok(response.map(Full::new))
         })
     }
+}
+
+/// Sends a request, and receives all of its answer: what breaks off is none.
+async fn whole(request: reqwest::RequestBuilder) -> Result<http::Response<Bytes>, reqwest::Error> {
+    let (parts, body) = http::Response::from(request.send().await?).into_parts();
+    Ok(http::Response::from_parts(parts, body.collect().await?.to_bytes()))
+}
+
+/// The status of an answer that the layer was told another of: a server that can't answer says nothing
+/// about the limits, which a refusal reduces, unless it asks for a delay.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Status(pub(super) StatusCode);
+
+fn is_no_refusal(response: &http::Response<Bytes>) -> bool {
+    let asks =
+        ["retry-after", "retry-after-ms"].iter().any(|name| response.headers().contains_key(*name));
+    matches!(response.status().as_u16(), 503 | 529) && !asks
 }
 
 /// A client for requests under a base URL: it follows no redirects, and takes no proxy to this machine.

@@ -4,6 +4,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
+use bytes::Bytes;
 use http::StatusCode;
 use parking_lot::Mutex;
 use tokio::sync::{OwnedMutexGuard, watch};
@@ -12,6 +13,7 @@ use super::outage::{Cause, Failures, Outage};
 use super::stop::{Halt, Stop};
 use super::target::Base;
 use crate::limiter::Limiter;
+use crate::provider::InvalidAnswer;
 
 /// The gate between the lines of a job and the server. Clones are the same gate.
 #[derive(Debug, Clone)]
@@ -44,11 +46,11 @@ impl Gate {
         self.0.outage.borrow().sent(&mut failures.lock());
     }
 
-    /// Notes the result of a request: the status of its answer, or an error without one.
+    /// Notes the result of a request: its whole answer, or an error without one.
     pub(super) fn received(
         &self,
         failures: &Mutex<Failures>,
-        result: Result<StatusCode, &reqwest::Error>,
+        result: Result<&http::Response<Bytes>, &reqwest::Error>,
     ) {
         let (now, mut failures) = (self.0.limiter.now(), failures.lock());
         self.0.outage.send_if_modified(|outage| match cause(result) {
@@ -108,9 +110,12 @@ impl Gate {
         notices
     }
 
-    fn message(&self, result: Result<StatusCode, &reqwest::Error>) -> String {
+    fn message(&self, result: Result<&http::Response<Bytes>, &reqwest::Error>) -> String {
         match result {
-            Ok(status) => format!("HTTP {status}"),
+            Ok(answer) => match invalid(answer) {
+                Some(invalid) => format!("HTTP {}, but {invalid}", answer.status().as_u16()),
+                None => format!("HTTP {}", answer.status()),
+            },
             Err(error) if error.is_connect() => {
                 format!("cannot connect to {}: {}", self.0.base, root(error))
             }
@@ -120,15 +125,24 @@ impl Gate {
 }
 
 /// What a result says of the server; `None` for an answer.
-fn cause(result: Result<StatusCode, &reqwest::Error>) -> Option<Cause> {
-    match result.map(|status| status.as_u16()) {
+fn cause(result: Result<&http::Response<Bytes>, &reqwest::Error>) -> Option<Cause> {
+    match result.map(|answer| answer.status().as_u16()) {
         Err(error) if error.is_connect() => Some(Cause::Server),
         Err(_) => Some(Cause::Unclear),
         Ok(408 | 409 | 425 | 429) => Some(Cause::Busy),
         Ok(503 | 529) => Some(Cause::Server),
         Ok(500..) => Some(Cause::Unclear),
+        // Neither a failure nor the end of an outage.
+        Ok(200) => result.ok().and_then(invalid).map(|_| Cause::Busy),
         Ok(_) => None,
     }
+}
+
+/// Why a success is no answer at all.
+fn invalid(answer: &http::Response<Bytes>) -> Option<InvalidAnswer> {
+    let checked = || InvalidAnswer::check(answer.headers(), answer.body());
+    let invalid = if answer.status() == StatusCode::OK { checked().err() } else { None };
+    invalid.filter(|invalid| *invalid != InvalidAnswer::Error)
 }
 
 /// The innermost cause: unlike the error itself, it has no URL, whose query may hold a key.

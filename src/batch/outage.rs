@@ -49,7 +49,7 @@ pub(super) enum Cause {
     Server,
     /// Either the server or the request: another 5xx, a broken connection, no answer in time.
     Unclear,
-    /// The server is there, but answers no requests now: 429 and the like.
+    /// Something is there, but answers no requests now: 429 and the like, or a success without an answer.
     Busy,
 }
 

@@ -1,16 +1,19 @@
 use bytes::Bytes;
-use http::HeaderMap;
+use http::{HeaderMap, HeaderName, HeaderValue};
 use memchr::memmem;
 
-/// The secrets among the headers of a request: the words of the values that are marked as sensitive.
-/// Some servers repeat them when they refuse them.
+use crate::provider::Api;
+
+/// The secrets among the headers of a request: the words of the values that are marked as sensitive, of
+/// headers that carry a credential by their name. Some servers repeat them when they refuse them.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets(Vec<Vec<u8>>);
 
 impl Secrets {
     pub(crate) fn of(headers: &HeaderMap) -> Self {
-        let values = headers.values().filter(|value| value.is_sensitive());
-        let words = values.flat_map(|value| value.as_bytes().split(u8::is_ascii_whitespace));
+        let is_hidden = |name, value: &HeaderValue| value.is_sensitive() && is_secret(name);
+        let values = headers.iter().filter(|(name, value)| is_hidden(name, value));
+        let words = values.flat_map(|(_, value)| value.as_bytes().split(u8::is_ascii_whitespace));
         let secrets = words.filter(|word| word.len() >= SHORTEST).map(<[u8]>::to_vec);
         let mut secrets: Vec<_> = secrets.collect();
         // One may begin another.
@@ -35,6 +38,11 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
+/// Whether the value of such a header is a secret: `HTTP-Referer` and `anthropic-beta` stand in answers.
+fn is_secret(name: &HeaderName) -> bool {
+    Api::is_credential(name) || SIGNS.iter().any(|sign| name.as_str().contains(sign))
+}
+
 fn replace(body: Bytes, secret: &[u8]) -> Bytes {
     if memmem::find(&body, secret).is_none() {
         return body;
@@ -50,8 +58,11 @@ fn replace(body: Bytes, secret: &[u8]) -> Bytes {
     hidden.into()
 }
 
+/// What is in the names of headers that carry a credential.
+const SIGNS: &[&str] = &["auth", "cookie", "key", "pass", "secret", "token"];
+
 /// A shorter word is no secret, but one like `any` or `none` for a server that asks for no key.
-const SHORTEST: usize = 16;
+const SHORTEST: usize = 8;
 
 #[cfg(test)]
 mod tests {
@@ -62,9 +73,9 @@ mod tests {
         let mut headers = HeaderMap::new();
         for (name, value, is_sensitive) in [
             ("authorization", "Bearer sk-0123456789abcdef", true),
-            ("x-longer", "sk-0123456789abcdef-longer", true),
+            ("x-longer-key", "sk-0123456789abcdef-longer", true),
             ("x-short", "none", true),
-            ("anthropic-beta", "a-long-but-public-value", false),
+            ("anthropic-beta", "a-long-but-public-value", true),
         ] {
             let mut value: http::HeaderValue = value.parse().expect("a value");
             value.set_sensitive(is_sensitive);

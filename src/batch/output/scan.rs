@@ -68,9 +68,14 @@ impl Seen<'_> {
     /// Reads a line.
     pub(super) fn parse(line: &[u8]) -> Result<Seen<'_>, String> {
         serde_json::from_slice(line).map_err(|error| {
-            // One line was parsed: the parser's "line 1" would mislead.
+            // One line was parsed: the parser's "line 1" would mislead. What it expected shows what the
+            // file holds, which may be another than an output.
             let text = error.to_string();
-            let message = text.split(" at line ").next().unwrap_or_default();
+            let shows = ["invalid type", "invalid value", "unknown variant"];
+            let message = match shows.iter().any(|start| text.starts_with(start)) {
+                true => "not a result line",
+                false => text.split(" at line ").next().unwrap_or_default(),
+            };
             format!("{message} at column {}", error.column())
         })
     }
