@@ -114,7 +114,7 @@ impl Answered {
     fn refused_account(&self, message: &str) -> String {
         format!(
             "the provider refuses the account (HTTP {}): {message}; the rest was not sent: run the \
-             same command again when that is mended",
+             same command again when that is fixed",
             self.parts.status.as_u16(),
         )
     }

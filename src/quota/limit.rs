@@ -82,7 +82,9 @@ impl Limit {
     /// This share of the limit, and of its algorithm's burst: rounded down, but at least 1.
     ///
     /// A request that is larger than the share, but not than the whole limit, waits until nothing of
-    /// the share is used or held, and then takes all that it costs.
+    /// the share is used or held, and then takes all that it costs: as with [debt](Self::with_debt), a
+    /// token bucket refills from below empty, and a window forgets it when it ends. Where several
+    /// programs have shares of a window, such requests of all of them may go above the whole limit.
     #[must_use]
     pub fn with_share(self, share: Share) -> Self {
         if share == Share::WHOLE {

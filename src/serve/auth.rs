@@ -122,8 +122,9 @@ impl Auth {
                 None => match self.not_from_here(request) {
                     None => Ok(Holder::Anybody),
                     Some(NotLocal::Foreign) => Err(forbidden(
-                        "without TOLLGATE_TOKEN this answers who asks for localhost, and no page of \
-                         another site; set it, or start the server with --allow-anonymous",
+                        "without TOLLGATE_TOKEN the server answers only requests to localhost, and \
+                         none from a page of another origin; set it, or start the server with \
+                         --allow-anonymous",
                     )),
                     Some(NotLocal::Forwarded) => Err(forbidden(
                         "a proxy has forwarded this request (it has a header such as \
@@ -245,8 +246,8 @@ fn names_this_machine(host: &Host<'_>) -> bool {
 
 fn unauthorized(rule: Rule) -> Problem {
     let detail = match rule {
-        Rule::Proxied => "show the token of this server as `x-tollgate-token`",
-        _ => "show the token of this server as `Authorization: Bearer`, or as `x-tollgate-token`",
+        Rule::Proxied => "send the token of this server as `x-tollgate-token`",
+        _ => "send the token of this server as `Authorization: Bearer`, or as `x-tollgate-token`",
     };
     Problem::new(StatusCode::UNAUTHORIZED, "unauthorized", detail)
 }

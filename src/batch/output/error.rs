@@ -57,7 +57,7 @@ impl fmt::Display for OpenError {
             ),
             Self::Corrupt { path, line, reason } => write!(
                 f,
-                "line {line} of {} is not a batch result ({reason}); the file was left as it is: mend or delete that line, or write to another file",
+                "line {line} of {} is not a batch result ({reason}); the file was left as it is: fix or delete that line, or write to another file",
                 path.display(),
             ),
             Self::File(error) => error.fmt(f),

@@ -213,7 +213,7 @@ fn chain(error: &(dyn Error + 'static)) -> String {
 }
 
 fn garbage(name: &str) -> Problem {
-    let detail = format!("the upstream `{name}` has broken off, or answered what is no HTTP");
+    let detail = format!("the upstream `{name}` closed the connection or sent invalid HTTP");
     Problem::new(StatusCode::BAD_GATEWAY, "upstream_failed", detail)
 }
 
@@ -232,7 +232,7 @@ fn no_files() -> Problem {
 }
 
 fn busy() -> Problem {
-    let detail = "as many requests wait as may (`serve.bounds.waiting`)";
+    let detail = "the wait queue is full (`serve.bounds.waiting`)";
     Problem::new(StatusCode::SERVICE_UNAVAILABLE, "busy", detail).retry_after(1)
 }
 

@@ -197,7 +197,7 @@ fn corruption_in_the_middle_is_an_error_with_its_line_and_changes_neither_file()
         fs::write(&errors, &corrupt).expect("the disk has room");
         let error = Output::open(&out, Some(&errors)).expect_err("it is corrupt");
         assert!(matches!(error, OpenError::Corrupt { line: 2, .. }), "{error}");
-        assert!(error.to_string().contains("mend or delete that line"), "{error}");
+        assert!(error.to_string().contains("fix or delete that line"), "{error}");
         assert_eq!(fs::read_to_string(&errors).expect("text"), corrupt);
         assert_eq!(fs::read(&out).expect("it is there"), sound, "the sound file made no room yet");
     }
