@@ -47,8 +47,21 @@ impl Endpoint {
 /// The model that a path names: it is the one that answers, whatever the body says.
 pub(super) fn model_of(path: &str) -> Option<CompactString> {
     let path = &plain(path);
+    if !path.split('/').any(precedes_model) {
+        return None;
+    }
     model_of_verb(path).or_else(|| model(path))
 }
+
+/// Whether a model may come after a segment of this name: most paths have none, and are not searched.
+fn precedes_model(segment: &str) -> bool {
+    let name = segment.as_bytes();
+    name.last_chunk::<5>().is_some_and(|end| end.eq_ignore_ascii_case(b"odels"))
+        || BEFORE_MODEL.iter().any(|before| name.eq_ignore_ascii_case(before.as_bytes()))
+}
+
+/// Beside those that end in `models`.
+const BEFORE_MODEL: &[&str] = &["model", "deployments", "engines", "serving-endpoints"];
 
 /// Refuses a path in which two servers may read two models: of parameters, escapes in escapes, and
 /// letters that no model has.
