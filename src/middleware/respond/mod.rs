@@ -61,6 +61,7 @@
 //! | a limit falls short, or the key cools down | 429 | until it fits, if nobody else comes |
 //! | requests in flight or in the queue come first; the queue is full | 429 | 1: nobody knows |
 //! | it costs more than a limit ever holds; unknown keys are refused | 429 | none: it is no use |
+//! | no limit of the key counts a dimension of the cost | 422 | none |
 //! | the limiter keeps as many keys as it may | 503 | 1 |
 //! | the limiter is closed | 503 | none |
 //!

@@ -104,7 +104,7 @@ impl<'a> Verdict<'a> {
         let status = match refused.code {
             // It isn't the client's doing.
             Code::TooManyKeys | Code::Unavailable | Code::Closed => StatusCode::SERVICE_UNAVAILABLE,
-            Code::MissingLimit => StatusCode::BAD_REQUEST,
+            Code::MissingLimit => StatusCode::UNPROCESSABLE_ENTITY,
             _ => StatusCode::TOO_MANY_REQUESTS,
         };
         let seconds = |wait: Duration| wait.as_secs() + u64::from(wait.subsec_nanos() > 0);

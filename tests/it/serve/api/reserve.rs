@@ -35,7 +35,7 @@ async fn a_reservation_is_told_whole_and_found_again() {
 }
 
 #[tokio::test]
-async fn cost_that_no_limit_counts_is_a_bad_request() {
+async fn cost_that_no_limit_counts_is_refused() {
     let rig = Rig::start("quotas: {a: {tpm: 1000}, b: {itpm: 1000, otpm: 1000}}").await;
     for (key, cost, dimension) in [
         ("a", json!({"tokens": 3, "custom": {"imagse": 4}}), "imagse"),
@@ -43,7 +43,7 @@ async fn cost_that_no_limit_counts_is_a_bad_request() {
         ("b", json!({"tokens": 3}), "tokens"),
     ] {
         let refused = rig.reserve(json!({"keys": [key], "cost": cost})).await;
-        let detail = refused.fails(400, "missing_limit");
+        let detail = refused.fails(422, "missing_limit");
         let start = format!("{key}: the request costs {dimension}, but no limit of the key counts");
         assert!(detail.starts_with(&start), "{detail}");
         assert_eq!(rig.used(key), 0);
