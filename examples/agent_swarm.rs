@@ -2,8 +2,8 @@
 //!
 //! ```sh
 //! cargo run --features simulate --example agent_swarm
-//! cargo run --features cli --example agent_swarm -- --redis redis://127.0.0.1:6379
-//! cargo run --features cli --example agent_swarm -- --nats nats://127.0.0.1:4222
+//! cargo run --features redis --example agent_swarm -- --redis redis://127.0.0.1:6379
+//! cargo run --features nats --example agent_swarm -- --nats nats://127.0.0.1:4222
 //! ```
 //!
 //! The account allows 1,200 requests a minute, and every agent could use all of that. Each does its
@@ -27,7 +27,7 @@ use parking_lot::Mutex;
 use tollgate::cluster::{Agent, Bus, Local};
 use tollgate::limiter::{AcquireError, Limiter, Permit, RateLimited, TokioClock};
 use tollgate::quota::{Cost, Dimension, Quota};
-use tollgate::simulate::{Algorithm, Provider, Settings};
+use tollgate_simulate::{Algorithm, Provider, Settings};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 

@@ -27,16 +27,13 @@ use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Algorithm, Quota};
-use tollgate::simulate::{Server, Settings};
+use tollgate_simulate::{Server, Settings};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    // With the feature `cli` the client below can do TLS, and wants to know by whose cryptography.
-    #[cfg(feature = "cli")]
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let server = Server::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
     let base = format!("http://{}/v1", server.addr());
     let client = within(limiter()?, reqwest::Client::new(), &base);

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tollgate::limiter::{Limiter, TokioClock};
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Cost, Quota};
-use tollgate::simulate::{Algorithm, Provider, ReplyBody, Settings};
+use tollgate_simulate::{Algorithm, Provider, ReplyBody, Settings};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 

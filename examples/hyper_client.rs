@@ -21,7 +21,7 @@ use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Algorithm, Quota};
-use tollgate::simulate::{Server, Settings};
+use tollgate_simulate::{Server, Settings};
 use tower::{Layer, ServiceExt};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;

@@ -20,17 +20,14 @@ use tollgate::limiter::Limiter;
 use tollgate::middleware::{RateLimitError, RateLimitLayer};
 use tollgate::provider::OPENAI;
 use tollgate::quota::Quota;
-use tollgate::simulate::{Server, Settings};
 use tollgate::telemetry::{DURATION_BUCKETS, Metrics, TOKEN_BUCKETS};
+use tollgate_simulate::{Server, Settings};
 use tower::{Layer, ServiceExt};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    // With the feature `cli` the client below can do TLS, and wants to know by whose cryptography.
-    #[cfg(feature = "cli")]
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let once = std::env::args().any(|argument| argument == "--once");
     let provider = Server::bind(Settings::default(), ([127, 0, 0, 1], 0).into()).await?;
     let limiter = limiter()?;

@@ -13,16 +13,13 @@ use tokio::task::JoinSet;
 use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::OPENAI;
-use tollgate::simulate::{Server, Settings};
+use tollgate_simulate::{Server, Settings};
 use tower::{Layer, ServiceExt};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    // With the feature `cli` the client below can do TLS, and wants to know by whose cryptography.
-    #[cfg(feature = "cli")]
-    let _ = rustls::crypto::ring::default_provider().install_default();
     let provider = Settings::default().with_rpm(500).with_tpm(30_000);
     let provider = Server::bind(provider, ([127, 0, 0, 1], 0).into()).await?;
     let url = format!("http://{}/v1/chat/completions", provider.addr());

@@ -20,17 +20,14 @@ use reqwest_tracing::TracingMiddleware;
 use tollgate::limiter::{BuildError, Limiter};
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Algorithm, Quota};
-use tollgate::simulate::{Failure, Fault, Server, Settings};
 use tollgate::{RateLimitLayer, middleware::Journey};
+use tollgate_simulate::{Failure, Fault, Server, Settings};
 use tracing_subscriber::fmt::format::FmtSpan;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    // With the feature `cli` the client below can do TLS, and wants to know by whose cryptography.
-    #[cfg(feature = "cli")]
-    let _ = rustls::crypto::ring::default_provider().install_default();
     tracing_subscriber::fmt().with_span_events(FmtSpan::CLOSE).init();
     let server = Server::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
 

@@ -42,8 +42,6 @@
 //! | [`cluster`] | state across machines: a bus that tells of refusals, limits in Redis or Valkey |
 //! | `config` | one file of YAML for all of it, the environment and flags over it |
 //! | `telemetry` | figures of a limiter for whoever collects them |
-//! | `simulate` | a provider that enforces its limits, with counting code of its own |
-//! | `batch`, `explain`, `serve`, `cli` | the `tollgate` command: thin, they only compose the above |
 //!
 //! Dependencies point up this table, never down.
 //!
@@ -73,17 +71,16 @@
 //! | `reqwest` | the layer around a `reqwest::Client`; `count_tokens` |
 //! | `axum` | `middleware::respond`: server mode, which answers who is over the limit |
 //! | `reqwest-middleware` | the layer as a link of a chain of reqwest-middleware |
-//! | `simulate` | `simulate`: a provider to test against, in virtual time and over HTTP |
 //! | `yaml` | `config`: the configuration file, [`Limiter`]s out of it; `store::Yaml`: state across restarts |
 //! | `sqlite` | `store::Sqlite`: state across restarts, shared by the processes of a machine |
 //! | `redis` | [`cluster`]: limits that many machines share through Redis or Valkey; the bus over its channels |
 //! | `nats` | [`cluster`]: the bus over NATS |
 //! | `metrics` | `telemetry::Metrics`: counters, gauges and histograms through the facade `metrics` |
 //! | `tokenizer` | `Profile::with_tokenizer`: exact counts of prompts to OpenAI's models |
-//! | `cli` | `batch`, `explain`, `serve` and `cli`: all that the command needs. reqwest then has TLS without cryptography of its own: a program makes a `reqwest::Client` once it has installed a `CryptoProvider` of rustls |
-//! | `full` | everything |
+//! | `full` | all of them |
 //!
-//! Without features there is no HTTP client, no server and no command line in the tree.
+//! Without features there is no HTTP client and no server in the tree. The command, the server and the
+//! simulated provider are packages of their own: `tollgate-cli`, `tollgate-serve`, `tollgate-simulate`.
 
 extern crate alloc;
 
@@ -102,20 +99,6 @@ pub mod telemetry;
 
 #[cfg(feature = "yaml")]
 pub mod config;
-
-#[cfg(feature = "simulate")]
-pub mod simulate;
-
-#[cfg(feature = "cli")]
-pub mod batch;
-#[cfg(feature = "cli")]
-pub mod cli;
-#[cfg(feature = "cli")]
-pub mod explain;
-#[cfg(feature = "cli")]
-pub mod serve;
-#[cfg(feature = "cli")]
-mod terminal;
 
 #[doc = include_str!("guide.md")]
 pub mod guide {}

@@ -68,8 +68,8 @@ impl ConfiguredQuota {
 }
 
 /// The schema of what [`ConfiguredQuota::parse_json`] reads; the field `regex` is still in it.
-#[cfg(feature = "cli")]
-pub(crate) fn quota_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
+#[doc(hidden)]
+pub fn quota_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     generator.subschema_for::<QuotaFields>()
 }
 

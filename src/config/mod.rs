@@ -70,11 +70,11 @@ mod watched;
 pub use applied::Applied;
 pub use config::Config;
 pub use error::{ConfigError, Problem};
-#[cfg(feature = "cli")]
-pub(crate) use fields::length_of_time;
+#[doc(hidden)]
+pub use fields::length_of_time;
 pub use fields::{Address, LogFormat, LogLevel, Mode, OnFailure, ServeMode, UnreadRequests};
-#[cfg(feature = "cli")]
-pub(crate) use json::quota_schema;
+#[doc(hidden)]
+pub use json::quota_schema;
 pub use load::{LoadOptions, Loaded, Override, check, load};
 pub use open::OpenError;
 pub use reloading::{Reload, Reloading, ReloadingStatus};

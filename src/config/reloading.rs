@@ -49,7 +49,6 @@ type Contents = [Option<io::Result<Vec<u8>>>; 2];
 
 /// What [`Reloading::reload`] came to.
 #[derive(Debug, Clone)]
-#[non_exhaustive]
 pub enum Reload {
     /// No file is followed.
     NoFile,

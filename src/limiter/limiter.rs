@@ -250,7 +250,8 @@ impl Limiter {
 
     /// Ends when [`now`](Self::now) has reached `time`, and not before.
     #[cfg(feature = "tower")]
-    pub(crate) fn sleep_until(&self, time: u64) -> super::clock::Sleep {
+    #[doc(hidden)]
+    pub fn sleep_until(&self, time: u64) -> super::clock::Sleep {
         self.core.clock.sleep_until(time)
     }
 

@@ -15,7 +15,6 @@ pub struct NamedQuota {
 
 /// Who has set a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
 pub enum QuotaOrigin {
     /// The [`Builder`](super::Builder): a program's own code, or its configuration.
     Configured,

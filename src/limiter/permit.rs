@@ -192,7 +192,8 @@ impl Permit {
     }
 
     /// Whether its buckets are kept elsewhere.
-    pub(crate) fn is_remote(&self) -> bool {
+    #[doc(hidden)]
+    pub fn is_remote(&self) -> bool {
         self.more.as_ref().is_some_and(|more| more.remote.is_some())
     }
 

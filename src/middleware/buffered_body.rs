@@ -142,8 +142,9 @@ impl<B: Body<Data = Bytes>> BufferedBody<B> {
 
 impl<B: Body<Data = Bytes>> BufferedBody<B> {
     /// Keeps this for as long as anybody keeps the bytes that were read ahead.
-    #[cfg(feature = "cli")]
-    pub(crate) fn held_with<T: Send + 'static>(mut self, with: T) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn held_with<T: Send + 'static>(mut self, with: T) -> Self {
         if !self.ahead.is_empty() {
             self.ahead = Bytes::from_owner(Held { bytes: self.ahead, _with: with });
         }
@@ -152,13 +153,11 @@ impl<B: Body<Data = Bytes>> BufferedBody<B> {
 }
 
 /// Bytes, and what is kept as long as they are.
-#[cfg(feature = "cli")]
 struct Held<T> {
     bytes: Bytes,
     _with: T,
 }
 
-#[cfg(feature = "cli")]
 impl<T> AsRef<[u8]> for Held<T> {
     fn as_ref(&self) -> &[u8] {
         &self.bytes

@@ -10,9 +10,7 @@ use super::record::Call;
 use super::retry::{Judge, Judged, Judging};
 use super::unsent::never_left;
 use super::watch::Watch;
-#[cfg(feature = "cli")]
-use crate::provider::UnreadableRequest;
-use crate::provider::{Estimate, Profile};
+use crate::provider::{Estimate, Profile, UnreadableRequest};
 
 /// Reads HTTP requests and responses as a provider has them: the key is the model that the request
 /// names.
@@ -74,8 +72,8 @@ impl Http {
     }
 
     /// What a request that came over the network is, and why it can't be read for certain.
-    #[cfg(feature = "cli")]
-    pub(crate) fn classify_strictly<B: PeekBody>(
+    #[doc(hidden)]
+    pub fn classify_strictly<B: PeekBody>(
         &self,
         request: &http::Request<B>,
     ) -> (Classified, Option<UnreadableRequest>) {

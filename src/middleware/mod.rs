@@ -124,7 +124,5 @@ pub use reqwest::ReqwestJudging;
 pub use reqwest_middleware::ChainedRequest;
 pub use retry::{Judge, Judged, Judging, Replay, RetryFuture, RetryService, Verdict};
 pub use service::RateLimitService;
-#[cfg(feature = "cli")]
-pub(crate) use unsent::Unsent;
-pub use unsent::find_refusal;
+pub use unsent::{Unsent, find_refusal};
 pub use watch::Watch;

@@ -16,26 +16,22 @@ pub(super) fn never_left<E: 'static>(error: &E) -> bool {
 
 /// An error of a client that knows that nobody has read the request, so that it is as if it had never
 /// left: its reservation is given back, and it may be sent again.
-#[cfg(feature = "cli")]
 #[derive(Debug)]
-pub(crate) struct Unsent(BoxError);
+pub struct Unsent(BoxError);
 
-#[cfg(feature = "cli")]
 impl Unsent {
     /// What the client says of it.
-    pub(crate) fn new(error: impl Into<BoxError>) -> Self {
+    pub fn new(error: impl Into<BoxError>) -> Self {
         Self(error.into())
     }
 }
 
-#[cfg(feature = "cli")]
 impl std::fmt::Display for Unsent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str("the connection had been closed before the request was read")
     }
 }
 
-#[cfg(feature = "cli")]
 impl Error for Unsent {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         Some(&*self.0)
@@ -93,7 +89,6 @@ fn typed<E: Error + 'static>(error: &dyn Any) -> Option<Cause<'_>> {
 }
 
 fn is_unsent(cause: Cause<'_>) -> bool {
-    #[cfg(feature = "cli")]
     if cause.is::<Unsent>() {
         return true;
     }

@@ -17,6 +17,18 @@ pub enum Class {
     Terminal,
 }
 
+impl Class {
+    /// Its name in JSON: `ok`, `transient`, `until_reset`, `terminal`.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Ok => "ok",
+            Self::Transient => "transient",
+            Self::UntilReset => "until_reset",
+            Self::Terminal => "terminal",
+        }
+    }
+}
+
 /// The class at most providers: by the error's own signs where they are clear, else by the status.
 pub(super) fn of_response(status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Class {
     if status.as_u16() < 400 {

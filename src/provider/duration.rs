@@ -2,7 +2,7 @@ use std::time::Duration;
 
 /// A Go duration, as OpenAI and Groq write `reset`: `12ms`, `1s`, `6m0s`, `2m59.56s`. `None` for
 /// anything else, negative ones included.
-pub(crate) fn go(text: &str) -> Option<Duration> {
+pub fn go(text: &str) -> Option<Duration> {
     let text = text.trim();
     if text == "0" {
         return Some(Duration::ZERO);

@@ -59,7 +59,8 @@ pub mod count_tokens;
 mod custom;
 mod date;
 mod default_quota;
-pub(crate) mod duration;
+#[doc(hidden)]
+pub mod duration;
 mod error;
 mod estimate;
 mod gemini;

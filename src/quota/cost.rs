@@ -125,8 +125,9 @@ impl Cost {
     }
 
     /// Sets the amount in one dimension, none of it a guess.
+    #[doc(hidden)]
     #[inline]
-    pub(crate) fn set(&mut self, dimension: &Dimension, amount: u64) {
+    pub fn set(&mut self, dimension: &Dimension, amount: u64) {
         match dimension {
             Dimension::Custom(name) => *self = core::mem::take(self).custom(name, amount),
             _ => self.amounts[dimension.column()] = amount,
@@ -189,8 +190,9 @@ impl Cost {
     }
 
     /// The same without the custom dimensions that are not `kept`.
-    #[cfg(feature = "cli")]
-    pub(crate) fn with_customs(&self, kept: impl Fn(&str) -> bool) -> Self {
+    #[doc(hidden)]
+    #[must_use]
+    pub fn with_customs(&self, kept: impl Fn(&str) -> bool) -> Self {
         let bare = Self { custom: None, ..self.clone() };
         let customs = self.customs().filter(|(name, _)| kept(name));
         customs.fold(bare, |cost, (name, amount)| cost.custom(name, amount))

@@ -25,7 +25,8 @@ impl Dimension {
         not(any(feature = "yaml", feature = "sqlite")),
         expect(dead_code, reason = "for files")
     )]
-    pub(crate) const KNOWN: [Self; 5] =
+    #[doc(hidden)]
+    pub const KNOWN: [Self; 5] =
         [Self::Requests, Self::Tokens, Self::InputTokens, Self::OutputTokens, Self::Concurrency];
 
     /// A dimension of the caller's own.

@@ -10,8 +10,6 @@
 //! mutations know JSON, events, headers and numbers; they are not guided by coverage.
 
 mod errors;
-#[cfg(feature = "cli")]
-mod har;
 mod harness;
 mod headers;
 mod mutate;

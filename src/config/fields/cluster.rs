@@ -60,7 +60,6 @@ pub enum Mode {
 /// What happens while the server of a shared limit can't be reached.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
-#[non_exhaustive]
 pub enum OnFailure {
     /// Nothing is let in.
     Closed,

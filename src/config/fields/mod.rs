@@ -25,8 +25,7 @@ use serde::{Deserialize, Serialize};
 pub use address::Address;
 pub use cluster::{Mode, OnFailure};
 pub use serve::{LogFormat, LogLevel, ServeMode, UnreadRequests};
-#[cfg(feature = "cli")]
-pub(crate) use span::length_of_time;
+pub use span::length_of_time;
 
 pub(super) use bus::BusFields;
 pub(super) use cluster::ClusterFields;

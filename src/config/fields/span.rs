@@ -15,8 +15,7 @@ pub(in crate::config) struct Span(pub(in crate::config) Duration);
 ///
 /// # Errors
 /// Says what is wrong with it.
-#[cfg(feature = "cli")]
-pub(crate) fn length_of_time(text: &str) -> Result<Duration, String> {
+pub fn length_of_time(text: &str) -> Result<Duration, String> {
     Span::parse(text).map(|Span(length)| length)
 }
 

@@ -21,6 +21,13 @@ pub enum Keys {
     Matching(Regex),
 }
 
+impl ConfiguredQuota {
+    /// A quota for these keys.
+    pub fn new(keys: Keys, quota: Quota) -> Self {
+        Self { keys, quota }
+    }
+}
+
 impl Keys {
     /// As the limiter names it: the key or the glob, or `regex:` and the regular expression.
     pub fn name(&self) -> String {

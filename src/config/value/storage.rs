@@ -11,9 +11,15 @@ pub struct Storage {
     pub flush: Duration,
 }
 
+impl Storage {
+    /// State is kept there, and what changed is written this often.
+    pub fn new(place: StoragePlace, flush: Duration) -> Self {
+        Self { place, flush }
+    }
+}
+
 /// A file that keeps state.
 #[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
 pub enum StoragePlace {
     /// A SQLite database.
     Sqlite(PathBuf),

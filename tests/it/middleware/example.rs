@@ -4,7 +4,7 @@
 #[expect(dead_code, reason = "its main function is not called here")]
 mod reqwest_client;
 
-use tollgate::simulate::{Server, Settings};
+use tollgate_simulate::{Server, Settings};
 
 #[tokio::test]
 async fn the_example_meets_no_429() {

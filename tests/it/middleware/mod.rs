@@ -19,11 +19,11 @@ mod retry;
 mod settling;
 mod wiring;
 
-#[cfg(all(feature = "reqwest", feature = "simulate"))]
+#[cfg(feature = "reqwest")]
 mod example;
 #[cfg(feature = "reqwest")]
 mod extensions;
-#[cfg(all(feature = "reqwest", feature = "simulate"))]
+#[cfg(feature = "reqwest")]
 mod proxy;
 #[cfg(feature = "reqwest")]
 mod reqwest;

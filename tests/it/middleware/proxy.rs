@@ -12,7 +12,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::net::TcpListener;
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{BufferBodyLayer, BufferedBody, RateLimitLayer};
-use tollgate::simulate::{OutputSize, Server, Settings};
+use tollgate_simulate::{OutputSize, Server, Settings};
 use tower::{ServiceBuilder, ServiceExt};
 
 use super::inner::Frames;

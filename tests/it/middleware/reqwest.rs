@@ -13,9 +13,7 @@ use super::inner::Frames;
 use super::{USAGE, available, held};
 
 pub(super) fn client() -> Client {
-    #[cfg(feature = "cli")]
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().no_proxy().build().unwrap()
+    tollgate_testing::http::client()
 }
 
 /// 10,000 tokens a minute for `gpt-4o`, on the system's clock.
@@ -165,7 +163,6 @@ async fn a_request_without_a_body_is_one_request() {
     assert_eq!(available(&limiter, "unknown"), [8, 9]);
 }
 
-#[cfg(feature = "simulate")]
 mod simulated {
     use std::net::SocketAddr;
     use std::num::NonZeroU64;
@@ -173,7 +170,7 @@ mod simulated {
 
     use tollgate::engine::Margin;
     use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Window};
-    use tollgate::simulate::{OutputSize, Server, Settings, Stats};
+    use tollgate_simulate::{OutputSize, Server, Settings, Stats};
 
     use super::*;
 
@@ -302,7 +299,6 @@ mod simulated {
 }
 
 /// A compressed answer is decompressed by reqwest, below the layer.
-#[cfg(feature = "cli")]
 #[tokio::test]
 async fn what_reqwest_decompresses_is_read() {
     let limiter = limiter();

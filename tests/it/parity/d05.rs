@@ -1,13 +1,13 @@
 //! d05: the layer wraps LLM HTTP clients: `examples/hyper_client.rs` and `examples/async_openai.rs`,
 //! as they are (`examples/reqwest_client.rs` is run beside the layer's own tests).
-#![cfg(all(feature = "simulate", feature = "reqwest"))]
+#![cfg(feature = "reqwest")]
 
 use async_openai::error::OpenAIError;
 use tollgate::limiter::{AcquireError, Code, Limiter};
 use tollgate::middleware::find_refusal;
 use tollgate::provider::{COMPATIBLE_USAGE, OPENAI};
 use tollgate::quota::Quota;
-use tollgate::simulate::{OutputSize, Server, Settings};
+use tollgate_simulate::{OutputSize, Server, Settings};
 
 #[path = "../../../examples/async_openai.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]

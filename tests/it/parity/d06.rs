@@ -25,9 +25,7 @@ use tollgate::middleware::respond::Scope;
 use tollgate::quota::{Cost, Quota};
 
 fn client() -> Client {
-    #[cfg(feature = "cli")]
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    Client::builder().no_proxy().build().unwrap()
+    tollgate_testing::http::client()
 }
 
 async fn serve(app: Router) -> String {

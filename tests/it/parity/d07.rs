@@ -1,6 +1,6 @@
 //! d07: the layer in a chain of reqwest-middleware, with retries and tracing:
 //! `examples/reqwest_middleware.rs`, as it is, and a 429 that the chain answers.
-#![cfg(all(feature = "simulate", feature = "reqwest-middleware"))]
+#![cfg(feature = "reqwest-middleware")]
 
 use std::num::NonZeroU64;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use tollgate::RateLimitLayer;
 use tollgate::limiter::Limiter;
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Algorithm, Quota};
-use tollgate::simulate::{Server, Settings};
+use tollgate_simulate::{Server, Settings};
 
 #[path = "../../../examples/reqwest_middleware.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]

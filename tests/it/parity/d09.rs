@@ -27,7 +27,7 @@ fn d09_the_folders_that_were_asked_for_hold_rust_sources() {
             "{folder} has no Rust source"
         );
     }
-    assert!(top("src/lib.rs").is_file() && top("src/main.rs").is_file());
+    assert!(top("src/lib.rs").is_file() && top("crates/cli/src/main.rs").is_file());
 }
 
 #[test]

@@ -1,5 +1,4 @@
 //! f09: a stream of tasks slowed by the limiter: `examples/evaluate.rs`, as it is.
-#![cfg(feature = "simulate")]
 
 use std::time::Duration;
 

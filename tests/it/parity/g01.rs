@@ -55,17 +55,3 @@ fn g01_a_zero_is_unlimited_in_its_dimension_and_in_no_other() {
     assert_eq!(limiter.decide("k", &tokens(u64::MAX)).code, Code::Unlimited);
     assert_eq!(admitted(&limiter, "k", &tokens(u64::MAX), 1_000), 1_000);
 }
-
-/// In the library an amount is a `u64`, which has no negative numbers.
-#[cfg(feature = "cli")]
-#[test]
-fn g01_a_negative_limit_is_an_error_where_it_is_given() {
-    use clap::Parser;
-    use tollgate::cli::Cli;
-
-    for limit in ["--rpm=-1", "--tpm=-5000", "--rpd=-1"] {
-        let line = ["tollgate", "batch", "in.jsonl", "-o", "out.jsonl", limit];
-        let error = Cli::try_parse_from(line).unwrap_err();
-        assert_eq!(error.kind(), clap::error::ErrorKind::ValueValidation, "{limit}");
-    }
-}

@@ -1,33 +1,5 @@
 //! One module for each row of the parity table, named after its id; so are the tests.
 
-#[cfg(feature = "cli")]
-mod c01;
-#[cfg(feature = "cli")]
-mod c02;
-#[cfg(feature = "cli")]
-mod c03;
-#[cfg(feature = "cli")]
-mod c04;
-#[cfg(feature = "cli")]
-mod c05;
-#[cfg(feature = "cli")]
-mod c06;
-#[cfg(feature = "cli")]
-mod c07;
-#[cfg(feature = "cli")]
-mod c08;
-#[cfg(feature = "cli")]
-mod c09;
-#[cfg(feature = "cli")]
-mod c10;
-#[cfg(feature = "cli")]
-mod c11;
-#[cfg(feature = "cli")]
-mod c12;
-#[cfg(feature = "cli")]
-mod c13;
-#[cfg(feature = "cli")]
-mod c14;
 #[cfg(feature = "tower")]
 mod d01;
 mod d02;
@@ -65,16 +37,10 @@ mod g10_config;
 mod g11;
 #[cfg(feature = "yaml")]
 mod g12;
-#[cfg(feature = "sqlite")]
-mod g13;
-#[cfg(all(feature = "yaml", feature = "sqlite"))]
-mod g14;
 mod g15;
 mod g16;
 #[cfg(all(feature = "axum", feature = "reqwest"))]
 mod g17;
-#[cfg(all(feature = "cli", unix))]
-mod g18;
 mod g19;
 mod g20;
 mod rig;
@@ -90,15 +56,10 @@ mod s09;
 mod s10;
 mod s11;
 mod s12;
-#[cfg(feature = "simulate")]
 mod s13;
-#[cfg(feature = "cli")]
-mod s14;
 
 /// A client of loopback servers.
-#[cfg(all(feature = "reqwest", any(feature = "simulate", feature = "axum")))]
+#[cfg(feature = "reqwest")]
 fn reqwest_client() -> reqwest::Client {
-    #[cfg(feature = "cli")]
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().build().unwrap()
+    tollgate_testing::http::client()
 }

@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tollgate::provider::{ANTHROPIC, COMPATIBLE_USAGE, Estimate, OPENAI, Profile};
 use tollgate::quota::Dimension;
 
-use super::corpus::{Entry, entries};
+use super::corpus::{Entry, Recorded, entries};
 
 #[test]
 fn a_prompt_has_the_tokens_that_the_cookbook_counts() {

@@ -9,7 +9,7 @@ mod world;
 use tollgate::engine::Margin;
 use tollgate::provider::{COMPATIBLE, OPENAI};
 use tollgate::quota::{self, Quota};
-use tollgate::simulate::{Algorithm, Settings};
+use tollgate_simulate::{Algorithm, Settings};
 
 use trace::Request;
 use world::{Charged, Outcome, Setup, ideal, replay};

@@ -11,7 +11,7 @@ use tollgate::engine::Margin;
 use tollgate::limiter::{Limiter, Permit, TokioClock};
 use tollgate::provider::Profile;
 use tollgate::quota::{Cost, Dimension, Quota};
-use tollgate::simulate::{Provider, Settings};
+use tollgate_simulate::{Provider, Settings};
 
 use super::trace::Request;
 

@@ -5,10 +5,9 @@ mod exact;
 mod figures;
 mod layer;
 mod log;
-mod page;
 mod spans;
 
-#[cfg(all(feature = "reqwest", feature = "simulate"))]
+#[cfg(feature = "reqwest")]
 mod scrape;
 
 use metrics_exporter_prometheus::{PrometheusBuilder, PrometheusHandle};
@@ -16,7 +15,7 @@ use tollgate::limiter::Limiter;
 use tollgate::telemetry::{Meter, Metrics};
 
 pub(crate) use self::log::Log;
-pub(crate) use self::page::Page;
+pub(crate) use tollgate_testing::page::Page;
 
 /// A limiter's figures, as Prometheus would see them.
 pub(crate) struct Figures {

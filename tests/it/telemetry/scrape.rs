@@ -6,14 +6,12 @@ mod prometheus;
 
 use std::net::SocketAddr;
 
-use tollgate::simulate::{Server, Settings};
+use tollgate_simulate::{Server, Settings};
 
 use super::Page;
 
 fn client() -> reqwest::Client {
-    #[cfg(feature = "cli")]
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().build().unwrap()
+    tollgate_testing::http::client()
 }
 
 async fn scrape(addr: SocketAddr) -> Page {

@@ -2,7 +2,7 @@ use redis::{Connection, Pipeline, Value};
 
 use super::super::text::{PIECES, Text};
 use super::super::{Answer, Call};
-use super::servers::Redis;
+use tollgate_testing::servers::Redis;
 
 /// A server, and the script with a door through which these tests tell it the time.
 pub(super) struct Server {

@@ -1,0 +1,37 @@
+use tollgate::config::Config;
+use tollgate::limiter::UnknownKey;
+use tollgate::provider::Profile;
+
+/// A configuration as a run goes by it: the profile of the run counts first, a model that no quota
+/// names learns its limits from its responses instead of being let in without any, and the whole input
+/// may wait.
+#[must_use]
+pub fn configured(config: Config, profile: Profile) -> Config {
+    let mut config = config;
+    config.providers.retain(|other| *other != profile);
+    config.providers.insert(0, profile);
+    if config.unknown_key == UnknownKey::Allow {
+        config.unknown_key = UnknownKey::Learn;
+    }
+    config.waiting.max_waiting = usize::MAX;
+    config
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate::provider::{GROQ, OPENAI};
+
+    #[test]
+    fn the_profile_of_the_run_comes_first_and_unknown_models_learn() {
+        let text = "providers: [openai, groq]\nwaiting: {max_waiting: 5}";
+        let config = configured(Config::parse(text).expect("it is right"), GROQ);
+        assert_eq!(config.providers, [GROQ, OPENAI]);
+        assert_eq!(
+            (config.unknown_key, config.waiting.max_waiting),
+            (UnknownKey::Learn, usize::MAX)
+        );
+        let refuses = Config::parse("unknown_key: refuse").expect("it is right");
+        assert_eq!(configured(refuses, OPENAI).unknown_key, UnknownKey::Refuse);
+    }
+}

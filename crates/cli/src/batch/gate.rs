@@ -1,0 +1,171 @@
+//! Holds requests back while the server has an outage.
+
+use std::error::Error;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http::StatusCode;
+use parking_lot::Mutex;
+use tokio::sync::{OwnedMutexGuard, watch};
+
+use super::outage::{Cause, Failures, Outage};
+use super::stop::{Halt, Stop};
+use super::target::Base;
+use tollgate::limiter::Limiter;
+use tollgate::provider::InvalidAnswer;
+
+/// The gate between the lines of a job and the server. Clones are the same gate.
+#[derive(Debug, Clone)]
+pub(super) struct Gate(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    outage: watch::Sender<Outage>,
+    /// Held by the line whose request is the probe; handed on in the order in which lines ask.
+    seat: Arc<tokio::sync::Mutex<()>>,
+    /// The clock.
+    limiter: Limiter,
+    base: Base,
+}
+
+/// The permission to send one request during an outage.
+#[derive(Debug)]
+pub(super) struct Probe {
+    _seat: OwnedMutexGuard<()>,
+}
+
+impl Gate {
+    pub(super) fn new(limiter: Limiter, base: Base) -> Self {
+        let (outage, seat) = (watch::Sender::default(), Arc::default());
+        Self(Arc::new(Inner { outage, seat, limiter, base }))
+    }
+
+    /// Notes that a request is sent.
+    pub(super) fn sent(&self, failures: &Mutex<Failures>) {
+        self.0.outage.borrow().sent(&mut failures.lock());
+    }
+
+    /// Notes the result of a request: its whole answer, or an error without one.
+    pub(super) fn received(
+        &self,
+        failures: &Mutex<Failures>,
+        result: Result<&http::Response<Bytes>, &reqwest::Error>,
+    ) {
+        let (now, mut failures) = (self.0.limiter.now(), failures.lock());
+        self.0.outage.send_if_modified(|outage| match cause(result) {
+            None => outage.answered(&failures, now),
+            Some(cause) => outage.failed(&mut failures, cause, || self.message(result), now),
+        });
+    }
+
+    /// Ends when an outage begins, or at once during one.
+    pub(super) async fn paused(&self) {
+        self.wait(Outage::is_paused).await;
+    }
+
+    /// Waits for the end of the outage, or for the turn to probe whether it has ended.
+    pub(super) async fn turn(&self) -> Option<Probe> {
+        tokio::select! {
+            biased;
+            () = self.wait(|outage| !outage.is_paused()) => None,
+            probe = self.probe() => Some(probe),
+        }
+    }
+
+    async fn probe(&self) -> Probe {
+        let seat = Arc::clone(&self.0.seat).lock_owned().await;
+        let at = self.0.outage.borrow().next_probe();
+        self.0.limiter.sleep_until(at).await;
+        Probe { _seat: seat }
+    }
+
+    async fn wait(&self, condition: impl Fn(&Outage) -> bool) {
+        let mut outage = self.0.outage.subscribe();
+        // The sender is in `self`, so this can't fail.
+        drop(outage.wait_for(condition).await);
+    }
+
+    /// Ends when a probe has waited long enough for the limits: another model's may be free.
+    pub(super) async fn probe_overdue(&self) {
+        let longest = u64::try_from(LONGEST_PROBE_WAIT.as_nanos()).unwrap_or(u64::MAX);
+        self.0.limiter.sleep_until(self.0.limiter.now().saturating_add(longest)).await;
+    }
+
+    /// Stops a run whose outage has lasted for `most`.
+    pub(super) fn give_up(&self, most: Duration, stop: &Stop) {
+        let most = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
+        if let Some(why) = self.0.outage.borrow().give_up(most, self.0.limiter.now()) {
+            stop.halt(Halt::Failed(why));
+        }
+    }
+
+    /// What is to be told now.
+    pub(super) fn take_notices(&self) -> Vec<String> {
+        let mut notices = Vec::new();
+        self.0.outage.send_if_modified(|outage| {
+            notices = outage.take_notices();
+            false
+        });
+        notices
+    }
+
+    fn message(&self, result: Result<&http::Response<Bytes>, &reqwest::Error>) -> String {
+        match result {
+            Ok(answer) => match invalid(answer) {
+                Some(invalid) => format!("HTTP {}, but {invalid}", answer.status().as_u16()),
+                None => format!("HTTP {}", answer.status()),
+            },
+            Err(error) if error.is_connect() => {
+                format!("cannot connect to {}: {}", self.0.base, root(error))
+            }
+            Err(error) => root(error).to_string(),
+        }
+    }
+}
+
+/// What a result says of the server; `None` for an answer.
+fn cause(result: Result<&http::Response<Bytes>, &reqwest::Error>) -> Option<Cause> {
+    match result.map(|answer| answer.status().as_u16()) {
+        Err(error) if error.is_connect() => Some(Cause::Server),
+        Err(_) => Some(Cause::Unclear),
+        Ok(408 | 409 | 425 | 429) => Some(Cause::Busy),
+        Ok(503 | 529) => Some(Cause::Server),
+        Ok(500..) => Some(Cause::Unclear),
+        // Neither a failure nor the end of an outage.
+        Ok(200) => result.ok().and_then(invalid).map(|_| Cause::Busy),
+        Ok(_) => None,
+    }
+}
+
+/// Why a success is no answer at all.
+fn invalid(answer: &http::Response<Bytes>) -> Option<InvalidAnswer> {
+    let checked = || InvalidAnswer::check(answer.headers(), answer.body());
+    let invalid = if answer.status() == StatusCode::OK { checked().err() } else { None };
+    invalid.filter(|invalid| *invalid != InvalidAnswer::Error)
+}
+
+/// The innermost cause: unlike the error itself, it has no URL, whose query may hold a key.
+fn root(error: &reqwest::Error) -> &dyn Error {
+    let mut root: &dyn Error = match error.source() {
+        Some(source) => source,
+        None => return &NoCause,
+    };
+    while let Some(source) = root.source() {
+        root = source;
+    }
+    root
+}
+
+#[derive(Debug)]
+struct NoCause;
+
+impl std::fmt::Display for NoCause {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("the connection failed")
+    }
+}
+
+impl Error for NoCause {}
+
+const LONGEST_PROBE_WAIT: Duration = Duration::from_secs(30);

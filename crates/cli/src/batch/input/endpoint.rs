@@ -1,0 +1,43 @@
+use std::borrow::Cow;
+
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use serde::Deserialize;
+
+use super::Fault;
+use super::shape::Form;
+use tollgate::provider::{ANTHROPIC, GEMINI, Profile, VERTEX, VERTEX_ANTHROPIC};
+
+/// The path of a line that names none.
+pub(super) fn path(endpoint: &str, form: Form, body: &str) -> Result<String, Fault> {
+    let takes = |profiles: &[Profile]| profiles.contains(&Profile::find(endpoint));
+    let other = match form {
+        Form::Anthropic if !takes(&[ANTHROPIC, VERTEX_ANTHROPIC]) => Some(ANTHROPIC),
+        Form::Gemini if !takes(&[GEMINI, VERTEX]) => Some(GEMINI),
+        _ => None,
+    };
+    if let Some(provider) = other {
+        let (provider, endpoint) = (provider.name(), endpoint.to_owned());
+        return Err(Fault::OtherProvider { provider, endpoint });
+    }
+    if !endpoint.contains(MODEL) {
+        return Ok(endpoint.to_owned());
+    }
+    let model = serde_json::from_str::<Body<'_>>(body).ok().and_then(|body| body.model);
+    let model = model.as_deref().map(|model| model.strip_prefix("models/").unwrap_or(model));
+    let model = model.filter(|model| !model.is_empty());
+    let model = model.ok_or_else(|| Fault::NoModel { endpoint: endpoint.to_owned() })?;
+    Ok(endpoint.replace(MODEL, &utf8_percent_encode(model, ESCAPED).to_string()))
+}
+
+#[derive(Deserialize)]
+struct Body<'a> {
+    #[serde(borrow)]
+    model: Option<Cow<'a, str>>,
+}
+
+/// What the model of the body takes the place of.
+const MODEL: &str = "{model}";
+
+/// All that would end a segment of a path, or that no path may have.
+const ESCAPED: &AsciiSet =
+    &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':').remove(b'@');

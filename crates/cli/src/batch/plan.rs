@@ -1,0 +1,99 @@
+//! What a run would be, told without sending anything.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::io::{self, BufRead};
+use std::time::Duration;
+
+use super::forecast::Forecast;
+use super::ideal::Ideal;
+use super::input::{Entry, Line, Reader};
+use super::target::Base;
+use crate::terminal::{Span, whole};
+use tollgate::limiter::{Code, Limiter};
+use tollgate::provider::Profile;
+use tollgate::quota::{Cost, Dimension, Quota};
+
+/// The outcome of `--dry-run`: counts, estimated tokens, and the time it will take.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Plan {
+    /// Requests and their estimated charge, by model.
+    pub models: BTreeMap<String, (u64, u64)>,
+    /// Lines that are no request.
+    pub bad_lines: u64,
+    /// Requests that no limit can ever hold.
+    pub never_fit: u64,
+    /// Requests of models that no limit is given or known for.
+    pub unlimited: u64,
+    /// The time it takes at the limits, without latency.
+    pub duration: Duration,
+    pub(super) forecast: Forecast,
+}
+
+impl Plan {
+    /// Estimates the lines of an input that are `left` to be sent within the limits of a limiter.
+    pub(super) fn read<R: BufRead>(
+        lines: Reader<R>,
+        limiter: &Limiter,
+        (profile, base): (Profile, &Base),
+        is_left: impl Fn(&Line) -> bool,
+    ) -> io::Result<Self> {
+        let (mut plan, mut ideal) = (Self::default(), Ideal::new(profile));
+        for entry in lines {
+            let Entry::Request(line) = entry? else {
+                plan.bad_lines += 1;
+                continue;
+            };
+            if !is_left(&line) {
+                continue;
+            }
+            let estimate = profile.read_request(&base.join(&line.url_path), &line.body);
+            let (model, cost) = (estimate.model.unwrap_or_default(), estimate.cost);
+            if limiter.decide(&model, &cost).code == Code::ExceedsCapacity {
+                plan.never_fit += 1;
+                continue;
+            }
+            let quota = limiter.quota(&model);
+            plan.unlimited += u64::from(!limits_a_rate(&quota));
+            plan.add(&model, &cost);
+            if let Some(at) = ideal.send(&model, || quota, &cost, &cost) {
+                plan.forecast.add(&model, at);
+            }
+        }
+        plan.duration = plan.forecast.left(|_| 0);
+        Ok(plan)
+    }
+
+    fn add(&mut self, model: &str, cost: &Cost) {
+        let (requests, tokens) = self.models.entry(model.to_owned()).or_default();
+        *requests += 1;
+        *tokens += cost.amount(&Dimension::Tokens);
+    }
+}
+
+impl fmt::Display for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let width = self.models.keys().map(String::len).max().unwrap_or(0).max("model".len());
+        writeln!(f, "{:<width$}  {:>10}  {:>14}", "model", "requests", "tokens")?;
+        for (model, (requests, tokens)) in &self.models {
+            let model = if model.is_empty() { "-" } else { model };
+            writeln!(f, "{model:<width$}  {:>10}  {:>14}", whole(*requests), whole(*tokens))?;
+        }
+        if self.bad_lines > 0 {
+            writeln!(f, "{} lines are no requests", whole(self.bad_lines))?;
+        }
+        if self.never_fit > 0 {
+            writeln!(f, "{} requests can never fit into the limits", whole(self.never_fit))?;
+        }
+        if self.unlimited > 0 {
+            let requests = whole(self.unlimited);
+            writeln!(f, "{requests} requests are of models without a limit, or none known")?;
+        }
+        write!(f, "takes about {} at these limits", Span::of(self.duration))
+    }
+}
+
+fn limits_a_rate(quota: &Quota) -> bool {
+    quota.limits().iter().any(|limit| *limit.dimension() != Dimension::Concurrency)
+}

@@ -1,0 +1,204 @@
+//! What is counted while a run goes on.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use http::StatusCode;
+
+use super::failures::Failures;
+use super::forecast::Forecast;
+use super::ideal::Ideal;
+use super::outcome::Outcome;
+use super::progress::{Gauge, ModelUsage, Snapshot};
+use super::report::{Report, Waits};
+use tollgate::limiter::{LimitStats, Limiter};
+use tollgate::middleware::Facts;
+use tollgate::provider::Profile;
+use tollgate::quota::{Cost, Dimension, Window};
+
+/// Everything that the report and the progress line tell.
+#[derive(Debug)]
+pub(super) struct Tally {
+    limiter: Limiter,
+    started: u64,
+    last_send: Option<u64>,
+    report: Report,
+    failures: Failures,
+    reserved: u64,
+    waits: Waits,
+    ideal: Ideal,
+    /// How many lines of each model are done with.
+    models: BTreeMap<String, usize>,
+    forecast: Option<Forecast>,
+}
+
+impl Tally {
+    pub(super) fn new(limiter: Limiter, profile: Profile) -> Self {
+        Self {
+            started: limiter.now(),
+            limiter,
+            last_send: None,
+            report: Report::default(),
+            failures: Failures::default(),
+            reserved: 0,
+            waits: Waits::new(),
+            ideal: Ideal::new(profile),
+            models: BTreeMap::new(),
+            forecast: None,
+        }
+    }
+
+    /// The limiter that lets lines in.
+    pub(super) fn limiter(&self) -> &Limiter {
+        &self.limiter
+    }
+
+    /// A line that an earlier run finished, if only by a failure.
+    pub(super) fn skipped(&mut self, failed: bool) {
+        self.report.skipped += 1;
+        self.report.failed_earlier += u64::from(failed);
+    }
+
+    /// What the time left is told by.
+    pub(super) fn set_forecast(&mut self, forecast: Forecast) {
+        self.forecast = Some(forecast);
+    }
+
+    /// A line that is done with after its last try, which went so.
+    pub(super) fn finished(&mut self, facts: &Facts) {
+        if facts.granted_at.is_some() {
+            *self.models.entry(facts.key.to_string()).or_default() += 1;
+        }
+    }
+
+    /// A line with this body that is done with.
+    pub(super) fn done(&mut self, outcome: &Outcome, body: &[u8]) {
+        self.report.requests += 1;
+        match outcome.failure() {
+            None => self.report.succeeded += 1,
+            Some(failure) => {
+                self.report.failed += 1;
+                self.failures.add(outcome.custom_id(), failure, body);
+            }
+        }
+    }
+
+    /// A line that was handed to the limits, and all of its tries.
+    pub(super) fn sent(&mut self, facts: &Facts) {
+        for one in facts.earlier.iter().chain([facts]) {
+            self.tried(one);
+        }
+        self.report.retries += facts.earlier.len() as u64;
+    }
+
+    /// A try, if it left: what it waited; and what it reserved and took if the provider let it in.
+    /// What the provider refuses or fails takes nothing.
+    fn tried(&mut self, facts: &Facts) {
+        let (Some(granted_at), Some(reserved), Some(_)) =
+            (facts.granted_at, &facts.reserved, &facts.charged)
+        else {
+            return;
+        };
+        self.last_send = self.last_send.max(Some(granted_at));
+        self.waits.record(facts.waited);
+        if !self.models.contains_key(facts.key.as_str()) {
+            self.models.insert(facts.key.to_string(), 0);
+        }
+        match facts.status {
+            Some(StatusCode::TOO_MANY_REQUESTS) => self.report.rate_limited += 1,
+            Some(status) if status.is_success() => self.admitted(facts, reserved),
+            _ => {}
+        }
+    }
+
+    fn admitted(&mut self, facts: &Facts, reserved: &Cost) {
+        let charged = facts.charged.as_ref().unwrap_or(reserved);
+        self.reserved += tokens(reserved);
+        self.report.charged_tokens += tokens(charged);
+        if let Some(usage) = &facts.usage {
+            self.report.input_tokens += usage.input;
+            self.report.output_tokens += usage.output;
+        }
+        self.ideal.send(&facts.key, || self.limiter.quota(&facts.key), reserved, charged);
+    }
+
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let Report { requests, failed, skipped, rate_limited, .. } = self.report;
+        Snapshot {
+            done: requests + skipped,
+            failed,
+            models: self.models.keys().map(|model| self.usage(model)).collect(),
+            rate_limited,
+            elapsed: self.elapsed(),
+            left_at_limits: self.left_at_limits(),
+        }
+    }
+
+    fn left_at_limits(&self) -> Option<Duration> {
+        let finished = |model: &str| self.models.get(model).copied().unwrap_or_default();
+        self.forecast.as_ref().map(|forecast| forecast.left(finished))
+    }
+
+    pub(super) fn report(&self) -> Report {
+        let report = Report {
+            elapsed_s: self.elapsed().as_secs_f64(),
+            ideal_s: self.ideal.duration().as_secs_f64(),
+            failures: self.failures.by_count(),
+            ..self.report.clone()
+        };
+        let last = self.last_send.unwrap_or(self.started).saturating_sub(self.started);
+        report
+            .with_waits(&self.waits)
+            .with_charge(self.reserved, self.report.charged_tokens)
+            .with_last_send(Duration::from_nanos(last).as_secs_f64())
+    }
+
+    fn elapsed(&self) -> Duration {
+        Duration::from_nanos(self.limiter.now().saturating_sub(self.started))
+    }
+
+    /// The use of a model's limits per minute.
+    fn usage(&self, model: &str) -> ModelUsage {
+        let limits = self.limiter.stats(model).limits;
+        let gauge = |dimension| {
+            let minutes = |l: &&LimitStats| l.dimension == dimension && l.window == Window::MINUTE;
+            limits.iter().find(minutes).map_or_else(Gauge::default, |limit| Gauge {
+                used: limit.used.saturating_add(limit.held),
+                limit: limit.limit,
+            })
+        };
+        let (rpm, tpm) = (gauge(Dimension::Requests), gauge(Dimension::Tokens));
+        ModelUsage { model: model.to_owned(), rpm, tpm }
+    }
+}
+
+fn tokens(cost: &Cost) -> u64 {
+    cost.amount(&Dimension::Tokens)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tollgate::provider::OPENAI;
+
+    #[test]
+    fn time_left_is_that_of_the_forecast_less_what_is_finished() {
+        let limiter = Limiter::builder().build().expect("a limiter");
+        let mut tally = Tally::new(limiter, OPENAI);
+        assert_eq!(tally.snapshot().left_at_limits, None);
+        let mut forecast = Forecast::default();
+        (0..4).for_each(|second| forecast.add("m", Duration::from_secs(100 * second)));
+        tally.set_forecast(forecast);
+        assert_eq!(tally.snapshot().left_at_limits, Some(Duration::from_secs(300)));
+        let facts = |granted_at| {
+            let mut facts = Facts::default();
+            (facts.key, facts.granted_at) = ("m".into(), granted_at);
+            facts
+        };
+        tally.finished(&facts(Some(1)));
+        tally.finished(&facts(Some(1)));
+        assert_eq!(tally.snapshot().left_at_limits, Some(Duration::from_secs(200)));
+        tally.finished(&facts(None));
+        assert_eq!(tally.snapshot().left_at_limits, Some(Duration::from_secs(200)), "never sent");
+    }
+}

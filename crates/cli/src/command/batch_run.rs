@@ -1,0 +1,252 @@
+use std::fs::OpenOptions;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http::HeaderMap;
+
+use super::kept::Kept;
+use super::output::Output;
+use super::run::{settings, stopped, text};
+use super::signal::asked_to_stop;
+use super::{BatchArgs, Exit, LimitArgs};
+use crate::batch::target::Base;
+use crate::batch::{Ended, Halt, Job, Stop, configured};
+use crate::terminal::say;
+use tollgate::config::{Cluster, Config, Loaded};
+use tollgate::provider::{Api, OPENAI, Profile};
+use tollgate::quota::Quota;
+use tollgate_simulate::Server;
+
+/// What `tollgate batch` does.
+///
+/// # Errors
+/// Says why the run could not begin.
+pub(super) async fn batch(args: &BatchArgs, out: &mut Output<'_>) -> Result<Exit, String> {
+    args.check_files().map_err(text)?;
+    let loaded = args.state.config.load()?;
+    if args.dry_run {
+        let plan = job(args, &loaded, None)?.plan().map_err(text)?;
+        out.line(&plan)?;
+        return Ok(Exit::Success);
+    }
+    let server = match args.simulate {
+        true => Some(simulated(args, &loaded).await?),
+        false => None,
+    };
+    let base = server.as_ref().map(|server| format!("http://{}", server.addr()));
+    let base = base.map(|base| base.parse().map_err(text)).transpose()?;
+    let job = job(args, &loaded, base)?;
+    check_report(args)?;
+    warn_without_limits(args, &job);
+    let stop = Stop::new();
+    tokio::spawn(interrupt(stop.clone()));
+    let cluster = job.config.as_ref().and_then(|config| config.cluster.as_ref());
+    let shared = cluster.map(Cluster::connect).transpose().map_err(text)?;
+    let builder = job.builder();
+    let limiter = match &shared {
+        Some(shared) => builder.backend(Arc::clone(shared) as _).build(),
+        None => builder.build(),
+    };
+    let limiter = limiter.map_err(text)?;
+    let kept = Kept::start(args, &loaded, &job, &limiter, shared)?;
+    let ended = job.run_with(limiter.clone(), &stop).await.map_err(text)?;
+    limiter.close().await;
+    kept.end();
+    if let Some(server) = server {
+        server.shutdown().await.map_err(text)?;
+    }
+    tell(args, &ended, out)
+}
+
+/// The run that the arguments ask for; `simulated` is where the built-in provider listens.
+fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job, String> {
+    let providers = &loaded.config.providers;
+    let told = args.base_url.as_ref().map(|base| Profile::find_among(providers, &base.to_string()));
+    let profile = args.provider.or(told).or(providers.first().copied()).unwrap_or(OPENAI);
+    let base = base(args, profile, simulated)?;
+    let api = if base.is_compatible_with_openai() { OPENAI.api() } else { profile.api() };
+    let endpoint = args.endpoint.clone().unwrap_or_else(|| api.endpoint.to_owned());
+    let limits = if args.simulate { simulated_limits(args, loaded) } else { args.limits.clone() };
+    Ok(Job {
+        input: args.input.clone(),
+        output: args.output.clone(),
+        errors: args.errors.clone(),
+        headers: headers(args, profile, &base)?,
+        base,
+        profile,
+        quota: quota(&limits, args.max_in_flight),
+        config: Some(config(args, &loaded.config, profile)),
+        max_in_flight: args.max_in_flight,
+        retries: args.retries.unwrap_or_else(|| retries(&loaded.config)),
+        timeout: args.timeout,
+        max_wait: args.max_wait,
+        give_up_after: args.give_up_after,
+        ordered: args.ordered,
+        resume: args.resume(),
+        endpoint,
+        progress: !args.quiet,
+    })
+}
+
+/// The configuration that the run goes by: limits of the arguments take the place of all of its own,
+/// and a trial run against the built-in provider takes nothing of what others share.
+pub(super) fn config(args: &BatchArgs, config: &Config, profile: Profile) -> Config {
+    let mut config = configured(config.clone(), profile);
+    if args.simulate {
+        (config.cluster, config.bus) = (None, None);
+    }
+    if !args.limits.is_empty() {
+        config.quotas.clear();
+    }
+    config
+}
+
+/// A configuration that says nothing of it has one attempt.
+fn retries(config: &Config) -> u32 {
+    match config.retry.attempts.get() {
+        1 => RETRIES,
+        attempts => attempts - 1,
+    }
+}
+
+/// Where requests go: as the arguments say, or the configuration, or to the provider's own address.
+fn base(args: &BatchArgs, profile: Profile, simulated: Option<Base>) -> Result<Base, String> {
+    let api = profile.api();
+    let built_in = (profile == profile.built_in()).then_some(api.origin).flatten();
+    let own = profile.base_url().or(built_in).map(|base| base.parse().map_err(text));
+    let base = match args.base_url.clone().or(simulated) {
+        Some(base) => base,
+        None => match own {
+            Some(own) => own?,
+            // Nothing is sent.
+            None if args.dry_run => return "http://localhost".parse().map_err(text),
+            None => return Err(no_address(profile)),
+        },
+    };
+    let is_bare = is_at(profile, &base) && profile.base_url().is_none();
+    Ok(if is_bare { base.with_openai_at(api.openai_path) } else { base })
+}
+
+/// The credential and the other headers; nothing for a run that sends nothing to a provider.
+fn headers(args: &BatchArgs, profile: Profile, base: &Base) -> Result<HeaderMap, String> {
+    if args.simulate || args.dry_run {
+        return Ok(HeaderMap::new());
+    }
+    let is_named = args.provider.is_some() || args.base_url.is_none();
+    let headers = args.credentials.headers(profile, base, is_named)?;
+    let has_credential = headers.keys().any(Api::is_credential);
+    if !has_credential && !is_named && !is_at(profile, base) && !base.is_loopback() && !args.quiet {
+        say(&format_args!(
+            "no API key is sent to {base}; --provider or --api-key-env says which one to send"
+        ));
+    }
+    Ok(headers)
+}
+
+fn is_at(profile: Profile, base: &Base) -> bool {
+    profile.is_at(&base.to_string())
+}
+
+fn no_address(profile: Profile) -> String {
+    let (name, advice) = (profile.name(), profile.api().advice);
+    let separator = if advice.is_empty() { "" } else { ": " };
+    format!("{name} has no address of its own; give it with --base-url{separator}{advice}")
+}
+
+/// The limits that are given. Where all of them are 0, that is said in a way that no default and no
+/// header changes: by the requests in flight, which are bounded anyway.
+fn quota(limits: &LimitArgs, max_in_flight: usize) -> Quota {
+    let amount = |limit: Option<u64>| limit.unwrap_or(0);
+    let quota = Quota::new().rpm(amount(limits.rpm)).tpm(amount(limits.tpm));
+    let quota = quota.rpd(amount(limits.rpd));
+    if quota.is_unlimited() && !limits.is_empty() {
+        return quota.concurrency(u64::try_from(max_in_flight).unwrap_or(u64::MAX));
+    }
+    match limits.algorithm {
+        Some(algorithm) => quota.with_algorithm(algorithm.into()),
+        None => quota,
+    }
+}
+
+fn warn_without_limits(args: &BatchArgs, job: &Job) {
+    let configured = job.config.as_ref().is_some_and(|config| !config.quotas.is_empty());
+    if args.quiet || configured || !job.quota.is_unlimited() {
+        return;
+    }
+    let known = match job.profile.quotas().first() {
+        Some(quota) => format!(
+            "its models keep to those of {}'s lowest paid tier ({}), and any other",
+            job.profile.name(),
+            quota.as_of,
+        ),
+        None => "and none are known for this provider; each model".to_owned(),
+    };
+    say(&format_args!(
+        "no limits are given, {known} starts with one request at a time, and keeps to \
+         the limits that its responses tell. --rpm and --tpm set them."
+    ));
+}
+
+/// A report that can't be written is better known before the run than after it.
+fn check_report(args: &BatchArgs) -> Result<(), String> {
+    let Some(path) = &args.report else { return Ok(()) };
+    let opened = OpenOptions::new().append(true).create(true).open(path);
+    opened.map(drop).map_err(|error| format!("cannot write {}: {error}", path.display()))
+}
+
+/// What the built-in provider enforces: nothing that the configuration limits already.
+fn simulated_limits(args: &BatchArgs, loaded: &Loaded) -> LimitArgs {
+    if !loaded.config.quotas.is_empty() && args.limits.is_empty() {
+        args.limits.clone()
+    } else {
+        args.simulated_limits()
+    }
+}
+
+/// The built-in provider, with the limits that the run keeps and the charge that it counts.
+async fn simulated(args: &BatchArgs, loaded: &Loaded) -> Result<Server, String> {
+    let charge = match args.provider {
+        Some(profile) if profile != OPENAI => tollgate_simulate::Charge::Usage,
+        _ => tollgate_simulate::Charge::OpenAi,
+    };
+    let settings = settings(&simulated_limits(args, loaded))
+        .with_charge(charge)
+        .with_latency(Duration::from_millis(50), Duration::from_millis(800))
+        .with_seed(args.simulate_seed);
+    Server::bind(settings, SocketAddr::from(([127, 0, 0, 1], 0))).await.map_err(text)
+}
+
+/// The first Ctrl-C ends the run in good order, the second at once: either can be resumed.
+async fn interrupt(stop: Stop) {
+    if asked_to_stop().await.is_err() {
+        return;
+    }
+    say(&"waiting for what is in flight; press Ctrl-C again to leave at once");
+    stop.halt(Halt::Interrupted);
+    if asked_to_stop().await.is_ok() {
+        std::process::exit(Exit::Interrupted.code().into());
+    }
+}
+
+/// Prints the report, and says how the run ended.
+fn tell(args: &BatchArgs, ended: &Ended, out: &mut Output<'_>) -> Result<Exit, String> {
+    let printed = out.line(&ended.report);
+    let exit = match &ended.halt {
+        Some(Halt::Failed(message)) => stopped(message),
+        Some(Halt::Interrupted) => {
+            say(&"interrupted; run the same command again to go on");
+            Exit::Interrupted
+        }
+        None if ended.report.failed + ended.report.failed_earlier > 0 => Exit::SomeFailed,
+        None => Exit::Success,
+    };
+    if let Some(path) = &args.report {
+        let written = std::fs::write(path, ended.report.to_json());
+        written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+    }
+    printed.map(|()| exit)
+}
+
+/// How often a request is sent again, where nobody says.
+const RETRIES: u32 = 5;

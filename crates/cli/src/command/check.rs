@@ -1,0 +1,207 @@
+use std::fmt;
+
+use clap::Args;
+use serde::Serialize;
+
+use super::output::Output;
+use super::show::figures::{KeyFigures, Moment};
+use super::show::screen::Screen;
+use super::show::table::Table;
+use super::stored::Stored;
+use super::{Exit, StateArgs};
+use crate::terminal::{Span, printable, whole};
+use tollgate::engine::Wait;
+use tollgate::limiter::Decision;
+use tollgate::quota::Cost;
+
+/// The arguments of `tollgate check`.
+#[derive(Debug, Args)]
+#[command(after_long_help = EXAMPLES)]
+pub struct CheckArgs {
+    /// The key: a model, a tenant
+    #[arg(value_name = "KEY")]
+    pub key: String,
+
+    /// The tokens that the request would take
+    #[arg(value_name = "TOKENS", allow_hyphen_values = true)]
+    pub tokens: String,
+
+    /// The requests that it would be
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub requests: u64,
+
+    /// The input tokens, where they are limited apart [default: TOKENS less --output]
+    #[arg(long, value_name = "N")]
+    pub input: Option<u64>,
+
+    /// The output tokens, where they are limited apart
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub output: u64,
+
+    /// Which limits, and where their state is kept.
+    #[command(flatten)]
+    pub state: StateArgs,
+
+    /// Print one JSON document in one line
+    #[arg(long)]
+    pub json: bool,
+}
+
+impl CheckArgs {
+    /// # Errors
+    /// Says what of the configuration or the state can't be read, or that nothing can be written.
+    pub(super) fn run(&self, out: &mut Output<'_>) -> Result<Exit, String> {
+        let tokens = match self.tokens.parse() {
+            Ok(tokens) => tokens,
+            Err(_) => return self.invalid(out),
+        };
+        self.state.tell_if_shared()?;
+        let stored = Stored::read(&self.state)?;
+        let input = self.input.unwrap_or(u64::saturating_sub(tokens, self.output));
+        let cost = Cost::new().requests(self.requests).tokens(tokens);
+        let cost = cost.input_tokens(input).output_tokens(self.output);
+        let decision = stored.limiter.decide(&self.key, &cost);
+        let checked = Checked::new(&decision, stored.key(&self.key));
+        match self.json {
+            true => out.json(&checked)?,
+            false => out.write(&checked)?,
+        }
+        Ok(if checked.allowed { Exit::Success } else { Exit::Refused })
+    }
+
+    fn invalid(&self, out: &mut Output<'_>) -> Result<Exit, String> {
+        let reason = format!(
+            "`{}` is no number of tokens; give a whole number from 0 to {}",
+            printable(&self.tokens),
+            u64::MAX
+        );
+        if self.json {
+            out.json(&Invalid { key: &self.key, allowed: false, code: INVALID, reason: &reason })?;
+        }
+        Err(format!("{INVALID}: {reason}"))
+    }
+}
+
+/// A decision, told. Names are a contract.
+#[derive(Debug, Serialize)]
+struct Checked {
+    allowed: bool,
+    code: &'static str,
+    /// In words, where it is refused.
+    reason: Option<String>,
+    /// Which dimension is short.
+    dimension: Option<String>,
+    /// What is needed of it.
+    need: Option<u64>,
+    /// The most of it that the limit ever holds.
+    capacity: Option<u64>,
+    /// When it would be let in, where that is known.
+    retry_at: Option<Moment>,
+    /// In seconds from now.
+    retry_after_s: Option<f64>,
+    /// The key and its limits.
+    #[serde(flatten)]
+    key: KeyFigures,
+    #[serde(skip)]
+    asked_at: u64,
+}
+
+/// An answer to a question that is none.
+#[derive(Debug, Serialize)]
+struct Invalid<'a> {
+    key: &'a str,
+    allowed: bool,
+    code: &'a str,
+    reason: &'a str,
+}
+
+impl Checked {
+    fn new(decision: &Decision, key: KeyFigures) -> Self {
+        let at = match decision.wait {
+            Some(Wait::At(at)) => Some(at),
+            _ => None,
+        };
+        let after = at.map(|at| at.saturating_sub(decision.asked_at));
+        Self {
+            allowed: decision.is_allowed(),
+            code: decision.code.as_str(),
+            reason: decision.wait.map(|wait| reason(decision, wait)),
+            dimension: decision.dimension.as_ref().map(ToString::to_string),
+            need: decision.need.map(|(need, _)| need),
+            capacity: decision.need.map(|(_, capacity)| capacity),
+            retry_at: at.map(Moment),
+            retry_after_s: after.map(|nanos| nanos as f64 / 1e9),
+            key,
+            asked_at: decision.asked_at,
+        }
+    }
+}
+
+/// Why it is refused, and until when.
+fn reason(decision: &Decision, wait: Wait) -> String {
+    let what = match &decision.dimension {
+        Some(dimension) => format!("too few {} are left", printable(dimension.as_str())),
+        None => "nothing is let in".to_owned(),
+    };
+    let needed = decision.need.map(|(need, most)| (whole(need), whole(most)));
+    match (wait, needed) {
+        (Wait::At(at), _) => match Span::between(decision.asked_at, at) {
+            Some(span) => format!("{what}; it would be let in in {span}"),
+            None => format!("{what}; it would be let in now"),
+        },
+        (Wait::Unknown, _) => format!("{what}; it would be let in when others end"),
+        (Wait::Never, Some((need, most))) => {
+            format!("{need} are needed, and the limit never holds more than {most}")
+        }
+        (Wait::Never, None) => "no quota names the key, and such keys are refused".to_owned(),
+    }
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.reason {
+            None => writeln!(f, "allowed ({})", self.code)?,
+            Some(reason) => writeln!(f, "refused ({}): {reason}", self.code)?,
+        }
+        let Screen { width, colors, .. } = Screen::stdout();
+        Table::new(std::slice::from_ref(&self.key), self.asked_at, width, colors).fmt(f)
+    }
+}
+
+const INVALID: &str = "invalid_tokens";
+
+pub(super) const ABOUT: &str = "\
+Say whether a request would be let in now, and take nothing.
+
+Decides by the limits of the configuration and the state that is kept, as a program that shares the \
+state would; the program itself may know more (who waits, its newest second). Limits that \
+are shared with other machines (`cluster`) are kept elsewhere, which is said: what others use of them \
+isn't known here. Prints the decision \
+with its code, what is short, how long to wait, and the key's limits.
+
+Codes: ok, unlimited, unknown_model, rpm_exceeded, rpd_exceeded, tpm_exceeded, tpd_exceeded, \
+itpm_exceeded, otpm_exceeded, concurrency_exceeded, limit_exceeded, exceeds_capacity, cooling_down; \
+invalid_tokens where TOKENS is no number.";
+
+const EXAMPLES: &str = "\
+Examples:
+  Would a request of 1,200 tokens be let in?
+    tollgate check gpt-4o 1200
+
+  Wait in a script:
+    until tollgate check gpt-4o 1200 >/dev/null; do sleep 1; done
+
+  How long to wait, in seconds:
+    tollgate check gpt-4o 1200 --json | jq .retry_after_s
+
+  Where input and output are limited apart:
+    tollgate check claude-sonnet-4-5 1500 --input 1000 --output 500
+
+JSON:
+  one document in one line: {\"allowed\", \"code\", \"reason\", \"dimension\", \"need\", \"capacity\",
+  \"retry_at\", \"retry_after_s\", and of the key what `show` tells}
+
+Exit codes:
+  0    it would be let in
+  1    it would be refused
+  2    wrong arguments (invalid_tokens among them), or a configuration or state that can't be read";

@@ -1,0 +1,107 @@
+use std::error::Error;
+
+use http::HeaderMap;
+use serde_json::{Value, json};
+
+use super::CountArgs;
+use crate::batch::target::Base;
+use crate::batch::{Secrets, http_client};
+use tollgate::middleware::count_tokens;
+use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile, count_tokens as question};
+
+/// A provider that is asked for a count.
+pub(super) struct Asked {
+    endpoint: &'static Endpoint,
+    base: Base,
+    headers: HeaderMap,
+}
+
+/// How a provider is asked.
+struct Endpoint {
+    profile: Profile,
+    /// How the names of its models begin.
+    models: &'static [&'static str],
+    path: fn(&str) -> String,
+    body: fn(&str, &str) -> Value,
+}
+
+impl Asked {
+    /// # Errors
+    /// If nobody tells who is to be asked, or there is no key to ask with.
+    pub(super) fn new(args: &CountArgs) -> Result<Self, String> {
+        let endpoint = match args.provider {
+            Some(profile) => ENDPOINTS.iter().find(|endpoint| endpoint.profile == profile),
+            None => ENDPOINTS.iter().find(|endpoint| endpoint.serves(&args.model)),
+        };
+        let endpoint = endpoint.ok_or_else(|| nobody(args))?;
+        let profile = endpoint.profile;
+        let own = profile.api().origin.unwrap_or_default();
+        let own = || own.parse().map_err(|error| format!("{error}"));
+        let base = args.base_url.clone().map_or_else(own, Ok)?;
+        let headers = args.credentials.headers(profile, &base, args.provider.is_some())?;
+        Ok(Self { endpoint, base, headers })
+    }
+
+    /// # Errors
+    /// Says what the provider answered instead, without the key.
+    pub(super) async fn tokens(&self, model: &str, text: &str) -> Result<u64, String> {
+        let Endpoint { profile, path, body, .. } = self.endpoint;
+        let model = model.trim_start_matches("models/");
+        let url = self.base.join(&path(model));
+        let asked = question::request(*profile, &url, body(model, text).to_string().as_bytes());
+        let mut asked = asked.map_err(|error| error.to_string())?;
+        asked.headers_mut().extend(self.headers.clone());
+        let client = http_client(&self.base).build().map_err(|error| self.told(&error))?;
+        count_tokens(&client, asked).await.map_err(|error| self.told(&error))
+    }
+
+    /// An error with its causes. Some servers repeat a key that they refuse.
+    fn told(&self, error: &dyn Error) -> String {
+        let mut text = error.to_string();
+        let mut cause = error.source();
+        while let Some(error) = cause {
+            text = format!("{text}: {error}");
+            cause = error.source();
+        }
+        Secrets::of(&self.headers).hide_in(text)
+    }
+}
+
+impl Endpoint {
+    fn serves(&self, model: &str) -> bool {
+        let model = model.trim_start_matches("models/");
+        self.models.iter().any(|start| model.starts_with(start))
+    }
+}
+
+fn nobody(args: &CountArgs) -> String {
+    let names: Vec<_> = ENDPOINTS.iter().map(|endpoint| endpoint.profile.name()).collect();
+    let names = names.join(", ");
+    match args.provider {
+        Some(profile) => {
+            format!("{} has no endpoint that counts tokens; {names} have", profile.name())
+        }
+        None => format!("whose model is {}? Say so with --provider: {names}", args.model),
+    }
+}
+
+const ENDPOINTS: &[Endpoint] = &[
+    Endpoint {
+        profile: ANTHROPIC,
+        models: &["claude-"],
+        path: |_| "/v1/messages".to_owned(),
+        body: |model, text| json!({"model": model, "messages": [{"role": "user", "content": text}]}),
+    },
+    Endpoint {
+        profile: GEMINI,
+        models: &["gemini-", "gemma-"],
+        path: |model| format!("/v1beta/models/{model}:generateContent"),
+        body: |_, text| json!({"contents": [{"role": "user", "parts": [{"text": text}]}]}),
+    },
+    Endpoint {
+        profile: OPENAI,
+        models: &["gpt-", "chatgpt-", "o1", "o3", "o4", "ft:", "codex-", "text-embedding-"],
+        path: |_| "/v1/responses".to_owned(),
+        body: |model, text| json!({"model": model, "input": text}),
+    },
+];

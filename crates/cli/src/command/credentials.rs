@@ -1,0 +1,154 @@
+use std::env::{self, VarError};
+
+use clap::Args;
+use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
+use http::{HeaderMap, HeaderName, HeaderValue};
+
+use super::unechoed::Unechoed;
+use crate::batch::target::Base;
+use tollgate::provider::{Api, OPENAI, Profile};
+
+/// The credential of requests, and their other headers.
+#[derive(Debug, Clone, Default, Args)]
+pub struct CredentialArgs {
+    /// The environment variable that holds the API key [default: that of the provider, such as
+    /// OPENAI_API_KEY or ANTHROPIC_API_KEY]
+    ///
+    /// The key goes into the header that the provider reads it from: `authorization` (bearer),
+    /// `x-api-key` (Anthropic), `x-goog-api-key` (Gemini) or `api-key` (Azure). The provider's own
+    /// variable is read where the provider is named (--provider, the configuration) or the request goes
+    /// to its own host; any other server is sent a key only if this option names it. The key itself is
+    /// never shown.
+    #[arg(long, value_name = "NAME", value_parser = Unechoed(variable))]
+    pub api_key_env: Option<String>,
+
+    /// Add a header to every request, or replace one; may be repeated
+    ///
+    /// A header that carries a credential (authorization, x-api-key, x-goog-api-key, api-key) takes the
+    /// place of the API key. Values are never shown, but other users of this machine can see arguments:
+    /// give a key by its environment variable.
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = Unechoed(header))]
+    pub headers: Vec<Header>,
+}
+
+/// A header of every request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Header {
+    /// Its name.
+    pub name: HeaderName,
+    /// Its value, marked as sensitive.
+    pub value: HeaderValue,
+}
+
+impl CredentialArgs {
+    /// The headers of every request to this provider at this base URL. Its own key is read only if
+    /// `is_named` or the requests go to its own host; never if they go to the host of another provider.
+    ///
+    /// # Errors
+    /// Names the variable that holds no key, without its value, or the provider that would be sent the
+    /// key of another.
+    pub(super) fn headers(
+        &self,
+        profile: Profile,
+        base: &Base,
+        is_named: bool,
+    ) -> Result<HeaderMap, String> {
+        let (api, at) = (profile.api(), base.to_string());
+        let is_known = is_named || profile.is_at(&at);
+        let owner = Profile::all().iter().find(|owner| owner.is_at(&at));
+        if let Some(owner) = owner.filter(|_| is_known && !profile.is_at(&at) && !self.is_given()) {
+            return Err(format!(
+                "{at} is {}'s, and is sent no key of {}; name the key to send with --api-key-env, or \
+                 give the credential with --header",
+                owner.name(),
+                profile.name(),
+            ));
+        }
+        let constant = api.constant_headers.iter();
+        let mut headers: HeaderMap = constant
+            .map(|(name, value)| (HeaderName::from_static(name), HeaderValue::from_static(value)))
+            .collect();
+        if let Some((variable, key)) = self.key(profile, is_known)? {
+            let api = if base.is_compatible_with_openai() { OPENAI.api() } else { api };
+            let (name, value) = api.credential(&key).map_err(|_| no_key(&variable))?;
+            headers.insert(name, value);
+        }
+        for Header { name, value } in &self.headers {
+            headers.insert(name.clone(), value.clone());
+        }
+        Ok(headers)
+    }
+
+    fn is_given(&self) -> bool {
+        self.api_key_env.is_some() || self.gives_credential()
+    }
+
+    fn gives_credential(&self) -> bool {
+        self.headers.iter().any(|header| Api::is_credential(&header.name))
+    }
+
+    /// The key and its variable.
+    fn key(&self, profile: Profile, is_known: bool) -> Result<Option<(String, String)>, String> {
+        let given = self.gives_credential();
+        let (variables, is_needed) = match &self.api_key_env {
+            Some(name) => (vec![name.clone()], true),
+            None if given || !is_known => return Ok(None),
+            None => (profile.key_variables(), profile.api().needs_key),
+        };
+        for name in &variables {
+            match env::var(name) {
+                Ok(key) if !key.trim().is_empty() => return Ok(Some((name.clone(), key))),
+                Err(VarError::NotUnicode(_)) => return Err(no_key(name)),
+                _ => {}
+            }
+        }
+        if is_needed { Err(missing(profile, &variables)) } else { Ok(None) }
+    }
+}
+
+fn no_key(variable: &str) -> String {
+    format!("{variable}: its value has characters that can't be sent in a header; is it a key?")
+}
+
+fn missing(profile: Profile, variables: &[String]) -> String {
+    let (name, advice) = (profile.name(), profile.api().advice);
+    let mut text = match variables {
+        [] => format!("no API key: name its environment variable with --api-key-env (for {name})"),
+        _ => format!(
+            "{} is not set; put the API key for {name} into it, name another variable with \
+             --api-key-env, or give the credential with --header",
+            variables.join(" or "),
+        ),
+    };
+    if profile.name() != profile.built_in().name() {
+        text.push_str(" (`none` for a server that needs no key)");
+    }
+    if !advice.is_empty() {
+        text.push_str(&format!("; {name}: {advice}"));
+    }
+    text
+}
+
+/// Keys of most providers hold a hyphen or a dot, names of variables never do.
+fn variable(text: &str) -> Result<String, String> {
+    let named = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
+    if !text.is_empty() && text.bytes().all(named) {
+        return Ok(text.to_owned());
+    }
+    Err("must be the name of an environment variable (letters, digits, _), not a key".to_owned())
+}
+
+fn header(text: &str) -> Result<Header, String> {
+    let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
+    let name: HeaderName = name.trim().parse().map_err(|_| "NAME is not the name of a header")?;
+    if FRAMING.contains(&name) {
+        return Err(format!("{name} is set by the HTTP client; leave it out"));
+    }
+    let value = HeaderValue::from_str(value.trim());
+    let mut value = value.map_err(|_| format!("the value of {name} can't be sent in a header"))?;
+    value.set_sensitive(true);
+    Ok(Header { name, value })
+}
+
+/// Headers that say where a request goes and how long it is.
+const FRAMING: &[HeaderName] = &[HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION];

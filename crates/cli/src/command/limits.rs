@@ -1,0 +1,61 @@
+use clap::{Args, ValueEnum};
+
+use tollgate::quota::Algorithm;
+
+/// The limits to keep, or to enforce. A limit of 0 is no limit.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
+pub struct LimitArgs {
+    /// Requests per minute; 0 = no limit
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub rpm: Option<u64>,
+
+    /// Tokens per minute, as the provider counts them; 0 = no limit
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub tpm: Option<u64>,
+
+    /// Requests per day; 0 = no limit
+    #[arg(long, value_name = "N", help_heading = "Limits")]
+    pub rpd: Option<u64>,
+
+    /// How the limits are counted over time [default: as the provider does]
+    #[arg(long, value_enum, value_name = "NAME", help_heading = "Limits")]
+    pub algorithm: Option<AlgorithmName>,
+}
+
+impl LimitArgs {
+    /// Whether no limit is given, be it one of 0.
+    pub(super) fn is_empty(&self) -> bool {
+        self.rpm.is_none() && self.tpm.is_none() && self.rpd.is_none()
+    }
+}
+
+/// How a limit is counted over time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub enum AlgorithmName {
+    /// Refills all the time (OpenAI, Azure, Anthropic, Groq)
+    TokenBucket,
+    /// Never more than the limit in any minute or day: safe everywhere
+    SlidingWindow,
+    /// Starts at the first use, and again after its end
+    FixedWindow,
+}
+
+impl From<AlgorithmName> for Algorithm {
+    fn from(name: AlgorithmName) -> Self {
+        match name {
+            AlgorithmName::TokenBucket => Self::TOKEN_BUCKET,
+            AlgorithmName::SlidingWindow => Self::SlidingWindow,
+            AlgorithmName::FixedWindow => Self::FixedWindow,
+        }
+    }
+}
+
+impl From<AlgorithmName> for tollgate_simulate::Algorithm {
+    fn from(name: AlgorithmName) -> Self {
+        match name {
+            AlgorithmName::TokenBucket => Self::TokenBucket,
+            AlgorithmName::SlidingWindow => Self::SlidingWindow,
+            AlgorithmName::FixedWindow => Self::FixedWindow,
+        }
+    }
+}

@@ -1,0 +1,32 @@
+use std::io::{self, IsTerminal};
+
+use tracing_subscriber::filter::{LevelFilter, Targets};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+
+use tollgate::config::{Log, LogFormat, LogLevel};
+
+/// Writes what happens to standard error, from now on. Of libraries below only what is wrong is
+/// written: what they tell of connections holds headers. What the limiter tells holds keys, which are
+/// nobody's but the client's: the page and the figures tell it to who may know.
+pub(super) fn start(log: Log) {
+    let level = match log.level {
+        LogLevel::Debug => LevelFilter::DEBUG,
+        LogLevel::Info => LevelFilter::INFO,
+        LogLevel::Warn => LevelFilter::WARN,
+        LogLevel::Error => LevelFilter::ERROR,
+    };
+    let others = level.min(LevelFilter::WARN);
+    let filter = Targets::new()
+        .with_default(others)
+        .with_target("tollgate", level)
+        .with_target("tollgate::limiter", LevelFilter::OFF);
+    let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
+    let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colours);
+    let registry = tracing_subscriber::registry().with(filter);
+    // Somebody else has begun to write, in the same process: then that is where it goes.
+    let _ = match log.format {
+        LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),
+        LogFormat::Text => registry.with(lines).try_init(),
+    };
+}

@@ -1,0 +1,100 @@
+use std::fmt;
+
+use serde::Serialize;
+
+use super::Explanation;
+use super::seconds::seconds;
+use tollgate::provider::LimitReading;
+use tollgate::quota::{Dimension, Usage};
+
+/// An explanation as one line of JSON, without the line break. Its members, and their order, are a
+/// contract.
+#[derive(Debug, Clone, Serialize)]
+pub struct Line<'a> {
+    file: &'a str,
+    index: usize,
+    provider: &'static str,
+    model: Option<&'a str>,
+    charge: Charge,
+    usage: Option<Stated>,
+    limits: Vec<Limit<'a>>,
+    class: &'static str,
+    retry_after_s: Option<f64>,
+}
+
+impl<'a> Line<'a> {
+    /// The line of the entry at `index`, from 0, of this file.
+    pub fn new(file: &'a str, index: usize, explanation: &'a Explanation) -> Self {
+        Self {
+            file,
+            index,
+            provider: explanation.profile.name(),
+            model: explanation.estimate.model.as_deref(),
+            charge: Charge::of(explanation),
+            usage: explanation.usage.map(Stated::from),
+            limits: explanation.limits.iter().map(Limit::from).collect(),
+            class: explanation.class_name(),
+            retry_after_s: explanation.retry_after.as_ref().map(seconds),
+        }
+    }
+}
+
+impl fmt::Display for Line<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Charge {
+    requests: u64,
+    tokens: u64,
+    input_tokens: u64,
+    output_tokens: u64,
+}
+
+impl Charge {
+    fn of(explanation: &Explanation) -> Self {
+        let amount = |dimension| explanation.estimate.cost.amount(&dimension);
+        Self {
+            requests: amount(Dimension::Requests),
+            tokens: amount(Dimension::Tokens),
+            input_tokens: amount(Dimension::InputTokens),
+            output_tokens: amount(Dimension::OutputTokens),
+        }
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Stated {
+    input: u64,
+    output: u64,
+    cache_read: u64,
+    cache_write: u64,
+}
+
+impl From<Usage> for Stated {
+    fn from(usage: Usage) -> Self {
+        let Usage { input, output, cache_read, cache_write } = usage;
+        Self { input, output, cache_read, cache_write }
+    }
+}
+
+#[derive(Debug, Clone, Serialize)]
+struct Limit<'a> {
+    dimension: &'a str,
+    limit: Option<u64>,
+    remaining: Option<u64>,
+    reset_s: Option<f64>,
+}
+
+impl<'a> From<&'a LimitReading> for Limit<'a> {
+    fn from(reading: &'a LimitReading) -> Self {
+        Self {
+            dimension: reading.dimension.as_str(),
+            limit: reading.limit,
+            remaining: reading.remaining,
+            reset_s: reading.reset.as_ref().map(seconds),
+        }
+    }
+}

@@ -1,0 +1,54 @@
+//! `tollgate explain`: what recorded traffic would have cost, and what its answers said.
+//!
+//! [`explain`] reads one recorded [`Entry`](har::Entry) as tollgate reads live traffic: the charge
+//! that it would reserve, the usage that the response states, the limits that its headers tell, the
+//! class of an error and the delay before another try. [`Line`] writes that as JSON, [`Row`] for
+//! people, and [`Summary`] tells how far the estimates of many were off. [`har`] reads the files.
+//!
+//! It sends nothing, limits nothing and judges nothing that [`provider`](tollgate::provider) doesn't.
+//! What it writes holds no header's value, no part of a prompt and no query of a URL.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//! use tollgate_cli::explain::{Line, Summary, explain, har};
+//!
+//! let file = r#"{"log": {"entries": [{
+//!     "request": {"method": "POST", "url": "https://api.openai.com/v1/chat/completions?key=s3cret",
+//!         "postData": {"text": "{\"model\": \"gpt-4o\", \"messages\": [{\"role\": \"user\",
+//!             \"content\": \"Say this is a test\"}]}"}},
+//!     "response": {"status": 200,
+//!         "headers": [{"name": "x-ratelimit-limit-tokens", "value": "30000"},
+//!                     {"name": "x-ratelimit-remaining-tokens", "value": "29993"}],
+//!         "content": {"text": "{\"usage\": {\"prompt_tokens\": 12, \"completion_tokens\": 9}}"}}
+//! }]}}"#.replace("\n", " ");
+//! let (mut lines, mut summary) = (Vec::new(), Summary::default());
+//! har::read(file.as_bytes(), |entry| {
+//!     let explanation = explain(&entry);
+//!     summary.add(&explanation);
+//!     lines.push(Line::new("a.har", lines.len(), &explanation).to_string());
+//!     ControlFlow::Continue(())
+//! })?;
+//! assert_eq!(lines, [concat!(
+//!     r#"{"file":"a.har","index":0,"provider":"openai","model":"gpt-4o","#,
+//!     r#""charge":{"requests":1,"tokens":7,"input_tokens":12,"output_tokens":1024},"#,
+//!     r#""usage":{"input":12,"output":9,"cache_read":0,"cache_write":0},"#,
+//!     r#""limits":[{"dimension":"tokens","limit":30000,"remaining":29993,"reset_s":null}],"#,
+//!     r#""class":"ok","retry_after_s":null}"#,
+//! )]);
+//! assert!(summary.to_string().starts_with("1 exchange"));
+//! # Ok::<(), har::HarError>(())
+//! ```
+
+mod explanation;
+mod fresh;
+pub mod har;
+mod line;
+mod row;
+mod seconds;
+mod spread;
+mod summary;
+
+pub use explanation::{Explanation, explain};
+pub use line::Line;
+pub use row::{HEADING, Row};
+pub use summary::Summary;

@@ -1,0 +1,46 @@
+#[path = "../../../examples/har_to_batch.rs"]
+#[expect(dead_code, reason = "its main function is not called here")]
+pub(crate) mod har_to_batch;
+
+use std::path::Path;
+
+use tollgate_cli::batch::input::{Entry, Reader};
+
+use self::har_to_batch::convert;
+
+#[test]
+fn posts_with_a_json_object_become_lines_and_the_rest_is_counted() {
+    let har = serde_json::json!({"log": {"entries": [
+        {"request": {"method": "GET", "url": "https://h/v1/models"}},
+        {"request": {"method": "POST", "url": "https://h/v1/x?a=1", "postData": {"text": "{\n \"n\": 1.0\n}"}}},
+        {"request": {"method": "POST", "url": "https://h/v1/x", "postData": {"text": "a=1"}}},
+        {"request": {"method": "POST", "url": "https://h/v1/x", "postData": {"text": "[1]"}}},
+        {"request": {"method": "POST", "url": "https://h/v1/x"}},
+    ]}});
+    let converted = convert(har.to_string().as_bytes(), "rec").expect("it is a recording");
+    let line = r#"{"custom_id":"rec-1","method":"POST","url":"/v1/x?a=1","body":{ "n": 1.0}}"#;
+    assert_eq!((converted.lines, converted.skipped), (vec![line.to_owned()], 4));
+    assert!(convert(&b"{}"[..], "rec").is_err());
+}
+
+#[test]
+fn recorded_traffic_becomes_lines_that_the_reader_takes() {
+    let Ok(corpus) = std::env::var("TOLLGATE_CORPUS") else {
+        eprintln!("left out: TOLLGATE_CORPUS names no folder of recorded traffic");
+        return;
+    };
+    let path = Path::new(&corpus).join("openai.har");
+    let har = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+    let converted = convert(har.as_bytes(), "openai").expect("it is a recording");
+    assert!(converted.lines.len() > 100, "only {} lines", converted.lines.len());
+    let text = converted.lines.join("\n");
+    let entries: Vec<_> =
+        Reader::new(text.as_bytes(), "/").map(|entry| entry.expect("text")).collect();
+    assert_eq!(entries.len(), converted.lines.len());
+    for entry in entries {
+        assert!(
+            matches!(&entry, Entry::Request(line) if line.url_path.starts_with('/')),
+            "{entry:?}"
+        );
+    }
+}

@@ -1,0 +1,289 @@
+use tollgate_cli::batch::input::{BadLine, Entry, Fault, Line, Reader, count};
+use tollgate_cli::batch::outcome::{Failure, Outcome};
+
+const ENDPOINT: &str = "/v1/chat/completions";
+
+fn read(text: impl AsRef<[u8]>) -> Vec<Entry> {
+    let entries = Reader::new(text.as_ref(), ENDPOINT).collect::<Result<_, _>>();
+    entries.expect("memory can be read")
+}
+
+fn request(text: impl AsRef<[u8]>) -> Line {
+    match read(text).pop() {
+        Some(Entry::Request(line)) => line,
+        other => panic!("no request: {other:?}"),
+    }
+}
+
+fn bad(text: impl AsRef<[u8]>) -> BadLine {
+    match read(text).pop() {
+        Some(Entry::Bad(line)) => line,
+        other => panic!("no bad line: {other:?}"),
+    }
+}
+
+#[test]
+fn a_batch_line_gives_its_id_its_path_and_its_body_unchanged() {
+    let body = r#"{ "model" : "gpt-4o-mini", "temperature":1.0e0, "x":12345678901234567890123, "é":"\u00e9"}"#;
+    let line = request(format!(
+        r#"{{"custom_id":"a\n1","method":"POST","url":"/v1/embeddings","body":{body}}}"#
+    ));
+    assert_eq!((line.number, line.custom_id.as_str()), (1, "a\n1"));
+    assert_eq!(line.url_path, "/v1/embeddings");
+    assert_eq!(line.body, body);
+}
+
+#[test]
+fn an_id_or_a_url_beside_a_body_makes_a_batch_line_and_the_rest_has_defaults() {
+    let only_id = request(r#"{"custom_id":"a","body":{"model":"m"}}"#);
+    assert_eq!((only_id.custom_id.as_str(), only_id.url_path.as_str()), ("a", ENDPOINT));
+    let only_url = request(r#"{"url":"/v1/responses","body":{"model":"m"}}"#);
+    assert_eq!(
+        (only_url.custom_id.as_str(), only_url.url_path.as_str()),
+        ("line-1", "/v1/responses")
+    );
+    let nulls = request(r#"{"custom_id":null,"method":null,"url":"/v1/responses","body":{}}"#);
+    assert_eq!((nulls.custom_id.as_str(), &nulls.body[..]), ("line-1", &b"{}"[..]));
+}
+
+#[test]
+fn any_other_object_is_a_raw_body_for_the_endpoint() {
+    let text = r#"{"model":"gpt-4o","messages":[{"role":"user","content":"body url custom_id"}]}"#;
+    let line = request(format!("\n{text}"));
+    assert_eq!((line.custom_id.as_str(), line.url_path.as_str()), ("line-2", ENDPOINT));
+    assert_eq!(line.body, text);
+    assert_eq!(request(r#"{"body":{"a":1}}"#).body, r#"{"body":{"a":1}}"#);
+}
+
+#[test]
+fn of_a_full_url_the_path_and_query_are_called() {
+    let path = |url: &str| request(format!(r#"{{"url":"{url}","body":{{}}}}"#)).url_path;
+    assert_eq!(path("https://api.openai.com/v1/chat/completions"), "/v1/chat/completions");
+    assert_eq!(path("http://me:pw@h:1/openai/x?api-version=2"), "/openai/x?api-version=2");
+    assert_eq!(path("/v1/embeddings"), "/v1/embeddings");
+}
+
+#[test]
+fn blank_lines_a_byte_order_mark_and_crlf_are_tolerated_and_numbers_are_the_editors() {
+    let text = "\u{feff}{\"a\":1}\r\n\r\n  \t\n  {\"b\":2}  \n\n{\"c\":3}";
+    let found: Vec<_> = read(text)
+        .into_iter()
+        .map(|entry| match entry {
+            Entry::Request(line) => (line.number, String::from_utf8_lossy(&line.body).into_owned()),
+            Entry::Bad(line) => panic!("{line}"),
+        })
+        .collect();
+    let expected = [(1, r#"{"a":1}"#), (4, r#"{"b":2}"#), (6, r#"{"c":3}"#)];
+    assert_eq!(found, expected.map(|(number, body)| (number, body.to_owned())));
+    assert_eq!(count(text.as_bytes()).expect("memory can be read"), 3);
+    assert!(read("\u{feff}").is_empty() && read("\n\n").is_empty());
+}
+
+#[test]
+fn each_bad_line_says_its_number_and_what_is_wrong() {
+    let table: [(&[u8], &str); 15] = [
+        (b"{\"a\":", "line 1: not a JSON object: EOF while parsing a value at column 5"),
+        (b"{\"a\":1} x", "line 1: not a JSON object: trailing characters at column 9"),
+        (b"hello", "line 1: not a JSON object: expected value at column 1"),
+        (b"[1]", "line 1: a JSON object is needed: a Batch line or a body"),
+        (b"\"text\"", "line 1: a JSON object is needed: a Batch line or a body"),
+        (b"{\"a\":\"\xff\"}", "line 1: not UTF-8 from column 7 on"),
+        (b"{\"custom_id\":\"a\",\"url\":\"/v1/x\"}", "line 1: a Batch line needs a `body`"),
+        (b"{\"custom_id\":\"a\",\"body\":[]}", "line 1: `body` must be a JSON object"),
+        (
+            b"{\"custom_id\":7,\"body\":{}}",
+            "line 1: `custom_id` must be a string that is not empty",
+        ),
+        (
+            b"{\"custom_id\":\"\",\"body\":{}}",
+            "line 1: `custom_id` must be a string that is not empty",
+        ),
+        (
+            b"{\"custom_id\":\"a\",\"method\":\"GET\",\"body\":{}}",
+            "line 1: `method` must be \"POST\"; it is \"GET\"",
+        ),
+        (
+            b"{\"url\":\"v1/chat\",\"body\":{}}",
+            "line 1: `url` must be an absolute path or an http(s) URL; it is \"v1/chat\"",
+        ),
+        (
+            b"{\"url\":\"file:///etc/passwd\",\"body\":{}}",
+            "line 1: `url` must be an absolute path or an http(s) URL; it is \"file:///etc/passwd\"",
+        ),
+        (
+            b"{\"url\":\"ftp://me:s3cret@h/v1\",\"body\":{}}",
+            "line 1: `url` must be an absolute path or an http(s) URL; it is \"ftp://h/v1\"",
+        ),
+        (
+            b"{\"custom_id\":\"a\",\"custom_id\":\"b\",\"body\":{}}",
+            "line 1: not a JSON object: duplicate field `custom_id` at column 28",
+        ),
+    ];
+    for (line, message) in table {
+        assert_eq!(bad(line).to_string(), message);
+        assert_eq!(bad(line).fault.code(), "invalid_line");
+    }
+}
+
+fn read_for(endpoint: &str, line: &str) -> Result<Line, BadLine> {
+    match Reader::new(line.as_bytes(), endpoint).next().expect("a line").expect("text") {
+        Entry::Request(line) => Ok(line),
+        Entry::Bad(line) => Err(line),
+    }
+}
+
+const GENERATE: &str = "/v1beta/models/{model}:generateContent";
+
+#[test]
+fn batch_lines_of_other_providers_give_their_id_path_and_body() {
+    let flash = "/v1beta/models/gemini-2.5-flash:generateContent";
+    for (endpoint, line, id, path, body) in [
+        (
+            "/v1/messages",
+            r#"{"custom_id":"a","params":{"model":"claude-x", "max_tokens":9}}"#,
+            "a",
+            "/v1/messages",
+            r#"{"model":"claude-x", "max_tokens":9}"#,
+        ),
+        (
+            GENERATE,
+            r#"{"key":"b","request":{"model":"models/gemini-2.5-flash","contents":[]}}"#,
+            "b",
+            flash,
+            r#"{"model":"models/gemini-2.5-flash","contents":[]}"#,
+        ),
+        (flash, r#"{"key":"c","request":{"contents":[]}}"#, "c", flash, r#"{"contents":[]}"#),
+        (
+            GENERATE,
+            r#"{"model":"a/b c?#\u00e9","contents":[]}"#,
+            "line-1",
+            "/v1beta/models/a%2Fb%20c%3F%23%C3%A9:generateContent",
+            r#"{"model":"a/b c?#\u00e9","contents":[]}"#,
+        ),
+        (
+            "/openai/deployments/{model}/chat/completions?api-version=2024-10-21",
+            r#"{"custom_id":"d","body":{"model":"gpt"}}"#,
+            "d",
+            "/openai/deployments/gpt/chat/completions?api-version=2024-10-21",
+            r#"{"model":"gpt"}"#,
+        ),
+        // Bodies of providers that happen to have such a member.
+        (ENDPOINT, r#"{"params":{},"key":"x"}"#, "line-1", ENDPOINT, r#"{"params":{},"key":"x"}"#),
+        (ENDPOINT, r#"{"custom_id":"e","params":1,"body":{}}"#, "e", ENDPOINT, "{}"),
+    ] {
+        let read = read_for(endpoint, line).expect(line);
+        assert_eq!((read.custom_id.as_str(), read.url_path.as_str()), (id, path), "{line}");
+        assert_eq!(read.body, body);
+    }
+}
+
+#[test]
+fn batch_lines_for_another_provider_or_without_a_model_say_what_to_do() {
+    for (endpoint, line, message) in [
+        (
+            ENDPOINT,
+            r#"{"custom_id":"a","params":{"model":"claude-x"}}"#,
+            "line 1: a batch line for anthropic, which /v1/chat/completions can't read; give \
+             --provider anthropic, or the path of its API with --endpoint",
+        ),
+        (
+            "/v1/messages",
+            r#"{"key":"a","request":{"contents":[]}}"#,
+            "line 1: a batch line for gemini, which /v1/messages can't read; give --provider gemini, \
+             or the path of its API with --endpoint",
+        ),
+        (
+            GENERATE,
+            r#"{"key":"a","request":{"contents":[]}}"#,
+            "line 1: no `model` in the body, which /v1beta/models/{model}:generateContent needs; add \
+             it, or give the path with the model's name with --endpoint",
+        ),
+        (
+            "/v1/messages",
+            r#"{"custom_id":"a","params":[]}"#,
+            "line 1: `params` must be a JSON object",
+        ),
+        (GENERATE, r#"{"key":"a","request":7}"#, "line 1: `request` must be a JSON object"),
+        (GENERATE, r#"{"key":7,"request":{}}"#, "line 1: `key` must be a string that is not empty"),
+    ] {
+        let error = read_for(endpoint, line).expect_err(line);
+        assert_eq!(error.to_string(), message);
+        assert_eq!(error.fault.code(), "invalid_line");
+        // With other arguments it is a request: the next run reads it again.
+        let depends = message.contains("--endpoint");
+        let outcome = Outcome::from(error);
+        assert_eq!(outcome.failure().map(Failure::is_retryable), Some(depends), "{line}");
+    }
+}
+
+#[test]
+fn a_bad_line_keeps_its_id_where_that_can_be_read_and_the_run_goes_on() {
+    let entries = read(concat!(
+        r#"{"custom_id":"a","method":"PUT","body":{}}"#,
+        "\n{oops\n",
+        r#"{"custom_id":"b","body":{}}"#,
+    ));
+    let ids: Vec<_> = entries
+        .iter()
+        .map(|entry| match entry {
+            Entry::Bad(line) => (line.number, line.custom_id.as_str(), false),
+            Entry::Request(line) => (line.number, line.custom_id.as_str(), true),
+        })
+        .collect();
+    assert_eq!(ids, [(1, "a", false), (2, "line-2", false), (3, "b", true)]);
+}
+
+#[test]
+fn a_line_above_the_bound_is_a_bad_line_and_the_next_is_read() {
+    let text = format!("{{\"a\":\"{}\"}}\n{{\"b\":1}}\n", "x".repeat(1_000_000));
+    let reader = Reader::new(text.as_bytes(), ENDPOINT).with_longest_line(1_000);
+    let entries: Vec<_> = reader.map(|entry| entry.expect("memory can be read")).collect();
+    let Entry::Bad(long) = &entries[0] else { panic!("{:?}", entries[0]) };
+    assert_eq!(long.to_string(), "line 1: longer than 1000 bytes");
+    assert!(matches!(&entries[1], Entry::Request(line) if line.body == r#"{"b":1}"#));
+    assert_eq!(entries.len(), 2);
+}
+
+#[test]
+fn of_a_repeated_id_the_first_line_is_sent_and_each_other_names_it() {
+    let line = |id: &str| format!("{{\"custom_id\":\"{id}\",\"body\":{{}}}}\n");
+    let entries = read([line("a"), line("b"), line("a"), line("a")].concat());
+    assert!(matches!(&entries[0], Entry::Request(line) if line.custom_id == "a"));
+    for (entry, number) in entries[2..].iter().zip(3..) {
+        let Entry::Bad(bad) = entry else { panic!("{entry:?} is sent a second time") };
+        assert_eq!((bad.number, &bad.custom_id), (number, &format!("line-{number}")));
+        assert_eq!(bad.fault, Fault::Repeats { custom_id: "a".to_owned(), first: 1 });
+        assert_eq!(bad.fault.code(), "duplicate_custom_id");
+    }
+}
+
+#[test]
+fn a_hundred_thousand_lines_leave_six_megabytes_behind() {
+    let mut text = String::new();
+    for number in 0..100_000 {
+        text.push_str(&format!(
+            "{{\"custom_id\":\"a-rather-long-name-{number}\",\"body\":{{}}}}\n"
+        ));
+    }
+    let mut reader = Reader::new(text.as_bytes(), ENDPOINT);
+    assert_eq!(
+        reader.by_ref().filter(|entry| matches!(entry, Ok(Entry::Request(_)))).count(),
+        100_000
+    );
+    assert_eq!(reader.ids().len(), 100_000);
+    assert!(reader.ids().memory() < 6_000_000, "{} bytes", reader.ids().memory());
+}
+
+#[test]
+fn every_line_of_the_example_is_a_request_of_an_id_of_its_own() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/requests.jsonl");
+    let entries = read(std::fs::read(path).expect("the example is there"));
+    assert_eq!(entries.len(), 300);
+    for entry in entries {
+        let Entry::Request(line) = entry else { panic!("{entry:?}") };
+        let body: serde_json::Value = serde_json::from_slice(&line.body).expect("JSON");
+        assert!(body["model"].is_string(), "line {}", line.number);
+        let length = body["metadata"]["output_tokens"].as_str().map(str::parse::<u64>);
+        assert!(line.url_path == "/v1/embeddings" || matches!(length, Some(Ok(1..))), "{body}");
+    }
+}

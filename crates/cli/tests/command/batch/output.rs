@@ -1,0 +1,228 @@
+use std::fs;
+use std::path::Path;
+
+use serde_json::{Value, json};
+use tempfile::{TempDir, tempdir, tempdir_in};
+use tollgate_cli::batch::RequestHash;
+use tollgate_cli::batch::input::{Entry, Reader};
+use tollgate_cli::batch::outcome::{Answer, Failure, Outcome};
+use tollgate_cli::batch::output::{OpenError, Output};
+
+pub(super) fn ok(id: &str) -> Outcome {
+    Outcome::succeeded(id, Answer::new(200, r#"{"usage":{"total_tokens":3}}"#))
+}
+
+pub(super) fn refused(id: &str) -> Outcome {
+    let answer = Answer::new(400, r#"{"error":{"message":"no such model"}}"#);
+    Outcome::failed(id, Some(answer), Failure::new("http_400", "no such model"))
+}
+
+pub(super) fn passing(id: &str) -> Outcome {
+    Outcome::failed(id, None, Failure::new("timeout", "no answer in 60 s").retryable())
+}
+
+/// A folder in memory where the system has one: on a disk, syncing a file per test case takes most
+/// of the time.
+pub(super) fn folder() -> TempDir {
+    tempdir_in("/dev/shm").or_else(|_| tempdir()).expect("a folder")
+}
+
+pub(super) fn values(path: &Path) -> Vec<Value> {
+    let text = fs::read_to_string(path).expect("the file is text");
+    assert!(text.is_empty() || text.ends_with('\n'), "torn: {text}");
+    text.lines().map(|line| serde_json::from_str(line).expect("a line is JSON")).collect()
+}
+
+pub(super) fn ids(path: &Path) -> Vec<String> {
+    let id = |value: &Value| value["custom_id"].as_str().expect("an id").to_owned();
+    values(path).iter().map(id).collect()
+}
+
+pub(super) fn run(path: &Path, outcomes: &[Outcome]) {
+    let (mut output, _) = Output::open(path, None).expect("the output opens");
+    outcomes.iter().for_each(|outcome| output.write(outcome).expect("the disk has room"));
+    output.finish().expect("the disk works");
+}
+
+fn one(outcome: &Outcome) -> Value {
+    let mut line = Vec::new();
+    outcome.append_to(&mut line);
+    assert_eq!(line.iter().filter(|&&byte| byte == b'\n').count(), 1, "one line: {line:?}");
+    serde_json::from_slice(&line).expect("it is JSON")
+}
+
+#[test]
+fn a_result_has_the_shape_of_openais_batch_output() {
+    let answer = Answer::new(200, "{\"n\": 1}").with_request_id("req_7");
+    let value = one(&Outcome::succeeded("a", answer));
+    assert!(value["id"].as_str().expect("an id").starts_with("batch_req_"));
+    assert_eq!(value["custom_id"], "a");
+    assert_eq!(
+        value["response"],
+        json!({"status_code": 200, "request_id": "req_7", "body": {"n": 1}})
+    );
+    assert_eq!(value["error"], Value::Null);
+    assert_eq!(value.as_object().expect("an object").len(), 4);
+}
+
+#[test]
+fn a_failure_keeps_the_response_and_a_bad_line_its_number() {
+    let failed = one(&refused("a"));
+    assert_eq!(failed["response"]["status_code"], 400);
+    assert_eq!(
+        failed["error"],
+        json!({"code": "http_400", "message": "no such model", "retryable": false})
+    );
+    let bad = Reader::new("\n{oops".as_bytes(), "/").next().expect("a line").expect("text");
+    let Entry::Bad(bad) = bad else { panic!("{bad:?}") };
+    let bad = one(&bad.into());
+    assert_eq!((&bad["custom_id"], &bad["line"]), (&json!("line-2"), &json!(2)));
+    assert_eq!((&bad["response"], &bad["error"]["code"]), (&Value::Null, &json!("invalid_line")));
+}
+
+#[test]
+fn a_body_is_json_as_it_was_or_else_a_string_and_always_on_one_line() {
+    let body = |bytes: &'static [u8]| {
+        one(&Outcome::succeeded("a", Answer::new(200, bytes)))["response"]["body"].clone()
+    };
+    assert_eq!(body(b"{\r\n  \"a\": [\n1,\n2]\n}\n"), json!({"a": [1, 2]}));
+    assert_eq!(body(b"data: {\"a\":1}\n\ndata: [DONE]\n\n"), "data: {\"a\":1}\n\ndata: [DONE]\n\n");
+    assert_eq!(body(b"<html>\n"), "<html>\n");
+    assert_eq!(body(b""), "");
+    assert_eq!(body(b"\xff"), "\u{fffd}");
+    let mut line = Vec::new();
+    Outcome::succeeded("a", Answer::new(200, r#"{"x": 1.0e+2, "y":123456789012345678901234}"#))
+        .append_to(&mut line);
+    let line = String::from_utf8(line).expect("text");
+    assert!(line.contains(r#"{"x": 1.0e+2, "y":123456789012345678901234}"#), "{line}");
+}
+
+#[test]
+fn failures_go_to_a_file_of_their_own_where_one_is_named() {
+    let folder = folder();
+    let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
+    let (mut output, _) = Output::open(&out, Some(&errors)).expect("both open");
+    for outcome in [ok("a"), refused("b"), passing("c"), ok("d")] {
+        output.write(&outcome).expect("the disk has room");
+    }
+    output.finish().expect("the disk works");
+    assert_eq!(
+        (ids(&out), ids(&errors)),
+        (vec!["a".into(), "d".into()], vec!["b".into(), "c".into()])
+    );
+
+    let (_output, done) = Output::open(&out, Some(&errors)).expect("both open again");
+    assert_eq!((done.succeeded(), done.failed(), done.again()), (2, 1, 1));
+    assert!(done.contains("a") && done.contains("b") && !done.contains("c"));
+    assert_eq!(ids(&errors), ["b"], "the failure that may pass has made room");
+}
+
+#[test]
+fn one_name_for_both_files_is_one_file() {
+    let folder = folder();
+    let out = folder.path().join("out");
+    let same = folder.path().join(".").join("out");
+    let (mut output, _) = Output::open(&out, Some(&same)).expect("it opens");
+    output.write(&ok("a")).and_then(|()| output.write(&refused("b"))).expect("the disk has room");
+    output.finish().expect("the disk works");
+    assert_eq!(ids(&out), ["a", "b"]);
+}
+
+#[test]
+fn a_second_run_is_refused_while_the_first_holds_either_file() {
+    let folder = folder();
+    let path = |name: &str| folder.path().join(name);
+    let (first, _) = Output::open(&path("out"), Some(&path("errors"))).expect("it opens");
+    for (out, errors) in [("out", None), ("other", Some("errors")), ("errors", None)] {
+        let refused = Output::open(&path(out), errors.map(path).as_deref());
+        let message = refused.expect_err("the first run holds it").to_string();
+        assert!(message.contains("another run is writing"), "{message}");
+        assert!(message.contains(".lock); wait for it to end, or write to"), "{message}");
+    }
+    drop(first);
+    Output::open(&path("out"), Some(&path("errors"))).expect("the first run has ended");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_link_and_its_target_have_one_lock_and_the_link_stays_a_link() {
+    let folder = folder();
+    let (out, link) = (folder.path().join("out"), folder.path().join("link"));
+    run(&out, &[ok("a"), passing("b")]);
+    std::os::unix::fs::symlink(&out, &link).expect("a link");
+    let (held, _) = Output::open(&link, None).expect("it opens");
+    assert!(matches!(Output::open(&out, None), Err(OpenError::Locked { .. })));
+    drop(held);
+    assert!(fs::symlink_metadata(&link).expect("it is there").is_symlink());
+    assert_eq!(ids(&out), ["a"]);
+}
+
+#[test]
+fn a_file_that_holds_something_else_is_refused_and_left_as_it_is() {
+    let folder = folder();
+    let path = folder.path().join("mine");
+    let foreign: [&[u8]; 8] = [
+        b"my only copy of a poem\n",
+        b"my only copy of a poem",
+        b"{\"id\":\"x\"}\n",
+        b"{\"custom_id\":\"a\",\"method\":\"POST\",\"url\":\"/v1/x\",\"body\":{}}\n",
+        b"{\"custom_id\":\"a\",\"body\":{}}",
+        b"{\n  \"indented\": true\n}\n",
+        b"[]",
+        b"\x7fELF\x00\x01",
+    ];
+    for content in foreign {
+        fs::write(&path, content).expect("the disk has room");
+        let error = Output::open(&path, None).expect_err("it is not ours");
+        assert!(matches!(error, OpenError::Foreign { .. }), "{error}");
+        assert!(error.to_string().contains("write to another file"), "{error}");
+        assert_eq!(fs::read(&path).expect("it is there"), content);
+    }
+}
+
+#[test]
+fn corruption_in_the_middle_is_an_error_with_its_line_and_changes_neither_file() {
+    let folder = folder();
+    let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
+    run(&out, &[ok("a"), passing("b")]);
+    run(&errors, &[refused("c"), refused("d"), refused("e")]);
+    let sound = fs::read(&out).expect("it is there");
+    let text = fs::read_to_string(&errors).expect("text");
+    for (from, to) in [("\"custom_id\":\"d\"", "\"custom_id:\"d\""), ("\"response\"", "\"reply\"")]
+    {
+        let at = text.find("\"d\"").map(|d| text[..d].rfind('\n').expect("a line before") + 1);
+        let (head, tail) = text.split_at(at.expect("the second line"));
+        let corrupt = format!("{head}{}", tail.replacen(from, to, 1));
+        assert_ne!(corrupt, text);
+        fs::write(&errors, &corrupt).expect("the disk has room");
+        let error = Output::open(&out, Some(&errors)).expect_err("it is corrupt");
+        assert!(matches!(error, OpenError::Corrupt { line: 2, .. }), "{error}");
+        assert!(error.to_string().contains("fix or delete that line"), "{error}");
+        assert_eq!(fs::read_to_string(&errors).expect("text"), corrupt);
+        assert_eq!(fs::read(&out).expect("it is there"), sound, "the sound file made no room yet");
+    }
+}
+
+#[test]
+fn what_is_no_regular_file_and_what_has_no_folder_is_refused() {
+    let folder = folder();
+    let error = Output::open(folder.path(), None).expect_err("a folder is no file");
+    assert!(matches!(error, OpenError::NotAFile { .. }), "{error}");
+    let error = Output::open(&folder.path().join("no/out"), None).expect_err("no folder");
+    assert!(error.to_string().contains("no/out"), "{error}");
+}
+
+#[test]
+fn a_hundred_thousand_finished_ids_take_six_megabytes() {
+    let folder = folder();
+    let path = folder.path().join("out");
+    let mut text = Vec::new();
+    let hash = RequestHash::of("/v1/x", b"{}");
+    let result = |n: usize| ok(&format!("a-rather-long-name-{n}")).with_hash(hash);
+    (0..100_000).for_each(|n| result(n).append_to(&mut text));
+    fs::write(&path, text).expect("the disk has room");
+    let (_output, done) = Output::open(&path, None).expect("it opens");
+    assert_eq!(done.succeeded(), 100_000);
+    assert!(done.contains("a-rather-long-name-99999") && !done.contains("b"));
+    assert!(done.memory() < 6_000_000, "{} bytes", done.memory());
+}

@@ -1,0 +1,316 @@
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::Path;
+
+use tollgate_cli::batch::RequestHash;
+use tollgate_cli::batch::ids::{Id, Ids};
+use tollgate_cli::batch::input::{Entry, Reader};
+use tollgate_cli::batch::outcome::{Answer, Failure, Outcome};
+use tollgate_cli::batch::output::{EarlierResults, LineStatus, Output};
+
+use super::output::{folder, ids, ok, passing, refused, run, values};
+#[cfg(target_os = "linux")]
+use tollgate_testing::process::{on_a_full_disk, role};
+
+const INPUT: &str = r#"{"custom_id":"a","body":{}}
+{"custom_id":"b \"é\\n\"","body":{}}
+oops
+{"custom_id":"c","body":{}}
+{"custom_id":"d","body":{}}
+"#;
+
+/// A run over [`INPUT`] in which every request succeeds, killed at its end; the ids that it sent.
+fn resume(out: &Path, errors: Option<&Path>) -> Vec<String> {
+    let (mut output, done) = Output::open(out, errors).expect("the output opens");
+    let mut sent = Vec::new();
+    for entry in Reader::new(INPUT.as_bytes(), "/v1/x") {
+        let outcome = match entry.expect("text") {
+            Entry::Request(line) if done.contains(&line.custom_id) => continue,
+            Entry::Request(line) => {
+                sent.push(line.custom_id.clone());
+                ok(&line.custom_id)
+            }
+            Entry::Bad(line) => line.into(),
+        };
+        output.write(&outcome).expect("the disk has room");
+    }
+    sent
+}
+
+fn all() -> Vec<String> {
+    ["a", "b \"é\\n\"", "c", "d", "line-3"].map(str::to_owned).to_vec()
+}
+
+fn sorted(mut ids: Vec<String>) -> Vec<String> {
+    ids.sort();
+    ids
+}
+
+/// Cuts a finished output after every number of bytes, as a kill within a write does.
+#[test]
+fn a_file_cut_at_any_byte_resumes_without_loss_doubling_or_tearing() {
+    let folder = folder();
+    let whole = folder.path().join("whole");
+    run(&whole, &[ok("a"), ok("b \"é\\n\""), refused("c"), ok("d")]);
+    let bytes = fs::read(&whole).expect("it is there");
+    let path = folder.path().join("out");
+    for cut in 0..=bytes.len() {
+        fs::write(&path, &bytes[..cut]).expect("the disk has room");
+        // A line of which only the newline is missing is whole.
+        let ended = bytes[..cut].iter().filter(|&&byte| byte == b'\n').count();
+        let finished = ended + usize::from(bytes.get(cut) == Some(&b'\n'));
+        let sent = resume(&path, None);
+        assert_eq!(sent.len(), 4 - finished, "cut at {cut}: sent {sent:?}");
+        assert_eq!(sorted(ids(&path)), all(), "cut at {cut}");
+        assert!(resume(&path, None).is_empty(), "cut at {cut}: nothing is left to send");
+        assert_eq!(sorted(ids(&path)), all(), "cut at {cut}, run again");
+    }
+}
+
+#[test]
+fn failures_that_may_pass_cut_at_any_byte_are_sent_again_and_stand_once() {
+    let folder = folder();
+    let whole = folder.path().join("whole");
+    run(&whole, &[passing("a"), ok("b \"é\\n\""), passing("d")]);
+    let bytes = fs::read(&whole).expect("it is there");
+    let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
+    for cut in 0..=bytes.len() {
+        for apart in [None, Some(errors.as_path())] {
+            let _ = fs::remove_file(&out);
+            let _ = fs::remove_file(&errors);
+            fs::write(apart.unwrap_or(&out), &bytes[..cut]).expect("the disk has room");
+            let sent: BTreeSet<_> = resume(&out, apart).into_iter().collect();
+            assert!(["a", "c", "d"].iter().all(|id| sent.contains(*id)), "cut at {cut}: {sent:?}");
+            let mut found = ids(&out);
+            found.extend(apart.map(ids).unwrap_or_default());
+            assert_eq!(sorted(found), all(), "cut at {cut}");
+        }
+    }
+}
+
+#[test]
+fn a_torn_line_is_reported_and_a_whole_one_is_not() {
+    let folder = folder();
+    let path = folder.path().join("out");
+    run(&path, &[ok("a"), ok("b")]);
+    let len = fs::metadata(&path).expect("it is there").len();
+    for (cut, torn) in [(0, false), (1, false), (2, true)] {
+        let file = fs::OpenOptions::new().write(true).open(&path).expect("it opens");
+        file.set_len(len - cut).expect("it shrinks");
+        let (_output, done) = Output::open(&path, None).expect("it opens");
+        assert_eq!((done.was_torn(), done.contains("b")), (torn, !torn), "{cut} bytes less");
+    }
+}
+
+#[test]
+fn what_a_power_cut_leaves_is_cut_off() {
+    let folder = folder();
+    let path = folder.path().join("out");
+    for good in [vec![], vec![ok("a")]] {
+        let _ = fs::remove_file(&path);
+        run(&path, &good);
+        let mut bytes = fs::read(&path).expect("it is there");
+        bytes.extend([0; 500]);
+        fs::write(&path, bytes).expect("the disk has room");
+        let (_output, done) = Output::open(&path, None).expect("it opens");
+        assert!(done.was_torn());
+        assert_eq!(ids(&path).len(), good.len());
+    }
+}
+
+#[test]
+fn a_write_is_in_the_file_before_the_run_ends() {
+    let folder = folder();
+    let path = folder.path().join("out");
+    let (mut output, _) = Output::open(&path, None).expect("it opens");
+    output.write(&ok("a")).expect("the disk has room");
+    assert_eq!(ids(&path), ["a"]);
+    // As after a kill: never finished, never dropped. The lock dies with the process only.
+    std::mem::forget(output);
+    assert!(Output::open(&path, None).is_err());
+}
+
+#[test]
+fn a_mended_line_of_the_input_replaces_its_error() {
+    let folder = folder();
+    let path = folder.path().join("out");
+    resume(&path, None);
+    assert_eq!(values(&path).iter().filter(|value| value["line"] == 3).count(), 1);
+    let (mut output, done) = Output::open(&path, None).expect("it opens");
+    assert_eq!((done.again(), done.contains("line-3")), (1, false));
+    output.write(&ok("line-3")).expect("the disk has room");
+    output.finish().expect("the disk works");
+    assert_eq!(sorted(ids(&path)), all());
+    assert!(values(&path).iter().all(|value| value["error"].is_null()));
+}
+
+/// Whatever happens to the run after that: they are open to the next one.
+#[test]
+fn changed_requests_make_room_in_both_files_and_others_stay() {
+    let folder = folder();
+    let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
+    let line = |id: &str, n: u32| {
+        let text = format!("{{\"custom_id\":\"{id}\",\"body\":{{\"n\":{n}}}}}");
+        let entry = Reader::new(text.as_bytes(), "/v1/x").next().expect("a line").expect("text");
+        let Entry::Request(line) = &entry else { panic!("{entry:?}") };
+        (entry.clone(), line.hash)
+    };
+    run(&out, &["a", "b", "c"].map(|id| ok(id).with_hash(line(id, 1).1)));
+    run(&errors, &["d", "e"].map(|id| refused(id).with_hash(line(id, 1).1)));
+    let before = fs::read(&out).expect("it is there");
+
+    let earlier = EarlierResults::read(&out, Some(&errors), false).expect("both are sound");
+    let known = [("a", 1), ("b", 2), ("d", 1), ("e", 2), ("f", 1)]
+        .map(|(id, n)| earlier.done().status(&line(id, n).0));
+    use LineStatus::{Changed, Failed, Open, Succeeded};
+    assert_eq!(known, [Succeeded, Changed, Failed, Changed, Open]);
+    assert_eq!(fs::read(&out).expect("it is there"), before, "it was only read");
+    let mut changed = Ids::default();
+    for id in ["b", "e"] {
+        changed.insert(Id::of(id), 1).expect("each is new");
+    }
+    let (output, done) = Output::resume(earlier, &changed).expect("the disk works");
+    assert_eq!((done.succeeded(), done.failed(), done.again()), (2, 1, 2));
+    std::mem::forget(output);
+    assert_eq!((ids(&out), ids(&errors)), (vec!["a".into(), "c".into()], vec!["d".into()]));
+}
+
+#[test]
+fn failures_for_good_make_room_when_asked() {
+    let folder = folder();
+    let path = folder.path().join("out");
+    run(&path, &[ok("a"), refused("b"), passing("c")]);
+    let earlier = EarlierResults::read(&path, None, true).expect("it is sound");
+    assert!(earlier.done().contains("a") && !earlier.done().contains("b"));
+    let (_output, done) = Output::resume(earlier, &Ids::default()).expect("the disk works");
+    assert_eq!((done.failed(), done.again(), ids(&path)), (0, 2, vec!["a".to_owned()]));
+}
+
+#[test]
+fn hash_that_is_none_is_an_error_with_its_line() {
+    let folder = folder();
+    let path = folder.path().join("out");
+    run(&path, &[ok("a"), ok("b").with_hash(RequestHash::of("/v1/x", b"{}"))]);
+    let text = fs::read_to_string(&path).expect("text");
+    let edited = text.replace("\"request_hash\":\"", "\"request_hash\":\"z");
+    assert_ne!(edited, text);
+    fs::write(&path, &edited).expect("the disk has room");
+    let error = Output::open(&path, None).expect_err("no such hash").to_string();
+    let reason = "line 2 of ";
+    assert!(error.contains(reason) && error.contains("32 hexadecimal digits"), "{error}");
+    assert_eq!(fs::read_to_string(&path).expect("text"), edited);
+}
+
+#[test]
+fn lines_of_openais_own_output_count_as_finished() {
+    let folder = folder();
+    let path = folder.path().join("out");
+    let line = r#"{"id": "batch_req_1", "custom_id": "a", "response": {"status_code": 200, "request_id": "r", "body": {}}, "error": null}"#;
+    fs::write(&path, format!("{line}\n\n{}", line.replace("\"a\"", "\"b\""))).expect("room");
+    let (_output, done) = Output::open(&path, None).expect("it opens");
+    assert_eq!((done.succeeded(), done.contains("a"), done.contains("b")), (2, true, true));
+    let text = fs::read_to_string(&path).expect("text");
+    assert!(text.ends_with("null}\n"), "the newline that was missing is there: {text}");
+}
+
+fn numbered(count: usize) -> Reader<std::io::Cursor<String>> {
+    let line = |n| format!("{{\"custom_id\":\"{n}\",\"body\":{{}}}}\n");
+    let text: String = (0..count).map(line).collect();
+    let mut reader = Reader::new(std::io::Cursor::new(text), "/v1/x");
+    assert_eq!(reader.by_ref().count(), count);
+    reader
+}
+
+#[test]
+fn an_ordered_output_is_in_the_order_of_the_input_whatever_came_first_and_however_often_it_resumed()
+{
+    let folder = folder();
+    let path = folder.path().join("out");
+    run(&path, &[ok("7"), passing("1"), ok("3"), refused("9")]);
+    let (mut output, done) = Output::open(&path, None).expect("it opens");
+    for n in (0..10).rev().filter(|n: &i32| !done.contains(&n.to_string())) {
+        let long = Answer::new(200, format!("{{\"x\":\"{}\"}}", "y".repeat(20_000)));
+        output.write(&Outcome::succeeded(n.to_string(), long)).expect("the disk has room");
+    }
+    output.finish_in_order(numbered(10).ids()).expect("the disk works");
+    let expected: Vec<_> = (0..10).map(|n| n.to_string()).collect();
+    assert_eq!(ids(&path), expected);
+    let (output, done) = Output::open(&path, None).expect("it opens again");
+    assert_eq!((done.succeeded(), done.failed()), (9, 1));
+    output.finish_in_order(numbered(10).ids()).expect("the disk works");
+    assert_eq!(ids(&path), expected);
+}
+
+#[test]
+fn in_an_ordered_output_lines_of_requests_that_left_the_input_come_last() {
+    let folder = folder();
+    let path = folder.path().join("out");
+    run(&path, &[ok("gone"), ok("1"), ok("went"), ok("0")]);
+    let (output, _) = Output::open(&path, None).expect("it opens");
+    output.finish_in_order(&numbered(2).into_ids()).expect("the disk works");
+    assert_eq!(ids(&path), ["0", "1", "gone", "went"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn making_room_keeps_the_permissions_and_leaves_no_temporary_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = folder();
+    let path = folder.path().join("out");
+    run(&path, &[ok("a"), passing("b")]);
+    fs::set_permissions(&path, fs::Permissions::from_mode(0o600)).expect("it is ours");
+    // A crash left the temporary file of an earlier attempt behind.
+    fs::write(folder.path().join("out.tollgate-tmp"), "half").expect("room");
+    let (_output, done) = Output::open(&path, None).expect("it opens");
+    assert_eq!((done.again(), ids(&path)), (1, vec!["a".to_owned()]));
+    assert_eq!(fs::metadata(&path).expect("it is there").permissions().mode() & 0o777, 0o600);
+    let names: BTreeSet<_> = fs::read_dir(folder.path())
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name().into_string().expect("text"))
+        .collect();
+    assert_eq!(names, BTreeSet::from(["out".to_owned(), "out.lock".to_owned()]));
+}
+
+/// Runs itself in a shell that lets files grow to a few kilobytes only, as a full disk does.
+#[cfg(target_os = "linux")]
+#[test]
+fn a_line_that_a_full_disk_cuts_short_is_taken_back_whole() {
+    const NAME: &str = "a_line_that_a_full_disk_cuts_short_is_taken_back_whole";
+    if let Some(path) = std::env::var_os("TOLLGATE_TEST_FULL") {
+        return write_until_full(Path::new(&path));
+    }
+    let folder = folder();
+    let path = folder.path().join("out");
+    let role = role((module_path!(), NAME), "TOLLGATE_TEST_FULL", &path);
+    let child = on_a_full_disk(&role).output().expect("a shell");
+    assert!(child.status.success(), "{}", String::from_utf8_lossy(&child.stdout));
+    let found = ids(&path);
+    assert_eq!((found.first(), found.last()), (Some(&"0".into()), Some(&"short".into())));
+}
+
+#[cfg(target_os = "linux")]
+fn write_until_full(path: &Path) {
+    let (mut output, _) = Output::open(path, None).expect("it opens");
+    let long = |n: u32| {
+        let body = format!("{{\"x\":\"{}\"}}", "y".repeat(701));
+        Outcome::succeeded(n.to_string(), Answer::new(200, body))
+    };
+    let error = (0..100).find_map(|n| output.write(&long(n)).err()).expect("it gets full");
+    assert!(error.to_string().starts_with("cannot write "), "{error}");
+    output.write(&ok("short")).expect("a short line still has room, and stands on its own");
+}
+
+#[test]
+fn a_failure_says_whether_it_may_pass() {
+    assert!(Failure::new("timeout", "").retryable().is_retryable());
+    assert!(!Failure::new("too_large", "").is_retryable());
+    for (status, may_pass) in [(400, false), (401, true), (403, false), (404, false), (422, false)]
+    {
+        assert_eq!(Failure::http(status, "").is_retryable(), may_pass, "{status}");
+    }
+    for status in [408, 429, 500, 503, 529] {
+        let failure = Failure::http(status, "later");
+        assert!(failure.is_retryable(), "{status}");
+        assert_eq!((failure.code(), failure.message()), (&*format!("http_{status}"), "later"));
+    }
+}

@@ -1,0 +1,126 @@
+use std::time::Duration;
+
+use tollgate_cli::batch::report::{FailureCount, FailureExample, Report, Waits};
+
+fn report() -> Report {
+    let mut waits = Waits::new();
+    (1..=100).for_each(|ms| waits.record(Duration::from_millis(ms)));
+    Report {
+        requests: 1_234_567,
+        succeeded: 1_234_565,
+        failed: 2,
+        elapsed_s: 61.234,
+        ideal_s: 59.0,
+        input_tokens: 9_999,
+        ..Report::default()
+    }
+    .with_waits(&waits)
+    .with_last_send(60.0)
+    .with_charge(1_100, 1_000)
+}
+
+#[test]
+fn the_report_is_a_table_with_its_numbers_aligned() {
+    let text = report().to_string();
+    let expected = "\
+requests        1,234,567
+succeeded       1,234,565
+failed                  2
+skipped                 0    finished by an earlier run
+retries                 0
+rate limited            0    429s seen
+elapsed             61.23 s
+ideal               59.00 s  at the limits, without latency
+utilization          98.3 %  ideal / time to the last send
+input tokens        9,999
+output tokens           0
+charged tokens      1,000    to the token limit
+estimate error       10.0 %  reserved over charged
+wait p50             0.05 s  for the limits
+wait p99             0.10 s";
+    assert_eq!(text, expected);
+}
+
+#[test]
+fn the_json_of_a_report_has_every_field_and_reads_back() {
+    let json = report().to_json();
+    let value: serde_json::Value = serde_json::from_str(&json).expect("the report is JSON");
+    let keys = "requests succeeded failed skipped retries rate_limited elapsed_s ideal_s utilization \
+        input_tokens output_tokens charged_tokens estimate_error wait_p50_s wait_p99_s failed_earlier failures";
+    for key in keys.split_whitespace() {
+        assert!(value.get(key).is_some(), "{key} is missing");
+    }
+    let back: Report = serde_json::from_str(&json).expect("it reads back");
+    assert_eq!(back.to_string(), report().to_string());
+}
+
+#[test]
+fn report_with_failures_ends_with_their_causes() {
+    let failure = |code: &str, count, message: &str| FailureCount {
+        code: code.to_owned(),
+        count,
+        example: FailureExample { custom_id: "r1".to_owned(), message: message.to_owned() },
+    };
+    let failures = vec![failure("http_400", 1_234, "no\u{1b}[2J"), failure("timeout", 1, "late")];
+    let text = Report { skipped: 5, failed_earlier: 2, failures, ..Report::default() }.to_string();
+    let end = "\
+wait p99        0.00 s
+
+failures by cause
+  http_400      1,234  \"r1\": no\\u{1b}[2J
+  timeout           1  \"r1\": late";
+    assert!(text.ends_with(end), "{text}");
+    let skipped =
+        "skipped            5    2 failed in an earlier run; --retry-failed sends them again\n";
+    assert!(text.contains(skipped), "{text}");
+}
+
+#[test]
+fn report_of_an_earlier_version_reads_back() {
+    let json = report().to_json();
+    let mut value: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let fields = value.as_object_mut().expect("an object");
+    fields.remove("failures").and(fields.remove("failed_earlier")).expect("they are there");
+    assert_eq!(serde_json::from_value::<Report>(value).ok(), Some(report()));
+}
+
+#[test]
+fn a_run_without_limits_or_charges_has_no_utilization_and_no_estimate_error() {
+    let report = Report::default().with_last_send(0.0).with_charge(7, 0);
+    assert_eq!((report.utilization, report.estimate_error), (None, None));
+    assert!(report.to_json().contains("\"utilization\": null"));
+    assert!(report.to_string().contains("utilization        -    ideal"), "{report}");
+}
+
+#[test]
+fn a_run_that_was_faster_than_its_limits_has_no_utilization() {
+    // Somebody forgot what it had used of its day.
+    let report = |ideal_s| Report { ideal_s, ..Report::default() }.with_last_send(6.0);
+    assert_eq!(report(172_801.0).utilization, None);
+    assert_eq!(report(6.0).utilization, Some(1.0));
+}
+
+#[test]
+fn percentiles_are_never_below_the_exact_ones_and_at_most_one_part_in_32_above() {
+    let mut waits = Waits::new();
+    let mut exact: Vec<u64> = (0..10_000_u64).map(|n| n * n * n % 7_000_000_019).collect();
+    exact.iter().for_each(|&nanos| waits.record(Duration::from_nanos(nanos)));
+    exact.sort_unstable();
+    for percent in 1..=100_u8 {
+        let truth = exact[usize::from(percent) * exact.len() / 100 - 1];
+        let told = u64::try_from(waits.percentile(percent).as_nanos()).expect("it is short");
+        assert!(told >= truth && told <= truth + truth / 32, "p{percent}: {told} for {truth}");
+    }
+    assert_eq!(waits.len(), 10_000);
+}
+
+#[test]
+fn percentiles_of_nothing_of_one_and_of_the_longest_wait() {
+    let mut waits = Waits::new();
+    assert_eq!((waits.is_empty(), waits.percentile(99)), (true, Duration::ZERO));
+    waits.record(Duration::from_millis(7));
+    assert_eq!(waits.percentile(0), Duration::from_millis(7));
+    assert_eq!(waits.percentile(50), Duration::from_millis(7));
+    waits.record(Duration::MAX);
+    assert_eq!(waits.percentile(100), Duration::from_nanos(u64::MAX));
+}

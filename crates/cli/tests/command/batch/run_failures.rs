@@ -1,0 +1,331 @@
+//! What the provider refuses or fails, and what becomes of its line.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use http::HeaderMap;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpListener;
+use tollgate::provider::{COMPATIBLE_USAGE, OPENAI};
+use tollgate_cli::batch::Job;
+use tollgate_simulate::{Failure, Fault, Settings};
+
+use super::rig::{Folder, KEY, chat, line, lines, reason, run, simulated, told};
+use super::scripted::{Reply, Scripted};
+
+#[tokio::test]
+async fn a_refused_key_stops_the_run_and_is_shown_nowhere() {
+    let folder = Folder::with(&lines(40));
+    let mended = Arc::new(AtomicBool::new(false));
+    let open = Arc::clone(&mended);
+    let server = Scripted::start(move |call| match call.number {
+        3.. if !open.load(Ordering::Relaxed) => {
+            let told = format!("Incorrect API key provided: {}.", call.authorization);
+            Reply::error(401, "invalid_api_key", &told)
+        }
+        _ => Reply::ok(),
+    })
+    .await;
+    let arguments = format!(
+        "--base-url {} --api-key-env OPENAI_API_KEY --rpm 1000 --max-in-flight 2 --report r.json",
+        server.base()
+    );
+    let stopped = told(folder.batch(&arguments)).await;
+    assert_eq!(stopped.code, Some(2), "{stopped:?}");
+    assert!(stopped.stderr.contains("the provider refuses the account (HTTP 401)"), "{stopped:?}");
+    assert!(stopped.stderr.contains("Incorrect API key provided: Bearer ***."), "{stopped:?}");
+    assert!(stopped.stdout.contains("succeeded"), "the report is printed: {stopped:?}");
+    assert!(server.received() <= 3 + 2, "{} were sent", server.received());
+    assert!(server.calls().iter().all(|call| call.authorization == format!("Bearer {KEY}")));
+    for text in [&stopped.stderr, &stopped.stdout, &folder.everything_written()] {
+        assert!(!text.contains("s3cret"), "{text}");
+    }
+    for failed in folder.lines().iter().filter(|line| !line["error"].is_null()) {
+        assert_eq!(
+            (&failed["error"]["code"], &failed["error"]["retryable"]),
+            (&"http_401".into(), &true.into())
+        );
+    }
+
+    mended.store(true, Ordering::Relaxed);
+    let next = told(folder.batch(&arguments)).await;
+    assert_eq!(next.code, Some(0), "{next:?}");
+    let results = folder.results();
+    assert_eq!(results.len(), 40);
+    assert!(results.values().all(|line| line["error"].is_null()));
+}
+
+#[tokio::test]
+async fn a_spent_account_stops_the_run_whatever_its_status() {
+    let spent = [
+        Reply::error(429, "insufficient_quota", "You exceeded your current quota"),
+        Reply::error(400, "billing_hard_limit_reached", "Billing hard limit has been reached"),
+        Reply::error(403, "account_deactivated", "The account is deactivated"),
+        Reply::ok().body(r#"{"error":{"code":"insufficient_quota","message":"no credit"}}"#),
+    ];
+    for reply in spent {
+        let folder = Folder::with(&lines(10));
+        let reply = std::sync::Mutex::new(Some(reply));
+        let server = Scripted::start(move |_| {
+            let mut reply = reply.lock().expect("no panic");
+            reply.take().unwrap_or_else(Reply::ok)
+        })
+        .await;
+        let job = Job { max_in_flight: 1, retries: 5, ..folder.job(server.base()) };
+        let ended = run(&job).await;
+        assert!(reason(&ended).contains("refuses the account"), "{ended:?}");
+        assert_eq!((server.received(), ended.report.retries), (1, 0), "{ended:?}");
+        assert_eq!(folder.lines()[0]["error"]["retryable"], true);
+        let next = run(&job).await;
+        assert_eq!((next.report.succeeded, folder.results().len()), (10, 10));
+    }
+}
+
+#[tokio::test]
+async fn a_request_that_is_wrong_fails_at_once_and_for_good() {
+    let folder = Folder::with(&lines(5));
+    let server = Scripted::start(|call| match call.id.as_str() {
+        "r1" => Reply::error(400, "invalid_value", "max_tokens is too large"),
+        "r2" => Reply::error(403, "unsupported_region", "not here"),
+        "r3" => Reply::error(404, "model_not_found", "no such model"),
+        _ => Reply::ok(),
+    })
+    .await;
+    let job = Job { retries: 5, profile: COMPATIBLE_USAGE, ..folder.job(server.base()) };
+    let ended = run(&job).await;
+    assert_eq!((ended.report.succeeded, ended.report.failed, ended.report.retries), (2, 3, 0));
+    let results = folder.results();
+    let codes = ["r1", "r2", "r3"].map(|id| results[id]["error"]["code"].clone());
+    assert_eq!(codes, ["http_400", "http_403", "http_404"]);
+    assert_eq!(results["r1"]["error"]["message"], "max_tokens is too large");
+    assert_eq!(results["r1"]["response"]["body"]["error"]["code"], "invalid_value");
+    assert_eq!(ended.report.charged_tokens, 2 * 12, "what is refused takes nothing");
+
+    let next = run(&job).await;
+    assert_eq!((next.report.skipped, next.report.requests, next.report.failed_earlier), (5, 0, 3));
+    assert_eq!(server.received(), 5);
+}
+
+#[tokio::test]
+async fn failures_of_the_server_are_sent_again() {
+    let faults = [(Failure::ServerError, 4), (Failure::Overloaded, 9)];
+    for (failure, every) in faults {
+        let folder = Folder::with(&lines(12));
+        let settings = Settings::default().with_fault(Fault { every, failure });
+        let (server, base) = simulated(settings).await;
+        let job = Job { retries: 8, profile: COMPATIBLE_USAGE, ..folder.job(&base) };
+        let ended = run(&job).await;
+        let stats = server.shutdown().await.expect("it ends well").total;
+        assert!(stats.failed > 0 && stats.failed == ended.report.retries, "{failure:?} {stats:?}");
+        assert_eq!((ended.report.succeeded, folder.results().len()), (12, 12), "{failure:?}");
+        assert_eq!(ended.report.charged_tokens, 12 * 17, "only what was answered is counted");
+    }
+}
+
+#[tokio::test]
+async fn what_fails_too_often_is_an_error_line_that_the_next_run_replaces() {
+    let folder = Folder::with(&lines(3));
+    let fault = Fault { every: 1, failure: Failure::ServerError };
+    let (server, base) = simulated(Settings::default().with_fault(fault)).await;
+    let ended = run(&Job { retries: 1, ..folder.job(&base) }).await;
+    assert_eq!((ended.report.failed, ended.report.retries), (3, 3));
+    assert_eq!(server.stats().total.received, 6);
+    for line in folder.results().values() {
+        let error = &line["error"];
+        assert_eq!((&error["code"], &error["retryable"]), (&"http_500".into(), &true.into()));
+        assert_eq!(line["response"]["status_code"], 500);
+    }
+    let (_server, base) = simulated(Settings::default()).await;
+    let next = run(&folder.job(&base)).await;
+    assert_eq!((next.report.succeeded, next.report.skipped, folder.results().len()), (3, 0, 3));
+}
+
+#[tokio::test]
+async fn a_delay_that_the_provider_asks_for_holds_every_request_of_that_model_only() {
+    let all: Vec<_> = ["a", "a", "a", "b", "b", "a"].into_iter().enumerate().collect();
+    let all: Vec<_> =
+        all.iter().map(|(n, model)| line(&format!("r{n}"), chat(model, 100))).collect();
+    let folder = Folder::with(&all);
+    let server = Scripted::start(|call| match call.number {
+        0 => Reply::error(429, "rate_limit_exceeded", "slow down").header("retry-after", "1"),
+        _ => Reply::ok(),
+    })
+    .await;
+    let job = Job { max_in_flight: 1, retries: 3, ..folder.job(server.base()) };
+    let ended = run(&job).await;
+    assert_eq!(
+        (ended.report.succeeded, ended.report.retries, ended.report.rate_limited),
+        (6, 1, 1)
+    );
+    let calls = server.calls();
+    let mut order: Vec<_> = calls.iter().map(|call| call.id.as_str()).collect();
+    // Whether r0 queues again before its siblings have been read is a matter of chance.
+    order[3..].sort_unstable();
+    assert_eq!(order, ["r0", "r3", "r4", "r0", "r1", "r2", "r5"], "a's siblings wait, b's go on");
+    let refused_at = calls[1].answered_before;
+    for call in calls.iter().skip(1).filter(|call| call.model == "a") {
+        assert!(call.arrived >= refused_at + 1_000_000_000, "{} came early", call.id);
+    }
+}
+
+#[tokio::test]
+async fn an_error_within_a_success_is_judged_as_the_provider_says() {
+    let folder = Folder::with(&lines(3));
+    let event =
+        |code: &str| format!("data: {{\"error\":{{\"code\":\"{code}\",\"message\":\"oh\"}}}}\n\n");
+    let server = Scripted::start(move |call| match (call.id.as_str(), call.number) {
+        ("r1", _) => {
+            Reply::ok().header("content-type", "text/event-stream").body(event("invalid_prompt"))
+        }
+        ("r2", 2) => {
+            Reply::ok().header("content-type", "text/event-stream").body(event("server_error"))
+        }
+        _ => Reply::ok(),
+    })
+    .await;
+    let ended = run(&Job { max_in_flight: 1, retries: 2, ..folder.job(server.base()) }).await;
+    assert_eq!((ended.report.succeeded, ended.report.failed, ended.report.retries), (2, 1, 1));
+    let error = &folder.results()["r1"]["error"];
+    assert_eq!((&error["code"], &error["message"]), (&"in_band_error".into(), &"oh".into()));
+    assert_eq!(error["retryable"], false);
+}
+
+#[tokio::test]
+async fn a_redirect_is_not_followed_and_never_passes_for_an_answer() {
+    let folder = Folder::with(&lines(2));
+    let server = Scripted::start(|call| match call.path.as_str() {
+        "/elsewhere" => Reply::ok().body("<html>Log in</html>"),
+        _ => Reply::ok().body("").header("location", "/elsewhere?key=s3cret").status(302),
+    })
+    .await;
+    run(&folder.job(server.base())).await;
+    assert_eq!(server.received(), 2);
+    for line in folder.results().values() {
+        let error = &line["error"];
+        assert_eq!((&error["code"], &error["retryable"]), (&"http_302".into(), &true.into()));
+        assert!(
+            error["message"]
+                .as_str()
+                .is_some_and(|text| text.contains("redirected to /elsewhere;"))
+        );
+        assert!(!line.to_string().contains("s3cret"));
+    }
+}
+
+#[tokio::test]
+async fn connections_that_fail_are_tried_again_and_charged_nothing() {
+    let mut lines = lines(1);
+    lines[0] = lines[0].replace("completions", "completions?key=s3cret");
+    let folder = Folder::with(&lines);
+    let closed = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let base = format!("http://{}", closed.local_addr().expect("an address"));
+    drop(closed);
+    let ended = run(&Job { retries: 1, ..folder.job(&base) }).await;
+    let report = &ended.report;
+    assert_eq!((report.failed, report.retries, report.charged_tokens), (1, 1, 0));
+    assert_eq!((ended.halt, report.estimate_error, report.wait_p99_s), (None, None, 0.0));
+    let error = &folder.results()["r0"]["error"];
+    assert_eq!((&error["code"], &error["retryable"]), (&"connection".into(), &true.into()));
+    assert!(!folder.everything_written().contains("s3cret"));
+}
+
+#[tokio::test]
+async fn an_answer_that_breaks_off_is_asked_for_again() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let base = format!("http://{}", listener.local_addr().expect("an address"));
+    tokio::spawn(async move {
+        let whole = "HTTP/1.1 200 OK\r\ncontent-length: 7\r\nconnection: close\r\n\r\n{\"a\":1}";
+        for answer in [&whole[..whole.len() - 1], whole] {
+            let (mut stream, _) = listener.accept().await.expect("a connection");
+            let mut buf = [0; 4096];
+            let _ = stream.read(&mut buf).await.expect("a request");
+            stream.write_all(answer.as_bytes()).await.expect("an answer");
+        }
+    });
+    let folder = Folder::with(&lines(1));
+    let ended = run(&Job { retries: 1, ..folder.job(&base) }).await;
+    assert_eq!((ended.report.succeeded, ended.report.retries), (1, 1));
+    assert_eq!(folder.results()["r0"]["response"]["body"], serde_json::json!({"a": 1}));
+}
+
+/// Bodies of a 200 that answer nothing, and what their error lines say.
+const NO_ANSWERS: &[(&str, &str, &str)] = &[
+    ("", "", "HTTP 200, but the body is empty"),
+    (
+        "text/html",
+        "<!DOCTYPE html><p>Sign in</p>",
+        "HTTP 200, but the body is HTML or XML, not JSON",
+    ),
+    (
+        "",
+        r#"{"id":"x","choices":[{"mess"#,
+        "HTTP 200, but the body is not valid JSON: EOF while parsing",
+    ),
+    ("", "null", "HTTP 200, but the body is `null`"),
+    ("", "{}", "HTTP 200, but the body is `{}`"),
+    ("", r#"{"error":{"message":"the model crashed"}}"#, "the model crashed"),
+    ("", r#"{"error":"the model crashed"}"#, "the model crashed"),
+    (
+        "text/event-stream",
+        "data: {\"choices\":[{\"delta\":{\"content\":\"Hi\"}}]}\n\n",
+        "HTTP 200, but the stream ends before its last event",
+    ),
+];
+
+#[tokio::test]
+async fn a_200_that_answers_nothing_is_sent_again() {
+    let folder = Folder::with(&lines(NO_ANSWERS.len()));
+    let server = Scripted::start(|call| match call.answers_before {
+        before if before < NO_ANSWERS.len() => no_answer(&call.id),
+        _ => Reply::ok(),
+    })
+    .await;
+    let job = Job { retries: 2, profile: COMPATIBLE_USAGE, ..folder.job(server.base()) };
+    let ended = run(&Job { max_in_flight: NO_ANSWERS.len(), ..job }).await;
+    let count = NO_ANSWERS.len() as u64;
+    let report = &ended.report;
+    assert_eq!((report.succeeded, report.failed, report.retries), (count, 0, count), "{report}");
+    assert_eq!(server.received(), 2 * NO_ANSWERS.len());
+}
+
+#[tokio::test]
+async fn a_200_that_never_answers_is_an_error_line_that_says_why() {
+    let folder = Folder::with(&lines(NO_ANSWERS.len()));
+    let server = Scripted::start(|call| no_answer(&call.id)).await;
+    for retries in [0, 1] {
+        let job = Job { retries, profile: OPENAI, ..folder.job(server.base()) };
+        let ended = run(&job).await;
+        let report = &ended.report;
+        assert_eq!((report.succeeded, ended.halt), (0, None), "{report}");
+        assert_eq!(report.failed, NO_ANSWERS.len() as u64);
+        // A 200 may have been billed: each try keeps its reservation of 100 tokens.
+        assert_eq!(report.charged_tokens, report.failed * 100 * u64::from(retries + 1));
+        for (id, line) in folder.results() {
+            let (_, body, expected) = NO_ANSWERS[id[1..].parse::<usize>().expect("an id")];
+            let message = line["error"]["message"].as_str().expect("a message");
+            assert!(message.starts_with(expected), "{id}: {message}");
+            let code =
+                if expected.starts_with("HTTP") { "invalid_response" } else { "in_band_error" };
+            assert_eq!(line["error"]["code"], code, "{id}: {line}");
+            assert_eq!(line["error"]["retryable"], true, "the next run sends it again: {line}");
+            assert!(line["response"]["status_code"] == 200, "{body}: {line}");
+        }
+    }
+}
+
+fn no_answer(id: &str) -> Reply {
+    let (kind, body, _) = NO_ANSWERS[id[1..].parse::<usize>().expect("an id")];
+    let reply = Reply::ok().body(body);
+    if kind.is_empty() { reply } else { reply.header("content-type", kind) }
+}
+
+#[test]
+fn a_job_is_printed_without_its_key() {
+    let folder = Folder::with(&[]);
+    let (name, value) = OPENAI.api().credential(KEY).expect("a key");
+    let headers = HeaderMap::from_iter([(name, value)]);
+    let job = Job { headers, ..folder.job("http://127.0.0.1:1") };
+    assert!(!format!("{job:?}").contains("s3cret"));
+    let error = OPENAI.api().credential("s3cret\n\u{7}x").expect_err("no key");
+    assert!(!error.to_string().contains("s3cret"));
+}

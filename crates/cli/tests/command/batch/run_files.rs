@@ -1,0 +1,116 @@
+//! Inputs that can't be read and outputs that can't be written.
+
+use std::process::Stdio;
+
+use tokio::io::AsyncWriteExt;
+use tokio::process::Command;
+use tollgate_cli::batch::{Job, JobError, Stop};
+
+use super::rig::{Folder, KEY, ended, lines, reason, run, squeezed, told};
+use super::scripted::{Reply, Scripted};
+
+#[tokio::test]
+async fn an_input_that_is_not_there_leaves_no_output_behind() {
+    let folder = Folder::with(&[]);
+    std::fs::remove_file(folder.path("in.jsonl")).expect("it was there");
+    let told = told(folder.batch("--base-url http://127.0.0.1:1 --rpm 1")).await;
+    assert_eq!(told.code, Some(2), "{told:?}");
+    assert!(told.stderr.contains("in.jsonl: No such file"), "{told:?}");
+    assert_eq!(folder.listing(), [""; 0]);
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_input_that_cannot_be_read_on_stops_the_run_and_says_so() {
+    let folder = Folder::with(&[]);
+    let input = folder.path("folder");
+    std::fs::create_dir(&input).expect("a folder");
+    let job = Job { input, ordered: true, ..folder.job("http://127.0.0.1:1") };
+    let ended = run(&job).await;
+    assert!(reason(&ended).starts_with("cannot read "), "{ended:?}");
+    assert!(reason(&ended).contains("folder any further"), "{ended:?}");
+}
+
+#[cfg(unix)]
+#[tokio::test]
+async fn an_input_that_is_a_pipe_is_read_once() {
+    let folder = Folder::with(&[]);
+    let server = Scripted::start(|_| Reply::ok()).await;
+    let mut command = super::rig::tollgate();
+    command.current_dir(folder.path("")).env("OPENAI_API_KEY", KEY).stdin(Stdio::piped());
+    command.args(["batch", "/dev/stdin", "-o", "out.jsonl", "--rpm", "100", "--base-url"]);
+    let mut child = command.arg(server.base()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    stdin.write_all(lines(5).join("\n").as_bytes()).await.expect("it is read");
+    drop(stdin);
+    assert_eq!(ended(child).await.code, Some(0));
+    assert_eq!(folder.results().len(), 5);
+}
+
+/// A pipe into which nothing comes any more can't be waited for.
+#[cfg(unix)]
+#[tokio::test]
+async fn an_interrupt_does_not_wait_for_an_input_that_does_not_end() {
+    let folder = Folder::with(&[]);
+    let server = Scripted::start(|_| Reply::ok()).await;
+    let mut command = super::rig::tollgate();
+    command.current_dir(folder.path("")).env("OPENAI_API_KEY", KEY).stdin(Stdio::piped());
+    command.args(["batch", "/dev/stdin", "-o", "out.jsonl", "--rpm", "100", "--base-url"]);
+    let mut child = command.arg(server.base()).spawn().expect("it starts");
+    let mut stdin = child.stdin.take().expect("a pipe");
+    let line = lines(1).remove(0) + "\n";
+    stdin.write_all(line.as_bytes()).await.expect("it is read");
+    super::rig::until("it is answered", || folder.written() == 1).await;
+    super::rig::signal(&child, "-INT");
+    assert_eq!(ended(child).await.code, Some(130));
+    drop(stdin);
+}
+
+#[tokio::test]
+async fn an_output_that_cannot_be_used_is_found_before_anything_is_sent() {
+    let folder = Folder::with(&lines(1));
+    let server = Scripted::start(|_| Reply::ok()).await;
+    std::fs::write(folder.path("out.jsonl"), "my own notes\n").expect("it is written");
+    let job = folder.job(server.base());
+    let refused = job.run(&Stop::new()).await.expect_err("it holds something else");
+    assert!(matches!(refused, JobError::Open(_)), "{refused:?}");
+    assert_eq!(server.received(), 0);
+}
+
+#[tokio::test]
+async fn a_report_that_cannot_be_written_is_found_before_anything_is_sent() {
+    let folder = Folder::with(&lines(1));
+    let server = Scripted::start(|_| Reply::ok()).await;
+    let arguments = format!("--base-url {} --rpm 1 --report none/r.json", server.base());
+    let told = told(folder.batch(&arguments)).await;
+    assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{told:?}");
+    assert!(told.stderr.contains("cannot write none/r.json"), "{told:?}");
+    assert_eq!((server.received(), folder.listing()), (0, vec!["in.jsonl".to_owned()]));
+}
+
+/// The bound on a file's size stands for a disk that is full.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn a_full_disk_stops_the_run_and_the_next_one_goes_on() {
+    let folder = Folder::with(&lines(200));
+    let server = Scripted::start(|_| Reply::ok()).await;
+    let arguments = format!("--base-url {} --rpm 10000 --max-in-flight 4", server.base());
+    let mut command = Command::new("sh");
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 8; exec '{}' batch in.jsonl -o out.jsonl {arguments}",
+        env!("CARGO_BIN_EXE_tollgate")
+    );
+    command.args(["-c", &script]).current_dir(folder.path("")).env("OPENAI_API_KEY", KEY);
+    command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let stopped = told(command).await;
+    assert_eq!(stopped.code, Some(2), "{stopped:?}");
+    assert!(stopped.stderr.contains("cannot write"), "{stopped:?}");
+    assert!(stopped.stderr.contains("out.jsonl"), "{stopped:?}");
+    let (written, sent) = (folder.results().len(), server.received());
+    assert!(written > 0 && sent <= written + 2 * 4, "{written} written, {sent} sent");
+    let counted = format!("succeeded {written} ");
+    assert!(squeezed(&stopped.stdout).contains(&counted), "{stopped:?}");
+
+    let next = told(folder.batch(&arguments)).await;
+    assert_eq!((next.code, folder.results().len()), (Some(0), 200), "{next:?}");
+}

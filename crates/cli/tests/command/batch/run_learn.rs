@@ -1,0 +1,81 @@
+//! Runs without limits: what the responses teach.
+
+use std::time::Duration;
+
+use tollgate::quota::Quota;
+use tollgate_cli::batch::{Halt, Job, Stop};
+use tollgate_simulate::Settings;
+
+use super::rig::{Folder, lines, run, simulated, told, until};
+use super::scripted::{Reply, Scripted};
+
+#[tokio::test]
+async fn one_request_goes_first_and_the_limits_of_its_answer_hold() {
+    let folder = Folder::with(&lines(50));
+    let (server, base) = simulated(Settings::default().with_rpm(30)).await;
+    let stop = Stop::new();
+    let job = Job { quota: Quota::new(), ..folder.job(&base) };
+    let running = tokio::spawn({
+        let stop = stop.clone();
+        async move { job.run(&stop).await }
+    });
+    until("the learned limit is used up", || folder.written() >= 30).await;
+    // The next would come a minute later.
+    stop.halt(Halt::Interrupted);
+    let ended = running.await.expect("no panic").expect("it could begin");
+    assert_eq!((ended.report.succeeded, ended.report.rate_limited), (30, 0), "{}", ended.report);
+    let stats = server.shutdown().await.expect("it ends well");
+    assert_eq!((stats.total.received, stats.total.refused), (30, 0));
+}
+
+#[tokio::test]
+async fn without_limits_in_the_answers_nothing_is_limited_after_the_first() {
+    let folder = Folder::with(&lines(20));
+    let server = Scripted::start(|call| match call.number {
+        0 => Reply::ok().after(Duration::from_millis(100)),
+        _ => Reply::ok().after(Duration::from_millis(50)),
+    })
+    .await;
+    let ended = run(&Job { quota: Quota::new(), ..folder.job(server.base()) }).await;
+    assert_eq!(ended.report.succeeded, 20);
+    let calls = server.calls();
+    assert_eq!(calls[1].answers_before, 1, "the second waits for what the first one teaches");
+    assert!(calls[19].answers_before < 19, "and then they go together");
+}
+
+#[tokio::test]
+async fn an_answer_that_teaches_nothing_leaves_one_request_at_a_time() {
+    let folder = Folder::with(&lines(4));
+    let server = Scripted::start(|call| match call.number {
+        0..3 => Reply::error(400, "x", "no").after(Duration::from_millis(20)),
+        _ => Reply::ok(),
+    })
+    .await;
+    run(&Job { quota: Quota::new(), ..folder.job(server.base()) }).await;
+    let before: Vec<_> = server.calls().iter().map(|call| call.answers_before).collect();
+    assert_eq!(before, [0, 1, 2, 3]);
+}
+
+#[tokio::test]
+async fn a_run_without_limits_warns_and_limits_of_zero_are_none() {
+    let folder = Folder::with(&lines(12));
+    // Held until all have come: they only do if nothing limits them.
+    let server = Scripted::start(|call| match call.number {
+        0 => Reply::ok().header("x-ratelimit-limit-requests", "1"),
+        _ => Reply::ok().held(),
+    })
+    .await;
+    let child = folder.batch(&format!("--base-url {} --rpm 0", server.base())).spawn();
+    let child = child.expect("it starts");
+    until("all have come", || server.received() == 12).await;
+    server.release();
+    let first = super::rig::ended(child).await;
+    assert_eq!((first.code, first.stderr.as_str()), (Some(0), ""), "{first:?}");
+
+    let again = format!("--base-url {}", server.base());
+    let second = told(folder.batch(&again)).await;
+    assert!(second.stderr.contains("one request at a time"), "{second:?}");
+    assert!(second.stderr.contains("--rpm and --tpm set them"), "{second:?}");
+    let quiet = told(folder.batch(&format!("{again} --quiet"))).await;
+    assert_eq!((quiet.code, quiet.stderr.as_str()), (Some(0), ""), "{quiet:?}");
+}

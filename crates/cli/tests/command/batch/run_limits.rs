@@ -1,0 +1,184 @@
+//! Runs that the limits hold up: nothing is refused, everything is counted.
+
+use tollgate::provider::{AZURE, OPENAI};
+use tollgate::quota::{Algorithm, Quota};
+use tollgate_cli::batch::report::Report;
+use tollgate_cli::batch::{Job, Stop};
+use tollgate_simulate::{Counters, Settings};
+
+use super::rig::{Folder, chat, line, run, simulated, squeezed, told};
+use super::scripted::{Reply, Scripted};
+
+/// 61,000 tokens: the bucket of 60,000 gives 58,800 at once and the rest in 2.2 s.
+fn a_little_above_the_burst() -> Folder {
+    let lines: Vec<_> = (0..61).map(|n| line(&format!("r{n}"), chat("gpt-4o", 1_000))).collect();
+    Folder::with(&lines)
+}
+
+/// All of `count` lines succeeded, and the report says what the server says.
+fn assert_accounts(folder: &Folder, count: u64, report: &Report, server: &Counters) {
+    let results = folder.results();
+    assert_eq!(results.len() as u64, count);
+    for line in results.values() {
+        assert_eq!(
+            (line["response"]["status_code"].as_u64(), &line["error"]),
+            (Some(200), &().into())
+        );
+        assert_eq!(line["response"]["body"]["usage"]["completion_tokens"], 5, "{line}");
+    }
+    assert_eq!((server.received, server.admitted, server.refused), (count, count, 0));
+    assert_eq!((report.requests, report.succeeded, report.failed), (count, count, 0));
+    assert_eq!((report.skipped, report.retries, report.rate_limited), (0, 0, 0));
+    assert_eq!(report.input_tokens, server.input_tokens);
+    assert_eq!(report.output_tokens, server.output_tokens);
+    assert_eq!(report.charged_tokens, server.charged_tokens);
+}
+
+/// The run of a job as OpenAI's against a server of these limits, and its report.
+async fn judged(folder: &Folder, quota: Quota, settings: Settings, count: u64) -> Report {
+    let (server, base) = simulated(settings).await;
+    let job = Job { quota, profile: OPENAI, ..folder.job(&base) };
+    let ended = run(&job).await;
+    assert_eq!(ended.halt, None);
+    let stats = server.shutdown().await.expect("it ends well");
+    assert_accounts(folder, count, &ended.report, &stats.total);
+    ended.report
+}
+
+fn assert_waited(report: &Report) {
+    // Both are computed in virtual time.
+    assert!((2.19..2.21).contains(&report.ideal_s), "{report}");
+    assert_eq!(report.estimate_error, Some(0.0));
+    assert!(report.wait_p99_s > 0.0 && report.elapsed_s > 2.0, "{report}");
+    assert!(report.utilization.is_some_and(|share| share > 0.0 && share <= 1.0), "{report}");
+}
+
+#[tokio::test]
+async fn azure_deployment_in_the_base_url_is_the_key() {
+    let folder = Folder::with(&[line("r0", chat("gpt-4o", 100))]);
+    let server = Scripted::start(|_| Reply::ok()).await;
+    let base = format!("{}/openai/deployments/mine", server.base());
+    let job = Job { profile: AZURE, quota: Quota::new().rpm(100), ..folder.job(&base) };
+    assert_eq!(job.plan().expect("a plan").models.keys().collect::<Vec<_>>(), ["mine"]);
+    let limiter = job.limiter().expect("limits");
+    job.run_with(limiter.clone(), &Stop::new()).await.expect("it begins");
+    assert_eq!(limiter.keys(), ["mine"]);
+}
+
+#[tokio::test]
+async fn a_job_above_the_burst_waits_and_is_never_refused() {
+    let folder = a_little_above_the_burst();
+    let settings = Settings::default().with_tpm(60_000);
+    let report = judged(&folder, Quota::new().tpm(60_000), settings, 61).await;
+    assert_waited(&report);
+}
+
+#[tokio::test]
+async fn the_command_waits_for_the_same_limits_and_writes_the_report() {
+    let folder = a_little_above_the_burst();
+    let (server, base) = simulated(Settings::default().with_tpm(60_000)).await;
+    let arguments = format!("--base-url {base} --provider openai --tpm 60000 --report r.json");
+    let told = told(folder.batch(&arguments)).await;
+    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
+    let report = std::fs::read_to_string(folder.path("r.json")).expect("a report");
+    let report: Report = serde_json::from_str(&report).expect("the report is JSON");
+    assert_eq!(told.stdout.trim_end(), report.to_string());
+    let stats = server.shutdown().await.expect("it ends well");
+    assert_accounts(&folder, 61, &report, &stats.total);
+    assert_waited(&report);
+}
+
+#[tokio::test]
+async fn the_answer_is_stored_as_it_came() {
+    let folder = Folder::with(&[line("r0", chat("gpt-4o", 100))]);
+    let (_server, base) = simulated(Settings::default()).await;
+    run(&folder.job(&base)).await;
+    let line = &folder.lines()[0];
+    let body = &line["response"]["body"];
+    assert_eq!((&body["object"], &body["model"]), (&"chat.completion".into(), &"gpt-4o".into()));
+    assert_eq!(body["choices"][0]["message"]["content"], "the fox may not eat ");
+    assert!(line["response"]["request_id"].is_string(), "{line}");
+    assert!(line["id"].as_str().is_some_and(|id| id.starts_with("batch_req_")), "{line}");
+}
+
+#[tokio::test]
+async fn windows_give_out_their_whole_amount_at_once() {
+    let table = [
+        (Algorithm::SlidingWindow, tollgate_simulate::Algorithm::SlidingWindow),
+        (Algorithm::FixedWindow, tollgate_simulate::Algorithm::FixedWindow),
+    ];
+    for (kept, enforced) in table {
+        let lines: Vec<_> =
+            (0..30).map(|n| line(&format!("r{n}"), chat("gpt-4o", 1_000))).collect();
+        let folder = Folder::with(&lines);
+        let quota = Quota::new().rpm(30).tpm(30_000).with_algorithm(kept);
+        let settings = Settings::default().with_rpm(30).with_tpm(30_000).with_algorithm(enforced);
+        let report = judged(&folder, quota, settings, 30).await;
+        assert_eq!((report.ideal_s, report.utilization), (0.0, None), "{kept:?}");
+    }
+}
+
+#[tokio::test]
+async fn limits_of_a_minute_and_a_day_hold_together() {
+    let folder = Folder::with(&super::rig::lines(40));
+    let quota = Quota::new().rpm(60).tpm(5_000).rpd(50);
+    let settings = Settings::default().with_rpm(60).with_tpm(5_000).with_rpd(50);
+    let report = judged(&folder, quota, settings, 40).await;
+    assert_eq!(report.ideal_s, 0.0);
+    assert!(squeezed(&report.to_string()).contains("utilization - "), "{report}");
+}
+
+#[tokio::test]
+async fn every_model_has_limits_of_its_own() {
+    let models = ["gpt-4o", "gpt-4o-mini", "o3-mini"];
+    let lines: Vec<_> =
+        (0..27).map(|n| line(&format!("r{n}"), chat(models[n % 3], 1_000))).collect();
+    let folder = Folder::with(&lines);
+    let settings = Settings::default().with_tpm(10_000);
+    let report = judged(&folder, Quota::new().tpm(10_000), settings, 27).await;
+    assert_eq!(report.ideal_s, 0.0, "27,000 tokens fit at once only where each model has its own");
+}
+
+#[tokio::test]
+async fn a_request_that_can_never_fit_is_an_error_line_at_once_and_is_not_sent() {
+    let mut lines = super::rig::lines(3);
+    lines.insert(1, line("big", chat("gpt-4o", 70_000)));
+    let folder = Folder::with(&lines);
+    let (server, base) = simulated(Settings::default().with_tpm(60_000)).await;
+    let job = Job { quota: Quota::new().tpm(60_000), profile: OPENAI, ..folder.job(&base) };
+    let ended = run(&job).await;
+    assert_eq!((ended.report.succeeded, ended.report.failed), (3, 1));
+    assert_eq!(server.stats().total.received, 3);
+    let big = &folder.results()["big"];
+    assert_eq!((&big["response"], &big["error"]["code"]), (&().into(), &"exceeds_capacity".into()));
+    let message = "request needs 70000 tokens; the limit of gpt-4o holds 60000";
+    assert_eq!(big["error"]["message"], message);
+
+    // It cost no request: under higher limits it is sent.
+    drop(server);
+    let (server, base) = simulated(Settings::default().with_tpm(80_000)).await;
+    let job = Job { quota: Quota::new().tpm(80_000), profile: OPENAI, ..folder.job(&base) };
+    let ended = run(&job).await;
+    assert_eq!((ended.report.skipped, ended.report.succeeded), (3, 1));
+    assert_eq!((server.stats().total.received, folder.results().len()), (1, 4));
+}
+
+#[tokio::test]
+async fn wait_longer_than_max_wait_ends_the_run_and_fails_no_line() {
+    let folder = Folder::with(&super::rig::lines(5));
+    let server = Scripted::start(|call| match call.number {
+        0 => Reply::ok(),
+        _ => Reply::error(429, "rate_limit_exceeded", "slow down").header("retry-after", "3600"),
+    })
+    .await;
+    let arguments =
+        format!("--base-url {} --rpm 1000 --max-in-flight 1 --max-wait 10m", server.base());
+    let told = told(folder.batch(&arguments)).await;
+    assert_eq!(told.code, Some(2), "{told:?}");
+    assert_eq!(told.stderr.matches("gpt-4o: the provider asks to wait").count(), 1, "{told:?}");
+    for part in ["gpt-4o: the next request has to wait ", "longer than --max-wait (10m)"] {
+        assert!(told.stderr.contains(part), "{part} is missing in {told:?}");
+    }
+    assert_eq!((server.received(), folder.lines().len()), (2, 1));
+    assert!(folder.lines()[0]["error"].is_null());
+}

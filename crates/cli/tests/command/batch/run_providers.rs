@@ -1,0 +1,316 @@
+//! Whose key goes where, and the same job through the APIs of several providers.
+
+use std::sync::Arc;
+
+use axum::body::{Body, Bytes};
+use axum::extract::State;
+use axum::http::{HeaderMap, Response, Uri};
+use parking_lot::Mutex;
+use serde_json::{Value, json};
+use tokio::net::TcpListener;
+use tokio::process::Command;
+use tollgate_simulate::{Server, Settings, Stats};
+
+use super::rig::{Folder, chat, line, lines, simulated, told};
+use super::scripted::{Reply, Scripted};
+
+/// Variables, and the keys in them.
+const KEYS: &[(&str, &str)] = &[
+    ("OPENAI_API_KEY", "sk-openai-0123456789-s3cret"),
+    ("ANTHROPIC_API_KEY", "sk-ant-0123456789-s3cret"),
+    ("GEMINI_API_KEY", "AIza-0123456789-s3cret"),
+    ("AZURE_OPENAI_API_KEY", "azure-0123456789-s3cret"),
+    ("MY_GW_API_KEY", "gateway-0123456789-s3cret"),
+];
+
+fn key(variable: &str) -> &'static str {
+    let (_, key) = KEYS.iter().find(|(name, _)| *name == variable).expect("a variable");
+    key
+}
+
+/// `tollgate batch` with all keys in its environment.
+fn batch(folder: &Folder, arguments: &str) -> Command {
+    let mut command = folder.batch(arguments);
+    command.envs(KEYS.iter().copied());
+    command
+}
+
+/// The variables whose keys stand in these headers.
+fn sent(headers: &HeaderMap) -> Vec<&'static str> {
+    let values: Vec<_> = headers.values().map(|v| String::from_utf8_lossy(v.as_bytes())).collect();
+    let is_sent = |key: &str| values.iter().any(|value| value.contains(key));
+    KEYS.iter().filter(|(_, key)| is_sent(key)).map(|(name, _)| *name).collect()
+}
+
+#[tokio::test]
+async fn a_key_is_sent_to_its_own_provider_alone() {
+    let bearer = format!("Bearer {}", key("OPENAI_API_KEY"));
+    for (arguments, variable, header, value) in [
+        ("--provider openai", "OPENAI_API_KEY", "authorization", bearer.as_str()),
+        ("--provider anthropic", "ANTHROPIC_API_KEY", "x-api-key", key("ANTHROPIC_API_KEY")),
+        ("--provider gemini", "GEMINI_API_KEY", "x-goog-api-key", key("GEMINI_API_KEY")),
+        ("--provider azure", "AZURE_OPENAI_API_KEY", "api-key", key("AZURE_OPENAI_API_KEY")),
+        ("--config gw.yaml", "MY_GW_API_KEY", "x-api-key", key("MY_GW_API_KEY")),
+        ("--api-key-env OPENAI_API_KEY", "OPENAI_API_KEY", "authorization", bearer.as_str()),
+        (
+            "--provider anthropic --api-key-env MY_GW_API_KEY",
+            "MY_GW_API_KEY",
+            "x-api-key",
+            key("MY_GW_API_KEY"),
+        ),
+    ] {
+        let folder = Folder::with(&lines(1));
+        let server = Scripted::start(|_| Reply::ok()).await;
+        let base = server.base();
+        let gateway = format!("providers: [{{name: my-gw, like: anthropic, base_url: '{base}'}}]");
+        std::fs::write(folder.path("gw.yaml"), gateway).expect("written");
+        let to = if arguments.contains("--config") {
+            String::new()
+        } else {
+            format!("--base-url {base}")
+        };
+        let told = told(batch(&folder, &format!("{arguments} {to} --rpm 9"))).await;
+        assert_eq!(told.code, Some(0), "{arguments}: {told:?}");
+        let headers = &server.calls()[0].headers;
+        assert_eq!(sent(headers), [variable], "{arguments}");
+        assert_eq!(headers[header], value, "{arguments}");
+        let version = headers.get("anthropic-version").map(|version| version.as_bytes());
+        let is_anthropic = header == "x-api-key";
+        assert_eq!(version, is_anthropic.then_some(&b"2023-06-01"[..]), "{arguments}");
+        assert!(!format!("{told:?}{}", folder.everything_written()).contains("s3cret"));
+    }
+}
+
+#[tokio::test]
+async fn an_unnamed_server_is_sent_no_key() {
+    // The paths of some look like those of a provider.
+    for path in ["", "/v1", "/anthropic", "/groq/openai/v1", "/openai/deployments/x"] {
+        let folder = Folder::with(&lines(1));
+        let server = Scripted::start(|_| Reply::ok()).await;
+        let told =
+            told(batch(&folder, &format!("--base-url {}{path} --rpm 9", server.base()))).await;
+        assert_eq!(told.code, Some(0), "{told:?}");
+        assert_eq!(sent(&server.calls()[0].headers), Vec::<&str>::new(), "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_variable_that_is_not_set_is_an_error_that_names_it() {
+    let folder = Folder::with(&lines(1));
+    let own = "providers: [{name: my-gw, like: anthropic, base_url: 'http://127.0.0.1:1'}]";
+    std::fs::write(folder.path("gw.yaml"), own).expect("written");
+    for (arguments, messages) in [
+        ("", &["OPENAI_API_KEY is not set", "--api-key-env"][..]),
+        ("--provider anthropic", &["ANTHROPIC_API_KEY is not set"]),
+        ("--provider gemini", &["GEMINI_API_KEY or GOOGLE_API_KEY is not set"]),
+        ("--provider anthropic --base-url http://127.0.0.1:1", &["ANTHROPIC_API_KEY is not set"]),
+        ("--base-url https://x.openai.azure.com", &["AZURE_OPENAI_API_KEY is not set"]),
+        (
+            "--config gw.yaml",
+            &["MY_GW_API_KEY is not set", "`none` for a server that needs no key"],
+        ),
+        (
+            "--provider openai --base-url https://api.anthropic.com",
+            &["is anthropic's, and is sent no key of openai", "--api-key-env"],
+        ),
+        ("--provider anthropic --base-url https://api.openai.com/v1", &["is openai's"]),
+        ("--provider vllm", &["vllm has no address of its own; give it with --base-url"]),
+        ("--provider azure", &["azure has no address of its own", "RESOURCE.openai.azure.com"]),
+        (
+            "--provider bedrock --base-url http://127.0.0.1:1",
+            &["AWS_BEARER_TOKEN_BEDROCK is not set", "not signed with AWS access keys"],
+        ),
+        (
+            "--provider vertex --base-url http://127.0.0.1:1",
+            &["name its environment variable with --api-key-env", "gcloud auth print-access-token"],
+        ),
+        ("--base-url http://127.0.0.1:1 --api-key-env MINE", &["MINE is not set"]),
+        ("--provider anthropic --header x-team=a", &["ANTHROPIC_API_KEY is not set"]),
+    ] {
+        let mut command = folder.batch(arguments);
+        for (name, _) in KEYS {
+            command.env_remove(name);
+        }
+        command.env_remove("GOOGLE_API_KEY").env_remove("AWS_BEARER_TOKEN_BEDROCK");
+        let told = told(command).await;
+        assert_eq!(told.code, Some(2), "{arguments}: {told:?}");
+        for message in messages {
+            assert!(told.stderr.contains(message), "{arguments}: {}", told.stderr);
+        }
+    }
+    assert_eq!(folder.listing(), ["gw.yaml", "in.jsonl"]);
+}
+
+#[tokio::test]
+async fn headers_are_added_and_take_the_place_of_others() {
+    let folder = Folder::with(&lines(1));
+    let told_by = |call: &super::scripted::Call| {
+        Reply::error(400, "bad", &format!("no {:?}", call.headers["api-key"]))
+    };
+    let server = Scripted::start(told_by).await;
+    let arguments = format!(
+        "--provider anthropic --base-url {} --rpm 9 --header anthropic-version=2099-01-01 \
+         --header X-Team=blue --header api-key=header-0123456789-s3cret --report r.json",
+        server.base()
+    );
+    let told = told(batch(&folder, &arguments)).await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    let headers = &server.calls()[0].headers;
+    assert_eq!(
+        (&headers["anthropic-version"], &headers["x-team"]),
+        (&"2099-01-01".parse().unwrap(), &"blue".parse().unwrap())
+    );
+    // The header is the credential.
+    assert_eq!(headers["api-key"], "header-0123456789-s3cret");
+    assert_eq!(sent(headers), Vec::<&str>::new());
+    let message = folder.lines()[0]["error"]["message"].to_string();
+    assert!(message.contains("***"), "{message}");
+    assert!(!format!("{told:?}{}", folder.everything_written()).contains("s3cret"));
+}
+
+/// A simulated provider, and the path and headers of every request that came to it.
+struct Recorded {
+    server: Server,
+    base: String,
+    requests: Arc<Mutex<Vec<(String, HeaderMap)>>>,
+}
+
+#[derive(Clone)]
+struct Front {
+    behind: String,
+    client: reqwest::Client,
+    requests: Arc<Mutex<Vec<(String, HeaderMap)>>>,
+}
+
+impl Recorded {
+    async fn start(settings: Settings) -> Self {
+        let (server, behind) = simulated(settings).await;
+        let requests = Arc::default();
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let base = format!("http://{}", listener.local_addr().expect("it has an address"));
+        drop(rustls::crypto::ring::default_provider().install_default());
+        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let front = Front { behind, client, requests: Arc::clone(&requests) };
+        let app = axum::Router::new().fallback(forward).with_state(front);
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { server, base, requests }
+    }
+
+    async fn end(self) -> (Stats, Vec<(String, HeaderMap)>) {
+        let requests = self.requests.lock().clone();
+        (self.server.shutdown().await.expect("it ends well"), requests)
+    }
+}
+
+async fn forward(
+    State(front): State<Front>,
+    uri: Uri,
+    headers: HeaderMap,
+    body: Bytes,
+) -> Response<Body> {
+    front.requests.lock().push((uri.to_string(), headers));
+    let request = front.client.post(format!("{}{uri}", front.behind)).body(body);
+    let answer = http::Response::from(request.send().await.expect("an answer"));
+    answer.map(Body::new)
+}
+
+/// How the same job is written for a provider.
+struct Shape {
+    arguments: &'static str,
+    /// What follows the address in the base URL.
+    base_path: &'static str,
+    variable: &'static str,
+    header: &'static str,
+    path: &'static str,
+    body: fn() -> Value,
+    /// A batch line of its own.
+    native: fn(&str, Value) -> Value,
+}
+
+const SHAPES: [Shape; 4] = [
+    Shape {
+        arguments: "--provider openai",
+        base_path: "",
+        variable: "OPENAI_API_KEY",
+        header: "authorization",
+        path: "/v1/chat/completions",
+        body: || chat("gpt-4o", 100),
+        native: |id, body| serde_json::from_str(&line(id, body)).expect("a line"),
+    },
+    Shape {
+        arguments: "--provider anthropic",
+        base_path: "",
+        variable: "ANTHROPIC_API_KEY",
+        header: "x-api-key",
+        path: "/v1/messages",
+        body: || {
+            let messages = json!([{"role": "user", "content": "Why is the sky blue?"}]);
+            json!({"model": "claude-sonnet-4-5", "max_tokens": 50, "messages": messages})
+        },
+        native: |id, body| json!({"custom_id": id, "params": body}),
+    },
+    Shape {
+        arguments: "--provider gemini",
+        base_path: "",
+        variable: "GEMINI_API_KEY",
+        header: "x-goog-api-key",
+        path: "/v1beta/models/gemini-2.5-flash:generateContent",
+        body: || {
+            let contents = json!([{"role": "user", "parts": [{"text": "Why is the sky blue?"}]}]);
+            json!({"model": "models/gemini-2.5-flash", "contents": contents})
+        },
+        native: |id, body| json!({"key": id, "request": body}),
+    },
+    Shape {
+        arguments: "--provider azure",
+        base_path: "/openai/v1",
+        variable: "AZURE_OPENAI_API_KEY",
+        header: "api-key",
+        path: "/openai/v1/chat/completions",
+        body: || chat("my-deployment", 100),
+        native: |id, body| json!({"custom_id": id, "method": "POST", "url": "/chat/completions", "body": body}),
+    },
+];
+
+/// 300 requests at 280 a minute: the last 20 have to wait. Few are in flight at a time: if hundreds of
+/// connections were made at once on a busy machine, the first request would arrive later than the last
+/// in relation to when they were let in, which no limiter on the side of the client can know.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_same_job_is_answered_by_every_shape_of_provider() {
+    let runs = SHAPES.map(|shape| tokio::spawn(run_as(shape)));
+    for run in runs {
+        run.await.expect("it passes");
+    }
+}
+
+async fn run_as(shape: Shape) {
+    let written = (0..300).map(|n| match n % 2 {
+        0 => (shape.body)().to_string(),
+        _ => (shape.native)(&format!("r{n}"), (shape.body)()).to_string(),
+    });
+    let folder = Folder::with(&written.collect::<Vec<_>>());
+    let settings = Settings::default().with_rpm(280).with_tpm(1_000_000);
+    let provider = Recorded::start(settings).await;
+    let arguments = format!(
+        "{} --base-url {}{} --rpm 280 --tpm 1000000 --max-in-flight 16",
+        shape.arguments, provider.base, shape.base_path
+    );
+    let told = told(batch(&folder, &arguments)).await;
+    assert_eq!(told.code, Some(0), "{}: {told:?}", shape.arguments);
+    let results = folder.results();
+    assert_eq!(results.len(), 300, "{}", shape.arguments);
+    assert!(results.contains_key("line-1") && results.contains_key("r299"));
+    for line in results.values() {
+        assert_eq!((&line["error"], &line["response"]["status_code"]), (&json!(null), &json!(200)));
+    }
+    let (stats, requests) = provider.end().await;
+    let counts = (stats.total.received, stats.total.admitted, stats.total.refused);
+    assert_eq!(counts, (300, 300, 0), "{}", shape.arguments);
+    assert_eq!(requests.len(), 300);
+    for (path, headers) in requests {
+        assert_eq!(path, shape.path);
+        assert_eq!(sent(&headers), [shape.variable]);
+        let value = headers[shape.header].to_str().expect("text");
+        assert_eq!(value.trim_start_matches("Bearer "), key(shape.variable));
+    }
+}

@@ -1,0 +1,168 @@
+//! Runs that are killed, interrupted or doubled, and run again.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, BufReader};
+use tollgate::quota::Quota;
+use tollgate_cli::batch::{Halt, Job, Stop};
+
+use super::rig::{Folder, ended, lines, run, signal, squeezed, told, until};
+use super::scripted::{Reply, Scripted};
+
+const IN_FLIGHT: usize = 8;
+
+#[tokio::test]
+async fn killed_at_any_moment_it_loses_doubles_and_tears_nothing() {
+    const LINES: usize = 300;
+    let folder = Folder::with(&lines(LINES));
+    let server = Scripted::start(|call| {
+        Reply::ok().after(Duration::from_millis(1 + call.number as u64 * 7 % 9))
+    })
+    .await;
+    let arguments =
+        format!("--base-url {} --rpm 100000 --max-in-flight {IN_FLIGHT}", server.base());
+    let mut seed = 0x2545_F491_u64;
+    let mut finished = Vec::new();
+    let mut kills = 0;
+    loop {
+        let mut child = folder.batch(&arguments).spawn().expect("it starts");
+        seed = seed.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let goal = folder.written() + 1 + (seed >> 33) as usize % 60;
+        if goal >= LINES {
+            let last = ended(child).await;
+            assert_eq!(last.code, Some(0), "{last:?}");
+            break;
+        }
+        until("it goes on", || folder.written() >= goal).await;
+        child.kill().await.expect("it is killed");
+        kills += 1;
+        finished.push((server.received(), finished_ids(&folder)));
+    }
+    assert!(kills >= 3, "only {kills}");
+    let results = folder.results();
+    assert_eq!(results.len(), LINES);
+    assert!(results.values().all(|line| line["error"].is_null()));
+    let calls = server.calls();
+    assert!(calls.len() <= LINES + kills * IN_FLIGHT, "{} sent, {kills} kills", calls.len());
+    for (at, ids) in finished {
+        let again = calls[at..].iter().find(|call| ids.contains(&call.id));
+        assert!(again.is_none(), "{again:?} had been finished");
+    }
+}
+
+/// Those of whole lines: the last one may be torn.
+fn finished_ids(folder: &Folder) -> BTreeSet<String> {
+    let text = std::fs::read_to_string(folder.path("out.jsonl")).expect("text");
+    let whole = &text[..text.rfind('\n').map_or(0, |at| at + 1)];
+    let id = |line: &str| {
+        let line: serde_json::Value = serde_json::from_str(line).expect("every line parses");
+        line["custom_id"].as_str().expect("an id").to_owned()
+    };
+    whole.lines().map(id).collect()
+}
+
+/// Three are held in flight, and more would go if the run went on.
+#[tokio::test]
+async fn an_interrupted_run_sends_nothing_more_waits_for_what_is_in_flight_and_can_go_on() {
+    let folder = Folder::with(&lines(20));
+    let server = Scripted::start(|call| match call.number {
+        0 => Reply::ok(),
+        _ => Reply::ok().held(),
+    })
+    .await;
+    // Without limits in the answers nothing is limited but by what may be in flight.
+    let arguments =
+        format!("--base-url {} --max-in-flight 3 --quiet --report r.json", server.base());
+    let mut child = folder.batch(&arguments).spawn().expect("it starts");
+    until("three are in flight", || server.received() == 4).await;
+    signal(&child, "-INT");
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut said = String::new();
+    stderr.read_line(&mut said).await.expect("it says that it waits");
+    assert!(said.contains("waiting for what is in flight"), "{said}");
+    server.release();
+    let interrupted = ended(child).await;
+    assert_eq!(interrupted.code, Some(130), "{interrupted:?}");
+    assert!(squeezed(&interrupted.stdout).contains("succeeded 4 "), "{}", interrupted.stdout);
+    assert_eq!((server.received(), folder.results().len()), (4, 4));
+    assert!(folder.path("r.json").exists());
+
+    let next = told(folder.batch(&arguments)).await;
+    assert_eq!((next.code, server.received(), folder.results().len()), (Some(0), 20, 20));
+}
+
+#[tokio::test]
+async fn a_second_interrupt_ends_the_run_at_once() {
+    let folder = Folder::with(&lines(3));
+    let server = Scripted::start(|_| Reply::ok().held()).await;
+    let child = folder.batch(&format!("--base-url {} --rpm 9", server.base())).spawn();
+    let mut child = child.expect("it starts");
+    until("all are in flight", || server.received() == 3).await;
+    signal(&child, "-INT");
+    let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+    let mut told = String::new();
+    while !told.contains("press Ctrl-C again") {
+        let read = stderr.read_line(&mut told).await.expect("it is read");
+        assert!(read > 0, "it says that it waits: {told}");
+    }
+    signal(&child, "-INT");
+    assert_eq!(ended(child).await.code, Some(130));
+    server.release();
+    assert_eq!(run(&folder.job(server.base())).await.report.succeeded, 3);
+}
+
+#[tokio::test]
+async fn a_stopped_run_does_not_send_what_waits_for_the_limits_or_to_be_tried_again() {
+    let folder = Folder::with(&lines(10));
+    let server = Scripted::start(|call| match call.number {
+        0 => Reply::error(500, "server_error", "oh").header("retry-after", "50"),
+        _ => Reply::ok(),
+    })
+    .await;
+    let stop = Stop::new();
+    let job = Job { quota: Quota::new().rpm(4), retries: 5, ..folder.job(server.base()) };
+    let running = tokio::spawn({
+        let stop = stop.clone();
+        async move { job.run(&stop).await }
+    });
+    until("the limit is used up", || folder.written() == 3).await;
+    stop.halt(Halt::Interrupted);
+    let ended = running.await.expect("no panic").expect("it could begin");
+    assert_eq!((ended.report.requests, ended.report.retries), (3, 0), "{}", ended.report);
+    assert_eq!((server.received(), folder.results().len()), (4, 3));
+}
+
+#[tokio::test]
+async fn two_runs_do_not_write_to_one_output() {
+    let folder = Folder::with(&lines(2));
+    let server = Scripted::start(|_| Reply::ok().held()).await;
+    let arguments = format!("--base-url {} --rpm 100", server.base());
+    let first = folder.batch(&arguments).spawn().expect("it starts");
+    until("the first is under way", || server.received() == 2).await;
+    let second = told(folder.batch(&arguments)).await;
+    assert_eq!((second.code, second.stdout.as_str()), (Some(2), ""), "{second:?}");
+    assert!(second.stderr.contains("another run is writing"), "{second:?}");
+    assert!(second.stderr.contains("out.jsonl"), "{second:?}");
+    server.release();
+    assert_eq!(ended(first).await.code, Some(0));
+    assert_eq!((server.received(), folder.results().len()), (2, 2));
+}
+
+#[tokio::test]
+async fn finished_lines_that_left_the_input_keep_their_results() {
+    let folder = Folder::with(&lines(3));
+    let server = Scripted::start(|_| Reply::ok()).await;
+    run(&folder.job(server.base())).await;
+    let repeated = r#"{"custom_id":"line-3","body":{}}"#;
+    let raw = r#"{"model":"gpt-4o"}"#;
+    let text = [&lines(2)[1], repeated, repeated, raw].join("\n");
+    std::fs::write(folder.path("in.jsonl"), text).expect("the input is written");
+    let next = run(&folder.job(server.base())).await;
+    assert_eq!((next.report.skipped, next.report.succeeded, next.report.failed), (1, 2, 1));
+    let results = folder.results();
+    let ids: Vec<_> = results.keys().map(String::as_str).collect();
+    assert_eq!(ids, ["line-3", "line-3-2", "line-4", "r0", "r1", "r2"]);
+    assert_eq!(results["line-3-2"]["error"]["code"], "duplicate_custom_id");
+    assert!(results["r1"]["error"].is_null());
+}

@@ -1,0 +1,165 @@
+//! `tollgate batch` with a configuration and a store.
+
+use std::fs;
+use std::io::{BufRead, BufReader, Read};
+use std::process::Child;
+
+use serde_json::json;
+
+use super::rig::{Home, ended};
+use tollgate_testing::process::Running;
+
+/// A folder with ten requests in `in.jsonl`.
+fn home() -> Home {
+    let home = Home::new();
+    let line = |n: usize| {
+        let body = json!({"model": "gpt-4o", "max_tokens": 20,
+                          "messages": [{"role": "user", "content": "Hi"}]});
+        json!({"custom_id": format!("r{n}"), "method": "POST", "url": "/v1/chat/completions",
+               "body": body})
+        .to_string()
+    };
+    home.write("in.jsonl", &(0..10).map(line).collect::<Vec<_>>().join("\n"));
+    home
+}
+
+fn results(home: &Home) -> usize {
+    fs::read_to_string(home.path("out.jsonl")).unwrap_or_default().lines().count()
+}
+
+/// Reads stderr until the line that says that a day is used up.
+fn used_up(child: &mut Child) -> String {
+    let stderr = BufReader::new(child.stderr.as_mut().expect("it is piped"));
+    let mut lines = stderr.lines().map(|line| line.expect("text"));
+    lines.find(|line| line.contains("it goes on in")).expect("it says so")
+}
+
+#[cfg(unix)]
+#[test]
+fn a_day_that_is_used_up_stays_used_up_with_the_next_run() {
+    for how in ["--store s.db", "--store s.yaml", "--config c.yaml --store t.db"] {
+        let home = home();
+        home.write("c.yaml", "quotas: {'gpt-*': {rpd: 5, rpm: 100}}");
+        let limits = if how.contains("config") { "" } else { "--rpd 5" };
+        let run = format!("batch in.jsonl -o out.jsonl --simulate {limits} {how}");
+        let fixed = if limits.is_empty() { "" } else { "--algorithm fixed-window" };
+        let run = format!("{run} {fixed}");
+        let mut first = Running::start(&mut home.tollgate(&run));
+        let told = used_up(first.child());
+        assert!(
+            told.starts_with("tollgate: gpt-4o: ") && told.contains("requests in 24 h"),
+            "{told}"
+        );
+        first.signal("-INT");
+        assert_eq!(ended(first).code, Some(130), "{how}");
+        let sent = results(&home);
+        assert!((4..=5).contains(&sent), "{sent} of 5");
+
+        let mut second = Running::start(&mut home.tollgate(&run));
+        used_up(second.child());
+        second.signal("-INT");
+        assert_eq!(ended(second).code, Some(130));
+        assert_eq!(results(&home), sent, "nothing more is sent today: {how}");
+    }
+}
+
+#[cfg(unix)]
+#[test]
+fn without_a_store_a_run_knows_nothing_of_the_one_before() {
+    let home = home();
+    home.write("c.yaml", "store: {sqlite: s.db}");
+    // Of a trial run, only what is asked for is kept.
+    let run =
+        "batch in.jsonl -o out.jsonl --simulate --rpd 5 --algorithm fixed-window --config c.yaml";
+    for sent in [5, 10] {
+        let mut child = Running::start(&mut home.tollgate(run));
+        if sent == 5 {
+            used_up(child.child());
+            child.signal("-INT");
+        }
+        ended(child);
+        assert_eq!(results(&home), sent);
+    }
+    assert!(!home.path("s.db").exists());
+}
+
+#[test]
+fn limits_of_the_arguments_take_the_place_of_those_of_the_file() {
+    let home = home();
+    home.write("c.yaml", "quotas: {gpt-4o: {rpd: 1}}");
+    let told = home.run("batch in.jsonl -o out.jsonl --simulate --config c.yaml --rpm 100");
+    assert_eq!((told.code, results(&home)), (Some(0), 10), "{told:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_file_that_changes_is_followed_while_the_run_goes_on() {
+    let home = home();
+    let config = home.write("c.yaml", "quotas: {gpt-4o: {rpd: 3}}");
+    let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml";
+    let mut child = Running::start(&mut home.tollgate(run));
+    used_up(child.child());
+    // A file that is wrong changes nothing.
+    fs::write(&config, "quotas: {gpt-4o: {rdp: 3}}").expect("written");
+    let mut stderr = BufReader::new(child.child().stderr.take().expect("it is piped"));
+    let mut said = String::new();
+    while !said.contains("did you mean `rpd`") {
+        assert_ne!(stderr.read_line(&mut said).expect("text"), 0, "{said}");
+    }
+    fs::write(&config, "quotas: {gpt-4o: {rpd: 1000}}").expect("written");
+    stderr.read_to_string(&mut said).expect("text");
+    assert_eq!((ended(child).code, results(&home)), (Some(0), 10), "{said}");
+    assert!(said.contains("the configuration has changed: quotas.gpt-4o"), "{said}");
+}
+
+#[cfg(unix)]
+#[test]
+fn requests_that_wait_for_a_quota_that_is_removed_go_by_what_counts_then() {
+    let home = home();
+    let config = home.write("c.yaml", "quotas: {gpt-4o: {rpd: 3}, other: {rpm: 1}}");
+    let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml";
+    let mut child = Running::start(&mut home.tollgate(run));
+    used_up(child.child());
+    fs::write(&config, "quotas: {other: {rpm: 1}}").expect("written");
+    let told = ended(child);
+    assert_eq!((told.code, results(&home)), (Some(0), 10), "{told:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn a_reset_lets_a_run_go_on_that_waits_for_its_day() {
+    let home = home();
+    home.write("c.yaml", "quotas: {gpt-4o: {rpd: 5, algorithm: fixed_window}}");
+    let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml --store s.db";
+    let mut child = Running::start(&mut home.tollgate(run));
+    used_up(child.child());
+    while home.run("reset gpt-4o --store s.db").code != Some(0) {}
+    let told = ended(child);
+    assert_eq!((told.code, results(&home)), (Some(0), 10), "{told:?}");
+    let parts = |line: &str| line.split_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>();
+    let told = told.stdout.lines().map(parts).find(|parts| parts[0] == "utilization");
+    assert_eq!(told.expect("it is told")[1], "-", "no run is faster than its limits");
+}
+
+#[cfg(unix)]
+#[test]
+fn what_others_wrote_into_a_request_does_nothing_to_the_terminal() {
+    let home = home();
+    let input = fs::read_to_string(home.path("in.jsonl")).expect("text");
+    home.write("in.jsonl", &input.replace("gpt-4o", "gpt\\u001b[2J"));
+    let run = "batch in.jsonl -o out.jsonl --simulate --rpd 3 --algorithm fixed-window";
+    let mut child = Running::start(&mut home.tollgate(run));
+    let told = used_up(child.child());
+    assert!(told.starts_with("tollgate: gpt\\u{1b}[2J: 3 of 3"), "{told:?}");
+    child.signal("-INT");
+    ended(child);
+}
+
+#[test]
+fn a_store_that_cannot_be_used_is_said_before_anything_is_sent() {
+    let home = home();
+    home.write("s.db", "no database at all");
+    let told = home.run("batch in.jsonl -o out.jsonl --simulate --store s.db");
+    assert_eq!((told.code, results(&home)), (Some(2), 0));
+    assert!(told.stderr.contains("s.db: "), "{told:?}");
+}

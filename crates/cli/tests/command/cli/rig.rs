@@ -1,0 +1,96 @@
+//! A home of its own for every process.
+
+use std::fs;
+use std::io::Write;
+use std::path::PathBuf;
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+use tollgate_testing::process::Running;
+
+/// A folder that stands for the home of a user: nothing outside of it is read or written.
+pub(crate) struct Home(TempDir);
+
+/// How the command ended.
+#[derive(Debug)]
+pub(crate) struct Told {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl Home {
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().expect("a folder"))
+    }
+
+    pub(crate) fn path(&self, name: &str) -> PathBuf {
+        self.0.path().join(name)
+    }
+
+    /// A file in the home, in which the command runs too.
+    pub(crate) fn write(&self, name: &str, text: &str) -> PathBuf {
+        let path = self.path(name);
+        fs::create_dir_all(path.parent().expect("a folder")).expect("a folder");
+        fs::write(&path, text).expect("written");
+        path
+    }
+
+    /// `tollgate` with these arguments, which no space is in.
+    pub(crate) fn tollgate(&self, arguments: &str) -> Command {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        command.current_dir(self.0.path()).args(arguments.split_whitespace());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("TOLLGATE_") {
+                command.env_remove(name);
+            }
+        }
+        for key in ["OPENAI_API_KEY", "ANTHROPIC_API_KEY", "GEMINI_API_KEY", "GOOGLE_API_KEY"] {
+            command.env_remove(key);
+        }
+        command.env("HOME", self.0.path());
+        command.env("XDG_CONFIG_HOME", self.path("config"));
+        command.env("XDG_STATE_HOME", self.path("state"));
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        command
+    }
+
+    pub(crate) fn run(&self, arguments: &str) -> Told {
+        told(&mut self.tollgate(arguments))
+    }
+}
+
+/// Runs a command to its end.
+pub(crate) fn told(command: &mut Command) -> Told {
+    Told::from(command.output().expect("it runs"))
+}
+
+/// Runs a command to its end, with this on its standard input.
+pub(crate) fn told_of(command: &mut Command, input: &[u8]) -> Told {
+    let mut running = Running::start(command.stdin(Stdio::piped()));
+    // One that has read enough closes it.
+    let _ = running.child().stdin.take().expect("it is piped").write_all(input);
+    ended(running)
+}
+
+/// Waits until one has ended by itself.
+pub(crate) fn ended(running: Running) -> Told {
+    Told::from(running.output())
+}
+
+impl Told {
+    /// The only document on stdout.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
+    }
+}
+
+impl From<Output> for Told {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("it prints text");
+        let (stdout, stderr) = (text(output.stdout), text(output.stderr));
+        Self { code: output.status.code(), stdout, stderr }
+    }
+}

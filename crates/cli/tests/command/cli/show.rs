@@ -1,0 +1,222 @@
+//! `tollgate show`.
+
+use serde_json::{Value, json};
+use tollgate::quota::Cost;
+
+use super::rig::{Home, Told, told};
+use super::stores::{closed, open, take, two_keys};
+#[cfg(unix)]
+use tollgate_testing::process::Talking;
+
+const CONFIG: &str = "\
+quotas:
+  gpt-4o: {limits: [{dimension: tokens, limit: 20000, window: 60s, algorithm: sliding_window}]}
+  never-used: {rpm: 5}
+store: {sqlite: mine.db}
+";
+
+#[test]
+fn the_default_store_is_shown_with_the_limits_of_who_wrote_it() {
+    let home = Home::new();
+    two_keys(&home.path("state/tollgate/state.db"));
+    let told = home.run("show");
+    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
+    let lines: Vec<_> = told.stdout.lines().collect();
+    assert_eq!(
+        (lines.len(), lines[0], lines[2]),
+        (6, "claude-x  (quota claude-*)", "gpt-4o"),
+        "{}",
+        told.stdout
+    );
+    let parts = |line: &str| {
+        let parts: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
+        (parts[0].clone(), parts[2..5].join(" "))
+    };
+    assert_eq!(parts(lines[1]), ("requests/day".to_owned(), "2 / 50".to_owned()));
+    assert_eq!(parts(lines[4]), ("tokens/minute".to_owned(), "12,345 / 30,000".to_owned()));
+    assert!(lines[4].contains("[####") && lines[4].contains("resets in "), "{}", lines[4]);
+    assert!(lines.iter().all(|line| line.chars().count() <= 80 && !line.contains('\u{1b}')));
+}
+
+#[test]
+fn a_store_is_what_its_content_says_and_not_what_its_name_does() {
+    for (written, named) in [("s.yaml", "s.db"), ("s.db", "s.yaml"), ("s.yaml", "s.bak")] {
+        let home = Home::new();
+        two_keys(&home.path(written));
+        std::fs::rename(home.path(written), home.path(named)).expect("renamed");
+        let told = home.run(&format!("show gpt-4o --store {named}"));
+        assert_eq!(told.code, Some(0), "{told:?}");
+        assert!(told.stdout.contains("12,345 / 30,000"), "{told:?}");
+        assert_eq!(home.run(&format!("reset gpt-4o --store {named}")).code, Some(0));
+        assert!(home.run(&format!("show gpt-4o --store {named}")).stdout.contains("  0 / 30,000"));
+    }
+}
+
+#[test]
+fn a_store_that_cannot_be_looked_at_is_not_one_without_usage() {
+    let home = Home::new();
+    home.write("file", "no folder");
+    for command in ["show", "check gpt-4o 1", "reset --all"] {
+        let told = home.run(&format!("{command} --store file/state.db"));
+        assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{told:?}");
+        assert!(told.stderr.starts_with("tollgate: file/state.db: "), "{told:?}");
+    }
+}
+
+#[test]
+fn json_has_every_figure_in_one_line() {
+    let home = Home::new();
+    let path = home.path("my.yaml");
+    two_keys(&path);
+    let told = home.run("show gpt-* --json --store my.yaml");
+    assert_eq!((told.code, told.stdout.lines().count()), (Some(0), 1), "{told:?}");
+    let shown = told.json();
+    assert_eq!((&shown["store"], &shown["config"]), (&json!("my.yaml"), &Value::Null));
+    assert_eq!((shown["keys"].as_array().map(Vec::len), &shown["missing"]), (Some(1), &json!([])));
+    let tokens = &shown["keys"][0]["limits"][1];
+    let figures =
+        ["dimension", "window_s", "limit", "original", "used", "held"].map(|n| &tokens[n]);
+    let expected =
+        [json!("tokens"), json!(60.0), json!(30_000), json!(30_000), json!(12_345), json!(0)];
+    assert_eq!(figures, expected.each_ref());
+    let (now, resets) = (shown["at"].as_str().unwrap(), tokens["resets_at"].as_str().unwrap());
+    assert!(resets > now && resets.ends_with('Z'), "{now} {resets}");
+}
+
+#[test]
+fn the_configuration_says_the_limits_and_the_store() {
+    let home = Home::new();
+    two_keys(&home.path("mine.db"));
+    home.write("tollgate.yaml", CONFIG);
+    let mut in_environment = home.tollgate("show --json");
+    in_environment.env("TOLLGATE_CONFIG", "tollgate.yaml");
+    home.write("config/tollgate/config.yaml", &CONFIG.replace("mine.db", "../../mine.db"));
+    for mut command in [
+        home.tollgate("show --json --config tollgate.yaml"),
+        in_environment,
+        home.tollgate("show --json"),
+    ] {
+        let shown = told(&mut command).json();
+        let keys: Vec<_> =
+            shown["keys"].as_array().unwrap().iter().map(|key| &key["key"]).collect();
+        assert_eq!(keys, ["claude-x", "gpt-4o", "never-used"], "{shown}");
+        let limits = &shown["keys"][1]["limits"];
+        assert_eq!((&limits[0]["limit"], &limits[0]["used"]), (&json!(20_000), &json!(12_345)));
+        assert_eq!(limits.as_array().map(Vec::len), Some(1));
+        // No quota of this configuration names it: what was used is shown all the same.
+        let unlimited = &shown["keys"][0]["limits"][0];
+        assert_eq!((&unlimited["limit"], &unlimited["used"]), (&Value::Null, &json!(2)));
+    }
+}
+
+#[test]
+fn key_under_a_glob_is_shown_with_the_name_of_its_quota() {
+    let home = Home::new();
+    home.write(
+        "c.yaml",
+        "quotas: {'claude-*': {rpm: 50}, gpt-4o: {rpm: 5}}\nstore: {sqlite: s.db}",
+    );
+    let told = home.run("show claude-x gpt-4o --config c.yaml");
+    assert_eq!(told.code, Some(0), "{told:?}");
+    let lines: Vec<_> = told.stdout.lines().collect();
+    assert_eq!((lines[0], lines[2]), ("claude-x  (quota claude-*)", "gpt-4o"), "{told:?}");
+    assert!(lines[1].contains("requests/minute") && lines[1].contains("0 / 50"), "{told:?}");
+    let shown = home.run("show claude-x --json --config c.yaml").json();
+    assert_eq!(shown["keys"][0]["quota"], "claude-*", "{shown}");
+    assert_eq!(shown["missing"], json!([]));
+    let told = home.run("show mistral --config c.yaml");
+    assert_eq!((told.code, told.stdout.as_str()), (Some(1), "mistral: nothing is known of it\n"));
+}
+
+#[test]
+fn what_requests_in_flight_hold_is_shown_apart() {
+    let home = Home::new();
+    let limiter = open(&home.path("s.db"));
+    let permit = limiter.try_acquire("gpt-4o", &Cost::new().tokens(4_000)).expect("it fits");
+    take(&limiter, "gpt-4o", 1_000);
+    let mut shown = Value::Null;
+    // As soon as it has been written down.
+    for _ in 0..500 {
+        shown = home.run("show gpt-4o --json --store s.db").json();
+        if shown["keys"][0]["limits"][1]["held"] == json!(4_000) {
+            break;
+        }
+    }
+    let tokens = &shown["keys"][0]["limits"][1];
+    assert_eq!((&tokens["used"], &tokens["held"]), (&json!(1_000), &json!(4_000)), "{shown}");
+    drop(permit);
+}
+
+#[test]
+fn nothing_used_and_nothing_known_are_said() {
+    let home = Home::new();
+    let told = home.run("show");
+    assert_eq!(told.code, Some(0));
+    assert!(told.stdout.starts_with("nothing is used: there is no "), "{told:?}");
+    closed(&home.path("s.db"), |_| ());
+    let told = home.run("show --config /dev/null --store s.db");
+    assert_eq!(told.code, Some(2), "an empty file is no configuration: {told:?}");
+    let told = home.run("show nobody --store s.db");
+    assert_eq!((told.code, told.stdout.as_str()), (Some(1), "nobody: nothing is known of it\n"));
+    assert_eq!(home.run("show nobody --json").json()["missing"], json!(["nobody"]));
+}
+
+#[test]
+fn files_that_cannot_be_read_are_named_and_left_alone() {
+    let home = Home::new();
+    for (name, content) in [("a.db", "no database at all"), ("a.yaml", "quotas: [what")] {
+        let path = home.write(name, content);
+        for arguments in
+            ["show --store", "check m 5 --store", "reset m --store", "reset --all --store"]
+        {
+            let told = home.run(&format!("{arguments} {name}"));
+            assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{arguments}");
+            let named = told.stderr.starts_with("tollgate: ") && told.stderr.contains(name);
+            assert!(named, "{arguments} {told:?}");
+        }
+        assert_eq!(std::fs::read_to_string(path).expect("it is there"), content);
+    }
+    home.write("bad.yaml", "quotas: {m: {rmp: 5}}");
+    let told = home.run("show --config bad.yaml");
+    assert_eq!(told.code, Some(2));
+    assert!(told.stderr.contains("bad.yaml:1:14: quotas.m.rmp: "), "{told:?}");
+}
+
+#[test]
+fn without_a_home_the_options_are_named() {
+    let home = Home::new();
+    let mut command = home.tollgate("show");
+    command.env_remove("HOME").env_remove("XDG_STATE_HOME").env_remove("XDG_CONFIG_HOME");
+    let told = told(&mut command);
+    assert_eq!(told.code, Some(2));
+    assert!(told.stderr.contains("name one with --store"), "{told:?}");
+}
+
+#[cfg(unix)]
+#[test]
+fn watching_prints_a_line_every_second_until_it_is_interrupted() {
+    let home = Home::new();
+    let limiter = open(&home.path("s.db"));
+    let mut process = Talking::start(&mut home.tollgate("show --watch --json --store s.db"));
+    let mut used = || -> Value {
+        let line = process.line().expect("a line");
+        let shown: Value = serde_json::from_str(&line).expect("a line is a document");
+        shown["keys"][0]["limits"][0]["used"].clone()
+    };
+    let before = used();
+    take(&limiter, "gpt-4o", 1);
+    // Whatever it saw first, it sees what was taken in the end.
+    assert!((0..30).any(|_| used() == json!(1)), "{before}");
+    process.running().signal("-INT");
+    let told = Told::from(process.output());
+    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""));
+}
+
+#[test]
+fn keys_move_no_cursor() {
+    let home = Home::new();
+    closed(&home.path("s.db"), |limiter| take(limiter, "claude-\u{1b}[2J\n", 0));
+    let told = home.run("show --store s.db");
+    assert!(told.stdout.contains("claude-\\u{1b}[2J\\n"), "{told:?}");
+    assert!(!told.stdout.contains('\u{1b}'));
+}

@@ -1,0 +1,162 @@
+//! What is made of an exchange.
+
+use serde_json::{Value, json};
+use tollgate_cli::explain::{Row, Summary};
+
+use super::rig::{chat, entry, exchange, explained, line, usage};
+
+fn refusal(status: u64, headers: &Value, error: &Value) -> Value {
+    let content =
+        json!({"mimeType": "application/json", "text": json!({"error": error}).to_string()});
+    let response = json!({"status": status, "headers": headers, "content": content});
+    let post = json!({"text": chat().to_string()});
+    entry("https://api.openai.com/v1/chat/completions", post, response)
+}
+
+#[test]
+fn a_line_has_the_charge_the_usage_and_the_limits() {
+    let mut one = exchange(&chat(), &usage(12, 9));
+    one["response"]["headers"] = json!([
+        {"name": "X-RateLimit-Limit-Tokens", "value": "30000"},
+        {"name": "x-ratelimit-remaining-tokens", "value": "29943"},
+        {"name": "x-ratelimit-reset-tokens", "value": "11.355s"},
+    ]);
+    let expected = json!({
+        "file": "a.har", "index": 0, "provider": "openai", "model": "gpt-4o",
+        "charge": {"requests": 1, "tokens": 57, "input_tokens": 12, "output_tokens": 50},
+        "usage": {"input": 12, "output": 9, "cache_read": 0, "cache_write": 0},
+        "limits": [{"dimension": "tokens", "limit": 30000, "remaining": 29943, "reset_s": 11.355}],
+        "class": "ok", "retry_after_s": null,
+    });
+    assert_eq!(line(&one), expected);
+}
+
+#[test]
+fn traffic_of_no_model_is_a_line_too() {
+    let mut image = entry("https://h/logo.png", Value::Null, json!({"status": 304}));
+    image["request"]["method"] = json!("GET");
+    let line = line(&image);
+    assert_eq!((&line["provider"], &line["class"]), (&json!("compatible"), &json!("ok")));
+    assert_eq!(
+        (&line["model"], &line["usage"], &line["limits"]),
+        (&json!(null), &json!(null), &json!([]))
+    );
+    let charge = json!({"requests": 1, "tokens": 0, "input_tokens": 0, "output_tokens": 0});
+    assert_eq!(line["charge"], charge);
+}
+
+#[test]
+fn errors_have_a_class_and_a_delay() {
+    let of = |one: &Value| {
+        let line = line(one);
+        (line["class"].as_str().expect("a class").to_owned(), line["retry_after_s"].as_f64())
+    };
+    let limited = json!({"code": "rate_limit_exceeded", "message": "try again in 41.724s"});
+    assert_eq!(of(&refusal(429, &json!([]), &limited)), ("transient".into(), Some(41.724)));
+    let daily =
+        json!({"code": "rate_limit_exceeded", "message": "requests per day (RPD): Limit 200"});
+    assert_eq!(of(&refusal(429, &json!([]), &daily)), ("until_reset".into(), None));
+    let spent = json!({"code": "insufficient_quota", "message": ""});
+    assert_eq!(of(&refusal(429, &json!([]), &spent)), ("terminal".into(), None));
+    let none = json!({"code": "x", "message": "m"});
+    assert_eq!(of(&refusal(0, &json!([]), &none)), ("transient".into(), None));
+}
+
+#[test]
+fn a_date_to_wait_for_counts_from_the_time_of_the_recording_or_not_at_all() {
+    let date = json!([{"name": "Retry-After", "value": "Sun, 01 Jun 2025 12:00:30 GMT"}]);
+    let mut one = refusal(503, &date, &json!({"code": "server_error"}));
+    assert_eq!(line(&one)["retry_after_s"], json!(30.0));
+    one["startedDateTime"] = json!("1970-01-01T00:00:00Z");
+    assert_eq!(line(&one)["retry_after_s"], json!(null));
+}
+
+#[test]
+fn a_time_of_reset_counts_from_the_time_of_the_recording_or_not_at_all() {
+    let headers = json!([
+        {"name": "anthropic-ratelimit-requests-limit", "value": "50"},
+        {"name": "anthropic-ratelimit-requests-remaining", "value": "49"},
+        {"name": "anthropic-ratelimit-requests-reset", "value": "2025-06-01T12:00:01Z"},
+    ]);
+    let url = "https://api.anthropic.com/v1/messages";
+    let mut one = entry(url, json!({"text": "{}"}), json!({"status": 200, "headers": headers}));
+    let mut limits =
+        json!([{"dimension": "requests", "limit": 50, "remaining": 49, "reset_s": 1.0}]);
+    assert_eq!(line(&one)["limits"], limits);
+    one["startedDateTime"] = json!("1970-01-01T00:00:00Z");
+    limits[0]["reset_s"] = Value::Null;
+    assert_eq!(line(&one)["limits"], limits);
+}
+
+#[test]
+fn a_delay_on_a_success_is_no_refusal() {
+    let mut one = exchange(&chat(), &usage(12, 9));
+    one["response"]["headers"] = json!([{"name": "retry-after", "value": "25"}]);
+    assert_eq!(line(&one)["retry_after_s"], json!(null));
+}
+
+#[test]
+fn an_error_in_the_body_of_a_success_is_in_band() {
+    let error = json!({"error": {"code": "rate_limit_exceeded", "message": "try again in 7s"}});
+    let mut one = exchange(&chat(), &json!({}));
+    let text = format!(
+        "data: {}\n\ndata: {error}\n\n",
+        json!({"choices": [{"delta": {"content": "try again in 99s"}}]})
+    );
+    one["response"]["content"] = json!({"mimeType": "text/event-stream", "text": text});
+    let line = line(&one);
+    assert_eq!((&line["class"], &line["retry_after_s"]), (&json!("in_band"), &json!(7.0)));
+}
+
+#[test]
+fn a_row_shows_the_same_and_no_control_characters() {
+    let mut one = chat();
+    one["model"] = json!("gpt-4o\u{1b}[2J");
+    let explanation = explained(&exchange(&one, &usage(12, 9)));
+    let row = Row::new(3, &explanation).to_string();
+    let words: Vec<_> = row.split_whitespace().collect();
+    assert_eq!(words, ["3", "openai", "gpt-4o\u{fffd}[2J", "ok", "57", "12", "50", "12", "9", "0"]);
+    let explanation = explained(&entry("https://h/v1", json!({"text": "no JSON"}), json!({})));
+    let row = Row::new(0, &explanation).to_string();
+    assert!(row.contains("~2 ") && row.contains("transient"), "{row}");
+}
+
+#[test]
+fn the_summary_compares_charges_only_where_the_bucket_was_full() {
+    let at = |second: u64, remaining: u64| {
+        let mut one = exchange(&chat(), &usage(10, 9));
+        one["startedDateTime"] =
+            json!(format!("2025-06-01T12:{:02}:{:02}Z", second / 60, second % 60));
+        one["response"]["headers"] = json!([
+            {"name": "x-ratelimit-limit-tokens", "value": "30000"},
+            {"name": "x-ratelimit-remaining-tokens", "value": remaining.to_string()},
+        ]);
+        explained(&one)
+    };
+    let mut summary = Summary::default();
+    // Charged 60 to a full bucket; then to one that isn't full; then to one that is again.
+    [at(0, 29_940), at(1, 29_880), at(61, 29_940)].iter().for_each(|one| summary.add(one));
+    let text = summary.to_string();
+    let row = text.lines().last().expect("it has lines");
+    let words: Vec<_> = row.split_whitespace().collect();
+    assert_eq!(
+        words,
+        ["openai", "2", "5.0", "%", "5.0", "%", "3", "20.0", "%", "20.0", "%"],
+        "{text}"
+    );
+    assert!(text.starts_with("3 exchanges\n"), "{text}");
+    assert!(text.contains("median") && summary.exchanges() == 3);
+}
+
+#[test]
+fn nothing_secret_is_shown() {
+    let mut prompt = chat();
+    prompt["messages"][0]["content"] = json!("s3cret");
+    let mut one = exchange(&prompt, &json!({"error": {"code": "c", "message": "s3cret"}}));
+    one["response"]["headers"] = json!([{"name": "x-ratelimit-limit-tokens", "value": "s3cret"},
+                                        {"name": "set-cookie", "value": "s3cret"}]);
+    let explanation = explained(&one);
+    let shown =
+        format!("{} {} {:?}", line(&one), Row::new(0, &explanation), super::rig::read_one(&one));
+    assert!(!shown.contains("s3cret"), "{shown}");
+}

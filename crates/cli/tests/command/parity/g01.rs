@@ -1,0 +1,12 @@
+use clap::Parser;
+use tollgate_cli::command::Cli;
+
+/// In the library an amount is a `u64`, which has no negative numbers.
+#[test]
+fn g01_a_negative_limit_is_an_error_where_it_is_given() {
+    for limit in ["--rpm=-1", "--tpm=-5000", "--rpd=-1"] {
+        let line = ["tollgate", "batch", "in.jsonl", "-o", "out.jsonl", limit];
+        let error = Cli::try_parse_from(line).unwrap_err();
+        assert_eq!(error.kind(), clap::error::ErrorKind::ValueValidation, "{limit}");
+    }
+}

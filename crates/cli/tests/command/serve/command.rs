@@ -1,0 +1,284 @@
+//! `tollgate serve` as it is run.
+
+use std::fs;
+use std::io::Read;
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, TcpStream};
+
+use super::process::Served;
+use crate::cli::rig::{Home, Told};
+use tollgate_testing::http::{Reply, http1};
+use tollgate_testing::process::run_by;
+
+/// A server whose standard error is listened to.
+pub(super) struct Heard {
+    served: Served,
+    /// What it has written there.
+    told: Arc<Mutex<String>>,
+    listening: JoinHandle<()>,
+}
+
+impl Heard {
+    pub(super) fn start(command: &mut Command) -> Self {
+        let mut served = Served::spawn(command);
+        let (told, mut stderr) =
+            (Arc::default(), served.process().running().child().stderr.take().unwrap());
+        let listening = std::thread::spawn({
+            let told = Arc::clone(&told);
+            move || {
+                let mut part = [0; 4096];
+                while let Ok(read @ 1..) = stderr.read(&mut part) {
+                    Mutex::<String>::lock(&told).push_str(&String::from_utf8_lossy(&part[..read]));
+                }
+            }
+        });
+        Self { served, told, listening }
+    }
+
+    pub(super) fn url(&self, path: &str) -> String {
+        self.served.url(path)
+    }
+
+    pub(super) fn addr(&self) -> SocketAddr {
+        self.served.addr()
+    }
+
+    /// Whether it has written this to standard error by now.
+    pub(super) fn heard(&self, text: &str) -> bool {
+        self.told.lock().contains(text)
+    }
+
+    /// How often.
+    pub(super) fn times(&self, text: &str) -> usize {
+        self.told.lock().matches(text).count()
+    }
+
+    /// As `kill` sends it.
+    pub(super) fn signal(&mut self, signal: &str) {
+        self.served.process().running().signal(signal);
+    }
+
+    /// Waits until it has ended by itself, however that is.
+    pub(super) fn ended(self) -> Told {
+        let told = self.served.ended();
+        self.listening.join().unwrap();
+        Told { stderr: self.told.lock().clone(), ..told }
+    }
+
+    pub(super) async fn status(&self, path: &str) -> u16 {
+        Reply::of(http1().post(self.url(path))).await.status
+    }
+
+    /// Ends it as `kill` does; what it has written to standard error.
+    pub(super) fn terminate(self) -> String {
+        self.served.terminate();
+        self.listening.join().unwrap();
+        self.told.lock().clone()
+    }
+}
+
+/// Looks again until it is so.
+pub(super) async fn soon(mut so: impl AsyncFnMut() -> bool) {
+    let looking = async {
+        while !so().await {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(60), looking).await.expect("it never was");
+}
+
+#[tokio::test]
+async fn it_is_started_by_goccs_flags_and_stops_when_it_is_told_to() {
+    let home = Home::new();
+    let served = Heard::start(&mut home.tollgate("serve -m 2 -w 3600000 -p 0"));
+    let mut statuses = Vec::new();
+    for _ in 0..3 {
+        statuses.push(served.status("/rate/k").await);
+    }
+    assert_eq!(statuses, [200, 200, 429]);
+    let waiter = http1().post(served.url("/rate/k?canWait=true"));
+    let waiter = tokio::spawn(Reply::of(waiter));
+    let debug = served.url("/debug/k");
+    soon(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
+    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    assert_eq!(waiter.await.unwrap().status, 503);
+    // That is an answer of the server's own making, and all that there was to tell.
+    assert!(told.lines().count() == 1 && told.contains("\"status\":503"), "{told}");
+}
+
+#[tokio::test]
+async fn what_is_logged_is_switched_and_holds_no_key_and_no_token() {
+    let home = Home::new();
+    let mut command =
+        home.tollgate("serve -m 1 -w 3600000 -p 0 --log2xx --log4xx --log-level=debug");
+    let served = Heard::start(command.env("TOLLGATE_TOKEN", "hunter2"));
+    let ask = |path: &str, token: &str| {
+        let request = http1().post(served.url(path)).bearer_auth(token);
+        Reply::of(request.header("x-correlation-id", "c-1"))
+    };
+    let granted = ask("/rate/key-of-alice?canWait=false", "hunter2").await;
+    ask("/rate/key-of-alice?user=alice", "hunter2").await;
+    ask("/rate/key-of-alice", "swordfish").await;
+    // One that waits, and goes away.
+    let gone = tokio::spawn(ask("/rate/key-of-alice?canWait=true", "hunter2"));
+    let debug = served.url("/debug/key-of-alice");
+    let look = || Reply::of(http1().get(&debug).bearer_auth("hunter2"));
+    soon(async || look().await.json()["NumWaiting"] == 1).await;
+    gone.abort();
+    soon(async || served.told.lock().contains("\"status\":499")).await;
+    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    let lines: Vec<serde_json::Value> =
+        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+    let of_rate =
+        |line: &&serde_json::Value| line["message"] == "answered" && line["route"] == "/rate/{key}";
+    let answered: Vec<_> = lines.iter().filter(of_rate).collect();
+    let statuses: Vec<_> = answered.iter().map(|line| line["status"].as_u64().unwrap()).collect();
+    assert_eq!(statuses, [200, 429, 401, 499]);
+    for line in answered {
+        assert_eq!(
+            (line["route"].as_str(), line["method"].as_str()),
+            (Some("/rate/{key}"), Some("POST"))
+        );
+        assert_eq!(line["correlation_id"], "c-1");
+        assert!(line["latency_ms"].as_f64().unwrap() >= 0.0 && line["request_id"].is_string());
+    }
+    for secret in ["hunter2", "swordfish", "alice", granted.body.as_str()] {
+        assert!(!told.contains(secret), "{secret} in {told}");
+    }
+}
+
+#[tokio::test]
+async fn without_the_switches_nothing_is_logged_of_answers() {
+    let home = Home::new();
+    let served = Heard::start(&mut home.tollgate("serve -m 1 -p 0"));
+    served.status("/rate/k").await;
+    served.status("/nothing").await;
+    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    assert_eq!(told, "");
+}
+
+#[tokio::test]
+async fn a_file_of_keys_is_followed_through_renames_links_and_mistakes() {
+    let home = Home::new();
+    let keys = |most: u32| {
+        format!("{{\"keys\": [{{\"key_pattern\": \"k\", \"max_requests_per_window\": {most}}}]}}")
+    };
+    home.write("a/keys.json", &keys(1));
+    std::os::unix::fs::symlink("a", home.path("now")).unwrap();
+    let command = "serve -w 3600000 -p 0 --config-file now/keys.json";
+    let served = Heard::start(&mut home.tollgate(command));
+    assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
+    let waiter = http1().post(served.url("/rate/k?canWait=true"));
+    let waiter = tokio::spawn(Reply::of(waiter));
+    let debug = served.url("/debug/k");
+    soon(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
+
+    // Renamed over it: who waits is looked at again.
+    fs::rename(home.write("a/new.json", &keys(2)), home.path("a/keys.json")).unwrap();
+    assert_eq!(waiter.await.unwrap().status, 200);
+    assert_eq!(served.status("/rate/k").await, 429);
+
+    // A link on the way to it is swapped, as Kubernetes does.
+    home.write("b/keys.json", &keys(3));
+    std::os::unix::fs::symlink("b", home.path("next")).unwrap();
+    fs::rename(home.path("next"), home.path("now")).unwrap();
+    soon(async || served.status("/rate/k").await == 200).await;
+    assert_eq!(served.status("/rate/k").await, 429);
+
+    // One that can't be used changes nothing, and it is said why; the next that can does.
+    home.write("b/keys.json", "{\"keys\": [{\"key_pattern\": \"k\", \"window_millis\": 9}]}");
+    soon(async || served.told.lock().contains("must be from 10 to 3600000, not 9")).await;
+    assert_eq!(served.status("/rate/k").await, 429);
+    home.write("b/keys.json", &keys(4));
+    soon(async || served.status("/rate/k").await == 200).await;
+    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    assert!(!told.contains("panic"), "{told}");
+}
+
+/// A command that may have so many files open, and raise that no further than `hard`.
+#[cfg(unix)]
+fn with_files(soft: u32, hard: u32, command: &Command) -> Command {
+    let mut shell = Command::new("sh");
+    let limits = format!("ulimit -Sn {soft}; ulimit -Hn {hard}; exec \"$0\" \"$@\"");
+    shell.args(["-c", &limits]).stdout(Stdio::piped()).stderr(Stdio::piped());
+    if let Some(folder) = command.get_current_dir() {
+        shell.current_dir(folder);
+    }
+    run_by(shell, command)
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn file_limit_is_raised_to_what_the_bounds_need() {
+    let home = Home::new();
+    home.write("c.yaml", "serve: {bounds: {connections: 300}}");
+    let command = home.tollgate("serve --config c.yaml --port 0");
+    for (hard, allowed, warned) in [(4_000, "428", false), (200, "200", true)] {
+        let mut served = Heard::start(&mut with_files(100, hard, &command));
+        let process = served.served.process().running().child().id();
+        let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
+        let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+        assert_eq!(line.split_whitespace().nth(3), Some(allowed), "{line}");
+        let told = served.terminate();
+        let says = told.contains("\"needed\":428") && told.contains("serve.bounds.connections");
+        assert_eq!(says, warned, "{told}");
+    }
+}
+
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn upstream_is_not_blamed_for_a_lack_of_local_files() {
+    let home = Home::new();
+    let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let up = upstream.local_addr().unwrap();
+    let config = format!(
+        "retry: {{attempts: 1}}\nserve: {{upstreams: {{up: {{base_url: 'http://{up}', provider: openai}}}}}}"
+    );
+    home.write("c.yaml", &config);
+    let command = home.tollgate("serve --config c.yaml --port 0");
+    let served = Heard::start(&mut with_files(64, 64, &command));
+    let mut connections = Vec::new();
+    for _ in 0..80 {
+        connections.push(TcpStream::connect(served.served.addr()).await.unwrap());
+    }
+    soon(async || served.told.lock().contains("no connection can be taken")).await;
+    let first = &mut connections[0];
+    let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
+    first.write_all(format!("{head}content-length: 2\r\n\r\n{{}}").as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    first.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 503 "), "{answer}");
+    assert!(answer.contains("\"code\":\"too_many_open_files\""), "{answer}");
+    assert!(answer.contains("ulimit -n") && !answer.contains("unreachable"), "{answer}");
+    drop(connections);
+    tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+}
+
+#[test]
+fn wrong_values_are_refused_at_the_start() {
+    let home = Home::new();
+    home.write(
+        "keys.json",
+        "{\"keys\": [{\"key_pattern\": \"(\", \"key_pattern_is_regex\": true}]}",
+    );
+    for (arguments, told) in [
+        ("serve --window-millis -1000", "--window-millis: serve.window_millis"),
+        ("serve -m 0", "--max-requests: serve.max_requests"),
+        ("serve -p 70000", "--port: serve.listen"),
+        ("serve -c keys.json", "keys.json:1:27: serve.keys[0].key_pattern"),
+        ("serve -c nowhere.json", "nowhere.json: can't be read"),
+        ("serve -i http://a,http://b", "--instance-urls: any instance can be asked"),
+        ("serve --listen 0.0.0.0:0", "can be reached from other machines"),
+    ] {
+        let ended = home.run(arguments);
+        assert_eq!(ended.code, Some(2), "{arguments}");
+        assert!(ended.stderr.contains(told), "{arguments}: {}", ended.stderr);
+    }
+}

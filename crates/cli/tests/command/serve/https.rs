@@ -1,0 +1,123 @@
+//! Whom the server trusts, and what it says of those whom it doesn't.
+
+use axum::http::{Response, Version};
+use serde_json::Value;
+
+use super::tls::{Ca, Secure, params, serve};
+use crate::cli::rig::Home;
+use crate::serve::process::Served;
+use tollgate_testing::upstream::{Upstream, chat, http, json};
+
+/// A chat through this upstream.
+fn through(served: &Served, name: &str) -> reqwest::RequestBuilder {
+    let url = format!("http://{}/{name}/v1/chat/completions", served.addr());
+    http().post(url).header("content-type", "application/json").body(chat("gpt-4o"))
+}
+
+/// What is told of an upstream that isn't trusted.
+async fn distrusted(served: &Served, name: &str) -> Value {
+    let response = through(served, name).send().await.expect("an answer");
+    assert_eq!(response.status(), 502, "{name}");
+    assert_eq!(response.headers()["content-type"], "application/problem+json");
+    let problem = json(response).await;
+    assert_eq!(problem["code"], "upstream_untrusted", "{problem}");
+    problem
+}
+
+#[tokio::test]
+async fn who_signed_the_certificates_of_upstreams_is_named_by_ssl_cert_file() {
+    let ca = Ca::new("ours");
+    for (protocols, version) in [
+        (&["h2", "http/1.1"][..], Version::HTTP_2),
+        (&["http/1.1"], Version::HTTP_11),
+        (&[], Version::HTTP_11),
+    ] {
+        let mut up = Secure::start(ca.certify("127.0.0.1"), protocols).await;
+        let served = ca.trusted(&[("up", up.url() + "/llm")], "");
+        let sent = tokio::spawn(through(&served, "up").send());
+        let request = up.request().await;
+        assert_eq!(
+            (request.parts.version, request.parts.uri.path()),
+            (version, "/llm/v1/chat/completions")
+        );
+        request.answer(Response::new("{}".into()));
+        assert_eq!(sent.await.unwrap().unwrap().text().await.unwrap(), "{}");
+    }
+}
+
+#[tokio::test]
+async fn an_upstream_that_is_not_trusted_is_sent_nothing_and_charged_nothing() {
+    let (ca, stranger) = (Ca::new("ours"), Ca::new("a stranger"));
+    let mut expired = params("127.0.0.1");
+    expired.not_after = rcgen::date_time_ymd(2001, 1, 1);
+    let mut early = params("127.0.0.1");
+    early.not_before = rcgen::date_time_ymd(4000, 1, 1);
+    let cases = [
+        ("stranger", stranger.certify("127.0.0.1"), "SSL_CERT_FILE"),
+        ("namesake", Ca::new("ours").certify("127.0.0.1"), "SSL_CERT_FILE"),
+        ("elsewhere", ca.certify("gateway.example"), "another host; let `base_url` name"),
+        ("expired", ca.sign(&expired), "has expired"),
+        ("early", ca.sign(&early), "is not valid yet"),
+        ("itself", ca.itself(), "is not valid: "),
+    ];
+    let (mut ups, mut urls, mut words) = (Vec::new(), Vec::new(), Vec::new());
+    for (name, config, says) in cases {
+        let up = Secure::start(config, &["h2"]).await;
+        urls.push((name, up.url() + "/hush-hush"));
+        words.push((name, says));
+        ups.push(up);
+    }
+    let mut up = Secure::start(ca.certify("127.0.0.1"), &["h2"]).await;
+    urls.push(("up", up.url()));
+    let more = "quotas: {gpt-4o: {rpd: 1}}\nmargin: {percent: 0, lag: 0s}";
+    let served = ca.trusted(&urls, more);
+
+    for (name, says) in words {
+        let problem = distrusted(&served, name).await;
+        let detail = problem["detail"].as_str().expect("a text");
+        assert!(detail.starts_with(&format!("the upstream `{name}` ")), "{detail}");
+        assert!(detail.contains(says), "{detail}");
+        assert_eq!(problem["error"]["message"], format!("tollgate: {detail}"));
+        for secret in ["hush", "127.0.0.1", "gateway.example"] {
+            assert!(!problem.to_string().contains(secret), "{problem}");
+        }
+    }
+    assert!(ups.iter_mut().all(Secure::is_idle));
+    let log = served.read("log");
+    assert!(log.contains("gateway.example") && !log.contains("hush"), "{log}");
+
+    // All that the key may take is left.
+    let sent = tokio::spawn(through(&served, "up").send());
+    up.request().await.answer(Response::new("{}".into()));
+    assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+    assert_eq!(through(&served, "up").send().await.unwrap().status(), 429);
+}
+
+#[tokio::test]
+async fn an_upstream_without_tls_that_is_asked_for_it_is_told() {
+    let up = tollgate_testing::upstream::listen(|mut stream| {
+        Box::pin(async move {
+            use tokio::io::AsyncWriteExt;
+            let _ = stream.write_all(b"HTTP/1.1 400 Bad Request\r\n\r\n").await;
+        })
+    })
+    .await;
+    let served = Ca::new("ours").trusted(&[("up", format!("https://{up}"))], "");
+    let problem = distrusted(&served, "up").await;
+    assert!(problem["detail"].as_str().unwrap().contains("begins with `http:`"), "{problem}");
+}
+
+#[tokio::test]
+async fn a_server_that_trusts_nobody_says_so_and_still_reaches_those_without_tls() {
+    let secure = Secure::start(Ca::new("ours").certify("127.0.0.1"), &["h2"]).await;
+    let mut plain = Upstream::start().await;
+    let upstreams = [("up", secure.url()), ("plain", format!("http://{}", plain.addr))];
+    let served = serve(Home::new(), &upstreams, "", "/nowhere/ca.pem");
+    let log = served.read("log");
+    assert!(log.contains("no upstream can be reached by https"), "{log}");
+    let problem = distrusted(&served, "up").await;
+    assert!(problem["detail"].as_str().unwrap().contains("SSL_CERT_FILE"), "{problem}");
+    let sent = tokio::spawn(through(&served, "plain").send());
+    plain.request().await.answer("200 OK", "", "{}").await;
+    assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+}

@@ -1,0 +1,15 @@
+//! `tollgate serve` as a process, watched from outside.
+
+#[cfg(unix)]
+mod command;
+mod http2;
+mod https;
+pub(crate) mod process;
+mod robustness;
+#[cfg(unix)]
+mod signals;
+mod soak;
+#[cfg(unix)]
+mod stopping;
+mod tls;
+mod versions;

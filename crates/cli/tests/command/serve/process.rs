@@ -1,0 +1,84 @@
+//! `tollgate serve` as a process of its own, watched from outside.
+
+use std::net::SocketAddr;
+use std::process::{Command, Stdio};
+
+use crate::cli::rig::{Home, Told};
+use tollgate_testing::process::Talking;
+
+/// A server that doesn't outlive its test.
+pub(crate) struct Served {
+    process: Talking,
+    addr: SocketAddr,
+    home: Option<Home>,
+}
+
+impl Served {
+    /// Starts one with this configuration, on a free port; it listens.
+    pub(crate) fn start(config: &str) -> Self {
+        Self::start_in(Home::new(), config, |_| ())
+    }
+
+    /// The same in a home that has files already; `set` changes how it is called.
+    pub(crate) fn start_in(home: Home, config: &str, set: impl FnOnce(&mut Command)) -> Self {
+        home.write("tollgate.yaml", config);
+        let mut command = home.tollgate("serve --config tollgate.yaml --port 0");
+        set(command.stderr(Stdio::null()));
+        Self { home: Some(home), ..Self::spawn(&mut command) }
+    }
+
+    /// The same by this command.
+    pub(crate) fn spawn(command: &mut Command) -> Self {
+        let mut process = Talking::start(command);
+        let line = process.line().expect("it says where it listens");
+        let addr = line.strip_prefix("listening on http://").expect("an address");
+        let addr = addr.parse().unwrap_or_else(|error| panic!("{line}: {error}"));
+        Self { process, addr, home: None }
+    }
+
+    pub(crate) fn addr(&self) -> SocketAddr {
+        self.addr
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.addr)
+    }
+
+    /// What is in a file of its home.
+    pub(crate) fn read(&self, name: &str) -> String {
+        let home = self.home.as_ref().expect("it was started in one");
+        std::fs::read_to_string(home.path(name)).expect("a file of text")
+    }
+
+    pub(crate) fn process(&mut self) -> &mut Talking {
+        &mut self.process
+    }
+
+    /// Bytes of memory that it has of the machine.
+    pub(crate) fn memory(&mut self) -> u64 {
+        let path = format!("/proc/{}/status", self.process.running().child().id());
+        let status = std::fs::read_to_string(path).expect("it runs, on Linux");
+        let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+        let kilobytes = line.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+        kilobytes.expect("Linux says so in kB") * 1024
+    }
+
+    /// Whether it has not ended, by itself or by a panic.
+    pub(crate) fn is_running(&mut self) -> bool {
+        self.process.running().child().try_wait().expect("it can be asked").is_none()
+    }
+
+    /// Ends it as `kill` does: well.
+    #[cfg(unix)]
+    pub(crate) fn terminate(mut self) {
+        self.process.running().signal("-TERM");
+        let told = self.ended();
+        assert_eq!(told.code, Some(0), "{told:?}");
+    }
+
+    /// Waits until it has ended by itself: how, and what it said that nobody has heard yet.
+    #[cfg(unix)]
+    pub(crate) fn ended(self) -> Told {
+        Told::from(self.process.output())
+    }
+}

@@ -1,0 +1,135 @@
+//! What signals do to `tollgate serve`, and what is kept of it when it ends.
+
+use std::fs;
+use std::process::Command;
+
+use super::command::Heard;
+use super::command::soon;
+use crate::cli::rig::Home;
+use tollgate_testing::http::{Reply, http1};
+
+/// A day's quota, kept in a file.
+const DAILY: &str = "quotas: {k: {rpd: 100}}\nstore: {yaml: state/state.yaml, flush: 1h}\n\
+                     margin: {percent: 0, lag: 0s}\n";
+
+fn command(home: &Home) -> Command {
+    home.tollgate("serve --config tollgate.yaml --port 0")
+}
+
+/// How much of `k` is used, as a server that starts now knows it.
+async fn used(home: &Home) -> u64 {
+    let served = Heard::start(&mut command(home));
+    let stats = Reply::of(http1().get(served.url("/v1/stats/k"))).await.json();
+    tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    stats["limits"][0]["used"].as_u64().unwrap_or_else(|| panic!("{stats}"))
+}
+
+#[tokio::test]
+async fn each_signal_that_ends_the_server_keeps_what_was_used() {
+    for signal in ["-TERM", "-INT"] {
+        let home = Home::new();
+        home.write("tollgate.yaml", DAILY);
+        home.write("state/.keep", "");
+        let mut served = Heard::start(&mut command(&home));
+        for _ in 0..51 {
+            assert_eq!(served.status("/rate/k").await, 200);
+        }
+        // None of these ends it.
+        for ignored in ["-HUP", "-USR1", "-USR2", "-QUIT", "-ALRM"] {
+            served.signal(ignored);
+        }
+        soon(async || served.heard("SIGALRM")).await;
+        assert_eq!(served.status("/rate/k").await, 200);
+        served.signal(signal);
+        let told = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
+        assert_eq!(told.code, Some(0), "{signal}: {told:?}");
+        assert_eq!(used(&home).await, 52, "{signal}");
+    }
+}
+
+#[tokio::test]
+async fn interrupted_drain_keeps_what_was_used() {
+    let home = Home::new();
+    home.write("tollgate.yaml", &format!("{DAILY}serve: {{drain: 1h}}\n"));
+    home.write("state/.keep", "");
+    let mut served = Heard::start(&mut command(&home));
+    assert_eq!(served.status("/rate/k").await, 200);
+    // A body that never comes: an answer that is on its way for as long as it may.
+    let mut wire = tollgate_testing::wire::Wire::connect(served.addr()).await.unwrap();
+    let head =
+        b"POST /v1/reserve HTTP/1.1\r\nHost: 127.0.0.1\r\nContent-Type: application/json\r\n\
+                 Content-Length: 9\r\n\r\n";
+    wire.send(head).await.unwrap();
+    let debug = served.url("/healthz");
+    soon(async || Reply::of(http1().get(&debug)).await.status == 200).await;
+    served.signal("-TERM");
+    let gone = async || http1().get(served.url("/healthz")).send().await.is_err();
+    soon(gone).await;
+    served.signal("-INT");
+    let told = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
+    assert_eq!(told.code, Some(130), "{told:?}");
+    assert_eq!(used(&home).await, 1);
+}
+
+#[tokio::test]
+async fn state_that_cannot_be_written_fails_the_exit() {
+    let home = Home::new();
+    home.write("tollgate.yaml", DAILY);
+    home.write("state/.keep", "");
+    let mut served = Heard::start(&mut command(&home));
+    assert_eq!(served.status("/rate/k").await, 200);
+    fs::remove_dir_all(home.path("state")).unwrap();
+    // In its place a file, which no folder can be made of.
+    home.write("state", "");
+    served.signal("-TERM");
+    let told = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
+    assert_eq!(told.code, Some(1), "{told:?}");
+    let is_last = told.stderr.lines().last().is_some_and(|line| {
+        line.starts_with("tollgate: ") && line.contains("state.yaml") && line.contains("not saved")
+    });
+    assert!(is_last, "{told:?}");
+}
+
+#[tokio::test]
+async fn sighup_reloads_the_configuration_and_tells_how_it_went() {
+    let home = Home::new();
+    let quota =
+        |most: u32| format!("quotas: {{k: {{rpd: {most}}}}}\nmargin: {{percent: 0, lag: 0s}}\n");
+    home.write("tollgate.yaml", &quota(1));
+    let mut served = Heard::start(&mut command(&home));
+    assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
+
+    served.signal("-HUP");
+    soon(async || served.heard("SIGHUP: the configuration has not changed")).await;
+
+    home.write("tollgate.yaml", &quota(2));
+    served.signal("-HUP");
+    soon(async || served.heard("a new configuration is in use")).await;
+    assert!(served.heard("quotas.k"));
+    assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
+
+    // A file that can't be used changes nothing; each signal says so again.
+    home.write("tollgate.yaml", "quotas: {k: {rpd: many}}");
+    for times in 1..=2 {
+        served.signal("-HUP");
+        soon(async || served.times("SIGHUP: the configuration can't be used") == times).await;
+    }
+    assert!(served.heard("quotas.k.rpd"));
+    assert_eq!(served.status("/rate/k").await, 429);
+
+    home.write("tollgate.yaml", &quota(3));
+    served.signal("-HUP");
+    soon(async || served.status("/rate/k").await == 200).await;
+    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    assert!(!told.contains("panic"), "{told}");
+}
+
+#[tokio::test]
+async fn sighup_without_a_file_says_that_there_is_none() {
+    let home = Home::new();
+    let mut served = Heard::start(&mut home.tollgate("serve -m 1 -w 3600000 -p 0"));
+    served.signal("-HUP");
+    soon(async || served.heard("SIGHUP: no configuration file")).await;
+    assert_eq!(served.status("/rate/k").await, 200);
+    tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+}

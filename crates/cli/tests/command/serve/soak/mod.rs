@@ -1,0 +1,134 @@
+//! A server for a long time under clients that come, wait, cancel and vanish: its memory stays as it
+//! is, and every grant is accounted for.
+//!
+//! Ten seconds and a thousand keys in the test run; `TOLLGATE_SOAK=600` asks for ten minutes, and ten
+//! thousand keys. Nothing here rests on how fast anything is: a limit of an hour is told from outside
+//! to the last grant, and one of a second by what the times of asking and of hearing leave possible.
+
+mod client;
+mod key;
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::limiter::{Clock, SystemClock};
+
+use super::process::Served;
+use client::Client;
+use key::{Key, Kind};
+use tollgate_testing::wire::Wire;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn clients_that_come_wait_cancel_and_vanish_leave_memory_flat_and_limits_exact() {
+    let seconds = std::env::var("TOLLGATE_SOAK").map_or(10, |text| text.parse().expect("seconds"));
+    let keys = Arc::new(Key::all((seconds * 100).min(10_000)));
+    let mut server = Served::start(CONFIG);
+    let clock = Arc::new(SystemClock::new());
+    let end = clock.now() + seconds * 1_000_000_000;
+    let clients: Vec<_> = (0..CLIENTS)
+        .map(|seed| Client::new(server.addr(), keys.clone(), clock.clone(), seed))
+        .map(|client| tokio::spawn(client.run_until(end)))
+        .collect();
+    let memory = memory(&mut server, Duration::from_secs(seconds)).await;
+    for client in clients {
+        client.await.expect("nothing unexpected was answered");
+    }
+    nobody_waits(&server, &keys).await;
+    use_up(&server, &keys).await;
+    report(&keys, &memory, seconds);
+    for key in keys.iter() {
+        key.check();
+    }
+    check_debug(&server, &keys).await;
+    assert!(server.is_running());
+    let [_, middle, last] = memory;
+    assert!(last <= middle + middle / 10 + ROOM, "{last} bytes, after {middle}");
+}
+
+/// What the server has of the machine: the median of each third of the run.
+async fn memory(server: &mut Served, run: Duration) -> [u64; 3] {
+    let mut ticks = tokio::time::interval(run / 90);
+    let mut medians = [0; 3];
+    for median in &mut medians {
+        let mut third = Vec::new();
+        for _ in 0..30 {
+            ticks.tick().await;
+            third.push(server.memory());
+        }
+        third.sort_unstable();
+        *median = third[third.len() / 2];
+    }
+    medians
+}
+
+/// Waits until the server has seen that all are gone: no place in a queue is left behind.
+async fn nobody_waits(server: &Served, keys: &[Key]) {
+    let mut wire = Wire::connect(server.addr()).await.expect("a connection");
+    for key in keys {
+        while debug(&mut wire, key).await["NumWaiting"].as_u64().is_some_and(|waiting| waiting > 0)
+        {
+            tokio::task::yield_now().await;
+        }
+    }
+}
+
+/// Asks for every key of an hour until nothing is left of it.
+async fn use_up(server: &Served, keys: &Arc<Vec<Key>>) {
+    let asking: Vec<_> = (0..SWEEPERS)
+        .map(|first| {
+            let (keys, addr) = (keys.clone(), server.addr());
+            tokio::spawn(async move {
+                let mut wire = Wire::connect(addr).await.expect("a connection");
+                for key in keys.iter().skip(first).step_by(SWEEPERS) {
+                    while key.kind != Kind::Brisk && key.ask(&mut wire).await.is_some() {}
+                }
+            })
+        })
+        .collect();
+    for asking in asking {
+        asking.await.expect("it asks all");
+    }
+}
+
+/// What the server says that it granted is what was received.
+async fn check_debug(server: &Served, keys: &[Key]) {
+    let mut wire = Wire::connect(server.addr()).await.expect("a connection");
+    for key in keys.iter().filter(|key| key.kind != Kind::Brisk) {
+        let debug = debug(&mut wire, key).await;
+        assert_eq!(debug["NumApprovedThisWindow"], Kind::HOURLY, "{}: {debug}", key.name);
+    }
+}
+
+async fn debug(wire: &mut Wire, key: &Key) -> serde_json::Value {
+    let answer = wire.ask("GET", &format!("/debug/{}", key.name)).await.expect("an answer");
+    serde_json::from_str(&answer.body).unwrap_or_default()
+}
+
+fn report(keys: &[Key], memory: &[u64; 3], seconds: u64) {
+    let sum = |count: fn(&Key) -> u64| keys.iter().map(count).sum::<u64>();
+    println!(
+        "{seconds} s, {} keys, {CLIENTS} clients: {} granted, {} given back, {} refused, {} vanished; \
+         median memory of each third, bytes: {memory:?}",
+        keys.len(),
+        sum(Key::granted),
+        sum(Key::given_back_count),
+        sum(Key::refused),
+        sum(Key::vanished),
+    );
+}
+
+const CLIENTS: u64 = 200;
+const SWEEPERS: usize = 32;
+
+/// What an allocator may keep more.
+const ROOM: u64 = 4 << 20;
+
+/// As [`Kind`] has it.
+const CONFIG: &str = r#"
+serve:
+  max_requests: 5
+  window_millis: 3600000
+  max_requests_in_queue: 5
+  keys:
+    - {key_pattern: "brisk-.*", key_pattern_is_regex: true, max_requests_per_window: 10, window_millis: 1000, max_requests_in_queue: 20}
+"#;

@@ -1,0 +1,245 @@
+//! Upstreams that speak TLS, by certificates that a test makes, and a server that trusts who signed them.
+
+use std::fs::File;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::body::Body;
+use axum::http::request::Parts;
+use axum::http::{HeaderMap, Request, Response, Version};
+use bytes::Bytes;
+use http_body_util::{BodyExt, StreamBody};
+use hyper::body::{Frame, Incoming};
+use hyper::server::conn::{http1, http2};
+use hyper::service::service_fn;
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use rcgen::{BasicConstraints, CertificateParams, DnType, IsCa, Issuer, KeyPair};
+use rustls::ServerConfig;
+use rustls::pki_types::PrivateKeyDer;
+use tokio::net::TcpStream;
+use tokio::sync::{mpsc, oneshot};
+use tokio_rustls::TlsAcceptor;
+
+use crate::cli::rig::Home;
+use crate::serve::process::Served;
+use tollgate_testing::upstream::listen;
+
+/// Who signs certificates.
+pub(super) struct Ca {
+    issuer: Issuer<'static, KeyPair>,
+    pem: String,
+}
+
+impl Ca {
+    pub(super) fn new(name: &str) -> Self {
+        let mut params = params("127.0.0.1");
+        params.distinguished_name.push(DnType::CommonName, name);
+        params.is_ca = IsCa::Ca(BasicConstraints::Unconstrained);
+        let key = KeyPair::generate().expect("a key");
+        let pem = params.self_signed(&key).expect("a certificate").pem();
+        Self { issuer: Issuer::new(params, key), pem }
+    }
+
+    /// A server's side of TLS for this host.
+    pub(super) fn certify(&self, host: &str) -> ServerConfig {
+        self.sign(&params(host))
+    }
+
+    pub(super) fn sign(&self, params: &CertificateParams) -> ServerConfig {
+        let key = KeyPair::generate().expect("a key");
+        let certificate = params.signed_by(&key, &self.issuer).expect("a certificate");
+        shown(certificate.der().clone(), &key)
+    }
+
+    /// The side of a server that shows the signer's own certificate, as one that was made by
+    /// `openssl req -x509` is.
+    pub(super) fn itself(&self) -> ServerConfig {
+        let certificate = rustls::pki_types::pem::PemObject::from_pem_slice(self.pem.as_bytes());
+        shown(certificate.expect("a certificate"), self.issuer.key())
+    }
+
+    /// `tollgate serve` that trusts this one and nobody else, with these upstreams of OpenAI's kind.
+    pub(super) fn trusted(&self, upstreams: &[(&str, String)], more: &str) -> Served {
+        let home = Home::new();
+        let file = home.write("ca.pem", &self.pem);
+        serve(home, upstreams, more, file.to_str().expect("a path in UTF-8"))
+    }
+}
+
+/// `tollgate serve` that trusts whom this file names; its log is `log`.
+pub(super) fn serve(home: Home, upstreams: &[(&str, String)], more: &str, trusted: &str) -> Served {
+    let mut config =
+        format!("{more}\nserve:\n  allow_anonymous: true\n  mode: reject\n  upstreams:\n");
+    for (name, url) in upstreams {
+        config += &format!("    {name}: {{base_url: '{url}', provider: openai}}\n");
+    }
+    let log = File::create(home.path("log")).expect("a file");
+    Served::start_in(home, &config, |command| {
+        command.env("SSL_CERT_FILE", trusted).env_remove("SSL_CERT_DIR").stderr(log);
+    })
+}
+
+pub(super) fn params(host: &str) -> CertificateParams {
+    CertificateParams::new([host.to_owned()]).expect("a host")
+}
+
+fn shown(certificate: rustls::pki_types::CertificateDer<'static>, key: &KeyPair) -> ServerConfig {
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let builder = ServerConfig::builder_with_provider(provider);
+    let builder = builder.with_safe_default_protocol_versions().expect("ring has them");
+    let key = PrivateKeyDer::try_from(key.serialize_der()).expect("a key");
+    builder
+        .with_no_client_auth()
+        .with_single_cert(vec![certificate], key)
+        .expect("they belong together")
+}
+
+/// Listens by TLS, and hands each request that comes to the test, which answers it.
+pub(super) struct Secure {
+    pub(super) addr: SocketAddr,
+    requests: mpsc::UnboundedReceiver<Asked>,
+    connections: Arc<AtomicUsize>,
+}
+
+/// A request that an upstream has read whole.
+pub(super) struct Asked {
+    pub(super) parts: Parts,
+    pub(super) body: Bytes,
+    pub(super) trailers: HeaderMap,
+    answer: oneshot::Sender<Response<Body>>,
+}
+
+/// The body of an answer, as it is sent.
+pub(super) struct Sending(mpsc::Sender<Result<Frame<Bytes>, std::io::Error>>);
+
+impl Secure {
+    /// One that agrees on the first of these protocols that its client speaks.
+    pub(super) async fn start(config: ServerConfig, protocols: &[&str]) -> Self {
+        Self::with_streams(config, protocols, None).await
+    }
+
+    /// One that takes so many streams of HTTP/2 at a time.
+    pub(super) async fn with_streams(
+        mut config: ServerConfig,
+        protocols: &[&str],
+        most: Option<u32>,
+    ) -> Self {
+        config.alpn_protocols = protocols.iter().map(|name| name.as_bytes().to_vec()).collect();
+        let acceptor = TlsAcceptor::from(Arc::new(config));
+        let (send, requests) = mpsc::unbounded_channel();
+        let connections = Arc::<AtomicUsize>::default();
+        let count = Arc::clone(&connections);
+        let addr = listen(move |stream| {
+            count.fetch_add(1, Ordering::Relaxed);
+            Box::pin(speak(acceptor.clone(), stream, send.clone(), most))
+        })
+        .await;
+        Self { addr, requests, connections }
+    }
+
+    pub(super) fn url(&self) -> String {
+        format!("https://{}", self.addr)
+    }
+
+    /// The next request.
+    pub(super) async fn request(&mut self) -> Asked {
+        self.requests.recv().await.expect("it listens")
+    }
+
+    /// Whether no request has come that was not asked for.
+    pub(super) fn is_idle(&mut self) -> bool {
+        self.requests.try_recv().is_err()
+    }
+
+    /// How many connections there were.
+    pub(super) fn connections(&self) -> usize {
+        self.connections.load(Ordering::Relaxed)
+    }
+}
+
+impl Asked {
+    pub(super) fn field(&self, name: &str) -> Option<&str> {
+        self.parts.headers.get(name).map(|value| value.to_str().expect("it is text"))
+    }
+
+    pub(super) fn answer(self, response: Response<Body>) {
+        assert!(self.answer.send(response).is_ok(), "nobody waits for it");
+    }
+
+    /// Begins an answer whose body follows.
+    pub(super) fn begin(self, mut response: Response<()>) -> Sending {
+        let (send, mut frames) = mpsc::channel(1);
+        let frames = futures_util::stream::poll_fn(move |cx| frames.poll_recv(cx));
+        let body = Body::new(StreamBody::new(frames));
+        let headers = std::mem::take(response.headers_mut());
+        let mut response = response.map(|()| body);
+        *response.headers_mut() = headers;
+        self.answer(response);
+        Sending(send)
+    }
+
+    /// Waits until nobody waits for an answer.
+    pub(super) async fn gone(&mut self) {
+        self.answer.closed().await;
+    }
+}
+
+impl Sending {
+    pub(super) async fn chunk(&self, text: &str) {
+        let frame = Frame::data(Bytes::copy_from_slice(text.as_bytes()));
+        self.0.send(Ok(frame)).await.expect("it is read");
+    }
+
+    pub(super) async fn trailers(self, trailers: HeaderMap) {
+        self.0.send(Ok(Frame::trailers(trailers))).await.expect("it is read");
+    }
+
+    /// Waits until nobody reads it.
+    pub(super) async fn gone(&self) {
+        self.0.closed().await;
+    }
+}
+
+async fn speak(
+    acceptor: TlsAcceptor,
+    stream: TcpStream,
+    send: mpsc::UnboundedSender<Asked>,
+    most: Option<u32>,
+) {
+    let Ok(stream) = acceptor.accept(stream).await else { return };
+    let is_http2 = stream.get_ref().1.alpn_protocol() == Some(b"h2");
+    let stream = TokioIo::new(stream);
+    let service = service_fn(move |request| hand(request, send.clone()));
+    let _ = if is_http2 {
+        let mut builder = http2::Builder::new(TokioExecutor::new());
+        builder.max_concurrent_streams(most).serve_connection(stream, service).await
+    } else {
+        http1::Builder::new().serve_connection(stream, service).await
+    };
+}
+
+async fn hand(
+    request: Request<Incoming>,
+    send: mpsc::UnboundedSender<Asked>,
+) -> hyper::Result<Response<Body>> {
+    let (parts, body) = request.into_parts();
+    let body = body.collect().await?;
+    let trailers = body.trailers().cloned().unwrap_or_default();
+    let (answer, answered) = oneshot::channel();
+    let _ = send.send(Asked { parts, body: body.to_bytes(), trailers, answer });
+    // One that the test has dropped is never answered.
+    match answered.await {
+        Ok(response) => Ok(response),
+        Err(_) => std::future::pending().await,
+    }
+}
+
+/// An answer without a body yet.
+pub(super) fn head(fields: &[(&'static str, &'static str)]) -> Response<()> {
+    let mut response = Response::builder().version(Version::HTTP_11);
+    for (name, value) in fields {
+        response = response.header(*name, *value);
+    }
+    response.body(()).expect("a head")
+}

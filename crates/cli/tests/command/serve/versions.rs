@@ -1,0 +1,57 @@
+//! A client and an upstream over TLS that speak different versions of HTTP.
+
+use axum::body::Body;
+use axum::http::{Request, Response, Version};
+use http_body_util::BodyExt;
+use hyper_util::client::legacy::Client;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::rt::TokioExecutor;
+use tollgate_testing::upstream::raw;
+
+use super::tls::{Ca, Secure, head};
+
+/// A client of HTTP/2 that knows beforehand that the server speaks it.
+fn h2c() -> Client<HttpConnector, Body> {
+    Client::builder(TokioExecutor::new()).http2_only(true).build_http()
+}
+
+#[tokio::test]
+async fn a_client_of_http2_reaches_an_upstream_of_http2_under_its_own_name() {
+    let ca = Ca::new("ours");
+    let mut up = Secure::start(ca.certify("127.0.0.1"), &["h2"]).await;
+    let served = ca.trusted(&[("up", up.url())], "");
+    let url = format!("http://{}/up/v1/models?b", served.addr());
+    // It has a `host` beside its `:authority`; neither is the upstream's.
+    let host = served.addr().to_string();
+    let request = Request::get(url).header("host", host).body(Body::empty());
+    let sent = tokio::spawn(h2c().request(request.unwrap()));
+    let asked = up.request().await;
+    assert_eq!(asked.parts.uri.to_string(), up.url() + "/v1/models?b");
+    assert_eq!((asked.field("host"), asked.parts.version), (None, Version::HTTP_2));
+    asked.answer(Response::new("[]".into()));
+    let response = sent.await.unwrap().expect("an answer");
+    assert_eq!(response.into_body().collect().await.expect("a body").to_bytes(), "[]");
+}
+
+#[tokio::test]
+async fn a_client_of_http1_reads_an_answer_of_http2_to_its_end() {
+    let ca = Ca::new("ours");
+    let mut up = Secure::start(ca.certify("127.0.0.1"), &["h2"]).await;
+    let served = ca.trusted(&[("up", up.url())], "");
+    let addr = served.addr();
+    let mut answers = Vec::new();
+    for length in [Some("4"), None] {
+        let text = "GET /up/v1/models HTTP/1.1\r\nhost: evil.example\r\nconnection: close\r\n\r\n";
+        let client = tokio::spawn(async move { raw(addr, text).await });
+        let asked = up.request().await;
+        assert_eq!(asked.parts.uri.authority().unwrap().as_str(), up.addr.to_string());
+        let fields: Vec<_> = length.map(|length| ("content-length", length)).into_iter().collect();
+        let sending = asked.begin(head(&fields));
+        sending.chunk("1234").await;
+        drop(sending);
+        answers.push(client.await.unwrap());
+    }
+    assert!(answers[0].contains("\r\ncontent-length: 4\r\n"), "{answers:?}");
+    assert!(answers[0].ends_with("\r\n\r\n1234"), "{answers:?}");
+    assert!(answers[1].ends_with("\r\n\r\n4\r\n1234\r\n0\r\n\r\n"), "{answers:?}");
+}

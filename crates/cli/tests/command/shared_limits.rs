@@ -1,0 +1,166 @@
+//! Two batches on two machines, as far as they can tell: processes that share nothing but a server of
+//! Redis and the provider.
+#![expect(clippy::disallowed_methods, reason = "real servers take real time, up to a limit")]
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+use tempfile::TempDir;
+use tollgate_simulate::{OutputSize, Server, Settings, Stats};
+
+use tollgate_testing::servers::Redis;
+
+/// A machine that sends a file of requests.
+struct Machine {
+    folder: TempDir,
+    batch: Child,
+}
+
+impl Machine {
+    fn start(name: &str, requests: usize, config: &str, base: &str, flags: &[&str]) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        let file =
+            |name: &str, text: String| std::fs::write(folder.path().join(name), text).unwrap();
+        let line = |at: usize| {
+            let body =
+                r#"{"model":"gpt-4o","max_tokens":8,"messages":[{"role":"user","content":"Hi"}]}"#;
+            format!(
+                "{{\"custom_id\":\"{name}-{at}\",\"url\":\"/v1/chat/completions\",\"body\":{body}}}\n"
+            )
+        };
+        file("in.jsonl", (0..requests).map(line).collect());
+        file("tollgate.yaml", config.to_owned());
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        command.current_dir(folder.path()).args(["batch", "in.jsonl", "-o", "out.jsonl"]);
+        command.args(["--config", "tollgate.yaml", "--report", "report.json", "--base-url", base]);
+        command.args(flags).env("OPENAI_API_KEY", "any").env("HOME", folder.path());
+        for (name, _) in std::env::vars_os() {
+            if name.to_string_lossy().starts_with("TOLLGATE_") {
+                command.env_remove(name);
+            }
+        }
+        command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        Self { batch: command.spawn().unwrap(), folder }
+    }
+
+    /// Its report, once it has ended, and what it said on stderr.
+    fn ended(self) -> (Value, String) {
+        let output = self.batch.wait_with_output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{:?}: {said}", output.status);
+        (read(&self.folder.path().join("report.json")), said)
+    }
+}
+
+fn read(path: &Path) -> Value {
+    serde_json::from_str(&std::fs::read_to_string(path).unwrap()).unwrap()
+}
+
+/// 50 requests a second, and 100 at once.
+async fn provider() -> Server {
+    let settings = Settings::default().with_rpm(3_000).with_burst(Duration::from_secs(2));
+    let latency = (Duration::from_millis(1), Duration::from_millis(20));
+    let settings = settings.with_output(OutputSize::Fixed(4)).with_latency(latency.0, latency.1);
+    Server::bind(settings, SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap()
+}
+
+fn config(redis: &str, more: &str) -> String {
+    format!(
+        "quotas:\n  gpt-4o: {{limits: [{{dimension: requests, limit: 3000, window: 1m, \
+         algorithm: token_bucket, burst: 100}}]}}\n\
+         cluster: {{redis: '{redis}', account: team-a, timeout: 1s, {more}}}\n"
+    )
+}
+
+/// What a large and a small file come to that are sent by two machines under this configuration, and
+/// how long both took.
+async fn both(more: &str) -> ([Value; 2], Stats, Duration) {
+    let (redis, server) = (Redis::start(), provider().await);
+    let (base, config) = (format!("http://{}", server.addr()), config(&redis.url(), more));
+    let begun = Instant::now();
+    let machines = [("large", LARGE), ("small", SMALL)]
+        .map(|(name, requests)| Machine::start(name, requests, &config, &base, &[]));
+    let ended = tokio::task::spawn_blocking(|| machines.map(Machine::ended)).await.unwrap();
+    let took = begun.elapsed();
+    let reports = ended.map(|(report, said)| {
+        assert_eq!(said, "", "nothing was amiss");
+        report
+    });
+    (reports, server.shutdown().await.unwrap(), took)
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_batches_on_two_machines_share_one_limit() {
+    for mode in ["mode: exact", "mode: lease"] {
+        let ([large, small], stats, took) = both(mode).await;
+        let sum = |field: &str| large[field].as_u64().unwrap() + small[field].as_u64().unwrap();
+        assert_eq!((sum("succeeded"), sum("failed"), sum("rate_limited")), (TOTAL, 0, 0), "{mode}");
+        assert_eq!((stats.total.admitted, stats.total.refused), (TOTAL, 0), "{mode}");
+        assert!(large["shared"] == true && small["shared"] == true);
+        // Each with half of the limit, the large one would still be at it.
+        let halves = Duration::from_secs((LARGE as u64 - 50) / 25);
+        assert!(took < halves, "{mode}: {took:?}, and with half of the limit each {halves:?}");
+        let part = |report: &Value| report["utilization"].as_f64();
+        println!("{mode}: {took:?}, parts {:?} {:?}", part(&large), part(&small));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_batch_goes_on_with_its_share_where_nobody_is_and_says_so() {
+    let mut redis = Redis::start();
+    redis.server().kill();
+    let server = provider().await;
+    let base = format!("http://{}", server.addr());
+
+    let config = config(&redis.url(), "on_failure: local_share");
+    let machine = Machine::start("alone", 300, &config, &base, &[]);
+    let (report, said) = tokio::task::spawn_blocking(|| machine.ended()).await.unwrap();
+    assert_eq!(
+        (report["succeeded"].as_u64(), report["rate_limited"].as_u64()),
+        (Some(300), Some(0))
+    );
+    let told = "tollgate: the shared limits can't be reached: this run keeps to its share until they can\n";
+    assert_eq!(said, told, "once");
+    server.shutdown().await.unwrap();
+}
+
+#[test]
+fn a_trial_run_takes_nothing_of_what_others_share() {
+    let redis = Redis::start();
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name);
+    std::fs::write(path("t.yaml"), config(&redis.url(), "mode: exact")).unwrap();
+    std::fs::write(path("in.jsonl"), r#"{"model":"gpt-4o","messages":[]}"#).unwrap();
+    let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+    command.current_dir(folder.path()).args(["batch", "in.jsonl", "-o", "out.jsonl"]);
+    let output = command.args(["--config", "t.yaml", "--simulate"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let mut connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
+    let keys: Vec<String> = redis::cmd("KEYS").arg("*").query(&mut connection).unwrap();
+    assert!(keys.is_empty(), "{keys:?}");
+}
+
+#[test]
+fn commands_that_look_at_the_store_say_what_is_kept_elsewhere() {
+    let folder = tempfile::tempdir().unwrap();
+    let config = config("redis://:hunter2@127.0.0.1:1", "mode: exact");
+    std::fs::write(folder.path().join("t.yaml"), config).unwrap();
+    for arguments in ["show", "check gpt-4o 5"] {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
+        command.current_dir(folder.path()).args(arguments.split(' ')).args(["--config", "t.yaml"]);
+        let output = command.args(["--store", "state.db"]).output().unwrap();
+        let said = String::from_utf8(output.stderr).unwrap();
+        let told =
+            "is kept at redis://***@127.0.0.1:1 for the account team-a, and isn't looked at here";
+        assert!(output.status.success() && said.contains(told), "{arguments}: {said}");
+    }
+}
+
+const LARGE: usize = 450;
+
+const SMALL: usize = 50;
+
+const TOTAL: u64 = (LARGE + SMALL) as u64;

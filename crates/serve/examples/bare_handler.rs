@@ -1,0 +1,15 @@
+//! What `tollgate serve` is measured beside: an axum handler that reads the key, and decides nothing.
+//!
+//! It prints where it listens; `crates/cli/benches/serve.sh` starts it.
+
+use axum::Router;
+use axum::extract::Path;
+use axum::routing::post;
+
+#[tokio::main]
+async fn main() -> std::io::Result<()> {
+    let app = Router::new().route("/rate/{key}", post(async |Path(key): Path<String>| key));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await?;
+    println!("listening on http://{}", listener.local_addr()?);
+    axum::serve(listener, app).await
+}

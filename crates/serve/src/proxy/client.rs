@@ -1,0 +1,129 @@
+use std::cell::Cell;
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use axum::body::Body;
+use axum::http::{Request, Response};
+use hyper::body::Incoming;
+use hyper_rustls::HttpsConnectorBuilder;
+use hyper_util::client::legacy::connect::HttpConnector;
+use hyper_util::client::legacy::{self, Builder};
+use hyper_util::rt::{TokioExecutor, TokioTimer};
+use tower_service::Service;
+
+use super::pooled::{Connector, met_closed};
+use super::trust::tls;
+use tollgate::config::Bounds;
+use tollgate::middleware::{BoxError, BufferedBody, Unsent};
+
+/// The body of a request, whole.
+pub(super) type RequestBody = BufferedBody<Body>;
+
+/// The way to upstreams, over HTTP/1.1 and, where TLS agrees on it, HTTP/2.
+///
+/// It follows no redirects and knows no proxies. An upstream has its time until the head of its answer;
+/// what it takes over the body is the client's to judge.
+#[derive(Clone)]
+pub(super) struct Client {
+    http: legacy::Client<Connector, RequestBody>,
+    timeout: Duration,
+}
+
+impl Client {
+    pub(super) fn new(bounds: &Bounds) -> Self {
+        let timeout = bounds.upstream_timeout;
+        let mut tcp = HttpConnector::new();
+        tcp.enforce_http(false);
+        tcp.set_nodelay(true);
+        tcp.set_connect_timeout(Some(CONNECT.min(timeout)));
+        tcp.set_keepalive(Some(KEEPALIVE));
+        let tls = HttpsConnectorBuilder::new().with_tls_config(tls());
+        let connector = tls.https_or_http().enable_all_versions().wrap_connector(tcp);
+        let mut builder = builder();
+        builder.pool_idle_timeout(bounds.upstream_idle);
+        Self { http: builder.build(Connector(connector)), timeout }
+    }
+}
+
+impl Service<Request<RequestBody>> for Client {
+    type Response = Response<Incoming>;
+    /// A [`legacy::Error`], a [`TimedOut`], or an [`Unsent`] where the upstream can't have read the
+    /// request.
+    type Error = BoxError;
+    type Future = Pin<Box<dyn Future<Output = Result<Self::Response, BoxError>> + Send>>;
+
+    fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), BoxError>> {
+        Poll::Ready(Ok(()))
+    }
+
+    fn call(&mut self, request: Request<RequestBody>) -> Self::Future {
+        count_try();
+        let (method, timeout) = (request.method().clone(), self.timeout);
+        let sent = self.http.request(request);
+        Box::pin(async move {
+            let answered = tokio::time::timeout(timeout, sent).await;
+            answered.map_err(|_| TimedOut(timeout))?.map_err(|error| {
+                match met_closed(&error, &method) {
+                    true => Unsent::new(error).into(),
+                    false => error.into(),
+                }
+            })
+        })
+    }
+}
+
+impl fmt::Debug for Client {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Client").field("timeout", &self.timeout).finish_non_exhaustive()
+    }
+}
+
+/// What a request came to, and how often it was sent for that.
+pub(super) async fn counting<T>(sending: impl Future<Output = T>) -> (T, u32) {
+    let counted = async { (sending.await, TRIES.with(Cell::get)) };
+    TRIES.scope(Cell::new(0), counted).await
+}
+
+fn count_try() {
+    // Nobody counts what isn't sent again.
+    let _ = TRIES.try_with(|tries| tries.set(tries.get() + 1));
+}
+
+tokio::task_local! {
+    /// How often the request was sent that this task works on.
+    static TRIES: Cell<u32>;
+}
+
+/// No head of an answer came in time.
+#[derive(Debug)]
+pub(super) struct TimedOut(Duration);
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "no answer began within {:?}", self.0)
+    }
+}
+
+impl std::error::Error for TimedOut {}
+
+fn builder() -> Builder {
+    let mut builder = legacy::Client::builder(TokioExecutor::new());
+    builder
+        .timer(TokioTimer::new())
+        .pool_timer(TokioTimer::new())
+        .http2_initial_stream_window_size(STREAM_WINDOW)
+        .http2_initial_connection_window_size(CONNECTION_WINDOW)
+        .http2_keep_alive_interval(KEEPALIVE);
+    builder
+}
+
+const CONNECT: Duration = Duration::from_secs(10);
+
+const KEEPALIVE: Duration = Duration::from_secs(30);
+
+/// How many bytes of a stream are taken that its client doesn't read; its connection's others go on,
+/// whatever is left unread of 8,192 of them.
+const STREAM_WINDOW: u32 = 256 * 1_024;
+const CONNECTION_WINDOW: u32 = (1 << 31) - 1;

@@ -1,0 +1,164 @@
+//! The JSON API: each route, and each way in which it can be refused.
+
+mod bodies;
+mod clients;
+mod encodings;
+mod expiry;
+mod idempotency;
+mod openapi;
+mod quotas;
+mod readme;
+mod reserve;
+mod settle;
+mod stats;
+mod stopping;
+mod tokens;
+
+use std::time::Duration;
+
+use axum::http::HeaderMap;
+use serde_json::{Value, json};
+use tollgate::config::Config;
+use tollgate::limiter::{Limiter, ManualClock};
+use tollgate_serve::{Server, Tokens};
+
+/// A server whose time moves when it is told to, and a client of its admin.
+struct Rig {
+    clock: ManualClock,
+    limiter: Limiter,
+    server: Server,
+    client: reqwest::Client,
+}
+
+/// What the server says.
+#[derive(Debug, Clone, PartialEq)]
+struct Answer {
+    status: u16,
+    headers: HeaderMap,
+    body: Value,
+}
+
+impl Rig {
+    /// A server of this configuration (sections of a map), without a margin, on any port.
+    async fn start(text: &str) -> Self {
+        Self::with_tokens(text, None).await
+    }
+
+    async fn with_tokens(text: &str, client_token: Option<&str>) -> Self {
+        let text = match text.contains("serve: {") {
+            true => text.replace("serve: {", "serve: {listen: '127.0.0.1:0', "),
+            false => format!("serve: {{listen: '127.0.0.1:0'}}, {text}"),
+        };
+        let text = format!("{{margin: {{percent: 0, lag: 0s}}, {text}}}");
+        let config = Config::parse(&text).unwrap();
+        let clock = ManualClock::new();
+        let limiter = config.builder().clock(clock.clone()).build().unwrap();
+        let mut tokens = Tokens::default();
+        tokens.admin = Some(ADMIN.to_owned());
+        tokens.client = client_token.map(str::to_owned);
+        let server = Server::bind(config, limiter.clone(), tokens).await.unwrap();
+        let _ = rustls::crypto::ring::default_provider().install_default();
+        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        Self { clock, limiter, server, client }
+    }
+
+    fn request(&self, method: &str, path: &str) -> reqwest::RequestBuilder {
+        let method = method.parse().unwrap();
+        self.client.request(method, format!("http://{}{path}", self.server.addr()))
+    }
+
+    async fn send(&self, method: &str, path: &str, body: &Value) -> Answer {
+        answer(with(self.request(method, path).bearer_auth(ADMIN), body)).await
+    }
+
+    async fn post(&self, path: &str, body: Value) -> Answer {
+        self.send("POST", path, &body).await
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        answer(self.request("GET", path).bearer_auth(ADMIN)).await
+    }
+
+    /// The same with an idempotency key.
+    async fn keyed(&self, key: &str, path: &str, body: Value) -> Answer {
+        let request = self.request("POST", path).bearer_auth(ADMIN);
+        answer(with(request.header("idempotency-key", key), &body)).await
+    }
+
+    async fn reserve(&self, body: Value) -> Answer {
+        self.post("/v1/reserve", body).await
+    }
+
+    /// The id of a reservation of one request under this key, which must fit.
+    async fn reserved(&self, key: &str) -> String {
+        let answer = self.reserve(json!({"keys": [key]})).await;
+        assert_eq!(answer.status, 201, "{answer:?}");
+        answer.body["id"].as_str().unwrap().to_owned()
+    }
+
+    async fn settle(&self, id: &str, cost: Value) -> Answer {
+        self.post(&format!("/v1/reservations/{id}/settle"), json!({"cost": cost})).await
+    }
+
+    async fn release(&self, id: &str) -> Answer {
+        self.post(&format!("/v1/reservations/{id}/release"), Value::Null).await
+    }
+
+    /// Until so many wait for a key.
+    async fn until_waiting(&self, key: &str, requests: usize) {
+        while self.limiter.stats(key).waiting != requests {
+            tokio::task::yield_now().await;
+        }
+    }
+
+    fn held(&self, key: &str) -> u64 {
+        self.limiter.stats(key).limits.iter().map(|limit| limit.held).sum()
+    }
+
+    fn used(&self, key: &str) -> u64 {
+        self.limiter.stats(key).limits[0].used
+    }
+
+    fn advance(&self, seconds: u64) {
+        self.clock.advance(Duration::from_secs(seconds));
+    }
+}
+
+impl Answer {
+    #[track_caller]
+    fn is(&self, status: u16) -> &Self {
+        assert_eq!(self.status, status, "{self:?}");
+        self
+    }
+
+    /// A problem document of this status and code, which says so in words.
+    #[track_caller]
+    fn fails(&self, status: u16, code: &str) -> &str {
+        assert_eq!((self.status, self.body["code"].as_str()), (status, Some(code)), "{self:?}");
+        assert_eq!(self.header("content-type"), "application/problem+json");
+        assert_eq!(self.body["status"], status);
+        self.body["detail"].as_str().expect("it says what is wrong")
+    }
+
+    #[track_caller]
+    fn header(&self, name: &str) -> &str {
+        self.headers.get(name).unwrap_or_else(|| panic!("{name}: {self:?}")).to_str().unwrap()
+    }
+}
+
+fn with(request: reqwest::RequestBuilder, body: &Value) -> reqwest::RequestBuilder {
+    match body {
+        Value::Null => request,
+        body => request.header("content-type", "application/json").body(body.to_string()),
+    }
+}
+
+async fn answer(request: reqwest::RequestBuilder) -> Answer {
+    let response = request.send().await.expect("an answer");
+    let (status, headers) = (response.status().as_u16(), response.headers().clone());
+    let bytes = response.bytes().await.expect("a whole answer");
+    let body = serde_json::from_slice(&bytes).unwrap_or(Value::Null);
+    Answer { status, headers, body }
+}
+
+const ADMIN: &str = "the admin's";

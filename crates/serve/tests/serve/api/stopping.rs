@@ -1,0 +1,90 @@
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tollgate::config::Config;
+use tollgate::limiter::Limiter;
+use tollgate_serve::{Server, Tokens};
+
+use super::Rig;
+use crate::rig::http1;
+
+#[tokio::test]
+async fn who_waits_is_answered_when_the_server_stops_and_open_ones_are_charged() {
+    let rig = Rig::start("quotas: {a: {tpm: 100, concurrency: 1}}").await;
+    rig.reserve(json!({"keys": ["a"], "cost": {"tokens": 30}})).await.is(201);
+    assert_eq!(rig.held("a"), 31);
+    let waits = rig.request("POST", "/v1/reserve").header("content-type", "application/json");
+    let waits = waits.body(json!({"keys": ["a"], "wait_ms": 600_000}).to_string());
+    let waits = tokio::spawn(super::answer(waits));
+    rig.until_waiting("a", 1).await;
+    let Rig { server, limiter, .. } = rig;
+    server.shutdown().await.unwrap();
+    let answer = waits.await.unwrap();
+    answer.fails(503, "closed");
+    assert_eq!(answer.header("retry-after"), "1");
+    let limits = limiter.stats("a").limits;
+    assert!(limits.iter().all(|limit| limit.held == 0), "{limits:?}");
+    assert_eq!(limits[0].used, 30);
+}
+
+#[tokio::test]
+async fn who_settles_while_the_server_stops_pays_what_it_took_and_the_store_knows() {
+    let home = tempfile::tempdir().unwrap();
+    let config = config(&format!("{{sqlite: '{}'}}", home.path().join("state.db").display()));
+    let (server, limiter) = start(&config).await;
+    let base = format!("http://{}", server.addr());
+    let (settled, _open) = (reserve(&base).await, reserve(&base).await);
+    let body = json!({"cost": {"tokens": 7}}).to_string();
+    let head = format!(
+        "POST /v1/reservations/{settled}/settle HTTP/1.1\r\nhost: localhost\r\ncontent-length: {}\r\n\
+         content-type: application/json\r\nexpect: 100-continue\r\n\r\n",
+        body.len()
+    );
+    let mut client = TcpStream::connect(server.addr()).await.unwrap();
+    client.write_all(head.as_bytes()).await.unwrap();
+    let mut told = [0; 25];
+    client.read_exact(&mut told).await.unwrap();
+    assert_eq!(&told, b"HTTP/1.1 100 Continue\r\n\r\n");
+
+    let addr = server.addr();
+    let stopped = tokio::spawn(server.shutdown());
+    while TcpStream::connect(addr).await.is_ok() {
+        tokio::task::yield_now().await;
+    }
+    client.write_all(body.as_bytes()).await.unwrap();
+    let mut answer = String::new();
+    client.read_to_string(&mut answer).await.unwrap();
+    assert!(answer.starts_with("HTTP/1.1 200 "), "{answer}");
+    stopped.await.unwrap().unwrap();
+    // The other is charged as it was reserved.
+    let used = |limiter: &Limiter| limiter.stats("a").limits[0].used;
+    assert_eq!(used(&limiter), 37);
+    let (server, again) = start(&config).await;
+    assert_eq!(used(&again), 37);
+    server.shutdown().await.unwrap();
+}
+
+/// A server with state, by the system's clock.
+async fn start(config: &str) -> (Server, Limiter) {
+    let config = Config::parse(config).unwrap();
+    let limiter = config.server_limiter().unwrap();
+    (Server::bind(config, limiter.clone(), Tokens::default()).await.unwrap(), limiter)
+}
+
+fn config(store: &str) -> String {
+    format!(
+        "{{serve: {{listen: '127.0.0.1:0'}}, store: {store}, quotas: {{a: {{tpd: 1000}}}}, \
+          margin: {{percent: 0, lag: 0s}}}}"
+    )
+}
+
+/// The id of a reservation of 30 tokens.
+async fn reserve(base: &str) -> String {
+    let asked = json!({"keys": ["a"], "cost": {"tokens": 30}, "ttl_ms": 3_600_000});
+    let answer = post(&format!("{base}/v1/reserve"), asked).await;
+    answer["id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
+}
+
+async fn post(url: &str, body: Value) -> Value {
+    super::answer(super::with(http1().post(url), &body)).await.body
+}

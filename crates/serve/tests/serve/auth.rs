@@ -1,0 +1,163 @@
+//! Who may ask, look and change.
+
+use reqwest::{Method, RequestBuilder};
+use tollgate::config::Config;
+use tollgate_serve::{ServeError, Server, Tokens};
+
+use super::rig::{Reply, Rig, http1};
+
+const PLAIN: &str = "serve: {listen: '127.0.0.1:0'}";
+
+/// Nobody listens at the upstream.
+const ROUTED: &str = "serve: {listen: '127.0.0.1:0', upstreams: {up: {base_url: 'http://127.0.0.1:9', \
+                      provider: openai}}}";
+
+fn tokens(client: Option<&str>, admin: Option<&str>) -> Tokens {
+    let mut tokens = Tokens::default();
+    (tokens.client, tokens.admin) = (client.map(str::to_owned), admin.map(str::to_owned));
+    tokens
+}
+
+async fn status(rig: &Rig, path: &str, shown: impl Fn(RequestBuilder) -> RequestBuilder) -> u16 {
+    Reply::of(shown(http1().request(Method::GET, rig.url(path)))).await.status
+}
+
+#[tokio::test]
+async fn without_tokens_who_is_on_this_machine_asks_and_looks() {
+    let rig = Rig::start(PLAIN, tokens(None, None)).await;
+    rig.post("/rate/k").await;
+    assert_eq!(status(&rig, "/debug/k", |request| request).await, 200);
+    for (host, expected) in [
+        ("localhost", 200),
+        ("LOCALHOST:8080", 200),
+        ("[::1]:1", 200),
+        ("127.9.9.9", 200),
+        ("evil.example", 403),
+        ("localhost.evil.example", 403),
+        ("127.0.0.1.evil.example", 403),
+    ] {
+        let shown = |request: RequestBuilder| request.header("host", host);
+        for path in ["/debug/k", "/rate/k", "/up/v1/models"] {
+            let seen = status(&rig, path, shown).await;
+            assert_eq!(seen == 403, expected == 403, "{path} for {host}: {seen}");
+        }
+    }
+    for (site, expected) in [("cross-site", 403), ("same-origin", 200), ("none", 200)] {
+        let shown = |request: RequestBuilder| request.header("sec-fetch-site", site);
+        assert_eq!(status(&rig, "/rate/k", shown).await, expected, "{site}");
+    }
+}
+
+/// Every route of the server and who is answered there: a route that is new belongs here.
+#[tokio::test]
+async fn each_route_asks_for_the_token_that_is_due_there() {
+    let rig = Rig::start(ROUTED, tokens(Some(" hunter2\n"), Some("admin"))).await;
+    let (anybody, client, admin) = ([true, true, true], [false, true, true], [false, false, true]);
+    for (method, path, who) in [
+        (Method::GET, "/", anybody),
+        (Method::GET, "/healthz", anybody),
+        (Method::GET, "/readyz", anybody),
+        (Method::GET, "/openapi.json", anybody),
+        (Method::GET, "/rate/k", client),
+        (Method::POST, "/rate/k", client),
+        (Method::DELETE, "/rate/k/1", client),
+        (Method::POST, "/v1/reserve", client),
+        (Method::POST, "/v1/decide", client),
+        (Method::GET, "/v1/reservations/x", client),
+        (Method::POST, "/v1/reservations/x/settle", client),
+        (Method::POST, "/v1/reservations/x/release", client),
+        (Method::POST, "/v1/reservations/x/renew", client),
+        (Method::GET, "/up", client),
+        (Method::GET, "/up/", client),
+        (Method::POST, "/up/v1/chat/completions", client),
+        (Method::PATCH, "/nobody/else", client),
+        (Method::GET, "/debug", admin),
+        (Method::GET, "/debug/k", admin),
+        (Method::GET, "/metrics", admin),
+        (Method::GET, "/live/events", admin),
+        (Method::GET, "/v1/stats", admin),
+        (Method::GET, "/v1/stats/k", admin),
+        (Method::GET, "/v1/quotas", admin),
+        (Method::GET, "/v1/quotas/k", admin),
+        (Method::PUT, "/v1/quotas/k", admin),
+        (Method::DELETE, "/v1/quotas/k", admin),
+        (Method::POST, "/v1/reset", admin),
+    ] {
+        let shown = [None, Some("hunter2"), Some("admin")];
+        for (token, is_let) in shown.into_iter().zip(who) {
+            let request = http1().request(method.clone(), rig.url(path));
+            let request = match token {
+                Some(token) => request.header("x-tollgate-token", token),
+                None => request,
+            };
+            let status = request.send().await.unwrap().status().as_u16();
+            let refused = [401, 403].contains(&status);
+            assert_eq!(!refused, is_let, "{method} {path} with {token:?}: {status}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_token_that_is_empty_protects_nothing() {
+    let tokens = tokens(Some(" "), None);
+    let config = Config::parse("serve: {listen: '0.0.0.0:0'}").unwrap();
+    let limiter = config.builder().build().unwrap();
+    let refused = Server::bind(config, limiter, tokens).await.unwrap_err();
+    assert!(matches!(refused, ServeError::Unprotected { .. }), "{refused}");
+}
+
+#[tokio::test]
+async fn with_a_token_nobody_asks_without_it() {
+    let rig = Rig::start(PLAIN, tokens(Some("hunter2"), Some("admin"))).await;
+    let bearer = |token: &'static str| move |request: RequestBuilder| request.bearer_auth(token);
+    for (path, shown, expected) in [
+        ("/rate/k", None, 401),
+        ("/rate/k", Some("hunter"), 401),
+        ("/rate/k", Some("hunter22"), 401),
+        ("/rate/k", Some("hunter2"), 200),
+        ("/rate/k", Some("admin"), 200),
+        ("/debug", None, 401),
+        ("/debug", Some("hunter2"), 403),
+        ("/debug", Some("admin"), 200),
+        ("/healthz", None, 200),
+        ("/readyz", None, 200),
+    ] {
+        let status = match shown {
+            Some(token) => status(&rig, path, bearer(token)).await,
+            None => status(&rig, path, |request| request).await,
+        };
+        assert_eq!(status, expected, "{path} {shown:?}");
+    }
+    let own = |request: RequestBuilder| request.header("x-tollgate-token", "hunter2");
+    assert_eq!(status(&rig, "/rate/k", own).await, 200);
+    let reply = rig.post("/rate/k").await;
+    assert_eq!((reply.status, reply.header("www-authenticate")), (401, "Bearer"));
+}
+
+#[tokio::test]
+async fn what_others_would_reach_without_a_token_is_not_listened_on() {
+    let bind = async |serve: &str, tokens| {
+        let config = Config::parse(&format!("serve: {{{serve}}}")).unwrap();
+        let limiter = config.builder().build().unwrap();
+        Server::bind(config, limiter, tokens).await
+    };
+    for address in ["0.0.0.0:0", "[::]:0"] {
+        let serve = format!("listen: '{address}'");
+        let error = bind(&serve, tokens(None, Some("admin"))).await.unwrap_err();
+        assert!(matches!(error, ServeError::Unprotected { .. }), "{error}");
+        assert!(error.to_string().contains("TOLLGATE_TOKEN"), "{error}");
+    }
+    let server = bind("listen: '0.0.0.0:0'", tokens(Some("t"), None)).await.unwrap();
+    // From elsewhere nobody looks without an admin's token.
+    let url = format!("http://127.0.0.1:{}/debug", server.addr().port());
+    assert_eq!(Reply::of(http1().get(url).bearer_auth("t")).await.status, 403);
+    server.shutdown().await.unwrap();
+    let open = bind("listen: '0.0.0.0:0', allow_anonymous: true", tokens(None, None)).await;
+    open.unwrap().shutdown().await.unwrap();
+}
+
+#[test]
+fn tokens_are_not_shown() {
+    let shown = format!("{:?}", tokens(Some("hunter2"), Some("swordfish")));
+    assert!(!shown.contains("hunter2") && !shown.contains("swordfish"), "{shown}");
+}

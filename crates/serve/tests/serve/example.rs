@@ -1,0 +1,25 @@
+//! `examples/serve.rs`, as it is.
+
+#[path = "../../examples/serve.rs"]
+#[expect(dead_code, reason = "its main function is not called here")]
+mod serve;
+
+use tollgate::quota::Cost;
+use tollgate_serve::Tokens;
+
+use tollgate_testing::wire::Wire;
+
+const CONFIG: &str = "{quotas: {reports: {rpm: 2}}, serve: {listen: '127.0.0.1:0'}}";
+
+#[tokio::test]
+async fn the_program_and_its_clients_share_one_limit() {
+    let (server, limiter) = serve::start(CONFIG, Tokens::default()).await.expect("it starts");
+    let permit = limiter.acquire("reports", &Cost::new()).await.expect("the first of two");
+    drop(permit);
+    let mut wire = Wire::connect(server.addr()).await.expect("a connection");
+    for expected in [200, 429] {
+        assert_eq!(wire.ask("POST", "/rate/reports").await.expect("an answer").status, expected);
+    }
+    drop(wire);
+    server.shutdown().await.expect("it ends");
+}

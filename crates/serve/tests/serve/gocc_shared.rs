@@ -1,0 +1,88 @@
+//! GoCC's protocol at several servers that share their limits over Redis: any of them can be asked.
+
+use futures_util::future::join_all;
+use reqwest::Client;
+use tollgate::config::Config;
+use tollgate_serve::{Server, Tokens};
+
+use super::rig::{Reply, http1};
+use tollgate_testing::servers::Redis;
+
+/// Two servers on one Redis.
+struct Pair {
+    servers: [Server; 2],
+    client: Client,
+    _redis: Redis,
+}
+
+impl Pair {
+    /// `quotas` is what stands in that section, `serve` more of that one.
+    async fn new(quotas: &str, serve: &str) -> Self {
+        let redis = Redis::start();
+        let text = format!(
+            "quotas: {{{quotas}}}\nmargin: {{percent: 0}}\n\
+             cluster: {{redis: '{}', account: a, mode: exact, on_failure: closed, timeout: 10s}}\n\
+             serve: {{listen: '127.0.0.1:0', window_millis: 3600000, {serve}}}",
+            redis.url()
+        );
+        let server = async || {
+            let config = Config::parse(&text).unwrap();
+            let limiter = config.server_limiter().unwrap();
+            Server::bind(config, limiter, Tokens::default()).await.unwrap()
+        };
+        Self { servers: [server().await, server().await], client: http1(), _redis: redis }
+    }
+
+    async fn post(&self, server: usize, path: &str) -> Reply {
+        Reply::of(self.client.post(self.url(server, path))).await
+    }
+
+    async fn delete(&self, server: usize, path: &str) -> u16 {
+        Reply::of(self.client.delete(self.url(server, path))).await.status
+    }
+
+    fn url(&self, server: usize, path: &str) -> String {
+        format!("http://{}{path}", self.servers[server].addr())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn as_many_at_once_as_the_limit_says_are_granted_by_two_servers() {
+    let pair = Pair::new("", "max_requests: 64").await;
+    let replies = join_all((0..64).map(|at| pair.post(at % 2, "/rate/k"))).await;
+    let statuses: Vec<_> = replies.iter().map(|reply| reply.status).collect();
+    assert_eq!(statuses, [200; 64]);
+    assert_eq!(
+        [pair.post(0, "/rate/k").await.status, pair.post(1, "/rate/k").await.status],
+        [429; 2]
+    );
+
+    let path = format!("/rate/k/{}", replies[0].body);
+    assert_eq!(pair.delete(1, &path).await, 404, "the other doesn't know it");
+    assert_eq!(pair.delete(0, &path).await, 200);
+    assert_eq!(pair.post(1, "/rate/k?canWait=true").await.status, 200);
+    assert_eq!(pair.delete(0, &path).await, 404, "a second time");
+    assert_eq!(
+        [pair.post(0, "/rate/k").await.status, pair.post(1, "/rate/k").await.status],
+        [429; 2]
+    );
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn tokens_are_taken_of_all_servers_at_once() {
+    let pair = Pair::new("k: {tpd: 100}", "").await;
+    let granted = pair.post(0, "/rate/k?tokens=60").await;
+    assert_eq!(granted.status, 200);
+    assert_eq!(pair.post(1, "/rate/k?tokens=40").await.status, 200);
+    assert_eq!(pair.delete(0, &format!("/rate/k/{}", granted.body)).await, 404, "they are used");
+    assert_eq!(pair.post(0, "/rate/k?tokens=1").await.status, 429);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_place_in_flight_that_nobody_gives_back_is_free_for_all_servers_after_its_time() {
+    let pair = Pair::new("k: {rpd: 100, concurrency: 2}", "reservation_ttl: 1s").await;
+    let first = [pair.post(0, "/rate/k").await, pair.post(0, "/rate/k").await];
+    assert_eq!(first.each_ref().map(|reply| reply.status), [200; 2]);
+    assert_eq!(pair.post(1, "/rate/k?canWait=true").await.status, 200);
+    assert_eq!(pair.delete(0, &format!("/rate/k/{}", first[0].body)).await, 404);
+}

@@ -1,0 +1,261 @@
+//! What the page shows in a browser.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::task::JoinHandle;
+use tollgate::quota::Cost;
+use tollgate_serve::Tokens;
+
+use super::{Chromium, Rig};
+
+const QUOTAS: &str = "
+quotas:
+  gpt-4o: {rpm: 500, tpm: 30000, rpd: 10000, concurrency: 20}
+  claude-sonnet-4: {rpm: 50, itpm: 40000, otpm: 8000}
+  '<img src=x onerror=alert(1)>': {rpm: 10}
+";
+
+/// What is read off the page, key by key: the exact figures that a screen reader is told.
+const SHOWN: &str = "return [...document.querySelectorAll('#rows > [role=row]')].map(row => [
+    row.querySelector('bdi').textContent,
+    [...row.querySelectorAll('[role=meter]')].map(meter => [
+        meter.getAttribute('aria-label').split(' / ')[0],
+        meter.getAttribute('aria-valuetext').split(',  ')[0].split(', all')[0],
+    ]),
+    row.querySelector('.queue').textContent,
+])";
+
+/// The same, as the limiter has it.
+fn figures(rig: &Rig, key: &str) -> Value {
+    let stats = rig.limiter.stats(key);
+    let number = |n: u64| {
+        let digits = n.to_string();
+        let groups: Vec<_> = digits.as_bytes().rchunks(3).rev().collect();
+        groups.iter().map(|group| std::str::from_utf8(group).unwrap()).collect::<Vec<_>>().join(",")
+    };
+    let limits = stats.limits.iter().map(|limit| {
+        let name = match limit.dimension.as_str() {
+            "concurrency" => "in flight".to_owned(),
+            name => name.replace('_', " "),
+        };
+        let (used, held, of) = (number(limit.used), number(limit.held), number(limit.limit));
+        json!([name, format!("{used} used, {held} held of {of}")])
+    });
+    json!([key, limits.collect::<Vec<_>>(), number(stats.waiting as u64)])
+}
+
+/// Waits until the page shows what is so now.
+async fn settled(rig: &Rig, browser: &Chromium) {
+    rig.clock.advance(Duration::from_secs(1));
+    let now = rig.limiter.now() / 1_000_000;
+    browser.until(&format!("document.documentElement.dataset.at >= {now}")).await;
+}
+
+/// Clients of `/rate`, as many as there are, until told to stop.
+fn clients(rig: &Rig, stop: &Arc<AtomicBool>) -> Vec<JoinHandle<()>> {
+    let client = |number: u64| {
+        let (client, stop) = (rig.client.clone(), Arc::clone(stop));
+        let url = rig.url(&format!("/rate/user-{number}"));
+        tokio::spawn(async move {
+            while !stop.load(Ordering::Relaxed) {
+                let answer = client.post(&url).send().await.unwrap();
+                assert!([200, 429].contains(&answer.status().as_u16()), "{answer:?}");
+            }
+        })
+    };
+    (1..=3).map(client).collect()
+}
+
+/// Two threads that ask as fast as they can, until told to stop.
+fn load(rig: &Rig, stop: &Arc<AtomicBool>) -> Vec<std::thread::JoinHandle<()>> {
+    let keys = ["gpt-4o", "claude-sonnet-4", "<img src=x onerror=alert(1)>"];
+    let threads = [0_u64, 1].map(|offset| {
+        let (limiter, stop) = (rig.limiter.clone(), Arc::clone(stop));
+        std::thread::spawn(move || {
+            for number in offset.. {
+                if stop.load(Ordering::Relaxed) {
+                    return;
+                }
+                let key = keys[(number % 3) as usize];
+                let tokens = number % 90;
+                let cost = Cost::new().tokens(tokens).input_tokens(tokens).output_tokens(3);
+                drop(limiter.try_acquire(key, &cost));
+            }
+        })
+    });
+    threads.into()
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_shows_what_the_limiter_says_while_load_runs() {
+    let (rig, browser) = (Rig::start(QUOTAS).await, Chromium::start().await);
+    browser.look(1280, "light").await;
+    browser.open(&rig.url("/")).await;
+    browser.until("document.getElementById('state').dataset.state === 'live'").await;
+    let stop = Arc::new(AtomicBool::new(false));
+    let (threads, clients) = (load(&rig, &stop), clients(&rig, &stop));
+    for _ in 0..20 {
+        settled(&rig, &browser).await;
+    }
+    stop.store(true, Ordering::Relaxed);
+    threads.into_iter().for_each(|thread| thread.join().unwrap());
+    for client in clients {
+        client.await.unwrap();
+    }
+    let cost = Cost::new().tokens(10);
+    let _open = [0, 1].map(|_| rig.limiter.try_acquire("gpt-4o", &cost));
+    let mut waits = [0, 1].map(|_| rig.limiter.acquire("claude-sonnet-4", &Cost::new()));
+    let _ended = waits.each_mut().map(|wait| wait.arrive());
+    settled(&rig, &browser).await;
+
+    let shown = browser.run(SHOWN).await;
+    let shown = shown.as_array().unwrap();
+    assert_eq!(shown.len(), 6);
+    let debug: Value =
+        serde_json::from_str(&rig.ask("/debug").await.text().await.unwrap()).unwrap();
+    for row in shown {
+        let key = row[0].as_str().unwrap();
+        assert_eq!(*row, figures(&rig, key));
+        let instance = &debug["Instances"][key];
+        let (used, waiting) = (&instance["NumApprovedThisWindow"], &instance["NumWaiting"]);
+        let told = row[1].as_array().unwrap().iter().find(|limit| limit[0] == "requests").unwrap();
+        assert!(
+            told[1].as_str().unwrap().starts_with(&format!("{used} used,")),
+            "{row} {instance}"
+        );
+        assert_eq!(row[2], waiting.to_string(), "{row} {instance}");
+    }
+    let totals = rig.limiter.totals();
+    let sum = browser.run("return document.querySelector('.denied .note span').textContent").await;
+    let sum: String = sum.as_str().unwrap().chars().filter(char::is_ascii_digit).collect();
+    assert_eq!(sum, format!("{}5", totals.denied), "denied in 5 min");
+    browser.screenshot("3-keys-1280-light").await;
+    assert_eq!(browser.log().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_fits_from_360_pixels_up_in_light_and_dark_with_none_few_and_many_keys() {
+    let browser = Chromium::start().await;
+    for (name, quotas, count) in [
+        ("0", "unknown_key: {rpm: 60}", 0),
+        ("3", QUOTAS, 3),
+        ("1000", "unknown_key: {rpm: 60}", 1000),
+    ] {
+        let rig = Rig::start(quotas).await;
+        browser.look(1280, "light").await;
+        browser.open(&rig.url("/")).await;
+        browser.until("document.getElementById('state').dataset.state === 'live'").await;
+        for second in 0..40_u64 {
+            for number in 0..count.max(1) * 2 {
+                let key = match count {
+                    0 => break,
+                    3 => ["gpt-4o", "claude-sonnet-4"][number as usize % 2].to_owned(),
+                    _ => format!(
+                        "user-{}-with-a-rather-long-name-{}",
+                        number % 1000,
+                        "x".repeat(number as usize % 90)
+                    ),
+                };
+                if (number * 7 + second * 13) % 11 < 3 + second % 5 {
+                    let cost = Cost::new().tokens(300).input_tokens(200).output_tokens(100);
+                    drop(rig.limiter.try_acquire(&key, &cost));
+                }
+            }
+            if second == 30 && count > 0 {
+                let refusal = tollgate::limiter::RateLimited::new(Some(Duration::from_secs(40)));
+                let key = if count == 3 { "gpt-4o" } else { "user-1-with-a-rather-long-name-x" };
+                rig.limiter.on_rate_limited(key, &refusal);
+            }
+            settled(&rig, &browser).await;
+        }
+        for (width, scheme) in
+            [(1280, "light"), (1280, "dark"), (768, "light"), (360, "light"), (360, "dark")]
+        {
+            browser.look(width, scheme).await;
+            settled(&rig, &browser).await;
+            let wide = "return [document.documentElement.scrollWidth, innerWidth]";
+            assert_eq!(browser.run(wide).await, json!([width, width]), "{name} keys, {width} px");
+            browser.screenshot(&format!("{name}-keys-{width}-{scheme}")).await;
+        }
+        assert_eq!(browser.log().await, Vec::<String>::new());
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn all_that_can_be_used_is_reached_and_used_by_keyboard() {
+    let rig = Rig::start("quotas: {'user-*': {rpm: 60}}").await;
+    for number in 0..120 {
+        drop(rig.limiter.try_acquire(&format!("user-{number:03}"), &Cost::new()));
+    }
+    let browser = Chromium::start().await;
+    browser.look(1280, "light").await;
+    browser.open(&rig.url("/")).await;
+    browser.until("document.querySelectorAll('#rows > [role=row]').length === 50").await;
+    let focus = "return document.activeElement.id || document.activeElement.className";
+    let mut reached = Vec::new();
+    for _ in 0..5 {
+        browser.press(TAB).await;
+        reached.push(browser.run(focus).await.as_str().unwrap().to_owned());
+        let outline = "return getComputedStyle(document.activeElement).outlineStyle";
+        assert_ne!(browser.run(outline).await, "none", "{reached:?}");
+    }
+    assert_eq!(reached, ["skip", "filter", "sort", "keys", "after"]);
+    browser.press(ENTER).await;
+    browser.until("document.getElementById('where').textContent === 'Keys 51 to 100 of 120'").await;
+    browser.run("document.getElementById('filter').focus()").await;
+    browser.press("R-11").await;
+    browser.until("document.querySelectorAll('#rows > [role=row]').length === 10").await;
+    let count = browser.run("return document.getElementById('count').textContent").await;
+    assert_eq!(count, "10 of 120 match");
+    assert_eq!(browser.run("return document.getElementById('said').textContent").await, count);
+    assert_eq!(browser.log().await, Vec::<String>::new());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_page_says_when_the_server_is_gone() {
+    let (rig, browser) = (Rig::start(QUOTAS).await, Chromium::start().await);
+    browser.open(&rig.url("/")).await;
+    browser.until("document.getElementById('state').dataset.state === 'live'").await;
+    rig.server.shutdown().await.unwrap();
+    browser
+        .until("document.getElementById('state').textContent.startsWith('Disconnected; trying')")
+        .await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn who_has_shown_no_token_is_asked_for_it_and_the_tab_keeps_it() {
+    let mut tokens = Tokens::default();
+    tokens.admin = Some("let-me-look".to_owned());
+    tokens.client = Some("a-client".to_owned());
+    let rig = Rig::guarded(QUOTAS, tokens).await;
+    for path in ["/live/events", "/metrics"] {
+        assert_eq!(rig.ask(path).await.status(), 401, "{path}");
+    }
+    let browser = Chromium::start().await;
+    browser.open(&rig.url("/")).await;
+    browser.until("document.activeElement.id === 'token'").await;
+    browser.press(&format!("wrong{ENTER}")).await;
+    browser.until("document.getElementById('ask-why').textContent.includes('not the one')").await;
+    browser.screenshot("token").await;
+    // A client's is not enough, and isn't shown again.
+    browser.press(&format!("a-client{ENTER}")).await;
+    browser.until("document.getElementById('ask-why').textContent.includes('an admin')").await;
+    let asked = "return [document.getElementById('ask').hidden, document.activeElement.id,
+        sessionStorage.length]";
+    assert_eq!(browser.run(asked).await, json!([false, "token", 0]));
+    browser.press(&format!("let-me-look{ENTER}")).await;
+    let live = "document.getElementById('state').dataset.state === 'live'";
+    browser.until(live).await;
+    assert_eq!(browser.run("return document.getElementById('ask').hidden").await, true);
+    browser.open(&rig.url("/")).await;
+    browser.until(live).await;
+    // It is in no address and in no text of the page.
+    let told = browser.run("return location.href + document.documentElement.outerHTML").await;
+    assert!(!told.as_str().unwrap().contains("let-me-look"));
+}
+
+const TAB: &str = "\u{e004}";
+const ENTER: &str = "\u{e007}";

@@ -1,0 +1,19 @@
+//! c10: a key that is idle for three windows is gone.
+
+use crate::rig::{Rig, until};
+
+#[tokio::test]
+async fn c10_an_idle_key_is_forgotten() {
+    let rig = Rig::new("window_millis: 100").await;
+    rig.post("/rate/k").await;
+    rig.pass(299);
+    assert_eq!(rig.get("/debug/k").await.status, 200);
+    rig.pass(1);
+    assert_eq!(rig.get("/debug/k").await.status, 404);
+    rig.pass(59_699);
+    rig.get("/healthz").await;
+    assert_eq!(rig.limiter.keys(), ["k"]);
+    // Nobody asks for another one: the server forgets it by itself.
+    rig.pass(1);
+    until(|| rig.limiter.keys().is_empty()).await;
+}

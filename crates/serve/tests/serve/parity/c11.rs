@@ -1,0 +1,20 @@
+//! c11: what waits is released as the window lets it, in order, and never twice the limit at its edge.
+
+use crate::rig::{Rig, until};
+
+#[tokio::test]
+async fn c11_who_waits_is_released_by_the_window_and_not_in_a_burst_of_two() {
+    let rig = Rig::new("max_requests: 2, window_millis: 1000").await;
+    rig.pass(990);
+    assert_eq!(rig.granted(2, "/rate/k").await, 2);
+    let first = rig.waiter("k", "/rate/k?canWait=true").await;
+    let second = rig.waiter("k", "/rate/k?canWait=true").await;
+    let third = rig.waiter("k", "/rate/k?canWait=true").await;
+    rig.pass(10);
+    rig.get("/healthz").await;
+    assert_eq!(rig.waiting("k"), 3, "the clock's second is no edge");
+    rig.pass(990);
+    until(|| rig.waiting("k") == 1).await;
+    assert_eq!([first.await.unwrap().status, second.await.unwrap().status], [200, 200]);
+    assert!(!third.is_finished());
+}

@@ -1,0 +1,14 @@
+//! Rows of the parity table: see tests/it/parity.
+
+mod c01;
+mod c02;
+mod c03;
+mod c04;
+mod c05;
+mod c06;
+mod c08;
+mod c09;
+mod c10;
+mod c11;
+mod c12;
+mod c13;

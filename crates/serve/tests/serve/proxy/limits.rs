@@ -1,0 +1,256 @@
+//! Limits: exact against a provider that enforces them, all or none over scopes, waits and refusals.
+
+use std::net::SocketAddr;
+
+use futures_util::future::join_all;
+use tollgate::quota::Dimension;
+use tollgate_simulate::Settings;
+
+use super::rig::{Proxy, Upstream, chat, http, json};
+
+async fn provider(settings: Settings) -> tollgate_simulate::Server {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    tollgate_simulate::Server::bind(settings, any).await.expect("a free port")
+}
+
+#[tokio::test]
+async fn under_load_a_provider_that_enforces_its_limits_refuses_nothing() {
+    let settings = Settings::default().with_rpm(600).with_tpm(60_000);
+    let server = provider(settings).await;
+    let proxy = Proxy::to(server.addr(), LIKE_THE_PROVIDER).await;
+    // 588 at once, and the rest as they come in.
+    let client = http();
+    let send = |_| {
+        let post = client.post(proxy.url("/up/v1/chat/completions")).body(chat("gpt-4o"));
+        async move { post.send().await.unwrap().status().as_u16() }
+    };
+    let statuses = join_all((0..605).map(send)).await;
+    assert!(statuses.iter().all(|&status| status == 200), "{statuses:?}");
+    let counted = server.stats().total;
+    assert_eq!((counted.received, counted.admitted, counted.refused), (605, 605, 0));
+}
+
+#[tokio::test]
+async fn a_request_is_charged_to_all_of_its_scopes_or_to_none() {
+    let mut up = Upstream::start().await;
+    let scopes =
+        "mode: reject\nscopes: [{header: x-tenant, prefix: 'tenant:'}, model, {key: account}]";
+    let quotas = "quotas: {gpt-4o: {rpd: 10}, 'tenant:*': {rpd: 1}, account: {rpd: 10}}";
+    let proxy = Proxy::serving(up.addr, scopes, quotas).await;
+    let sent = tokio::spawn(proxy.chat("gpt-4o").header("x-tenant", "a").send());
+    up.request().await.answer("200 OK", "", "{}").await;
+    sent.await.unwrap().unwrap().text().await.unwrap();
+    let used = || ["gpt-4o", "tenant:a", "account"].map(|key| proxy.used(key));
+    assert_eq!(used(), [1, 1, 1]);
+    let refused = proxy.chat("gpt-4o").header("x-tenant", "a").send().await.unwrap();
+    assert_eq!((refused.status().as_u16(), used()), (429, [1, 1, 1]));
+    let problem = json(refused).await;
+    assert_eq!(problem["violated-policies"], serde_json::json!(["tenant-rpd"]));
+    assert!(up.is_idle());
+    // Another tenant is another key, and so are all that name none.
+    for tenant in [Some("b"), None] {
+        let chat = tenant.into_iter().fold(proxy.chat("gpt-4o"), |c, t| c.header("x-tenant", t));
+        let sent = tokio::spawn(chat.send());
+        up.request().await.answer("200 OK", "", "{}").await;
+        assert_eq!(sent.await.unwrap().unwrap().status(), 200);
+    }
+    assert_eq!(proxy.chat("gpt-4o").send().await.unwrap().status(), 429);
+}
+
+#[tokio::test]
+async fn an_api_key_is_a_scope_wherever_it_stands_and_is_kept_as_its_hash() {
+    let mut up = Upstream::start().await;
+    let quotas = "quotas: {'api_key:*': {rpd: 1}}";
+    let proxy = Proxy::serving(up.addr, "mode: reject\nscopes: [api_key]", quotas).await;
+    // sha256("sk-secret") = 5ff89d...
+    let ways: [(&str, &str, &str); 5] = [
+        ("authorization", "bearer sk-secret", ""),
+        ("x-api-key", "sk-secret", ""),
+        ("api-key", "sk-secret", ""),
+        ("x-goog-api-key", "sk-secret", ""),
+        ("x-none", "", "?alt=sse&key=sk%2Dsecret"),
+    ];
+    for (n, (name, value, query)) in ways.into_iter().enumerate() {
+        let post = http().post(proxy.url(&format!("/up/v1/embeddings{query}"))).body("{}");
+        let sent = tokio::spawn(post.header(name, value).send());
+        if n == 0 {
+            up.request().await.answer("200 OK", "", "{}").await;
+        }
+        let status = sent.await.unwrap().unwrap().status().as_u16();
+        assert_eq!(status, if n == 0 { 200 } else { 429 }, "{name}");
+    }
+    let keys = proxy.limiter.keys();
+    let [key] = &keys[..] else { panic!("{keys:?}") };
+    let hash = key.strip_prefix("api_key:").expect("its name");
+    assert!(hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{key}");
+    assert!(!format!("{:?}", proxy.server).contains("sk-secret"));
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_refused_with_a_time_to_come_back() {
+    let mut up = Upstream::start().await;
+    let quotas = "quotas: {gpt-4o: {rpd: 1}}\nproviders: [openai]";
+    for (name, serve, more) in [
+        ("mode", "mode: reject", quotas),
+        ("wait", "", "quotas: {gpt-4o: {rpd: 1}}\nwaiting: {max_wait: 1s}"),
+    ] {
+        let proxy = Proxy::serving(up.addr, serve, more).await;
+        let sent = tokio::spawn(proxy.chat("gpt-4o").send());
+        up.request().await.answer("200 OK", "", "{}").await;
+        sent.await.unwrap().unwrap().text().await.unwrap();
+        let refused = proxy.chat("gpt-4o").send().await.unwrap();
+        assert_eq!(refused.status(), 429, "{name}");
+        let headers = refused.headers().clone();
+        let seconds: u64 = headers["retry-after"].to_str().unwrap().parse().unwrap();
+        assert!(seconds > 80_000, "{headers:?}");
+        assert_eq!(headers["ratelimit-policy"], "\"gpt-4o-rpd\";q=1;w=86400");
+        assert_eq!(headers["ratelimit"], format!("\"gpt-4o-rpd\";r=0;t={seconds}"));
+        assert_eq!(headers["content-type"], "application/problem+json");
+        let body = json(refused).await;
+        assert_eq!((&body["status"], &body["dimension"]), (&429.into(), &"requests".into()));
+        let error = &body["error"];
+        assert_eq!(
+            (&error["code"], &error["type"]),
+            (&"rate_limit_exceeded".into(), &"requests".into())
+        );
+        let message = error["message"].as_str().unwrap();
+        assert!(message.contains(&format!("Please try again in {seconds}s")), "{message}");
+        assert!(up.is_idle());
+    }
+}
+
+#[tokio::test]
+async fn what_never_fits_and_a_full_queue_are_refused_at_once() {
+    let mut up = Upstream::start().await;
+    let quotas = "quotas: {small: {tpm: 10}, gpt-4o: {concurrency: 1}}\nwaiting: {max_waiting: 1}";
+    let proxy = Proxy::to(up.addr, quotas).await;
+    let huge = chat("small").replace("Hi", &"word ".repeat(100));
+    let post = http().post(proxy.url("/up/v1/chat/completions")).body(huge);
+    let refused = post.send().await.unwrap();
+    assert_eq!((refused.status().as_u16(), refused.headers().get("retry-after")), (429, None));
+    assert_eq!(refused.headers()["x-should-retry"], "false");
+    assert_eq!(json(refused).await["code"], "exceeds_capacity");
+
+    let first = tokio::spawn(proxy.chat("gpt-4o").send());
+    let request = up.request().await;
+    let second = tokio::spawn(proxy.chat("gpt-4o").send());
+    while proxy.limiter.stats("gpt-4o").waiting < 1 {
+        tokio::task::yield_now().await;
+    }
+    let refused = proxy.chat("gpt-4o").send().await.unwrap();
+    assert_eq!(
+        (refused.status().as_u16(), &refused.headers()["retry-after"]),
+        (429, &"1".parse().unwrap())
+    );
+    assert_eq!(json(refused).await["code"], "queue_full");
+    request.answer("200 OK", "", "{}").await;
+    first.await.unwrap().unwrap().text().await.unwrap();
+    up.request().await.answer("200 OK", "", "{}").await;
+    assert_eq!(second.await.unwrap().unwrap().status(), 200);
+}
+
+#[tokio::test]
+async fn a_refusal_of_the_upstream_is_sent_again_as_often_as_the_configuration_says() {
+    let mut up = Upstream::start().await;
+    let proxy = Proxy::to(up.addr, "retry: {attempts: 3}").await;
+    let sent = tokio::spawn(proxy.chat("gpt-4o").send());
+    for status in ["429 Too Many Requests", "503 Service Unavailable"] {
+        let request = up.request().await;
+        assert_eq!(request.body, chat("gpt-4o").as_bytes());
+        request.answer(status, "retry-after-ms: 1\r\n", r#"{"error": {"message": "m"}}"#).await;
+    }
+    up.request().await.answer("200 OK", "", "fine").await;
+    assert_eq!(sent.await.unwrap().unwrap().text().await.unwrap(), "fine");
+
+    let sent = tokio::spawn(proxy.chat("gpt-4o").send());
+    for n in 0..3 {
+        let body = format!("the {n}th");
+        up.request().await.answer("503 Service Unavailable", "retry-after-ms: 1\r\n", &body).await;
+    }
+    let response = sent.await.unwrap().unwrap();
+    assert_eq!(response.status(), 503);
+    assert_eq!(response.text().await.unwrap(), "the 2th");
+}
+
+#[tokio::test]
+async fn a_wrong_key_passes_and_is_not_sent_again() {
+    let mut up = Upstream::start().await;
+    let proxy = Proxy::to(up.addr, "retry: {attempts: 3}").await;
+    let sent = tokio::spawn(proxy.chat("gpt-4o").send());
+    let body = r#"{"error": {"message": "no", "code": "invalid_api_key"}}"#;
+    up.request().await.answer("401 Unauthorized", "", body).await;
+    let response = sent.await.unwrap().unwrap();
+    assert_eq!(response.status(), 401);
+    assert_eq!(response.text().await.unwrap(), body);
+    assert!(up.is_idle());
+}
+
+#[tokio::test]
+async fn lists_of_models_pass_where_nothing_else_does() {
+    let mut up = Upstream::start().await;
+    let proxy = Proxy::serving(up.addr, "mode: reject", "unknown_key: refuse").await;
+    assert_eq!(proxy.chat("nobodys").send().await.unwrap().status(), 429);
+    let sent = tokio::spawn(http().get(proxy.url("/up/v1/models")).send());
+    up.request().await.answer("200 OK", "", "[]").await;
+    assert_eq!(sent.await.unwrap().unwrap().text().await.unwrap(), "[]");
+}
+
+#[tokio::test]
+async fn a_stream_settles_by_the_usage_that_passes() {
+    let mut up = Upstream::start().await;
+    let proxy = Proxy::with(
+        &[("up", up.addr, "anthropic")],
+        "",
+        "quotas: {claude-x: {limits: [{dimension: output_tokens, limit: 10000, window: 1d}]}}",
+    )
+    .await;
+    let body = r#"{"model": "claude-x", "max_tokens": 4000, "stream": true, "messages": []}"#;
+    let sent = tokio::spawn(http().post(proxy.url("/up/v1/messages")).body(body).send());
+    let mut request = up.request().await;
+    request.begin_chunks().await;
+    let start =
+        r#"{"type":"message_start","message":{"usage":{"input_tokens":9,"output_tokens":1}}}"#;
+    let delta = r#"{"type":"message_delta","delta":{},"usage":{"output_tokens":77}}"#;
+    for (name, data) in [
+        ("message_start", start),
+        ("message_delta", delta),
+        ("message_stop", r#"{"type":"message_stop"}"#),
+    ] {
+        request.chunk(&format!("event: {name}\ndata: {data}\n\n")).await;
+    }
+    request.write("0\r\n\r\n").await;
+    let text = sent.await.unwrap().unwrap().text().await.unwrap();
+    assert!(text.contains("message_stop"));
+    let limits = proxy.limiter.stats("claude-x").limits;
+    assert_eq!((&limits[0].dimension, limits[0].used), (&Dimension::OutputTokens, 77));
+}
+
+const LIKE_THE_PROVIDER: &str = "providers: [openai]\nquotas: {gpt-4o: {rpm: 600, tpm: 60000}}";
+
+#[tokio::test]
+async fn who_waits_when_the_limits_close_is_told_to_come_back() {
+    for provider in ["openai", "gemini"] {
+        let mut up = Upstream::start().await;
+        let upstreams = [("up", up.addr, provider)];
+        let proxy = Proxy::with(&upstreams, "", "quotas: {gpt-4o: {concurrency: 1}}").await;
+        let _first = tokio::spawn(proxy.chat("gpt-4o").send());
+        let _held = up.request().await;
+        let second = tokio::spawn(proxy.chat("gpt-4o").send());
+        while proxy.limiter.stats("gpt-4o").waiting < 1 {
+            tokio::task::yield_now().await;
+        }
+        proxy.limiter.close().await;
+        let refused = second.await.unwrap().unwrap();
+        assert_eq!(
+            (refused.status().as_u16(), &refused.headers()["retry-after"]),
+            (503, &"1".parse().unwrap())
+        );
+        let body = json(refused).await;
+        assert_eq!(body["retry_after"], 1);
+        let message = body["error"]["message"].as_str().unwrap();
+        assert!(message.ends_with("Please try again in 1s."), "{message}");
+        if provider == "gemini" {
+            assert_eq!(body["error"]["details"][0]["retryDelay"], "1s");
+        }
+    }
+}

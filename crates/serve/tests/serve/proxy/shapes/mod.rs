@@ -1,0 +1,199 @@
+//! Requests of every shape: a limit counts each, or the proxy refuses it.
+
+mod counted;
+mod genuine;
+mod refused;
+mod row;
+
+use std::collections::HashMap;
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::body::{Bytes, to_bytes};
+use axum::extract::Request;
+use axum::http::StatusCode;
+use parking_lot::Mutex;
+use tokio::net::TcpListener;
+
+use self::counted::counted;
+use self::genuine::genuine;
+use self::refused::refused;
+use self::row::{CHAT, JSON, Row, chat, gemini, gzip, of, row, send};
+use super::rig::Proxy;
+use tollgate::provider::Profile;
+use tollgate_testing::corpus;
+
+/// An upstream that answers everything, and keeps what came.
+#[derive(Debug, Clone)]
+struct Recorder {
+    addr: SocketAddr,
+    came: Arc<Mutex<Vec<Came>>>,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Came {
+    method: String,
+    target: String,
+    body: Bytes,
+}
+
+impl Recorder {
+    async fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let addr = listener.local_addr().expect("it is bound");
+        let came = Arc::new(Mutex::new(Vec::new()));
+        let kept = Arc::clone(&came);
+        let app = Router::new().fallback(async move |request: Request| {
+            let (parts, body) = request.into_parts();
+            let body = to_bytes(body, usize::MAX).await.expect("a body");
+            let (method, target) = (parts.method.to_string(), parts.uri.to_string());
+            kept.lock().push(Came { method, target, body });
+            (StatusCode::OK, "{}")
+        });
+        tokio::spawn(async move { axum::serve(listener, app).await });
+        Self { addr, came }
+    }
+
+    /// What came since it was asked before.
+    fn take(&self) -> Vec<Came> {
+        std::mem::take(&mut *self.came.lock())
+    }
+}
+
+#[tokio::test]
+async fn a_limit_counts_requests_of_every_shape() {
+    let upstream = Recorder::start().await;
+    let rows = counted();
+    assert!(rows.len() >= 70, "{}", rows.len());
+    let mut wrong = Vec::new();
+    for row in &rows {
+        let proxy = limited(&upstream, row.provider, "").await;
+        let mut statuses = Vec::new();
+        for _ in 0..12 {
+            statuses.push(send(proxy.addr(), row).await.0);
+        }
+        let came = upstream.take().len();
+        if came != 5 || statuses[..5] != [200; 5] || statuses[5..] != [429; 7] {
+            wrong.push(format!("{came} of 12 ({statuses:?}): {}", row.text()));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn a_request_that_cannot_be_read_for_certain_is_refused() {
+    let upstream = Recorder::start().await;
+    let rows = refused();
+    assert!(rows.len() >= 100, "{}", rows.len());
+    let mut wrong = Vec::new();
+    for (row, field) in &rows {
+        let proxy = limited(&upstream, row.provider, "").await;
+        let (status, answer) = send(proxy.addr(), row).await;
+        let came = upstream.take().len();
+        let is_refused = match *field {
+            "content-encoding" => status == 415,
+            _ => status == 400,
+        };
+        if !is_refused || came > 0 || !answer.contains(field) {
+            wrong.push(format!("{status}, {came} came: {}\n  {answer}", row.text()));
+        }
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn requests_of_every_dialect_pass_unchanged() {
+    let upstream = Recorder::start().await;
+    let rows = genuine();
+    assert!(rows.len() >= 50, "{}", rows.len());
+    let mut wrong = Vec::new();
+    for row in &rows {
+        let proxy = limited(&upstream, row.provider, "").await;
+        wrong.extend(changed(&upstream, &proxy, row).await);
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), rows.len(), wrong.join("\n"));
+}
+
+/// What is wrong with how a request came to its upstream.
+async fn changed(upstream: &Recorder, proxy: &Proxy, row: &Row) -> Option<String> {
+    let (status, answer) = send(proxy.addr(), row).await;
+    let target = if row.path.is_empty() { "/".to_owned() } else { row.path.clone() };
+    let (method, body) = (row.method.to_owned(), Bytes::from(row.body.clone()));
+    let is_same = upstream.take() == [Came { method, target, body }];
+    (status != 200 || !is_same).then(|| format!("{status}: {}\n  {answer}", row.text()))
+}
+
+#[tokio::test]
+async fn recorded_requests_pass_unchanged() {
+    let Some(entries) = corpus::all() else { return };
+    let upstream = Recorder::start().await;
+    let mut proxies: HashMap<&str, Proxy> = HashMap::new();
+    let mut wrong = Vec::new();
+    for entry in &entries {
+        // One was cut off as it was recorded.
+        let body = entry.request.as_bytes();
+        if serde_json::from_slice::<serde_json::Value>(body).is_err() {
+            assert_eq!((entry.file, body.is_empty()), ("bedrock.har", false), "{}", entry.index);
+            continue;
+        }
+        let name = Profile::find(&entry.url).name();
+        if !proxies.contains_key(name) {
+            let ample = "quotas: {'*': {rpd: 1000000}}";
+            let proxy = Proxy::with(&[("up", upstream.addr, name)], "mode: reject", ample).await;
+            proxies.insert(name, proxy);
+        }
+        let (_, path) = entry.url.split_once("://").expect("a URL");
+        let path = path.find('/').map_or("", |slash| &path[slash..]);
+        let row = of(name, row("POST", path, JSON, body));
+        wrong.extend(changed(&upstream, &proxies[name], &row).await);
+    }
+    assert!(wrong.is_empty(), "{} of {}:\n{}", wrong.len(), entries.len(), wrong.join("\n"));
+}
+
+#[tokio::test]
+async fn a_configuration_lets_pass_what_cannot_be_read() {
+    let upstream = Recorder::start().await;
+    let fields = format!("{JSON}content-encoding: gzip\r\n");
+    for row in [
+        chat(r#"{"model": "gpt-4o", "top_p": NaN}"#),
+        chat(r#"{"model": "free", "model": "gpt-4o"}"#),
+        row("POST", "/v1/chat/completions", &fields, gzip(CHAT)),
+        row("POST", "/v1/listen", "content-type: audio/wav\r\n", "RIFF"),
+        gemini("/v1beta/models/gpt-4o;a=b:generateContent"),
+    ] {
+        let refusing = limited(&upstream, row.provider, "unread: refuse").await;
+        assert_ne!(send(refusing.addr(), &row).await.0, 200, "{}", row.text());
+        assert_eq!(upstream.take(), []);
+        let allowing = limited(&upstream, row.provider, "unread: allow").await;
+        assert_eq!(changed(&upstream, &allowing, &row).await, None);
+    }
+    // What was read of it counts.
+    let proxy = limited(&upstream, "openai", "unread: allow").await;
+    let row = chat(r#"{"model": "gpt-4o", "top_p": NaN}"#);
+    for n in 0..12 {
+        assert_eq!(send(proxy.addr(), &row).await.0, if n < 5 { 200 } else { 429 });
+    }
+}
+
+#[tokio::test]
+async fn a_refusal_is_an_error_as_the_provider_writes_it() {
+    let upstream = Recorder::start().await;
+    for (provider, kind) in [("openai", "invalid_request_error"), ("gemini", "INVALID_ARGUMENT")] {
+        let proxy = limited(&upstream, provider, "").await;
+        let row = chat(r#"{"model": "secret-a", "model": "secret-b"}"#);
+        let (status, answer) = send(proxy.addr(), &row).await;
+        assert_eq!(status, 400);
+        for part in ["unreadable_request", "`model`: ", "more than once", "serve.unread", kind] {
+            assert!(answer.contains(part), "{part}: {answer}");
+        }
+        assert!(!answer.contains("secret"), "{answer}");
+    }
+}
+
+/// A proxy that lets five requests for `gpt-4o` a day pass, and any number for others.
+async fn limited(upstream: &Recorder, provider: &str, serve: &str) -> Proxy {
+    let upstreams = [("up", upstream.addr, provider)];
+    let quotas = "quotas: {gpt-4o: {rpd: 5, algorithm: fixed_window}}";
+    Proxy::with(&upstreams, &format!("mode: reject\n{serve}"), quotas).await
+}

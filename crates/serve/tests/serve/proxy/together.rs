@@ -1,0 +1,45 @@
+//! Several proxies that share their limits over Redis.
+
+use std::net::SocketAddr;
+
+use futures_util::future::join_all;
+use tollgate_simulate::Settings;
+
+use super::rig::{Proxy, chat, http};
+use tollgate_testing::servers::Redis;
+
+#[tokio::test]
+async fn two_proxies_over_one_redis_let_through_as_much_as_one() {
+    let redis = Redis::start();
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let provider =
+        tollgate_simulate::Server::bind(Settings::default().with_rpm(40), any).await.unwrap();
+    let shared = format!(
+        "providers: [openai]\nquotas: {{gpt-4o: {{rpm: 40}}}}\n\
+         margin: {{percent: 0, lag: 0s}}\n\
+         cluster: {{redis: '{}', account: a, mode: exact, on_failure: closed, timeout: 5s}}",
+        redis.url()
+    );
+    let proxies = [
+        Proxy::serving(provider.addr(), "mode: reject", &shared).await,
+        Proxy::serving(provider.addr(), "mode: reject", &shared).await,
+    ];
+    let client = http();
+    let send = |n: usize| {
+        let url = proxies[n % 2].url("/up/v1/chat/completions");
+        let post = client.post(url).body(chat("gpt-4o"));
+        async move { post.send().await.unwrap().status().as_u16() }
+    };
+    let statuses = join_all((0..200).map(send)).await;
+    let passed = statuses.iter().filter(|&&status| status == 200).count() as u64;
+    let refused = statuses.iter().filter(|&&status| status == 429).count() as u64;
+    assert_eq!(passed + refused, 200, "{statuses:?}");
+    let counted = provider.stats().total;
+    assert_eq!((counted.admitted, counted.refused), (passed, 0));
+    // As many as the bucket holds, and what comes in while they are asked for.
+    assert!(passed >= 40, "{passed}");
+    for (half, of) in [(0, "first"), (1, "second")] {
+        let own = statuses.iter().skip(half).step_by(2);
+        assert!(own.filter(|&&status| status == 200).count() > 0, "the {of} has its share");
+    }
+}

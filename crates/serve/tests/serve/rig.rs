@@ -1,0 +1,84 @@
+//! A server of the test's own, and clients for it.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use reqwest::{Client, Method};
+use tokio::task::JoinHandle;
+use tollgate::Limiter;
+use tollgate::config::Config;
+use tollgate::limiter::ManualClock;
+use tollgate_serve::{Server, Tokens};
+
+pub(crate) use tollgate_testing::http::{Reply, http1, http2, raw, until};
+
+/// A server whose limiter goes by a clock that the test moves.
+pub(crate) struct Rig {
+    pub(crate) clock: ManualClock,
+    pub(crate) limiter: Limiter,
+    pub(crate) server: Option<Server>,
+    pub(crate) addr: SocketAddr,
+    client: Client,
+}
+
+impl Rig {
+    /// A server whose section `serve` says this.
+    pub(crate) async fn new(serve: &str) -> Self {
+        Self::start(&format!("serve: {{listen: '127.0.0.1:0', {serve}}}"), Tokens::default()).await
+    }
+
+    pub(crate) async fn start(config: &str, tokens: Tokens) -> Self {
+        let config = Config::parse(config).unwrap();
+        let clock = ManualClock::new();
+        let limiter = config.builder().clock(clock.clone()).build().unwrap();
+        let server = Server::bind(config, limiter.clone(), tokens).await.unwrap();
+        let addr = server.addr();
+        Self { clock, limiter, server: Some(server), addr, client: http1() }
+    }
+
+    pub(crate) fn url(&self, path: &str) -> String {
+        format!("http://{}{path}", self.addr)
+    }
+
+    pub(crate) async fn ask(&self, method: Method, path: &str) -> Reply {
+        Reply::of(self.client.request(method, self.url(path))).await
+    }
+
+    pub(crate) async fn post(&self, path: &str) -> Reply {
+        self.ask(Method::POST, path).await
+    }
+
+    pub(crate) async fn get(&self, path: &str) -> Reply {
+        self.ask(Method::GET, path).await
+    }
+
+    pub(crate) async fn delete(&self, path: &str) -> Reply {
+        self.ask(Method::DELETE, path).await
+    }
+
+    /// How many of so many requests are granted.
+    pub(crate) async fn granted(&self, requests: usize, path: &str) -> usize {
+        let mut granted = 0;
+        for _ in 0..requests {
+            granted += usize::from(self.post(path).await.status == 200);
+        }
+        granted
+    }
+
+    /// A request that waits in the queue of this key, behind those that do already.
+    pub(crate) async fn waiter(&self, key: &str, path: &str) -> JoinHandle<Reply> {
+        let before = self.waiting(key);
+        let request = self.client.post(self.url(path));
+        let waiter = tokio::spawn(Reply::of(request));
+        until(|| self.waiting(key) > before || waiter.is_finished()).await;
+        waiter
+    }
+
+    pub(crate) fn waiting(&self, key: &str) -> usize {
+        self.limiter.stats(key).waiting
+    }
+
+    pub(crate) fn pass(&self, millis: u64) {
+        self.clock.advance(Duration::from_millis(millis));
+    }
+}

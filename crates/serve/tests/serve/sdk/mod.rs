@@ -1,0 +1,111 @@
+//! The official Python SDKs, which nobody here wrote, at the simulated provider: what they read is
+//! what it counted, and what tollgate reads of the same bytes.
+
+mod install;
+mod node;
+mod proxied;
+mod python;
+mod recorder;
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::Value;
+use tollgate::provider::{Profile, Scanner};
+use tollgate::quota::Usage;
+use tollgate_simulate::{OutputSize, Server, Settings};
+
+use self::python::Python;
+use self::recorder::{Exchange, Recorder};
+
+#[tokio::test]
+async fn the_official_sdks_read_what_the_provider_counted_and_so_does_tollgate() {
+    let Some(python) = Python::with_sdks() else { return };
+    let openai = check(&python, "of_openai.py", "openai", "response");
+    let anthropic = check(&python, "of_anthropic.py", "anthropic", "stream");
+    let gemini = check(&python, "of_genai.py", "gemini", "stream");
+    tokio::join!(openai, anthropic, gemini);
+}
+
+/// Runs a script, and compares what it tells with what passed. A count of tokens is what the answer
+/// to the request `counted` states.
+async fn check(python: &Python, script: &str, profile: &str, counted: &str) {
+    let (open, full, paced) = (serve(open()).await, serve(full()).await, serve(paced()).await);
+    let recorder = Recorder::start(open.addr()).await;
+    let [full_url, paced_url] = [&full, &paced].map(|server| format!("http://{}", server.addr()));
+    let env = [
+        ("TOLLGATE_OPEN", recorder.url()),
+        ("TOLLGATE_FULL", full_url),
+        ("TOLLGATE_PACED", paced_url),
+    ];
+    let told = python.run(script, &env).await;
+    let passed = recorder.exchanges();
+    assert_eq!(told.len(), passed.len(), "{script} tells of each exchange: {told:?}");
+    let profile = Profile::named(profile).expect("a built-in profile");
+    for (told, exchange) in told.iter().zip(&passed) {
+        compare(told, exchange, profile);
+    }
+    let case = |name: &str| told.iter().find(|told| told["case"] == name).expect("it is told");
+    assert_eq!(case("count")["counted"], case(counted)["usage"]["input"], "{script}");
+
+    // Only one fits; and whoever was told when to come back was admitted then, at the second try.
+    let (full, paced) = (full.stats().total, paced.stats().total);
+    assert_eq!((full.admitted, full.refused), (1, 1), "{script}");
+    assert_eq!(paced.admitted, 3, "{script}");
+    assert!((1..=2).contains(&paced.refused), "{script}: {paced:?}");
+}
+
+/// What the SDK tells of an exchange, beside what tollgate reads of its bytes.
+fn compare(told: &Value, exchange: &Exchange, profile: Profile) {
+    let mut scanner = Scanner::new(profile, exchange.content_type.as_deref());
+    scanner.feed(&exchange.body);
+    let scanned = scanner.finish();
+    assert_eq!(usage(&told["usage"]), scanned.usage, "{told} {exchange:?}");
+    let malformed = told["case"] == "malformed";
+    assert_eq!(
+        (exchange.status, scanned.error.is_some()),
+        if malformed { (400, true) } else { (200, false) }
+    );
+    if let (Some(text), Some(usage)) = (told["text"].as_str(), scanned.usage) {
+        assert_eq!(text.len() as u64, 4 * usage.output, "{told}");
+    }
+    if let Some(pieces) = told["pieces"].as_u64() {
+        assert!(pieces > 1, "{told}");
+    }
+}
+
+fn usage(told: &Value) -> Option<Usage> {
+    let count = |name: &str| told[name].as_u64().expect("a count");
+    told.is_object().then(|| Usage {
+        input: count("input"),
+        output: count("output"),
+        cache_read: count("cache_read"),
+        cache_write: count("cache_write"),
+    })
+}
+
+/// Room for everything; each answer takes a while.
+fn open() -> Settings {
+    Settings::default()
+        .with_rpm(1_000)
+        .with_tpm(1_000_000)
+        .with_itpm(900_000)
+        .with_otpm(100_000)
+        .with_output(OutputSize::Fixed(12))
+        .with_latency(Duration::from_millis(20), Duration::from_millis(40))
+}
+
+/// Room for one request a minute.
+fn full() -> Settings {
+    Settings::default().with_rpm(1)
+}
+
+/// Room for one request a second.
+fn paced() -> Settings {
+    Settings::default().with_rpm(60).with_burst(Duration::from_secs(1))
+}
+
+async fn serve(settings: Settings) -> Server {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    Server::bind(settings, any).await.expect("a free port")
+}

@@ -1,0 +1,205 @@
+//! The official SDKs, unchanged, through the proxy: only their base URL is set.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
+
+use axum::http::StatusCode;
+use serde_json::Value;
+use tokio::net::TcpSocket;
+use tollgate::Limiter;
+use tollgate::config::Config;
+use tollgate_simulate::{Failure, Fault, OutputSize, Settings};
+
+use super::node::Node;
+use super::python::Python;
+
+/// What each SDK can do, in the order in which its scripts say that it was done.
+const OPENAI: &[&str] = &[
+    "plain",
+    "stream",
+    "responses",
+    "tools",
+    "embeddings",
+    "refused",
+    "retried",
+    "errors",
+    "timeout",
+];
+const ANTHROPIC: &[&str] =
+    &["plain", "stream", "tools", "count", "refused", "retried", "errors", "timeout"];
+const GENAI: &[&str] =
+    &["plain", "stream", "tools", "embeddings", "count", "refused", "retried", "errors", "timeout"];
+
+#[tokio::test]
+async fn the_official_python_sdks_work_unchanged_through_the_proxy() {
+    let Some(python) = Python::with_sdks() else { return };
+    let run = async |script: &str, wanted: &[&str]| {
+        let world = World::start().await;
+        let told = python.run(script, &world.env()).await;
+        world.check(script, &told, wanted).await;
+    };
+    tokio::join!(
+        run("proxied_openai.py", OPENAI),
+        run("proxied_anthropic.py", ANTHROPIC),
+        run("proxied_genai.py", GENAI),
+    );
+}
+
+#[tokio::test]
+async fn the_official_node_sdks_work_unchanged_through_the_proxy() {
+    let Some(node) = Node::with_sdks() else { return };
+    let run = async |script: &str, wanted: &[&str]| {
+        let world = World::start().await;
+        let told = node.run(script, &world.env()).await;
+        world.check(script, &told, wanted).await;
+    };
+    // This SDK of Google's sends nothing again.
+    let genai: Vec<&str> = GENAI.iter().copied().filter(|&case| case != "retried").collect();
+    tokio::join!(
+        run("proxied_openai.mjs", OPENAI),
+        run("proxied_anthropic.mjs", ANTHROPIC),
+        run("proxied_genai.mjs", &genai),
+    );
+}
+
+/// Each SDK would send a failed request twice again, and the proxy does so itself: together nine.
+#[tokio::test]
+async fn the_official_python_sdks_do_not_multiply_the_tries_of_the_proxy() {
+    let Some(python) = Python::with_sdks() else { return };
+    let failing = Arc::new(AtomicU32::new(0));
+    let count = Arc::clone(&failing);
+    let answer = move || {
+        count.fetch_add(1, Ordering::Relaxed);
+        let error = "{\"error\": {\"message\": \"it failed\", \"type\": \"server_error\"}}";
+        let headers = [("content-type", "application/json"), ("retry-after-ms", "1")];
+        async move { (StatusCode::INTERNAL_SERVER_ERROR, headers, error) }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let addr = listener.local_addr().expect("it is bound");
+    let app = axum::Router::new().fallback(answer);
+    let serving = tokio::spawn(async move { axum::serve(listener, app).await });
+    let config = format!(
+        "retry: {{attempts: 3}}
+serve:
+  listen: '127.0.0.1:0'
+  upstreams:
+    openai: {{base_url: 'http://{addr}/v1', provider: openai}}
+    anthropic: {{base_url: 'http://{addr}', provider: anthropic}}
+"
+    );
+    let config = Config::parse(&config).expect("it is right");
+    let limiter = config.server_limiter().expect("it is made");
+    let proxy =
+        tollgate_serve::Server::bind(config, limiter, tollgate_serve::Tokens::default()).await;
+    let proxy = proxy.expect("a free port");
+    let env = [("TOLLGATE_PROXY", format!("http://{}", proxy.addr()))];
+    for case in ["openai", "anthropic"] {
+        let mut env = env.to_vec();
+        env.push(("TOLLGATE_SDK", case.to_owned()));
+        let told = python.run("proxied_tries.py", &env).await;
+        assert_eq!(told[0]["case"], case);
+        assert_eq!(failing.swap(0, Ordering::Relaxed), 3, "{case}: the tries of the proxy alone");
+    }
+    serving.abort();
+}
+
+/// A proxy in front of providers that answer, deny, take their time, and are away.
+struct World {
+    open: tollgate_simulate::Server,
+    _others: [tollgate_simulate::Server; 2],
+    _away: TcpSocket,
+    proxy: tollgate_serve::Server,
+    limiter: Limiter,
+}
+
+impl World {
+    async fn start() -> Self {
+        let twelve = Settings::default().with_output(OutputSize::Fixed(12));
+        let open = provider(twelve.clone()).await;
+        let fault = Fault { every: 1, failure: Failure::Unauthorized };
+        let denied = provider(twelve.clone().with_fault(fault)).await;
+        let hour = Duration::from_secs(3_600);
+        let slow = provider(twelve.with_latency(hour, hour)).await;
+        // Held, so that nobody listens there.
+        let away = TcpSocket::new_v4().expect("a socket");
+        away.bind(SocketAddr::from(([127, 0, 0, 1], 0))).expect("a free port");
+        let to = |addr: SocketAddr, provider: &str| {
+            format!("{{base_url: 'http://{addr}', provider: {provider}}}")
+        };
+        let config = format!(
+            "quotas:
+  limited: {{limits: [{{dimension: requests, limit: 1, window: 1d}}]}}
+  paced: {{limits: [{{dimension: requests, limit: 1, window: 1s}}]}}
+  tools:
+    limits:
+      - {{dimension: input_tokens, limit: 1000000, window: 1d, algorithm: sliding_window}}
+      - {{dimension: output_tokens, limit: 1000000, window: 1d, algorithm: sliding_window}}
+  gpt-4o: {{concurrency: 8}}
+  claude-sonnet-4-5: {{concurrency: 8}}
+  gemini-2.5-flash: {{concurrency: 8}}
+serve:
+  listen: '127.0.0.1:0'
+  mode: reject
+  upstreams:
+    openai: {}
+    anthropic: {}
+    gemini: {}
+    denied: {}
+    slow: {}
+    away: {}
+",
+            to(open.addr(), "openai"),
+            to(open.addr(), "anthropic"),
+            to(open.addr(), "gemini"),
+            to(denied.addr(), "openai"),
+            to(slow.addr(), "openai"),
+            to(away.local_addr().expect("it is bound"), "openai"),
+        );
+        let config = Config::parse(&config).expect("it is right");
+        let limiter = config.limiter().expect("it is made");
+        let tokens = tollgate_serve::Tokens::default();
+        let proxy = tollgate_serve::Server::bind(config, limiter.clone(), tokens).await;
+        let proxy = proxy.expect("a free port");
+        Self { open, _others: [denied, slow], _away: away, proxy, limiter }
+    }
+
+    fn env(&self) -> [(&'static str, String); 1] {
+        [("TOLLGATE_PROXY", format!("http://{}", self.proxy.addr()))]
+    }
+
+    /// All cases were told; the provider has refused nothing; the requests that clients gave up
+    /// hold nothing any more; and what was charged for calls of tools and for what followed them is
+    /// what the SDK read of its usage, and what the provider counted.
+    async fn check(&self, script: &str, told: &[Value], wanted: &[&str]) {
+        let cases: Vec<&str> = told.iter().filter_map(|told| told["case"].as_str()).collect();
+        assert_eq!(cases, wanted, "{script}");
+        let counted = self.open.stats().total;
+        assert!(counted.admitted >= 5 && counted.refused == 0, "{script}: {counted:?}");
+        let held = || {
+            self.limiter
+                .iter()
+                .flat_map(|(_, stats)| stats.limits)
+                .map(|limit| limit.held)
+                .sum::<u64>()
+        };
+        while held() > 0 {
+            tokio::task::yield_now().await;
+        }
+        let tools = told.iter().find(|told| told["case"] == "tools").expect("it is told");
+        let counted = self.open.stats().models["tools"];
+        let counted = [counted.input_tokens, counted.output_tokens];
+        let charged: Vec<u64> =
+            self.limiter.stats("tools").limits.iter().map(|limit| limit.used).collect();
+        assert_eq!(["input", "output"].map(|name| tools[name].as_u64()), counted.map(Some));
+        assert_eq!(charged, counted, "{script}");
+        let keys = format!("{:?}", self.limiter.keys());
+        assert!(!keys.contains("proxied"), "no API key is kept: {keys}");
+    }
+}
+
+async fn provider(settings: Settings) -> tollgate_simulate::Server {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    tollgate_simulate::Server::bind(settings, any).await.expect("a free port")
+}

@@ -1,0 +1,208 @@
+//! Connections: their protocols, their bounds, their end.
+
+use std::hint::black_box;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpSocket, TcpStream};
+use tollgate::limiter::DefaultLimits;
+use tollgate::quota::{Cost, Quota};
+
+use super::rig::{Reply, Rig, http1, http2, raw, until};
+use tollgate_testing::wire::{Wire, header};
+
+#[tokio::test]
+async fn one_port_speaks_both_versions_of_http() {
+    let rig = Rig::new("max_requests: 9").await;
+    for (client, version) in
+        [(http1(), reqwest::Version::HTTP_11), (http2(), reqwest::Version::HTTP_2)]
+    {
+        let response = client.post(rig.url("/rate/k")).send().await.unwrap();
+        assert_eq!((response.status().as_u16(), response.version()), (200, version));
+    }
+}
+
+#[tokio::test]
+async fn every_answer_has_an_id_and_the_correlation_of_its_request() {
+    let rig = Rig::new("max_requests: 1").await;
+    let first = rig.post("/rate/k").await;
+    let second = rig.get("/nothing/here").await;
+    assert_ne!(first.header("x-request-id"), second.header("x-request-id"));
+    assert!(!first.header("x-request-id").is_empty() && second.status == 404);
+    let request = http1().post(rig.url("/rate/k"));
+    let reply = Reply::of(request.header("x-request-id", "r-1").header("X-Correlation-ID", "c-1"));
+    let reply = reply.await;
+    assert_eq!(reply.status, 429);
+    assert_eq!((reply.header("x-request-id"), reply.header("x-correlation-id")), ("r-1", "c-1"));
+    assert_eq!(first.header("x-content-type-options"), "nosniff");
+    assert_eq!(first.header("cache-control"), "no-store");
+}
+
+#[tokio::test]
+async fn shutting_down_answers_everyone_who_waits() {
+    let mut rig = Rig::new("max_requests: 1, max_requests_in_queue: 50").await;
+    rig.post("/rate/k").await;
+    let mut waiters = Vec::new();
+    for _ in 0..20 {
+        waiters.push(rig.waiter("k", "/rate/k?canWait=true").await);
+    }
+    let idle = TcpStream::connect(rig.addr).await.unwrap();
+    rig.server.take().unwrap().shutdown().await.unwrap();
+    for waiter in waiters {
+        let reply = waiter.await.unwrap();
+        assert_eq!((reply.status, reply.header("retry-after")), (503, "1"));
+    }
+    drop(idle);
+    assert!(TcpStream::connect(rig.addr).await.is_err(), "nobody listens");
+}
+
+#[tokio::test(start_paused = true)]
+async fn what_does_not_end_by_itself_is_cut_off_at_the_end_of_the_drain() {
+    let mut rig = Rig::new("drain: 2s, bounds: {head_timeout: 1h, body_timeout: 1h}").await;
+    let mut stream = TcpStream::connect(rig.addr).await.unwrap();
+    stream.write_all(b"POST /rate/k HTTP/1.1\r\nhost: localhost\r\n").await.unwrap();
+    rig.server.take().unwrap().shutdown().await.unwrap();
+    let mut rest = Vec::new();
+    let _ = stream.read_to_end(&mut rest).await;
+    assert_eq!(rest, b"");
+}
+
+#[tokio::test]
+async fn a_client_that_is_slow_to_ask_is_left_behind() {
+    let rig = Rig::new("bounds: {head_timeout: 50ms}").await;
+    for begun in ["", "P", "PRI * HTTP/2.0\r\n", "POST /rate/k HTTP/1.1\r\nhost"] {
+        let answer = raw(rig.addr, begun.as_bytes()).await;
+        assert!(!answer.contains("200 OK"), "{answer}");
+    }
+    assert_eq!(rig.post("/rate/k").await.status, 200);
+}
+
+#[tokio::test(start_paused = true)]
+async fn who_takes_an_answer_slowly_has_all_of_it() {
+    let rig = Rig::new("max_requests: 1, bounds: {head_timeout: 1s, body_timeout: 1h}").await;
+    let limits = DefaultLimits::new(&rig.limiter, &Quota::new().rpm(1));
+    for number in 0..20_000 {
+        let key = format!("a-key-of-some-length-{number}");
+        let acquire = rig.limiter.acquire(&key, &Cost::new()).default_limits(&limits);
+        drop(acquire.try_now().unwrap());
+    }
+    let socket = TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4_096).unwrap();
+    let mut stream = socket.connect(rig.addr).await.unwrap();
+    stream.write_all(b"GET /debug HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let (mut answer, mut piece) = (Vec::new(), vec![0; 200_000]);
+    while !answer.ends_with(b"}}}") {
+        // Long enough that it is asked to leave.
+        tokio::time::sleep(Duration::from_secs(1)).await;
+        let taken = stream.read(&mut piece).await.unwrap();
+        assert!(taken > 0, "cut off after {} bytes", answer.len());
+        answer.extend_from_slice(&piece[..taken]);
+    }
+}
+
+#[tokio::test]
+async fn a_body_that_says_nothing_is_read_so_that_its_connection_lives_on() {
+    let rig = Rig::new("max_requests: 9").await;
+    let mut wire = Wire::connect(rig.addr).await.unwrap();
+    let head = "POST /rate/k HTTP/1.1\r\nhost: localhost\r\ncontent-length: 2\r\n";
+    wire.send(format!("{head}expect: 100-continue\r\n\r\n").as_bytes()).await.unwrap();
+    let go_on = wire.answer().await.unwrap();
+    assert_eq!(go_on.status, 100);
+    wire.send(b"{}").await.unwrap();
+    let answer = wire.answer().await.unwrap();
+    assert_eq!((answer.status, header(&answer.head, "connection")), (200, None));
+    assert_eq!(wire.ask("POST", "/rate/k").await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn no_more_connections_are_taken_than_the_bound() {
+    let rig = Rig::new("bounds: {connections: 2, head_timeout: 1h}").await;
+    let mut first = TcpStream::connect(rig.addr).await.unwrap();
+    let second = TcpStream::connect(rig.addr).await.unwrap();
+    first.write_all(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n\r\n").await.unwrap();
+    let mut byte = [0];
+    first.read_exact(&mut byte).await.unwrap();
+    let third = tokio::spawn(Reply::of(http1().get(rig.url("/healthz"))));
+    for _ in 0..1000 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!third.is_finished());
+    drop(second);
+    assert_eq!(third.await.unwrap().status, 200);
+}
+
+#[tokio::test]
+async fn heads_beyond_their_bound_are_refused() {
+    let rig = Rig::new("bounds: {head: 8192}").await;
+    let head =
+        format!("GET /rate/k HTTP/1.1\r\nhost: localhost\r\nx: {}\r\n\r\n", "x".repeat(20_000));
+    let answer = raw(rig.addr, head.as_bytes()).await;
+    assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 431"), "{answer}");
+    assert_eq!(rig.post("/rate/k").await.status, 200);
+}
+
+#[tokio::test]
+async fn nonsense_ends_its_connection_alone() {
+    let rig = Rig::new("max_requests: 9").await;
+    for nonsense in [
+        "\0\u{1}\u{2}\r\n\r\n",
+        "GET\r\n\r\n",
+        "GET / HTTP/9.9\r\n\r\n",
+        "POST /rate/k HTTP/1.1\r\ncontent-length: -1\r\n\r\n",
+    ] {
+        let answer = raw(rig.addr, nonsense.as_bytes()).await;
+        assert!(answer.is_empty() || answer.starts_with("HTTP/1.1 4"), "{answer}");
+    }
+    assert_eq!(rig.post("/rate/k").await.status, 200);
+}
+
+#[tokio::test]
+async fn no_more_wait_than_the_bound_of_the_server() {
+    let rig = Rig::new("max_requests: 1, bounds: {waiting: 1}").await;
+    assert_eq!(rig.granted(1, "/rate/a").await + rig.granted(1, "/rate/b").await, 2);
+    let waiter = rig.waiter("a", "/rate/a?canWait=true").await;
+    let busy = rig.post("/rate/b?canWait=true").await;
+    assert_eq!((busy.status, busy.header("retry-after"), rig.waiting("b")), (503, "1", 0));
+    rig.pass(1000);
+    assert_eq!(waiter.await.unwrap().status, 200);
+    tokio::time::timeout(Duration::from_secs(5), until(|| rig.waiting("a") == 0)).await.unwrap();
+}
+
+#[tokio::test]
+async fn a_client_that_reads_nothing_is_left_behind() {
+    let rig = Rig::new("bounds: {connections: 1, head_timeout: 1h, body_timeout: 50ms}").await;
+    let mut deaf = TcpStream::connect(rig.addr).await.unwrap();
+    let flood = tokio::spawn(async move {
+        let request = b"GET /rate/k HTTP/1.1\r\nhost: localhost\r\n\r\n".repeat(1000);
+        while deaf.write_all(&request).await.is_ok() {}
+    });
+    flood.await.unwrap();
+    assert_eq!(rig.get("/healthz").await.status, 200);
+}
+
+#[tokio::test]
+async fn a_body_that_is_slow_to_come_is_not_waited_for() {
+    let rig = Rig::new("bounds: {body_timeout: 50ms, head_timeout: 1h}").await;
+    let begun =
+        b"POST /rate/k HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\ncontent-length: 10\r\n\r\nab";
+    let answer = raw(rig.addr, begun).await;
+    assert!(answer.starts_with("HTTP/1.1 200"), "it isn't needed: {answer}");
+}
+
+#[tokio::test]
+async fn nothing_of_the_limiter_is_left_once_its_server_has_shut_down() {
+    let mut rig = Rig::new("max_requests: 9").await;
+    // Listeners go with what all keys share.
+    let owned = Arc::new(());
+    let left = Arc::downgrade(&owned);
+    rig.limiter.listen(move |_| {
+        black_box(&owned);
+    });
+    for path in ["/", "/rate/k", "/metrics", "/v1/stats", "/debug"] {
+        assert_eq!(rig.get(path).await.status, 200, "{path}");
+    }
+    rig.server.take().unwrap().shutdown().await.unwrap();
+    drop(rig);
+    until(|| left.strong_count() == 0).await;
+}

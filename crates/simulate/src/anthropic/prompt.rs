@@ -1,0 +1,104 @@
+//! What of a request is read by the model, and counted.
+
+use std::hash::{DefaultHasher, Hash, Hasher};
+
+use serde_json::Value;
+
+use crate::cache::Prefix;
+use crate::pieces::pieces;
+
+/// The size of a prompt, and of those beginnings of it that are to be cached.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub(super) struct Prompt {
+    /// About how many tokens a tokenizer makes of it.
+    pub(super) tokens: u64,
+    /// Unicode scalar values of its text.
+    characters: u64,
+    /// Tokens that are none of the text.
+    media: u64,
+    pub(super) prefixes: Vec<Prefix>,
+}
+
+impl Prompt {
+    /// Tools, system and messages, which is the order in which they are cached.
+    pub(super) fn of(body: &Value, messages: &[Value]) -> Self {
+        let mut reader = Reader::default();
+        reader.prompt.tokens = BASE;
+        reader.blocks(&body["tools"]);
+        reader.blocks(&body["system"]);
+        for message in messages {
+            reader.prompt.tokens += MESSAGE;
+            reader.blocks(&message["content"]);
+        }
+        reader.prompt
+    }
+
+    /// What is taken it to be before the model has read it: a token for four characters.
+    pub(super) fn estimate(&self) -> u64 {
+        self.characters.div_ceil(4) + self.media
+    }
+}
+
+#[derive(Debug, Default)]
+struct Reader {
+    prompt: Prompt,
+    hasher: DefaultHasher,
+}
+
+impl Reader {
+    /// A text, or an array of blocks.
+    fn blocks(&mut self, blocks: &Value) {
+        match blocks {
+            Value::Array(blocks) => blocks.iter().for_each(|block| self.block(block)),
+            Value::Null => {}
+            block => self.block(block),
+        }
+    }
+
+    fn block(&mut self, block: &Value) {
+        let mut plain = block.clone();
+        let cached = plain.as_object_mut().and_then(|block| block.remove("cache_control"));
+        plain.to_string().hash(&mut self.hasher);
+        self.count(&plain);
+        if cached.is_some_and(|cached| !cached.is_null()) {
+            let tokens = self.prompt.tokens;
+            self.prompt.prefixes.push(Prefix { hash: self.hasher.finish(), tokens });
+        }
+    }
+
+    fn count(&mut self, block: &Value) {
+        match (block, block["type"].as_str()) {
+            (Value::String(text), _) => self.text(text),
+            (_, Some("text")) => self.text(block["text"].as_str().unwrap_or_default()),
+            (_, Some("image")) => self.media(IMAGE),
+            (_, Some("document")) => self.media(DOCUMENT),
+            (_, Some("tool_result")) => match &block["content"] {
+                Value::Array(blocks) => blocks.iter().for_each(|block| self.count(block)),
+                content => self.text(content.as_str().unwrap_or_default()),
+            },
+            // Calls of tools, tools themselves, thoughts: as they are written.
+            _ => self.text(&block.to_string()),
+        }
+    }
+
+    fn text(&mut self, text: &str) {
+        self.prompt.tokens += pieces(text);
+        self.prompt.characters += text.chars().count() as u64;
+    }
+
+    fn media(&mut self, tokens: u64) {
+        self.prompt.tokens += tokens;
+        self.prompt.media += tokens;
+    }
+}
+
+/// Of a request, and of each of its messages, beside their text.
+const BASE: u64 = 3;
+const MESSAGE: u64 = 4;
+
+/// An image at the size to which larger ones are scaled down: width x height / 750, as Anthropic's
+/// guide to vision says.
+const IMAGE: u64 = 1_600;
+
+/// A page or two of a PDF, at 1,500 to 3,000 tokens each.
+const DOCUMENT: u64 = 3_000;

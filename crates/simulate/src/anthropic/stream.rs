@@ -1,0 +1,57 @@
+//! An answer as server-sent events.
+
+use bytes::Bytes;
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use crate::text::deltas;
+use crate::tool::ToolCall;
+
+impl Answer<'_> {
+    /// The events in order, each with the empty line that ends it.
+    pub(super) fn frames(&self) -> Vec<Bytes> {
+        let (block, deltas) = match self.tool() {
+            Some(tool) => self.tool_use_deltas(tool),
+            None => self.text_deltas(),
+        };
+        let mut events = vec![
+            json!({"type": "message_start", "message": self.message(self.made.output.min(FIRST))}),
+            json!({"type": "content_block_start", "index": 0, "content_block": block}),
+            json!({"type": "ping"}),
+        ];
+        let delta = |delta| json!({"type": "content_block_delta", "index": 0, "delta": delta});
+        events.extend(deltas.into_iter().map(delta));
+        events.extend([
+            json!({"type": "content_block_stop", "index": 0}),
+            json!({
+                "type": "message_delta",
+                "delta": {"stop_reason": self.stop_reason(), "stop_sequence": null},
+                "usage": self.last_usage(),
+            }),
+            json!({"type": "message_stop"}),
+        ]);
+        events.iter().map(frame).collect()
+    }
+
+    /// The empty block that the content begins with, and what comes into it.
+    fn text_deltas(&self) -> (Value, Vec<Value>) {
+        let deltas = deltas(self.made.output);
+        let deltas = deltas.map(|text| json!({"type": "text_delta", "text": text}));
+        (json!({"type": "text", "text": ""}), deltas.collect())
+    }
+
+    /// The same of a call, whose first piece is recorded to be empty.
+    fn tool_use_deltas(&self, tool: &ToolCall) -> (Value, Vec<Value>) {
+        let pieces = [String::new()].into_iter().chain(tool.deltas());
+        let deltas = pieces.map(|json| json!({"type": "input_json_delta", "partial_json": json}));
+        (self.tool_use(tool, &json!({})), deltas.collect())
+    }
+}
+
+fn frame(event: &Value) -> Bytes {
+    let name = event["type"].as_str().unwrap_or_default();
+    format!("event: {name}\ndata: {event}\n\n").into()
+}
+
+/// The output that `message_start` states, recorded as 1 to 8: what is made when it is sent.
+const FIRST: u64 = 1;

@@ -1,0 +1,90 @@
+//! A 429 as Gemini writes it: which quota, and when to come back, in the body alone.
+
+use std::time::Duration;
+
+use serde_json::{Value, json};
+
+use crate::refusal::{LimitKind, Refusal};
+use crate::rejection::Rejection;
+
+/// A refusal in Gemini's words.
+pub(super) fn rejection(refusal: &Refusal) -> Rejection {
+    let (metric, id) = quota(refusal.kind);
+    let Refusal { limit, model, .. } = refusal;
+    let mut message = format!(
+        "{EXCEEDED} \n* Quota exceeded for metric: {SERVICE}/{metric}, limit: {limit}, \
+         model: {model}"
+    );
+    let mut details = vec![help(), failure(metric, id, *limit, Some(model))];
+    if let Some(wait) = refusal.retry_after {
+        message += &format!("\nPlease retry in {}.", seconds(wait));
+        details.push(json!({"@type": RETRY_INFO, "retryDelay": seconds(wait)}));
+    }
+    Rejection::new(429, "RESOURCE_EXHAUSTED", message).with_details(details)
+}
+
+/// What an account is told that has no quota at all.
+pub(super) fn without_quota() -> Rejection {
+    let (metric, id) = quota(LimitKind::RequestsPerDay);
+    let details = vec![help(), failure(metric, id, 0, None)];
+    Rejection::new(429, "RESOURCE_EXHAUSTED", EXCEEDED).with_details(details)
+}
+
+/// The metric of a quota, and its id.
+fn quota(kind: LimitKind) -> (&'static str, &'static str) {
+    match kind {
+        LimitKind::RequestsPerMinute => {
+            ("generate_content_paid_tier_requests", "GenerateRequestsPerMinutePerProjectPerModel")
+        }
+        LimitKind::RequestsPerDay => {
+            ("generate_requests_per_model_per_day", "GenerateRequestsPerDayPerProjectPerModel")
+        }
+        _ => (
+            "generate_content_paid_tier_input_token_count",
+            "GenerateContentPaidTierInputTokensPerModelPerMinute",
+        ),
+    }
+}
+
+fn failure(metric: &str, id: &str, limit: u64, model: Option<&str>) -> Value {
+    let mut violation = json!({
+        "quotaMetric": format!("{SERVICE}/{metric}"),
+        "quotaId": id,
+        "quotaValue": limit.to_string(),
+    });
+    if let Some(model) = model {
+        violation["quotaDimensions"] = json!({"location": "global", "model": model});
+    }
+    json!({"@type": "type.googleapis.com/google.rpc.QuotaFailure", "violations": [violation]})
+}
+
+fn help() -> Value {
+    let link = json!({"description": "Learn more about Gemini API quotas", "url": QUOTAS});
+    json!({"@type": "type.googleapis.com/google.rpc.Help", "links": [link]})
+}
+
+/// A duration as protobuf writes it in JSON, to the nanosecond: `34.074824224s`, `2s`.
+fn seconds(wait: Duration) -> String {
+    let text = format!("{}.{:09}", wait.as_secs(), wait.subsec_nanos());
+    format!("{}s", text.trim_end_matches('0').trim_end_matches('.'))
+}
+
+const SERVICE: &str = "generativelanguage.googleapis.com";
+const RETRY_INFO: &str = "type.googleapis.com/google.rpc.RetryInfo";
+const QUOTAS: &str = "https://ai.google.dev/gemini-api/docs/rate-limits";
+const EXCEEDED: &str = "You exceeded your current quota, please check your plan and billing \
+    details. For more information on this error, head to: \
+    https://ai.google.dev/gemini-api/docs/rate-limits. To monitor your current usage, head to: \
+    https://ai.dev/rate-limit.";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durations_are_written_to_the_nanosecond() {
+        assert_eq!(seconds(Duration::from_nanos(34_074_824_224)), "34.074824224s");
+        assert_eq!(seconds(Duration::from_millis(500)), "0.5s");
+        assert_eq!(seconds(Duration::from_secs(20)), "20s");
+    }
+}

@@ -1,0 +1,44 @@
+//! What a path asks for, and of which model.
+
+use crate::format::plain;
+
+/// `models/{model}:{method}`, after whatever leads there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Target<'a> {
+    pub(super) model: &'a str,
+    pub(super) method: Method,
+}
+
+/// The kinds of request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Method {
+    Generate,
+    Stream,
+    CountTokens,
+    Embed,
+    EmbedBatch,
+}
+
+impl<'a> Target<'a> {
+    /// Reads a path without query; `None` where it is none of this API.
+    pub(super) fn of(path: &'a str) -> Option<Self> {
+        let (_, name) = path.rsplit_once("models/")?;
+        let (model, method) = name.rsplit_once(':')?;
+        let method = match method {
+            "generateContent" => Method::Generate,
+            "streamGenerateContent" => Method::Stream,
+            "countTokens" => Method::CountTokens,
+            "embedContent" => Method::Embed,
+            "batchEmbedContents" => Method::EmbedBatch,
+            _ => return None,
+        };
+        (!model.is_empty()).then_some(Self { model, method })
+    }
+}
+
+/// Whether a path asks for a stream as one JSON array: without `alt=sse`.
+pub(super) fn is_array(path: &str) -> bool {
+    let streams = Target::of(plain(path)).is_some_and(|target| target.method == Method::Stream);
+    let query = path.split_once('?').map_or("", |(_, query)| query);
+    streams && !query.split('&').any(|pair| pair == "alt=sse")
+}

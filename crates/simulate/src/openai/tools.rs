@@ -1,0 +1,94 @@
+//! Calls of tools, in OpenAI's shapes.
+
+use serde_json::{Value, json};
+
+use super::answer::Answer;
+use super::stream::Event;
+use crate::tool::{ToolCall, elements};
+
+/// The call that `tool_choice` forces: of any function, of one, or of one of those allowed.
+///
+/// A chat has the fields of each in an object of their own; Responses have not.
+pub(super) fn forced(body: &Value) -> Option<ToolCall> {
+    let choice = &body["tool_choice"];
+    let kind = choice.as_str().or_else(|| choice["type"].as_str())?;
+    let among = choice.get("allowed_tools").unwrap_or(choice);
+    let allowed = match kind {
+        "required" => None,
+        "function" => Some(vec![&function(choice)["name"]]),
+        "allowed_tools" if among["mode"] == "required" => {
+            Some(elements(&among["tools"]).map(|tool| &function(tool)["name"]).collect())
+        }
+        _ => return None,
+    };
+    let functions = elements(&body["tools"]).filter(|tool| tool["type"] == "function");
+    let tools = functions.map(function).map(|tool| (&tool["name"], &tool["parameters"]));
+    ToolCall::first(tools, allowed.as_deref())
+}
+
+impl Answer<'_> {
+    /// The call that is made in place of a text.
+    pub(super) fn tool(&self) -> Option<&ToolCall> {
+        self.call.forced.as_ref().filter(|_| !self.made.cut)
+    }
+
+    /// An element of `tool_calls`.
+    pub(super) fn chat_call(&self, tool: &ToolCall, choice: u64) -> Value {
+        json!({
+            "id": format!("{}{choice}", self.named("call_")),
+            "type": "function",
+            "function": {"name": tool.name, "arguments": tool.arguments.to_string()},
+        })
+    }
+
+    /// The same in a stream: all but the arguments, and then these.
+    pub(super) fn chat_call_deltas(&self, tool: &ToolCall, choice: u64) -> Vec<Value> {
+        let mut first = self.chat_call(tool, choice);
+        first["index"] = json!(0);
+        first["function"]["arguments"] = json!("");
+        let first =
+            json!({"role": "assistant", "content": null, "tool_calls": [first], "refusal": null});
+        let arguments = tool
+            .deltas()
+            .map(|part| json!({"tool_calls": [{"index": 0, "function": {"arguments": part}}]}));
+        [first].into_iter().chain(arguments).collect()
+    }
+
+    /// An output item of a `response`.
+    pub(super) fn function_call(&self, tool: &ToolCall, arguments: &str, status: &str) -> Value {
+        json!({
+            "id": self.named("fc_"),
+            "type": "function_call",
+            "status": status,
+            "arguments": arguments,
+            "call_id": self.named("call_"),
+            "name": tool.name,
+        })
+    }
+
+    /// The events of that item.
+    pub(super) fn function_call_events(&self, tool: &ToolCall) -> Vec<Event> {
+        let id = self.named("fc_");
+        let whole = tool.arguments.to_string();
+        let begun = self.function_call(tool, "", "in_progress");
+        let mut events = vec![("response.output_item.added", json!({"item": begun}))];
+        events.extend(tool.deltas().map(|part| {
+            ("response.function_call_arguments.delta", json!({"item_id": id, "delta": part}))
+        }));
+        events.extend([
+            (
+                "response.function_call_arguments.done",
+                json!({"item_id": id, "name": tool.name, "arguments": whole}),
+            ),
+            (
+                "response.output_item.done",
+                json!({"item": self.function_call(tool, &whole, "completed")}),
+            ),
+        ]);
+        events
+    }
+}
+
+fn function(tool: &Value) -> &Value {
+    tool.get("function").unwrap_or(tool)
+}

@@ -1,0 +1,196 @@
+//! Gemini's format: its methods, streams, limits and errors.
+
+use serde_json::{Value, json};
+use tollgate_simulate::{Failure, Fault, OutputSize, Provider, Reply, Settings};
+
+use super::{SECOND, events, object, post};
+
+const GENERATE: &str = "/v1beta/models/gemini-2.5-flash:generateContent";
+const STREAM: &str = "/v1beta/models/gemini-2.5-flash:streamGenerateContent";
+
+fn ask(text: &str) -> Value {
+    json!({"contents": [{"role": "user", "parts": [{"text": text}]}]})
+}
+
+fn output(tokens: u64) -> Settings {
+    Settings::default().with_output(OutputSize::Fixed(tokens))
+}
+
+fn send(provider: &mut Provider, now: u64, text: &str) -> Reply {
+    provider.receive(now, GENERATE, ask(text).to_string().as_bytes())
+}
+
+#[test]
+fn an_answer_states_its_usage_and_its_model() {
+    let reply = post(output(12), GENERATE, &ask("What is the capital of France?"));
+    let answer = object(&reply);
+    assert_eq!(reply.header("content-type"), Some("application/json; charset=UTF-8"));
+    assert_eq!(
+        answer["candidates"][0]["content"]["parts"][0]["text"].as_str().map(str::len),
+        Some(48)
+    );
+    assert_eq!(answer["candidates"][0]["finishReason"], "STOP");
+    assert_eq!(answer["modelVersion"], "gemini-2.5-flash");
+    let usage = &answer["usageMetadata"];
+    assert_eq!(usage["promptTokenCount"], reply.usage.input);
+    assert_eq!(usage["candidatesTokenCount"], 12);
+    assert_eq!(usage["totalTokenCount"], reply.usage.input + 12);
+
+    let mut body = ask("Hello");
+    body["generationConfig"] = json!({"maxOutputTokens": 5, "candidateCount": 2});
+    let reply = post(output(12), GENERATE, &body);
+    let answer = object(&reply);
+    assert_eq!(answer["candidates"][1]["finishReason"], "MAX_TOKENS");
+    assert_eq!(
+        (reply.usage.output, &answer["usageMetadata"]["candidatesTokenCount"]),
+        (10, &json!(10))
+    );
+}
+
+#[test]
+fn a_stream_is_events_or_one_array_of_the_same() {
+    let streamed = post(output(20), &format!("{STREAM}?alt=sse"), &ask("Hello"));
+    assert_eq!(streamed.header("content-type"), Some("text/event-stream"));
+    let chunks: Vec<Value> = events(&streamed).into_iter().map(|(_, data)| data).collect();
+    let array = post(output(20), STREAM, &ask("Hello"));
+    assert_eq!(array.header("content-type"), Some("application/json; charset=UTF-8"));
+    assert_eq!(object(&array), Value::Array(chunks.clone()));
+
+    let text = chunks.iter().map(|chunk| &chunk["candidates"][0]["content"]["parts"][0]["text"]);
+    assert_eq!(text.filter_map(Value::as_str).map(str::len).sum::<usize>(), 80);
+    let (last, before) = chunks.split_last().expect("a last chunk");
+    assert!(before.iter().all(|chunk| chunk["usageMetadata"]["candidatesTokenCount"].is_null()));
+    assert!(
+        before
+            .iter()
+            .all(|chunk| chunk["usageMetadata"]["promptTokenCount"] == streamed.usage.input)
+    );
+    assert_eq!(last["usageMetadata"]["candidatesTokenCount"], 20);
+    assert_eq!(last["candidates"][0]["finishReason"], "STOP");
+}
+
+#[test]
+fn the_token_limit_is_of_input_alone() {
+    let reply = post(output(5_000).with_tpm(100), GENERATE, &ask("Hello there"));
+    assert_eq!((reply.status, reply.charged), (200, reply.usage.input));
+    assert!(reply.usage.input < 10);
+    let names: Vec<&str> = reply.headers.iter().map(|(name, _)| *name).collect();
+    assert_eq!(names, ["content-type"], "nothing is said of limits");
+}
+
+#[test]
+fn a_refusal_names_its_quota_and_its_delay() {
+    let mut provider = Provider::new(output(5).with_rpm(7));
+    for _ in 0..7 {
+        assert_eq!(send(&mut provider, 0, "Hello").status, 200);
+    }
+    let reply = send(&mut provider, 0, "Hello");
+    let error = &object(&reply)["error"];
+    assert_eq!((reply.status, reply.header("retry-after")), (429, None));
+    assert_eq!((&error["code"], &error["status"]), (&json!(429), &json!("RESOURCE_EXHAUSTED")));
+    assert!(
+        error["message"].as_str().is_some_and(|m| m.contains("Please retry in 8.571428572s.")),
+        "{error}"
+    );
+    let violation = &error["details"][1]["violations"][0];
+    assert_eq!(violation["quotaId"], "GenerateRequestsPerMinutePerProjectPerModel");
+    assert_eq!(
+        (&violation["quotaValue"], &violation["quotaDimensions"]["model"]),
+        (&json!("7"), &json!("gemini-2.5-flash"))
+    );
+    assert_eq!(error["details"][2]["@type"], "type.googleapis.com/google.rpc.RetryInfo");
+    assert_eq!(error["details"][2]["retryDelay"], "8.571428572s");
+    assert_eq!(send(&mut provider, 8_571_428_571, "Hello").status, 429);
+    assert_eq!(send(&mut provider, 8_571_428_572, "Hello").status, 200);
+}
+
+#[test]
+fn the_day_ends_at_midnight_in_los_angeles() {
+    // 2026-11-21 17:00 UTC is 9 in the morning there.
+    let now = 1_795_280_400 * SECOND;
+    let mut provider = Provider::new(output(5).with_rpd(1));
+    assert_eq!(send(&mut provider, now, "Hello").status, 200);
+    let error = object(&send(&mut provider, now, "Hello"));
+    let details = &error["error"]["details"];
+    assert_eq!(details[1]["violations"][0]["quotaId"], "GenerateRequestsPerDayPerProjectPerModel");
+    assert_eq!(details[2]["retryDelay"], "54000s");
+    assert_eq!(send(&mut provider, now + 54_000 * SECOND - 1, "Hello").status, 429);
+    assert_eq!(send(&mut provider, now + 54_000 * SECOND, "Hello").status, 200);
+}
+
+#[test]
+fn errors_of_a_stream_that_is_an_array_are_an_array() {
+    let full = || output(5).with_tpm(1);
+    let body = ask("What is the capital of France?");
+    assert_eq!(object(&post(full(), STREAM, &body))[0]["error"]["code"], 429);
+    assert_eq!(object(&post(full(), &format!("{STREAM}?alt=sse"), &body))["error"]["code"], 429);
+    assert_eq!(object(&post(full(), GENERATE, &body))["error"]["code"], 429);
+}
+
+#[test]
+fn counting_is_free_and_agrees_with_the_answer() {
+    let mut provider = Provider::new(output(5).with_rpm(1));
+    let path = "/v1beta/models/gemini-2.5-flash:countTokens";
+    let plain = ask("Hello there");
+    let whole = json!({"generateContentRequest": plain});
+    let mut counted = || {
+        [&plain, &whole].map(|body| object(&provider.receive(0, path, body.to_string().as_bytes())))
+    };
+    let counts = counted();
+    assert_eq!(counts[0], counts[1]);
+    assert_eq!(counts[0]["totalTokens"], send(&mut provider, 0, "Hello there").usage.input);
+    assert_eq!(send(&mut provider, 0, "Hello there").status, 429);
+}
+
+#[test]
+fn texts_are_embedded_one_or_many() {
+    let content = json!({"parts": [{"text": "one"}]});
+    let one = post(output(5), "/v1beta/models/m:embedContent", &json!({"content": content}));
+    assert_eq!((&object(&one)["embedding"]["values"][0], one.usage.output), (&json!(0.5), 0));
+    let requests = vec![json!({"content": content}); 3];
+    let many =
+        post(output(5), "/v1beta/models/m:batchEmbedContents", &json!({"requests": requests}));
+    assert_eq!(object(&many)["embeddings"].as_array().map(Vec::len), Some(3));
+    assert_eq!(many.usage.input, 3 * one.usage.input);
+}
+
+#[test]
+fn vertex_paths_and_tools_are_read_too() {
+    let path =
+        "/v1/projects/p/locations/global/publishers/google/models/gemini-2.5-pro:generateContent";
+    let mut body = ask("Hello");
+    body["systemInstruction"] =
+        json!({"parts": [{"text": "Be brief."}, {"inlineData": {"data": "AAAA"}}]});
+    body["tools"] = json!([{"functionDeclarations": [{"name": "look_up"}]}]);
+    let reply = post(output(5), path, &body);
+    assert_eq!((reply.status, &object(&reply)["modelVersion"]), (200, &json!("gemini-2.5-pro")));
+    assert!(reply.usage.input > 258);
+}
+
+#[test]
+fn malformed_requests_and_faults_are_told_in_geminis_words() {
+    for (path, body, status, kind) in [
+        (GENERATE, "{", 400, "INVALID_ARGUMENT"),
+        (GENERATE, "{}", 400, "INVALID_ARGUMENT"),
+        (GENERATE, r#"{"contents": []}"#, 400, "INVALID_ARGUMENT"),
+        ("/v1beta/models/m:unheardOf", "{}", 404, "NOT_FOUND"),
+        ("/v1beta/elsewhere", "{}", 404, "NOT_FOUND"),
+    ] {
+        let reply = Provider::new(Settings::default()).receive(0, path, body.as_bytes());
+        assert_eq!(
+            (reply.status, &object(&reply)["error"]["status"]),
+            (status, &json!(kind)),
+            "{path} {body}"
+        );
+    }
+    for (failure, status, kind) in [
+        (Failure::ServerError, 500, "INTERNAL"),
+        (Failure::Overloaded, 503, "UNAVAILABLE"),
+        (Failure::Unauthorized, 400, "INVALID_ARGUMENT"),
+        (Failure::InsufficientQuota, 429, "RESOURCE_EXHAUSTED"),
+    ] {
+        let settings = Settings::default().with_fault(Fault { every: 1, failure });
+        let reply = post(settings, GENERATE, &ask("Hello"));
+        assert_eq!((reply.status, &object(&reply)["error"]["status"]), (status, &json!(kind)));
+    }
+}

@@ -1,0 +1,140 @@
+//! The provider over real HTTP, called with bare requests.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use serde_json::{Value, json};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::TcpStream;
+use tollgate_simulate::{OutputSize, Server, Settings};
+
+use super::chat;
+
+async fn bind(settings: Settings) -> Server {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    Server::bind(settings, any).await.expect("a free port")
+}
+
+/// The head and the body of the answer to one request on a connection of its own.
+async fn call(addr: SocketAddr, method: &str, path: &str, body: &str) -> (String, String) {
+    let mut stream = TcpStream::connect(addr).await.expect("a connection");
+    let request = format!(
+        "{method} {path} HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\
+         content-type: application/json\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    stream.write_all(request.as_bytes()).await.expect("the request is sent");
+    let mut answer = String::new();
+    stream.read_to_string(&mut answer).await.expect("the answer is read");
+    let (head, body) = answer.split_once("\r\n\r\n").expect("a head and a body");
+    (head.to_owned(), body.to_owned())
+}
+
+fn json_of(body: &str) -> Value {
+    serde_json::from_str(body).expect("the body is JSON")
+}
+
+#[tokio::test]
+async fn answers_refuses_and_counts() {
+    let settings = Settings::default().with_rpm(1).with_output(OutputSize::Fixed(12));
+    let server = bind(settings).await;
+    let body = chat("Hello").to_string();
+    let (head, answer) = call(server.addr(), "POST", "/v1/chat/completions", &body).await;
+    assert!(head.starts_with("HTTP/1.1 200 OK"), "{head}");
+    assert!(head.contains("x-ratelimit-limit-requests: 1"), "{head}");
+    assert_eq!(json_of(&answer)["usage"]["completion_tokens"], 12);
+
+    let (head, answer) = call(server.addr(), "POST", "/v1/chat/completions", &body).await;
+    assert!(head.starts_with("HTTP/1.1 429 Too Many Requests"), "{head}");
+    assert!(head.contains("retry-after-ms: "), "{head}");
+    assert_eq!(json_of(&answer)["error"]["code"], "rate_limit_exceeded");
+
+    let (_, stats) = call(server.addr(), "GET", "/stats", "").await;
+    assert_eq!(json_of(&stats)["admitted"], 1);
+    assert_eq!(json_of(&stats)["models"]["gpt-4o"]["refused"], 1);
+    assert_eq!(server.stats().total.received, 2);
+    server.shutdown().await.expect("it ends well");
+}
+
+#[tokio::test]
+async fn unknown_paths_and_methods_are_not_found() {
+    let server = bind(Settings::default()).await;
+    for (method, path) in [("POST", "/v1/elsewhere"), ("GET", "/v1/chat/completions")] {
+        let (head, body) = call(server.addr(), method, path, "{}").await;
+        assert!(head.starts_with("HTTP/1.1 404"), "{head}");
+        assert_eq!(json_of(&body)["error"]["message"], format!("Invalid URL ({method} {path})"));
+    }
+}
+
+#[tokio::test]
+async fn a_stream_arrives_whole_and_in_order() {
+    let latency = Duration::from_millis(40);
+    let server = bind(Settings::default().with_latency(latency, latency)).await;
+    let mut body = chat("Hello");
+    body["stream"] = json!(true);
+    body["metadata"] = json!({"output_tokens": 3});
+    let (head, body) = call(server.addr(), "POST", "/chat/completions", &body.to_string()).await;
+    assert!(head.contains("content-type: text/event-stream"), "{head}");
+    let role = body.find("\"role\"").expect("a first chunk");
+    let end = body.find("\"finish_reason\":\"stop\"").expect("a last chunk");
+    let done = body.find("data: [DONE]").expect("an end");
+    assert!(role < end && end < done, "{body}");
+}
+
+#[tokio::test]
+async fn requests_are_charged_on_arrival_and_answered_after_the_latency() {
+    let day = Duration::from_secs(86_400);
+    let server = bind(Settings::default().with_rpm(1).with_latency(day, day)).await;
+    let body = chat("Hello").to_string();
+    let slow = call(server.addr(), "POST", "/v1/chat/completions", &body);
+    // The first is charged and will not be answered today; the second is refused at once.
+    let refused = tokio::time::timeout(PATIENCE, async {
+        while server.stats().total.admitted == 0 {
+            tokio::task::yield_now().await;
+        }
+        call(server.addr(), "POST", "/v1/chat/completions", &body).await
+    });
+    tokio::select! {
+        biased;
+        refused = refused => {
+            let (head, _) = refused.expect("the second is answered");
+            assert!(head.starts_with("HTTP/1.1 429"), "{head}");
+        }
+        _ = slow => panic!("answered before its latency"),
+    }
+}
+
+#[tokio::test]
+async fn shutdown_waits_for_the_answers_on_their_way() {
+    let latency = Duration::from_millis(80);
+    let server = bind(Settings::default().with_latency(latency, latency)).await;
+    let addr = server.addr();
+    let body = chat("Hello").to_string();
+    let slow = call(addr, "POST", "/v1/chat/completions", &body);
+    let shutdown = async {
+        while server.stats().total.admitted == 0 {
+            tokio::task::yield_now().await;
+        }
+        server.shutdown().await
+    };
+    let both = async { tokio::join!(slow, shutdown) };
+    let ((head, _), ended) = tokio::time::timeout(PATIENCE, both).await.expect("both end");
+    assert!(head.starts_with("HTTP/1.1 200"), "{head}");
+    assert_eq!(ended.expect("it ends well").total.admitted, 1);
+    assert!(TcpStream::connect(addr).await.is_err());
+}
+
+#[tokio::test]
+async fn http_2_is_spoken_to_those_who_know_it() {
+    const SETTINGS: u8 = 4;
+    let server = bind(Settings::default()).await;
+    let mut stream = TcpStream::connect(server.addr()).await.expect("a connection");
+    let hello = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00";
+    stream.write_all(hello).await.expect("the preface is sent");
+    let mut frame = [0; 9];
+    stream.read_exact(&mut frame).await.expect("a frame is read");
+    assert_eq!(frame[3], SETTINGS);
+}
+
+/// After this a test has failed; none waits for it when all is well.
+const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,0 +1,48 @@
+//! The simulated provider: its limits, its charge, what it says, and its HTTP.
+
+mod anthropic;
+mod charge;
+mod gemini;
+mod http;
+mod limits;
+mod replies;
+mod streams;
+mod tools;
+
+use serde_json::{Value, json};
+use tollgate_simulate::{Provider, Reply, ReplyBody, Settings};
+
+/// Nanoseconds of a second.
+const SECOND: u64 = 1_000_000_000;
+
+/// Posts to a provider of these settings at time 0.
+fn post(settings: Settings, path: &str, body: &Value) -> Reply {
+    Provider::new(settings).receive(0, path, body.to_string().as_bytes())
+}
+
+/// A chat request of one message.
+fn chat(text: &str) -> Value {
+    json!({"model": "gpt-4o", "messages": [{"role": "user", "content": text}]})
+}
+
+fn object(reply: &Reply) -> Value {
+    serde_json::from_slice(&reply.body.bytes()).expect("the body is JSON")
+}
+
+/// The events of a stream: their names, where they have one, and their data.
+fn events(reply: &Reply) -> Vec<(Option<String>, Value)> {
+    let ReplyBody::Stream(frames) = &reply.body else { panic!("not a stream") };
+    let text = |frame: &[u8]| String::from_utf8(frame.to_vec()).expect("events are UTF-8");
+    let event = |frame: String| {
+        assert!(frame.ends_with("\n\n") || frame.ends_with("\r\n\r\n"), "{frame:?}");
+        let field = |name| frame.lines().find_map(|line| line.strip_prefix(name));
+        let data = field("data: ").expect("an event has data");
+        let data = if data == "[DONE]" { json!("[DONE]") } else { parse(data) };
+        (field("event: ").map(str::to_owned), data)
+    };
+    frames.iter().map(|frame| event(text(frame))).collect()
+}
+
+fn parse(data: &str) -> Value {
+    serde_json::from_str(data).expect("data is JSON")
+}

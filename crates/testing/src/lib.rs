@@ -1,0 +1,12 @@
+//! What the tests of several packages share: processes, servers, HTTP clients and upstreams, recordings.
+//!
+//! It knows nothing of tollgate. Nothing of it is published.
+#![expect(missing_docs, reason = "read where it is used")]
+
+pub mod corpus;
+pub mod http;
+pub mod page;
+pub mod process;
+pub mod servers;
+pub mod upstream;
+pub mod wire;

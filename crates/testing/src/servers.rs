@@ -1,0 +1,183 @@
+//! Servers of these tests' own, on free ports of 127.0.0.1; each ends with its value.
+#![allow(clippy::disallowed_methods, reason = "real servers take real time, up to a limit")]
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+
+/// A Redis server that keeps nothing on disk.
+#[derive(Debug)]
+pub struct Redis(Server);
+
+impl Redis {
+    pub fn start() -> Self {
+        Self::with(&[])
+    }
+
+    /// With more arguments, such as `--maxmemory 1mb`.
+    pub fn with(more: &[&str]) -> Self {
+        let mut arguments = vec!["--save", "", "--appendonly", "no", "--bind", "127.0.0.1"];
+        arguments.extend(more);
+        let server = Server::start("redis-server", |port, folder| {
+            let own = ["--port", &port.to_string(), "--dir", &folder.to_string_lossy()];
+            arguments.iter().map(ToString::to_string).chain(own.map(ToOwned::to_owned)).collect()
+        });
+        server.wait_for("PING\r\n", "+PONG");
+        Self(server)
+    }
+
+    pub fn url(&self) -> String {
+        format!("redis://{}", self.0.address)
+    }
+
+    pub fn server(&mut self) -> &mut Server {
+        &mut self.0
+    }
+
+    /// Starts it again, on the same port and without what it knew.
+    pub fn restart(&mut self) {
+        self.0.restart();
+        self.0.wait_for("PING\r\n", "+PONG");
+    }
+}
+
+/// A NATS server.
+#[derive(Debug)]
+pub struct Nats(Server);
+
+impl Nats {
+    pub fn start() -> Self {
+        let server = Server::start("nats-server", |port, _| {
+            ["-a", "127.0.0.1", "-p", &port.to_string()].map(ToOwned::to_owned).to_vec()
+        });
+        server.wait_for("", "INFO");
+        Self(server)
+    }
+
+    pub fn url(&self) -> String {
+        format!("nats://{}", self.0.address)
+    }
+
+    pub fn server(&mut self) -> &mut Server {
+        &mut self.0
+    }
+
+    pub fn restart(&mut self) {
+        self.0.restart();
+        self.0.wait_for("", "INFO");
+    }
+}
+
+/// A process that serves.
+#[derive(Debug)]
+pub struct Server {
+    program: &'static str,
+    arguments: Vec<String>,
+    child: Child,
+    pub address: SocketAddr,
+    _folder: TempDir,
+}
+
+impl Server {
+    fn start(program: &'static str, arguments: impl Fn(u16, &Path) -> Vec<String>) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        // Somebody else may take the port before the server does: then on to the next.
+        for _ in 0..20 {
+            let address = free();
+            let arguments = arguments(address.port(), folder.path());
+            let mut child = spawn(program, &arguments);
+            if is_up(&mut child, address) {
+                return Self { program, arguments, child, address, _folder: folder };
+            }
+            let _ = child.wait();
+        }
+        panic!("{program} didn't start");
+    }
+
+    /// Without a word to anybody, as if the power had gone.
+    pub fn kill(&mut self) {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+    }
+
+    fn restart(&mut self) {
+        self.kill_if_alive();
+        self.child = spawn(self.program, &self.arguments);
+        assert!(is_up(&mut self.child, self.address), "{} didn't start again", self.program);
+    }
+
+    /// Stops it where it is: its connections stay open, and nothing is answered.
+    pub fn freeze(&self) {
+        self.signal("STOP");
+    }
+
+    pub fn thaw(&self) {
+        self.signal("CONT");
+    }
+
+    fn signal(&self, name: &str) {
+        let id = self.child.id().to_string();
+        let status = Command::new("kill").args([&format!("-{name}"), &id]).status().unwrap();
+        assert!(status.success());
+    }
+
+    fn kill_if_alive(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Until what it says contains `answer`, after it was told `question`.
+    fn wait_for(&self, question: &str, answer: &str) {
+        let until = Instant::now() + PATIENCE;
+        while Instant::now() < until {
+            let mut said = [0; 1_024];
+            let read = TcpStream::connect(self.address).and_then(|mut stream| {
+                stream.set_read_timeout(Some(PATIENCE))?;
+                stream.write_all(question.as_bytes())?;
+                stream.read(&mut said)
+            });
+            if read.is_ok_and(|n| String::from_utf8_lossy(&said[..n]).contains(answer)) {
+                return;
+            }
+            std::thread::yield_now();
+        }
+        panic!("{} doesn't answer", self.program);
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill_if_alive();
+    }
+}
+
+fn spawn(program: &str, arguments: &[String]) -> Child {
+    let mut command = Command::new(program);
+    command.args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+    command.spawn().unwrap_or_else(|error| {
+        panic!("{program} can't be started ({error}); scripts/test.sh installs it")
+    })
+}
+
+fn free() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// Whether it listens, before it ends.
+fn is_up(child: &mut Child, address: SocketAddr) -> bool {
+    let until = Instant::now() + PATIENCE;
+    while Instant::now() < until && child.try_wait().unwrap().is_none() {
+        if TcpStream::connect(address).is_ok() {
+            return child.try_wait().unwrap().is_none();
+        }
+        std::thread::yield_now();
+    }
+    false
+}
+
+/// A machine that is busy with other tests takes its time.
+const PATIENCE: Duration = Duration::from_secs(20);

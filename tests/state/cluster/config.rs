@@ -1,0 +1,186 @@
+//! Shared limits and a bus by configuration alone.
+
+use std::path::PathBuf;
+use std::time::{Duration, Instant};
+
+use tempfile::TempDir;
+use tollgate::config::Config;
+use tollgate::limiter::{Code, RateLimited};
+use tollgate::{Cost, Limiter};
+
+use tollgate_testing::servers::{Nats, Redis};
+
+/// Machines that go by the same file.
+struct Fleet {
+    folder: TempDir,
+}
+
+impl Fleet {
+    fn of(text: &str) -> Self {
+        let folder = tempfile::tempdir().unwrap();
+        std::fs::write(folder.path().join("tollgate.yaml"), text).unwrap();
+        Self { folder }
+    }
+
+    fn machine(&self) -> Limiter {
+        Limiter::from_config(self.path("tollgate.yaml")).unwrap()
+    }
+
+    fn path(&self, name: &str) -> PathBuf {
+        self.folder.path().join(name)
+    }
+}
+
+fn shared(redis: &str, more: &str) -> String {
+    format!("cluster: {{redis: '{redis}', account: a, timeout: 2s, {more}}}\n")
+}
+
+/// Takes one request and says whether it was let in.
+fn take(limiter: &Limiter) -> bool {
+    limiter.try_acquire("m", &Cost::new()).map(|permit| permit.settle(&Cost::new())).is_ok()
+}
+
+/// Until it is so: what comes over a bus has a way to go.
+fn until(what: &str, mut is_so: impl FnMut() -> bool) {
+    let end = Instant::now() + Duration::from_secs(30);
+    while !is_so() {
+        assert!(Instant::now() < end, "{what}: not yet");
+        std::thread::yield_now();
+    }
+}
+
+#[tokio::test]
+async fn machines_of_one_file_take_one_limit_together() {
+    for mode in ["mode: exact", "mode: lease", "mode: exact, spread: true"] {
+        let redis = Redis::start();
+        let text = format!("quotas: {{m: {{rpd: 30}}}}\n{}", shared(&redis.url(), mode));
+        let fleet = Fleet::of(&text);
+        let machines = [(); 3].map(|()| fleet.machine());
+        let mut taken = 0;
+        for round in 0..30 {
+            taken += u32::from(take(&machines[round % 3]));
+        }
+        // What others have leased and don't use is theirs for a while: given back at their end.
+        let [a, b, c] = machines;
+        a.close().await;
+        b.close().await;
+        while taken < 30 && take(&c) {
+            taken += 1;
+        }
+        assert_eq!(taken, 30, "{mode}");
+        assert!(!take(&c), "{mode}: one too many");
+        let refused = c.try_acquire("m", &Cost::new()).unwrap_err();
+        assert_eq!(refused.code, Code::RpdExceeded, "{mode}");
+    }
+}
+
+#[test]
+fn accounts_have_nothing_to_do_with_each_other() {
+    let redis = Redis::start();
+    let of = |account: &str| {
+        let cluster =
+            shared(&redis.url(), "").replace("account: a", &format!("account: '{account}'"));
+        Config::parse(&format!("quotas: {{m: {{rpd: 1}}}}\n{cluster}")).unwrap().limiter().unwrap()
+    };
+    let limiters = ["a", "b", "{a}", "a}:m", "ä"].map(of);
+    assert!(limiters.iter().all(take) && !limiters.iter().any(take));
+}
+
+#[test]
+fn a_server_that_is_not_there_is_away_and_no_error() {
+    let mut redis = Redis::start();
+    redis.server().kill();
+    let url = redis.url().replace("redis://", "redis://:hunter2@");
+    for (on_failure, first, second) in
+        [("closed", false, false), ("open", true, true), ("local_share", true, false)]
+    {
+        let text = format!("quotas: {{m: {{rpd: 1}}}}\nbus: {{redis: '{url}'}}\n");
+        let cluster = shared(&url, &format!("on_failure: {on_failure}"));
+        let limiter = Config::parse(&format!("{text}{cluster}")).unwrap().limiter().unwrap();
+        assert_eq!((take(&limiter), take(&limiter)), (first, second), "{on_failure}");
+        assert!(!format!("{limiter:?}").contains("hunter2"));
+    }
+}
+
+#[tokio::test]
+async fn a_store_keeps_quotas_and_cool_downs_and_what_was_used_is_counted_once() {
+    for store in ["sqlite: state.db", "yaml: state.yaml"] {
+        let redis = Redis::start();
+        let text = format!(
+            "quotas: {{m: {{rpd: 5}}, n: {{rpm: 9}}}}\nstore: {{{store}, flush: 10ms}}\n{}",
+            shared(&redis.url(), "")
+        );
+        let fleet = Fleet::of(&text);
+        let first = fleet.machine();
+        assert!(take(&first) && take(&first) && take(&first));
+        first.set_quota("mine", &tollgate::Quota::new().rpm(7));
+        first.on_rate_limited("n", &RateLimited::new(Some(Duration::from_secs(600))));
+        first.close().await;
+        drop(first);
+        let second = fleet.machine();
+        assert!(take(&second), "{store}: twice three would be too much");
+        assert_eq!(second.stats("m").limits[0].used, 4, "{store}");
+        assert!(take(&second), "{store}");
+        assert!(!take(&second), "{store}");
+        assert_eq!(second.quota("mine").limits().len(), 1, "{store}");
+        assert!(second.stats("n").cooling_until.is_some(), "{store}");
+        second.close().await;
+        drop(second);
+        // Nor does the store know of it, for whoever reads it without the server.
+        let alone = text.lines().filter(|line| !line.starts_with("cluster")).collect::<Vec<_>>();
+        std::fs::write(fleet.path("tollgate.yaml"), alone.join("\n")).unwrap();
+        assert_eq!(fleet.machine().stats("m").limits[0].used, 0, "{store}");
+    }
+}
+
+#[test]
+fn refusals_go_over_the_bus_of_the_file() {
+    let (redis, nats) = (Redis::start(), Nats::start());
+    for bus in [format!("redis: '{}'", redis.url()), format!("nats: '{}'", nats.url())] {
+        let fleet = Fleet::of(&format!("quotas: {{'m*': {{rpm: 100}}}}\nbus: {{{bus}}}\n"));
+        let (here, there) = (fleet.machine(), fleet.machine());
+        let heard = there.subscribe();
+        // What is said before the others listen is lost.
+        let mut keys = (0..).map(|n| format!("m{n}"));
+        until(&bus, || {
+            let key = keys.next().unwrap();
+            here.on_rate_limited(&key, &RateLimited::new(Some(Duration::from_secs(60))));
+            !heard.is_empty()
+        });
+        until(&bus, || there.iter().any(|(_, stats)| stats.cooling_until.is_some()));
+        until(&bus, || there.iter().any(|(_, stats)| stats.limits[0].limit == 50));
+    }
+}
+
+#[test]
+fn a_bus_and_shared_limits_go_together() {
+    let redis = Redis::start();
+    let text = format!(
+        "quotas: {{m: {{rpm: 100}}}}\nbus: {{redis: '{}'}}\n{}",
+        redis.url(),
+        shared(&redis.url(), "")
+    );
+    let fleet = Fleet::of(&text);
+    let (here, there) = (fleet.machine(), fleet.machine());
+    assert!((0..60).all(|_| take(&here)));
+    until("the reduction is heard", || {
+        here.on_rate_limited("m", &RateLimited::new(Some(Duration::from_millis(1))));
+        there.stats("m").limits[0].limit == 50
+    });
+    until("the cool-down ends", || there.stats("m").cooling_until.is_none());
+    assert!(!take(&there), "60 of 50 are used, by whomever");
+}
+
+#[test]
+fn a_program_has_the_name_that_the_file_gives_it_or_one_of_its_own() {
+    let redis = Redis::start();
+    let text =
+        format!("quotas: {{m: {{rpm: 100}}}}\nbus: {{redis: '{}', agent_id: one}}\n", redis.url());
+    let config = Config::parse(&text).unwrap();
+    let limiter = config.builder().build().unwrap();
+    let agent = config.join(&limiter).unwrap().unwrap();
+    assert_eq!(agent.id(), "one");
+    let unnamed = Config::parse(&text.replace(", agent_id: one", "")).unwrap();
+    let agents = [(); 2].map(|()| unnamed.join(&limiter).unwrap().unwrap());
+    assert_ne!(agents[0].id(), agents[1].id(), "without a name each has one of its own");
+}

@@ -1,0 +1,242 @@
+//! Many processes on one quota: sixteen that share it, and holders of leases that are killed.
+
+use std::collections::VecDeque;
+use std::num::NonZeroU64;
+use std::process::Command;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::Limiter;
+use tollgate::cluster::{Mode, OnFailure, Shared};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+
+use tollgate_testing::process::{Talking, role, say};
+use tollgate_testing::servers::Redis;
+
+/// Tells a process that is to be one of a fleet the server, the mode, and for how many milliseconds.
+const FLEET: &str = "TOLLGATE_TEST_FLEET";
+
+/// The process that others of these tests start; does nothing among them.
+#[test]
+fn fleet_worker() {
+    let Ok(told) = std::env::var(FLEET) else { return };
+    let told: Vec<&str> = told.split(' ').collect();
+    let mode = if told[1] == "lease" { Mode::Lease } else { Mode::Exact };
+    // A machine that is busy with other tests is slow, and not away.
+    let failure = if told[1] == "share" { OnFailure::LocalShare } else { OnFailure::Closed };
+    let shared = Shared::builder(told[0], "team").mode(mode).lease(LEASE).on_failure(failure);
+    let shared = shared.timeout(Duration::from_millis(250));
+    let limiter = limiter(&shared.connect().unwrap());
+    let until = limiter.now() + told[2].parse::<u64>().unwrap() * 1_000_000;
+    block_on(async {
+        let tasks: Vec<_> = (0..4).map(|n| tokio::spawn(send(limiter.clone(), n, until))).collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        limiter.close().await;
+    });
+}
+
+/// Sends one request after the other, and says of each when it left and what it took.
+async fn send(limiter: Limiter, task: u64, until: u64) {
+    let mut number = task;
+    loop {
+        number =
+            number.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+        let tokens = 10 + (number >> 33) % 61;
+        let Ok(permit) = limiter.acquire("k", &Cost::new().tokens(tokens)).deadline(until).await
+        else {
+            return;
+        };
+        say(&format!("{} {tokens}", limiter.now()));
+        permit.settle(&Cost::new().tokens(tokens));
+    }
+}
+
+/// Three buckets: requests by the second bind, tokens in a window nearly do, and a day's are many.
+pub(super) fn quota() -> Quota {
+    let bucket = |burst| Algorithm::TokenBucket { burst: NonZeroU64::new(burst) };
+    let limit = |dimension, amount, window| Limit::new(dimension, amount, window).unwrap();
+    let ten_seconds = Window::new(Duration::from_secs(10)).unwrap();
+    Quota::new()
+        .limit(limit(Dimension::Requests, RPM, Window::MINUTE).with_algorithm(bucket(BURST)))
+        .limit(
+            limit(Dimension::Tokens, TOKENS, ten_seconds).with_algorithm(Algorithm::SlidingWindow),
+        )
+        .limit(limit(Dimension::Requests, RPD, Window::DAY).with_algorithm(bucket(RPD)))
+}
+
+fn limiter(shared: &Arc<Shared>) -> Limiter {
+    Limiter::builder().quota("k", quota()).backend(Arc::clone(shared) as _).build().unwrap()
+}
+
+pub(super) const RPM: u64 = 6_000;
+pub(super) const BURST: u64 = 200;
+const TOKENS: u64 = 60_000;
+const RPD: u64 = 1_000_000;
+const LEASE: Duration = Duration::from_secs(1);
+
+/// One process of a fleet.
+pub(super) struct Worker {
+    process: Talking,
+    heard: Vec<Sent>,
+}
+
+/// When a request left, in nanoseconds since the epoch, and its tokens.
+pub(super) type Sent = (u64, u64);
+
+impl Worker {
+    /// The command that is one: of a server, in this mode, for so long.
+    pub(super) fn command(url: &str, mode: &str, millis: u64) -> Command {
+        role((module_path!(), "fleet_worker"), FLEET, format!("{url} {mode} {millis}"))
+    }
+
+    pub(super) fn start(command: &mut Command) -> Self {
+        Self { process: Talking::start(command), heard: Vec::new() }
+    }
+
+    /// Listens until it has sent something at `time` or later: when that was.
+    pub(super) fn until(&mut self, time: u64) -> u64 {
+        loop {
+            let sent = self.hear().expect("it ended before");
+            if sent.0 >= time {
+                return sent.0;
+            }
+        }
+    }
+
+    /// What it sent until it ended.
+    pub(super) fn rest(mut self) -> Vec<Sent> {
+        while self.hear().is_some() {}
+        self.process.output();
+        self.heard
+    }
+
+    /// What it had sent by the time that it was killed.
+    fn kill(mut self) -> Vec<Sent> {
+        self.process.kill();
+        self.rest()
+    }
+
+    fn hear(&mut self) -> Option<Sent> {
+        let said = self.process.hear()?;
+        let (at, tokens) = said.split_once(' ').expect("two numbers");
+        let sent = (at.parse().expect("a time"), tokens.parse().expect("tokens"));
+        self.heard.push(sent);
+        Some(sent)
+    }
+}
+
+/// By how many requests or tokens a provider of this quota would have been asked for too much.
+pub(super) fn over(sent: &[Sent]) -> u64 {
+    let requests = over_bucket(sent, (RPM, 60_000_000_000), BURST);
+    let day = over_bucket(sent, (RPD, 86_400_000_000_000), RPD);
+    requests.max(day).max(over_window(sent))
+}
+
+/// A bucket of the full burst, that refills to the nanosecond: the most that it ever lacked.
+fn over_bucket(sent: &[Sent], (amount, window): (u64, u64), burst: u64) -> u64 {
+    let (full, token) = (i128::from(burst) * i128::from(window), i128::from(window));
+    let (mut level, mut last, mut worst) = (full, 0, 0);
+    for &(at, _) in sent {
+        level = (level + i128::from(at - last) * i128::from(amount)).min(full) - token;
+        last = at;
+        worst = worst.min(level);
+    }
+    u64::try_from((-worst).div_euclid(token) + i128::from((-worst).rem_euclid(token) > 0)).unwrap()
+}
+
+/// The most that any window held beyond its tokens.
+fn over_window(sent: &[Sent]) -> u64 {
+    let (mut first, mut within, mut worst) = (0, 0, 0);
+    for &(at, tokens) in sent {
+        within += tokens;
+        while sent[first].0 + 10_000_000_000 <= at {
+            within -= sent[first].1;
+            first += 1;
+        }
+        worst = worst.max(within.saturating_sub(TOKENS));
+    }
+    worst
+}
+
+#[test]
+fn the_judge_of_a_fleet_knows_too_much_when_it_sees_it() {
+    let second = |n: u64| 1_000_000_000 * n;
+    let burst: Vec<_> = (0..BURST).map(|_| (second(1), 10)).collect();
+    assert_eq!(over(&burst), 0);
+    let more: Vec<_> = burst.iter().copied().chain([(second(1) + 9_999_999, 10)]).collect();
+    assert_eq!(over(&more), 1);
+    let later: Vec<_> = burst.iter().copied().chain([(second(1) + 10_000_000, 10)]).collect();
+    assert_eq!(over(&later), 0);
+    assert_eq!(over(&[(1, TOKENS), (10_000_000_000, 7)]), 7);
+    assert_eq!(over(&[(1, TOKENS), (10_000_000_001, 7)]), 0);
+}
+
+fn sixteen(mode: &str) {
+    let redis = Redis::start();
+    let start = |_| Worker::start(&mut Worker::command(&redis.url(), mode, 60_000));
+    let workers: Vec<_> = (0..16).map(start).collect();
+    // Each pipe holds more than it says in a minute of its share.
+    let sent: Vec<_> = workers.into_iter().map(Worker::rest).collect();
+    let each: Vec<_> = sent.iter().map(Vec::len).collect();
+    let mut all: Vec<_> = sent.into_iter().flatten().collect();
+    all.sort_unstable();
+    let seconds = (all[all.len() - 1].0 - all[0].0) as f64 / 1e9;
+    let most = BURST as f64 + RPM as f64 / 60.0 * seconds;
+    let used = all.len() as f64 / most;
+    let (least, greatest) = (each.iter().min().unwrap(), each.iter().max().unwrap());
+    println!(
+        "{mode}: {} requests in {seconds:.1} s, {:.1} % of what there was; {least} to {greatest} a process",
+        all.len(),
+        used * 100.0
+    );
+    assert_eq!(over(&all), 0, "more than the provider has");
+    assert!(used >= 0.97, "only {:.1} % of it was used", used * 100.0);
+    // Nobody starves.
+    assert!(*least * 4 >= all.len() / 16, "one had {least} of {}", all.len());
+}
+
+#[test]
+fn sixteen_processes_use_one_quota_whole_and_never_more_exactly() {
+    sixteen("exact");
+}
+
+#[test]
+fn sixteen_processes_use_one_quota_whole_and_never_more_by_leases() {
+    sixteen("lease");
+}
+
+#[test]
+fn holders_of_leases_that_are_killed_give_nothing_away_and_strand_nothing() {
+    let redis = Redis::start();
+    let start = || Worker::start(&mut Worker::command(&redis.url(), "lease", 600_000));
+    let mut workers: VecDeque<_> = (0..4).map(|_| start()).collect();
+    let mut all = Vec::new();
+    for _ in 0..200 {
+        let mut oldest = workers.pop_front().unwrap();
+        workers.push_back(start());
+        // It has a lease by then.
+        oldest.until(0);
+        all.extend(oldest.kill());
+    }
+    all.extend(workers.into_iter().flat_map(Worker::kill));
+    all.sort_unstable();
+    println!("{} requests of 204 processes", all.len());
+    assert_eq!(over(&all), 0);
+    let shared = Shared::builder(redis.url(), "team").connect().unwrap();
+    let limiter = limiter(&shared);
+    // All that was stranded counts as used one lease later, and refills: the whole burst is there
+    // again when that has been so for as long as a bucket takes to fill.
+    let again = LEASE + Duration::from_secs(BURST * 60 / RPM + 10);
+    let permits: Vec<_> = block_on(async {
+        let cost = Cost::new().requests(BURST * 9 / 10);
+        let all = limiter.acquire("k", &cost).max_wait(again).await;
+        all.into_iter().collect()
+    });
+    assert_eq!(permits.len(), 1, "something is stranded: {:?}", limiter.stats("k"));
+}
+
+fn block_on<T>(future: impl Future<Output = T>) -> T {
+    tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(future)
+}

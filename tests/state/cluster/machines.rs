@@ -1,0 +1,125 @@
+//! Two machines for real: network namespaces, and a link between them that is cut.
+
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use super::fleet::{BURST, RPM, Sent, Worker, over};
+use tollgate_testing::process::run_by;
+
+/// Two namespaces with a link; gone with the value.
+struct Machines {
+    names: [String; 2],
+    redis: Option<Child>,
+}
+
+impl Machines {
+    /// `None` where the system doesn't permit it.
+    fn start() -> Option<Self> {
+        let names = ["a", "b"].map(|name| format!("tollgate-{}-{name}", std::process::id()));
+        let [a, b] = &names;
+        let machines = Self { names: names.clone(), redis: None };
+        let ends = [format!("tg{}a", std::process::id()), format!("tg{}b", std::process::id())];
+        let commands = [
+            format!("netns add {a}"),
+            format!("netns add {b}"),
+            format!("link add {} type veth peer name {}", ends[0], ends[1]),
+            format!("link set {} netns {a} name cable", ends[0]),
+            format!("link set {} netns {b} name cable", ends[1]),
+            format!("-n {a} addr add {HERE}/24 dev cable"),
+            format!("-n {b} addr add {THERE}/24 dev cable"),
+            format!("-n {a} link set lo up"),
+            format!("-n {b} link set lo up"),
+            format!("-n {a} link set dev cable up"),
+            format!("-n {b} link set dev cable up"),
+        ];
+        commands.iter().all(|command| ip(command)).then_some(machines)
+    }
+
+    fn serve(&mut self) {
+        let mut redis = self.on(0);
+        redis.args(["redis-server", "--bind", HERE, "--port", "6379", "--protected-mode", "no"]);
+        redis.args(["--save", "", "--appendonly", "no", "--dir", "/tmp"]);
+        self.redis = Some(redis.stdout(Stdio::null()).spawn().unwrap());
+        let until = Instant::now() + Duration::from_secs(20);
+        loop {
+            let said = self.on(1).args(["redis-cli", "-h", HERE, "ping"]).output().unwrap();
+            if said.stdout.starts_with(b"PONG") {
+                return;
+            }
+            assert!(Instant::now() < until, "redis-server doesn't answer over the link");
+        }
+    }
+
+    /// What runs a command on one of the machines.
+    fn on(&self, machine: usize) -> Command {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.names[machine]]);
+        command
+    }
+
+    fn worker(&self, machine: usize, millis: u64) -> Worker {
+        let worker = Worker::command(&format!("redis://{HERE}:6379"), "share", millis);
+        Worker::start(&mut run_by(self.on(machine), &worker))
+    }
+
+    fn cut(&self, cut: bool) {
+        let state = if cut { "down" } else { "up" };
+        assert!(ip(&format!("-n {} link set dev cable {state}", self.names[1])));
+    }
+}
+
+impl Drop for Machines {
+    fn drop(&mut self) {
+        if let Some(redis) = &mut self.redis {
+            let _ = redis.kill();
+            let _ = redis.wait();
+        }
+        for name in &self.names {
+            ip(&format!("netns del {name}"));
+        }
+    }
+}
+
+fn ip(arguments: &str) -> bool {
+    let mut command = Command::new("ip");
+    command.args(arguments.split(' ')).stdout(Stdio::null()).stderr(Stdio::null());
+    command.status().is_ok_and(|status| status.success())
+}
+
+const HERE: &str = "10.231.77.1";
+const THERE: &str = "10.231.77.2";
+
+#[test]
+fn a_machine_that_is_cut_off_goes_on_with_its_share_and_comes_back() {
+    let Some(mut machines) = Machines::start() else {
+        println!("left out: this system permits no network namespaces");
+        return;
+    };
+    machines.serve();
+    let mut near = machines.worker(0, 12_000);
+    let mut far = machines.worker(1, 12_000);
+    let begin = near.until(0).max(far.until(0));
+    // By what they say themselves: four seconds together, four apart, and together again.
+    far.until(begin + 4 * SECOND);
+    machines.cut(true);
+    far.until(begin + 8 * SECOND);
+    machines.cut(false);
+    let (near, far) = (near.rest(), far.rest());
+    let within = |sent: &[Sent], from: u64, to: u64| {
+        let range = begin + from * SECOND..begin + to * SECOND;
+        sent.iter().filter(|(at, _)| range.contains(at)).count() as u64
+    };
+    let apart = [&near, &far].map(|sent| within(sent, 5, 8));
+    let again = [&near, &far].map(|sent| within(sent, 9, 12));
+    println!("near and far: {apart:?} in 3 s apart, {again:?} in 3 s together again");
+    assert!(apart.into_iter().chain(again).all(|sent| sent > 0));
+    // The far one keeps to its half meanwhile, the near one to all of it.
+    let three_seconds = RPM / 60 * 3;
+    assert!(apart[1] <= three_seconds / 2 + BURST / 2, "the far one took more than its share");
+    let mut all: Vec<_> = near.into_iter().chain(far).collect();
+    all.sort_unstable();
+    let most = (RPM / 60 * 5 + BURST) / 2;
+    assert!(over(&all) <= most, "over by {} of {most}", over(&all));
+}
+
+const SECOND: u64 = 1_000_000_000;

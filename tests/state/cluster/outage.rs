@@ -1,0 +1,142 @@
+//! What becomes of requests that are open while their store is away, and of what is let in meanwhile.
+
+use std::time::Duration;
+
+use tollgate::cluster::OnFailure;
+use tollgate::limiter::Backend;
+use tollgate::quota::{Cost, Quota};
+
+use super::failure::{connected, prompt};
+use super::proxy::Proxy;
+use super::shared::{admitted, closed, limiter, until};
+use tollgate_testing::servers::Redis;
+
+#[test]
+fn what_was_let_in_without_the_store_is_charged_when_it_is_back() {
+    let mut redis = Redis::start();
+    let shared = prompt(&redis.url(), OnFailure::Open);
+    let limiter = limiter(&shared, Quota::new().rpd(20).tpd(10_000));
+    let tokens = |amount| Cost::new().tokens(amount);
+    assert!(limiter.try_acquire("k", &tokens(1_000)).is_ok());
+    redis.server().kill();
+    let early = limiter.try_acquire("k", &tokens(1_000)).unwrap();
+    let late = limiter.try_acquire("k", &tokens(1_000)).unwrap();
+    limiter.try_acquire("k", &tokens(5_000)).unwrap().release();
+    early.settle(&tokens(500));
+    redis.restart();
+    connected(&shared);
+    // 1,000 before, 500 and 1,000 meanwhile.
+    assert!(limiter.try_acquire("k", &tokens(7_501)).is_err());
+    late.settle(&tokens(3_000));
+    until("what it took beyond is told", || shared.status().unacknowledged == 0);
+    assert!(limiter.try_acquire("k", &tokens(5_501)).is_err());
+    assert!(limiter.try_acquire("k", &tokens(5_500)).is_ok());
+    assert_eq!(admitted(&limiter, 20).len(), 16, "one before, two meanwhile, one after");
+}
+
+#[test]
+fn without_the_store_each_goes_on_with_its_share() {
+    let mut redis = Redis::start();
+    let three: Vec<_> = (0..3).map(|_| prompt(&redis.url(), OnFailure::LocalShare)).collect();
+    until("all are counted", || three.iter().all(|shared| shared.status().members == 3));
+    let limiters: Vec<_> =
+        three.iter().map(|shared| limiter(shared, Quota::new().rpd(30))).collect();
+    // Each knows what is used.
+    for limiter in &limiters {
+        assert_eq!(admitted(limiter, 2).len(), 2);
+    }
+    for limiter in &limiters {
+        limiter.try_acquire("k", &Cost::new().requests(0)).unwrap().release();
+    }
+    redis.server().kill();
+    // Of the 24 that are left, 8 each.
+    for limiter in &limiters {
+        assert_eq!(admitted(limiter, 30).len(), 8);
+    }
+    redis.restart();
+    three.iter().for_each(|shared| connected(shared));
+    for limiter in &limiters {
+        assert_eq!(admitted(limiter, 30).len(), 0);
+    }
+}
+
+#[test]
+fn a_quota_that_changes_during_an_outage_gives_no_second_share_and_forgets_no_debt() {
+    let mut redis = Redis::start();
+    let shared = prompt(&redis.url(), OnFailure::LocalShare);
+    let limiter = limiter(&shared, Quota::new());
+    limiter.set_quota("k", &Quota::new().rpd(10).tpd(1_000));
+    connected(&shared);
+    drop(limiter.try_acquire("k", &Cost::new()).unwrap());
+    redis.server().kill();
+    assert_eq!(admitted(&limiter, 5).len(), 5);
+    limiter.set_quota("k", &Quota::new().tpd(1_000).rpd(11));
+    assert_eq!(admitted(&limiter, 3).len(), 3);
+    limiter.set_quota("k", &Quota::new().rpd(11));
+    assert_eq!(admitted(&limiter, 20).len(), 2);
+    redis.restart();
+    connected(&shared);
+    assert!(limiter.try_acquire("k", &Cost::new()).is_err());
+    limiter.set_quota("k", &Quota::new().rpd(12));
+    assert_eq!(admitted(&limiter, 20).len(), 1, "all of it was charged");
+}
+
+#[tokio::test]
+async fn who_closes_while_the_store_is_away_for_a_moment_has_told_it_all() {
+    let mut redis = Redis::start();
+    let shared = prompt(&redis.url(), OnFailure::Open);
+    let one = limiter(&shared, Quota::new().rpd(100));
+    connected(&shared);
+    redis.server().freeze();
+    for _ in 0..50 {
+        one.try_acquire("k", &Cost::new()).unwrap().settle(&Cost::new());
+    }
+    let closing = shared.close();
+    redis.server().thaw();
+    closing.await;
+    drop((one, shared));
+    let direct = closed(&redis.url()).connect().unwrap();
+    assert_eq!(admitted(&limiter(&direct, Quota::new().rpd(100)), 200).len(), 50);
+}
+
+#[test]
+fn what_is_open_is_kept_and_what_nobody_renews_is_let_go() {
+    let mut redis = Redis::start();
+    let connect = |url: &str| {
+        let builder = closed(url).reservation_ttl(Duration::from_secs(1));
+        builder.connect().unwrap()
+    };
+    let proxy = Proxy::to(redis.server().address, u64::MAX);
+    let shared = connect(&redis.url());
+    let gone = connect(&format!("redis://{}", proxy.address));
+    let quota = || Quota::new().concurrency(2).tpd(100);
+    let one = limiter(&shared, quota());
+    let other = limiter(&gone, quota());
+    let kept = one.try_acquire("k", &Cost::new().tokens(10)).unwrap();
+    let _lost = other.try_acquire("k", &Cost::new().tokens(30)).unwrap();
+    proxy.cut_off();
+    assert!(one.try_acquire("k", &Cost::new()).is_err(), "two are open");
+    // One is let go after a second, with what it held as used; the other isn't.
+    until("one is let go", || one.try_acquire("k", &Cost::new()).is_ok());
+    assert!(one.try_acquire("k", &Cost::new().tokens(61)).is_err());
+    kept.settle(&Cost::new().tokens(0));
+    until("the end is told", || shared.status().unacknowledged == 0);
+    assert!(one.try_acquire("k", &Cost::new().tokens(71)).is_err());
+    assert!(one.try_acquire("k", &Cost::new().tokens(70)).is_ok());
+}
+
+#[tokio::test]
+async fn who_waits_while_the_store_is_away_is_let_in_when_it_is_back() {
+    let mut redis = Redis::start();
+    let shared = prompt(&redis.url(), OnFailure::Closed);
+    let limiter = limiter(&shared, Quota::new().rpd(5));
+    drop(limiter.acquire("k", &Cost::new()).await.unwrap());
+    redis.server().freeze();
+    let waiting = tokio::spawn(limiter.acquire("k", &Cost::new()));
+    while shared.status().degraded_closed < 3 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!waiting.is_finished());
+    redis.server().thaw();
+    waiting.await.unwrap().unwrap();
+}

@@ -1,0 +1,234 @@
+//! Limits that several limiters share through one server.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use tollgate::cluster::{OnFailure, Shared, SharedBuilder, SharedError};
+use tollgate::engine::Margin;
+use tollgate::limiter::{Backend, Limiter};
+use tollgate::quota::{Cost, Quota};
+
+use tollgate_testing::servers::Redis;
+
+/// Closed while the store is away, so that nothing but its own answers can let anybody in; and
+/// patient, as the machine may be busy with other tests.
+pub(super) fn closed(url: &str) -> SharedBuilder {
+    let builder = Shared::builder(url, "account").on_failure(OnFailure::Closed);
+    builder.timeout(Duration::from_secs(2))
+}
+
+pub(super) fn limiter(shared: &Arc<Shared>, quota: Quota) -> Limiter {
+    let backend = Arc::clone(shared) as Arc<dyn Backend>;
+    let builder = Limiter::builder().margin(Margin::NONE).quota("*", quota);
+    builder.backend(backend).build().unwrap()
+}
+
+/// Until something is so that comes about by itself.
+pub(super) fn until(what: &str, is_so: impl Fn() -> bool) {
+    let begin = Instant::now();
+    while !is_so() {
+        assert!(begin.elapsed() < Duration::from_secs(20), "{what}: not within 20 s");
+        std::thread::yield_now();
+    }
+}
+
+/// How many requests are let in now, one after the other; each stays open.
+pub(super) fn admitted(limiter: &Limiter, most: usize) -> Vec<tollgate::limiter::Permit> {
+    std::iter::from_fn(|| limiter.try_acquire("k", &Cost::new()).ok()).take(most).collect()
+}
+
+#[test]
+fn two_limiters_on_one_account_take_one_limit() {
+    let redis = Redis::start();
+    let quota = || Quota::new().rpd(10);
+    let (one, other) =
+        (closed(&redis.url()).connect().unwrap(), closed(&redis.url()).connect().unwrap());
+    let (one, other) = (limiter(&one, quota()), limiter(&other, quota()));
+    let mut let_in = 0;
+    for round in 0..20 {
+        let limiter = if round % 2 == 0 { &one } else { &other };
+        let_in += usize::from(limiter.try_acquire("k", &Cost::new()).is_ok());
+    }
+    assert_eq!(let_in, 10);
+    assert!(one.try_acquire("another", &Cost::new()).is_ok(), "another key has a limit of its own");
+}
+
+#[test]
+fn two_accounts_take_two_limits() {
+    let redis = Redis::start();
+    let one = limiter(&closed(&redis.url()).connect().unwrap(), Quota::new().rpd(3));
+    let other = Shared::builder(redis.url(), "other").connect().unwrap();
+    let other = limiter(&other, Quota::new().rpd(3));
+    assert_eq!(admitted(&one, 9).len(), 3);
+    assert_eq!(admitted(&other, 9).len(), 3);
+}
+
+#[test]
+fn a_request_under_several_keys_takes_of_all_or_of_none() {
+    for spread in [false, true] {
+        let redis = Redis::start();
+        let builder = closed(&redis.url());
+        let shared = if spread { builder.spread() } else { builder }.connect().unwrap();
+        let backend = Arc::clone(&shared) as Arc<dyn Backend>;
+        let limiter = Limiter::builder()
+            .margin(Margin::NONE)
+            .quota("wide", Quota::new().rpd(9))
+            .quota("narrow", Quota::new().concurrency(1))
+            .backend(backend)
+            .build()
+            .unwrap();
+        let both = || limiter.acquire_all(&["wide", "narrow"], &Cost::new()).try_now();
+        let first = both().unwrap();
+        for _ in 0..5 {
+            assert!(both().is_err());
+        }
+        until("what was given back is told", || shared.status().unacknowledged == 0);
+        drop(first);
+        until("the end is told", || shared.status().unacknowledged == 0);
+        let wide = std::iter::from_fn(|| limiter.try_acquire("wide", &Cost::new()).ok());
+        assert_eq!(wide.take(20).count(), 8, "spread: {spread}");
+    }
+}
+
+#[test]
+fn what_one_settles_and_releases_the_other_may_use() {
+    let redis = Redis::start();
+    let quota = || Quota::new().tpd(1_000);
+    let shared = closed(&redis.url()).connect().unwrap();
+    let one = limiter(&shared, quota());
+    let other = limiter(&closed(&redis.url()).connect().unwrap(), quota());
+    let first = one.try_acquire("k", &Cost::new().tokens(600)).unwrap();
+    let second = one.try_acquire("k", &Cost::new().tokens(400)).unwrap();
+    assert!(other.try_acquire("k", &Cost::new().tokens(1)).is_err());
+    first.settle(&Cost::new().tokens(100));
+    second.release();
+    until("both ends are told", || shared.status().unacknowledged == 0);
+    assert!(other.try_acquire("k", &Cost::new().tokens(901)).is_err());
+    assert!(other.try_acquire("k", &Cost::new().tokens(900)).is_ok());
+}
+
+#[tokio::test]
+async fn who_waits_is_let_in_when_another_process_ends() {
+    let redis = Redis::start();
+    let quota = || Quota::new().concurrency(1);
+    let one = limiter(&closed(&redis.url()).connect().unwrap(), quota());
+    let shared = closed(&redis.url()).connect().unwrap();
+    let other = limiter(&shared, quota());
+    let permit = one.acquire("k", &Cost::new()).await.unwrap();
+    let waiting = tokio::spawn(other.acquire("k", &Cost::new()));
+    while shared.status().decided == 0 {
+        tokio::task::yield_now().await;
+    }
+    assert!(!waiting.is_finished());
+    permit.release();
+    waiting.await.unwrap().unwrap();
+}
+
+#[test]
+fn a_server_that_comes_back_empty_gives_nothing_away() {
+    let mut redis = Redis::start();
+    let shared = closed(&redis.url()).connect().unwrap();
+    let limiter = limiter(&shared, Quota::new().rpd(10).concurrency(100));
+    let permits = admitted(&limiter, 7);
+    assert_eq!(permits.len(), 7);
+    redis.restart();
+    until("the connection is noticed to be gone", || {
+        limiter.try_acquire("another", &Cost::new()).is_err() || shared.status().outages > 0
+    });
+    until("it is back", || shared.status().connected);
+    assert_eq!(admitted(&limiter, 20).len(), 3);
+}
+
+#[test]
+fn what_is_in_flight_counts_again_in_a_server_that_came_back_empty() {
+    let mut redis = Redis::start();
+    let builder = || closed(&redis.url()).reservation_ttl(Duration::from_secs(1));
+    let (shared, others) = (builder().connect().unwrap(), builder().connect().unwrap());
+    let one = limiter(&shared, Quota::new().concurrency(1));
+    let other = limiter(&others, Quota::new().concurrency(1));
+    let permit = one.try_acquire("k", &Cost::new()).unwrap();
+    redis.restart();
+    let connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
+    let connection = RefCell::new(connection);
+    until("it is put back", || {
+        let exists = redis::cmd("EXISTS").arg("tollgate:{account}:k").to_owned();
+        exists.query(&mut *connection.borrow_mut()).unwrap()
+    });
+    until("the other is connected", || others.status().connected);
+    let decided = others.status().decided;
+    assert!(other.try_acquire("k", &Cost::new()).is_err());
+    assert!(others.status().decided > decided, "the store has said so");
+    drop(permit);
+    until("the end is told", || shared.status().unacknowledged == 0);
+    assert!(other.try_acquire("k", &Cost::new()).is_ok());
+}
+
+#[test]
+fn plain_threads_need_no_runtime() {
+    let redis = Redis::start();
+    let limiter = limiter(&closed(&redis.url()).connect().unwrap(), Quota::new().rpd(100));
+    let let_in: usize = std::thread::scope(|scope| {
+        let threads: Vec<_> =
+            (0..8).map(|_| scope.spawn(|| admitted(&limiter, 50).len())).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).sum()
+    });
+    assert_eq!(let_in, 100);
+}
+
+#[test]
+fn members_are_counted_while_they_live() {
+    let redis = Redis::start();
+    let connect = || closed(&redis.url()).connect().unwrap();
+    let (one, other) = (connect(), connect());
+    let third = connect();
+    until("all are counted", || one.status().members == 3 && other.status().members == 3);
+    drop(third);
+    until("one is gone", || one.status().members == 2);
+}
+
+#[tokio::test]
+async fn a_limiter_that_is_closed_has_told_how_its_requests_ended() {
+    let redis = Redis::start();
+    let shared = closed(&redis.url()).connect().unwrap();
+    let one = limiter(&shared, Quota::new().concurrency(50));
+    let permits = admitted(&one, 50);
+    assert_eq!(permits.len(), 50);
+    drop(permits);
+    shared.close().await;
+    assert_eq!(shared.status().unacknowledged, 0);
+    let other = limiter(&closed(&redis.url()).connect().unwrap(), Quota::new().concurrency(50));
+    assert_eq!(admitted(&other, 99).len(), 50);
+}
+
+#[test]
+fn a_server_that_is_not_there_yet_is_no_error() {
+    let mut redis = Redis::start();
+    redis.server().kill();
+    let shared = closed(&redis.url()).connect().unwrap();
+    let limiter = limiter(&shared, Quota::new().rpd(10));
+    assert!(limiter.try_acquire("k", &Cost::new()).is_err());
+    redis.restart();
+    until("it is found", || shared.status().connected);
+    assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
+}
+
+#[test]
+fn an_address_that_can_not_be_meant_is_told_without_its_password() {
+    for url in [
+        "redis:/secret@h",
+        "http://u:secret@h",
+        "redis://u:secret@h:port",
+        "redis-sentinel://u:secret@h:1",
+        "redis-cluster://u:secret@h:1,h:port",
+        "",
+    ] {
+        let error = Shared::builder(url, "a").connect().unwrap_err();
+        assert!(matches!(error, SharedError::Url(_)), "{url}: {error:?}");
+        assert!(!format!("{error} {error:?}").contains("secret"), "{error}");
+    }
+    let builder = Shared::builder("redis://u:secret@127.0.0.1:1", "a");
+    let shared = builder.clone().connect().unwrap();
+    assert!(!format!("{builder:?} {shared:?}").contains("secret"));
+    assert!(Shared::builder("redis://127.0.0.1", "").connect().is_err());
+}

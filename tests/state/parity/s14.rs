@@ -1,0 +1,48 @@
+//! Many agents take one limit together.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tollgate::cluster::{OnFailure, Shared};
+use tollgate::limiter::{Backend, Code, Limiter};
+use tollgate::quota::{Cost, Quota};
+
+use super::rig::builder;
+use tollgate_testing::servers::Redis;
+
+/// An agent of its own, as in a process of its own: they share nothing but the server.
+fn agent(redis: &Redis, quota: &Quota) -> Limiter {
+    let shared = Shared::builder(redis.url(), "swarm").on_failure(OnFailure::Closed);
+    let shared = shared.timeout(Duration::from_secs(2)).connect().unwrap();
+    builder().quota("k", quota.clone()).backend(shared as Arc<dyn Backend>).build().unwrap()
+}
+
+#[test]
+fn s14_agents_take_one_limit_together_and_not_one_each() {
+    let redis = Redis::start();
+    let agents: Vec<_> = (0..12).map(|_| agent(&redis, &Quota::new().rpd(100))).collect();
+    let taken = std::thread::scope(|scope| {
+        let take = |agent: &Limiter| {
+            (0..100).filter(|_| agent.try_acquire("k", &Cost::new()).is_ok()).count()
+        };
+        let takers: Vec<_> = agents.iter().map(|agent| scope.spawn(move || take(agent))).collect();
+        takers.into_iter().map(|taker| taker.join().unwrap()).sum::<usize>()
+    });
+    assert_eq!(taken, 100);
+}
+
+#[test]
+fn s14_what_one_agent_has_in_flight_the_others_see() {
+    let redis = Redis::start();
+    let quota = Quota::new().rpd(100).concurrency(1);
+    let (one, other) = (agent(&redis, &quota), agent(&redis, &quota));
+    let permit = one.try_acquire("k", &Cost::new()).unwrap();
+    let refused = other.try_acquire("k", &Cost::new()).unwrap_err();
+    assert_eq!(refused.code, Code::ConcurrencyExceeded);
+    permit.settle(&Cost::new());
+    // Its end is told without waiting.
+    let end = other.now() + 30_000_000_000;
+    while other.try_acquire("k", &Cost::new()).is_err() {
+        assert!(other.now() < end, "it has ended");
+    }
+}

@@ -1,0 +1,180 @@
+//! Several processes that share a database, and processes that are killed.
+
+use std::path::Path;
+use std::time::Duration;
+
+use rusqlite::Connection;
+use tollgate::store::{Keeping, Sqlite};
+use tollgate::{Cost, Limiter, Quota};
+
+use super::sqlite::folder;
+use super::sqlite_owners::total;
+use tollgate_testing::process::{Talking, role, say};
+
+/// Names the database, the flush interval in milliseconds, and the requests a day, to a process that
+/// is to be a worker.
+const WORKER: &str = "TOLLGATE_TEST_WORKER";
+
+/// The process that others of these tests start; does nothing among them.
+#[test]
+fn worker() {
+    let Ok(told) = std::env::var(WORKER) else { return };
+    let told: Vec<&str> = told.splitn(3, ' ').collect();
+    let quota = Quota::new().rpd(told[1].parse().unwrap());
+    let limiter = Limiter::builder().quota("k", quota).build().unwrap();
+    let flush = Duration::from_millis(told[0].parse().unwrap());
+    let keeping = Keeping::start(&limiter, Sqlite::new(told[2]), flush).unwrap();
+    say(&format!("used {}", used(&limiter)));
+    for line in std::io::stdin().lines() {
+        let line = line.unwrap();
+        match line.split_once(' ').unwrap_or((&line, "")) {
+            ("used", _) => say(&format!("used {}", used(&limiter))),
+            ("admit", most) => say(&format!("admitted {}", admit(&limiter, most.parse().unwrap()))),
+            ("flush", _) => {
+                keeping.flush_now().unwrap();
+                say("flushed");
+            }
+            ("report", _) => report(&limiter, &keeping),
+            _ => return,
+        }
+    }
+}
+
+fn admit(limiter: &Limiter, most: usize) -> usize {
+    let cost = Cost::new();
+    (0..most).take_while(|_| limiter.try_acquire("k", &cost).is_ok()).count()
+}
+
+fn used(limiter: &Limiter) -> u64 {
+    limiter.stats("k").limits[0].used
+}
+
+/// Admits for ever, and says of each when it was, and until when all had been written down by then.
+fn report(limiter: &Limiter, keeping: &Keeping) {
+    loop {
+        let kept_at = keeping.status().kept_at.unwrap_or(0);
+        assert_eq!(admit(limiter, 1), 1);
+        say(&format!("at {} {kept_at}", limiter.now()));
+    }
+}
+
+struct Worker {
+    process: Talking,
+    /// What it had counted as used when it had opened the database.
+    found: u64,
+}
+
+impl Worker {
+    fn start(path: &Path, flush: u64, limit: u64) -> Self {
+        let told = format!("{flush} {limit} {}", path.display());
+        let process = Talking::start(&mut role((module_path!(), "worker"), WORKER, told));
+        let mut worker = Self { process, found: 0 };
+        worker.found = worker.number();
+        worker
+    }
+
+    fn number(&mut self) -> u64 {
+        let said = self.process.hear().unwrap();
+        said.rsplit(' ').next().unwrap().parse().unwrap()
+    }
+
+    fn ask(&mut self, line: &str) -> u64 {
+        self.process.tell(line);
+        self.number()
+    }
+
+    fn end(mut self) {
+        self.process.tell("end");
+        assert!(self.process.output().status.success());
+    }
+}
+
+#[test]
+fn two_processes_see_what_each_other_takes() {
+    let (_folder, path) = folder();
+    let mut one = Worker::start(&path, 20, 10);
+    let mut two = Worker::start(&path, 20, 10);
+    assert_eq!(one.ask("admit 3"), 3);
+    while two.ask("used") < 3 {}
+    assert_eq!(two.ask("admit 100"), 7);
+    while one.ask("used") < 10 {}
+    assert_eq!(one.ask("admit 1"), 0);
+    one.end();
+    two.end();
+    assert_eq!(total(&path, "k"), 10);
+    let mut third = Worker::start(&path, 20, 10);
+    assert_eq!(third.found, 10);
+    assert_eq!(third.ask("admit 1"), 0);
+}
+
+#[test]
+fn what_processes_admit_is_what_is_stored_and_beyond_the_limit_only_what_nobody_had_heard_of() {
+    const WORKERS: u64 = 4;
+    const LIMIT: u64 = 400;
+    const AT_ONCE: u64 = 5;
+    let (_folder, path) = folder();
+    let workers: Vec<_> = (0..WORKERS).map(|_| Worker::start(&path, 20, LIMIT)).collect();
+    let race = |mut worker: Worker| {
+        let mut admitted = 0;
+        loop {
+            let more = worker.ask(&format!("admit {AT_ONCE}"));
+            worker.process.tell("flush");
+            worker.process.hear().unwrap();
+            admitted += more;
+            if more == 0 {
+                worker.end();
+                return admitted;
+            }
+        }
+    };
+    let threads = workers.into_iter().map(|worker| std::thread::spawn(move || race(worker)));
+    let threads: Vec<_> = threads.collect();
+    let admitted: u64 = threads.into_iter().map(|thread| thread.join().unwrap()).sum();
+    assert_eq!(total(&path, "k").unsigned_abs(), admitted);
+    assert!((LIMIT..=LIMIT + (WORKERS - 1) * AT_ONCE).contains(&admitted), "{admitted}");
+}
+
+#[test]
+fn a_process_that_is_killed_loses_only_what_it_did_since_the_last_flush_and_never_the_file() {
+    const FLUSH: u64 = 20;
+    let (_folder, path) = folder();
+    let (mut stored, mut losses, mut random) = (0, Vec::new(), 0x9e37_79b9_7f4a_7c15_u64);
+    for _ in 0..50 {
+        let worker = Worker::start(&path, FLUSH, 1_000_000_000);
+        assert_eq!(worker.found, stored, "the day goes on where it stopped");
+        random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+        let (times, kept_at) = kill_after(worker, random >> 51);
+        let db = Connection::open(&path).unwrap();
+        let check: String = db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(check, "ok");
+        let written = total(&path, "k").unsigned_abs() - stored;
+        stored += written;
+        // One may have been admitted, written down, and not yet said.
+        let written = usize::try_from(written).unwrap();
+        assert!(written <= times.len() + 1, "{written} of {}", times.len());
+        let flushed = times.partition_point(|at| *at < kept_at);
+        assert!(written >= flushed, "{written} of {flushed} that had been flushed");
+        let since = times.get(written).map_or(0, |at| times[times.len() - 1] - at);
+        losses.push((times.len().saturating_sub(written), since / 1_000));
+    }
+    losses.sort_unstable();
+    println!("lost (admissions, microseconds of them): {losses:?}");
+}
+
+/// Kills a worker after it has admitted so many, and some more; says when each was admitted, and
+/// until when it knew them to be written down.
+fn kill_after(worker: Worker, admitted: u64) -> (Vec<u64>, u64) {
+    let mut process = worker.process;
+    process.tell("report");
+    let (mut times, mut kept_at, mut count) = (Vec::new(), 0, 0);
+    while let Some(said) = process.hear() {
+        let mut words = said.split(' ').skip(1).map(|word| word.parse().unwrap());
+        times.push(words.next().unwrap());
+        kept_at = words.next().unwrap();
+        count += 1;
+        if count == admitted.max(1) {
+            process.kill();
+        }
+    }
+    (times, kept_at)
+}
