@@ -35,7 +35,7 @@ impl Config {
             unknown_key: self.unknown_key.clone(),
             waiting: Waiting { max_wait: previous.waiting.max_wait, ..self.waiting },
             reduction: self.reduction,
-            serve: self.serve.followed_from(&previous.serve),
+            sections: self.sections.followed_from(&previous.sections),
             ..previous.clone()
         }
     }
@@ -51,10 +51,10 @@ impl Config {
             ("store", self.store != in_effect.store),
             ("bus", self.bus != in_effect.bus),
             ("cluster", self.cluster != in_effect.cluster),
-            ("serve", self.serve != in_effect.serve),
         ];
         let differing = sections.iter().filter(|(_, differs)| *differs);
-        differing.map(|(path, _)| (*path).to_owned()).collect()
+        let differing = differing.map(|(path, _)| *path);
+        differing.chain(self.sections.differing(&in_effect.sections)).map(str::to_owned).collect()
     }
 
     fn apply_providers(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
@@ -95,10 +95,9 @@ impl Config {
     }
 
     fn apply_policies(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
-        // What a server does with it is its own affair.
-        if self.serve.followed_from(&previous.serve) != previous.serve {
-            applied.changed.push("serve".to_owned());
-        }
+        // What others do with their sections is their own affair.
+        let followed = self.sections.followed_from(&previous.sections);
+        applied.changed.extend(followed.differing(&previous.sections).map(str::to_owned));
         if self.unknown_key != previous.unknown_key {
             limiter.set_unknown_key(self.unknown_key.clone());
             applied.changed.push("unknown_key".to_owned());

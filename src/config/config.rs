@@ -2,8 +2,9 @@ use std::path::Path;
 
 use super::error::ConfigError;
 use super::load::Layers;
+use super::section::{HeldSections, Sections};
 use super::tree::Source;
-use super::value::{Bus, Cluster, ConfiguredQuota, Retry, Serve, Storage, Waiting};
+use super::value::{Bus, Cluster, ConfiguredQuota, Retry, Storage, Waiting};
 use crate::engine::Margin;
 use crate::limiter::{Reduction, UnknownKey};
 use crate::provider::Profile;
@@ -53,8 +54,8 @@ pub struct Config {
     pub bus: Option<Bus>,
     /// Limits that are shared by many machines.
     pub cluster: Option<Cluster>,
-    /// What `tollgate serve` does.
-    pub serve: Serve,
+    /// What belongs to others; see [`section`](Self::section).
+    pub(super) sections: HeldSections,
 }
 
 impl Config {
@@ -64,7 +65,15 @@ impl Config {
     /// [`ConfigError`], with the line, the column and the path of each value that is wrong. The text
     /// is called `config` in it.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
-        let mut layers = Layers::default();
+        Self::parse_with(text, &Sections::new())
+    }
+
+    /// The same, where the text may have sections that belong to others.
+    ///
+    /// # Errors
+    /// As [`parse`](Self::parse).
+    pub fn parse_with(text: &str, sections: &Sections) -> Result<Self, ConfigError> {
+        let mut layers = Layers::new(sections.clone());
         layers.text(text, &Source::File("config".into()));
         layers.load(Path::new("")).map(|loaded| loaded.config)
     }

@@ -4,8 +4,9 @@ use serde_json::{Value, json};
 
 use super::check::Check;
 use super::error::{ConfigError, Problem};
-use super::fields::{AlgorithmName, Fields, LimitFields, QuotaFields, WindowText};
+use super::fields::{AlgorithmName, LimitFields, QuotaFields, WindowText};
 use super::read::read;
+use super::section::{Said, Sections};
 use super::tree::{Node, Origin, Steps};
 use super::value::ConfiguredQuota;
 use crate::quota::{Algorithm, Dimension, Limit, Quota, Window};
@@ -45,12 +46,12 @@ impl ConfiguredQuota {
             }
         }
         let tree = Node::of_json(&json!({"quotas": {pattern: fields}}), &origin);
-        let reading = read::<Fields>(&tree);
+        let reading = read(&tree, |tree| Said::read(tree, &Sections::new()));
         let mut problems = reading.problems;
-        let found = reading.value.and_then(|fields| {
-            let check = Check::new(&tree, &reading.removed, Path::new(""));
-            let (mut config, wrong) = check.config(&fields);
-            problems.extend(wrong);
+        let found = reading.value.and_then(|said| {
+            let mut check = Check::new(&tree, &reading.removed, Path::new(""));
+            let mut config = check.config(&said.fields);
+            problems.extend(check.into_problems());
             config.quotas.pop()
         });
         match found {
@@ -68,7 +69,6 @@ impl ConfiguredQuota {
 }
 
 /// The schema of what [`ConfiguredQuota::parse_json`] reads; the field `regex` is still in it.
-#[doc(hidden)]
 pub fn quota_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     generator.subschema_for::<QuotaFields>()
 }
@@ -138,6 +138,17 @@ impl From<Algorithm> for AlgorithmName {
             Algorithm::SlidingWindow => Self::SlidingWindow,
             Algorithm::FixedWindow => Self::FixedWindow,
             Algorithm::ClockWindow => Self::ClockWindow,
+        }
+    }
+}
+
+impl From<AlgorithmName> for Algorithm {
+    fn from(name: AlgorithmName) -> Self {
+        match name {
+            AlgorithmName::TokenBucket => Self::TOKEN_BUCKET,
+            AlgorithmName::SlidingWindow => Self::SlidingWindow,
+            AlgorithmName::FixedWindow => Self::FixedWindow,
+            AlgorithmName::ClockWindow => Self::ClockWindow,
         }
     }
 }

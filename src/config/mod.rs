@@ -7,7 +7,8 @@
 //! [`Reloading`] keeps a limiter at what its file says.
 //!
 //! It composes what the rooms before it do, and does nothing of theirs itself: it knows no algorithm,
-//! no provider, no store and no server from inside. Of `serve` it only reads what is said.
+//! no provider, no store and no server from inside. What belongs to others is read by their own
+//! [`section`].
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -62,6 +63,7 @@ mod open;
 mod read;
 mod reloading;
 mod schema;
+pub mod section;
 mod tree;
 mod value;
 mod watch;
@@ -70,19 +72,14 @@ mod watched;
 pub use applied::Applied;
 pub use config::Config;
 pub use error::{ConfigError, Problem};
-#[doc(hidden)]
-pub use fields::length_of_time;
-pub use fields::{Address, LogFormat, LogLevel, Mode, OnFailure, ServeMode, UnreadRequests};
-#[doc(hidden)]
-pub use json::quota_schema;
+pub use fields::{Address, Mode, OnFailure};
 pub use load::{LoadOptions, Loaded, Override, check, load};
 pub use open::OpenError;
 pub use reloading::{Reload, Reloading, ReloadingStatus};
-pub use schema::schema;
+pub use schema::{schema, schema_with};
 pub use tree::{Origin, Position};
 pub use value::{
-    Bounds, Bus, BusPlace, Cluster, ConfiguredQuota, KeyLimit, Keys, Log, Retry, Scope, Serve,
-    Storage, StoragePlace, Upstream, Waiting,
+    Bus, BusPlace, Cluster, ConfiguredQuota, Keys, Retry, Storage, StoragePlace, Waiting,
 };
 pub use watch::Watch;
 pub use watched::Watched;

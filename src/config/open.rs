@@ -75,24 +75,12 @@ impl Config {
         }
     }
 
-    /// The limiter of a server: one that may limit nothing but what its clients ask for, keeps as many
-    /// keys as the server does, and knows the providers of its upstreams behind those of `providers`.
+    /// The limiter of this builder, with the store, the bus and the cluster of this configuration, for
+    /// a [`builder`](Self::builder) to which something was added. It may be one that limits nothing.
     ///
     /// # Errors
-    /// As [`limiter`](Self::limiter).
-    pub fn server_limiter(&self) -> Result<Limiter, OpenError> {
-        let mut builder = self.builder().max_keys(self.serve.bounds.keys);
-        let mut known = self.providers.clone();
-        for upstream in &self.serve.upstreams {
-            if !known.contains(&upstream.profile) {
-                known.push(upstream.profile);
-                builder = builder.provider(upstream.profile);
-            }
-        }
-        self.open(builder)
-    }
-
-    fn open(&self, builder: Builder) -> Result<Limiter, OpenError> {
+    /// As [`limiter`](Self::limiter), but for [`OpenError::NoLimits`].
+    pub fn open(&self, builder: Builder) -> Result<Limiter, OpenError> {
         let limiter = match self.backend()? {
             Some(backend) => builder.backend(backend).build()?,
             None => builder.build()?,

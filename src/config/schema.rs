@@ -1,12 +1,27 @@
 use schemars::generate::SchemaSettings;
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::fields::Fields;
+use super::section::Sections;
 
 /// The JSON Schema (draft 2020-12) of a configuration file, by which editors complete and check it.
 ///
 /// It is made of the types that read the file. What fields mean together it tells only in part.
 pub fn schema() -> Value {
-    let schema = SchemaSettings::draft2020_12().into_generator().into_root_schema_for::<Fields>();
-    schema.to_value()
+    schema_with(&Sections::new())
+}
+
+/// The same, for a file that may have sections that belong to others.
+pub fn schema_with(sections: &Sections) -> Value {
+    let mut generator = SchemaSettings::draft2020_12().into_generator();
+    let mut schema = generator.root_schema_for::<Fields>().to_value();
+    for name in sections.unread() {
+        let about = format!("What belongs to tollgate-{name}.");
+        schema["properties"][name] = json!({"description": about, "type": ["object", "null"]});
+    }
+    for (name, section) in sections.schemas(&mut generator) {
+        schema["properties"][name] = section.to_value();
+    }
+    schema["$defs"] = generator.take_definitions(true).into();
+    schema
 }

@@ -13,11 +13,11 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::activity::Asked;
+use super::config::Bounds;
 use super::connection::Connection;
 use super::front::Front;
 use super::timed_stream::TimedStream;
 use super::watch::Watch;
-use tollgate::config::Bounds;
 
 /// Takes connections until it is asked to stop, and serves each in a task of its own.
 ///

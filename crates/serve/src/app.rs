@@ -6,13 +6,14 @@ use tokio::sync::Semaphore;
 use tokio_util::sync::CancellationToken;
 
 use super::api::Reservations;
+use super::config::Serve;
 use super::live::Requests;
 use super::logged::Logs;
 use super::problem::Problem;
 use super::rate::Rate;
 use super::request_id::RequestIds;
 use super::tokens::Tokens;
-use tollgate::config::{Config, Serve};
+use tollgate::config::Config;
 use tollgate::limiter::Limiter;
 
 /// What all routes of a server share.
@@ -45,8 +46,12 @@ pub(super) struct App {
 }
 
 impl App {
-    pub(super) fn new(config: Config, limiter: Limiter, tokens: Tokens, addr: SocketAddr) -> Self {
-        let serve = config.serve.clone();
+    pub(super) fn new(
+        (config, serve): (Config, Serve),
+        limiter: Limiter,
+        tokens: Tokens,
+        addr: SocketAddr,
+    ) -> Self {
         let rate = Rate::new(&serve, &limiter);
         let reservations = Arc::new(Reservations::of(&serve));
         let (ids, logs) = (RequestIds::new(), Logs::new(&serve.log));
@@ -107,15 +112,18 @@ mod tests {
     use parking_lot::Mutex;
 
     use super::*;
+    use crate::parse;
 
     #[test]
     fn however_many_look_at_all_keys_a_thread_is_left_to_others() {
         let mut runtime = tokio::runtime::Builder::new_current_thread();
         let runtime = runtime.max_blocking_threads(2).enable_all().build().unwrap();
         runtime.block_on(async {
-            let config = Config::parse("serve: {listen: '127.0.0.1:0'}").unwrap();
-            let (limiter, listen) = (config.builder().build().unwrap(), config.serve.listen);
-            let app = Arc::new(App::new(config, limiter, Tokens::default(), listen));
+            let config = parse("serve: {listen: '127.0.0.1:0'}").unwrap();
+            let limiter = config.builder().build().unwrap();
+            let serve = Serve::of(&config).unwrap().clone();
+            let listen = serve.listen;
+            let app = Arc::new(App::new((config, serve), limiter, Tokens::default(), listen));
             let (go, gate) = mpsc::channel::<()>();
             let gate = Arc::new(Mutex::new(gate));
             let looks = [(); 10].map(|()| {

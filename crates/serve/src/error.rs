@@ -20,6 +20,9 @@ pub enum ServeError {
         /// The address.
         addr: SocketAddr,
     },
+    /// The configuration was read without its section `serve`: [`parse`](super::parse) reads it, and
+    /// [`sections`](super::sections) in the options by which a file is loaded.
+    Unread,
     /// Its limiter can't be made.
     Open(OpenError),
 }
@@ -33,6 +36,7 @@ impl fmt::Display for ServeError {
                 "{addr} can be reached from other machines: set TOLLGATE_TOKEN for clients to show, or \
                  let anybody ask with --allow-anonymous (serve.allow_anonymous)"
             ),
+            Self::Unread => f.write_str("the configuration was read without its section `serve`"),
             Self::Open(error) => error.fmt(f),
         }
     }
@@ -42,7 +46,7 @@ impl std::error::Error for ServeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Listen { error, .. } => Some(error),
-            Self::Unprotected { .. } => None,
+            Self::Unprotected { .. } | Self::Unread => None,
             Self::Open(error) => Some(error),
         }
     }

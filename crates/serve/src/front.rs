@@ -209,9 +209,8 @@ mod tests {
     use tokio::net::{TcpListener, TcpStream};
 
     use super::*;
-    use crate::Tokens;
     use crate::accepting::Accepting;
-    use tollgate::config::Config;
+    use crate::{Serve, Tokens, parse};
 
     async fn panicking() -> &'static str {
         panic!("on purpose")
@@ -219,11 +218,12 @@ mod tests {
 
     #[tokio::test]
     async fn a_panic_is_an_answer_and_no_more_than_that() {
-        let config = Config::parse("serve: {listen: '127.0.0.1:0'}").unwrap();
+        let config = parse("serve: {listen: '127.0.0.1:0'}").unwrap();
         let limiter = config.builder().build().unwrap();
-        let listener = TcpListener::bind(config.serve.listen).await.unwrap();
+        let serve = Serve::of(&config).unwrap().clone();
+        let listener = TcpListener::bind(serve.listen).await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let app = Arc::new(App::new(config, limiter, Tokens::default(), addr));
+        let app = Arc::new(App::new((config, serve), limiter, Tokens::default(), addr));
         let routes =
             Router::new().route("/panic", get(panicking)).route("/fine", get(async || "fine"));
         let (bounds, stopping) = (app.serve.bounds, app.stopping.clone());

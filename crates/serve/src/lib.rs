@@ -16,6 +16,9 @@
 //! A request without a token counts as one of this machine only if it names this machine, is of no page of
 //! another origin, and wasn't forwarded by a proxy. A head that names its host in two ways is answered 400.
 //!
+//! Its configuration is a file of the library's with a section of its own, `serve`, which [`parse`] and
+//! [`sections`] read.
+//!
 //! It doesn't end TLS, and doesn't know who its clients are, but for the tokens that it was given.
 
 mod accepting;
@@ -26,6 +29,7 @@ mod app;
 mod auth;
 mod causes;
 mod compressed;
+mod config;
 mod connection;
 mod error;
 mod expiring;
@@ -45,6 +49,10 @@ mod timed_stream;
 mod tokens;
 mod watch;
 
+pub use config::{
+    Bounds, KeyLimit, Log, LogFormat, LogLevel, Scope, Serve, ServeMode, UnreadRequests, Upstream,
+    limiter, parse, sections, with_keys_file,
+};
 pub use error::ServeError;
 pub use server::Server;
 pub use tokens::Tokens;

@@ -3,8 +3,8 @@ use std::time::Duration;
 
 use axum::http::{HeaderValue, Method};
 
+use super::config::Log;
 use super::route::Route;
-use tollgate::config::Log;
 
 /// Which answers are logged; it may change while the server runs.
 #[derive(Debug)]

@@ -12,7 +12,7 @@ use hyper::body::Incoming;
 use pin_project::pin_project;
 use tokio::time::{Sleep, sleep};
 
-use tollgate::config::Bounds;
+use super::config::Bounds;
 
 /// A body that fails when it is longer than the server takes, or takes longer to come. One without
 /// content costs nothing.

@@ -13,6 +13,7 @@ use tokio::time::timeout;
 use super::accepting::Accepting;
 use super::app::App;
 use super::auth::is_own;
+use super::config::Serve;
 use super::error::ServeError;
 use super::front::Front;
 use super::tokens::Tokens;
@@ -23,12 +24,11 @@ use tollgate::limiter::Limiter;
 /// A server that listens, until it is [shut down](Self::shutdown).
 ///
 /// ```
-/// use tollgate::config::Config;
-/// use tollgate_serve::{Server, Tokens};
+/// use tollgate_serve::{self, Server, Tokens};
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 /// # runtime.block_on(async {
-/// let config = Config::parse("serve: {listen: '127.0.0.1:0'}")?;
+/// let config = serve::parse("serve: {listen: '127.0.0.1:0'}")?;
 /// let limiter = config.builder().build()?;
 /// let server = Server::bind(config, limiter, Tokens::default()).await?;
 /// println!("listening on http://{}", server.addr());
@@ -48,14 +48,15 @@ impl Server {
     /// TLS on one port. The limiter is one of the same configuration.
     ///
     /// # Errors
-    /// [`ServeError`] if the address can't be listened on, or others than this machine would reach it
-    /// without having to show a token, and nobody has said that they may.
+    /// [`ServeError`] if the address can't be listened on, if others than this machine would reach it
+    /// without having to show a token, and nobody has said that they may, and if the configuration was
+    /// read without its section `serve`.
     pub async fn bind(
         config: Config,
         limiter: Limiter,
         tokens: Tokens,
     ) -> Result<Self, ServeError> {
-        let (serve, tokens) = (config.serve.clone(), tokens.meant());
+        let (serve, tokens) = (Serve::of(&config)?.clone(), tokens.meant());
         let addr = serve.listen;
         if !is_own(addr.ip()) && tokens.client.is_none() && !serve.allow_anonymous {
             return Err(ServeError::Unprotected { addr });
@@ -68,7 +69,7 @@ impl Server {
         let (listener, addr) =
             listening.await.map_err(|error: io::Error| ServeError::Listen { addr, error })?;
         let (bounds, drain) = (serve.bounds, serve.drain);
-        let app = Arc::new(App::new(config, limiter, tokens, addr));
+        let app = Arc::new(App::new((config, serve), limiter, tokens, addr));
         let front = Front::new(Arc::clone(&app), routes(&app));
         let accepting = Accepting::new(listener, front, bounds, app.stopping.clone());
         let hurrying = app.hurrying.clone();
@@ -97,8 +98,9 @@ impl Server {
             limiter,
             |config| config,
             move |status| {
-                if let Some(app) = app.upgrade().filter(|_| status.refused.is_none()) {
-                    app.follow(&status.config.serve);
+                let app = app.upgrade().filter(|_| status.refused.is_none());
+                if let Some((app, serve)) = app.zip(status.config.section::<Serve>()) {
+                    app.follow(serve);
                 }
             },
         )?;

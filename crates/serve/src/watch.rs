@@ -2,7 +2,7 @@ use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use super::activity::{Activity, Asked};
-use tollgate::config::Bounds;
+use super::config::Bounds;
 
 /// Looks at all connections now and then: who has asked for nothing for `bounds.head_timeout` is asked to
 /// leave, and is cut off if it doesn't though all that was answered is taken; so is who takes nothing of an
@@ -115,11 +115,11 @@ mod tests {
     use axum::http::Version;
 
     use super::*;
-    use tollgate::config::Config;
+    use crate::{Serve, parse};
 
     fn watch() -> Watch {
-        let config = "serve: {bounds: {head_timeout: 4s, body_timeout: 2s}}";
-        Watch::new(&Config::parse(config).unwrap().serve.bounds)
+        let text = "serve: {bounds: {head_timeout: 4s, body_timeout: 2s}}";
+        Watch::new(&Serve::of(&parse(text).unwrap()).unwrap().bounds)
     }
 
     /// What is asked after each of the next looks.

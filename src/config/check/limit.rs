@@ -1,7 +1,6 @@
 use core::num::NonZeroU64;
 
 use super::Check;
-use super::quota::algorithm;
 use crate::config::fields::{AlgorithmName, LimitFields, WindowText};
 use crate::config::read::nearest;
 use crate::config::tree::{Steps, quote};
@@ -100,7 +99,7 @@ impl Check<'_> {
     }
 
     fn counted(&mut self, steps: &Steps, fields: &LimitFields) -> Option<Algorithm> {
-        let Some(burst) = fields.burst else { return fields.algorithm.map(algorithm) };
+        let Some(burst) = fields.burst else { return fields.algorithm.map(Algorithm::from) };
         if !matches!(fields.algorithm, None | Some(AlgorithmName::TokenBucket)) {
             let what = "is for a token bucket; leave it out, or say `algorithm: token_bucket`";
             self.wrong(&steps.key("burst"), what);

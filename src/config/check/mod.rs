@@ -4,12 +4,13 @@ mod limit;
 mod providers;
 mod quota;
 mod reduction;
-mod serve;
 mod state;
 mod urls;
 
 use std::path::Path;
 use std::time::Duration;
+
+pub use quota::regex;
 
 use super::config::Config;
 use super::error::Problem;
@@ -18,35 +19,38 @@ use super::tree::{Node, Steps};
 use super::value::{Retry, Waiting};
 use crate::engine::Margin;
 use crate::limiter::UnknownKey;
+use crate::provider::Profile;
 use crate::quota::Share;
 
-/// The values that are found, and the problems.
+/// What is wrong with a configuration, as it is found.
 #[derive(Debug)]
-pub(super) struct Check<'a> {
+pub struct Check<'a> {
     tree: &'a Node,
     /// What couldn't be read and was told already.
     removed: &'a [Steps],
     /// What relative paths are relative to.
     folder: &'a Path,
+    providers: Vec<Profile>,
     problems: Vec<Problem>,
 }
 
 impl<'a> Check<'a> {
     pub(super) fn new(tree: &'a Node, removed: &'a [Steps], folder: &'a Path) -> Self {
-        Self { tree, removed, folder, problems: Vec::new() }
+        Self { tree, removed, folder, providers: Vec::new(), problems: Vec::new() }
     }
 
-    /// The configuration that these fields say; of use where there are no problems.
-    pub(super) fn config(mut self, fields: &Fields) -> (Config, Vec<Problem>) {
+    /// The configuration that these fields say, without sections that belong to others; of use where
+    /// there are no problems.
+    pub(super) fn config(&mut self, fields: &Fields) -> Config {
         let fields = fields.clone().effective();
-        let providers = self.providers(fields.providers.as_deref().unwrap_or_default());
+        self.providers = self.profiles(fields.providers.as_deref().unwrap_or_default());
         let quotas = fields.quotas.map(|quotas| self.quotas(&quotas.0)).unwrap_or_default();
         let unknown_key = self.unknown_key(fields.unknown_key);
         let waiting = fields.waiting.unwrap_or_default();
         let reduction = self.reduction(&fields.reduction.unwrap_or_default());
         let attempts = fields.retry.unwrap_or_default().attempts;
         let margin = fields.margin.unwrap_or_default();
-        let config = Config {
+        Config {
             unknown_key,
             waiting: Waiting {
                 max_waiting: waiting.max_waiting as usize,
@@ -59,16 +63,24 @@ impl<'a> Check<'a> {
             store: fields.store.and_then(|store| self.store(store)),
             bus: fields.bus.and_then(|bus| self.bus(bus)),
             cluster: fields.cluster.and_then(|cluster| self.cluster(cluster)),
-            serve: self.serve(&fields.serve.unwrap_or_default(), &providers),
-            providers,
+            providers: self.providers.clone(),
             quotas,
-        };
-        (config, self.problems)
+            sections: Default::default(),
+        }
+    }
+
+    pub(super) fn into_problems(self) -> Vec<Problem> {
+        self.problems
+    }
+
+    /// The providers that the file names.
+    pub fn providers(&self) -> &[Profile] {
+        &self.providers
     }
 
     /// Notes a problem of the value at the end of these steps, unless it is that something was left
     /// out.
-    fn wrong(&mut self, steps: &Steps, message: impl Into<String>) {
+    pub fn wrong(&mut self, steps: &Steps, message: impl Into<String>) {
         if !self.removed.iter().any(|gone| steps.holds(gone)) {
             let origin = self.tree.origin_of(steps).clone();
             self.problems.push(Problem::new(origin, steps, message));
@@ -76,14 +88,14 @@ impl<'a> Check<'a> {
     }
 
     /// The way to the item that was read as the `at`th of a list, where some may have been left out.
-    fn item(&self, list: &Steps, at: usize) -> Steps {
+    pub fn item(&self, list: &Steps, at: usize) -> Steps {
         let items = (0..).map(|item| list.item(item));
         let mut kept = items.filter(|item| !self.removed.contains(item));
         kept.nth(at).unwrap_or_else(|| list.clone())
     }
 
     /// Notes a problem of the name of an entry.
-    fn wrong_name(&mut self, steps: &Steps, message: impl Into<String>) {
+    pub fn wrong_name(&mut self, steps: &Steps, message: impl Into<String>) {
         let origin = self.tree.name_origin(steps).unwrap_or(&self.tree.origin).clone();
         self.problems.push(Problem::new(origin, steps, message));
     }
@@ -114,7 +126,7 @@ impl<'a> Check<'a> {
     }
 
     /// Notes a length of time that is too short or too long.
-    fn within(&mut self, steps: &Steps, time: Duration, least: Duration, most: Duration) {
+    pub fn within(&mut self, steps: &Steps, time: Duration, least: Duration, most: Duration) {
         if !(least..=most).contains(&time) {
             self.wrong(steps, format!("must be from {least:?} to {most:?}, not {time:?}"));
         }

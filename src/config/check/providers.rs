@@ -4,7 +4,7 @@ use crate::config::tree::Steps;
 use crate::provider::{COMPATIBLE, InvalidProfile, Profile};
 
 impl Check<'_> {
-    pub(super) fn providers(
+    pub(super) fn profiles(
         &mut self,
         fields: &[TextOrMap<ProviderName, ProviderFields>],
     ) -> Vec<Profile> {

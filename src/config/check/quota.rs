@@ -1,10 +1,10 @@
 use regex::Regex;
 
 use super::Check;
-use crate::config::fields::{AlgorithmName, QuotaFields};
+use crate::config::fields::QuotaFields;
 use crate::config::tree::Steps;
 use crate::config::value::{ConfiguredQuota, Keys};
-use crate::quota::{Algorithm, Quota};
+use crate::quota::Quota;
 
 impl Check<'_> {
     pub(super) fn quotas(&mut self, quotas: &[(String, QuotaFields)]) -> Vec<ConfiguredQuota> {
@@ -62,7 +62,7 @@ impl Check<'_> {
             quota = quota.limit(limit);
         }
         if let Some(name) = fields.algorithm {
-            quota = quota.with_algorithm(algorithm(name));
+            quota = quota.with_algorithm(name.into());
         }
         if fields.shared {
             quota = quota.shared();
@@ -75,7 +75,10 @@ impl Check<'_> {
 }
 
 /// The regular expression that a pattern is; of bounded size.
-pub(super) fn regex(pattern: &str) -> Result<Regex, String> {
+///
+/// # Errors
+/// Says what is wrong with it.
+pub fn regex(pattern: &str) -> Result<Regex, String> {
     Regex::new(pattern).map_err(|error| {
         // The last line says it; those before draw an arrow.
         let error = error.to_string();
@@ -83,16 +86,6 @@ pub(super) fn regex(pattern: &str) -> Result<Regex, String> {
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
         format!("not a regular expression: {reason}")
     })
-}
-
-/// The algorithm of this name.
-pub(super) fn algorithm(name: AlgorithmName) -> Algorithm {
-    match name {
-        AlgorithmName::TokenBucket => Algorithm::TOKEN_BUCKET,
-        AlgorithmName::SlidingWindow => Algorithm::SlidingWindow,
-        AlgorithmName::FixedWindow => Algorithm::FixedWindow,
-        AlgorithmName::ClockWindow => Algorithm::ClockWindow,
-    }
 }
 
 /// Each is looked at for every request.

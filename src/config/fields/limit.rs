@@ -45,7 +45,7 @@ pub(in crate::config) struct LimitFields {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Algorithm")]
-pub(in crate::config) enum AlgorithmName {
+pub enum AlgorithmName {
     /// Refills all the time at limit / window. What OpenAI, Anthropic and Groq do.
     TokenBucket,
     /// Never more than the limit in any window of that length: safe everywhere.

@@ -11,7 +11,6 @@ mod provider;
 mod quota;
 mod reduction;
 mod retry;
-mod serve;
 mod span;
 mod store;
 mod text_or_map;
@@ -24,24 +23,20 @@ use serde::{Deserialize, Serialize};
 
 pub use address::Address;
 pub use cluster::{Mode, OnFailure};
-pub use serve::{LogFormat, LogLevel, ServeMode, UnreadRequests};
-pub use span::length_of_time;
+pub use limit::AlgorithmName;
+pub use ordered::Ordered;
+pub use span::{Span, length_of_time};
+pub use text_or_map::TextOrMap;
 
 pub(super) use bus::BusFields;
 pub(super) use cluster::ClusterFields;
-pub(super) use limit::{AlgorithmName, LimitFields};
+pub(super) use limit::LimitFields;
 pub(super) use margin::MarginFields;
-pub(super) use ordered::Ordered;
 pub(super) use provider::{ProviderFields, ProviderName};
 pub(super) use quota::QuotaFields;
 pub(super) use reduction::ReductionFields;
 pub(super) use retry::RetryFields;
-pub(super) use serve::{
-    BoundsFields, KeyFields, LogFields, MOST_REQUESTS, ScopeFields, ScopeName, ServeFields,
-    UpstreamFields,
-};
 pub(super) use store::StoreFields;
-pub(super) use text_or_map::TextOrMap;
 pub(super) use unknown_key::UnknownKeyName;
 pub(super) use waiting::WaitingFields;
 pub(super) use window::WindowText;
@@ -101,15 +96,11 @@ pub(super) struct Fields {
     /// Limits that are shared by many machines, over Redis/Valkey.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cluster: Option<ClusterFields>,
-
-    /// What `tollgate serve` does.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) serve: Option<ServeFields>,
 }
 
 impl Fields {
     /// The names of the sections.
-    pub(super) const SECTIONS: [&str; 12] = [
+    pub(super) const SECTIONS: [&str; 11] = [
         "providers",
         "quotas",
         "unknown_key",
@@ -121,7 +112,6 @@ impl Fields {
         "store",
         "bus",
         "cluster",
-        "serve",
     ];
 
     /// The same with the defaults of what isn't said.

@@ -9,7 +9,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 /// A map in the order of the file.
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::config) struct Ordered<T>(pub(in crate::config) Vec<(String, T)>);
+pub struct Ordered<T>(
+    /// The entries.
+    pub Vec<(String, T)>,
+);
 
 impl<T> Default for Ordered<T> {
     fn default() -> Self {

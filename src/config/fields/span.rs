@@ -9,7 +9,10 @@ use crate::config::tree::quote;
 
 /// A length of time as it is written: `500ms`, `60s`, `1h30m`, `1d`; at most 366 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::config) struct Span(pub(in crate::config) Duration);
+pub struct Span(
+    /// How long it is.
+    pub Duration,
+);
 
 /// Reads a length of time as the configuration has it, from the command line.
 ///

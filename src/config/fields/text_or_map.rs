@@ -10,8 +10,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 /// What is said by a word, or at length by a map. Which of the two is told by what it is, so an error
 /// is one about that (and not, as with serde's untagged enums, that nothing fits).
 #[derive(Debug, Clone, PartialEq)]
-pub(in crate::config) enum TextOrMap<T, M> {
+pub enum TextOrMap<T, M> {
+    /// A word.
     Text(T),
+    /// A map.
     Map(M),
 }
 

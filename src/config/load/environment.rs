@@ -1,5 +1,5 @@
-use crate::config::fields::Fields;
 use crate::config::read::misspelt;
+use crate::config::section::Sections;
 
 /// The way to the value that an environment variable gives, with the names of sections as they are in
 /// the file: `TOLLGATE_STORE__FLUSH` gives `store.flush`. `None` for a variable of another purpose, such
@@ -7,29 +7,28 @@ use crate::config::read::misspelt;
 ///
 /// # Errors
 /// Says which section a name is near to that names none, or that there is none of a name with `__`.
-pub(super) fn path(variable: &str) -> Result<Option<Vec<String>>, String> {
+pub(super) fn path(variable: &str, sections: &Sections) -> Result<Option<Vec<String>>, String> {
     let Some(name) = variable.strip_prefix(PREFIX) else { return Ok(None) };
     let (first, fields) = match name.split_once("__") {
         Some((first, fields)) => (first, Some(fields)),
         None => (name, None),
     };
-    let sections = &Fields::SECTIONS;
-    let Some(section) = sections.iter().find(|section| section.eq_ignore_ascii_case(first)) else {
-        return match (misspelt(first, sections), fields) {
+    let names = sections.names();
+    let Some(section) = names.iter().find(|section| section.eq_ignore_ascii_case(first)) else {
+        return match (misspelt(first, &names), fields) {
             (Some(near), _) => {
                 let meant = format!("{PREFIX}{}{}", near.to_uppercase(), &name[first.len()..]);
                 Err(format!("unknown section; did you mean {meant}?"))
             }
-            (None, Some(_)) => Err(format!("unknown section; allowed: {}", sections.join(", "))),
+            (None, Some(_)) => Err(format!("unknown section; allowed: {}", names.join(", "))),
             (None, None) => Ok(None),
         };
     };
     let mut path = vec![(*section).to_owned()];
     for part in fields.into_iter().flat_map(|fields| fields.split("__")) {
-        // Keys and upstreams are as they are; fields are in small letters.
+        // Names of the user's own are as they are; fields are in small letters.
         let way: Vec<_> = path.iter().map(String::as_str).collect();
-        let own_names = matches!(way[..], ["quotas"] | ["serve", "upstreams"]);
-        path.push(if own_names { part.to_owned() } else { part.to_lowercase() });
+        path.push(if sections.has_own_names(&way) { part.to_owned() } else { part.to_lowercase() });
     }
     Ok(Some(path))
 }
@@ -46,12 +45,12 @@ mod tests {
             ("TOLLGATE_STORE__FLUSH", Some("store.flush")),
             ("TOLLGATE_UNKNOWN_KEY", Some("unknown_key")),
             ("TOLLGATE_QUOTAS__GPT__RPM", Some("quotas.GPT.rpm")),
-            ("TOLLGATE_SERVE__UPSTREAMS__Mine__BASE_URL", Some("serve.upstreams.Mine.base_url")),
+            ("TOLLGATE_SERVE__MODE", Some("serve.mode")),
             ("TOLLGATE_CORPUS", None),
             ("TOLLGATE_CONFIG", None),
             ("STORE__FLUSH", None),
         ] {
-            let path = path(variable).expect(variable);
+            let path = path(variable, &Sections::new()).expect(variable);
             assert_eq!(path.map(|path| path.join(".")).as_deref(), to);
         }
     }
@@ -65,7 +64,7 @@ mod tests {
             ("TOLLGATE_SERVER__MODE", "did you mean TOLLGATE_SERVE__MODE?"),
             ("TOLLGATE_FLUSH__STORE", "unknown section; allowed: providers, "),
         ] {
-            let error = path(variable).expect_err(variable);
+            let error = path(variable, &Sections::new()).expect_err(variable);
             assert!(error.contains(says), "{variable}: {error}");
         }
         // The command's own, and what Kubernetes sets beside a service `tollgate`.
@@ -92,7 +91,7 @@ mod tests {
             "PORT_8080_TCP_ADDR",
             "SERVICE_PORT_HTTP",
         ] {
-            assert_eq!(path(&format!("TOLLGATE_{other}")), Ok(None), "{other}");
+            assert_eq!(path(&format!("TOLLGATE_{other}"), &Sections::new()), Ok(None), "{other}");
         }
     }
 }

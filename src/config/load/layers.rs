@@ -4,11 +4,11 @@ use std::path::Path;
 use super::environment;
 use super::file;
 use super::loaded::Loaded;
-use super::options::Override;
+use super::options::{ListFile, Override};
 use crate::config::check::Check;
 use crate::config::error::{ConfigError, Problem};
-use crate::config::fields::Fields;
 use crate::config::read::{MOST_PROBLEMS, misspelt, read};
+use crate::config::section::{Said, Sections};
 use crate::config::tree::{Key, Node, Origin, Parsed, Position, Source, Steps, Value, parse};
 
 /// What was said so far, each layer over those before.
@@ -16,19 +16,19 @@ use crate::config::tree::{Key, Node, Origin, Parsed, Position, Source, Steps, Va
 pub(in crate::config) struct Layers {
     tree: Node,
     problems: Vec<Problem>,
-}
-
-impl Default for Layers {
-    fn default() -> Self {
-        let tree = Node::new(Origin::BuiltIn, Value::Map(Vec::new()));
-        Self { tree, problems: Vec::new() }
-    }
+    sections: Sections,
 }
 
 impl Layers {
+    /// Nothing yet, where these sections are read besides the library's own.
+    pub(in crate::config) fn new(sections: Sections) -> Self {
+        let tree = Node::new(Origin::BuiltIn, Value::Map(Vec::new()));
+        Self { tree, problems: Vec::new(), sections }
+    }
+
     /// The whole of a text.
     pub(in crate::config) fn text(&mut self, text: &str, source: &Source) {
-        self.text_of(&Fields::SECTIONS, text, source);
+        self.text_of(&self.sections.names(), text, source);
     }
 
     /// The whole of a text that may have these sections.
@@ -57,7 +57,7 @@ impl Layers {
 
     /// What was read of a file.
     pub(super) fn file(&mut self, path: &Path, read: io::Result<Vec<u8>>) {
-        self.file_of(&Fields::SECTIONS, path, read);
+        self.file_of(&self.sections.names(), path, read);
     }
 
     fn file_of(&mut self, sections: &[&str], path: &Path, read: io::Result<Vec<u8>>) {
@@ -72,19 +72,20 @@ impl Layers {
         }
     }
 
-    /// What was read of a file of GoCC's: its `keys` stand in place of ours. There, 0 says nothing.
-    pub(super) fn keys_file(&mut self, path: &Path, read: io::Result<Vec<u8>>) {
-        let mut own = Self::default();
-        own.file_of(&["keys"], path, read);
-        let Self { tree, mut problems } = own;
+    /// What was read of a list's own file.
+    pub(super) fn list_file(&mut self, file: &ListFile, read: io::Result<Vec<u8>>) {
+        let ListFile { path, entry, at } = file;
+        let mut own = Self::new(Sections::new());
+        own.file_of(&[entry], path, read);
+        let Self { tree, mut problems, .. } = own;
         let entries = tree.entries();
-        for (name, node) in entries.iter().filter(|(name, _)| **name != "keys") {
-            let what = "only `keys` can stand in this file";
+        for (name, node) in entries.iter().filter(|(name, _)| *name != entry) {
+            let what = format!("only `{entry}` can stand in this file");
             problems.push(Problem::new(node.origin.clone(), &Steps::to([*name]), what));
         }
-        let keys = entries.get("keys").copied().cloned().map(without_zeros);
-        if let Some(keys) = keys.filter(|_| !self.tree.is_removed()) {
-            self.tree.put(&["serve", "keys"].map(str::to_owned), &tree.origin, keys);
+        let list = entries.get(entry.as_str()).copied().cloned().map(without_zeros);
+        if let Some(list) = list.filter(|_| !self.tree.is_removed()) {
+            self.tree.put(at, &tree.origin, list);
         }
         self.problems.extend(problems);
     }
@@ -102,7 +103,7 @@ impl Layers {
             return;
         }
         let source = Source::Environment(name.into());
-        match environment::path(name) {
+        match environment::path(name, &self.sections) {
             Ok(Some(path)) => self.value(&source, &path, value),
             Ok(None) => {}
             Err(what) => self.problems.push(Problem::new(source.whole(), &Steps::default(), what)),
@@ -127,19 +128,21 @@ impl Layers {
 
     /// The configuration that all layers say together.
     pub(in crate::config) fn load(self, folder: &Path) -> Result<Loaded, ConfigError> {
-        let Self { tree, mut problems } = self;
+        let Self { tree, mut problems, sections } = self;
         if tree.is_removed() {
             return Err(ConfigError::new(problems));
         }
-        let reading = read::<Fields>(&tree);
+        let reading = read(&tree, |tree| Said::read(tree, &sections));
         problems.extend(reading.problems);
-        let found = reading.value.map(|fields| {
-            let (config, wrong) = Check::new(&tree, &reading.removed, folder).config(&fields);
-            problems.extend(wrong);
-            (config, fields)
+        let found = reading.value.map(|said| {
+            let mut check = Check::new(&tree, &reading.removed, folder);
+            let mut config = check.config(&said.fields);
+            config.sections = said.check(&sections, &mut check);
+            problems.extend(check.into_problems());
+            (config, said)
         });
         match found {
-            Some((config, fields)) if problems.is_empty() => Ok(Loaded::new(config, tree, fields)),
+            Some((config, said)) if problems.is_empty() => Ok(Loaded::new(config, tree, said)),
             _ => Err(ConfigError::new(problems)),
         }
     }
@@ -165,15 +168,15 @@ fn foreign(root: &Node, sections: &[&str]) -> Vec<Problem> {
     unknown.map(|(key, _)| problem(&key.origin, "unknown section; allowed:")).collect()
 }
 
-/// GoCC's entries, without what they leave to those before by a 0.
-fn without_zeros(mut keys: Node) -> Node {
+/// The same list, without those entries of its items that are 0.
+fn without_zeros(mut list: Node) -> Node {
     let is_zero = |node: &Node| matches!(&node.value, Value::Number(number) if number == "0");
-    if let Value::List(items) = &mut keys.value {
+    if let Value::List(items) = &mut list.value {
         for item in items {
             if let Value::Map(entries) = &mut item.value {
                 entries.retain(|(_, node)| !is_zero(node));
             }
         }
     }
-    keys
+    list
 }

@@ -4,7 +4,7 @@ use super::Read;
 use super::options::LoadOptions;
 use super::show::Shown;
 use crate::config::config::Config;
-use crate::config::fields::Fields;
+use crate::config::section::Said;
 use crate::config::tree::Node;
 
 /// A configuration, and where each of its values was said.
@@ -16,10 +16,10 @@ pub struct Loaded {
     /// The file, where there was one.
     pub path: Option<PathBuf>,
     pub(super) tree: Node,
-    pub(super) fields: Fields,
+    pub(super) said: Said,
     /// What it was loaded from, to do so again.
     pub(in crate::config) options: LoadOptions,
-    /// The file, and the one of `keys`, as they were then.
+    /// The file, and the one of a list, as they were then.
     pub(in crate::config) files: [Option<Known>; 2],
 }
 
@@ -41,13 +41,13 @@ impl Loaded {
         self.shown().json()
     }
 
-    pub(super) fn new(config: Config, tree: Node, fields: Fields) -> Self {
+    pub(super) fn new(config: Config, tree: Node, said: Said) -> Self {
         let (options, files) = (LoadOptions::new(), [None, None]);
-        Self { config, path: None, tree, fields, options, files }
+        Self { config, path: None, tree, said, options, files }
     }
 
     fn shown(&self) -> Shown {
-        Shown::new(&self.tree, &self.fields, &self.config)
+        Shown::new(&self.tree, &self.said, &self.config)
     }
 }
 

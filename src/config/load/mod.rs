@@ -24,7 +24,7 @@ use super::error::ConfigError;
 /// # Errors
 /// [`ConfigError`], with all that is wrong, wherever it was said.
 pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
-    let paths = [options.file(), options.keys_file.clone()];
+    let paths = [options.file(), options.list_file.as_ref().map(|file| file.path.clone())];
     let read = paths.map(|path| path.map(|path| Read { content: file::read(&path), path }));
     load_read(options, read)
 }
@@ -43,23 +43,23 @@ impl Read {
     }
 }
 
-/// The same with what was read of the file, and of the one of `keys`.
+/// The same with what was read of the file, and of the one of a list.
 pub(super) fn load_read(
     options: &LoadOptions,
-    [file, keys]: [Option<Read>; 2],
+    [file, list]: [Option<Read>; 2],
 ) -> Result<Loaded, ConfigError> {
-    let mut layers = Layers::default();
+    let mut layers = Layers::new(options.sections.clone());
     let path = file.as_ref().map(|file| file.path.clone());
     let known = |read: &Option<Read>| read.as_ref().and_then(Known::of);
-    let files = [known(&file), known(&keys)];
+    let files = [known(&file), known(&list)];
     if let Some(Read { path, content }) = file {
         layers.file(&path, content);
     }
     for (name, value) in &options.environment {
         layers.variable(name, value);
     }
-    if let Some(Read { path, content }) = keys {
-        layers.keys_file(&path, content);
+    if let Some((file, read)) = options.list_file.as_ref().zip(list) {
+        layers.list_file(file, read.content);
     }
     for flag in &options.overrides {
         layers.flag(flag);

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::path::PathBuf;
 
+use crate::config::section::Sections;
+
 /// What a configuration is loaded from.
 ///
 /// ```
@@ -17,9 +19,20 @@ use std::path::PathBuf;
 #[must_use]
 pub struct LoadOptions {
     path: Option<PathBuf>,
-    pub(super) keys_file: Option<PathBuf>,
+    pub(super) list_file: Option<ListFile>,
     pub(super) environment: Vec<(String, String)>,
     pub(super) overrides: Vec<Override>,
+    pub(super) sections: Sections,
+}
+
+/// A file of its own for a list of the configuration.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct ListFile {
+    pub(super) path: PathBuf,
+    /// The name of the list in this file.
+    pub(super) entry: String,
+    /// The way to the list that it replaces.
+    pub(super) at: Vec<String>,
 }
 
 /// A value of the configuration that a flag gives.
@@ -74,9 +87,18 @@ impl LoadOptions {
         self
     }
 
-    /// A file of GoCC's, JSON or YAML, whose `keys` stand in place of `serve.keys`.
-    pub fn with_keys_file(mut self, path: impl Into<PathBuf>) -> Self {
-        self.keys_file = Some(path.into());
+    /// A file of another program's, JSON or YAML, with a list of maps named `entry` and nothing else:
+    /// it stands in place of the list at the end of this way, over what the environment says, too. An
+    /// entry of a map that is 0 there says nothing. It is followed as the file itself.
+    pub fn with_list_file(mut self, path: impl Into<PathBuf>, entry: &str, at: &[&str]) -> Self {
+        let at = at.iter().map(|&name| name.to_owned()).collect();
+        self.list_file = Some(ListFile { path: path.into(), entry: entry.to_owned(), at });
+        self
+    }
+
+    /// The sections that are read besides those of the library.
+    pub fn with_sections(mut self, sections: Sections) -> Self {
+        self.sections = sections;
         self
     }
 
@@ -110,9 +132,10 @@ impl fmt::Debug for LoadOptions {
         let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
         f.debug_struct("LoadOptions")
             .field("path", &self.path)
-            .field("keys_file", &self.keys_file)
+            .field("list_file", &self.list_file)
             .field("environment", &names)
             .field("overrides", &self.overrides)
+            .field("sections", &self.sections)
             .finish()
     }
 }

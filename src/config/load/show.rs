@@ -1,7 +1,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::config::config::Config;
-use crate::config::fields::Fields;
+use crate::config::section::Said;
 use crate::config::tree::{Node, Origin, Step, Steps, Value, mask};
 use crate::quota::{Limit, Quota};
 
@@ -17,10 +17,9 @@ struct Row {
 }
 
 impl Shown {
-    pub(super) fn new(tree: &Node, fields: &Fields, config: &Config) -> Self {
+    pub(super) fn new(tree: &Node, said: &Said, config: &Config) -> Self {
         let mut rows = Vec::new();
-        let all = serde_json::to_value(fields.clone().effective()).unwrap_or_default();
-        collect(&Steps::default(), &all, Some(tree), &mut rows);
+        collect(&Steps::default(), &said.effective(), Some(tree), &mut rows);
         profiles(config, &mut rows);
         Self(rows)
     }

@@ -7,7 +7,7 @@ use crate::config::tree::{Key, Node, Step};
 
 /// The entries of a map, for serde, without those that were removed.
 #[derive(Debug)]
-pub(super) struct Entries<'a> {
+pub(in crate::config) struct Entries<'a> {
     rest: std::slice::Iter<'a, (Key, Node)>,
     current: Option<&'a (Key, Node)>,
 }
@@ -19,8 +19,24 @@ pub(super) struct Items<'a> {
 }
 
 impl<'a> Entries<'a> {
-    pub(super) fn new(entries: &'a [(Key, Node)]) -> Self {
+    pub(in crate::config) fn new(entries: &'a [(Key, Node)]) -> Self {
         Self { rest: entries.iter(), current: None }
+    }
+
+    /// Goes on to the next one.
+    pub(in crate::config) fn advance(&mut self) -> Option<&'a (Key, Node)> {
+        self.current = self.rest.find(|(_, node)| !node.is_removed());
+        self.current
+    }
+
+    /// The name of the current one.
+    pub(in crate::config) fn key<'de, K: DeserializeSeed<'de>>(
+        &self,
+        seed: K,
+    ) -> Result<Option<K::Value>, ReadError> {
+        let Some((key, _)) = self.current else { return Ok(None) };
+        let name: StrDeserializer<'_, ReadError> = key.name.as_str().into_deserializer();
+        seed.deserialize(name).map(Some).map_err(|error| error.below(Step::Key(key.name.clone())))
     }
 }
 
@@ -37,10 +53,8 @@ impl<'de> MapAccess<'de> for Entries<'_> {
         &mut self,
         seed: K,
     ) -> Result<Option<K::Value>, ReadError> {
-        self.current = self.rest.find(|(_, node)| !node.is_removed());
-        let Some((key, _)) = self.current else { return Ok(None) };
-        let name: StrDeserializer<'_, ReadError> = key.name.as_str().into_deserializer();
-        seed.deserialize(name).map(Some).map_err(|error| error.below(Step::Key(key.name.clone())))
+        self.advance();
+        self.key(seed)
     }
 
     fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, ReadError> {

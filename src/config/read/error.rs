@@ -8,7 +8,7 @@ use crate::config::tree::{Node, Step, Steps, quote};
 
 /// Why a tree can't be read.
 #[derive(Debug)]
-pub(super) struct ReadError {
+pub(in crate::config) struct ReadError {
     /// The way to what is wrong, found out on the way back from it.
     pub(super) steps: Steps,
     pub(super) kind: Kind,
@@ -33,8 +33,13 @@ impl ReadError {
         Self { steps: Steps::default(), kind: Kind::Value, message: message.into() }
     }
 
+    /// A name that is none of those allowed.
+    pub(in crate::config) fn unknown_name(name: &str, allowed: &[&str]) -> Self {
+        Self::new(Kind::Name, unknown("field", name, allowed))
+    }
+
     /// The same error, seen from one step up.
-    pub(super) fn below(mut self, step: Step) -> Self {
+    pub(in crate::config) fn below(mut self, step: Step) -> Self {
         self.steps.lead(step);
         self
     }
@@ -68,7 +73,7 @@ impl de::Error for ReadError {
     }
 
     fn unknown_field(field: &str, expected: &'static [&'static str]) -> Self {
-        Self::new(Kind::Name, unknown("field", field, expected))
+        Self::unknown_name(field, expected)
     }
 
     fn unknown_variant(variant: &str, expected: &'static [&'static str]) -> Self {

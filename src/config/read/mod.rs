@@ -5,24 +5,24 @@ mod error;
 mod nearest;
 mod reader;
 
-use serde::de::DeserializeOwned;
-
+pub(super) use entries::Entries;
+pub(super) use error::ReadError;
 pub(super) use nearest::{misspelt, nearest};
+pub(super) use reader::Reader;
 
 use super::error::Problem;
 use super::tree::{Node, Steps};
 use error::Kind;
-use reader::Reader;
 
 /// What a tree says, as far as it can be read, and what can't be.
 ///
 /// What is wrong is left out and the rest read again, so that one reading finds all that is wrong.
 /// `removed` tells what was left out.
-pub(super) fn read<T: DeserializeOwned>(tree: &Node) -> Reading<T> {
+pub(super) fn read<T>(tree: &Node, by: impl Fn(&Node) -> Result<T, ReadError>) -> Reading<T> {
     let mut tree = tree.clone();
     let (mut problems, mut removed) = (Vec::new(), Vec::<Steps>::new());
     while problems.len() < MOST_PROBLEMS {
-        let error = match T::deserialize(Reader::new(&tree)) {
+        let error = match by(&tree) {
             Ok(value) => return Reading { value: Some(value), problems, removed },
             Err(error) => error,
         };

@@ -7,16 +7,16 @@ use crate::config::tree::{Node, Value, quote};
 
 /// Gives a node to serde. Nothing is converted: a number is no text, and `1.0` no whole number.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Reader<'a> {
+pub(in crate::config) struct Reader<'a> {
     node: &'a Node,
 }
 
 impl<'a> Reader<'a> {
-    pub(super) fn new(node: &'a Node) -> Self {
+    pub(in crate::config) fn new(node: &'a Node) -> Self {
         Self { node }
     }
 
-    fn wrong(self, wanted: &str) -> ReadError {
+    pub(in crate::config) fn wrong(self, wanted: &str) -> ReadError {
         ReadError::value(format!("must be {wanted}, not {}", describe(&self.node.value)))
     }
 

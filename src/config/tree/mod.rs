@@ -14,5 +14,6 @@ pub(super) use key::Key;
 pub(super) use mask::{mask, quote};
 pub(super) use node::{Node, Value};
 pub use origin::{Origin, Position};
-pub(super) use steps::{Step, Steps};
+pub(super) use steps::Step;
+pub use steps::Steps;
 pub(super) use yaml::{Parsed, Source, parse};

@@ -4,7 +4,7 @@ use super::mask::quote;
 
 /// The way from the root of a configuration to one value: `quotas.gpt-4o.limits[0].zone`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub(in crate::config) struct Steps(Vec<Step>);
+pub struct Steps(Vec<Step>);
 
 /// One step of that way.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,17 +17,19 @@ pub(in crate::config) enum Step {
 
 impl Steps {
     /// The way to these keys.
-    pub(in crate::config) fn to<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn to<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         Self(keys.into_iter().map(|key| Step::Key(key.to_owned())).collect())
     }
 
     /// One further, to an entry of a map.
-    pub(in crate::config) fn key(&self, key: &str) -> Self {
+    #[must_use]
+    pub fn key(&self, key: &str) -> Self {
         self.with(Step::Key(key.to_owned()))
     }
 
     /// One further, to an item of a list.
-    pub(in crate::config) fn item(&self, item: usize) -> Self {
+    #[must_use]
+    pub fn item(&self, item: usize) -> Self {
         self.with(Step::Item(item))
     }
 

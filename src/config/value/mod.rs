@@ -4,7 +4,6 @@ mod bus;
 mod cluster;
 mod configured_quota;
 mod retry;
-mod serve;
 mod storage;
 mod waiting;
 
@@ -12,6 +11,5 @@ pub use bus::{Bus, BusPlace};
 pub use cluster::Cluster;
 pub use configured_quota::{ConfiguredQuota, Keys};
 pub use retry::Retry;
-pub use serve::{Bounds, KeyLimit, Log, Scope, Serve, Upstream};
 pub use storage::{Storage, StoragePlace};
 pub use waiting::Waiting;

@@ -8,7 +8,7 @@ use super::unechoed::Unechoed;
 use super::{CredentialArgs, LimitArgs, StateArgs};
 use crate::batch::target::{Base, InvalidBase};
 use crate::batch::{OnChange, Resume};
-use tollgate::config::length_of_time;
+use tollgate::config::section::length_of_time;
 use tollgate::provider::Profile;
 
 /// The arguments of `tollgate batch`.

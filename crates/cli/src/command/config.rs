@@ -11,8 +11,9 @@ use super::output::Output;
 use super::paths::Paths;
 use super::{ConfigArgs, Exit};
 use crate::terminal::{printable, say};
-use tollgate::config::{self, ConfigError, Origin, Problem};
+use tollgate::config::{self, ConfigError, LoadOptions, Origin, Problem};
 use tollgate::provider::{Profile, QuotaTable};
+use tollgate_serve;
 
 /// The arguments of `tollgate config`.
 #[derive(Debug, Args)]
@@ -72,7 +73,9 @@ impl ConfigCommand {
             ConfigAction::Show { config, json: false } => {
                 out.line(&config.load()?.show().trim_end())?;
             }
-            ConfigAction::Schema => out.line(&format_args!("{:#}", config::schema()))?,
+            ConfigAction::Schema => {
+                out.line(&format_args!("{:#}", config::schema_with(&serve::sections())))?
+            }
             ConfigAction::Providers { json } => {
                 let table = QuotaTable::of(Profile::all());
                 if *json { out.json(&table)? } else { out.line(&table)? }
@@ -83,7 +86,8 @@ impl ConfigCommand {
 }
 
 fn check(file: &Path, as_json: bool, out: &mut Output<'_>) -> Result<Exit, String> {
-    let checked = config::check(file);
+    let options = LoadOptions::new().with_path(file).with_sections(serve::sections());
+    let checked = config::load(&options);
     if as_json {
         let problems = checked.as_ref().err().map_or(&[][..], |error| &error.problems);
         let problems: Vec<_> = problems.iter().map(Wrong::of).collect();

@@ -80,7 +80,7 @@ mod tests {
     use crate::Tokens;
     use crate::api::routes;
     use crate::app::App;
-    use tollgate::config::Config;
+    use tollgate::config::{Serve, parse};
 
     async fn reserve(routes: &Router, key: Option<&str>) -> Response {
         let mut request = Request::post("http://localhost/v1/reserve");
@@ -96,11 +96,11 @@ mod tests {
 
     #[tokio::test]
     async fn a_reservation_whose_answer_nobody_takes_is_given_back() {
-        let config =
-            Config::parse("{quotas: {a: {concurrency: 9}}, margin: {percent: 0}}").unwrap();
+        let config = parse("{quotas: {a: {concurrency: 9}}, margin: {percent: 0}}").unwrap();
         let limiter = config.builder().build().unwrap();
         let addr = SocketAddr::from(([127, 0, 0, 1], 0));
-        let app = Arc::new(App::new(config, limiter.clone(), Tokens::default(), addr));
+        let serve = Serve::of(&config).unwrap().clone();
+        let app = Arc::new(App::new((config, serve), limiter.clone(), Tokens::default(), addr));
         let routes = routes(&app);
         let held = || limiter.stats("a").limits[0].held;
 

@@ -14,7 +14,8 @@ use super::page::PageFields;
 use super::state::Api;
 use super::unique::Unique;
 use crate::problem::Problem;
-use tollgate::config::{ConfigError, ConfiguredQuota, Keys, quota_schema};
+use tollgate::config::section::quota_schema;
+use tollgate::config::{ConfigError, ConfiguredQuota, Keys};
 use tollgate::limiter::{NamedQuota, QuotaOrigin};
 
 /// A quota, and which keys it is for.

@@ -48,17 +48,17 @@ mod tests {
     use std::time::Duration;
 
     use super::*;
-    use crate::Tokens;
-    use tollgate::config::Config;
+    use crate::{Serve, Tokens, parse};
     use tollgate::limiter::ManualClock;
 
     #[tokio::test]
     async fn what_nobody_looks_at_is_kept_up_once_a_second_all_the_same() {
         let clock = ManualClock::new();
-        let config = Config::parse("quotas: {k: {rpm: 1}}").unwrap();
+        let config = parse("quotas: {k: {rpm: 1}}").unwrap();
         let limiter = config.builder().clock(clock.clone()).build().unwrap();
-        let listen = config.serve.listen;
-        let app = Arc::new(App::new(config, limiter, Tokens::default(), listen));
+        let serve = Serve::of(&config).unwrap().clone();
+        let listen = serve.listen;
+        let app = Arc::new(App::new((config, serve), limiter, Tokens::default(), listen));
         let board = Arc::new(Board::new(&app));
         let kept_up = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&kept_up);

@@ -106,12 +106,12 @@ const DECODINGS: usize = 2;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use tollgate::config::Config;
+    use crate::{Serve, parse};
 
     fn base(url: &str) -> Base {
         let text = format!("serve: {{upstreams: {{a: {{base_url: '{url}', provider: openai}}}}}}");
-        let config = Config::parse(&text).expect("it is right");
-        Base::of(&config.serve.upstreams[0].base_url).expect("it is a URL")
+        let config = parse(&text).expect("it is right");
+        Base::of(&Serve::of(&config).unwrap().upstreams[0].base_url).expect("it is a URL")
     }
 
     fn joined(base: &Base, path: &str) -> Option<String> {

@@ -100,7 +100,7 @@ impl Proxy {
         let client = Client::new(&app.serve.bounds);
         let budget = KeyBudget::new(app.serve.bounds.proxy_keys);
         let limiter = app.limiter.with_key_budget(budget);
-        let of = |upstream| Upstream::new(upstream, &app.config, &limiter, &client);
+        let of = |upstream| Upstream::new(upstream, app, &limiter, &client);
         let upstreams = app.serve.upstreams.iter().filter_map(of).collect();
         let room = Room::of(app.serve.bounds.buffered);
         Self { app: Arc::clone(app), upstreams, room }

@@ -8,7 +8,8 @@ use super::base::Base;
 use super::client::{Client, RequestBody, counting};
 use super::format::Format;
 use super::scopes::Scopes;
-use tollgate::config::{self, Config, ServeMode};
+use crate::app::App;
+use tollgate::config::{self, ServeMode};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{
     Classified, Http, PeekBody, RateLimitError, RateLimitLayer, Replay, RetryService, Unsent,
@@ -37,12 +38,12 @@ impl Upstream {
     /// `None` for one whose URL the configuration would have refused.
     pub(super) fn new(
         upstream: &config::Upstream,
-        config: &Config,
+        App { config, serve, .. }: &App,
         limiter: &Limiter,
         client: &Client,
     ) -> Option<Self> {
         let layer = RateLimitLayer::new(limiter.clone()).provider(upstream.profile);
-        let layer = match (config.serve.mode, config.waiting.max_wait) {
+        let layer = match (serve.mode, config.waiting.max_wait) {
             (ServeMode::Reject, _) => layer.reject(),
             (ServeMode::Wait, Some(wait)) => layer.max_wait(wait),
             (ServeMode::Wait, None) => layer,
@@ -52,9 +53,9 @@ impl Upstream {
             name: upstream.name.clone(),
             base: Base::of(&upstream.base_url)?,
             format: Format::of(upstream.profile),
-            scopes: Scopes::new(upstream.profile, &config.serve.scopes),
+            scopes: Scopes::new(upstream.profile, &serve.scopes),
             client: client.clone(),
-            spare: config.serve.bounds.buffered as u64 / SPARE,
+            spare: serve.bounds.buffered as u64 / SPARE,
             retries: config.retry.attempts.get() > 1,
             limited: layer.layer(client.clone()),
         })

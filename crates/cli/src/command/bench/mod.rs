@@ -21,7 +21,7 @@ use super::unechoed::Unechoed;
 use load::Load;
 use report::Report;
 pub use target::{Template, Url};
-use tollgate::config;
+use tollgate::config::section::length_of_time;
 
 /// The arguments of `tollgate bench`.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub struct BenchArgs {
     pub connections: u16,
 
     /// For how long, as 500ms, 10s or 1m [default: 10s, unless --requests is given]
-    #[arg(long, value_name = "TIME", value_parser = config::length_of_time)]
+    #[arg(long, value_name = "TIME", value_parser = length_of_time)]
     pub duration: Option<Duration>,
 
     /// How many requests, of all connections [default: as many as fit into the time]

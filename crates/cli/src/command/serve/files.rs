@@ -1,4 +1,4 @@
-use tollgate::config::Serve;
+use tollgate_serve::Serve;
 
 /// Raises how many files this process may have open to what the bounds of the server need; where the
 /// system doesn't allow that many, logs what is missing.

@@ -4,7 +4,7 @@ use tracing_subscriber::filter::{LevelFilter, Targets};
 use tracing_subscriber::layer::SubscriberExt;
 use tracing_subscriber::util::SubscriberInitExt;
 
-use tollgate::config::{Log, LogFormat, LogLevel};
+use tollgate_serve::{Log, LogFormat, LogLevel};
 
 /// Writes what happens to standard error, from now on. Of libraries below only what is wrong is
 /// written: what they tell of connections holds headers. What the limiter tells holds keys, which are

@@ -8,9 +8,11 @@ mod signals;
 
 use clap::Args;
 
+use super::run::text;
 use super::state_args::ConfigArgs;
 use flags::{CONFIG_FILE, FLAGS, Flag, Given, INSTANCE_URLS, PORT};
 use tollgate::config::{self, LoadOptions, Loaded, Override};
+use tollgate_serve::{self, Serve};
 
 pub(super) use run::serve;
 
@@ -47,19 +49,20 @@ impl ServeArgs {
         }
         let mut options = options;
         if let Some((_, path)) = set(&CONFIG_FILE) {
-            options = options.with_keys_file(path);
+            options = serve::with_keys_file(options, path);
         }
         for flag in &FLAGS {
             if let Some((path, (name, value))) = flag.path().zip(set(flag)) {
                 options = options.with_override(Override::new(&name, &path, &value));
             }
         }
-        let load = |options: &LoadOptions| config::load(options).map_err(|error| error.to_string());
+        let load = |options: &LoadOptions| config::load(options).map_err(text);
         let loaded = load(&options)?;
         match set(&PORT) {
             None => Ok(loaded),
             Some((name, port)) => {
-                let at = format!("'{}'", listen(&loaded, &port));
+                let said = Serve::of(&loaded.config).map_err(text)?;
+                let at = format!("'{}'", listen(said, &port));
                 load(&options.with_override(Override::new(&name, &["serve", "listen"], &at)))
             }
         }
@@ -67,8 +70,8 @@ impl ServeArgs {
 }
 
 /// The address that is configured, at another port; what is none is told of as an address.
-fn listen(loaded: &Loaded, port: &str) -> String {
-    let mut address = loaded.config.serve.listen;
+fn listen(said: &Serve, port: &str) -> String {
+    let mut address = said.listen;
     match port.parse() {
         Ok(port) => {
             address.set_port(port);

@@ -2,7 +2,7 @@ use clap::Parser;
 
 use super::*;
 use crate::command::{Cli, Command};
-use tollgate::config::{LogFormat, LogLevel};
+use tollgate_serve::{LogFormat, LogLevel};
 
 fn arguments(given: &[&str]) -> ServeArgs {
     match Cli::try_parse_from([&["tollgate", "serve"], given].concat()) {
@@ -11,11 +11,13 @@ fn arguments(given: &[&str]) -> ServeArgs {
     }
 }
 
-fn loaded(given: &[&str], variables: &[(&str, &str)]) -> Result<Loaded, String> {
+fn loaded(given: &[&str], variables: &[(&str, &str)]) -> Result<Serve, String> {
     let found = |name: &str| {
         variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     };
-    arguments(given).load_from(LoadOptions::new(), &found)
+    let options = LoadOptions::new().with_sections(serve::sections());
+    let loaded = arguments(given).load_from(options, &found)?;
+    Ok(Serve::of(&loaded.config).unwrap().clone())
 }
 
 #[test]
@@ -38,7 +40,7 @@ fn the_flags_of_gocc_are_values_of_the_configuration() {
         "--log2xx",
         "--log5xx=false",
     ];
-    let serve = loaded(&given, &[]).unwrap().config.serve;
+    let serve = loaded(&given, &[]).unwrap();
     assert_eq!((serve.max_requests, serve.max_requests_in_queue), (7, 9));
     assert_eq!(serve.window.as_millis(), 20);
     assert!(serve.requests_can_set_rate && serve.requests_can_mod_queue);
@@ -56,7 +58,7 @@ fn a_variable_says_what_no_flag_does() {
         // As Kubernetes sets it for a service of that name.
         ("TOLLGATE_PORT", "tcp://10.0.0.1:8080"),
     ];
-    let serve = loaded(&["--requests-can-set-rate=f"], &variables).unwrap().config.serve;
+    let serve = loaded(&["--requests-can-set-rate=f"], &variables).unwrap();
     assert_eq!((serve.max_requests, serve.window.as_millis()), (3, 1000));
     assert!(!serve.requests_can_set_rate);
     assert_eq!(serve.listen.port(), 8080);
@@ -69,7 +71,7 @@ fn address_of_ipv6_is_listened_on_as_it_is_written() {
         (&["--listen=[::1]:8080", "--port=9090"], &[]),
         (&[], &[("TOLLGATE_LISTEN", "[::1]:9090")]),
     ] {
-        let serve = loaded(given, variables).unwrap().config.serve;
+        let serve = loaded(given, variables).unwrap();
         assert_eq!(serve.listen.to_string(), "[::1]:9090", "{given:?}");
     }
     let error = loaded(&["--listen", "it's"], &[]).unwrap_err();
@@ -99,7 +101,7 @@ fn a_file_of_gocc_gives_the_limits_of_keys() {
         \"max_requests_per_window\": 5, \"max_requests_in_queue\": 0, \"window_millis\": 0}]\n}";
     std::fs::write(&path, text).unwrap();
     let given = ["-c", path.to_str().unwrap()];
-    let keys = loaded(&given, &[]).unwrap().config.serve.keys;
+    let keys = loaded(&given, &[]).unwrap().keys;
     let [key] = &keys[..] else { panic!("{keys:?}") };
     assert_eq!(key.max_requests_per_window, Some(5));
     assert_eq!((key.max_requests_in_queue, key.window), (None, None));

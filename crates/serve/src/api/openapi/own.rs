@@ -8,7 +8,7 @@ use crate::api::reservation::{EndedTold, OpenTold, RenewFields, SettleFields, To
 use crate::api::reserve::ReserveFields;
 use crate::api::reset::ResetFields;
 use crate::api::stats::{KeyTold, StatsTold};
-use tollgate::config::quota_schema;
+use tollgate::config::section::quota_schema;
 
 /// The paths of the JSON API; `longest_key` in bytes.
 pub(super) fn paths(generator: &mut SchemaGenerator, longest_key: usize) -> Map<String, Value> {

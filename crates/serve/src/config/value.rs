@@ -4,9 +4,10 @@ use std::time::Duration;
 use http::HeaderName;
 use regex::Regex;
 
-use crate::config::{Address, LogFormat, LogLevel, ServeMode, UnreadRequests};
-use crate::provider::Profile;
-use crate::quota::Algorithm;
+use super::fields::{LogFormat, LogLevel, ServeMode, UnreadRequests};
+use tollgate::config::Address;
+use tollgate::provider::Profile;
+use tollgate::quota::Algorithm;
 
 /// What `tollgate serve` does.
 #[derive(Debug, Clone, PartialEq)]
@@ -48,25 +49,6 @@ pub struct Serve {
     pub bounds: Bounds,
     /// What it logs.
     pub log: Log,
-}
-
-impl Serve {
-    /// What a server that runs by `previous` runs by once it follows this: the limits of `/rate` and
-    /// what is logged change, all else needs a restart.
-    pub(in crate::config) fn followed_from(&self, previous: &Self) -> Self {
-        let Log { format, level, .. } = previous.log;
-        Self {
-            max_requests: self.max_requests,
-            max_requests_in_queue: self.max_requests_in_queue,
-            window: self.window,
-            algorithm: self.algorithm,
-            requests_can_set_rate: self.requests_can_set_rate,
-            requests_can_mod_queue: self.requests_can_mod_queue,
-            keys: self.keys.clone(),
-            log: Log { format, level, ..self.log },
-            ..previous.clone()
-        }
-    }
 }
 
 /// What a server takes at most; more is refused.

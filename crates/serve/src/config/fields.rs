@@ -3,138 +3,135 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::address::Address;
-use super::limit::{AlgorithmName, is_false};
-use super::ordered::Ordered;
-use super::span::Span;
-use super::text_or_map::TextOrMap;
+use tollgate::config::Address;
+use tollgate::config::section::{AlgorithmName, Ordered, Span, TextOrMap};
 
 /// What `tollgate serve` does.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Serve")]
-pub(in crate::config) struct ServeFields {
+pub struct ServeFields {
     /// The IP address and port to listen at; port 0 is any that is free. Default: 127.0.0.1:8080.
     #[schemars(extend("examples" = ["127.0.0.1:8080", "[::]:8080"]))]
-    pub(in crate::config) listen: String,
+    pub(super) listen: String,
     /// Whether anybody may ask who reaches an address other than this machine's own, without a token.
     /// Default: false.
-    pub(in crate::config) allow_anonymous: bool,
+    pub(super) allow_anonymous: bool,
     /// IP addresses of reverse proxies on this machine: a request that one of them forwards counts as
     /// a request of this machine, once `TOLLGATE_TOKEN` is set. Any other request with a header such as
     /// `X-Forwarded-For` needs a token. Default: none.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     #[schemars(extend("examples" = [["127.0.0.1"]]))]
-    pub(in crate::config) trusted_proxies: Vec<String>,
+    pub(super) trusted_proxies: Vec<String>,
     /// How many requests per window a key of the rate-limit service has that no quota names and for
     /// which `keys` says nothing: from 1 to 1000000000. Default: 100.
     #[schemars(range(min = 1, max = MOST_REQUESTS))]
-    pub(in crate::config) max_requests: u32,
+    pub(super) max_requests: u32,
     /// How many requests may wait for such a key: at most 1000000000. Default: 400.
     #[schemars(range(max = MOST_REQUESTS))]
-    pub(in crate::config) max_requests_in_queue: u32,
+    pub(super) max_requests_in_queue: u32,
     /// The length of its window in milliseconds: from 10 to 3600000. Default: 1000.
     #[schemars(range(min = 10, max = 3_600_000))]
-    pub(in crate::config) window_millis: u32,
+    pub(super) window_millis: u32,
     /// How such keys are counted: `sliding_window` (default), `fixed_window` (from the first use),
     /// `token_bucket`.
-    pub(in crate::config) algorithm: AlgorithmName,
+    pub(super) algorithm: AlgorithmName,
     /// Whether a request to `/rate` may say by how many requests per window it is judged
     /// (`maxRequests`). Default: false.
-    pub(in crate::config) requests_can_set_rate: bool,
+    pub(super) requests_can_set_rate: bool,
     /// Whether it may say behind how many it is willing to wait (`maxRequestsInQueue`). Default: false.
-    pub(in crate::config) requests_can_mod_queue: bool,
+    pub(super) requests_can_mod_queue: bool,
     /// Limits of the rate-limit service, by key. All that match a key are merged, in order.
     #[serde(skip_serializing_if = "Vec::is_empty")]
-    pub(in crate::config) keys: Vec<KeyFields>,
+    pub(super) keys: Vec<KeyFields>,
     /// Providers that are proxied, by the first segment of the path: `/openai/v1/...`.
     #[serde(skip_serializing_if = "is_empty")]
-    pub(in crate::config) upstreams: Ordered<UpstreamFields>,
+    pub(super) upstreams: Ordered<UpstreamFields>,
     /// What a proxied request is charged to, all or none: its model, its API key (hashed), the value of
     /// a header, a key of its own. Default: its model.
-    pub(in crate::config) scopes: Vec<TextOrMap<ScopeName, ScopeFields>>,
+    pub(super) scopes: Vec<TextOrMap<ScopeName, ScopeFields>>,
     /// What happens to a proxied request that doesn't fit now. Default: wait.
-    pub(in crate::config) mode: ServeMode,
+    pub(super) mode: ServeMode,
     /// What happens to a proxied request of which the model can't be read for certain. Default: refuse.
-    pub(in crate::config) unread: UnreadRequests,
+    pub(super) unread: UnreadRequests,
     /// For how long a reservation of the JSON API is held that nobody settles, releases or renews: from
     /// 1s to 1h. Default: 1m.
-    pub(in crate::config) reservation_ttl: Span,
+    pub(super) reservation_ttl: Span,
     /// For how long requests may still be answered once the server is asked to stop: at most 1h.
     /// Default: 30s.
-    pub(in crate::config) drain: Span,
+    pub(super) drain: Span,
     /// What the server takes at most.
-    pub(in crate::config) bounds: BoundsFields,
+    pub(super) bounds: BoundsFields,
     /// What it logs.
-    pub(in crate::config) log: LogFields,
+    pub(super) log: LogFields,
 }
 
 /// What a server takes at most; more is refused.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Bounds")]
-pub(in crate::config) struct BoundsFields {
+pub(super) struct BoundsFields {
     /// Connections at a time. Default: 10000.
     #[schemars(range(min = 1))]
-    pub(in crate::config) connections: u32,
+    pub(super) connections: u32,
     /// Bytes of a request's body. Default: 33554432 (32 MiB).
-    pub(in crate::config) body: u64,
+    pub(super) body: u64,
     /// Bytes of the bodies of proxied requests that are held at a time, from when they come until they
     /// are sent whole; at least `body`. Default: 268435456 (256 MiB).
-    pub(in crate::config) buffered: u64,
+    pub(super) buffered: u64,
     /// Bytes of a request's head. Default: 65536.
     #[schemars(range(min = 8192))]
-    pub(in crate::config) head: u32,
+    pub(super) head: u32,
     /// Bytes of a key. Default: 256.
     #[schemars(range(min = 1))]
-    pub(in crate::config) key: u32,
+    pub(super) key: u32,
     /// Keys that are kept, by whichever way they came. A key that a quota or `keys` names exactly
     /// always has a place. Default: 1000000.
     #[schemars(range(min = 1))]
-    pub(in crate::config) keys: u32,
+    pub(super) keys: u32,
     /// How many of them requests to `/rate` may add. Default: half of `keys`.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) rate_keys: Option<u32>,
+    pub(super) rate_keys: Option<u32>,
     /// How many of them requests to `/v1` may add. Default: a quarter of `keys`.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) api_keys: Option<u32>,
+    pub(super) api_keys: Option<u32>,
     /// How many of them proxied requests may add. Default: a quarter of `keys`.
     #[schemars(range(min = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) proxy_keys: Option<u32>,
+    pub(super) proxy_keys: Option<u32>,
     /// Requests that wait, whatever for. Default: 100000.
-    pub(in crate::config) waiting: u32,
+    pub(super) waiting: u32,
     /// Reservations of the JSON API that are open. Default: 100000.
-    pub(in crate::config) reservations: u32,
+    pub(super) reservations: u32,
     /// For how long a client may send the head of a request. Default: 10s.
-    pub(in crate::config) head_timeout: Span,
+    pub(super) head_timeout: Span,
     /// For how long a client may send the body of a request, and for how long it may take nothing of an
     /// answer. Default: 30s.
-    pub(in crate::config) body_timeout: Span,
+    pub(super) body_timeout: Span,
     /// For how long an upstream may take until the head of its answer. Default: 10m.
-    pub(in crate::config) upstream_timeout: Span,
+    pub(super) upstream_timeout: Span,
     /// For how long a connection to an upstream is kept that no request uses: less than the upstream
     /// keeps it. Default: 30s.
-    pub(in crate::config) upstream_idle: Span,
+    pub(super) upstream_idle: Span,
 }
 
 /// What a server logs.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Log")]
-pub(in crate::config) struct LogFields {
+pub(super) struct LogFields {
     /// How lines are written. Default: json.
-    pub(in crate::config) format: LogFormat,
+    pub(super) format: LogFormat,
     /// From which level on. Default: info.
-    pub(in crate::config) level: LogLevel,
+    pub(super) level: LogLevel,
     /// Whether answers that are a success are logged. Default: false.
-    pub(in crate::config) log2xx: bool,
+    pub(super) log2xx: bool,
     /// Whether answers that say the client is wrong or over its limit are logged. Default: false.
-    pub(in crate::config) log4xx: bool,
+    pub(super) log4xx: bool,
     /// Whether answers that say the server has failed are logged. Default: true.
-    pub(in crate::config) log5xx: bool,
+    pub(super) log5xx: bool,
 }
 
 /// How lines of a log are written.
@@ -168,47 +165,47 @@ pub enum LogLevel {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Key")]
-pub(in crate::config) struct KeyFields {
+pub(super) struct KeyFields {
     /// A key, or with `key_pattern_is_regex` a regular expression.
     #[schemars(length(min = 1), example = &"user-.*")]
-    pub(in crate::config) key_pattern: String,
+    pub(super) key_pattern: String,
     /// Whether the pattern is a regular expression, found anywhere in the key, as GoCC has it: `^` and
     /// `$` bind it to the ends. Default: false.
     #[serde(default, skip_serializing_if = "is_false")]
-    pub(in crate::config) key_pattern_is_regex: bool,
+    pub(super) key_pattern_is_regex: bool,
     /// How many requests are let in per window: at least 1.
     #[schemars(range(min = 1, max = u32::MAX))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) max_requests_per_window: Option<u32>,
+    pub(super) max_requests_per_window: Option<u32>,
     /// How many requests may wait; none, if 0.
     #[schemars(range(max = u32::MAX))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) max_requests_in_queue: Option<u32>,
+    pub(super) max_requests_in_queue: Option<u32>,
     /// The length of a window in milliseconds: from 10 to 3600000.
     #[schemars(range(min = 10, max = 3_600_000))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) window_millis: Option<u32>,
+    pub(super) window_millis: Option<u32>,
 }
 
 /// A provider that is proxied.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Upstream")]
-pub(in crate::config) struct UpstreamFields {
+pub(super) struct UpstreamFields {
     /// Where requests go (http, https): `/NAME/v1/...` goes to `BASE_URL/v1/...`, or to
     /// `BASE_URL/...` where that ends in `/v1` (or another version) already.
     #[schemars(extend("examples" = ["https://api.openai.com"]))]
-    pub(in crate::config) base_url: Address,
+    pub(super) base_url: Address,
     /// The provider whose rules count: a built-in one, or one of `providers`.
     #[schemars(length(min = 1), example = &"openai")]
-    pub(in crate::config) provider: String,
+    pub(super) provider: String,
 }
 
 /// What a proxied request is charged to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 #[schemars(rename = "Scope")]
-pub(in crate::config) enum ScopeName {
+pub(super) enum ScopeName {
     /// The model that it names.
     Model,
     /// Its API key, of which only a hash is kept: `api_key:HASH`.
@@ -219,19 +216,19 @@ pub(in crate::config) enum ScopeName {
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "OwnScope")]
-pub(in crate::config) struct ScopeFields {
+pub(super) struct ScopeFields {
     /// The header's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), example = &"x-tenant")]
-    pub(in crate::config) header: Option<String>,
+    pub(super) header: Option<String>,
     /// What stands before its value in the key. Default: nothing.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     #[schemars(example = &"tenant:")]
-    pub(in crate::config) prefix: String,
+    pub(super) prefix: String,
     /// A key of all proxied requests: an account.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     #[schemars(length(min = 1), example = &"account")]
-    pub(in crate::config) key: Option<String>,
+    pub(super) key: Option<String>,
 }
 
 /// What happens to a request that doesn't fit now.
@@ -316,9 +313,14 @@ impl Default for LogFields {
     }
 }
 
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]
+fn is_false(value: &bool) -> bool {
+    !value
+}
+
 fn is_empty(upstreams: &Ordered<UpstreamFields>) -> bool {
     upstreams.0.is_empty()
 }
 
 /// What GoCC allows.
-pub(in crate::config) const MOST_REQUESTS: u32 = 1_000_000_000;
+pub(super) const MOST_REQUESTS: u32 = 1_000_000_000;
