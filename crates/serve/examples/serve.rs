@@ -8,10 +8,9 @@
 //!
 //! Who may ask is told by `TOLLGATE_TOKEN` and `TOLLGATE_ADMIN_TOKEN`, as with the command.
 
-use tollgate::config::Config;
 use tollgate::limiter::Limiter;
 use tollgate::quota::Cost;
-use tollgate_serve::{Server, Tokens};
+use tollgate_serve::{self, Server, Tokens};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -32,8 +31,8 @@ async fn main() -> Result<(), Error> {
 
 /// A server, and the limiter that it asks.
 pub(crate) async fn start(config: &str, tokens: Tokens) -> Result<(Server, Limiter), Error> {
-    let config = Config::parse(config)?;
-    // `config.open()` besides attaches its store, bus and cluster.
+    let config = serve::parse(config)?;
+    // `serve::limiter(&config)` besides attaches its store, bus and cluster.
     let limiter = config.builder().build()?;
     let server = Server::bind(config, limiter.clone(), tokens).await?;
     Ok((server, limiter))

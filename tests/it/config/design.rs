@@ -1,9 +1,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tollgate::config::{BusPlace, Mode, OnFailure, Scope, ServeMode, StoragePlace};
+use tollgate::config::{BusPlace, Mode, OnFailure, StoragePlace};
 use tollgate::limiter::UnknownKey;
-use tollgate::provider::{ANTHROPIC, OPENAI};
 use tollgate::quota::Dimension;
 
 use super::{EXAMPLE, good};
@@ -35,21 +34,6 @@ fn every_section_of_the_example_is_read() {
     assert_eq!((cluster.account.as_str(), cluster.timeout.as_millis()), ("team-a", 50));
     assert!(!cluster.spread);
     assert_eq!((cluster.lease.as_secs(), cluster.reservation_ttl.as_secs()), (2, 60));
-}
-
-#[test]
-fn the_serve_section_of_the_example_is_read() {
-    let serve = good(EXAMPLE).serve;
-    assert_eq!(serve.listen.to_string(), "127.0.0.1:8080");
-    let key = &serve.keys[0];
-    assert!(key.regex.is_some() && key.pattern == "user-.*");
-    assert_eq!((key.max_requests_per_window, key.max_requests_in_queue), (Some(10), Some(50)));
-    assert_eq!(key.window, Some(Duration::from_secs(1)));
-    let profiles: Vec<_> = serve.upstreams.iter().map(|upstream| upstream.profile).collect();
-    assert_eq!(profiles, [OPENAI, ANTHROPIC]);
-    let tenant = Scope::Header { name: "x-tenant".parse().unwrap(), prefix: "tenant:".into() };
-    assert_eq!(serve.scopes, [Scope::Model, tenant]);
-    assert_eq!(serve.mode, ServeMode::Wait);
 }
 
 #[test]

@@ -55,9 +55,9 @@ fn what_is_wrong_with_a_variable_or_flag_names_it() {
         of("TOLLGATE_STORE__FLSH", "2s").starts_with("TOLLGATE_STORE__FLSH: store.flsh: unknown")
     );
     assert!(of("TOLLGATE_QUOTAS", "{a: [").starts_with("TOLLGATE_QUOTAS: quotas: not YAML"));
-    let flag = Override::new("--listen", &["serve", "listen"], "here");
+    let flag = Override::new("--max-wait", &["waiting", "max_wait"], "5");
     let said = load("{}", &[], &[flag]).unwrap_err();
-    assert!(said.starts_with("--listen: serve.listen: must be an IP address"), "{said}");
+    assert!(said.starts_with("--max-wait: waiting.max_wait: must be a length of time"), "{said}");
     // Both at once, and the file's too.
     let said = load("waiting: {max_wait: 1}", &[("TOLLGATE_SHARE", "2")], &[]).unwrap_err();
     assert_eq!(said.lines().count(), 2);
@@ -126,7 +126,7 @@ fn the_file_is_the_one_given_else_the_variables_else_the_default_if_it_is_there(
 fn the_effective_configuration_says_where_each_value_comes_from() {
     let file =
         "providers: [openai]\nquotas:\n  gpt-4o: {rpm: 7}\nstore: {yaml: s.yaml}\nshare: ~\n";
-    let flag = Override::new("--listen", &["serve", "listen"], "127.0.0.1:0");
+    let flag = Override::new("--max-wait", &["waiting", "max_wait"], "5s");
     let loaded = load(file, &[("TOLLGATE_STORE__FLUSH", "2s")], &[flag]).unwrap();
     let json = loaded.to_json();
     let find = |path: &str| {
@@ -137,8 +137,8 @@ fn the_effective_configuration_says_where_each_value_comes_from() {
     };
     assert_eq!(find("quotas.gpt-4o.rpm"), (7.into(), "t.yaml:3".into()));
     assert_eq!(find("store.flush"), ("2s".into(), "TOLLGATE_STORE__FLUSH".into()));
-    assert_eq!(find("serve.listen"), ("127.0.0.1:0".into(), "--listen".into()));
-    assert_eq!(find("serve.mode"), ("wait".into(), "built-in".into()));
+    assert_eq!(find("waiting.max_wait"), ("5s".into(), "--max-wait".into()));
+    assert_eq!(find("waiting.max_waiting"), (10_000.into(), "built-in".into()));
     assert_eq!(find("reduction.recovery_interval"), ("30s".into(), "built-in".into()));
     assert_eq!(find("unknown_key"), ("allow".into(), "built-in".into()));
     assert_eq!(find("share"), (1.0.into(), "built-in".into()));

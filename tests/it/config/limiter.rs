@@ -97,22 +97,3 @@ quotas:
     assert_eq!(keys.map(rpm), [Some(1), Some(2), Some(3), Some(4), None]);
     assert_eq!(limiter.quota("a-user-1"), Quota::new());
 }
-
-#[test]
-fn a_server_knows_the_providers_of_its_upstreams_behind_those_it_names() {
-    const QUOTAS: &str = "quotas: {gpt-4o: {rpm: 5}}";
-    const SERVE: &str = "serve: {upstreams: {
-        a: {base_url: 'http://h', provider: openai}, b: {base_url: 'http://h', provider: openai},
-        c: {base_url: 'http://h', provider: anthropic}}}";
-    let served = good(&format!("{QUOTAS}\n{SERVE}")).server_limiter().unwrap();
-    let named = good(&format!("{QUOTAS}\nproviders: [openai, anthropic]")).limiter().unwrap();
-    let alone = good(QUOTAS).limiter().unwrap();
-    let profile = |limiter: &tollgate::Limiter, key| Some(limiter.profile(key)?.name().to_owned());
-    for key in ["gpt-4o", "gpt-4o-mini", "claude-sonnet-4-5", "tenant"] {
-        assert_eq!(served.quota(key), named.quota(key), "{key}");
-        assert_eq!(profile(&served, key), profile(&named, key), "{key}");
-    }
-    assert_eq!(profile(&alone, "gpt-4o"), None);
-    let mixed = good(&format!("providers: [anthropic]\n{SERVE}")).server_limiter().unwrap();
-    assert_eq!(profile(&mixed, "tenant").as_deref(), Some("anthropic"));
-}

@@ -9,6 +9,7 @@ mod refusals;
 mod reload;
 mod schema;
 mod secrets;
+mod sections;
 mod values;
 mod watch;
 mod yaml;

@@ -96,7 +96,6 @@ fn new_providers_are_added_and_the_rest_needs_a_restart() {
             "cluster: {redis: 'redis://h', account: a, lease: 1s}",
             "cluster",
         ),
-        ("serve: {}", "serve: {listen: '127.0.0.1:1'}", "serve"),
         (
             "quotas: {'a': {regex: true}, 'b': {regex: true}}",
             "quotas: {'b': {regex: true}, 'a': {regex: true}}",
@@ -296,17 +295,4 @@ fn a_file_that_is_followed_does_not_keep_the_limiter() {
     limiter.attach(Arc::new(Reloading::start(&loaded, &limiter).unwrap()));
     drop(limiter);
     assert!(weak.upgrade().is_none());
-}
-
-#[test]
-fn of_serve_the_limits_and_the_switches_of_the_log_are_followed() {
-    let before = "serve: {max_requests: 1, drain: 1s, log: {log4xx: false}}";
-    let followed =
-        "serve: {max_requests: 2, keys: [{key_pattern: a}], drain: 1s, log: {log4xx: true}}";
-    let applied = apply(before, followed).1;
-    assert_eq!((applied.changed, applied.needs_restart.len()), (vec!["serve".to_owned()], 0));
-    for restart in ["drain: 2s", "drain: 1s, log: {level: warn}", "drain: 1s, mode: reject"] {
-        let applied = apply(before, &format!("serve: {{max_requests: 1, {restart}}}")).1;
-        assert_eq!((applied.changed.len(), applied.needs_restart), (0, vec!["serve".to_owned()]));
-    }
 }

@@ -102,9 +102,6 @@ fn the_schema_refuses_what_the_reader_refuses() {
         "cluster: {redis: 'redis://h', account: a, lease: 2}",
         "cluster: {redis: 'redis-cluster:// h:1', account: a}",
         "bus: {redis: 'redis://h', agent_id: ''}",
-        "serve: {mode: drop}",
-        "serve: {keys: [{key_pattern: a, window_millis: 9}]}",
-        "serve: {scopes: [tenant]}",
     ] {
         assert!(Config::parse(text).is_err(), "the reader takes {text}");
         assert!(!valid(&validator, text), "the schema takes {text}");

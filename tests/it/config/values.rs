@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tollgate::config::{Cluster, Scope};
+use tollgate::config::Cluster;
 use tollgate::limiter::UnknownKey;
 use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Share, Window};
 
@@ -86,11 +86,6 @@ fn unknown_keys_are_allowed_refused_learned_or_given_a_quota() {
 
 #[test]
 fn what_a_section_leaves_out_is_its_default() {
-    let serve = good("serve: {}").serve;
-    assert_eq!(
-        (serve.listen.to_string().as_str(), &*serve.scopes),
-        ("127.0.0.1:8080", &[Scope::Model][..])
-    );
     assert_eq!(good("store: {yaml: a}").store.unwrap().flush, Duration::from_secs(1));
     let cluster = good("cluster: {redis: 'redis://h', account: a}").cluster.unwrap();
     assert_eq!(cluster.timeout, Duration::from_millis(50));

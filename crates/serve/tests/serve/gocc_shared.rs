@@ -2,8 +2,7 @@
 
 use futures_util::future::join_all;
 use reqwest::Client;
-use tollgate::config::Config;
-use tollgate_serve::{Server, Tokens};
+use tollgate_serve::{self, Server, Tokens};
 
 use super::rig::{Reply, http1};
 use tollgate_testing::servers::Redis;
@@ -26,8 +25,8 @@ impl Pair {
             redis.url()
         );
         let server = async || {
-            let config = Config::parse(&text).unwrap();
-            let limiter = config.server_limiter().unwrap();
+            let config = serve::parse(&text).unwrap();
+            let limiter = serve::limiter(&config).unwrap();
             Server::bind(config, limiter, Tokens::default()).await.unwrap()
         };
         Self { servers: [server().await, server().await], client: http1(), _redis: redis }

@@ -3,6 +3,7 @@
 mod api;
 mod auth;
 mod compressed;
+mod config;
 mod example;
 mod forwarded;
 mod gocc;

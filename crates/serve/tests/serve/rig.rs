@@ -6,9 +6,8 @@ use std::time::Duration;
 use reqwest::{Client, Method};
 use tokio::task::JoinHandle;
 use tollgate::Limiter;
-use tollgate::config::Config;
 use tollgate::limiter::ManualClock;
-use tollgate_serve::{Server, Tokens};
+use tollgate_serve::{self, Server, Tokens};
 
 pub(crate) use tollgate_testing::http::{Reply, http1, http2, raw, until};
 
@@ -28,7 +27,7 @@ impl Rig {
     }
 
     pub(crate) async fn start(config: &str, tokens: Tokens) -> Self {
-        let config = Config::parse(config).unwrap();
+        let config = serve::parse(config).unwrap();
         let clock = ManualClock::new();
         let limiter = config.builder().clock(clock.clone()).build().unwrap();
         let server = Server::bind(config, limiter.clone(), tokens).await.unwrap();

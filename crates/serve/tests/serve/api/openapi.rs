@@ -4,8 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use tollgate::config::Config;
-use tollgate_serve::{Server, Tokens};
+use tollgate_serve::{self, Server, Tokens};
 
 use super::{ADMIN, Rig};
 
@@ -50,7 +49,7 @@ async fn the_document_tells_every_route() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_server_does_what_its_document_says() {
     let Some(schemathesis) = Schemathesis::installed() else { return };
-    let config = Config::parse(CONFIG).unwrap();
+    let config = serve::parse(CONFIG).unwrap();
     let limiter = config.builder().build().unwrap();
     let mut tokens = Tokens::default();
     (tokens.client, tokens.admin) = (Some("a client's".to_owned()), Some(ADMIN.to_owned()));

@@ -14,8 +14,8 @@ async fn c06_a_server_says_that_it_lives_and_is_ready() {
 async fn c06_it_lives_but_is_not_ready_without_the_store_of_its_limits() {
     let text = "cluster: {redis: 'redis://127.0.0.1:1', account: a, timeout: 20ms}\n\
         serve: {listen: '127.0.0.1:0'}";
-    let config = tollgate::config::Config::parse(text).unwrap();
-    let limiter = config.server_limiter().unwrap();
+    let config = tollgate_serve::parse(text).unwrap();
+    let limiter = tollgate_serve::limiter(&config).unwrap();
     let server = tollgate_serve::Server::bind(config, limiter, Default::default()).await.unwrap();
     for (path, status) in [("healthz", 200), ("readyz", 503)] {
         let url = format!("http://{}/{path}", server.addr());

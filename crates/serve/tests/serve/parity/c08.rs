@@ -22,7 +22,7 @@ async fn c08_all_entries_that_match_are_merged_in_order() {
 #[tokio::test]
 async fn c08_nothing_is_no_limit_of_a_key_but_no_queue_is_one() {
     let zero = "serve: {keys: [{key_pattern: k, max_requests_per_window: 0}]}";
-    let error = tollgate::config::Config::parse(zero).unwrap_err().to_string();
+    let error = tollgate_serve::parse(zero).unwrap_err().to_string();
     let told = "serve.keys[0].max_requests_per_window: must be at least 1, not 0";
     assert!(error.contains(told), "{error}");
     let rig = Rig::new("max_requests: 1, keys: [{key_pattern: k, max_requests_in_queue: 0}]").await;

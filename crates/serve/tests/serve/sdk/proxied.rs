@@ -9,7 +9,6 @@ use axum::http::StatusCode;
 use serde_json::Value;
 use tokio::net::TcpSocket;
 use tollgate::Limiter;
-use tollgate::config::Config;
 use tollgate_simulate::{Failure, Fault, OutputSize, Settings};
 
 use super::node::Node;
@@ -89,10 +88,9 @@ serve:
     anthropic: {{base_url: 'http://{addr}', provider: anthropic}}
 "
     );
-    let config = Config::parse(&config).expect("it is right");
-    let limiter = config.server_limiter().expect("it is made");
-    let proxy =
-        tollgate_serve::Server::bind(config, limiter, tollgate_serve::Tokens::default()).await;
+    let config = tollgate_serve::parse(&config).expect("it is right");
+    let limiter = tollgate_serve::limiter(&config).expect("it is made");
+    let proxy = tollgate_serve::Server::bind(config, limiter, tollgate_serve::Tokens::default()).await;
     let proxy = proxy.expect("a free port");
     let env = [("TOLLGATE_PROXY", format!("http://{}", proxy.addr()))];
     for case in ["openai", "anthropic"] {
@@ -157,7 +155,7 @@ serve:
             to(slow.addr(), "openai"),
             to(away.local_addr().expect("it is bound"), "openai"),
         );
-        let config = Config::parse(&config).expect("it is right");
+        let config = tollgate_serve::parse(&config).expect("it is right");
         let limiter = config.limiter().expect("it is made");
         let tokens = tollgate_serve::Tokens::default();
         let proxy = tollgate_serve::Server::bind(config, limiter.clone(), tokens).await;

@@ -1,0 +1,218 @@
+//! The section `serve` of the configuration.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use tollgate::config::{self, Applied, Config, LoadOptions, Override};
+use tollgate::provider::{ANTHROPIC, OPENAI};
+use tollgate_serve::{self, Scope, Serve, ServeError, ServeMode, Server, Tokens};
+
+/// The example of the docs, which says something in every section.
+const EXAMPLE: &str = include_str!("../../../src/config/example.yaml");
+
+fn good(text: &str) -> Config {
+    serve::parse(text).unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"))
+}
+
+fn said(text: &str) -> Serve {
+    Serve::of(&good(text)).unwrap().clone()
+}
+
+/// Refuses the text by one problem, which starts like this.
+#[track_caller]
+fn refuses(text: &str, problem: &str) {
+    let said = serve::parse(text).expect_err(text).to_string();
+    assert_eq!(said.lines().count(), 1, "{text}\nshould have one problem:\n{said}");
+    assert!(said.starts_with(&format!("config:{problem}")), "{text}\nsays\n{said}");
+}
+
+/// What becomes of the second text in a limiter of the first.
+fn apply(before: &str, after: &str) -> Applied {
+    let before = good(before);
+    good(after).apply(&before, &before.builder().build().unwrap())
+}
+
+#[test]
+fn the_serve_section_of_the_example_is_read() {
+    let serve = said(EXAMPLE);
+    assert_eq!(serve.listen.to_string(), "127.0.0.1:8080");
+    let key = &serve.keys[0];
+    assert!(key.regex.is_some() && key.pattern == "user-.*");
+    assert_eq!((key.max_requests_per_window, key.max_requests_in_queue), (Some(10), Some(50)));
+    assert_eq!(key.window, Some(Duration::from_secs(1)));
+    let profiles: Vec<_> = serve.upstreams.iter().map(|upstream| upstream.profile).collect();
+    assert_eq!(profiles, [OPENAI, ANTHROPIC]);
+    let tenant = Scope::Header { name: "x-tenant".parse().unwrap(), prefix: "tenant:".into() };
+    assert_eq!(serve.scopes, [Scope::Model, tenant]);
+    assert_eq!(serve.mode, ServeMode::Wait);
+}
+
+#[test]
+fn what_the_section_leaves_out_is_its_default() {
+    for text in ["{}", "serve: {}", "serve: ~"] {
+        let serve = said(text);
+        assert_eq!(serve.listen.to_string(), "127.0.0.1:8080");
+        assert_eq!(serve.scopes, [Scope::Model]);
+    }
+}
+
+#[test]
+fn what_is_wrong_in_the_section_is_refused_where_it_stands() {
+    refuses(
+        "serve: {port: 80}",
+        "1:9: serve.port: unknown field \"port\"; allowed: listen, allow_anonymous,",
+    );
+    refuses(
+        "serve: {mode: drop}",
+        "1:15: serve.mode: unknown value \"drop\"; allowed: wait, reject",
+    );
+    let key = "serve: {keys: [{key_pattern: a, window_millis: 9}]}";
+    refuses(key, "1:48: serve.keys[0].window_millis: must be from 10 to 3600000, not 9");
+    refuses(
+        "serve: {listen: '127.0.0.1:70000'}",
+        "1:17: serve.listen: must be an IP address and a port",
+    );
+    let key = "serve: {keys: [{key_pattern: '[', key_pattern_is_regex: true}]}";
+    refuses(key, "1:30: serve.keys[0].key_pattern: not a regular expression");
+    let upstream = |name, provider| {
+        format!("serve: {{upstreams: {{{name}: {{base_url: 'http://h', provider: {provider}}}}}}}")
+    };
+    refuses(
+        &upstream("a/b", "openai"),
+        "1:21: serve.upstreams.\"a/b\": must be a segment of a path",
+    );
+    refuses(&upstream("a", "acme"), "1:57: serve.upstreams.a.provider: no such provider: `acme`");
+    for (url, problem) in [
+        ("https://a:b@h/v1", "must have no user name: clients send credentials of their own"),
+        ("https://h/v1?key=b", "must have no query: that of a request is its client's"),
+    ] {
+        let text = format!("serve: {{upstreams: {{a: {{base_url: '{url}', provider: openai}}}}}}");
+        refuses(&text, &format!("1:35: serve.upstreams.a.base_url: {problem}"));
+    }
+    refuses(
+        "serve: {bounds: {body: 100, buffered: 99}}",
+        "1:39: serve.bounds.buffered: must be at least `body`",
+    );
+    refuses(
+        "serve: {bounds: {proxy_keys: 0}}",
+        "1:30: serve.bounds.proxy_keys: must be at least 1, not 0",
+    );
+    refuses(
+        "serve: {trusted_proxies: ['::1', proxy.local]}",
+        "1:34: serve.trusted_proxies[1]: must be an IP address, as 127.0.0.1 or ::1",
+    );
+    refuses("serve: {scopes: [{header: 'a b'}]}", "1:27: serve.scopes[0].header: must be the name");
+}
+
+#[test]
+fn errors_of_the_section_dont_quote_passwords() {
+    for url in ["redis://:hunter2@h:bad", "http://:hunter2@h", "redis://:hunter2@"] {
+        for text in [
+            format!(
+                "serve: {{listen: '{url}', upstreams: {{a: {{base_url: '{url}', provider: '{url}'}}}}}}"
+            ),
+            "serve: {upstreams: {a: {base_url: 'http://k:hunter2@h', provider: openai}}}"
+                .to_owned(),
+            "serve: {upstreams: {a: {base_url: 'http://h/?k=hunter2', provider: openai}}}"
+                .to_owned(),
+        ] {
+            let error = serve::parse(&text).unwrap_err();
+            let shown = format!("{error} {error:?}");
+            assert!(!shown.contains("hunter2"), "{text}: {shown}");
+        }
+    }
+}
+
+#[test]
+fn flags_and_variables_go_over_the_section() {
+    let variables = [
+        ("TOLLGATE_SERVE__UPSTREAMS__Mine__BASE_URL", "http://h"),
+        ("TOLLGATE_SERVE__UPSTREAMS__Mine__PROVIDER", "openai"),
+    ];
+    let listen = |value| {
+        let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let options = LoadOptions::new().with_sections(serve::sections());
+        let flag = Override::new("--listen", &["serve", "listen"], value);
+        config::load(&options.with_environment(variables).with_override(flag))
+    };
+    let loaded = listen("127.0.0.1:0").unwrap();
+    assert_eq!(Serve::of(&loaded.config).unwrap().upstreams[0].name, "Mine");
+    let shown = loaded.to_json();
+    let shown = |path: &str| {
+        let row = shown.as_array().unwrap().iter().find(|row| row["path"] == path).unwrap();
+        (row["value"].clone(), row["origin"].clone())
+    };
+    assert_eq!(shown("serve.listen"), ("127.0.0.1:0".into(), "--listen".into()));
+    assert_eq!(shown("serve.mode"), ("wait".into(), "built-in".into()));
+    let said = listen("here").unwrap_err().to_string();
+    assert!(said.starts_with("--listen: serve.listen: must be an IP address"), "{said}");
+}
+
+#[test]
+fn the_schema_describes_the_section() {
+    let schema = config::schema_with(&serve::sections());
+    jsonschema::draft202012::meta::validate(&schema).unwrap();
+    for (name, object) in schema["$defs"].as_object().unwrap() {
+        let Some(properties) = object["properties"].as_object() else { continue };
+        assert_eq!(object["additionalProperties"], false, "{name}");
+        for (field, schema) in properties {
+            assert!(schema["description"].is_string(), "{name}.{field} has no description");
+        }
+    }
+    let validator = jsonschema::draft202012::new(&schema).unwrap();
+    let valid = |text: &str| validator.is_valid(&serde_yaml::from_str::<Value>(text).unwrap());
+    for text in [EXAMPLE, "serve: {}", "serve: ~", "serve: {scopes: [], keys: [{key_pattern: a}]}"]
+    {
+        assert!(valid(text) && serve::parse(text).is_ok(), "{text}");
+    }
+    for text in [
+        "serve: {mode: drop}",
+        "serve: {keys: [{key_pattern: a, window_millis: 9}]}",
+        "serve: {scopes: [tenant]}",
+        "serve: 5",
+    ] {
+        assert!(!valid(text) && serve::parse(text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn of_serve_the_limits_and_the_switches_of_the_log_are_followed() {
+    assert_eq!(apply(EXAMPLE, EXAMPLE), Applied::default());
+    let before = "serve: {max_requests: 1, drain: 1s, log: {log4xx: false}}";
+    let followed =
+        "serve: {max_requests: 2, keys: [{key_pattern: a}], drain: 1s, log: {log4xx: true}}";
+    let applied = apply(before, followed);
+    assert_eq!((applied.changed, applied.needs_restart.len()), (vec!["serve".to_owned()], 0));
+    for restart in ["drain: 2s", "drain: 1s, log: {level: warn}", "drain: 1s, mode: reject"] {
+        let applied = apply(before, &format!("serve: {{max_requests: 1, {restart}}}"));
+        assert_eq!((applied.changed.len(), applied.needs_restart), (0, vec!["serve".to_owned()]));
+    }
+}
+
+#[test]
+fn a_server_knows_the_providers_of_its_upstreams_behind_those_it_names() {
+    const QUOTAS: &str = "quotas: {gpt-4o: {rpm: 5}}";
+    const SERVE: &str = "serve: {upstreams: {
+        a: {base_url: 'http://h', provider: openai}, b: {base_url: 'http://h', provider: openai},
+        c: {base_url: 'http://h', provider: anthropic}}}";
+    let served = serve::limiter(&good(&format!("{QUOTAS}\n{SERVE}"))).unwrap();
+    let named = good(&format!("{QUOTAS}\nproviders: [openai, anthropic]")).limiter().unwrap();
+    let alone = good(QUOTAS).limiter().unwrap();
+    let profile = |limiter: &tollgate::Limiter, key| Some(limiter.profile(key)?.name().to_owned());
+    for key in ["gpt-4o", "gpt-4o-mini", "claude-sonnet-4-5", "tenant"] {
+        assert_eq!(served.quota(key), named.quota(key), "{key}");
+        assert_eq!(profile(&served, key), profile(&named, key), "{key}");
+    }
+    assert_eq!(profile(&alone, "gpt-4o"), None);
+    let mixed = serve::limiter(&good(&format!("providers: [anthropic]\n{SERVE}"))).unwrap();
+    assert_eq!(profile(&mixed, "tenant").as_deref(), Some("anthropic"));
+}
+
+#[tokio::test]
+async fn a_configuration_that_was_read_without_the_section_is_no_servers() {
+    let config = Config::parse("serve: {listen: '127.0.0.1:0'}").unwrap();
+    assert!(matches!(serve::limiter(&config), Err(ServeError::Unread)));
+    let limiter = config.builder().build().unwrap();
+    let bound = Server::bind(config, limiter, Tokens::default()).await;
+    assert!(matches!(bound, Err(ServeError::Unread)));
+}

@@ -1,0 +1,288 @@
+use std::fs;
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::json;
+use tollgate::config::section::{Check, Ordered, Section, Sections, Span, Steps};
+use tollgate::config::{self, Config, LoadOptions, Reload, Reloading};
+
+/// A section of a program that isn't the library.
+#[derive(Debug, Clone, PartialEq)]
+struct Crawler {
+    threads: u32,
+    pauses: Vec<(String, u128)>,
+}
+
+/// What the crawler does.
+#[derive(Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct CrawlerFields {
+    /// How many threads it has.
+    threads: u32,
+    /// How long it rests, by host.
+    pauses: Ordered<Span>,
+}
+
+impl Default for CrawlerFields {
+    fn default() -> Self {
+        Self { threads: 4, pauses: Ordered::default() }
+    }
+}
+
+impl Section for Crawler {
+    const NAME: &'static str = "crawler";
+
+    const OWN_NAMES: &'static [&'static str] = &["pauses"];
+
+    type Fields = CrawlerFields;
+
+    fn check(fields: &CrawlerFields, steps: &Steps, check: &mut Check<'_>) -> Self {
+        if fields.threads == 0 {
+            check.wrong(&steps.key("threads"), "must be at least 1, not 0");
+        }
+        if fields.threads > 4 && check.providers().is_empty() {
+            check.wrong(steps, "needs `providers`");
+        }
+        let pauses = fields.pauses.0.iter();
+        let pauses = pauses.map(|(host, Span(pause))| (host.clone(), pause.as_millis())).collect();
+        Self { threads: fields.threads, pauses }
+    }
+
+    fn followed_from(&self, previous: &Self) -> Self {
+        Self { threads: self.threads, ..previous.clone() }
+    }
+}
+
+/// One that says nothing of what it follows, under the name that is kept for the server.
+#[derive(Debug, Clone, PartialEq)]
+struct Own(OwnFields);
+
+#[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+struct OwnFields {
+    /// Anything.
+    name: String,
+}
+
+impl Section for Own {
+    const NAME: &'static str = "serve";
+
+    type Fields = OwnFields;
+
+    fn check(fields: &OwnFields, _: &Steps, _: &mut Check<'_>) -> Self {
+        Self(fields.clone())
+    }
+}
+
+fn sections() -> Sections {
+    Sections::new().with::<Own>().with::<Crawler>()
+}
+
+fn good(text: &str) -> Config {
+    Config::parse_with(text, &sections()).unwrap_or_else(|error| panic!("{text}\n{error}"))
+}
+
+fn said(text: &str, sections: &Sections) -> Vec<String> {
+    let error = Config::parse_with(text, sections).expect_err(text).to_string();
+    error.lines().map(|line| line.replacen("config:", "", 1)).collect()
+}
+
+#[test]
+fn a_registered_section_has_its_value_or_its_defaults() {
+    let config = good("crawler: {threads: 2, pauses: {B: 2s, a: 1s}}");
+    let pauses = vec![("B".to_owned(), 2_000), ("a".to_owned(), 1_000)];
+    assert_eq!(config.section::<Crawler>(), Some(&Crawler { threads: 2, pauses }));
+    for text in ["{}", "crawler: {}", "crawler: ~"] {
+        let defaults = Crawler { threads: 4, pauses: Vec::new() };
+        assert_eq!(good(text).section::<Crawler>(), Some(&defaults), "{text}");
+    }
+}
+
+#[test]
+fn the_section_of_the_server_may_say_anything_where_nobody_reads_it() {
+    for text in ["serve: {a: [1, {b: ~}]}", "serve: 5", "serve: text", "serve: ~", "serve: [a]"] {
+        let config = Config::parse(&format!("{text}\nshare: 0.5")).unwrap();
+        assert_eq!(config.section::<Own>(), None, "{text}");
+    }
+    let unknown = said("crawler: {}\nshare: 0.5", &Sections::new());
+    assert!(unknown[0].starts_with("1:1: crawler: unknown field \"crawler\"; allowed: "));
+    assert!(unknown[0].ends_with(", cluster, serve"), "{unknown:?}");
+}
+
+#[test]
+fn what_is_wrong_in_all_sections_is_told_at_once_in_the_order_of_the_file() {
+    let text = "\
+share: 2
+crawler: {threads: 0, pause: {}}
+serve: {name: 5, nmae: a}
+quotas: {a: {rpm: -1}}
+crawlr: {}
+";
+    let starts = [
+        "1:8: share: must be above 0",
+        "2:20: crawler.threads: must be at least 1, not 0",
+        "2:23: crawler.pause: unknown field \"pause\" (did you mean `pauses`?); allowed: threads, pauses",
+        "3:15: serve.name: must be a text (put it in quotes), not 5",
+        "3:18: serve.nmae: unknown field \"nmae\" (did you mean `name`?)",
+        "4:19: quotas.a.rpm: must be a whole number",
+        "5:1: crawlr: unknown field \"crawlr\" (did you mean `crawler`?); allowed: providers,",
+    ];
+    let said = said(text, &sections());
+    assert_eq!(said.len(), starts.len(), "{said:#?}");
+    for (said, start) in said.iter().zip(starts) {
+        assert!(said.starts_with(start), "{said}\nshould start with\n{start}");
+    }
+}
+
+#[test]
+fn a_section_is_checked_with_the_providers_of_the_file() {
+    let text = "crawler: {threads: 5}";
+    assert_eq!(said(text, &sections()), ["1:10: crawler: needs `providers`"]);
+    good(&format!("{text}\nproviders: [openai]"));
+}
+
+#[test]
+fn the_environment_goes_over_a_section_and_both_are_shown() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    fs::write(&path, "crawler: {threads: 2}").unwrap();
+    let variable = |name: &str, value: &str| (name.to_owned(), value.to_owned());
+    let variables = [variable("TOLLGATE_CRAWLER__PAUSES__A", "1s")];
+    let options = LoadOptions::new().with_path(&path).with_environment(variables);
+    let loaded = config::load(&options.clone().with_sections(sections())).unwrap();
+    let crawler = loaded.config.section::<Crawler>().unwrap();
+    assert_eq!((crawler.threads, &*crawler.pauses), (2, &[("A".to_owned(), 1_000)][..]));
+    let shown = loaded.to_json();
+    for row in [
+        json!({"path": "crawler.pauses.A", "value": "1s", "origin": "TOLLGATE_CRAWLER__PAUSES__A"}),
+        json!({"path": "crawler.threads", "value": 2, "origin": format!("{}:1", path.display())}),
+    ] {
+        assert!(shown.as_array().unwrap().contains(&row), "{row} is not in {shown}");
+    }
+    let unknown = config::load(&options).unwrap_err().to_string();
+    assert!(
+        unknown.contains("TOLLGATE_CRAWLER__PAUSES__A: unknown section; allowed: "),
+        "{unknown}"
+    );
+}
+
+#[test]
+fn a_list_may_have_a_file_of_its_own() {
+    #[derive(Debug, Clone, PartialEq)]
+    struct Listed(Vec<(String, Option<u32>)>);
+
+    #[derive(Default, Deserialize, Serialize, JsonSchema)]
+    #[serde(default)]
+    struct ListedFields {
+        list: Vec<Item>,
+    }
+
+    #[derive(Deserialize, Serialize, JsonSchema)]
+    struct Item {
+        name: String,
+        amount: Option<u32>,
+    }
+
+    impl Section for Listed {
+        const NAME: &'static str = "listed";
+
+        type Fields = ListedFields;
+
+        fn check(fields: &ListedFields, steps: &Steps, check: &mut Check<'_>) -> Self {
+            for (at, item) in fields.list.iter().enumerate() {
+                if item.name.is_empty() {
+                    check.wrong(&check.item(&steps.key("list"), at).key("name"), "is empty");
+                }
+            }
+            Self(fields.list.iter().map(|item| (item.name.clone(), item.amount)).collect())
+        }
+    }
+
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("list.json");
+    let load = |text: &str| {
+        fs::write(&path, text).unwrap();
+        let options = LoadOptions::new().with_sections(Sections::new().with::<Listed>());
+        config::load(&options.with_list_file(&path, "names", &["listed", "list"]))
+    };
+    let loaded = load(r#"{"names": [{"name": "a", "amount": 0}, {"name": "b", "amount": 2}]}"#);
+    let expected = vec![("a".to_owned(), None), ("b".to_owned(), Some(2))];
+    assert_eq!(loaded.unwrap().config.section(), Some(&Listed(expected)));
+    let error = load(r#"{"names": [{"name": ""}], "more": 1}"#).unwrap_err().to_string();
+    assert!(error.contains("more: only `names` can stand in this file"), "{error}");
+    let error = load(r#"{"names": [{"name": ""}]}"#).unwrap_err().to_string();
+    assert!(error.ends_with("list.json:1:20: listed.list[0].name: is empty"), "{error}");
+}
+
+#[test]
+fn the_schema_describes_registered_sections_and_leaves_the_servers_open() {
+    let open = config::schema();
+    assert_eq!(open["properties"]["serve"]["type"], json!(["object", "null"]));
+    assert!(open["properties"].get("crawler").is_none());
+    let whole = config::schema_with(&sections());
+    jsonschema::draft202012::meta::validate(&whole).unwrap();
+    assert_eq!(whole["properties"]["crawler"]["description"], "What the crawler does.");
+    let valid = |value| jsonschema::draft202012::is_valid(&whole, &value);
+    assert!(valid(json!({"crawler": {"threads": 2, "pauses": {"a": "1s"}}, "serve": null})));
+    assert!(!valid(json!({"crawler": {"threads": -2}})));
+    assert!(!valid(json!({"serve": {"nmae": "a"}})));
+}
+
+#[test]
+fn a_section_is_followed_as_far_as_it_can_be() {
+    let applied = |before: &str, after: &str| {
+        let before = good(before);
+        let limiter = before.builder().build().unwrap();
+        let applied = good(after).apply(&before, &limiter);
+        (applied.changed.join(" "), applied.needs_restart.join(" "))
+    };
+    let of = |changed: &str, needs_restart: &str| (changed.to_owned(), needs_restart.to_owned());
+    assert_eq!(applied("{}", "crawler: {threads: 4}"), of("", ""));
+    assert_eq!(applied("{}", "crawler: {threads: 2}"), of("crawler", ""));
+    assert_eq!(applied("{}", "crawler: {pauses: {a: 1s}}"), of("", "crawler"));
+    assert_eq!(applied("{}", "serve: {name: a}\nretry: {attempts: 2}"), of("", "retry serve"));
+    let both = "crawler: {threads: 2, pauses: {a: 1s}}\nunknown_key: refuse";
+    assert_eq!(applied("{}", both), of("crawler unknown_key", "crawler"));
+}
+
+#[test]
+fn a_new_file_is_refused_if_one_of_its_sections_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("t.yaml");
+    fs::write(&path, "quotas: {a: {rpm: 1}}").unwrap();
+    let options = LoadOptions::new().with_path(&path).with_sections(sections());
+    let loaded = config::load(&options).unwrap();
+    let limiter = loaded.config.builder().build().unwrap();
+    let reloading = Reloading::start(&loaded, &limiter).unwrap();
+
+    fs::write(&path, "quotas: {a: {rpm: 2}}\ncrawler: {threads: 0}").unwrap();
+    let Reload::Refused(error) = reloading.reload() else { panic!("it is taken") };
+    assert!(error.to_string().ends_with("t.yaml:2:20: crawler.threads: must be at least 1, not 0"));
+    assert_eq!(limiter.quota("a").limits()[0].amount(), 1);
+    let of_status = || reloading.status().config.section::<Crawler>().unwrap().threads;
+    assert_eq!(of_status(), 4);
+
+    fs::write(&path, "quotas: {a: {rpm: 2}}\ncrawler: {threads: 2}").unwrap();
+    let Reload::Changed(status) = reloading.reload() else { panic!("it isn't taken") };
+    assert_eq!(status.changed, ["quotas.a", "crawler"]);
+    assert_eq!(of_status(), 2);
+}
+
+#[test]
+#[should_panic(expected = "`quotas` is a section of tollgate")]
+fn a_section_of_the_library_is_nobodys_else() {
+    #[derive(Debug, Clone, PartialEq)]
+    struct Quotas;
+
+    impl Section for Quotas {
+        const NAME: &'static str = "quotas";
+
+        type Fields = CrawlerFields;
+
+        fn check(_: &CrawlerFields, _: &Steps, _: &mut Check<'_>) -> Self {
+            Self
+        }
+    }
+
+    let _ = Sections::new().with::<Quotas>();
+}
