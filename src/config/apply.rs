@@ -95,7 +95,6 @@ impl Config {
     }
 
     fn apply_policies(&self, previous: &Self, limiter: &Limiter, applied: &mut Applied) {
-        // What others do with their sections is their own affair.
         let followed = self.sections.followed_from(&previous.sections);
         applied.changed.extend(followed.differing(&previous.sections).map(str::to_owned));
         if self.unknown_key != previous.unknown_key {

@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::error::ConfigError;
 use super::load::Layers;
-use super::section::{HeldSections, Sections};
+use super::section::{SectionValues, Sections};
 use super::tree::Source;
 use super::value::{Bus, Cluster, ConfiguredQuota, Retry, Storage, Waiting};
 use crate::engine::Margin;
@@ -54,8 +54,8 @@ pub struct Config {
     pub bus: Option<Bus>,
     /// Limits that are shared by many machines.
     pub cluster: Option<Cluster>,
-    /// What belongs to others; see [`section`](Self::section).
-    pub(super) sections: HeldSections,
+    /// The values of registered sections; see [`section`](Self::section).
+    pub(super) sections: SectionValues,
 }
 
 impl Config {
@@ -68,7 +68,7 @@ impl Config {
         Self::parse_with(text, &Sections::new())
     }
 
-    /// The same, where the text may have sections that belong to others.
+    /// Parses a text of YAML that may also have these sections.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).

@@ -6,7 +6,7 @@ use super::check::Check;
 use super::error::{ConfigError, Problem};
 use super::fields::{AlgorithmName, LimitFields, QuotaFields, WindowText};
 use super::read::read;
-use super::section::{Said, Sections};
+use super::section::{Document, Sections};
 use super::tree::{Node, Origin, Steps};
 use super::value::ConfiguredQuota;
 use crate::quota::{Algorithm, Dimension, Limit, Quota, Window};
@@ -46,11 +46,11 @@ impl ConfiguredQuota {
             }
         }
         let tree = Node::of_json(&json!({"quotas": {pattern: fields}}), &origin);
-        let reading = read(&tree, |tree| Said::read(tree, &Sections::new()));
+        let reading = read(&tree, |tree| Document::read(tree, &Sections::new()));
         let mut problems = reading.problems;
-        let found = reading.value.and_then(|said| {
+        let found = reading.value.and_then(|document| {
             let mut check = Check::new(&tree, &reading.removed, Path::new(""));
-            let mut config = check.config(&said.fields);
+            let mut config = check.config(&document.fields);
             problems.extend(check.into_problems());
             config.quotas.pop()
         });
@@ -68,7 +68,8 @@ impl ConfiguredQuota {
     }
 }
 
-/// The schema of what [`ConfiguredQuota::parse_json`] reads; the field `regex` is still in it.
+/// Returns the schema of the quotas that [`ConfiguredQuota::parse_json`] reads. It still has the field
+/// `regex`.
 pub fn quota_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Schema {
     generator.subschema_for::<QuotaFields>()
 }

@@ -7,8 +7,8 @@
 //! [`Reloading`] keeps a limiter at what its file says.
 //!
 //! It composes what the rooms before it do, and does nothing of theirs itself: it knows no algorithm,
-//! no provider, no store and no server from inside. What belongs to others is read by their own
-//! [`section`].
+//! no provider, no store and no server from inside. Other crates read sections of their own out of the
+//! same file: see [`section`].
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {

@@ -75,8 +75,9 @@ impl Config {
         }
     }
 
-    /// The limiter of this builder, with the store, the bus and the cluster of this configuration, for
-    /// a [`builder`](Self::builder) to which something was added. It may be one that limits nothing.
+    /// Builds a limiter and attaches the store, the bus and the cluster of this configuration. `builder`
+    /// is [`builder`](Self::builder) with additions. Unlike [`limiter`](Self::limiter), this accepts a
+    /// limiter without any limits.
     ///
     /// # Errors
     /// As [`limiter`](Self::limiter), but for [`OpenError::NoLimits`].

@@ -37,14 +37,14 @@ use crate::limiter::{Attached, Closing, KeyChanges, Limiter, WeakLimiter};
 /// ```
 #[must_use = "the file is followed until this is dropped"]
 pub struct Reloading {
-    /// Of the file, and of the one of a list.
+    /// Of the configuration file and of the list file.
     watches: [Option<Watch>; 2],
     status: Arc<Mutex<ReloadingStatus>>,
     /// `None` where nothing is followed.
     reload: Option<Box<dyn Fn(Contents) -> Reload + Send + Sync>>,
 }
 
-/// What was read of the file, and of the one of a list, as far as they are followed.
+/// What was read of the configuration file and of the list file, as far as they are followed.
 type Contents = [Option<io::Result<Vec<u8>>>; 2];
 
 /// What [`Reloading::reload`] came to.
@@ -202,7 +202,7 @@ impl fmt::Debug for Reloading {
 
 /// What the thread needs.
 struct Follower<A> {
-    /// The file, and the one of a list.
+    /// The configuration file and the list file.
     paths: [Option<PathBuf>; 2],
     options: LoadOptions,
     limiter: WeakLimiter,

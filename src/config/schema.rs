@@ -11,12 +11,12 @@ pub fn schema() -> Value {
     schema_with(&Sections::new())
 }
 
-/// The same, for a file that may have sections that belong to others.
+/// The JSON Schema of a configuration file that may also have these sections.
 pub fn schema_with(sections: &Sections) -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.root_schema_for::<Fields>().to_value();
-    for name in sections.unread() {
-        let about = format!("What belongs to tollgate-{name}.");
+    for name in sections.unregistered() {
+        let about = format!("The section of `tollgate-{name}`, which is not checked here.");
         schema["properties"][name] = json!({"description": about, "type": ["object", "null"]});
     }
     for (name, section) in sections.schemas(&mut generator) {

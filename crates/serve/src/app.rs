@@ -47,7 +47,8 @@ pub(super) struct App {
 
 impl App {
     pub(super) fn new(
-        (config, serve): (Config, Serve),
+        config: Config,
+        serve: Serve,
         limiter: Limiter,
         tokens: Tokens,
         addr: SocketAddr,
@@ -123,7 +124,7 @@ mod tests {
             let limiter = config.builder().build().unwrap();
             let serve = Serve::of(&config).unwrap().clone();
             let listen = serve.listen;
-            let app = Arc::new(App::new((config, serve), limiter, Tokens::default(), listen));
+            let app = Arc::new(App::new(config, serve, limiter, Tokens::default(), listen));
             let (go, gate) = mpsc::channel::<()>();
             let gate = Arc::new(Mutex::new(gate));
             let looks = [(); 10].map(|()| {

@@ -20,9 +20,9 @@ pub enum ServeError {
         /// The address.
         addr: SocketAddr,
     },
-    /// The configuration was read without its section `serve`: [`parse`](super::parse) reads it, and
-    /// [`sections`](super::sections) in the options by which a file is loaded.
-    Unread,
+    /// The configuration was loaded without the section `serve`. Use [`parse`](super::parse), or add
+    /// [`sections`](super::sections) to the load options.
+    MissingSection,
     /// Its limiter can't be made.
     Open(OpenError),
 }
@@ -36,7 +36,10 @@ impl fmt::Display for ServeError {
                 "{addr} can be reached from other machines: set TOLLGATE_TOKEN for clients to show, or \
                  let anybody ask with --allow-anonymous (serve.allow_anonymous)"
             ),
-            Self::Unread => f.write_str("the configuration was read without its section `serve`"),
+            Self::MissingSection => f.write_str(
+                "the configuration was loaded without the section `serve`; use serve::parse, or add \
+                 serve::sections() to the load options",
+            ),
             Self::Open(error) => error.fmt(f),
         }
     }
@@ -46,7 +49,7 @@ impl std::error::Error for ServeError {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Self::Listen { error, .. } => Some(error),
-            Self::Unprotected { .. } | Self::Unread => None,
+            Self::Unprotected { .. } | Self::MissingSection => None,
             Self::Open(error) => Some(error),
         }
     }

@@ -223,7 +223,7 @@ mod tests {
         let serve = Serve::of(&config).unwrap().clone();
         let listener = TcpListener::bind(serve.listen).await.unwrap();
         let addr = listener.local_addr().unwrap();
-        let app = Arc::new(App::new((config, serve), limiter, Tokens::default(), addr));
+        let app = Arc::new(App::new(config, serve, limiter, Tokens::default(), addr));
         let routes =
             Router::new().route("/panic", get(panicking)).route("/fine", get(async || "fine"));
         let (bounds, stopping) = (app.serve.bounds, app.stopping.clone());

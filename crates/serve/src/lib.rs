@@ -16,10 +16,12 @@
 //! A request without a token counts as one of this machine only if it names this machine, is of no page of
 //! another origin, and wasn't forwarded by a proxy. A head that names its host in two ways is answered 400.
 //!
-//! Its configuration is a file of the library's with a section of its own, `serve`, which [`parse`] and
-//! [`sections`] read.
+//! The server is configured in the section `serve` of the library's configuration file; [`parse`] reads a
+//! text with that section, and [`sections`] registers it to load a file.
 //!
 //! It doesn't end TLS, and doesn't know who its clients are, but for the tokens that it was given.
+//!
+#![doc = include_str!("reference.md")]
 
 mod accepting;
 mod activity;

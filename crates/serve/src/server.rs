@@ -48,9 +48,9 @@ impl Server {
     /// TLS on one port. The limiter is one of the same configuration.
     ///
     /// # Errors
-    /// [`ServeError`] if the address can't be listened on, if others than this machine would reach it
-    /// without having to show a token, and nobody has said that they may, and if the configuration was
-    /// read without its section `serve`.
+    /// [`ServeError`] if the configuration was loaded without the section `serve`, if the address can't be
+    /// listened on, or if it is reachable from other machines and needs no token, unless
+    /// `serve.allow_anonymous` is set.
     pub async fn bind(
         config: Config,
         limiter: Limiter,
@@ -69,7 +69,7 @@ impl Server {
         let (listener, addr) =
             listening.await.map_err(|error: io::Error| ServeError::Listen { addr, error })?;
         let (bounds, drain) = (serve.bounds, serve.drain);
-        let app = Arc::new(App::new((config, serve), limiter, tokens, addr));
+        let app = Arc::new(App::new(config, serve, limiter, tokens, addr));
         let front = Front::new(Arc::clone(&app), routes(&app));
         let accepting = Accepting::new(listener, front, bounds, app.stopping.clone());
         let hurrying = app.hurrying.clone();

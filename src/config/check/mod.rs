@@ -22,7 +22,7 @@ use crate::limiter::UnknownKey;
 use crate::provider::Profile;
 use crate::quota::Share;
 
-/// What is wrong with a configuration, as it is found.
+/// Collects the problems of a configuration while its fields are checked.
 #[derive(Debug)]
 pub struct Check<'a> {
     tree: &'a Node,
@@ -39,8 +39,8 @@ impl<'a> Check<'a> {
         Self { tree, removed, folder, providers: Vec::new(), problems: Vec::new() }
     }
 
-    /// The configuration that these fields say, without sections that belong to others; of use where
-    /// there are no problems.
+    /// The configuration that these fields describe, without the values of registered sections. It is
+    /// usable only if there are no problems.
     pub(super) fn config(&mut self, fields: &Fields) -> Config {
         let fields = fields.clone().effective();
         self.providers = self.profiles(fields.providers.as_deref().unwrap_or_default());
@@ -73,13 +73,13 @@ impl<'a> Check<'a> {
         self.problems
     }
 
-    /// The providers that the file names.
+    /// The providers that the configuration names, built-in and custom.
     pub fn providers(&self) -> &[Profile] {
         &self.providers
     }
 
-    /// Notes a problem of the value at the end of these steps, unless it is that something was left
-    /// out.
+    /// Reports a problem of the value at this path. It is ignored if a part of the value was removed
+    /// because it could not be read, which was reported already.
     pub fn wrong(&mut self, steps: &Steps, message: impl Into<String>) {
         if !self.removed.iter().any(|gone| steps.holds(gone)) {
             let origin = self.tree.origin_of(steps).clone();
@@ -87,14 +87,15 @@ impl<'a> Check<'a> {
         }
     }
 
-    /// The way to the item that was read as the `at`th of a list, where some may have been left out.
+    /// Returns the path of the item that was read as the `at`th of a list. Items that could not be read
+    /// are missing from the list that was read.
     pub fn item(&self, list: &Steps, at: usize) -> Steps {
         let items = (0..).map(|item| list.item(item));
         let mut kept = items.filter(|item| !self.removed.contains(item));
         kept.nth(at).unwrap_or_else(|| list.clone())
     }
 
-    /// Notes a problem of the name of an entry.
+    /// Reports a problem of the name of the entry at this path.
     pub fn wrong_name(&mut self, steps: &Steps, message: impl Into<String>) {
         let origin = self.tree.name_origin(steps).unwrap_or(&self.tree.origin).clone();
         self.problems.push(Problem::new(origin, steps, message));
@@ -125,7 +126,7 @@ impl<'a> Check<'a> {
         Margin { percent, lag_nanos: u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX) }
     }
 
-    /// Notes a length of time that is too short or too long.
+    /// Reports a length of time that is shorter than `least` or longer than `most`.
     pub fn within(&mut self, steps: &Steps, time: Duration, least: Duration, most: Duration) {
         if !(least..=most).contains(&time) {
             self.wrong(steps, format!("must be from {least:?} to {most:?}, not {time:?}"));

@@ -74,10 +74,10 @@ impl Check<'_> {
     }
 }
 
-/// The regular expression that a pattern is; of bounded size.
+/// Compiles a regular expression of bounded size.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// A message that says what is wrong with the pattern.
 pub fn regex(pattern: &str) -> Result<Regex, String> {
     Regex::new(pattern).map_err(|error| {
         // The last line says it; those before draw an arrow.

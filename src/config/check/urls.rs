@@ -3,7 +3,7 @@ use crate::config::Address;
 use crate::config::tree::Steps;
 
 impl Check<'_> {
-    /// Notes a URL that isn't of one of these schemes.
+    /// Reports a URL whose scheme is none of these.
     pub fn scheme(&mut self, steps: &Steps, url: &Address, schemes: &[&str]) {
         if !schemes.contains(&url.scheme()) {
             let allowed = schemes.join(", ");

@@ -10,14 +10,14 @@ use crate::config::tree::quote;
 /// A length of time as it is written: `500ms`, `60s`, `1h30m`, `1d`; at most 366 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Span(
-    /// How long it is.
+    /// The length.
     pub Duration,
 );
 
-/// Reads a length of time as the configuration has it, from the command line.
+/// Parses a length of time in the syntax of the configuration, as `1h30m`.
 ///
 /// # Errors
-/// Says what is wrong with it.
+/// A message that says what is wrong with the text.
 pub fn length_of_time(text: &str) -> Result<Duration, String> {
     Span::parse(text).map(|Span(length)| length)
 }

@@ -26,9 +26,13 @@ pub(super) fn path(variable: &str, sections: &Sections) -> Result<Option<Vec<Str
     };
     let mut path = vec![(*section).to_owned()];
     for part in fields.into_iter().flat_map(|fields| fields.split("__")) {
-        // Names of the user's own are as they are; fields are in small letters.
+        // Names that the user chooses keep their case; fields are lowercased.
         let way: Vec<_> = path.iter().map(String::as_str).collect();
-        path.push(if sections.has_own_names(&way) { part.to_owned() } else { part.to_lowercase() });
+        path.push(if sections.has_user_names(&way) {
+            part.to_owned()
+        } else {
+            part.to_lowercase()
+        });
     }
     Ok(Some(path))
 }

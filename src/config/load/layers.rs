@@ -8,7 +8,7 @@ use super::options::{ListFile, Override};
 use crate::config::check::Check;
 use crate::config::error::{ConfigError, Problem};
 use crate::config::read::{MOST_PROBLEMS, misspelt, read};
-use crate::config::section::{Said, Sections};
+use crate::config::section::{Document, Sections};
 use crate::config::tree::{Key, Node, Origin, Parsed, Position, Source, Steps, Value, parse};
 
 /// What was said so far, each layer over those before.
@@ -20,7 +20,7 @@ pub(in crate::config) struct Layers {
 }
 
 impl Layers {
-    /// Nothing yet, where these sections are read besides the library's own.
+    /// No layer yet. `sections` are read in addition to those of the library.
     pub(in crate::config) fn new(sections: Sections) -> Self {
         let tree = Node::new(Origin::BuiltIn, Value::Map(Vec::new()));
         Self { tree, problems: Vec::new(), sections }
@@ -72,7 +72,7 @@ impl Layers {
         }
     }
 
-    /// What was read of a list's own file.
+    /// Replaces a list by the one that was read from its own file.
     pub(super) fn list_file(&mut self, file: &ListFile, read: io::Result<Vec<u8>>) {
         let ListFile { path, entry, at } = file;
         let mut own = Self::new(Sections::new());
@@ -132,17 +132,19 @@ impl Layers {
         if tree.is_removed() {
             return Err(ConfigError::new(problems));
         }
-        let reading = read(&tree, |tree| Said::read(tree, &sections));
+        let reading = read(&tree, |tree| Document::read(tree, &sections));
         problems.extend(reading.problems);
-        let found = reading.value.map(|said| {
+        let found = reading.value.map(|document| {
             let mut check = Check::new(&tree, &reading.removed, folder);
-            let mut config = check.config(&said.fields);
-            config.sections = said.check(&sections, &mut check);
+            let mut config = check.config(&document.fields);
+            config.sections = document.check(&sections, &mut check);
             problems.extend(check.into_problems());
-            (config, said)
+            (config, document)
         });
         match found {
-            Some((config, said)) if problems.is_empty() => Ok(Loaded::new(config, tree, said)),
+            Some((config, document)) if problems.is_empty() => {
+                Ok(Loaded::new(config, tree, document))
+            }
             _ => Err(ConfigError::new(problems)),
         }
     }
@@ -168,7 +170,7 @@ fn foreign(root: &Node, sections: &[&str]) -> Vec<Problem> {
     unknown.map(|(key, _)| problem(&key.origin, "unknown section; allowed:")).collect()
 }
 
-/// The same list, without those entries of its items that are 0.
+/// The list without the fields of its items that are 0.
 fn without_zeros(mut list: Node) -> Node {
     let is_zero = |node: &Node| matches!(&node.value, Value::Number(number) if number == "0");
     if let Value::List(items) = &mut list.value {

@@ -4,7 +4,7 @@ use super::Read;
 use super::options::LoadOptions;
 use super::show::Shown;
 use crate::config::config::Config;
-use crate::config::section::Said;
+use crate::config::section::Document;
 use crate::config::tree::Node;
 
 /// A configuration, and where each of its values was said.
@@ -16,10 +16,10 @@ pub struct Loaded {
     /// The file, where there was one.
     pub path: Option<PathBuf>,
     pub(super) tree: Node,
-    pub(super) said: Said,
+    pub(super) document: Document,
     /// What it was loaded from, to do so again.
     pub(in crate::config) options: LoadOptions,
-    /// The file, and the one of a list, as they were then.
+    /// The configuration file and the list file, as they were then.
     pub(in crate::config) files: [Option<Known>; 2],
 }
 
@@ -41,13 +41,13 @@ impl Loaded {
         self.shown().json()
     }
 
-    pub(super) fn new(config: Config, tree: Node, said: Said) -> Self {
+    pub(super) fn new(config: Config, tree: Node, document: Document) -> Self {
         let (options, files) = (LoadOptions::new(), [None, None]);
-        Self { config, path: None, tree, said, options, files }
+        Self { config, path: None, tree, document, options, files }
     }
 
     fn shown(&self) -> Shown {
-        Shown::new(&self.tree, &self.said, &self.config)
+        Shown::new(&self.tree, &self.document, &self.config)
     }
 }
 

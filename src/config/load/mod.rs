@@ -43,7 +43,7 @@ impl Read {
     }
 }
 
-/// The same with what was read of the file, and of the one of a list.
+/// Loads the configuration from what was read of the configuration file and of the list file.
 pub(super) fn load_read(
     options: &LoadOptions,
     [file, list]: [Option<Read>; 2],

@@ -25,13 +25,13 @@ pub struct LoadOptions {
     pub(super) sections: Sections,
 }
 
-/// A file of its own for a list of the configuration.
+/// A separate file for a list of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct ListFile {
     pub(super) path: PathBuf,
-    /// The name of the list in this file.
+    /// The name of the list in that file.
     pub(super) entry: String,
-    /// The way to the list that it replaces.
+    /// The path of the configuration's list that it replaces.
     pub(super) at: Vec<String>,
 }
 
@@ -87,16 +87,17 @@ impl LoadOptions {
         self
     }
 
-    /// A file of another program's, JSON or YAML, with a list of maps named `entry` and nothing else:
-    /// it stands in place of the list at the end of this way, over what the environment says, too. An
-    /// entry of a map that is 0 there says nothing. It is followed as the file itself.
+    /// Reads the list at the path `at` from a separate file, JSON or YAML, of another program. That
+    /// file is a map with one list of maps, named `entry`; a field of an item that is 0 counts as
+    /// missing. The list replaces the one of the configuration file and of the environment; flags go
+    /// over it. [`Reloading`](crate::config::Reloading) follows both files.
     pub fn with_list_file(mut self, path: impl Into<PathBuf>, entry: &str, at: &[&str]) -> Self {
         let at = at.iter().map(|&name| name.to_owned()).collect();
         self.list_file = Some(ListFile { path: path.into(), entry: entry.to_owned(), at });
         self
     }
 
-    /// The sections that are read besides those of the library.
+    /// Registers the sections that are read in addition to those of the library.
     pub fn with_sections(mut self, sections: Sections) -> Self {
         self.sections = sections;
         self

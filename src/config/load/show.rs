@@ -1,7 +1,7 @@
 use serde_json::{Value as Json, json};
 
 use crate::config::config::Config;
-use crate::config::section::Said;
+use crate::config::section::Document;
 use crate::config::tree::{Node, Origin, Step, Steps, Value, mask};
 use crate::quota::{Limit, Quota};
 
@@ -17,9 +17,9 @@ struct Row {
 }
 
 impl Shown {
-    pub(super) fn new(tree: &Node, said: &Said, config: &Config) -> Self {
+    pub(super) fn new(tree: &Node, document: &Document, config: &Config) -> Self {
         let mut rows = Vec::new();
-        collect(&Steps::default(), &said.effective(), Some(tree), &mut rows);
+        collect(&Steps::default(), &document.effective(), Some(tree), &mut rows);
         profiles(config, &mut rows);
         Self(rows)
     }

@@ -23,13 +23,13 @@ impl<'a> Entries<'a> {
         Self { rest: entries.iter(), current: None }
     }
 
-    /// Goes on to the next one.
+    /// Advances to the next entry.
     pub(in crate::config) fn advance(&mut self) -> Option<&'a (Key, Node)> {
         self.current = self.rest.find(|(_, node)| !node.is_removed());
         self.current
     }
 
-    /// The name of the current one.
+    /// Deserializes the name of the current entry.
     pub(in crate::config) fn key<'de, K: DeserializeSeed<'de>>(
         &self,
         seed: K,

@@ -33,7 +33,7 @@ impl ReadError {
         Self { steps: Steps::default(), kind: Kind::Value, message: message.into() }
     }
 
-    /// A name that is none of those allowed.
+    /// The error for an entry with an unknown name.
     pub(in crate::config) fn unknown_name(name: &str, allowed: &[&str]) -> Self {
         Self::new(Kind::Name, unknown("field", name, allowed))
     }

@@ -14,7 +14,7 @@ use super::error::Problem;
 use super::tree::{Node, Steps};
 use error::Kind;
 
-/// What a tree says, as far as it can be read, and what can't be.
+/// What a tree says, as far as `by` can read it, and what can't be read.
 ///
 /// What is wrong is left out and the rest read again, so that one reading finds all that is wrong.
 /// `removed` tells what was left out.

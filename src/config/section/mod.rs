@@ -1,12 +1,13 @@
-//! Sections of the file that belong to others: what a server or a program of your own reads there.
+//! Sections of the configuration file that other crates define, such as `serve` of the server.
 //!
-//! Whoever reads a [`Section`] registers it in [`Sections`], with which the file is then loaded
-//! ([`LoadOptions::with_sections`](super::LoadOptions::with_sections)). From then on it is a section as
-//! any other: what is wrong with it is told with line and column, together with all else that is wrong;
-//! the environment and flags go over it; it is shown, and a changed file is only taken if it is right.
+//! A crate implements [`Section`] for the value of its section and registers it in [`Sections`]. A file
+//! that is loaded with them ([`LoadOptions::with_sections`](super::LoadOptions::with_sections)) treats
+//! the section like those of the library: its errors are reported with line and column together with all
+//! others, the environment and flags go over it, `show` and the schema include it, and a changed file is
+//! refused if the section is wrong.
 //!
-//! The section `serve` is the server's. Where nobody has registered it, it may say anything and is not
-//! read; any other name that nobody knows is an error.
+//! The name `serve` is reserved: without a registration, its content is neither read nor checked. Any
+//! other unknown name is an error.
 //!
 //! ```
 //! use schemars::JsonSchema;
@@ -19,11 +20,11 @@
 //!     threads: u32,
 //! }
 //!
-//! /// What the crawler does.
+//! /// Settings of the crawler.
 //! #[derive(Deserialize, Serialize, JsonSchema)]
 //! #[serde(default, deny_unknown_fields)]
 //! struct CrawlerFields {
-//!     /// How many threads it has: at least 1. Default: 4.
+//!     /// The number of threads, at least 1. Default: 4.
 //!     threads: u32,
 //! }
 //!
@@ -53,11 +54,11 @@
 //! # Ok::<(), tollgate::config::ConfigError>(())
 //! ```
 
-mod held;
-mod said;
+mod document;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod section;
 mod sections;
+mod values;
 
 pub use super::check::{Check, regex};
 pub use super::fields::{AlgorithmName, Ordered, Span, TextOrMap, length_of_time};
@@ -66,5 +67,5 @@ pub use super::tree::Steps;
 pub use section::Section;
 pub use sections::Sections;
 
-pub(super) use held::HeldSections;
-pub(super) use said::Said;
+pub(super) use document::Document;
+pub(super) use values::SectionValues;

@@ -7,28 +7,27 @@ use serde::de::DeserializeOwned;
 use crate::config::check::Check;
 use crate::config::tree::Steps;
 
-/// A section of the file that belongs to another crate: see the [module](super).
+/// A section of the configuration file that another crate defines. See the [module](super).
 pub trait Section: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
-    /// Its name in the file; none of the sections that are read anyway.
+    /// The name of the section in the file, different from the names of the library's own sections.
     const NAME: &'static str;
 
-    /// Those of its fields that are maps with names of the user's own. In an environment variable such
-    /// a name is as it stands there, and any other in small letters.
-    const OWN_NAMES: &'static [&'static str] = &[];
+    /// The fields of the section that are maps with entry names chosen by the user. Such names keep
+    /// their case in the names of environment variables; all other parts are lowercased.
+    const MAP_FIELDS: &'static [&'static str] = &[];
 
-    /// What the file says of it, field by field; the default is what counts where it says nothing. Of
-    /// these types the schema is made, too.
+    /// The fields as the file states them. The default applies if the file has no such section. The
+    /// schema is generated from these types.
     type Fields: DeserializeOwned + Serialize + JsonSchema + Default + Send + Sync + 'static;
 
-    /// The value that the fields say together. What is wrong with them is noted in `check`; the value
-    /// is of use where nothing is. `steps` is the way to this section.
+    /// Converts the fields to a value, and reports problems to `check`. The value is used only if
+    /// there are none. `steps` is the path of the section.
     fn check(fields: &Self::Fields, steps: &Steps, check: &mut Check<'_>) -> Self;
 
-    /// What a program that runs by `previous` runs by at once when the file now says this; what it
-    /// can't change while it runs stays as it was. Unless this says otherwise, that is everything.
+    /// Returns the value in effect when a running program with the value `previous` reloads a file
+    /// that states `self`. Fields that need a restart keep their previous value; by default, all do.
     #[must_use]
     fn followed_from(&self, previous: &Self) -> Self {
-        let _ = self;
         previous.clone()
     }
 }

@@ -6,59 +6,58 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
-use super::said::{SaidFields, SaidSection};
+use super::document::{FieldsOf, SectionFields};
 use super::section::Section;
 use crate::config::fields::Fields;
 use crate::config::read::{ReadError, Reader};
 use crate::config::tree::Node;
 
-/// The sections that are read besides those of the library: see the [module](super).
+/// A set of [sections](super::Section) that are read in addition to those of the library.
 #[derive(Clone, Default, PartialEq, Eq)]
 #[must_use]
 pub struct Sections(Vec<Registered>);
 
 #[derive(Clone, Copy)]
-pub(super) struct Registered(&'static dyn Kind);
+pub(super) struct Registered(&'static dyn SectionType);
 
-/// A section that is registered, whatever its type.
-pub(super) trait Kind: Send + Sync {
+/// A type of section, as a trait object.
+pub(super) trait SectionType: Send + Sync {
     fn name(&self) -> &'static str;
 
-    fn own_names(&self) -> &'static [&'static str];
+    fn map_fields(&self) -> &'static [&'static str];
 
     fn id(&self) -> TypeId;
 
-    /// What is said here of it; `None` if that is nothing.
-    fn read(&self, node: &Node) -> Result<Option<Arc<dyn SaidSection>>, ReadError>;
+    /// Reads the fields of the section; `None` if the node is null.
+    fn read(&self, node: &Node) -> Result<Option<Arc<dyn SectionFields>>, ReadError>;
 
-    /// What counts where nothing is said of it.
-    fn unsaid(&self) -> Arc<dyn SaidSection>;
+    fn default_fields(&self) -> Arc<dyn SectionFields>;
 
     fn schema(&self, generator: &mut SchemaGenerator) -> Schema;
 }
 
-struct Of<S>(PhantomData<fn() -> S>);
+struct TypeOf<S>(PhantomData<fn() -> S>);
 
-impl<S: Section> Kind for Of<S> {
+impl<S: Section> SectionType for TypeOf<S> {
     fn name(&self) -> &'static str {
         S::NAME
     }
 
-    fn own_names(&self) -> &'static [&'static str] {
-        S::OWN_NAMES
+    fn map_fields(&self) -> &'static [&'static str] {
+        S::MAP_FIELDS
     }
 
     fn id(&self) -> TypeId {
         TypeId::of::<S>()
     }
 
-    fn read(&self, node: &Node) -> Result<Option<Arc<dyn SaidSection>>, ReadError> {
+    fn read(&self, node: &Node) -> Result<Option<Arc<dyn SectionFields>>, ReadError> {
         let fields = Option::<S::Fields>::deserialize(Reader::new(node))?;
-        Ok(fields.map(|fields| Arc::new(SaidFields::<S>(fields)) as Arc<_>))
+        Ok(fields.map(|fields| Arc::new(FieldsOf::<S>(fields)) as Arc<_>))
     }
 
-    fn unsaid(&self) -> Arc<dyn SaidSection> {
-        Arc::new(SaidFields::<S>(S::Fields::default()))
+    fn default_fields(&self) -> Arc<dyn SectionFields> {
+        Arc::new(FieldsOf::<S>(S::Fields::default()))
     }
 
     fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
@@ -71,45 +70,45 @@ impl<S: Section> Kind for Of<S> {
 }
 
 impl Sections {
-    /// None.
+    /// Creates an empty set.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// These, and one more; in place of another of that name.
+    /// Adds the section `S`. It replaces another section of the same name.
     ///
     /// # Panics
-    /// If the library itself has a section of that name.
+    /// If the library has a section of that name.
     pub fn with<S: Section>(mut self) -> Self {
         assert!(!Fields::SECTIONS.contains(&S::NAME), "`{}` is a section of tollgate", S::NAME);
         self.0.retain(|registered| registered.0.name() != S::NAME);
-        self.0.push(Registered(&Of::<S>(PhantomData)));
+        self.0.push(Registered(&TypeOf::<S>(PhantomData)));
         self
     }
 
-    /// The names of all sections that the file may have.
+    /// Returns the names of all sections that a file may have.
     pub(in crate::config) fn names(&self) -> Vec<&'static str> {
-        let others = self.iter().map(Kind::name).filter(|name| !OTHERS.contains(name));
-        Fields::SECTIONS.into_iter().chain(OTHERS).chain(others).collect()
+        let others = self.iter().map(SectionType::name).filter(|name| !RESERVED.contains(name));
+        Fields::SECTIONS.into_iter().chain(RESERVED).chain(others).collect()
     }
 
-    /// The names of those that the file may have, and that aren't read.
-    pub(in crate::config) fn unread(&self) -> impl Iterator<Item = &'static str> {
-        OTHERS.into_iter().filter(|name| self.named(name).is_none())
+    /// Returns the names of the sections that a file may have and that are not read.
+    pub(in crate::config) fn unregistered(&self) -> impl Iterator<Item = &'static str> {
+        RESERVED.into_iter().filter(|name| self.named(name).is_none())
     }
 
-    /// Whether the names of the entries of the map at the end of this way are the user's own.
-    pub(in crate::config) fn has_own_names(&self, way: &[&str]) -> bool {
-        match way {
+    /// Whether the map at this path has entry names chosen by the user.
+    pub(in crate::config) fn has_user_names(&self, path: &[&str]) -> bool {
+        match path {
             ["quotas"] => true,
             [section, field] => {
-                self.named(section).is_some_and(|section| section.own_names().contains(field))
+                self.named(section).is_some_and(|section| section.map_fields().contains(field))
             }
             _ => false,
         }
     }
 
-    /// Of each its name, and the schema of what it says.
+    /// Returns the name and the schema of each section.
     pub(in crate::config) fn schemas(
         &self,
         generator: &mut SchemaGenerator,
@@ -117,11 +116,11 @@ impl Sections {
         self.iter().map(|section| (section.name(), section.schema(generator)))
     }
 
-    pub(super) fn named(&self, name: &str) -> Option<&'static dyn Kind> {
+    pub(super) fn named(&self, name: &str) -> Option<&'static dyn SectionType> {
         self.iter().find(|section| section.name() == name)
     }
 
-    pub(super) fn iter(&self) -> impl Iterator<Item = &'static dyn Kind> {
+    pub(super) fn iter(&self) -> impl Iterator<Item = &'static dyn SectionType> {
         self.0.iter().map(|registered| registered.0)
     }
 }
@@ -136,9 +135,9 @@ impl Eq for Registered {}
 
 impl fmt::Debug for Sections {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_set().entries(self.iter().map(Kind::name)).finish()
+        f.debug_set().entries(self.iter().map(SectionType::name)).finish()
     }
 }
 
-/// Those of tollgate's other crates: a file may have them whoever reads it.
-const OTHERS: [&str; 1] = ["serve"];
+/// The sections of tollgate's other crates. A file may have them even if they are not registered.
+const RESERVED: [&str; 1] = ["serve"];

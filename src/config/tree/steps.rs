@@ -2,7 +2,7 @@ use std::fmt;
 
 use super::mask::quote;
 
-/// The way from the root of a configuration to one value: `quotas.gpt-4o.limits[0].zone`.
+/// The path from the root of a configuration to one value: `quotas.gpt-4o.limits[0].zone`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Steps(Vec<Step>);
 
@@ -16,18 +16,18 @@ pub(in crate::config) enum Step {
 }
 
 impl Steps {
-    /// The way to these keys.
+    /// Returns the path with these keys.
     pub fn to<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         Self(keys.into_iter().map(|key| Step::Key(key.to_owned())).collect())
     }
 
-    /// One further, to an entry of a map.
+    /// Returns the path of an entry of the map at this path.
     #[must_use]
     pub fn key(&self, key: &str) -> Self {
         self.with(Step::Key(key.to_owned()))
     }
 
-    /// One further, to an item of a list.
+    /// Returns the path of an item of the list at this path, from 0.
     #[must_use]
     pub fn item(&self, item: usize) -> Self {
         self.with(Step::Item(item))

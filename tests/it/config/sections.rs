@@ -6,20 +6,20 @@ use serde_json::json;
 use tollgate::config::section::{Check, Ordered, Section, Sections, Span, Steps};
 use tollgate::config::{self, Config, LoadOptions, Reload, Reloading};
 
-/// A section of a program that isn't the library.
+/// A section of another crate, with a live field and a map.
 #[derive(Debug, Clone, PartialEq)]
 struct Crawler {
     threads: u32,
     pauses: Vec<(String, u128)>,
 }
 
-/// What the crawler does.
+/// Settings of the crawler.
 #[derive(Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct CrawlerFields {
-    /// How many threads it has.
+    /// The number of threads.
     threads: u32,
-    /// How long it rests, by host.
+    /// The pause after a request, by host.
     pauses: Ordered<Span>,
 }
 
@@ -32,7 +32,7 @@ impl Default for CrawlerFields {
 impl Section for Crawler {
     const NAME: &'static str = "crawler";
 
-    const OWN_NAMES: &'static [&'static str] = &["pauses"];
+    const MAP_FIELDS: &'static [&'static str] = &["pauses"];
 
     type Fields = CrawlerFields;
 
@@ -53,14 +53,14 @@ impl Section for Crawler {
     }
 }
 
-/// One that says nothing of what it follows, under the name that is kept for the server.
+/// A section with the reserved name, which needs a restart for every change.
 #[derive(Debug, Clone, PartialEq)]
 struct Own(OwnFields);
 
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 struct OwnFields {
-    /// Anything.
+    /// Any text.
     name: String,
 }
 
@@ -88,7 +88,7 @@ fn said(text: &str, sections: &Sections) -> Vec<String> {
 }
 
 #[test]
-fn a_registered_section_has_its_value_or_its_defaults() {
+fn registered_section_has_its_value_or_defaults() {
     let config = good("crawler: {threads: 2, pauses: {B: 2s, a: 1s}}");
     let pauses = vec![("B".to_owned(), 2_000), ("a".to_owned(), 1_000)];
     assert_eq!(config.section::<Crawler>(), Some(&Crawler { threads: 2, pauses }));
@@ -99,7 +99,7 @@ fn a_registered_section_has_its_value_or_its_defaults() {
 }
 
 #[test]
-fn the_section_of_the_server_may_say_anything_where_nobody_reads_it() {
+fn unregistered_serve_section_is_not_read() {
     for text in ["serve: {a: [1, {b: ~}]}", "serve: 5", "serve: text", "serve: ~", "serve: [a]"] {
         let config = Config::parse(&format!("{text}\nshare: 0.5")).unwrap();
         assert_eq!(config.section::<Own>(), None, "{text}");
@@ -110,7 +110,7 @@ fn the_section_of_the_server_may_say_anything_where_nobody_reads_it() {
 }
 
 #[test]
-fn what_is_wrong_in_all_sections_is_told_at_once_in_the_order_of_the_file() {
+fn errors_of_all_sections_are_reported_in_file_order() {
     let text = "\
 share: 2
 crawler: {threads: 0, pause: {}}
@@ -135,14 +135,14 @@ crawlr: {}
 }
 
 #[test]
-fn a_section_is_checked_with_the_providers_of_the_file() {
+fn section_check_knows_configured_providers() {
     let text = "crawler: {threads: 5}";
     assert_eq!(said(text, &sections()), ["1:10: crawler: needs `providers`"]);
     good(&format!("{text}\nproviders: [openai]"));
 }
 
 #[test]
-fn the_environment_goes_over_a_section_and_both_are_shown() {
+fn variables_override_a_section_and_both_are_shown() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.yaml");
     fs::write(&path, "crawler: {threads: 2}").unwrap();
@@ -167,7 +167,7 @@ fn the_environment_goes_over_a_section_and_both_are_shown() {
 }
 
 #[test]
-fn a_list_may_have_a_file_of_its_own() {
+fn list_file_replaces_a_list() {
     #[derive(Debug, Clone, PartialEq)]
     struct Listed(Vec<(String, Option<u32>)>);
 
@@ -211,17 +211,17 @@ fn a_list_may_have_a_file_of_its_own() {
     let error = load(r#"{"names": [{"name": ""}], "more": 1}"#).unwrap_err().to_string();
     assert!(error.contains("more: only `names` can stand in this file"), "{error}");
     let error = load(r#"{"names": [{"name": ""}]}"#).unwrap_err().to_string();
-    assert!(error.ends_with("list.json:1:20: listed.list[0].name: is empty"), "{error}");
+    assert!(error.ends_with("list.json:1:21: listed.list[0].name: is empty"), "{error}");
 }
 
 #[test]
-fn the_schema_describes_registered_sections_and_leaves_the_servers_open() {
+fn schema_describes_registered_sections() {
     let open = config::schema();
     assert_eq!(open["properties"]["serve"]["type"], json!(["object", "null"]));
     assert!(open["properties"].get("crawler").is_none());
     let whole = config::schema_with(&sections());
     jsonschema::draft202012::meta::validate(&whole).unwrap();
-    assert_eq!(whole["properties"]["crawler"]["description"], "What the crawler does.");
+    assert_eq!(whole["properties"]["crawler"]["description"], "Settings of the crawler.");
     let valid = |value| jsonschema::draft202012::is_valid(&whole, &value);
     assert!(valid(json!({"crawler": {"threads": 2, "pauses": {"a": "1s"}}, "serve": null})));
     assert!(!valid(json!({"crawler": {"threads": -2}})));
@@ -229,7 +229,7 @@ fn the_schema_describes_registered_sections_and_leaves_the_servers_open() {
 }
 
 #[test]
-fn a_section_is_followed_as_far_as_it_can_be() {
+fn section_changes_apply_live_or_need_a_restart() {
     let applied = |before: &str, after: &str| {
         let before = good(before);
         let limiter = before.builder().build().unwrap();
@@ -246,7 +246,7 @@ fn a_section_is_followed_as_far_as_it_can_be() {
 }
 
 #[test]
-fn a_new_file_is_refused_if_one_of_its_sections_is_wrong() {
+fn reload_with_a_wrong_section_is_refused() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("t.yaml");
     fs::write(&path, "quotas: {a: {rpm: 1}}").unwrap();
@@ -270,7 +270,7 @@ fn a_new_file_is_refused_if_one_of_its_sections_is_wrong() {
 
 #[test]
 #[should_panic(expected = "`quotas` is a section of tollgate")]
-fn a_section_of_the_library_is_nobodys_else() {
+fn section_with_a_library_name_panics() {
     #[derive(Debug, Clone, PartialEq)]
     struct Quotas;
 

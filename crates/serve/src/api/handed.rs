@@ -100,7 +100,7 @@ mod tests {
         let limiter = config.builder().build().unwrap();
         let addr = SocketAddr::from(([127, 0, 0, 1], 0));
         let serve = Serve::of(&config).unwrap().clone();
-        let app = Arc::new(App::new((config, serve), limiter.clone(), Tokens::default(), addr));
+        let app = Arc::new(App::new(config, serve, limiter.clone(), Tokens::default(), addr));
         let routes = routes(&app);
         let held = || limiter.stats("a").limits[0].held;
 

@@ -15,7 +15,7 @@ use tollgate::provider::{COMPATIBLE, Profile};
 impl Section for Serve {
     const NAME: &'static str = "serve";
 
-    const OWN_NAMES: &'static [&'static str] = &["upstreams"];
+    const MAP_FIELDS: &'static [&'static str] = &["upstreams"];
 
     type Fields = ServeFields;
 
@@ -23,7 +23,7 @@ impl Section for Serve {
         serve(check, steps, fields)
     }
 
-    /// The limits of `/rate` and what is logged change, all else needs a restart.
+    /// Takes over the limits of `/rate` and which responses are logged; the rest needs a restart.
     fn followed_from(&self, previous: &Self) -> Self {
         let Log { format, level, .. } = previous.log;
         Self {
@@ -241,7 +241,7 @@ fn own_scope(check: &mut Check<'_>, steps: &Steps, fields: &ScopeFields) -> Opti
     }
 }
 
-/// Notes a URL that says who asks, or for what.
+/// Reports a URL with a user name, a query or a fragment.
 fn bare_url(check: &mut Check<'_>, steps: &Steps, url: &Address) {
     let text = url.expose();
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);

@@ -1,4 +1,4 @@
-//! The section `serve` of the configuration.
+//! The section `serve` of the configuration file.
 
 mod check;
 mod fields;
@@ -14,7 +14,8 @@ use tollgate::config::section::Sections;
 use tollgate::config::{Config, ConfigError, LoadOptions};
 use tollgate::limiter::Limiter;
 
-/// The sections that a configuration of a server has besides those of the library: `serve`.
+/// Returns the sections that a server's configuration file has in addition to those of the library: the
+/// section `serve`.
 ///
 /// ```
 /// use tollgate::config::{self, LoadOptions};
@@ -28,7 +29,7 @@ pub fn sections() -> Sections {
     Sections::new().with::<Serve>()
 }
 
-/// The configuration of a server that this text of YAML says: [`Config::parse`] with `serve`.
+/// Parses the configuration of a server from YAML, like [`Config::parse`] with the section `serve`.
 ///
 /// # Errors
 /// As [`Config::parse`].
@@ -36,12 +37,11 @@ pub fn parse(text: &str) -> Result<Config, ConfigError> {
     Config::parse_with(text, &sections())
 }
 
-/// The limiter of a server of this configuration: one that may limit nothing but what its clients ask
-/// for, keeps as many keys as the server does, and knows the providers of its upstreams behind those of
-/// `providers`.
+/// Builds the limiter of a server. Unlike [`Config::limiter`], it may have no quotas, it keeps as many
+/// keys as `serve.bounds.keys`, and it knows the providers of the upstreams after those of `providers`.
 ///
 /// # Errors
-/// [`ServeError::Unread`], and [`ServeError::Open`] as [`Config::limiter`].
+/// [`ServeError::MissingSection`], and [`ServeError::Open`] as [`Config::limiter`].
 pub fn limiter(config: &Config) -> Result<Limiter, ServeError> {
     let serve = Serve::of(config)?;
     let mut builder = config.builder().max_keys(serve.bounds.keys);
@@ -55,17 +55,17 @@ pub fn limiter(config: &Config) -> Result<Limiter, ServeError> {
     Ok(config.open(builder)?)
 }
 
-/// The same options with a file of GoCC's, JSON or YAML, whose `keys` stand in place of `serve.keys`.
+/// Adds a file in GoCC's format, JSON or YAML, whose `keys` replace `serve.keys`.
 pub fn with_keys_file(options: LoadOptions, path: impl AsRef<Path>) -> LoadOptions {
     options.with_list_file(path.as_ref(), "keys", &["serve", "keys"])
 }
 
 impl Serve {
-    /// What a configuration says of `serve`.
+    /// Returns the section `serve` of a configuration.
     ///
     /// # Errors
-    /// [`ServeError::Unread`]
+    /// [`ServeError::MissingSection`] if the configuration was loaded without [`sections`].
     pub fn of(config: &Config) -> Result<&Self, ServeError> {
-        config.section().ok_or(ServeError::Unread)
+        config.section().ok_or(ServeError::MissingSection)
     }
 }

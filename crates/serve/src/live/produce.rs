@@ -58,7 +58,7 @@ mod tests {
         let limiter = config.builder().clock(clock.clone()).build().unwrap();
         let serve = Serve::of(&config).unwrap().clone();
         let listen = serve.listen;
-        let app = Arc::new(App::new((config, serve), limiter, Tokens::default(), listen));
+        let app = Arc::new(App::new(config, serve, limiter, Tokens::default(), listen));
         let board = Arc::new(Board::new(&app));
         let kept_up = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&kept_up);

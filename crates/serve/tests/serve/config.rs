@@ -1,4 +1,4 @@
-//! The section `serve` of the configuration.
+//! The section `serve` of the configuration file.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use tollgate::config::{self, Applied, Config, LoadOptions, Override};
 use tollgate::provider::{ANTHROPIC, OPENAI};
 use tollgate_serve::{self, Scope, Serve, ServeError, ServeMode, Server, Tokens};
 
-/// The example of the docs, which says something in every section.
+/// The example of the docs, which has every section.
 const EXAMPLE: &str = include_str!("../../../src/config/example.yaml");
 
 fn good(text: &str) -> Config {
@@ -18,7 +18,7 @@ fn said(text: &str) -> Serve {
     Serve::of(&good(text)).unwrap().clone()
 }
 
-/// Refuses the text by one problem, which starts like this.
+/// Asserts that the text has one error, which starts with `problem`.
 #[track_caller]
 fn refuses(text: &str, problem: &str) {
     let said = serve::parse(text).expect_err(text).to_string();
@@ -26,14 +26,14 @@ fn refuses(text: &str, problem: &str) {
     assert!(said.starts_with(&format!("config:{problem}")), "{text}\nsays\n{said}");
 }
 
-/// What becomes of the second text in a limiter of the first.
+/// Applies the text `after` to a limiter built from `before`.
 fn apply(before: &str, after: &str) -> Applied {
     let before = good(before);
     good(after).apply(&before, &before.builder().build().unwrap())
 }
 
 #[test]
-fn the_serve_section_of_the_example_is_read() {
+fn example_serve_section_is_read() {
     let serve = said(EXAMPLE);
     assert_eq!(serve.listen.to_string(), "127.0.0.1:8080");
     let key = &serve.keys[0];
@@ -48,7 +48,7 @@ fn the_serve_section_of_the_example_is_read() {
 }
 
 #[test]
-fn what_the_section_leaves_out_is_its_default() {
+fn serve_section_omitted_fields_have_defaults() {
     for text in ["{}", "serve: {}", "serve: ~"] {
         let serve = said(text);
         assert_eq!(serve.listen.to_string(), "127.0.0.1:8080");
@@ -57,7 +57,7 @@ fn what_the_section_leaves_out_is_its_default() {
 }
 
 #[test]
-fn what_is_wrong_in_the_section_is_refused_where_it_stands() {
+fn serve_section_errors_have_line_and_column() {
     refuses(
         "serve: {port: 80}",
         "1:9: serve.port: unknown field \"port\"; allowed: listen, allow_anonymous,",
@@ -105,7 +105,7 @@ fn what_is_wrong_in_the_section_is_refused_where_it_stands() {
 }
 
 #[test]
-fn errors_of_the_section_dont_quote_passwords() {
+fn serve_section_errors_omit_passwords() {
     for url in ["redis://:hunter2@h:bad", "http://:hunter2@h", "redis://:hunter2@"] {
         for text in [
             format!(
@@ -124,7 +124,7 @@ fn errors_of_the_section_dont_quote_passwords() {
 }
 
 #[test]
-fn flags_and_variables_go_over_the_section() {
+fn flags_and_variables_override_serve_section() {
     let variables = [
         ("TOLLGATE_SERVE__UPSTREAMS__Mine__BASE_URL", "http://h"),
         ("TOLLGATE_SERVE__UPSTREAMS__Mine__PROVIDER", "openai"),
@@ -149,7 +149,7 @@ fn flags_and_variables_go_over_the_section() {
 }
 
 #[test]
-fn the_schema_describes_the_section() {
+fn schema_describes_serve_section() {
     let schema = config::schema_with(&serve::sections());
     jsonschema::draft202012::meta::validate(&schema).unwrap();
     for (name, object) in schema["$defs"].as_object().unwrap() {
@@ -209,10 +209,10 @@ fn a_server_knows_the_providers_of_its_upstreams_behind_those_it_names() {
 }
 
 #[tokio::test]
-async fn a_configuration_that_was_read_without_the_section_is_no_servers() {
+async fn bind_without_serve_section_is_an_error() {
     let config = Config::parse("serve: {listen: '127.0.0.1:0'}").unwrap();
-    assert!(matches!(serve::limiter(&config), Err(ServeError::Unread)));
+    assert!(matches!(serve::limiter(&config), Err(ServeError::MissingSection)));
     let limiter = config.builder().build().unwrap();
     let bound = Server::bind(config, limiter, Tokens::default()).await;
-    assert!(matches!(bound, Err(ServeError::Unread)));
+    assert!(matches!(bound, Err(ServeError::MissingSection)));
 }

@@ -5,34 +5,34 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, MapAccess};
 use serde_json::Value as Json;
 
-use super::held::{Held, HeldSections};
 use super::section::Section;
 use super::sections::Sections;
+use super::values::{SectionValue, SectionValues};
 use crate::config::check::Check;
 use crate::config::fields::Fields;
 use crate::config::read::{Entries, ReadError, Reader};
 use crate::config::tree::{Node, Step, Steps, Value};
 
-/// What is said in all sections.
+/// The fields of all sections, as the configuration states them.
 #[derive(Clone)]
-pub(in crate::config) struct Said {
+pub(in crate::config) struct Document {
     pub(in crate::config) fields: Fields,
-    sections: Vec<Arc<dyn SaidSection>>,
+    sections: Vec<Arc<dyn SectionFields>>,
 }
 
-/// What is said of a registered section, whatever its type.
-pub(super) trait SaidSection: Send + Sync {
+/// The fields of a registered section of any type.
+pub(super) trait SectionFields: Send + Sync {
     fn name(&self) -> &'static str;
 
     fn to_json(&self) -> Json;
 
-    fn check(&self, check: &mut Check<'_>) -> Arc<dyn Held>;
+    fn check(&self, check: &mut Check<'_>) -> Arc<dyn SectionValue>;
 }
 
-/// The fields of a section.
-pub(super) struct SaidFields<S: Section>(pub(super) S::Fields);
+/// The fields of the section `S`.
+pub(super) struct FieldsOf<S: Section>(pub(super) S::Fields);
 
-impl<S: Section> SaidSection for SaidFields<S> {
+impl<S: Section> SectionFields for FieldsOf<S> {
     fn name(&self) -> &'static str {
         S::NAME
     }
@@ -41,39 +41,42 @@ impl<S: Section> SaidSection for SaidFields<S> {
         serde_json::to_value(&self.0).unwrap_or_default()
     }
 
-    fn check(&self, check: &mut Check<'_>) -> Arc<dyn Held> {
+    fn check(&self, check: &mut Check<'_>) -> Arc<dyn SectionValue> {
         Arc::new(S::check(&self.0, &Steps::to([S::NAME]), check))
     }
 }
 
-impl Said {
+impl Document {
+    /// Reads the whole configuration.
+    ///
     /// # Errors
-    /// The first thing that can't be read, in the order of the file.
+    /// The first error in the order of the file.
     pub(in crate::config) fn read(tree: &Node, sections: &Sections) -> Result<Self, ReadError> {
         let Value::Map(entries) = &tree.value else {
             let names = sections.names().join(", ");
             return Err(Reader::new(tree).wrong(&format!("a map of {names}")));
         };
-        let mut said = Vec::new();
-        let root = Root { entries: Entries::new(entries), sections, said: &mut said };
+        let mut found = Vec::new();
+        let root = Root { entries: Entries::new(entries), sections, found: &mut found };
         let fields = Fields::deserialize(MapAccessDeserializer::new(root))?;
-        Ok(Self { fields, sections: said })
+        Ok(Self { fields, sections: found })
     }
 
-    /// The values of the registered sections.
+    /// Converts the fields of the registered sections to their values.
     pub(in crate::config) fn check(
         &self,
         sections: &Sections,
         check: &mut Check<'_>,
-    ) -> HeldSections {
-        let held = sections.iter().map(|section| {
-            let said = self.sections.iter().find(|said| said.name() == section.name());
-            said.cloned().unwrap_or_else(|| section.unsaid()).check(check)
+    ) -> SectionValues {
+        let values = sections.iter().map(|section| {
+            let fields = self.sections.iter().find(|fields| fields.name() == section.name());
+            fields.cloned().unwrap_or_else(|| section.default_fields()).check(check)
         });
-        HeldSections::new(held.collect())
+        SectionValues::new(values.collect())
     }
 
-    /// What is said, with the defaults of what isn't.
+    /// Returns all fields with the defaults of the library's sections, and of the other sections that
+    /// the configuration has.
     pub(in crate::config) fn effective(&self) -> Json {
         let mut all = serde_json::to_value(self.fields.clone().effective()).unwrap_or_default();
         for section in &self.sections {
@@ -83,20 +86,22 @@ impl Said {
     }
 }
 
-/// The entries of the whole file for the library's own fields; those of registered sections are read
-/// on the way.
+/// Gives the entries of the library's sections to serde, and reads those of registered sections as it
+/// passes them.
 struct Root<'a> {
     entries: Entries<'a>,
     sections: &'a Sections,
-    said: &'a mut Vec<Arc<dyn SaidSection>>,
+    found: &'a mut Vec<Arc<dyn SectionFields>>,
 }
 
 impl Root<'_> {
+    /// Reads an entry that is no section of the library.
+    ///
     /// # Errors
-    /// Nobody knows a section of this name, or what it says can't be read.
+    /// No section has this name, or its fields can't be read.
     fn read(&mut self, name: &str, node: &Node) -> Result<(), ReadError> {
         match self.sections.named(name) {
-            Some(section) => self.said.extend(section.read(node)?),
+            Some(section) => self.found.extend(section.read(node)?),
             None if self.sections.names().contains(&name) => {}
             None => return Err(ReadError::unknown_name(name, &self.sections.names())),
         }
