@@ -62,7 +62,11 @@ impl Config {
         if !added.is_empty() {
             applied.changed.push("providers".to_owned());
         }
-        added.iter().for_each(|&&provider| limiter.add_provider(provider));
+        for &provider in added {
+            if let Err(error) = limiter.add_provider(provider) {
+                tracing::warn!("the provider {} is not in use: {error}", provider.name());
+            }
+        }
     }
 
     fn providers_added<'a>(&'a self, previous: &'a Self) -> impl Iterator<Item = &'a Profile> {
@@ -137,8 +141,7 @@ impl Config {
 
 fn path(configured: &ConfiguredQuota) -> String {
     let name = match &configured.keys {
-        Keys::Named(name) => name.as_str(),
-        Keys::Matching(regex) => regex.as_str(),
+        Keys::Named(name) | Keys::Matching(name) => name,
     };
     Steps::to(["quotas", name]).to_string()
 }

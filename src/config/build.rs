@@ -1,5 +1,4 @@
 use super::config::Config;
-use super::value::Keys;
 use crate::limiter::{Builder, Limiter};
 use crate::middleware::{Http, RateLimitLayer, Retries};
 
@@ -18,12 +17,7 @@ impl Config {
             builder = builder.provider(*provider);
         }
         for configured in &self.quotas {
-            builder = match &configured.keys {
-                Keys::Named(name) => builder.quota(name, configured.quota.clone()),
-                Keys::Matching(regex) => {
-                    builder.quota_regex(regex.clone(), configured.quota.clone())
-                }
-            };
+            builder = builder.quota(configured.keys.name(), configured.quota.clone());
         }
         builder
     }

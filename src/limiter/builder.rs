@@ -1,16 +1,19 @@
 use std::sync::Arc;
 
+#[cfg(feature = "regex")]
 use regex::Regex;
 
 use super::backend::Backend;
 use super::clock::{Clock, SystemClock};
 use super::error::BuildError;
 use super::limiter::Limiter;
+use super::missing_feature::MissingFeature;
 use super::named_quota::QuotaOrigin;
 use super::outputs::Quantile;
-use super::pattern::regex_name;
 use super::quotas::Quotas;
 use super::reduction::{Pace, Reduction};
+#[cfg(feature = "regex")]
+use super::regex_name::regex_name;
 use super::shard::Time;
 use crate::engine::Margin;
 use crate::provider::Profile;
@@ -96,7 +99,7 @@ impl Builder {
     /// The quota of each key that a regular expression matches, all of the key from its first
     /// character to its last. It counts after exact keys and globs, and of several the one that came
     /// first. Each key has buckets of its own, unless the quota is [`shared`](Quota::shared). Its name
-    /// is `regex:` and the pattern; options belong into the pattern (`(?i)`).
+    /// is `regex:` and the pattern; options belong into the pattern (`(?i)`). Needs the feature `regex`.
     ///
     /// ```
     /// use tollgate::limiter::{Limiter, Regex};
@@ -109,6 +112,7 @@ impl Builder {
     /// assert!(limiter.quota("user-7b").is_unlimited());
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```
+    #[cfg(feature = "regex")]
     #[expect(clippy::needless_pass_by_value, reason = "as the quota of a key is given")]
     pub fn quota_regex(self, regex: Regex, quota: Quota) -> Self {
         self.quota(regex_name(&regex), quota)
@@ -181,17 +185,19 @@ impl Builder {
     /// The limiter.
     ///
     /// # Errors
-    /// [`BuildError`] for an empty key, a margin of 100 % or more, and for a quantile or a reduction
-    /// that is none.
+    /// [`BuildError`] for an empty key, a margin of 100 % or more, a quantile or a reduction that is
+    /// none, and for what needs a feature that this program was built without: a quota of a regular
+    /// expression, a provider whose default quotas end their days in a time zone.
     pub fn build(self) -> Result<Limiter, BuildError> {
         if self.margin.percent >= 100 {
             return Err(BuildError::MarginTooLarge { percent: self.margin.percent });
         }
-        let mut quotas = Quotas::new(&self.profiles, &self.unknown, self.margin, self.share);
+        let mut quotas = Quotas::new(&self.profiles, &self.unknown, self.margin, self.share)?;
         for (key, quota) in &self.quotas {
             if key.is_empty() {
                 return Err(BuildError::EmptyKey);
             }
+            MissingFeature::of_quota(key)?;
             quotas.set(key, quota, (QuotaOrigin::Configured, 0));
         }
         let clock = self.clock.unwrap_or_else(|| Time::System(SystemClock::new()));

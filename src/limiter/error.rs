@@ -4,8 +4,9 @@ use std::time::Duration;
 use compact_str::CompactString;
 
 use super::decision::Code;
+use super::missing_feature::MissingFeature;
 use crate::engine::Wait;
-use crate::quota::Dimension;
+use crate::quota::{Dimension, UnknownZone};
 
 /// A reservation that was not granted now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -155,6 +156,10 @@ pub enum BuildError {
         /// What it may be, in words.
         range: &'static str,
     },
+    /// A quota needs a feature that this program was built without.
+    MissingFeature(MissingFeature),
+    /// A default quota of a provider ends its days in a time zone that isn't known.
+    UnknownZone(UnknownZone),
 }
 
 impl fmt::Display for BuildError {
@@ -167,7 +172,21 @@ impl fmt::Display for BuildError {
             Self::OutOfRange { name, value, range } => {
                 write!(f, "{name} is {value}; give one {range}")
             }
+            Self::MissingFeature(error) => error.fmt(f),
+            Self::UnknownZone(error) => write!(f, "a provider's default quota: {error}"),
         }
+    }
+}
+
+impl From<MissingFeature> for BuildError {
+    fn from(error: MissingFeature) -> Self {
+        Self::MissingFeature(error)
+    }
+}
+
+impl From<UnknownZone> for BuildError {
+    fn from(error: UnknownZone) -> Self {
+        Self::UnknownZone(error)
     }
 }
 

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
+#[cfg(feature = "regex")]
 use regex::Regex;
 use smallvec::SmallVec;
 
@@ -8,18 +9,21 @@ use super::backend::{Reservation, Reserved};
 use super::event::Event;
 use super::limiter::Limiter;
 use super::line::Wakers;
+use super::missing_feature::MissingFeature;
 use super::named_quota::QuotaOrigin;
-use super::pattern::{Pattern, regex_name};
+use super::pattern::Pattern;
 use super::place::Place;
 use super::plan::Plan;
 use super::quotas::Home;
+#[cfg(feature = "regex")]
+use super::regex_name::regex_name;
 use super::shard::{Core, Shard, hash_of};
 use super::slot::Slot;
 use super::snapshot::{BucketSnapshot, KeySnapshot};
 use super::sync::atomic::Ordering;
 use crate::engine::{self, Saved};
 use crate::provider::{LimitReading, Profile};
-use crate::quota::{Cost, Limit, Quota, Usage};
+use crate::quota::{Cost, Limit, Quota, UnknownZone, Usage};
 
 /// What is done to a limiter while it runs.
 impl Limiter {
@@ -36,7 +40,8 @@ impl Limiter {
     }
 
     /// The same for all keys that a regular expression matches whole: see
-    /// [`Builder::quota_regex`](super::Builder::quota_regex).
+    /// [`Builder::quota_regex`](super::Builder::quota_regex). Needs the feature `regex`.
+    #[cfg(feature = "regex")]
     pub fn set_quota_regex(&self, regex: &Regex, quota: &Quota) {
         self.put_quota(&regex_name(regex), quota, QuotaOrigin::Set);
     }
@@ -50,6 +55,9 @@ impl Limiter {
     fn put_quota(&self, name: &str, quota: &Quota, origin: QuotaOrigin) {
         if name.is_empty() {
             tracing::warn!("a quota was set for the empty key; name a key or a glob");
+        }
+        if let Err(error) = MissingFeature::of_quota(name) {
+            tracing::warn!("{error}: it counts for no key");
         }
         self.core.quotas.write().set(name, quota, (origin, self.core.version()));
         self.replan(name, quota);
@@ -69,9 +77,14 @@ impl Limiter {
 
     /// Loads a provider's profile behind those that are there: keys that its default quotas name and
     /// that had none are limited at once.
-    pub fn add_provider(&self, profile: Profile) {
-        self.core.quotas.write().add_provider(profile, self.core.version());
+    ///
+    /// # Errors
+    /// [`UnknownZone`] if a default quota ends its days in a time zone that isn't known, as without the
+    /// feature `zones`: the profile isn't loaded.
+    pub fn add_provider(&self, profile: Profile) -> Result<(), UnknownZone> {
+        self.core.quotas.write().add_provider(profile, self.core.version())?;
         self.shards.iter().for_each(|shard| shard.replan(None));
+        Ok(())
     }
 
     /// Forgets what a key has used, and that its provider refused it; what is in flight stays held.

@@ -57,6 +57,7 @@ mod limiter;
 mod line;
 mod logged;
 mod manage;
+mod missing_feature;
 mod named_quota;
 mod outputs;
 mod pattern;
@@ -67,6 +68,7 @@ mod quotas;
 mod reduced;
 mod reduction;
 mod refusal;
+mod regex_name;
 mod request;
 mod room;
 mod rows;
@@ -83,6 +85,11 @@ mod totals;
 mod trace;
 mod update;
 mod waiting;
+#[cfg(feature = "regex")]
+mod whole;
+#[cfg(not(feature = "regex"))]
+#[path = "no_whole.rs"]
+mod whole;
 
 pub use acquire::Acquire;
 pub use attached::{Attached, WeakLimiter};
@@ -106,11 +113,13 @@ pub use handle::KeyHandle;
 pub(crate) use hold::Hold;
 pub use key_budget::KeyBudget;
 pub use limiter::Limiter;
+pub use missing_feature::MissingFeature;
 pub use named_quota::{NamedQuota, QuotaOrigin};
 pub use permit::Permit;
 pub use reduction::Reduction;
 pub use refusal::RateLimited;
 /// What [`Builder::quota_regex`] takes.
+#[cfg(feature = "regex")]
 pub use regex::Regex;
 pub use snapshot::{BucketSnapshot, KeySnapshot};
 pub use stats::{KeyStats, LimitStats};

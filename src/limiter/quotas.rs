@@ -9,7 +9,7 @@ use super::plan::Plan;
 use super::rows::Rows;
 use crate::engine::Margin;
 use crate::provider::Profile;
-use crate::quota::{Limit, Quota, Share};
+use crate::quota::{Limit, Quota, Share, UnknownZone};
 
 /// Which quota a key has: its own, else the most specific glob's, else the first regular
 /// expression's, else a provider's built-in one, else what the policy for unknown keys says.
@@ -54,7 +54,7 @@ impl Quotas {
         unknown: &UnknownKey,
         margin: Margin,
         share: Share,
-    ) -> Self {
+    ) -> Result<Self, UnknownZone> {
         let mut quotas = Self {
             own: Rows::default(),
             built_in: Rows::default(),
@@ -65,9 +65,9 @@ impl Quotas {
             rows: 0,
             changes: 0,
         };
-        profiles.iter().for_each(|&profile| quotas.add_provider(profile, 0));
+        profiles.iter().try_for_each(|&profile| quotas.add_provider(profile, 0))?;
         quotas.set_unknown(unknown.clone(), 0);
-        quotas
+        Ok(quotas)
     }
 
     /// What happens to keys that nobody knows.
@@ -90,16 +90,23 @@ impl Quotas {
         Row { name, profile: None, quota, origin: QuotaOrigin::Configured, plan, shared: None }
     }
 
-    /// Loads a profile behind those that are there.
-    pub(super) fn add_provider(&mut self, profile: Profile, version: u32) {
+    /// Loads a profile behind those that are there: all of it, or nothing.
+    pub(super) fn add_provider(
+        &mut self,
+        profile: Profile,
+        version: u32,
+    ) -> Result<(), UnknownZone> {
+        let quotas = profile.quotas().iter().map(|default| Ok((default.pattern, default.quota()?)));
+        let quotas = quotas.collect::<Result<Vec<_>, _>>()?;
         self.profiles.push(profile);
-        for default in profile.quotas() {
-            if self.built_in.named(default.pattern).is_none() {
+        for (pattern, quota) in quotas {
+            if self.built_in.named(pattern).is_none() {
                 let by = (QuotaOrigin::Configured, version);
-                let row = self.row(default.pattern, &default.quota(), Some(profile), by);
-                self.built_in.insert(default.pattern, row);
+                let row = self.row(pattern, &quota, Some(profile), by);
+                self.built_in.insert(pattern, row);
             }
         }
+        Ok(())
     }
 
     /// Sets the quota of a key, of a glob, or of a regular expression.

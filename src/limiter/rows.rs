@@ -1,10 +1,11 @@
 use std::collections::HashMap;
 
 use compact_str::CompactString;
-
-use super::pattern::{Pattern, Whole};
-use super::quotas::Row;
 use wildmatch::WildMatch;
+
+use super::pattern::Pattern;
+use super::quotas::Row;
+use super::whole::Whole;
 
 /// Rows by exact name, globs from the most specific to the least, and regular expressions in the
 /// order in which they came.

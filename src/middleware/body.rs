@@ -4,32 +4,44 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use pin_project::pin_project;
+use pin_project_lite::pin_project;
 
 use super::passing::Passing;
 use super::read_ahead::ReadAhead;
 use super::reading::Reading;
 
-/// A response body on its way: its bytes pass unchanged and are read in passing. The reservation
-/// behind it settles at its end, its error or its drop.
-#[pin_project]
-pub struct ResponseBody<B: Body<Data = Bytes>>(#[pin] Inner<B>);
+pin_project! {
+    /// A response body on its way: its bytes pass unchanged and are read in passing. The reservation
+    /// behind it settles at its end, its error or its drop.
+    pub struct ResponseBody<B>
+    where
+        B: Body<Data = Bytes>,
+    {
+        #[pin]
+        inner: Inner<B>,
+    }
+}
 
-#[expect(clippy::large_enum_variant, reason = "in place, so that a response allocates nothing")]
-#[pin_project(project = InnerProjection)]
-enum Inner<B: Body<Data = Bytes>> {
-    Passing(#[pin] Passing<B>),
-    /// Of a response that was judged before it was handed out.
-    Ahead(Box<ReadAhead<Passing<B>>>),
+pin_project! {
+    #[project = InnerProjection]
+    #[expect(clippy::large_enum_variant, reason = "in place, so that a response allocates nothing")]
+    enum Inner<B>
+    where
+        B: Body<Data = Bytes>,
+    {
+        Passing { #[pin] body: Passing<B> },
+        // Of a response that was judged before it was handed out.
+        Ahead { body: Box<ReadAhead<Passing<B>>> },
+    }
 }
 
 impl<B: Body<Data = Bytes>> ResponseBody<B> {
     pub(super) fn new(inner: B, reading: Reading) -> Self {
-        Self(Inner::Passing(Passing::new(inner, reading)))
+        Self { inner: Inner::Passing { body: Passing::new(inner, reading) } }
     }
 
     pub(super) fn ahead(body: Box<ReadAhead<Passing<B>>>) -> Self {
-        Self(Inner::Ahead(body))
+        Self { inner: Inner::Ahead { body } }
     }
 }
 
@@ -41,23 +53,23 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        match self.project().0.project() {
-            InnerProjection::Passing(body) => body.poll_frame(cx),
-            InnerProjection::Ahead(body) => Pin::new(&mut **body).poll_frame(cx),
+        match self.project().inner.project() {
+            InnerProjection::Passing { body } => body.poll_frame(cx),
+            InnerProjection::Ahead { body } => Pin::new(&mut **body).poll_frame(cx),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            Inner::Passing(body) => body.is_end_stream(),
-            Inner::Ahead(body) => body.is_end_stream(),
+        match &self.inner {
+            Inner::Passing { body } => body.is_end_stream(),
+            Inner::Ahead { body } => body.is_end_stream(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Inner::Passing(body) => body.size_hint(),
-            Inner::Ahead(body) => body.size_hint(),
+        match &self.inner {
+            Inner::Passing { body } => body.size_hint(),
+            Inner::Ahead { body } => body.size_hint(),
         }
     }
 }
@@ -65,7 +77,7 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
 impl<B: Body<Data = Bytes>> fmt::Debug for ResponseBody<B> {
     /// Without its bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let ahead = matches!(self.0, Inner::Ahead(_));
+        let ahead = matches!(self.inner, Inner::Ahead { .. });
         f.debug_struct("ResponseBody").field("ahead", &ahead).finish_non_exhaustive()
     }
 }

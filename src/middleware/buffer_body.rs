@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::Request;
 use http_body::Body;
-use pin_project::pin_project;
+use pin_project_lite::pin_project;
 use tower_layer::Layer;
 use tower_service::Service;
 
@@ -55,27 +55,33 @@ pub struct BufferBody<S> {
     bound: usize,
 }
 
-/// The future of [`BufferBody`].
-///
-/// # Cancel safety
-/// Dropped while the body is read, it drops the request; nothing behind the layer has seen it.
-#[pin_project]
-pub struct BufferBodyFuture<S, B>
-where
-    B: Body,
-    S: Service<Request<BufferedBody<B>>>,
-{
-    #[pin]
-    stage: Stage<S::Future, B>,
-    inner: S,
+pin_project! {
+    /// The future of [`BufferBody`].
+    ///
+    /// # Cancel safety
+    /// Dropped while the body is read, it drops the request; nothing behind the layer has seen it.
+    pub struct BufferBodyFuture<S, B>
+    where
+        B: Body,
+        S: Service<Request<BufferedBody<B>>>,
+    {
+        #[pin]
+        stage: Stage<S::Future, B>,
+        inner: S,
+    }
 }
 
-#[pin_project(project = StageProjection)]
-enum Stage<F, B: Body> {
-    Buffering(Option<http::request::Parts>, Buffering<B>),
-    /// The body is there; the service becomes ready.
-    Readying(Option<Request<BufferedBody<B>>>),
-    Called(#[pin] F),
+pin_project! {
+    #[project = StageProjection]
+    enum Stage<F, B>
+    where
+        B: Body,
+    {
+        Buffering { parts: Option<http::request::Parts>, body: Buffering<B> },
+        // The body is there; the service becomes ready.
+        Readying { request: Option<Request<BufferedBody<B>>> },
+        Called { #[pin] future: F },
+    }
 }
 
 impl BufferBodyLayer {
@@ -124,8 +130,8 @@ where
         self.inner = inner.clone();
         let (parts, body) = request.into_parts();
         let stated = stated_size(&parts.headers);
-        let buffering = Buffering::new(body, self.bound, stated);
-        BufferBodyFuture { stage: Stage::Buffering(Some(parts), buffering), inner }
+        let body = Buffering::new(body, self.bound, stated);
+        BufferBodyFuture { stage: Stage::Buffering { parts: Some(parts), body }, inner }
     }
 }
 
@@ -140,16 +146,16 @@ where
         let mut this = self.project();
         loop {
             let next = match this.stage.as_mut().project() {
-                StageProjection::Buffering(parts, buffering) => {
-                    let body = ready!(buffering.poll_buffered(cx));
+                StageProjection::Buffering { parts, body } => {
+                    let body = ready!(body.poll_buffered(cx));
                     let parts = parts.take().expect(ONCE);
-                    Stage::Readying(Some(Request::from_parts(parts, body)))
+                    Stage::Readying { request: Some(Request::from_parts(parts, body)) }
                 }
-                StageProjection::Readying(request) => {
+                StageProjection::Readying { request } => {
                     ready!(this.inner.poll_ready(cx))?;
-                    Stage::Called(this.inner.call(request.take().expect(ONCE)))
+                    Stage::Called { future: this.inner.call(request.take().expect(ONCE)) }
                 }
-                StageProjection::Called(future) => return future.poll(cx),
+                StageProjection::Called { future } => return future.poll(cx),
             };
             this.stage.set(next);
         }
@@ -170,9 +176,9 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stage = match self.stage {
-            Stage::Buffering(..) => "buffering",
-            Stage::Readying(_) => "readying",
-            Stage::Called(_) => "called",
+            Stage::Buffering { .. } => "buffering",
+            Stage::Readying { .. } => "readying",
+            Stage::Called { .. } => "called",
         };
         f.debug_struct("BufferBodyFuture").field("stage", &stage).finish_non_exhaustive()
     }

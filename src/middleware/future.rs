@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll, ready};
 use std::time::Duration;
 
-use pin_project::pin_project;
+use pin_project_lite::pin_project;
 use tower_service::Service;
 use tracing::Span;
 
@@ -18,34 +18,40 @@ use super::record::{OTHER, Record};
 use super::watch::Watch;
 use crate::limiter::{Acquire, AcquireError, Permit};
 
-/// The future of [`RateLimitService`](super::RateLimitService).
-///
-/// # Cancel safety
-/// Dropped while it waits, it leaves the queue and takes nothing. Dropped once the inner service's
-/// future has been polled, the request counts as sent. Kept but not polled while it waits, it holds
-/// up those behind it, as in any queue.
-#[pin_project]
-pub struct ResponseFuture<S: Service<Request>, Request, C, O> {
-    #[pin]
-    stage: Stage<S::Future>,
-    /// What is to be sent, and through what: a clone that has yet to become ready.
-    unsent: Option<(S, Request)>,
-    pub(super) classified: Classified,
-    arrived: Option<u64>,
-    /// Until it is let in.
-    record: Option<Box<Record>>,
-    pub(super) shared: Arc<Settings<C, O>>,
+pin_project! {
+    /// The future of [`RateLimitService`](super::RateLimitService).
+    ///
+    /// # Cancel safety
+    /// Dropped while it waits, it leaves the queue and takes nothing. Dropped once the inner service's
+    /// future has been polled, the request counts as sent. Kept but not polled while it waits, it holds
+    /// up those behind it, as in any queue.
+    pub struct ResponseFuture<S, Request, C, O>
+    where
+        S: Service<Request>,
+    {
+        #[pin]
+        stage: Stage<S::Future>,
+        // What is to be sent, and through what: a clone that has yet to become ready.
+        unsent: Option<(S, Request)>,
+        pub(super) classified: Classified,
+        arrived: Option<u64>,
+        // Until it is let in.
+        record: Option<Box<Record>>,
+        pub(super) shared: Arc<Settings<C, O>>,
+    }
 }
 
-#[pin_project(project = StageProjection)]
-enum Stage<F> {
-    /// In the queue. The readiness of the service that was called was given back.
-    Waiting(Acquire),
-    /// Let in; the clone becomes ready.
-    Readying(Option<Watch>),
-    /// On its way.
-    Sent(Option<Watch>, #[pin] F),
-    Failed(Option<AcquireError>),
+pin_project! {
+    #[project = StageProjection]
+    enum Stage<F> {
+        // In the queue. The readiness of the service that was called was given back.
+        Waiting { acquire: Acquire },
+        // Let in; the clone becomes ready.
+        Readying { watch: Option<Watch> },
+        // On its way.
+        Sent { watch: Option<Watch>, #[pin] future: F },
+        Failed { error: Option<AcquireError> },
+    }
 }
 
 /// How a request was answered, with the guard of its reservation; or how it failed.
@@ -73,7 +79,7 @@ where
     ) -> Self {
         let watch = admit(&shared, &mut classified, None, permit).recorded(record);
         let _inside = watch.span().map(Span::entered);
-        let stage = Stage::Sent(Some(watch), inner.call(request));
+        let stage = Stage::Sent { watch: Some(watch), future: inner.call(request) };
         Self { stage, unsent: None, classified, arrived: None, record: None, shared }
     }
 
@@ -99,12 +105,12 @@ where
             Some(Err(error)) => {
                 record.iter_mut().for_each(|record| record.refused(&error));
                 *inner = inner.clone();
-                Stage::Failed(Some(error))
+                Stage::Failed { error: Some(error) }
             }
             None => {
                 *inner = inner.clone();
                 unsent = Some((inner.clone(), request));
-                Stage::Waiting(acquire)
+                Stage::Waiting { acquire }
             }
         };
         Self { stage, unsent, classified, arrived, record, shared }
@@ -124,9 +130,9 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
         let stage = match arrived {
             Arrived::Granted(permit) => {
                 let watch = admit(&shared, &mut classified, arrived_at, permit);
-                Stage::Readying(Some(watch.recorded(record.take())))
+                Stage::Readying { watch: Some(watch.recorded(record.take())) }
             }
-            Arrived::Queued(acquire) => Stage::Waiting(*acquire),
+            Arrived::Queued(acquire) => Stage::Waiting { acquire: *acquire },
         };
         let unsent = Some((inner, request));
         Self { stage, unsent, classified, arrived: arrived_at, record, shared }
@@ -157,17 +163,17 @@ where
         let _inside = this.stage.as_ref().get_ref().span(this.record).map(Span::entered);
         loop {
             let next = match this.stage.as_mut().project() {
-                StageProjection::Waiting(acquire) => match ready!(Pin::new(acquire).poll(cx)) {
+                StageProjection::Waiting { acquire } => match ready!(Pin::new(acquire).poll(cx)) {
                     Ok(permit) => {
                         let watch = admit(this.shared, this.classified, *this.arrived, permit);
-                        Stage::Readying(Some(watch.recorded(this.record.take())))
+                        Stage::Readying { watch: Some(watch.recorded(this.record.take())) }
                     }
                     Err(error) => {
                         this.record.iter_mut().for_each(|record| record.refused(&error));
-                        Stage::Failed(Some(error))
+                        Stage::Failed { error: Some(error) }
                     }
                 },
-                StageProjection::Readying(watch) => {
+                StageProjection::Readying { watch } => {
                     let (inner, _) = this.unsent.as_mut().expect(POLLED_AGAIN);
                     let ready = ready!(inner.poll_ready(cx));
                     // From here on held by this call: an error or a panic releases it.
@@ -177,15 +183,15 @@ where
                     }
                     let (mut inner, request) = this.unsent.take().expect(POLLED_AGAIN);
                     ready.map_err(Failure::Inner)?;
-                    Stage::Sent(watch, inner.call(request))
+                    Stage::Sent { watch, future: inner.call(request) }
                 }
-                StageProjection::Sent(watch, future) => {
+                StageProjection::Sent { watch, future } => {
                     watch.as_mut().expect(POLLED_AGAIN).sent();
                     let result = ready!(future.poll(cx));
                     let watch = watch.take().expect(POLLED_AGAIN);
                     return Poll::Ready(end(&this.shared.observe, watch, result));
                 }
-                StageProjection::Failed(error) => {
+                StageProjection::Failed { error } => {
                     let error = error.take().expect(POLLED_AGAIN);
                     drop(this.record.take());
                     return Poll::Ready(Err(Failure::Limited(error)));
@@ -200,8 +206,12 @@ impl<F> Stage<F> {
     /// The span of the request, if it has one.
     fn span(&self, record: &Option<Box<Record>>) -> Option<Span> {
         match self {
-            Self::Waiting(_) | Self::Failed(_) => record.as_ref().map(|record| record.span()),
-            Self::Readying(watch) | Self::Sent(watch, _) => watch.as_ref().and_then(Watch::span),
+            Self::Waiting { .. } | Self::Failed { .. } => {
+                record.as_ref().map(|record| record.span())
+            }
+            Self::Readying { watch } | Self::Sent { watch, .. } => {
+                watch.as_ref().and_then(Watch::span)
+            }
         }
     }
 }
@@ -222,10 +232,10 @@ where
 impl<S: Service<Request>, Request, C, O> fmt::Debug for ResponseFuture<S, Request, C, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stage = match self.stage {
-            Stage::Waiting(_) => "waiting",
-            Stage::Readying(_) => "readying",
-            Stage::Sent(..) => "sent",
-            Stage::Failed(_) => "failed",
+            Stage::Waiting { .. } => "waiting",
+            Stage::Readying { .. } => "readying",
+            Stage::Sent { .. } => "sent",
+            Stage::Failed { .. } => "failed",
         };
         f.debug_struct("ResponseFuture")
             .field("stage", &stage)

@@ -3,20 +3,21 @@ use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use pin_project::pin_project;
+use pin_project_lite::pin_project;
 use tracing::Span;
 
 use super::reading::Reading;
 use crate::provider::ApiError;
 
-/// A body that is read in passing.
-#[pin_project]
-pub(super) struct Passing<B> {
-    #[pin]
-    inner: B,
-    reading: Option<Reading>,
-    /// What it said was wrong, in the body of a success.
-    error: Option<Box<ApiError>>,
+pin_project! {
+    /// A body that is read in passing.
+    pub(super) struct Passing<B> {
+        #[pin]
+        inner: B,
+        reading: Option<Reading>,
+        // What it said was wrong, in the body of a success.
+        error: Option<Box<ApiError>>,
+    }
 }
 
 impl<B: Body> Passing<B> {

@@ -1,6 +1,8 @@
-use std::time::SystemTime;
-
 use http::{HeaderMap, header::DATE};
+use jiff::Timestamp;
+use jiff::civil::DateTime;
+use jiff::fmt::rfc2822::DateTimeParser;
+use jiff::tz::TimeZone;
 
 use super::duration;
 
@@ -12,15 +14,19 @@ pub(super) fn of_response(headers: &HeaderMap) -> Option<u64> {
 /// An HTTP date in any of its three forms (RFC 9110, 5.6.7), in nanoseconds since the Unix epoch; a
 /// time before it is 0.
 pub(super) fn http(text: &str) -> Option<u64> {
-    let at = httpdate::parse_http_date(text.trim()).ok()?;
-    let since = at.duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    Some(u64::try_from(since.as_nanos()).unwrap_or(u64::MAX))
+    let text = text.trim();
+    let obsolete = |form| DateTime::strptime(form, text).ok()?.to_zoned(TimeZone::UTC).ok();
+    let at = HTTP.parse_timestamp(text).ok();
+    at.or_else(|| Some(OBSOLETE.into_iter().find_map(obsolete)?.timestamp())).map(nanos)
 }
 
 /// `2025-09-13T11:13:20Z`, in nanoseconds since the Unix epoch; a time before it is 0.
 pub(super) fn rfc3339(text: &str) -> Option<u64> {
-    let at: jiff::Timestamp = text.trim().parse().ok()?;
-    Some(u64::try_from(at.as_nanosecond().max(0)).unwrap_or(u64::MAX))
+    text.trim().parse().ok().map(nanos)
+}
+
+fn nanos(at: Timestamp) -> u64 {
+    u64::try_from(at.as_nanosecond().max(0)).unwrap_or(u64::MAX)
 }
 
 /// A number that can only be a time since the Unix epoch, in seconds or in milliseconds; answered in
@@ -33,6 +39,12 @@ pub(super) fn epoch(text: &str) -> Option<u64> {
         _ => None,
     }
 }
+
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, whatever the weekday.
+const HTTP: DateTimeParser = DateTimeParser::new().relaxed_weekday(true);
+
+/// `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
+const OBSOLETE: [&str; 2] = ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
 
 /// 2001-09-09, from which on seconds have ten digits, up to where they have twelve; 5138 in
 /// milliseconds has fifteen.

@@ -3,7 +3,7 @@ use std::sync::LazyLock;
 
 use serde::{Deserialize, Serialize};
 
-use crate::quota::{Calendar, Dimension, Period, Quota};
+use crate::quota::{Calendar, Dimension, Period, Quota, UnknownZone};
 
 /// A built-in quota: what the provider gives to an account of its lowest paid tier.
 ///
@@ -24,7 +24,11 @@ pub struct DefaultQuota {
 
 impl DefaultQuota {
     /// The limits.
-    pub fn quota(&self) -> Quota {
+    ///
+    /// # Errors
+    /// [`UnknownZone`] if its days end in a time zone that isn't known: without the feature `zones`
+    /// that is any but UTC.
+    pub fn quota(&self) -> Result<Quota, UnknownZone> {
         self.amounts.quota()
     }
 }
@@ -93,23 +97,18 @@ pub(super) struct Amounts {
 }
 
 impl Amounts {
-    fn quota(&self) -> Quota {
+    fn quota(&self) -> Result<Quota, UnknownZone> {
         let amount = |amount: Option<u64>| amount.unwrap_or(0);
         let quota = Quota::new().rpm(amount(self.rpm)).tpm(amount(self.tpm));
         let quota = quota.itpm(amount(self.itpm)).otpm(amount(self.otpm));
         let quota = match self.zone {
-            Some(zone) => until_midnight(quota, amount(self.rpd), zone),
+            Some(zone) => {
+                let day = Calendar::new(Period::Day, zone)?;
+                quota.on_calendar(Dimension::Requests, amount(self.rpd), &day)
+            }
             None => quota.rpd(amount(self.rpd)),
         };
-        if self.shared { quota.shared() } else { quota }
-    }
-}
-
-/// Requests per day until midnight in a time zone; per any day where there is no such zone.
-fn until_midnight(quota: Quota, requests: u64, zone: &str) -> Quota {
-    match Calendar::new(Period::Day, zone) {
-        Ok(day) => quota.on_calendar(Dimension::Requests, requests, &day),
-        Err(_) => quota.rpd(requests),
+        Ok(if self.shared { quota.shared() } else { quota })
     }
 }
 
@@ -183,7 +182,7 @@ mod tests {
         for quota in DEFAULTS.iter().flat_map(|defaults| &defaults.quotas) {
             let Amounts { rpm, tpm, itpm, otpm, rpd, zone, shared } = quota.amounts;
             let stated: Vec<_> = [rpm, tpm, itpm, otpm, rpd].into_iter().flatten().collect();
-            let built = quota.quota();
+            let built = quota.quota().expect("a zone that is known");
             let amounts: Vec<_> = built.limits().iter().map(|limit| limit.amount()).collect();
             assert_eq!(amounts, stated, "{}", quota.pattern);
             let calendar = built.limits().iter().find_map(|limit| limit.calendar());

@@ -76,6 +76,7 @@ mod operation;
 mod place;
 mod profile;
 mod quota_table;
+#[cfg_attr(not(feature = "requests"), expect(dead_code, reason = "only `read_request` reads them"))]
 mod request;
 mod reserve;
 mod retry;

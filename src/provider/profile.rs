@@ -6,7 +6,9 @@ use http::{HeaderMap, StatusCode};
 
 use super::custom::Custom;
 use super::default_quota::{DefaultQuota, Defaults};
-use super::request::{Request, UnreadableRequest, Vocabularies};
+#[cfg(feature = "requests")]
+use super::request::UnreadableRequest;
+use super::request::{Request, Vocabularies};
 use super::rules::Rules;
 use super::scanner::Counts;
 #[cfg(feature = "tokenizer")]
@@ -214,7 +216,8 @@ impl Profile {
     }
 
     /// What a request is and what it costs. `path` is the URL's path (a whole URL will do), `body`
-    /// the whole body.
+    /// the whole body. Needs the feature `requests`, as its images are measured.
+    #[cfg(feature = "requests")]
     pub fn read_request(&self, path: &str, body: &[u8]) -> Estimate {
         match Request::read(path, body) {
             Ok(request) => self.estimate(request, body),
@@ -247,6 +250,7 @@ impl Profile {
     /// let (_, unreadable) = read(r#"{"model": "gpt-4o", "model": "gpt-4o-mini"}"#);
     /// assert_eq!(unreadable.unwrap().part(), "model");
     /// ```
+    #[cfg(feature = "requests")]
     pub fn read_request_strictly(
         &self,
         path: &str,
@@ -262,6 +266,7 @@ impl Profile {
         }
     }
 
+    #[cfg(feature = "requests")]
     fn estimate(&self, request: Request, body: &[u8]) -> Estimate {
         let request = match self.vocabularies {
             Some(vocabularies) => request.counted(body, vocabularies),

@@ -16,6 +16,7 @@ pub(super) struct Rules {
     pub(super) urls: &'static [&'static str],
     pub(super) algorithm: Algorithm,
     pub(super) settles: fn(&Dimension) -> SettleAt,
+    #[cfg_attr(not(feature = "requests"), expect(dead_code, reason = "only `read_request` asks"))]
     pub(super) reserve: fn(&Request) -> Reserved,
     pub(super) charge: fn(&Cost, &Usage) -> Cost,
     pub(super) limits: fn(&HeaderMap) -> LimitReadings,

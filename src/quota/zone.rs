@@ -15,7 +15,7 @@ pub(super) struct Zone(TimeZone);
 
 impl Zone {
     /// The zone of this name in the IANA time zone database: the system's, or where there is none
-    /// the one that came with the program.
+    /// the one that came with the program. UTC is known without either.
     pub(super) fn find(name: &str) -> Result<Self, UnknownZone> {
         TimeZone::get(name).map(Self).map_err(|_| UnknownZone { zone: name.to_owned() })
     }
@@ -76,7 +76,11 @@ pub struct UnknownZone {
 
 impl fmt::Display for UnknownZone {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "time zone {:?} is unknown", self.zone)
+        write!(f, "time zone {:?} is unknown", self.zone)?;
+        match cfg!(feature = "zones") {
+            true => Ok(()),
+            false => f.write_str(": without the feature `zones`, tollgate knows UTC alone"),
+        }
     }
 }
 

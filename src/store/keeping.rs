@@ -11,7 +11,9 @@ use super::error::StoreError;
 use super::pending::Pending;
 use super::status::Status;
 use super::store::Store;
-use crate::limiter::{Attached, Closing, KeyChanges, Limiter, QuotaOrigin, WeakLimiter};
+use crate::limiter::{
+    Attached, Closing, KeyChanges, Limiter, MissingFeature, QuotaOrigin, WeakLimiter,
+};
 
 /// Keeps a limiter in a store, from a thread of its own. Clones are the same.
 ///
@@ -45,6 +47,10 @@ impl Keeping {
         store.set_flush(u64::try_from(flush.as_nanos()).unwrap_or(u64::MAX));
         let mut state = store.open(limiter.now())?;
         state.quotas.retain(|quota| quota.origin != QuotaOrigin::Configured);
+        for quota in &state.quotas {
+            MissingFeature::of_quota(&quota.name)
+                .map_err(|error| StoreError::new(Path::new("store"), error.to_string()))?;
+        }
         limiter.restore_quotas(&state.quotas);
         limiter.track();
         limiter.absorb(&state.keys);

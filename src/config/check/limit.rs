@@ -4,7 +4,7 @@ use super::Check;
 use crate::config::fields::{AlgorithmName, LimitFields, WindowText};
 use crate::config::read::nearest;
 use crate::config::tree::{Steps, quote};
-use crate::quota::{Algorithm, Calendar, Dimension, Limit, Window};
+use crate::quota::{Algorithm, Calendar, Dimension, Limit, UnknownZone, Window};
 
 impl Check<'_> {
     /// A limit in full; `None` if it is none, or wrong.
@@ -88,11 +88,14 @@ impl Check<'_> {
             return None;
         };
         let calendar = Calendar::new(period, zone);
-        let unknown = |_| {
-            let what = format!(
-                "time zone {} is unknown; give an IANA name, as Europe/Berlin",
-                quote(zone)
-            );
+        let unknown = |error: UnknownZone| {
+            let what = match cfg!(feature = "zones") {
+                true => format!(
+                    "time zone {} is unknown; give an IANA name, as Europe/Berlin",
+                    quote(zone)
+                ),
+                false => error.to_string(),
+            };
             self.wrong(&steps.key("zone"), what);
         };
         calendar.map_err(unknown).ok()

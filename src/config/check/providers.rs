@@ -19,6 +19,9 @@ impl Check<'_> {
             if providers.iter().any(|other| other.name() == provider.name()) {
                 self.wrong(&steps, format!("a second provider named {:?}", provider.name()));
             }
+            if let Some(error) = provider.quotas().iter().find_map(|quota| quota.quota().err()) {
+                self.wrong(&steps, format!("a default quota can't be read: {error}"));
+            }
             providers.push(provider);
         }
         providers

@@ -1,9 +1,15 @@
+#[cfg(not(feature = "regex"))]
+use std::convert::Infallible as Regex;
+
+#[cfg(feature = "regex")]
 use regex::Regex;
 
 use super::Check;
 use crate::config::fields::QuotaFields;
 use crate::config::tree::Steps;
 use crate::config::value::{ConfiguredQuota, Keys};
+#[cfg(not(feature = "regex"))]
+use crate::limiter::MissingFeature;
 use crate::quota::Quota;
 
 impl Check<'_> {
@@ -24,7 +30,7 @@ impl Check<'_> {
         }
         if fields.regex {
             let regex = regex(name).map_err(|what| self.wrong_name(steps, what));
-            return regex.ok().map(Keys::Matching);
+            return regex.ok().map(|_| Keys::Matching(name.to_owned()));
         }
         if name.starts_with("regex:") {
             self.wrong_name(steps, "write the expression alone, and `regex: true` into its quota");
@@ -78,6 +84,7 @@ impl Check<'_> {
 ///
 /// # Errors
 /// A message that says what is wrong with the pattern.
+#[cfg(feature = "regex")]
 pub fn regex(pattern: &str) -> Result<Regex, String> {
     Regex::new(pattern).map_err(|error| {
         // The last line says it; those before draw an arrow.
@@ -86,6 +93,16 @@ pub fn regex(pattern: &str) -> Result<Regex, String> {
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
         format!("not a regular expression: {reason}")
     })
+}
+
+/// Compiles a regular expression of bounded size.
+///
+/// # Errors
+/// That the feature `regex` is missing.
+#[cfg(not(feature = "regex"))]
+pub fn regex(_: &str) -> Result<Regex, String> {
+    let what = "a regular expression".to_owned();
+    Err(MissingFeature { what, feature: "regex" }.to_string())
 }
 
 /// Each is looked at for every request.

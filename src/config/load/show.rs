@@ -78,8 +78,8 @@ fn profiles(config: &Config, rows: &mut Vec<Row>) {
         for built_in in provider.quotas() {
             let steps = Steps::to(["quotas", built_in.pattern]);
             let said = |row: &Row| steps.holds(&row.steps);
-            if !rows.iter().any(said) {
-                let value = quota(&built_in.quota());
+            if let (false, Ok(built_in_quota)) = (rows.iter().any(said), built_in.quota()) {
+                let value = quota(&built_in_quota);
                 let origin = Origin::Profile(provider.name().into());
                 let origin = format!("{} ({})", origin.brief(), built_in.as_of);
                 rows.push(Row { steps, value, origin });

@@ -1,5 +1,3 @@
-use regex::Regex;
-
 use crate::quota::Quota;
 
 /// A quota of the configuration, and the keys that it is for.
@@ -17,8 +15,8 @@ pub struct ConfiguredQuota {
 pub enum Keys {
     /// One key, or those that a glob matches.
     Named(String),
-    /// Those that a regular expression matches as a whole.
-    Matching(Regex),
+    /// Those that a regular expression matches as a whole. Needs the feature `regex`.
+    Matching(String),
 }
 
 impl ConfiguredQuota {

@@ -4,29 +4,41 @@ use std::task::{Context, Poll};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
-use pin_project::pin_project;
+use pin_project_lite::pin_project;
 
 use crate::middleware::ResponseBody;
 
-/// The body of an answer in server mode: the inner service's, unchanged, with the reservation that
-/// ends with it; or what a refused client is told.
-#[pin_project]
-pub struct RespondBody<B: Body<Data = Bytes>>(#[pin] Answer<B>);
+pin_project! {
+    /// The body of an answer in server mode: the inner service's, unchanged, with the reservation that
+    /// ends with it; or what a refused client is told.
+    pub struct RespondBody<B>
+    where
+        B: Body<Data = Bytes>,
+    {
+        #[pin]
+        answer: Answer<B>,
+    }
+}
 
-#[expect(clippy::large_enum_variant, reason = "nearly every body is the larger one")]
-#[pin_project(project = AnswerProjection)]
-enum Answer<B: Body<Data = Bytes>> {
-    Inner(#[pin] ResponseBody<B>),
-    Refusal(Option<Bytes>),
+pin_project! {
+    #[project = AnswerProjection]
+    #[expect(clippy::large_enum_variant, reason = "nearly every body is the larger one")]
+    enum Answer<B>
+    where
+        B: Body<Data = Bytes>,
+    {
+        Inner { #[pin] body: ResponseBody<B> },
+        Refusal { text: Option<Bytes> },
+    }
 }
 
 impl<B: Body<Data = Bytes>> RespondBody<B> {
     pub(super) fn inner(body: ResponseBody<B>) -> Self {
-        Self(Answer::Inner(body))
+        Self { answer: Answer::Inner { body } }
     }
 
     pub(super) fn refusal(text: Bytes) -> Self {
-        Self(Answer::Refusal(Some(text)))
+        Self { answer: Answer::Refusal { text: Some(text) } }
     }
 }
 
@@ -38,23 +50,23 @@ impl<B: Body<Data = Bytes>> Body for RespondBody<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        match self.project().0.project() {
-            AnswerProjection::Inner(body) => body.poll_frame(cx),
-            AnswerProjection::Refusal(text) => Poll::Ready(text.take().map(Frame::data).map(Ok)),
+        match self.project().answer.project() {
+            AnswerProjection::Inner { body } => body.poll_frame(cx),
+            AnswerProjection::Refusal { text } => Poll::Ready(text.take().map(Frame::data).map(Ok)),
         }
     }
 
     fn is_end_stream(&self) -> bool {
-        match &self.0 {
-            Answer::Inner(body) => body.is_end_stream(),
-            Answer::Refusal(text) => text.is_none(),
+        match &self.answer {
+            Answer::Inner { body } => body.is_end_stream(),
+            Answer::Refusal { text } => text.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
-        match &self.0 {
-            Answer::Inner(body) => body.size_hint(),
-            Answer::Refusal(text) => {
+        match &self.answer {
+            Answer::Inner { body } => body.size_hint(),
+            Answer::Refusal { text } => {
                 SizeHint::with_exact(text.as_ref().map_or(0, Bytes::len) as u64)
             }
         }
@@ -63,7 +75,7 @@ impl<B: Body<Data = Bytes>> Body for RespondBody<B> {
 
 impl<B: Body<Data = Bytes>> fmt::Debug for RespondBody<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let refused = matches!(self.0, Answer::Refusal(_));
+        let refused = matches!(self.answer, Answer::Refusal { .. });
         f.debug_struct("RespondBody").field("refused", &refused).finish_non_exhaustive()
     }
 }

@@ -5,7 +5,7 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http::Response;
 use http_body::Body;
-use pin_project::pin_project;
+use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::body::RespondBody;
@@ -14,18 +14,23 @@ use super::reply::Reply;
 use crate::middleware::ResponseFuture;
 use crate::middleware::error::Failure;
 
-/// The future of [`Respond`](super::Respond).
-///
-/// # Cancel safety
-/// That of [`ResponseFuture`].
-#[pin_project]
-pub struct RespondFuture<S: Service<Request>, Request, C>(
-    #[pin] ResponseFuture<S, Request, C, Reply>,
-);
+pin_project! {
+    /// The future of [`Respond`](super::Respond).
+    ///
+    /// # Cancel safety
+    /// That of [`ResponseFuture`].
+    pub struct RespondFuture<S, Request, C>
+    where
+        S: Service<Request>,
+    {
+        #[pin]
+        inner: ResponseFuture<S, Request, C, Reply>,
+    }
+}
 
 impl<S: Service<Request>, Request, C> RespondFuture<S, Request, C> {
     pub(super) fn new(future: ResponseFuture<S, Request, C, Reply>) -> Self {
-        Self(future)
+        Self { inner: future }
     }
 }
 
@@ -38,7 +43,7 @@ where
     type Output = Result<Response<RespondBody<RB>>, S::Error>;
 
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let mut future = self.project().0;
+        let mut future = self.project().inner;
         Poll::Ready(match ready!(future.as_mut().poll_ended(cx)) {
             Ok(response) => Ok(response),
             Err(Failure::Inner(error)) => Err(error),
@@ -52,6 +57,6 @@ where
 
 impl<S: Service<Request>, Request, C> fmt::Debug for RespondFuture<S, Request, C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_tuple("RespondFuture").field(&self.0).finish()
+        f.debug_tuple("RespondFuture").field(&self.inner).finish()
     }
 }

@@ -81,7 +81,7 @@ where
             Ok((response, watch)) if self.request.is_some() => {
                 self.kept = None;
                 match judge.judge(response, watch, self.deadline) {
-                    Judged::Judging(judging) => Next::Stage(Stage::Judging(judging)),
+                    Judged::Judging(judging) => Next::Stage(Stage::Judging { judging }),
                     Judged::Passed(response) => Next::Ended(Ok(response)),
                 }
             }
@@ -124,7 +124,7 @@ where
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
         let at = limiter.now().saturating_add(nanos);
         let in_time = self.deadline.is_none_or(|deadline| at <= deadline);
-        in_time.then(|| Stage::Pausing(limiter.sleep_unless_closed(at)))
+        in_time.then(|| Stage::Pausing { sleep: limiter.sleep_unless_closed(at) })
     }
 
     /// The pause is over; a limiter that was closed meanwhile lets nothing more in.
@@ -148,7 +148,7 @@ where
         if let Some(journey) = &self.journey {
             journey.begin_again();
         }
-        Some(Stage::Trying(self.service.send_arrived(arrived, request, classified)))
+        Some(Stage::Trying { one: self.service.send_arrived(arrived, request, classified) })
     }
 
     /// The next try came to nothing: what the last one came to is the caller's.

@@ -2,7 +2,7 @@ use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
-use pin_project::pin_project;
+use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::again::{Again, Next};
@@ -11,36 +11,39 @@ use super::replay::Replay;
 use crate::limiter::Sleep;
 use crate::middleware::{BoxError, Classify, RateLimitError, ResponseFuture};
 
-/// The future of [`RetryService`](super::RetryService).
-///
-/// # Cancel safety
-/// That of [`ResponseFuture`], for each try. Dropped while it waits to send again, it leaves the
-/// queue and takes nothing more; what earlier tries were charged stays charged.
-#[pin_project]
-pub struct RetryFuture<S, Request, C, O>
-where
-    S: Service<Request>,
-    O: Judge<S::Response>,
-{
-    #[pin]
-    stage: Stage<S, Request, C, O>,
-    /// `None` for a request that can't be sent again.
-    again: Option<Box<Again<S, Request, C, O>>>,
+pin_project! {
+    /// The future of [`RetryService`](super::RetryService).
+    ///
+    /// # Cancel safety
+    /// That of [`ResponseFuture`], for each try. Dropped while it waits to send again, it leaves the
+    /// queue and takes nothing more; what earlier tries were charged stays charged.
+    pub struct RetryFuture<S, Request, C, O>
+    where
+        S: Service<Request>,
+        O: Judge<S::Response>,
+    {
+        #[pin]
+        stage: Stage<S, Request, C, O>,
+        // `None` for a request that can't be sent again.
+        again: Option<Box<Again<S, Request, C, O>>>,
+    }
 }
 
-#[expect(clippy::large_enum_variant, reason = "nearly every request is in the largest alone")]
-#[pin_project(project = StageProjection)]
-pub(super) enum Stage<S, Request, C, O>
-where
-    S: Service<Request>,
-    O: Judge<S::Response>,
-{
-    /// In the queue, or on its way.
-    Trying(#[pin] ResponseFuture<S, Request, C, O>),
-    /// Answered; as much is read as tells whether to try again.
-    Judging(#[pin] O::Judging),
-    /// Held back by itself, before it queues again.
-    Pausing(Sleep),
+pin_project! {
+    #[project = StageProjection]
+    #[expect(clippy::large_enum_variant, reason = "nearly every request is in the largest alone")]
+    pub(super) enum Stage<S, Request, C, O>
+    where
+        S: Service<Request>,
+        O: Judge<S::Response>,
+    {
+        // In the queue, or on its way.
+        Trying { #[pin] one: ResponseFuture<S, Request, C, O> },
+        // Answered; as much is read as tells whether to try again.
+        Judging { #[pin] judging: O::Judging },
+        // Held back by itself, before it queues again.
+        Pausing { sleep: Sleep },
+    }
 }
 
 impl<S, Request, C, O> RetryFuture<S, Request, C, O>
@@ -52,7 +55,7 @@ where
         first: ResponseFuture<S, Request, C, O>,
         again: Option<Box<Again<S, Request, C, O>>>,
     ) -> Self {
-        Self { stage: Stage::Trying(first), again }
+        Self { stage: Stage::Trying { one: first }, again }
     }
 }
 
@@ -70,16 +73,16 @@ where
         let mut this = self.project();
         loop {
             let next = match (this.stage.as_mut().project(), &mut *this.again) {
-                (StageProjection::Trying(only), None) => return only.poll(cx),
-                (StageProjection::Trying(one), Some(again)) => {
+                (StageProjection::Trying { one }, None) => return one.poll(cx),
+                (StageProjection::Trying { one }, Some(again)) => {
                     let answered = ready!(one.poll_answered(cx));
                     again.answered(answered)
                 }
-                (StageProjection::Judging(judging), again) => {
+                (StageProjection::Judging { judging }, again) => {
                     let (response, verdict) = ready!(judging.poll(cx));
                     again.as_mut().expect(JUDGED).came_to(Ok(response), verdict)
                 }
-                (StageProjection::Pausing(sleep), again) => {
+                (StageProjection::Pausing { sleep }, again) => {
                     ready!(sleep.as_mut().poll(cx));
                     again.as_mut().expect(JUDGED).paused()
                 }
@@ -99,9 +102,9 @@ where
 {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let stage = match &self.stage {
-            Stage::Trying(one) => return f.debug_tuple("RetryFuture").field(one).finish(),
-            Stage::Judging(_) => "judging",
-            Stage::Pausing(_) => "pausing",
+            Stage::Trying { one } => return f.debug_tuple("RetryFuture").field(one).finish(),
+            Stage::Judging { .. } => "judging",
+            Stage::Pausing { .. } => "pausing",
         };
         f.debug_tuple("RetryFuture").field(&stage).finish()
     }

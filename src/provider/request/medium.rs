@@ -1,9 +1,9 @@
-use base64::Engine as _;
-use base64::prelude::BASE64_STANDARD;
 use serde::Deserialize;
 use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::Request;
+#[cfg(feature = "requests")]
+use super::pixels::pixels;
 use super::walk::{Walk, Walker};
 
 /// An image, a sound, a video or a file in a request.
@@ -61,6 +61,13 @@ impl Medium {
             None => text,
         };
         self.bytes = Some(data.len() as u64 / 4 * 3);
+        #[cfg(feature = "requests")]
+        self.measure(data);
+    }
+
+    /// Takes over the size of an image, if that is what it is.
+    #[cfg(feature = "requests")]
+    fn measure(&mut self, data: &str) {
         self.pixels = self.pixels.or_else(|| pixels(data));
         if self.pixels.is_some() {
             self.kind = Kind::Image;
@@ -166,16 +173,5 @@ fn is_link(text: &str) -> bool {
     text.contains("://") || text.len() < SHORTEST_DATA
 }
 
-/// The size of an image, read from the first bytes of its Base64.
-fn pixels(base64: &str) -> Option<(u64, u64)> {
-    let head = base64.as_bytes();
-    let head = &head[..head.len().min(HEAD) / 4 * 4];
-    let size = imagesize::blob_size(&BASE64_STANDARD.decode(head).ok()?).ok()?;
-    Some((size.width as u64, size.height as u64))
-}
-
 /// Text below this many bytes is the name of a file, not its content.
 const SHORTEST_DATA: usize = 64;
-
-/// Base64 that is decoded in search of an image's size: JPEG tells it behind what the camera wrote.
-const HEAD: usize = 64 << 10;

@@ -10,6 +10,8 @@ mod key;
 mod medium;
 mod multipart;
 mod named;
+#[cfg(feature = "requests")]
+mod pixels;
 mod prompt;
 mod size;
 mod surrogates;

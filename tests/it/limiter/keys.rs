@@ -257,7 +257,7 @@ fn a_provider_that_comes_later_limits_the_keys_that_it_names() {
     let model = "gpt-4o";
     limiter.try_acquire(model, &Cost::new()).unwrap();
     assert_eq!(limiter.decide(model, &Cost::new()).code, Code::UnknownModel);
-    limiter.add_provider(provider::OPENAI);
+    limiter.add_provider(provider::OPENAI).unwrap();
     assert_eq!(limiter.decide(model, &Cost::new()).code, Code::Ok);
     assert!(!limiter.quota(model).is_unlimited());
 }

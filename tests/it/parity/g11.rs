@@ -31,12 +31,12 @@ async fn g11_a_provider_adds_its_models_and_takes_none_away() {
     let limiter = limiter.clock(TokioClock::new()).build().unwrap();
     drop(limiter.acquire("gpt-4o", &tokens(100)).await.unwrap());
     assert!(amounts(&limiter, "gpt-4o").is_empty());
-    limiter.add_provider(OPENAI);
+    limiter.add_provider(OPENAI).unwrap();
     assert_eq!(amounts(&limiter, "gpt-4o"), [500, 30_000]);
     assert_eq!(amounts(&limiter, "gpt-4o-mini"), [500, 200_000]);
     assert_eq!(amounts(&limiter, "gemini-2.5-pro"), [150]);
     assert_eq!(amounts(&limiter, "o1"), [9], "what was set counts before a default");
-    limiter.add_provider(OPENAI);
+    limiter.add_provider(OPENAI).unwrap();
     assert_eq!(amounts(&limiter, "gpt-4o"), [500, 30_000]);
 }
 
@@ -79,7 +79,7 @@ async fn g11_a_provider_that_comes_lets_those_who_wait_in_too() {
     drop(limiter.acquire("gpt-4o", &Cost::new()).await.unwrap());
     let waiting = waiter(&limiter, "gpt-4o", &Cost::new());
     settle_down().await;
-    limiter.add_provider(OPENAI);
+    limiter.add_provider(OPENAI).unwrap();
     tokio::time::timeout(Duration::from_secs(1), waiting).await.unwrap().unwrap().unwrap();
     assert_eq!(seconds(&limiter, begin), 0);
 }

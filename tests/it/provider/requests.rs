@@ -189,7 +189,7 @@ fn dated_snapshots_find_the_quota_of_their_own_model() {
             .collect();
         assert_eq!(found.len(), 1, "{model}: {found:?}");
         assert_eq!(found[0].as_of, "2026-02");
-        let quota = found[0].quota();
+        let quota = found[0].quota().unwrap();
         let limits: Vec<_> = quota.limits().iter().map(|limit| limit.amount()).collect();
         assert_eq!(limits, [500, tpm], "{model}");
     }

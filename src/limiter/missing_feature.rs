@@ -1,0 +1,32 @@
+use std::fmt;
+
+use super::regex_name::REGEX;
+
+/// Something needs a feature of this crate that the program was built without.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct MissingFeature {
+    /// What needs it.
+    pub what: String,
+    /// The name of the feature, as Cargo.toml has it.
+    pub feature: &'static str,
+}
+
+impl MissingFeature {
+    /// What a quota of this name lacks.
+    pub(crate) fn of_quota(name: &str) -> Result<(), Self> {
+        match name.starts_with(REGEX) && cfg!(not(feature = "regex")) {
+            true => Err(Self { what: format!("the quota `{name}`"), feature: "regex" }),
+            false => Ok(()),
+        }
+    }
+}
+
+impl fmt::Display for MissingFeature {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { what, feature } = self;
+        write!(f, "{what} needs the feature `{feature}`, which this build of tollgate lacks")
+    }
+}
+
+impl std::error::Error for MissingFeature {}

@@ -1,0 +1,13 @@
+#[cfg(feature = "regex")]
+use compact_str::{CompactString, format_compact};
+#[cfg(feature = "regex")]
+use regex::Regex;
+
+/// What the name of a quota begins with whose keys a regular expression matches.
+pub(super) const REGEX: &str = "regex:";
+
+/// The name of a quota for all keys that a regular expression matches.
+#[cfg(feature = "regex")]
+pub(super) fn regex_name(regex: &Regex) -> CompactString {
+    format_compact!("{REGEX}{}", regex.as_str())
+}
