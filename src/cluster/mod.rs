@@ -11,7 +11,11 @@
 
 mod bus;
 #[cfg(feature = "redis")]
+mod dial;
+#[cfg(feature = "redis")]
 mod shared;
+#[cfg(any(feature = "redis", feature = "nats"))]
+mod tls;
 #[cfg(any(feature = "redis", feature = "nats"))]
 mod worker;
 

@@ -1,8 +1,6 @@
 use http::{HeaderMap, header::DATE};
-use jiff::Timestamp;
 use jiff::civil::DateTime;
-use jiff::fmt::rfc2822::DateTimeParser;
-use jiff::tz::TimeZone;
+use jiff::{SignedDuration, Timestamp};
 
 use super::duration;
 
@@ -11,22 +9,22 @@ pub(super) fn of_response(headers: &HeaderMap) -> Option<u64> {
     http(headers.get(DATE)?.to_str().ok()?)
 }
 
-/// An HTTP date in any of its three forms (RFC 9110, 5.6.7), in nanoseconds since the Unix epoch; a
-/// time before it is 0.
+/// An HTTP date in any of its three forms (RFC 9110, 5.6.7), whatever the weekday, in nanoseconds
+/// since the Unix epoch; a time before it is 0.
 pub(super) fn http(text: &str) -> Option<u64> {
-    let text = text.trim();
-    let obsolete = |form| DateTime::strptime(form, text).ok()?.to_zoned(TimeZone::UTC).ok();
-    let at = HTTP.parse_timestamp(text).ok();
-    at.or_else(|| Some(OBSOLETE.into_iter().find_map(obsolete)?.timestamp())).map(nanos)
+    let (_, date) = text.trim().split_once([',', ' '])?;
+    let at = FORMS.iter().find_map(|form| DateTime::strptime(form, date.trim_start()).ok())?;
+    Some(nanos(at.duration_since(EPOCH)))
 }
 
 /// `2025-09-13T11:13:20Z`, in nanoseconds since the Unix epoch; a time before it is 0.
 pub(super) fn rfc3339(text: &str) -> Option<u64> {
-    text.trim().parse().ok().map(nanos)
+    let at: Timestamp = text.trim().parse().ok()?;
+    Some(nanos(at.as_duration()))
 }
 
-fn nanos(at: Timestamp) -> u64 {
-    u64::try_from(at.as_nanosecond().max(0)).unwrap_or(u64::MAX)
+fn nanos(since: SignedDuration) -> u64 {
+    u64::try_from(since.as_nanos().max(0)).unwrap_or(u64::MAX)
 }
 
 /// A number that can only be a time since the Unix epoch, in seconds or in milliseconds; answered in
@@ -40,11 +38,11 @@ pub(super) fn epoch(text: &str) -> Option<u64> {
     }
 }
 
-/// `Sun, 06 Nov 1994 08:49:37 GMT`, whatever the weekday.
-const HTTP: DateTimeParser = DateTimeParser::new().relaxed_weekday(true);
+const EPOCH: DateTime = DateTime::constant(1970, 1, 1, 0, 0, 0, 0);
 
-/// `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`.
-const OBSOLETE: [&str; 2] = ["%A, %d-%b-%y %H:%M:%S GMT", "%a %b %e %H:%M:%S %Y"];
+/// `Sun, 06 Nov 1994 08:49:37 GMT`, `Sunday, 06-Nov-94 08:49:37 GMT` and `Sun Nov  6 08:49:37 1994`,
+/// behind the weekday.
+const FORMS: [&str; 3] = ["%d %b %Y %H:%M:%S GMT", "%d-%b-%y %H:%M:%S GMT", "%b %e %H:%M:%S %Y"];
 
 /// 2001-09-09, from which on seconds have ten digits, up to where they have twelve; 5138 in
 /// milliseconds has fifteen.

@@ -11,6 +11,7 @@ use super::error::BusError;
 use super::port::{Bus, Receiver};
 use super::remote::{Message, PATIENCE, PULSE, Remote, Shared, Wire, back_off};
 use super::status::BusStatus;
+use crate::cluster::tls;
 
 /// A bus over NATS, on a thread of its own.
 ///
@@ -84,6 +85,7 @@ fn patient(options: ConnectOptions, shared: &Arc<Shared>) -> ConnectOptions {
 
 async fn drive(address: ServerAddr, options: ConnectOptions, mut wire: Wire) {
     let shared = Arc::clone(&wire.shared);
+    let options = options.tls_client_config(tls::config());
     let Ok(client) = patient(options, &shared).connect(address).await else { return };
     let mut incoming = SelectAll::<Subscriber>::new();
     let mut subscribed = 0;

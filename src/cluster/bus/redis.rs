@@ -1,12 +1,13 @@
 use futures_util::StreamExt;
 use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
-use redis::{AsyncConnectionConfig, Client, RedisError, RedisResult};
+use redis::{AsyncConnectionConfig, ConnectionInfo, IntoConnectionInfo, RedisError, RedisResult};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
 use super::error::BusError;
 use super::port::{Bus, Receiver};
 use super::remote::{Message, PATIENCE, PULSE, Remote, Shared, Wire, back_off};
 use super::status::BusStatus;
+use crate::cluster::dial;
 
 /// A bus over the channels of Redis or Valkey (`PUBLISH`, `SUBSCRIBE`), on a thread of its own.
 ///
@@ -24,8 +25,8 @@ impl Redis {
     /// If that is no such URL, or there can be no thread.
     pub fn connect(url: &str) -> Result<Self, BusError> {
         let wrong = |_| BusError::Url { expected: "redis:// and rediss://" };
-        let client = Client::open(url).map_err(wrong)?;
-        Remote::start("tollgate-redis-bus", |wire| drive(client, wire)).map(Self)
+        let server = url.into_connection_info().map_err(wrong)?;
+        Remote::start("tollgate-redis-bus", |wire| drive(server, wire)).map(Self)
     }
 }
 
@@ -43,10 +44,10 @@ impl Bus for Redis {
     }
 }
 
-async fn drive(client: Client, mut wire: Wire) {
+async fn drive(server: ConnectionInfo, mut wire: Wire) {
     let mut attempt = 0;
     loop {
-        match timeout(PATIENCE, Session::open(&client, &wire.shared)).await {
+        match timeout(PATIENCE, Session::open(&server, &wire.shared)).await {
             Ok(Ok(mut session)) => {
                 attempt = 0;
                 wire.shared.set_connected(true);
@@ -78,12 +79,12 @@ struct Session {
 struct Lost;
 
 impl Session {
-    async fn open(client: &Client, shared: &Shared) -> RedisResult<Self> {
+    async fn open(server: &ConnectionInfo, shared: &Shared) -> RedisResult<Self> {
         let config = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(PATIENCE))
             .set_response_timeout(Some(PATIENCE));
-        let publisher = client.get_multiplexed_async_connection_with_config(&config).await?;
-        let (sink, incoming) = client.get_async_pubsub().await?.split();
+        let publisher = dial::multiplexed(server.clone(), config, PATIENCE).await?;
+        let (sink, incoming) = dial::pubsub(server.clone()).await?.split();
         let mut session = Self { sink, incoming, publisher, subscribed: 0 };
         session.subscribe(shared).await?;
         Ok(session)

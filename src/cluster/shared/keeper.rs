@@ -3,9 +3,10 @@ use std::time::Duration;
 
 use super::core::Core;
 use super::failure::Failure;
-use super::link::{CONNECT, Link};
+use super::link::Link;
 use super::members;
 use super::url::Server;
+use crate::cluster::dial::CONNECT;
 use crate::limiter::Clock;
 
 /// Keeps the connection: opens it, tests it once a second and whenever something was wrong, and says

@@ -6,19 +6,19 @@ use redis::cluster::ClusterClientBuilder;
 use redis::cluster_async::ClusterConnection;
 use redis::sentinel::{SentinelClient, SentinelServerType};
 use redis::{
-    AsyncConnectionConfig, Client, Cmd, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind,
-    Value,
+    AsyncConnectionConfig, Cmd, ErrorKind, FromRedisValue, RedisResult, ServerErrorKind, Value,
 };
 
 use super::failure::Failure;
 use super::script::{Answer, Call};
 use super::url::Server;
+use crate::cluster::dial::{self, CONNECT, Node};
 
 /// A connection. Clones share it: calls are sent as they come, and answered in that order.
 #[derive(Clone)]
 pub(super) enum Link {
     One(MultiplexedConnection),
-    Cluster(ClusterConnection),
+    Cluster(ClusterConnection<Node>),
 }
 
 impl Link {
@@ -29,8 +29,7 @@ impl Link {
             .set_response_timeout(Some(timeout));
         match server {
             Server::One(info) => {
-                let client = Client::open(info.clone())?;
-                client.get_multiplexed_async_connection_with_config(&options).await.map(Self::One)
+                dial::multiplexed(info.clone(), options, CONNECT).await.map(Self::One)
             }
             Server::Sentinel { sentinels, master, node } => {
                 let (kind, node) = (SentinelServerType::Master, Some(node.clone()));
@@ -46,7 +45,7 @@ impl Link {
                     .min_retry_wait(BACK_OFF.0)
                     .max_retry_wait(BACK_OFF.1)
                     .build()?;
-                client.get_async_connection().await.map(Self::Cluster)
+                client.get_async_generic_connection().await.map(Self::Cluster)
             }
         }
     }
@@ -79,8 +78,6 @@ impl fmt::Debug for Link {
     }
 }
 
-/// The redis crate's own defaults kept a call for 9.4 s.
-pub(super) const CONNECT: Duration = Duration::from_millis(100);
 /// Milliseconds.
 const BACK_OFF: (u64, u64) = (10, 100);
 /// Of a call to a cluster whose slots have moved.

@@ -15,6 +15,7 @@ mod outage;
 mod proxy;
 mod redis_cluster;
 mod shared;
+mod tls;
 
 use std::net::TcpStream;
 

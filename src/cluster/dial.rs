@@ -1,0 +1,101 @@
+//! Connections to Redis and Valkey: plain ones as their client opens them, and those by TLS with
+//! [what ours go by](super::tls).
+
+use std::io;
+use std::sync::Arc;
+use std::time::Duration;
+
+use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
+use redis::cluster_async::Connect;
+use redis::{
+    AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
+    IntoConnectionInfo, Pipeline, RedisError, RedisFuture, RedisResult, Value,
+};
+use tokio::net::TcpStream;
+use tokio::time::timeout;
+use tokio_rustls::TlsConnector;
+use tokio_rustls::client::TlsStream;
+use tokio_rustls::rustls::pki_types::ServerName;
+
+use super::tls;
+
+/// A connection for calls, which clones share. A connection by TLS is to stand within `patience`;
+/// another one as the options say.
+pub(super) async fn multiplexed(
+    info: ConnectionInfo,
+    options: AsyncConnectionConfig,
+    patience: Duration,
+) -> RedisResult<MultiplexedConnection> {
+    let ConnectionAddr::TcpTls { .. } = info.addr() else {
+        return Client::open(info)?.get_multiplexed_async_connection_with_config(&options).await;
+    };
+    let open = async {
+        let (stream, settings) = (secured(&info).await?, info.redis_settings());
+        MultiplexedConnection::new_with_config(settings, stream, options).await
+    };
+    let late = |_| io::Error::from(io::ErrorKind::TimedOut);
+    let (connection, driver) = timeout(patience, open).await.map_err(late)??;
+    // Ends with the last clone.
+    tokio::spawn(driver);
+    Ok(connection)
+}
+
+/// A connection that messages come over.
+pub(super) async fn pubsub(info: ConnectionInfo) -> RedisResult<PubSub> {
+    match info.addr() {
+        ConnectionAddr::TcpTls { .. } => {
+            PubSub::new(info.redis_settings(), secured(&info).await?).await
+        }
+        _ => Client::open(info)?.get_async_pubsub().await,
+    }
+}
+
+async fn secured(info: &ConnectionInfo) -> RedisResult<TlsStream<TcpStream>> {
+    let ConnectionAddr::TcpTls { host, port, insecure: false, .. } = info.addr() else {
+        let what = "a server's certificate is always checked";
+        return Err(RedisError::from((ErrorKind::InvalidClientConfig, what)));
+    };
+    let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
+    let connector = TlsConnector::from(Arc::new(tls::config()));
+    let stream = TcpStream::connect((host.as_str(), *port)).await?;
+    stream.set_nodelay(true)?;
+    Ok(connector.connect(name, stream).await?)
+}
+
+/// A connection to one node of a Redis Cluster.
+#[derive(Clone)]
+pub(super) struct Node(MultiplexedConnection);
+
+impl Connect for Node {
+    fn connect_with_config<'a, T>(info: T, options: AsyncConnectionConfig) -> RedisFuture<'a, Self>
+    where
+        T: IntoConnectionInfo + Send + 'a,
+    {
+        Box::pin(async move {
+            let info = info.into_connection_info()?;
+            multiplexed(info, options, CONNECT).await.map(Self)
+        })
+    }
+}
+
+impl ConnectionLike for Node {
+    fn req_packed_command<'a>(&'a mut self, command: &'a Cmd) -> RedisFuture<'a, Value> {
+        self.0.req_packed_command(command)
+    }
+
+    fn req_packed_commands<'a>(
+        &'a mut self,
+        commands: &'a Pipeline,
+        offset: usize,
+        count: usize,
+    ) -> RedisFuture<'a, Vec<Value>> {
+        self.0.req_packed_commands(commands, offset, count)
+    }
+
+    fn get_db(&self) -> i64 {
+        self.0.get_db()
+    }
+}
+
+/// The redis crate's own defaults kept a call for 9.4 s.
+pub(super) const CONNECT: Duration = Duration::from_millis(100);

@@ -1,0 +1,70 @@
+//! Servers that speak TLS: by cryptography that is chosen for these connections alone.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use rcgen::generate_simple_self_signed;
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpListener;
+use tokio_rustls::TlsAcceptor;
+use tokio_rustls::rustls::ServerConfig;
+use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
+use tokio_rustls::rustls::pki_types::PrivateKeyDer;
+use tollgate::cluster::{Nats, Redis, Shared};
+
+/// A server whose certificate nobody has signed; it says `greeting` in plain text first.
+async fn server(greeting: &str) -> (String, impl Future<Output = String>) {
+    let own = generate_simple_self_signed(["127.0.0.1".to_owned()]).expect("a certificate");
+    let key = PrivateKeyDer::try_from(own.signing_key.serialize_der()).expect("a key");
+    let config = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+        .with_safe_default_protocol_versions()
+        .expect("versions")
+        .with_no_client_auth()
+        .with_single_cert(vec![own.cert.der().clone()], key)
+        .expect("a certificate and its key");
+    let listener = TcpListener::bind("127.0.0.1:0").await.expect("a port");
+    let address = listener.local_addr().expect("an address").to_string();
+    let greeting = greeting.to_owned();
+    let refused = async move {
+        let (mut stream, _) = listener.accept().await.expect("a connection");
+        stream.write_all(greeting.as_bytes()).await.expect("a greeting");
+        let handshake = TlsAcceptor::from(Arc::new(config)).accept(stream).await;
+        // The client's side speaks here: it takes part in a handshake until it reads the certificate.
+        handshake.expect_err("a certificate that nobody has signed").to_string()
+    };
+    (address, async {
+        tokio::time::timeout(Duration::from_secs(20), refused).await.expect("a handshake")
+    })
+}
+
+#[tokio::test]
+async fn a_redis_by_tls_needs_no_provider_of_the_process_and_installs_none() {
+    let (address, refused) = server("").await;
+    let bus = Redis::connect(&format!("rediss://{address}")).expect("a URL");
+    assert_eq!(refused.await, UNKNOWN);
+    drop(bus);
+    for scheme in ["rediss", "rediss-cluster"] {
+        let (address, refused) = server("").await;
+        let shared = Shared::builder(&format!("{scheme}://{address}"), "team").build();
+        assert_eq!(refused.await, UNKNOWN, "{scheme}");
+        drop(shared);
+    }
+    assert!(CryptoProvider::get_default().is_none());
+}
+
+#[tokio::test]
+async fn a_nats_by_tls_needs_no_provider_of_the_process_and_installs_none() {
+    let (address, refused) = server(INFO).await;
+    let bus = Nats::connect(&format!("tls://{address}")).expect("a URL");
+    assert_eq!(refused.await, UNKNOWN);
+    drop(bus);
+    assert!(CryptoProvider::get_default().is_none());
+}
+
+const UNKNOWN: &str = "received fatal alert: UnknownCA";
+
+const INFO: &str = concat!(
+    r#"INFO {"server_id":"a","server_name":"a","version":"2.10.0","go":"","host":"127.0.0.1","#,
+    r#""port":4222,"headers":true,"max_payload":1048576,"proto":1,"tls_required":true}"#,
+    "\r\n"
+);
