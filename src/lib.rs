@@ -66,7 +66,10 @@
 //!
 //! | feature | what it adds |
 //! |---|---|
-//! | `tower` (default) | `middleware`: the layer around any service |
+//! | `requests` (default) | [`provider`]: reading of requests, their images measured. Without it there is no `Profile::read_request`: costs are given by the caller |
+//! | `tower` (default) | `middleware`: the layer around any service; reads requests |
+//! | `zones` (default) | calendar limits in any time zone, which Gemini's default quotas need. Without it a zone other than UTC is an error when a limiter is built or a file is read |
+//! | `regex` | quotas for keys that a regular expression matches. Without it they are an error when a limiter is built or a file is read |
 //! | `hyper-util` | the layer around hyper-util's client: which of its errors say that a request never left |
 //! | `reqwest` | the layer around a `reqwest::Client`; `count_tokens` |
 //! | `axum` | `middleware::respond`: server mode, which answers who is over the limit |
@@ -79,8 +82,13 @@
 //! | `tokenizer` | `Profile::with_tokenizer`: exact counts of prompts to OpenAI's models |
 //! | `full` | all of them |
 //!
-//! Without features there is no HTTP client and no server in the tree. The command, the server and the
-//! simulated provider are packages of their own: `tollgate-cli`, `tollgate-serve`, `tollgate-simulate`.
+//! Without features there is no HTTP client and no server in the tree. Features only add: none changes
+//! what is charged, how JSON is read, or which cryptography the rest of a program uses. TLS to Redis and
+//! NATS goes by the provider of rustls that the program has installed, else by ring for these
+//! connections alone.
+//!
+//! The command, the server and the simulated provider are packages of their own: `tollgate-cli`,
+//! `tollgate-serve`, `tollgate-simulate`.
 
 extern crate alloc;
 

@@ -3,6 +3,8 @@
 mod arrows;
 #[cfg(feature = "yaml")]
 mod config;
+#[cfg(target_os = "linux")]
+mod dependencies;
 mod engine;
 mod limiter;
 #[cfg(feature = "tower")]

@@ -1,5 +1,8 @@
+use std::borrow::Cow;
 use std::fmt;
 
+use serde::Deserialize;
+use serde::de::value::CowStrDeserializer;
 use serde::de::{DeserializeSeed, Deserializer, IgnoredAny, MapAccess, SeqAccess, Visitor};
 
 /// Reads a JSON value of any type into whatever it borrows. What it does not name is read past, so
@@ -100,7 +103,89 @@ impl<'de, W: Walk<'de>> Visitor<'de> for Walker<W> {
         self.0.list(seq)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
-        self.0.object(map)
+    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
+        match map.next_key()? {
+            Some(Name(name)) if name == NUMBER => map.next_value_seed(Walker(Digits(self.0))),
+            first => self.0.object(Members { first, map }),
+        }
+    }
+}
+
+/// A number as serde_json tells it where another crate of the program has asked it for numbers of any
+/// length (`arbitrary_precision`): an object of one member.
+struct Digits<W>(W);
+
+impl<'de, W: Walk<'de>> Walk<'de> for Digits<W> {
+    fn text(self, text: &str) {
+        match (text.parse::<u64>(), text.parse::<f64>()) {
+            (Ok(number), _) => self.0.number(number),
+            // The cast saturates.
+            (_, Ok(number)) if number >= 0.0 => self.0.number(number as u64),
+            (_, Ok(_)) => {}
+            (_, Err(_)) => self.0.text(text),
+        }
+    }
+
+    fn list<A: SeqAccess<'de>>(self, list: A) -> Result<(), A::Error> {
+        self.0.list(list)
+    }
+
+    fn object<A: MapAccess<'de>>(self, object: A) -> Result<(), A::Error> {
+        self.0.object(object)
+    }
+}
+
+/// The members of an object whose first name was read already.
+struct Members<'de, A> {
+    first: Option<Name<'de>>,
+    map: A,
+}
+
+impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<'de, A> {
+    type Error = A::Error;
+
+    fn next_key_seed<K: DeserializeSeed<'de>>(
+        &mut self,
+        seed: K,
+    ) -> Result<Option<K::Value>, A::Error> {
+        match self.first.take() {
+            Some(Name(name)) => seed.deserialize(CowStrDeserializer::new(name)).map(Some),
+            None => self.map.next_key_seed(seed),
+        }
+    }
+
+    fn next_value_seed<V: DeserializeSeed<'de>>(&mut self, seed: V) -> Result<V::Value, A::Error> {
+        self.map.next_value_seed(seed)
+    }
+}
+
+/// The name of a member; borrowed where nothing in it is escaped.
+#[derive(Deserialize)]
+#[serde(transparent)]
+struct Name<'de>(#[serde(borrow)] Cow<'de, str>);
+
+/// The name under which serde_json hands out a number.
+const NUMBER: &str = "$serde_json::private::Number";
+
+#[cfg(test)]
+mod tests {
+    use serde::de::value::{Error, MapDeserializer};
+
+    use super::*;
+
+    #[test]
+    fn a_number_is_read_in_either_of_the_forms_that_serde_json_has() {
+        let cases =
+            [("7", Some(7)), ("7.9", Some(7)), ("1e2", Some(100)), ("-7", None), ("{}", None)];
+        for (text, number) in cases {
+            let mut read = None;
+            let member = MapDeserializer::<_, Error>::new([(NUMBER, text)].into_iter());
+            Walker(&mut read).visit_map(member).unwrap();
+            assert_eq!(read, number, "{text}");
+            let mut read = None;
+            let mut json = serde_json::Deserializer::from_str(text);
+            Walker(&mut read).deserialize(&mut json).unwrap();
+            assert_eq!(read, number, "{text}");
+        }
     }
 }

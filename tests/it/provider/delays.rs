@@ -19,6 +19,7 @@ fn a_delay_is_read_in_the_order_of_the_official_sdks() {
         (&[("retry-after", "Wed, 21 Oct 2026 07:28:30 GMT")], 30_000),
         (&[("retry-after", "Wednesday, 21-Oct-26 07:28:30 GMT")], 30_000),
         (&[("retry-after", "Wed Oct 21 07:28:30 2026")], 30_000),
+        (&[("retry-after", "Wed Oct 21 07:28:30 2026")], 30_000),
         (&[("retry-after", "Wed, 21 Oct 2020 07:28:30 GMT")], 0),
         (&[("retry-after", "soon")], 360_000),
         (&[], 360_000),
