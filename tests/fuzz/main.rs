@@ -1,9 +1,8 @@
 //! Readers of bytes from outside, fed with what nobody would send.
 //!
-//! Each target is a test that runs some thousands of mutated seeds, always the same ones.
-//! `TOLLGATE_FUZZ_SECONDS=600 cargo nextest run --release --all-features --test fuzz` runs each for
-//! ten minutes, and says how many inputs that were; `TOLLGATE_FUZZ_SEED=n` begins elsewhere. An
-//! input that fails is shown as a byte string, to become a test beside the reader.
+//! Each target is a test that runs two thousand mutated seeds, always the same ones.
+//! `TOLLGATE_FULL=1 cargo nextest run --release --all-features --test fuzz` runs a million of each;
+//! `TOLLGATE_FUZZ_SEED=n` begins elsewhere. An input that fails is shown as a byte string, to become a test beside the reader.
 //!
 //! A new target is a file with a test that gives [`fuzz`](harness::fuzz) its seeds (small ones, of
 //! each kind that there is) and a function of bytes that panics where something is wrong. The

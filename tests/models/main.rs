@@ -9,6 +9,8 @@
 mod changes;
 mod clock;
 mod forgetting;
+#[path = "../full/mod.rs"]
+mod full;
 mod gates;
 mod permits;
 mod queue;
@@ -27,11 +29,14 @@ use tollgate::engine::Margin;
 use tollgate::limiter::{Builder, KeyStats, Limiter, ManualClock};
 use tollgate::quota::{Cost, Dimension, Quota};
 
+use full::full_or;
+
 /// Runs a model under random schedules, and under such as switch seldom but at random places. What
 /// fails is printed as a schedule; `SHUTTLE_RANDOM_SEED` sets another seed than the one below.
 fn check(model: impl Fn() + Clone + Send + Sync + 'static) {
-    run(RandomScheduler::new_from_seed(SEED, SCHEDULES), model.clone());
-    run(PctScheduler::new_from_seed(SEED, SWITCHES, SCHEDULES), model);
+    let schedules = full_or(1_500, 150);
+    run(RandomScheduler::new_from_seed(SEED, schedules), model.clone());
+    run(PctScheduler::new_from_seed(SEED, SWITCHES, schedules), model);
 }
 
 fn run(scheduler: impl Scheduler + 'static, model: impl Fn() + Send + Sync + 'static) {
@@ -119,6 +124,5 @@ fn assert_nobody_there(limiter: &Limiter, key: &str) {
     assert!(stats.limits.iter().all(|limit| limit.held == 0), "{stats:?}");
 }
 
-const SCHEDULES: usize = 1_500;
 const SWITCHES: usize = 3;
 const SEED: u64 = 0x0074_6f6c_6c67_6174;

@@ -2,6 +2,7 @@ use proptest::prelude::*;
 use tollgate::config::{Config, Position};
 
 use super::EXAMPLE;
+use crate::full::full_or;
 
 /// What is put in, taken out or repeated.
 #[derive(Debug, Clone)]
@@ -91,7 +92,7 @@ fn changed(text: &str, changes: &[Change]) -> String {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { cases: 3_000, failure_persistence: None, ..ProptestConfig::default() })]
+    #![proptest_config(ProptestConfig { cases: full_or(3_000, 300), failure_persistence: None, ..ProptestConfig::default() })]
 
     #[test]
     fn whatever_a_file_says_it_is_read_or_refused_at_a_line_of_it(

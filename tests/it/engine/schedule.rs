@@ -10,10 +10,11 @@ use tollgate::quota::{Algorithm, Dimension, Limit, SettleAt, Share, Window};
 
 use super::civil::{CIVILS, Civil, days};
 use super::reference::{FixedWindow, NamedWindow, Reference, SlidingWindow, TokenBucket};
+use crate::full::full_or;
 
 pub(super) fn config() -> ProptestConfig {
     ProptestConfig {
-        cases: 100_000,
+        cases: full_or(100_000, 5_000),
         max_shrink_iters: 50_000,
         failure_persistence: None,
         ..ProptestConfig::default()

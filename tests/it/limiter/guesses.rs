@@ -6,6 +6,7 @@ use tollgate::provider::{ANTHROPIC, Estimate, Profile};
 use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Share};
 
 use super::{S, builder, manual, paused, settle_down, tokens};
+use crate::full::full_or;
 
 const CHAT: &str = "/v1/chat/completions";
 
@@ -229,7 +230,7 @@ fn setups() -> impl Strategy<Value = Setup> {
 proptest! {
     #![proptest_config(ProptestConfig {
         failure_persistence: None,
-        ..ProptestConfig::with_cases(20_000)
+        ..ProptestConfig::with_cases(full_or(20_000, 2_000))
     })]
 
     /// A request whose known part every limit can hold goes out at once when nothing is used; one

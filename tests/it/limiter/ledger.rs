@@ -11,6 +11,7 @@ use tollgate::provider::OPENAI;
 use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Usage};
 
 use super::builder;
+use crate::full::full_or;
 
 #[derive(Debug, Clone)]
 enum Deed {
@@ -195,8 +196,7 @@ fn what_is_collected_is_what_was_taken_and_held() {
         party.book.check(manner, &party.open);
         Ok(())
     };
-    let cases = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(20_000) };
-    TestRunner::new(cases).run(&(manners(&ALGORITHMS), steps(true)), property).unwrap();
+    TestRunner::new(config()).run(&(manners(&ALGORITHMS), steps(true)), property).unwrap();
 }
 
 /// What a token bucket gets back is less what has refilled since, and netted before anybody hears of
@@ -250,8 +250,14 @@ fn whoever_takes_changes_over_is_never_ahead_of_one_that_did_it_all() {
         }
         Ok(())
     };
-    let cases = ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(20_000) };
-    TestRunner::new(cases).run(&(manners(&ALGORITHMS[..2]), steps(false)), property).unwrap();
+    TestRunner::new(config()).run(&(manners(&ALGORITHMS[..2]), steps(false)), property).unwrap();
+}
+
+fn config() -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(full_or(20_000, 2_000))
+    }
 }
 
 fn never_ahead(limiter: &Limiter, all: &Limiter) {

@@ -10,6 +10,7 @@ use tollgate::limiter::{Code, Limiter, ManualClock, RateLimited, Reduction, Toki
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
 use super::{S, builder, settle_down, tokens};
+use crate::full::full_or;
 
 fn steady() -> Reduction {
     Reduction::new().spread(Duration::ZERO)
@@ -240,7 +241,7 @@ fn algorithms() -> impl Strategy<Value = Algorithm> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(100_000) })]
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(full_or(100_000, 10_000)) })]
 
     /// P2 and P3 while a key recovers: the time that a refusal names within two minutes is exact, and
     /// after all of it everything is as it was.

@@ -21,6 +21,7 @@ use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 use super::inner::{Frames, Oops, Strict};
 use super::{USAGE, available, builder, chat, held, is_ready};
+use crate::full::full_or;
 
 /// What a body does when it is polled.
 #[derive(Debug, Clone)]
@@ -119,7 +120,7 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 
 proptest! {
     #![proptest_config(ProptestConfig {
-        cases: 100_000,
+        cases: full_or(100_000, 10_000),
         failure_persistence: None,
         ..ProptestConfig::default()
     })]

@@ -9,9 +9,10 @@ use tollgate::provider::{ApiError, COMPATIBLE, LONGEST_DELAY, OPENAI, Profile};
 use tollgate::quota::Dimension;
 
 use super::corpus::scan;
+use crate::full::full_or;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(4_000))]
+    #![proptest_config(ProptestConfig::with_cases(full_or(4_000, 400)))]
 
     #[test]
     fn requests_never_panic_and_unreadable_ones_are_charged(body in json_like()) {

@@ -12,6 +12,7 @@ use tollgate::quota::{Cost, Quota};
 
 use super::proxy::Proxy;
 use super::shared::{admitted, closed, limiter, until};
+use crate::full::full_or;
 use tollgate_testing::servers::Redis;
 
 /// With the time that is promised.
@@ -20,7 +21,10 @@ pub(super) fn prompt(url: &str, mode: OnFailure) -> Arc<Shared> {
 }
 
 /// How often the store's ways were cut, in the tests that do so again and again.
-const ROUNDS: usize = 50;
+fn rounds() -> usize {
+    full_or(50, 10)
+}
+
 /// Ten times what is promised (50 ms and 10 ms), as the machine may be busy with other tests.
 const IN_TIME: Duration = Duration::from_millis(600);
 
@@ -85,7 +89,7 @@ fn cut_and_mend(mode: OnFailure, (cut, mend): (Deed, Deed), what: &str) {
     let limiters = two.each_ref().map(|shared| limiter(shared, Quota::new().rpd(LIMIT as u64)));
     until("both are counted", || two.iter().all(|shared| shared.status().members == 2));
     let (mut watch, mut longest_return) = (Watch::default(), Duration::ZERO);
-    for round in 0..ROUNDS {
+    for round in 0..rounds() {
         for turn in 0..6 {
             watch.ask(&limiters[turn % 2]);
         }
@@ -107,7 +111,7 @@ fn cut_and_mend(mode: OnFailure, (cut, mend): (Deed, Deed), what: &str) {
     );
     assert!(longest < IN_TIME, "{what}, {mode:?}: {longest:?}");
     assert!(bound.contains(&admitted), "{what}, {mode:?}: {admitted}");
-    assert!(degraded(two[0].status()) >= ROUNDS as u64, "{what}, {mode:?}");
+    assert!(degraded(two[0].status()) >= rounds() as u64, "{what}, {mode:?}");
     // What was let in without it was charged.
     assert!(limiters[0].try_acquire("k", &Cost::new()).is_err(), "{what}, {mode:?}");
 }
@@ -150,12 +154,12 @@ fn an_answer_that_is_lost_after_execution_charges_once() {
     let mut redis = Redis::start();
     let proxy = Proxy::to(redis.server().address, 3);
     let shared = closed(&format!("redis://{}", proxy.address)).connect().unwrap();
-    let limit = 1_000_000;
+    let (limit, retries) = (1_000_000, full_or(10_000, 1_000));
     let limiter = limiter(&shared, Quota::new().rpd(limit).concurrency(1_000));
     std::thread::scope(|scope| {
         for _ in 0..8 {
             scope.spawn(|| {
-                while shared.status().retries < 10_000 && shared.status().outages == 0 {
+                while shared.status().retries < retries && shared.status().outages == 0 {
                     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
                 }
             });
@@ -179,7 +183,7 @@ async fn whoever_gives_up_at_any_moment_leaves_nothing_held() {
     let shared = closed(&redis.url()).connect().unwrap();
     let limiter = limiter(&shared, Quota::new().concurrency(4));
     let mut random = 0x2545_f491_4f6c_dd1d_u64;
-    for round in 0..4_000 {
+    for round in 0..full_or(4_000, 400) {
         random ^= random << 13;
         random ^= random >> 7;
         random ^= random << 17;

@@ -10,6 +10,7 @@ use tollgate::Limiter;
 use tollgate::cluster::{Mode, OnFailure, Shared};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
+use crate::full::full_or;
 use tollgate_testing::process::{Talking, role, say};
 use tollgate_testing::servers::Redis;
 
@@ -175,7 +176,8 @@ fn the_judge_of_a_fleet_knows_too_much_when_it_sees_it() {
 
 fn sixteen(mode: &str) {
     let redis = Redis::start();
-    let start = |_| Worker::start(&mut Worker::command(&redis.url(), mode, 60_000));
+    let millis = full_or(60_000, 8_000);
+    let start = |_| Worker::start(&mut Worker::command(&redis.url(), mode, millis));
     let workers: Vec<_> = (0..16).map(start).collect();
     // Each pipe holds more than it says in a minute of its share.
     let sent: Vec<_> = workers.into_iter().map(Worker::rest).collect();
@@ -212,8 +214,8 @@ fn holders_of_leases_that_are_killed_give_nothing_away_and_strand_nothing() {
     let redis = Redis::start();
     let start = || Worker::start(&mut Worker::command(&redis.url(), "lease", 600_000));
     let mut workers: VecDeque<_> = (0..4).map(|_| start()).collect();
-    let mut all = Vec::new();
-    for _ in 0..200 {
+    let (mut all, kills) = (Vec::new(), full_or(200, 20));
+    for _ in 0..kills {
         let mut oldest = workers.pop_front().unwrap();
         workers.push_back(start());
         // It has a lease by then.
@@ -222,7 +224,7 @@ fn holders_of_leases_that_are_killed_give_nothing_away_and_strand_nothing() {
     }
     all.extend(workers.into_iter().flat_map(Worker::kill));
     all.sort_unstable();
-    println!("{} requests of 204 processes", all.len());
+    println!("{} requests of {} processes", all.len(), kills + 4);
     assert_eq!(over(&all), 0);
     let shared = Shared::builder(redis.url(), "team").connect().unwrap();
     let limiter = limiter(&shared);

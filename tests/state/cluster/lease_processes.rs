@@ -3,6 +3,7 @@
 use tollgate::quota::Cost;
 
 use super::lease::{all, hourly, limiter};
+use crate::full::full_or;
 use tollgate_testing::process::{Talking, role, say};
 use tollgate_testing::servers::Redis;
 
@@ -66,12 +67,12 @@ impl Holder {
 #[test]
 fn holders_that_are_killed_never_let_in_more_than_there_is_and_strand_what_they_held() {
     const AMOUNT: u64 = 50_000;
-    const KILLS: usize = 200;
+    let kills = full_or(200, 20);
     let redis = Redis::start();
     let url = redis.url();
     let mut steady = Holder::start(&url, AMOUNT);
     let (mut admitted, mut random) = (0, 0x9e37_79b9_7f4a_7c15_u64);
-    for _ in 0..KILLS {
+    for _ in 0..kills {
         let victim = Holder::start(&url, AMOUNT);
         admitted += steady.take(20);
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
@@ -86,5 +87,5 @@ fn holders_that_are_killed_never_let_in_more_than_there_is_and_strand_what_they_
     assert!(admitted <= AMOUNT, "{admitted} of {AMOUNT}");
     // Each may have been killed after it let one in, and before it said so.
     assert_eq!((level.used, level.held), (AMOUNT, 0), "all of it is accounted for");
-    println!("{KILLS} killed: {admitted} of {AMOUNT} let in, the rest was held by the dead");
+    println!("{kills} killed: {admitted} of {AMOUNT} let in, the rest was held by the dead");
 }

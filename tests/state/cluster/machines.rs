@@ -4,6 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::fleet::{BURST, RPM, Sent, Worker, over};
+use crate::full::full_or;
 use tollgate_testing::process::run_by;
 
 /// Two namespaces with a link; gone with the value.
@@ -96,29 +97,30 @@ fn a_machine_that_is_cut_off_goes_on_with_its_share_and_comes_back() {
         return;
     };
     machines.serve();
-    let mut near = machines.worker(0, 12_000);
-    let mut far = machines.worker(1, 12_000);
+    let phase = full_or(4, 2);
+    let mut near = machines.worker(0, 3_000 * phase);
+    let mut far = machines.worker(1, 3_000 * phase);
     let begin = near.until(0).max(far.until(0));
-    // By what they say themselves: four seconds together, four apart, and together again.
-    far.until(begin + 4 * SECOND);
+    // By what they say themselves: a phase together, one apart, and together again.
+    far.until(begin + phase * SECOND);
     machines.cut(true);
-    far.until(begin + 8 * SECOND);
+    far.until(begin + 2 * phase * SECOND);
     machines.cut(false);
     let (near, far) = (near.rest(), far.rest());
     let within = |sent: &[Sent], from: u64, to: u64| {
         let range = begin + from * SECOND..begin + to * SECOND;
         sent.iter().filter(|(at, _)| range.contains(at)).count() as u64
     };
-    let apart = [&near, &far].map(|sent| within(sent, 5, 8));
-    let again = [&near, &far].map(|sent| within(sent, 9, 12));
-    println!("near and far: {apart:?} in 3 s apart, {again:?} in 3 s together again");
+    let apart = [&near, &far].map(|sent| within(sent, phase + 1, 2 * phase));
+    let again = [&near, &far].map(|sent| within(sent, 2 * phase + 1, 3 * phase));
+    println!("near and far: {apart:?} apart, {again:?} together again, each in {} s", phase - 1);
     assert!(apart.into_iter().chain(again).all(|sent| sent > 0));
     // The far one keeps to its half meanwhile, the near one to all of it.
-    let three_seconds = RPM / 60 * 3;
-    assert!(apart[1] <= three_seconds / 2 + BURST / 2, "the far one took more than its share");
+    let refilled = RPM / 60 * (phase - 1);
+    assert!(apart[1] <= refilled / 2 + BURST / 2, "the far one took more than its share");
     let mut all: Vec<_> = near.into_iter().chain(far).collect();
     all.sort_unstable();
-    let most = (RPM / 60 * 5 + BURST) / 2;
+    let most = (RPM / 60 * (phase + 1) + BURST) / 2;
     assert!(over(&all) <= most, "over by {} of {most}", over(&all));
 }
 

@@ -9,6 +9,7 @@ use tollgate::{Cost, Limiter, Quota};
 
 use super::sqlite::folder;
 use super::sqlite_owners::total;
+use crate::full::full_or;
 use tollgate_testing::process::{Talking, role, say};
 
 /// Names the database, the flush interval in milliseconds, and the requests a day, to a process that
@@ -139,7 +140,7 @@ fn a_process_that_is_killed_loses_only_what_it_did_since_the_last_flush_and_neve
     const FLUSH: u64 = 20;
     let (_folder, path) = folder();
     let (mut stored, mut losses, mut random) = (0, Vec::new(), 0x9e37_79b9_7f4a_7c15_u64);
-    for _ in 0..50 {
+    for _ in 0..full_or(50, 10) {
         let worker = Worker::start(&path, FLUSH, 1_000_000_000);
         assert_eq!(worker.found, stored, "the day goes on where it stopped");
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);

@@ -9,6 +9,7 @@ use tollgate::limiter::ManualClock;
 use tollgate::store::{Store, Yaml};
 
 use super::yaml::{file, used};
+use crate::full::full_or;
 use tollgate_testing::process::{self, Running, on_a_full_disk};
 
 const NOW: u64 = ManualClock::START;
@@ -23,7 +24,7 @@ fn a_process_that_is_killed_while_it_writes_leaves_a_whole_file() {
     }
     let (folder, path) = file();
     let mut written = 0;
-    for round in 0..30 {
+    for round in 0..full_or(30, 10) {
         const NAME: &str = "a_process_that_is_killed_while_it_writes_leaves_a_whole_file";
         let mut running = Running::start(&mut role(NAME, &path));
         // Killed at another moment each time: after so many reads of the file, all of them whole.

@@ -5,9 +5,10 @@ use tollgate::store::Yaml;
 
 use super::states::{NOW, state};
 use super::yaml::file;
+use crate::full::full_or;
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(256))]
+    #![proptest_config(ProptestConfig::with_cases(full_or(256, 64)))]
 
     #[test]
     fn any_state_comes_back_as_it_was_written(state in state()) {

@@ -4,9 +4,9 @@ import json
 import os
 
 # Providers: with room for everything, with room for one request a minute, and for one a second.
-OPEN = os.environ["TOLLGATE_OPEN"]
-FULL = os.environ["TOLLGATE_FULL"]
-PACED = os.environ["TOLLGATE_PACED"]
+OPEN = os.environ["TOLLGATE_OPEN_URL"]
+FULL = os.environ["TOLLGATE_FULL_URL"]
+PACED = os.environ["TOLLGATE_PACED_URL"]
 
 PROMPT = "What is the capital of France?"
 

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use tollgate_simulate::{Algorithm, LimitKind, Provider, Settings};
 
 use super::SECOND;
+use crate::full::full_or;
 
 const MINUTE: u64 = 60 * SECOND;
 const DAY: u64 = 24 * 60 * MINUTE;
@@ -175,7 +176,7 @@ fn schedule() -> impl Strategy<Value = Vec<(u64, u64)>> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(50_000))]
+    #![proptest_config(ProptestConfig::with_cases(full_or(50_000, 5_000)))]
 
     /// Admitted exactly when every limit has room by brute force, all or none; and where a
     /// refusal states a wait, that nanosecond is the first one with room.

@@ -4,6 +4,7 @@ use proptest::prelude::*;
 use tollgate_cli::explain::{Line, Row, Summary, explain};
 
 use super::rig::{chat, exchange, har, read, usage};
+use crate::full::full_or;
 
 /// Reads and explains it all, and shows it.
 fn explain_all(bytes: &[u8]) -> usize {
@@ -51,7 +52,7 @@ fn mutations() -> impl Strategy<Value = Vec<(prop::sample::Index, Vec<u8>, usize
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(2_000))]
+    #![proptest_config(ProptestConfig::with_cases(full_or(2_000, 200)))]
 
     #[test]
     fn any_bytes_are_read_to_an_end(bytes in prop::collection::vec(any::<u8>(), 0..300)) {

@@ -7,6 +7,7 @@ use std::process::{Command, Stdio};
 use tollgate_serve::{self, Server, Tokens};
 
 use super::{ADMIN, Rig};
+use crate::full::full_or;
 
 #[tokio::test]
 async fn the_document_tells_every_route() {
@@ -88,7 +89,7 @@ impl Schemathesis {
             .args(["run", document, "--checks", "all", "--continue-on-failure"])
             // One worker: threads that read Python at a time fail now and then before CPython 3.11.8
             // (python/cpython#106905).
-            .args(["--max-time", SECONDS, "--workers", "1", "--seed", "7"])
+            .args(["--max-time", full_or("25", "5"), "--workers", "1", "--seed", "7"])
             .args(["--header", &format!("Authorization: Bearer {ADMIN}")])
             .args(["--suppress-health-check", "all"])
             .current_dir(folder.path())
@@ -144,6 +145,3 @@ waiting: {max_wait: 20ms}
 serve: {listen: '127.0.0.1:0', bounds: {key: 4096}, requests_can_set_rate: true, \
     requests_can_mod_queue: true}
 ";
-
-/// How long it looks.
-const SECONDS: &str = "25";

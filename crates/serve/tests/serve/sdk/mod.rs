@@ -10,6 +10,7 @@ mod recorder;
 use std::net::SocketAddr;
 use std::time::Duration;
 
+use futures_util::future::join_all;
 use serde_json::Value;
 use tollgate::provider::{Profile, Scanner};
 use tollgate::quota::Usage;
@@ -18,13 +19,18 @@ use tollgate_simulate::{OutputSize, Server, Settings};
 use self::python::Python;
 use self::recorder::{Exchange, Recorder};
 
+use crate::full::full_or;
+
 #[tokio::test]
 async fn the_official_sdks_read_what_the_provider_counted_and_so_does_tollgate() {
     let Some(python) = Python::with_sdks() else { return };
-    let openai = check(&python, "of_openai.py", "openai", "response");
-    let anthropic = check(&python, "of_anthropic.py", "anthropic", "stream");
-    let gemini = check(&python, "of_genai.py", "gemini", "stream");
-    tokio::join!(openai, anthropic, gemini);
+    let sdks = [
+        ("of_genai.py", "gemini", "stream"),
+        ("of_openai.py", "openai", "response"),
+        ("of_anthropic.py", "anthropic", "stream"),
+    ];
+    let check = |(script, profile, counted)| check(&python, script, profile, counted);
+    join_all(sdks.into_iter().take(full_or(3, 1)).map(check)).await;
 }
 
 /// Runs a script, and compares what it tells with what passed. A count of tokens is what the answer
@@ -34,9 +40,9 @@ async fn check(python: &Python, script: &str, profile: &str, counted: &str) {
     let recorder = Recorder::start(open.addr()).await;
     let [full_url, paced_url] = [&full, &paced].map(|server| format!("http://{}", server.addr()));
     let env = [
-        ("TOLLGATE_OPEN", recorder.url()),
-        ("TOLLGATE_FULL", full_url),
-        ("TOLLGATE_PACED", paced_url),
+        ("TOLLGATE_OPEN_URL", recorder.url()),
+        ("TOLLGATE_FULL_URL", full_url),
+        ("TOLLGATE_PACED_URL", paced_url),
     ];
     let told = python.run(script, &env).await;
     let passed = recorder.exchanges();

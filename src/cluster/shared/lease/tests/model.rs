@@ -13,6 +13,7 @@ use super::{LEASE, MILLI, SECOND};
 use crate::cluster::shared::lease::{Ledger, Room};
 use crate::cluster::shared::script::Id;
 use crate::engine::{Margin, Rule};
+use crate::full::full_or;
 use crate::quota::{Algorithm, Cost, Dimension, Limit, Quota, SettleAt, Window};
 
 pub(super) fn cost(requests: u64, tokens: u64) -> Cost {
@@ -74,7 +75,7 @@ fn fates() -> impl Strategy<Value = Fate> {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(500))]
+    #![proptest_config(ProptestConfig::with_cases(full_or(500, 50)))]
 
     #[test]
     fn what_is_admitted_never_exceeds_what_the_limits_allow_when_it_is_used(

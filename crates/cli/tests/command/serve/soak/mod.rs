@@ -1,8 +1,7 @@
 //! A server for a long time under clients that come, wait, cancel and vanish: its memory stays as it
 //! is, and every grant is accounted for.
 //!
-//! Ten seconds and a thousand keys in the test run; `TOLLGATE_SOAK=600` asks for ten minutes, and ten
-//! thousand keys. Nothing here rests on how fast anything is: a limit of an hour is told from outside
+//! Four seconds and 400 keys, or two minutes and ten thousand keys in a full run. Nothing here rests on how fast anything is: a limit of an hour is told from outside
 //! to the last grant, and one of a second by what the times of asking and of hearing leave possible.
 
 mod client;
@@ -14,13 +13,14 @@ use std::time::Duration;
 use tollgate::limiter::{Clock, SystemClock};
 
 use super::process::Served;
+use crate::full::full_or;
 use client::Client;
 use key::{Key, Kind};
 use tollgate_testing::wire::Wire;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn clients_that_come_wait_cancel_and_vanish_leave_memory_flat_and_limits_exact() {
-    let seconds = std::env::var("TOLLGATE_SOAK").map_or(10, |text| text.parse().expect("seconds"));
+    let seconds = full_or(120, 4);
     let keys = Arc::new(Key::all((seconds * 100).min(10_000)));
     let mut server = Served::start(CONFIG);
     let clock = Arc::new(SystemClock::new());
