@@ -1,8 +1,21 @@
 #!/usr/bin/env bash
 # Everything that has to hold before a change is merged: format, lints, docs, tests.
 # Needs cargo; adds what else it needs, and leaves what is there alone.
+#
+# Long runs (property tests, soaks, kill and fault matrices, traces, every SDK, models) have a short
+# form; `--full` runs them in full (`TOLLGATE_FULL=1`).
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
+
+for argument in "$@"; do
+  case $argument in
+    --full) export TOLLGATE_FULL=1 ;;
+    *)
+      echo "scripts/test.sh: unknown argument: $argument; usage: scripts/test.sh [--full]" >&2
+      exit 2
+      ;;
+  esac
+done
 
 export CARGO_TERM_COLOR="${CARGO_TERM_COLOR:-auto}"
 if [ "${CI:-}" = true ]; then
