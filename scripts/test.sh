@@ -85,6 +85,8 @@ for feature in hyper-util reqwest reqwest-middleware axum yaml sqlite redis nats
 done
 step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
 
+# Most tests wait rather than compute.
+export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$((2 * $(nproc)))}"
 # `--all-targets` would run benches too; these are the library, the binary, tests and examples.
 targets=(--lib --bins --tests --examples)
 if cargo nextest --version >/dev/null 2>&1; then

@@ -2,7 +2,7 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 use crate::mutate::mutated;
 use crate::random::Random;
 

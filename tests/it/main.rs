@@ -6,8 +6,6 @@ mod config;
 #[cfg(target_os = "linux")]
 mod dependencies;
 mod engine;
-#[path = "../full/mod.rs"]
-mod full;
 mod limiter;
 #[cfg(feature = "tower")]
 mod middleware;

@@ -9,7 +9,7 @@
 mod changes;
 mod clock;
 mod forgetting;
-#[path = "../full/mod.rs"]
+#[path = "../../crates/testing/src/full.rs"]
 mod full;
 mod gates;
 mod permits;

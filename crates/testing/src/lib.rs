@@ -4,6 +4,7 @@
 #![expect(missing_docs, reason = "read where it is used")]
 
 pub mod corpus;
+pub mod full;
 pub mod http;
 pub mod page;
 pub mod process;

@@ -143,7 +143,7 @@ impl Server {
             if read.is_ok_and(|n| String::from_utf8_lossy(&said[..n]).contains(answer)) {
                 return;
             }
-            std::thread::yield_now();
+            std::thread::park_timeout(Duration::from_millis(1));
         }
         panic!("{} doesn't answer", self.program);
     }
@@ -174,7 +174,7 @@ fn is_up(child: &mut Child, address: SocketAddr) -> bool {
         if TcpStream::connect(address).is_ok() {
             return child.try_wait().unwrap().is_none();
         }
-        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(1));
     }
     false
 }

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 use tollgate::config::{Config, Position};
 
 use super::EXAMPLE;
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 /// What is put in, taken out or repeated.
 #[derive(Debug, Clone)]

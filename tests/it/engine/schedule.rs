@@ -10,7 +10,7 @@ use tollgate::quota::{Algorithm, Dimension, Limit, SettleAt, Share, Window};
 
 use super::civil::{CIVILS, Civil, days};
 use super::reference::{FixedWindow, NamedWindow, Reference, SlidingWindow, TokenBucket};
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 pub(super) fn config() -> ProptestConfig {
     ProptestConfig {

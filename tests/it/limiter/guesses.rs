@@ -6,7 +6,7 @@ use tollgate::provider::{ANTHROPIC, Estimate, Profile};
 use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Share};
 
 use super::{S, builder, manual, paused, settle_down, tokens};
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 const CHAT: &str = "/v1/chat/completions";
 

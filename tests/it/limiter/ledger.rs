@@ -11,7 +11,7 @@ use tollgate::provider::OPENAI;
 use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Usage};
 
 use super::builder;
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 #[derive(Debug, Clone)]
 enum Deed {

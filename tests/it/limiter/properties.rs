@@ -15,7 +15,7 @@ use tollgate::limiter::{Acquire, KeyStats, Limiter, ManualClock, Permit, RateLim
 use tollgate::quota::{Cost, Dimension, Limit, Quota, Window};
 
 use super::builder;
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 /// Four keys, each with so many requests in a window of so many milliseconds, three of them at once.
 #[derive(Debug, Clone)]

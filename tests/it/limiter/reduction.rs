@@ -10,7 +10,7 @@ use tollgate::limiter::{Code, Limiter, ManualClock, RateLimited, Reduction, Toki
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
 use super::{S, builder, settle_down, tokens};
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 fn steady() -> Reduction {
     Reduction::new().spread(Duration::ZERO)

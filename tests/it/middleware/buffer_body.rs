@@ -21,7 +21,7 @@ use tower::{Layer, Service, ServiceBuilder, ServiceExt, service_fn};
 
 use super::inner::{Frames, Oops, Strict};
 use super::{USAGE, available, builder, chat, held, is_ready};
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 /// What a body does when it is polled.
 #[derive(Debug, Clone)]

@@ -4,7 +4,7 @@ use tollgate::limiter::{Limiter, ManualClock};
 use tollgate::quota::{Algorithm, Cost, Quota, Usage};
 
 use super::rig::{builder, held, tokens, used};
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 const THREADS: usize = 20;
 

@@ -9,7 +9,7 @@ use tollgate::provider::{ApiError, COMPATIBLE, LONGEST_DELAY, OPENAI, Profile};
 use tollgate::quota::Dimension;
 
 use super::corpus::scan;
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(full_or(4_000, 400)))]

@@ -14,7 +14,7 @@ use tollgate_simulate::{Algorithm, Settings};
 use trace::Request;
 use world::{Charged, Outcome, Setup, ideal, replay};
 
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 const TPM: u64 = 450_000;
 /// The traces and their numbers of requests; the short form of a test replays the first.

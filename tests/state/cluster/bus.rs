@@ -99,7 +99,7 @@ fn wait(deadline: Instant, mut is_so: impl FnMut() -> bool) -> bool {
         if Instant::now() >= deadline {
             return false;
         }
-        std::thread::yield_now();
+        std::thread::park_timeout(Duration::from_millis(1));
     }
     true
 }

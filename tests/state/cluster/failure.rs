@@ -12,17 +12,12 @@ use tollgate::quota::{Cost, Quota};
 
 use super::proxy::Proxy;
 use super::shared::{admitted, closed, limiter, until};
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 use tollgate_testing::servers::Redis;
 
 /// With the time that is promised.
 pub(super) fn prompt(url: &str, mode: OnFailure) -> Arc<Shared> {
     Shared::builder(url, "account").on_failure(mode).connect().unwrap()
-}
-
-/// How often the store's ways were cut, in the tests that do so again and again.
-fn rounds() -> usize {
-    full_or(50, 10)
 }
 
 /// Ten times what is promised (50 ms and 10 ms), as the machine may be busy with other tests.
@@ -78,18 +73,20 @@ fn again_and_again(cut: Deed, mend: Deed, what: &str) {
 }
 
 fn cut_and_mend(mode: OnFailure, (cut, mend): (Deed, Deed), what: &str) {
+    let rounds = full_or(50, 10);
+    let limit = 4 * rounds;
     let bound = match mode {
         // All of the limit, too: what was asked in vain has been undone.
-        OnFailure::Closed => LIMIT..=LIMIT,
-        OnFailure::LocalShare => LIMIT..=2 * LIMIT,
-        _ => LIMIT..=usize::MAX,
+        OnFailure::Closed => limit..=limit,
+        OnFailure::LocalShare => limit..=2 * limit,
+        _ => limit..=usize::MAX,
     };
     let mut redis = Redis::start();
     let two = [prompt(&redis.url(), mode), prompt(&redis.url(), mode)];
-    let limiters = two.each_ref().map(|shared| limiter(shared, Quota::new().rpd(LIMIT as u64)));
+    let limiters = two.each_ref().map(|shared| limiter(shared, Quota::new().rpd(limit as u64)));
     until("both are counted", || two.iter().all(|shared| shared.status().members == 2));
     let (mut watch, mut longest_return) = (Watch::default(), Duration::ZERO);
-    for round in 0..rounds() {
+    for round in 0..rounds {
         for turn in 0..6 {
             watch.ask(&limiters[turn % 2]);
         }
@@ -111,12 +108,10 @@ fn cut_and_mend(mode: OnFailure, (cut, mend): (Deed, Deed), what: &str) {
     );
     assert!(longest < IN_TIME, "{what}, {mode:?}: {longest:?}");
     assert!(bound.contains(&admitted), "{what}, {mode:?}: {admitted}");
-    assert!(degraded(two[0].status()) >= rounds() as u64, "{what}, {mode:?}");
+    assert!(degraded(two[0].status()) >= rounds as u64, "{what}, {mode:?}");
     // What was let in without it was charged.
     assert!(limiters[0].try_acquire("k", &Cost::new()).is_err(), "{what}, {mode:?}");
 }
-
-const LIMIT: usize = 200;
 
 #[test]
 fn a_server_that_is_killed_again_and_again_delays_nobody_and_gives_nothing_away() {

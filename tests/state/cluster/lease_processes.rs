@@ -3,7 +3,7 @@
 use tollgate::quota::Cost;
 
 use super::lease::{all, hourly, limiter};
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 use tollgate_testing::process::{Talking, role, say};
 use tollgate_testing::servers::Redis;
 

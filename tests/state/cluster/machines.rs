@@ -4,7 +4,7 @@ use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
 
 use super::fleet::{BURST, RPM, Sent, Worker, over};
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 use tollgate_testing::process::run_by;
 
 /// Two namespaces with a link; gone with the value.

@@ -9,7 +9,7 @@ use tollgate::{Cost, Limiter, Quota};
 
 use super::sqlite::folder;
 use super::sqlite_owners::total;
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 use tollgate_testing::process::{Talking, role, say};
 
 /// Names the database, the flush interval in milliseconds, and the requests a day, to a process that

@@ -9,7 +9,7 @@ use tollgate::limiter::ManualClock;
 use tollgate::store::{Store, Yaml};
 
 use super::yaml::{file, used};
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 use tollgate_testing::process::{self, Running, on_a_full_disk};
 
 const NOW: u64 = ManualClock::START;
@@ -23,8 +23,8 @@ fn a_process_that_is_killed_while_it_writes_leaves_a_whole_file() {
         return write_for_ever(Path::new(&path));
     }
     let (folder, path) = file();
-    let mut written = 0;
-    for round in 0..full_or(30, 10) {
+    let (mut written, kills) = (0, full_or(30, 10));
+    for round in 0..kills {
         const NAME: &str = "a_process_that_is_killed_while_it_writes_leaves_a_whole_file";
         let mut running = Running::start(&mut role(NAME, &path));
         // Killed at another moment each time: after so many reads of the file, all of them whole.
@@ -38,7 +38,7 @@ fn a_process_that_is_killed_while_it_writes_leaves_a_whole_file() {
         drop(running);
         written = rounds(&path, written);
     }
-    assert!(written >= 30, "{written}");
+    assert!(written >= kills, "{written}");
     let mut store = Yaml::new(&path);
     store.open(NOW).unwrap();
     let mut left: Vec<_> =

@@ -5,7 +5,7 @@ use tollgate::store::Yaml;
 
 use super::states::{NOW, state};
 use super::yaml::file;
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(full_or(256, 64)))]

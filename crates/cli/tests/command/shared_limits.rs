@@ -11,7 +11,7 @@ use serde_json::Value;
 use tempfile::TempDir;
 use tollgate_simulate::{OutputSize, Server, Settings, Stats};
 
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 use tollgate_testing::servers::Redis;
 
 /// A machine that sends a file of requests.

@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use tollgate_simulate::{Algorithm, LimitKind, Provider, Settings};
 
 use super::SECOND;
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 const MINUTE: u64 = 60 * SECOND;
 const DAY: u64 = 24 * 60 * MINUTE;

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use tollgate_cli::explain::{Line, Row, Summary, explain};
 
 use super::rig::{chat, exchange, har, read, usage};
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 /// Reads and explains it all, and shows it.
 fn explain_all(bytes: &[u8]) -> usize {

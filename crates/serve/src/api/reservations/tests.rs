@@ -3,7 +3,6 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use crate::full::full_or;
 use tollgate::engine::Margin;
 use tollgate::limiter::ManualClock;
 use tollgate::quota::{Dimension, Quota};
@@ -43,7 +42,7 @@ struct World {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(full_or(5_000, 500)))]
+    #![proptest_config(ProptestConfig::with_cases(5_000))]
 
     #[test]
     fn whatever_happens_each_reservation_ends_once_and_nothing_stays_held(

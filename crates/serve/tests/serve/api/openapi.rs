@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 use tollgate_serve::{self, Server, Tokens};
 
 use super::{ADMIN, Rig};
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 #[tokio::test]
 async fn the_document_tells_every_route() {

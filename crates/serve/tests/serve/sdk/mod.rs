@@ -19,7 +19,7 @@ use tollgate_simulate::{OutputSize, Server, Settings};
 use self::python::Python;
 use self::recorder::{Exchange, Recorder};
 
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 #[tokio::test]
 async fn the_official_sdks_read_what_the_provider_counted_and_so_does_tollgate() {

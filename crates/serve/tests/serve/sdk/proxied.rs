@@ -14,7 +14,7 @@ use tollgate_simulate::{Failure, Fault, OutputSize, Settings};
 
 use super::node::Node;
 use super::python::Python;
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 
 /// What each SDK can do, in the order in which its scripts say that it was done.
 const OPENAI: &[&str] = &[

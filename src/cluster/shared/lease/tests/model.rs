@@ -10,10 +10,10 @@ use super::reference::Reference;
 use super::server::{Reply, Server};
 use super::world::{Fate, Use, World};
 use super::{LEASE, MILLI, SECOND};
+use crate::cluster::full::full_or;
 use crate::cluster::shared::lease::{Ledger, Room};
 use crate::cluster::shared::script::Id;
 use crate::engine::{Margin, Rule};
-use crate::full::full_or;
 use crate::quota::{Algorithm, Cost, Dimension, Limit, Quota, SettleAt, Window};
 
 pub(super) fn cost(requests: u64, tokens: u64) -> Cost {
@@ -102,16 +102,17 @@ proptest! {
     }
 }
 
-/// Of all that a limit of 6,000 a minute has for 5 minutes, in thousandths.
+/// Of all that a limit of 6,000 a minute has for 5 minutes, or for 2, in thousandths.
 fn share(algorithm: Algorithm, holders: usize, pause: u64, seed: u64) -> u64 {
     let rules = rules(&Quota::new().rpm(6_000), algorithm);
-    let fate = Fate { holders, pause, seconds: 300, ..Fate::CALM };
+    let seconds = full_or(300, 120);
+    let fate = Fate { holders, pause, seconds, ..Fate::CALM };
     let mut world = World::new(&rules, fate, seed);
     world.run();
     let used: u64 = world.uses.iter().map(|u| u.requests).sum();
     let there = match algorithm {
-        Algorithm::TokenBucket { .. } => 6_000 + 300 * 100,
-        _ => 300 * 100,
+        Algorithm::TokenBucket { .. } => 6_000 + seconds * 100,
+        _ => seconds * 100,
     };
     used * 1_000 / there
 }

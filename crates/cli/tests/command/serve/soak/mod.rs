@@ -13,7 +13,7 @@ use std::time::Duration;
 use tollgate::limiter::{Clock, SystemClock};
 
 use super::process::Served;
-use crate::full::full_or;
+use tollgate_testing::full::full_or;
 use client::Client;
 use key::{Key, Kind};
 use tollgate_testing::wire::Wire;

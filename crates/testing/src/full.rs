@@ -2,6 +2,6 @@
 
 /// Returns the full length of a run if `TOLLGATE_FULL=1` is set, as `scripts/test.sh --full` does,
 /// otherwise the short one.
-pub(crate) fn full_or<T>(full: T, short: T) -> T {
+pub fn full_or<T>(full: T, short: T) -> T {
     if std::env::var("TOLLGATE_FULL").is_ok_and(|value| value == "1") { full } else { short }
 }
