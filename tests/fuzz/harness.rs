@@ -2,9 +2,9 @@
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use tollgate_testing::full::full_or;
 use crate::mutate::mutated;
 use crate::random::Random;
+use tollgate_testing::full::full_or;
 
 /// Feeds a target with its seeds, and with what mutation makes of them.
 pub(crate) fn fuzz(name: &str, seeds: &[Vec<u8>], target: impl Fn(&[u8])) {

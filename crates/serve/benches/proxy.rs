@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::time::{MissedTickBehavior, interval_at};
-use tollgate_serve::{self, Server, Tokens};
+use tollgate_serve::{Server, Tokens};
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut numbers = std::env::args().skip(1).filter_map(|argument| argument.parse().ok());
@@ -22,7 +22,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     runtime.block_on(async {
         let upstream = upstream().await?;
-        let config = serve::parse(&config(upstream))?;
+        let config = tollgate_serve::parse(&config(upstream))?;
         let limiter = config.limiter()?;
         let proxy = Server::bind(config, limiter, Tokens::default()).await?;
         for (name, rate) in [(format!("{rate}/s"), Some(rate)), ("as fast as it goes".into(), None)]

@@ -10,7 +10,7 @@
 
 use tollgate::limiter::Limiter;
 use tollgate::quota::Cost;
-use tollgate_serve::{self, Server, Tokens};
+use tollgate_serve::{Server, Tokens};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -31,8 +31,8 @@ async fn main() -> Result<(), Error> {
 
 /// A server, and the limiter that it asks.
 pub(crate) async fn start(config: &str, tokens: Tokens) -> Result<(Server, Limiter), Error> {
-    let config = serve::parse(config)?;
-    // `serve::limiter(&config)` besides attaches its store, bus and cluster.
+    let config = tollgate_serve::parse(config)?;
+    // `tollgate_serve::limiter(&config)` besides attaches its store, bus and cluster.
     let limiter = config.builder().build()?;
     let server = Server::bind(config, limiter.clone(), tokens).await?;
     Ok((server, limiter))

@@ -37,8 +37,8 @@ impl fmt::Display for ServeError {
                  let anybody ask with --allow-anonymous (serve.allow_anonymous)"
             ),
             Self::MissingSection => f.write_str(
-                "the configuration was loaded without the section `serve`; use serve::parse, or add \
-                 serve::sections() to the load options",
+                "the configuration was loaded without the section `serve`; use tollgate_serve::parse, or add \
+                 tollgate_serve::sections() to the load options",
             ),
             Self::Open(error) => error.fmt(f),
         }

@@ -24,11 +24,11 @@ use tollgate::limiter::Limiter;
 /// A server that listens, until it is [shut down](Self::shutdown).
 ///
 /// ```
-/// use tollgate_serve::{self, Server, Tokens};
+/// use tollgate_serve::{Server, Tokens};
 ///
 /// # let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
 /// # runtime.block_on(async {
-/// let config = serve::parse("serve: {listen: '127.0.0.1:0'}")?;
+/// let config = tollgate_serve::parse("serve: {listen: '127.0.0.1:0'}")?;
 /// let limiter = config.builder().build()?;
 /// let server = Server::bind(config, limiter, Tokens::default()).await?;
 /// println!("listening on http://{}", server.addr());

@@ -162,7 +162,7 @@ impl<'de, A: MapAccess<'de>> MapAccess<'de> for Members<'de, A> {
 /// The name of a member; borrowed where nothing in it is escaped.
 #[derive(Deserialize)]
 #[serde(transparent)]
-struct Name<'de>(#[serde(borrow)] Cow<'de, str>);
+struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
 /// The name under which serde_json hands out a number.
 const NUMBER: &str = "$serde_json::private::Number";

@@ -13,7 +13,6 @@ use super::{ConfigArgs, Exit};
 use crate::terminal::{printable, say};
 use tollgate::config::{self, ConfigError, LoadOptions, Origin, Problem};
 use tollgate::provider::{Profile, QuotaTable};
-use tollgate_serve;
 
 /// The arguments of `tollgate config`.
 #[derive(Debug, Args)]
@@ -74,7 +73,7 @@ impl ConfigCommand {
                 out.line(&config.load()?.show().trim_end())?;
             }
             ConfigAction::Schema => {
-                out.line(&format_args!("{:#}", config::schema_with(&serve::sections())))?
+                out.line(&format_args!("{:#}", config::schema_with(&tollgate_serve::sections())))?
             }
             ConfigAction::Providers { json } => {
                 let table = QuotaTable::of(Profile::all());
@@ -86,7 +85,7 @@ impl ConfigCommand {
 }
 
 fn check(file: &Path, as_json: bool, out: &mut Output<'_>) -> Result<Exit, String> {
-    let options = LoadOptions::new().with_path(file).with_sections(serve::sections());
+    let options = LoadOptions::new().with_path(file).with_sections(tollgate_serve::sections());
     let checked = config::load(&options);
     if as_json {
         let problems = checked.as_ref().err().map_or(&[][..], |error| &error.problems);

@@ -6,7 +6,6 @@ use super::paths::Paths;
 use super::place::Place;
 use crate::terminal::say;
 use tollgate::config::{self, LoadOptions, Loaded};
-use tollgate_serve;
 
 /// Which limits, and where their state is kept.
 #[derive(Debug, Clone, Default, Args)]
@@ -34,7 +33,7 @@ impl ConfigArgs {
     /// What the configuration is loaded from: the file that is named here, or in the environment, or
     /// the default one if it is there; and the environment over it.
     pub(super) fn options(&self) -> LoadOptions {
-        let options = LoadOptions::from_environment().with_sections(serve::sections());
+        let options = LoadOptions::from_environment().with_sections(tollgate_serve::sections());
         match &self.config {
             Some(path) => options.with_path(path),
             None => options,

@@ -80,7 +80,7 @@ mod tests {
     use crate::Tokens;
     use crate::api::routes;
     use crate::app::App;
-    use tollgate::config::{Serve, parse};
+    use crate::config::{Serve, parse};
 
     async fn reserve(routes: &Router, key: Option<&str>) -> Response {
         let mut request = Request::post("http://localhost/v1/reserve");

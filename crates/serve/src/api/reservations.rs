@@ -8,8 +8,8 @@ use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
 
 use super::id::Id;
+use crate::config::Serve;
 use crate::expiring::{self, Expiring, MOST_AT_ONCE};
-use tollgate::config::Serve;
 use tollgate::limiter::{Limiter, Metadata, Permit};
 use tollgate::quota::Cost;
 

@@ -19,9 +19,9 @@ use tollgate::limiter::Limiter;
 ///
 /// ```
 /// use tollgate::config::{self, LoadOptions};
-/// use tollgate_serve::{self, Serve};
+/// use tollgate_serve::Serve;
 ///
-/// let loaded = config::load(&LoadOptions::new().with_sections(serve::sections()))?;
+/// let loaded = config::load(&LoadOptions::new().with_sections(tollgate_serve::sections()))?;
 /// assert_eq!(Serve::of(&loaded.config)?.listen.to_string(), "127.0.0.1:8080");
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

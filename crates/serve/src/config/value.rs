@@ -1,10 +1,7 @@
-#[cfg(not(feature = "regex"))]
-use std::convert::Infallible as Regex;
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
 
 use http::HeaderName;
-#[cfg(feature = "regex")]
 use regex::Regex;
 
 use super::fields::{LogFormat, LogLevel, ServeMode, UnreadRequests};

@@ -15,7 +15,7 @@ use tower_service::Service;
 
 use super::pooled::{Connector, met_closed};
 use super::trust::tls;
-use tollgate::config::Bounds;
+use crate::config::Bounds;
 use tollgate::middleware::{BoxError, BufferedBody, Unsent};
 
 /// The body of a request, whole.

@@ -5,7 +5,7 @@ use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
 
 use super::client::RequestBody;
-use tollgate::config::Scope;
+use crate::config::Scope;
 use tollgate::middleware::{Classified, Http, Key};
 use tollgate::provider::{ANTHROPIC, GEMINI, Profile, UnreadableRequest};
 

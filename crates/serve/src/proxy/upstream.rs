@@ -9,7 +9,7 @@ use super::client::{Client, RequestBody, counting};
 use super::format::Format;
 use super::scopes::Scopes;
 use crate::app::App;
-use tollgate::config::{self, ServeMode};
+use crate::config::{self, ServeMode};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{
     Classified, Http, PeekBody, RateLimitError, RateLimitLayer, Replay, RetryService, Unsent,

@@ -6,7 +6,7 @@ use parking_lot::RwLock;
 use smallvec::SmallVec;
 
 use super::asked::Allowed;
-use tollgate::config::{KeyLimit, Serve};
+use crate::config::{KeyLimit, Serve};
 use tollgate::limiter::{DefaultLimits, Limiter};
 use tollgate::quota::{Algorithm, Dimension, Limit, Quota, Window};
 

@@ -6,7 +6,7 @@ use tokio::sync::watch;
 use super::denied::Denied;
 use super::grants::Grants;
 use super::limits::Table;
-use tollgate::config::Serve;
+use crate::config::Serve;
 use tollgate::limiter::{KeyBudget, Limiter};
 
 /// What the rate-limit service keeps.

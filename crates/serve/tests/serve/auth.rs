@@ -1,7 +1,7 @@
 //! Who may ask, look and change.
 
 use reqwest::{Method, RequestBuilder};
-use tollgate_serve::{self, ServeError, Server, Tokens};
+use tollgate_serve::{ServeError, Server, Tokens};
 
 use super::rig::{Reply, Rig, http1};
 
@@ -99,7 +99,7 @@ async fn each_route_asks_for_the_token_that_is_due_there() {
 #[tokio::test]
 async fn a_token_that_is_empty_protects_nothing() {
     let tokens = tokens(Some(" "), None);
-    let config = serve::parse("serve: {listen: '0.0.0.0:0'}").unwrap();
+    let config = tollgate_serve::parse("serve: {listen: '0.0.0.0:0'}").unwrap();
     let limiter = config.builder().build().unwrap();
     let refused = Server::bind(config, limiter, tokens).await.unwrap_err();
     assert!(matches!(refused, ServeError::Unprotected { .. }), "{refused}");
@@ -136,7 +136,7 @@ async fn with_a_token_nobody_asks_without_it() {
 #[tokio::test]
 async fn what_others_would_reach_without_a_token_is_not_listened_on() {
     let bind = async |serve: &str, tokens| {
-        let config = serve::parse(&format!("serve: {{{serve}}}")).unwrap();
+        let config = tollgate_serve::parse(&format!("serve: {{{serve}}}")).unwrap();
         let limiter = config.builder().build().unwrap();
         Server::bind(config, limiter, tokens).await
     };

@@ -5,13 +5,13 @@ use std::time::Duration;
 use serde_json::Value;
 use tollgate::config::{self, Applied, Config, LoadOptions, Override};
 use tollgate::provider::{ANTHROPIC, OPENAI};
-use tollgate_serve::{self, Scope, Serve, ServeError, ServeMode, Server, Tokens};
+use tollgate_serve::{Scope, Serve, ServeError, ServeMode, Server, Tokens};
 
 /// The example of the docs, which has every section.
 const EXAMPLE: &str = include_str!("../../../src/config/example.yaml");
 
 fn good(text: &str) -> Config {
-    serve::parse(text).unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"))
+    tollgate_serve::parse(text).unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"))
 }
 
 fn said(text: &str) -> Serve {
@@ -21,7 +21,7 @@ fn said(text: &str) -> Serve {
 /// Asserts that the text has one error, which starts with `problem`.
 #[track_caller]
 fn refuses(text: &str, problem: &str) {
-    let said = serve::parse(text).expect_err(text).to_string();
+    let said = tollgate_serve::parse(text).expect_err(text).to_string();
     assert_eq!(said.lines().count(), 1, "{text}\nshould have one problem:\n{said}");
     assert!(said.starts_with(&format!("config:{problem}")), "{text}\nsays\n{said}");
 }
@@ -116,7 +116,7 @@ fn serve_section_errors_omit_passwords() {
             "serve: {upstreams: {a: {base_url: 'http://h/?k=hunter2', provider: openai}}}"
                 .to_owned(),
         ] {
-            let error = serve::parse(&text).unwrap_err();
+            let error = tollgate_serve::parse(&text).unwrap_err();
             let shown = format!("{error} {error:?}");
             assert!(!shown.contains("hunter2"), "{text}: {shown}");
         }
@@ -131,7 +131,7 @@ fn flags_and_variables_override_serve_section() {
     ];
     let listen = |value| {
         let variables = variables.map(|(name, value)| (name.to_owned(), value.to_owned()));
-        let options = LoadOptions::new().with_sections(serve::sections());
+        let options = LoadOptions::new().with_sections(tollgate_serve::sections());
         let flag = Override::new("--listen", &["serve", "listen"], value);
         config::load(&options.with_environment(variables).with_override(flag))
     };
@@ -150,7 +150,7 @@ fn flags_and_variables_override_serve_section() {
 
 #[test]
 fn schema_describes_serve_section() {
-    let schema = config::schema_with(&serve::sections());
+    let schema = config::schema_with(&tollgate_serve::sections());
     jsonschema::draft202012::meta::validate(&schema).unwrap();
     for (name, object) in schema["$defs"].as_object().unwrap() {
         let Some(properties) = object["properties"].as_object() else { continue };
@@ -163,7 +163,7 @@ fn schema_describes_serve_section() {
     let valid = |text: &str| validator.is_valid(&serde_yaml::from_str::<Value>(text).unwrap());
     for text in [EXAMPLE, "serve: {}", "serve: ~", "serve: {scopes: [], keys: [{key_pattern: a}]}"]
     {
-        assert!(valid(text) && serve::parse(text).is_ok(), "{text}");
+        assert!(valid(text) && tollgate_serve::parse(text).is_ok(), "{text}");
     }
     for text in [
         "serve: {mode: drop}",
@@ -171,7 +171,7 @@ fn schema_describes_serve_section() {
         "serve: {scopes: [tenant]}",
         "serve: 5",
     ] {
-        assert!(!valid(text) && serve::parse(text).is_err(), "{text}");
+        assert!(!valid(text) && tollgate_serve::parse(text).is_err(), "{text}");
     }
 }
 
@@ -195,7 +195,7 @@ fn a_server_knows_the_providers_of_its_upstreams_behind_those_it_names() {
     const SERVE: &str = "serve: {upstreams: {
         a: {base_url: 'http://h', provider: openai}, b: {base_url: 'http://h', provider: openai},
         c: {base_url: 'http://h', provider: anthropic}}}";
-    let served = serve::limiter(&good(&format!("{QUOTAS}\n{SERVE}"))).unwrap();
+    let served = tollgate_serve::limiter(&good(&format!("{QUOTAS}\n{SERVE}"))).unwrap();
     let named = good(&format!("{QUOTAS}\nproviders: [openai, anthropic]")).limiter().unwrap();
     let alone = good(QUOTAS).limiter().unwrap();
     let profile = |limiter: &tollgate::Limiter, key| Some(limiter.profile(key)?.name().to_owned());
@@ -204,14 +204,15 @@ fn a_server_knows_the_providers_of_its_upstreams_behind_those_it_names() {
         assert_eq!(profile(&served, key), profile(&named, key), "{key}");
     }
     assert_eq!(profile(&alone, "gpt-4o"), None);
-    let mixed = serve::limiter(&good(&format!("providers: [anthropic]\n{SERVE}"))).unwrap();
+    let mixed =
+        tollgate_serve::limiter(&good(&format!("providers: [anthropic]\n{SERVE}"))).unwrap();
     assert_eq!(profile(&mixed, "tenant").as_deref(), Some("anthropic"));
 }
 
 #[tokio::test]
 async fn bind_without_serve_section_is_an_error() {
     let config = Config::parse("serve: {listen: '127.0.0.1:0'}").unwrap();
-    assert!(matches!(serve::limiter(&config), Err(ServeError::MissingSection)));
+    assert!(matches!(tollgate_serve::limiter(&config), Err(ServeError::MissingSection)));
     let limiter = config.builder().build().unwrap();
     let bound = Server::bind(config, limiter, Tokens::default()).await;
     assert!(matches!(bound, Err(ServeError::MissingSection)));

@@ -2,7 +2,7 @@
 
 use futures_util::future::join_all;
 use reqwest::Client;
-use tollgate_serve::{self, Server, Tokens};
+use tollgate_serve::{Server, Tokens};
 
 use super::rig::{Reply, http1};
 use tollgate_testing::servers::Redis;
@@ -25,8 +25,8 @@ impl Pair {
             redis.url()
         );
         let server = async || {
-            let config = serve::parse(&text).unwrap();
-            let limiter = serve::limiter(&config).unwrap();
+            let config = tollgate_serve::parse(&text).unwrap();
+            let limiter = tollgate_serve::limiter(&config).unwrap();
             Server::bind(config, limiter, Tokens::default()).await.unwrap()
         };
         Self { servers: [server().await, server().await], client: http1(), _redis: redis }

@@ -7,7 +7,7 @@ use reqwest::{Client, Method};
 use tokio::task::JoinHandle;
 use tollgate::Limiter;
 use tollgate::limiter::ManualClock;
-use tollgate_serve::{self, Server, Tokens};
+use tollgate_serve::{Server, Tokens};
 
 pub(crate) use tollgate_testing::http::{Reply, http1, http2, raw, until};
 
@@ -27,7 +27,7 @@ impl Rig {
     }
 
     pub(crate) async fn start(config: &str, tokens: Tokens) -> Self {
-        let config = serve::parse(config).unwrap();
+        let config = tollgate_serve::parse(config).unwrap();
         let clock = ManualClock::new();
         let limiter = config.builder().clock(clock.clone()).build().unwrap();
         let server = Server::bind(config, limiter.clone(), tokens).await.unwrap();

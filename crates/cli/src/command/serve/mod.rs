@@ -12,7 +12,7 @@ use super::run::text;
 use super::state_args::ConfigArgs;
 use flags::{CONFIG_FILE, FLAGS, Flag, Given, INSTANCE_URLS, PORT};
 use tollgate::config::{self, LoadOptions, Loaded, Override};
-use tollgate_serve::{self, Serve};
+use tollgate_serve::Serve;
 
 pub(super) use run::serve;
 
@@ -49,7 +49,7 @@ impl ServeArgs {
         }
         let mut options = options;
         if let Some((_, path)) = set(&CONFIG_FILE) {
-            options = serve::with_keys_file(options, path);
+            options = tollgate_serve::with_keys_file(options, path);
         }
         for flag in &FLAGS {
             if let Some((path, (name, value))) = flag.path().zip(set(flag)) {

@@ -7,7 +7,7 @@ use super::signals::{Signal, Signals};
 use super::{ServeArgs, files, log};
 use crate::terminal::say;
 use tollgate::config::Reload;
-use tollgate_serve::{self, Serve, Server, Tokens};
+use tollgate_serve::{Serve, Server, Tokens};
 
 /// Serves until it is asked to stop.
 ///
@@ -22,7 +22,7 @@ pub(in crate::command) async fn serve(
     let said = Serve::of(&loaded.config).map_err(text)?;
     log::start(said.log);
     files::allow(said);
-    let limiter = serve::limiter(&loaded.config).map_err(text)?;
+    let limiter = tollgate_serve::limiter(&loaded.config).map_err(text)?;
     let tokens = Tokens::from_environment();
     let server = Server::bind(loaded.config.clone(), limiter, tokens).await.map_err(text)?;
     server.follow(&loaded).map_err(text)?;

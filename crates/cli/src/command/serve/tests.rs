@@ -15,7 +15,7 @@ fn loaded(given: &[&str], variables: &[(&str, &str)]) -> Result<Serve, String> {
     let found = |name: &str| {
         variables.iter().find(|(known, _)| *known == name).map(|(_, value)| (*value).to_owned())
     };
-    let options = LoadOptions::new().with_sections(serve::sections());
+    let options = LoadOptions::new().with_sections(tollgate_serve::sections());
     let loaded = arguments(given).load_from(options, &found)?;
     Ok(Serve::of(&loaded.config).unwrap().clone())
 }

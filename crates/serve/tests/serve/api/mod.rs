@@ -19,7 +19,7 @@ use std::time::Duration;
 use axum::http::HeaderMap;
 use serde_json::{Value, json};
 use tollgate::limiter::{Limiter, ManualClock};
-use tollgate_serve::{self, Server, Tokens};
+use tollgate_serve::{Server, Tokens};
 
 /// A server whose time moves when it is told to, and a client of its admin.
 struct Rig {
@@ -49,7 +49,7 @@ impl Rig {
             false => format!("serve: {{listen: '127.0.0.1:0'}}, {text}"),
         };
         let text = format!("{{margin: {{percent: 0, lag: 0s}}, {text}}}");
-        let config = serve::parse(&text).unwrap();
+        let config = tollgate_serve::parse(&text).unwrap();
         let clock = ManualClock::new();
         let limiter = config.builder().clock(clock.clone()).build().unwrap();
         let mut tokens = Tokens::default();

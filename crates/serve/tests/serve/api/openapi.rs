@@ -4,7 +4,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use tollgate_serve::{self, Server, Tokens};
+use tollgate_serve::{Server, Tokens};
 
 use super::{ADMIN, Rig};
 use tollgate_testing::full::full_or;
@@ -50,7 +50,7 @@ async fn the_document_tells_every_route() {
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn the_server_does_what_its_document_says() {
     let Some(schemathesis) = Schemathesis::installed() else { return };
-    let config = serve::parse(CONFIG).unwrap();
+    let config = tollgate_serve::parse(CONFIG).unwrap();
     let limiter = config.builder().build().unwrap();
     let mut tokens = Tokens::default();
     (tokens.client, tokens.admin) = (Some("a client's".to_owned()), Some(ADMIN.to_owned()));

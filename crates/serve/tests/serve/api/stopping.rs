@@ -2,7 +2,7 @@ use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tollgate::limiter::Limiter;
-use tollgate_serve::{self, Server, Tokens};
+use tollgate_serve::{Server, Tokens};
 
 use super::Rig;
 use crate::rig::http1;
@@ -65,8 +65,8 @@ async fn who_settles_while_the_server_stops_pays_what_it_took_and_the_store_know
 
 /// A server with state, by the system's clock.
 async fn start(config: &str) -> (Server, Limiter) {
-    let config = serve::parse(config).unwrap();
-    let limiter = serve::limiter(&config).unwrap();
+    let config = tollgate_serve::parse(config).unwrap();
+    let limiter = tollgate_serve::limiter(&config).unwrap();
     (Server::bind(config, limiter.clone(), Tokens::default()).await.unwrap(), limiter)
 }
 

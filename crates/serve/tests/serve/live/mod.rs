@@ -12,7 +12,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 use tollgate::limiter::{Limiter, ManualClock};
-use tollgate_serve::{self, Server, Tokens};
+use tollgate_serve::{Server, Tokens};
 
 use self::chromium::Chromium;
 
@@ -39,7 +39,8 @@ impl Rig {
     /// Where tokens have to be shown.
     async fn guarded(yaml: &str, tokens: Tokens) -> Self {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let config = serve::parse(&format!("{yaml}\nserve: {{listen: '127.0.0.1:0'}}")).unwrap();
+        let config =
+            tollgate_serve::parse(&format!("{yaml}\nserve: {{listen: '127.0.0.1:0'}}")).unwrap();
         let clock = ManualClock::new();
         let mut builder = config.builder().clock(clock.clone());
         if let Some(backend) = config.backend().unwrap() {

@@ -1,6 +1,6 @@
 //! What reaches the upstream, and what never does.
 
-use tollgate_serve::{self, Tokens};
+use tollgate_serve::Tokens;
 
 use super::rig::{Exchange, Proxy, Upstream, chat, field, http, json, raw};
 
@@ -240,7 +240,7 @@ async fn the_token_of_the_server_is_shown_beside_the_key_of_the_upstream_and_sta
     let text = format!(
         "serve: {{listen: '127.0.0.1:0', upstreams: {{up: {{base_url: '{url}', provider: openai}}}}}}"
     );
-    let config = serve::parse(&text).unwrap();
+    let config = tollgate_serve::parse(&text).unwrap();
     let limiter = config.builder().build().unwrap();
     let mut tokens = Tokens::default();
     tokens.client = Some("let-me-in".to_owned());

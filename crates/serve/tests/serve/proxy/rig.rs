@@ -5,7 +5,7 @@ use std::net::SocketAddr;
 use bytes::Bytes;
 use tollgate::Limiter;
 use tollgate::config::Config;
-use tollgate_serve::{self, Server, Tokens};
+use tollgate_serve::{Server, Tokens};
 
 pub(super) use tollgate_testing::upstream::{
     Exchange, Upstream, chat, field, http, json, listen, raw,
@@ -45,8 +45,8 @@ impl Proxy {
         for (name, addr, provider) in upstreams {
             text += &format!("    {name}: {{base_url: 'http://{addr}', provider: {provider}}}\n");
         }
-        let config = serve::parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
-        let limiter = serve::limiter(&config).expect("it is made");
+        let config = tollgate_serve::parse(&text).unwrap_or_else(|error| panic!("{text}\n{error}"));
+        let limiter = tollgate_serve::limiter(&config).expect("it is made");
         Self::start(config, limiter).await
     }
 

@@ -94,7 +94,8 @@ serve:
     );
     let config = tollgate_serve::parse(&config).expect("it is right");
     let limiter = tollgate_serve::limiter(&config).expect("it is made");
-    let proxy = tollgate_serve::Server::bind(config, limiter, tollgate_serve::Tokens::default()).await;
+    let proxy =
+        tollgate_serve::Server::bind(config, limiter, tollgate_serve::Tokens::default()).await;
     let proxy = proxy.expect("a free port");
     let env = [("TOLLGATE_PROXY", format!("http://{}", proxy.addr()))];
     for case in &["anthropic", "openai"][..full_or(2, 1)] {

@@ -10,11 +10,11 @@ use super::reference::Reference;
 use super::server::{Reply, Server};
 use super::world::{Fate, Use, World};
 use super::{LEASE, MILLI, SECOND};
-use crate::cluster::full::full_or;
 use crate::cluster::shared::lease::{Ledger, Room};
 use crate::cluster::shared::script::Id;
 use crate::engine::{Margin, Rule};
 use crate::quota::{Algorithm, Cost, Dimension, Limit, Quota, SettleAt, Window};
+use tollgate_testing::full::full_or;
 
 pub(super) fn cost(requests: u64, tokens: u64) -> Cost {
     Cost::new().requests(requests).tokens(tokens)

@@ -6,8 +6,8 @@ use super::super::{Answer, Id, InTime, Verdict};
 use super::random::Random;
 use super::server::Server;
 use super::world::{Asked, Key, Said};
-use crate::cluster::full::full_or;
 use crate::engine::{Rule, Wait};
+use tollgate_testing::full::full_or;
 
 #[test]
 fn a_random_schedule_is_answered_as_the_engine_answers_it() {

@@ -13,9 +13,9 @@ use std::time::Duration;
 use tollgate::limiter::{Clock, SystemClock};
 
 use super::process::Served;
-use tollgate_testing::full::full_or;
 use client::Client;
 use key::{Key, Kind};
+use tollgate_testing::full::full_or;
 use tollgate_testing::wire::Wire;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
