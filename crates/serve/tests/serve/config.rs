@@ -8,7 +8,7 @@ use tollgate::provider::{ANTHROPIC, OPENAI};
 use tollgate_serve::{Scope, Serve, ServeError, ServeMode, Server, Tokens};
 
 /// The example of the docs, which has every section.
-const EXAMPLE: &str = include_str!("../../../src/config/example.yaml");
+const EXAMPLE: &str = include_str!("../../../../src/config/example.yaml");
 
 fn good(text: &str) -> Config {
     tollgate_serve::parse(text).unwrap_or_else(|error| panic!("{text}\nis refused:\n{error}"))
