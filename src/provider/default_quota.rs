@@ -177,6 +177,7 @@ mod tests {
         }
     }
 
+    #[cfg(feature = "zones")]
     #[test]
     fn every_amount_of_a_row_is_a_limit_of_its_quota() {
         for quota in DEFAULTS.iter().flat_map(|defaults| &defaults.quotas) {

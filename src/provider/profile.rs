@@ -441,6 +441,7 @@ mod tests {
         assert_eq!(Profile::find("http://localhost:8080/v1/completions"), COMPATIBLE);
     }
 
+    #[cfg(feature = "requests")]
     #[test]
     fn a_sound_that_is_repeated_by_its_id_is_nothing() {
         let cost = |audio: &str| {

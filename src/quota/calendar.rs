@@ -80,7 +80,7 @@ impl fmt::Debug for Calendar {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, feature = "zones"))]
 mod tests {
     use jiff::Timestamp;
 

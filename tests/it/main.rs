@@ -5,6 +5,7 @@ mod arrows;
 mod config;
 #[cfg(target_os = "linux")]
 mod dependencies;
+#[cfg(feature = "zones")]
 mod engine;
 mod limiter;
 #[cfg(feature = "tower")]

@@ -6,11 +6,14 @@ mod busiest;
 mod changes;
 mod cool_down;
 mod corners;
+#[cfg(feature = "regex")]
 mod default_limits;
 mod gate;
+#[cfg(feature = "requests")]
 mod guesses;
 mod keys;
 mod ledger;
+mod missing_feature;
 mod observe;
 mod others;
 mod outputs;
@@ -22,9 +25,11 @@ mod quotas;
 mod reduction;
 mod runtime;
 mod scopes;
+#[cfg(feature = "regex")]
 mod settings;
 mod state;
 mod totals;
+#[cfg(feature = "requests")]
 mod uncounted;
 
 use tollgate::engine::Margin;

@@ -1,19 +1,29 @@
 //! What a provider's bytes mean.
 
+#[cfg(feature = "requests")]
 mod bounds;
+#[cfg(feature = "requests")]
 mod charges;
+#[cfg(feature = "requests")]
 pub(crate) mod corpus;
 mod count_tokens;
+#[cfg(feature = "requests")]
 mod custom;
 mod delays;
 mod errors;
+#[cfg(feature = "requests")]
 mod families;
 mod headers;
+#[cfg(feature = "requests")]
 mod properties;
+#[cfg(feature = "zones")]
 mod quota_table;
 mod recorded;
+#[cfg(feature = "requests")]
 mod requests;
+#[cfg(feature = "requests")]
 mod scanner;
+#[cfg(feature = "requests")]
 mod scanner_corpus;
 mod scanner_fixtures;
 mod scanner_formats;
