@@ -22,7 +22,7 @@ pin_project! {
 
 pin_project! {
     #[project = AnswerProjection]
-    #[expect(clippy::large_enum_variant, reason = "nearly every body is the larger one")]
+    // Not boxed: nearly every body is the larger one.
     enum Answer<B>
     where
         B: Body<Data = Bytes>,

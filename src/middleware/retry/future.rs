@@ -31,7 +31,7 @@ pin_project! {
 
 pin_project! {
     #[project = StageProjection]
-    #[expect(clippy::large_enum_variant, reason = "nearly every request is in the largest alone")]
+    // Not boxed: nearly every request is in the largest alone.
     pub(super) enum Stage<S, Request, C, O>
     where
         S: Service<Request>,

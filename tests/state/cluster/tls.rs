@@ -45,7 +45,7 @@ async fn a_redis_by_tls_needs_no_provider_of_the_process_and_installs_none() {
     drop(bus);
     for scheme in ["rediss", "rediss-cluster"] {
         let (address, refused) = server("").await;
-        let shared = Shared::builder(&format!("{scheme}://{address}"), "team").connect();
+        let shared = Shared::builder(format!("{scheme}://{address}"), "team").connect();
         assert_eq!(refused.await, UNKNOWN, "{scheme}");
         drop(shared);
     }
