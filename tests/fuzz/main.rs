@@ -1,8 +1,9 @@
 //! Readers of bytes from outside, fed with what nobody would send.
 //!
 //! Each target is a test that runs two thousand mutated seeds, always the same ones.
-//! `TOLLGATE_FULL=1 cargo nextest run --release --all-features --test fuzz` runs a million of each;
-//! `TOLLGATE_FUZZ_SEED=n` begins elsewhere. An input that fails is shown as a byte string, to become a test beside the reader.
+//! `TOLLGATE_FULL=1 cargo nextest run --release --all-features --test fuzz` runs a hundred thousand;
+//! `TOLLGATE_FUZZ_SEED=n` begins elsewhere. An input that fails is shown as a byte string, to become
+//! a test beside the reader.
 //!
 //! A new target is a file with a test that gives [`fuzz`](harness::fuzz) its seeds (small ones, of
 //! each kind that there is) and a function of bytes that panics where something is wrong. The

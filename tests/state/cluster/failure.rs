@@ -266,6 +266,7 @@ fn a_key_that_the_store_can_not_decide_is_alone_in_that_and_keeps_to_its_share()
     // Over several beats, each of which tries to charge it.
     while begin.elapsed() < Duration::from_secs(3) {
         watch.ask(&limiter);
+        std::thread::park_timeout(Duration::from_millis(1));
     }
     assert_eq!(watch.admitted, 10);
     let decided = shared.status().decided;
