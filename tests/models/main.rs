@@ -34,7 +34,7 @@ use full::full_or;
 /// Runs a model under random schedules, and under such as switch seldom but at random places. What
 /// fails is printed as a schedule; `SHUTTLE_RANDOM_SEED` sets another seed than the one below.
 fn check(model: impl Fn() + Clone + Send + Sync + 'static) {
-    let schedules = full_or(1_500, 150);
+    let schedules = full_or(1_500, 500);
     run(RandomScheduler::new_from_seed(SEED, schedules), model.clone());
     run(PctScheduler::new_from_seed(SEED, SWITCHES, schedules), model);
 }
