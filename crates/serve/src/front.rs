@@ -12,9 +12,9 @@ use axum::body::Body;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode};
 use axum::response::IntoResponse;
 use axum::routing::RouterIntoService;
+use bytes::Bytes;
 use futures_util::FutureExt;
 use futures_util::future::{CatchUnwind, Either};
-use hyper::body::{Body as _, Incoming};
 use hyper::service::Service;
 use pin_project::{pin_project, pinned_drop};
 use tower::Service as _;
@@ -30,6 +30,7 @@ use super::rate;
 use super::request_body;
 use super::request_id::LONGEST;
 use super::route::Route;
+use tollgate::middleware::BoxError;
 
 /// What stands before all routes, one for each connection: it gives requests their ids, bounds their
 /// bodies, turns a panic into an answer, and logs what was answered.
@@ -65,12 +66,15 @@ impl Front {
     }
 }
 
-impl Service<Request<Incoming>> for Front {
+impl<B> Service<Request<B>> for Front
+where
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
     type Response = Response<AnswerBody>;
     type Error = Infallible;
     type Future = Answering;
 
-    fn call(&self, mut request: Request<Incoming>) -> Answering {
+    fn call(&self, mut request: Request<B>) -> Answering {
         let Self { app, routes, client, activity, is_proxy } = self;
         if *is_proxy {
             request.extensions_mut().insert(FromProxy);

@@ -6,17 +6,20 @@ use std::time::Duration;
 use axum::Error;
 use axum::body::Body;
 use bytes::Bytes;
-use http_body::{Body as _, Frame, SizeHint};
+use http_body::{Frame, SizeHint};
 use http_body_util::Limited;
-use hyper::body::Incoming;
 use pin_project::pin_project;
 use tokio::time::{Sleep, sleep};
 
 use super::config::Bounds;
+use tollgate::middleware::BoxError;
 
 /// A body that fails when it is longer than the server takes, or takes longer to come. One without
 /// content costs nothing.
-pub(super) fn bounded(body: Incoming, bounds: &Bounds) -> Body {
+pub(super) fn bounded<B>(body: B, bounds: &Bounds) -> Body
+where
+    B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+{
     if body.is_end_stream() {
         return Body::empty();
     }
@@ -26,15 +29,15 @@ pub(super) fn bounded(body: Incoming, bounds: &Bounds) -> Body {
 
 /// A body that fails if it isn't whole in time, counted from when it is first read.
 #[pin_project]
-struct Timed {
+struct Timed<B> {
     #[pin]
-    body: Limited<Incoming>,
+    body: Limited<B>,
     time: Duration,
     #[pin]
     until: Option<Sleep>,
 }
 
-impl http_body::Body for Timed {
+impl<B: http_body::Body<Data = Bytes, Error: Into<BoxError>>> http_body::Body for Timed<B> {
     type Data = Bytes;
     type Error = Error;
 

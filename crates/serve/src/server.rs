@@ -6,6 +6,9 @@ use std::pin::pin;
 use std::sync::{Arc, OnceLock, Weak};
 
 use axum::Router;
+use axum::http::{Request, Response};
+use bytes::Bytes;
+use hyper::service::Service;
 use tokio::net::TcpListener;
 use tokio::task::JoinHandle;
 use tokio::time::timeout;
@@ -20,6 +23,7 @@ use super::tokens::Tokens;
 use super::{api, health, live, proxy, rate};
 use tollgate::config::{Config, Loaded, Reload, Reloading};
 use tollgate::limiter::Limiter;
+use tollgate::middleware::BoxError;
 
 /// A server that listens, until it is [shut down](Self::shutdown).
 ///
@@ -39,6 +43,7 @@ use tollgate::limiter::Limiter;
 /// ```
 pub struct Server {
     app: Arc<App>,
+    front: Front,
     task: JoinHandle<()>,
     reloading: OnceLock<Arc<Reloading>>,
 }
@@ -71,18 +76,28 @@ impl Server {
         let (bounds, drain) = (serve.bounds, serve.drain);
         let app = Arc::new(App::new(config, serve, limiter, tokens, addr));
         let front = Front::new(Arc::clone(&app), routes(&app));
-        let accepting = Accepting::new(listener, front, bounds, app.stopping.clone());
+        let accepting = Accepting::new(listener, front.clone(), bounds, app.stopping.clone());
         let hurrying = app.hurrying.clone();
         let drain = async move {
             let _ = timeout(drain, hurrying.cancelled()).await;
         };
         let task = tokio::spawn(accepting.run(drain));
-        Ok(Self { app, task, reloading: OnceLock::new() })
+        Ok(Self { app, front, task, reloading: OnceLock::new() })
     }
 
     /// Where it listens.
     pub fn addr(&self) -> SocketAddr {
         self.app.addr
+    }
+
+    /// The response to a request that comes without a connection, for the guard of its speed.
+    #[doc(hidden)]
+    pub async fn respond<B>(&self, request: Request<B>) -> Response<impl http_body::Body>
+    where
+        B: http_body::Body<Data = Bytes, Error: Into<BoxError>> + Send + 'static,
+    {
+        let Ok(response) = self.front.call(request).await;
+        response
     }
 
     /// Follows the files that its configuration was loaded from, until it ends: quotas as any limiter
