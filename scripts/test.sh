@@ -57,6 +57,7 @@ packages() {
   command -v npm >/dev/null || missing+=(npm)
   command -v chromium >/dev/null || missing+=(chromium)
   command -v chromedriver >/dev/null || missing+=(chromium-driver)
+  command -v valgrind >/dev/null || missing+=(valgrind)
   [ ${#missing[@]} -gt 0 ] || return 0
   if [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
     apt-get update -qq
@@ -102,5 +103,7 @@ step cargo test --no-default-features --no-run --lib --tests
 # have everything else built anew.
 step env RUSTFLAGS="${RUSTFLAGS:-} --cfg shuttle -D warnings" \
   cargo test --no-default-features --test models --target-dir target/models
+# Instructions of the hot paths, counted by valgrind, against benches/instructions/accepted.toml.
+step bash scripts/instructions.sh
 
 printf '\nEverything holds (%s s).\n' "$SECONDS"

@@ -1,0 +1,39 @@
+//! Instructions of the server's answer to `POST /rate/{key}`, without a connection: as `library`
+//! counts those of the library.
+
+mod count;
+
+use std::hint::black_box;
+
+use axum::body::Body;
+use axum::http::{Request, StatusCode};
+use count::{count, poll_once, run};
+use tollgate::limiter::ManualClock;
+use tollgate_serve::{Server, Tokens};
+
+fn main() {
+    run(&[
+        ("rate_granted", || rate(1_000_000_000, StatusCode::OK)),
+        ("rate_refused", || rate(1, StatusCode::TOO_MANY_REQUESTS)),
+    ]);
+}
+
+/// Counts requests that get `status`, of a key that may make `limit` requests an hour.
+fn rate(limit: u32, status: StatusCode) {
+    let hot =
+        format!("{{key_pattern: hot, max_requests_per_window: {limit}, window_millis: 3600000}}");
+    let config = format!("serve: {{listen: '127.0.0.1:0', keys: [{hot}]}}");
+    let config = tollgate_serve::parse(&config).expect("a valid configuration");
+    let limiter = config.builder().clock(ManualClock::new()).build().expect("a valid limiter");
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    let runtime = runtime.expect("a runtime");
+    let server = runtime.block_on(Server::bind(config, limiter, Tokens::default()));
+    let server = server.expect("a free port");
+    let _inside = runtime.enter();
+    let answer = || {
+        let request = Request::post("/rate/hot").header("host", "localhost").body(Body::empty());
+        poll_once(server.respond(black_box(request.expect("a valid request")))).status()
+    };
+    assert_eq!(answer(), StatusCode::OK);
+    count(|| assert_eq!(answer(), status));
+}
