@@ -84,8 +84,8 @@ check() {
   fi
   printf '%-16s %9s %9s\n' instructions accepted now
   if ! compare "$tolerance"; then
-    echo "instructions: counts differ by more than $tolerance %; fix the slower path, or accept the counts with" \
-      "'bash scripts/instructions.sh --accept' and say why in the commit" >&2
+    echo "instructions: the counts are not within $tolerance % of the accepted ones; fix the slower path, or accept" \
+      "them with 'bash scripts/instructions.sh --accept' and say why in the commit" >&2
     exit 1
   fi
 }
