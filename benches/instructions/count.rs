@@ -5,7 +5,7 @@ use std::task::{Context, Poll, Waker};
 
 /// Runs the case that the argument names. Without one, prints the names of all cases, each with the
 /// number of its operations that are counted.
-pub fn run(cases: &[(&str, fn())]) {
+pub(crate) fn run(cases: &[(&str, fn())]) {
     let Some(wanted) = std::env::args().nth(1) else {
         cases.iter().for_each(|(name, _)| println!("{name} {OPERATIONS}"));
         return;
@@ -15,7 +15,7 @@ pub fn run(cases: &[(&str, fn())]) {
 }
 
 /// Runs an operation a few times, so that what the first ones allocate is there, and then counted.
-pub fn count(mut operation: impl FnMut()) {
+pub(crate) fn count(mut operation: impl FnMut()) {
     (0..WARM_UP).for_each(|_| operation());
     counted_operations(&mut operation);
 }
@@ -29,7 +29,7 @@ fn counted_operations(operation: &mut dyn FnMut()) {
 }
 
 /// The result of a future that has nothing to wait for; a runtime would add instructions of its own.
-pub fn poll_once<F: Future>(future: F) -> F::Output {
+pub(crate) fn poll_once<F: Future>(future: F) -> F::Output {
     match pin!(future).poll(&mut Context::from_waker(Waker::noop())) {
         Poll::Ready(output) => output,
         Poll::Pending => panic!("a counted operation waits"),
