@@ -17,6 +17,9 @@ impl Zone {
     /// The zone of this name in the IANA time zone database: the system's, or where there is none
     /// the one that came with the program. UTC is known without either.
     pub(super) fn find(name: &str) -> Result<Self, UnknownZone> {
+        if name.eq_ignore_ascii_case("UTC") {
+            return Ok(Self(TimeZone::UTC));
+        }
         TimeZone::get(name).map(Self).map_err(|_| UnknownZone { zone: name.to_owned() })
     }
 
