@@ -76,29 +76,32 @@ cargo clippy --version >/dev/null 2>&1 || rustup component add clippy
 data TOLLGATE_CORPUS corpus
 data TOLLGATE_TRACES traces
 
-step cargo fmt --check
+step cargo fmt --all --check
+step cargo clippy --workspace --all-targets --all-features -- -D warnings
 step cargo clippy --all-targets --no-default-features -- -D warnings
 step cargo clippy --all-targets -- -D warnings
-step cargo clippy --all-targets --all-features -- -D warnings
-# A feature that only builds beside others isn't one.
-for feature in hyper-util reqwest reqwest-middleware axum yaml sqlite redis nats metrics simulate tokenizer; do
+# A feature that only builds beside others isn't one. The other features are implied by these.
+for feature in requests tower zones regex reqwest-middleware axum yaml sqlite redis nats metrics tokenizer; do
   step cargo check --no-default-features --features "$feature"
 done
-step env RUSTDOCFLAGS="-D warnings" cargo doc --no-deps --all-features
+step env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features
 
 # Most tests wait rather than compute.
 export NEXTEST_TEST_THREADS="${NEXTEST_TEST_THREADS:-$((2 * $(nproc)))}"
-# `--all-targets` would run benches too; these are the library, the binary, tests and examples.
-targets=(--lib --bins --tests --examples)
 if cargo nextest --version >/dev/null 2>&1; then
-  step cargo nextest run --all-features "${targets[@]}"
+  runner=(cargo nextest run)
 else
   echo "cargo-nextest is not there: cargo test is used"
-  step cargo test --all-features "${targets[@]}"
+  runner=(cargo test)
 fi
-step cargo test --doc --all-features
-# The library without features is a product of its own: clippy has checked it, this links it.
-step cargo test --no-default-features --no-run --lib --tests
+# The library's own tests, without databases and without the tokenizer.
+step "${runner[@]}" --features axum,metrics,regex,reqwest-middleware,yaml --test it --test allocations --examples
+# The rest, with everything.
+step "${runner[@]}" --workspace --all-features --lib --bins --test state --test tokenizer --test fuzz \
+  --test simulate --test serve --test command
+# What the library does without its features: mostly, to say so.
+step "${runner[@]}" --no-default-features --test it
+step cargo test --doc --workspace --all-features
 # Models of what threads do at once: see tests/models. In a folder of its own, since the flag would
 # have everything else built anew.
 step env RUSTFLAGS="${RUSTFLAGS:-} --cfg shuttle -D warnings" \

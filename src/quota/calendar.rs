@@ -80,7 +80,8 @@ impl fmt::Debug for Calendar {
     }
 }
 
-#[cfg(all(test, feature = "zones"))]
+#[cfg(test)]
+#[cfg(feature = "zones")]
 mod tests {
     use jiff::Timestamp;
 

@@ -21,10 +21,6 @@ pub enum Dimension {
 
 impl Dimension {
     /// All but those of the caller's own.
-    #[cfg_attr(
-        not(any(feature = "yaml", feature = "sqlite")),
-        expect(dead_code, reason = "for files")
-    )]
     #[doc(hidden)]
     pub const KNOWN: [Self; 5] =
         [Self::Requests, Self::Tokens, Self::InputTokens, Self::OutputTokens, Self::Concurrency];

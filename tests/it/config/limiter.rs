@@ -2,7 +2,7 @@ use std::fs;
 use std::path::Path;
 
 use tollgate::config::{self, OpenError};
-use tollgate::{Cost, Limiter, Quota};
+use tollgate::{Limiter, Quota};
 
 use super::good;
 
@@ -10,33 +10,6 @@ fn write(folder: &Path, text: &str) -> std::path::PathBuf {
     let path = folder.join("tollgate.yaml");
     fs::write(&path, text).unwrap();
     path
-}
-
-fn take(limiter: &Limiter, key: &str) -> bool {
-    let permit = limiter.try_acquire(key, &Cost::new());
-    permit.is_ok_and(|permit| {
-        permit.settle(&Cost::new());
-        true
-    })
-}
-
-#[test]
-fn what_was_used_stays_used_over_a_restart_in_either_store() {
-    for store in [
-        "yaml: state/s.yaml",
-        #[cfg(feature = "sqlite")]
-        "sqlite: state/s.db",
-    ] {
-        let folder = tempfile::tempdir().unwrap();
-        let text = format!("quotas: {{a: {{rpd: 3}}}}\nstore: {{{store}, flush: 1h}}\n");
-        let path = write(folder.path(), &text);
-        let limiter = Limiter::from_config(&path).unwrap();
-        assert!(take(&limiter, "a") && take(&limiter, "a"), "{store}");
-        drop(limiter);
-        assert!(folder.path().join("state").is_dir(), "the store lies beside the file");
-        let again = Limiter::from_config(&path).unwrap();
-        assert!(take(&again, "a") && !take(&again, "a"), "{store}");
-    }
 }
 
 #[test]

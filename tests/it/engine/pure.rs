@@ -136,5 +136,14 @@ const OWN: [&str; 15] = [
     "core", "alloc", "crate", "super", "self", "u8", "u16", "u32", "u64", "u128", "usize", "i64",
     "i128", "f64", "clippy",
 ];
-const MACROS: [&str; 8] =
-    ["assert", "assert_eq", "assert_ne", "debug_assert", "format", "matches", "vec", "write"];
+const MACROS: [&str; 9] = [
+    "assert",
+    "assert_eq",
+    "assert_ne",
+    "cfg",
+    "debug_assert",
+    "format",
+    "matches",
+    "vec",
+    "write",
+];

@@ -11,8 +11,6 @@ mod gate;
 mod include_usage;
 mod inner;
 mod journey;
-#[cfg(all(feature = "yaml", feature = "sqlite"))]
-mod kept;
 mod keys;
 mod refusals;
 mod retry;

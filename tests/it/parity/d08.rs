@@ -3,13 +3,12 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-/// Crate, how its use reads in the sources, and the room that it belongs to.
-const PACKAGES: [(&str, &str, &str); 8] = [
+/// Crate, how its use reads in the sources, and the room of the library that it belongs to.
+const PACKAGES: [(&str, &str, &str); 7] = [
     ("http", "http::", "src/provider"),
     ("tokio", "tokio::", "src/limiter"),
     ("tower-layer", "tower_layer::Layer", "src/middleware"),
     ("tower-service", "tower_service::Service", "src/middleware"),
-    ("pin-project", "pin_project::pin_project", "src/middleware"),
     ("reqwest", "reqwest::", "src/middleware"),
     ("reqwest-middleware", "reqwest_middleware::{", "src/middleware"),
     ("serde_yaml", "serde_yaml::", "src/store"),
@@ -35,7 +34,11 @@ fn is_used(folder: &str, name: &str) -> bool {
 
 /// The lines of the sections of the manifest with this name.
 fn section(name: &str) -> Vec<String> {
-    let manifest = fs::read_to_string(root().join("Cargo.toml")).unwrap();
+    section_of("Cargo.toml", name)
+}
+
+fn section_of(manifest: &str, name: &str) -> Vec<String> {
+    let manifest = fs::read_to_string(root().join(manifest)).unwrap();
     let mut inside = false;
     let lines = manifest.lines().filter(|line| {
         if line.starts_with('[') {
@@ -56,6 +59,19 @@ fn d08_each_package_is_a_dependency_and_used_in_its_room() {
             "{package} is not in Cargo.toml"
         );
         assert!(is_used(room, name), "{name} is not used in {room}");
+    }
+}
+
+/// What the server is built with.
+#[test]
+fn d08_those_of_the_server_are_used_there() {
+    let dependencies = section_of("crates/serve/Cargo.toml", "[dependencies]");
+    for (package, name) in
+        [("pin-project", "pin_project::pin_project"), ("tower-http", "tower_http::")]
+    {
+        let line = format!("{package} = ");
+        assert!(dependencies.iter().any(|l| l.starts_with(&line)), "{package}");
+        assert!(is_used("crates/serve/src", name), "{name}");
     }
 }
 

@@ -7,7 +7,7 @@ use tollgate::provider::{
 use tollgate::quota::Quota;
 
 use super::rig::builder;
-use crate::provider::corpus;
+use tollgate_testing::corpus;
 
 fn limiter(profile: Profile) -> Limiter {
     builder().provider(profile).build().unwrap()

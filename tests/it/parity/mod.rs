@@ -1,4 +1,4 @@
-//! One module for each row of the parity table, named after its id; so are the tests.
+//! One module for each row of the parity table (tests/PARITY.md), named after its id; so are the tests.
 
 #[cfg(feature = "tower")]
 mod d01;
@@ -57,6 +57,7 @@ mod s10;
 mod s11;
 mod s12;
 mod s13;
+mod table;
 
 /// A client of loopback servers.
 #[cfg(feature = "reqwest")]

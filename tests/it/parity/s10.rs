@@ -1,5 +1,5 @@
 //! The buses: within a process, NATS and Redis. More of the latter two, against real servers that are
-//! killed and frozen: `tests/it/cluster/bus_servers.rs`.
+//! killed and frozen: `tests/state/cluster/bus_servers.rs`.
 
 use std::sync::Arc;
 
@@ -18,35 +18,4 @@ fn s10_a_bus_within_the_process_carries_a_reduction_to_all() {
     limiters[7].announce_reduced("k", "received 429 response");
     assert!(limiters.iter().all(|limiter| amounts(limiter) == [(50, 100)]));
     assert_eq!(bus.status().published, 1, "nobody repeats it");
-}
-
-/// A port that nobody listens at.
-#[cfg(any(feature = "nats", feature = "redis"))]
-fn nowhere() -> std::net::SocketAddr {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
-}
-
-#[cfg(any(feature = "nats", feature = "redis"))]
-fn reduces_without(bus: Arc<dyn Bus>) {
-    let limiter = limiter();
-    let agent = Agent::join(&limiter, bus, "agent-1").unwrap();
-    assert!(limiter.announce_reduced("k", "received 429 response"));
-    assert_eq!(amounts(&limiter), [(50, 100)]);
-    let status = agent.status();
-    assert_eq!((status.announced, status.bus.connected), (1, false));
-    assert_eq!(status.bus.published, 0);
-}
-
-#[cfg(feature = "nats")]
-#[test]
-fn s10_the_local_reduction_holds_while_nats_is_down() {
-    let url = format!("nats://{}", nowhere());
-    reduces_without(Arc::new(tollgate::cluster::Nats::connect(&url).unwrap()));
-}
-
-#[cfg(feature = "redis")]
-#[test]
-fn s10_the_local_reduction_holds_while_redis_is_down() {
-    let url = format!("redis://{}", nowhere());
-    reduces_without(Arc::new(tollgate::cluster::Redis::connect(&url).unwrap()));
 }

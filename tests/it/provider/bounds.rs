@@ -3,7 +3,7 @@
 use tollgate::provider::COMPATIBLE;
 use tollgate::quota::Dimension;
 
-use super::corpus::{Recorded, entries};
+use super::recordings::{Recorded, entries};
 
 #[test]
 fn the_reservation_covers_the_usage_of_most_recorded_chats() {

@@ -3,7 +3,7 @@
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Cost, Dimension, SettleAt, Usage};
 
-use super::corpus::{Entry, Recorded, entries};
+use super::recordings::{Entry, Recorded, entries};
 
 /// A recorded charge and ours.
 struct Charge {

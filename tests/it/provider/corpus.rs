@@ -1,61 +1,6 @@
-//! Recorded traffic: `$TOLLGATE_CORPUS` is the folder of the recordings.
+//! Recorded traffic: what it says, and what is read of it.
 
-use tollgate::provider::{Profile, Scanned, Scanner};
-use tollgate::quota::Usage;
-pub(crate) use tollgate_testing::corpus::{Entry, all, entries};
-
-/// What is read of an exchange, and what should be.
-pub(crate) trait Recorded {
-    fn usage(&self) -> Option<Option<Usage>>;
-    fn scan(&self, profile: Profile, piece: impl FnMut() -> usize) -> Scanned;
-    /// The profile that the URL tells.
-    fn profile(&self) -> Profile;
-    /// Reads the response with its headers.
-    fn scan_as_sent(&self) -> Scanned;
-}
-
-impl Recorded for Entry {
-    fn usage(&self) -> Option<Option<Usage>> {
-        let usage = self.expected.get("usage")?;
-        let count = |name: &str| usage[name].as_u64().unwrap_or(0);
-        Some((!usage.is_null()).then(|| Usage {
-            input: count("input"),
-            output: count("output"),
-            cache_read: count("cache_read"),
-            cache_write: count("cache_write"),
-        }))
-    }
-
-    fn scan(&self, profile: Profile, piece: impl FnMut() -> usize) -> Scanned {
-        scan(profile, &self.content_type, &self.response, piece)
-    }
-
-    fn profile(&self) -> Profile {
-        Profile::find(&self.url)
-    }
-
-    fn scan_as_sent(&self) -> Scanned {
-        let mut scanner = Scanner::of(self.profile(), &self.headers);
-        scanner.feed(&self.response);
-        scanner.finish()
-    }
-}
-
-/// Feeds a body in pieces of these sizes.
-pub(crate) fn scan(
-    profile: Profile,
-    content_type: &str,
-    mut body: &[u8],
-    mut piece: impl FnMut() -> usize,
-) -> Scanned {
-    let mut scanner = Scanner::new(profile, Some(content_type));
-    while !body.is_empty() {
-        let (head, tail) = body.split_at(piece().min(body.len()));
-        scanner.feed(head);
-        body = tail;
-    }
-    scanner.finish()
-}
+use super::recordings::{Entry, Recorded, all, entries};
 
 #[test]
 fn the_model_is_the_one_that_the_request_names() {

@@ -5,7 +5,7 @@ mod bounds;
 #[cfg(feature = "requests")]
 mod charges;
 #[cfg(feature = "requests")]
-pub(crate) mod corpus;
+mod corpus;
 mod count_tokens;
 #[cfg(feature = "requests")]
 mod custom;
@@ -20,6 +20,8 @@ mod properties;
 mod quota_table;
 mod recorded;
 #[cfg(feature = "requests")]
+mod recordings;
+#[cfg(feature = "requests")]
 mod requests;
 #[cfg(feature = "requests")]
 mod scanner;
@@ -28,5 +30,3 @@ mod scanner_corpus;
 mod scanner_fixtures;
 mod scanner_formats;
 mod scanner_messages;
-#[cfg(feature = "tokenizer")]
-mod tokenizer;

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 use tollgate::provider::{ApiError, COMPATIBLE, LONGEST_DELAY, OPENAI, Profile};
 use tollgate::quota::Dimension;
 
-use super::corpus::scan;
+use super::recordings::scan;
 use tollgate_testing::full::full_or;
 
 proptest! {

@@ -3,7 +3,7 @@
 use tollgate::provider::{OPENAI, Scanned, Scanner};
 use tollgate::quota::Usage;
 
-use super::corpus::scan;
+use super::recordings::scan;
 
 #[test]
 fn the_usage_of_each_format_is_read() {

@@ -5,7 +5,7 @@ use serde_json::Value;
 use tollgate::provider::BEDROCK;
 use tollgate::quota::Usage;
 
-use super::corpus::{Recorded, all};
+use super::recordings::{Recorded, all};
 
 #[test]
 fn every_recorded_body_cut_anyhow_gives_the_same_answer() {

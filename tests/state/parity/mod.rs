@@ -1,7 +1,8 @@
-//! Rows of the parity table: see tests/it/parity.
+//! Rows of the parity table: see tests/PARITY.md.
 
 mod g13;
 mod g14;
+mod s10;
 mod s14;
 
 #[path = "../../it/parity/rig.rs"]

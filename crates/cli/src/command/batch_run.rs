@@ -8,7 +8,7 @@ use http::HeaderMap;
 use super::kept::Kept;
 use super::output::Output;
 use super::run::{settings, stopped, text};
-use super::signal::asked_to_stop;
+use super::signal::StopRequests;
 use super::{BatchArgs, Exit, LimitArgs};
 use crate::batch::target::Base;
 use crate::batch::{Ended, Halt, Job, Stop, configured};
@@ -219,14 +219,12 @@ async fn simulated(args: &BatchArgs, loaded: &Loaded) -> Result<Server, String> 
 
 /// The first Ctrl-C ends the run in good order, the second at once: either can be resumed.
 async fn interrupt(stop: Stop) {
-    if asked_to_stop().await.is_err() {
-        return;
-    }
+    let Ok(mut requests) = StopRequests::listen() else { return };
+    requests.next().await;
     say(&"waiting for what is in flight; press Ctrl-C again to leave at once");
     stop.halt(Halt::Interrupted);
-    if asked_to_stop().await.is_ok() {
-        std::process::exit(Exit::Interrupted.code().into());
-    }
+    requests.next().await;
+    std::process::exit(Exit::Interrupted.code().into());
 }
 
 /// Prints the report, and says how the run ended.

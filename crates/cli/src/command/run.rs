@@ -7,7 +7,7 @@ use clap::Parser;
 use super::batch_run::batch;
 use super::output::Output;
 use super::serve::serve;
-use super::signal::asked_to_stop;
+use super::signal::StopRequests;
 use super::{ChargeRule, Cli, Command, Exit, LimitArgs, SimulateArgs};
 use crate::terminal::say;
 use tollgate_simulate::{Server, Settings};
@@ -69,18 +69,13 @@ async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
     }
     let server = Server::bind(settings, args.listen).await;
     let server = server.map_err(|error| format!("{}: {error}", args.listen))?;
-    let mut interrupted = std::pin::pin!(asked_to_stop());
-    tokio::select! {
-        // Asked first: whoever reads where it listens may interrupt it.
-        biased;
-        _ = &mut interrupted => {}
-        () = async { print(&format_args!("listening on http://{}", server.addr())) } => {
-            interrupted.await.map_err(text)?;
-        }
-    }
+    // Before it says where it listens: whoever reads that may interrupt it.
+    let mut requests = StopRequests::listen().map_err(text)?;
+    print(&format_args!("listening on http://{}", server.addr()));
+    requests.next().await;
     let stats = tokio::select! {
         stats = server.shutdown() => stats.map_err(text)?,
-        _ = asked_to_stop() => return Ok(Exit::Interrupted),
+        () = requests.next() => return Ok(Exit::Interrupted),
     };
     print(&serde_json::to_string_pretty(&stats).map_err(text)?);
     Ok(Exit::Success)

@@ -276,7 +276,7 @@ fn a_hundred_thousand_lines_leave_six_megabytes_behind() {
 
 #[test]
 fn every_line_of_the_example_is_a_request_of_an_id_of_its_own() {
-    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/examples/requests.jsonl");
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/requests.jsonl");
     let entries = read(std::fs::read(path).expect("the example is there"));
     assert_eq!(entries.len(), 300);
     for entry in entries {

@@ -1,4 +1,4 @@
-//! Rows of the parity table: see tests/it/parity.
+//! Rows of the parity table: see tests/PARITY.md.
 
 mod c07;
 mod c14;

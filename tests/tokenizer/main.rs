@@ -4,7 +4,11 @@ use serde_json::{Value, json};
 use tollgate::provider::{ANTHROPIC, COMPATIBLE_USAGE, Estimate, OPENAI, Profile};
 use tollgate::quota::Dimension;
 
-use super::corpus::{Entry, Recorded, entries};
+#[path = "../it/provider/recordings.rs"]
+#[expect(dead_code, unused_imports, reason = "most recordings are read in `it`")]
+mod recordings;
+
+use recordings::{Entry, Recorded, entries};
 
 #[test]
 fn a_prompt_has_the_tokens_that_the_cookbook_counts() {

@@ -1,0 +1,77 @@
+//! A layer whose limiter is kept: its limits hold across a restart.
+
+use std::fs;
+
+use bytes::Bytes;
+use http::{Request, Response};
+use http_body_util::{BodyExt, Full};
+use tollgate::middleware::RateLimitLayer;
+use tollgate::{Cost, Limiter};
+use tower::{Layer, Service, ServiceExt, service_fn};
+
+/// What an unknown server is taken to charge for [`CHAT`]: its bytes / 4, 2 around it, `max_tokens`.
+const CHARGE: u64 = 5 + 2 + 50;
+
+#[tokio::test]
+async fn a_daily_limit_that_is_used_up_stays_used_up_and_usage_is_kept() {
+    for store in ["yaml: state.yaml", "sqlite: state.db"] {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("tollgate.yaml");
+        let quota = "{rpd: 3, tpd: 10000, algorithm: sliding_window}";
+        let text = format!("quotas: {{gpt-4o: {quota}}}\nmargin: {{percent: 0, lag: 0s}}\n");
+        fs::write(&path, format!("{text}store: {{{store}, flush: 1h}}\n")).unwrap();
+        // Each run has a limiter and a layer of its own, and ends without a word.
+        for (run, let_in) in [3, 0, 0].into_iter().enumerate() {
+            let limiter = Limiter::from_config(&path).unwrap();
+            let layer = RateLimitLayer::new(limiter.clone()).reject();
+            let mut client = layer.layer(service_fn(async |_: Request<String>| {
+                Ok::<_, std::io::Error>(Response::new(Full::new(Bytes::from(USAGE))))
+            }));
+            let mut answered = 0;
+            for _ in 0..5 {
+                let ready = client.ready().await.unwrap();
+                if let Ok(response) = ready.call(chat()).await {
+                    response.into_body().collect().await.unwrap();
+                    answered += 1;
+                }
+            }
+            assert_eq!(answered, let_in, "{store}, run {run}");
+            let used: Vec<_> = limiter.stats("gpt-4o").limits.iter().map(|l| l.used).collect();
+            assert_eq!(used, [3, 3 * CHARGE], "{store}, run {run}");
+        }
+    }
+}
+
+#[test]
+fn what_was_used_stays_used_over_a_restart_in_either_store() {
+    for store in ["yaml: state/s.yaml", "sqlite: state/s.db"] {
+        let folder = tempfile::tempdir().unwrap();
+        let text = format!("quotas: {{a: {{rpd: 3}}}}\nstore: {{{store}, flush: 1h}}\n");
+        let path = folder.path().join("tollgate.yaml");
+        fs::write(&path, text).unwrap();
+        let limiter = Limiter::from_config(&path).unwrap();
+        assert!(take(&limiter, "a") && take(&limiter, "a"), "{store}");
+        drop(limiter);
+        assert!(folder.path().join("state").is_dir(), "the store lies beside the file");
+        let again = Limiter::from_config(&path).unwrap();
+        assert!(take(&again, "a") && !take(&again, "a"), "{store}");
+    }
+}
+
+fn take(limiter: &Limiter, key: &str) -> bool {
+    let permit = limiter.try_acquire(key, &Cost::new());
+    permit.is_ok_and(|permit| {
+        permit.settle(&Cost::new());
+        true
+    })
+}
+
+fn chat() -> Request<String> {
+    Request::post("/v1/chat/completions").body(CHAT.to_owned()).unwrap()
+}
+
+const CHAT: &str = r#"{"model": "gpt-4o", "max_tokens": 50, "messages": [
+    {"role": "user", "content": "Say this is a test"}]}"#;
+
+/// An answer that took 12 tokens in and 9 out.
+const USAGE: &str = r#"{"choices": [], "usage": {"prompt_tokens": 12, "completion_tokens": 9}}"#;
