@@ -15,12 +15,15 @@ pub(super) struct Zone(TimeZone);
 
 impl Zone {
     /// The zone of this name in the IANA time zone database: the system's, or where there is none
-    /// the one that came with the program. UTC is known without either.
+    /// the one that came with the program. UTC is known without either, and alone without the feature
+    /// `zones`.
     pub(super) fn find(name: &str) -> Result<Self, UnknownZone> {
         if name.eq_ignore_ascii_case("UTC") {
             return Ok(Self(TimeZone::UTC));
         }
-        TimeZone::get(name).map(Self).map_err(|_| UnknownZone { zone: name.to_owned() })
+        // Whether or not another crate of the program has jiff bring its database along.
+        let found = if cfg!(feature = "zones") { TimeZone::get(name).ok() } else { None };
+        found.map(Self).ok_or_else(|| UnknownZone { zone: name.to_owned() })
     }
 
     /// The name as the database spells it.

@@ -10,6 +10,7 @@ mod changes;
 mod clock;
 mod forgetting;
 #[path = "../../crates/testing/src/full.rs"]
+#[expect(unreachable_pub, reason = "it is public where other tests have it from")]
 mod full;
 mod gates;
 mod permits;

@@ -73,3 +73,7 @@ pub use settings::{Algorithm, Charge, Settings, UnknownName};
 pub use sizes::OutputSize;
 pub use stats::{Counters, Stats};
 pub use usage::Usage;
+
+#[cfg(doctest)]
+#[doc = include_str!("../README.md")]
+struct Readme;
