@@ -1,5 +1,5 @@
 //! The layer around a service that is always ready, beside its peers in one run:
-//! `cargo bench --bench layer`.
+//! `cargo bench --bench layer --features axum`.
 //!
 //! Row 5 of the speed table. Each figure includes the bare service; what a layer costs is its
 //! figure less `bare` of the same group. `tollgate` counts requests, tokens and requests a day in

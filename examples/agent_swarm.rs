@@ -1,7 +1,7 @@
 //! A swarm: fifty agents that share one account, each with a limiter of its own.
 //!
 //! ```sh
-//! cargo run --features simulate --example agent_swarm
+//! cargo run --example agent_swarm
 //! cargo run --features redis --example agent_swarm -- --redis redis://127.0.0.1:6379
 //! cargo run --features nats --example agent_swarm -- --nats nats://127.0.0.1:4222
 //! ```

@@ -1,7 +1,7 @@
 //! async-openai within the limits: its client, with the layer behind `with_http_service`.
 //!
 //! ```sh
-//! cargo run --features simulate,reqwest --example async_openai
+//! cargo run --features reqwest --example async_openai
 //! ```
 //!
 //! It needs no key: the provider is the built-in one, on this machine, which takes 10 requests at

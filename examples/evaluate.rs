@@ -2,7 +2,7 @@
 //! alone.
 //!
 //! ```sh
-//! cargo run --features simulate --example evaluate
+//! cargo run --example evaluate
 //! ```
 //!
 //! A thousand examples are put to a model that allows 600 requests and 60,000 tokens a minute, and

@@ -1,7 +1,7 @@
 //! The layer around hyper-util's client, without reqwest: `http` requests in, a hyper body out.
 //!
 //! ```sh
-//! cargo run --features simulate,hyper-util --example hyper_client
+//! cargo run --features hyper-util --example hyper_client
 //! ```
 //!
 //! It needs no key: the provider is the built-in one, on this machine, which takes 10 requests at

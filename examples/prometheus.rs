@@ -1,8 +1,8 @@
 //! Figures for Prometheus: a job against a provider, and the page that a Prometheus server scrapes.
 //!
 //! ```sh
-//! cargo run --features simulate,reqwest,metrics --example prometheus            # until Ctrl-C
-//! cargo run --features simulate,reqwest,metrics --example prometheus -- --once  # the job alone
+//! cargo run --features reqwest,metrics --example prometheus            # until Ctrl-C
+//! cargo run --features reqwest,metrics --example prometheus -- --once  # the job alone
 //! ```
 //!
 //! It needs no key: the provider is the built-in one, on this machine. The day's limit is 50 requests,

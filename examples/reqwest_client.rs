@@ -2,7 +2,7 @@
 //! what the limits demand.
 //!
 //! ```sh
-//! cargo run --features simulate,reqwest --example reqwest_client
+//! cargo run --features reqwest --example reqwest_client
 //! ```
 //!
 //! It needs no key: the provider is the built-in one, on this machine, with the limits of OpenAI's

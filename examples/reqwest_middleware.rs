@@ -2,7 +2,7 @@
 //! attempt waits for its turn and is charged, and a server that fails now and then is asked again.
 //!
 //! ```sh
-//! cargo run --features simulate,reqwest-middleware --example reqwest_middleware
+//! cargo run --features reqwest-middleware --example reqwest_middleware
 //! ```
 //!
 //! It needs no key: the provider is the built-in one, on this machine. Every tenth request fails

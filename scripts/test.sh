@@ -84,6 +84,10 @@ step cargo clippy --all-targets -- -D warnings
 for feature in requests tower zones regex reqwest-middleware axum yaml sqlite redis nats metrics tokenizer; do
   step cargo check --no-default-features --features "$feature"
 done
+# The other packages as they are installed, each by itself.
+for package in tollgate-simulate tollgate-serve tollgate-cli; do
+  step cargo check --package "$package"
+done
 step env RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --all-features
 
 # Most tests wait rather than compute.

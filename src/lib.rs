@@ -83,9 +83,11 @@
 //! | `full` | all of them |
 //!
 //! Without features there is no HTTP client and no server in the tree. Features only add: none changes
-//! what is charged, how JSON is read, or which cryptography the rest of a program uses. TLS to Redis and
-//! NATS goes by the provider of rustls that the program has installed, else by ring for these
-//! connections alone.
+//! what is charged or how JSON is read, and none installs cryptography for the rest of a program. TLS to
+//! Redis and NATS goes by the provider of rustls that the program has installed, else by ring for these
+//! connections alone. reqwest chooses its own beside it; a program that calls rustls itself, with another
+//! provider than ring and without installing it, has to install it once `redis` or `nats` is on, since
+//! rustls then knows two.
 //!
 //! The command, the server and the simulated provider are packages of their own: `tollgate-cli`,
 //! `tollgate-serve`, `tollgate-simulate`.

@@ -5,13 +5,14 @@ use std::io;
 use std::sync::Arc;
 use std::time::Duration;
 
+use futures_util::future::select_ok;
 use redis::aio::{ConnectionLike, MultiplexedConnection, PubSub};
 use redis::cluster_async::Connect;
 use redis::{
     AsyncConnectionConfig, Client, Cmd, ConnectionAddr, ConnectionInfo, ErrorKind,
     IntoConnectionInfo, Pipeline, RedisError, RedisFuture, RedisResult, Value,
 };
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, lookup_host};
 use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 use tokio_rustls::client::TlsStream;
@@ -57,7 +58,13 @@ async fn secured(info: &ConnectionInfo) -> RedisResult<TlsStream<TcpStream>> {
     };
     let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
     let connector = TlsConnector::from(Arc::new(tls::config()));
-    let stream = TcpStream::connect((host.as_str(), *port)).await?;
+    let addresses = lookup_host((host.as_str(), *port)).await?;
+    let tries: Vec<_> = addresses.map(|address| Box::pin(TcpStream::connect(address))).collect();
+    if tries.is_empty() {
+        return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address").into());
+    }
+    // The first of them that answers, as the client has it for plain connections.
+    let (stream, _) = select_ok(tries).await?;
     stream.set_nodelay(true)?;
     Ok(connector.connect(name, stream).await?)
 }

@@ -40,8 +40,8 @@ impl Calendar {
     /// `UTC`. The database is the system's; where there is none, that of this program's build.
     ///
     /// # Errors
-    /// [`UnknownZone`] if the database has no zone of that name. Without the feature `zones` there may
-    /// be no database, and then every name but `UTC` is unknown.
+    /// [`UnknownZone`] if the database has no zone of that name. Without the feature `zones` every
+    /// name but `UTC` is unknown.
     pub fn new(period: Period, zone: &str) -> Result<Self, UnknownZone> {
         let zone = Zone::find(zone)?;
         Ok(Self { period, zone: zone.name().into(), grid: zone.grid(period).into() })

@@ -3,7 +3,7 @@
 use http::{HeaderMap, StatusCode};
 use tollgate::provider::{ApiError, LONGEST_DELAY, Profile};
 
-use crate::harness::fuzz;
+use tollgate_testing::fuzz::fuzz;
 
 #[test]
 fn error_bodies() {

@@ -3,7 +3,7 @@
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
 use tollgate::provider::{LONGEST_DELAY, Profile};
 
-use crate::harness::fuzz;
+use tollgate_testing::fuzz::fuzz;
 
 #[test]
 fn response_headers() {

@@ -5,15 +5,12 @@
 //! `TOLLGATE_FUZZ_SEED=n` begins elsewhere. An input that fails is shown as a byte string, to become
 //! a test beside the reader.
 //!
-//! A new target is a file with a test that gives [`fuzz`](harness::fuzz) its seeds (small ones, of
+//! A new target is a file with a test that gives [`fuzz`](tollgate_testing::fuzz::fuzz) its seeds (small ones, of
 //! each kind that there is) and a function of bytes that panics where something is wrong. The
 //! mutations know JSON, events, headers and numbers; they are not guided by coverage.
 
 mod errors;
-mod harness;
 mod headers;
-mod mutate;
-mod random;
 mod requests;
 mod scanner;
 #[expect(dead_code, reason = "what they say is tested in `it`")]

@@ -2,7 +2,7 @@
 
 use tollgate::provider::Profile;
 
-use crate::harness::fuzz;
+use tollgate_testing::fuzz::fuzz;
 
 #[test]
 fn request_bodies() {

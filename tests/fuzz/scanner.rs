@@ -2,9 +2,9 @@
 
 use tollgate::provider::{Profile, Scanned, Scanner};
 
-use crate::harness::fuzz;
-use crate::random::Random;
 use crate::scanner_fixtures::fixtures;
+use tollgate_testing::fuzz::Random;
+use tollgate_testing::fuzz::fuzz;
 
 #[test]
 fn response_bodies() {

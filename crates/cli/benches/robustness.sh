@@ -11,12 +11,12 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/../../.."
 
 SECONDS_EACH=${SECONDS_EACH:-10}
-tollgate=target/release/tollgate
+tollgate=target/dist/tollgate
 work=$(mktemp -d)
 pids=()
 trap 'kill "${pids[@]}" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-[ "${BUILD:-yes}" = no ] || cargo build --release -p tollgate-cli
+[ "${BUILD:-yes}" = no ] || cargo build --profile dist -p tollgate-cli
 cat >"$work/tollgate.yaml" <<'YAML'
 serve:
   max_requests: 1000000000

@@ -33,7 +33,7 @@ packages() {
 }
 
 build() {
-  cargo build --release -p tollgate-cli -p tollgate-serve --bin tollgate --example bare_handler
+  cargo build --profile dist -p tollgate-cli -p tollgate-serve --bin tollgate --example bare_handler
   [ -x "$peers/bin/throttlecrab-server" ] ||
     cargo install --locked --root "$peers" --target-dir "$peers/build" "throttlecrab-server@$THROTTLECRAB"
 }
@@ -124,9 +124,9 @@ table() {
 
 packages
 [ "${BUILD:-yes}" = no ] || build
-start bare target/release/examples/bare_handler
+start bare target/dist/examples/bare_handler
 bare=("$pid" "$url")
-start tollgate target/release/tollgate serve --port 0 --max-requests 1000000000
+start tollgate target/dist/tollgate serve --port 0 --max-requests 1000000000
 tollgate=("$pid" "$url")
 start_throttlecrab
 throttlecrab=("$pid" "$url")

@@ -5,6 +5,7 @@
 
 pub mod corpus;
 pub mod full;
+pub mod fuzz;
 pub mod http;
 pub mod page;
 pub mod process;

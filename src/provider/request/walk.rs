@@ -106,12 +106,29 @@ impl<'de, W: Walk<'de>> Visitor<'de> for Walker<W> {
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
         match map.next_key()? {
             Some(Name(name)) if name == NUMBER => {
-                let Name(text) = map.next_value()?;
-                digits(self.0, &text);
+                let mut text = Digits(None);
+                map.next_value_seed(Walker(&mut text))?;
+                // Of a client that has named a member so itself it is no number.
+                let mut is_alone = true;
+                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+                    is_alone = false;
+                }
+                if let (Digits(Some(text)), true) = (text, is_alone) {
+                    digits(self.0, &text);
+                }
                 Ok(())
             }
             first => self.0.object(Members { first, map }),
         }
+    }
+}
+
+/// The text of a number.
+struct Digits(Option<String>);
+
+impl Walk<'_> for &mut Digits {
+    fn text(self, text: &str) {
+        self.0 = Some(text.to_owned());
     }
 }
 

@@ -148,6 +148,7 @@ pub struct Upstream {
 
 /// What a proxied request is charged to.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
 pub enum Scope {
     /// The model that it names.
     Model,

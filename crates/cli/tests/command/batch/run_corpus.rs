@@ -1,1 +1,38 @@
+//! Recorded requests against the built-in provider.
 
+use std::path::Path;
+
+use tollgate::provider::OPENAI;
+use tollgate::quota::Quota;
+use tollgate_cli::batch::Job;
+use tollgate_simulate::Settings;
+
+use super::har::har_to_batch::convert;
+use super::rig::{Folder, run, simulated};
+
+#[tokio::test]
+async fn every_recorded_request_is_answered_or_refused_for_a_stated_reason() {
+    let Ok(corpus) = std::env::var("TOLLGATE_CORPUS") else {
+        eprintln!("left out: TOLLGATE_CORPUS names no folder of recorded traffic");
+        return;
+    };
+    let path = Path::new(&corpus).join("openai.har");
+    let har = std::fs::read_to_string(&path).unwrap_or_else(|error| panic!("{path:?}: {error}"));
+    let recorded = convert(har.as_bytes(), "openai").expect("it is a recording").lines;
+    let folder = Folder::with(&recorded);
+    let (server, base) = simulated(Settings::default().with_tpm(10_000_000)).await;
+    let quota = Quota::new().tpm(10_000_000);
+    let ended = run(&Job { quota, profile: OPENAI, ..folder.job(&base) }).await;
+    let results = folder.results();
+    assert_eq!(results.len(), recorded.len());
+    assert_eq!((ended.report.rate_limited, server.stats().total.refused), (0, 0));
+    let (answered, refused): (Vec<_>, Vec<_>) =
+        results.values().partition(|line| line["error"].is_null());
+    assert!(answered.len() > 300, "only {} of {}", answered.len(), results.len());
+    assert!(answered.iter().all(|line| line["response"]["status_code"] == 200));
+    for line in refused {
+        let (code, message) = (&line["error"]["code"], &line["error"]["message"]);
+        assert!(code == "http_404" || code == "http_400", "{line}");
+        assert!(message.as_str().is_some_and(|text| text.len() > 10), "{line}");
+    }
+}

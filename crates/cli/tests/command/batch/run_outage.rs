@@ -1,1 +1,196 @@
+//! An outage of the server pauses a job; no line fails by it.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, BufReader};
+use tokio::net::TcpListener;
+use tokio::process::{Child, ChildStderr};
+use tollgate::quota::Quota;
+use tollgate_cli::batch::{Job, Stop};
+
+use super::rig::{Folder, Told, ended, lines, run, signal, told, until};
+use super::scripted::{Reply, Scripted};
+
+/// A command whose stderr is read while it runs.
+struct Running {
+    child: Child,
+    stderr: BufReader<ChildStderr>,
+    read: String,
+}
+
+impl Running {
+    fn start(folder: &Folder, arguments: &str) -> Self {
+        let mut child = folder.batch(arguments).spawn().expect("it starts");
+        let stderr = BufReader::new(child.stderr.take().expect("a pipe"));
+        Self { child, stderr, read: String::new() }
+    }
+
+    /// Reads stderr up to a line that contains `text`.
+    async fn until_told(&mut self, text: &str) {
+        while !self.read.contains(text) {
+            let read = self.stderr.read_line(&mut self.read);
+            let read = tokio::time::timeout(Duration::from_secs(60), read).await;
+            let read = read.expect("it tells in time").expect("it is read");
+            assert!(read > 0, "ended without `{text}`: {}", self.read);
+        }
+    }
+
+    async fn ended(mut self) -> Told {
+        let told = ended(self.child).await;
+        self.stderr.read_to_string(&mut self.read).await.expect("it is read");
+        Told { stderr: self.read, ..told }
+    }
+}
+
+#[tokio::test]
+async fn server_that_is_not_there_yet_is_waited_for() {
+    let folder = Folder::with(&lines(300));
+    let closed = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+    let address = closed.local_addr().expect("an address").to_string();
+    drop(closed);
+    let mut batch = Running::start(&folder, &format!("--base-url http://{address} --rpm 100000"));
+    batch.until_told("paused:").await;
+    let cause = format!("cannot connect to http://{address}: Connection refused");
+    assert!(batch.read.contains(&cause), "{}", batch.read);
+    assert_eq!(folder.written(), 0, "no line has failed");
+
+    let server = Scripted::start_at(&address, |_| Reply::ok()).await;
+    let told = batch.ended().await;
+    assert_eq!(told.code, Some(0), "{told:?}");
+    assert!(told.stderr.contains("resumed: the server answers again after "), "{told:?}");
+    assert!(folder.results().values().all(|line| line["error"].is_null()));
+    assert_eq!((folder.results().len(), server.received()), (300, 300));
+}
+
+/// Answers the first `good` requests, and fails from then on with this status until `back`.
+async fn failing(status: u16, good: usize, back: &Arc<AtomicBool>) -> Scripted {
+    let back = Arc::clone(back);
+    Scripted::start(move |call| match call.number {
+        number if number >= good && !back.load(Ordering::Relaxed) => {
+            Reply::error(status, "down", "down")
+        }
+        _ if call.id == "bad" => Reply::error(500, "bad", "bad"),
+        _ => Reply::ok(),
+    })
+    .await
+}
+
+#[tokio::test]
+async fn outage_in_the_middle_uses_up_no_tries() {
+    for status in [500, 503] {
+        let folder = Folder::with(&lines(300));
+        let back = Arc::default();
+        let server = failing(status, 100, &back).await;
+        let arguments =
+            format!("--base-url {} --rpm 100000 --max-in-flight 20 --retries 1", server.base());
+        let mut batch = Running::start(&folder, &arguments);
+        batch.until_told("paused:").await;
+        assert!(batch.read.contains(&format!("(HTTP {status}")), "{}", batch.read);
+        until("the answers are written", || folder.written() >= 100).await;
+        back.store(true, Ordering::Relaxed);
+        let told = batch.ended().await;
+        assert_eq!(told.code, Some(0), "{told:?}");
+        assert_eq!(folder.results().len(), 300);
+        assert!(folder.results().values().all(|line| line["error"].is_null()));
+    }
+}
+
+#[tokio::test]
+async fn failed_probes_reduce_no_limits() {
+    let folder = Folder::with(&lines(20));
+    let server = Scripted::start(|call| match call.number {
+        // Eight at once, and two probes.
+        0..10 => Reply::error(503, "down", "down"),
+        _ => Reply::ok(),
+    })
+    .await;
+    let quota = Quota::new().rpm(100_000);
+    let job = Job { max_in_flight: 8, retries: 1, quota, ..folder.job(server.base()) };
+    let limiter = job.limiter().expect("limits");
+    let ended = job.run_with(limiter.clone(), &Stop::new()).await.expect("it begins");
+    assert_eq!((ended.report.succeeded, server.received()), (20, 30));
+    let stats = limiter.stats("gpt-4o");
+    let rpm = stats.limits.iter().find(|limit| limit.original == 100_000).expect("the limit");
+    assert!(rpm.limit >= 50_000, "halved once, by what was sent before the pause: {rpm:?}");
+}
+
+#[tokio::test]
+async fn bad_line_in_an_outage_neither_keeps_it_up_nor_passes() {
+    let mut all = lines(50);
+    all.insert(0, super::rig::line("bad", super::rig::chat("gpt-4o", 100)));
+    let folder = Folder::with(&all);
+    let back = Arc::default();
+    let server = failing(500, 0, &back).await;
+    let arguments = format!("--base-url {} --rpm 100000 --retries 1", server.base());
+    let mut batch = Running::start(&folder, &arguments);
+    batch.until_told("paused:").await;
+    back.store(true, Ordering::Relaxed);
+    let told = batch.ended().await;
+    assert_eq!(told.code, Some(1), "{told:?}");
+    assert!(told.stderr.contains("resumed:"), "{told:?}");
+    let results = folder.results();
+    let failed: Vec<_> = results.iter().filter(|(_, line)| !line["error"].is_null()).collect();
+    assert_eq!((results.len(), failed.len()), (51, 1), "{failed:?}");
+    assert_eq!((failed[0].0.as_str(), &failed[0].1["error"]["code"]), ("bad", &"http_500".into()));
+}
+
+#[tokio::test]
+async fn bad_lines_fail_by_their_own_tries_and_are_no_outage() {
+    let folder = Folder::with(&lines(40));
+    let is_bad = |id: &str| id[1..].parse::<u32>().is_ok_and(|number| number.is_multiple_of(4));
+    let server = Scripted::start(move |call| match is_bad(&call.id) {
+        true => Reply::error(500, "bad", "bad"),
+        false => Reply::ok(),
+    })
+    .await;
+    let job = Job { max_in_flight: 4, retries: 2, ..folder.job(server.base()) };
+    let ended = run(&job).await;
+    assert_eq!((ended.report.succeeded, ended.report.failed), (30, 10));
+    assert_eq!((ended.halt, server.received()), (None, 30 + 10 * 3));
+}
+
+#[tokio::test]
+async fn outage_that_lasts_too_long_ends_the_run_which_can_be_resumed() {
+    let folder = Folder::with(&lines(40));
+    let back = Arc::default();
+    let server = failing(503, 10, &back).await;
+    let arguments = format!("--base-url {} --rpm 100000 --give-up-after 100ms", server.base());
+    let given_up = told(folder.batch(&arguments)).await;
+    assert_eq!(given_up.code, Some(2), "{given_up:?}");
+    for part in ["gave up: the server has not answered for ", "(HTTP 503 Service Unavailable)"] {
+        assert!(given_up.stderr.contains(part), "{part} is missing in {given_up:?}");
+    }
+    assert!(folder.results().values().all(|line| line["error"].is_null()));
+    assert_eq!(folder.results().len(), 10, "what was answered is kept, and nothing failed");
+
+    back.store(true, Ordering::Relaxed);
+    assert_eq!(told(folder.batch(&arguments)).await.code, Some(0));
+    assert_eq!(folder.results().len(), 40);
+}
+
+#[tokio::test]
+async fn answer_that_takes_longer_than_the_timeout_is_a_failed_try() {
+    let folder = Folder::with(&lines(1));
+    let server = Scripted::start(|call| match call.number {
+        0 => Reply::ok().held(),
+        _ => Reply::ok(),
+    })
+    .await;
+    let timeout = Duration::from_millis(100);
+    let ended = run(&Job { timeout, retries: 1, ..folder.job(server.base()) }).await;
+    assert_eq!((ended.report.succeeded, ended.report.retries, server.received()), (1, 1, 2));
+}
+
+#[tokio::test]
+async fn interrupt_during_an_outage_ends_the_run() {
+    let folder = Folder::with(&lines(40));
+    let server = failing(500, 0, &Arc::default()).await;
+    let mut batch = Running::start(&folder, &format!("--base-url {} --rpm 100000", server.base()));
+    batch.until_told("paused:").await;
+    signal(&batch.child, "-INT");
+    let told = batch.ended().await;
+    assert_eq!(told.code, Some(130), "{told:?}");
+    assert_eq!(folder.written(), 0, "no line has failed: the next run sends them all");
+}

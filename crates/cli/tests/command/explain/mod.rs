@@ -7,4 +7,5 @@ mod corpus;
 mod dialects;
 mod explanations;
 mod fuzz;
+mod mutated;
 mod rig;

@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use tollgate_cli::explain::{Line, Row, Summary, explain, har};
 
-use crate::harness::fuzz;
+use tollgate_testing::fuzz::fuzz;
 
 #[test]
 fn recordings() {

@@ -83,13 +83,13 @@ impl Chromium {
         self.devtools("Emulation.setEmulatedMedia", json!({"features": features})).await;
     }
 
-    /// The whole page as a picture, under `target/`.
+    /// The whole page as a picture, in `target/tmp/screenshots`.
     pub(super) async fn screenshot(&self, name: &str) {
         let options = json!({"format": "png", "captureBeyondViewport": true});
         let picture = self.devtools("Page.captureScreenshot", options).await;
         let picture = picture["data"].as_str().expect("a picture");
         let picture = base64::engine::general_purpose::STANDARD.decode(picture).unwrap();
-        let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/target/screenshots");
+        let folder = concat!(env!("CARGO_TARGET_TMPDIR"), "/screenshots");
         std::fs::create_dir_all(folder).unwrap();
         std::fs::write(format!("{folder}/{name}.png"), picture).unwrap();
     }

@@ -1,8 +1,9 @@
 //! A server for a long time under clients that come, wait, cancel and vanish: its memory stays as it
 //! is, and every grant is accounted for.
 //!
-//! Four seconds and 400 keys, or two minutes and ten thousand keys in a full run. Nothing here rests on how fast anything is: a limit of an hour is told from outside
-//! to the last grant, and one of a second by what the times of asking and of hearing leave possible.
+//! Four seconds and 400 keys, or two minutes and ten thousand keys in a full run. Nothing here rests on
+//! how fast anything is: a limit of an hour is told from outside to the last grant, and one of a second
+//! by what the times of asking and of hearing leave possible.
 
 mod client;
 mod key;

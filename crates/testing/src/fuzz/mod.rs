@@ -1,13 +1,18 @@
 //! Runs a target over mutated seeds.
 
+mod mutate;
+mod random;
+
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
-use crate::mutate::mutated;
-use crate::random::Random;
-use tollgate_testing::full::full_or;
+use crate::full::full_or;
+
+pub use random::Random;
+
+use mutate::mutated;
 
 /// Feeds a target with its seeds, and with what mutation makes of them.
-pub(crate) fn fuzz(name: &str, seeds: &[Vec<u8>], target: impl Fn(&[u8])) {
+pub fn fuzz(name: &str, seeds: &[Vec<u8>], target: impl Fn(&[u8])) {
     let seed = std::env::var("TOLLGATE_FUZZ_SEED").ok().and_then(|seed| seed.parse().ok());
     let (mut random, mutations) = (Random(seed.unwrap_or(0)), full_or(100_000, 2_000));
     seeds.iter().for_each(|seed| run(name, seed, &target));

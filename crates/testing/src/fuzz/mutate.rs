@@ -1,9 +1,9 @@
 //! What becomes of a seed.
 
-use crate::random::Random;
+use super::random::Random;
 
 /// One of the seeds, changed in a few places.
-pub(crate) fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
+pub(super) fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
     let mut bytes = seeds[random.below(seeds.len())].clone();
     for _ in 0..=random.below(6) {
         mutate(&mut bytes, seeds, random);
@@ -17,7 +17,7 @@ fn mutate(bytes: &mut Vec<u8>, seeds: &[Vec<u8>], random: &mut Random) {
     let end = (at + 1 + random.below(24)).min(bytes.len());
     match random.below(9) {
         0 if at < bytes.len() => bytes[at] ^= 1 << random.below(8),
-        1 if at < bytes.len() => bytes[at] = random.next() as u8,
+        1 if at < bytes.len() => bytes[at] = random.number() as u8,
         2 => bytes.truncate(at),
         3 => drop(bytes.drain(at..end)),
         4 => drop(bytes.splice(at..at, bytes[at..end].repeat(1 + random.below(4)))),
