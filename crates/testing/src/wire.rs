@@ -73,10 +73,20 @@ impl Wire {
     }
 }
 
-/// One connection's worth of bytes: sends them, closes its side, and reads what comes.
+/// One connection's worth of bytes: sends them, closes its side once the server has begun to answer
+/// (a client that closes it before is one that is gone), and reads what comes.
 pub async fn exchange(addr: SocketAddr, bytes: &[u8]) -> Vec<u8> {
     let Ok(mut wire) = Wire::connect(addr).await else { return Vec::new() };
     // A server that has seen enough closes before all is sent.
+    let _ = wire.send(bytes).await;
+    let _ = wire.0.fill_buf().await;
+    let _ = wire.0.get_mut().shutdown().await;
+    wire.until_closed().await
+}
+
+/// The same of bytes that may be no whole request: closes its side without waiting for an answer.
+pub async fn exchange_unheard(addr: SocketAddr, bytes: &[u8]) -> Vec<u8> {
+    let Ok(mut wire) = Wire::connect(addr).await else { return Vec::new() };
     let _ = wire.send(bytes).await;
     let _ = wire.0.get_mut().shutdown().await;
     wire.until_closed().await
