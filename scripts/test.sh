@@ -103,7 +103,9 @@ step "${runner[@]}" --features axum,metrics,regex,reqwest-middleware,yaml --test
 # The rest, with everything.
 step "${runner[@]}" --workspace --all-features --lib --bins --test state --test tokenizer --test fuzz \
   --test simulate --test serve --test command
-# What the library does without its features: mostly, to say so.
+# Requests are read the same whatever features of serde_json another crate of a program turns on.
+step "${runner[@]}" --features serde_json/arbitrary_precision,serde_json/preserve_order --test it provider::
+# The library without its features: errors that name the one that is missing.
 step "${runner[@]}" --no-default-features --test it
 step cargo test --doc --workspace --all-features
 # Models of what threads do at once: see tests/models. In a folder of its own, since the flag would

@@ -1,5 +1,6 @@
 use std::borrow::Cow;
 use std::fmt;
+use std::sync::LazyLock;
 
 use serde::Deserialize;
 use serde::de::value::CowStrDeserializer;
@@ -103,23 +104,55 @@ impl<'de, W: Walk<'de>> Visitor<'de> for Walker<W> {
         self.0.list(seq)
     }
 
-    fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        match map.next_key()? {
-            Some(Name(name)) if name == NUMBER => {
-                let mut text = Digits(None);
-                map.next_value_seed(Walker(&mut text))?;
-                // Of a client that has named a member so itself it is no number.
-                let mut is_alone = true;
-                while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
-                    is_alone = false;
-                }
-                if let (Digits(Some(text)), true) = (text, is_alone) {
-                    digits(self.0, &text);
-                }
-                Ok(())
-            }
-            first => self.0.object(Members { first, map }),
+    fn visit_map<A: MapAccess<'de>>(self, map: A) -> Result<(), A::Error> {
+        if *NUMBERS_ARE_MAPS { number_or_object(self.0, map) } else { self.0.object(map) }
+    }
+}
+
+/// True if serde_json gives fractions to visitors as maps: its feature `arbitrary_precision`, which
+/// another crate of the program may have turned on.
+static NUMBERS_ARE_MAPS: LazyLock<bool> = LazyLock::new(|| {
+    struct Probe;
+    impl<'de> Visitor<'de> for Probe {
+        type Value = bool;
+
+        fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+            f.write_str("a number")
         }
+
+        fn visit_f64<E>(self, _: f64) -> Result<bool, E> {
+            Ok(false)
+        }
+
+        fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<bool, A::Error> {
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {}
+            Ok(true)
+        }
+    }
+    serde_json::Deserializer::from_str("0.5").deserialize_any(Probe).unwrap_or(false)
+});
+
+/// Reads a map that is a number if its only member has the name that serde_json gives to numbers.
+fn number_or_object<'de, W, A>(walk: W, mut map: A) -> Result<(), A::Error>
+where
+    W: Walk<'de>,
+    A: MapAccess<'de>,
+{
+    match map.next_key()? {
+        Some(Name(name)) if name == NUMBER => {
+            let mut text = Digits(None);
+            map.next_value_seed(Walker(&mut text))?;
+            // An object of a client that happens to have such a member is no number.
+            let mut is_alone = true;
+            while map.next_entry::<IgnoredAny, IgnoredAny>()?.is_some() {
+                is_alone = false;
+            }
+            if let (Digits(Some(text)), true) = (text, is_alone) {
+                digits(walk, &text);
+            }
+            Ok(())
+        }
+        first => walk.object(Members { first, map }),
     }
 }
 
@@ -132,8 +165,7 @@ impl Walk<'_> for &mut Digits {
     }
 }
 
-/// Takes over a number as serde_json hands it out where another crate of the program has asked it for
-/// numbers of any length (`arbitrary_precision`): the text of an object's only member.
+/// Gives a number that is written as text.
 fn digits<'de, W: Walk<'de>>(walk: W, text: &str) {
     match (text.parse::<u64>(), text.parse::<f64>()) {
         (Ok(number), _) => walk.number(number),
@@ -188,7 +220,7 @@ mod tests {
         for (text, number) in cases {
             let mut read = None;
             let member = MapDeserializer::<_, Error>::new([(NUMBER, text)].into_iter());
-            Walker(&mut read).visit_map(member).unwrap();
+            number_or_object(&mut read, member).unwrap();
             assert_eq!(read, number, "{text}");
             let mut read = None;
             let mut json = serde_json::Deserializer::from_str(text);
