@@ -2,7 +2,7 @@ use std::path::Path;
 
 use super::error::ConfigError;
 use super::load::Layers;
-use super::section::{SectionValues, Sections};
+use super::section::{Section, SectionValues, Sections};
 use super::tree::Source;
 use super::value::{Bus, Cluster, ConfiguredQuota, Retry, Storage, Waiting};
 use crate::engine::Margin;
@@ -76,5 +76,11 @@ impl Config {
         let mut layers = Layers::new(sections.clone());
         layers.text(text, &Source::File("config".into()));
         layers.load(Path::new("")).map(|loaded| loaded.config)
+    }
+
+    /// Returns the value of a section, or its default if the configuration doesn't have the section.
+    /// `None` if the section was not [registered](super::section::Sections) when the configuration was read.
+    pub fn section<S: Section>(&self) -> Option<&S> {
+        self.sections.get(S::NAME)?.downcast_ref()
     }
 }

@@ -44,7 +44,7 @@ pub struct Reloading {
     reload: Option<Box<dyn Fn(Contents) -> Reload + Send + Sync>>,
 }
 
-/// What was read of the configuration file and of the list file, as far as they are followed.
+/// The contents of the configuration file and of the list file, as far as they are followed.
 type Contents = [Option<io::Result<Vec<u8>>>; 2];
 
 /// What [`Reloading::reload`] came to.

@@ -14,7 +14,7 @@ use super::error::Problem;
 use super::tree::{Node, Steps};
 use error::Kind;
 
-/// What a tree says, as far as `by` can read it, and what can't be read.
+/// Reads a tree by `by`, as far as it can be read, and returns the problems of the rest.
 ///
 /// What is wrong is left out and the rest read again, so that one reading finds all that is wrong.
 /// `removed` tells what was left out.

@@ -5,45 +5,19 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{DeserializeSeed, MapAccess};
 use serde_json::Value as Json;
 
-use super::section::Section;
+use super::section_fields::SectionFields;
 use super::sections::Sections;
-use super::values::{SectionValue, SectionValues};
+use super::values::SectionValues;
 use crate::config::check::Check;
 use crate::config::fields::Fields;
 use crate::config::read::{Entries, ReadError, Reader};
-use crate::config::tree::{Node, Step, Steps, Value};
+use crate::config::tree::{Node, Step, Value};
 
 /// The fields of all sections, as the configuration states them.
 #[derive(Clone)]
 pub(in crate::config) struct Document {
     pub(in crate::config) fields: Fields,
     sections: Vec<Arc<dyn SectionFields>>,
-}
-
-/// The fields of a registered section of any type.
-pub(super) trait SectionFields: Send + Sync {
-    fn name(&self) -> &'static str;
-
-    fn to_json(&self) -> Json;
-
-    fn check(&self, check: &mut Check<'_>) -> Arc<dyn SectionValue>;
-}
-
-/// The fields of the section `S`.
-pub(super) struct FieldsOf<S: Section>(pub(super) S::Fields);
-
-impl<S: Section> SectionFields for FieldsOf<S> {
-    fn name(&self) -> &'static str {
-        S::NAME
-    }
-
-    fn to_json(&self) -> Json {
-        serde_json::to_value(&self.0).unwrap_or_default()
-    }
-
-    fn check(&self, check: &mut Check<'_>) -> Arc<dyn SectionValue> {
-        Arc::new(S::check(&self.0, &Steps::to([S::NAME]), check))
-    }
 }
 
 impl Document {

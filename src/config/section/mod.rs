@@ -57,6 +57,7 @@
 mod document;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod section;
+mod section_fields;
 mod sections;
 mod values;
 

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::Deserialize;
 
-use super::document::{FieldsOf, SectionFields};
 use super::section::Section;
+use super::section_fields::{FieldsOf, SectionFields};
 use crate::config::fields::Fields;
 use crate::config::read::{ReadError, Reader};
 use crate::config::tree::Node;
@@ -97,7 +97,7 @@ impl Sections {
         RESERVED.into_iter().filter(|name| self.named(name).is_none())
     }
 
-    /// Whether the map at this path has entry names chosen by the user.
+    /// Returns true if the map at this path has entry names chosen by the user.
     pub(in crate::config) fn has_user_names(&self, path: &[&str]) -> bool {
         match path {
             ["quotas"] => true,

@@ -3,7 +3,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::section::Section;
-use crate::config::Config;
 
 /// The values of the registered sections, in the order of registration.
 #[derive(Debug, Clone, Default)]
@@ -34,14 +33,6 @@ impl<S: Section> SectionValue for S {
     }
 }
 
-impl Config {
-    /// Returns the value of a section, or its default if the configuration doesn't have the section.
-    /// `None` if the section was not [registered](super::Sections) when the configuration was read.
-    pub fn section<S: Section>(&self) -> Option<&S> {
-        self.sections.get(S::NAME)?.downcast_ref()
-    }
-}
-
 impl SectionValues {
     pub(super) fn new(values: Vec<Arc<dyn SectionValue>>) -> Self {
         Self(values)
@@ -64,7 +55,8 @@ impl SectionValues {
         self.0.iter().filter(differs).map(|value| (**value).name())
     }
 
-    fn get(&self, name: &str) -> Option<&dyn Any> {
+    /// Returns the value of the section of this name.
+    pub(in crate::config) fn get(&self, name: &str) -> Option<&dyn Any> {
         let value: &dyn SectionValue = &**self.0.iter().find(|value| (***value).name() == name)?;
         Some(value)
     }
