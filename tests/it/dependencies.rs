@@ -1,4 +1,4 @@
-//! What the library links, by the lock file.
+//! The crates that the library links, by the lock file.
 
 use std::collections::BTreeSet;
 use std::process::Command;

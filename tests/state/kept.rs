@@ -9,7 +9,7 @@ use tollgate::middleware::RateLimitLayer;
 use tollgate::{Cost, Limiter};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
-/// What an unknown server is taken to charge for [`CHAT`]: its bytes / 4, 2 around it, `max_tokens`.
+/// The charge that is assumed of an unknown server for [`CHAT`]: its bytes / 4, 2 around it, `max_tokens`.
 const CHARGE: u64 = 5 + 2 + 50;
 
 #[tokio::test]
@@ -43,7 +43,7 @@ async fn a_daily_limit_that_is_used_up_stays_used_up_and_usage_is_kept() {
 }
 
 #[test]
-fn what_was_used_stays_used_over_a_restart_in_either_store() {
+fn usage_survives_a_restart_in_either_store() {
     for store in ["yaml: state/s.yaml", "sqlite: state/s.db"] {
         let folder = tempfile::tempdir().unwrap();
         let text = format!("quotas: {{a: {{rpd: 3}}}}\nstore: {{{store}, flush: 1h}}\n");

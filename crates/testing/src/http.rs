@@ -4,10 +4,11 @@ use std::net::SocketAddr;
 
 use reqwest::header::HeaderMap;
 use reqwest::{Client, ClientBuilder};
+use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 
-/// What was answered.
+/// A response that has been read whole.
 #[derive(Debug, Clone)]
 pub struct Reply {
     pub status: u16,
@@ -52,6 +53,19 @@ pub fn builder() -> ClientBuilder {
     Client::builder().no_proxy()
 }
 
+/// Posts a JSON body.
+pub async fn post_json(url: &str, body: &Value) -> Reply {
+    let request = http1().post(url).header("content-type", "application/json");
+    Reply::of(request.body(body.to_string())).await
+}
+
+/// Reserves 30 tokens of the key `a` for an hour at the server's API, and returns the reservation's id.
+pub async fn reserve(base: &str) -> String {
+    let asked = json!({"keys": ["a"], "cost": {"tokens": 30}, "ttl_ms": 3_600_000});
+    let answer = post_json(&format!("{base}/v1/reserve"), &asked).await;
+    answer.json()["id"].as_str().unwrap_or_else(|| panic!("{answer:?}")).to_owned()
+}
+
 /// Ends when it is so; other tasks go on meanwhile.
 pub async fn until(mut so: impl FnMut() -> bool) {
     while !so() {
@@ -59,7 +73,7 @@ pub async fn until(mut so: impl FnMut() -> bool) {
     }
 }
 
-/// What a server answers to these bytes until it closes the connection.
+/// Sends these bytes and reads until the server closes the connection.
 pub async fn raw(addr: SocketAddr, bytes: &[u8]) -> String {
     let mut stream = TcpStream::connect(addr).await.unwrap();
     stream.write_all(bytes).await.unwrap();

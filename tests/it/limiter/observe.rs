@@ -1,14 +1,12 @@
 //! What the headers of responses say is left, against a provider that counts by itself.
 
 use std::collections::BinaryHeap;
-use std::io;
-use std::sync::Arc;
 use std::time::Duration;
 
-use parking_lot::Mutex;
 use tollgate::limiter::{Limiter, ManualClock, Permit, Reduction};
 use tollgate::provider::{LimitReading, OPENAI};
 use tollgate::quota::{Dimension, Quota, Window};
+use tollgate_testing::log::Log;
 
 use super::{S, tokens};
 
@@ -222,7 +220,7 @@ fn a_lower_limit_of_the_provider_is_told_of_once_however_often_the_key_is_reduce
             }
         }
     });
-    let log = String::from_utf8(log.0.lock().clone()).unwrap();
+    let log = log.text();
     assert_eq!(log.matches("the provider's limit is below the quota's").count(), 1, "{log}");
 }
 
@@ -237,20 +235,6 @@ fn the_first_answer_after_a_step_of_recovery_is_compared() {
     let before = used(&limiter);
     permit.observe(&[reading(0)]);
     assert!(used(&limiter) > before + LIMIT / 4, "{before}, {}", used(&limiter));
-}
-
-#[derive(Debug, Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
 }
 
 #[test]

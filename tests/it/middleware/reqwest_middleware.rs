@@ -1,13 +1,11 @@
 //! As a link in a chain of reqwest-middleware, over real connections.
 
-use std::io;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use http::Extensions;
-use parking_lot::Mutex;
 use reqwest::{Request, Response};
 use reqwest_middleware::{ClientBuilder, ClientWithMiddleware, Error, Middleware, Next, Result};
 use reqwest_retry::RetryTransientMiddleware;
@@ -18,6 +16,7 @@ use tollgate::middleware::{
     ChainedRequest, Classified, Journey, RateLimitError, RateLimitLayer, find_refusal,
 };
 use tollgate::quota::{Cost, Quota};
+use tollgate_testing::log::Log;
 use tower::Layer;
 use tracing_subscriber::fmt::format::FmtSpan;
 
@@ -186,21 +185,6 @@ async fn a_layer_around_a_chain_knows_its_refusals() {
     assert_eq!((held(&limiter, "gpt-4o"), available(&limiter, "gpt-4o")), (vec![0], vec![10_000]));
 }
 
-/// What is logged.
-#[derive(Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn spans_around_it_tell_the_outcome_and_no_secret() {
     const SECRET: &str = "s3cr3t";
@@ -223,7 +207,7 @@ async fn spans_around_it_tell_the_outcome_and_no_secret() {
         let _ = request.send().await;
     }
     drop(logged);
-    let log = String::from_utf8(log.0.lock().clone()).unwrap();
+    let log = log.text();
     assert!(log.contains("http.response.status_code=200"), "{log}");
     assert!(log.contains("the limit of gpt-4o holds 10"), "{log}");
     assert!(!log.contains(SECRET), "{log}");

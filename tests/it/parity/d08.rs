@@ -62,7 +62,7 @@ fn d08_each_package_is_a_dependency_and_used_in_its_room() {
     }
 }
 
-/// What the server is built with.
+/// The server's own dependencies.
 #[test]
 fn d08_those_of_the_server_are_used_there() {
     let dependencies = section_of("crates/serve/Cargo.toml", "[dependencies]");

@@ -1,9 +1,7 @@
 //! One module for each row of the parity table (tests/PARITY.md), named after its id; so are the tests.
 
-#[cfg(feature = "tower")]
 mod d01;
 mod d02;
-#[cfg(feature = "tower")]
 mod d03;
 mod d04;
 mod d05;

@@ -1,10 +1,10 @@
-//! What is read of recorded traffic: `$TOLLGATE_CORPUS` is the folder of the recordings.
+//! Reads recorded traffic: `$TOLLGATE_CORPUS` is the folder of the recordings.
 
 use tollgate::provider::{Profile, Scanned, Scanner};
 use tollgate::quota::Usage;
 pub(crate) use tollgate_testing::corpus::{Entry, all, entries};
 
-/// What is read of an exchange, and what should be.
+/// Readings of a recorded exchange, and the expected values.
 pub(crate) trait Recorded {
     fn usage(&self) -> Option<Option<Usage>>;
     fn scan(&self, profile: Profile, piece: impl FnMut() -> usize) -> Scanned;

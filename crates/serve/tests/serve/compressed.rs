@@ -12,8 +12,7 @@ use super::rig::Rig;
 
 /// A client that reads answers as they come.
 fn plain() -> reqwest::Client {
-    let _ = rustls::crypto::ring::default_provider().install_default();
-    reqwest::Client::builder().no_proxy().no_gzip().build().unwrap()
+    tollgate_testing::http::builder().no_gzip().build().unwrap()
 }
 
 /// A server with keys enough for a long answer, in front of an upstream that has one.

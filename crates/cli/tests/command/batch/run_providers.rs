@@ -188,8 +188,7 @@ impl Recorded {
         let requests = Arc::default();
         let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
         let base = format!("http://{}", listener.local_addr().expect("it has an address"));
-        drop(rustls::crypto::ring::default_provider().install_default());
-        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let client = tollgate_testing::http::client();
         let front = Front { behind, client, requests: Arc::clone(&requests) };
         let app = axum::Router::new().fallback(forward).with_state(front);
         tokio::spawn(async move { axum::serve(listener, app).await });

@@ -56,8 +56,7 @@ impl Rig {
         tokens.admin = Some(ADMIN.to_owned());
         tokens.client = client_token.map(str::to_owned);
         let server = Server::bind(config, limiter.clone(), tokens).await.unwrap();
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = tollgate_testing::http::client();
         Self { clock, limiter, server, client }
     }
 

@@ -1,11 +1,11 @@
-use serde_json::{Value, json};
+use serde_json::json;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
 use tollgate::limiter::Limiter;
 use tollgate_serve::{Server, Tokens};
+use tollgate_testing::http::reserve;
 
 use super::Rig;
-use crate::rig::http1;
 
 #[tokio::test]
 async fn who_waits_is_answered_when_the_server_stops_and_open_ones_are_charged() {
@@ -75,15 +75,4 @@ fn config(store: &str) -> String {
         "{{serve: {{listen: '127.0.0.1:0'}}, store: {store}, quotas: {{a: {{tpd: 1000}}}}, \
           margin: {{percent: 0, lag: 0s}}}}"
     )
-}
-
-/// The id of a reservation of 30 tokens.
-async fn reserve(base: &str) -> String {
-    let asked = json!({"keys": ["a"], "cost": {"tokens": 30}, "ttl_ms": 3_600_000});
-    let answer = post(&format!("{base}/v1/reserve"), asked).await;
-    answer["id"].as_str().unwrap_or_else(|| panic!("{answer}")).to_owned()
-}
-
-async fn post(url: &str, body: Value) -> Value {
-    super::answer(super::with(http1().post(url), &body)).await.body
 }

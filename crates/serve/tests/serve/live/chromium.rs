@@ -16,8 +16,7 @@ pub(super) struct Chromium {
 
 impl Chromium {
     pub(super) async fn start() -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = tollgate_testing::http::client();
         let mut driver = Command::new("chromedriver")
             .arg("--port=0")
             .stdout(Stdio::piped())

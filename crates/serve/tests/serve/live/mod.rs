@@ -38,7 +38,6 @@ impl Rig {
 
     /// Where tokens have to be shown.
     async fn guarded(yaml: &str, tokens: Tokens) -> Self {
-        let _ = rustls::crypto::ring::default_provider().install_default();
         let config =
             tollgate_serve::parse(&format!("{yaml}\nserve: {{listen: '127.0.0.1:0'}}")).unwrap();
         let clock = ManualClock::new();
@@ -48,7 +47,7 @@ impl Rig {
         }
         let limiter = builder.build().unwrap();
         let server = Server::bind(config, limiter.clone(), tokens).await.unwrap();
-        let client = reqwest::Client::builder().no_proxy().build().unwrap();
+        let client = tollgate_testing::http::client();
         Self { server, limiter, clock, client }
     }
 

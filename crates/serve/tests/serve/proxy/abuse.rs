@@ -1,10 +1,9 @@
 //! Ways to take more than is due, and what keeps them shut.
 
 use std::io;
-use std::sync::Arc;
 
-use parking_lot::Mutex;
 use reqwest::{Body, RequestBuilder};
+use tollgate_testing::log::Log;
 
 use super::rig::{Proxy, Upstream, chat, http, json, raw};
 
@@ -59,20 +58,6 @@ async fn bodies_have_a_room_of_their_own_until_they_are_sent() {
     }
 }
 
-#[derive(Debug, Clone, Default)]
-struct Log(Arc<Mutex<Vec<u8>>>);
-
-impl io::Write for Log {
-    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
-        self.0.lock().extend_from_slice(bytes);
-        Ok(bytes.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
-}
-
 #[tokio::test]
 async fn connect_and_trace_are_refused_and_nothing_of_them_is_logged() {
     let mut up = Upstream::start().await;
@@ -91,7 +76,7 @@ async fn connect_and_trace_are_refused_and_nothing_of_them_is_logged() {
         assert!(!answer.contains("sk-secret"), "{answer}");
     }
     assert!(up.is_idle());
-    let log = String::from_utf8(log.0.lock().clone()).unwrap();
+    let log = log.text();
     assert!(!log.contains("sk-secret") && !log.contains("/v1/models"), "{log}");
 }
 

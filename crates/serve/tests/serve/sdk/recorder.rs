@@ -39,8 +39,7 @@ impl Recorder {
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
         let listener = TcpListener::bind(any).await.expect("a free port");
         let addr = listener.local_addr().expect("it is bound");
-        let _ = rustls::crypto::ring::default_provider().install_default();
-        let client = reqwest::Client::builder().no_proxy().build().expect("a client");
+        let client = tollgate_testing::http::client();
         let passed = Arc::default();
         let shared = Shared { to, client, passed: Arc::clone(&passed) };
         let app = Router::new().fallback(pass).with_state(shared);
