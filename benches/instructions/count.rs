@@ -1,4 +1,4 @@
-//! What the counted programs share.
+//! The harness of the counted programs.
 
 use std::pin::pin;
 use std::task::{Context, Poll, Waker};

@@ -1,5 +1,5 @@
-//! Connections to Redis and Valkey: plain ones as their client opens them, and those by TLS with
-//! [what ours go by](super::tls).
+//! Connections to Redis and Valkey: plain ones as their client opens them, those by TLS with [our
+//! configuration](super::tls).
 
 use std::io;
 use std::sync::Arc;

@@ -3,8 +3,8 @@ use std::sync::{Arc, LazyLock};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// What a connection by TLS goes by: the certificates that the system trusts, and the cryptography
-/// that the program has chosen for itself, else ring's. The clients of both servers would ask rustls
+/// The configuration of TLS connections: the certificates that the system trusts, and the cryptography
+/// that the program has installed, else ring's. The clients of both servers would ask rustls
 /// for the program's, which panics where several are linked and none is chosen, and which chooses the
 /// only one for everybody else in the program too.
 pub(super) fn config() -> ClientConfig {

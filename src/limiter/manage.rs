@@ -27,9 +27,10 @@ use crate::quota::{Cost, Limit, Quota, UnknownZone, Usage};
 
 /// What is done to a limiter while it runs.
 impl Limiter {
-    /// Sets the quota of a key, of a glob, or by the name `regex:PATTERN` of a regular expression (without
-    /// the feature `regex` that one counts for no key, and a warning says so), in use at once: what was used stays used, what is held stays held, and who waits is looked at
-    /// again. Limits that came with a request
+    /// Sets the quota of a key, of a glob, or by the name `regex:PATTERN` of a regular expression, in
+    /// use at once: what was used stays used, what is held stays held, and who waits is looked at
+    /// again. Without the feature `regex`, a quota of a regular expression applies to no key, and a
+    /// warning is logged. Limits that came with a request
     /// ([`acquire_limits`](Limiter::acquire_limits)) are replaced by the quota of their very key, and
     /// not by a glob's. Keys that come under a
     /// [`shared`](Quota::shared) quota count by its buckets from then on.

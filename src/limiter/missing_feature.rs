@@ -6,14 +6,14 @@ use super::regex_name::REGEX;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingFeature {
-    /// What needs it.
+    /// The thing that needs the feature.
     pub what: String,
     /// The name of the feature, as Cargo.toml has it.
     pub feature: &'static str,
 }
 
 impl MissingFeature {
-    /// What a quota of this name lacks.
+    /// Returns an error if a quota of this name needs a feature that is missing.
     pub(crate) fn of_quota(name: &str) -> Result<(), Self> {
         match name.starts_with(REGEX) && cfg!(not(feature = "regex")) {
             true => Err(Self { what: format!("the quota `{name}`"), feature: "regex" }),

@@ -3,7 +3,7 @@ use compact_str::{CompactString, format_compact};
 #[cfg(feature = "regex")]
 use regex::Regex;
 
-/// What the name of a quota begins with whose keys a regular expression matches.
+/// The prefix of the names of quotas for keys that a regular expression matches.
 pub(super) const REGEX: &str = "regex:";
 
 /// The name of a quota for all keys that a regular expression matches.

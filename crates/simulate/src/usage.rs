@@ -1,4 +1,4 @@
-/// What a response reports, in tokens.
+/// The usage that a response reports, in tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Tokens of the whole prompt, cached ones included.

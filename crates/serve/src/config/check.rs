@@ -261,10 +261,10 @@ fn log(fields: &LogFields) -> Log {
 /// The schemes of an upstream's URL.
 const HTTP: &[&str] = &["http", "https"];
 
-/// What GoCC allows.
+/// The bounds of GoCC.
 const WINDOW: core::ops::RangeInclusive<u32> = 10..=3_600_000;
 
-/// What hyper takes at least.
+/// The least that hyper accepts.
 const LEAST_HEAD: u32 = 8_192;
 
 const SECOND: Duration = Duration::from_secs(1);

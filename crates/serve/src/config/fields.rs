@@ -322,5 +322,5 @@ fn is_empty(upstreams: &Ordered<UpstreamFields>) -> bool {
     upstreams.0.is_empty()
 }
 
-/// What GoCC allows.
+/// The bound of GoCC.
 pub(super) const MOST_REQUESTS: u32 = 1_000_000_000;
