@@ -58,7 +58,7 @@ fn observed() -> Limiter {
 }
 
 fn kept(limiter: Limiter) -> Limiter {
-    limiter.track();
+    limiter.state().track();
     limiter
 }
 

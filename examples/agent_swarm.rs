@@ -147,7 +147,7 @@ async fn until_answered(limiter: &Limiter, model: &Model, mut permit: Permit) ->
         let Some(refusal) = model.ask(limiter.now(), &permit).await else { return Ok(()) };
         // The permit ends first: its request isn't in flight any more.
         drop(permit);
-        limiter.on_rate_limited(MODEL, &refusal);
+        limiter.feedback().rate_limited(MODEL, &refusal);
         permit = limiter.acquire(MODEL, &Cost::new()).await?;
     }
 }

@@ -63,7 +63,7 @@ impl Config {
             applied.changed.push("providers".to_owned());
         }
         for &provider in added {
-            if let Err(error) = limiter.add_provider(provider) {
+            if let Err(error) = limiter.quotas().add_provider(provider) {
                 tracing::warn!("the provider {} is not in use: {error}", provider.name());
             }
         }
@@ -79,19 +79,23 @@ impl Config {
         for configured in &self.quotas {
             let name = configured.keys.name();
             if before.get(&name) != Some(&&configured.quota) {
-                limiter.configure_quota(&name, &configured.quota);
+                limiter.quotas().configure(&name, &configured.quota);
                 applied.changed.push(path(configured));
             }
         }
         let gone = |quota: &&ConfiguredQuota| !now.contains_key(&quota.keys.name());
         let gone: Vec<_> = previous.quotas.iter().filter(gone).collect();
         if !gone.is_empty() {
-            let set: HashMap<_, _> =
-                limiter.quotas().into_iter().map(|quota| (quota.name, quota.origin)).collect();
+            let set: HashMap<_, _> = limiter
+                .quotas()
+                .list()
+                .into_iter()
+                .map(|quota| (quota.name, quota.origin))
+                .collect();
             for configured in gone {
                 let name = configured.keys.name();
                 if set.get(&name) == Some(&QuotaOrigin::Configured) {
-                    limiter.remove_quota(&name);
+                    limiter.quotas().remove(&name);
                 }
                 applied.changed.push(path(configured));
             }
@@ -102,7 +106,7 @@ impl Config {
         let followed = self.sections.followed_from(&previous.sections);
         applied.changed.extend(followed.differing(&previous.sections).map(str::to_owned));
         if self.unknown_key != previous.unknown_key {
-            limiter.set_unknown_key(self.unknown_key.clone());
+            limiter.quotas().set_unknown_key(self.unknown_key.clone());
             applied.changed.push("unknown_key".to_owned());
         }
         if self.waiting.max_waiting != previous.waiting.max_waiting {
@@ -110,7 +114,7 @@ impl Config {
             applied.changed.push("waiting.max_waiting".to_owned());
         }
         if self.reduction != previous.reduction {
-            match limiter.set_reduction(&self.reduction) {
+            match limiter.feedback().set_reduction(&self.reduction) {
                 Ok(()) => applied.changed.push("reduction".to_owned()),
                 // Its bounds are those of the file.
                 Err(error) => tracing::warn!(%error, "the reduction stays as it was"),

@@ -21,7 +21,7 @@ use crate::quota::Share;
 ///   gpt-4o: {rpm: 500, tpm: 30000, rpd: 10000}
 /// ")?;
 /// let limiter = config.builder().build()?;
-/// assert_eq!(limiter.quota("gpt-4o").limits().len(), 3);
+/// assert_eq!(limiter.quotas().of("gpt-4o").limits().len(), 3);
 ///
 /// let error = Config::parse("quotas: {gpt-4o: {rmp: 500}}").unwrap_err();
 /// assert_eq!(error.to_string().split(';').next(), Some(

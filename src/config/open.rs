@@ -29,7 +29,7 @@ impl Limiter {
     /// # let path = folder.path().join("tollgate.yaml");
     /// std::fs::write(&path, "quotas: {gpt-4o: {rpm: 500}}\nstore: {yaml: state.yaml}")?;
     /// let limiter = Limiter::from_config(&path)?;
-    /// assert_eq!(limiter.quota("gpt-4o").limits().len(), 1);
+    /// assert_eq!(limiter.quotas().of("gpt-4o").limits().len(), 1);
     /// # Ok(())
     /// # }
     /// ```
@@ -52,7 +52,7 @@ impl Loaded {
     pub fn limiter(&self) -> Result<Limiter, OpenError> {
         let limiter = self.config.limiter()?;
         let reloading = Reloading::start(self, &limiter).map_err(OpenError::Watch)?;
-        limiter.attach(Arc::new(reloading));
+        limiter.state().attach(Arc::new(reloading));
         Ok(limiter)
     }
 }
@@ -94,8 +94,9 @@ impl Config {
     /// Whether nothing is limited by a limiter that is brought to this configuration.
     pub(super) fn limits_nothing(&self, limiter: &Limiter) -> bool {
         let allows_all = self.providers.is_empty() && self.unknown_key == UnknownKey::Allow;
-        let others =
-            || limiter.quotas().into_iter().any(|quota| quota.origin != QuotaOrigin::Configured);
+        let others = || {
+            limiter.quotas().list().into_iter().any(|quota| quota.origin != QuotaOrigin::Configured)
+        };
         allows_all && self.quotas.is_empty() && !others()
     }
 

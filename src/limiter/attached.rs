@@ -39,8 +39,7 @@ pub(super) struct Shards {
 pub(super) type All = [Arc<Shard>; SHARDS];
 
 impl Limiter {
-    /// Goes with the limiter from now on.
-    pub fn attach(&self, attached: Arc<dyn Attached>) {
+    pub(super) fn attach(&self, attached: Arc<dyn Attached>) {
         self.shards.attached.lock().push(attached);
     }
 

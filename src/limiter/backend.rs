@@ -90,8 +90,7 @@ pub struct BackendStatus {
 }
 
 impl Limiter {
-    /// How the [`Backend`] fares; `None` where there is none, or it doesn't say.
-    pub fn backend_status(&self) -> Option<BackendStatus> {
+    pub(super) fn backend_status(&self) -> Option<BackendStatus> {
         self.core.backend.as_ref()?.status()
     }
 }

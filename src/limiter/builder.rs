@@ -58,7 +58,7 @@ pub enum UnknownKey {
     /// It gets this quota, with buckets of its own.
     Quota(Quota),
     /// One request at a time, until the headers of a response tell its limits, or a success tells
-    /// none: see [`Limiter::learn`].
+    /// none: see [`Feedback::learn`](super::Feedback::learn).
     Learn,
 }
 
@@ -109,7 +109,7 @@ impl Builder {
     /// let permit = limiter.try_acquire("user-7", &Cost::new());
     /// assert!(permit.is_ok() && limiter.try_acquire("user-7", &Cost::new()).is_err());
     /// assert!(limiter.try_acquire("user-8", &Cost::new()).is_ok());
-    /// assert!(limiter.quota("user-7b").is_unlimited());
+    /// assert!(limiter.quotas().of("user-7b").is_unlimited());
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```
     #[cfg(feature = "regex")]
@@ -133,7 +133,7 @@ impl Builder {
 
     /// The share of every limit that is used, so that others on the same account keep the rest: of
     /// the quotas given here and later, of the providers' defaults, and of what responses teach.
-    /// What [`Limiter::quota`] tells is the share. Default: all.
+    /// What [`Quotas::of`](super::Quotas::of) tells is the share. Default: all.
     pub fn share(mut self, share: Share) -> Self {
         self.share = share;
         self
@@ -155,8 +155,8 @@ impl Builder {
         self
     }
 
-    /// The share of a key's recent outputs that [`Limiter::expected_output`] covers: above 0 and at
-    /// most 1. More of it reserves more than is used; less of it runs into debt more often, which the
+    /// The share of a key's recent outputs that
+    /// [`Feedback::expected_output`](super::Feedback::expected_output) covers: above 0 and at most 1. More of it reserves more than is used; less of it runs into debt more often, which the
     /// next requests wait for. Default: 0.9.
     pub fn output_quantile(mut self, quantile: f64) -> Self {
         self.quantile = quantile;

@@ -23,12 +23,7 @@ pub struct Busiest {
 }
 
 impl Limiter {
-    /// The figures of the busiest of the keys that [`keys`](Self::keys) lists, at most so many. One
-    /// moment for each key, not for all of them.
-    ///
-    /// Takes a few ten ns a key, however many are wanted, and never keeps a request waiting for more
-    /// than a few µs.
-    pub fn busiest(&self, most: usize) -> Busiest {
+    pub(super) fn busiest(&self, most: usize) -> Busiest {
         let mut search = Search { most, best: BinaryHeap::new(), seen: 0, waiting: 0 };
         for shard in self.shards.iter() {
             search.walk(shard, &self.core);

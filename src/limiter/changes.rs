@@ -65,14 +65,7 @@ impl BucketChanges {
 }
 
 impl Limiter {
-    /// From now on, keeps what changes until it is collected: of each bucket what was taken and when,
-    /// and what is held.
-    ///
-    /// Kept is what this limiter did. What others are taken to have used because a response's headers
-    /// say so ([`Permit::observe`](super::Permit::observe)) isn't, nor what was
-    /// [absorbed](Limiter::absorb). Buckets that lie with a [`Backend`](super::Backend) don't change
-    /// here.
-    pub fn track(&self) {
+    pub(super) fn track(&self) {
         if !self.core.tracked.swap(true, Ordering::AcqRel) {
             let track = |shard: &Arc<Shard>| {
                 let (mut keys, now) = shard.lock();
@@ -82,25 +75,11 @@ impl Limiter {
         }
     }
 
-    /// What has changed since this was last called, sorted by key. Of a limiter that doesn't
-    /// [`track`](Self::track), nothing.
-    ///
-    /// What a key has used and nobody has collected is kept, however long that takes; entries that
-    /// are about as old become one.
-    pub fn collect_changes(&self) -> Vec<KeyChanges> {
+    pub(super) fn collect_changes(&self) -> Vec<KeyChanges> {
         self.shards.collect()
     }
 
-    /// Takes over what other limiters of the same store did: what they took counts here too, and
-    /// what they hold in all counts as held, until the next time that this says what they hold. None
-    /// of it is collected here.
-    ///
-    /// What they took is first counted against what the headers of responses have told since the last
-    /// two collections: both speak of the same requests. A cool-down that ends later than the key's
-    /// own is taken over, and 0 ends one. A reset forgets what was used and ends a cool-down, but not
-    /// what was noted here since then and isn't collected yet; what comes with it is all that was taken
-    /// since, here too.
-    pub fn apply_changes(&self, others: &[KeyChanges]) {
+    pub(super) fn apply_changes(&self, others: &[KeyChanges]) {
         self.track();
         for change in
             others.iter().filter(|change| self.find(&change.key).is_some() || change.is_any())

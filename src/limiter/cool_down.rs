@@ -17,7 +17,7 @@ use crate::quota::Window;
 /// use tollgate::limiter::{CoolDown, Limiter};
 /// let limiter = Limiter::builder().quota("gpt-4o", tollgate::Quota::new().rpm(500)).build()?;
 /// let pause = CoolDown::new("gpt-4o", "agent-7", Duration::from_secs(3), limiter.now());
-/// assert!(limiter.apply_cool_down(&pause, "agent-1")? >= limiter.now());
+/// assert!(limiter.feedback().apply_cool_down(&pause, "agent-1")? >= limiter.now());
 /// assert!(limiter.try_acquire("gpt-4o", &tollgate::Cost::new()).is_err());
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
@@ -57,18 +57,7 @@ impl CoolDown {
 }
 
 impl Limiter {
-    /// Pauses a key as another program was asked to: nothing is sent until then, and a part of
-    /// [`spread`](super::Reduction::spread) that differs from limiter to limiter, so that they don't
-    /// all start again at the same instant; token buckets are empty at its end, as after a
-    /// [refusal](Self::on_rate_limited) of one's own. Nothing is reduced. `own` is this program's name
-    /// among its agents. Says until when, in nanoseconds since the epoch.
-    ///
-    /// It shortens no pause. Longer than an hour, or than the longest window of the key's quota where
-    /// that is longer, nobody is believed: that is how long a provider can need at most.
-    ///
-    /// # Errors
-    /// Why it is [`Ignored`]; nothing has changed then.
-    pub fn apply_cool_down(&self, cool_down: &CoolDown, own: &str) -> Result<u64, Ignored> {
+    pub(super) fn apply_cool_down(&self, cool_down: &CoolDown, own: &str) -> Result<u64, Ignored> {
         let (pace, key) = (*self.core.reduction.read(), cool_down.resource.as_str());
         match () {
             () if cool_down.agent_id == own => return Err(Ignored::Own),

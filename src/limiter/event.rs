@@ -142,7 +142,8 @@ impl Limiter {
     /// The same for news alone: all events but those that each reservation makes
     /// ([`Granted`](Event::Granted), [`Denied`](Event::Denied), [`Waited`](Event::Waited) and
     /// [`Settled`](Event::Settled)). So it costs a reservation nothing; how many there were
-    /// [`totals`](Self::totals) says.
+    /// [`totals`](super::State::totals) says.
+    #[doc(hidden)]
     pub fn listen_for_news(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
         self.core.events.listen(Listener { all: false, hear: Arc::new(listener) });
     }

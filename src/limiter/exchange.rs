@@ -50,17 +50,7 @@ impl Exchange {
 }
 
 impl Limiter {
-    /// The name of the quota that a key has: its own, or the pattern of keys that it matches. `None`
-    /// where it has none. There are as many names as quotas, however many keys there are.
-    ///
-    /// ```
-    /// use tollgate::{Limiter, Quota};
-    /// let limiter = Limiter::builder().quota("tenant:*", Quota::new().rpm(10)).build()?;
-    /// assert_eq!(limiter.quota_name("tenant:7").as_deref(), Some("tenant:*"));
-    /// assert_eq!(limiter.quota_name("gpt-4o"), None);
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
-    /// ```
-    pub fn quota_name(&self, key: &str) -> Option<CompactString> {
+    pub(super) fn quota_name(&self, key: &str) -> Option<CompactString> {
         self.core.quotas.read().name_of(key).cloned()
     }
 }

@@ -13,9 +13,7 @@ pub(crate) struct Hold {
 }
 
 impl Limiter {
-    /// Nothing of the key is sent for so long, or until it is known what its refusal means. `None`
-    /// where that is so already, or nobody knows the key.
-    pub(crate) fn hold(&self, key: &str, delay: Duration) -> Option<Hold> {
+    pub(super) fn hold(&self, key: &str, delay: Duration) -> Option<Hold> {
         let held = self.with(key, |slot, now| {
             let (line, until) = (slot.line(), now.saturating_add(nanos(delay)));
             let before = line.cooling_until;
@@ -27,8 +25,7 @@ impl Limiter {
         Some(hold)
     }
 
-    /// Takes a hold back: the refusal is none that waiting helps.
-    pub(crate) fn let_go(&self, key: &str, hold: Hold) {
+    pub(super) fn let_go(&self, key: &str, hold: Hold) {
         let wakers = self.with(key, |slot, now| {
             slot.take_back(hold);
             let (_, _, wakers) = slot.told();
@@ -40,8 +37,7 @@ impl Limiter {
         }
     }
 
-    /// [`on_rate_limited`](Self::on_rate_limited) in place of a hold: nobody gets in between.
-    pub(crate) fn refused_in_place_of(&self, hold: Option<Hold>, key: &str, refusal: &RateLimited) {
+    pub(super) fn refused_in_place_of(&self, hold: Option<Hold>, key: &str, refusal: &RateLimited) {
         self.refused(key, refusal, |slot| {
             if let Some(hold) = hold {
                 slot.take_back(hold);

@@ -224,8 +224,7 @@ impl Limiter {
         keys
     }
 
-    /// The quota of a key, as it stands; whole, where a refusal has reduced it.
-    pub fn quota(&self, key: &str) -> Quota {
+    pub(super) fn quota(&self, key: &str) -> Quota {
         let quota = |slot: &Slot, _| {
             let rules = slot.full().rules.iter();
             rules.fold(Quota::new(), |quota, rule| quota.limit(rule.limit().clone()))
@@ -233,8 +232,7 @@ impl Limiter {
         self.peek(key, quota).unwrap_or_default()
     }
 
-    /// The provider's profile that a key falls under, if one was loaded.
-    pub fn profile(&self, key: &str) -> Option<Profile> {
+    pub(super) fn profile(&self, key: &str) -> Option<Profile> {
         self.core.quotas.read().profile(key)
     }
 
@@ -243,8 +241,7 @@ impl Limiter {
         self.core.clock.now()
     }
 
-    /// What the clock knows of the machine.
-    pub fn boot(&self) -> Option<Boot> {
+    pub(super) fn boot(&self) -> Option<Boot> {
         self.core.clock.boot()
     }
 

@@ -27,29 +27,16 @@ use crate::quota::{Cost, Limit, Quota, UnknownZone, Usage};
 
 /// What is done to a limiter while it runs.
 impl Limiter {
-    /// Sets the quota of a key, of a glob, or by the name `regex:PATTERN` of a regular expression, in
-    /// use at once: what was used stays used, what is held stays held, and who waits is looked at
-    /// again. Without the feature `regex`, a quota of a regular expression applies to no key, and a
-    /// warning is logged. Limits that came with a request
-    /// ([`acquire_limits`](Limiter::acquire_limits)) are replaced by the quota of their very key, and
-    /// not by a glob's. Keys that come under a
-    /// [`shared`](Quota::shared) quota count by its buckets from then on.
-    ///
-    /// An empty key is one like any other here; but it is more likely a slip, and logged.
-    pub fn set_quota(&self, key: &str, quota: &Quota) {
+    pub(super) fn set_quota(&self, key: &str, quota: &Quota) {
         self.put_quota(key, quota, QuotaOrigin::Set);
     }
 
-    /// The same for all keys that a regular expression matches whole: see
-    /// [`Builder::quota_regex`](super::Builder::quota_regex). Needs the feature `regex`.
     #[cfg(feature = "regex")]
-    pub fn set_quota_regex(&self, regex: &Regex, quota: &Quota) {
+    pub(super) fn set_quota_regex(&self, regex: &Regex, quota: &Quota) {
         self.put_quota(&regex_name(regex), quota, QuotaOrigin::Set);
     }
 
-    /// The same as [`set_quota`](Self::set_quota), of a quota that is configured and not made up while
-    /// the program runs: a store doesn't bring it back when it is configured no more.
-    pub fn configure_quota(&self, name: &str, quota: &Quota) {
+    pub(super) fn configure_quota(&self, name: &str, quota: &Quota) {
         self.put_quota(name, quota, QuotaOrigin::Configured);
     }
 
@@ -64,11 +51,7 @@ impl Limiter {
         self.replan(name, quota);
     }
 
-    /// Takes the quota of this name away, of a key, a glob or `regex:PATTERN`; `false` if there was
-    /// none. A key that no other quota names is unknown from then on, which by default means not
-    /// limited, and who waits for it gets
-    /// [`AcquireError::Removed`](super::AcquireError::Removed).
-    pub fn remove_quota(&self, key: &str) -> bool {
+    pub(super) fn remove_quota(&self, key: &str) -> bool {
         let removed = self.core.quotas.write().remove(key);
         if removed {
             self.replan(key, &self.quota(key));
@@ -76,13 +59,7 @@ impl Limiter {
         removed
     }
 
-    /// Loads a provider's profile behind those that are there: keys that its default quotas name and
-    /// that had none are limited at once.
-    ///
-    /// # Errors
-    /// [`UnknownZone`] if a default quota ends its days in a time zone that isn't known, as without the
-    /// feature `zones`: the profile isn't loaded.
-    pub fn add_provider(&self, profile: Profile) -> Result<(), UnknownZone> {
+    pub(super) fn add_provider(&self, profile: Profile) -> Result<(), UnknownZone> {
         self.core.quotas.write().add_provider(profile, self.core.version())?;
         self.shards.iter().for_each(|shard| shard.replan(None));
         Ok(())
@@ -138,11 +115,7 @@ impl Limiter {
         }
     }
 
-    /// Takes limits over from a response's headers, for a key that you have set no quota for: a
-    /// provider's built-in one, that of its lowest paid tier, gives way. Of a key without any, what
-    /// the provider says is used counts as used, and from a success that tells no limits it is
-    /// unlimited from now on. Amounts that the provider changes later are followed.
-    pub fn learn(&self, key: &str, readings: &[LimitReading]) {
+    pub(super) fn learn(&self, key: &str, readings: &[LimitReading]) {
         let limit = |reading: &LimitReading| {
             Limit::new(reading.dimension.clone(), reading.limit?, reading.window)
         };
@@ -181,8 +154,7 @@ impl Limiter {
         self.absorb(&[KeySnapshot::new(key, used.collect())]);
     }
 
-    /// The state of every key that has any, sorted by key.
-    pub fn snapshot(&self) -> Vec<KeySnapshot> {
+    pub(super) fn snapshot(&self) -> Vec<KeySnapshot> {
         let mut all = Vec::new();
         for shard in self.shards.iter() {
             let (keys, now) = shard.lock();
@@ -193,9 +165,7 @@ impl Limiter {
         all
     }
 
-    /// Takes the state of an earlier run, or of another limiter, on top of this one's. Of buckets that
-    /// lie with a [`Backend`](super::Backend) nothing is taken: what was used is known there.
-    pub fn absorb(&self, snapshot: &[KeySnapshot]) {
+    pub(super) fn absorb(&self, snapshot: &[KeySnapshot]) {
         let here = self.core.backend.is_none();
         for key in snapshot {
             self.with(&key.key, |slot, now| {
@@ -208,7 +178,7 @@ impl Limiter {
     }
 
     /// Refuses new work and rejects whoever waits, at once; then lets a [`Backend`](super::Backend)
-    /// finish, and whoever is [attached](Limiter::attach). What is in flight ends as it would have.
+    /// finish, and whoever is attached. What is in flight ends as it would have.
     ///
     /// # Cancel safety
     /// Once polled, the limiter is closed.
@@ -231,9 +201,7 @@ impl Limiter {
         }
     }
 
-    /// Why what this limiter did is not saved, if a [store](crate::store) could not be written the last
-    /// time. After [`close`](Self::close) it tells whether the state outlasts this process.
-    pub fn unsaved(&self) -> Option<String> {
+    pub(super) fn unsaved(&self) -> Option<String> {
         self.shards.attached().iter().find_map(|attached| attached.unsaved())
     }
 

@@ -4,15 +4,20 @@
 //! owner, which are settled exactly once. Who doesn't get one at once waits in the key's queue, in
 //! order of arrival; only the first in the queue holds a timer.
 //!
-//! It learns from its provider: a refusal cools a key down for everybody, and
-//! [reduces](Reduction) it until it has recovered ([`Limiter::on_rate_limited`]); what a response
-//! says is left lowers what we take to be left, where that proves that somebody else uses the account
-//! ([`Permit::observe`]); limits that nobody has set are taken from headers ([`Limiter::learn`]); and
-//! outputs that were seen tell which to expect ([`Limiter::expected_output`]).
+//! Three handles hold the rest of its methods: [`Limiter::quotas`] sets, removes and reads quotas,
+//! [`Limiter::feedback`] takes the answers of providers and messages of other programs, and
+//! [`Limiter::state`] serves stores, metrics and status pages.
+//!
+//! The limiter learns from its provider: a refusal cools a key down for all requests, and
+//! [reduces](Reduction) it until it has recovered ([`Feedback::rate_limited`]). A response that states
+//! less remaining quota than expected shows that another client uses the account, and lowers the
+//! remaining quota here ([`Permit::observe`]). Limits that are not set are taken from headers
+//! ([`Feedback::learn`]), and recorded outputs show the output to expect
+//! ([`Feedback::expected_output`]).
 //!
 //! It doesn't know what an HTTP request is ([`middleware`](crate::middleware) does), how a provider
 //! counts ([`provider`](crate::provider)), or where state is kept across restarts and machines: a
-//! store takes a [`snapshot`](Limiter::snapshot), a shared quota is a [`Backend`], a bus listens to
+//! store takes a [`snapshot`](State::snapshot), a shared quota is a [`Backend`], a bus listens to
 //! [`Event`]s.
 //!
 //! ```
@@ -46,6 +51,7 @@ mod default_limits;
 mod error;
 mod event;
 mod exchange;
+mod feedback;
 mod gate;
 mod handle;
 #[cfg(feature = "tower")]
@@ -65,6 +71,7 @@ mod permit;
 mod place;
 mod plan;
 mod quotas;
+mod quotas_handle;
 mod reduced;
 mod reduction;
 mod refusal;
@@ -78,6 +85,7 @@ mod shard;
 mod sheet;
 mod slot;
 mod snapshot;
+mod state;
 mod stats;
 mod sync;
 mod ticket;
@@ -107,6 +115,7 @@ pub use default_limits::DefaultLimits;
 pub use error::{AcquireError, BuildError, MissingLimit, Refused};
 pub use event::{Event, Metadata};
 pub use exchange::Exchange;
+pub use feedback::Feedback;
 pub use gate::Gate;
 pub use handle::KeyHandle;
 #[cfg(feature = "tower")]
@@ -116,12 +125,14 @@ pub use limiter::Limiter;
 pub use missing_feature::MissingFeature;
 pub use named_quota::{NamedQuota, QuotaOrigin};
 pub use permit::Permit;
+pub use quotas_handle::Quotas;
 pub use reduction::Reduction;
 pub use refusal::RateLimited;
 /// What [`Builder::quota_regex`] takes.
 #[cfg(feature = "regex")]
 pub use regex::Regex;
 pub use snapshot::{BucketSnapshot, KeySnapshot};
+pub use state::State;
 pub use stats::{KeyStats, LimitStats};
 pub use ticket::Ticket;
 pub use totals::Totals;

@@ -39,26 +39,12 @@ struct Recent {
 }
 
 impl Limiter {
-    /// How many tokens a request of this key is to be expected to put out: so many that of its last
-    /// 64 outputs the share given by [`output_quantile`](super::Builder::output_quantile) (nine of
-    /// ten) had no more. `None` before five were seen.
-    ///
-    /// For providers that charge real output; see
-    /// [`Estimate::with_output`](crate::provider::Estimate::with_output).
-    ///
-    /// ```
-    /// let limiter = tollgate::limiter::Limiter::builder().build()?;
-    /// (1..=10).for_each(|tokens| limiter.output_seen("claude", tokens * 100));
-    /// assert_eq!(limiter.expected_output("claude"), Some(900));
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
-    /// ```
-    pub fn expected_output(&self, key: &str) -> Option<u64> {
+    pub(super) fn expected_output(&self, key: &str) -> Option<u64> {
         let Outputs { quantile, .. } = self.core.outputs;
         self.outputs(key).read().expected(key, quantile)
     }
 
-    /// A request of this key has put out so many tokens.
-    pub fn output_seen(&self, key: &str, tokens: u64) {
+    pub(super) fn output_seen(&self, key: &str, tokens: u64) {
         self.outputs(key).write().push(key, tokens);
     }
 

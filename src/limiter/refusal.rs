@@ -74,22 +74,7 @@ struct Changed {
 }
 
 impl Limiter {
-    /// The provider refused a request of this key: a 429, or that it is overloaded.
-    ///
-    /// - Nothing of the key is sent until the delay has passed, and a part of
-    ///   [`spread`](super::Reduction::spread) that differs from limiter to limiter.
-    /// - The refusal shows that the provider's bucket is empty, so token buckets of ours are empty
-    ///   at the end of the cool-down: those who wait start again at the pace at which they refill, and
-    ///   not all at once. A window goes on from what is in it.
-    /// - The key is [reduced](super::Reduction): limits on requests in flight and per less than a
-    ///   day, or those of the dimension that the refusal names, where it names one that is limited.
-    ///   Once for a burst of refusals: those of requests sent before the last reduction belong to it.
-    /// - It recovers a step at a time, an [`interval`](super::Reduction::interval) after the end of
-    ///   the cool-down and every one after that. Another quota, or [`reset`](Limiter::reset), ends
-    ///   that.
-    ///
-    /// A refusal [until a reset](RateLimited::until_reset) only cools down.
-    pub fn on_rate_limited(&self, key: &str, refusal: &RateLimited) {
+    pub(super) fn on_rate_limited(&self, key: &str, refusal: &RateLimited) {
         self.refused(key, refusal, |_| {});
     }
 
@@ -108,9 +93,7 @@ impl Limiter {
         }
     }
 
-    /// Reduces a key for another reason than a refusal that the limiter was told of: once in ten
-    /// seconds, however often it is called. Says whether it did.
-    pub fn announce_reduced(&self, key: &str, reason: &str) -> bool {
+    pub(super) fn announce_reduced(&self, key: &str, reason: &str) -> bool {
         let Some(pace) = *self.core.reduction.read() else { return false };
         let reduced = self.with(key, |slot, now| {
             let again = slot.belongs_to_last(now.saturating_sub(LATENCY));

@@ -8,21 +8,13 @@ use super::sync::atomic::Ordering;
 
 /// What a [`Builder`](super::Builder) sets and a limiter can change while it runs, in use at once.
 impl Limiter {
-    /// What happens to a key that no quota names; to those that are in use too. Who waits for one
-    /// that isn't limited any more gets [`AcquireError::Removed`](super::AcquireError::Removed), as
-    /// if its quota had been removed.
-    pub fn set_unknown_key(&self, policy: UnknownKey) {
+    pub(super) fn set_unknown_key(&self, policy: UnknownKey) {
         let version = self.core.version();
         self.core.quotas.write().set_unknown(policy, version);
         self.shards.iter().for_each(|shard| shard.replan(None));
     }
 
-    /// How far a key is reduced when its provider refuses a request, and how it recovers. Keys that
-    /// are reduced recover at the new pace; without a reduction they have their whole quota again.
-    ///
-    /// # Errors
-    /// [`BuildError::OutOfRange`] for a reduction that is none; nothing has changed then.
-    pub fn set_reduction(&self, reduction: &Reduction) -> Result<(), BuildError> {
+    pub(super) fn set_reduction(&self, reduction: &Reduction) -> Result<(), BuildError> {
         let pace = reduction.pace()?;
         *self.core.reduction.write() = pace;
         self.shards.iter().for_each(|shard| shard.follow_pace(pace));

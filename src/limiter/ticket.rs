@@ -20,15 +20,15 @@ pub struct Ticket {
 }
 
 impl Permit {
-    /// Lets go of a permit: what it took stays taken, and only who shows the ticket can
-    /// [give it back](Limiter::give_back).
+    /// Lets go of a permit: what it took stays taken, and only the ticket
+    /// can return it, by `limiter.state().give_back(..)`.
     ///
     /// ```
     /// use tollgate::{Cost, Limiter, Quota};
     /// let limiter = Limiter::builder().quota("k", Quota::new().rpm(1)).build()?;
     /// let ticket = limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
     /// assert!(limiter.try_acquire("k", &Cost::new()).is_err());
-    /// assert!(limiter.give_back("k", &Cost::new(), ticket));
+    /// assert!(limiter.state().give_back("k", &Cost::new(), ticket));
     /// assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```
@@ -43,11 +43,7 @@ impl Permit {
 }
 
 impl Limiter {
-    /// Gives back what a permit of this key and cost took, which was let go for this ticket; `false` if
-    /// the key has been as good as new since. A window that it began goes on.
-    ///
-    /// A ticket is to be shown once: a second time would give back what another request took.
-    pub fn give_back(&self, key: &str, cost: &Cost, ticket: Ticket) -> bool {
+    pub(super) fn give_back(&self, key: &str, cost: &Cost, ticket: Ticket) -> bool {
         let Some(place) = self.find(key) else { return false };
         let (mut keys, now) = place.shard.lock();
         let slot = &mut keys.slots[place.slot];

@@ -20,28 +20,13 @@ pub struct Totals {
 }
 
 impl Limiter {
-    /// What it has answered so far: exact, whoever listens, and counted under locks that are held
-    /// anyway.
-    ///
-    /// ```
-    /// use tollgate::{Cost, Limiter, Quota};
-    /// let limiter = Limiter::builder().quota("k", Quota::new().rpm(1)).build()?;
-    /// let answers = [limiter.try_acquire("k", &Cost::new()), limiter.try_acquire("k", &Cost::new())];
-    /// let totals = limiter.totals();
-    /// assert_eq!((totals.granted, totals.denied, totals.waited), (1, 1, 0));
-    /// # drop(answers);
-    /// # Ok::<(), tollgate::limiter::BuildError>(())
-    /// ```
-    pub fn totals(&self) -> Totals {
+    pub(super) fn totals(&self) -> Totals {
         let mut totals = Totals::default();
         self.shards.iter().for_each(|shard| totals += shard.keys().totals);
         totals
     }
 
-    /// Whose request was the first to be refused since this was last called, and what fell short, if
-    /// something did. Between two calls a refusal costs no more for it; the first call only says that
-    /// somebody is going to ask.
-    pub fn sample_denied(&self) -> Option<(CompactString, Option<Dimension>)> {
+    pub(super) fn sample_denied(&self) -> Option<(CompactString, Option<Dimension>)> {
         self.core.denied.take()
     }
 }

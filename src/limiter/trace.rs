@@ -44,7 +44,7 @@ impl Permit {
     ///   more left than its limit. The first response of a key only starts the comparison.
     /// - A limit of the provider that is lower than the key's is logged once, as a warning, as long
     ///   as the key is kept ([`prune`](super::Limiter::prune)). Of quotas
-    ///   that were [learned](super::Limiter::learn) the limits follow the headers; quotas that were
+    ///   that were [learned](super::Feedback::learn) the limits follow the headers; quotas that were
     ///   set stay as they are.
     ///
     /// For a key whose readings are compared, what is left is noted whenever something is taken.

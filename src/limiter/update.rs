@@ -74,13 +74,7 @@ pub enum Ignored {
 }
 
 impl Limiter {
-    /// Follows another program's reduction of a key: its other limits per less than a day, and on
-    /// requests in flight, are reduced in proportion. `own` is this program's name among its agents.
-    /// It recovers as after a refusal. Says what the capacity is now.
-    ///
-    /// # Errors
-    /// Why it is [`Ignored`]; nothing has changed then.
-    pub fn apply(&self, update: &CapacityUpdate, own: &str) -> Result<u64, Ignored> {
+    pub(super) fn apply(&self, update: &CapacityUpdate, own: &str) -> Result<u64, Ignored> {
         let pace = self.core.reduction.read().ok_or(Ignored::Off)?;
         let key = update.resource.as_str();
         let known = |plan: &super::plan::Plan| {

@@ -66,7 +66,8 @@ impl Classified {
     /// Reserves as much output as its key is known for.
     pub(super) fn learned_from(&mut self, limiter: &Limiter) {
         let Some(guess) = &mut self.guess else { return };
-        let Some(tokens) = self.keys.first().and_then(|k| limiter.expected_output(k.as_str()))
+        let Some(tokens) =
+            self.keys.first().and_then(|k| limiter.feedback().expected_output(k.as_str()))
         else {
             return;
         };

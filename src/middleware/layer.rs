@@ -59,7 +59,7 @@ impl RateLimitLayer {
     /// A layer for HTTP requests, read as the limiter's first provider has them (any
     /// OpenAI-compatible one, if it has none).
     pub fn new(limiter: Limiter) -> Self {
-        let profile = limiter.profile("").unwrap_or(COMPATIBLE);
+        let profile = limiter.quotas().profile_of("").unwrap_or(COMPATIBLE);
         let options = Options::default();
         let read = Http::new(profile);
         Self::from_parts(limiter, read, read, options, Once)

@@ -138,7 +138,7 @@ impl Watch {
         // First the limits, then what is left of them.
         let tells = || status.is_success() || limits.iter().any(|limit| limit.limit.is_some());
         if self.discover && tells() {
-            self.limiter.learn(self.key(), &limits);
+            self.limiter.feedback().learn(self.key(), &limits);
         }
         if let Some(permit) = &self.permit {
             permit.observe(&limits);
@@ -162,16 +162,16 @@ impl Watch {
         }
         refusal.dimension = dimension;
         let _inside = self.span().map(Span::entered);
-        self.limiter.refused_in_place_of(hold, self.key(), &refusal);
+        self.limiter.feedback().rate_limited_after_hold(hold, self.key(), &refusal);
     }
 
     /// Nothing of its key is sent for so long, or until that is taken back.
     pub(super) fn hold(&self, delay: Duration) -> Option<Hold> {
-        self.limiter.hold(self.key(), delay)
+        self.limiter.feedback().hold(self.key(), delay)
     }
 
     pub(super) fn let_go(&self, hold: Hold) {
-        self.limiter.let_go(self.key(), hold);
+        self.limiter.feedback().let_go(self.key(), hold);
     }
 
     /// The limiter's time, in nanoseconds since the epoch.
@@ -193,7 +193,7 @@ impl Watch {
     /// What the body said of what the request used. What is not `is_final` is the least of it.
     pub(super) fn used(&mut self, profile: Profile, usage: &Usage, is_final: bool) {
         if self.learns && is_final {
-            self.limiter.output_seen(self.key(), usage.output);
+            self.limiter.feedback().output_seen(self.key(), usage.output);
         }
         let Some(permit) = &self.permit else { return };
         self.charged.get_or_insert_with(|| {

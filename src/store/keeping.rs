@@ -43,7 +43,7 @@ impl Keeping {
         flush: Duration,
     ) -> Result<Self, StoreError> {
         let flush = flush.max(SHORTEST);
-        store.set_boot(limiter.boot());
+        store.set_boot(limiter.state().boot());
         store.set_flush(u64::try_from(flush.as_nanos()).unwrap_or(u64::MAX));
         let mut state = store.open(limiter.now())?;
         state.quotas.retain(|quota| quota.origin != QuotaOrigin::Configured);
@@ -51,9 +51,9 @@ impl Keeping {
             MissingFeature::of_quota(&quota.name)
                 .map_err(|error| StoreError::new(Path::new("store"), error.to_string()))?;
         }
-        limiter.restore_quotas(&state.quotas);
-        limiter.track();
-        limiter.absorb(&state.keys);
+        limiter.quotas().restore(&state.quotas);
+        limiter.state().track();
+        limiter.state().absorb(&state.keys);
         let kept = Kept {
             store: Box::new(store),
             pending: Pending::default(),
@@ -72,7 +72,7 @@ impl Keeping {
         thread.spawn(move || keeper.run(flush)).map_err(|error| {
             StoreError::new(Path::new("store"), format!("its thread can't be started ({error})"))
         })?;
-        limiter.attach(Arc::<Keeper>::clone(&keeping.0));
+        limiter.state().attach(Arc::<Keeper>::clone(&keeping.0));
         // What others hold is told with the first.
         let _ = keeping.flush_now();
         Ok(keeping)
@@ -156,14 +156,14 @@ impl Keeper {
 impl Kept {
     fn flush(&mut self, limiter: &Limiter, now: u64) -> Result<(), StoreError> {
         // The clock may have stood still since, while the machine slept.
-        self.store.set_boot(limiter.boot());
-        self.pending.add(limiter.collect_changes());
-        let version = limiter.quotas_version();
-        let quotas = (self.quotas != Some(version)).then(|| limiter.quotas());
+        self.store.set_boot(limiter.state().boot());
+        self.pending.add(limiter.state().collect_changes());
+        let version = limiter.quotas().version();
+        let quotas = (self.quotas != Some(version)).then(|| limiter.quotas().list());
         let others = self.store.sync(&self.pending.all(), quotas.as_deref(), now)?;
         self.quotas = Some(version);
         self.pending.clear();
-        limiter.apply_changes(&others);
+        limiter.state().apply_changes(&others);
         Ok(())
     }
 

@@ -57,8 +57,8 @@ impl Metrics {
     }
 
     /// Tells only what costs a reservation nothing: the gauges, cool-downs, reductions, recoveries,
-    /// and what the layer tells of requests to a provider. How many were granted and refused
-    /// [`Limiter::totals`] says.
+    /// and what the layer tells of requests to a provider.
+    /// [`State::totals`](crate::limiter::State::totals) counts granted and denied requests.
     #[must_use]
     pub fn for_news(self) -> Self {
         Self { news: true, ..self }

@@ -24,7 +24,7 @@ impl Names {
 
     pub(super) fn of(&self, key: &str) -> SharedString {
         let named = self.naming.as_ref().and_then(|naming| naming(key));
-        let name = named.or_else(|| self.limiter.upgrade()?.quota_name(key));
+        let name = named.or_else(|| self.limiter.upgrade()?.quotas().name_of(key));
         name.map_or(OTHER, |name| self.labels.of(&name))
     }
 }

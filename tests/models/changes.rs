@@ -31,13 +31,13 @@ fn others_hold(requests: u64) -> [KeyChanges; 1] {
 fn what_is_collected_while_others_use_and_forget_a_key_adds_up() {
     check(|| {
         let limiter = limiter(Quota::new().tpm(100).rpm(100));
-        limiter.track();
+        limiter.state().track();
         let told = Arc::new(std::sync::Mutex::new(Vec::new()));
         let collect = {
             let (limiter, told) = (limiter.clone(), Arc::clone(&told));
             move || {
                 for _ in 0..2 {
-                    let changes = limiter.collect_changes();
+                    let changes = limiter.state().collect_changes();
                     told.lock().unwrap().extend(changes);
                     limiter.prune();
                 }
@@ -49,13 +49,13 @@ fn what_is_collected_while_others_use_and_forget_a_key_adds_up() {
             Box::new(collect),
         ]);
         let mut told = told.lock().unwrap();
-        told.extend(limiter.collect_changes());
+        told.extend(limiter.state().collect_changes());
         assert_eq!(sum(&told, &Dimension::Tokens), 3 + 4);
         assert_eq!(sum(&told, &Dimension::Requests), 2);
         let last = told.iter().rev().flat_map(|change| &change.buckets);
         let last = last.filter(|bucket| bucket.dimension == Dimension::Tokens).map(|b| b.held);
         assert_eq!(last.clone().next(), Some(0));
-        assert_eq!(limiter.collect_changes(), []);
+        assert_eq!(limiter.state().collect_changes(), []);
     });
 }
 
@@ -65,11 +65,11 @@ fn a_key_that_begins_to_be_tracked_while_it_is_used_tells_all_from_then_on() {
         let limiter = limiter(Quota::new().tpm(100));
         let track = {
             let limiter = limiter.clone();
-            move || limiter.track()
+            move || limiter.state().track()
         };
         together([Box::new(use_once(&limiter, 3)), Box::new(track)]);
         use_once(&limiter, 4)();
-        let told = sum(&limiter.collect_changes(), &Dimension::Tokens);
+        let told = sum(&limiter.state().collect_changes(), &Dimension::Tokens);
         assert!(told == 4 || told == 7, "{told}");
     });
 }
@@ -78,7 +78,7 @@ fn a_key_that_begins_to_be_tracked_while_it_is_used_tells_all_from_then_on() {
 fn whoever_waits_for_what_others_hold_is_woken_when_they_hold_it_no_more() {
     check(|| {
         let limiter = limiter(Quota::new().concurrency(2));
-        limiter.apply_changes(&others_hold(2));
+        limiter.state().apply_changes(&others_hold(2));
         let wait = {
             let limiter = limiter.clone();
             move || drop(block_on(limiter.acquire("k", &tokens(1))).unwrap())
@@ -86,12 +86,12 @@ fn whoever_waits_for_what_others_hold_is_woken_when_they_hold_it_no_more() {
         let hear = {
             let limiter = limiter.clone();
             move || {
-                limiter.apply_changes(&others_hold(1));
-                limiter.collect_changes();
+                limiter.state().apply_changes(&others_hold(1));
+                limiter.state().collect_changes();
             }
         };
         together([Box::new(wait.clone()), Box::new(wait), Box::new(hear)]);
-        limiter.apply_changes(&others_hold(0));
+        limiter.state().apply_changes(&others_hold(0));
         assert_nobody_there(&limiter, "k");
     });
 }
@@ -115,14 +115,14 @@ fn a_limiter_ends_once_whoever_has_its_last_clone() {
     check(|| {
         let limiter = limiter(Quota::new().tpm(100));
         let (ends, told) = (Arc::<AtomicUsize>::default(), Arc::<AtomicUsize>::default());
-        limiter.track();
-        limiter.attach(Arc::new(Witness(Arc::clone(&ends), Arc::clone(&told))));
+        limiter.state().track();
+        limiter.state().attach(Arc::new(Witness(Arc::clone(&ends), Arc::clone(&told))));
         let weak = limiter.downgrade();
         let collect = {
             let told = Arc::clone(&told);
             move || {
                 let Some(limiter) = weak.upgrade() else { return };
-                let changes = limiter.collect_changes();
+                let changes = limiter.state().collect_changes();
                 let sum = usize::try_from(sum(&changes, &Dimension::Tokens)).unwrap();
                 told.fetch_add(sum, Ordering::SeqCst);
             }

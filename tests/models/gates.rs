@@ -95,7 +95,7 @@ fn opened_by(change: fn(&Limiter)) {
 
 #[test]
 fn gates_open_on_a_raise() {
-    opened_by(|limiter| limiter.set_quota("k", &Quota::new().concurrency(2).rpd(2)));
+    opened_by(|limiter| limiter.quotas().set("k", &Quota::new().concurrency(2).rpd(2)));
 }
 
 #[test]

@@ -15,8 +15,8 @@ fn a_raise_lets_the_first_in_and_totals_stay_exact() {
         let raise = {
             let limiter = limiter.clone();
             move || {
-                limiter.set_quota("k", &Quota::new().tpm(90).concurrency(3));
-                limiter.set_quota("k", &Quota::new().tpm(110).concurrency(4));
+                limiter.quotas().set("k", &Quota::new().tpm(90).concurrency(3));
+                limiter.quotas().set("k", &Quota::new().tpm(110).concurrency(4));
             }
         };
         let wait = {
@@ -69,14 +69,14 @@ fn whoever_waits_for_a_quota_that_is_removed_is_rejected_and_nobody_is_forgotten
         let remove = {
             let limiter = limiter.clone();
             move || {
-                assert!(limiter.remove_quota("k"));
+                assert!(limiter.quotas().remove("k"));
                 assert!(limiter.try_acquire("k", &Cost::new()).is_err());
             }
         };
         together([Box::new(stay), Box::new(wait), Box::new(remove)]);
         drop(held);
         assert_eq!(limiter.stats("k").waiting, 0);
-        limiter.set_quota("k", &Quota::new().concurrency(1));
+        limiter.quotas().set("k", &Quota::new().concurrency(1));
         let _held = limiter.try_acquire("k", &Cost::new()).unwrap();
     });
 }
@@ -89,8 +89,8 @@ fn a_permit_of_a_removed_quota_gives_nothing_back_to_the_one_that_came_after() {
         let replace = {
             let limiter = limiter.clone();
             move || {
-                limiter.remove_quota("k");
-                limiter.set_quota("k", &Quota::new().concurrency(1));
+                limiter.quotas().remove("k");
+                limiter.quotas().set("k", &Quota::new().concurrency(1));
                 let _new = limiter.try_acquire("k", &Cost::new()).unwrap();
                 assert!(limiter.try_acquire("k", &Cost::new()).is_err(), "there is room for one");
             }
@@ -179,7 +179,7 @@ fn who_waits_when_its_key_comes_under_a_shared_quota_goes_on_where_it_is() {
         let share = {
             let limiter = limiter.clone();
             move || {
-                limiter.set_quota("m-*", &one.shared());
+                limiter.quotas().set("m-*", &one.shared());
                 limiter.prune();
             }
         };

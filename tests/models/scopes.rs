@@ -133,9 +133,9 @@ fn keys_are_set_and_removed_while_requests_of_several_come_and_go() {
         let change = {
             let limiter = limiter.clone();
             move || {
-                limiter.set_quota("a", &Quota::new().concurrency(2));
-                limiter.remove_quota("a");
-                limiter.remove_quota("*");
+                limiter.quotas().set("a", &Quota::new().concurrency(2));
+                limiter.quotas().remove("a");
+                limiter.quotas().remove("*");
             }
         };
         together([

@@ -65,8 +65,8 @@ fn a_waiters_waker_is_woken_and_dropped_without_a_lock() {
         let change = {
             let limiter = limiter.clone();
             move || {
-                limiter.set_quota("k", &Quota::new().concurrency(2).tpm(90));
-                limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::ZERO)));
+                limiter.quotas().set("k", &Quota::new().concurrency(2).tpm(90));
+                limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::ZERO)));
                 limiter.reset_all();
             }
         };

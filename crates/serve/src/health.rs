@@ -24,7 +24,7 @@ async fn ready(State(app): State<Arc<App>>) -> Response {
     };
     if app.stopping.is_cancelled() {
         away("stopping", "the server stops")
-    } else if app.limiter.backend_status().is_some_and(|status| !status.connected) {
+    } else if app.limiter.state().backend_status().is_some_and(|status| !status.connected) {
         away("away", "the store of the shared limits can't be reached")
     } else {
         "OK".into_response()

@@ -120,7 +120,7 @@ impl Server {
             },
         )?;
         let reloading = Arc::new(reloading);
-        limiter.attach(Arc::<Reloading>::clone(&reloading));
+        limiter.state().attach(Arc::<Reloading>::clone(&reloading));
         let _ = self.reloading.set(reloading);
         Ok(())
     }
@@ -166,7 +166,7 @@ impl Server {
         // What has ended since is to be written down too.
         app.limiter.close().await;
         ended?;
-        match app.limiter.unsaved() {
+        match app.limiter.state().unsaved() {
             Some(why) => Err(io::Error::other(format!("the state is not saved: {why}"))),
             None => Ok(()),
         }

@@ -6,18 +6,18 @@ use super::member::Member;
 use super::port::Bus;
 use super::status::BusStatus;
 #[cfg(doc)]
-use crate::limiter::Event;
+use crate::limiter::{Event, Feedback};
 use crate::limiter::{Ignored, Limiter};
 
 /// Joins a limiter to a bus: it tells the others of its refusals, and follows theirs.
 ///
-/// - When a key is reduced here, by a refusal ([`Limiter::on_rate_limited`]) or because somebody says
-///   so ([`Limiter::announce_reduced`]), its new capacity is published on `ratelimit.capacity` as
-///   `{resource, agent_id, new_capacity, reason, timestamp}`, and what others publish there is given
-///   to [`Limiter::apply`].
+/// - When a key is reduced here, by a refusal ([`Feedback::rate_limited`]) or a call of
+///   [`Feedback::reduce`], its new capacity is published on `ratelimit.capacity` as
+///   `{resource, agent_id, new_capacity, reason, timestamp}`. Messages of other agents there are
+///   passed to [`Feedback::apply`].
 /// - When a key cools down here, the time that is left is published on `ratelimit.cooldown` as
 ///   `{resource, agent_id, retry_after_ms, reason, timestamp}`, so that the others pause before they
-///   earn a refusal of their own ([`Limiter::apply_cool_down`]).
+///   earn a refusal of their own ([`Feedback::apply_cool_down`]).
 ///
 /// Messages are JSON; timestamps are of RFC 3339; fields that nobody knows are passed over. Keys are
 /// sent as they are called: those of all agents should be called alike, and be no secrets. Who may

@@ -19,7 +19,7 @@ use super::topics::Topics;
 ///     Agent::join(&here, Arc::clone(&bus), "here")?,
 ///     Agent::join(&there, Arc::clone(&bus), "there")?,
 /// ];
-/// here.announce_reduced("gpt-4o", "received 429 response");
+/// here.feedback().reduce("gpt-4o", "received 429 response");
 /// assert_eq!(there.stats("gpt-4o").limits[0].limit, 250);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```

@@ -41,7 +41,7 @@ impl Member {
         });
         member.hear(message::CAPACITY, Self::follow_capacity);
         member.hear(message::COOL_DOWN, Self::follow_cool_down);
-        limiter.attach(Arc::clone(&member) as Arc<dyn Attached>);
+        limiter.state().attach(Arc::clone(&member) as Arc<dyn Attached>);
         let speaker = Arc::downgrade(&member);
         limiter.listen(move |event| {
             if let Some(member) = speaker.upgrade() {
@@ -79,12 +79,12 @@ impl Member {
 
     fn follow_capacity(&self, limiter: &Limiter, message: &[u8]) -> Result<u64, Unheard> {
         let update = message::read_capacity(message).ok_or(Unheard::Malformed)?;
-        limiter.apply(&update, &self.id).map_err(Unheard::Ignored)
+        limiter.feedback().apply(&update, &self.id).map_err(Unheard::Ignored)
     }
 
     fn follow_cool_down(&self, limiter: &Limiter, message: &[u8]) -> Result<u64, Unheard> {
         let cool_down = message::read_cool_down(message).ok_or(Unheard::Malformed)?;
-        limiter.apply_cool_down(&cool_down, &self.id).map_err(Unheard::Ignored)
+        limiter.feedback().apply_cool_down(&cool_down, &self.id).map_err(Unheard::Ignored)
     }
 
     fn count(&self, followed: &Result<u64, Unheard>) {

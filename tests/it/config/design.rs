@@ -39,11 +39,11 @@ fn every_section_of_the_example_is_read() {
 #[test]
 fn the_example_makes_a_limiter() {
     let limiter = good(EXAMPLE).builder().build().unwrap();
-    let quota = limiter.quota("gemini-2.5-pro");
+    let quota = limiter.quotas().of("gemini-2.5-pro");
     let day = quota.limits().iter().find(|limit| limit.calendar().is_some()).unwrap();
     assert_eq!((day.dimension(), day.amount()), (&Dimension::Requests, 1_000));
     assert_eq!(day.calendar().unwrap().zone(), "America/Los_Angeles");
-    assert_eq!(limiter.quota("tenant:9").limits()[0].amount(), 100_000);
+    assert_eq!(limiter.quotas().of("tenant:9").limits()[0].amount(), 100_000);
 }
 
 #[test]

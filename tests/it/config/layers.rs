@@ -16,7 +16,7 @@ fn load(text: &str, variables: &[(&str, &str)], flags: &[Override]) -> Result<Lo
 }
 
 fn rpm(config: &Config) -> u64 {
-    config.builder().build().unwrap().quota("gpt-4o").limits()[0].amount()
+    config.builder().build().unwrap().quotas().of("gpt-4o").limits()[0].amount()
 }
 
 #[test]

@@ -65,8 +65,8 @@ quotas:
   user-77: {rpm: 4}
 ";
     let limiter = good(text).builder().build().unwrap();
-    let rpm = |key| limiter.quota(key).limits().first().map(|limit| limit.amount());
+    let rpm = |key| limiter.quotas().of(key).limits().first().map(|limit| limit.amount());
     let keys = ["user-1", "user-x", "user-7", "user-77", "a-user-1"];
     assert_eq!(keys.map(rpm), [Some(1), Some(2), Some(3), Some(4), None]);
-    assert_eq!(limiter.quota("a-user-1"), Quota::new());
+    assert_eq!(limiter.quotas().of("a-user-1"), Quota::new());
 }

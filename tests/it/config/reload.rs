@@ -18,7 +18,7 @@ fn apply(before: &str, after: &str) -> (Limiter, Applied) {
 }
 
 fn amount(limiter: &Limiter, key: &str) -> Option<u64> {
-    limiter.quota(key).limits().first().map(|limit| limit.amount())
+    limiter.quotas().of(key).limits().first().map(|limit| limit.amount())
 }
 
 #[test]
@@ -49,8 +49,8 @@ fn what_was_used_stays_used() {
 fn what_the_program_has_set_stays_unless_the_file_says_something_new() {
     let before = good("quotas: {a: {rpm: 1}, b: {rpm: 2}}");
     let limiter = before.builder().build().unwrap();
-    limiter.set_quota("a", &Quota::new().rpm(7));
-    limiter.set_quota("mine", &Quota::new().rpm(8));
+    limiter.quotas().set("a", &Quota::new().rpm(7));
+    limiter.quotas().set("mine", &Quota::new().rpm(8));
     let other = good("quotas: {b: {rpm: 3}}");
     other.apply(&before, &limiter);
     assert_eq!(["a", "b", "mine"].map(|key| amount(&limiter, key)), [Some(7), Some(3), Some(8)]);
@@ -58,7 +58,7 @@ fn what_the_program_has_set_stays_unless_the_file_says_something_new() {
     again.apply(&other, &limiter);
     assert_eq!(amount(&limiter, "a"), Some(4));
     let origin =
-        |name| limiter.quotas().into_iter().find(|quota| quota.name == name).unwrap().origin;
+        |name| limiter.quotas().list().into_iter().find(|quota| quota.name == name).unwrap().origin;
     assert_eq!((origin("a"), origin("mine")), (QuotaOrigin::Configured, QuotaOrigin::Set));
 }
 
@@ -190,7 +190,7 @@ fn a_file_that_is_cut_off_before_its_first_limit_is_not_taken_for_no_limits() {
         assert_eq!(amount(&following.limiter, "a"), Some(1), "{text}");
     }
     // What the program has set is limited all the same.
-    following.limiter.set_quota("mine", &Quota::new().rpm(7));
+    following.limiter.quotas().set("mine", &Quota::new().rpm(7));
     let status = following.then("quotas: {}");
     assert!(status.refused.is_none(), "{status:?}");
     assert_eq!(["a", "mine"].map(|key| amount(&following.limiter, key)), [None, Some(7)]);
@@ -292,7 +292,7 @@ fn a_file_that_is_followed_does_not_keep_the_limiter() {
     let loaded = config::check(&path).unwrap();
     let limiter = loaded.config.builder().build().unwrap();
     let weak = limiter.downgrade();
-    limiter.attach(Arc::new(Reloading::start(&loaded, &limiter).unwrap()));
+    limiter.state().attach(Arc::new(Reloading::start(&loaded, &limiter).unwrap()));
     drop(limiter);
     assert!(weak.upgrade().is_none());
 }

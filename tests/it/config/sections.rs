@@ -258,7 +258,7 @@ fn reload_with_a_wrong_section_is_refused() {
     fs::write(&path, "quotas: {a: {rpm: 2}}\ncrawler: {threads: 0}").unwrap();
     let Reload::Refused(error) = reloading.reload() else { panic!("it is taken") };
     assert!(error.to_string().ends_with("t.yaml:2:20: crawler.threads: must be at least 1, not 0"));
-    assert_eq!(limiter.quota("a").limits()[0].amount(), 1);
+    assert_eq!(limiter.quotas().of("a").limits()[0].amount(), 1);
     let of_status = || reloading.status().config.section::<Crawler>().unwrap().threads;
     assert_eq!(of_status(), 4);
 

@@ -72,7 +72,7 @@ fn an_algorithm_and_a_share_are_for_all_limits_of_a_quota() {
     assert_eq!(quota("rpm: 10, tpm: 101, share: 0.5"), half);
     assert_eq!([half.limits()[0].amount(), half.limits()[1].amount()], [5, 50]);
     let limiter = good("share: 0.5\nquotas: {a: {rpm: 10}}").builder().build().unwrap();
-    assert_eq!(limiter.quota("a").limits()[0].amount(), 5);
+    assert_eq!(limiter.quotas().of("a").limits()[0].amount(), 5);
 }
 
 #[test]

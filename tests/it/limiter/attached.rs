@@ -34,8 +34,8 @@ impl Attached for Seen {
 fn witnessed() -> (Limiter, Arc<Witness>) {
     let (limiter, _) = manual(Quota::new().rpm(10).tpm(1_000));
     let witness = Arc::<Witness>::default();
-    limiter.track();
-    limiter.attach(Arc::new(Seen(Arc::clone(&witness))));
+    limiter.state().track();
+    limiter.state().attach(Arc::new(Seen(Arc::clone(&witness))));
     (limiter, witness)
 }
 
@@ -71,7 +71,7 @@ async fn closing_waits_for_what_is_attached_and_the_end_still_brings_what_came_l
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
     limiter.close().await;
     assert_eq!(witness.closed.load(Ordering::SeqCst), 1);
-    assert_eq!(limiter.collect_changes().len(), 1);
+    assert_eq!(limiter.state().collect_changes().len(), 1);
     permit.settle(&tokens(60));
     drop(limiter);
     let ends = witness.ends.lock();
@@ -86,7 +86,7 @@ fn what_is_attached_may_hold_a_reference_to_its_limiter() {
     let weak = limiter.downgrade();
     let thread = std::thread::spawn(move || {
         while let Some(limiter) = weak.upgrade() {
-            limiter.collect_changes();
+            limiter.state().collect_changes();
         }
     });
     drop(limiter.try_acquire("k", &tokens(1)).unwrap());

@@ -127,7 +127,7 @@ async fn a_permit_that_ends_while_the_backend_is_asked_is_not_missed() {
 async fn a_refusal_by_the_provider_holds_everybody_with_a_backend_too() {
     let (limiter, backend) = one_at_a_time();
     let begin = limiter.now();
-    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(7))));
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(7))));
     assert_eq!(limiter.try_acquire("k", &Cost::new()).unwrap_err().code, Code::CoolingDown);
     limiter.acquire("k", &Cost::new()).await.unwrap();
     assert!(limiter.now() - begin >= 7_000_000_000);
@@ -242,15 +242,15 @@ fn what_a_store_kept_is_not_counted_beside_what_a_backend_knows() {
     let used = |limiter: &Limiter| limiter.stats("k").limits[0].used;
     let earlier = builder().quota("k", Quota::new().rpm(9)).clock(ManualClock::new());
     let earlier = earlier.build().unwrap();
-    earlier.track();
+    earlier.state().track();
     for _ in 0..5 {
         drop(earlier.try_acquire("k", &Cost::new()).unwrap());
     }
-    earlier.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(30))));
+    earlier.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(30))));
     let limiter = limiter(&Arc::default());
-    limiter.absorb(&earlier.snapshot());
+    limiter.state().absorb(&earlier.state().snapshot());
     assert_eq!((used(&earlier), used(&limiter)), (5, 0));
-    limiter.apply_changes(&earlier.collect_changes());
+    limiter.state().apply_changes(&earlier.state().collect_changes());
     assert_eq!(used(&limiter), 0);
     let cooling = limiter.stats("k").cooling_until;
     assert!(cooling.is_some() && cooling == earlier.stats("k").cooling_until, "it goes on");

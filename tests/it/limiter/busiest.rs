@@ -24,16 +24,16 @@ fn who_waits_comes_first_then_who_cools_down_then_the_fullest_then_by_name() {
     for (key, times) in [("e", 3), ("d", 3), ("c", 9), ("b", 1), ("a", 10)] {
         take(&limiter, key, times);
     }
-    limiter.on_rate_limited("b", &RateLimited::new(Some(Duration::from_secs(9))));
+    limiter.feedback().rate_limited("b", &RateLimited::new(Some(Duration::from_secs(9))));
     let mut waits = [0, 1].map(|_| limiter.acquire("a", &Cost::new()));
     assert!(waits.iter_mut().all(|wait| wait.arrive().is_none()));
-    let busiest = limiter.busiest(5);
+    let busiest = limiter.state().busiest(5);
     let names: Vec<_> = busiest.keys.iter().map(|(key, _)| key.as_str()).collect();
     assert_eq!(names, ["a", "b", "c", "d", "e"]);
     assert_eq!((busiest.others, busiest.waiting), (1, 2));
     assert_eq!(busiest.keys[0].1, limiter.stats("a"));
-    assert_eq!(limiter.busiest(0).others, 6);
-    assert_eq!(limiter.busiest(9).keys[5].0, "never");
+    assert_eq!(limiter.state().busiest(0).others, 6);
+    assert_eq!(limiter.state().busiest(9).keys[5].0, "never");
 }
 
 proptest! {
@@ -50,7 +50,7 @@ proptest! {
         }
         let mut all: Vec<_> = limiter.iter().collect();
         all.sort_by_key(|(key, stats)| (std::cmp::Reverse(stats.limits[0].used), key.clone()));
-        let busiest = limiter.busiest(most);
+        let busiest = limiter.state().busiest(most);
         prop_assert_eq!(busiest.others, all.len().saturating_sub(most));
         all.truncate(most);
         prop_assert_eq!(busiest.keys, all);

@@ -17,7 +17,7 @@ pub(super) fn of(changes: &[KeyChanges], dimension: &Dimension) -> Option<(Vec<(
 
 pub(super) fn tracked(quota: Quota) -> (Limiter, ManualClock) {
     let (limiter, clock) = manual(quota);
-    limiter.track();
+    limiter.state().track();
     (limiter, clock)
 }
 
@@ -41,12 +41,12 @@ pub(super) fn used_and_held(limiter: &Limiter, index: usize) -> (u64, u64) {
 fn a_limiter_that_is_not_tracked_keeps_nothing() {
     let (limiter, _) = manual(Quota::new().rpm(10));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-    assert_eq!(limiter.collect_changes(), []);
-    limiter.track();
-    assert_eq!(limiter.collect_changes(), []);
+    assert_eq!(limiter.state().collect_changes(), []);
+    limiter.state().track();
+    assert_eq!(limiter.state().collect_changes(), []);
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-    assert_eq!(limiter.collect_changes().len(), 1);
-    assert_eq!(limiter.collect_changes(), []);
+    assert_eq!(limiter.state().collect_changes().len(), 1);
+    assert_eq!(limiter.state().collect_changes(), []);
 }
 
 #[test]
@@ -54,23 +54,23 @@ fn what_is_held_is_told_in_total_and_what_it_took_when_it_settles() {
     let (limiter, clock) = tracked(Quota::new().rpm(10).tpm(1_000).concurrency(5));
     let first = limiter.try_acquire("k", &tokens(300)).unwrap();
     let second = limiter.try_acquire("k", &tokens(200)).unwrap();
-    let changes = limiter.collect_changes();
+    let changes = limiter.state().collect_changes();
     assert_eq!(of(&changes, &Dimension::Requests), Some((vec![(START, 2)], 0)));
     assert_eq!(of(&changes, &Dimension::Tokens), Some((vec![], 500)));
     assert_eq!(of(&changes, &Dimension::Concurrency), Some((vec![], 2)));
 
     clock.advance(Duration::from_secs(2));
     first.settle(&tokens(120));
-    let changes = limiter.collect_changes();
+    let changes = limiter.state().collect_changes();
     assert_eq!(of(&changes, &Dimension::Requests), None);
     assert_eq!(of(&changes, &Dimension::Tokens), Some((vec![(START + 2 * S, 120)], 200)));
     assert_eq!(of(&changes, &Dimension::Concurrency), Some((vec![], 1)));
 
     second.release();
-    let changes = limiter.collect_changes();
+    let changes = limiter.state().collect_changes();
     assert_eq!(of(&changes, &Dimension::Requests), Some((vec![(START, -1)], 0)));
     assert_eq!(of(&changes, &Dimension::Tokens), Some((vec![], 0)));
-    assert_eq!(limiter.collect_changes(), []);
+    assert_eq!(limiter.state().collect_changes(), []);
 }
 
 #[test]
@@ -79,15 +79,15 @@ fn a_correction_is_netted_if_nobody_has_collected_what_it_corrects() {
     let quota = Quota::new().tpm(6_000);
     let limiter = builder().provider(OPENAI).quota("k", quota).clock(clock.clone()).build();
     let limiter = limiter.unwrap();
-    limiter.track();
+    limiter.state().track();
     let netted = limiter.try_acquire("k", &tokens(300)).unwrap();
     let late = limiter.try_acquire("k", &tokens(100)).unwrap();
     netted.settle(&tokens(250));
-    let told = of(&limiter.collect_changes(), &Dimension::Tokens);
+    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
     assert_eq!(told, Some((vec![(START, 350)], 0)));
     clock.advance(Duration::from_secs(10));
     late.settle(&tokens(140));
-    let told = of(&limiter.collect_changes(), &Dimension::Tokens);
+    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
     assert_eq!(told, Some((vec![(START + 10 * S, 40)], 0)), "when it was known");
 }
 
@@ -97,7 +97,7 @@ fn charging(algorithm: Algorithm) -> (Limiter, ManualClock) {
     let quota = Quota::new().tpm(6_000).with_algorithm(algorithm);
     let limiter = builder().provider(OPENAI).quota("k", quota).clock(clock.clone()).build();
     let limiter = limiter.unwrap();
-    limiter.track();
+    limiter.state().track();
     (limiter, clock)
 }
 
@@ -110,12 +110,12 @@ fn what_is_given_back_after_a_window_has_ended_is_not_taken_off_the_next_one() {
         clock.advance(Duration::from_millis(59_800));
         let late = limiter.try_acquire("k", &tokens(20)).unwrap();
         if collected {
-            limiter.collect_changes();
+            limiter.state().collect_changes();
         }
         clock.advance(Duration::from_millis(300));
         limiter.try_acquire("k", &tokens(30)).unwrap().settle(&tokens(30));
         late.settle(&tokens(0));
-        let (told, _) = of(&limiter.collect_changes(), &Dimension::Tokens).unwrap();
+        let (told, _) = of(&limiter.state().collect_changes(), &Dimension::Tokens).unwrap();
         assert_eq!(told.last(), Some(&(START + 60_600_000_000, 30)), "{told:?}");
     }
 }
@@ -124,24 +124,24 @@ fn what_is_given_back_after_a_window_has_ended_is_not_taken_off_the_next_one() {
 fn what_nobody_has_collected_is_netted_in_a_window_that_began_before() {
     let (limiter, clock) = charging(Algorithm::FixedWindow);
     limiter.try_acquire("k", &tokens(1)).unwrap().settle(&tokens(1));
-    limiter.collect_changes();
+    limiter.state().collect_changes();
     clock.advance(Duration::from_secs(15));
     limiter.try_acquire("k", &tokens(5)).unwrap().settle(&tokens(0));
-    assert_eq!(of(&limiter.collect_changes(), &Dimension::Tokens), None);
+    assert_eq!(of(&limiter.state().collect_changes(), &Dimension::Tokens), None);
 }
 
 #[test]
 fn what_is_given_back_of_what_was_collected_keeps_its_time_whatever_else_is_corrected() {
     let (limiter, clock) = charging(Algorithm::SlidingWindow);
     let [more, less] = [100, 700].map(|cost| limiter.try_acquire("k", &tokens(cost)).unwrap());
-    limiter.collect_changes();
+    limiter.state().collect_changes();
     clock.advance(Duration::from_millis(500));
     let later = limiter.try_acquire("k", &tokens(1)).unwrap();
-    limiter.collect_changes();
+    limiter.state().collect_changes();
     more.settle(&tokens(101));
     less.settle(&tokens(0));
     later.settle(&tokens(1));
-    let told = of(&limiter.collect_changes(), &Dimension::Tokens);
+    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
     assert_eq!(told, Some((vec![(START, 1), (START, -700)], 0)));
 }
 
@@ -152,7 +152,7 @@ fn what_is_taken_within_a_part_of_the_window_is_one_entry_of_the_last_time() {
         drop(limiter.try_acquire("k", &Cost::new()).unwrap());
         clock.advance(Duration::from_millis(1));
     }
-    let told = of(&limiter.collect_changes(), &Dimension::Requests);
+    let told = of(&limiter.state().collect_changes(), &Dimension::Requests);
     assert_eq!(told, Some((vec![(START + 99_000_000, 100)], 0)));
 }
 
@@ -163,7 +163,7 @@ fn what_nobody_collects_stays_bounded_and_complete() {
         limiter.record("k", &Usage::default());
         clock.advance(Duration::from_secs(1));
     }
-    let (entries, _) = of(&limiter.collect_changes(), &Dimension::Requests).unwrap();
+    let (entries, _) = of(&limiter.state().collect_changes(), &Dimension::Requests).unwrap();
     assert!(entries.len() <= 128, "{}", entries.len());
     assert_eq!(entries.iter().map(|(_, amount)| amount).sum::<i64>(), 1_000);
     assert!(entries.is_sorted());
@@ -175,36 +175,36 @@ fn a_key_is_not_forgotten_before_its_changes_are_collected() {
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     clock.advance(Duration::from_secs(3_600));
     assert_eq!(limiter.prune(), 0);
-    assert_eq!(limiter.collect_changes().len(), 1);
+    assert_eq!(limiter.state().collect_changes().len(), 1);
     assert_eq!(limiter.prune(), 1);
 }
 
 #[test]
 fn keys_that_share_their_buckets_tell_of_them_by_the_name_of_what_they_share() {
     let (limiter, _) = tracked(Quota::new().rpm(1));
-    limiter.set_quota("m-*", &Quota::new().rpm(10).shared());
+    limiter.quotas().set("m-*", &Quota::new().rpm(10).shared());
     drop(limiter.try_acquire("m-1", &Cost::new()).unwrap());
     drop(limiter.try_acquire("m-2", &Cost::new()).unwrap());
-    let changes = limiter.collect_changes();
+    let changes = limiter.state().collect_changes();
     assert_eq!(changes[0].key, "m-*");
     assert_eq!(of(&changes, &Dimension::Requests), Some((vec![(START, 2)], 0)));
-    limiter.apply_changes(&taken("m-*", Dimension::Requests, &[(START, 5)], 0));
+    limiter.state().apply_changes(&taken("m-*", Dimension::Requests, &[(START, 5)], 0));
     assert_eq!(limiter.stats("m-3").limits[0].used, 7);
 }
 
 #[test]
 fn a_quota_that_changes_between_reservation_and_end_loses_and_doubles_nothing() {
     let (limiter, _) = tracked(Quota::new().rpm(10).tpm(1_000));
-    limiter.apply_changes(&taken("k", Dimension::Tokens, &[], 70));
+    limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 70));
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
-    limiter.collect_changes();
-    limiter.set_quota("k", &Quota::new().rpm(20).tpm(2_000));
+    limiter.state().collect_changes();
+    limiter.quotas().set("k", &Quota::new().rpm(20).tpm(2_000));
     assert_eq!(used_and_held(&limiter, 1), (0, 170));
     permit.settle(&tokens(60));
-    let told = of(&limiter.collect_changes(), &Dimension::Tokens);
+    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
     assert_eq!(told, Some((vec![(START, 60)], 0)));
     assert_eq!(used_and_held(&limiter, 1), (60, 70));
-    limiter.apply_changes(&taken("k", Dimension::Tokens, &[], 0));
+    limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 0));
     assert_eq!(used_and_held(&limiter, 1), (60, 0));
 }
 
@@ -212,15 +212,15 @@ fn a_quota_that_changes_between_reservation_and_end_loses_and_doubles_nothing() 
 fn what_is_held_of_a_limit_that_is_taken_away_counts_as_taken() {
     let (limiter, _) = tracked(Quota::new().rpm(10).tpm(1_000).concurrency(4));
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
-    limiter.collect_changes();
-    limiter.apply_changes(&taken("k", Dimension::Tokens, &[], 30));
-    limiter.set_quota("k", &Quota::new().rpm(10));
-    let told = limiter.collect_changes();
+    limiter.state().collect_changes();
+    limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 30));
+    limiter.quotas().set("k", &Quota::new().rpm(10));
+    let told = limiter.state().collect_changes();
     assert_eq!(of(&told, &Dimension::Tokens), Some((vec![(START, 100)], 0)));
     assert_eq!(of(&told, &Dimension::Concurrency), Some((vec![], 0)));
     permit.settle(&tokens(40));
-    assert_eq!(limiter.collect_changes(), []);
-    limiter.set_quota("k", &Quota::new().rpm(10).tpm(500));
+    assert_eq!(limiter.state().collect_changes(), []);
+    limiter.quotas().set("k", &Quota::new().rpm(10).tpm(500));
     assert_eq!(used_and_held(&limiter, 1), (0, 30), "others hold what they held");
 }
 
@@ -230,15 +230,15 @@ fn a_reduction_changes_nothing_of_what_is_told() {
     let quota = Quota::new().tpm(1_000);
     let limiter = Limiter::builder().reduction(Reduction::new()).quota("k", quota);
     let limiter = limiter.clock(clock.clone()).build().unwrap();
-    limiter.track();
-    limiter.apply_changes(&taken("k", Dimension::Tokens, &[], 30));
+    limiter.state().track();
+    limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[], 30));
     let permit = limiter.try_acquire("k", &tokens(100)).unwrap();
-    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
-    let told = of(&limiter.collect_changes(), &Dimension::Tokens);
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
+    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
     assert_eq!(told, Some((vec![], 100)));
     clock.advance(Duration::from_secs(3_600));
     permit.settle(&tokens(90));
-    let told = of(&limiter.collect_changes(), &Dimension::Tokens);
+    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
     assert_eq!(told, Some((vec![(START + 3_600 * S, 90)], 0)));
     assert_eq!(limiter.stats("k").limits[0].held, 30);
 }
@@ -249,11 +249,11 @@ fn a_dimension_that_settles_early_is_told_once() {
     let cost = Cost::new().input_tokens(100).output_tokens(50);
     let mut permit = limiter.try_acquire("k", &cost).unwrap();
     permit.settle_early(&Dimension::InputTokens, 80);
-    let told = limiter.collect_changes();
+    let told = limiter.state().collect_changes();
     assert_eq!(of(&told, &Dimension::InputTokens), Some((vec![(START, 80)], 0)));
     assert_eq!(of(&told, &Dimension::OutputTokens), Some((vec![], 50)));
     permit.settle(&Cost::new().input_tokens(80).output_tokens(20));
-    let told = limiter.collect_changes();
+    let told = limiter.state().collect_changes();
     assert_eq!(of(&told, &Dimension::InputTokens), None);
     assert_eq!(of(&told, &Dimension::OutputTokens), Some((vec![(START, 20)], 0)));
 }
@@ -263,7 +263,7 @@ fn threads_that_reserve_while_another_collects_are_told_of_exactly() {
     let clock = ManualClock::new();
     let quota = Quota::new().rpm(1_000_000).tpm(100_000_000).concurrency(64);
     let limiter = builder().quota("*", quota).clock(clock).build().unwrap();
-    limiter.track();
+    limiter.state().track();
     let running = std::sync::atomic::AtomicUsize::new(3);
     let (mut requests, mut tokens_taken) = (0, 0);
     let mut add = |changes: Vec<KeyChanges>| {
@@ -290,10 +290,10 @@ fn threads_that_reserve_while_another_collects_are_told_of_exactly() {
             });
         }
         while running.load(std::sync::atomic::Ordering::SeqCst) > 0 {
-            add(limiter.collect_changes());
+            add(limiter.state().collect_changes());
         }
     });
-    let last = add(limiter.collect_changes());
+    let last = add(limiter.state().collect_changes());
     assert!(last.iter().flat_map(|change| &change.buckets).all(|bucket| bucket.held == 0));
     let each: u64 = (0..20_000).filter(|i| i % 5 != 0).map(|i| i % 7).sum();
     assert_eq!((requests, tokens_taken), (3 * 16_000, 3 * i64::try_from(each).unwrap()));
@@ -303,11 +303,11 @@ fn what_was_taken_before_is_not_told_and_so_not_what_is_given_back_of_it() {
     let (limiter, clock) = manual(Quota::new().rpm(10).tpm(1_000));
     let permit = limiter.try_acquire("k", &tokens(10)).unwrap();
     clock.advance(Duration::from_secs(1));
-    limiter.track();
-    let told = of(&limiter.collect_changes(), &Dimension::Tokens);
+    limiter.state().track();
+    let told = of(&limiter.state().collect_changes(), &Dimension::Tokens);
     assert_eq!(told, Some((vec![], 10)));
     permit.release();
-    let told = limiter.collect_changes();
+    let told = limiter.state().collect_changes();
     assert_eq!(of(&told, &Dimension::Requests), None);
     assert_eq!(of(&told, &Dimension::Tokens), Some((vec![], 0)));
 }

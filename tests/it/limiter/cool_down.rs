@@ -34,7 +34,7 @@ fn nothing_is_sent_until_its_end_and_then_at_the_pace_of_the_refill() {
     let (limiter, clock) = limiter(Quota::new().rpm(60), exact());
     let mut events = limiter.subscribe();
     let until = limiter.now() + 3 * S;
-    assert_eq!(limiter.apply_cool_down(&pause(&limiter, 3), "me"), Ok(until));
+    assert_eq!(limiter.feedback().apply_cool_down(&pause(&limiter, 3), "me"), Ok(until));
     let told = Event::CoolingDown { key: "k".into(), until, agent: Some("other".into()) };
     assert_eq!(events.try_recv().unwrap(), told);
     assert!(events.try_recv().is_err(), "nothing is reduced");
@@ -52,10 +52,16 @@ fn nothing_is_sent_until_its_end_and_then_at_the_pace_of_the_refill() {
 fn a_pause_shortens_none_and_prolongs_a_shorter_one() {
     let (limiter, _) = limiter(Quota::new().rpm(60), exact());
     let begin = limiter.now();
-    assert_eq!(limiter.apply_cool_down(&pause(&limiter, 10), "me"), Ok(begin + 10 * S));
-    assert_eq!(limiter.apply_cool_down(&pause(&limiter, 9), "me"), Err(Ignored::NotLonger));
-    assert_eq!(limiter.apply_cool_down(&pause(&limiter, 10), "me"), Err(Ignored::NotLonger));
-    assert_eq!(limiter.apply_cool_down(&pause(&limiter, 11), "me"), Ok(begin + 11 * S));
+    assert_eq!(limiter.feedback().apply_cool_down(&pause(&limiter, 10), "me"), Ok(begin + 10 * S));
+    assert_eq!(
+        limiter.feedback().apply_cool_down(&pause(&limiter, 9), "me"),
+        Err(Ignored::NotLonger)
+    );
+    assert_eq!(
+        limiter.feedback().apply_cool_down(&pause(&limiter, 10), "me"),
+        Err(Ignored::NotLonger)
+    );
+    assert_eq!(limiter.feedback().apply_cool_down(&pause(&limiter, 11), "me"), Ok(begin + 11 * S));
 }
 
 #[test]
@@ -65,9 +71,9 @@ fn longer_than_an_hour_or_the_longest_window_nobody_is_believed() {
     for (quota, longest) in cases {
         let (limiter, _) = limiter(quota, exact());
         let until = limiter.now() + longest * S;
-        assert_eq!(limiter.apply_cool_down(&pause(&limiter, year), "me"), Ok(until));
+        assert_eq!(limiter.feedback().apply_cool_down(&pause(&limiter, year), "me"), Ok(until));
         let for_ever = CoolDown::new("k", "other", Duration::MAX, limiter.now());
-        assert_eq!(limiter.apply_cool_down(&for_ever, "me"), Err(Ignored::NotLonger));
+        assert_eq!(limiter.feedback().apply_cool_down(&for_ever, "me"), Err(Ignored::NotLonger));
     }
 }
 
@@ -88,7 +94,7 @@ fn what_is_ignored_changes_nothing() {
         (from("k", "other", 3, 0), Ignored::Stale),
     ];
     for (pause, why) in cases {
-        assert_eq!(limiter.apply_cool_down(&pause, "me"), Err(why), "{pause:?}");
+        assert_eq!(limiter.feedback().apply_cool_down(&pause, "me"), Err(why), "{pause:?}");
     }
     assert!(events.try_recv().is_err());
     assert_eq!(refused(&limiter), None);
@@ -99,7 +105,7 @@ fn what_is_ignored_changes_nothing() {
 fn where_nothing_is_reduced_a_pause_counts_too_and_empties_no_bucket() {
     let (limiter, clock) = limiter(Quota::new().rpm(60), Reduction::OFF);
     let until = limiter.now() + 3 * S;
-    assert_eq!(limiter.apply_cool_down(&pause(&limiter, 3), "me"), Ok(until));
+    assert_eq!(limiter.feedback().apply_cool_down(&pause(&limiter, 3), "me"), Ok(until));
     assert_eq!(refused(&limiter), Some((Code::CoolingDown, Wait::At(until))));
     clock.advance(Duration::from_secs(3));
     assert_eq!(refused(&limiter), None);
@@ -110,7 +116,7 @@ fn not_all_start_again_at_the_same_instant() {
     let ends: Vec<u64> = (0..20)
         .map(|_| {
             let (limiter, _) = limiter(Quota::new().rpm(60), Reduction::new());
-            let until = limiter.apply_cool_down(&pause(&limiter, 8), "me").unwrap();
+            let until = limiter.feedback().apply_cool_down(&pause(&limiter, 8), "me").unwrap();
             until - limiter.now()
         })
         .collect();

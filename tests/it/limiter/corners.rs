@@ -40,9 +40,9 @@ fn removed_keys_that_are_refused_take_no_room() {
     let limiter = builder().unknown_key(UnknownKey::Refuse).max_keys(2).build().unwrap();
     for number in 0..9 {
         let key = format!("tenant {number}");
-        limiter.set_quota(&key, &Quota::new().rpm(9));
+        limiter.quotas().set(&key, &Quota::new().rpm(9));
         limiter.try_acquire(&key, &Cost::new()).unwrap();
-        assert!(limiter.remove_quota(&key));
+        assert!(limiter.quotas().remove(&key));
     }
 }
 
@@ -51,18 +51,18 @@ fn a_quota_that_is_set_takes_the_place_of_limits_that_came_with_a_call() {
     let (limiter, _) = manual(Quota::new().rpm(9));
     let limits = Quota::new().rpm(1);
     limiter.acquire_limits("k", &Cost::new(), &limits).unwrap().try_now().unwrap();
-    limiter.set_quota("k", &Quota::new().rpm(7));
-    assert_eq!(limiter.quota("k"), Quota::new().rpm(7));
+    limiter.quotas().set("k", &Quota::new().rpm(7));
+    assert_eq!(limiter.quotas().of("k"), Quota::new().rpm(7));
     limiter.acquire_limits("k", &Cost::new(), &limits).unwrap().try_now().unwrap_err();
-    limiter.remove_quota("k");
-    assert_eq!(limiter.quota("k"), Quota::new());
+    limiter.quotas().remove("k");
+    assert_eq!(limiter.quotas().of("k"), Quota::new());
 }
 
 #[test]
 fn a_reset_of_a_key_that_shares_its_quota_resets_what_is_shared() {
     let limiter = builder().quota("g*", Quota::new().rpm(1).shared()).build().unwrap();
     limiter.try_acquire("g1", &Cost::new()).unwrap();
-    limiter.on_rate_limited("g1", &RateLimited::new(Some(Duration::from_secs(9))));
+    limiter.feedback().rate_limited("g1", &RateLimited::new(Some(Duration::from_secs(9))));
     limiter.reset("g1");
     limiter.try_acquire("g1", &Cost::new()).unwrap();
 }
@@ -71,7 +71,7 @@ fn a_reset_of_a_key_that_shares_its_quota_resets_what_is_shared() {
 fn a_handle_follows_its_key_to_a_shared_quota() {
     let limiter = builder().quota("g*", Quota::new().rpm(9)).build().unwrap();
     let handle = limiter.key("g1").unwrap();
-    limiter.set_quota("g*", &Quota::new().rpm(1).shared());
+    limiter.quotas().set("g*", &Quota::new().rpm(1).shared());
     limiter.try_acquire("g2", &Cost::new()).unwrap();
     handle.try_acquire(&Cost::new()).unwrap_err();
 }
@@ -83,7 +83,7 @@ async fn who_waits_follows_its_key_to_a_shared_quota() {
     limiter.acquire("g1", &Cost::new()).await.unwrap();
     let waiters = [0, 1].map(|_| tokio::spawn(limiter.acquire("g1", &Cost::new())));
     settle_down().await;
-    limiter.set_quota("g*", &day(1_000).shared());
+    limiter.quotas().set("g*", &day(1_000).shared());
     settle_down().await;
     assert!(waiters.iter().all(|waiter| waiter.is_finished()));
     assert_eq!(limiter.stats("g1").limits[0].used, 2);
@@ -104,11 +104,11 @@ fn huge_amounts_neither_panic_nor_forget() {
         limiter.record("k", &usage);
         limiter.record("k", &usage);
         for n in [1, 60, 7] {
-            limiter.set_quota("k", &quota(n));
+            limiter.quotas().set("k", &quota(n));
             clock.advance(Duration::from_secs(1));
             assert!(limiter.try_acquire("k", &tokens(1)).is_err(), "{algorithm:?} {n}");
             assert_eq!(limiter.prune(), 0);
-            let _figures = (limiter.decide("k", &tokens(u64::MAX)), limiter.snapshot());
+            let _figures = (limiter.decide("k", &tokens(u64::MAX)), limiter.state().snapshot());
         }
         limiter.reset("k");
         limiter.try_acquire("k", &tokens(1)).unwrap();

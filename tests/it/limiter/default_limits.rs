@@ -60,7 +60,7 @@ fn default_limits_count_where_unknown_keys_are_refused_or_have_a_quota() {
 fn a_key_that_was_refused_before_has_the_default_limits() {
     let (limiter, _) = limiter(|builder| builder);
     drop(limiter.try_acquire("a", &Cost::new()).unwrap());
-    limiter.set_unknown_key(UnknownKey::Refuse);
+    limiter.quotas().set_unknown_key(UnknownKey::Refuse);
     let limits = DefaultLimits::new(&limiter, &a_second(3));
     assert_eq!(admitted(&limiter, "a", &limits, 10), 3);
 }
@@ -82,13 +82,13 @@ fn a_quota_of_any_kind_that_comes_later_takes_the_place_of_default_limits() {
     for key in ["own", "glob-1", "regex1"] {
         assert_eq!(admitted(&limiter, key, &limits, 10), 3);
     }
-    limiter.set_quota("own", &a_second(4));
-    limiter.set_quota("glob-*", &a_second(5));
-    limiter.set_quota_regex(&Regex::new("regex[0-9]").unwrap(), &a_second(6));
+    limiter.quotas().set("own", &a_second(4));
+    limiter.quotas().set("glob-*", &a_second(5));
+    limiter.quotas().set_regex(&Regex::new("regex[0-9]").unwrap(), &a_second(6));
     assert_eq!(admitted(&limiter, "own", &limits, 10), 1, "what was used stays used");
     assert_eq!(admitted(&limiter, "glob-1", &limits, 10), 2);
     assert_eq!(admitted(&limiter, "regex1", &limits, 10), 3);
-    limiter.remove_quota("glob-*");
+    limiter.quotas().remove("glob-*");
     clock.advance(Duration::from_secs(1));
     assert_eq!(admitted(&limiter, "glob-1", &limits, 10), 3, "nobody names it any more");
 }
@@ -100,7 +100,7 @@ fn who_waits_under_default_limits_is_not_ousted_by_a_quota_of_others() {
     assert_eq!(admitted(&limiter, "a", &limits, 1), 1);
     let mut waiter = limiter.acquire("a", &Cost::new()).default_limits(&limits);
     assert!(poll(&mut waiter).is_none());
-    limiter.set_quota("other-*", &a_second(1));
+    limiter.quotas().set("other-*", &a_second(1));
     assert!(poll(&mut waiter).is_none());
     clock.advance(Duration::from_secs(1));
     assert!(poll(&mut waiter).unwrap().is_ok());
@@ -113,7 +113,7 @@ fn who_waits_with_default_limits_goes_on_by_them_when_the_quota_is_removed() {
     assert_eq!(admitted(&limiter, "a", &limits, 1), 1);
     let mut waiters = [(); 2].map(|()| limiter.acquire("a", &Cost::new()).default_limits(&limits));
     assert!(waiters.iter_mut().all(|waiter| poll(waiter).is_none()));
-    limiter.remove_quota("a");
+    limiter.quotas().remove("a");
     assert!(poll(&mut waiters[0]).unwrap().is_ok(), "its count went with the quota");
     assert!(poll(&mut waiters[1]).is_none());
 }
@@ -155,9 +155,9 @@ fn a_ticket_gives_back_what_its_permit_took_and_wakes_who_waits() {
     let ticket = limiter.try_acquire("k", &Cost::new()).unwrap().into_ticket().unwrap();
     let mut waiter = limiter.acquire("k", &Cost::new());
     assert!(poll(&mut waiter).is_none());
-    assert!(limiter.give_back("k", &Cost::new(), ticket));
+    assert!(limiter.state().give_back("k", &Cost::new(), ticket));
     assert!(poll(&mut waiter).unwrap().is_ok());
-    assert!(!limiter.give_back("nobody", &Cost::new(), ticket));
+    assert!(!limiter.state().give_back("nobody", &Cost::new(), ticket));
 }
 
 #[test]
@@ -167,12 +167,12 @@ fn a_ticket_of_before_a_reset_or_of_a_window_that_has_passed_gives_nothing_back(
     let early = take();
     limiter.reset("k");
     take();
-    limiter.give_back("k", &Cost::new(), early);
+    limiter.state().give_back("k", &Cost::new(), early);
     assert_eq!(limiter.stats("k").limits[0].used, 1);
     let passed = take();
     clock.advance(Duration::from_secs(1));
     take();
-    limiter.give_back("k", &Cost::new(), passed);
+    limiter.state().give_back("k", &Cost::new(), passed);
     assert_eq!(limiter.stats("k").limits[0].used, 1);
 }
 
@@ -185,7 +185,7 @@ fn a_ticket_of_a_key_that_was_forgotten_since_gives_nothing_back() {
     limiter.reset("k");
     assert_eq!(limiter.prune(), 1);
     drop(take().unwrap());
-    assert!(!limiter.give_back("k", &Cost::new(), early));
+    assert!(!limiter.state().give_back("k", &Cost::new(), early));
     assert!(take().is_err());
 }
 
@@ -197,7 +197,7 @@ fn a_window_that_a_ticket_was_the_first_of_goes_on() {
     let first = take().unwrap().into_ticket().unwrap();
     clock.advance(Duration::from_millis(900));
     drop(take().unwrap());
-    assert!(limiter.give_back("k", &Cost::new(), first));
+    assert!(limiter.state().give_back("k", &Cost::new(), first));
     drop(take().unwrap());
     assert!(take().is_err());
     clock.advance(Duration::from_millis(100));

@@ -114,7 +114,7 @@ fn limits_that_change_in_flight_leave_nothing_held() {
     for (before, after) in [(1_000, 200), (200, 1_000)] {
         let (limiter, clock) = manual(Quota::new().tpm(before));
         let permit = limiter.try_acquire("k", &guessed(10, 5_000)).unwrap();
-        limiter.set_quota("k", &Quota::new().tpm(after).with_algorithm(Algorithm::TOKEN_BUCKET));
+        limiter.quotas().set("k", &Quota::new().tpm(after).with_algorithm(Algorithm::TOKEN_BUCKET));
         permit.settle(&tokens(20));
         assert_eq!(figures(&limiter, "k"), [(20, 0)]);
         clock.advance(std::time::Duration::from_secs(60));
@@ -129,7 +129,7 @@ async fn waiting_request_follows_limits_that_shrink() {
     let acquire = limiter.acquire("k", &guessed(10, 1_024));
     let waiting = tokio::spawn(acquire);
     settle_down().await;
-    limiter.set_quota("k", &Quota::new().tpm(600).with_algorithm(Algorithm::TOKEN_BUCKET));
+    limiter.quotas().set("k", &Quota::new().tpm(600).with_algorithm(Algorithm::TOKEN_BUCKET));
     held.settle(&tokens(0));
     let permit = waiting.await.unwrap().unwrap();
     assert_eq!(permit.cost(), &tokens(600));
@@ -145,8 +145,8 @@ fn limits_taught_by_headers_do_not_refuse_a_guess() {
     ] {
         headers.insert(name, value.parse().unwrap());
     }
-    limiter.learn("m", &ANTHROPIC.limits(&headers));
-    assert_eq!(limiter.quota("m").limits()[0].amount(), 800);
+    limiter.feedback().learn("m", &ANTHROPIC.limits(&headers));
+    assert_eq!(limiter.quotas().of("m").limits()[0].amount(), 800);
     let cost = ANTHROPIC.read_request("/v1/messages", &body(40, None)).cost;
     assert!(limiter.try_acquire("m", &cost).is_ok());
 }

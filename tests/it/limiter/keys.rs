@@ -23,7 +23,7 @@ async fn a_removed_key_rejects_its_waiters() {
     limiter.acquire("k", &Cost::new()).await.unwrap();
     let waiting = [0, 1].map(|_| tokio::spawn(limiter.acquire("k", &Cost::new())));
     settle_down().await;
-    assert!(limiter.remove_quota("k") && !limiter.remove_quota("k"));
+    assert!(limiter.quotas().remove("k") && !limiter.quotas().remove("k"));
     for waiter in waiting {
         let error = waiter.await.unwrap().unwrap_err();
         assert_eq!(error, AcquireError::Removed { key: "k".into() });
@@ -39,12 +39,12 @@ fn a_removed_key_is_refused_where_unknown_keys_are() {
     let limiter = limiter.build().unwrap();
     let handle = limiter.key("k").unwrap();
     limiter.try_acquire("k", &Cost::new()).unwrap();
-    limiter.remove_quota("k");
+    limiter.quotas().remove("k");
     for refused in [limiter.try_acquire("k", &Cost::new()), handle.try_acquire(&Cost::new())] {
         let refused = refused.unwrap_err();
         assert_eq!((refused.code, refused.wait), (Code::UnknownModel, Wait::Never));
     }
-    limiter.set_quota("k", &Quota::new().rpm(9));
+    limiter.quotas().set("k", &Quota::new().rpm(9));
     handle.try_acquire(&Cost::new()).unwrap();
     limiter.try_acquire("k", &Cost::new()).unwrap();
 }
@@ -53,11 +53,11 @@ fn a_removed_key_is_refused_where_unknown_keys_are() {
 async fn a_removed_key_that_a_glob_names_goes_on_under_it() {
     let limiter = builder().clock(tollgate::limiter::TokioClock::new());
     let limiter = limiter.quota("k*", buckets(Quota::new().rpm(60))).build().unwrap();
-    limiter.set_quota("k1", &buckets(Quota::new().rpm(1)));
+    limiter.quotas().set("k1", &buckets(Quota::new().rpm(1)));
     limiter.acquire("k1", &Cost::new()).await.unwrap();
     let waiter = tokio::spawn(limiter.acquire("k1", &Cost::new()));
     settle_down().await;
-    limiter.remove_quota("k1");
+    limiter.quotas().remove("k1");
     waiter.await.unwrap().unwrap();
     assert_eq!(limiter.stats("k1").limits[0].used, 2);
 }
@@ -67,7 +67,7 @@ fn a_reset_forgets_what_was_used_and_keeps_what_is_held() {
     let (limiter, _) = manual(Quota::new().rpm(2).concurrency(5));
     let held = limiter.try_acquire("k", &Cost::new()).unwrap();
     limiter.try_acquire("k", &Cost::new()).unwrap();
-    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(60))));
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(60))));
     limiter.try_acquire("k", &Cost::new()).unwrap_err();
     limiter.reset("k");
     let stats = limiter.stats("k");
@@ -100,11 +100,11 @@ async fn a_lowered_quota_ends_waits_that_became_hopeless_wherever_they_stand() {
     let urgent = limiter.acquire("k", &tokens(5)).max_wait(Duration::from_secs(30));
     let urgent = tokio::spawn(urgent);
     settle_down().await;
-    limiter.set_quota("k", &buckets(Quota::new().tpm(20)));
+    limiter.quotas().set("k", &buckets(Quota::new().tpm(20)));
     let begin = limiter.now();
     let error = second.await.unwrap().unwrap_err();
     assert_eq!(error.refused().unwrap().code, Code::ExceedsCapacity);
-    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(31))));
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(31))));
     let error = urgent.await.unwrap().unwrap_err();
     assert!(matches!(error, AcquireError::DeadlineExceeded { .. }));
     assert_eq!(limiter.now(), begin);
@@ -131,7 +131,7 @@ fn a_key_with_a_permit_a_handle_or_a_cool_down_is_not_forgotten() {
     let limiter = limiter.build().unwrap();
     let permit = limiter.try_acquire("held", &Cost::new()).unwrap();
     let handle = limiter.key("pinned").unwrap();
-    limiter.on_rate_limited("cooling", &RateLimited::new(Some(Duration::from_secs(9))));
+    limiter.feedback().rate_limited("cooling", &RateLimited::new(Some(Duration::from_secs(9))));
     limiter.try_acquire("gone", &Cost::new()).unwrap();
     assert_eq!(limiter.prune(), 1);
     assert_eq!(limiter.keys(), ["cooling", "held", "pinned"]);
@@ -214,7 +214,7 @@ fn figures_and_dry_runs_make_no_key() {
     assert!(limiter.decide("a", &Cost::new()).is_allowed());
     assert_eq!(limiter.decide("a", &Cost::new().requests(6)).code, Code::ExceedsCapacity);
     assert_eq!(available(&limiter, "a"), 5);
-    assert_eq!(limiter.quota("a"), Quota::new().rpm(5));
+    assert_eq!(limiter.quotas().of("a"), Quota::new().rpm(5));
     assert!(limiter.keys().is_empty());
 }
 
@@ -243,7 +243,7 @@ fn two_keys_of_a_shared_glob_are_one_in_a_request() {
 fn a_quota_that_becomes_shared_takes_its_keys_over() {
     let limiter = builder().quota("g*", Quota::new().rpm(9)).build().unwrap();
     let permit = limiter.try_acquire("g1", &Cost::new()).unwrap();
-    limiter.set_quota("g*", &Quota::new().rpm(2).shared());
+    limiter.quotas().set("g*", &Quota::new().rpm(2).shared());
     limiter.try_acquire("g1", &Cost::new()).unwrap();
     limiter.try_acquire("g2", &Cost::new()).unwrap();
     limiter.try_acquire("g1", &Cost::new()).unwrap_err();
@@ -257,9 +257,9 @@ fn a_provider_that_comes_later_limits_the_keys_that_it_names() {
     let model = "gpt-4o";
     limiter.try_acquire(model, &Cost::new()).unwrap();
     assert_eq!(limiter.decide(model, &Cost::new()).code, Code::UnknownModel);
-    limiter.add_provider(provider::OPENAI).unwrap();
+    limiter.quotas().add_provider(provider::OPENAI).unwrap();
     assert_eq!(limiter.decide(model, &Cost::new()).code, Code::Ok);
-    assert!(!limiter.quota(model).is_unlimited());
+    assert!(!limiter.quotas().of(model).is_unlimited());
 }
 
 #[test]
@@ -336,14 +336,14 @@ fn a_quota_of_the_very_key_replaces_limits_that_came_with_a_request() {
     let limiter = builder().quota("k", Quota::new().tpm(1_000)).build().unwrap();
     let given = limiter.acquire_limits("k", &tokens(5), &Quota::new().tpm(50)).unwrap();
     given.try_now().unwrap();
-    assert_eq!(limiter.quota("k"), Quota::new().tpm(50));
-    limiter.set_quota("*", &Quota::new().tpm(7));
-    assert_eq!(limiter.quota("k"), Quota::new().tpm(50));
-    limiter.set_quota("k", &Quota::new().tpm(2_000));
-    assert_eq!(limiter.quota("k"), Quota::new().tpm(2_000));
+    assert_eq!(limiter.quotas().of("k"), Quota::new().tpm(50));
+    limiter.quotas().set("*", &Quota::new().tpm(7));
+    assert_eq!(limiter.quotas().of("k"), Quota::new().tpm(50));
+    limiter.quotas().set("k", &Quota::new().tpm(2_000));
+    assert_eq!(limiter.quotas().of("k"), Quota::new().tpm(2_000));
     assert_eq!(limiter.stats("k").limits[0].held, 0);
     let given = limiter.acquire_limits("k", &tokens(5), &Quota::new().tpm(50)).unwrap();
     given.try_now().unwrap();
-    limiter.remove_quota("k");
-    assert_eq!(limiter.quota("k"), Quota::new().tpm(7));
+    limiter.quotas().remove("k");
+    assert_eq!(limiter.quotas().of("k"), Quota::new().tpm(7));
 }

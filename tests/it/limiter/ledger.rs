@@ -145,7 +145,7 @@ impl Party {
             }
             Deed::Requote => {
                 self.requoted = !self.requoted;
-                self.limiter.set_quota("k", &manner.quota(self.requoted));
+                self.limiter.quotas().set("k", &manner.quota(self.requoted));
             }
             Deed::Collect => {}
         }
@@ -183,16 +183,16 @@ fn what_is_collected_is_what_was_taken_and_held() {
     let property = |(manner, steps): (Manner, Vec<Step>)| {
         let clock = ManualClock::new();
         let mut party = Party::new(manner.limiter(&clock));
-        party.limiter.track();
+        party.limiter.state().track();
         for step in &steps {
             clock.advance(Duration::from_millis(step.after));
             party.act(manner, &step.deed);
             if let Deed::Collect = step.deed {
-                party.book.hear(&party.limiter.collect_changes());
+                party.book.hear(&party.limiter.state().collect_changes());
                 party.book.check(manner, &party.open);
             }
         }
-        party.book.hear(&party.limiter.collect_changes());
+        party.book.hear(&party.limiter.state().collect_changes());
         party.book.check(manner, &party.open);
         Ok(())
     };
@@ -225,7 +225,7 @@ fn whoever_takes_changes_over_is_never_ahead_of_one_that_did_it_all() {
         let new = || Party::new(manner.limiter(&clock));
         let (mut both, each) = ([new(), new()], new().limiter);
         let mut all = [Party::new(each.clone()), Party::new(each.clone())];
-        both.iter().for_each(|party| party.limiter.track());
+        both.iter().for_each(|party| party.limiter.state().track());
         for Step { after, who, deed } in steps.iter().chain([&LAST]) {
             clock.advance(Duration::from_millis(*after));
             let roomy = |limiter: &Limiter, tokens: u64| {
@@ -242,9 +242,9 @@ fn whoever_takes_changes_over_is_never_ahead_of_one_that_did_it_all() {
                 all[*who].act(manner, deed);
             }
             if let Deed::Collect = deed {
-                let changes = [0, 1].map(|at: usize| both[at].limiter.collect_changes());
-                both[1].limiter.apply_changes(&changes[0]);
-                both[0].limiter.apply_changes(&changes[1]);
+                let changes = [0, 1].map(|at: usize| both[at].limiter.state().collect_changes());
+                both[1].limiter.state().apply_changes(&changes[0]);
+                both[0].limiter.state().apply_changes(&changes[1]);
                 both.iter().for_each(|party| never_ahead(&party.limiter, &each));
             }
         }

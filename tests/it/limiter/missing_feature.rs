@@ -42,5 +42,5 @@ fn a_regular_expression_is_an_error_without_regex() {
 #[test]
 fn a_regular_expression_is_a_quota_with_regex() {
     let limiter = Limiter::builder().quota("regex:user-.*", Quota::new().rpm(1)).build().unwrap();
-    assert!(!limiter.quota("user-7").is_unlimited());
+    assert!(!limiter.quotas().of("user-7").is_unlimited());
 }

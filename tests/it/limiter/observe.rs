@@ -209,7 +209,7 @@ fn a_lower_limit_of_the_provider_is_told_of_once_however_often_the_key_is_reduce
     let subscriber = tracing_subscriber::fmt().with_writer(move || writer.clone()).finish();
     let (limiter, clock) = limiter();
     tracing::subscriber::with_default(subscriber, || {
-        limiter.announce_reduced("k", "429");
+        limiter.feedback().reduce("k", "429");
         for minute in 0..10 {
             let mut reading = reading(LIMIT / 2);
             reading.limit = Some(LIMIT / 2);
@@ -227,7 +227,7 @@ fn a_lower_limit_of_the_provider_is_told_of_once_however_often_the_key_is_reduce
 #[test]
 fn the_first_answer_after_a_step_of_recovery_is_compared() {
     let (limiter, clock) = limiter();
-    limiter.announce_reduced("k", "429");
+    limiter.feedback().reduce("k", "429");
     answered(&limiter, LIMIT - COST);
     clock.advance(Duration::from_nanos(31 * S));
     limiter.decide("k", &tokens(COST));

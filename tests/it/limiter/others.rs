@@ -17,17 +17,17 @@ fn what_others_take_and_hold_counts_and_is_not_collected_here() {
         let clock = ManualClock::new();
         let quota = Quota::new().tpm(1_000).concurrency(3).with_algorithm(algorithm);
         let limiter = builder().quota("k", quota).clock(clock.clone()).build().unwrap();
-        limiter.track();
-        limiter.apply_changes(&taken("k", Dimension::Tokens, &[(START, 400)], 250));
-        limiter.apply_changes(&taken("k", Dimension::Concurrency, &[], 2));
+        limiter.state().track();
+        limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[(START, 400)], 250));
+        limiter.state().apply_changes(&taken("k", Dimension::Concurrency, &[], 2));
         assert_eq!(used_and_held(&limiter, 0), (400, 250), "{algorithm:?}");
         assert_eq!(used_and_held(&limiter, 1), (0, 2));
         let own = limiter.try_acquire("k", &tokens(350)).unwrap();
         assert!(limiter.try_acquire("k", &Cost::new()).is_err(), "two others and one of ours");
-        let told = limiter.collect_changes();
+        let told = limiter.state().collect_changes();
         assert_eq!(of(&told, &Dimension::Tokens), Some((vec![], 350)));
         assert_eq!(of(&told, &Dimension::Concurrency), Some((vec![], 1)));
-        limiter.apply_changes(&taken("k", Dimension::Tokens, &[(START, -100)], 50));
+        limiter.state().apply_changes(&taken("k", Dimension::Tokens, &[(START, -100)], 50));
         assert_eq!(used_and_held(&limiter, 0), (300, 400), "{algorithm:?}");
         own.settle(&tokens(10));
         assert_eq!(used_and_held(&limiter, 0), (310, 50), "{algorithm:?}");
@@ -37,23 +37,23 @@ fn what_others_take_and_hold_counts_and_is_not_collected_here() {
 #[test]
 fn nobody_makes_a_key_for_what_is_nothing() {
     let (limiter, _) = tracked(Quota::new().tpm(1_000));
-    limiter.apply_changes(&taken("other", Dimension::Tokens, &[(START, -5)], 0));
+    limiter.state().apply_changes(&taken("other", Dimension::Tokens, &[(START, -5)], 0));
     assert_eq!(limiter.keys(), ["k"]);
-    limiter.apply_changes(&taken("other", Dimension::Tokens, &[(START, 5)], 0));
+    limiter.state().apply_changes(&taken("other", Dimension::Tokens, &[(START, 5)], 0));
     assert_eq!(limiter.keys(), ["k", "other"]);
 }
 
 #[tokio::test]
 async fn who_waits_is_let_in_when_others_hold_less() {
     let (limiter, _clock) = tracked(Quota::new().concurrency(1));
-    limiter.apply_changes(&taken("k", Dimension::Concurrency, &[], 1));
+    limiter.state().apply_changes(&taken("k", Dimension::Concurrency, &[], 1));
     let waiting = tokio::spawn({
         let limiter = limiter.clone();
         async move { limiter.acquire("k", &Cost::new()).await.unwrap() }
     });
     settle_down().await;
     assert_eq!(limiter.stats("k").waiting, 1);
-    limiter.apply_changes(&taken("k", Dimension::Concurrency, &[], 0));
+    limiter.state().apply_changes(&taken("k", Dimension::Concurrency, &[], 0));
     waiting.await.unwrap();
 }
 
@@ -63,7 +63,7 @@ fn what_headers_told_of_others_is_not_counted_again_when_they_tell_it_themselves
     let quota = Quota::new().rpm(100);
     let limiter = builder().provider(OPENAI).quota("k", quota).clock(clock.clone()).build();
     let limiter = limiter.unwrap();
-    limiter.track();
+    limiter.state().track();
     let observe = |remaining: u64| {
         let mut headers = http::HeaderMap::new();
         headers.insert("x-ratelimit-limit-requests", 100.into());
@@ -75,19 +75,19 @@ fn what_headers_told_of_others_is_not_counted_again_when_they_tell_it_themselves
     observe(68);
     let guessed = used_and_held(&limiter, 0).0 - 2;
     assert!((25..=30).contains(&guessed), "about 30 are somebody else's, not {guessed}");
-    let told = of(&limiter.collect_changes(), &Dimension::Requests);
+    let told = of(&limiter.state().collect_changes(), &Dimension::Requests);
     assert_eq!(told, Some((vec![(START, 2)], 0)), "what headers tell is nobody's of ours");
-    limiter.apply_changes(&taken("k", Dimension::Requests, &[(START, 20)], 0));
+    limiter.state().apply_changes(&taken("k", Dimension::Requests, &[(START, 20)], 0));
     assert_eq!(used_and_held(&limiter, 0), (2 + guessed, 0));
-    limiter.apply_changes(&taken("k", Dimension::Requests, &[(START, 15)], 0));
+    limiter.state().apply_changes(&taken("k", Dimension::Requests, &[(START, 15)], 0));
     assert_eq!(used_and_held(&limiter, 0), (37, 0), "what was known of the 35 counts once");
     // Long after the headers others have taken more.
     observe(50);
     let known = used_and_held(&limiter, 0).0;
     for _ in 0..3 {
-        limiter.collect_changes();
+        limiter.state().collect_changes();
     }
-    limiter.apply_changes(&taken("k", Dimension::Requests, &[(START, 10)], 0));
+    limiter.state().apply_changes(&taken("k", Dimension::Requests, &[(START, 10)], 0));
     assert_eq!(used_and_held(&limiter, 0).0, known + 10);
 }
 
@@ -102,18 +102,18 @@ fn a_reset_is_told_and_forgets_elsewhere_what_was_used_before_it() {
     limiter.reset("k");
     limiter.record("k", &usage(5, 5));
     other.record("k", &usage(3, 4));
-    let changes = limiter.collect_changes();
+    let changes = limiter.state().collect_changes();
     assert_eq!(changes[0].reset_at, Some(START + S));
     assert_eq!(changes[0].cooling_until, Some(0));
     assert_eq!(of(&changes, &Dimension::Requests), Some((vec![(START + S, 1)], 0)));
     assert_eq!(of(&changes, &Dimension::Tokens), Some((vec![(START + S, 10)], 100)));
-    other.apply_changes(&changes);
+    other.state().apply_changes(&changes);
     assert_eq!(used_and_held(&other, 0), (2, 0), "one of each since the reset");
     assert_eq!(used_and_held(&other, 1), (17, 100));
     // What it took was forgotten: there is nothing to give back.
     early.release();
     assert_eq!(used_and_held(&limiter, 0), (1, 0));
-    let changes = limiter.collect_changes();
+    let changes = limiter.state().collect_changes();
     assert_eq!(of(&changes, &Dimension::Requests), None);
     assert_eq!(of(&changes, &Dimension::Tokens), Some((vec![], 0)));
 }
@@ -122,7 +122,7 @@ fn a_reset_is_told_and_forgets_elsewhere_what_was_used_before_it() {
 fn a_key_that_was_never_used_here_can_be_reset_for_others() {
     let (limiter, _) = tracked(Quota::new().rpm(10));
     limiter.reset("k");
-    assert_eq!(limiter.collect_changes()[0].reset_at, Some(START));
+    assert_eq!(limiter.state().collect_changes()[0].reset_at, Some(START));
 }
 
 #[test]
@@ -130,24 +130,24 @@ fn a_cool_down_is_told_and_taken_over() {
     let (limiter, _clock) = tracked(Quota::new().rpm(10));
     let (other, _other_clock) = tracked(Quota::new().rpm(10));
     let mut events = other.subscribe();
-    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(20))));
-    let changes = limiter.collect_changes();
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(20))));
+    let changes = limiter.state().collect_changes();
     assert_eq!(changes[0].cooling_until, Some(START + 20 * S));
-    other.apply_changes(&changes);
+    other.state().apply_changes(&changes);
     assert_eq!(other.stats("k").cooling_until, Some(START + 20 * S));
     let until = START + 20 * S;
     assert_eq!(
         events.try_recv().unwrap(),
         Event::CoolingDown { key: "k".into(), until, agent: Some("another process".into()) }
     );
-    assert_eq!(other.collect_changes(), [], "it is not ours to tell");
+    assert_eq!(other.state().collect_changes(), [], "it is not ours to tell");
 
     let mut shorter = KeyChanges::new("k");
     shorter.cooling_until = Some(START + 5 * S);
-    other.apply_changes(&[shorter.clone()]);
+    other.state().apply_changes(&[shorter.clone()]);
     assert_eq!(other.stats("k").cooling_until, Some(until));
     shorter.cooling_until = Some(0);
-    other.apply_changes(&[shorter]);
+    other.state().apply_changes(&[shorter]);
     assert_eq!(other.stats("k").cooling_until, None);
 }
 
@@ -156,10 +156,10 @@ fn a_snapshot_says_until_when_a_key_cools_down_and_that_is_obeyed() {
     let clock = ManualClock::new();
     let make = || builder().quota("k", Quota::new().rpm(10)).clock(clock.clone()).build().unwrap();
     let (before, after) = (make(), make());
-    before.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(20))));
-    let snapshot = before.snapshot();
+    before.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(20))));
+    let snapshot = before.state().snapshot();
     assert_eq!(snapshot[0].cooling_until, Some(START + 20 * S));
-    after.absorb(&snapshot);
+    after.state().absorb(&snapshot);
     assert_eq!(after.stats("k").cooling_until, Some(START + 20 * S));
     assert!(after.try_acquire("k", &Cost::new()).is_err());
     clock.advance(Duration::from_secs(20));
@@ -174,10 +174,10 @@ fn a_window_that_started_elsewhere_first_ends_with_that() {
     let limiter = limiter.unwrap();
     clock.advance(Duration::from_secs(30));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
-    limiter.apply_changes(&taken("k", Dimension::Requests, &[(START + 10 * S, 4)], 0));
+    limiter.state().apply_changes(&taken("k", Dimension::Requests, &[(START + 10 * S, 4)], 0));
     assert_eq!(limiter.stats("k").limits[0].used, 5);
     clock.advance(Duration::from_secs(40));
-    limiter.apply_changes(&taken("k", Dimension::Requests, &[(START + 70 * S, 3)], 0));
+    limiter.state().apply_changes(&taken("k", Dimension::Requests, &[(START + 70 * S, 3)], 0));
     clock.advance(Duration::from_secs(30));
     assert_eq!(limiter.stats("k").limits[0].used, 3, "of the window that began at 70 s");
 }

@@ -8,38 +8,38 @@ use super::builder;
 fn nothing_is_expected_before_five_outputs_were_seen() {
     let limiter = builder().build().unwrap();
     for seen in 1..=4 {
-        limiter.output_seen("k", seen * 100);
-        assert_eq!(limiter.expected_output("k"), None);
+        limiter.feedback().output_seen("k", seen * 100);
+        assert_eq!(limiter.feedback().expected_output("k"), None);
     }
-    limiter.output_seen("k", 500);
-    assert_eq!(limiter.expected_output("k"), Some(500));
-    assert_eq!(limiter.expected_output("other"), None);
+    limiter.feedback().output_seen("k", 500);
+    assert_eq!(limiter.feedback().expected_output("k"), Some(500));
+    assert_eq!(limiter.feedback().expected_output("other"), None);
 }
 
 #[test]
 fn nine_of_ten_recent_outputs_are_covered() {
     let limiter = builder().build().unwrap();
-    (1..=60).for_each(|tokens| limiter.output_seen("k", tokens));
-    assert_eq!(limiter.expected_output("k"), Some(54));
+    (1..=60).for_each(|tokens| limiter.feedback().output_seen("k", tokens));
+    assert_eq!(limiter.feedback().expected_output("k"), Some(54));
     let median = builder().output_quantile(0.5).build().unwrap();
-    (1..=60).rev().for_each(|tokens| median.output_seen("k", tokens));
-    assert_eq!(median.expected_output("k"), Some(30));
+    (1..=60).rev().for_each(|tokens| median.feedback().output_seen("k", tokens));
+    assert_eq!(median.feedback().expected_output("k"), Some(30));
 }
 
 #[test]
 fn only_the_last_64_outputs_count() {
     let limiter = builder().output_quantile(1.0).build().unwrap();
-    limiter.output_seen("k", 9_000);
-    (0..63).for_each(|_| limiter.output_seen("k", 10));
-    assert_eq!(limiter.expected_output("k"), Some(9_000));
-    limiter.output_seen("k", 10);
-    assert_eq!(limiter.expected_output("k"), Some(10));
+    limiter.feedback().output_seen("k", 9_000);
+    (0..63).for_each(|_| limiter.feedback().output_seen("k", 10));
+    assert_eq!(limiter.feedback().expected_output("k"), Some(9_000));
+    limiter.feedback().output_seen("k", 10);
+    assert_eq!(limiter.feedback().expected_output("k"), Some(10));
 }
 
 #[test]
 fn a_flood_of_keys_drives_out_the_keys_that_nobody_uses_and_no_others() {
     let limiter = builder().build().unwrap();
-    let see = |key: &str| (0..5).for_each(|_| limiter.output_seen(key, 7));
+    let see = |key: &str| (0..5).for_each(|_| limiter.feedback().output_seen(key, 7));
     see("left");
     for flood in 0..12_000 {
         see(&format!("key-{flood}"));
@@ -47,9 +47,10 @@ fn a_flood_of_keys_drives_out_the_keys_that_nobody_uses_and_no_others() {
             see("used");
         }
     }
-    assert_eq!(limiter.expected_output("left"), None);
-    assert_eq!(limiter.expected_output("used"), Some(7));
-    let kept = (0..12_000).filter(|n| limiter.expected_output(&format!("key-{n}")).is_some());
+    assert_eq!(limiter.feedback().expected_output("left"), None);
+    assert_eq!(limiter.feedback().expected_output("used"), Some(7));
+    let kept =
+        (0..12_000).filter(|n| limiter.feedback().expected_output(&format!("key-{n}")).is_some());
     let kept = kept.count();
     assert!((4_999..=10_000).contains(&kept), "{kept}");
 }
@@ -74,9 +75,9 @@ proptest! {
         percent in 1..=100_u8,
     ) {
         let limiter = builder().output_quantile(f64::from(percent) / 100.0).build().unwrap();
-        seen.iter().for_each(|&tokens| limiter.output_seen("k", tokens));
+        seen.iter().for_each(|&tokens| limiter.feedback().output_seen("k", tokens));
         let recent = &seen[seen.len().saturating_sub(64)..];
-        let expected = limiter.expected_output("k").unwrap();
+        let expected = limiter.feedback().expected_output("k").unwrap();
         let covered = |by: u64| recent.iter().filter(|&&tokens| tokens <= by).count() * 100;
         let share = recent.len() * usize::from(percent);
         prop_assert!(recent.contains(&expected));

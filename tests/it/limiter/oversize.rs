@@ -69,7 +69,7 @@ fn cost_above_a_reduced_share_waits_until_it_is_full() {
     let quota = Quota::new().tpm(1_000).with_algorithm(Algorithm::TOKEN_BUCKET);
     let builder = builder().reduction(Reduction::default()).share(half());
     let limiter = builder.quota("k", quota).clock(clock.clone()).build().unwrap();
-    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
     let refused = limiter.try_acquire("k", &tokens(1_001)).unwrap_err();
     assert_eq!((refused.code, refused.need), (Code::ExceedsCapacity, Some((1_001, 1_000))));
     let mut waits = 0;

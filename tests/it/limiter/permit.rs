@@ -85,7 +85,7 @@ fn events_tell_what_happened() {
     let permit = limiter.try_acquire("k", &Cost::new()).unwrap();
     limiter.try_acquire("k", &Cost::new()).unwrap_err();
     permit.settle(&Cost::new());
-    limiter.set_quota("k", &Quota::new().rpm(7));
+    limiter.quotas().set("k", &Quota::new().rpm(7));
     let mut seen = Vec::new();
     while let Ok(event) = events.try_recv() {
         seen.push(event);

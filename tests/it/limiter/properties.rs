@@ -66,7 +66,7 @@ impl Field {
         for (key, name) in keys.iter().enumerate() {
             let window = Window::new(Duration::from_millis(setup.windows[key])).unwrap();
             let limit = Limit::new(Dimension::Requests, setup.limits[key], window).unwrap();
-            self.limiter.set_quota(name, &Quota::new().limit(limit).concurrency(3));
+            self.limiter.quotas().set(name, &Quota::new().limit(limit).concurrency(3));
         }
         Case { field: self, keys }
     }
@@ -97,7 +97,7 @@ impl Case<'_> {
 impl Drop for Case<'_> {
     fn drop(&mut self) {
         self.keys.iter().for_each(|key| {
-            self.field.limiter.remove_quota(key);
+            self.field.limiter.quotas().remove(key);
         });
     }
 }
@@ -227,7 +227,7 @@ fn grants(field: &Field, setup: &Setup, used_up: Option<usize>) -> Grants {
     let (case, begin) = (field.case(setup), limiter.now());
     if let Some(key) = used_up {
         let hour = RateLimited::new(Some(Duration::from_secs(3_600)));
-        limiter.on_rate_limited(&case.keys[key], &hour);
+        limiter.feedback().rate_limited(&case.keys[key], &hour);
     }
     let mut waiting: Vec<(usize, usize, Acquire)> = Vec::new();
     let (mut grants, mut out) = (Grants::new(), Vec::new());

@@ -92,7 +92,7 @@ async fn a_raised_quota_wakes_the_first_at_once() {
     let limiter = paused(Quota::new().tpm(60));
     let granted = start(&limiter, &[60, 60]);
     settle_down().await;
-    limiter.set_quota("k", &Quota::new().tpm(6_000));
+    limiter.quotas().set("k", &Quota::new().tpm(6_000));
     settle_down().await;
     assert_eq!(*granted.lock(), [(0, 0), (1, 0)]);
 }
@@ -164,7 +164,7 @@ async fn a_refusal_by_the_provider_holds_everybody_of_that_key() {
     let limiter = paused(Quota::new().rpm(600));
     let granted = start(&limiter, &[0]);
     settle_down().await;
-    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(7))));
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(7))));
     assert_eq!(limiter.try_acquire("k", &Cost::new()).unwrap_err().code, Code::CoolingDown);
     let later = start(&limiter, &[0, 0]);
     tokio::time::sleep(Duration::from_secs(20)).await;
@@ -186,7 +186,7 @@ async fn waiting_is_reported_with_its_length() {
 #[tokio::test(start_paused = true)]
 async fn ten_thousand_waiters_pass_in_order_and_cancelled_ones_delay_nobody() {
     let limiter = paused(Quota::new().rpm(60_000));
-    limiter.set_quota(
+    limiter.quotas().set(
         "k",
         &Quota::new().tpm(60_000).with_algorithm(tollgate::quota::Algorithm::TOKEN_BUCKET),
     );

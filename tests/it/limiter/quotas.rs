@@ -54,7 +54,7 @@ fn a_changed_quota_keeps_what_was_used_and_held() {
     let limiter = builder().quota("k", Quota::new().tpm(100)).build().unwrap();
     limiter.try_acquire("k", &tokens(30)).unwrap().settle(&tokens(30));
     let permit = limiter.try_acquire("k", &tokens(40)).unwrap();
-    limiter.set_quota("k", &Quota::new().rpm(9).tpm(80));
+    limiter.quotas().set("k", &Quota::new().rpm(9).tpm(80));
     let figures = |limiter: &tollgate::limiter::Limiter| {
         let stats = limiter.stats("k");
         stats.limits.iter().map(|l| (l.limit, l.used, l.held)).collect::<Vec<_>>()
@@ -68,7 +68,7 @@ fn a_changed_quota_keeps_what_was_used_and_held() {
 fn a_limit_that_came_later_is_not_settled_by_an_older_permit() {
     let limiter = builder().quota("k", Quota::new().rpm(9)).build().unwrap();
     let old = limiter.try_acquire("k", &tokens(40)).unwrap();
-    limiter.set_quota("k", &Quota::new().rpm(9).tpm(100));
+    limiter.quotas().set("k", &Quota::new().rpm(9).tpm(100));
     let new = limiter.try_acquire("k", &tokens(50)).unwrap();
     old.settle(&tokens(40));
     assert_eq!(limiter.stats("k").limits[1].held, 50);
@@ -88,7 +88,7 @@ fn a_hold_does_not_outlive_its_permit_when_another_profile_takes_over() {
     let profiles = builder().provider(COMPATIBLE).provider(OPENAI);
     let limiter = profiles.quota("gpt-*", Quota::new().tpm(100)).build().unwrap();
     let permit = limiter.try_acquire("gpt-4o", &tokens(60)).unwrap();
-    limiter.set_quota("gpt-4o", &Quota::new().tpm(100));
+    limiter.quotas().set("gpt-4o", &Quota::new().tpm(100));
     permit.settle(&tokens(60));
     let limit = &limiter.stats("gpt-4o").limits[0];
     assert_eq!((limit.used, limit.held), (60, 0));
@@ -99,7 +99,7 @@ fn a_permit_does_not_drop_the_hold_of_another_when_another_profile_takes_over() 
     let profiles = builder().provider(COMPATIBLE).provider(OPENAI);
     let limiter = profiles.build().unwrap();
     let old = limiter.try_acquire("gpt-4o", &tokens(40)).unwrap();
-    limiter.set_quota("gpt-*", &Quota::new().tpm(100));
+    limiter.quotas().set("gpt-*", &Quota::new().tpm(100));
     let new = limiter.try_acquire("gpt-4o", &tokens(50)).unwrap();
     old.settle(&tokens(30));
     let limit = &limiter.stats("gpt-4o").limits[0];
@@ -113,7 +113,7 @@ fn requests_in_flight_are_counted_on_whatever_window_a_concurrency_limit_names()
     assert_eq!(Quota::new().limit(hour(4)).concurrency(2).limits().len(), 1);
     let limiter = builder().quota("k", Quota::new().concurrency(1)).build().unwrap();
     let held = limiter.try_acquire("k", &Cost::new()).unwrap();
-    limiter.set_quota("k", &Quota::new().limit(hour(1)));
+    limiter.quotas().set("k", &Quota::new().limit(hour(1)));
     assert!(limiter.try_acquire("k", &Cost::new()).is_err());
     drop(held);
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
@@ -131,7 +131,7 @@ fn a_changed_quota_does_not_end_a_fixed_window_sooner() {
     never_left.release();
     let fresh_at = limiter.stats("k").limits[0].fresh_at;
     assert!(fresh_at >= limiter.now() + 60_000_000_000);
-    limiter.set_quota("k", &quota(3));
+    limiter.quotas().set("k", &quota(3));
     assert_eq!(limiter.stats("k").limits[0].fresh_at, fresh_at);
 }
 
@@ -151,7 +151,7 @@ fn a_share_is_taken_of_every_quota_whoever_set_it() {
     };
     assert_eq!([limit(&limiter, "own"), limit(&limiter, "unknown")], [3, 15]);
     assert_eq!(limit(&limiter, "gpt-4o"), limit(&whole, "gpt-4o") / 2);
-    limiter.set_quota("own", &Quota::new().rpm(100));
+    limiter.quotas().set("own", &Quota::new().rpm(100));
     assert_eq!(limit(&limiter, "own"), 50);
 }
 
@@ -162,7 +162,7 @@ fn a_share_is_taken_of_what_responses_teach() {
         builder().share(half).provider(OPENAI).unknown_key(UnknownKey::Learn).build().unwrap();
     let mut headers = http::HeaderMap::new();
     headers.insert("x-ratelimit-limit-requests", "40".parse().unwrap());
-    limiter.learn("new-model", &OPENAI.limits(&headers));
+    limiter.feedback().learn("new-model", &OPENAI.limits(&headers));
     assert_eq!(limiter.stats("new-model").limits[0].limit, 20);
 }
 
@@ -172,7 +172,7 @@ fn limits_that_were_learned_follow_the_headers_and_limits_that_were_set_do_not()
     let learn = |key: &str, limit: &str| {
         let mut headers = http::HeaderMap::new();
         headers.insert("x-ratelimit-limit-requests", limit.parse().unwrap());
-        limiter.learn(key, &OPENAI.limits(&headers));
+        limiter.feedback().learn(key, &OPENAI.limits(&headers));
         limiter.stats(key).limits[0].limit
     };
     assert_eq!([learn("new-model", "40"), learn("new-model", "60")], [40, 60]);
@@ -180,7 +180,7 @@ fn limits_that_were_learned_follow_the_headers_and_limits_that_were_set_do_not()
     assert_eq!(learn("new-model", "20"), 20);
     assert_eq!(limiter.stats("new-model").limits[0].used, 1);
     drop(held);
-    limiter.set_quota("new-model", &Quota::new().rpm(7));
+    limiter.quotas().set("new-model", &Quota::new().rpm(7));
     assert_eq!(learn("new-model", "40"), 7);
 }
 
@@ -190,8 +190,8 @@ fn a_limit_that_was_learned_is_not_joined_by_one_of_a_window_that_is_guessed_oth
     let mut headers = http::HeaderMap::new();
     headers.insert("x-ratelimit-limit-requests", "500".parse().unwrap());
     let mut readings = OPENAI.limits(&headers);
-    limiter.learn("k", &readings);
+    limiter.feedback().learn("k", &readings);
     readings[0].window = Window::DAY;
-    limiter.learn("k", &readings);
-    assert_eq!(limiter.quota("k").limits().len(), 1);
+    limiter.feedback().learn("k", &readings);
+    assert_eq!(limiter.quotas().of("k").limits().len(), 1);
 }

@@ -39,7 +39,7 @@ async fn those_who_wait_start_again_one_by_one_at_the_pace_of_the_refill() {
     let quota = bucket(Quota::new().rpm(120));
     let builder = builder().reduction(steady()).quota("k", quota);
     let limiter = builder.clock(TokioClock::new()).build().unwrap();
-    limiter.on_rate_limited("k", &seconds(20));
+    limiter.feedback().rate_limited("k", &seconds(20));
     let (begin, granted) = (limiter.now(), Arc::new(Mutex::new(Vec::new())));
     for _ in 0..5 {
         let (limiter, granted) = (limiter.clone(), Arc::clone(&granted));
@@ -56,7 +56,7 @@ async fn those_who_wait_start_again_one_by_one_at_the_pace_of_the_refill() {
 #[test]
 fn the_time_that_a_cooling_key_names_is_when_the_request_fits_and_not_when_it_has_cooled_down() {
     let (limiter, clock) = manual(bucket(Quota::new().rpm(120)));
-    limiter.on_rate_limited("k", &seconds(20));
+    limiter.feedback().rate_limited("k", &seconds(20));
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert_eq!(refused.code, Code::CoolingDown);
     assert_eq!(refused.retry_after(), Some(Duration::from_secs(21)));
@@ -70,7 +70,7 @@ fn cool_downs_of_several_limiters_end_at_different_times_none_too_early_or_far_t
         .map(|_| {
             let builder = Limiter::builder().clock(ManualClock::new());
             let limiter = builder.quota("k", Quota::new().rpm(9)).build().unwrap();
-            limiter.on_rate_limited("k", &seconds(8));
+            limiter.feedback().rate_limited("k", &seconds(8));
             limiter.stats("k").cooling_until.unwrap() - limiter.now()
         })
         .collect();
@@ -88,7 +88,7 @@ fn a_refusal_that_names_no_delay_waits_longer_each_time_and_a_burst_counts_once(
         let sent_at = limiter.now();
         for _ in 0..3 {
             let refusal = RateLimited::new(None).sent_at(sent_at);
-            limiter.on_rate_limited("k", &refusal);
+            limiter.feedback().rate_limited("k", &refusal);
         }
         let until = limiter.stats("k").cooling_until.unwrap();
         delays.push((until - limiter.now()) / S);
@@ -100,7 +100,7 @@ fn a_refusal_that_names_no_delay_waits_longer_each_time_and_a_burst_counts_once(
 #[test]
 fn a_refusal_until_a_reset_cools_down_and_reduces_nothing() {
     let (limiter, clock) = manual(bucket(Quota::new().rpm(100).rpd(1_000)));
-    limiter.on_rate_limited("k", &seconds(3_600).until_reset());
+    limiter.feedback().rate_limited("k", &seconds(3_600).until_reset());
     assert_eq!(amounts(&limiter), [100, 1_000]);
     clock.advance(Duration::from_secs(3_600));
     assert_eq!(limiter.stats("k").limits[0].available, 100);
@@ -110,10 +110,10 @@ fn a_refusal_until_a_reset_cools_down_and_reduces_nothing() {
 fn only_the_dimension_that_was_short_is_reduced_where_it_is_named_and_limited() {
     let quota = || bucket(Quota::new().rpm(100).tpm(1_000).concurrency(8));
     let (limiter, _) = manual(quota());
-    limiter.on_rate_limited("k", &seconds(1).dimension(Dimension::Tokens));
+    limiter.feedback().rate_limited("k", &seconds(1).dimension(Dimension::Tokens));
     assert_eq!(amounts(&limiter), [100, 500, 8]);
     let (limiter, _) = manual(quota());
-    limiter.on_rate_limited("k", &seconds(1).dimension(Dimension::InputTokens));
+    limiter.feedback().rate_limited("k", &seconds(1).dimension(Dimension::InputTokens));
     assert_eq!(amounts(&limiter), [50, 500, 4]);
 }
 
@@ -121,7 +121,7 @@ fn only_the_dimension_that_was_short_is_reduced_where_it_is_named_and_limited() 
 fn what_the_quota_can_hold_still_can_be_had_and_what_it_cannot_is_refused_for_good() {
     for quota in [bucket(Quota::new().tpm(100)), Quota::new().tpm(100)] {
         let (limiter, clock) = manual(quota);
-        limiter.announce_reduced("k", "429");
+        limiter.feedback().reduce("k", "429");
         let refused = limiter.try_acquire("k", &tokens(101)).unwrap_err();
         assert_eq!((refused.code, refused.wait), (Code::ExceedsCapacity, Wait::Never));
         assert!(refused.to_string().contains("holds 100"), "{refused}");
@@ -135,10 +135,10 @@ fn what_the_quota_can_hold_still_can_be_had_and_what_it_cannot_is_refused_for_go
 #[test]
 fn another_quota_or_a_reset_ends_a_reduction() {
     let (limiter, _) = manual(bucket(Quota::new().rpm(100)));
-    limiter.announce_reduced("k", "429");
-    limiter.set_quota("k", &bucket(Quota::new().rpm(80)));
+    limiter.feedback().reduce("k", "429");
+    limiter.quotas().set("k", &bucket(Quota::new().rpm(80)));
     assert_eq!(amounts(&limiter), [80]);
-    limiter.announce_reduced("k", "429");
+    limiter.feedback().reduce("k", "429");
     limiter.reset("k");
     assert_eq!(amounts(&limiter), [80]);
     assert_eq!(limiter.stats("k").limits[0].used, 0);
@@ -148,7 +148,7 @@ fn another_quota_or_a_reset_ends_a_reduction() {
 fn what_is_held_and_used_stays_so_as_a_key_is_reduced_and_recovers() {
     let (limiter, clock) = manual(Quota::new().tpm(100).concurrency(4));
     let permit = limiter.try_acquire("k", &tokens(30)).unwrap();
-    limiter.announce_reduced("k", "429");
+    limiter.feedback().reduce("k", "429");
     let figures = |limiter: &Limiter| {
         let limits = limiter.stats("k").limits;
         limits.iter().map(|l| (l.limit, l.used, l.held)).collect::<Vec<_>>()
@@ -166,7 +166,7 @@ async fn whoever_waits_for_a_place_in_flight_is_let_in_when_recovery_makes_one()
     let limiter = builder.clock(TokioClock::new()).build().unwrap();
     let begin = limiter.now();
     let _held = limiter.acquire("k", &Cost::new()).await.unwrap();
-    limiter.announce_reduced("k", "429");
+    limiter.feedback().reduce("k", "429");
     let permit = limiter.acquire("k", &Cost::new()).max_wait(Duration::from_secs(60)).await;
     assert_eq!((permit.unwrap().granted_at() - begin) / S, 30);
 }
@@ -176,7 +176,7 @@ async fn a_deadline_before_the_next_step_does_not_reject_who_waits_for_a_request
     let builder = builder().reduction(steady()).quota("k", Quota::new().concurrency(2));
     let limiter = builder.clock(TokioClock::new()).build().unwrap();
     let held = limiter.acquire("k", &Cost::new()).await.unwrap();
-    limiter.announce_reduced("k", "429");
+    limiter.feedback().reduce("k", "429");
     let waits = limiter.acquire("k", &Cost::new()).max_wait(Duration::from_secs(10));
     let waits = tokio::spawn(waits);
     tokio::time::sleep(Duration::from_secs(5)).await;
@@ -202,7 +202,7 @@ fn the_smallest_steps_lead_back_to_the_whole_amount_within_335() {
     let clock = ManualClock::new();
     let builder = builder().reduction(slowly).clock(clock.clone());
     let limiter = builder.quota("k", Quota::new().rpm(10_000_000)).build().unwrap();
-    limiter.announce_reduced("k", "429");
+    limiter.feedback().reduce("k", "429");
     assert_eq!(amounts(&limiter), [10]);
     clock.advance(Duration::from_secs(1));
     assert_eq!(amounts(&limiter), [10 + 10_000_000 / 1_024]);
@@ -219,7 +219,7 @@ fn a_key_that_was_idle_through_thousands_of_steps_is_looked_at_on_a_small_stack(
         let builder = builder().reduction(slowly).clock(clock.clone()).quota("k", quota);
         let limiter = builder.build().unwrap();
         for _ in 0..4 {
-            assert!(limiter.announce_reduced("k", "429"));
+            assert!(limiter.feedback().reduce("k", "429"));
             clock.advance(Duration::from_secs(11));
         }
         clock.advance(Duration::from_secs(86_400));
@@ -260,7 +260,7 @@ proptest! {
         let (limiter, clock) = manual(Quota::new().limit(limit.with_algorithm(algorithm)));
         let request = |n: u64| Cost::new().requests(n);
         for _ in 0..cuts {
-            limiter.announce_reduced("k", "429");
+            limiter.feedback().reduce("k", "429");
             clock.advance(Duration::from_secs(11));
         }
         drop(limiter.try_acquire("k", &request(used.max(1))));
@@ -287,13 +287,13 @@ proptest! {
 #[test]
 fn a_reduction_during_a_cool_down_does_not_make_it_longer() {
     let (limiter, clock) = manual(bucket(Quota::new().rpm(120)));
-    limiter.on_rate_limited("k", &seconds(600));
+    limiter.feedback().rate_limited("k", &seconds(600));
     clock.advance(Duration::from_secs(11));
-    assert!(limiter.announce_reduced("k", "429"));
+    assert!(limiter.feedback().reduce("k", "429"));
     // At 30 a minute.
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert_eq!(refused.retry_after(), Some(Duration::from_secs(600 - 11 + 2)));
-    limiter.set_quota("k", &bucket(Quota::new().rpm(6)));
+    limiter.quotas().set("k", &bucket(Quota::new().rpm(6)));
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert!(refused.retry_after().unwrap() <= Duration::from_secs(600 + 60 * 20), "{refused}");
 }
@@ -302,7 +302,7 @@ fn a_reduction_during_a_cool_down_does_not_make_it_longer() {
 fn a_bucket_that_was_used_up_is_empty_after_a_refusal_and_not_in_debt() {
     let (limiter, clock) = manual(bucket(Quota::new().rpm(120)));
     (0..120).for_each(|_| drop(limiter.try_acquire("k", &Cost::new()).unwrap()));
-    limiter.on_rate_limited("k", &seconds(1));
+    limiter.feedback().rate_limited("k", &seconds(1));
     clock.advance(Duration::from_secs(2));
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
     assert!(limiter.try_acquire("k", &Cost::new()).is_err());

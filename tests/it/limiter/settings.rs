@@ -9,18 +9,18 @@ use tollgate::quota::{Cost, Dimension, Limit, Quota, Share, Window};
 use super::{builder, manual, paused, settle_down, tokens};
 
 fn names(limiter: &Limiter) -> Vec<(String, QuotaOrigin)> {
-    limiter.quotas().into_iter().map(|quota| (quota.name, quota.origin)).collect()
+    limiter.quotas().list().into_iter().map(|quota| (quota.name, quota.origin)).collect()
 }
 
 #[test]
 fn quotas_are_told_as_they_were_given_and_by_whom() {
     let share = Share::percent(50).unwrap();
     let limiter = builder().quota("b", Quota::new().rpm(10)).share(share).build().unwrap();
-    let version = limiter.quotas_version();
-    limiter.set_quota("a-*", &Quota::new().rpm(7));
-    limiter.configure_quota("c", &Quota::new().tpm(9));
-    limiter.set_quota_regex(&Regex::new("u[0-9]+").unwrap(), &Quota::new().rpm(3));
-    assert!(limiter.quotas_version() > version);
+    let version = limiter.quotas().version();
+    limiter.quotas().set("a-*", &Quota::new().rpm(7));
+    limiter.quotas().configure("c", &Quota::new().tpm(9));
+    limiter.quotas().set_regex(&Regex::new("u[0-9]+").unwrap(), &Quota::new().rpm(3));
+    assert!(limiter.quotas().version() > version);
     let expected = [
         ("a-*".to_owned(), QuotaOrigin::Set),
         ("b".to_owned(), QuotaOrigin::Configured),
@@ -28,15 +28,19 @@ fn quotas_are_told_as_they_were_given_and_by_whom() {
         ("regex:u[0-9]+".to_owned(), QuotaOrigin::Set),
     ];
     assert_eq!(names(&limiter), expected);
-    assert_eq!(limiter.quotas()[1].quota, Quota::new().rpm(10), "the share isn't taken of it");
-    for quota in limiter.quotas() {
-        assert_eq!(limiter.quota_named(&quota.name), Some(quota));
+    assert_eq!(
+        limiter.quotas().list()[1].quota,
+        Quota::new().rpm(10),
+        "the share isn't taken of it"
+    );
+    for quota in limiter.quotas().list() {
+        assert_eq!(limiter.quotas().get(&quota.name), Some(quota));
     }
-    assert_eq!((limiter.quota_named("a-1"), limiter.quota_count()), (None, 4));
-    assert_eq!(limiter.quota("b"), Quota::new().rpm(10).with_share(share));
-    let version = limiter.quotas_version();
-    assert!(limiter.remove_quota("a-*"));
-    assert!(limiter.quotas_version() > version);
+    assert_eq!((limiter.quotas().get("a-1"), limiter.quotas().len()), (None, 4));
+    assert_eq!(limiter.quotas().of("b"), Quota::new().rpm(10).with_share(share));
+    let version = limiter.quotas().version();
+    assert!(limiter.quotas().remove("a-*"));
+    assert!(limiter.quotas().version() > version);
     assert_eq!(limiter.quotas().len(), 3);
 }
 
@@ -44,7 +48,7 @@ fn quotas_are_told_as_they_were_given_and_by_whom() {
 fn quotas_that_are_restored_give_way_to_what_is_configured_and_keep_their_origin() {
     let limiter = builder().quota("a", Quota::new().rpm(10)).build().unwrap();
     drop(limiter.try_acquire("b", &Cost::new()).unwrap());
-    limiter.restore_quotas(&[
+    limiter.quotas().restore(&[
         NamedQuota::new("a", Quota::new().rpm(1), QuotaOrigin::Set),
         NamedQuota::new("b", Quota::new().rpm(2), QuotaOrigin::Learned),
         NamedQuota::new("gone", Quota::new().rpm(3), QuotaOrigin::Configured),
@@ -56,9 +60,9 @@ fn quotas_that_are_restored_give_way_to_what_is_configured_and_keep_their_origin
         ("regex:x+".to_owned(), QuotaOrigin::Set),
     ];
     assert_eq!(names(&limiter), expected);
-    assert_eq!(limiter.quota("a"), Quota::new().rpm(10));
+    assert_eq!(limiter.quotas().of("a"), Quota::new().rpm(10));
     assert_eq!(limiter.stats("b").limits[0].limit, 2, "in use at once");
-    assert_eq!(limiter.quota("xx"), Quota::new().rpm(4));
+    assert_eq!(limiter.quotas().of("xx"), Quota::new().rpm(4));
 }
 
 #[test]
@@ -73,21 +77,21 @@ fn a_regex_counts_after_keys_and_globs_and_the_first_of_several_does() {
         .quota("user-8", Quota::new().rpm(6))
         .build()
         .unwrap();
-    let rpm = |key: &str| limiter.quota(key).limits().first().map_or(0, Limit::amount);
+    let rpm = |key: &str| limiter.quotas().of(key).limits().first().map_or(0, Limit::amount);
     let keys = ["user-1", "user-x", "user-71", "user-8", "xuser-1", "ab", "verbose", "user-"];
     assert_eq!(keys.map(rpm), [1, 2, 5, 6, 0, 3, 4, 2]);
     drop(limiter.try_acquire("user-1", &Cost::new()).unwrap());
     assert!(limiter.try_acquire("user-1", &Cost::new()).is_err());
     assert!(limiter.try_acquire("user-2", &Cost::new()).is_ok(), "each has buckets of its own");
-    assert!(limiter.remove_quota("regex:user-[0-9]+"));
-    assert!(!limiter.remove_quota("regex:user-[0-9]+"));
+    assert!(limiter.quotas().remove("regex:user-[0-9]+"));
+    assert!(!limiter.quotas().remove("regex:user-[0-9]+"));
     assert_eq!(rpm("user-1"), 2);
 }
 
 #[test]
 fn keys_of_a_shared_regex_count_in_one_place() {
     let limiter = builder().build().unwrap();
-    limiter.set_quota_regex(&Regex::new("m[0-9]").unwrap(), &Quota::new().rpm(2).shared());
+    limiter.quotas().set_regex(&Regex::new("m[0-9]").unwrap(), &Quota::new().rpm(2).shared());
     drop(limiter.try_acquire("m1", &Cost::new()).unwrap());
     drop(limiter.try_acquire("m2", &Cost::new()).unwrap());
     assert_eq!(limiter.try_acquire("m3", &Cost::new()).unwrap_err().key, "regex:m[0-9]");
@@ -98,14 +102,14 @@ fn a_key_that_reads_as_a_pattern_teaches_others_nothing() {
     let limiter = builder().unknown_key(UnknownKey::Learn).build().unwrap();
     let mut headers = http::HeaderMap::new();
     headers.insert("x-ratelimit-limit-requests", 5.into());
-    limiter.learn("regex:.*", &tollgate::provider::OPENAI.limits(&headers));
-    assert_eq!(limiter.quotas(), []);
+    limiter.feedback().learn("regex:.*", &tollgate::provider::OPENAI.limits(&headers));
+    assert_eq!(limiter.quotas().list(), []);
 }
 
 #[tokio::test(start_paused = true)]
 async fn another_policy_for_unknown_keys_is_in_use_at_once() {
     let limiter = paused(Quota::new().rpm(10));
-    limiter.set_unknown_key(UnknownKey::Quota(Quota::new().concurrency(1)));
+    limiter.quotas().set_unknown_key(UnknownKey::Quota(Quota::new().concurrency(1)));
     let held = limiter.try_acquire("other", &Cost::new()).unwrap();
     let wait = |limiter: &Limiter| {
         let limiter = limiter.clone();
@@ -113,21 +117,21 @@ async fn another_policy_for_unknown_keys_is_in_use_at_once() {
     };
     let waiting = wait(&limiter);
     settle_down().await;
-    limiter.set_unknown_key(UnknownKey::Quota(Quota::new().concurrency(2)));
+    limiter.quotas().set_unknown_key(UnknownKey::Quota(Quota::new().concurrency(2)));
     assert_eq!(waiting.await.unwrap(), Ok(()));
-    limiter.set_unknown_key(UnknownKey::Refuse);
+    limiter.quotas().set_unknown_key(UnknownKey::Refuse);
     let refused = limiter.try_acquire("other", &Cost::new()).unwrap_err();
     assert_eq!(refused.code, Code::UnknownModel);
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
-    limiter.set_unknown_key(UnknownKey::Learn);
+    limiter.quotas().set_unknown_key(UnknownKey::Learn);
     let learning = limiter.try_acquire("other", &Cost::new());
     let waiting = wait(&limiter);
     settle_down().await;
-    limiter.set_unknown_key(UnknownKey::Allow);
+    limiter.quotas().set_unknown_key(UnknownKey::Allow);
     settle_down().await;
     assert!(matches!(waiting.await.unwrap(), Ok(()) | Err(AcquireError::Removed { .. })));
     drop((held, learning));
-    assert!(limiter.quota("other").is_unlimited());
+    assert!(limiter.quotas().of("other").is_unlimited());
 }
 
 #[test]
@@ -135,19 +139,19 @@ fn another_reduction_is_in_use_at_once_and_none_ends_those_there_are() {
     let clock = ManualClock::new();
     let limiter = Limiter::builder().quota("k", Quota::new().rpm(100)).clock(clock.clone());
     let limiter = limiter.build().unwrap();
-    let refuse = || limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::ZERO)));
+    let refuse = || limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::ZERO)));
     let amount = || limiter.stats("k").limits[0].limit;
     refuse();
     assert_eq!(amount(), 50);
     let pace = Reduction::new().factor(0.9).recovery_factor(2.0).interval(Duration::from_secs(2));
-    limiter.set_reduction(&pace).unwrap();
+    limiter.feedback().set_reduction(&pace).unwrap();
     clock.advance(Duration::from_secs(2));
     assert_eq!(amount(), 100, "it recovers at the new pace");
     refuse();
     assert_eq!(amount(), 90);
-    assert!(limiter.set_reduction(&pace.factor(2.0)).is_err());
+    assert!(limiter.feedback().set_reduction(&pace.factor(2.0)).is_err());
     assert_eq!(amount(), 90);
-    limiter.set_reduction(&Reduction::OFF).unwrap();
+    limiter.feedback().set_reduction(&Reduction::OFF).unwrap();
     assert_eq!(amount(), 100);
     refuse();
     assert_eq!(amount(), 100);
@@ -179,7 +183,7 @@ fn a_clock_says_for_how_long_its_machine_runs_where_that_is_known() {
     assert_eq!(clock.boot(), Some(Boot::new(7, 123)));
     assert_eq!(ManualClock::new().boot(), None);
     let limiter = builder().clock(clock).build().unwrap();
-    assert_eq!(limiter.boot(), Some(Boot::new(7, 123)));
+    assert_eq!(limiter.state().boot(), Some(Boot::new(7, 123)));
 }
 
 #[cfg(target_os = "linux")]
@@ -193,9 +197,9 @@ fn the_systems_clock_says_for_how_long_linux_runs() {
 #[test]
 fn the_empty_key_is_a_key_at_run_time() {
     let (limiter, _) = manual(Quota::new().rpm(1));
-    limiter.set_quota("", &Quota::new().rpm(1));
+    limiter.quotas().set("", &Quota::new().rpm(1));
     assert_eq!(
-        limiter.quota("").limits(),
+        limiter.quotas().of("").limits(),
         [Limit::new(Dimension::Requests, 1, Window::MINUTE).unwrap()]
     );
 }

@@ -19,10 +19,10 @@ fn a_snapshot_brings_back_what_was_used_and_charges_what_was_in_flight() {
         let before = limiter(&clock, algorithm);
         before.try_acquire("a", &tokens(300)).unwrap().settle(&tokens(300));
         let _in_flight = before.try_acquire("a", &tokens(200)).unwrap();
-        let snapshot = before.snapshot();
+        let snapshot = before.state().snapshot();
 
         let after = limiter(&clock, algorithm);
-        after.absorb(&snapshot);
+        after.state().absorb(&snapshot);
         let used: Vec<_> = after.stats("a").limits.iter().map(|l| (l.used, l.held)).collect();
         assert_eq!(used, [(2, 0), (500, 0)], "{algorithm:?}");
         clock.advance(Duration::from_secs(60));
@@ -38,7 +38,7 @@ fn a_snapshot_is_sorted_and_leaves_fresh_keys_out() {
         limiter.try_acquire(key, &tokens(1)).unwrap().settle(&tokens(1));
     }
     limiter.decide("fresh", &Cost::new());
-    let keys: Vec<_> = limiter.snapshot().into_iter().map(|k| k.key).collect();
+    let keys: Vec<_> = limiter.state().snapshot().into_iter().map(|k| k.key).collect();
     assert_eq!(keys, ["a", "b", "c"]);
 }
 
@@ -46,7 +46,7 @@ fn a_snapshot_is_sorted_and_leaves_fresh_keys_out() {
 fn twenty_threads_get_exact_totals() {
     let clock = ManualClock::new();
     let limiter = Arc::new(limiter(&clock, Algorithm::TOKEN_BUCKET));
-    limiter.set_quota("k", &Quota::new().tpm(1_000_000).with_algorithm(Algorithm::TOKEN_BUCKET));
+    limiter.quotas().set("k", &Quota::new().tpm(1_000_000).with_algorithm(Algorithm::TOKEN_BUCKET));
     let threads: Vec<_> = (0..20)
         .map(|_| {
             let limiter = Arc::clone(&limiter);
@@ -81,7 +81,7 @@ fn limits_learned_from_two_responses_at_once_count_what_is_used_once() {
                 scope.spawn(|| {
                     let readings = OPENAI.limits(&headers);
                     start.wait();
-                    limiter.learn("k", &readings);
+                    limiter.feedback().learn("k", &readings);
                 });
             }
         });

@@ -16,7 +16,7 @@ fn limiter(clock: &ManualClock) -> Limiter {
 }
 
 fn totals(limiter: &Limiter) -> (u64, u64, u64) {
-    let totals = limiter.totals();
+    let totals = limiter.state().totals();
     (totals.granted, totals.denied, totals.waited)
 }
 
@@ -59,10 +59,10 @@ fn of_those_denied_the_first_since_the_last_call_is_kept() {
         (0..times).for_each(|_| drop(limiter.try_acquire("k", &Cost::new())));
     };
     deny(5);
-    assert_eq!(limiter.sample_denied(), None);
+    assert_eq!(limiter.state().sample_denied(), None);
     deny(2);
-    assert_eq!(limiter.sample_denied(), Some(("k".into(), Some(Dimension::Requests))));
-    assert_eq!(limiter.sample_denied(), None);
+    assert_eq!(limiter.state().sample_denied(), Some(("k".into(), Some(Dimension::Requests))));
+    assert_eq!(limiter.state().sample_denied(), None);
 }
 
 #[test]
@@ -84,11 +84,11 @@ fn who_listens_for_news_hears_of_no_single_reservation() {
     let take = || drop(limiter.try_acquire("k", &Cost::new()));
     (0..3).for_each(|_| take());
     assert_eq!((heard.load(Ordering::Relaxed), all.len()), (0, 5));
-    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
-    limiter.set_quota("k", &Quota::new().rpm(9));
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
+    limiter.quotas().set("k", &Quota::new().rpm(9));
     assert_eq!((heard.load(Ordering::Relaxed), all.len()), (3, 8));
     drop(all);
     take();
-    limiter.set_quota("k", &Quota::new().rpm(9));
+    limiter.quotas().set("k", &Quota::new().rpm(9));
     assert_eq!(heard.load(Ordering::Relaxed), 4);
 }

@@ -121,8 +121,8 @@ fn limits_taught_by_headers_refuse_no_dimension() {
         let name = format!("anthropic-ratelimit-{name}-tokens-limit");
         headers.insert(http::HeaderName::try_from(name).unwrap(), 1_000.into());
     }
-    limiter.learn("k", &ANTHROPIC.limits(&headers));
-    assert_eq!(limiter.quota("k").limits().len(), 2);
+    limiter.feedback().learn("k", &ANTHROPIC.limits(&headers));
+    assert_eq!(limiter.quotas().of("k").limits().len(), 2);
     assert!(limiter.try_acquire("k", &tokens(50)).is_ok());
 }
 

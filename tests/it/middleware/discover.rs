@@ -60,8 +60,8 @@ async fn discovered_limits_below_the_usual_output_stop_no_client() {
         let response = send(&mut client, http::Request::post("/v1/messages").body(body).unwrap());
         super::read(response.await).await.unwrap();
     }
-    assert_eq!(limiter.quota("my-model").limits()[1].amount(), 900);
-    assert_eq!(limiter.expected_output("my-model"), Some(950));
+    assert_eq!(limiter.quotas().of("my-model").limits()[1].amount(), 900);
+    assert_eq!(limiter.feedback().expected_output("my-model"), Some(950));
 }
 
 #[tokio::test(start_paused = true)]
@@ -88,11 +88,15 @@ async fn a_built_in_quota_gives_way_to_what_headers_say() {
     let limiter = builder().provider(OPENAI).build().unwrap();
     assert_eq!(send_one(&limiter, false, "gpt-4o-mini").await, [499, 200_000 - 57]);
     assert_eq!(send_one(&limiter, true, "gpt-4o-mini").await, [481, 28_001], "as little is left");
-    assert_eq!(limiter.quota("gpt-4o-mini").limits()[1].amount(), 30_000);
+    assert_eq!(limiter.quotas().of("gpt-4o-mini").limits()[1].amount(), 30_000);
     let layer = RateLimitLayer::new(limiter.clone()).discover();
     let mut silent = answering(&layer, || Frames::from(USAGE).into_response());
     drop(send(&mut silent, chat("gpt-4o")).await);
-    assert_eq!(limiter.quota("gpt-4o").limits()[1].amount(), 30_000, "silence teaches nothing");
+    assert_eq!(
+        limiter.quotas().of("gpt-4o").limits()[1].amount(),
+        30_000,
+        "silence teaches nothing"
+    );
 }
 
 #[tokio::test(start_paused = true)]

@@ -93,7 +93,7 @@ async fn the_gate_is_shut_while_the_key_cools_down() {
     let limiter = limiter(Quota::new().rpm(600));
     let mut service = tokens(&limiter).key("k").layer(echo());
     let begin = limiter.now();
-    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(7))));
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(7))));
     service.ready().await.unwrap();
     assert_eq!(limiter.now() - begin, 7 * S);
 }
@@ -148,7 +148,7 @@ async fn a_reduction_below_the_typical_cost_does_not_close_the_gate_for_ever() {
     }
     // 100 are typical, and the limit no longer holds them: 60, of which none is left.
     let quota = Quota::new().tpm(60).with_algorithm(tollgate::quota::Algorithm::TOKEN_BUCKET);
-    limiter.set_quota("k", &quota);
+    limiter.quotas().set("k", &quota);
     let begin = limiter.now();
     let mut service = layer.layer(echo());
     assert!(!is_ready(&mut service).await);
@@ -160,10 +160,10 @@ async fn a_reduction_below_the_typical_cost_does_not_close_the_gate_for_ever() {
     service.call(60).await.unwrap();
     assert_eq!(limiter.now(), opened);
     // While the gate waits, too.
-    limiter.set_quota("k", &Quota::new().tpm(600));
+    limiter.quotas().set("k", &Quota::new().tpm(600));
     let mut waiting = tokio::spawn(layer.layer(echo()).oneshot(1));
     settle_down().await;
-    limiter.set_quota("k", &quota);
+    limiter.quotas().set("k", &quota);
     let sent = tokio::time::timeout(Duration::from_secs(3_600), &mut waiting).await;
     sent.expect("the gate opens").unwrap().unwrap();
 }

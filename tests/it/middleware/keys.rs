@@ -180,7 +180,7 @@ async fn a_closure_reads_what_is_asked_for_if_it_likes() {
     let mut request = chat("gpt-4o");
     request.extensions_mut().insert(Ask::new().key("asked").cost(Cost::new().tokens(30)));
     drop(service.oneshot(request).await.unwrap());
-    let keys: Vec<_> = limiter.snapshot().into_iter().map(|key| key.key).collect();
+    let keys: Vec<_> = limiter.state().snapshot().into_iter().map(|key| key.key).collect();
     assert_eq!((keys, available(&limiter, "asked")), (vec!["asked".to_owned()], vec![70]));
 }
 

@@ -202,7 +202,7 @@ async fn a_stream_that_is_dropped_keeps_the_output_it_reserved_and_teaches_nothi
     for frames in [1, 1, 1, 2, 2, 2] {
         assert_eq!(charged(&limiter, "/v1/messages", ANSWER, frames).await, 1_000);
     }
-    assert_eq!(limiter.expected_output("m"), None);
+    assert_eq!(limiter.feedback().expected_output("m"), None);
     // Its end reads as before.
     assert_eq!(charged(&limiter, "/v1/messages", ANSWER, ANSWER.len() + 1).await, 30);
 }
@@ -213,7 +213,7 @@ async fn a_client_that_drops_the_body_after_the_final_usage_pays_the_usage() {
     for _ in 0..5 {
         assert_eq!(charged(&limiter, "/v1/messages", ANSWER, 3).await, 30);
     }
-    assert_eq!(limiter.expected_output("m"), Some(30));
+    assert_eq!(limiter.feedback().expected_output("m"), Some(30));
     let limiter = otpm(COMPATIBLE_USAGE);
     let stream =
         &[r#"{"choices": [{"delta": {"content": "Hi"}}], "usage": null}"#, USAGE, "[DONE]"];

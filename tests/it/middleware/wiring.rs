@@ -41,7 +41,7 @@ async fn what_earlier_requests_put_out_is_reserved_for_the_next() {
     for _ in 0..8 {
         reserved(&layer, USAGE).await;
     }
-    assert_eq!(limiter.expected_output("gpt-4o"), Some(9));
+    assert_eq!(limiter.feedback().expected_output("gpt-4o"), Some(9));
     assert_eq!(reserved(&layer, USAGE).await, 9);
     // What failed has put out nothing, and says nothing of the next.
     reserved(&layer, "{}").await;
@@ -51,7 +51,7 @@ async fn what_earlier_requests_put_out_is_reserved_for_the_next() {
 #[tokio::test(start_paused = true)]
 async fn a_cost_that_the_caller_sets_is_reserved_whatever_was_learned() {
     let limiter = limiter(COMPATIBLE_USAGE);
-    (0..9).for_each(|_| limiter.output_seen("gpt-4o", 9));
+    (0..9).for_each(|_| limiter.feedback().output_seen("gpt-4o", 9));
     let http = Http::new(COMPATIBLE_USAGE);
     let layer = RateLimitLayer::new(limiter.clone()).classify(move |request: &Request<String>| {
         http.classify(request, None).with_cost(Cost::new().tokens(1_200).output_tokens(700))

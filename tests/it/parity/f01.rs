@@ -34,12 +34,12 @@ fn f01_a_bucket_that_refuses_leaves_every_other_as_it_was() {
         let attempt =
             |cost: &Cost| limiter.acquire_limits("k", cost, &limits).unwrap().try_now().map(drop);
         attempt(&tokens(95)).unwrap();
-        let before = (limiter.stats("k"), limiter.snapshot());
+        let before = (limiter.stats("k"), limiter.state().snapshot());
         for _ in 0..50 {
             let refused = attempt(&tokens(6)).unwrap_err();
             assert_eq!(refused.dimension, Some(Dimension::Tokens));
         }
-        assert_eq!((limiter.stats("k"), limiter.snapshot()), before);
+        assert_eq!((limiter.stats("k"), limiter.state().snapshot()), before);
         // All nine requests that are left are still there for who needs fewer tokens.
         (0..9).for_each(|_| attempt(&Cost::new()).unwrap());
         assert_eq!(attempt(&Cost::new()).unwrap_err().code, Code::RpmExceeded);
@@ -87,7 +87,7 @@ fn f01_asking_takes_nothing_and_leaves_nothing_behind() {
     limiter.acquire_limits("k", &tokens(100), &limits).unwrap().try_now().unwrap();
     let more = limiter.decide_limits("k", &tokens(100), &Quota::new().rpm(9).tpm(300)).unwrap();
     assert_eq!((more.code, more.stats.limits[1].used), (Code::Ok, 100));
-    assert_eq!(limiter.quota("k"), limits);
+    assert_eq!(limiter.quotas().of("k"), limits);
 }
 
 #[test]

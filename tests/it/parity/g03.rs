@@ -52,7 +52,7 @@ fn g03_what_theirs_has_no_word_for_has_one_here() {
     assert_eq!(code(Quota::new().concurrency(1)), "concurrency_exceeded");
     assert_eq!(code(Quota::new().tpm(9)), "exceeds_capacity");
     let (limiter, _) = manual(Quota::new().rpm(9));
-    limiter.on_rate_limited("k", &RateLimited::new(Some(7 * SECOND)));
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(7 * SECOND)));
     let cooling = limiter.decide("k", &cost);
     assert_eq!((cooling.code.as_str(), retry_after(&cooling)), ("cooling_down", Some(7 * SECOND)));
 }

@@ -82,7 +82,7 @@ fn g08_what_is_in_flight_or_cooling_down_is_not_forgotten() {
     let (limiter, clock) = limiter(10);
     let permit = limiter.try_acquire("in-flight", &tokens(60)).unwrap();
     let cooling = tollgate::limiter::RateLimited::new(Some(5 * MINUTE));
-    limiter.on_rate_limited("cooling", &cooling);
+    limiter.feedback().rate_limited("cooling", &cooling);
     clock.advance(2 * MINUTE);
     assert_eq!(limiter.prune(), 0);
     permit.settle(&tokens(90));

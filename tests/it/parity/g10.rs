@@ -7,7 +7,7 @@ use tollgate::quota::{Cost, Dimension, Limit, Quota};
 use super::rig::builder;
 
 fn rpm(limiter: &Limiter, key: &str) -> Option<u64> {
-    let quota = limiter.quota(key);
+    let quota = limiter.quotas().of(key);
     let requests = |limit: &&Limit| *limit.dimension() == Dimension::Requests;
     quota.limits().iter().find(requests).map(Limit::amount)
 }
@@ -48,12 +48,12 @@ fn g10_a_quota_that_was_kept_never_overrides_one_that_is_configured() {
     let limiter = builder().provider(OPENAI).quota("gpt-4o", Quota::new().rpm(7));
     let limiter = limiter.clock(ManualClock::new()).build().unwrap();
     let built_in = rpm(&limiter, "o3");
-    limiter.restore_quotas(&kept);
+    limiter.quotas().restore(&kept);
     assert_eq!(rpm(&limiter, "gpt-4o"), Some(7), "configured");
     assert_eq!(rpm(&limiter, "gpt-4o-mini"), Some(2), "set in an earlier run");
     assert_eq!(rpm(&limiter, "claude-opus"), Some(3), "learned in an earlier run");
     assert_eq!(rpm(&limiter, "o3"), built_in, "configured then, and no more");
-    limiter.configure_quota("gpt-4o-mini", &Quota::new().rpm(9));
-    limiter.restore_quotas(&kept);
+    limiter.quotas().configure("gpt-4o-mini", &Quota::new().rpm(9));
+    limiter.quotas().restore(&kept);
     assert_eq!(rpm(&limiter, "gpt-4o-mini"), Some(9));
 }

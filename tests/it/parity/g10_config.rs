@@ -6,7 +6,7 @@ use std::fs;
 use tollgate::{Limiter, Quota};
 
 fn rpm(limiter: &Limiter, key: &str) -> u64 {
-    limiter.quota(key).limits().first().map_or(0, |limit| limit.amount())
+    limiter.quotas().of(key).limits().first().map_or(0, |limit| limit.amount())
 }
 
 #[tokio::test]
@@ -20,8 +20,8 @@ async fn g10_explicit_quotas_count_before_profiles_and_configured_ones_before_ke
     assert_eq!((rpm(&limiter, "gpt-4o"), rpm(&limiter, "gpt-4o-mini")), (7, 500));
 
     // Set while it ran: kept, and for a name that isn't configured back after a restart.
-    limiter.set_quota("gpt-4o", &Quota::new().rpm(8));
-    limiter.set_quota("mine", &Quota::new().rpm(9));
+    limiter.quotas().set("gpt-4o", &Quota::new().rpm(8));
+    limiter.quotas().set("mine", &Quota::new().rpm(9));
     assert_eq!(rpm(&limiter, "gpt-4o"), 8);
     limiter.close().await;
     drop(limiter);

@@ -16,11 +16,11 @@ fn amounts(limiter: &Limiter, key: &str) -> Vec<u64> {
 async fn g11_a_quota_that_is_set_limits_from_then_on_and_leaves_others_alone() {
     let limiter = paused(Quota::new().rpm(7));
     drop(limiter.acquire("new", &tokens(5)).await.unwrap());
-    limiter.set_quota("new", &Quota::new().rpm(3).tpm(90));
+    limiter.quotas().set("new", &Quota::new().rpm(3).tpm(90));
     assert_eq!((amounts(&limiter, "new"), amounts(&limiter, "k")), (vec![3, 90], vec![7]));
-    limiter.set_quota("new", &Quota::new().rpm(4));
+    limiter.quotas().set("new", &Quota::new().rpm(4));
     assert_eq!((amounts(&limiter, "new"), amounts(&limiter, "k")), (vec![4], vec![7]));
-    limiter.set_quota("team-*", &Quota::new().rpm(2));
+    limiter.quotas().set("team-*", &Quota::new().rpm(2));
     assert_eq!((amounts(&limiter, "team-a"), amounts(&limiter, "k")), (vec![2], vec![7]));
 }
 
@@ -31,12 +31,12 @@ async fn g11_a_provider_adds_its_models_and_takes_none_away() {
     let limiter = limiter.clock(TokioClock::new()).build().unwrap();
     drop(limiter.acquire("gpt-4o", &tokens(100)).await.unwrap());
     assert!(amounts(&limiter, "gpt-4o").is_empty());
-    limiter.add_provider(OPENAI).unwrap();
+    limiter.quotas().add_provider(OPENAI).unwrap();
     assert_eq!(amounts(&limiter, "gpt-4o"), [500, 30_000]);
     assert_eq!(amounts(&limiter, "gpt-4o-mini"), [500, 200_000]);
     assert_eq!(amounts(&limiter, "gemini-2.5-pro"), [150]);
     assert_eq!(amounts(&limiter, "o1"), [9], "what was set counts before a default");
-    limiter.add_provider(OPENAI).unwrap();
+    limiter.quotas().add_provider(OPENAI).unwrap();
     assert_eq!(amounts(&limiter, "gpt-4o"), [500, 30_000]);
 }
 
@@ -47,7 +47,7 @@ async fn g11_a_raise_lets_those_who_wait_in_at_once() {
     drop(limiter.acquire("k", &Cost::new()).await.unwrap());
     let waiters: Vec<_> = (0..5).map(|_| waiter(&limiter, "k", &Cost::new())).collect();
     settle_down().await;
-    limiter.set_quota("k", &Quota::new().rpm(6));
+    limiter.quotas().set("k", &Quota::new().rpm(6));
     for waiter in waiters {
         waiter.await.unwrap().unwrap();
     }
@@ -62,7 +62,7 @@ async fn g11_a_cut_moves_those_who_wait_and_refuses_those_who_cannot_fit_any_mor
     let large = waiter(&limiter, "k", &tokens(40));
     let small = waiter(&limiter, "k", &tokens(10));
     settle_down().await;
-    limiter.set_quota("k", &buckets(Quota::new().tpm(30)));
+    limiter.quotas().set("k", &buckets(Quota::new().tpm(30)));
     let error = large.await.unwrap().unwrap_err();
     assert!(matches!(error, AcquireError::Refused(_)), "{error}");
     assert_eq!(limiter.now(), begin);
@@ -79,7 +79,7 @@ async fn g11_a_provider_that_comes_lets_those_who_wait_in_too() {
     drop(limiter.acquire("gpt-4o", &Cost::new()).await.unwrap());
     let waiting = waiter(&limiter, "gpt-4o", &Cost::new());
     settle_down().await;
-    limiter.add_provider(OPENAI).unwrap();
+    limiter.quotas().add_provider(OPENAI).unwrap();
     tokio::time::timeout(Duration::from_secs(1), waiting).await.unwrap().unwrap().unwrap();
     assert_eq!(seconds(&limiter, begin), 0);
 }

@@ -16,14 +16,14 @@ fn load(path: &Path, clock: &ManualClock, quota: Quota) -> (Limiter, Yaml) {
     let limiter = builder().quota("k", quota).clock(clock.clone()).build().unwrap();
     let mut store = Yaml::new(path);
     let state = store.open(limiter.now()).unwrap();
-    limiter.restore_quotas(&state.quotas);
-    limiter.absorb(&state.keys);
-    limiter.track();
+    limiter.quotas().restore(&state.quotas);
+    limiter.state().absorb(&state.keys);
+    limiter.state().track();
     (limiter, store)
 }
 
 fn persist(limiter: &Limiter, store: &mut Yaml) {
-    let (changes, quotas) = (limiter.collect_changes(), limiter.quotas());
+    let (changes, quotas) = (limiter.state().collect_changes(), limiter.quotas().list());
     store.sync(&changes, Some(&quotas), limiter.now()).unwrap();
 }
 
@@ -36,7 +36,7 @@ fn g12_what_was_used_and_set_is_there_after_a_restart() {
         let quota = Quota::new().rpm(10).tpm(1_000).rpd(20).with_algorithm(algorithm);
         let (first, mut store) = load(&path, &clock, quota.clone());
         first.try_acquire("k", &tokens(400)).unwrap().settle(&tokens(300));
-        first.set_quota("other", &Quota::new().rpm(5));
+        first.quotas().set("other", &Quota::new().rpm(5));
         persist(&first, &mut store);
         let in_flight = first.try_acquire("k", &tokens(200)).unwrap();
         persist(&first, &mut store);
@@ -47,7 +47,7 @@ fn g12_what_was_used_and_set_is_there_after_a_restart() {
         let (second, _store) = load(&path, &clock, quota);
         assert_eq!(used(&second, "k"), [2, 500, 2], "{algorithm:?}");
         assert_eq!(second.stats("other").limits[0].limit, 5);
-        let origins: Vec<_> = second.quotas().iter().map(|quota| quota.origin).collect();
+        let origins: Vec<_> = second.quotas().list().iter().map(|quota| quota.origin).collect();
         assert_eq!(origins, [QuotaOrigin::Configured, QuotaOrigin::Set]);
         clock.advance(Duration::from_secs(60));
         assert_eq!(used(&second, "k")[1], 0, "{algorithm:?}");

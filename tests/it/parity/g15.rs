@@ -44,7 +44,7 @@ fn g15_the_figures_of_all_keys_come_in_the_same_order() {
 fn g15_a_thousand_keys_over_all_shards_are_sorted_as_well() {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
     let mut expected: Vec<_> = (0..1_000).map(|i| format!("key-{i}")).collect();
-    limiter.set_quota("key-*", &Quota::new().rpm(1));
+    limiter.quotas().set("key-*", &Quota::new().rpm(1));
     expected.iter().for_each(|key| drop(limiter.try_acquire(key, &Cost::new()).unwrap()));
     expected.sort();
     assert_eq!(limiter.keys(), expected);

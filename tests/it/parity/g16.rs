@@ -37,7 +37,7 @@ fn g16_a_reset_of_one_key_leaves_the_others_and_a_reset_of_all_leaves_none() {
     drop(limiter.try_acquire("a", &tokens(10)).unwrap());
     limiter.reset_all();
     assert_eq!((used(&limiter, "a"), used(&limiter, "b")), (vec![0, 0], vec![0, 0]));
-    assert!(limiter.snapshot().is_empty());
+    assert!(limiter.state().snapshot().is_empty());
     assert_eq!(limiter.stats("b").limits[1].limit, 100, "its quota stays");
 }
 
@@ -45,7 +45,7 @@ fn g16_a_reset_of_one_key_leaves_the_others_and_a_reset_of_all_leaves_none() {
 fn g16_a_reset_ends_a_cool_down_and_keeps_what_is_in_flight() {
     let limiter = limiter();
     let permit = limiter.try_acquire("a", &tokens(60)).unwrap();
-    limiter.on_rate_limited("a", &RateLimited::new(Some(Duration::from_secs(600))));
+    limiter.feedback().rate_limited("a", &RateLimited::new(Some(Duration::from_secs(600))));
     assert_eq!(limiter.decide("a", &Cost::new()).code, Code::CoolingDown);
     limiter.reset("a");
     assert_eq!((used(&limiter, "a"), held(&limiter, "a")), (vec![0, 0], vec![0, 60]));

@@ -55,7 +55,7 @@ fn g19_times_that_lie_ahead_count_as_now() {
         let taken = [now + S, now + 400 * 86_400 * S, u64::MAX].map(|at| (at, 1)).to_vec();
         let saved = Saved { taken, held: 0 };
         let bucket = BucketSnapshot::new(Dimension::Requests, Window::MINUTE, saved);
-        limiter.absorb(&[KeySnapshot::new("k", vec![bucket])]);
+        limiter.state().absorb(&[KeySnapshot::new("k", vec![bucket])]);
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 0, "{algorithm:?}");
         clock.advance(Duration::from_secs(60));
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 3, "{algorithm:?}");
@@ -101,7 +101,7 @@ fn g19_from_the_beginning_and_the_end_of_time_there_is_a_way_back() {
         for time in [0, u64::MAX - 1, u64::MAX, 1, ManualClock::START] {
             clock.0.store(time, Ordering::Relaxed);
             admitted(&limiter, "k", &Cost::new(), 9);
-            let _ = (limiter.stats("k"), limiter.snapshot(), limiter.prune());
+            let _ = (limiter.stats("k"), limiter.state().snapshot(), limiter.prune());
         }
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 0, "{algorithm:?}");
         clock.0.store(ManualClock::START + 60 * S, Ordering::Relaxed);

@@ -16,7 +16,7 @@ fn s02_a_new_resource_starts_full() {
     for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let refuse = builder().unknown_key(UnknownKey::Refuse).clock(ManualClock::new());
         let limiter = refuse.build().unwrap();
-        limiter.set_quota("k", &Quota::new().rpm(60).with_algorithm(algorithm));
+        limiter.quotas().set("k", &Quota::new().rpm(60).with_algorithm(algorithm));
         assert_eq!(available(&limiter), 60);
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 1_000), 60);
     }
@@ -26,11 +26,11 @@ fn s02_a_new_resource_starts_full() {
 fn s02_a_reduction_caps_what_is_available_and_a_raise_adds_what_it_adds() {
     let (limiter, clock) = manual(buckets(Quota::new().rpm(60)));
     assert_eq!(admitted(&limiter, "k", &Cost::new(), 10), 10);
-    limiter.set_quota("k", &buckets(Quota::new().rpm(30)));
+    limiter.quotas().set("k", &buckets(Quota::new().rpm(30)));
     assert_eq!((available(&limiter), limiter.stats("k").limits[0].limit), (20, 30));
-    limiter.set_quota("k", &buckets(Quota::new().rpm(5)));
+    limiter.quotas().set("k", &buckets(Quota::new().rpm(5)));
     assert_eq!(available(&limiter), 0);
-    limiter.set_quota("k", &buckets(Quota::new().rpm(100)));
+    limiter.quotas().set("k", &buckets(Quota::new().rpm(100)));
     assert_eq!(available(&limiter), 90);
     clock.advance(Duration::from_secs(3_600));
     assert_eq!(available(&limiter), 100);
@@ -43,9 +43,9 @@ fn s02_an_unknown_resource_is_an_error_and_so_is_one_that_was_removed() {
     assert_eq!(limiter.try_acquire("other", &Cost::new()).unwrap_err().code, Code::UnknownModel);
     assert_eq!(limiter.decide("other", &Cost::new()).code.as_str(), "unknown_model");
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
-    assert!(limiter.remove_quota("k"));
+    assert!(limiter.quotas().remove("k"));
     assert_eq!(limiter.try_acquire("k", &Cost::new()).unwrap_err().code, Code::UnknownModel);
-    assert!(!limiter.remove_quota("k"), "it is gone already");
+    assert!(!limiter.quotas().remove("k"), "it is gone already");
     assert!(limiter.keys().iter().all(|key| key != "other"), "asking makes no resource");
 }
 
@@ -65,14 +65,14 @@ async fn s02_whoever_waits_for_a_resource_that_is_removed_gets_an_error_at_once(
         drop(limiter.acquire("k", &Cost::new()).await.unwrap());
         let waiters: Vec<_> = (0..20).map(|_| waiter(&limiter, "k", &Cost::new())).collect();
         settle_down().await;
-        limiter.remove_quota("k");
+        limiter.quotas().remove("k");
         for waiter in waiters {
             let error = waiter.await.unwrap().unwrap_err();
             assert_eq!(error, AcquireError::Removed { key: "k".into() });
         }
         assert_eq!(limiter.now(), begin);
         // It can be set again, and works.
-        limiter.set_quota("k", &Quota::new().rpm(5));
+        limiter.quotas().set("k", &Quota::new().rpm(5));
         assert!(limiter.acquire("k", &Cost::new()).await.is_ok());
         assert_eq!(seconds(&limiter, begin), 0);
     }

@@ -29,9 +29,9 @@ fn refusal(sent_at: u64) -> RateLimited {
 fn s05_a_refusal_halves_rates_and_requests_in_flight_but_no_amount_per_day() {
     let clock = ManualClock::new();
     let limiter = limiter(&clock);
-    limiter.on_rate_limited("k", &refusal(limiter.now()));
+    limiter.feedback().rate_limited("k", &refusal(limiter.now()));
     assert_eq!(amounts(&limiter), [(50, 100), (1_000, 1_000), (4, 8)]);
-    assert_eq!(limiter.quota("k"), buckets(Quota::new().rpm(100).rpd(1_000).concurrency(8)));
+    assert_eq!(limiter.quotas().of("k"), buckets(Quota::new().rpm(100).rpd(1_000).concurrency(8)));
 }
 
 #[test]
@@ -41,14 +41,14 @@ fn s05_a_burst_of_refusals_halves_once_and_one_of_a_later_request_again() {
     let sent: Vec<_> = (0..5).map(|_| limiter.try_acquire("k", &Cost::new()).unwrap()).collect();
     clock.advance(Duration::from_millis(300));
     for permit in &sent {
-        limiter.on_rate_limited("k", &refusal(permit.granted_at()));
+        limiter.feedback().rate_limited("k", &refusal(permit.granted_at()));
         clock.advance(Duration::from_millis(50));
     }
     drop(sent);
     assert_eq!(amounts(&limiter)[0], (50, 100));
     clock.advance(Duration::from_secs(5));
     let later = limiter.try_acquire("k", &Cost::new()).unwrap();
-    limiter.on_rate_limited("k", &refusal(later.granted_at()));
+    limiter.feedback().rate_limited("k", &refusal(later.granted_at()));
     assert_eq!(amounts(&limiter)[0], (25, 100));
 }
 
@@ -57,8 +57,8 @@ fn s05_a_reduction_that_is_announced_counts_once_in_ten_seconds_and_cools_nothin
     let clock = ManualClock::new();
     let limiter = limiter(&clock);
     let mut events = limiter.subscribe();
-    assert!(limiter.announce_reduced("k", "received 429 response"));
-    assert!(!limiter.announce_reduced("k", "received 429 response"));
+    assert!(limiter.feedback().reduce("k", "received 429 response"));
+    assert!(!limiter.feedback().reduce("k", "received 429 response"));
     let event = Event::Reduced {
         key: "k".into(),
         capacity: 50,
@@ -69,7 +69,7 @@ fn s05_a_reduction_that_is_announced_counts_once_in_ten_seconds_and_cools_nothin
     assert!(events.try_recv().is_err());
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
     clock.advance(Duration::from_nanos(10 * S + 1));
-    assert!(limiter.announce_reduced("k", "again"));
+    assert!(limiter.feedback().reduce("k", "again"));
     assert_eq!(amounts(&limiter)[0], (25, 100));
 }
 
@@ -79,7 +79,7 @@ fn s05_nothing_falls_below_one() {
     let limiter = limiter(&clock);
     for _ in 0..20 {
         clock.advance(Duration::from_secs(11));
-        limiter.announce_reduced("k", "again");
+        limiter.feedback().reduce("k", "again");
     }
     assert_eq!(amounts(&limiter), [(1, 100), (1_000, 1_000), (1, 8)]);
 }
@@ -91,13 +91,13 @@ fn s05_what_is_announced_goes_over_the_bus_once_for_a_burst() {
     let agent = Agent::join(&here, bus.clone(), "here").unwrap();
     Agent::join(&there, bus, "there").unwrap();
     for _ in 0..5 {
-        here.announce_reduced("k", "received 429 response");
+        here.feedback().reduce("k", "received 429 response");
     }
     assert_eq!(amounts(&there), [(50, 100), (1_000, 1_000), (4, 8)]);
     assert_eq!(agent.status().announced, 1);
     clock.advance(Duration::from_secs(11));
     for _ in 0..5 {
-        here.on_rate_limited("k", &refusal(here.now()));
+        here.feedback().rate_limited("k", &refusal(here.now()));
     }
     assert_eq!(amounts(&there)[0], (25, 100));
     assert!(there.try_acquire("k", &Cost::new()).is_err(), "it pauses too");

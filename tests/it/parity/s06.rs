@@ -28,11 +28,11 @@ fn s06_a_callback_is_called_for_each_update_that_was_applied_and_for_no_other() 
             seen.lock().push(format!("{key} reduced by {agent}: {reason} (new: {capacity})"));
         }
     });
-    teller.announce_reduced("k", "received 429 response");
+    teller.feedback().reduce("k", "received 429 response");
     // One's own is no update, and what isn't lower isn't applied.
-    hearer.announce_reduced("k", "received 429 response");
+    hearer.feedback().reduce("k", "received 429 response");
     let not_lower = CapacityUpdate::new("k", "teller", 90, hearer.now());
-    assert!(hearer.apply(&not_lower, "hearer").is_err());
+    assert!(hearer.feedback().apply(&not_lower, "hearer").is_err());
     assert_eq!(*updates.lock(), ["k reduced by teller: received 429 response (new: 50)"]);
 }
 
@@ -43,7 +43,7 @@ fn s06_a_channel_hears_the_same() {
     Agent::join(&teller, Arc::clone(&bus), "teller").unwrap();
     Agent::join(&hearer, bus, "hearer").unwrap();
     let mut events = hearer.subscribe();
-    teller.announce_reduced("k", "received 429 response");
+    teller.feedback().reduce("k", "received 429 response");
     let event = Event::Reduced {
         key: "k".into(),
         capacity: 50,

@@ -29,7 +29,7 @@ fn amounts(limiter: &Limiter) -> Vec<u64> {
 fn s07_a_reduction_elsewhere_reduces_here_in_proportion_and_is_told_of() {
     let (limiter, _) = limiter();
     let mut events = limiter.subscribe();
-    assert_eq!(limiter.apply(&update(&limiter, "other", 30), "me"), Ok(30));
+    assert_eq!(limiter.feedback().apply(&update(&limiter, "other", 30), "me"), Ok(30));
     assert_eq!(amounts(&limiter), [30, 300, 500]);
     let event = Event::Reduced {
         key: "k".into(),
@@ -53,7 +53,7 @@ fn s07_what_is_ignored_changes_nothing() {
         (unknown, Ignored::Unknown),
     ];
     for (update, why) in cases {
-        assert_eq!(limiter.apply(&update, "me"), Err(why), "{update:?}");
+        assert_eq!(limiter.feedback().apply(&update, "me"), Err(why), "{update:?}");
     }
     assert_eq!(amounts(&limiter), [100, 1_000, 500]);
     assert!(events.try_recv().is_err());
@@ -63,10 +63,13 @@ fn s07_what_is_ignored_changes_nothing() {
 #[test]
 fn s07_only_what_is_below_the_current_capacity_counts() {
     let (limiter, clock) = limiter();
-    limiter.apply(&update(&limiter, "other", 30), "me").unwrap();
+    limiter.feedback().apply(&update(&limiter, "other", 30), "me").unwrap();
     clock.advance(Duration::from_secs(1));
-    assert_eq!(limiter.apply(&update(&limiter, "other", 60), "me"), Err(Ignored::NotLower));
-    assert_eq!(limiter.apply(&update(&limiter, "other", 29), "me"), Ok(29));
+    assert_eq!(
+        limiter.feedback().apply(&update(&limiter, "other", 60), "me"),
+        Err(Ignored::NotLower)
+    );
+    assert_eq!(limiter.feedback().apply(&update(&limiter, "other", 29), "me"), Ok(29));
 }
 
 #[test]
@@ -76,11 +79,11 @@ fn s07_what_is_stale_is_ignored() {
     let at = |timestamp| CapacityUpdate::new("k", "other", 30, timestamp);
     let now = limiter.now();
     for timestamp in [0, now - 31 * S, now + 31 * S, u64::MAX] {
-        assert_eq!(limiter.apply(&at(timestamp), "me"), Err(Ignored::Stale));
+        assert_eq!(limiter.feedback().apply(&at(timestamp), "me"), Err(Ignored::Stale));
     }
-    assert_eq!(limiter.apply(&at(now - 5 * S), "me"), Ok(30));
+    assert_eq!(limiter.feedback().apply(&at(now - 5 * S), "me"), Ok(30));
     let older = CapacityUpdate::new("k", "other", 20, now - 6 * S);
-    assert_eq!(limiter.apply(&older, "me"), Err(Ignored::Stale));
+    assert_eq!(limiter.feedback().apply(&older, "me"), Err(Ignored::Stale));
 }
 
 #[test]

@@ -20,7 +20,7 @@ fn s08_a_tenth_more_every_thirty_seconds_up_to_the_original_and_not_above() {
     let clock = ManualClock::new();
     let limiter = limiter(Quota::new().rpm(100), &clock);
     let mut events = limiter.subscribe();
-    limiter.announce_reduced("k", "429");
+    limiter.feedback().reduce("k", "429");
     let mut seen = Vec::new();
     for _ in 0..9 {
         clock.advance(Duration::from_nanos(30_000_000_000 - 1));
@@ -42,7 +42,7 @@ fn s08_a_tenth_more_every_thirty_seconds_up_to_the_original_and_not_above() {
 fn s08_small_amounts_recover_by_at_least_one() {
     let clock = ManualClock::new();
     let limiter = limiter(Quota::new().rpm(3).concurrency(4), &clock);
-    limiter.announce_reduced("k", "429");
+    limiter.feedback().reduce("k", "429");
     assert_eq!(amounts(&limiter), [(1, 3), (2, 4)]);
     clock.advance(Duration::from_secs(30));
     assert_eq!(amounts(&limiter), [(2, 3), (3, 4)]);
@@ -54,7 +54,7 @@ fn s08_small_amounts_recover_by_at_least_one() {
 fn s08_a_key_that_nobody_used_meanwhile_has_recovered_too_and_can_be_forgotten() {
     let clock = ManualClock::new();
     let limiter = limiter(Quota::new().rpm(100), &clock);
-    limiter.announce_reduced("k", "429");
+    limiter.feedback().reduce("k", "429");
     clock.advance(Duration::from_secs(239));
     assert_eq!(limiter.prune(), 0);
     clock.advance(Duration::from_secs(1));
@@ -68,7 +68,7 @@ fn s08_whoever_followed_another_recovers_as_it_does() {
     for (number, limiter) in limiters.iter().enumerate() {
         Agent::join(limiter, bus.clone(), number.to_string()).unwrap();
     }
-    limiters[0].announce_reduced("k", "429");
+    limiters[0].feedback().reduce("k", "429");
     for expected in [1, 2, 3, 3] {
         assert!(limiters.iter().all(|limiter| amounts(limiter) == [(expected, 3)]));
         clock.advance(Duration::from_secs(30));

@@ -16,7 +16,7 @@ fn steps(reduction: Reduction, interval: Duration) -> Vec<u64> {
     let clock = ManualClock::new();
     let builder = builder().reduction(reduction).quota("k", buckets(Quota::new().rpm(100)));
     let limiter = builder.clock(clock.clone()).build().unwrap();
-    limiter.announce_reduced("k", "received 429 response");
+    limiter.feedback().reduce("k", "received 429 response");
     let mut steps = Vec::new();
     for _ in 0..20 {
         steps.push(amounts(&limiter)[0].0);

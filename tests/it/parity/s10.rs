@@ -15,7 +15,7 @@ fn s10_a_bus_within_the_process_carries_a_reduction_to_all() {
     for (number, limiter) in limiters.iter().enumerate() {
         Agent::join(limiter, Arc::clone(&bus), format!("agent-{number}")).unwrap();
     }
-    limiters[7].announce_reduced("k", "received 429 response");
+    limiters[7].feedback().reduce("k", "received 429 response");
     assert!(limiters.iter().all(|limiter| amounts(limiter) == [(50, 100)]));
     assert_eq!(bus.status().published, 1, "nobody repeats it");
 }

@@ -135,7 +135,11 @@ fn a_limiter_counts_its_keys_by_the_profile_it_is_like() {
     let limits = |profile| {
         let quota = Quota::new().rpm(60).tpm(1_000);
         let limiter = Limiter::builder().provider(profile).quota("llama", quota).build().unwrap();
-        (limiter.profile("llama"), limiter.quota("llama"), limiter.stats("gpt-4o").limits.len())
+        (
+            limiter.quotas().profile_of("llama"),
+            limiter.quotas().of("llama"),
+            limiter.stats("gpt-4o").limits.len(),
+        )
     };
     let custom = OPENAI.like("mine", "http://gpu-7:8000").unwrap();
     let (profile, quota, defaults) = limits(custom);

@@ -68,8 +68,8 @@ fn a_listener_may_use_the_limiter_since_it_is_called_under_no_lock() {
         }
     });
     limiter.try_acquire("k", &Cost::new()).unwrap().release();
-    limiter.set_quota("k", &Quota::new().rpm(100));
-    limiter.on_rate_limited("k", &tollgate::limiter::RateLimited::new(None));
+    limiter.quotas().set("k", &Quota::new().rpm(100));
+    limiter.feedback().rate_limited("k", &tollgate::limiter::RateLimited::new(None));
     let _ = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     // Granted and settled thrice "other"; granted, released, changed, cooling, reduced, denied.
     assert_eq!(heard.load(Ordering::Relaxed), 3 * 2 + 6);

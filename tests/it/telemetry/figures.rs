@@ -87,8 +87,8 @@ async fn those_who_wait_are_a_gauge() {
 fn refusals_reductions_and_recoveries_are_counted_and_capacity_follows() {
     let (limiter, clock, figures) = rig(Quota::new().rpm(100));
     let refusal = RateLimited::new(Some(Duration::from_secs(1)));
-    limiter.on_rate_limited("k", &refusal);
-    limiter.on_rate_limited("k", &refusal);
+    limiter.feedback().rate_limited("k", &refusal);
+    limiter.feedback().rate_limited("k", &refusal);
     let page = figures.page();
     assert_eq!(page.sum("tollgate_cooling_down_total", KEY), 2.0);
     assert_eq!(page.sum("tollgate_reduced_total", KEY), 1.0);

@@ -46,7 +46,7 @@ fn only(published: &Receiver<Vec<u8>>) -> Value {
 fn one_of_twenty_announces_and_all_reduce() {
     let bus = local();
     let swarm = Swarm::new(20, || Arc::clone(&bus));
-    assert!(swarm.limiter(7).announce_reduced("gpt-4o", "received 429 response"));
+    assert!(swarm.limiter(7).feedback().reduce("gpt-4o", "received 429 response"));
     swarm.wait_for_followers(19);
     assert_eq!(swarm.capacities("gpt-4o"), [250; 20]);
     assert_eq!(bus.status().published, 1);
@@ -105,7 +105,7 @@ fn what_is_published_is_json_with_the_documented_fields_and_no_others() {
     clock.advance(Duration::from_nanos(1_000_000_001));
     let capacities = overhear(&*bus, "ratelimit.capacity");
     let pauses = overhear(&*bus, "ratelimit.cooldown");
-    limiter.on_rate_limited("gpt-4o", &refusal(3));
+    limiter.feedback().rate_limited("gpt-4o", &refusal(3));
     let expected = serde_json::json!({
         "resource": "gpt-4o",
         "agent_id": "agent-\"7\"",
@@ -128,7 +128,7 @@ fn what_is_published_is_json_with_the_documented_fields_and_no_others() {
 fn a_refusal_that_only_pauses_pauses_the_others_too() {
     let (bus, clock) = (local(), ManualClock::new());
     let agents: Vec<_> = ["a", "b", "c"].map(|id| agent(&bus, id, &clock)).into();
-    agents[0].0.on_rate_limited("gpt-4o", &refusal(3).until_reset());
+    agents[0].0.feedback().rate_limited("gpt-4o", &refusal(3).until_reset());
     clock.advance(Duration::from_nanos(3_000_000_000 - 1));
     let free = || agents.iter().filter(|(l, _)| l.try_acquire("gpt-4o", &Cost::new()).is_ok());
     assert_eq!(free().count(), 0);
@@ -143,12 +143,12 @@ fn a_burst_of_refusals_is_told_of_once_and_one_that_asks_for_longer_again() {
     let pauses = overhear(&*bus, "ratelimit.cooldown");
     let (limiter, agent) = agent(&bus, "me", &clock);
     for _ in 0..50 {
-        limiter.on_rate_limited("gpt-4o", &refusal(8));
+        limiter.feedback().rate_limited("gpt-4o", &refusal(8));
         clock.advance(Duration::from_millis(10));
     }
     assert_eq!(only(&pauses)["retry_after_ms"], 8_000);
     assert_eq!(agent.status().announced, 2, "the pause, and that it is reduced");
-    limiter.on_rate_limited("gpt-4o", &refusal(20));
+    limiter.feedback().rate_limited("gpt-4o", &refusal(20));
     assert_eq!(only(&pauses)["retry_after_ms"], 20_000);
 }
 
@@ -159,7 +159,7 @@ fn how_long_to_wait_is_told_and_not_until_when() {
     there.advance(Duration::from_secs(20));
     let (teller, _teller) = agent(&bus, "a", &here);
     let (hearer, _hearer) = agent(&bus, "b", &there);
-    teller.on_rate_limited("gpt-4o", &refusal(5));
+    teller.feedback().rate_limited("gpt-4o", &refusal(5));
     there.advance(Duration::from_nanos(5_000_000_000 - 1));
     assert!(hearer.try_acquire("gpt-4o", &Cost::new()).is_err());
     // The window of a sliding one goes on from what is in it: nothing.
@@ -171,7 +171,7 @@ fn how_long_to_wait_is_told_and_not_until_when() {
 fn whoever_followed_recovers_to_the_original_in_the_documented_time() {
     let (bus, clock) = (local(), ManualClock::new());
     let agents: Vec<_> = ["a", "b", "c"].map(|id| agent(&bus, id, &clock)).into();
-    assert!(agents[0].0.announce_reduced("gpt-4o", "received 429 response"));
+    assert!(agents[0].0.feedback().reduce("gpt-4o", "received 429 response"));
     let steps = [250, 275, 302, 332, 365, 401, 441, 485, 500, 500];
     for expected in steps {
         let now: Vec<_> = agents.iter().map(|(limiter, _)| capacity(limiter, "gpt-4o")).collect();
@@ -191,7 +191,7 @@ fn a_small_quota_recovers_everywhere() {
             limiter
         })
         .collect();
-    limiters[0].announce_reduced("k", "received 429 response");
+    limiters[0].feedback().reduce("k", "received 429 response");
     for expected in [1, 2, 3, 3] {
         let now: Vec<_> = limiters.iter().map(|limiter| capacity(limiter, "k")).collect();
         assert_eq!(now, [expected; 3]);
@@ -206,7 +206,7 @@ fn what_was_heard_on_one_bus_is_not_repeated_on_another() {
     let (both, _both) = agent(&first, "b", &clock);
     Agent::join(&both, Arc::clone(&second), "b").unwrap();
     let heard = overhear(&*second, "ratelimit.capacity");
-    teller.on_rate_limited("gpt-4o", &refusal(5));
+    teller.feedback().rate_limited("gpt-4o", &refusal(5));
     assert_eq!(capacity(&both, "gpt-4o"), 250);
     assert!(heard.try_recv().is_err());
 }
@@ -219,7 +219,7 @@ fn an_agent_ends_with_its_limiter_and_keeps_neither_it_nor_the_bus() {
     let weak = limiter.downgrade();
     drop(limiter);
     assert!(weak.upgrade().is_none());
-    other.announce_reduced("gpt-4o", "received 429 response");
+    other.feedback().reduce("gpt-4o", "received 429 response");
     assert_eq!(member.status().applied, 0);
     assert_eq!(member.id(), "me");
     drop((member, other, _other, weak));
@@ -237,7 +237,7 @@ fn those_who_wait_learn_of_a_pause_at_once() {
         Box::pin(waiter.acquire("gpt-4o", &Cost::new()).max_wait(Duration::from_secs(90)));
     let mut context = std::task::Context::from_waker(std::task::Waker::noop());
     assert!(acquire.as_mut().poll(&mut context).is_pending(), "a minute is short enough");
-    teller.on_rate_limited("gpt-4o", &refusal(600).until_reset());
+    teller.feedback().rate_limited("gpt-4o", &refusal(600).until_reset());
     assert!(acquire.as_mut().poll(&mut context).is_ready(), "ten are not");
     drop(taken);
 }
@@ -248,7 +248,7 @@ fn fields_may_come_in_any_order_and_keys_be_called_anything() {
     let (limiter, agent) = agent(&bus, "me", &clock);
     let key = "gpt-\u{1F600} \"quoted\"\n";
     let (teller, _teller) = self::agent(&bus, "other", &clock);
-    teller.announce_reduced(key, "received 429 response");
+    teller.feedback().reduce(key, "received 429 response");
     assert_eq!((agent.status().applied, capacity(&limiter, key)), (1, 250));
     let message = br#"{"timestamp":"2026-01-01T00:00:00Z","new_capacity":9,"agent_id":"x","resource":"gpt-4o"}"#;
     bus.publish("ratelimit.capacity", message);
@@ -267,7 +267,7 @@ fn keys_that_share_their_buckets_are_reduced_and_paused_together() {
     Agent::join(&here, Arc::clone(&bus), "here").unwrap();
     Agent::join(&there, bus, "there").unwrap();
     for (refused, other) in [("claude-opus", "claude-haiku"), ("o1", "o3")] {
-        here.on_rate_limited(refused, &refusal(5));
+        here.feedback().rate_limited(refused, &refusal(5));
         assert_eq!(capacity(&there, other), 250, "{other}");
         assert!(there.try_acquire(other, &Cost::new()).is_err(), "{other}");
     }

@@ -83,7 +83,7 @@ fn one_of_twenty_announces_and_all_reduce<B: Broker>() {
     let swarm = Swarm::new(20, || broker.connect());
     swarm.wait_until_heard(&*broker.connect());
     let begin = Instant::now();
-    assert!(swarm.limiter(7).announce_reduced("gpt-4o", "received 429 response"));
+    assert!(swarm.limiter(7).feedback().reduce("gpt-4o", "received 429 response"));
     swarm.wait_for_followers(19);
     println!("19 followed within {:?}", begin.elapsed());
     assert_eq!(swarm.capacities("gpt-4o"), [250; 20]);
@@ -99,7 +99,7 @@ fn a_refusal_of_one_pauses_the_others<B: Broker>() {
     let swarm = Swarm::new(5, || broker.connect());
     swarm.wait_until_heard(&*broker.connect());
     let asked = RateLimited::new(Some(Duration::from_secs(60)));
-    swarm.limiter(0).on_rate_limited("gpt-4o", &asked);
+    swarm.limiter(0).feedback().rate_limited("gpt-4o", &asked);
     until("all pause", || {
         swarm.agents.iter().all(|(limiter, _)| {
             let refused = limiter.try_acquire("gpt-4o", &Cost::new()).map(drop);
@@ -117,13 +117,13 @@ fn a_bus_that_was_killed_carries_again_and_the_reduction_holds_meanwhile<B: Brok
     swarm.wait_until_heard(&*probe);
     broker.server().kill();
     until("all know that it is gone", || swarm.bus_is(false));
-    assert!(swarm.limiter(0).announce_reduced("gpt-4o", "received 429 response"));
+    assert!(swarm.limiter(0).feedback().reduce("gpt-4o", "received 429 response"));
     assert_eq!(swarm.capacities("gpt-4o"), [250, 500, 500, 500, 500]);
     until("what can't be sent is counted", || swarm.agents[0].1.status().bus.failed == 1);
     broker.restart();
     swarm.wait_until_heard(&*probe);
     assert!(swarm.bus_is(true));
-    assert!(swarm.limiter(1).announce_reduced("gpt-4o", "received 429 response"));
+    assert!(swarm.limiter(1).feedback().reduce("gpt-4o", "received 429 response"));
     swarm.wait_for_followers(3);
     assert_eq!(swarm.capacities("gpt-4o"), [250; 5]);
 }
@@ -133,12 +133,12 @@ fn a_bus_that_is_down_at_the_start_is_found_later<B: Broker>() {
     broker.server().kill();
     let swarm = Swarm::new(3, || broker.connect());
     assert!(swarm.limiter(0).try_acquire("gpt-4o", &Cost::new()).is_ok());
-    assert!(swarm.limiter(0).announce_reduced("gpt-4o", "received 429 response"));
+    assert!(swarm.limiter(0).feedback().reduce("gpt-4o", "received 429 response"));
     assert_eq!(swarm.capacities("gpt-4o"), [250, 500, 500]);
     until("what can't be sent is counted", || swarm.agents[0].1.status().bus.failed == 1);
     broker.restart();
     swarm.wait_until_heard(&*broker.connect());
-    assert!(swarm.limiter(1).announce_reduced("gpt-4o", "received 429 response"));
+    assert!(swarm.limiter(1).feedback().reduce("gpt-4o", "received 429 response"));
     swarm.wait_for_followers(1);
     assert_eq!(swarm.capacities("gpt-4o"), [250; 3]);
 }
@@ -152,7 +152,7 @@ fn a_frozen_bus_holds_nobody_up_and_what_it_loses_is_counted<B: Broker>() {
     let (limiter, agent) = &swarm.agents[0];
     let refuse = |key: &str| {
         assert!(limiter.try_acquire(key, &Cost::new()).is_ok());
-        limiter.on_rate_limited(key, &RateLimited::new(Some(Duration::from_secs(1))));
+        limiter.feedback().rate_limited(key, &RateLimited::new(Some(Duration::from_secs(1))));
     };
     // Each of these returns, though nothing is carried.
     (0..100).for_each(|number| refuse(&format!("gpt-{number}")));
@@ -163,7 +163,7 @@ fn a_frozen_bus_holds_nobody_up_and_what_it_loses_is_counted<B: Broker>() {
     assert_eq!([capacity(limiter, "gpt-0"), capacity(limiter, "gpt-2999")], [250, 250]);
     broker.server().thaw();
     swarm.wait_until_heard(&*probe);
-    assert!(swarm.limiter(1).announce_reduced("gpt-4o", "received 429 response"));
+    assert!(swarm.limiter(1).feedback().reduce("gpt-4o", "received 429 response"));
     until("it carries again", || capacity(limiter, "gpt-4o") == 250);
 }
 
@@ -229,7 +229,7 @@ fn agents_on_the_same_bus_hear_each_other_too() {
         bus.publish("ratelimit.cooldown", b"?");
         agents.iter().all(|agent| agent.status().malformed > 0)
     });
-    limiters[0].announce_reduced("gpt-4o", "received 429 response");
+    limiters[0].feedback().reduce("gpt-4o", "received 429 response");
     until("the other reduces", || capacity(&limiters[1], "gpt-4o") == 250);
 }
 

@@ -113,8 +113,8 @@ async fn a_store_keeps_quotas_and_cool_downs_and_what_was_used_is_counted_once()
         let fleet = Fleet::of(&text);
         let first = fleet.machine();
         assert!(take(&first) && take(&first) && take(&first));
-        first.set_quota("mine", &tollgate::Quota::new().rpm(7));
-        first.on_rate_limited("n", &RateLimited::new(Some(Duration::from_secs(600))));
+        first.quotas().set("mine", &tollgate::Quota::new().rpm(7));
+        first.feedback().rate_limited("n", &RateLimited::new(Some(Duration::from_secs(600))));
         first.close().await;
         drop(first);
         let second = fleet.machine();
@@ -122,7 +122,7 @@ async fn a_store_keeps_quotas_and_cool_downs_and_what_was_used_is_counted_once()
         assert_eq!(second.stats("m").limits[0].used, 4, "{store}");
         assert!(take(&second), "{store}");
         assert!(!take(&second), "{store}");
-        assert_eq!(second.quota("mine").limits().len(), 1, "{store}");
+        assert_eq!(second.quotas().of("mine").limits().len(), 1, "{store}");
         assert!(second.stats("n").cooling_until.is_some(), "{store}");
         second.close().await;
         drop(second);
@@ -144,7 +144,7 @@ fn refusals_go_over_the_bus_of_the_file() {
         let mut keys = (0..).map(|n| format!("m{n}"));
         until(&bus, || {
             let key = keys.next().unwrap();
-            here.on_rate_limited(&key, &RateLimited::new(Some(Duration::from_secs(60))));
+            here.feedback().rate_limited(&key, &RateLimited::new(Some(Duration::from_secs(60))));
             !heard.is_empty()
         });
         until(&bus, || there.iter().any(|(_, stats)| stats.cooling_until.is_some()));
@@ -164,7 +164,7 @@ fn a_bus_and_shared_limits_go_together() {
     let (here, there) = (fleet.machine(), fleet.machine());
     assert!((0..60).all(|_| take(&here)));
     until("the reduction is heard", || {
-        here.on_rate_limited("m", &RateLimited::new(Some(Duration::from_millis(1))));
+        here.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_millis(1))));
         there.stats("m").limits[0].limit == 50
     });
     until("the cool-down ends", || there.stats("m").cooling_until.is_none());

@@ -65,19 +65,19 @@ fn a_quota_that_changes_during_an_outage_gives_no_second_share_and_forgets_no_de
     let mut redis = Redis::start();
     let shared = prompt(&redis.url(), OnFailure::LocalShare);
     let limiter = limiter(&shared, Quota::new());
-    limiter.set_quota("k", &Quota::new().rpd(10).tpd(1_000));
+    limiter.quotas().set("k", &Quota::new().rpd(10).tpd(1_000));
     connected(&shared);
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     redis.server().kill();
     assert_eq!(admitted(&limiter, 5).len(), 5);
-    limiter.set_quota("k", &Quota::new().tpd(1_000).rpd(11));
+    limiter.quotas().set("k", &Quota::new().tpd(1_000).rpd(11));
     assert_eq!(admitted(&limiter, 3).len(), 3);
-    limiter.set_quota("k", &Quota::new().rpd(11));
+    limiter.quotas().set("k", &Quota::new().rpd(11));
     assert_eq!(admitted(&limiter, 20).len(), 2);
     redis.restart();
     connected(&shared);
     assert!(limiter.try_acquire("k", &Cost::new()).is_err());
-    limiter.set_quota("k", &Quota::new().rpd(12));
+    limiter.quotas().set("k", &Quota::new().rpd(12));
     assert_eq!(admitted(&limiter, 20).len(), 1, "all of it was charged");
 }
 

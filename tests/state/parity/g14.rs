@@ -19,8 +19,8 @@ fn migrate(from: &Path, to: &Path) -> Summary {
 /// A limiter that goes on with a state.
 fn limiter(state: &State) -> Limiter {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
-    limiter.restore_quotas(&state.quotas);
-    limiter.absorb(&state.keys);
+    limiter.quotas().restore(&state.quotas);
+    limiter.state().absorb(&state.keys);
     limiter
 }
 

@@ -23,7 +23,7 @@ fn nowhere() -> std::net::SocketAddr {
 fn reduces_without(bus: Arc<dyn Bus>) {
     let limiter = limiter();
     let agent = Agent::join(&limiter, bus, "agent-1").unwrap();
-    assert!(limiter.announce_reduced("k", "received 429 response"));
+    assert!(limiter.feedback().reduce("k", "received 429 response"));
     assert_eq!(amounts(&limiter), [(50, 100)]);
     let status = agent.status();
     assert_eq!((status.announced, status.bus.connected), (1, false));

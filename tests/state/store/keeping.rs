@@ -154,13 +154,13 @@ fn quotas_that_were_set_come_back_and_configured_ones_win() {
     let (_folder, path) = folder();
     let clock = ManualClock::new();
     let (one, keeping) = kept(&path, &clock);
-    one.set_quota("other", &Quota::new().rpm(7));
-    one.set_quota("k", &Quota::new().rpm(9));
+    one.quotas().set("other", &Quota::new().rpm(7));
+    one.quotas().set("k", &Quota::new().rpm(9));
     keeping.flush_now().unwrap();
     drop(one);
     let (two, _keeping) = kept(&path, &clock);
-    assert_eq!(two.quota("other"), Quota::new().rpm(7));
-    assert_eq!(two.quota("k"), Quota::new().rpd(5).concurrency(3));
+    assert_eq!(two.quotas().of("other"), Quota::new().rpm(7));
+    assert_eq!(two.quotas().of("k"), Quota::new().rpd(5).concurrency(3));
 }
 
 #[tokio::test]

@@ -74,6 +74,6 @@ fn a_quota_that_was_set_right_before_the_end_comes_back() {
         Keeping::start(&limiter, Sqlite::new(&path), NEVER).unwrap();
         limiter
     };
-    start().set_quota("k", &Quota::new().rpd(7));
-    assert_eq!(start().quota("k"), Quota::new().rpd(7));
+    start().quotas().set("k", &Quota::new().rpd(7));
+    assert_eq!(start().quotas().of("k"), Quota::new().rpd(7));
 }

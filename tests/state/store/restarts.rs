@@ -137,7 +137,7 @@ fn a_reset_from_outside_ends_the_cool_down_of_those_who_run() {
     let clock = ManualClock::new();
     let limit = requests(5, Algorithm::SlidingWindow);
     let (limiter, keeping) = kept(folder.path(), "state.db", &limit, &clock);
-    limiter.on_rate_limited("k", &RateLimited::new(Some(20 * SECOND)));
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(20 * SECOND)));
     keeping.flush_now().unwrap();
     assert_eq!(admit(&limiter), 0);
     clock.advance(SECOND);

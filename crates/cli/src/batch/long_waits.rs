@@ -43,8 +43,8 @@ impl LongWaits {
         };
         let is_needed = self.longest.is_some() && !keys.is_empty() || keys.iter().any(is_news);
         let Some(twin) = is_needed.then(twin).flatten() else { return Found::default() };
-        twin.restore_quotas(&limiter.quotas());
-        twin.absorb(&limiter.snapshot());
+        twin.quotas().restore(&limiter.quotas().list());
+        twin.state().absorb(&limiter.state().snapshot());
         let too_long = self.longest.and_then(|longest| too_long(&keys, &twin, longest));
         let news = keys.into_iter().filter(is_news).collect::<Vec<_>>();
         let tell = |(key, stats)| self.tell(&key, &stats, &twin);
@@ -161,7 +161,7 @@ mod tests {
     async fn a_minute_and_a_cool_down_are_not_worth_a_word() {
         let clock = ManualClock::new();
         let (limiter, mut waits) = (limiter(&clock), LongWaits::new(false, None));
-        limiter.on_rate_limited("m", &RateLimited::new(Some(Duration::from_secs(5))));
+        limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(5))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
         assert_eq!(waits.look(&limiter, || Some(self::limiter(&clock))), Found::default());
@@ -172,7 +172,7 @@ mod tests {
         let clock = ManualClock::new();
         let (limiter, mut waits) = (limiter(&clock), LongWaits::new(false, None));
         let twin = || Some(self::limiter(&clock));
-        limiter.on_rate_limited("m", &RateLimited::new(Some(Duration::from_secs(90))));
+        limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(90))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
         let told = waits.look(&limiter, twin).notices;
@@ -192,7 +192,7 @@ mod tests {
             LongWaits::new(false, Some(Duration::from_secs(longest))).look(&limiter, twin).too_long
         };
         assert_eq!(found(0), None, "nobody waits");
-        limiter.on_rate_limited("m", &RateLimited::new(Some(Duration::from_secs(90))));
+        limiter.feedback().rate_limited("m", &RateLimited::new(Some(Duration::from_secs(90))));
         let mut waiter = std::pin::pin!(limiter.acquire("m", &Cost::new()).into_future());
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
         // The limiter adds a little to what the provider asks for.
@@ -200,7 +200,7 @@ mod tests {
         let why = found(89).expect("it is too long");
         assert!(why.starts_with("m: the next request has to wait 1m 3"), "{why}");
         assert!(why.contains("longer than --max-wait (1m 29s)"), "{why}");
-        limiter.set_quota("n", &Quota::new().rpm(1));
+        limiter.quotas().set("n", &Quota::new().rpm(1));
         drop(limiter.try_acquire("n", &Cost::new()).expect("it fits"));
         let mut other = std::pin::pin!(limiter.acquire("n", &Cost::new()).into_future());
         assert!(futures_util::poll!(other.as_mut()).is_pending());

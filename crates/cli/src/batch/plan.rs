@@ -54,7 +54,7 @@ impl Plan {
                 plan.never_fit += 1;
                 continue;
             }
-            let quota = limiter.quota(&model);
+            let quota = limiter.quotas().of(&model);
             plan.unlimited += u64::from(!limits_a_rate(&quota));
             plan.add(&model, &cost);
             if let Some(at) = ideal.send(&model, || quota, &cost, &cost) {

@@ -119,7 +119,7 @@ impl Tally {
             self.report.input_tokens += usage.input;
             self.report.output_tokens += usage.output;
         }
-        self.ideal.send(&facts.key, || self.limiter.quota(&facts.key), reserved, charged);
+        self.ideal.send(&facts.key, || self.limiter.quotas().of(&facts.key), reserved, charged);
     }
 
     pub(super) fn snapshot(&self) -> Snapshot {

@@ -30,7 +30,7 @@ impl Stored {
         let loaded = args.config.load()?;
         let place = args.place(&loaded)?;
         let limiter = loaded.config.builder().build().map_err(|error| error.to_string())?;
-        let state = place.peek(limiter.now(), limiter.boot());
+        let state = place.peek(limiter.now(), limiter.state().boot());
         let state = state.map_err(|error| error.to_string())?;
         let config = loaded.path;
         fill(&limiter, &state, config.is_some() || !loaded.config.quotas.is_empty());
@@ -60,7 +60,7 @@ impl Stored {
     /// # Errors
     /// Says what of the file can't be read or written.
     pub(super) fn reset(&self, key: Option<&str>) -> Result<(), String> {
-        let reset = self.place.reset(key, self.now(), self.limiter.boot());
+        let reset = self.place.reset(key, self.now(), self.limiter.state().boot());
         reset.map_err(|error| error.to_string())
     }
 
@@ -90,12 +90,12 @@ impl Stored {
 
     /// Whether a name is one of a key that falls under a quota.
     fn has_quota(&self, name: &str) -> bool {
-        !name.contains(['*', '?']) && self.limiter.quota_name(name).is_some()
+        !name.contains(['*', '?']) && self.limiter.quotas().name_of(name).is_some()
     }
 
     /// The figures of one key.
     pub(super) fn key(&self, key: &str) -> KeyFigures {
-        let quota = self.limiter.quota_name(key).map(String::from);
+        let quota = self.limiter.quotas().name_of(key).map(String::from);
         KeyFigures::new(key, quota, &self.limiter.stats(key), self.keys.get(key), self.now())
     }
 }
@@ -107,12 +107,12 @@ fn fill(limiter: &Limiter, state: &State, configured: bool) {
     // A limiter restores what was set, and takes what was configured to be known.
     let mut quotas: Vec<_> = state.quotas.iter().filter(current).cloned().collect();
     quotas.iter_mut().for_each(|quota| quota.origin = QuotaOrigin::Set);
-    limiter.restore_quotas(&quotas);
+    limiter.quotas().restore(&quotas);
     let mut taken = state.keys.clone();
     // A limiter that takes over what was held counts it as taken; here its holders may be alive.
     taken.iter_mut().flat_map(|key| &mut key.buckets).for_each(|bucket| bucket.saved.held = 0);
-    limiter.absorb(&taken);
-    limiter.apply_changes(&state.keys.iter().map(held).collect::<Vec<_>>());
+    limiter.state().absorb(&taken);
+    limiter.state().apply_changes(&state.keys.iter().map(held).collect::<Vec<_>>());
 }
 
 fn held(key: &KeySnapshot) -> KeyChanges {

@@ -89,7 +89,7 @@ pub(super) async fn decide(
     Body(fields): Body<DecideFields>,
 ) -> Result<(HeaderMap, Json<DecisionTold>), Fault> {
     let (keys, cost) = (fields.keys.checked(api.longest_key())?, fields.cost.cost()?);
-    let quotas: Vec<Quota> = keys.iter().map(|key| api.limiter().quota(key)).collect();
+    let quotas: Vec<Quota> = keys.iter().map(|key| api.limiter().quotas().of(key)).collect();
     let decisions = keys.iter().zip(&quotas).map(|(key, quota)| {
         let counts = |name: &str| limits(quota, name) || !quotas.iter().any(|q| limits(q, name));
         api.limiter().decide(key, &cost.with_customs(counts))

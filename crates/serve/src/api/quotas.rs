@@ -63,7 +63,7 @@ pub(super) async fn list(
 ) -> Result<Json<QuotasTold>, Fault> {
     let limiter = api.limiter().clone();
     let look = move || {
-        let (quotas, next) = page.of(&limiter.quotas(), |quota| &quota.name);
+        let (quotas, next) = page.of(&limiter.quotas().list(), |quota| &quota.name);
         QuotasTold { quotas: quotas.into_iter().map(QuotaTold::from).collect(), next }
     };
     Ok(Json(api.app.survey(look).await?))
@@ -74,7 +74,7 @@ pub(super) async fn one(
     State(api): State<Arc<Api>>,
     Name(name): Name,
 ) -> Result<Json<QuotaTold>, Fault> {
-    api.limiter().quota_named(&name).map(|quota| Json(quota.into())).ok_or_else(unknown)
+    api.limiter().quotas().get(&name).map(|quota| Json(quota.into())).ok_or_else(unknown)
 }
 
 /// Sets the quota of this name, in use at once. What was used stays used.
@@ -86,11 +86,11 @@ pub(super) async fn put(
     key_of("the name in the path", &name, api.longest_key())?;
     let parsed = ConfiguredQuota::parse_json(&name, &fields);
     let quota = parsed.map_err(|error| wrong(&error))?;
-    let is_new = api.limiter().quota_named(&name).is_none();
-    if is_new && api.limiter().quota_count() >= api.app.serve.bounds.keys {
+    let is_new = api.limiter().quotas().get(&name).is_none();
+    if is_new && api.limiter().quotas().len() >= api.app.serve.bounds.keys {
         return Err(no_room());
     }
-    api.limiter().set_quota(&name, &quota.quota);
+    api.limiter().quotas().set(&name, &quota.quota);
     let status = if is_new { StatusCode::CREATED } else { StatusCode::OK };
     let set = NamedQuota::new(name, quota.quota, QuotaOrigin::Set);
     Ok((status, Json(set.into())))
@@ -101,7 +101,7 @@ pub(super) async fn delete(
     State(api): State<Arc<Api>>,
     Name(name): Name,
 ) -> Result<StatusCode, Fault> {
-    let removed = api.limiter().remove_quota(&name);
+    let removed = api.limiter().quotas().remove(&name);
     removed.then_some(StatusCode::NO_CONTENT).ok_or_else(unknown)
 }
 

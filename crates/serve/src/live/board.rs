@@ -30,7 +30,7 @@ pub(super) struct Board {
 
 impl Board {
     pub(super) fn new(app: &App) -> Self {
-        let (started_at, totals) = (app.limiter.now(), app.limiter.totals());
+        let (started_at, totals) = (app.limiter.now(), app.limiter.state().totals());
         let (news, upstreams) = (Arc::<News>::default(), Arc::<Upstreams>::default());
         listen(&app.limiter, Arc::clone(&news), Arc::clone(&upstreams));
         Self {
@@ -48,9 +48,9 @@ impl Board {
 
     /// Looks at what was answered since the last time.
     pub(super) fn look(&self, limiter: &Limiter, now: u64) {
-        let totals = limiter.totals();
+        let totals = limiter.state().totals();
         self.history.lock().see(now, totals);
-        if let Some((key, dimension)) = limiter.sample_denied() {
+        if let Some((key, dimension)) = limiter.state().sample_denied() {
             let last = std::mem::replace(&mut *self.last.lock(), totals);
             let denied = totals.denied.saturating_sub(last.denied);
             self.news.denied(now, &key, dimension.as_ref(), denied);

@@ -60,7 +60,7 @@ impl Figures {
     }
 
     fn sample(&self) {
-        let totals = self.app.limiter.totals();
+        let totals = self.app.limiter.state().totals();
         self.counter(GRANTED.0, vec![]).absolute(totals.granted);
         self.counter(DENIED.0, vec![]).absolute(totals.denied);
         self.counter(WAITED.0, vec![]).absolute(totals.waited);
@@ -73,7 +73,7 @@ impl Figures {
         let build = vec![Label::new("version", env!("CARGO_PKG_VERSION"))];
         self.gauge(BUILD.0, build).set(1.0);
         self.gauge(STARTED.0, vec![]).set(self.board.started_at as f64 / 1e9);
-        if let Some(status) = self.app.limiter.backend_status() {
+        if let Some(status) = self.app.limiter.state().backend_status() {
             self.gauge(MEMBERS.0, vec![]).set(status.members as f64);
             self.gauge(CONNECTED.0, vec![]).set(f64::from(u8::from(status.connected)));
             self.counter(DEGRADED.0, vec![]).absolute(status.degraded);

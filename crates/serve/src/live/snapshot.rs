@@ -83,8 +83,8 @@ struct Cluster {
 impl Snapshot {
     pub(super) fn take(app: &App, board: &Board) -> Self {
         let limiter = &app.limiter;
-        let (now, totals) = (limiter.now(), limiter.totals());
-        let Busiest { keys, others, waiting, .. } = limiter.busiest(MOST);
+        let (now, totals) = (limiter.now(), limiter.state().totals());
+        let Busiest { keys, others, waiting, .. } = limiter.state().busiest(MOST);
         Self {
             at: millis(now),
             started_at: millis(board.started_at),
@@ -137,7 +137,7 @@ impl Limit {
 impl Cluster {
     fn of(app: &App, limiter: &Limiter) -> Option<Self> {
         let account = app.config.cluster.as_ref()?.account.clone();
-        let status = limiter.backend_status().unwrap_or_default();
+        let status = limiter.state().backend_status().unwrap_or_default();
         let (connected, members, degraded) = (status.connected, status.members, status.degraded);
         Some(Self { account, connected, members, degraded })
     }

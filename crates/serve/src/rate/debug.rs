@@ -87,7 +87,7 @@ impl Instance {
         // A request that brings its own number doesn't change that of the key.
         let is_named =
             |own: &Limit| (own.dimension(), own.window()) == (&limit.dimension, limit.window);
-        let named = app.limiter.quota(key).limits().iter().any(is_named);
+        let named = app.limiter.quotas().of(key).limits().iter().any(is_named);
         let most = if named { limit.limit } else { limits.max_requests.into() };
         Some(Self {
             key: key.into(),

@@ -93,7 +93,7 @@ impl Grants {
             return Err(NotReturned::Again);
         }
         self.returned.lock().note((self.secret.hash_one(key), id.number), until, now)?;
-        let given = limiter.give_back(key, &cost(id.tokens), ticket);
+        let given = limiter.state().give_back(key, &cost(id.tokens), ticket);
         given.then_some(()).ok_or(NotReturned::Again)
     }
 

@@ -198,9 +198,11 @@ fn a_server_knows_the_providers_of_its_upstreams_behind_those_it_names() {
     let served = tollgate_serve::limiter(&good(&format!("{QUOTAS}\n{SERVE}"))).unwrap();
     let named = good(&format!("{QUOTAS}\nproviders: [openai, anthropic]")).limiter().unwrap();
     let alone = good(QUOTAS).limiter().unwrap();
-    let profile = |limiter: &tollgate::Limiter, key| Some(limiter.profile(key)?.name().to_owned());
+    let profile = |limiter: &tollgate::Limiter, key| {
+        Some(limiter.quotas().profile_of(key)?.name().to_owned())
+    };
     for key in ["gpt-4o", "gpt-4o-mini", "claude-sonnet-4-5", "tenant"] {
-        assert_eq!(served.quota(key), named.quota(key), "{key}");
+        assert_eq!(served.quotas().of(key), named.quotas().of(key), "{key}");
         assert_eq!(profile(&served, key), profile(&named, key), "{key}");
     }
     assert_eq!(profile(&alone, "gpt-4o"), None);

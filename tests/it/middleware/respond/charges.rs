@@ -120,7 +120,7 @@ async fn a_stream_may_say_it_as_late_as_its_last_frame() {
 #[tokio::test(start_paused = true)]
 async fn a_request_gets_what_a_layer_further_out_asks_for() {
     let limiter = builder().quota("vip", Quota::new().rpm(1).tpm(100)).build().unwrap();
-    limiter.set_quota("k", &Quota::new().rpm(0));
+    limiter.quotas().set("k", &Quota::new().rpm(0));
     let mut service = guarded(&limiter, hello);
     let mut asked = get(&[]);
     let minute = limiter.now() + 61 * S;

@@ -17,7 +17,7 @@ async fn key(scope: Scope, from: &str, fields: &[(&'static str, &str)]) -> Strin
     let from = SocketAddr::new(from.parse::<IpAddr>().unwrap(), 4_711);
     request.extensions_mut().insert(ConnectInfo(from));
     drop(service.oneshot(request).await.unwrap());
-    let [key] = <[_; 1]>::try_from(limiter.snapshot()).unwrap();
+    let [key] = <[_; 1]>::try_from(limiter.state().snapshot()).unwrap();
     key.key
 }
 

@@ -127,7 +127,7 @@ async fn a_key_too_many_is_503() {
 #[tokio::test(start_paused = true)]
 async fn a_key_that_cools_down_is_refused_for_as_long() {
     let limiter = limiter(Quota::new().rpm(9));
-    limiter.on_rate_limited("k", &RateLimited::new(Some(Duration::from_secs(7))));
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(7))));
     let (status, headers, body) = ask(&mut guarded(&limiter, hello)).await;
     assert_eq!((status, field(&headers, "retry-after")), (429, "7"));
     assert_eq!(problem(&body)["code"], "cooling_down");

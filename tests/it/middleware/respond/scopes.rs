@@ -17,7 +17,7 @@ async fn keys(
     let limiter = builder().quota("*", Quota::new().rpm(10)).build().unwrap();
     let service = layer(respond(&limiter)).layer(answering(hello));
     assert_eq!(service.oneshot(request).await.unwrap().status(), 200);
-    limiter.snapshot().into_iter().map(|key| key.key).collect()
+    limiter.state().snapshot().into_iter().map(|key| key.key).collect()
 }
 
 async fn key(scope: &Scope, request: Request<String>) -> String {
@@ -32,7 +32,7 @@ async fn without_a_scope_all_requests_are_one_key() {
     let limiter = builder().quota("*", Quota::new().rpm(10)).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone()).key("own").respond();
     layer.layer(answering(hello)).oneshot(get(&[])).await.unwrap();
-    assert_eq!(limiter.snapshot()[0].key, "own");
+    assert_eq!(limiter.state().snapshot()[0].key, "own");
 }
 
 #[tokio::test(start_paused = true)]
@@ -102,7 +102,7 @@ async fn a_route_is_what_the_router_found() {
         let request = Request::get(path).body(axum::body::Body::empty()).unwrap();
         drop(app.clone().oneshot(request).await.unwrap());
     }
-    let keys: Vec<_> = limiter.snapshot().into_iter().map(|key| key.key).collect();
+    let keys: Vec<_> = limiter.state().snapshot().into_iter().map(|key| key.key).collect();
     assert_eq!(keys, ["route:", "route:/users/{id}"]);
 }
 
@@ -132,7 +132,7 @@ async fn nothing_shows_a_secret() {
         }
         shown += &format!("{event:?}");
     }
-    shown += &format!("{:?} {:?}", limiter.snapshot(), Head::of(&request()));
+    shown += &format!("{:?} {:?}", limiter.state().snapshot(), Head::of(&request()));
     assert!(!shown.contains(SECRET), "{shown}");
 }
 

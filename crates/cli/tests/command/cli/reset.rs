@@ -68,7 +68,7 @@ fn a_key_that_is_not_there_is_told_with_those_that_are_near() {
 fn a_key_without_a_name_is_near_to_none() {
     let home = Home::new();
     closed(&home.path("s.db"), |limiter| {
-        limiter.set_quota("", &Quota::new().rpd(5));
+        limiter.quotas().set("", &Quota::new().rpd(5));
         take(limiter, "", 0);
     });
     let told = home.run("reset gpt-4o --store s.db");

@@ -33,7 +33,7 @@ async fn figures_are_those_of_the_limiter() {
 async fn a_cool_down_and_a_reduction_are_told() {
     let rig = Rig::start("quotas: {a: {rpm: 10}}, reduction: {spread: 0s}").await;
     let refusal = tollgate::limiter::RateLimited::new(Some(std::time::Duration::from_secs(7)));
-    rig.limiter.on_rate_limited("a", &refusal);
+    rig.limiter.feedback().rate_limited("a", &refusal);
     let told = rig.get("/v1/stats/a").await;
     assert_eq!(told.is(200).body["cooling_until"], "2026-01-01T00:00:07.000000000Z");
     assert_eq!(

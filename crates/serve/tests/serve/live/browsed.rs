@@ -128,7 +128,7 @@ async fn the_page_shows_what_the_limiter_says_while_load_runs() {
         );
         assert_eq!(row[2], waiting.to_string(), "{row} {instance}");
     }
-    let totals = rig.limiter.totals();
+    let totals = rig.limiter.state().totals();
     let sum = browser.run("return document.querySelector('.denied .note span').textContent").await;
     let sum: String = sum.as_str().unwrap().chars().filter(char::is_ascii_digit).collect();
     assert_eq!(sum, format!("{}5", totals.denied), "denied in 5 min");
@@ -167,7 +167,7 @@ async fn the_page_fits_from_360_pixels_up_in_light_and_dark_with_none_few_and_ma
             if second == 30 && count > 0 {
                 let refusal = tollgate::limiter::RateLimited::new(Some(Duration::from_secs(40)));
                 let key = if count == 3 { "gpt-4o" } else { "user-1-with-a-rather-long-name-x" };
-                rig.limiter.on_rate_limited(key, &refusal);
+                rig.limiter.feedback().rate_limited(key, &refusal);
             }
             settled(&rig, &browser).await;
         }

@@ -105,9 +105,9 @@ async fn of_many_keys_the_busiest_are_shown_and_the_others_are_counted() {
 async fn what_is_rare_is_news_with_the_newest_first() {
     let rig = Rig::start(QUOTAS).await;
     let mut events = rig.events().await;
-    rig.limiter.set_quota("mail", &tollgate::Quota::new().rpm(50));
+    rig.limiter.quotas().set("mail", &tollgate::Quota::new().rpm(50));
     let refusal = RateLimited::new(Some(Duration::from_secs(9)));
-    rig.limiter.on_rate_limited("chat", &refusal);
+    rig.limiter.feedback().rate_limited("chat", &refusal);
     let snapshot = rig.next(&mut events).await;
     let news = snapshot["news"].as_array().unwrap();
     let told = |n: usize| (news[n]["key"].as_str().unwrap(), news[n]["kind"].as_str().unwrap());

@@ -98,7 +98,7 @@ async fn floods_by_all_ways_never_lock_out_named_keys() {
     named_keys_go_on(&proxy).await;
     // A quota that is set later names its key from then on.
     assert_eq!(rate(&proxy, "bronze").await, 503);
-    proxy.limiter.set_quota("bronze", &tollgate::Quota::new().rpm(5));
+    proxy.limiter.quotas().set("bronze", &tollgate::Quota::new().rpm(5));
     assert_eq!(rate(&proxy, "bronze").await, 200);
 }
 

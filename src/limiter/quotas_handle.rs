@@ -1,0 +1,155 @@
+use compact_str::CompactString;
+#[cfg(feature = "regex")]
+use regex::Regex;
+
+use super::builder::UnknownKey;
+use super::limiter::Limiter;
+use super::named_quota::NamedQuota;
+use crate::provider::Profile;
+use crate::quota::{Quota, UnknownZone};
+
+/// A handle to the quotas of a [`Limiter`]: sets, removes and reads them while the limiter runs.
+///
+/// A change applies immediately: usage is kept, reservations stay held, and waiting requests are
+/// checked again.
+///
+/// ```
+/// use tollgate::{Limiter, Quota};
+/// let limiter = Limiter::builder().quota("tenant:*", Quota::new().rpm(10)).build()?;
+/// limiter.quotas().set("tenant:7", &Quota::new().rpm(100));
+/// assert_eq!(limiter.quotas().of("tenant:7"), Quota::new().rpm(100));
+/// assert_eq!(limiter.quotas().of("tenant:8"), Quota::new().rpm(10));
+/// assert!(limiter.quotas().remove("tenant:7"));
+/// assert_eq!(limiter.quotas().len(), 1);
+/// # Ok::<(), tollgate::limiter::BuildError>(())
+/// ```
+#[derive(Debug, Clone, Copy)]
+pub struct Quotas<'a>(&'a Limiter);
+
+impl Limiter {
+    /// Returns a handle that sets, removes and reads quotas.
+    pub fn quotas(&self) -> Quotas<'_> {
+        Quotas(self)
+    }
+}
+
+impl Quotas<'_> {
+    /// Sets the quota of a key, of a glob, or of a regular expression by the name `regex:PATTERN`.
+    ///
+    /// Without the feature `regex`, a quota of a regular expression applies to no key, and a warning
+    /// is logged. Limits that came with a request ([`acquire_limits`](Limiter::acquire_limits)) are
+    /// replaced by a quota of the same key, and not by that of a pattern. Keys that a
+    /// [`shared`](Quota::shared) quota covers use its buckets from then on.
+    ///
+    /// An empty key is accepted, but it is probably a mistake, so a warning is logged.
+    pub fn set(&self, name: &str, quota: &Quota) {
+        self.0.set_quota(name, quota);
+    }
+
+    /// Sets the quota of all keys that a regular expression matches in full; see
+    /// [`Builder::quota_regex`](super::Builder::quota_regex). Needs the feature `regex`.
+    #[cfg(feature = "regex")]
+    pub fn set_regex(&self, regex: &Regex, quota: &Quota) {
+        self.0.set_quota_regex(regex, quota);
+    }
+
+    /// Sets a quota as [`set`](Self::set) does, but marks it as configured: a store doesn't restore it
+    /// once the configuration no longer names it.
+    #[doc(hidden)]
+    pub fn configure(&self, name: &str, quota: &Quota) {
+        self.0.configure_quota(name, quota);
+    }
+
+    /// Removes the quota of this name: a key, a glob or `regex:PATTERN`. Returns `false` if there was
+    /// none.
+    ///
+    /// A key that no other quota covers is unknown from then on, which by default means not limited.
+    /// Requests that wait for such a key fail with
+    /// [`AcquireError::Removed`](super::AcquireError::Removed).
+    pub fn remove(&self, name: &str) -> bool {
+        self.0.remove_quota(name)
+    }
+
+    /// Adds a provider's profile after those already loaded: keys that its default quotas cover and
+    /// that had no quota are limited immediately.
+    ///
+    /// # Errors
+    /// [`UnknownZone`] if a default quota uses a time zone that isn't known, as without the feature
+    /// `zones`. The profile isn't loaded then.
+    pub fn add_provider(&self, profile: Profile) -> Result<(), UnknownZone> {
+        self.0.add_provider(profile)
+    }
+
+    /// Sets the policy for keys that no quota covers, including those already in use.
+    ///
+    /// Requests that wait for a key that is no longer limited fail with
+    /// [`AcquireError::Removed`](super::AcquireError::Removed), as if its quota had been removed.
+    pub fn set_unknown_key(&self, policy: UnknownKey) {
+        self.0.set_unknown_key(policy);
+    }
+
+    /// Returns all quotas that were configured, set or learned, sorted by name, without the default
+    /// quotas of providers.
+    pub fn list(&self) -> Vec<NamedQuota> {
+        self.0.quota_list()
+    }
+
+    /// Returns the quota of [`list`](Self::list) with exactly this name: a key, a glob, or `regex:` and
+    /// a regular expression.
+    pub fn get(&self, name: &str) -> Option<NamedQuota> {
+        self.0.quota_named(name)
+    }
+
+    /// Returns the number of quotas in [`list`](Self::list).
+    pub fn len(&self) -> usize {
+        self.0.quota_count()
+    }
+
+    /// Returns `true` if [`list`](Self::list) is empty.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Returns a counter that increases whenever a quota is set, learned or removed.
+    #[doc(hidden)]
+    pub fn version(&self) -> u64 {
+        self.0.quotas_version()
+    }
+
+    /// Restores quotas of an earlier run that were set or learned while it ran, with their origin.
+    ///
+    /// A quota that already exists under the same name stays, so configured quotas take precedence
+    /// over stored ones. Stored quotas with the origin
+    /// [`Configured`](super::QuotaOrigin::Configured) are skipped, since the current configuration
+    /// replaces them.
+    #[doc(hidden)]
+    pub fn restore(&self, stored: &[NamedQuota]) {
+        self.0.restore_quotas(stored);
+    }
+
+    /// Returns the name of the quota that applies to a key: the key itself, or the pattern that it
+    /// matches. Returns `None` if no quota applies. There are as many names as quotas, independent of
+    /// the number of keys.
+    ///
+    /// ```
+    /// use tollgate::{Limiter, Quota};
+    /// let limiter = Limiter::builder().quota("tenant:*", Quota::new().rpm(10)).build()?;
+    /// assert_eq!(limiter.quotas().name_of("tenant:7").as_deref(), Some("tenant:*"));
+    /// assert_eq!(limiter.quotas().name_of("gpt-4o"), None);
+    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// ```
+    pub fn name_of(&self, key: &str) -> Option<CompactString> {
+        self.0.quota_name(key)
+    }
+
+    /// Returns the current quota of a key, with the share of the limiter applied. A reduction after a
+    /// refusal doesn't change it.
+    pub fn of(&self, key: &str) -> Quota {
+        self.0.quota(key)
+    }
+
+    /// Returns the provider's profile that applies to a key, or `None` if no profile is loaded.
+    pub fn profile_of(&self, key: &str) -> Option<Profile> {
+        self.0.profile(key)
+    }
+}
