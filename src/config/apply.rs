@@ -86,12 +86,8 @@ impl Config {
         let gone = |quota: &&ConfiguredQuota| !now.contains_key(&quota.keys.name());
         let gone: Vec<_> = previous.quotas.iter().filter(gone).collect();
         if !gone.is_empty() {
-            let set: HashMap<_, _> = limiter
-                .quotas()
-                .list()
-                .into_iter()
-                .map(|quota| (quota.name, quota.origin))
-                .collect();
+            let listed = limiter.quotas().list().into_iter();
+            let set: HashMap<_, _> = listed.map(|quota| (quota.name, quota.origin)).collect();
             for configured in gone {
                 let name = configured.keys.name();
                 if set.get(&name) == Some(&QuotaOrigin::Configured) {
