@@ -24,7 +24,7 @@ fn days_of_a_zone_are_an_error_without_zones() {
     let error = build(GEMINI).unwrap_err();
     assert!(matches!(error, BuildError::UnknownZone(_)), "{error}");
     assert!(error.to_string().contains("`zones`"), "{error}");
-    assert!(Limiter::builder().build().unwrap().add_provider(GEMINI).is_err());
+    assert!(Limiter::builder().build().unwrap().quotas().add_provider(GEMINI).is_err());
     assert!(GEMINI.quotas().iter().any(|default| default.quota().is_err()));
 }
 
