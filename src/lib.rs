@@ -94,12 +94,19 @@
 
 extern crate alloc;
 
+mod answer;
+mod backend;
+mod clock;
 pub mod engine;
+mod event;
+mod key;
 pub mod limiter;
 #[cfg(feature = "tower")]
 pub mod middleware;
+mod plan;
 pub mod provider;
 pub mod quota;
+mod sync;
 
 pub mod cluster;
 #[cfg(any(feature = "yaml", feature = "sqlite"))]

@@ -265,8 +265,13 @@ impl Bucket {
     pub(super) fn fits(&self, rule: &Rule, cost: u64, now: u64) -> bool {
         match (&self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) => b.fits(s, cost, now),
-            _ => cost <= rule.capacity() && self.check(rule, cost, now).is_ok(),
+            _ => self.fits_otherwise(rule, cost, now),
         }
+    }
+
+    #[inline(never)]
+    fn fits_otherwise(&self, rule: &Rule, cost: u64, now: u64) -> bool {
+        cost <= rule.capacity() && self.check(rule, cost, now).is_ok()
     }
 
     pub(super) fn check(&self, rule: &Rule, cost: u64, now: u64) -> Result<(), Wait> {
@@ -286,8 +291,16 @@ impl Bucket {
         match (&mut self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) if !rule.holds() => b.take(s, amount, now),
             (State::Token(b), _) => b.hold(amount),
-            _ if rule.holds() => self.hold(amount),
-            _ => self.take(rule, amount, now),
+            _ => self.reserve_otherwise(rule, amount, now),
+        }
+    }
+
+    #[inline(never)]
+    fn reserve_otherwise(&mut self, rule: &Rule, amount: u64, now: u64) {
+        if rule.holds() {
+            self.hold(amount);
+        } else {
+            self.take(rule, amount, now);
         }
     }
 

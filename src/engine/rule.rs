@@ -124,7 +124,14 @@ impl Rule {
     /// What a cost takes of this rule's bucket.
     #[inline]
     pub fn amount(&self, cost: &Cost) -> u64 {
-        cost.column(self.column).unwrap_or_else(|| cost.amount(self.limit.dimension()))
+        cost.column(self.column).unwrap_or_else(|| self.custom_amount(cost))
+    }
+
+    // Apart, so that the loops over built-in dimensions stay in registers.
+    #[cold]
+    #[inline(never)]
+    fn custom_amount(&self, cost: &Cost) -> u64 {
+        cost.amount(self.limit.dimension())
     }
 
     fn spec(limit: &Limit, algorithm: Algorithm, margin: Margin, settle: SettleAt) -> Spec {

@@ -16,6 +16,12 @@ impl Timeline {
         self.last.saturating_sub(now) > OUT_OF_ORDER
     }
 
+    /// The time that was used last.
+    #[inline]
+    pub fn now(&self) -> u64 {
+        self.last
+    }
+
     /// The time to use for a reading of `now`, and by how many nanoseconds all buckets are to be
     /// moved back first (0 in all but the rarest case).
     #[inline]

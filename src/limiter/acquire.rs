@@ -7,21 +7,21 @@ use std::time::Duration;
 use smallvec::SmallVec;
 use tokio::task::coop;
 
-use super::backend::{Ending, Reservation, Reserving};
-use super::clock::{Sleep, nanos};
-use super::default_limits::DefaultLimits;
-use super::error::{AcquireError, Refused};
-use super::event::Metadata;
-use super::handle::acquire_plainly;
+use super::admission;
 use super::permit::Permit;
-use super::place::Name;
-use super::request::{NEWCOMER, Request, Verdict};
+use super::request::{Request, Verdict};
 use super::scopes::{Blocked, Scopes};
-use super::slot::Denial;
-use super::waiting::{Arrival, Turn, Waiting};
+use super::table::Name;
+use super::waiting::{Arrival, Look, NEWCOMER, Waiting};
+use crate::answer::error::{AcquireError, Refused};
+use crate::backend::{Ending, Reservation, Reserving};
+use crate::clock::{Sleep, nanos};
+use crate::event::Metadata;
+use crate::key::denial::Denial;
+use crate::plan::DefaultLimits;
 use crate::quota::{Cost, Quota};
 
-/// A reservation that is waited for, in order of arrival.
+/// A future of a reservation, granted in order of arrival.
 ///
 /// It arrives when it is first polled, or with [`arrive`](Self::arrive).
 ///
@@ -38,19 +38,25 @@ pub struct Acquire {
     timer: Option<(u64, Sleep)>,
 }
 
+/// The states of an acquisition. New -> Waiting -> Done; where a backend keeps the buckets, Waiting
+/// and Asking alternate until it has answered. A retired key leads from Waiting back to New.
 enum Stage {
+    /// It has not arrived.
     New,
-    Waiting(Waiting),
+    /// It waits in the queue of one of its keys.
+    Waiting(Box<Waiting>),
+    /// It is the first in its queue, and asks the backend.
     Asking(Box<Asking>),
+    /// It was granted or has failed.
     Done,
 }
 
-/// The first in the queue asks a backend.
+/// A question to a backend.
 struct Asking {
-    waiting: Waiting,
+    waiting: Box<Waiting>,
     asked: Arc<Reservation>,
     reserving: Reserving,
-    /// By when there is an answer.
+    /// When the answer is due.
     until: u64,
 }
 
@@ -117,6 +123,13 @@ impl Acquire {
         self
     }
 
+    /// Makes a refusal carry the figures of its keys, so that they need not be looked up again.
+    #[cfg(feature = "tower")]
+    pub(crate) fn with_figures(mut self, with_figures: bool) -> Self {
+        self.request.with_figures = with_figures;
+        self
+    }
+
     /// What the events of this request carry along: its user, its trace. Nothing secret belongs in
     /// here.
     pub fn metadata(mut self, metadata: Metadata) -> Self {
@@ -131,7 +144,7 @@ impl Acquire {
     pub fn try_now(mut self) -> Result<Permit, Refused> {
         let result = self.now();
         if let Err(refused) = &result {
-            self.request.denied(refused);
+            self.request.report_denied(refused);
         }
         result
     }
@@ -144,75 +157,62 @@ impl Acquire {
             Stage::New => self.newcomer(Waker::noop()),
             _ => None,
         }
-        .inspect(|result| self.request.failed(result))
+        .inspect(|result| self.request.report_failed(result))
     }
 
     #[inline]
     fn newcomer(&mut self, waker: &Waker) -> Option<Result<Permit, AcquireError>> {
         self.stage = Stage::Done;
-        if let Some(permit) = self.plainly() {
+        if let Some(permit) = self.try_fast() {
             return Some(Ok(permit));
         }
         match Waiting::arrive(&mut self.request, waker) {
             Arrival::Ended(result) => Some(result),
             Arrival::Queued(waiting) => {
-                self.stage = Stage::Waiting(waiting);
+                self.stage = Stage::Waiting(Box::new(waiting));
                 None
             }
         }
     }
 
-    /// The way that nearly every request goes: one key, and it is plain that it fits.
+    /// Takes the fast exit, if the request has one key and no options that need more.
     #[inline]
-    fn plainly(&mut self) -> Option<Permit> {
-        let Request { names, cost, given: None, metadata: None, .. } = &self.request else {
-            return None;
-        };
-        let [name] = &names[..] else { return None };
-        let (keys, now) = name.shard.lock();
-        let slot = keys.find(name.hash, &name.key)?;
-        if let Some(default) = &name.default {
-            let plan = &keys.slots[slot].plan;
-            if !plan.named && !plan.has_rules_of(default) {
-                return None;
-            }
-        }
-        acquire_plainly((&name.shard, slot), keys, now, cost).ok()
+    fn try_fast(&mut self) -> Option<Permit> {
+        let name = self.request.fast_name()?;
+        admission::try_fast(name.find()?, &self.request.cost, name.default.as_ref())
     }
 
     fn now(&mut self) -> Result<Permit, Refused> {
-        if let Some(permit) = self.plainly() {
+        if let Some(permit) = self.try_fast() {
             return Ok(permit);
         }
         loop {
-            let (places, _pins) = self.request.places()?;
-            let Some(mut scopes) = Scopes::lock(&places) else { continue };
             let request = &mut self.request;
-            request.give(&mut scopes);
-            let now = scopes.now;
-            let denied = |denial| scopes.refused(Blocked::at(0, denial), &request.cost);
+            let entries = request.entries()?;
+            let Some(mut scopes) = request.lock(&entries) else { continue };
+            let now = scopes.now();
             match request.judge(&scopes, NEWCOMER) {
                 Verdict::Admit => {
-                    let taken = scopes.commit(&places, &request.cost);
+                    let taken = scopes.commit(&request.cost);
                     drop(scopes);
                     return Ok(request.granted(taken, None, (now, now)));
                 }
                 Verdict::Wait(blocked) => return Err(scopes.refused(blocked, &request.cost)),
                 Verdict::Fail(AcquireError::Refused(refused)) => return Err(refused),
-                Verdict::Fail(_) => return Err(denied(Denial::Closed)),
+                Verdict::Fail(_) => {
+                    return Err(scopes.refused(Blocked::at(0, Denial::Closed), &request.cost));
+                }
                 Verdict::Ask => {}
             }
             let asked = request.reservation(&scopes, None);
-            let parts = scopes.parts(&places);
-            scopes.pin();
+            let parts = scopes.parts();
             drop(scopes);
             let core = request.core();
             let backend = core.backend.as_ref().expect("only a backend is asked");
-            return match core.ask_here(&asked).unwrap_or_else(|| backend.try_reserve(&asked)) {
+            return match core.reserve_here(&asked).unwrap_or_else(|| backend.try_reserve(&asked)) {
                 Ok(()) => Ok(request.granted((parts, true), Some(asked), (now, now))),
                 Err(unmet) => {
-                    let mut scopes = Scopes::lock(&places).expect("was pinned above");
-                    scopes.for_each(|slot, _| slot.unpin());
+                    let scopes = Scopes::lock(&entries);
                     Err(scopes.refused(Blocked::elsewhere(0, unmet), &request.cost))
                 }
             };
@@ -220,9 +220,9 @@ impl Acquire {
     }
 
     /// Asks the backend, which may know the answer.
-    fn ask(&mut self, asked: Arc<Reservation>) -> Option<Turn> {
+    fn ask(&mut self, asked: Arc<Reservation>) -> Option<Look> {
         let core = self.request.core();
-        let Some(answer) = core.ask_here(&asked) else {
+        let Some(answer) = core.reserve_here(&asked) else {
             let backend = core.backend.as_ref().expect("only a backend is asked");
             let reserving = backend.reserve(&asked);
             let until = core.clock.now().saturating_add(nanos(backend.patience()));
@@ -238,16 +238,22 @@ impl Acquire {
         }
     }
 
-    /// Whether the backend has answered, and what; until then `Pending`.
-    fn poll_asking(&mut self, cx: &mut Context<'_>) -> Poll<Turn> {
+    /// Goes on when the backend has answered; until then `Pending`.
+    fn poll_asking(&mut self, cx: &mut Context<'_>) -> Poll<Look> {
         let Stage::Asking(asking) = &mut self.stage else {
             unreachable!("only asked while asking");
         };
         let Asking { waiting, asked, reserving, until } = &mut **asking;
         if let Poll::Ready(answer) = reserving.as_mut().poll(cx) {
-            let turn = waiting.answered(&mut self.request, Arc::clone(asked), answer);
+            let look = waiting.answered(&mut self.request, Arc::clone(asked), answer);
             self.answered();
-            return Poll::Ready(turn);
+            return Poll::Ready(look);
+        }
+        if waiting.is_retired() {
+            // The question is taken back, and asked again under the key that has taken its place.
+            self.request.arrival = Some(waiting.arrival());
+            self.give_up();
+            return Poll::Ready(Look::Retired);
         }
         let until = *until;
         let Some(error) = waiting.overdue(&self.request, until) else {
@@ -256,7 +262,7 @@ impl Acquire {
             return self.poll_asking(cx);
         };
         self.give_up();
-        Poll::Ready(Turn::Ended(Err(error)))
+        Poll::Ready(Look::Ended(Err(error)))
     }
 
     fn answered(&mut self) {
@@ -305,32 +311,32 @@ impl Future for Acquire {
         // Before anything is reserved: a poll without budget holds nothing.
         let budget = std::task::ready!(coop::poll_proceed(cx));
         loop {
-            let turn = match &mut this.stage {
+            let look = match &mut this.stage {
                 Stage::New => match this.newcomer(cx.waker()) {
-                    Some(result) => Turn::Ended(result),
+                    Some(result) => Look::Ended(result),
                     None => continue,
                 },
                 Stage::Waiting(waiting) => waiting.look(&mut this.request, cx.waker()),
                 Stage::Asking(..) => std::task::ready!(this.poll_asking(cx)),
                 Stage::Done => panic!("an acquisition was polled after it had ended"),
             };
-            let turn = match turn {
-                Turn::Ask(asked) => match this.ask(asked) {
-                    Some(turn) => turn,
+            let look = match look {
+                Look::Ask(asked) => match this.ask(asked) {
+                    Some(look) => look,
                     None => continue,
                 },
-                turn => turn,
+                look => look,
             };
-            match turn {
-                Turn::Ended(result) => {
+            match look {
+                Look::Ended(result) => {
                     this.stage = Stage::Done;
-                    this.request.failed(&result);
+                    this.request.report_failed(&result);
                     budget.made_progress();
                     return Poll::Ready(result);
                 }
-                Turn::Ask(_) => unreachable!("was asked above"),
-                Turn::Moved => this.stage = Stage::New,
-                Turn::Wait(until) => {
+                Look::Ask(_) => unreachable!("was asked above"),
+                Look::Retired => this.stage = Stage::New,
+                Look::Wait(until) => {
                     let until = until.into_iter().chain(this.request.latest()).min();
                     std::task::ready!(this.poll_timer(until, cx));
                 }

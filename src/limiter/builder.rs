@@ -3,19 +3,17 @@ use std::sync::Arc;
 #[cfg(feature = "regex")]
 use regex::Regex;
 
-use super::backend::Backend;
-use super::clock::{Clock, SystemClock};
-use super::error::BuildError;
+use super::core::{Settings, Time};
 use super::limiter::Limiter;
-use super::missing_feature::MissingFeature;
-use super::named_quota::QuotaOrigin;
 use super::outputs::Quantile;
-use super::quotas::Quotas;
-use super::reduction::{Pace, Reduction};
-#[cfg(feature = "regex")]
-use super::regex_name::regex_name;
-use super::shard::Time;
+use crate::answer::error::BuildError;
+use crate::backend::Backend;
+use crate::clock::{Clock, SystemClock};
 use crate::engine::Margin;
+use crate::key::adapt::Reduction;
+#[cfg(feature = "regex")]
+use crate::plan::regex_name;
+use crate::plan::{MissingFeature, QuotaOrigin, QuotaTable, UnknownKey};
 use crate::provider::Profile;
 use crate::quota::{Quota, Share};
 
@@ -36,34 +34,15 @@ pub struct Builder {
     backend: Option<Arc<dyn Backend>>,
 }
 
-/// Numbers that all keys go by.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Settings {
-    pub(super) max_waiting: usize,
-    pub(super) max_keys: usize,
-    pub(super) quantile: Quantile,
-    /// `None` where nothing is reduced.
-    pub(super) reduction: Option<Pace>,
-}
-
-/// What happens to a key that no quota names.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum UnknownKey {
-    /// It isn't limited; the first time, that is logged.
-    #[default]
-    Allow,
-    /// It is refused.
-    Refuse,
-    /// It gets this quota, with buckets of its own.
-    Quota(Quota),
-    /// One request at a time, until the headers of a response tell its limits, or a success tells
-    /// none: see [`Feedback::learn`](super::Feedback::learn).
-    Learn,
+impl Limiter {
+    /// A builder with no quotas, the system's clock and the default margin.
+    pub fn builder() -> Builder {
+        Builder::new()
+    }
 }
 
 impl Builder {
-    pub(super) fn new() -> Self {
+    fn new() -> Self {
         Self {
             profiles: Vec::new(),
             quotas: Vec::new(),
@@ -133,7 +112,7 @@ impl Builder {
 
     /// The share of every limit that is used, so that others on the same account keep the rest: of
     /// the quotas given here and later, of the providers' defaults, and of what responses teach.
-    /// What [`Quotas::of`](super::Quotas::of) tells is the share. Default: all.
+    /// [`Quotas::of`](super::Quotas::of) returns the share. Default: all.
     pub fn share(mut self, share: Share) -> Self {
         self.share = share;
         self
@@ -145,10 +124,11 @@ impl Builder {
         self
     }
 
-    /// How many keys are kept, about 150 bytes each. Where one more would be one too many, a key that
-    /// is as good as new is forgotten for it; if there is none at hand, the new one is refused
+    /// The number of keys that are kept, at about 200 bytes each. Where one more would be one too many,
+    /// an idle key is forgotten for it: one whose limits are unused, without permits, waiting requests,
+    /// handles and gates. If there is none at hand, the new key is refused
     /// ([`Code::TooManyKeys`](super::Code::TooManyKeys)), unless a quota names it exactly: such keys
-    /// always have a place. What was used is never forgotten. Default: 1,000,000. A
+    /// always have a place. Usage is never forgotten. Default: 1,000,000. A
     /// [`KeyBudget`](super::KeyBudget) bounds the keys of one origin.
     pub fn max_keys(mut self, keys: usize) -> Self {
         self.max_keys = keys;
@@ -156,7 +136,8 @@ impl Builder {
     }
 
     /// The share of a key's recent outputs that
-    /// [`Feedback::expected_output`](super::Feedback::expected_output) covers: above 0 and at most 1. More of it reserves more than is used; less of it runs into debt more often, which the
+    /// [`Feedback::expected_output`](super::Feedback::expected_output) covers: above 0 and at
+    /// most 1. More of it reserves more than is used; less of it runs into debt more often, which the
     /// next requests wait for. Default: 0.9.
     pub fn output_quantile(mut self, quantile: f64) -> Self {
         self.quantile = quantile;
@@ -192,7 +173,7 @@ impl Builder {
         if self.margin.percent >= 100 {
             return Err(BuildError::MarginTooLarge { percent: self.margin.percent });
         }
-        let mut quotas = Quotas::new(&self.profiles, &self.unknown, self.margin, self.share)?;
+        let mut quotas = QuotaTable::new(&self.profiles, &self.unknown, self.margin, self.share)?;
         for (key, quota) in &self.quotas {
             if key.is_empty() {
                 return Err(BuildError::EmptyKey);

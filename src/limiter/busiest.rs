@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 
-use super::limiter::Limiter;
-use super::shard::{Core, Shard};
-use super::slot::Slot;
-use super::stats::KeyStats;
+use super::key_state::KeyState;
+use super::shared::Shared;
+use crate::answer::stats::KeyStats;
+use crate::backend::Backend;
 
 /// The keys of a limiter that somebody wants to see, and how many more there are.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -22,23 +22,32 @@ pub struct Busiest {
     pub waiting: usize,
 }
 
-impl Limiter {
-    pub(super) fn busiest(&self, most: usize) -> Busiest {
+impl Busiest {
+    pub(super) fn of(shared: &Shared, most: usize) -> Self {
+        let backend = shared.core.backend.as_ref();
         let mut search = Search { most, best: BinaryHeap::new(), seen: 0, waiting: 0 };
-        for shard in self.shards.iter() {
-            search.walk(shard, &self.core);
-        }
-        let named: Vec<_> = self.core.quotas.read().named().cloned().collect();
+        shared.table.for_each(|entry| {
+            let key = entry.lock();
+            if !key.is_retired() {
+                let busy = Busy::of(&entry.key, &key, backend);
+                drop(key);
+                search.see(busy, &entry.key);
+            }
+        });
+        let named: Vec<_> = shared.core.quotas.read().named().cloned().collect();
         for key in named {
-            if self.name(key.clone()).find().is_none() {
+            if shared.name(&key, None).find().is_none() {
                 search.see(Busy::default(), &key);
             }
         }
         let Search { best, seen, waiting, .. } = search;
         let best = best.into_sorted_vec();
         let others = seen - best.len();
-        let stats = |Reverse((_, Reverse(key))): Ranked| (key.clone(), self.stats(&key));
-        Busiest { keys: best.into_iter().map(stats).collect(), others, waiting }
+        let stats = |Reverse((_, Reverse(key))): Ranked| {
+            let stats = shared.peek(&key, |key, state| state.stats(key, backend));
+            (key, stats.unwrap_or_default())
+        };
+        Self { keys: best.into_iter().map(stats).collect(), others, waiting }
     }
 }
 
@@ -62,25 +71,6 @@ struct Search {
 }
 
 impl Search {
-    /// Looks at the keys of a shard, a few at a time: others wait for its lock.
-    fn walk(&mut self, shard: &Arc<Shard>, core: &Core) {
-        let mut next = 0;
-        loop {
-            let (keys, now) = shard.lock();
-            let end = keys.numbers().end.min(next + AT_ONCE);
-            if next >= end {
-                return;
-            }
-            for number in next..end {
-                let slot = &keys.slots[number];
-                if slot.is_taken() && !slot.is_moved() {
-                    self.see(Busy::of(slot, now, core), &slot.key);
-                }
-            }
-            next = end;
-        }
-    }
-
     fn see(&mut self, busy: Busy, key: &CompactString) {
         self.seen += 1;
         self.waiting += busy.waiting;
@@ -96,23 +86,19 @@ impl Search {
 }
 
 impl Busy {
-    fn of(slot: &Slot, now: u64, core: &Core) -> Self {
-        let cools_down = slot.line.as_ref().is_some_and(|line| line.cooling_until > now);
-        let share = match core.backend {
+    fn of(key: &str, state: &KeyState, backend: Option<&Arc<dyn Backend>>) -> Self {
+        let share = match backend {
             Some(_) => {
-                let limits = slot.stats(now, core).limits.into_iter();
+                let limits = state.stats(key, backend).limits.into_iter();
                 limits.map(|limit| share(limit.used, limit.held, limit.limit)).max()
             }
             None => {
-                let levels = slot.plan.rules.iter().zip(&slot.buckets);
-                let share = |(rule, bucket): (&crate::engine::Rule, &crate::engine::Bucket)| {
-                    let level = bucket.level(rule, now);
-                    share(level.used, level.held, rule.limit().amount())
-                };
-                levels.map(share).max()
+                let levels = state.levels();
+                levels.map(|(amount, level)| share(level.used, level.held, amount)).max()
             }
         };
-        Self { waiting: slot.waiting(), cools_down, share: share.unwrap_or(0) }
+        let cools_down = state.cooling_until() > state.now();
+        Self { waiting: state.waiting(), cools_down, share: share.unwrap_or(0) }
     }
 }
 
@@ -120,6 +106,3 @@ fn share(used: u64, held: u64, limit: u64) -> u64 {
     let taken = u128::from(used) + u128::from(held);
     u64::try_from(taken * 10_000 / u128::from(limit.max(1))).unwrap_or(u64::MAX)
 }
-
-/// Keys that are looked at under one lock.
-const AT_ONCE: u32 = 64;

@@ -3,14 +3,14 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 use std::time::Duration;
 
-use super::clock::{Sleep, nanos};
-use super::error::{AcquireError, Refused};
 use super::gate::Gate;
 use super::handle::KeyHandle;
+use crate::answer::error::{AcquireError, Refused};
+use crate::clock::{Sleep, nanos};
 use crate::engine::Wait;
 use crate::quota::Cost;
 
-/// Waits until a request would be let in; see
+/// A future that is ready when a request would be admitted; see
 /// [`Limiter::wait_for_capacity`](super::Limiter::wait_for_capacity).
 ///
 /// # Cancel safety
@@ -38,7 +38,7 @@ impl WaitForCapacity {
 
     /// The same as a deadline `duration` from now.
     pub fn max_wait(self, duration: Duration) -> Self {
-        let now = self.key.as_ref().map_or(0, |(key, _)| key.place().shard.core.clock.now());
+        let now = self.key.as_ref().map_or(0, |(key, _)| key.entry().core.clock.now());
         self.deadline(now.saturating_add(nanos(duration)))
     }
 }
@@ -59,10 +59,10 @@ impl Future for WaitForCapacity {
             return Poll::Ready(Ok(()));
         }
         let Some(deadline) = *deadline else { return Poll::Pending };
-        let clock = &key.place().shard.core.clock;
-        let sleep = timer.get_or_insert_with(|| clock.sleep_until(deadline));
+        let sleep = || key.entry().core.clock.sleep_until(deadline);
+        let sleep = timer.get_or_insert_with(sleep);
         std::task::ready!(sleep.as_mut().poll(cx));
-        // What is there by now is there, even if another gate waits for more of it.
+        // The room that there is by now counts, even if another gate waits for more of it.
         Poll::Ready(hopeless(key, cost, Some(deadline)).map_or(Ok(()), Err))
     }
 }
@@ -76,9 +76,9 @@ impl fmt::Debug for WaitForCapacity {
     }
 }
 
-/// Why waiting on would be in vain, if it would.
+/// Returns the error of a wait that cannot succeed.
 fn hopeless(key: &KeyHandle, cost: &Cost, deadline: Option<u64>) -> Option<AcquireError> {
-    if key.place().shard.core.is_closed() {
+    if key.entry().core.is_closed() {
         return Some(AcquireError::Closed);
     }
     let refused = key.refusal(cost)?;

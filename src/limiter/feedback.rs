@@ -1,18 +1,29 @@
 #[cfg(feature = "tower")]
 use std::time::Duration;
 
-use super::cool_down::CoolDown;
-use super::error::BuildError;
-#[cfg(feature = "tower")]
-use super::hold::Hold;
-use super::limiter::Limiter;
-use super::reduction::Reduction;
-use super::refusal::RateLimited;
-use super::update::{CapacityUpdate, Ignored};
-use crate::provider::LimitReading;
+use compact_str::CompactString;
+use smallvec::SmallVec;
 
-/// A handle for feedback to a [`Limiter`]: the answers of providers, and messages of other programs
-/// that share an account.
+use super::entry::Locked;
+use super::key_budget::KeyBudget;
+use super::key_state::KeyState;
+use super::shared::Shared;
+use crate::answer::error::BuildError;
+use crate::clock::nanos;
+use crate::engine::Saved;
+use crate::event::CoolDown;
+use crate::event::Event;
+use crate::event::RateLimited;
+use crate::event::{CapacityUpdate, Ignored};
+use crate::key::adapt::{Adapt, Pace, Reduction, is_rate};
+use crate::key::limits::Limits;
+use crate::key::snapshot::{BucketSnapshot, KeySnapshot};
+use crate::plan::Pattern;
+use crate::provider::LimitReading;
+use crate::quota::{Limit, Window};
+
+/// A handle for feedback to a [`Limiter`](super::Limiter): the answers of providers, and messages of
+/// other programs that share an account.
 ///
 /// The [`middleware`](crate::middleware) and the [bus](crate::cluster) report this by themselves. Call
 /// it where requests are sent without them.
@@ -27,13 +38,17 @@ use crate::provider::LimitReading;
 /// # Ok::<(), tollgate::limiter::BuildError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct Feedback<'a>(&'a Limiter);
+pub struct Feedback<'a> {
+    pub(super) shared: &'a Shared,
+    pub(super) budget: Option<&'a KeyBudget>,
+}
 
-impl Limiter {
-    /// Returns a handle that takes the answers of providers and messages of other programs.
-    pub fn feedback(&self) -> Feedback<'_> {
-        Feedback(self)
-    }
+/// A cool-down that may be taken back: its end, and the end of the one that it replaced.
+#[cfg(feature = "tower")]
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Hold {
+    before: u64,
+    until: u64,
 }
 
 impl Feedback<'_> {
@@ -50,11 +65,11 @@ impl Feedback<'_> {
     ///   burst of refusals reduces the key once: refusals of requests sent before the last reduction
     ///   belong to the same burst.
     /// - The key recovers step by step, the first step an [`interval`](Reduction::interval) after the
-    ///   end of the cool-down. Another quota, or [`reset`](Limiter::reset), ends the reduction.
+    ///   end of the cool-down. Another quota, or [`reset`](super::Limiter::reset), ends the reduction.
     ///
     /// A refusal [until a reset](RateLimited::until_reset) only starts a cool-down.
     pub fn rate_limited(&self, key: &str, refusal: &RateLimited) {
-        self.0.on_rate_limited(key, refusal);
+        self.refuse(key, refusal, |_| {});
     }
 
     /// Learns the limits of a key from a response's headers, unless you have set a quota for it.
@@ -63,12 +78,38 @@ impl Feedback<'_> {
     /// a key without any quota, the usage that the headers state is counted too, and a successful
     /// response without limits makes the key unlimited. Later changes of the amounts are followed.
     pub fn learn(&self, key: &str, readings: &[LimitReading]) {
-        self.0.learn(key, readings);
+        let core = &self.shared.core;
+        let limit = |reading: &LimitReading| {
+            Limit::new(reading.dimension.clone(), reading.limit?, reading.window)
+        };
+        let limits: SmallVec<[Limit; 4]> = readings.iter().filter_map(limit).collect();
+        // Keys come out of requests: one that reads as a pattern must not set limits for others.
+        if Pattern::is_one(key) || core.quotas.read().lesson(key, &limits).is_none() {
+            return;
+        }
+        // Its limits may have come with a request.
+        let given = self.shared.peek(key, |_, state| state.plan().given.is_some());
+        if given != Some(false) {
+            return;
+        }
+        let version = core.version();
+        // Of several responses at the same time only the first is taken.
+        let taught = core.quotas.write().learn(key, &limits, version);
+        let Some((quota, first)) = taught else { return };
+        self.shared.replan(key, &quota);
+        if quota.is_unlimited() {
+            tracing::warn!(key, "responses tell no limits; the key is not limited");
+        } else {
+            tracing::info!(key, ?quota, "limits learned from response headers");
+        }
+        if first {
+            self.count_used(key, readings);
+        }
     }
 
     /// Records the number of output tokens of a request of this key.
     pub fn output_seen(&self, key: &str, tokens: u64) {
-        self.0.output_seen(key, tokens);
+        self.shared.core.outputs.seen(self.shared.core.hash(key), key, tokens);
     }
 
     /// Returns the number of output tokens to expect of a request of this key: the
@@ -85,13 +126,20 @@ impl Feedback<'_> {
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```
     pub fn expected_output(&self, key: &str) -> Option<u64> {
-        self.0.expected_output(key)
+        self.shared.core.outputs.expected(self.shared.core.hash(key), key)
     }
 
     /// Reduces a key for a reason other than a reported refusal, at most once in ten seconds. Returns
     /// `true` if it was reduced.
     pub fn reduce(&self, key: &str, reason: &str) -> bool {
-        self.0.announce_reduced(key, reason)
+        let Some(pace) = *self.shared.core.reduction.read() else { return false };
+        let reduced = self.with(key, |state| {
+            let reduced = state.adapt(|adapt, limits, now| adapt.reduce(limits, pace, now));
+            reduced.then(|| (state.key().clone(), state.capacity()))
+        });
+        let Some((key, capacity)) = reduced.flatten() else { return false };
+        self.report_reduced(key, capacity, (reason, None));
+        true
     }
 
     /// Sets the amount by which a refusal reduces a key, and the pace of its recovery.
@@ -102,7 +150,10 @@ impl Feedback<'_> {
     /// # Errors
     /// [`BuildError::OutOfRange`] for an invalid reduction; nothing has changed then.
     pub fn set_reduction(&self, reduction: &Reduction) -> Result<(), BuildError> {
-        self.0.set_reduction(reduction)
+        let pace = reduction.pace()?;
+        *self.shared.core.reduction.write() = pace;
+        self.shared.for_each(|key| key.set_pace(pace));
+        Ok(())
     }
 
     /// Applies another program's reduction of a key: its concurrency limits and those with a window
@@ -112,7 +163,36 @@ impl Feedback<'_> {
     /// # Errors
     /// The reason for which the update is [`Ignored`]; nothing has changed then.
     pub fn apply(&self, update: &CapacityUpdate, own: &str) -> Result<u64, Ignored> {
-        self.0.apply(update, own)
+        let pace = self.shared.core.reduction.read().ok_or(Ignored::Off)?;
+        let key = update.resource.as_str();
+        let has_capacity = |_: &_, state: &KeyState| {
+            let plan = state.plan();
+            plan.known && plan.rules.iter().any(|rule| is_rate(rule.limit()))
+        };
+        match () {
+            () if update.agent_id == own => return Err(Ignored::Own),
+            () if update.new_capacity == 0 => return Err(Ignored::Zero),
+            () if !self.shared.peek(key, has_capacity).unwrap_or(false) => {
+                return Err(Ignored::Unknown);
+            }
+            () => {}
+        }
+        let applied = self.with(key, |state| {
+            let (now, sent_at, new) = (state.now(), update.timestamp, update.new_capacity);
+            let is_applied = state.evidence().is_some_and(|adapt| adapt.is_update_stale(sent_at));
+            if sent_at.abs_diff(now) > pace.interval || is_applied {
+                return Err(Ignored::Stale);
+            }
+            if new >= state.capacity() {
+                return Err(Ignored::NotLower);
+            }
+            state
+                .adapt(|adapt, limits, now| adapt.follow_update(limits, pace, new, (sent_at, now)));
+            Ok((state.key().clone(), state.capacity()))
+        });
+        let (key, capacity) = applied.ok_or(Ignored::Unknown)??;
+        self.report_reduced(key, capacity, (&update.reason, Some(&update.agent_id)));
+        Ok(capacity)
     }
 
     /// Applies another program's cool-down of a key. Returns its end, in nanoseconds since the epoch.
@@ -129,20 +209,59 @@ impl Feedback<'_> {
     /// # Errors
     /// The reason for which the cool-down is [`Ignored`]; nothing has changed then.
     pub fn apply_cool_down(&self, cool_down: &CoolDown, own: &str) -> Result<u64, Ignored> {
-        self.0.apply_cool_down(cool_down, own)
+        let (spread, key) = (self.spread(&cool_down.resource), cool_down.resource.as_str());
+        let is_known = |_: &_, state: &KeyState| state.plan().known;
+        match () {
+            () if cool_down.agent_id == own => return Err(Ignored::Own),
+            () if cool_down.retry_after.is_zero() => return Err(Ignored::Zero),
+            () if !self.shared.peek(key, is_known).unwrap_or(false) => {
+                return Err(Ignored::Unknown);
+            }
+            () => {}
+        }
+        let oldest = spread.0.map_or(OLDEST, |pace| pace.interval);
+        let applied = self.with(key, |state| {
+            let now = state.now();
+            if cool_down.timestamp.abs_diff(now) > oldest {
+                return Err(Ignored::Stale);
+            }
+            let delay = nanos(cool_down.retry_after).min(longest_pause(state));
+            if now.saturating_add(delay) <= state.cooling_until().max(now) {
+                return Err(Ignored::NotLonger);
+            }
+            let pause = |adapt: &mut Adapt, limits: &mut Limits, now| {
+                adapt.pause(limits, delay, spread, now)
+            };
+            Ok(state.adapt_and_record(pause))
+        });
+        let until = applied.ok_or(Ignored::Unknown)??;
+        let agent = Some(cool_down.agent_id.as_str().into());
+        let event = || Event::CoolingDown { key: key.into(), until, agent };
+        self.shared.core.events.announce(event);
+        Ok(until)
     }
 
     /// Stops requests of a key for `delay`, or until it is known what its refusal means. Returns
     /// `None` if the key already cools down for that long, or is refused as unknown.
     #[cfg(feature = "tower")]
     pub(crate) fn hold(&self, key: &str, delay: Duration) -> Option<Hold> {
-        self.0.hold(key, delay)
+        let held = self.with(key, |state| {
+            let until = state.now().saturating_add(nanos(delay));
+            let before = state.cooling_until();
+            (before < until).then(|| {
+                state.adapt(|adapt, _, _| adapt.move_cool_down(before, until));
+                Hold { before, until }
+            })
+        });
+        held.flatten()
     }
 
     /// Ends a hold, for a refusal that waiting doesn't resolve.
     #[cfg(feature = "tower")]
     pub(crate) fn let_go(&self, key: &str, hold: Hold) {
-        self.0.let_go(key, hold);
+        self.with(key, |state| {
+            state.adapt(|adapt, _, _| adapt.move_cool_down(hold.until, hold.before));
+        });
     }
 
     /// Reports a refusal as [`rate_limited`](Self::rate_limited) does, in place of a hold: no request
@@ -154,6 +273,72 @@ impl Feedback<'_> {
         key: &str,
         refusal: &RateLimited,
     ) {
-        self.0.refused_in_place_of(hold, key, refusal);
+        self.refuse(key, refusal, |state| {
+            if let Some(Hold { before, until }) = hold {
+                state.adapt(|adapt, _, _| adapt.move_cool_down(until, before));
+            }
+        });
+    }
+
+    fn with<T>(&self, key: &str, change: impl FnMut(&mut Locked<'_>) -> T) -> Option<T> {
+        self.shared.with(key, self.budget, change)
+    }
+
+    /// Returns the pace of reductions, and the part of their spread that this limiter takes for a key.
+    fn spread(&self, key: &str) -> (Option<Pace>, u64) {
+        let core = &self.shared.core;
+        (*core.reduction.read(), core.hash(key) & 0xffff)
+    }
+
+    /// Applies a refusal, with a change to the key immediately before.
+    fn refuse(&self, key: &str, refusal: &RateLimited, before: impl Fn(&mut Locked<'_>)) {
+        let spread = self.spread(key);
+        let refused = self.with(key, |state| {
+            before(state);
+            let refuse = |adapt: &mut Adapt, limits: &mut Limits, now| {
+                adapt.refuse(limits, refusal, spread, now)
+            };
+            let reaction = state.adapt_and_record(refuse);
+            (state.key().clone(), state.capacity(), reaction)
+        });
+        let Some((reduced_key, capacity, reaction)) = refused else { return };
+        let until = reaction.until;
+        let event = || Event::CoolingDown { key: key.into(), until, agent: None };
+        self.shared.core.events.announce(event);
+        if reaction.is_reduced {
+            self.report_reduced(reduced_key, capacity, ("refused by the provider", None));
+        }
+    }
+
+    fn report_reduced(
+        &self,
+        key: CompactString,
+        capacity: u64,
+        (reason, agent): (&str, Option<&str>),
+    ) {
+        let (reason, agent) = (reason.into(), agent.map(Into::into));
+        let event = || Event::Reduced { key, capacity, reason, agent };
+        self.shared.core.events.announce(event);
+    }
+
+    /// Counts the usage that headers state of a key whose limits were just learned.
+    fn count_used(&self, key: &str, readings: &[LimitReading]) {
+        let (now, is_local) = (self.shared.core.clock.now(), self.shared.core.is_local());
+        let used = readings.iter().filter_map(|reading| {
+            let used = reading.limit?.saturating_sub(reading.remaining?);
+            let saved = Saved { taken: vec![(now, used)], held: 0 };
+            Some(BucketSnapshot::new(reading.dimension.clone(), reading.window, saved))
+        });
+        let used = KeySnapshot::new(key, used.collect());
+        self.with(key, |state| state.absorb(&used, is_local));
     }
 }
+
+/// Returns how long another program may pause a key, in nanoseconds.
+fn longest_pause(state: &KeyState) -> u64 {
+    let windows = state.plan().rules.iter().map(|rule| rule.limit().window());
+    windows.max().unwrap_or(Window::HOUR).max(Window::HOUR).as_nanos()
+}
+
+/// The age of a pause, in nanoseconds, up to which it is applied where no interval of recovery says so.
+const OLDEST: u64 = 30_000_000_000;

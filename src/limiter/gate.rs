@@ -1,54 +1,63 @@
 use std::fmt;
+use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
-use super::clock::{Sleep, nanos};
-use super::handle::KeyHandle;
-use super::line::{Line, Wakers};
-use super::slot::{Denial, Slot};
+use super::entry::{Entry, Locked};
+use crate::clock::{Sleep, nanos};
 use crate::engine::Wait;
+use crate::key::denial::Denial;
+use crate::key::queue::Turn;
 use crate::quota::Cost;
 
-/// Says when a request of one or several keys would be let in, and takes nothing: what a service
-/// asks in `poll_ready`.
+/// A future-like gate that opens when a request of one or several keys would be admitted; it takes
+/// nothing. A service asks it in `poll_ready`.
 ///
 /// Any number of gates can wait for a key; the first is woken and, once through, wakes the next. One
 /// that isn't polled when its time has come loses its place to the next, a quarter of a second
 /// later.
 ///
 /// # Cancel safety
-/// Dropping a gate gives up its place and hands on.
+/// Dropping a gate gives up its place and wakes the next.
 pub struct Gate {
     keys: SmallVec<[KeyGate; 1]>,
 }
 
-/// The gate of one key.
+/// The gate of one key. It is idle (no `place`) or waits; [`look`](Self::look) moves it from one state
+/// to the other.
 struct KeyGate {
-    key: KeyHandle,
-    waiting: Option<Waiting>,
+    entry: Arc<Entry>,
+    place: Option<Place>,
     timer: Option<(u64, Sleep)>,
 }
 
 /// A place among the gates of a key.
 #[derive(Debug, Clone, Copy)]
-struct Waiting {
-    number: u64,
+struct Place {
+    turn: Turn,
     since: u64,
 }
 
+/// The answer of a look at a key.
+enum Look {
+    Open,
+    /// Shut: to be looked at again when woken, or at this time.
+    Shut(Option<u64>),
+}
+
 impl Gate {
-    pub(super) fn new(keys: impl IntoIterator<Item = KeyHandle>) -> Self {
-        let gate = |key| KeyGate { key, waiting: None, timer: None };
-        Self { keys: keys.into_iter().map(gate).collect() }
+    pub(super) fn new(entries: impl IntoIterator<Item = Arc<Entry>>) -> Self {
+        let gate = |entry| KeyGate { entry, place: None, timer: None };
+        Self { keys: entries.into_iter().map(gate).collect() }
     }
 
-    /// Ready when, for each key, nobody waits, it isn't cooling down, and a request of the `typical`
-    /// cost would be let in (or of all that a limit holds, if that is less).
+    /// Ready when, for each key, no request waits, it isn't cooling down, and a request of the
+    /// `typical` cost would be admitted (or of all that a limit holds, if that is less).
     ///
     /// With a `patience` it is also ready as soon as that would take longer, counted from the first
-    /// poll, or nobody knows how long: let the request itself find out.
+    /// poll, or for an unknown time: the request itself then gets the error.
     pub fn poll_open(
         &mut self,
         typical: &Cost,
@@ -72,11 +81,13 @@ impl KeyGate {
         cx: &mut Context<'_>,
     ) -> Poll<()> {
         loop {
-            let Some(until) = std::task::ready!(self.look(typical, patience, cx.waker())) else {
-                return Poll::Ready(());
+            let until = match self.look(typical, patience, cx.waker()) {
+                Look::Open => return Poll::Ready(()),
+                Look::Shut(None) => return Poll::Pending,
+                Look::Shut(Some(until)) => until,
             };
             if self.timer.as_ref().is_none_or(|(set, _)| *set != until) {
-                let clock = &self.key.place().shard.core.clock;
+                let clock = &self.entry.core.clock;
                 self.timer = Some((until, clock.sleep_until(until)));
             }
             let (_, sleep) = self.timer.as_mut().expect("was set above");
@@ -85,72 +96,53 @@ impl KeyGate {
         }
     }
 
-    /// `Ready(None)`: open. `Ready(Some(time))`: look again then. `Pending`: look again when woken.
-    fn look(
-        &mut self,
-        typical: &Cost,
-        patience: Option<Duration>,
-        waker: &Waker,
-    ) -> Poll<Option<u64>> {
-        let Self { key, waiting, .. } = self;
-        let (place, core) = (key.place(), &key.place().shard.core);
-        let (mut keys, now) = place.shard.lock();
-        let slot = &mut keys.slots[place.slot];
-        let typical = slot.full().clip(typical);
-        let since = waiting.map_or(now, |waiting| waiting.since);
-        let ends = patience.map(|patience| after(since, patience));
-        let wait = match slot.check(&typical, now) {
-            _ if core.is_closed() || core.backend.is_some() || slot.is_moved() => None,
+    fn look(&mut self, typical: &Cost, patience: Option<Duration>, waker: &Waker) -> Look {
+        let Self { entry, place, .. } = self;
+        let mut key = entry.lock();
+        let (core, now) = (&entry.core, key.now());
+        let typical = key.full().clip(typical);
+        let since = place.map_or(now, |place| place.since);
+        let ends = patience.map(|patience| since.saturating_add(nanos(patience)));
+        let wait = match key.check(&typical) {
+            _ if !core.is_fast() || key.is_retired() => None,
             Ok(()) if ends.is_some_and(|ends| ends <= now) => None,
-            Ok(()) if waiting.is_some_and(|waiting| is_behind(slot, waiting.number, now)) => {
-                Some(Wait::At(now))
-            }
+            Ok(()) if place.is_some_and(|place| is_behind(&key, place.turn)) => Some(Wait::At(now)),
             Ok(()) => None,
             Err(denial) => within(denial, patience, since),
         };
-        let mut wakers = Wakers::default();
-        let next = match wait {
+        match wait {
             None => {
-                if let Some(Waiting { number, .. }) = waiting.take() {
-                    pass(slot, number, now, &mut wakers);
+                if let Some(Place { turn, .. }) = place.take() {
+                    pass(&mut key, turn);
                 }
-                Poll::Ready(None)
+                Look::Open
             }
             Some(wait) => {
-                let number = waiting.map_or_else(|| core.arrival(), |waiting| waiting.number);
-                *waiting = Some(Waiting { number, since });
-                let rank = stay(slot, number, (waker, &typical), &mut wakers);
-                let recovers = slot.recovers_at().filter(|_| wait == Wait::Unknown);
-                let until = due(recovers.map_or(wait, Wait::At), rank, now, ends);
-                until.map_or(Poll::Pending, |until| Poll::Ready(Some(until)))
+                let turn = place.map_or_else(|| Turn::gate(core.arrival()), |place| place.turn);
+                *place = Some(Place { turn, since });
+                let rank = stay(&mut key, turn, waker, &typical);
+                let recovers = key.recovers_at().filter(|_| wait == Wait::Unknown);
+                Look::Shut(due(recovers.map_or(wait, Wait::At), rank, now, ends))
             }
-        };
-        drop(keys);
-        wakers.ring();
-        next
+        }
     }
 }
 
 impl fmt::Debug for Gate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys: Vec<_> = self.keys.iter().map(|key| key.key.key()).collect();
+        let keys: Vec<_> = self.keys.iter().map(|key| &key.entry.key).collect();
         f.debug_struct("Gate").field("keys", &keys).finish_non_exhaustive()
     }
 }
 
 impl Drop for KeyGate {
     fn drop(&mut self) {
-        let Some(Waiting { number, .. }) = self.waiting else { return };
-        let place = self.key.place();
-        let (mut keys, now) = place.shard.lock();
-        let mut wakers = Wakers::default();
-        leave(&mut keys.slots[place.slot], number, now, &mut wakers);
-        drop(keys);
-        wakers.ring();
+        let Some(Place { turn, .. }) = self.place else { return };
+        self.entry.lock().leave(turn);
     }
 }
 
-/// The wait, unless it is none of the gate's business.
+/// Returns the wait, unless the gate lets the request find out.
 fn within(denial: Denial, patience: Option<Duration>, since: u64) -> Option<Wait> {
     match (denial.wait(), patience) {
         (Wait::Never, _) | (Wait::Unknown, Some(_)) => None,
@@ -162,70 +154,44 @@ fn within(denial: Denial, patience: Option<Duration>, since: u64) -> Option<Wait
     }
 }
 
-/// Whether another gate is first and still has to wait: its turn isn't over. One that could have
-/// gone through, and hasn't, was forgotten by whoever polled it.
-fn is_behind(slot: &mut Slot, number: u64, now: u64) -> bool {
-    let line = slot.line();
-    let first = line.gates.is_first(number) || line.gates.rank(number).is_err();
-    let wanted = line.wanted.clone();
-    !first && wanted.is_some_and(|wanted| slot.check(&wanted, now).is_err())
+/// Returns whether another gate is first and still has to wait: its turn isn't over. A first gate that
+/// could have gone through, and hasn't, was forgotten by its caller.
+fn is_behind(key: &Locked<'_>, turn: Turn) -> bool {
+    let rank = key.queue().and_then(|queue| queue.rank(turn));
+    let is_short = |cost: &Cost| key.check(cost).is_err();
+    rank.is_some_and(|rank| rank > 0) && key.gate_cost().is_some_and(is_short)
 }
 
-/// Keeps its place, or takes a new one at the end; says how many are before it.
-fn stay(
-    slot: &mut Slot,
-    number: u64,
-    (waker, typical): (&Waker, &Cost),
-    wakers: &mut Wakers,
-) -> usize {
-    let Line { gates, wanted, .. } = slot.line();
-    wakers.drop_later(gates.set_waker(number, waker));
-    gates.enter(number, waker);
-    let rank = gates.rank(number).unwrap_or_default();
+/// Keeps its place, or takes a new one at the end. Returns the number of gates before it.
+fn stay(key: &mut Locked<'_>, turn: Turn, waker: &Waker, typical: &Cost) -> usize {
+    key.enter(turn, waker);
+    let rank = key.queue().and_then(|queue| queue.rank(turn)).unwrap_or_default();
     if rank == 0 {
-        *wanted = Some(typical.clone());
+        key.set_gate_cost(typical.clone());
     }
     rank
 }
 
-/// When to look again without being woken. Those behind the first look a little later than it: it
-/// may have been forgotten.
-fn due(wait: Wait, rank: usize, now: u64, patience: Option<u64>) -> Option<u64> {
+/// Returns when to look again without being woken. Gates behind the first look a little later than
+/// it, which may have been forgotten.
+fn due(wait: Wait, rank: usize, now: u64, ends: Option<u64>) -> Option<u64> {
     let own = match (wait, rank) {
         (Wait::At(time), _) => Some(time),
         (_, 0) => None,
         _ => Some(now),
     };
     let late = GRACE.saturating_mul(rank.try_into().unwrap_or(u64::MAX));
-    own.map(|own| own.saturating_add(late)).into_iter().chain(patience).min()
+    own.map(|own| own.saturating_add(late)).into_iter().chain(ends).min()
 }
 
-/// Goes through. Whoever is first instead hasn't come in time, and loses its place.
-fn pass(slot: &mut Slot, number: u64, now: u64, wakers: &mut Wakers) {
-    let line = slot.line();
-    if line.gates.rank(number).is_ok_and(|rank| rank > 0) {
-        line.wanted = None;
-        wakers.drop_later(line.gates.remove_first());
-        wakers.wake(slot.next_up());
+/// Goes through. A gate that is first instead hasn't come in time, and loses its place.
+fn pass(key: &mut Locked<'_>, turn: Turn) {
+    let first = key.queue().and_then(|queue| queue.first_gate());
+    if let Some(first) = first.filter(|first| *first < turn) {
+        key.leave(first);
     }
-    leave(slot, number, now, wakers);
+    key.leave(turn);
 }
 
-/// Gives a place up, and hands on if it was the first.
-fn leave(slot: &mut Slot, number: u64, now: u64, wakers: &mut Wakers) {
-    let Some(line) = slot.there() else { return };
-    let (was_first, own) = line.gates.remove(number);
-    if was_first {
-        line.wanted = None;
-    }
-    wakers.drop_later(own);
-    wakers.wake(slot.next_up().filter(|_| was_first));
-    slot.tidy(now);
-}
-
-fn after(since: u64, patience: Duration) -> u64 {
-    since.saturating_add(nanos(patience))
-}
-
-/// How long a gate may be late before the next one goes through instead, in nanoseconds.
+/// The time, in nanoseconds, after which the next gate goes through in place of a late one.
 const GRACE: u64 = 250_000_000;

@@ -1,7 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use super::sync::atomic::{AtomicUsize, Ordering};
+use crate::sync::atomic::{AtomicUsize, Ordering};
 
 /// A bound on how many keys the requests of one origin may add, so that a flood of names from there
 /// takes no place from keys that others add.
@@ -40,11 +40,25 @@ impl KeyBudget {
         Self(Arc::new(Inner { most: keys, taken: AtomicUsize::new(0) }))
     }
 
-    /// Takes the place of one key, if there is one.
-    pub(super) fn take(&self) -> Option<BudgetedKey> {
+    /// Takes the place of one key. Returns whether there was one.
+    pub(super) fn take(&self) -> bool {
         let more = |taken| (taken < self.0.most).then_some(taken + 1);
         let taken = self.0.taken.fetch_update(Ordering::Relaxed, Ordering::Relaxed, more);
-        taken.is_ok().then(|| BudgetedKey(self.clone()))
+        taken.is_ok()
+    }
+
+    /// Returns the place of one key.
+    pub(super) fn give_back(&self) {
+        self.0.taken.fetch_sub(1, Ordering::Relaxed);
+    }
+
+    /// Returns whether it counts no key, and has no other clone.
+    pub(super) fn is_unused(&self) -> bool {
+        Arc::strong_count(&self.0) == 1 && self.0.taken.load(Ordering::Relaxed) == 0
+    }
+
+    pub(super) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
     }
 
     pub(super) fn is_full(&self) -> bool {
@@ -56,15 +70,5 @@ impl fmt::Debug for KeyBudget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let taken = self.0.taken.load(Ordering::Relaxed);
         f.debug_struct("KeyBudget").field("most", &self.0.most).field("taken", &taken).finish()
-    }
-}
-
-/// The place of one key in its budget, returned when it is dropped.
-#[derive(Debug)]
-pub(super) struct BudgetedKey(KeyBudget);
-
-impl Drop for BudgetedKey {
-    fn drop(&mut self) {
-        self.0.0.taken.fetch_sub(1, Ordering::Relaxed);
     }
 }

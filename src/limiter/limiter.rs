@@ -1,57 +1,55 @@
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use compact_str::CompactString;
 use smallvec::smallvec;
+use tokio::sync::broadcast;
 
 use super::acquire::Acquire;
-use super::attached::Shards;
-use super::backend::Backend;
-use super::builder::{Builder, Settings};
+use super::admission::{self, Answer};
 use super::capacity::WaitForCapacity;
-use super::clock::Boot;
-use super::decision::{Code, Decision};
-use super::error::{MissingLimit, Refused};
+use super::core::{Core, Settings, Time};
+use super::feedback::Feedback;
 use super::gate::Gate;
-#[cfg(feature = "tower")]
-use super::handle::acquire_plainly;
-use super::handle::{KeyHandle, decide, try_acquire};
+use super::handle::KeyHandle;
 use super::key_budget::KeyBudget;
+use super::key_state::KeyState;
 use super::permit::Permit;
-use super::place::{Name, shard_of};
-use super::quotas::Quotas;
-use super::shard::{Core, Time, hash_of};
-use super::slot::Slot;
-use super::stats::KeyStats;
-use crate::engine::Wait;
-use crate::provider::Profile;
-use crate::quota::{Cost, Dimension, Quota};
+use super::quotas_handle::Quotas;
+use super::shared::Shared;
+use super::state::State;
+use super::table::{Name, Table};
+use crate::answer::decision::Decision;
+use crate::answer::error::{MissingLimit, Refused};
+#[cfg(feature = "axum")]
+use crate::answer::stats::Figures;
+use crate::answer::stats::KeyStats;
+use crate::backend::{Backend, Reservation, Reserved};
+#[cfg(feature = "tower")]
+use crate::clock::Sleep;
+use crate::event::{Event, Listener};
+use crate::plan::DefaultLimits;
+use crate::plan::QuotaTable;
+use crate::quota::{Cost, Dimension, Quota, Usage};
+use crate::sync::atomic::Ordering;
 
 /// Keeps every key within its quota. Clones are the same limiter.
 #[derive(Clone)]
 pub struct Limiter {
-    pub(super) core: Arc<Core>,
-    pub(super) shards: Arc<Shards>,
-    /// What counts the keys that are added through this clone.
-    pub(super) budget: Option<KeyBudget>,
+    shared: Arc<Shared>,
+    /// The budget that counts the keys that are added through this clone.
+    budget: Option<KeyBudget>,
 }
 
 impl Limiter {
-    /// A builder with no quotas, the system's clock and the default margin.
-    pub fn builder() -> Builder {
-        Builder::new()
-    }
-
     pub(super) fn new(
         clock: Time,
-        quotas: Quotas,
+        quotas: QuotaTable,
         settings: Settings,
         backend: Option<Arc<dyn Backend>>,
     ) -> Self {
         let core = Arc::new(Core::new(clock, quotas, settings, backend));
-        let shards = Arc::new(Shards::new(&core));
-        let _ = core.shards.set(shards.to_all());
-        Self { core, shards, budget: None }
+        Self { shared: Arc::new(Shared::new(Table::new(&core))), budget: None }
     }
 
     /// The same limiter for requests of one origin: the keys that they add count against this budget.
@@ -60,33 +58,45 @@ impl Limiter {
         Self { budget: Some(budget), ..self.clone() }
     }
 
+    /// A handle to the quotas of the limiter: sets, removes and reads them.
+    pub fn quotas(&self) -> Quotas<'_> {
+        Quotas(&self.shared)
+    }
+
+    /// A handle for the answers of providers and messages of other programs.
+    pub fn feedback(&self) -> Feedback<'_> {
+        Feedback { shared: &self.shared, budget: self.budget.as_ref() }
+    }
+
+    /// A handle to the state of the limiter, for stores, metrics and status pages.
+    pub fn state(&self) -> State<'_> {
+        State { shared: &self.shared, budget: self.budget.as_ref() }
+    }
+
     /// A reservation now, or the reason why not. Never passes those who wait.
     ///
     /// # Errors
     /// [`Refused`], with the time at which it would be granted.
     #[inline]
     pub fn try_acquire(&self, key: &str, cost: &Cost) -> Result<Permit, Refused> {
-        let hash = hash_of(&self.core, key);
-        let shard = shard_of(&self.shards, hash);
-        let (keys, now) = shard.lock();
-        if let Some(slot) = keys.find(hash, key)
-            && keys.plain
-        {
-            return try_acquire((shard, slot), keys, now, cost);
+        let hash = self.shared.core.hash(key);
+        if let Some(entry) = self.shared.table.shard(hash).find(hash, key) {
+            match admission::try_one(entry, cost) {
+                Answer::Granted(permit) => return Ok(permit),
+                Answer::Refused(refused) => return Err(refused),
+                Answer::Unknown => {}
+            }
         }
-        drop(keys);
         self.acquire(key, cost).try_now()
     }
 
-    /// A reservation now, if it is plain that it fits and nobody waits; `None` says nothing.
+    /// A reservation now, if it is plain that it fits and no request waits; `None` tells nothing.
     #[cfg(feature = "tower")]
     #[inline]
-    pub(crate) fn acquire_plainly(&self, key: &str, cost: &Cost) -> Option<Permit> {
-        let hash = hash_of(&self.core, key);
-        let shard = shard_of(&self.shards, hash);
-        let (keys, now) = shard.lock();
-        let slot = keys.find(hash, key)?;
-        acquire_plainly((shard, slot), keys, now, cost).ok()
+    pub(crate) fn try_fast(&self, key: &str, cost: &Cost) -> Option<Permit> {
+        let hash = self.shared.core.hash(key);
+        let entry = self.shared.table.shard(hash).find(hash, key)?;
+        admission::try_fast(entry, cost, None)
     }
 
     /// A reservation, in order of arrival: waits exactly until it fits.
@@ -98,7 +108,7 @@ impl Limiter {
     /// Dropping the future gives up its place in the queue and takes nothing.
     #[inline]
     pub fn acquire(&self, key: &str, cost: &Cost) -> Acquire {
-        Acquire::new(smallvec![self.name(key.into())], cost.clone())
+        Acquire::new(smallvec![self.name(key)], cost.clone())
     }
 
     /// A reservation under several keys at once, such as a tenant, a model and an account: in all of
@@ -118,7 +128,7 @@ impl Limiter {
     /// As [`acquire`](Self::acquire).
     pub fn acquire_all<K: AsRef<str>>(&self, keys: &[K], cost: &Cost) -> Acquire {
         assert!(!keys.is_empty(), "a request needs a key to be acquired under");
-        let names = keys.iter().map(|key| self.name(key.as_ref().into()));
+        let names = keys.iter().map(|key| self.name(key.as_ref()));
         Acquire::new(names.collect(), cost.clone())
     }
 
@@ -143,8 +153,10 @@ impl Limiter {
     /// What [`try_acquire`](Self::try_acquire) would answer, with the key's figures; takes nothing.
     /// Where a [`Backend`] keeps the buckets: as far as is known of them here.
     pub fn decide(&self, key: &str, cost: &Cost) -> Decision {
-        let decision = self.peek(key, |slot, now| decide(slot, cost, now, &self.core));
-        decision.unwrap_or_else(|| unknown(key, self.now()))
+        let core = &self.shared.core;
+        let decide = |key: &_, state: &_| Decision::of(key, state, cost, core);
+        let decision = self.shared.peek(key, decide);
+        decision.unwrap_or_else(|| Decision::unknown(key, self.now()))
     }
 
     /// What a request would be answered under limits that are given with the call; takes nothing and
@@ -159,16 +171,16 @@ impl Limiter {
         limits: &Quota,
     ) -> Result<Decision, MissingLimit> {
         limited(cost, limits)?;
-        let core = &*self.core;
-        let plan = Arc::new(self.core.quotas.read().given(key, limits, 0));
-        let fresh = || decide(&Slot::new(key.into(), Arc::clone(&plan)), cost, self.now(), core);
-        let there = self.find(key).and_then(|place| {
-            let (mut keys, now) = place.shard.lock();
-            let slot = &mut keys.slots[place.slot];
-            let alive = slot.generation() == place.generation;
-            alive.then(|| slot.under(Arc::clone(&plan), now, |slot| decide(slot, cost, now, core)))
+        let core = &self.shared.core;
+        let plan = Arc::new(core.quotas.read().given(key, limits, 0));
+        let there = self.shared.find(key).map(|entry| {
+            let decide = |state: &KeyState| Decision::of(&entry.key, state, cost, core);
+            entry.lock().under(&plan, decide)
         });
-        Ok(there.unwrap_or_else(fresh))
+        Ok(there.unwrap_or_else(|| {
+            let state = self.shared.new_state(Arc::clone(&plan));
+            Decision::of(&key.into(), &state, cost, core)
+        }))
     }
 
     /// Waits until a request of this cost would be let in, and takes nothing: somebody else may come
@@ -188,7 +200,7 @@ impl Limiter {
     /// # Errors
     /// [`Refused`] if the key is unknown and unknown keys are refused, or there are too many keys.
     pub fn key(&self, key: &str) -> Result<KeyHandle, Refused> {
-        self.name(key.into()).pin().map(KeyHandle::new)
+        KeyHandle::new(self.name(key))
     }
 
     /// A gate that opens when a request would be let in under all of these keys.
@@ -196,14 +208,24 @@ impl Limiter {
     /// # Errors
     /// As [`key`](Self::key).
     pub fn gate<K: AsRef<str>>(&self, keys: &[K]) -> Result<Gate, Refused> {
-        let handles = keys.iter().map(|key| self.key(key.as_ref()));
-        Ok(Gate::new(handles.collect::<Result<Vec<_>, _>>()?))
+        let entries = keys.iter().map(|key| self.name(key.as_ref()).entry());
+        Ok(Gate::new(entries.collect::<Result<Vec<_>, _>>()?))
     }
 
     /// A key's figures now; those of its quota for a key that was never used, and none for one that
     /// nobody knows.
     pub fn stats(&self, key: &str) -> KeyStats {
-        self.peek(key, |slot, now| slot.stats(now, &self.core)).unwrap_or_default()
+        let backend = self.shared.core.backend.as_ref();
+        let stats = |key: &CompactString, state: &KeyState| state.stats(key, backend);
+        self.shared.peek(key, stats).unwrap_or_default()
+    }
+
+    /// Returns a key's figures now; those of its quota for a key that was never used.
+    #[cfg(feature = "axum")]
+    pub(crate) fn figures(&self, key: &str) -> Figures {
+        let backend = self.shared.core.backend.as_ref();
+        let figures = |key: &CompactString, state: &KeyState| state.figures(key, backend);
+        self.shared.peek(key, figures).unwrap_or_default()
     }
 
     /// The figures of every key that has a quota of its own, and of every other that is kept (see
@@ -215,48 +237,30 @@ impl Limiter {
 
     /// The keys that [`iter`](Self::iter) goes through.
     pub fn keys(&self) -> Vec<CompactString> {
-        let mut keys: Vec<_> = self.core.quotas.read().named().cloned().collect();
-        for shard in self.shards.iter() {
-            keys.extend(shard.keys().iter().map(|slot| slot.key.clone()));
-        }
+        let mut keys: Vec<_> = self.shared.core.quotas.read().named().cloned().collect();
+        keys.extend(self.shared.table.shards().flat_map(|shard| shard.keys()));
         keys.sort_unstable();
         keys.dedup();
         keys
     }
 
-    pub(super) fn quota(&self, key: &str) -> Quota {
-        let quota = |slot: &Slot, _| {
-            let rules = slot.full().rules.iter();
-            rules.fold(Quota::new(), |quota, rule| quota.limit(rule.limit().clone()))
-        };
-        self.peek(key, quota).unwrap_or_default()
-    }
-
-    pub(super) fn profile(&self, key: &str) -> Option<Profile> {
-        self.core.quotas.read().profile(key)
-    }
-
     /// The clock's time, in nanoseconds since the epoch.
     pub fn now(&self) -> u64 {
-        self.core.clock.now()
-    }
-
-    pub(super) fn boot(&self) -> Option<Boot> {
-        self.core.clock.boot()
+        self.shared.core.clock.now()
     }
 
     /// Ends when [`now`](Self::now) has reached `time`, and not before.
     #[cfg(feature = "tower")]
     #[doc(hidden)]
-    pub fn sleep_until(&self, time: u64) -> super::clock::Sleep {
-        self.core.clock.sleep_until(time)
+    pub fn sleep_until(&self, time: u64) -> Sleep {
+        self.shared.core.clock.sleep_until(time)
     }
 
     /// The same, and at once when the limiter is closed.
     #[cfg(feature = "tower")]
-    pub(crate) fn sleep_unless_closed(&self, time: u64) -> super::clock::Sleep {
+    pub(crate) fn sleep_unless_closed(&self, time: u64) -> Sleep {
         use std::task::Poll;
-        let core = Arc::clone(&self.core);
+        let core = Arc::clone(&self.shared.core);
         let mut sleep = core.clock.sleep_until(time);
         Box::pin(async move {
             let mut closing = std::pin::pin!(core.closing.notified());
@@ -271,31 +275,186 @@ impl Limiter {
         })
     }
 
-    pub(super) fn name(&self, key: CompactString) -> Name {
-        let hash = hash_of(&self.core, &key);
-        let shard = Arc::clone(shard_of(&self.shards, hash));
-        Name { shard, hash, key, default: None, budget: self.budget.clone() }
+    /// Forgets what a key has used, and that its provider refused it; what is in flight stays held.
+    pub fn reset(&self, key: &str) {
+        let core = &self.shared.core;
+        // Other processes may have used a key that has no entry here; they are told of the reset.
+        let entry = match core.dirty.is_tracked() {
+            true => self.name(key).entry().ok(),
+            false => self.shared.find(key),
+        };
+        if let Some(entry) = &entry {
+            self.shared.reset(Some(entry));
+        }
+        if let Some(backend) = &core.backend {
+            let home = self.shared.peek(key, |key, _| key.clone());
+            backend.reset(home.as_deref().unwrap_or(key));
+        }
     }
 
-    /// Looks at a key without making it: one that isn't there is as its quota has it. `None` for a
-    /// key that is unknown and refused.
-    pub(super) fn peek<T>(&self, key: &str, look: impl Fn(&Slot, u64) -> T) -> Option<T> {
-        let home = self.core.quotas.read().home(key)?;
-        let name = self.name(key.into());
-        let places = [name.find(), self.name(home.key.clone()).find()];
-        let there = places.into_iter().flatten().find_map(|place| {
-            let (keys, now) = place.shard.lock();
-            let slot = &keys.slots[place.slot];
-            (slot.generation() == place.generation).then(|| look(slot, now))
-        });
-        Some(there.unwrap_or_else(|| look(&Slot::new(home.key, home.plan), self.now())))
+    /// The same for all keys; of those that a [`Backend`](super::Backend) keeps, for all that are
+    /// kept here too.
+    pub fn reset_all(&self) {
+        if let Some(backend) = &self.shared.core.backend {
+            self.keys().iter().for_each(|key| backend.reset(key));
+        }
+        self.shared.reset(None);
+    }
+
+    /// Forgets all keys that are as good as new; says how many. The limiter does the same little by
+    /// little as new keys come.
+    pub fn prune(&self) -> usize {
+        self.shared.table.prune()
+    }
+
+    /// One request that went past the limiter, and its usage: charged, whether it fits or not.
+    pub fn record(&self, key: &str, usage: &Usage) {
+        let cost =
+            Cost::new().tokens(usage.total()).input_tokens(usage.input).output_tokens(usage.output);
+        let budget = self.budget.as_ref();
+        let Some(backend) = &self.shared.core.backend else {
+            self.shared.with(key, budget, |key| key.charge(&cost));
+            return;
+        };
+        if let Some(reserved) = self.shared.with(key, budget, |key| Reserved::of(key)) {
+            backend.charge(&Arc::new(Reservation { scopes: [reserved].into(), cost }));
+        }
+    }
+
+    /// Sets the number of requests that may wait for one key. Requests that wait already go on.
+    pub fn set_max_waiting(&self, requests: usize) {
+        self.shared.core.max_waiting.store(requests, Ordering::Relaxed);
+    }
+
+    /// Refuses new work and rejects waiting requests immediately; then lets a
+    /// [`Backend`](super::Backend) and an [attached](super::State::attach) store finish. Requests in
+    /// flight end as they would have.
+    ///
+    /// # Cancel safety
+    /// Once polled, the limiter is closed.
+    pub async fn close(&self) {
+        let core = &self.shared.core;
+        core.close();
+        self.shared.for_each(|key| key.wake_all());
+        if let Some(backend) = &core.backend {
+            backend.close().await;
+        }
+        for attached in self.shared.attached() {
+            attached.close().await;
+        }
+    }
+
+    /// A reference that doesn't keep the limiter alive.
+    pub fn downgrade(&self) -> WeakLimiter {
+        let Shared { core, table, .. } = &*self.shared;
+        let (shared, table) = (Arc::downgrade(&self.shared), Arc::downgrade(table));
+        WeakLimiter { clock: core.clock.clone(), shared, table }
+    }
+
+    /// What happens from now on. A subscriber that is more than 4,096 events behind loses the
+    /// oldest; a [listener](Self::listen) loses none.
+    pub fn subscribe(&self) -> broadcast::Receiver<Event> {
+        self.shared.core.events.subscribe()
+    }
+
+    /// Calls `listener` with every event from now on, for as long as there is the limiter: on the
+    /// thread on which it happens and before that goes on, but under no lock. So it should be quick,
+    /// and must not panic: a [`Permit`](super::Permit) that is dropped tells of it. It should hold no
+    /// clone of the limiter, which would keep that for ever; a
+    /// [`WeakLimiter`](super::WeakLimiter) does.
+    ///
+    /// ```
+    /// use std::sync::Arc;
+    /// use std::sync::atomic::{AtomicU64, Ordering};
+    /// use tollgate::{Cost, Limiter, Quota, limiter::Event};
+    /// let limiter = Limiter::builder().quota("k", Quota::new().rpm(1)).build()?;
+    /// let denied = Arc::new(AtomicU64::new(0));
+    /// let counter = Arc::clone(&denied);
+    /// limiter.listen(move |event| {
+    ///     if let Event::Denied { .. } = event {
+    ///         counter.fetch_add(1, Ordering::Relaxed);
+    ///     }
+    /// });
+    /// let admitted = (0..3).filter(|_| limiter.try_acquire("k", &Cost::new()).is_ok()).count();
+    /// assert_eq!((admitted, denied.load(Ordering::Relaxed)), (1, 2));
+    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// ```
+    pub fn listen(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
+        self.shared.core.events.listen(Listener { all: true, hear: Arc::new(listener) });
+    }
+
+    /// The same for news alone: all events but those that each reservation makes
+    /// ([`Granted`](Event::Granted), [`Denied`](Event::Denied), [`Waited`](Event::Waited) and
+    /// [`Settled`](Event::Settled)). So it costs a reservation nothing; how many there were
+    /// [`totals`](super::State::totals) says.
+    #[doc(hidden)]
+    pub fn listen_for_news(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
+        self.shared.core.events.listen(Listener { all: false, hear: Arc::new(listener) });
+    }
+
+    /// Whether anybody may hear of news.
+    #[cfg(feature = "tower")]
+    #[inline]
+    pub(crate) fn is_watched(&self) -> bool {
+        self.shared.core.events.has_subscribers()
+    }
+
+    /// Tells of what happened elsewhere.
+    #[cfg(feature = "tower")]
+    pub(crate) fn tell(&self, event: impl FnOnce() -> Event) {
+        self.shared.core.events.announce(event);
+    }
+
+    fn name(&self, key: &str) -> Name {
+        self.shared.name(key, self.budget.as_ref())
+    }
+}
+
+/// A reference to a [`Limiter`] that keeps only its clock alive: a listener, which the limiter keeps,
+/// may have one.
+#[derive(Clone)]
+pub struct WeakLimiter {
+    clock: Time,
+    shared: Weak<Shared>,
+    table: Weak<Table>,
+}
+
+impl WeakLimiter {
+    /// The limiter, if it is still there.
+    pub fn upgrade(&self) -> Option<Limiter> {
+        Some(Limiter { shared: self.shared.upgrade()?, budget: None })
+    }
+
+    /// The limiter, for a while, without putting off its end: for what is attached to it. Changes made
+    /// through it after that end are not reported.
+    pub fn aside(&self) -> Option<Limiter> {
+        let shared = Arc::new(Shared::new(self.table.upgrade()?));
+        Some(Limiter { shared, budget: None })
+    }
+
+    /// The limiter's clock's time, in nanoseconds since the epoch, whether it is there or not.
+    pub fn now(&self) -> u64 {
+        self.clock.now()
+    }
+}
+
+impl DefaultLimits {
+    /// These limits, for requests to this limiter.
+    pub fn new(limiter: &Limiter, quota: &Quota) -> Self {
+        Self::in_version(quota, limiter.shared.core.version())
+    }
+}
+
+impl fmt::Debug for WeakLimiter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakLimiter").finish_non_exhaustive()
     }
 }
 
 impl fmt::Debug for Limiter {
     /// Without its keys: there may be a million, and they may be API keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Limiter").field("clock", &self.core.clock).finish_non_exhaustive()
+        f.debug_struct("Limiter").field("clock", &self.shared.core.clock).finish_non_exhaustive()
     }
 }
 
@@ -310,9 +469,4 @@ fn limited(cost: &Cost, limits: &Quota) -> Result<(), MissingLimit> {
         Some(dimension) => Err(MissingLimit { dimension }),
         None => Ok(()),
     }
-}
-
-fn unknown(key: &str, asked_at: u64) -> Decision {
-    let (code, key, stats) = (Code::UnknownModel, key.into(), KeyStats::default());
-    Decision { code, key, dimension: None, wait: Some(Wait::Never), need: None, asked_at, stats }
 }

@@ -1,24 +1,20 @@
-//! The only owner of locks, clock, queue and wake-ups.
+//! The limiter: admits requests within the quotas of their keys, and lets the others wait.
 //!
-//! A [`Limiter`] keeps the buckets of every key, and hands out [`Permit`]s: reservations with an
-//! owner, which are settled exactly once. Who doesn't get one at once waits in the key's queue, in
-//! order of arrival; only the first in the queue holds a timer.
+//! A [`Limiter`] keeps the buckets of every key, and grants [`Permit`]s: reservations with an owner,
+//! which are settled exactly once. A request that isn't granted immediately waits in the queue of its
+//! key, in order of arrival; only the first in the queue holds a timer.
 //!
-//! Three handles hold the rest of its methods: [`Limiter::quotas`] sets, removes and reads quotas,
-//! [`Limiter::feedback`] takes the answers of providers and messages of other programs, and
-//! [`Limiter::state`] serves stores, metrics and status pages.
-//!
-//! The limiter learns from its provider: a refusal cools a key down for all requests, and
-//! [reduces](Reduction) it until it has recovered ([`Feedback::rate_limited`]). A response that states
-//! less remaining quota than expected shows that another client uses the account, and lowers the
-//! remaining quota here ([`Permit::observe`]). Limits that are not set are taken from headers
-//! ([`Feedback::learn`]), and recorded outputs show the output to expect
-//! ([`Feedback::expected_output`]).
+//! Other parts of a program meet it by three handles. [`quotas`](Limiter::quotas) sets and reads limits.
+//! [`feedback`](Limiter::feedback) takes the answers of a provider: a refusal cools a key down and
+//! [reduces](Reduction) it until it has recovered, and limits that nobody has set are taken from
+//! headers. [`state`](Limiter::state) is what stores, metrics and status pages read and write.
 //!
 //! It doesn't know what an HTTP request is ([`middleware`](crate::middleware) does), how a provider
 //! counts ([`provider`](crate::provider)), or where state is kept across restarts and machines: a
-//! store takes a [`snapshot`](State::snapshot), a shared quota is a [`Backend`], a bus listens to
-//! [`Event`]s.
+//! shared quota is a [`Backend`], a bus listens to [`Event`]s.
+//!
+//! Its files, the order of its locks and the places for extensions are described in `docs/limiter.md`
+//! of the repository.
 //!
 //! ```
 //! use tollgate::limiter::Limiter;
@@ -37,103 +33,67 @@
 //! ```
 
 mod acquire;
-mod arena;
+mod admission;
 mod attached;
-mod backend;
 mod builder;
 mod busiest;
 mod capacity;
-mod changes;
-mod clock;
-mod cool_down;
-mod decision;
-mod default_limits;
-mod error;
-mod event;
-mod exchange;
+mod core;
+mod decide;
+mod dirty;
+mod entry;
 mod feedback;
 mod gate;
 mod handle;
-#[cfg(feature = "tower")]
-mod hold;
 mod key_budget;
-mod ledger;
+mod key_state;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod limiter;
-mod line;
-mod logged;
-mod manage;
-mod missing_feature;
-mod named_quota;
 mod outputs;
-mod pattern;
 mod permit;
-mod place;
-mod plan;
-mod quotas;
 mod quotas_handle;
-mod reduced;
-mod reduction;
-mod refusal;
-mod regex_name;
 mod request;
-mod room;
-mod rows;
 mod scopes;
-mod settings;
-mod shard;
-mod sheet;
-mod slot;
-mod snapshot;
+mod shared;
 mod state;
-mod stats;
-mod sync;
+mod table;
 mod ticket;
-mod totals;
-mod trace;
-mod update;
 mod waiting;
-#[cfg(feature = "regex")]
-mod whole;
-#[cfg(not(feature = "regex"))]
-#[path = "no_whole.rs"]
-mod whole;
 
 pub use acquire::Acquire;
-pub use attached::{Attached, WeakLimiter};
-pub use backend::{
-    Backend, BackendStatus, Closing, Ending, Reservation, Reserved, Reserving, Unmet,
-};
-pub use builder::{Builder, UnknownKey};
+pub use attached::Attached;
+pub use builder::Builder;
 pub use busiest::Busiest;
 pub use capacity::WaitForCapacity;
-pub use changes::{BucketChanges, KeyChanges};
-pub use clock::{Boot, Clock, ManualClock, Sleep, SystemClock, TokioClock};
-pub use cool_down::CoolDown;
-pub use decision::{Code, Decision};
-pub use default_limits::DefaultLimits;
-pub use error::{AcquireError, BuildError, MissingLimit, Refused};
-pub use event::{Event, Metadata};
-pub use exchange::Exchange;
 pub use feedback::Feedback;
+#[cfg(feature = "tower")]
+pub(crate) use feedback::Hold;
 pub use gate::Gate;
 pub use handle::KeyHandle;
-#[cfg(feature = "tower")]
-pub(crate) use hold::Hold;
 pub use key_budget::KeyBudget;
-pub use limiter::Limiter;
-pub use missing_feature::MissingFeature;
-pub use named_quota::{NamedQuota, QuotaOrigin};
+pub use limiter::{Limiter, WeakLimiter};
 pub use permit::Permit;
 pub use quotas_handle::Quotas;
-pub use reduction::Reduction;
-pub use refusal::RateLimited;
-/// What [`Builder::quota_regex`] takes.
+/// The regular expression of [`Builder::quota_regex`].
 #[cfg(feature = "regex")]
 pub use regex::Regex;
-pub use snapshot::{BucketSnapshot, KeySnapshot};
 pub use state::State;
-pub use stats::{KeyStats, LimitStats};
 pub use ticket::Ticket;
-pub use totals::Totals;
-pub use update::{CapacityUpdate, Ignored};
+
+pub use crate::answer::code::Code;
+pub use crate::answer::decision::Decision;
+pub use crate::answer::error::{AcquireError, BuildError, MissingLimit, Refused};
+#[cfg(feature = "axum")]
+pub(crate) use crate::answer::stats::Figures;
+pub use crate::answer::stats::{KeyStats, LimitStats};
+pub use crate::backend::{
+    Backend, BackendStatus, Closing, Ending, Reservation, Reserved, Reserving, Unmet,
+};
+pub use crate::clock::{Boot, Clock, ManualClock, Sleep, SystemClock, TokioClock};
+pub use crate::event::{
+    CapacityUpdate, CoolDown, Event, Exchange, Ignored, Metadata, RateLimited, Totals,
+};
+pub use crate::key::adapt::Reduction;
+pub use crate::key::changes::{BucketChanges, KeyChanges};
+pub use crate::key::snapshot::{BucketSnapshot, KeySnapshot};
+pub use crate::plan::{DefaultLimits, MissingFeature, NamedQuota, QuotaOrigin, UnknownKey};

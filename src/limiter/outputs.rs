@@ -2,10 +2,9 @@ use std::collections::{HashMap, VecDeque};
 
 use compact_str::CompactString;
 
-use super::error::BuildError;
-use super::limiter::Limiter;
-use super::shard::hash_of;
-use super::sync::{RwLock, SHARDS};
+use crate::answer::error::BuildError;
+use crate::key::adapt::millionths;
+use crate::sync::{RwLock, SHARDS};
 
 /// What the requests of each key have put out lately, and what the next is to be expected to.
 ///
@@ -38,32 +37,30 @@ struct Recent {
     sorted: Vec<u64>,
 }
 
-impl Limiter {
-    pub(super) fn expected_output(&self, key: &str) -> Option<u64> {
-        let Outputs { quantile, .. } = self.core.outputs;
-        self.outputs(key).read().expected(key, quantile)
-    }
-
-    pub(super) fn output_seen(&self, key: &str, tokens: u64) {
-        self.outputs(key).write().push(key, tokens);
-    }
-
-    fn outputs(&self, key: &str) -> &RwLock<Generations> {
-        &self.core.outputs.shards[(hash_of(&self.core, key) >> 32) as usize % SHARDS]
-    }
-}
-
 impl Outputs {
     pub(super) fn new(quantile: Quantile) -> Self {
         let shards = std::iter::repeat_with(|| RwLock::new(Generations::default()));
         Self { quantile, shards: shards.take(SHARDS).collect() }
     }
+
+    /// Returns the output that a request of this key, with this hash, is expected to have.
+    pub(super) fn expected(&self, hash: u64, key: &str) -> Option<u64> {
+        self.shard(hash).read().expected(key, self.quantile)
+    }
+
+    /// Notes the output of a request of this key.
+    pub(super) fn seen(&self, hash: u64, key: &str, tokens: u64) {
+        self.shard(hash).write().push(key, tokens);
+    }
+
+    fn shard(&self, hash: u64) -> &RwLock<Generations> {
+        &self.shards[(hash >> 32) as usize % SHARDS]
+    }
 }
 
 impl Quantile {
     pub(super) fn new(quantile: f64) -> Result<Self, BuildError> {
-        let parts =
-            super::reduction::millionths(quantile).filter(|parts| (1..=ONE).contains(parts));
+        let parts = millionths(quantile).filter(|parts| (1..=ONE).contains(parts));
         let error = || BuildError::OutOfRange {
             name: "quantile of outputs",
             value: quantile.to_string(),

@@ -1,15 +1,15 @@
 use std::fmt;
 use std::sync::{Arc, Once};
-use std::task::Waker;
 
 use compact_str::CompactString;
 use smallvec::SmallVec;
 
-use super::backend::{Ending, Reservation};
-use super::event::Event;
-use super::place::Place;
-use super::plan::Plan;
-use super::ticket::Ticket;
+use super::entry::Entry;
+use crate::backend::{Ending, Reservation};
+use crate::event::Event;
+use crate::key::limits::Granted;
+use crate::plan::Plan;
+use crate::provider::LimitReading;
 use crate::quota::{Cost, Dimension};
 
 /// A granted reservation.
@@ -30,7 +30,8 @@ pub struct Permit {
 /// What a permit took of one key.
 #[derive(Debug)]
 pub(super) struct Part {
-    place: Place,
+    entry: Arc<Entry>,
+    /// The version of the plan that it was taken under.
     version: u32,
 }
 
@@ -94,60 +95,32 @@ impl Taken {
 }
 
 impl Part {
-    pub(super) fn new(place: Place, version: u32) -> Self {
-        Self { place, version }
-    }
-
-    /// A key that has been forgotten since was as good as new: there is nothing left to end. One with
-    /// an `open` permit is pinned. Says whether limits count all of the charge, as far as it is known.
     #[inline]
-    fn end(&self, (sent, reserved): (u64, &Cost), charged: Option<&Cost>, open: bool) -> bool {
-        let (mut keys, now) = self.place.shard.lock();
-        let slot = &mut keys.slots[self.place.slot];
-        if slot.generation() != self.place.generation {
-            return true;
-        }
-        slot.recover(now, &self.place.shard.core);
-        slot.end((self.version, sent, reserved), charged, now);
-        slot.note(now);
-        if open {
-            slot.unpin();
-        }
-        let is_counted = charged.is_none_or(|charged| slot.plan.counts(charged));
-        let next = slot.changed();
-        drop(keys);
-        next.into_iter().for_each(Waker::wake);
-        is_counted
+    pub(super) fn new(entry: Arc<Entry>, version: u32) -> Self {
+        Self { entry, version }
     }
 
-    /// Looks at the key's limits, if the key is still there.
-    fn plan(&self) -> Option<Arc<Plan>> {
-        let keys = self.place.shard.keys();
-        let slot = &keys.slots[self.place.slot];
-        (slot.generation() == self.place.generation).then(|| Arc::clone(&slot.plan))
+    /// Ends the reservation at this key. Returns whether limits count all of the charge.
+    fn end(&self, (at, cost): (u64, &Cost), charged: Option<&Cost>) -> bool {
+        let mut locked = self.entry.lock();
+        locked.end(Granted { version: self.version, at, cost }, charged);
+        charged.is_none_or(|charged| locked.plan().counts(charged))
     }
 
-    /// What it took of one dimension is known before it ends.
+    /// Settles one dimension before the reservation ends.
     fn settle_early(&self, dimension: &Dimension, reserved: &Cost, charged: &Cost) {
-        let (mut keys, now) = self.place.shard.lock();
-        let slot = &mut keys.slots[self.place.slot];
-        if slot.generation() != self.place.generation {
-            return;
-        }
-        slot.settle_early(self.version, dimension, (reserved, charged), now);
-        let next = slot.changed();
-        drop(keys);
-        next.into_iter().for_each(Waker::wake);
+        let mut locked = self.entry.lock();
+        let granted = Granted { version: self.version, at: locked.now(), cost: reserved };
+        locked.settle_early(granted, dimension, charged);
     }
 
-    /// It ended elsewhere: somebody else may be let in by now.
-    fn ended(&self) {
-        let mut keys = self.place.shard.keys();
-        let slot = &mut keys.slots[self.place.slot];
-        slot.unpin();
-        let next = slot.changed();
-        drop(keys);
-        next.into_iter().for_each(Waker::wake);
+    /// Wakes the next waiter: the reservation has ended at a backend.
+    fn ended_elsewhere(&self) {
+        self.entry.lock().changed();
+    }
+
+    fn plan(&self) -> Arc<Plan> {
+        Arc::clone(self.entry.lock().plan())
     }
 }
 
@@ -185,10 +158,10 @@ impl Permit {
         self.granted_at
     }
 
-    /// The key that it was granted for; the first, where it was several. Empty if the limiter has
-    /// forgotten it since: a key that is as good as new, of a permit that keeps nothing until it ends.
+    /// Returns the key that it was granted for; of several the first. Of keys that share a quota it is
+    /// the name of that quota.
     pub fn key(&self) -> CompactString {
-        self.first.place.key()
+        self.first.entry.key.clone()
     }
 
     /// Whether its buckets are kept elsewhere.
@@ -197,16 +170,14 @@ impl Permit {
         self.more.as_ref().is_some_and(|more| more.remote.is_some())
     }
 
-    /// What gives it back, where it is of one key and there is nothing to do when it ends.
-    pub(super) fn ticket(&self) -> Option<Ticket> {
-        let Part { place: Place { slot, generation, .. }, version, .. } = self.first;
-        let ticket = Ticket { granted_at: self.granted_at, version, slot, generation };
-        (!self.open && self.more.is_none()).then_some(ticket)
+    /// Returns the entry of the key that was named first, and the version of its plan.
+    pub(super) fn first(&self) -> (&Arc<Entry>, u32) {
+        (&self.first.entry, self.first.version)
     }
 
-    /// Where the key that was named first is.
-    pub(super) fn place(&self) -> &Place {
-        &self.first.place
+    /// Returns whether the limiter has nothing to do when it ends, and it is of one key.
+    pub(super) fn is_closed_and_single(&self) -> bool {
+        !self.open && self.more.is_none()
     }
 
     /// What the request took of one dimension is final before it ends: the input of a response whose
@@ -227,6 +198,46 @@ impl Permit {
         cost.set(dimension, charged);
         self.parts().for_each(|(part, reserved)| part.settle_early(dimension, reserved, &cost));
         self.more.get_or_insert_default().early.push((dimension.clone(), charged));
+    }
+
+    /// Takes what the headers of a response say is left over, while its permit is open. They speak
+    /// of the limits of the key that was named first.
+    ///
+    /// What the provider has left lowers what we take to be left, as soon as it proves that somebody
+    /// else uses the account: if it is less than there can ever have been, from the time at which
+    /// this request was granted until now, with everything counted that was sent by then. What is
+    /// missing is taken, less what may be in flight or rounded. So it makes no difference when the provider wrote the header
+    /// down, how long the response took, and what was sent meanwhile.
+    ///
+    /// - Nothing is ever raised.
+    /// - Half of the safety margin of a token bucket is allowed for requests that overtake each
+    ///   other; what a reading may be off by ([`LimitReading::granularity`]); and, where what was
+    ///   reserved only becomes a charge later, as much again as is in flight, which may take more
+    ///   than was reserved.
+    /// - A reading without a limit of the same dimension and window is ignored, and so is one with
+    ///   more left than its limit. The first response of a key only starts the comparison.
+    /// - A limit of the provider that is lower than the key's is logged once, as a warning, as long
+    ///   as the key is kept ([`prune`](super::Limiter::prune)). Of quotas
+    ///   that were [learned](super::Feedback::learn) the limits follow the headers; quotas that were
+    ///   set stay as they are.
+    ///
+    /// For a key whose readings are compared, what is left is noted whenever something is taken.
+    pub fn observe(&self, readings: &[LimitReading]) {
+        if self.is_remote() || readings.iter().all(|reading| reading.remaining.is_none()) {
+            return;
+        }
+        let entry = &self.first.entry;
+        let round = entry.core.dirty.round();
+        let lower = entry.lock().observe(readings, self.granted_at, round);
+        for limit in lower {
+            tracing::warn!(
+                key = entry.key.as_str(),
+                dimension = limit.dimension.as_str(),
+                ours = limit.ours,
+                theirs = limit.theirs,
+                "the provider's limit is below the quota's"
+            );
+        }
     }
 
     fn is_settled(&self, dimension: &Dimension) -> bool {
@@ -255,7 +266,8 @@ impl Permit {
         self.ended = true;
     }
 
-    /// Whether it took less of one of its keys than it says.
+    /// Returns whether it took less of one of its keys than it says.
+    #[inline]
     fn is_clipped(&self) -> bool {
         self.more.is_some() && self.parts().any(|(_, reserved)| *reserved != self.cost)
     }
@@ -273,7 +285,7 @@ impl Permit {
             Charge::Stated(stated) => Some(completed.as_ref().unwrap_or(stated)),
         };
         let is_counted = match &self.more {
-            None => self.first.end((self.granted_at, &self.cost), charged, self.open),
+            None => self.first.end((self.granted_at, &self.cost), charged),
             Some(more) => self.end_more(more, charge, charged),
         };
         self.announce(charged);
@@ -288,11 +300,11 @@ impl Permit {
     #[cold]
     fn end_more(&self, more: &More, charge: Charge<'_>, charged: Option<&Cost>) -> bool {
         if let Some(reservation) = &more.remote {
-            if let Some(backend) = &self.first.place.shard.core.backend {
+            if let Some(backend) = &self.first.entry.core.backend {
                 let ending = charged.cloned().map_or(Ending::Released, Ending::Settled);
                 backend.end(reservation, ending);
             }
-            self.parts().for_each(|(part, _)| part.ended());
+            self.parts().for_each(|(part, _)| part.ended_elsewhere());
             return false;
         }
         let end = |(part, own): (&Part, &Cost)| {
@@ -305,7 +317,7 @@ impl Permit {
                 }
             };
             let charged = charged.map(|charged| more.unpaid(charged, &charge));
-            part.end((self.granted_at, &reserved), charged.as_ref(), self.open)
+            part.end((self.granted_at, &reserved), charged.as_ref())
         };
         self.parts().map(end).filter(|is_counted| !is_counted).count() == 0
     }
@@ -313,7 +325,7 @@ impl Permit {
     /// Tells of a charge that doesn't match the limits, if it doesn't.
     #[cold]
     fn report(&self, stated: &Cost) {
-        let plans = self.parts().filter_map(|(part, own)| Some((part, own, part.plan()?)));
+        let plans = self.parts().map(|(part, own)| (part, own, part.plan()));
         let plans: SmallVec<[_; 2]> = plans.collect();
         let elsewhere = |custom: &str| plans.iter().any(|(.., plan)| plan.counts_custom(custom));
         for (part, reserved, plan) in &plans {
@@ -323,7 +335,7 @@ impl Permit {
             let Some(dimension) = unsettled.or_else(|| plan.uncounted(stated, elsewhere)) else {
                 continue;
             };
-            let key = part.place.key();
+            let key = part.entry.key.clone();
             WARN.call_once(|| {
                 tracing::warn!(
                     key = key.as_str(),
@@ -333,7 +345,7 @@ impl Permit {
                      reserved counts. Settle in the dimensions of the limits"
                 );
             });
-            let events = &part.place.shard.core.events;
+            let events = &part.entry.core.events;
             events.announce(|| Event::ChargeMismatch { key, dimension, kept });
         }
     }
@@ -349,7 +361,7 @@ impl Permit {
 
     #[inline]
     fn announce(&self, charged: Option<&Cost>) {
-        let events = &self.first.place.shard.core.events;
+        let events = &self.first.entry.core.events;
         if events.are_watched() {
             self.tell(charged);
         }
@@ -360,15 +372,15 @@ impl Permit {
         let charged = charged.cloned();
         for (part, reserved) in self.parts() {
             let (reserved, charged) = (reserved.clone(), charged.clone());
-            let settled = Event::Settled { key: part.place.key(), reserved, charged };
-            self.first.place.shard.core.events.send(|| settled);
+            let settled = Event::Settled { key: part.entry.key.clone(), reserved, charged };
+            self.first.entry.core.events.send(|| settled);
         }
     }
 }
 
 impl fmt::Debug for Permit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let keys: Vec<_> = self.parts().map(|(part, _)| part.place.key()).collect();
+        let keys: Vec<_> = self.parts().map(|(part, _)| &part.entry.key).collect();
         f.debug_struct("Permit")
             .field("keys", &keys)
             .field("cost", &self.cost)

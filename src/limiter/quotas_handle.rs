@@ -2,13 +2,16 @@ use compact_str::CompactString;
 #[cfg(feature = "regex")]
 use regex::Regex;
 
-use super::builder::UnknownKey;
-use super::limiter::Limiter;
-use super::named_quota::NamedQuota;
+use super::key_state::KeyState;
+use super::shared::Shared;
+#[cfg(feature = "regex")]
+use crate::plan::regex_name;
+use crate::plan::{MissingFeature, NamedQuota, QuotaOrigin, UnknownKey};
 use crate::provider::Profile;
 use crate::quota::{Quota, UnknownZone};
 
-/// A handle to the quotas of a [`Limiter`]: sets, removes and reads them while the limiter runs.
+/// A handle to the quotas of a [`Limiter`](super::Limiter): sets, removes and reads them while the
+/// limiter runs.
 ///
 /// A change applies immediately: usage is kept, reservations stay held, and waiting requests are
 /// checked again.
@@ -24,40 +27,33 @@ use crate::quota::{Quota, UnknownZone};
 /// # Ok::<(), tollgate::limiter::BuildError>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct Quotas<'a>(&'a Limiter);
-
-impl Limiter {
-    /// Returns a handle that sets, removes and reads quotas.
-    pub fn quotas(&self) -> Quotas<'_> {
-        Quotas(self)
-    }
-}
+pub struct Quotas<'a>(pub(super) &'a Shared);
 
 impl Quotas<'_> {
     /// Sets the quota of a key, of a glob, or of a regular expression by the name `regex:PATTERN`.
     ///
     /// Without the feature `regex`, a quota of a regular expression applies to no key, and a warning
-    /// is logged. Limits that came with a request ([`acquire_limits`](Limiter::acquire_limits)) are
+    /// is logged. Limits that came with a request ([`acquire_limits`](super::Limiter::acquire_limits)) are
     /// replaced by a quota of the same key, and not by that of a pattern. Keys that a
     /// [`shared`](Quota::shared) quota covers use its buckets from then on.
     ///
     /// An empty key is accepted, but it is probably a mistake, so a warning is logged.
     pub fn set(&self, name: &str, quota: &Quota) {
-        self.0.set_quota(name, quota);
+        self.put(name, quota, QuotaOrigin::Set);
     }
 
     /// Sets the quota of all keys that a regular expression matches in full; see
     /// [`Builder::quota_regex`](super::Builder::quota_regex). Needs the feature `regex`.
     #[cfg(feature = "regex")]
     pub fn set_regex(&self, regex: &Regex, quota: &Quota) {
-        self.0.set_quota_regex(regex, quota);
+        self.put(&regex_name(regex), quota, QuotaOrigin::Set);
     }
 
     /// Sets a quota as [`set`](Self::set) does, but marks it as configured: a store doesn't restore it
     /// once the configuration no longer names it.
     #[doc(hidden)]
     pub fn configure(&self, name: &str, quota: &Quota) {
-        self.0.configure_quota(name, quota);
+        self.put(name, quota, QuotaOrigin::Configured);
     }
 
     /// Removes the quota of this name: a key, a glob or `regex:PATTERN`. Returns `false` if there was
@@ -67,7 +63,11 @@ impl Quotas<'_> {
     /// Requests that wait for such a key fail with
     /// [`AcquireError::Removed`](super::AcquireError::Removed).
     pub fn remove(&self, name: &str) -> bool {
-        self.0.remove_quota(name)
+        let removed = self.0.core.quotas.write().remove(name);
+        if removed {
+            self.0.replan(name, &self.of(name));
+        }
+        removed
     }
 
     /// Adds a provider's profile after those already loaded: keys that its default quotas cover and
@@ -77,7 +77,10 @@ impl Quotas<'_> {
     /// [`UnknownZone`] if a default quota uses a time zone that isn't known, as without the feature
     /// `zones`. The profile isn't loaded then.
     pub fn add_provider(&self, profile: Profile) -> Result<(), UnknownZone> {
-        self.0.add_provider(profile)
+        let core = &self.0.core;
+        core.quotas.write().add_provider(profile, core.version())?;
+        self.0.replan_all();
+        Ok(())
     }
 
     /// Sets the policy for keys that no quota covers, including those already in use.
@@ -85,24 +88,26 @@ impl Quotas<'_> {
     /// Requests that wait for a key that is no longer limited fail with
     /// [`AcquireError::Removed`](super::AcquireError::Removed), as if its quota had been removed.
     pub fn set_unknown_key(&self, policy: UnknownKey) {
-        self.0.set_unknown_key(policy);
+        let version = self.0.core.version();
+        self.0.core.quotas.write().set_unknown(policy, version);
+        self.0.replan_all();
     }
 
     /// Returns all quotas that were configured, set or learned, sorted by name, without the default
     /// quotas of providers.
     pub fn list(&self) -> Vec<NamedQuota> {
-        self.0.quota_list()
+        self.0.core.quotas.read().list()
     }
 
     /// Returns the quota of [`list`](Self::list) with exactly this name: a key, a glob, or `regex:` and
     /// a regular expression.
     pub fn get(&self, name: &str) -> Option<NamedQuota> {
-        self.0.quota_named(name)
+        self.0.core.quotas.read().of_name(name)
     }
 
     /// Returns the number of quotas in [`list`](Self::list).
     pub fn len(&self) -> usize {
-        self.0.quota_count()
+        self.0.core.quotas.read().len()
     }
 
     /// Returns `true` if [`list`](Self::list) is empty.
@@ -113,7 +118,7 @@ impl Quotas<'_> {
     /// Returns a counter that increases whenever a quota is set, learned or removed.
     #[doc(hidden)]
     pub fn version(&self) -> u64 {
-        self.0.quotas_version()
+        self.0.core.quotas.read().changes
     }
 
     /// Restores quotas of an earlier run that were set or learned while it ran, with their origin.
@@ -124,7 +129,13 @@ impl Quotas<'_> {
     /// replaces them.
     #[doc(hidden)]
     pub fn restore(&self, stored: &[NamedQuota]) {
-        self.0.restore_quotas(stored);
+        for stored in stored.iter().filter(|stored| stored.origin != QuotaOrigin::Configured) {
+            let version = self.0.core.version();
+            let restored = self.0.core.quotas.write().restore(stored, version);
+            if restored {
+                self.0.replan(&stored.name, &stored.quota);
+            }
+        }
     }
 
     /// Returns the name of the quota that applies to a key: the key itself, or the pattern that it
@@ -139,17 +150,33 @@ impl Quotas<'_> {
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```
     pub fn name_of(&self, key: &str) -> Option<CompactString> {
-        self.0.quota_name(key)
+        self.0.core.quotas.read().name_of(key).cloned()
     }
 
     /// Returns the current quota of a key, with the share of the limiter applied. A reduction after a
     /// refusal doesn't change it.
     pub fn of(&self, key: &str) -> Quota {
-        self.0.quota(key)
+        let quota = |_: &_, state: &KeyState| {
+            let rules = state.full().rules.iter();
+            rules.fold(Quota::new(), |quota, rule| quota.limit(rule.limit().clone()))
+        };
+        self.0.peek(key, quota).unwrap_or_default()
     }
 
     /// Returns the provider's profile that applies to a key, or `None` if no profile is loaded.
     pub fn profile_of(&self, key: &str) -> Option<Profile> {
-        self.0.profile(key)
+        self.0.core.quotas.read().profile(key)
+    }
+
+    fn put(&self, name: &str, quota: &Quota, origin: QuotaOrigin) {
+        if name.is_empty() {
+            tracing::warn!("a quota was set for the empty key; name a key or a glob");
+        }
+        if let Err(error) = MissingFeature::of_quota(name) {
+            tracing::warn!("{error}: it counts for no key");
+        }
+        let core = &self.0.core;
+        core.quotas.write().set(name, quota, (origin, core.version()));
+        self.0.replan(name, quota);
     }
 }

@@ -4,21 +4,22 @@ use std::time::Duration;
 
 use smallvec::{SmallVec, smallvec};
 
-use super::backend::{Reservation, Reserved};
-use super::clock::nanos;
-use super::error::{AcquireError, Refused};
-use super::event::{Event, Metadata};
+use super::core::Core;
+use super::entry::{Entry, Locked};
 use super::permit::{Parts, Permit};
-use super::place::{Name, Pinned};
-use super::plan::Plan;
-use super::scopes::{Blocked, Places, Scopes};
-use super::shard::Core;
-use super::slot::{Denial, Slot};
+use super::scopes::{Blocked, Entries, Scopes};
+use super::table::Name;
+use crate::answer::error::{AcquireError, Refused};
+use crate::backend::{Reservation, Reserved};
+use crate::clock::nanos;
 use crate::engine::Wait;
+use crate::event::{Event, Metadata};
+use crate::key::denial::Denial;
+use crate::key::queue::Turn;
+use crate::plan::Plan;
 use crate::quota::{Cost, Dimension, Quota};
 
-/// What is asked for.
-#[derive(Debug)]
+/// A request for a reservation: its keys, its cost and its options.
 pub(super) struct Request {
     pub(super) names: SmallVec<[Name; 1]>,
     pub(super) cost: Cost,
@@ -26,21 +27,21 @@ pub(super) struct Request {
     pub(super) given: Option<Box<Quota>>,
     pub(super) metadata: Option<Metadata>,
     pub(super) deadline: Option<u64>,
-    /// Until when it waits for answers that others have asked for, whatever its deadline.
-    patience: Option<u64>,
-    /// Behind how many it is willing to wait.
+    /// The number of requests that it is willing to wait behind.
     pub(super) max_waiting: Option<usize>,
-    /// Drawn on arrival, where a key has moved since.
-    pub(super) number: Option<u64>,
+    /// Whether a refusal carries the figures of the keys.
+    pub(super) with_figures: bool,
+    /// Drawn on arrival, where a key was retired since.
+    pub(super) arrival: Option<u64>,
+    /// Until when it waits for answers that other requests have asked a backend for, whatever its
+    /// deadline.
+    patience: Option<u64>,
 }
 
-/// What keeps the keys of a request where they are.
-pub(super) type Pins = SmallVec<[Pinned; 2]>;
-
-/// What a look at the keys of a request comes to.
+/// The answer to a request under its keys, at one moment.
 pub(super) enum Verdict {
     Admit,
-    /// The buckets are elsewhere, and nothing here speaks against asking.
+    /// The buckets are elsewhere, and no key here speaks against asking.
     Ask,
     Wait(Blocked),
     Fail(AcquireError),
@@ -48,66 +49,102 @@ pub(super) enum Verdict {
 
 impl Request {
     pub(super) fn new(names: SmallVec<[Name; 1]>, cost: Cost) -> Self {
-        let (given, metadata, max_waiting, number) = (None, None, None, None);
-        let (deadline, patience) = (None, None);
-        Self { names, cost, given, metadata, deadline, patience, max_waiting, number }
+        let (given, metadata, deadline) = (None, None, None);
+        let (max_waiting, with_figures, arrival, patience) = (None, false, None, None);
+        Self {
+            names,
+            cost,
+            given,
+            metadata,
+            deadline,
+            max_waiting,
+            with_figures,
+            arrival,
+            patience,
+        }
     }
 
     pub(super) fn core(&self) -> &Arc<Core> {
         &self.names[0].shard.core
     }
 
-    /// Where its keys are; one that is named twice counts once. The pins are to be kept until the
-    /// keys are under their locks: of several that are new each could be forgotten for the next, and
-    /// they would never be there together.
-    pub(super) fn places(&self) -> Result<(Places, Pins), Refused> {
-        if let [name] = &self.names[..] {
-            return Ok((smallvec![name.place()?], Pins::new()));
+    /// Returns the only key of the request, where it may take the fast exit.
+    #[inline]
+    pub(super) fn fast_name(&self) -> Option<&Name> {
+        match &self.names[..] {
+            [name] if self.given.is_none() && self.metadata.is_none() => Some(name),
+            _ => None,
         }
-        let mut pins = Pins::new();
+    }
+
+    /// Looks its keys up, and makes those that are new. A key that is named twice counts once.
+    pub(super) fn entries(&self) -> Result<Entries, Refused> {
+        if let [name] = &self.names[..] {
+            return Ok(smallvec![name.entry()?]);
+        }
+        let mut entries = Entries::new();
         for name in &self.names {
-            let pin = name.pin()?;
-            if !pins.iter().any(|other: &Pinned| other.place.is_same(&pin.place)) {
-                pins.push(pin);
+            let entry = name.entry()?;
+            if !entries.iter().any(|other: &Arc<Entry>| Arc::ptr_eq(other, &entry)) {
+                entries.push(entry);
             }
         }
-        Ok((pins.iter().map(|pin| pin.place.clone()).collect(), pins))
+        Ok(entries)
     }
 
-    /// Puts limits that came with it in their place.
-    pub(super) fn give(&self, scopes: &mut Scopes<'_>) {
-        scopes.give(self.given.as_deref(), self.core());
-        scopes.give_default(self.default(), self.core());
+    /// Locks its keys. `None` if one is retired: the keys have to be looked up again.
+    pub(super) fn lock<'a>(&self, entries: &'a [Arc<Entry>]) -> Option<Scopes<'a>> {
+        let mut scopes = Scopes::lock(entries);
+        if scopes.is_retired() {
+            drop(scopes);
+            self.unlist_retired(entries);
+            return None;
+        }
+        if let Some(quota) = self.given.as_deref() {
+            scopes.give(quota, self.core());
+        }
+        if let Some(plan) = self.default() {
+            scopes.give_default(plan, self.core());
+        }
+        Some(scopes)
     }
 
-    /// The limits that its keys have if no quota names them.
+    /// Takes retired entries out of the table, should the thread that retired them not have got there:
+    /// the next look-up doesn't find them.
+    #[cold]
+    fn unlist_retired(&self, entries: &[Arc<Entry>]) {
+        let retired = entries.iter().filter(|entry| entry.lock().is_retired());
+        retired.for_each(|entry| self.names[0].unlist(entry));
+    }
+
+    /// Returns the limits that its keys have if no quota names them.
     pub(super) fn default(&self) -> Option<&Arc<Plan>> {
         self.names[0].default.as_ref()
     }
 
-    /// Who stands before it may only be asking a backend: it waits for as long as an answer takes, also
-    /// where it isn't willing to wait for room.
-    pub(super) fn be_patient(&mut self, scopes: &Scopes<'_>) {
-        let patience = self.core().backend.as_ref().map(|backend| nanos(backend.patience()));
-        self.patience = patience.map(|patience| scopes.now.saturating_add(patience));
+    /// Waits for as long as an answer of the backend takes, also where it isn't willing to wait for
+    /// room: a request that comes before it may only be asking.
+    pub(super) fn be_patient(&mut self, now: u64) {
+        let backend = self.core().backend.as_ref();
+        self.patience = backend.map(|backend| now.saturating_add(nanos(backend.patience())));
     }
 
-    /// When it is looked at again at the latest, where it has a deadline.
+    /// Returns when it is looked at again at the latest, where it has a deadline.
     pub(super) fn latest(&self) -> Option<u64> {
         self.deadline.map(|deadline| deadline.max(self.patience.unwrap_or(0)))
     }
 
-    pub(super) fn judge(&self, scopes: &Scopes<'_>, number: u64) -> Verdict {
+    /// Judges the request at its turn: the one admission function, over one key or several.
+    pub(super) fn judge(&self, scopes: &Scopes<'_>, turn: Turn) -> Verdict {
         let core = self.core();
         if core.is_closed() {
             return Verdict::Fail(AcquireError::Closed);
         }
         if let Some(refused) = scopes.uncounted(&self.cost) {
-            return Verdict::Fail(AcquireError::Refused(refused));
+            return Verdict::Fail(AcquireError::Refused(self.with_figures_of(scopes, refused)));
         }
-        let here = core.backend.is_none();
-        match scopes.blocked(&self.cost, number, here) {
-            None if here => Verdict::Admit,
+        match scopes.blocked(&self.cost, turn, core.is_local()) {
+            None if core.is_local() => Verdict::Admit,
             None => Verdict::Ask,
             Some(blocked) => {
                 let hopeless = self.hopeless(scopes, blocked);
@@ -116,15 +153,15 @@ impl Request {
         }
     }
 
-    /// Why waiting on would be in vain, if it would.
+    /// Returns the error of a request that cannot succeed by waiting on.
     pub(super) fn hopeless(&self, scopes: &Scopes<'_>, blocked: Blocked) -> Option<AcquireError> {
-        let refused = || scopes.refused(blocked, &self.cost);
+        let refused = || self.with_figures_of(scopes, scopes.refused(blocked, &self.cost));
         let earliest = match blocked.denial.wait() {
             Wait::Never => return Some(AcquireError::Refused(refused())),
             Wait::At(time) => time,
-            Wait::Unknown => scopes.now,
+            Wait::Unknown => scopes.now(),
         };
-        let missed = |&deadline: &u64| deadline <= scopes.now || deadline < earliest;
+        let missed = |&deadline: &u64| deadline <= scopes.now() || deadline < earliest;
         let deadline = match blocked.denial {
             Denial::OthersWaiting => self.latest(),
             _ => self.deadline,
@@ -133,7 +170,18 @@ impl Request {
         Some(AcquireError::DeadlineExceeded { deadline, refused: refused() })
     }
 
-    /// The permit for what was taken; the request is over.
+    /// Adds the figures of the keys to a refusal, where the request asked for them. Keys that share an
+    /// entry have none of their own.
+    fn with_figures_of(&self, scopes: &Scopes<'_>, mut refused: Refused) -> Refused {
+        if self.with_figures && scopes.len() == self.names.len() {
+            let backend = self.core().backend.as_ref();
+            let figures = scopes.iter().map(|scope| scope.figures(scope.key(), backend));
+            refused.figures = Some(Box::new(figures.collect()));
+        }
+        refused
+    }
+
+    /// Returns the permit for the reservations that were made; the request is over.
     pub(super) fn granted(
         &mut self,
         (parts, open): (Parts, bool),
@@ -142,48 +190,43 @@ impl Request {
     ) -> Permit {
         let cost = std::mem::take(&mut self.cost);
         let permit = Permit::of_several(parts, remote, cost, (now, open));
-        self.announce(permit.cost(), arrived, now);
+        self.report_granted(permit.cost(), arrived, now);
         permit
     }
 
-    fn announce(&self, reserved: &Cost, arrived: u64, now: u64) {
-        let mut keys = self.names[0].shard.keys();
-        keys.totals.granted += 1;
-        keys.totals.waited += u64::from(now > arrived);
-        drop(keys);
-        let events = &self.core().events;
+    fn report_granted(&self, reserved: &Cost, arrived: u64, now: u64) {
+        let core = self.core();
+        core.totals.count_granted();
+        if now > arrived {
+            core.totals.count_waited();
+        }
+        let events = &core.events;
         if !events.are_watched() {
             return;
         }
-        let metadata = || self.metadata.clone();
         for Name { key, .. } in &self.names {
-            let cost = || reserved.clone();
-            events.send(|| Event::Granted { key: key.clone(), cost: cost(), metadata: metadata() });
+            let (key, metadata) = (|| key.clone(), || self.metadata.clone());
+            let cost = reserved.clone();
+            events.send(|| Event::Granted { key: key(), cost, metadata: metadata() });
             if now > arrived {
                 let duration = Duration::from_nanos(now - arrived);
-                events.send(|| Event::Waited { key: key.clone(), duration, metadata: metadata() });
+                events.send(|| Event::Waited { key: key(), duration, metadata: metadata() });
             }
         }
     }
 
-    /// Tells of a failure for want of quota.
+    /// Reports a failure for want of quota.
     #[inline]
-    pub(super) fn failed(&self, result: &Result<Permit, AcquireError>) {
+    pub(super) fn report_failed(&self, result: &Result<Permit, AcquireError>) {
         let Err(error) = result else { return };
         match (error, error.refused()) {
-            (_, Some(refused)) => self.denied(refused),
+            (_, Some(refused)) => self.report_denied(refused),
             (AcquireError::QueueFull { key, .. }, None) => self.count_denied(key, None),
             _ => {}
         }
     }
 
-    #[cold]
-    fn count_denied(&self, key: &str, dimension: Option<&Dimension>) {
-        self.names[0].shard.keys().totals.denied += 1;
-        self.core().denied.offer(key, dimension);
-    }
-
-    pub(super) fn denied(&self, refused: &Refused) {
+    pub(super) fn report_denied(&self, refused: &Refused) {
         self.count_denied(&refused.key, refused.dimension.as_ref());
         self.core().events.send(|| Event::Denied {
             key: refused.key.clone(),
@@ -192,19 +235,24 @@ impl Request {
         });
     }
 
-    /// What to ask a backend for: the same as last time, unless a quota has changed since.
+    fn count_denied(&self, key: &str, dimension: Option<&Dimension>) {
+        self.core().totals.count_denied();
+        self.core().denied.offer(key, dimension);
+    }
+
+    /// Returns what to ask a backend for: the same as last time, unless a quota has changed since.
     pub(super) fn reservation(
         &self,
         scopes: &Scopes<'_>,
         last: Option<Arc<Reservation>>,
     ) -> Arc<Reservation> {
         let same = |last: &Arc<Reservation>| {
-            let mut pairs = last.scopes.iter().zip(scopes.all());
-            pairs.all(|(reserved, slot)| Arc::ptr_eq(&reserved.rules, &slot.plan.rules))
+            let mut pairs = last.scopes.iter().zip(scopes.iter());
+            pairs.all(|(reserved, scope)| Arc::ptr_eq(&reserved.rules, &scope.plan().rules))
         };
         last.filter(same).unwrap_or_else(|| {
             Arc::new(Reservation {
-                scopes: scopes.all().map(Reserved::of).collect(),
+                scopes: scopes.iter().map(Reserved::of).collect(),
                 cost: scopes.clip_guesses(&self.cost),
             })
         })
@@ -212,11 +260,8 @@ impl Request {
 }
 
 impl Reserved {
-    pub(super) fn of(slot: &Slot) -> Self {
-        let (key, rules) = (slot.key.clone(), Arc::clone(&slot.plan.rules));
+    pub(super) fn of(scope: &Locked<'_>) -> Self {
+        let (key, rules) = (scope.key().clone(), Arc::clone(&scope.plan().rules));
         Self { key, rules, note: AtomicU64::new(0) }
     }
 }
-
-/// Behind everybody who has drawn a number.
-pub(super) const NEWCOMER: u64 = u64::MAX;

@@ -3,34 +3,33 @@ use std::sync::Arc;
 
 use smallvec::SmallVec;
 
-use super::backend::Unmet;
-use super::error::Refused;
+use super::core::Core;
+use super::entry::{Entry, Locked};
 use super::permit::{Part, Parts, Taken};
-use super::place::Place;
-use super::plan::Plan;
-use super::shard::{Core, Keys};
-use super::slot::{Denial, Slot};
-use super::sync::MutexGuard;
+use crate::answer::error::Refused;
+use crate::backend::Unmet;
 use crate::engine::Wait;
+use crate::key::denial::Denial;
+use crate::key::queue::{Turn, Wakers};
+use crate::plan::Plan;
 use crate::quota::{Cost, Quota};
 
-/// All keys of one request under their locks: what is done to them is done at one moment.
-#[derive(Debug)]
+/// The entries of a request's keys, in the order of the request; none twice.
+pub(super) type Entries = SmallVec<[Arc<Entry>; 1]>;
+
+/// All keys of one request under their locks: changes to them happen at one moment.
 pub(super) struct Scopes<'a> {
-    /// One for each shard, in the order of their addresses: nobody locks them the other way round.
-    guards: SmallVec<[MutexGuard<'a, Keys>; 2]>,
-    /// Guard and slot of each key, in the order of the request.
-    seats: SmallVec<[(usize, u32); 2]>,
-    pub(super) now: u64,
+    /// In the order of the request.
+    locked: SmallVec<[Locked<'a>; 2]>,
 }
 
-/// What holds a request up.
+/// The reason why a request is not admitted now.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Blocked {
-    /// The key that does for longest, and why.
+    /// The key that blocks it for longest, and why.
     pub(super) scope: usize,
     pub(super) denial: Denial,
-    /// The key whose queue it belongs into: of those that are short the one named first.
+    /// The key in whose queue it belongs: of those that are short the one named first.
     pub(super) queue: usize,
 }
 
@@ -39,7 +38,7 @@ impl Blocked {
         Self { scope, denial, queue: scope }
     }
 
-    /// A backend said so of a request in this queue.
+    /// The answer of a backend to a request in this queue.
     pub(super) fn elsewhere(queue: usize, unmet: Unmet) -> Self {
         let (scope, denial) = match unmet {
             Unmet::Short { scope, shortfall } => (scope, Denial::Short(shortfall)),
@@ -50,107 +49,97 @@ impl Blocked {
     }
 }
 
-/// The places of a request's keys.
-pub(super) type Places = SmallVec<[Place; 1]>;
-
 impl<'a> Scopes<'a> {
-    /// `None` if a key was forgotten since it was looked up.
-    pub(super) fn lock(places: &'a [Place]) -> Option<Self> {
-        let mut order: SmallVec<[_; 2]> = places.iter().map(|place| &place.shard).collect();
-        order.sort_unstable_by_key(|shard| Arc::as_ptr(shard));
-        order.dedup_by_key(|shard| Arc::as_ptr(shard));
-        let mut now = 0;
-        let mut guards: SmallVec<[MutexGuard<'a, Keys>; 2]> = SmallVec::new();
-        for shard in &order {
-            let (keys, of_shard) = shard.lock();
-            guards.push(keys);
-            now = now.max(of_shard);
+    /// Locks all keys, in the order of their addresses: two requests never wait for each other's.
+    pub(super) fn lock(entries: &'a [Arc<Entry>]) -> Self {
+        let mut order: SmallVec<[usize; 4]> = (0..entries.len()).collect();
+        order.sort_unstable_by_key(|&index| Arc::as_ptr(&entries[index]));
+        let locked = order.iter().map(|&index| (index, entries[index].lock()));
+        let mut locked: SmallVec<[(usize, Locked<'a>); 2]> = locked.collect();
+        locked.sort_unstable_by_key(|(index, _)| *index);
+        let mut locked: SmallVec<[Locked<'a>; 2]> = locked.into_iter().map(|(_, l)| l).collect();
+        // A key that another thread used a moment ago may be a little ahead.
+        if locked.len() > 1 {
+            let now = locked.iter().map(|scope| scope.now()).max().unwrap_or(0);
+            locked.iter_mut().for_each(|scope| scope.advance(now));
         }
-        // A shard that was used a moment ago by another thread may be a little ahead.
-        for (keys, shard) in guards.iter_mut().zip(&order) {
-            now = keys.advance(now, &shard.core.clock);
-        }
-        let guard = |place: &Place| order.iter().position(|shard| Arc::ptr_eq(shard, &place.shard));
-        let seat = |place: &Place| {
-            let guard = guard(place)?;
-            let slot = &guards[guard].slots[place.slot];
-            (slot.generation() == place.generation).then_some((guard, place.slot))
-        };
-        let seats = places.iter().map(seat).collect::<Option<_>>()?;
-        let mut scopes = Self { guards, seats, now };
-        scopes.for_each(|slot, now| slot.recover(now, &places[0].shard.core));
-        Some(scopes)
+        Self { locked }
     }
 
-    pub(super) fn slot(&self, scope: usize) -> &Slot {
-        let (guard, slot) = self.seats[scope];
-        &self.guards[guard].slots[slot]
+    /// The time of all locks.
+    pub(super) fn now(&self) -> u64 {
+        self.locked[0].now()
     }
 
-    pub(super) fn slot_mut(&mut self, scope: usize) -> &mut Slot {
-        let (guard, slot) = self.seats[scope];
-        &mut self.guards[guard].slots[slot]
+    /// Returns whether one of the keys counts elsewhere by now.
+    pub(super) fn is_retired(&self) -> bool {
+        self.locked.iter().any(|scope| scope.is_retired())
     }
 
-    pub(super) fn all(&self) -> impl Iterator<Item = &Slot> {
-        (0..self.seats.len()).map(|scope| self.slot(scope))
+    pub(super) fn len(&self) -> usize {
+        self.locked.len()
     }
 
-    /// How often something has changed at any of them.
+    pub(super) fn get(&self, scope: usize) -> &Locked<'a> {
+        &self.locked[scope]
+    }
+
+    pub(super) fn get_mut(&mut self, scope: usize) -> &mut Locked<'a> {
+        &mut self.locked[scope]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Locked<'a>> {
+        self.locked.iter()
+    }
+
+    pub(super) fn iter_mut(&mut self) -> impl Iterator<Item = &mut Locked<'a>> {
+        self.locked.iter_mut()
+    }
+
+    /// Returns the number of changes at all of the keys.
     pub(super) fn changes(&self) -> u64 {
-        self.all().map(Slot::changes).sum()
+        self.iter().map(|scope| scope.changes()).sum()
     }
 
-    pub(super) fn for_each(&mut self, mut act: impl FnMut(&mut Slot, u64)) {
-        let now = self.now;
-        (0..self.seats.len()).for_each(|scope| act(self.slot_mut(scope), now));
-    }
-
-    /// Puts limits that came with the request in the place of those that the keys have.
-    pub(super) fn give(&mut self, quota: Option<&Quota>, core: &Core) {
-        let Some(quota) = quota else { return };
-        self.for_each(|slot, now| {
-            if slot.plan.given.as_ref() != Some(quota) {
+    /// Gives the keys the limits that came with the request.
+    pub(super) fn give(&mut self, quota: &Quota, core: &Core) {
+        for scope in &mut self.locked {
+            if scope.plan().given.as_ref() != Some(quota) {
                 let version = core.version();
-                let plan = core.quotas.read().given(&slot.key, quota, version);
-                let plan = plan.succeed(&slot.plan, version);
-                slot.change_plan(Arc::new(plan), now);
+                let plan = core.quotas.read().given(scope.key(), quota, version);
+                let plan = plan.succeed(scope.plan(), version);
+                scope.follow(Arc::new(plan));
             }
-        });
+        }
     }
 
-    /// Puts limits that came with the request for keys that no quota names in the place of those that
-    /// such keys have.
-    pub(super) fn give_default(&mut self, default: Option<&Arc<Plan>>, core: &Core) {
-        let Some(plan) = default else { return };
-        self.for_each(|slot, now| {
-            if slot.plan.named || slot.plan.has_rules_of(plan) {
-                return;
+    /// Gives the keys that no quota names the limits that came with the request for such keys.
+    pub(super) fn give_default(&mut self, plan: &Arc<Plan>, core: &Core) {
+        for scope in &mut self.locked {
+            if scope.plan().named || scope.plan().has_rules_of(plan) {
+                continue;
             }
-            if let Some(line) = slot.there() {
-                line.barred = false;
-            }
-            // Of a key that is as good as new nobody holds anything: many have one plan together.
-            let plan = match slot.is_idle(now) && slot.plan.version < plan.version {
+            scope.set_unknown(false, None);
+            // Nothing is held of an idle key: many such keys have one plan together.
+            let plan = match scope.is_idle() && scope.plan().version < plan.version {
                 true => Arc::clone(plan),
-                false => Arc::new(plan.succeed(&slot.plan, core.version())),
+                false => Arc::new(plan.succeed(scope.plan(), core.version())),
             };
-            slot.change_plan(plan, now);
-        });
+            scope.follow(plan);
+        }
     }
 
-    /// What holds up a request that drew this number: of the keys that are short the one that is for
-    /// longest, else one for which others wait who came before. `here` says whether the buckets are
-    /// here.
-    pub(super) fn blocked(&self, cost: &Cost, number: u64, here: bool) -> Option<Blocked> {
-        let Some(mut blocked) = self.short(cost, self.now, here) else {
-            let behind = |scope: &usize| self.slot(*scope).is_behind(number);
-            let others = (0..self.seats.len()).find(behind);
-            return others.map(|scope| Blocked::at(scope, Denial::OthersWaiting));
+    /// Returns the reason why a request with this turn is not admitted: of the keys that are short the
+    /// one that is for longest, else one at which other requests wait that came before. `is_local`
+    /// says whether the buckets are in this process.
+    pub(super) fn blocked(&self, cost: &Cost, turn: Turn, is_local: bool) -> Option<Blocked> {
+        let Some(mut blocked) = self.short(cost, self.now(), is_local) else {
+            let scope = self.iter().position(|scope| scope.is_behind(turn))?;
+            return Some(Blocked::at(scope, Denial::OthersWaiting));
         };
-        // A key that has room now may not any more when the others do.
+        // A key that has room now may not have it any more when the others do.
         while let Wait::At(then) = blocked.denial.wait()
-            && let Some(next) = self.short(cost, then, here)
+            && let Some(next) = self.short(cost, then, is_local)
             && next.denial.wait() > blocked.denial.wait()
         {
             blocked = Blocked { queue: blocked.queue, ..next };
@@ -158,28 +147,34 @@ impl<'a> Scopes<'a> {
         Some(blocked)
     }
 
-    /// Why the cost can't be reserved whatever is free: a key limits tokens, but none of the kinds of
-    /// tokens that it names, or none of the keys limits a custom dimension that it names.
+    /// Returns the refusal of a cost that no room would help: a key limits tokens, but none of the
+    /// kinds of tokens that the cost names, or none of the keys limits a custom dimension of it.
     pub(super) fn uncounted(&self, cost: &Cost) -> Option<Refused> {
-        if self.all().all(|slot| slot.plan.counts(cost)) {
+        if self.iter().all(|scope| scope.plan().counts(cost)) {
             return None;
         }
-        let elsewhere = |custom: &str| self.all().any(|slot| slot.plan.counts_custom(custom));
-        self.all().find_map(|slot| {
-            let dimension = slot.plan.refuses(cost, elsewhere)?;
-            Some(slot.uncounted(dimension, self.now))
+        let elsewhere = |custom: &str| self.iter().any(|scope| scope.plan().counts_custom(custom));
+        self.iter().find_map(|scope| {
+            let dimension = scope.plan().refuses(cost, elsewhere)?;
+            Some(Refused::missing_limit(scope.key(), dimension, self.now()))
         })
     }
 
-    /// Why one of the keys has no room, whatever the others have.
-    pub(super) fn denial(&self, scope: usize, cost: &Cost, at: u64, here: bool) -> Option<Denial> {
-        let slot = self.slot(scope);
-        if here { slot.fits(cost, at).err() } else { slot.passable(at).err() }
+    /// Returns why one of the keys has no room, whatever room the others have.
+    pub(super) fn denial(
+        &self,
+        scope: usize,
+        cost: &Cost,
+        at: u64,
+        is_local: bool,
+    ) -> Option<Denial> {
+        let scope = self.get(scope);
+        if is_local { scope.check_limits(cost, at).err() } else { scope.check_open(at).err() }
     }
 
-    fn short(&self, cost: &Cost, at: u64, here: bool) -> Option<Blocked> {
-        let denied = |scope| Some((scope, self.denial(scope, cost, at, here)?));
-        let mut denied = (0..self.seats.len()).filter_map(denied);
+    fn short(&self, cost: &Cost, at: u64, is_local: bool) -> Option<Blocked> {
+        let denied = |scope| Some((scope, self.denial(scope, cost, at, is_local)?));
+        let mut denied = (0..self.len()).filter_map(denied);
         let (first, denial) = denied.next()?;
         let longest = denied.fold((first, denial), |longest, next| {
             if next.1.wait() > longest.1.wait() { next } else { longest }
@@ -188,41 +183,45 @@ impl<'a> Scopes<'a> {
     }
 
     pub(super) fn refused(&self, blocked: Blocked, cost: &Cost) -> Refused {
-        self.slot(blocked.scope).refused(blocked.denial, cost, self.now)
+        let scope = self.get(blocked.scope);
+        scope.refused(scope.key(), blocked.denial, cost)
     }
 
-    /// Takes the cost of every key; the parts of the permit, and whether it keeps something until it
-    /// ends.
-    pub(super) fn commit(&mut self, places: &[Place], cost: &Cost) -> (Parts, bool) {
-        let mut parts = self.parts(places);
-        let mut reserved = parts.iter_mut().map(|taken| &mut taken.reserved);
-        self.for_each(|slot, now| {
-            let clipped = slot.plan.clip_guesses(cost);
-            slot.commit(&clipped, now);
-            if let (Cow::Owned(clipped), Some(reserved)) = (clipped, reserved.next()) {
-                *reserved = Some(Box::new(clipped));
+    /// Takes the cost of every key. Returns the parts of the permit, and whether it holds something
+    /// until it ends.
+    pub(super) fn commit(&mut self, cost: &Cost) -> (Parts, bool) {
+        let mut parts = self.parts();
+        let mut open = false;
+        for (scope, part) in self.locked.iter_mut().zip(&mut parts) {
+            let clipped = scope.plan().clip_guesses(cost);
+            scope.commit(&clipped);
+            if let Cow::Owned(clipped) = clipped {
+                part.reserved = Some(Box::new(clipped));
             }
-        });
-        let open = self.all().any(|slot| slot.plan.holds);
-        if open {
-            self.pin();
+            open |= scope.plan().holds;
         }
         (parts, open)
     }
 
-    /// The cost, but of its guesses at most what all keys can hold.
+    /// Returns the cost, with guesses of at most the amounts that all keys can hold.
     pub(super) fn clip_guesses(&self, cost: &Cost) -> Cost {
-        self.all().fold(cost.clone(), |cost, slot| slot.plan.clip_guesses(&cost).into_owned())
+        let clip = |cost: Cost, scope: &Locked<'_>| scope.plan().clip_guesses(&cost).into_owned();
+        self.iter().fold(cost.clone(), clip)
     }
 
-    /// Keeps the keys from being forgotten, as long as a permit is open or somebody waits.
-    pub(super) fn pin(&mut self) {
-        self.for_each(|slot, _| slot.pin());
+    /// Returns the parts of a permit for all keys.
+    pub(super) fn parts(&self) -> Parts {
+        let part = |scope: &Locked<'_>| Part::new(Arc::clone(scope.entry()), scope.plan().version);
+        self.iter().map(part).map(Taken::new).collect()
     }
+}
 
-    /// What a permit for all keys has of each.
-    pub(super) fn parts(&self, places: &[Place]) -> Parts {
-        let part = |(place, slot): (&Place, &Slot)| Part::new(place.clone(), slot.plan.version);
-        places.iter().zip(self.all()).map(part).map(Taken::new).collect()
+impl Drop for Scopes<'_> {
+    /// Releases all locks, and wakes waiters and delivers events only then.
+    fn drop(&mut self) {
+        let wakers: SmallVec<[Wakers; 2]> =
+            self.locked.iter_mut().filter_map(Locked::release).collect();
+        wakers.into_iter().for_each(Wakers::call);
+        self.locked[0].entry().core.events.flush();
     }
 }

@@ -4,8 +4,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tollgate::engine::{Level, Rule, Shortfall, Wait};
 use tollgate::limiter::{
-    Backend, Code, Ending, Event, Limiter, ManualClock, RateLimited, Reservation, Reserving,
-    TokioClock, UnknownKey, Unmet,
+    AcquireError, Backend, Code, Ending, Event, Limiter, ManualClock, RateLimited, Reservation,
+    Reserving, TokioClock, UnknownKey, Unmet,
 };
 use tollgate::quota::{Cost, Dimension, Quota, Usage};
 
@@ -314,4 +314,44 @@ async fn who_does_not_wait_for_room_still_waits_behind_those_who_only_ask() {
     }
     assert_eq!(granted, 5);
     assert_eq!(limiter.stats("k").waiting, 0);
+}
+
+/// A store elsewhere that never answers.
+#[derive(Debug, Default)]
+struct Silent(Mutex<Vec<String>>);
+
+impl Backend for Silent {
+    fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
+        self.0.lock().push(reservation.scopes[0].key.to_string());
+        Box::pin(std::future::pending())
+    }
+
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Unmet> {
+        Err(Unmet::Full(Wait::Unknown))
+    }
+
+    fn end(&self, reservation: &Arc<Reservation>, _: Ending) {
+        self.0.lock().push(format!("end {}", reservation.scopes[0].key));
+    }
+
+    fn charge(&self, _: &Arc<Reservation>) {}
+
+    fn reset(&self, _: &str) {}
+}
+
+#[tokio::test(start_paused = true)]
+async fn question_about_a_key_that_moved_is_asked_again_and_ends_at_close() {
+    let backend = Arc::new(Silent::default());
+    let quota = Quota::new().rpm(9);
+    let builder = builder().quota("*", quota.clone()).clock(TokioClock::new());
+    let limiter = builder.backend(Arc::clone(&backend) as Arc<dyn Backend>).build().unwrap();
+    let asking = tokio::spawn(limiter.acquire("m-1", &Cost::new()));
+    settle_down().await;
+    limiter.quotas().set("m-*", &quota.shared());
+    settle_down().await;
+    assert_eq!(*backend.0.lock(), ["m-1", "end m-1", "m-*"]);
+    assert_eq!(limiter.stats("m-2").waiting, 1);
+    limiter.close().await;
+    assert_eq!(asking.await.unwrap().unwrap_err(), AcquireError::Closed);
+    assert_eq!(*backend.0.lock(), ["m-1", "end m-1", "m-*", "end m-*"]);
 }

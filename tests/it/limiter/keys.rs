@@ -153,16 +153,29 @@ fn idle_keys_are_forgotten_as_new_ones_come() {
 }
 
 #[test]
-fn a_permit_of_a_forgotten_key_ends_without_touching_another() {
+fn key_with_permit_is_kept_until_the_permit_ends() {
     let clock = ManualClock::new();
     let limiter = builder().quota("*", buckets(Quota::new().rpm(60))).clock(clock.clone());
     let limiter = limiter.max_keys(1).build().unwrap();
     let old = limiter.try_acquire("a", &Cost::new()).unwrap();
     clock.advance(Duration::from_secs(2));
+    let refused = limiter.try_acquire("b", &Cost::new()).unwrap_err();
+    assert_eq!(refused.code, Code::TooManyKeys);
+    drop(old);
     limiter.try_acquire("b", &Cost::new().requests(9)).unwrap();
     assert_eq!(limiter.keys(), ["b"]);
-    old.settle(&Cost::new().requests(30));
     assert_eq!(available(&limiter, "b"), 51);
+}
+
+#[test]
+fn permit_of_a_key_that_moved_ends_without_touching_another() {
+    let quota = buckets(Quota::new().rpm(60));
+    let limiter = builder().quota("*", quota.clone()).clock(ManualClock::new()).build().unwrap();
+    let old = limiter.try_acquire("m-1", &Cost::new()).unwrap();
+    limiter.quotas().set("m-*", &quota.shared());
+    limiter.try_acquire("m-2", &Cost::new().requests(9)).unwrap();
+    old.settle(&Cost::new().requests(30));
+    assert_eq!(available(&limiter, "m-1"), 51);
 }
 
 #[test]

@@ -97,7 +97,7 @@ fn a_hold_does_not_outlive_its_permit_when_another_profile_takes_over() {
 #[test]
 fn a_permit_does_not_drop_the_hold_of_another_when_another_profile_takes_over() {
     let profiles = builder().provider(COMPATIBLE).provider(OPENAI);
-    let limiter = profiles.build().unwrap();
+    let limiter = profiles.clock(ManualClock::new()).build().unwrap();
     let old = limiter.try_acquire("gpt-4o", &tokens(40)).unwrap();
     limiter.quotas().set("gpt-*", &Quota::new().tpm(100));
     let new = limiter.try_acquire("gpt-4o", &tokens(50)).unwrap();

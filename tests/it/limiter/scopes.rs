@@ -196,3 +196,23 @@ fn the_time_told_is_one_at_which_all_keys_fit() {
     clock.advance_to(time);
     limiter.acquire_all(&["a", "b"], &Cost::new()).try_now().unwrap();
 }
+
+#[tokio::test(start_paused = true)]
+async fn request_that_has_moved_on_keeps_no_place_behind_it() {
+    let one = || Quota::new().concurrency(1);
+    let limiter = limited(&[("tenant", one()), ("model", one()), ("account", one())]);
+    let of_tenant = limiter.acquire("tenant", &Cost::new()).await.unwrap();
+    let of_account = limiter.acquire("account", &Cost::new()).await.unwrap();
+    let mut moving = limiter.acquire_all(&["tenant", "model", "account"], &Cost::new());
+    assert!(poll(&mut moving).is_pending());
+    assert_eq!(limiter.stats("tenant").waiting, 1);
+    drop(of_tenant);
+    assert!(poll(&mut moving).is_pending());
+    let waiting = ["tenant", "model", "account"].map(|key| limiter.stats(key).waiting);
+    assert_eq!(waiting, [0, 0, 1]);
+    // The keys that it has passed are free for others meanwhile.
+    drop(limiter.try_acquire("tenant", &Cost::new()).unwrap());
+    drop(limiter.try_acquire("model", &Cost::new()).unwrap());
+    drop(of_account);
+    assert!(poll(&mut moving).is_ready());
+}

@@ -34,11 +34,9 @@ impl Id {
         let mut parts = text.split('-').map(|part| u64::from_str_radix(part, 16).ok());
         let mut part = || parts.next().flatten();
         let (number, tokens, granted_at, version) = (part()?, part()?, part()?, part()?);
-        let mut small = || u32::try_from(part()?).ok();
-        let (slot, generation) = (small()?, small()?);
-        let mark = part()?;
+        let (entry, mark) = (u32::try_from(part()?).ok()?, part()?);
         let version = version.checked_sub(1).map(u32::try_from).transpose().ok()?;
-        let ticket = version.map(|version| Ticket { granted_at, version, slot, generation });
+        let ticket = version.map(|version| Ticket { granted_at, version, entry });
         let id = Self { number, ticket, tokens };
         // Also refuses what isn't spelled as it was written.
         let same = id.mark(key, secret) == mark && id.written(key, secret) == text.as_bytes();
@@ -52,18 +50,18 @@ impl Id {
         hasher.finish()
     }
 
-    fn parts(&self) -> [u64; 6] {
+    fn parts(&self) -> [u64; 5] {
         let Self { number, ticket, tokens } = *self;
-        let Some(Ticket { granted_at, version, slot, generation }) = ticket else {
-            return [number, tokens, 0, 0, 0, 0];
+        let Some(Ticket { granted_at, version, entry }) = ticket else {
+            return [number, tokens, 0, 0, 0];
         };
         let version = u64::from(version) + 1;
-        [number, tokens, granted_at, version, slot.into(), generation.into()]
+        [number, tokens, granted_at, version, entry.into()]
     }
 }
 
-/// Six numbers and a mark, of 16 digits each, with something between.
-const LONGEST: usize = 7 * 17;
+/// Five numbers and a mark, of 16 digits each, with something between.
+const LONGEST: usize = 6 * 17;
 
 #[cfg(test)]
 mod tests {
@@ -74,8 +72,7 @@ mod tests {
     #[test]
     fn an_id_is_good_for_its_key_and_its_process_alone() {
         let secret = RandomState::new();
-        let last =
-            Ticket { granted_at: u64::MAX, version: u32::MAX, slot: u32::MAX, generation: 0 };
+        let last = Ticket { granted_at: u64::MAX, version: u32::MAX, entry: u32::MAX };
         for ticket in [None, Some(Ticket { version: 0, ..last }), Some(last)] {
             let id = Id { number: 7, ticket, tokens: 0 };
             let text = String::from_utf8(id.written("k", &secret).to_vec()).unwrap();
@@ -86,7 +83,7 @@ mod tests {
                 assert_eq!(Id::read(&forged, "k", &secret), None, "{forged}");
             }
         }
-        for nonsense in ["", "-", "1", "1-2-3-4-5-6-7", "x-y-z-a-b-c-d", "+1-1-1-1-1-1-1"] {
+        for nonsense in ["", "-", "1", "1-2-3-4-5-6", "x-y-z-a-b-c", "+1-1-1-1-1-1"] {
             assert_eq!(Id::read(nonsense, "k", &secret), None);
         }
     }

@@ -1,0 +1,49 @@
+use std::time::Duration;
+
+/// What one program tells others of a key whose provider asks to wait.
+///
+/// How long to wait is told, not until when: the clocks of two machines differ.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::limiter::{CoolDown, Limiter};
+/// let limiter = Limiter::builder().quota("gpt-4o", tollgate::Quota::new().rpm(500)).build()?;
+/// let pause = CoolDown::new("gpt-4o", "agent-7", Duration::from_secs(3), limiter.now());
+/// assert!(limiter.feedback().apply_cool_down(&pause, "agent-1")? >= limiter.now());
+/// assert!(limiter.try_acquire("gpt-4o", &tollgate::Cost::new()).is_err());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CoolDown {
+    /// The key.
+    pub resource: String,
+    /// Who was refused.
+    pub agent_id: String,
+    /// How long nothing should be sent.
+    pub retry_after: Duration,
+    /// Why.
+    pub reason: String,
+    /// When that was, in nanoseconds since the epoch.
+    pub timestamp: u64,
+}
+
+impl CoolDown {
+    /// `resource` pauses for `retry_after`, says `agent_id` at `timestamp` in nanoseconds since the
+    /// epoch, and gives no reason.
+    pub fn new(
+        resource: impl Into<String>,
+        agent_id: impl Into<String>,
+        retry_after: Duration,
+        timestamp: u64,
+    ) -> Self {
+        let (resource, agent_id) = (resource.into(), agent_id.into());
+        Self { resource, agent_id, retry_after, reason: String::new(), timestamp }
+    }
+
+    /// The same, and why.
+    #[must_use]
+    pub fn with_reason(self, reason: impl Into<String>) -> Self {
+        Self { reason: reason.into(), ..self }
+    }
+}

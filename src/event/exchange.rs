@@ -1,0 +1,49 @@
+use std::time::Duration;
+
+use compact_str::CompactString;
+use http::StatusCode;
+
+use crate::quota::Usage;
+
+/// A request to a provider and its answer, from the call to the end of the answer's body.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Exchange {
+    /// The key that it was charged to.
+    pub key: CompactString,
+    /// The model that was asked for; the key, where the request names none.
+    pub model: CompactString,
+    /// The provider, in the words of OpenTelemetry's conventions (`gen_ai.provider.name`).
+    pub provider: &'static str,
+    /// What was asked for, in the same words (`gen_ai.operation.name`).
+    pub operation: &'static str,
+    /// The status of the answer, if there was one.
+    pub status: Option<StatusCode>,
+    /// What went wrong, in a word, if anything did.
+    pub error: Option<CompactString>,
+    /// What the answer reported.
+    pub usage: Option<Usage>,
+    /// From the call to the end, the wait for its turn included.
+    pub duration: Duration,
+}
+
+impl Exchange {
+    /// An exchange that took no time and of which nothing is known.
+    pub fn new(
+        key: impl Into<CompactString>,
+        model: impl Into<CompactString>,
+        (provider, operation): (&'static str, &'static str),
+    ) -> Self {
+        let (status, error, usage, duration) = (None, None, None, Duration::ZERO);
+        Self {
+            key: key.into(),
+            model: model.into(),
+            provider,
+            operation,
+            status,
+            error,
+            usage,
+            duration,
+        }
+    }
+}

@@ -1,0 +1,20 @@
+//! Events: values that say what happened to a key, their channel, and their lines in a log.
+
+mod channel;
+mod cool_down;
+#[expect(clippy::module_inception, reason = "the noun this folder is named after")]
+mod event;
+mod exchange;
+mod log;
+mod rate_limited;
+mod totals;
+mod update;
+
+pub(crate) use channel::{Events, Listener};
+pub use cool_down::CoolDown;
+pub use event::{Event, Metadata};
+pub use exchange::Exchange;
+pub use rate_limited::RateLimited;
+pub use totals::Totals;
+pub(crate) use totals::{Sample, StripedTotals};
+pub use update::{CapacityUpdate, Ignored};

@@ -1,0 +1,98 @@
+use compact_str::CompactString;
+
+use crate::quota::Dimension;
+use crate::sync::Mutex;
+use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+/// What a limiter has answered since it was made; a request with several keys is one.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Totals {
+    /// Reservations that were granted.
+    pub granted: u64,
+    /// Reservations that were refused for want of quota, or since too many waited.
+    pub denied: u64,
+    /// Those of the granted that had to wait.
+    pub waited: u64,
+}
+
+/// The totals of all threads, in stripes: threads seldom write to the same cache line.
+#[derive(Debug, Default)]
+pub(crate) struct StripedTotals([Stripe; STRIPES]);
+
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Stripe {
+    granted: AtomicU64,
+    denied: AtomicU64,
+    waited: AtomicU64,
+}
+
+impl StripedTotals {
+    #[inline]
+    pub(crate) fn count_granted(&self) {
+        self.own().granted.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_denied(&self) {
+        self.own().denied.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn count_waited(&self) {
+        self.own().waited.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn sum(&self) -> Totals {
+        self.0.iter().fold(Totals::default(), |sum, stripe| Totals {
+            granted: sum.granted + stripe.granted.load(Ordering::Relaxed),
+            denied: sum.denied + stripe.denied.load(Ordering::Relaxed),
+            waited: sum.waited + stripe.waited.load(Ordering::Relaxed),
+        })
+    }
+
+    /// The stripe of this thread.
+    #[inline]
+    fn own(&self) -> &Stripe {
+        &self.0[STRIPE.with(|stripe| *stripe) % STRIPES]
+    }
+}
+
+thread_local! {
+    /// Threads take stripes in turn.
+    static STRIPE: usize = NEXT_STRIPE.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+}
+
+static NEXT_STRIPE: std::sync::atomic::AtomicUsize = std::sync::atomic::AtomicUsize::new(0);
+
+const STRIPES: usize = 16;
+
+/// One of many, kept for who asks.
+#[derive(Debug, Default)]
+pub(crate) struct Sample {
+    is_wanted: AtomicBool,
+    kept: Mutex<Option<(CompactString, Option<Dimension>)>>,
+}
+
+impl Sample {
+    #[inline]
+    pub(crate) fn offer(&self, key: &str, dimension: Option<&Dimension>) {
+        if self.is_wanted.load(Ordering::Relaxed) {
+            self.keep(key, dimension);
+        }
+    }
+
+    #[cold]
+    fn keep(&self, key: &str, dimension: Option<&Dimension>) {
+        let mut kept = self.kept.lock();
+        if kept.is_none() {
+            *kept = Some((key.into(), dimension.cloned()));
+        }
+        self.is_wanted.store(false, Ordering::Relaxed);
+    }
+
+    pub(crate) fn take(&self) -> Option<(CompactString, Option<Dimension>)> {
+        let mut kept = self.kept.lock();
+        self.is_wanted.store(true, Ordering::Relaxed);
+        kept.take()
+    }
+}

@@ -1,0 +1,76 @@
+use compact_str::CompactString;
+
+use crate::answer::code::Code;
+use crate::answer::error::Refused;
+use crate::engine::{Shortfall, Wait};
+use crate::plan::Plan;
+use crate::quota::Cost;
+
+/// The reason why a key doesn't admit a request now.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Denial {
+    /// A bucket of the key is short.
+    Short(Shortfall),
+    /// The key cools down; the request is admitted at this time.
+    CoolingDown(Wait),
+    /// Other requests wait, and their turn comes first.
+    OthersWaiting,
+    /// A backend has no room, and doesn't say in which bucket.
+    Elsewhere(Wait),
+    /// A backend can't be asked until then.
+    Away(u64),
+    /// The key is unknown, and unknown keys are refused.
+    Unknown,
+    /// No limit counts a dimension of the cost.
+    Uncounted,
+    /// The limiter is closed.
+    Closed,
+}
+
+impl Denial {
+    /// Returns the refusal of a request of this cost: by the plan that the key follows, and that of its
+    /// quota.
+    #[cold]
+    pub(crate) fn refused(
+        self,
+        key: &CompactString,
+        (plan, full): (&Plan, &Plan),
+        cost: &Cost,
+        now: u64,
+    ) -> Refused {
+        let cost = &*plan.clip_guesses(cost);
+        let (code, dimension, need) = match self {
+            Self::OthersWaiting => (Code::OthersWaiting, None, None),
+            Self::CoolingDown(_) => (Code::CoolingDown, None, None),
+            Self::Unknown => (Code::UnknownModel, None, None),
+            Self::Uncounted => (Code::MissingLimit, plan.refuses(cost, |_| false), None),
+            Self::Closed => (Code::Closed, None, None),
+            Self::Elsewhere(Wait::Never) => (Code::ExceedsCapacity, None, None),
+            Self::Elsewhere(_) => (Code::LimitExceeded, None, None),
+            Self::Away(_) => (Code::Unavailable, None, None),
+            Self::Short(short) => match full.rules.get(short.rule) {
+                Some(rule) => {
+                    let is_never = short.wait == Wait::Never;
+                    let most = if is_never { rule.largest() } else { rule.capacity() };
+                    let need = (cost.amount(rule.dimension()), most);
+                    let code = Code::of(rule.limit(), short.wait);
+                    (code, Some(rule.dimension().clone()), Some(need))
+                }
+                // The quota has changed since a backend was asked.
+                None => (Code::LimitExceeded, None, None),
+            },
+        };
+        let (key, wait) = (key.clone(), self.wait());
+        Refused { key, code, dimension, wait, need, asked_at: now, figures: None }
+    }
+
+    pub(crate) fn wait(self) -> Wait {
+        match self {
+            Self::Short(short) => short.wait,
+            Self::CoolingDown(wait) | Self::Elsewhere(wait) => wait,
+            Self::OthersWaiting => Wait::Unknown,
+            Self::Away(until) => Wait::At(until),
+            Self::Unknown | Self::Uncounted | Self::Closed => Wait::Never,
+        }
+    }
+}

@@ -1,0 +1,140 @@
+use smallvec::SmallVec;
+
+use crate::engine::{Bucket, Rule};
+use crate::key::changes::BucketChanges;
+use crate::quota::{Dimension, Window};
+
+/// The changes of one bucket, until they are collected.
+#[derive(Debug, Default)]
+pub(super) struct Delta {
+    /// Times and amounts taken, oldest first; at most one entry for each part of the window.
+    entries: SmallVec<[(u64, i64); 1]>,
+    /// The last time that was entered, and the last that is collected.
+    latest: u64,
+    collected: u64,
+    /// Amounts returned of what is collected already, at the times at which they had been taken;
+    /// oldest first.
+    returned: Vec<(u64, i64)>,
+    /// The end of the part of the window that the last entry is in.
+    ends: u64,
+    /// The amount held that was collected last.
+    reported: u64,
+    /// The amount that other limiters hold, which the bucket holds too.
+    pub(super) others: u64,
+}
+
+impl Delta {
+    /// Enters an amount that was taken at `at`, after it was; a negative one was returned.
+    #[inline]
+    pub(super) fn enter(&mut self, (rule, bucket): (&Rule, &Bucket), at: u64, amount: i64) {
+        let (sent, at) = (at, bucket.kept_at(at));
+        if amount < 0 && (sent <= self.collected || bucket.is_past(sent)) {
+            // Not off the amounts taken since: those count for longer.
+            return self.give_back(at, amount);
+        }
+        self.latest = self.latest.max(sent);
+        if let Some(last) = self.entries.last_mut()
+            && (last.0..self.ends).contains(&at)
+        {
+            *last = (at, last.1.saturating_add(amount));
+        } else if amount != 0 {
+            self.insert(rule.limit().window(), at, amount);
+        }
+    }
+
+    #[inline(never)]
+    fn give_back(&mut self, at: u64, amount: i64) {
+        let index = self.returned.partition_point(|entry| entry.0 < at);
+        match self.returned.get_mut(index) {
+            Some(entry) if entry.0 == at => entry.1 = entry.1.saturating_add(amount),
+            _ => self.returned.insert(index, (at, amount)),
+        }
+        if self.returned.len() > MOST {
+            // Off an earlier amount: that counts for less long.
+            let (_, newest) = self.returned.remove(MOST);
+            self.returned[MOST - 1].1 = self.returned[MOST - 1].1.saturating_add(newest);
+        }
+    }
+
+    #[inline(never)]
+    fn insert(&mut self, window: Window, at: u64, amount: i64) {
+        let width = window.as_nanos() / PARTS;
+        let part = |time: u64| time / width;
+        let index = self.entries.partition_point(|entry| part(entry.0) < part(at));
+        match self.entries.get_mut(index) {
+            Some(entry) if part(entry.0) == part(at) => {
+                *entry = (entry.0.max(at), entry.1.saturating_add(amount));
+            }
+            _ => self.entries.insert(index, (at, amount)),
+        }
+        if self.entries.len() > MOST {
+            // At a later time than it was taken: so it counts for longer.
+            let (_, oldest) = self.entries.remove(0);
+            self.entries[0].1 = self.entries[0].1.saturating_add(oldest);
+        }
+        let last = self.entries.last().map_or(0, |last| part(last.0));
+        self.ends = last.saturating_add(1).saturating_mul(width);
+    }
+
+    /// Returns the changes since the last collection, of a bucket of which requests of this limiter
+    /// hold so much.
+    pub(super) fn collect(
+        &mut self,
+        dimension: &Dimension,
+        window: Window,
+        held: u64,
+    ) -> Option<BucketChanges> {
+        (self.ends, self.collected) = (0, self.latest);
+        let new = self.entries.drain(..).filter(|(_, amount)| *amount != 0);
+        let mut taken = std::mem::take(&mut self.returned);
+        taken.extend(new);
+        // A returned amount after the amounts taken at the same time.
+        taken.sort_by_key(|&(at, amount)| (at, amount < 0));
+        let reported = std::mem::replace(&mut self.reported, held);
+        let window = named(dimension, window);
+        (reported != held || !taken.is_empty())
+            .then(|| BucketChanges::new(dimension.clone(), window, taken, held))
+    }
+
+    /// Forgets all before this time. Returns what isn't collected yet of the rest.
+    pub(super) fn forget_before(&mut self, time: u64) -> &[(u64, i64)] {
+        self.entries.retain(|entry| entry.0 >= time);
+        self.returned.retain(|entry| entry.0 >= time);
+        &self.entries
+    }
+
+    /// Returns whether it holds nothing that is not known elsewhere.
+    pub(super) fn is_blank(&self) -> bool {
+        self.entries.is_empty()
+            && self.returned.is_empty()
+            && self.reported == 0
+            && self.others == 0
+    }
+
+    pub(super) fn rebase(&mut self, back: u64) {
+        let entries = self.entries.iter_mut().chain(&mut self.returned);
+        for at in entries.map(|entry| &mut entry.0).chain([
+            &mut self.ends,
+            &mut self.latest,
+            &mut self.collected,
+        ]) {
+            *at = at.saturating_sub(back);
+        }
+    }
+}
+
+/// Returns the window by which a bucket is named: requests in flight have none.
+pub(super) fn named(dimension: &Dimension, window: Window) -> Window {
+    if *dimension == Dimension::Concurrency { Window::MINUTE } else { window }
+}
+
+/// Returns an amount taken as an entry.
+pub(super) fn signed(amount: u64) -> i64 {
+    i64::try_from(amount).unwrap_or(i64::MAX)
+}
+
+/// Parts of a window: amounts taken within one part are one entry, at the time of the last.
+const PARTS: u64 = 64;
+
+/// Entries that are kept of a bucket until they are collected.
+const MOST: usize = 128;

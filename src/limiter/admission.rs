@@ -1,0 +1,112 @@
+//! Admission under one key: the fast exit that nearly every request takes, and the answer of a call
+//! that doesn't wait. Requests under several keys, and requests that wait, are judged by
+//! [`Request`](super::request::Request).
+
+use std::sync::Arc;
+
+use super::core::Core;
+use super::entry::{Entry, Locked};
+use super::permit::{Part, Permit};
+use crate::answer::error::Refused;
+use crate::event::Event;
+use crate::plan::Plan;
+use crate::quota::Cost;
+
+/// The answer of one key.
+pub(super) enum Answer {
+    Granted(Permit),
+    Refused(Refused),
+    /// This entry can't tell: it is retired, the limiter is closed, or the buckets are elsewhere.
+    Unknown,
+}
+
+/// Reserves, if it is plain that the cost fits. With default limits only a key that follows them, or a
+/// quota that names it. `None` doesn't mean that the request is refused.
+#[inline(always)]
+pub(super) fn try_fast(
+    entry: Arc<Entry>,
+    cost: &Cost,
+    default: Option<&Arc<Plan>>,
+) -> Option<Permit> {
+    let follows =
+        |plan: &Plan| default.is_none_or(|default| plan.named || plan.has_rules_of(default));
+    reserve_fast(entry, cost, follows, |_| ()).ok()
+}
+
+/// Reserves, or says why not; doesn't wait.
+#[inline(always)]
+pub(super) fn try_one(entry: Arc<Entry>, cost: &Cost) -> Answer {
+    match reserve_fast(entry, cost, |_| true, |locked| reserve_or_refuse(locked, cost)) {
+        Ok(permit) => Answer::Granted(permit),
+        Err(answer) => answer,
+    }
+}
+
+/// Reserves by the fast exit, or else goes on under the same lock.
+#[inline(always)]
+fn reserve_fast<T>(
+    entry: Arc<Entry>,
+    cost: &Cost,
+    is_current: impl FnOnce(&Plan) -> bool,
+    otherwise: impl FnOnce(Option<Locked<'_>>) -> T,
+) -> Result<Permit, T> {
+    let mut state = entry.lock_fast();
+    if !entry.core.is_fast() {
+        drop(state);
+        return Err(otherwise(None));
+    }
+    let now = state.now();
+    if !is_current(state.plan()) || !state.reserve_if_free(cost, now) {
+        return Err(otherwise(Some(entry.locked(state))));
+    }
+    if state.take_dirty() {
+        entry.push_dirty();
+    }
+    let (version, holds) = (state.plan().version, state.plan().holds);
+    drop(state);
+    Ok(granted(entry, (version, holds), cost, now))
+}
+
+#[inline(never)]
+fn reserve_or_refuse(locked: Option<Locked<'_>>, cost: &Cost) -> Answer {
+    let Some(mut locked) = locked.filter(|locked| !locked.is_retired()) else {
+        return Answer::Unknown;
+    };
+    let entry = locked.entry();
+    let cost = &*locked.plan().clip_guesses(cost);
+    match locked.reserve(cost) {
+        Ok(()) => {
+            let (of_plan, now) = ((locked.plan().version, locked.plan().holds), locked.now());
+            drop(locked);
+            Answer::Granted(granted(Arc::clone(entry), of_plan, cost, now))
+        }
+        Err(denial) => {
+            let refused = locked.refused(&entry.key, denial, cost);
+            drop(locked);
+            count_denied(&entry.core, &refused);
+            Answer::Refused(refused)
+        }
+    }
+}
+
+#[inline(always)]
+fn granted(entry: Arc<Entry>, (version, holds): (u32, bool), cost: &Cost, now: u64) -> Permit {
+    let core = &entry.core;
+    core.totals.count_granted();
+    core.events.send(|| Event::Granted {
+        key: entry.key.clone(),
+        cost: cost.clone(),
+        metadata: None,
+    });
+    Permit::new(Part::new(entry, version), cost.clone(), now, holds)
+}
+
+fn count_denied(core: &Core, refused: &Refused) {
+    core.totals.count_denied();
+    core.denied.offer(&refused.key, refused.dimension.as_ref());
+    core.events.send(|| Event::Denied {
+        key: refused.key.clone(),
+        dimension: refused.dimension.clone(),
+        metadata: None,
+    });
+}

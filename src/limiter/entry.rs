@@ -1,0 +1,157 @@
+use std::fmt;
+use std::ops::{Deref, DerefMut};
+use std::sync::Arc;
+
+use compact_str::CompactString;
+
+use super::core::Core;
+use super::dirty::Collect;
+use super::key_state::KeyState;
+use crate::event::Event;
+use crate::key::changes::KeyChanges;
+use crate::key::queue::Wakers;
+use crate::plan::Plan;
+use crate::sync::{Mutex, MutexGuard};
+
+/// One key: its state, behind a lock of its own.
+///
+/// The table holds one `Arc` of it; permits, waiters, handles and the list of dirty keys hold others.
+/// Clones are made under the lock of the table's shard or from another clone, so that an entry with a
+/// single `Arc` has no other user and may be forgotten.
+pub(super) struct Entry {
+    pub(super) core: Arc<Core>,
+    pub(super) key: CompactString,
+    /// A number that tells this entry from others, and from a later one of the same key.
+    pub(super) id: u32,
+    /// The number of the budget that counts the key, or 0.
+    pub(super) budget: u32,
+    state: Mutex<KeyState>,
+}
+
+/// The state of a key under its lock. When it is dropped the lock is released, and then the waiters
+/// are woken that changes concern, and events are delivered.
+pub(super) struct Locked<'a> {
+    entry: &'a Arc<Entry>,
+    /// `None` once it is released.
+    state: Option<MutexGuard<'a, KeyState>>,
+}
+
+impl Entry {
+    pub(super) fn new(core: &Arc<Core>, key: CompactString, plan: Arc<Plan>, budget: u32) -> Self {
+        let mut state = KeyState::new(plan);
+        if core.dirty.is_tracked() {
+            state.track(0);
+        }
+        let (core, id) = (Arc::clone(core), core.entry_id());
+        Self { core, key, id, budget, state: Mutex::new(state) }
+    }
+
+    /// Locks the key, for the fast exit: no step of recovery is taken, and no waiter is woken by it.
+    #[inline]
+    pub(super) fn lock_fast(&self) -> MutexGuard<'_, KeyState> {
+        let now = self.core.clock.now();
+        let mut state = self.state.lock();
+        state.advance(now, || self.core.clock.now());
+        state
+    }
+
+    /// Locks the key, and takes the steps of recovery that are due.
+    pub(super) fn lock(self: &Arc<Self>) -> Locked<'_> {
+        self.locked(self.lock_fast())
+    }
+
+    /// Goes on under the lock of the fast exit.
+    pub(super) fn locked<'a>(self: &'a Arc<Self>, state: MutexGuard<'a, KeyState>) -> Locked<'a> {
+        let mut locked = Locked { entry: self, state: Some(state) };
+        locked.recover();
+        locked
+    }
+
+    /// The state of an entry that has no other user.
+    pub(super) fn get_mut(&mut self, now: u64) -> &mut KeyState {
+        let state = self.state.get_mut();
+        state.advance(now, || self.core.clock.now());
+        state
+    }
+
+    /// Puts the key on the list of dirty keys.
+    #[cold]
+    pub(super) fn push_dirty(self: &Arc<Self>) {
+        self.core.dirty.push(Arc::clone(self) as Arc<dyn Collect>);
+    }
+}
+
+impl<'a> Locked<'a> {
+    /// Moves to a later time, at which another key was locked.
+    pub(super) fn advance(&mut self, now: u64) {
+        let clock = &self.entry.core.clock;
+        DerefMut::deref_mut(self).advance(now, || clock.now());
+        self.recover();
+    }
+
+    pub(super) fn entry(&self) -> &'a Arc<Entry> {
+        self.entry
+    }
+
+    pub(super) fn key(&self) -> &'a CompactString {
+        &self.entry.key
+    }
+
+    /// Releases the lock. Returns the wakers to be called when all locks are released.
+    #[inline]
+    pub(super) fn release(&mut self) -> Option<Wakers> {
+        let mut state = self.state.take()?;
+        let (wakers, is_dirty) = state.unlock()?;
+        if is_dirty {
+            self.entry.push_dirty();
+        }
+        Some(wakers)
+    }
+
+    fn recover(&mut self) {
+        if DerefMut::deref_mut(self).recover() {
+            let (key, capacity) = (self.entry.key.clone(), self.capacity());
+            self.entry.core.events.post(|| Event::Recovered { key, capacity });
+        }
+    }
+}
+
+impl Deref for Locked<'_> {
+    type Target = KeyState;
+
+    fn deref(&self) -> &KeyState {
+        self.state.as_ref().expect(HELD)
+    }
+}
+
+impl DerefMut for Locked<'_> {
+    fn deref_mut(&mut self) -> &mut KeyState {
+        self.state.as_mut().expect(HELD)
+    }
+}
+
+impl Drop for Locked<'_> {
+    fn drop(&mut self) {
+        if self.state.is_some() {
+            if let Some(wakers) = self.release() {
+                wakers.call();
+            }
+            self.entry.core.events.flush();
+        }
+    }
+}
+
+const HELD: &str = "the lock is held until it is released";
+
+impl Collect for Entry {
+    fn collect(&self) -> Option<KeyChanges> {
+        self.state.lock().collect(&self.key)
+    }
+}
+
+impl fmt::Debug for Entry {
+    /// Without its key, which may be an API key.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Entry").finish_non_exhaustive()
+    }
+}

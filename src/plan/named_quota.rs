@@ -1,0 +1,31 @@
+use crate::quota::Quota;
+
+/// A quota of a limiter, and whose it is.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct NamedQuota {
+    /// The key, the glob, or `regex:` and a regular expression.
+    pub name: String,
+    /// The quota, as it was given: without the limiter's share taken of it.
+    pub quota: Quota,
+    /// Who said so.
+    pub origin: QuotaOrigin,
+}
+
+/// Who has set a quota.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum QuotaOrigin {
+    /// The [`Builder`](crate::limiter::Builder): a program's own code, or its configuration.
+    Configured,
+    /// [`Quotas::set`](crate::limiter::Quotas::set), while the limiter runs.
+    Set,
+    /// The headers of a response.
+    Learned,
+}
+
+impl NamedQuota {
+    /// A quota of a limiter.
+    pub fn new(name: impl Into<String>, quota: Quota, origin: QuotaOrigin) -> Self {
+        Self { name: name.into(), quota, origin }
+    }
+}

@@ -1,0 +1,163 @@
+//! The comparison of remaining amounts with those of headers.
+
+use super::*;
+
+pub(super) fn reading(dimension: Dimension, remaining: u64) -> LimitReading {
+    LimitReading {
+        dimension,
+        window: Window::MINUTE,
+        limit: None,
+        remaining: Some(remaining),
+        reset: None,
+        granularity: 1,
+    }
+}
+
+/// Limits of which headers are compared since `START`.
+fn traced(quota: &Quota, margin: Margin) -> (Adapt, Limits) {
+    let (mut adapt, mut limits) = (Adapt::default(), limits_with(quota, margin));
+    let first = [reading(Dimension::Requests, 1), reading(Dimension::Tokens, 1)];
+    let (by_others, _) = adapt.observe(&mut limits, &first, START, START);
+    assert!(by_others.is_empty() && adapt.has_trace(), "the first response only starts");
+    assert!(limits.is_fresh(START));
+    (adapt, limits)
+}
+
+/// Returns the use by others that `remaining` proves, after this cost was reserved at `START + S`.
+fn proven(quota: &Quota, margin: Margin, cost: &Cost, reading: LimitReading) -> Option<u64> {
+    let (mut adapt, mut limits) = traced(quota, margin);
+    limits.commit(cost, START + S);
+    adapt.note(&limits, START + S);
+    let before = used(&limits, START + S);
+    let (by_others, _) = adapt.observe(&mut limits, &[reading], START + S, START + S);
+    let after = used(&limits, START + S);
+    let taken: u64 = after.iter().zip(&before).map(|(after, before)| after - before).sum();
+    assert_eq!(taken, by_others.iter().map(|(_, amount)| amount).sum::<u64>());
+    by_others.first().map(|(_, amount)| *amount)
+}
+
+#[test]
+fn use_by_others_is_proven_below_rounding_only() {
+    let quota = Quota::new().rpm(100).with_algorithm(Algorithm::SlidingWindow);
+    let of = |left| proven(&quota, Margin::NONE, &requests(1), reading(Dimension::Requests, left));
+    assert_eq!([100, 99, 98].map(of), [None; 3]);
+    assert_eq!([97, 90, 0].map(of), [Some(1), Some(8), Some(98)]);
+    let coarse = |left| LimitReading { granularity: 10, ..reading(Dimension::Requests, left) };
+    let of = |left| proven(&quota, Margin::NONE, &requests(1), coarse(left));
+    assert_eq!((of(89), of(88)), (None, Some(1)));
+}
+
+#[test]
+fn use_by_others_is_proven_below_the_amount_held_only() {
+    let quota = Quota::new().tpm(1_000).with_algorithm(Algorithm::SlidingWindow);
+    let tokens = Cost::new().tokens(10);
+    let of = |left| proven(&quota, Margin::NONE, &tokens, reading(Dimension::Tokens, left));
+    assert_eq!((of(979), of(978)), (None, Some(1)));
+}
+
+#[test]
+fn use_by_others_is_proven_below_half_of_the_margin_only() {
+    let quota = Quota::new().rpm(1_000).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let margin = Margin { percent: 2, lag_nanos: 0 };
+    let of = |left| proven(&quota, margin, &requests(100), reading(Dimension::Requests, left));
+    // Left are 900; allowed for are 10 and the rounding.
+    assert_eq!((of(889), of(888)), (None, Some(11)));
+}
+
+#[test]
+fn reading_without_limit_or_contradictory_is_ignored() {
+    let quota = Quota::new().rpm(100).concurrency(5).with_algorithm(Algorithm::SlidingWindow);
+    let of = |reading| proven(&quota, Margin::NONE, &requests(1), reading);
+    let low = || reading(Dimension::Requests, 50);
+    assert_eq!(of(LimitReading { limit: Some(50), ..low() }), Some(48));
+    assert_eq!(of(LimitReading { limit: Some(49), ..low() }), None);
+    assert_eq!(of(LimitReading { remaining: None, ..low() }), None);
+    assert_eq!(of(LimitReading { window: Window::HOUR, ..low() }), None);
+    assert_eq!(of(LimitReading { dimension: Dimension::Tokens, ..low() }), None);
+    assert_eq!(of(LimitReading { dimension: Dimension::Concurrency, ..low() }), None);
+}
+
+#[test]
+fn reading_is_compared_with_the_least_since_its_request() {
+    let quota = Quota::new().rpm(100).with_algorithm(Algorithm::SlidingWindow);
+    let (mut adapt, mut limits) = traced(&quota, Margin::NONE);
+    for at in [1, 2] {
+        limits.commit(&requests(10), START + at * S);
+        adapt.note(&limits, START + at * S);
+    }
+    let now = START + 61 * S;
+    adapt.note(&limits, now);
+    let mut proves = |granted_at: u64, left: u64| {
+        let readings = [reading(Dimension::Requests, left)];
+        !adapt.observe(&mut limits, &readings, granted_at, now).0.is_empty()
+    };
+    assert!(!proves(START + S, 79), "80 were left at the least");
+    assert!(!proves(now, 89), "90 are left since the first has expired");
+    assert!(!proves(START - 1, 0), "granted before the comparison started");
+    assert!(proves(now, 88));
+}
+
+#[test]
+fn comparison_after_a_reduction_starts_anew() {
+    let quota = Quota::new().rpm(100).with_algorithm(Algorithm::SlidingWindow);
+    let (mut adapt, mut limits) = traced(&quota, Margin::NONE);
+    let now = START + 5 * S;
+    adapt.reduce(&mut limits, steady(), now);
+    let low = [reading(Dimension::Requests, 0)];
+    assert!(adapt.observe(&mut limits, &low, now - 1, now).0.is_empty());
+    assert_eq!(adapt.observe(&mut limits, &low, now, now).0[..], [(0, 49)]);
+}
+
+#[test]
+fn lower_limit_of_the_provider_is_reported_once() {
+    let (mut adapt, mut limits) = (Adapt::default(), limits(&Quota::new().rpm(100).tpm(500)));
+    let stated = |limit| LimitReading { limit, ..reading(Dimension::Requests, 0) };
+    let mut report = |adapt: &mut Adapt, limit: Option<u64>| {
+        let (_, lower) = adapt.observe(&mut limits, &[stated(limit)], START, START);
+        lower.iter().map(|lower| (lower.ours, lower.theirs)).collect::<Vec<_>>()
+    };
+    assert_eq!(report(&mut adapt, None), []);
+    assert_eq!(report(&mut adapt, Some(100)), []);
+    assert_eq!(report(&mut adapt, Some(0)), []);
+    assert_eq!(report(&mut adapt, Some(60)), [(100, 60)]);
+    assert_eq!(report(&mut adapt, Some(60)), []);
+    let mut other = self::limits(&Quota::new().rpm(100));
+    adapt.restart_trace(&other, START);
+    let (_, lower) = adapt.observe(&mut other, &[stated(Some(60))], START, START);
+    assert!(lower.is_empty(), "the limit was reported before the comparison started anew");
+}
+
+proptest! {
+    #![proptest_config(config())]
+
+    /// Few notes: exact. Many: never more than the least that was left.
+    #[test]
+    fn trace_returns_the_least_since_a_noted_time(
+        mut notes in proptest::collection::vec((0..3_u64, 0..100_u64), 1..80),
+        is_rising in any::<bool>(),
+        back in 0..500_u64,
+    ) {
+        if is_rising {
+            notes.sort_by_key(|(_, left)| *left);
+        }
+        let mut limits = limits(&Quota::new().concurrency(100));
+        let (mut trace, mut now) = (Trace::new(1, START), START);
+        let mut noted: Vec<(u64, u64)> = Vec::new();
+        for (after, left) in notes {
+            now += after;
+            limits.buckets[0].drop_hold(100);
+            limits.buckets[0].hold(100 - left);
+            trace.note(&limits, now);
+            noted.push((now, left));
+        }
+        trace.rebase(back);
+        for &(time, _) in &noted {
+            let since = noted.iter().filter(|(at, _)| *at >= time);
+            let least = since.map(|(_, left)| *left).min();
+            let low = trace.low(0, time - back);
+            prop_assert!(low.is_some() && low <= least, "{:?} {:?}", low, least);
+            prop_assert!(noted.len() > 32 || low == least, "{:?} {:?}", low, least);
+        }
+        prop_assert_eq!(trace.low(0, START - back - 1), None);
+    }
+}

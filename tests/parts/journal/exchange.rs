@@ -1,0 +1,180 @@
+//! What is collected makes the same buckets elsewhere.
+
+use proptest::test_runner::TestRunner;
+
+use super::*;
+
+#[derive(Debug, Clone)]
+enum Action {
+    Reserve(u64),
+    Settle(usize, u64),
+    Release(usize),
+    SettleEarly(usize, u64),
+    Charge(u64),
+    Reset,
+    Follow(usize),
+    Exchange,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Scheme {
+    algorithm: Algorithm,
+    is_held: bool,
+}
+
+impl Scheme {
+    /// Several quotas to follow.
+    fn plan(self, number: usize) -> Plan {
+        let more = number as u64 * 10;
+        let quota = Quota::new().rpm(500 + more).itpm(9_000 + more).otpm(9_000).concurrency(50);
+        plan(&quota.with_algorithm(self.algorithm), self.is_held && number != NEVER_HELD, 1)
+    }
+
+    /// Returns whether an action is one that two parties count alike. A bucket that refills gets less
+    /// returned the later that is heard of; a log that has later entries keeps the rest of it.
+    fn can(self, action: &Action, open: &[Permit], returns: bool) -> bool {
+        match *action {
+            Action::Release(_) => returns,
+            // A bucket that refills has done so by the old amounts.
+            Action::Follow(1..) => self.algorithm != Algorithm::TOKEN_BUCKET,
+            Action::Settle(which, amount) if !returns && !self.is_held => {
+                let output = |permit: &Permit| permit.reserved.amount(&Dimension::OutputTokens);
+                open.get(which).is_none_or(|permit| output(permit) <= amount)
+            }
+            _ => true,
+        }
+    }
+}
+
+fn cost(amount: u64) -> Cost {
+    Cost::new().input_tokens(amount).output_tokens(amount)
+}
+
+fn act(party: &mut Party, scheme: Scheme, action: &Action, now: u64) {
+    let count = party.open.len();
+    match *action {
+        Action::Reserve(amount) => {
+            let permit = party.reserve(&cost(amount), now);
+            party.open.push(permit);
+        }
+        Action::Settle(which, _) | Action::Release(which) if which >= count => {}
+        Action::Settle(which, amount) => {
+            let permit = party.open.swap_remove(which);
+            party.end(&permit, Some(&cost(amount)), now);
+        }
+        Action::Release(which) => {
+            let permit = party.open.swap_remove(which);
+            party.end(&permit, None, now);
+        }
+        Action::SettleEarly(which, input) => {
+            let open = party.open.get(which).filter(|permit| permit.early.is_none());
+            if let Some(mut permit) = open.cloned() {
+                party.settle_early(&mut permit, input, now);
+                party.open[which] = permit;
+            }
+        }
+        Action::Charge(amount) => party.charge(&cost(amount), now),
+        Action::Reset => party.reset(now),
+        Action::Follow(number) => party.follow(&scheme.plan(number), now),
+        Action::Exchange => {}
+    }
+}
+
+/// Parts of a window that pass, the party, and what it does.
+type Step = (u64, usize, Action);
+
+fn steps(parties: usize, has_changes: bool) -> impl Strategy<Value = Vec<Step>> {
+    let which = || 0..6_usize;
+    let changes = u32::from(has_changes);
+    let action = prop_oneof![
+        6 => (1..200_u64).prop_map(Action::Reserve),
+        4 => (which(), 0..300_u64).prop_map(|(which, amount)| Action::Settle(which, amount)),
+        2 => which().prop_map(Action::Release),
+        2 => (which(), 0..300_u64).prop_map(|(which, input)| Action::SettleEarly(which, input)),
+        2 => (1..200_u64).prop_map(Action::Charge),
+        1 + changes => Just(if has_changes { Action::Reset } else { Action::Exchange }),
+        1 + changes => (0..3_usize).prop_map(move |number| {
+            if has_changes { Action::Follow(number) } else { Action::Exchange }
+        }),
+        3 => Just(Action::Exchange),
+    ];
+    proptest::collection::vec((0..2_u64, 0..parties, action), 1..58)
+}
+
+fn schemes(algorithms: &'static [Algorithm]) -> impl Strategy<Value = Scheme> {
+    (proptest::sample::select(algorithms), any::<bool>())
+        .prop_map(|(algorithm, is_held)| Scheme { algorithm, is_held })
+}
+
+/// Lets both report to each other. Returns whether anything was reported.
+fn exchange([one, two]: &mut [Party; 2], now: u64) {
+    let changes = [one.collect(), two.collect()];
+    assert!(one.collect().is_none() && two.collect().is_none(), "reported twice");
+    changes[0].iter().for_each(|changes| two.apply(changes, now));
+    changes[1].iter().for_each(|changes| one.apply(changes, now));
+    assert!(one.collect().is_none() && two.collect().is_none(), "use of others reported");
+}
+
+/// Within a minute, so that no window ends in between.
+#[test]
+fn parties_after_an_exchange_have_the_same_used_and_held() {
+    let property = |(scheme, steps): (Scheme, Vec<Step>)| {
+        let mut parties = [0, 1].map(|_| Party::new(scheme.plan(0)));
+        let mut now = START;
+        for (after, which, action) in steps.iter().chain([&LAST]) {
+            now += after * PART;
+            let returns = scheme.algorithm != Algorithm::SlidingWindow;
+            if scheme.can(action, &parties[*which].open, returns) {
+                act(&mut parties[*which], scheme, action, now);
+            }
+            if let Action::Exchange = action {
+                exchange(&mut parties, now);
+                prop_assert_eq!(parties[0].figures(now), parties[1].figures(now));
+            }
+        }
+        Ok(())
+    };
+    let input = (schemes(&ALGORITHMS[1..]), steps(2, false));
+    TestRunner::new(config()).run(&input, property).unwrap();
+}
+
+/// All algorithms, with resets and other quotas, which both follow.
+#[test]
+fn party_that_only_listens_has_the_same_used_and_held() {
+    let property = |(scheme, steps): (Scheme, Vec<Step>)| {
+        let mut parties = [0, 1].map(|_| Party::new(scheme.plan(0)));
+        let mut now = START;
+        for (after, _, action) in steps.iter().chain([&LAST]) {
+            now += after * PART;
+            let returns = scheme.algorithm != Algorithm::TOKEN_BUCKET;
+            if scheme.can(action, &parties[0].open, returns) {
+                act(&mut parties[0], scheme, action, now);
+                if let Action::Follow(_) = action {
+                    act(&mut parties[1], scheme, action, now);
+                }
+            }
+            if let Action::Exchange = action {
+                exchange(&mut parties, now);
+                prop_assert_eq!(parties[0].figures(now), parties[1].figures(now));
+            }
+        }
+        Ok(())
+    };
+    let input = (schemes(&ALGORITHMS), steps(1, true));
+    TestRunner::new(config()).run(&input, property).unwrap();
+}
+
+/// A quota of which no tokens are held.
+const NEVER_HELD: usize = 2;
+
+const ALGORITHMS: [Algorithm; 4] = [
+    Algorithm::TOKEN_BUCKET,
+    Algorithm::SlidingWindow,
+    Algorithm::FixedWindow,
+    Algorithm::ClockWindow,
+];
+
+/// Amounts taken within such a part of a minute are reported as one.
+const PART: u64 = 60 * S / 64;
+
+const LAST: Step = (0, 0, Action::Exchange);
