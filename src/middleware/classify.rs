@@ -5,7 +5,7 @@ use super::journey::Journey;
 use super::keys::{Key, Keys};
 use super::record::Call;
 use crate::limiter::Limiter;
-use crate::provider::{Estimate, Terms};
+use crate::provider::{Estimate, OutputGuess, Terms};
 use crate::quota::{Cost, Dimension};
 
 /// What a request is, to the limiter.
@@ -23,8 +23,8 @@ pub struct Classified {
     /// Of a request to a provider.
     pub(super) call: Option<Call>,
     ask: Option<Box<Ask>>,
-    /// What of the cost is a guess that experience should replace, less the cost itself.
-    guess: Option<Estimate>,
+    /// The output in the cost, where it is a guess that experience should replace.
+    pub(super) guess: Option<OutputGuess>,
 }
 
 impl Classified {
@@ -45,12 +45,9 @@ impl Classified {
     }
 
     /// A request of this key that a provider would take so.
-    pub(super) fn estimated(key: impl Into<Key>, mut estimate: Estimate) -> Self {
-        let cost = std::mem::take(&mut estimate.cost);
-        let mut classified = Self::new(key, cost);
-        classified.terms = estimate.terms;
-        classified.guess = estimate.guesses_output().then_some(estimate);
-        classified
+    pub(super) fn estimated(key: impl Into<Key>, estimate: Estimate) -> Self {
+        let (terms, guess) = (estimate.terms, estimate.output_guess());
+        Self { terms, guess, ..Self::new(key, estimate.cost) }
     }
 
     /// It is a call of this kind.
@@ -58,23 +55,12 @@ impl Classified {
         Self { call: Some(call), ..self }
     }
 
-    /// Whether its cost holds a guess at what it will put out.
-    pub(super) fn guesses_output(&self) -> bool {
-        self.guess.is_some()
-    }
-
     /// Reserves as much output as its key is known for.
     pub(super) fn learned_from(&mut self, limiter: &Limiter) {
-        let Some(guess) = &mut self.guess else { return };
-        let Some(tokens) =
-            self.keys.first().and_then(|k| limiter.feedback().expected_output(k.as_str()))
-        else {
-            return;
-        };
-        let mut estimate = std::mem::replace(guess, Estimate::from_size(0));
-        estimate.cost = std::mem::take(&mut self.cost);
-        *guess = estimate.with_output(tokens);
-        self.cost = std::mem::take(&mut guess.cost);
+        let (Some(guess), Some(key)) = (self.guess, self.keys.first()) else { return };
+        if let Some(tokens) = limiter.feedback().expected_output(key.as_str()) {
+            self.cost = guess.apply(std::mem::take(&mut self.cost), tokens);
+        }
     }
 
     /// What to reserve for it, under each key.
@@ -135,9 +121,17 @@ impl Classified {
     /// What the extensions of an HTTP request add: an [`Ask`], which wins, and a [`Journey`].
     #[must_use]
     pub fn with_extensions(mut self, extensions: &Extensions) -> Self {
-        self.ask = extensions.get::<Ask>().cloned().map(Box::new).or(self.ask);
-        self.journey = extensions.get::<Journey>().cloned().or(self.journey);
+        self.read_extensions(extensions);
         self
+    }
+
+    pub(super) fn read_extensions(&mut self, extensions: &Extensions) {
+        if let Some(ask) = extensions.get::<Ask>() {
+            self.ask = Some(Box::new(ask.clone()));
+        }
+        if let Some(journey) = extensions.get::<Journey>() {
+            self.journey = Some(journey.clone());
+        }
     }
 
     /// Grants what it asks for; says when to give up, if it asked for that.

@@ -2,8 +2,9 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
+use super::keys::Keys;
 use crate::limiter::{AcquireError, Code, Refused};
-use crate::quota::Dimension;
+use crate::quota::{Cost, Dimension};
 
 /// Why a call through the layer failed.
 #[derive(Debug)]
@@ -21,8 +22,18 @@ pub type BoxError = Box<dyn Error + Send + Sync>;
 /// The same, with the inner service's error as it is.
 #[derive(Debug)]
 pub(super) enum Failure<E> {
-    Limited(AcquireError),
+    Limited(Box<RefusedRequest>),
     Inner(E),
+}
+
+/// A request that the limiter refused.
+#[derive(Debug)]
+pub(super) struct RefusedRequest {
+    pub(super) error: AcquireError,
+    #[cfg_attr(not(feature = "axum"), expect(dead_code, reason = "server mode reads it"))]
+    pub(super) keys: Keys,
+    #[cfg_attr(not(feature = "axum"), expect(dead_code, reason = "server mode reads it"))]
+    pub(super) cost: Cost,
 }
 
 impl RateLimitError {
@@ -75,7 +86,7 @@ impl RateLimitError {
 impl<E: Into<BoxError>> From<Failure<E>> for RateLimitError {
     fn from(failure: Failure<E>) -> Self {
         match failure {
-            Failure::Limited(error) => Self::Limited(error),
+            Failure::Limited(refused) => Self::Limited(refused.error),
             Failure::Inner(error) => Self::Inner(error.into()),
         }
     }

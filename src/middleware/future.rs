@@ -2,19 +2,16 @@ use std::fmt;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, ready};
-use std::time::Duration;
 
 use pin_project_lite::pin_project;
 use tower_service::Service;
 use tracing::Span;
 
 use super::classify::Classified;
-use super::error::{BoxError, Failure, RateLimitError};
-use super::journey::Facts;
-use super::keys::Key;
-use super::layer::Settings;
+use super::error::{BoxError, Failure, RateLimitError, RefusedRequest};
 use super::observe::Observe;
 use super::record::{OTHER, Record};
+use super::settings::Settings;
 use super::watch::Watch;
 use crate::limiter::{Acquire, AcquireError, Permit};
 
@@ -29,113 +26,131 @@ pin_project! {
     where
         S: Service<Request>,
     {
+        // The guard of the reservation, once the request has one.
+        watch: Option<Watch>,
         #[pin]
-        stage: Stage<S::Future>,
-        // What is to be sent, and through what: a clone that has yet to become ready.
-        unsent: Option<(S, Request)>,
-        pub(super) classified: Classified,
-        arrived: Option<u64>,
-        // Until it is let in.
-        record: Option<Box<Record>>,
+        state: State<S, Request, S::Future>,
         pub(super) shared: Arc<Settings<C, O>>,
     }
 }
 
 pin_project! {
-    #[project = StageProjection]
-    enum Stage<F> {
-        // In the queue. The readiness of the service that was called was given back.
-        Waiting { acquire: Acquire },
-        // Let in; the clone becomes ready.
-        Readying { watch: Option<Watch> },
-        // On its way.
-        Sent { watch: Option<Watch>, #[pin] future: F },
-        Failed { error: Option<AcquireError> },
+    #[project = StateProjection]
+    enum State<S, Request, F> {
+        // The request is on its way. Nearly every future begins here.
+        Sent { #[pin] future: F },
+        // The request waits in the queue. The service that was called gave its readiness back.
+        Waiting { waiting: Option<Box<Waiting<S, Request>>> },
+        // The request was admitted, and a clone of the inner service becomes ready.
+        Readying { unsent: Option<Box<(S, Request)>> },
+        // The limiter refused the request.
+        Refused { refused: Option<Box<RefusedRequest>>, record: Option<Box<Record>> },
     }
+}
+
+/// A request in the queue. In a box, which keeps the future of a request that is admitted
+/// immediately small.
+struct Waiting<S, Request> {
+    acquire: Acquire,
+    inner: S,
+    request: Request,
+    classified: Classified,
+    /// In nanoseconds since the epoch, for the request's journey.
+    arrived: Option<u64>,
+    record: Option<Box<Record>>,
+}
+
+/// The result of a request's arrival, where the limiter didn't refuse it.
+pub(super) enum Arrived {
+    Granted(Permit),
+    /// In a box: nearly every request is granted immediately.
+    Queued(Box<Acquire>),
 }
 
 /// How a request was answered, with the guard of its reservation; or how it failed.
 pub(super) type Answered<S, Request> =
     Result<(<S as Service<Request>>::Response, Watch), Failure<<S as Service<Request>>::Error>>;
 
-/// Where a request stands once it has arrived.
-pub(super) enum Arrived {
-    Granted(Permit),
-    /// In a box: nearly every request is granted at once.
-    Queued(Box<Acquire>),
+impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
+    /// Sends an admitted request through `inner`, which is ready.
+    #[inline]
+    pub(super) fn send(
+        permit: Permit,
+        classified: &mut Classified,
+        record: Option<Box<Record>>,
+        inner: &mut S,
+        request: Request,
+        shared: Arc<Settings<C, O>>,
+    ) -> Self {
+        let watch = Watch::new(permit, classified, record, None, &shared);
+        let inside = watch.span().map(Span::entered);
+        // A panic here releases the reservation: the request never left.
+        let state = State::Sent { future: inner.call(request) };
+        drop(inside);
+        Self { watch: Some(watch), state, shared }
+    }
+
+    /// A request that has arrived; `inner` has yet to become ready.
+    pub(super) fn arrived(
+        arrived: Arrived,
+        inner: S,
+        request: Request,
+        mut classified: Classified,
+        shared: Arc<Settings<C, O>>,
+    ) -> Self {
+        let arrived_at = classified.journey.as_ref().map(|_| shared.limiter.now());
+        let record = Record::begin(&shared.limiter, &classified);
+        match arrived {
+            Arrived::Granted(permit) => {
+                let watch = Some(Watch::new(permit, &mut classified, record, arrived_at, &shared));
+                let state = State::Readying { unsent: Some(Box::new((inner, request))) };
+                Self { state, watch, shared }
+            }
+            Arrived::Queued(acquire) => {
+                let (acquire, arrived) = (*acquire, arrived_at);
+                let waiting = Waiting { acquire, inner, request, classified, arrived, record };
+                let state = State::Waiting { waiting: Some(Box::new(waiting)) };
+                Self { state, watch: None, shared }
+            }
+        }
+    }
 }
 
 impl<S, Request, C, O> ResponseFuture<S, Request, C, O>
 where
     S: Service<Request> + Clone,
 {
-    /// `inner` is ready, and the request was let in.
-    pub(super) fn admitted(
-        (permit, record): (Permit, Option<Box<Record>>),
+    /// A request that arrives now; `inner` is ready. A request that isn't sent immediately gives that
+    /// readiness back, so that others don't wait for this one.
+    pub(super) fn arrive(
+        mut acquire: Acquire,
         inner: &mut S,
         request: Request,
         mut classified: Classified,
-        shared: Arc<Settings<C, O>>,
-    ) -> Self {
-        let watch = admit(&shared, &mut classified, None, permit).recorded(record);
-        let _inside = watch.span().map(Span::entered);
-        let stage = Stage::Sent { watch: Some(watch), future: inner.call(request) };
-        Self { stage, unsent: None, classified, arrived: None, record: None, shared }
-    }
-
-    /// `inner` is ready. A request that is let in at once is sent through it; otherwise its
-    /// readiness is given back, so that others don't wait for this one.
-    pub(super) fn new(
-        (mut acquire, mut record): (Acquire, Option<Box<Record>>),
-        inner: &mut S,
-        request: Request,
-        classified: Classified,
+        mut record: Option<Box<Record>>,
         shared: Arc<Settings<C, O>>,
     ) -> Self {
         let arrived = classified.journey.as_ref().map(|_| shared.limiter.now());
-        let mut unsent = None;
         let inside = record.as_ref().map(|record| record.span().entered());
         let arrival = acquire.arrive();
         drop(inside);
-        let stage = match arrival {
+        let state = match arrival {
             Some(Ok(permit)) => {
-                let granted = (permit, record);
-                return Self::admitted(granted, inner, request, classified, shared);
+                return Self::send(permit, &mut classified, record, inner, request, shared);
             }
             Some(Err(error)) => {
                 record.iter_mut().for_each(|record| record.refused(&error));
                 *inner = inner.clone();
-                Stage::Failed { error: Some(error) }
+                State::refused(error, classified, record)
             }
             None => {
                 *inner = inner.clone();
-                unsent = Some((inner.clone(), request));
-                Stage::Waiting { acquire }
+                let inner = inner.clone();
+                let waiting = Waiting { acquire, inner, request, classified, arrived, record };
+                State::Waiting { waiting: Some(Box::new(waiting)) }
             }
         };
-        Self { stage, unsent, classified, arrived, record, shared }
-    }
-}
-
-impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
-    /// A request that has arrived, and what it goes through: a clone that has yet to become ready.
-    pub(super) fn arrived(
-        arrived: Arrived,
-        (inner, request): (S, Request),
-        mut classified: Classified,
-        shared: Arc<Settings<C, O>>,
-    ) -> Self {
-        let arrived_at = classified.journey.as_ref().map(|_| shared.limiter.now());
-        let mut record = Record::begin(&shared.limiter, &classified);
-        let stage = match arrived {
-            Arrived::Granted(permit) => {
-                let watch = admit(&shared, &mut classified, arrived_at, permit);
-                Stage::Readying { watch: Some(watch.recorded(record.take())) }
-            }
-            Arrived::Queued(acquire) => Stage::Waiting { acquire: *acquire },
-        };
-        let unsent = Some((inner, request));
-        Self { stage, unsent, classified, arrived: arrived_at, record, shared }
+        Self { state, watch: None, shared }
     }
 }
 
@@ -146,12 +161,12 @@ where
     O: Observe<S::Response>,
 {
     /// The same as `poll`, with the inner service's error as it is.
+    #[inline]
     pub(super) fn poll_ended(
-        mut self: Pin<&mut Self>,
+        self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<O::Observed, Failure<S::Error>>> {
-        let (response, watch) = ready!(self.as_mut().poll_answered(cx))?;
-        Poll::Ready(Ok(self.shared.observe.observe(response, watch)))
+        self.poll_with(cx, |observe, response, watch| observe.observe(response, watch))
     }
 
     /// The same, with the response as it came, and the guard of its reservation.
@@ -159,60 +174,115 @@ where
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Answered<S, Request>> {
+        self.poll_with(cx, |_, response, watch| (response, watch))
+    }
+
+    #[inline]
+    fn poll_with<T>(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        answered: impl FnOnce(&O, S::Response, Watch) -> T,
+    ) -> Poll<Result<T, Failure<S::Error>>> {
         let mut this = self.project();
-        let _inside = this.stage.as_ref().get_ref().span(this.record).map(Span::entered);
+        let _inside = span(&this.state, this.watch.as_ref()).map(Span::entered);
         loop {
-            let next = match this.stage.as_mut().project() {
-                StageProjection::Waiting { acquire } => match ready!(Pin::new(acquire).poll(cx)) {
-                    Ok(permit) => {
-                        let watch = admit(this.shared, this.classified, *this.arrived, permit);
-                        Stage::Readying { watch: Some(watch.recorded(this.record.take())) }
-                    }
-                    Err(error) => {
-                        this.record.iter_mut().for_each(|record| record.refused(&error));
-                        Stage::Failed { error: Some(error) }
-                    }
-                },
-                StageProjection::Readying { watch } => {
-                    let (inner, _) = this.unsent.as_mut().expect(POLLED_AGAIN);
+            let next = match this.state.as_mut().project() {
+                StateProjection::Sent { future } => {
+                    let watch = this.watch.as_mut().expect(POLLED_AGAIN);
+                    watch.sent();
+                    let observe = &this.shared.observe;
+                    return Poll::Ready(match ready!(future.poll(cx)) {
+                        Ok(response) => {
+                            watch.answered();
+                            if O::KEEPS_WATCH {
+                                watch.keep(&this.shared.limiter);
+                            }
+                            let watch = this.watch.take().expect(POLLED_AGAIN);
+                            Ok(answered(observe, response, watch))
+                        }
+                        Err(error) => {
+                            watch.failed_with(observe.never_left(&error));
+                            *this.watch = None;
+                            Err(Failure::Inner(error))
+                        }
+                    });
+                }
+                StateProjection::Waiting { waiting } => {
+                    let acquire = &mut waiting.as_mut().expect(POLLED_AGAIN).acquire;
+                    let result = ready!(Pin::new(acquire).poll(cx));
+                    let waiting = waiting.take().expect(POLLED_AGAIN);
+                    waiting.ended(result, this.watch, this.shared)
+                }
+                StateProjection::Readying { unsent } => {
+                    let (inner, _) = &mut **unsent.as_mut().expect(POLLED_AGAIN);
                     let ready = ready!(inner.poll_ready(cx));
-                    // From here on held by this call: an error or a panic releases it.
-                    let mut watch = watch.take();
-                    if let (Err(_), Some(watch)) = (&ready, &mut watch) {
+                    let (mut inner, request) = *unsent.take().expect(POLLED_AGAIN);
+                    // While this call holds the reservation, an error or a panic releases it.
+                    let mut watch = this.watch.take().expect(POLLED_AGAIN);
+                    if let Err(error) = ready {
                         watch.failed(OTHER);
+                        return Poll::Ready(Err(Failure::Inner(error)));
                     }
-                    let (mut inner, request) = this.unsent.take().expect(POLLED_AGAIN);
-                    ready.map_err(Failure::Inner)?;
-                    Stage::Sent { watch, future: inner.call(request) }
+                    let future = inner.call(request);
+                    *this.watch = Some(watch);
+                    State::Sent { future }
                 }
-                StageProjection::Sent { watch, future } => {
-                    watch.as_mut().expect(POLLED_AGAIN).sent();
-                    let result = ready!(future.poll(cx));
-                    let watch = watch.take().expect(POLLED_AGAIN);
-                    return Poll::Ready(end(&this.shared.observe, watch, result));
-                }
-                StageProjection::Failed { error } => {
-                    let error = error.take().expect(POLLED_AGAIN);
-                    drop(this.record.take());
-                    return Poll::Ready(Err(Failure::Limited(error)));
+                StateProjection::Refused { refused, record } => {
+                    drop(record.take());
+                    let refused = refused.take().expect(POLLED_AGAIN);
+                    return Poll::Ready(Err(Failure::Limited(refused)));
                 }
             };
-            this.stage.set(next);
+            this.state.set(next);
         }
     }
 }
 
-impl<F> Stage<F> {
-    /// The span of the request, if it has one.
-    fn span(&self, record: &Option<Box<Record>>) -> Option<Span> {
-        match self {
-            Self::Waiting { .. } | Self::Failed { .. } => {
-                record.as_ref().map(|record| record.span())
+impl<S, Request> Waiting<S, Request> {
+    /// Goes on with a request that has its reservation, or was refused.
+    fn ended<F, C, O>(
+        self,
+        result: Result<Permit, AcquireError>,
+        watch: &mut Option<Watch>,
+        shared: &Settings<C, O>,
+    ) -> State<S, Request, F> {
+        let Self { acquire, inner, request, mut classified, arrived, mut record } = self;
+        drop(acquire);
+        match result {
+            Ok(permit) => {
+                *watch = Some(Watch::new(permit, &mut classified, record, arrived, shared));
+                State::Readying { unsent: Some(Box::new((inner, request))) }
             }
-            Self::Readying { watch } | Self::Sent { watch, .. } => {
-                watch.as_ref().and_then(Watch::span)
+            Err(error) => {
+                record.iter_mut().for_each(|record| record.refused(&error));
+                State::refused(error, classified, record)
             }
         }
+    }
+}
+
+impl<S, Request, F> State<S, Request, F> {
+    fn refused(error: AcquireError, classified: Classified, record: Option<Box<Record>>) -> Self {
+        let Classified { keys, cost, .. } = classified;
+        Self::Refused { refused: Some(Box::new(RefusedRequest { error, keys, cost })), record }
+    }
+
+    /// Returns the record of a request that has no reservation.
+    fn record(&self) -> Option<&Record> {
+        match self {
+            Self::Waiting { waiting } => waiting.as_ref()?.record.as_deref(),
+            Self::Refused { record, .. } => record.as_deref(),
+            Self::Sent { .. } | Self::Readying { .. } => None,
+        }
+    }
+}
+
+/// Returns the span of a request in this state, if it has one.
+#[inline]
+fn span<S, Request, F>(state: &State<S, Request, F>, watch: Option<&Watch>) -> Option<Span> {
+    match watch {
+        Some(watch) => watch.span(),
+        None => state.record().map(Record::span),
     }
 }
 
@@ -224,6 +294,7 @@ where
 {
     type Output = Result<O::Observed, RateLimitError>;
 
+    #[inline]
     fn poll(self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         self.poll_ended(cx).map_err(RateLimitError::from)
     }
@@ -231,68 +302,13 @@ where
 
 impl<S: Service<Request>, Request, C, O> fmt::Debug for ResponseFuture<S, Request, C, O> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let stage = match self.stage {
-            Stage::Waiting { .. } => "waiting",
-            Stage::Readying { .. } => "readying",
-            Stage::Sent { .. } => "sent",
-            Stage::Failed { .. } => "failed",
+        let state = match self.state {
+            State::Sent { .. } => "sent",
+            State::Waiting { .. } => "waiting",
+            State::Readying { .. } => "readying",
+            State::Refused { .. } => "refused",
         };
-        f.debug_struct("ResponseFuture")
-            .field("stage", &stage)
-            .field("cost", &self.classified.cost)
-            .finish_non_exhaustive()
-    }
-}
-
-/// The request was let in: from here on its reservation has a guard.
-fn admit<C, O>(
-    shared: &Settings<C, O>,
-    classified: &mut Classified,
-    arrived: Option<u64>,
-    permit: Permit,
-) -> Watch {
-    let (keys, journey) = (std::mem::take(&mut classified.keys), classified.journey.take());
-    if let Some(journey) = &journey {
-        let granted_at = permit.granted_at();
-        let waited = granted_at.saturating_sub(arrived.unwrap_or(granted_at));
-        journey.write(|facts| {
-            *facts = Facts {
-                key: keys.first().cloned().map(Key::into_text).unwrap_or_default(),
-                reserved: Some(permit.cost().clone()),
-                granted_at: Some(granted_at),
-                waited: Duration::from_nanos(waited),
-                earlier: std::mem::take(&mut facts.earlier),
-                ..Facts::default()
-            };
-        });
-    }
-    Watch::new(permit, shared.limiter.clone(), keys, shared.options.discover, journey)
-        .on(classified.terms)
-        .learning(classified.guesses_output())
-}
-
-/// Hands the reservation over with the response, or ends it with the error.
-fn end<O, Response, E>(
-    observe: &O,
-    mut watch: Watch,
-    result: Result<Response, E>,
-) -> Result<(Response, Watch), Failure<E>>
-where
-    E: 'static,
-    O: Observe<Response>,
-{
-    match result {
-        Ok(response) => {
-            watch.answered();
-            Ok((response, watch))
-        }
-        Err(error) => {
-            match observe.never_left(&error) {
-                true => watch.never_left(),
-                false => watch.failed(OTHER),
-            }
-            Err(Failure::Inner(error))
-        }
+        f.debug_struct("ResponseFuture").field("state", &state).finish_non_exhaustive()
     }
 }
 

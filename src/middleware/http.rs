@@ -118,8 +118,9 @@ impl Http {
 impl<B: PeekBody> Classify<http::Request<B>> for Http {
     fn classify(&self, request: &http::Request<B>, key: Option<&str>) -> Classified {
         let (path, body) = (request.uri().path(), request.body());
-        let classified = body.peek(|bytes| self.read(path, bytes, body.size(), key));
-        classified.with_extensions(request.extensions())
+        let mut classified = body.peek(|bytes| self.read(path, bytes, body.size(), key));
+        classified.read_extensions(request.extensions());
+        classified
     }
 }
 

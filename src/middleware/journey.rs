@@ -5,6 +5,8 @@ use compact_str::CompactString;
 use http::StatusCode;
 use parking_lot::Mutex;
 
+use super::keys::Key;
+use crate::limiter::Permit;
 use crate::provider::ApiError;
 use crate::quota::{Cost, Usage};
 
@@ -69,6 +71,24 @@ impl Journey {
     /// What is known so far.
     pub fn facts(&self) -> Facts {
         self.0.lock().clone()
+    }
+
+    /// The request was admitted under this key; `arrived` is when it arrived, in nanoseconds since the
+    /// epoch, unless it was admitted immediately.
+    #[cold]
+    pub(super) fn begin(&self, key: Option<&Key>, permit: &Permit, arrived: Option<u64>) {
+        let granted_at = permit.granted_at();
+        let waited = granted_at.saturating_sub(arrived.unwrap_or(granted_at));
+        self.write(|facts| {
+            *facts = Facts {
+                key: key.map(|key| key.as_str().into()).unwrap_or_default(),
+                reserved: Some(permit.cost().clone()),
+                granted_at: Some(granted_at),
+                waited: Duration::from_nanos(waited),
+                earlier: std::mem::take(&mut facts.earlier),
+                ..Facts::default()
+            };
+        });
     }
 
     /// It is tried once more.

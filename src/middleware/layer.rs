@@ -6,10 +6,11 @@ use compact_str::CompactString;
 use tower_layer::Layer;
 
 use super::http::Http;
-use super::keys::{Key, Keys};
+use super::keys::Key;
 use super::learned::Learned;
 use super::retry::RetryService;
 use super::service::RateLimitService;
+use super::settings::{Options, Settings};
 use crate::limiter::Limiter;
 use crate::provider::{COMPATIBLE, Profile};
 
@@ -30,30 +31,6 @@ pub struct Once;
 /// Of a [`RateLimitLayer`]: a request that fails in passing is sent again, so many times.
 #[derive(Debug, Clone, Copy)]
 pub struct Retries(pub(super) u32);
-
-pub(super) struct Settings<C, O> {
-    pub(super) limiter: Limiter,
-    pub(super) classify: C,
-    pub(super) observe: O,
-    pub(super) options: Options,
-    pub(super) learned: Learned,
-}
-
-#[derive(Debug, Clone, Default)]
-pub(super) struct Options {
-    pub(super) key: Option<CompactString>,
-    /// The layer's own key, and its other scopes.
-    pub(super) keys: Keys,
-    pub(super) max_wait: Option<Duration>,
-    pub(super) discover: bool,
-}
-
-impl Options {
-    /// The scopes beside the request's own key.
-    pub(super) fn scopes(&self) -> &[Key] {
-        &self.keys[usize::from(self.key.is_some())..]
-    }
-}
 
 impl RateLimitLayer {
     /// A layer for HTTP requests, read as the limiter's first provider has them (any

@@ -85,6 +85,7 @@ mod reading;
 mod record;
 mod refusal;
 mod service;
+mod settings;
 mod unsent;
 mod watch;
 

@@ -12,6 +12,10 @@ pub trait Observe<Response> {
     /// What the caller gets: the response, wrapped where its end is still to come.
     type Observed;
 
+    /// Whether the [`Watch`] may outlive the call, so that it has to keep the limiter.
+    #[doc(hidden)]
+    const KEEPS_WATCH: bool = true;
+
     /// Takes the [`Watch`] over: it settles when it is dropped.
     fn observe(&self, response: Response, watch: Watch) -> Self::Observed;
 
@@ -27,6 +31,8 @@ where
     F: Fn(&Response) -> Option<crate::quota::Cost>,
 {
     type Observed = Response;
+
+    const KEEPS_WATCH: bool = false;
 
     fn observe(&self, response: Response, mut watch: Watch) -> Response {
         if let Some(charge) = self(&response) {

@@ -65,12 +65,6 @@ impl Reading {
         Self { body, watch, settles_early, whole: false }
     }
 
-    /// A response whose body says nothing.
-    #[cfg(feature = "axum")]
-    pub(super) fn unread(watch: Watch) -> Self {
-        Self { body: Body::Unread, watch, settles_early: false, whole: true }
-    }
-
     /// The next bytes of the body.
     pub fn bytes(&mut self, bytes: &[u8]) {
         match &mut self.body {

@@ -7,9 +7,9 @@ use tower_service::Service;
 use super::classify::{Classified, Classify};
 use super::error::{BoxError, Failure, RateLimitError};
 use super::future::{Arrived, ResponseFuture};
-use super::layer::Settings;
 use super::observe::Observe;
 use super::record::Record;
+use super::settings::Settings;
 use crate::limiter::{Acquire, AcquireError, Gate, Limiter, Permit};
 
 /// A service that keeps to its limits; made by [`RateLimitLayer`](super::RateLimitLayer).
@@ -39,70 +39,96 @@ impl<S, C, O> RateLimitService<S, C, O> {
     }
 
     /// What `call` does, whatever the inner service's errors are.
+    #[inline]
     pub(super) fn send<Request>(&mut self, request: Request) -> ResponseFuture<S, Request, C, O>
     where
         S: Service<Request> + Clone,
         C: Classify<Request>,
     {
-        let (classified, asked) = self.classify(&request);
-        self.send_classified(request, classified, |limits, classified| {
-            limits.deadline(classified, asked)
-        })
+        let mut classified = self.read(&request);
+        let asked = self.complete(&mut classified);
+        let record = Record::begin(&self.shared.limiter, &classified);
+        let Some(permit) = self.try_fast(&classified) else {
+            let deadline = self.deadline(&classified, asked);
+            return self.arrive_now(request, classified, record, deadline);
+        };
+        let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
+        ResponseFuture::send(permit, &mut classified, record, inner, request, shared)
     }
 
-    /// The same, with a deadline that is known already.
+    /// The same for a request that is classified already, with a deadline that is known.
     pub(super) fn send_by<Request>(
         &mut self,
         request: Request,
-        classified: Classified,
+        mut classified: Classified,
         deadline: Option<u64>,
     ) -> ResponseFuture<S, Request, C, O>
     where
         S: Service<Request> + Clone,
     {
         self.open = false;
-        self.send_classified(request, classified, |_, _| deadline)
+        let record = Record::begin(&self.shared.limiter, &classified);
+        let Some(permit) = self.try_fast(&classified) else {
+            return self.arrive_now(request, classified, record, deadline);
+        };
+        let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
+        ResponseFuture::send(permit, &mut classified, record, inner, request, shared)
     }
 
-    /// The deadline is only asked for where the request may have to wait.
-    fn send_classified<Request>(
+    /// Reserves for a request of one key that fits now, as nearly every request does.
+    #[inline]
+    fn try_fast(&self, classified: &Classified) -> Option<Permit> {
+        let [key] = &classified.keys[..] else { return None };
+        self.shared.limiter.try_fast(key.as_str(), &classified.cost)
+    }
+
+    /// Sends a request immediately if it is admitted, and else gives it its place in the queue.
+    #[inline(never)]
+    fn arrive_now<Request>(
         &mut self,
         request: Request,
         classified: Classified,
-        deadline: impl FnOnce(&Self, &Classified) -> Option<u64>,
+        record: Option<Box<Record>>,
+        deadline: Option<u64>,
     ) -> ResponseFuture<S, Request, C, O>
     where
         S: Service<Request> + Clone,
     {
-        let shared = Arc::clone(&self.shared);
-        let record = Record::begin(&shared.limiter, &classified);
-        if let Some(permit) = self.admit_plainly(&classified) {
-            let granted = (permit, record);
-            return ResponseFuture::admitted(granted, &mut self.inner, request, classified, shared);
-        }
-        let acquire = self.acquire(&classified, deadline(self, &classified));
-        ResponseFuture::new((acquire, record), &mut self.inner, request, classified, shared)
+        let acquire = self.acquire(&classified, deadline);
+        let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
+        ResponseFuture::arrive(acquire, inner, request, classified, record, shared)
     }
 
-    /// The way that nearly every request goes.
-    fn admit_plainly(&self, classified: &Classified) -> Option<Permit> {
-        let [key] = &classified.keys[..] else { return None };
-        self.shared.limiter.acquire_plainly(key.as_str(), &classified.cost)
-    }
-
+    /// Reads what a request is, and the deadline that it asks for.
     pub(super) fn classify<Request>(&self, request: &Request) -> (Classified, Option<u64>)
     where
         C: Classify<Request>,
     {
-        let Settings { limiter, options, classify, learned, .. } = &*self.shared;
-        let mut classified = classify.classify(request, options.key.as_deref());
+        let mut classified = self.read(request);
+        let asked = self.complete(&mut classified);
+        (classified, asked)
+    }
+
+    #[inline]
+    fn read<Request>(&self, request: &Request) -> Classified
+    where
+        C: Classify<Request>,
+    {
+        self.shared.classify.classify(request, self.shared.options.key.as_deref())
+    }
+
+    /// Grants what the request asks for, adds the layer's scopes, and returns the deadline that it
+    /// asks for.
+    #[inline]
+    fn complete(&self, classified: &mut Classified) -> Option<u64> {
+        let Settings { limiter, options, learned, .. } = &*self.shared;
         let asked = classified.granted();
         classified.learned_from(limiter);
         if !options.keys.is_empty() {
             learned.learn(&classified.cost);
             classified.keys.extend(options.scopes().iter().cloned());
         }
-        (classified, asked)
+        asked
     }
 
     /// What the request asked for counts, or else the earlier of its own deadline and the layer's
@@ -119,7 +145,9 @@ impl<S, C, O> RateLimitService<S, C, O> {
     }
 
     fn acquire(&self, classified: &Classified, deadline: Option<u64>) -> Acquire {
-        let acquire = self.shared.limiter.acquire_all(&classified.keys, &classified.cost);
+        let Settings { limiter, options, .. } = &*self.shared;
+        let acquire = limiter.acquire_all(&classified.keys, &classified.cost);
+        let acquire = acquire.with_figures(options.answers);
         match deadline {
             Some(deadline) => acquire.deadline(deadline),
             None => acquire,
@@ -151,8 +179,8 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
     where
         S: Service<Request>,
     {
-        let (unsent, shared) = ((self.inner.clone(), request), Arc::clone(&self.shared));
-        ResponseFuture::arrived(arrived, unsent, classified, shared)
+        let (inner, shared) = (self.inner.clone(), Arc::clone(&self.shared));
+        ResponseFuture::arrived(arrived, inner, request, classified, shared)
     }
 
     pub(super) fn judge(&self) -> &O {

@@ -6,10 +6,12 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use tracing::Span;
 
 use super::charge::Charge;
+use super::classify::Classified;
 use super::journey::Journey;
 use super::keys::{Key, Keys};
 use super::reading::Reading;
-use super::record::Record;
+use super::record::{OTHER, Record};
+use super::settings::Settings;
 use crate::limiter::{Hold, Limiter, Permit, RateLimited};
 use crate::provider::{Class, Profile, Scanned, Terms};
 use crate::quota::{Cost, Dimension, Usage};
@@ -18,7 +20,8 @@ use crate::quota::{Cost, Dimension, Usage};
 /// it is dropped: releases it if the request never left, and else settles it.
 pub struct Watch {
     permit: Option<Permit>,
-    pub(super) limiter: Limiter,
+    /// Once there is a response that may outlive the service: until then the service's future keeps it.
+    limiter: Option<Limiter>,
     pub(super) keys: Keys,
     discover: bool,
     journey: Option<Journey>,
@@ -34,54 +37,43 @@ pub struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(
+    /// Guards the reservation of a request that was admitted; `arrived` is when it arrived, in
+    /// nanoseconds since the epoch.
+    #[inline]
+    pub(super) fn new<C, O>(
         permit: Permit,
-        limiter: Limiter,
-        keys: Keys,
-        discover: bool,
-        journey: Option<Journey>,
+        classified: &mut Classified,
+        record: Option<Box<Record>>,
+        arrived: Option<u64>,
+        shared: &Settings<C, O>,
     ) -> Self {
-        let (permit, sent) = (Some(permit), false);
+        let keys = std::mem::take(&mut classified.keys);
+        let journey = classified.journey.take();
+        if let Some(journey) = &journey {
+            journey.begin(keys.first(), &permit, arrived);
+        }
+        if let Some(record) = &record {
+            record.granted(&permit);
+        }
         Self {
-            permit,
-            limiter,
+            permit: Some(permit),
+            limiter: None,
             keys,
-            discover,
+            discover: shared.options.discover,
             journey,
-            record: None,
-            terms: Terms::default(),
-            learns: false,
-            sent,
+            record,
+            terms: classified.terms,
+            learns: classified.guess.is_some(),
+            sent: false,
             charged: None,
             charged_tokens: None,
             later: None,
         }
     }
 
-    /// Charges what the response says that it used by these terms.
-    pub(super) fn on(mut self, terms: Terms) -> Self {
-        self.terms = terms;
-        self
-    }
-
-    /// Tells of it in this record.
-    pub(super) fn recorded(mut self, record: Option<Box<Record>>) -> Self {
-        if let (Some(record), Some(permit)) = (&record, &self.permit) {
-            record.granted(permit);
-        }
-        self.record = record;
-        self
-    }
-
     /// The span of its record, if it has one.
     pub(super) fn span(&self) -> Option<Span> {
         self.record.as_ref().map(|record| record.span())
-    }
-
-    /// Remembers how much the response puts out, for the next request of its key.
-    pub(super) fn learning(mut self, learns: bool) -> Self {
-        self.learns = learns;
-        self
     }
 
     /// The key that the provider's own limits belong to: the request's first.
@@ -94,10 +86,10 @@ impl Watch {
         self.sent = true;
     }
 
-    /// It turned out that it never left.
-    pub(super) fn never_left(mut self) {
-        self.sent = false;
-        self.failed("not_sent");
+    /// Its inner service failed with an error, which may say that the request never left.
+    pub(super) fn failed_with(&mut self, never_left: bool) {
+        self.sent = !never_left;
+        self.failed(if never_left { "not_sent" } else { OTHER });
     }
 
     /// It came to an error.
@@ -105,6 +97,16 @@ impl Watch {
         if let Some(record) = &mut self.record {
             record.failed(error);
         }
+    }
+
+    /// Keeps the limiter from now on.
+    pub(super) fn keep(&mut self, limiter: &Limiter) {
+        self.limiter = Some(limiter.clone());
+    }
+
+    /// Returns the limiter.
+    pub(super) fn limiter(&self) -> &Limiter {
+        self.limiter.as_ref().expect("a watch that is handed over keeps the limiter")
     }
 
     /// It came to a response.
@@ -138,7 +140,7 @@ impl Watch {
         // First the limits, then what is left of them.
         let tells = || status.is_success() || limits.iter().any(|limit| limit.limit.is_some());
         if self.discover && tells() {
-            self.limiter.feedback().learn(self.key(), &limits);
+            self.limiter().feedback().learn(self.key(), &limits);
         }
         if let Some(permit) = &self.permit {
             permit.observe(&limits);
@@ -162,21 +164,21 @@ impl Watch {
         }
         refusal.dimension = dimension;
         let _inside = self.span().map(Span::entered);
-        self.limiter.feedback().rate_limited_after_hold(hold, self.key(), &refusal);
+        self.limiter().feedback().rate_limited_after_hold(hold, self.key(), &refusal);
     }
 
     /// Nothing of its key is sent for so long, or until that is taken back.
     pub(super) fn hold(&self, delay: Duration) -> Option<Hold> {
-        self.limiter.feedback().hold(self.key(), delay)
+        self.limiter().feedback().hold(self.key(), delay)
     }
 
     pub(super) fn let_go(&self, hold: Hold) {
-        self.limiter.feedback().let_go(self.key(), hold);
+        self.limiter().feedback().let_go(self.key(), hold);
     }
 
     /// The limiter's time, in nanoseconds since the epoch.
     pub(super) fn now(&self) -> u64 {
-        self.limiter.now()
+        self.limiter().now()
     }
 
     /// The body has said something of what the request used, and goes on: what that settles already,
@@ -193,7 +195,7 @@ impl Watch {
     /// What the body said of what the request used. What is not `is_final` is the least of it.
     pub(super) fn used(&mut self, profile: Profile, usage: &Usage, is_final: bool) {
         if self.learns && is_final {
-            self.limiter.feedback().output_seen(self.key(), usage.output);
+            self.limiter().feedback().output_seen(self.key(), usage.output);
         }
         let Some(permit) = &self.permit else { return };
         self.charged.get_or_insert_with(|| {

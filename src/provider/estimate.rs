@@ -32,6 +32,15 @@ pub(super) struct Guess {
     pub(super) input: Option<u64>,
 }
 
+/// The bounds of the output that a request may generate, without the rest of its [`Estimate`].
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct OutputGuess {
+    guess: Guess,
+    max_output: Option<u64>,
+    /// The least of all tokens.
+    floor: u64,
+}
+
 impl Estimate {
     /// A request of which only the size is known: one token for four bytes, and no output.
     ///
@@ -60,14 +69,27 @@ impl Estimate {
     /// them is changed. Nothing changes where the charge doesn't hang on real output.
     #[must_use]
     pub fn with_output(mut self, tokens: u64) -> Self {
-        let Some(guess) = self.guess else { return self };
-        let output = tokens.min(self.max_output.unwrap_or(u64::MAX));
-        self.cost = self.cost.output_tokens(output).guessed_output_tokens(output);
-        if let Some(input) = guess.input {
-            let (tokens, guessed) = in_full(input, output, self.terms.floor);
-            self.cost = self.cost.tokens(tokens).guessed_tokens(guessed);
+        if let Some(guess) = self.output_guess() {
+            self.cost = guess.apply(self.cost, tokens);
         }
         self
+    }
+
+    /// Returns the guess at the output, where real output is charged.
+    pub(crate) fn output_guess(&self) -> Option<OutputGuess> {
+        let (max_output, floor) = (self.max_output, self.terms.floor);
+        self.guess.map(|guess| OutputGuess { guess, max_output, floor })
+    }
+}
+
+impl OutputGuess {
+    /// Returns the cost with this much output reserved, but no more than the request allows.
+    pub(crate) fn apply(self, cost: Cost, tokens: u64) -> Cost {
+        let output = tokens.min(self.max_output.unwrap_or(u64::MAX));
+        let cost = cost.output_tokens(output).guessed_output_tokens(output);
+        let Some(input) = self.guess.input else { return cost };
+        let (tokens, guessed) = in_full(input, output, self.floor);
+        cost.tokens(tokens).guessed_tokens(guessed)
     }
 }
 

@@ -100,6 +100,8 @@ pub use custom::InvalidProfile;
 pub use default_quota::DefaultQuota;
 pub use error::ApiError;
 pub use estimate::Estimate;
+#[cfg(feature = "tower")]
+pub(crate) use estimate::OutputGuess;
 pub use gemini::{GEMINI, VERTEX};
 pub use groq::GROQ;
 pub use hosted::{CEREBRAS, DEEPSEEK, HUGGINGFACE, OPENROUTER, TOGETHER, VOYAGE, WRITER};

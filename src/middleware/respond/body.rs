@@ -1,12 +1,13 @@
 use std::fmt;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, ready};
 
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
+use tracing::Span;
 
-use crate::middleware::ResponseBody;
+use crate::middleware::Watch;
 
 pin_project! {
     /// The body of an answer in server mode: the inner service's, unchanged, with the reservation that
@@ -23,18 +24,18 @@ pin_project! {
 pin_project! {
     #[project = AnswerProjection]
     // Not boxed: nearly every body is the larger one.
-    enum Answer<B>
-    where
-        B: Body<Data = Bytes>,
-    {
-        Inner { #[pin] body: ResponseBody<B> },
+    enum Answer<B> {
+        // The watch ends the reservation when it is dropped.
+        Inner { #[pin] body: B, watch: Option<Watch> },
         Refusal { text: Option<Bytes> },
     }
 }
 
 impl<B: Body<Data = Bytes>> RespondBody<B> {
-    pub(super) fn inner(body: ResponseBody<B>) -> Self {
-        Self { answer: Answer::Inner { body } }
+    pub(super) fn inner(body: B, watch: Watch) -> Self {
+        // A caller that sees the end already may never poll.
+        let watch = (!body.is_end_stream()).then_some(watch);
+        Self { answer: Answer::Inner { body, watch } }
     }
 
     pub(super) fn refusal(text: Bytes) -> Self {
@@ -50,22 +51,30 @@ impl<B: Body<Data = Bytes>> Body for RespondBody<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        match self.project().answer.project() {
-            AnswerProjection::Inner { body } => body.poll_frame(cx),
-            AnswerProjection::Refusal { text } => Poll::Ready(text.take().map(Frame::data).map(Ok)),
+        let (mut body, watch) = match self.project().answer.project() {
+            AnswerProjection::Inner { body, watch } => (body, watch),
+            AnswerProjection::Refusal { text } => {
+                return Poll::Ready(text.take().map(Frame::data).map(Ok));
+            }
+        };
+        let _inside = watch.as_ref().and_then(Watch::span).map(Span::entered);
+        let frame = ready!(body.as_mut().poll_frame(cx));
+        if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
+            *watch = None;
         }
+        Poll::Ready(frame)
     }
 
     fn is_end_stream(&self) -> bool {
         match &self.answer {
-            Answer::Inner { body } => body.is_end_stream(),
+            Answer::Inner { body, .. } => body.is_end_stream(),
             Answer::Refusal { text } => text.is_none(),
         }
     }
 
     fn size_hint(&self) -> SizeHint {
         match &self.answer {
-            Answer::Inner { body } => body.size_hint(),
+            Answer::Inner { body, .. } => body.size_hint(),
             Answer::Refusal { text } => {
                 SizeHint::with_exact(text.as_ref().map_or(0, Bytes::len) as u64)
             }

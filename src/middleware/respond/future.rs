@@ -9,10 +9,11 @@ use pin_project_lite::pin_project;
 use tower_service::Service;
 
 use super::body::RespondBody;
-use super::refusal;
+use super::refusal::answer;
 use super::reply::Reply;
 use crate::middleware::ResponseFuture;
-use crate::middleware::error::Failure;
+use crate::middleware::error::{Failure, RefusedRequest};
+use crate::middleware::settings::Settings;
 
 pin_project! {
     /// The future of [`Respond`](super::Respond).
@@ -47,8 +48,10 @@ where
         Poll::Ready(match ready!(future.as_mut().poll_ended(cx)) {
             Ok(response) => Ok(response),
             Err(Failure::Inner(error)) => Err(error),
-            Err(Failure::Limited(error)) => {
-                let answer = refusal::answer(&future.shared.limiter, &future.classified, &error);
+            Err(Failure::Limited(refused)) => {
+                let Settings { limiter, observe, .. } = &*future.shared;
+                let RefusedRequest { error, keys, cost } = &*refused;
+                let answer = answer(limiter, keys, cost, error, Some(&observe.policies));
                 Ok(answer.map(RespondBody::refusal))
             }
         })

@@ -1,5 +1,4 @@
 use std::fmt;
-use std::sync::Arc;
 use std::time::Duration;
 
 use http::response::Parts;
@@ -26,6 +25,7 @@ impl RateLimitLayer {
     pub fn respond(self) -> RespondLayer {
         let (limiter, mut options) = (self.shared.limiter.clone(), self.shared.options.clone());
         options.max_wait.get_or_insert(Duration::ZERO);
+        options.answers = true;
         let (scopes, reply) = (Scopes::default(), Reply::default());
         RespondLayer(RateLimitLayer::from_parts(limiter, scopes, reply, options, Once))
     }
@@ -69,7 +69,7 @@ impl<C: Clone> RespondLayer<C> {
     /// reserved.
     #[must_use]
     pub fn charge(self, charge: impl Fn(&Parts) -> Option<Cost> + Send + Sync + 'static) -> Self {
-        Self(self.0.observe(Reply { charge: Some(Arc::new(charge)) }))
+        Self(self.0.observe(Reply::charging(charge)))
     }
 }
 

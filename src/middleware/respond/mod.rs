@@ -76,11 +76,13 @@ mod future;
 mod head;
 mod layer;
 mod peer;
+mod policies;
 mod refusal;
 mod reply;
 mod scope;
 mod scopes;
 mod service;
+mod text;
 
 pub use body::RespondBody;
 pub use future::RespondFuture;

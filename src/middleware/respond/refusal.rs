@@ -4,10 +4,12 @@ use bytes::Bytes;
 use http::header::{CONTENT_TYPE, RETRY_AFTER};
 use http::{HeaderMap, HeaderValue, Response, StatusCode};
 
-use super::fields::{Fields, LIMIT, POLICY, Refusal, header};
+use super::fields::{Fields, LIMIT, POLICY, Refusal, figures};
+use super::policies::PolicyCache;
+use super::text::{header, member, number, plain_member};
 use crate::engine::Wait;
 use crate::limiter::{AcquireError, Code, Limiter, Refused};
-use crate::middleware::{Classified, Key};
+use crate::middleware::Key;
 use crate::quota::{Cost, Dimension};
 
 /// Why a request is refused, as its client is told.
@@ -30,36 +32,39 @@ pub fn refusal(
     cost: &Cost,
     error: &AcquireError,
 ) -> Response<Bytes> {
-    let mut keys = keys.iter().cloned();
-    let first = keys.next().unwrap_or_else(|| Key::new(""));
-    let classified = keys.fold(Classified::new(first, cost.clone()), Classified::scope);
-    answer(limiter, &classified, error)
+    answer(limiter, keys, cost, error, None)
 }
 
 /// Adds the fields `RateLimit-Policy` and `RateLimit` of these keys to an answer.
 pub fn describe(limiter: &Limiter, keys: &[Key], headers: &mut HeaderMap) {
-    Fields::of(limiter, keys, limiter.now()).append(headers);
+    Fields::new(keys, &figures(limiter, keys), None).append(headers);
 }
 
-/// The answer to a request that was refused.
+/// Answers a request that was refused; a layer has a cache of texts.
 pub(super) fn answer(
     limiter: &Limiter,
-    classified: &Classified,
+    keys: &[Key],
+    cost: &Cost,
     error: &AcquireError,
+    cache: Option<&PolicyCache>,
 ) -> Response<Bytes> {
     let verdict = Verdict::of(error);
-    let now = error.refused().map_or_else(|| limiter.now(), |refused| refused.asked_at);
-    let fields = Fields::of(limiter, classified.keys(), now);
+    let looked_up;
+    let figures = match error.refused().and_then(Refused::figures) {
+        Some(figures) => figures,
+        None => {
+            looked_up = figures(limiter, keys);
+            &looked_up[..]
+        }
+    };
+    let fields = Fields::new(keys, figures, cache);
     // One allocation for all parts.
     let mut text = Vec::with_capacity(ROOM);
-    fields.policies(&mut text);
-    let policies = text.len();
-    let refusal = Refusal { cost: &classified.cost, seconds: verdict.retry_after };
-    fields.limits(&mut text, Some(refusal));
+    fields.limits(&mut text, Some(Refusal { cost, seconds: verdict.retry_after }));
     let limits = text.len();
-    number(&mut text, verdict.retry_after);
+    verdict.retry_after.into_iter().for_each(|seconds| number(&mut text, seconds));
     let retry_after = text.len();
-    verdict.write(&mut text, classified, &fields);
+    verdict.write(&mut text, keys, cost, &fields);
 
     let text = Bytes::from(text);
     let mut response = Response::new(text.slice(retry_after..));
@@ -67,10 +72,11 @@ pub(super) fn answer(
     let headers = response.headers_mut();
     headers.reserve(4);
     headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/problem+json"));
+    let (limits, retry_after) = (text.slice(..limits), text.slice(limits..retry_after));
     let told =
-        [(POLICY, 0..policies), (LIMIT, policies..limits), (RETRY_AFTER, limits..retry_after)];
-    for (name, part) in told {
-        if let Some(value) = header(text.slice(part)) {
+        [(POLICY, fields.policy()), (LIMIT, header(limits)), (RETRY_AFTER, header(retry_after))];
+    for (name, value) in told {
+        if let Some(value) = value {
             headers.insert(name, value);
         }
     }
@@ -121,7 +127,7 @@ impl<'a> Verdict<'a> {
     }
 
     /// Writes the problem document.
-    fn write(&self, text: &mut Vec<u8>, classified: &Classified, fields: &Fields<'_>) {
+    fn write(&self, text: &mut Vec<u8>, keys: &[Key], cost: &Cost, fields: &Fields<'_>) {
         let exceeded = self.dimension.is_some() && self.status == StatusCode::TOO_MANY_REQUESTS;
         text.extend_from_slice(if exceeded { QUOTA_EXCEEDED } else { BLANK });
         if !exceeded {
@@ -129,37 +135,24 @@ impl<'a> Verdict<'a> {
         }
         text.extend_from_slice(b"\",\"status\":");
         text.extend_from_slice(self.status.as_str().as_bytes());
-        string(text, "code", self.code);
+        plain_member(text, "code", self.code);
         if let Some(dimension) = self.dimension {
-            string(text, "dimension", dimension.as_str());
+            member(text, "dimension", dimension.as_str());
         }
         let binds = |key: &&Key| Some(key.as_str()) == self.key;
-        if let Some(key) = classified.keys().iter().find(binds).and_then(|key| key.shown()) {
-            string(text, "key", key);
+        if let Some(key) = keys.iter().find(binds).and_then(|key| key.shown()) {
+            member(text, "key", key);
         }
         if exceeded {
             text.extend_from_slice(b",\"violated-policies\":[");
-            fields.violated(text, &classified.cost);
+            fields.violated(text, cost);
             text.push(b']');
         }
-        if self.retry_after.is_some() {
+        if let Some(seconds) = self.retry_after {
             text.extend_from_slice(b",\"retry_after\":");
-            number(text, self.retry_after);
+            number(text, seconds);
         }
         text.push(b'}');
-    }
-}
-
-fn string(text: &mut Vec<u8>, name: &str, value: &str) {
-    text.extend_from_slice(b",\"");
-    text.extend_from_slice(name.as_bytes());
-    text.extend_from_slice(b"\":");
-    serde_json::to_writer(text, value).expect("a vector takes any text");
-}
-
-fn number(text: &mut Vec<u8>, number: Option<u64>) {
-    if let Some(number) = number {
-        text.extend_from_slice(itoa::Buffer::new().format(number).as_bytes());
     }
 }
 
@@ -174,4 +167,4 @@ const BLANK: &[u8] = b"{\"type\":\"about:blank\",\"title\":\"";
 const UNKNOWN: u64 = 1;
 
 /// What a refusal by three limits takes, in bytes.
-const ROOM: usize = 768;
+const ROOM: usize = 512;

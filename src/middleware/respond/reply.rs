@@ -6,18 +6,27 @@ use http::response::{Parts, Response};
 use http_body::Body;
 
 use super::body::RespondBody;
-use super::fields::Fields;
-use crate::middleware::reading::Reading;
-use crate::middleware::{Charge, Observe, ResponseBody, Watch};
+use super::fields::{Fields, figures};
+use super::policies::PolicyCache;
+use crate::middleware::{Charge, Observe, Watch};
 use crate::quota::Cost;
 
 /// Lets the inner service's responses pass, and adds how the limits stand.
 #[derive(Clone, Default)]
 pub struct Reply {
-    pub(super) charge: Option<Arc<Charged>>,
+    charge: Option<Arc<Charged>>,
+    pub(super) policies: Arc<PolicyCache>,
 }
 
-pub(super) type Charged = dyn Fn(&Parts) -> Option<Cost> + Send + Sync;
+type Charged = dyn Fn(&Parts) -> Option<Cost> + Send + Sync;
+
+impl Reply {
+    pub(super) fn charging(
+        charge: impl Fn(&Parts) -> Option<Cost> + Send + Sync + 'static,
+    ) -> Self {
+        Self { charge: Some(Arc::new(charge)), ..Self::default() }
+    }
+}
 
 impl<B: Body<Data = Bytes>> Observe<Response<B>> for Reply {
     type Observed = Response<RespondBody<B>>;
@@ -30,12 +39,10 @@ impl<B: Body<Data = Bytes>> Observe<Response<B>> for Reply {
         if let Some(charge) = parts.extensions.get::<Charge>() {
             watch.charged_later(charge.clone());
         }
-        let Watch { limiter, keys, .. } = &watch;
-        Fields::of(limiter, keys, limiter.now()).append(&mut parts.headers);
-        Response::from_parts(
-            parts,
-            RespondBody::inner(ResponseBody::new(body, Reading::unread(watch))),
-        )
+        let keys = &watch.keys;
+        let figures = figures(watch.limiter(), keys);
+        Fields::new(keys, &figures, Some(&self.policies)).append(&mut parts.headers);
+        Response::from_parts(parts, RespondBody::inner(body, watch))
     }
 }
 

@@ -33,8 +33,10 @@ impl<B> Classify<http::Request<B>> for Scopes {
         let mut keys =
             key.map(Key::public).into_iter().chain(self.scopes.iter().map(|scope| scope.key(head)));
         let first = keys.next().unwrap_or_else(|| Key::public(SERVICE));
-        let classified = Classified::new(first, cost);
-        keys.fold(classified, Classified::scope).with_extensions(request.extensions())
+        let mut classified = Classified::new(first, cost);
+        classified.keys.extend(keys);
+        classified.read_extensions(request.extensions());
+        classified
     }
 }
 

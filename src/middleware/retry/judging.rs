@@ -38,7 +38,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         (profile, whole): (Profile, bool),
         deadline: Option<u64>,
     ) -> Judged<Response<ResponseBody<B>>, Self> {
-        let (answered_at, limiter) = (watch.now(), watch.limiter.clone());
+        let (answered_at, limiter) = (watch.now(), watch.limiter().clone());
         let (parts, body) = response.into_parts();
         let reading: Reading = watch.head(profile, parts.status, &parts.headers);
         let success = parts.status.as_u16() < 400;

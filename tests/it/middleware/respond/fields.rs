@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, HeaderName};
 use sfv::{BareItem, List, ListEntry, Parser};
+use tollgate::limiter::{RateLimited, Reduction};
 use tollgate::middleware::{Classified, Key};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 use tower::Layer;
@@ -144,4 +145,70 @@ async fn fields_of_the_service_itself_stay() {
 async fn nothing_is_told_where_nothing_is_limited() {
     let (status, headers, _) = ask(&mut guarded(&builder().build().unwrap(), hello)).await;
     assert_eq!((status, headers.len()), (200, 0));
+}
+
+#[tokio::test(start_paused = true)]
+async fn policies_after_a_change_of_limits_tell_the_new_ones() {
+    let builder = builder().quota("k", Quota::new().rpm(10)).reduction(Reduction::default());
+    let limiter = builder.build().unwrap();
+    let mut service = guarded(&limiter, hello);
+    for rpm in [10, 20, 10] {
+        limiter.quotas().set("k", &Quota::new().rpm(rpm));
+        let (status, headers, _) = ask(&mut service).await;
+        let expected = format!("k-rpm q={rpm} w=60");
+        assert_eq!((status, lines(&headers, POLICY)), (200, vec![expected]));
+    }
+    // A refusal by the provider reduces the limit, which then recovers in steps.
+    limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
+    let mut seen = Vec::new();
+    for seconds in [0, 2, 40, 40, 400] {
+        tokio::time::sleep(Duration::from_secs(seconds)).await;
+        let (status, headers, _) = ask(&mut service).await;
+        let limit = limiter.stats("k").limits[0].limit;
+        let expected = format!("k-rpm q={limit} w=60");
+        assert_eq!(lines(&headers, POLICY), [expected], "after {seconds} s");
+        seen.push((status, limit));
+    }
+    assert_eq!((seen[0], seen[4]), ((429, 5), (200, 10)));
+    assert!(seen[1].1 < seen[2].1 && seen[2].1 < seen[3].1, "{seen:?}");
+}
+
+#[tokio::test(start_paused = true)]
+async fn policies_of_many_names_under_one_quota_have_each_their_own() {
+    let limiter = builder().quota("*", Quota::new().rpm(1)).build().unwrap();
+    let named = |request: &Request<String>| {
+        Classified::new(Key::public(&request.uri().path()[1..]), Cost::new())
+    };
+    let mut service = respond(&limiter).classify(named).layer(answering(hello));
+    for round in 0..2 {
+        for number in 0..200 {
+            let request = Request::get(format!("/n{number}")).body(String::new()).unwrap();
+            let (parts, _) = send(&mut service, request).await.into_parts();
+            let expected = format!("n{number}-rpm q=1 w=60");
+            let status = if round == 0 { 200 } else { 429 };
+            assert_eq!(
+                (parts.status.as_u16(), lines(&parts.headers, POLICY)),
+                (status, vec![expected])
+            );
+        }
+    }
+}
+
+#[tokio::test(start_paused = true)]
+async fn refusal_of_several_keys_tells_the_limits_of_each() {
+    let build = || {
+        let builder = builder().quota("a", Quota::new().rpm(9)).quota("b", Quota::new().rpm(1));
+        builder.quota("c", Quota::new().tpm(7)).build().unwrap()
+    };
+    let expected = ["a-rpm r=8 t=60", "b-rpm r=0 t=60", "c-tpm r=7 t=60"];
+    for keys in [&["a", "b", "c"][..], &["a", "b", "a", "c"]] {
+        let layer = keys.iter().fold(respond(&build()), |layer, &key| layer.scope(key));
+        let mut service = layer.layer(answering(hello));
+        assert_eq!(ask(&mut service).await.0, 200);
+        let (status, headers, _) = ask(&mut service).await;
+        assert_eq!(
+            (status, lines(&headers, "ratelimit")),
+            (429, expected.map(String::from).to_vec())
+        );
+    }
 }

@@ -1,0 +1,35 @@
+use std::time::Duration;
+
+use compact_str::CompactString;
+
+use super::keys::{Key, Keys};
+use super::learned::Learned;
+use crate::limiter::Limiter;
+
+/// What the services of one layer share.
+pub(super) struct Settings<C, O> {
+    pub(super) limiter: Limiter,
+    pub(super) classify: C,
+    pub(super) observe: O,
+    pub(super) options: Options,
+    pub(super) learned: Learned,
+}
+
+/// The options of a layer.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Options {
+    pub(super) key: Option<CompactString>,
+    /// The layer's own key, and its other scopes.
+    pub(super) keys: Keys,
+    pub(super) max_wait: Option<Duration>,
+    pub(super) discover: bool,
+    /// Whether refusals are answered with the figures of their keys.
+    pub(super) answers: bool,
+}
+
+impl Options {
+    /// The scopes beside the request's own key.
+    pub(super) fn scopes(&self) -> &[Key] {
+        &self.keys[usize::from(self.key.is_some())..]
+    }
+}
