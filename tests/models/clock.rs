@@ -7,8 +7,8 @@ use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
 use tollgate::limiter::{Clock, ManualClock, Sleep};
 
-/// Time that jumps to whatever somebody sleeps until, as long as it [runs](Self::run). If nobody
-/// ever sleeps, it stands still: it wakes no waiter whose turn was lost.
+/// A clock that jumps to the time of the earliest timer while it [runs](Self::run). Without timers it
+/// stands still: it wakes no waiter that should have been woken otherwise.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct JumpingClock(Arc<(Mutex<State>, Condvar)>);
 
@@ -21,7 +21,7 @@ struct State {
 }
 
 impl JumpingClock {
-    /// Lets time go on while `during` runs.
+    /// Advances the time while `during` runs.
     pub(crate) fn run(&self, during: impl FnOnce()) {
         let clock = self.clone();
         let running = thread::spawn(move || while clock.jump() {});

@@ -1,24 +1,37 @@
-//! Models of what threads do to a limiter at once: each runs under many schedules, which switch
-//! threads at locks and atomics. Not a test of memory orderings: every atomic is taken to be
-//! sequentially consistent. Built by `RUSTFLAGS="--cfg shuttle"` alone; see scripts/test.sh.
+//! Models of threads that use one limiter at the same time: each runs under many schedules, which
+//! switch threads at locks and atomics. Built by `RUSTFLAGS="--cfg shuttle"` alone; see
+//! scripts/test.sh.
 //!
-//! A waiter that nobody wakes blocks its thread for ever: shuttle says so ("deadlock!").
+//! A waiter that is not woken blocks its thread for ever, and so do two threads that wait for each
+//! other's locks: shuttle reports both ("deadlock!"). A thread that retries without end exceeds the
+//! number of steps.
+//!
+//! # Limits
+//! - Every atomic is taken to be sequentially consistent: memory orderings are not tested.
+//! - `std::sync::Arc`, `Weak` and `OnceLock`, and tokio's channels and `Notify`, have no points at
+//!   which another thread may go on. A count of references is read, and `Arc::get_mut` succeeds, in one
+//!   step with the code up to the next lock. So a race with the drop of an `Arc` is only seen where a
+//!   lock or an atomic lies between the read of the count and its use.
+//! - One clock reading is one step: [`ManualClock`] reads an atomic.
 
 #![cfg(shuttle)]
 
-mod changes;
 mod clock;
-mod forgetting;
+mod close;
+mod expiry;
 #[path = "../../crates/testing/src/full.rs"]
 #[expect(unreachable_pub, reason = "it is public where other tests have it from")]
 mod full;
 mod gates;
+mod journal;
 mod permits;
 mod queue;
-mod running;
-mod scopes;
-mod waker;
+mod quota_changes;
+mod retirement;
+mod several_keys;
+mod wakers;
 
+use std::future::poll_fn;
 use std::pin::pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Wake, Waker};
@@ -27,13 +40,16 @@ use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::{Config, MaxSteps, Runner, thread};
 use tollgate::engine::Margin;
-use tollgate::limiter::{Builder, KeyStats, Limiter, ManualClock};
+use tollgate::limiter::{Builder, Gate, KeyStats, Limiter, ManualClock};
 use tollgate::quota::{Cost, Dimension, Quota};
 
 use full::full_or;
 
-/// Runs a model under random schedules, and under such as switch seldom but at random places. What
-/// fails is printed as a schedule; `SHUTTLE_RANDOM_SEED` sets another seed than the one below.
+/// A thread of a model.
+type Thread = Box<dyn FnOnce() + Send>;
+
+/// Runs a model under random schedules, and under schedules that switch at few random points. A
+/// failing schedule is printed; `SHUTTLE_RANDOM_SEED` replaces the seed below.
 fn check(model: impl Fn() + Clone + Send + Sync + 'static) {
     let schedules = full_or(1_500, 500);
     run(RandomScheduler::new_from_seed(SEED, schedules), model.clone());
@@ -48,7 +64,7 @@ fn run(scheduler: impl Scheduler + 'static, model: impl Fn() + Send + Sync + 'st
     Runner::new(scheduler, config).run(model);
 }
 
-/// A limiter for every key of this quota, without margin, whose time stands still.
+/// A limiter for the key `k`, without margin, whose time stands still.
 fn limiter(quota: Quota) -> Limiter {
     builder().quota("k", quota).build().unwrap()
 }
@@ -61,8 +77,14 @@ fn tokens(amount: u64) -> Cost {
     Cost::new().tokens(amount)
 }
 
-/// Runs each in a thread of its own, and waits for all.
-fn together<const N: usize>(threads: [Box<dyn FnOnce() + Send>; N]) {
+/// A thread that uses the limiter.
+fn thread_of(limiter: &Limiter, act: impl FnOnce(&Limiter) + Send + 'static) -> Thread {
+    let limiter = limiter.clone();
+    Box::new(move || act(&limiter))
+}
+
+/// Runs all threads, and waits for them.
+fn run_threads<const N: usize>(threads: [Thread; N]) {
     let threads = threads.map(thread::spawn);
     threads.into_iter().for_each(|thread| thread.join().unwrap());
 }
@@ -101,7 +123,7 @@ impl Wake for Signal {
     }
 }
 
-/// Polls once, and drops what isn't ready after other threads had a chance to run.
+/// Polls once, and drops a future that isn't ready after other threads had a chance to run.
 fn poll_once<F: Future>(future: F) -> Option<F::Output> {
     let mut future = pin!(future);
     match future.as_mut().poll(&mut Context::from_waker(Waker::noop())) {
@@ -113,13 +135,24 @@ fn poll_once<F: Future>(future: F) -> Option<F::Output> {
     }
 }
 
-/// Used and held of one dimension.
+/// Waits until the gate opens.
+fn wait_open(mut gate: Gate) {
+    block_on(poll_fn(|cx| gate.poll_open(&Cost::new(), None, cx)));
+}
+
+/// Returns the amounts used and held of one dimension.
 fn level(stats: &KeyStats, dimension: &Dimension) -> (u64, u64) {
     let limit = stats.limits.iter().find(|limit| limit.dimension == *dimension);
     limit.map(|limit| (limit.used, limit.held)).unwrap()
 }
 
-fn assert_nobody_there(limiter: &Limiter, key: &str) {
+/// Returns the number of requests that a key has used.
+fn requests(limiter: &Limiter, key: &str) -> u64 {
+    level(&limiter.stats(key), &Dimension::Requests).0
+}
+
+/// Asserts that no request waits for the key or holds a part of it.
+fn assert_unused(limiter: &Limiter, key: &str) {
     let stats = limiter.stats(key);
     assert_eq!(stats.waiting, 0);
     assert!(stats.limits.iter().all(|limit| limit.held == 0), "{stats:?}");

@@ -1,5 +1,6 @@
-//! Wakers may do anything when they are woken or dropped, such as use the limiter: a task that is
-//! dropped with its waker drops its permits.
+//! Wakers may run any code when they are called or dropped, and may use the limiter: a task that is
+//! dropped with its waker drops its permits. A waker that is called under the lock of its key blocks
+//! its thread.
 
 use std::sync::Arc;
 use std::task::{Context, Wake, Waker};
@@ -9,9 +10,9 @@ use shuttle::sync::Mutex;
 use tollgate::limiter::{Limiter, ManualClock, Permit, RateLimited};
 use tollgate::quota::{Algorithm, Cost, Quota};
 
-use super::{assert_nobody_there, builder, check, limiter, together, tokens};
+use super::{assert_unused, builder, check, limiter, run_threads, tokens};
 
-/// A task that owns a permit, and looks at the limiter when it is woken.
+/// A task that owns a permit, and reads the limiter's figures when it is woken.
 struct Task {
     limiter: Limiter,
     _permit: Mutex<Option<Permit>>,
@@ -29,7 +30,7 @@ impl Drop for Task {
     }
 }
 
-/// A waker that is the last to own its task; the permit is for what the key holds least of.
+/// A waker that is the only owner of its task.
 fn task(limiter: &Limiter) -> Waker {
     let permit = limiter.try_acquire("k", &tokens(1)).ok();
     Waker::from(Arc::new(Task { limiter: limiter.clone(), _permit: Mutex::new(permit) }))
@@ -40,7 +41,7 @@ fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) {
 }
 
 #[test]
-fn a_waiters_waker_is_woken_and_dropped_without_a_lock() {
+fn waker_of_waiter_is_called_and_dropped_without_a_lock() {
     check(|| {
         let limiter = limiter(Quota::new().concurrency(2).tpm(100));
         let (held, first) = (limiter.try_acquire("k", &tokens(1)).unwrap(), task(&limiter));
@@ -51,7 +52,7 @@ fn a_waiters_waker_is_woken_and_dropped_without_a_lock() {
                 if acquire.arrive().is_some() {
                     return;
                 }
-                // What has ended must not be polled.
+                // A future that has ended must not be polled.
                 for waker in [first, task(&limiter)] {
                     if limiter.stats("k").waiting > 0 {
                         poll(&mut acquire, &waker);
@@ -70,13 +71,13 @@ fn a_waiters_waker_is_woken_and_dropped_without_a_lock() {
                 limiter.reset_all();
             }
         };
-        together([Box::new(wait), Box::new(change), Box::new(move || held.release())]);
-        assert_nobody_there(&limiter, "k");
+        run_threads([Box::new(wait), Box::new(change), Box::new(move || held.release())]);
+        assert_unused(&limiter, "k");
     });
 }
 
 #[test]
-fn a_gates_waker_is_woken_and_dropped_without_a_lock() {
+fn waker_of_gate_is_called_and_dropped_without_a_lock() {
     check(|| {
         let limiter = limiter(Quota::new().concurrency(2));
         let (held, first) = (limiter.try_acquire("k", &Cost::new()).unwrap(), task(&limiter));
@@ -92,13 +93,13 @@ fn a_gates_waker_is_woken_and_dropped_without_a_lock() {
                 }
             }
         };
-        together([Box::new(wait), Box::new(move || held.release())]);
-        assert_nobody_there(&limiter, "k");
+        run_threads([Box::new(wait), Box::new(move || held.release())]);
+        assert_unused(&limiter, "k");
     });
 }
 
 #[test]
-fn a_sleepers_waker_is_woken_and_dropped_without_a_lock() {
+fn waker_of_timer_is_called_and_dropped_without_a_lock() {
     check(|| {
         let clock = ManualClock::new();
         let quota = Quota::new().rpm(1).concurrency(2).with_algorithm(Algorithm::TOKEN_BUCKET);
@@ -118,7 +119,7 @@ fn a_sleepers_waker_is_woken_and_dropped_without_a_lock() {
                 }
             }
         };
-        together([Box::new(wait), Box::new(move || clock.advance(Duration::from_secs(60)))]);
-        assert_nobody_there(&limiter, "k");
+        run_threads([Box::new(wait), Box::new(move || clock.advance(Duration::from_secs(60)))]);
+        assert_unused(&limiter, "k");
     });
 }

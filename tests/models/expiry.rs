@@ -1,0 +1,310 @@
+//! Idle keys that expire, by a prune, by the sweep of a new key or to make room for one, while they are
+//! used by name, through handles and by permits.
+
+use shuttle::thread;
+use tollgate::Permit;
+use tollgate::limiter::{Builder, Code, KeyBudget, Limiter};
+use tollgate::quota::{Cost, Dimension, Quota};
+
+use super::{
+    Thread, assert_unused, block_on, builder, check, level, requests, run_threads, thread_of,
+};
+
+/// A builder with this quota for every key.
+fn builder_of_all(quota: Quota) -> Builder {
+    builder().quota("*", quota)
+}
+
+fn take(limiter: &Limiter, key: &'static str) -> Thread {
+    thread_of(limiter, move |limiter| drop(limiter.try_acquire(key, &Cost::new()).unwrap()))
+}
+
+/// A thread that makes keys, each of which sweeps a few others.
+fn prune_and_make_keys(limiter: &Limiter) -> Thread {
+    thread_of(limiter, |limiter| {
+        limiter.prune();
+        make_keys(limiter);
+        limiter.prune();
+    })
+}
+
+fn make_keys(limiter: &Limiter) {
+    for key in NEW {
+        drop(limiter.try_acquire(key, &Cost::new()).unwrap());
+    }
+}
+
+fn assert_new_keys_used_once(limiter: &Limiter) {
+    NEW.iter().for_each(|key| assert_eq!(requests(limiter, key), 1, "{key}"));
+}
+
+/// Returns how many of these threads were granted their request; the others found the table full.
+fn granted<const N: usize>(threads: [thread::JoinHandle<Option<Code>>; N]) -> [bool; N] {
+    threads.map(|thread| match thread.join().unwrap() {
+        None => true,
+        Some(Code::TooManyKeys) => false,
+        Some(code) => panic!("{code:?}"),
+    })
+}
+
+/// Asserts that the table has room for so many more keys.
+fn assert_room(limiter: &Limiter, keys: usize) {
+    for (number, key) in NEW.iter().enumerate() {
+        let granted = limiter.try_acquire(key, &Cost::new());
+        assert_eq!(granted.is_ok(), number < keys, "{granted:?}");
+    }
+}
+
+#[test]
+fn permit_of_reset_key_released_changes_no_other_key() {
+    check(|| {
+        let limiter = builder_of_all(Quota::new().rpm(5)).build().unwrap();
+        let permits = ["a", "b"].map(|key| limiter.try_acquire(key, &Cost::new()).unwrap());
+        let replace = thread_of(&limiter, |limiter| {
+            limiter.reset_all();
+            limiter.prune();
+            make_keys(limiter);
+        });
+        let end = move || permits.into_iter().for_each(Permit::release);
+        run_threads([replace, Box::new(end)]);
+        assert_new_keys_used_once(&limiter);
+    });
+}
+
+#[test]
+fn key_used_while_pruned_keeps_its_usage() {
+    check(|| {
+        let limiter = builder_of_all(Quota::new().rpm(5)).build().unwrap();
+        limiter.try_acquire("a", &Cost::new()).unwrap().release();
+        let by_handle = thread_of(&limiter, |limiter| {
+            let handle = limiter.key("a").unwrap();
+            drop(handle.try_acquire(&Cost::new()).unwrap());
+        });
+        run_threads([
+            take(&limiter, "a"),
+            take(&limiter, "a"),
+            by_handle,
+            prune_and_make_keys(&limiter),
+        ]);
+        assert_eq!(requests(&limiter, "a"), 3);
+        assert_new_keys_used_once(&limiter);
+    });
+}
+
+#[test]
+fn idle_key_used_while_pruned_keeps_its_usage() {
+    check(|| {
+        let limiter = builder_of_all(Quota::new().rpm(5)).build().unwrap();
+        limiter.try_acquire("a", &Cost::new()).unwrap().release();
+        let prune = thread_of(&limiter, |limiter| {
+            limiter.prune();
+        });
+        let by_handle = thread_of(&limiter, |limiter| {
+            let handle = limiter.key("a").unwrap();
+            drop(handle.try_acquire(&Cost::new()).unwrap());
+        });
+        run_threads([prune, take(&limiter, "a"), by_handle]);
+        assert_eq!(requests(&limiter, "a"), 2);
+    });
+}
+
+#[test]
+fn handle_cloned_while_key_is_pruned_stays_valid() {
+    check(|| {
+        let limiter = builder_of_all(Quota::new().rpm(5)).build().unwrap();
+        let handle = limiter.key("a").unwrap();
+        let act = move || {
+            let other = handle.clone();
+            drop(handle);
+            assert_eq!(other.key(), "a");
+            drop(other.try_acquire(&Cost::new()).unwrap());
+            assert_eq!(level(&other.stats(), &Dimension::Requests), (1, 0));
+        };
+        run_threads([Box::new(act), prune_and_make_keys(&limiter)]);
+        assert_eq!(requests(&limiter, "a"), 1);
+    });
+}
+
+#[test]
+fn key_with_waiters_pruned_is_kept() {
+    check(|| {
+        let limiter = builder_of_all(Quota::new().concurrency(1).rpm(9)).build().unwrap();
+        let held = limiter.try_acquire("a", &Cost::new()).unwrap();
+        let wait = |keys: &'static [&'static str]| {
+            thread_of(&limiter, move |limiter| {
+                drop(block_on(limiter.acquire_all(keys, &Cost::new())).unwrap());
+            })
+        };
+        run_threads([
+            wait(&["b", "a"]),
+            wait(&["a"]),
+            prune_and_make_keys(&limiter),
+            Box::new(move || held.release()),
+        ]);
+        assert_eq!((requests(&limiter, "a"), requests(&limiter, "b")), (2, 1));
+        ["a", "b"].iter().for_each(|key| assert_unused(&limiter, key));
+        assert_new_keys_used_once(&limiter);
+        limiter.reset_all();
+        assert_eq!(limiter.prune(), NEW.len() + 2, "keys without waiters are dropped");
+    });
+}
+
+#[test]
+fn keys_up_to_max_keys_made_concurrently_are_admitted() {
+    check(|| {
+        let limiter = builder_of_all(Quota::new().rpm(5)).max_keys(2).build().unwrap();
+        run_threads(["a", "b", "a", "b"].map(|key| take(&limiter, key)));
+        assert_eq!((requests(&limiter, "a"), requests(&limiter, "b")), (2, 2));
+        assert_room(&limiter, 0);
+        limiter.reset_all();
+        assert_eq!(limiter.prune(), 2);
+        assert_room(&limiter, 2);
+    });
+}
+
+#[test]
+fn keys_made_and_pruned_concurrently_count_is_exact() {
+    check(|| {
+        let limiter = builder_of_all(Quota::new().rpm(5)).max_keys(2).build().unwrap();
+        let make_and_release = |key: &'static str| {
+            let limiter = limiter.clone();
+            thread::spawn(move || match limiter.try_acquire(key, &Cost::new()) {
+                Ok(permit) => {
+                    permit.release();
+                    None
+                }
+                Err(refused) => Some(refused.code),
+            })
+        };
+        let threads = ["a", "b", "c", "a"].map(make_and_release);
+        let mut pruned = limiter.prune();
+        granted(threads);
+        assert!(limiter.keys().len() <= 2);
+        pruned += limiter.prune();
+        assert!(pruned <= 4 && limiter.keys().is_empty());
+        assert_room(&limiter, 2);
+    });
+}
+
+#[test]
+fn keys_of_budget_made_and_pruned_concurrently_count_is_exact() {
+    check(|| {
+        let builder = builder_of_all(Quota::new().rpm(5)).quota("gold", Quota::new().rpm(5));
+        let limiter = builder.max_keys(2).build().unwrap();
+        let budgeted = limiter.with_key_budget(KeyBudget::new(1));
+        let make_and_release = |limiter: &Limiter, key: &'static str| {
+            thread_of(limiter, move |limiter| match limiter.try_acquire(key, &Cost::new()) {
+                Ok(permit) => permit.release(),
+                Err(refused) => assert_eq!(refused.code, Code::TooManyKeys),
+            })
+        };
+        let prune = thread_of(&limiter, |limiter| {
+            limiter.prune();
+        });
+        run_threads([
+            make_and_release(&budgeted, "a"),
+            make_and_release(&budgeted, "b"),
+            take(&budgeted, "gold"),
+            make_and_release(&limiter, "c"),
+            prune,
+        ]);
+        limiter.prune();
+        assert_eq!(limiter.keys(), ["gold"]);
+        assert_room(&budgeted, 1);
+    });
+}
+
+#[test]
+fn budget_of_one_key_used_by_two_keys_admits_one() {
+    // Some of these keys are in the shard of the first, and some are not.
+    for key in [NEW[1], NEW[2], NEW[3]] {
+        check(move || {
+            let limiter = builder_of_all(Quota::new().rpm(5)).build().unwrap();
+            let budgeted = limiter.with_key_budget(KeyBudget::new(1));
+            let made = granted([NEW[0], key].map(|key| {
+                let limiter = budgeted.clone();
+                thread::spawn(move || limiter.try_acquire(key, &Cost::new()).err().map(|r| r.code))
+            }));
+            assert!(made == [true, false] || made == [false, true], "{made:?}");
+        });
+    }
+}
+
+#[test]
+fn idle_key_at_max_keys_makes_room_while_pruned() {
+    // Some of these keys are in the shard of the idle one.
+    for key in NEW {
+        check(move || {
+            let limiter = builder_of_all(Quota::new().rpm(5)).max_keys(1).build().unwrap();
+            limiter.try_acquire("a", &Cost::new()).unwrap().release();
+            let prune = thread_of(&limiter, |limiter| assert!(limiter.prune() <= 2));
+            run_threads([prune, take(&limiter, key)]);
+            assert_eq!(requests(&limiter, key), 1);
+            let several = limiter.acquire_all(&[key, "c"], &Cost::new()).try_now();
+            assert_eq!(several.unwrap_err().code, Code::TooManyKeys);
+        });
+    }
+}
+
+#[test]
+fn idle_keys_with_permit_and_handle_stay_at_max_keys() {
+    check(|| {
+        let limiter = builder_of_all(Quota::new().rpm(5)).max_keys(2).build().unwrap();
+        let _permit = limiter.try_acquire("a", &Cost::new()).unwrap();
+        let handle = limiter.key("b").unwrap();
+        limiter.reset_all();
+        let act = move || {
+            drop(handle.clone());
+            drop(handle.try_acquire(&Cost::new()).unwrap());
+            // Kept until the keys were looked at.
+            handle
+        };
+        let act = thread::spawn(act);
+        let refused = limiter.try_acquire("w", &Cost::new()).unwrap_err();
+        assert_eq!(refused.code, Code::TooManyKeys);
+        let _handle = act.join().unwrap();
+        assert_eq!(requests(&limiter, "b"), 1);
+        assert_eq!(limiter.keys(), ["a", "b"]);
+    });
+}
+
+#[test]
+fn several_new_keys_at_max_keys_are_refused_or_granted() {
+    check(|| {
+        let limiter = builder_of_all(Quota::new().rpm(5)).max_keys(2).build().unwrap();
+        let acquire = |keys: &'static [&'static str]| {
+            thread_of(&limiter, move |limiter| {
+                let result = limiter.acquire_all(keys, &Cost::new()).try_now();
+                if let Err(refused) = result {
+                    assert_eq!(refused.code, Code::TooManyKeys);
+                } else {
+                    assert!(keys.len() <= 2);
+                }
+            })
+        };
+        run_threads([acquire(&["a", "b", "c"]), acquire(&["w", "a"])]);
+    });
+}
+
+#[test]
+fn keys_waited_for_at_max_keys_all_end() {
+    check(|| {
+        let builder = builder_of_all(Quota::new().rpm(9).concurrency(1));
+        let limiter = builder.max_keys(1).build().unwrap();
+        let act = |key: &'static str| {
+            thread_of(&limiter, move |limiter| match block_on(limiter.acquire(key, &Cost::new())) {
+                Ok(permit) => permit.release(),
+                Err(error) => {
+                    let code = error.refused().map(|refused| refused.code);
+                    assert_eq!(code, Some(Code::TooManyKeys), "{error}");
+                }
+            })
+        };
+        run_threads([act("a"), act("a"), act("w"), act("x")]);
+        limiter.prune();
+        assert!(limiter.keys().is_empty());
+        assert_room(&limiter, 1);
+    });
+}
+
+const NEW: [&str; 4] = ["w", "x", "y", "z"];
