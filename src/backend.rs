@@ -77,12 +77,12 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
     }
 }
 
-/// How a [`Backend`] fares.
+/// The status of a [`Backend`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BackendStatus {
-    /// Whether it can be asked now.
+    /// True if it can be asked now.
     pub connected: bool,
-    /// How many processes share it, this one included, as far as it was last known.
+    /// The number of processes that share it, this one included, as last known.
     pub members: u64,
     /// Decisions that were made without it, since it couldn't be asked.
     pub degraded: u64,
@@ -95,7 +95,7 @@ pub struct BackendStatus {
 pub struct Reservation {
     /// The keys whose buckets are meant: all of them or none.
     pub scopes: Box<[Reserved]>,
-    /// What is reserved of each.
+    /// The amounts that are reserved of each.
     pub cost: Cost,
 }
 
@@ -142,7 +142,7 @@ impl Unmet {
     }
 }
 
-/// How a reservation ends.
+/// The end of a reservation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
     /// The request left, and took so much.

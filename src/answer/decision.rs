@@ -10,7 +10,7 @@ use crate::quota::Dimension;
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Decision {
-    /// What the answer is.
+    /// The answer.
     pub code: Code,
     /// The key that was asked about, or that binds.
     pub key: CompactString,
@@ -18,7 +18,7 @@ pub struct Decision {
     pub dimension: Option<Dimension>,
     /// When it would fit, where it doesn't now.
     pub wait: Option<Wait>,
-    /// What was needed of the dimension that binds, and what its limit is.
+    /// The amount needed of the dimension that binds, and its limit.
     pub need: Option<(u64, u64)>,
     /// When it was asked, in nanoseconds since the epoch.
     pub asked_at: u64,
@@ -27,12 +27,12 @@ pub struct Decision {
 }
 
 impl Decision {
-    /// Whether the request would have been granted.
+    /// Returns whether the request would have been granted.
     pub fn is_allowed(&self) -> bool {
         self.wait.is_none()
     }
 
-    /// How it would have been refused, if it would: the reason in words, and how long to wait.
+    /// Returns the refusal, with the reason in words and the wait, if it would have been refused.
     pub fn refused(&self) -> Option<Refused> {
         let Self { code, need, asked_at, .. } = *self;
         let (key, dimension) = (self.key.clone(), self.dimension.clone());

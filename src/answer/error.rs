@@ -22,7 +22,7 @@ pub struct Refused {
     pub dimension: Option<Dimension>,
     /// When it would be granted.
     pub wait: Wait,
-    /// What was needed of the dimension, and what its limit is.
+    /// The amount needed of the dimension, and its limit.
     pub need: Option<(u64, u64)>,
     /// When it was asked, in nanoseconds since the epoch.
     pub asked_at: u64,
@@ -92,14 +92,14 @@ pub enum AcquireError {
     DeadlineExceeded {
         /// The deadline, in nanoseconds since the epoch.
         deadline: u64,
-        /// What it would have had to wait for, and until when.
+        /// The refusal that it would have had to wait out.
         refused: Refused,
     },
     /// The key's queue is full.
     QueueFull {
         /// Whose queue.
         key: CompactString,
-        /// How many wait in it.
+        /// The number of requests in it.
         waiting: usize,
     },
     /// The quota of the key was removed while the request waited for it, and no other names it.
@@ -112,7 +112,7 @@ pub enum AcquireError {
 }
 
 impl AcquireError {
-    /// What fell short and when it would have fitted, where it was for want of quota.
+    /// Returns the refusal, where the request failed for want of quota.
     pub fn refused(&self) -> Option<&Refused> {
         match self {
             Self::Refused(refused) | Self::DeadlineExceeded { refused, .. } => Some(refused),
@@ -169,11 +169,11 @@ pub enum BuildError {
     },
     /// A number that can't be meant.
     OutOfRange {
-        /// What it is.
+        /// The name of the number.
         name: &'static str,
         /// The number.
         value: String,
-        /// What it may be, in words.
+        /// The allowed range, in words.
         range: &'static str,
     },
     /// A quota needs a feature that this program was built without.

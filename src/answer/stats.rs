@@ -21,7 +21,7 @@ pub struct KeyStats {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitStats {
-    /// What is counted.
+    /// The dimension that is counted.
     pub dimension: Dimension,
     /// The limit's amount now.
     pub limit: u64,
@@ -30,11 +30,11 @@ pub struct LimitStats {
     pub original: u64,
     /// The limit's window.
     pub window: Window,
-    /// What counts against the limit now, rounded up.
+    /// The amount that counts against the limit now, rounded up.
     pub used: u64,
-    /// What requests in flight have reserved and not yet used.
+    /// The amount that requests in flight have reserved and not yet used.
     pub held: u64,
-    /// What a request could still take, the margin taken off; rounded down.
+    /// The amount that a request could still take, less the margin; rounded down.
     pub available: u64,
     /// When the limit is all unused again, in nanoseconds since the epoch; a time that has passed if
     /// it is.

@@ -16,9 +16,9 @@ pub(crate) struct Events {
     sender: OnceLock<broadcast::Sender<Event>>,
     listeners: RwLock<Listeners>,
     watched: AtomicBool,
-    /// Whether somebody listens for news alone.
+    /// There is a listener for news alone.
     has_news_listeners: AtomicBool,
-    /// What happened under a lock, to be told without it: whoever is woken may do anything.
+    /// Events under a lock, to be delivered without it: a listener may do anything.
     posted: Mutex<Vec<Event>>,
     is_posted: AtomicBool,
 }
@@ -36,13 +36,13 @@ impl Events {
         heard.store(true, Ordering::Release);
     }
 
-    /// Whether anybody may hear of news.
+    /// Returns whether there may be a subscriber to news.
     #[inline]
     pub(crate) fn has_subscribers(&self) -> bool {
         self.watched.load(Ordering::Acquire) || self.has_news_listeners.load(Ordering::Acquire)
     }
 
-    /// Whether anybody may be listening, or events are logged.
+    /// Returns whether there may be a subscriber, or events are logged.
     #[inline]
     pub(crate) fn are_watched(&self) -> bool {
         self.watched.load(Ordering::Acquire) || log::is_on()

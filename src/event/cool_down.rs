@@ -1,8 +1,8 @@
 use std::time::Duration;
 
-/// What one program tells others of a key whose provider asks to wait.
+/// A message to other programs: the provider of a key asks to wait.
 ///
-/// How long to wait is told, not until when: the clocks of two machines differ.
+/// It names a duration, not a time: the clocks of two machines differ.
 ///
 /// ```
 /// use std::time::Duration;
@@ -18,9 +18,9 @@ use std::time::Duration;
 pub struct CoolDown {
     /// The key.
     pub resource: String,
-    /// Who was refused.
+    /// The program that was refused.
     pub agent_id: String,
-    /// How long nothing should be sent.
+    /// The time for which no request should be sent.
     pub retry_after: Duration,
     /// Why.
     pub reason: String,

@@ -17,9 +17,9 @@ pub enum Event {
     Granted {
         /// Whose.
         key: CompactString,
-        /// What it takes.
+        /// The amounts that it takes.
         cost: Cost,
-        /// What the request brought along for its events.
+        /// The metadata of the request.
         metadata: Option<Metadata>,
     },
     /// A reservation was refused.
@@ -28,7 +28,7 @@ pub enum Event {
         key: CompactString,
         /// The dimension that fell short; `None` where none did (others wait, a cool-down).
         dimension: Option<Dimension>,
-        /// What the request brought along for its events.
+        /// The metadata of the request.
         metadata: Option<Metadata>,
     },
     /// A request waited in the queue and was granted its reservation.
@@ -37,16 +37,16 @@ pub enum Event {
         key: CompactString,
         /// From its arrival to its grant.
         duration: Duration,
-        /// What the request brought along for its events.
+        /// The metadata of the request.
         metadata: Option<Metadata>,
     },
     /// A reservation ended.
     Settled {
         /// Whose.
         key: CompactString,
-        /// What it had reserved.
+        /// The amounts that it had reserved.
         reserved: Cost,
-        /// What it took; `None` if the request never left.
+        /// The amounts charged; `None` if the request never left.
         charged: Option<Cost>,
     },
     /// A request was charged in other dimensions than its key limits.
@@ -73,7 +73,7 @@ pub enum Event {
     Reduced {
         /// Whose buckets: of keys that share them the name of what they share.
         key: CompactString,
-        /// What is left of its capacity: of its first limit per less than a day, or else of requests
+        /// The capacity that is left: of its first limit per less than a day, or else of requests
         /// in flight.
         capacity: u64,
         /// Why.
@@ -100,7 +100,7 @@ pub enum Event {
 }
 
 impl Event {
-    /// Whether it is other than what each reservation makes.
+    /// Returns whether it is other than the events of each reservation.
     pub(super) fn is_news(&self) -> bool {
         !matches!(
             self,

@@ -15,13 +15,13 @@ pub struct Exchange {
     pub model: CompactString,
     /// The provider, in the words of OpenTelemetry's conventions (`gen_ai.provider.name`).
     pub provider: &'static str,
-    /// What was asked for, in the same words (`gen_ai.operation.name`).
+    /// The operation, in the same words (`gen_ai.operation.name`).
     pub operation: &'static str,
     /// The status of the answer, if there was one.
     pub status: Option<StatusCode>,
-    /// What went wrong, in a word, if anything did.
+    /// The kind of the error, in one word, if there was one.
     pub error: Option<CompactString>,
-    /// What the answer reported.
+    /// The usage that the answer reported.
     pub usage: Option<Usage>,
     /// From the call to the end, the wait for its turn included.
     pub duration: Duration,

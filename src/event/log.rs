@@ -7,7 +7,7 @@ use tracing::{Level, debug, enabled, info, trace};
 use super::event::{Event, Metadata};
 use crate::quota::{Cost, Dimension};
 
-/// Whether anything is logged of what happens all the time: one load where nothing is.
+/// Returns whether events of each reservation are logged: one load where none is.
 #[inline]
 pub(super) fn is_on() -> bool {
     LevelFilter::current() >= Level::DEBUG && is_on_here()
@@ -18,7 +18,7 @@ fn is_on_here() -> bool {
     enabled!(target: TARGET, Level::DEBUG)
 }
 
-/// Whether anything is logged of what is rare.
+/// Returns whether rare events are logged.
 #[inline]
 pub(super) fn is_on_for_news() -> bool {
     enabled!(target: TARGET, Level::INFO)

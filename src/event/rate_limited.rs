@@ -14,9 +14,9 @@ pub struct RateLimited {
     /// When the request was sent, in nanoseconds since the epoch: that of its permit
     /// ([`granted_at`](crate::limiter::Permit::granted_at)). Ten seconds ago where it isn't known.
     pub sent_at: Option<u64>,
-    /// What was short, where the provider names it.
+    /// The dimension that was short, where the provider names it.
     pub dimension: Option<Dimension>,
-    /// Whether it comes of an amount per day, or of another long window, that is used up
+    /// True if an amount per day, or of another long window, is used up
     /// ([`Class::UntilReset`](crate::provider::Class::UntilReset)).
     pub until_reset: bool,
 }

@@ -4,7 +4,7 @@ use crate::quota::Dimension;
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// What a limiter has answered since it was made; a request with several keys is one.
+/// The answers of a limiter since it was made; a request with several keys is one.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Totals {

@@ -1,6 +1,6 @@
 use std::fmt;
 
-/// What one program tells others of a key that it has reduced.
+/// A message to other programs: this one has reduced a key.
 ///
 /// The capacity of a key is the amount of its first limit per less than a day, or else of requests
 /// in flight.
@@ -17,9 +17,9 @@ use std::fmt;
 pub struct CapacityUpdate {
     /// The key.
     pub resource: String,
-    /// Who has reduced it.
+    /// The program that has reduced it.
     pub agent_id: String,
-    /// What is left of its capacity.
+    /// The capacity that is left.
     pub new_capacity: u64,
     /// Why.
     pub reason: String,

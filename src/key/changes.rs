@@ -22,7 +22,7 @@ pub struct KeyChanges {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BucketChanges {
-    /// What the bucket counts.
+    /// The dimension that the bucket counts.
     pub dimension: Dimension,
     /// Its window; a minute for requests in flight, for which it means nothing.
     pub window: Window,
@@ -31,7 +31,7 @@ pub struct BucketChanges {
     /// entry, of the latest of these times: so what is given back of it may be said of a time a little
     /// before, and belongs to the first entry that isn't before that.
     pub taken: Vec<(u64, i64)>,
-    /// What requests in flight hold now, all of it: not what has changed.
+    /// The whole amount that requests in flight hold now, not its change.
     pub held: u64,
     /// How much comes back in a window, of a bucket that refills all the time; else 0. What was taken
     /// of such a bucket counts until it has come back, which may be long after its window.

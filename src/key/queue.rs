@@ -38,7 +38,7 @@ pub(crate) struct WaitQueue {
 /// A waiter that has left a queue.
 #[derive(Debug)]
 pub(crate) struct Left {
-    /// Whether its turn had come: the next one is to be woken.
+    /// Its turn had come: the next one is to be woken.
     pub(crate) was_first: bool,
     /// To be dropped without a lock: a waker may own a task, and with it a permit.
     pub(crate) waker: Waker,

@@ -17,11 +17,11 @@ pub struct KeySnapshot {
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BucketSnapshot {
-    /// What the bucket counts.
+    /// The dimension that the bucket counts.
     pub dimension: Dimension,
     /// Its window.
     pub window: Window,
-    /// What was taken and held.
+    /// The amounts taken and held.
     pub saved: Saved,
     /// As [`BucketChanges::refill`](crate::limiter::BucketChanges::refill), where a store says it.
     pub refill: u64,
@@ -33,7 +33,7 @@ impl KeySnapshot {
         Self { key: key.into(), buckets, cooling_until: None }
     }
 
-    /// Whether a new key would be the same.
+    /// Returns whether a new key would be the same.
     pub(crate) fn is_fresh(&self) -> bool {
         self.buckets.is_empty() && self.cooling_until.is_none()
     }

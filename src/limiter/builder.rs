@@ -97,7 +97,7 @@ impl Builder {
         self.quota(regex_name(&regex), quota)
     }
 
-    /// What happens to a key that no quota names. Default: it isn't limited.
+    /// Sets the policy for keys that no quota names. Default: it isn't limited.
     pub fn unknown_key(mut self, policy: UnknownKey) -> Self {
         self.unknown = policy;
         self
@@ -118,7 +118,7 @@ impl Builder {
         self
     }
 
-    /// How many may wait for one key. Default: 10,000.
+    /// Sets the number of requests that may wait for one key. Default: 10,000.
     pub fn max_waiting(mut self, requests: usize) -> Self {
         self.max_waiting = requests;
         self

@@ -16,9 +16,9 @@ pub struct Busiest {
     /// The busiest first: those with most requests waiting, then those that cool down, then by the
     /// share of its fullest limit that is used or held; then by name.
     pub keys: Vec<(CompactString, KeyStats)>,
-    /// How many keys there are besides.
+    /// The number of other keys.
     pub others: usize,
-    /// How many requests wait, for whatever key.
+    /// The number of requests that wait, for all keys.
     pub waiting: usize,
 }
 
@@ -51,7 +51,7 @@ impl Busiest {
     }
 }
 
-/// How busy a key is: the more, the greater.
+/// The load of a key: the busier, the greater.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
 struct Busy {
     waiting: usize,

@@ -150,7 +150,7 @@ impl Limiter {
         Ok(self.acquire(key, cost).given(limits.clone()))
     }
 
-    /// What [`try_acquire`](Self::try_acquire) would answer, with the key's figures; takes nothing.
+    /// Returns what [`try_acquire`](Self::try_acquire) would answer, with the key's figures; takes nothing.
     /// Where a [`Backend`] keeps the buckets: as far as is known of them here.
     pub fn decide(&self, key: &str, cost: &Cost) -> Decision {
         let core = &self.shared.core;
@@ -392,7 +392,7 @@ impl Limiter {
         self.shared.core.events.listen(Listener { all: false, hear: Arc::new(listener) });
     }
 
-    /// Whether anybody may hear of news.
+    /// Returns whether there may be a subscriber.
     #[cfg(feature = "tower")]
     #[inline]
     pub(crate) fn is_watched(&self) -> bool {
@@ -458,7 +458,7 @@ impl fmt::Debug for Limiter {
     }
 }
 
-/// Whether there is a limit for each dimension that a cost names.
+/// Checks that there is a limit for each dimension that a cost names.
 fn limited(cost: &Cost, limits: &Quota) -> Result<(), MissingLimit> {
     let named = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
     let customs = cost.customs().map(|(name, _)| Dimension::custom(name));

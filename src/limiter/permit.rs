@@ -22,12 +22,12 @@ pub struct Permit {
     more: Option<Box<More>>,
     cost: Cost,
     granted_at: u64,
-    /// Whether the limiter has something to do when it ends.
+    /// True if the limiter has something to do when it ends.
     open: bool,
     ended: bool,
 }
 
-/// What a permit took of one key.
+/// The part of a permit under one key.
 #[derive(Debug)]
 pub(super) struct Part {
     entry: Arc<Entry>,
@@ -43,7 +43,7 @@ pub(super) struct Taken {
     pub(super) reserved: Option<Box<Cost>>,
 }
 
-/// How a permit ends.
+/// The end of a permit.
 #[derive(Debug, Clone, Copy)]
 enum Charge<'a> {
     /// The request never left.
@@ -54,14 +54,14 @@ enum Charge<'a> {
     Stated(&'a Cost),
 }
 
-/// What few permits have.
+/// Fields that few permits have.
 #[derive(Debug, Default)]
 struct More {
     /// What it took of its first key, where that is less than the permit says.
     reserved: Option<Box<Cost>>,
     parts: Parts,
     remote: Option<Arc<Reservation>>,
-    /// What is settled already.
+    /// Dimensions that are settled already, and the amounts charged.
     early: SmallVec<[(Dimension, u64); 1]>,
 }
 
@@ -85,7 +85,7 @@ impl More {
     }
 }
 
-/// What a permit took, key by key.
+/// The parts of a permit, key by key.
 pub(super) type Parts = SmallVec<[Taken; 2]>;
 
 impl Taken {
@@ -206,7 +206,8 @@ impl Permit {
     /// What the provider has left lowers what we take to be left, as soon as it proves that somebody
     /// else uses the account: if it is less than there can ever have been, from the time at which
     /// this request was granted until now, with everything counted that was sent by then. What is
-    /// missing is taken, less what may be in flight or rounded. So it makes no difference when the provider wrote the header
+    /// missing is taken, less what may be in flight or rounded. So it makes no difference when the
+    /// provider wrote the header
     /// down, how long the response took, and what was sent meanwhile.
     ///
     /// - Nothing is ever raised.

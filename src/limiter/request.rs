@@ -29,7 +29,7 @@ pub(super) struct Request {
     pub(super) deadline: Option<u64>,
     /// The number of requests that it is willing to wait behind.
     pub(super) max_waiting: Option<usize>,
-    /// Whether a refusal carries the figures of the keys.
+    /// A refusal carries the figures of the keys.
     pub(super) with_figures: bool,
     /// Drawn on arrival, where a key was retired since.
     pub(super) arrival: Option<u64>,

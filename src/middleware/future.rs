@@ -67,7 +67,7 @@ pub(super) enum Arrived {
     Queued(Box<Acquire>),
 }
 
-/// How a request was answered, with the guard of its reservation; or how it failed.
+/// The response to a request with the guard of its reservation, or its failure.
 pub(super) type Answered<S, Request> =
     Result<(<S as Service<Request>>::Response, Watch), Failure<<S as Service<Request>>::Error>>;
 

@@ -12,7 +12,7 @@ pub trait Observe<Response> {
     /// What the caller gets: the response, wrapped where its end is still to come.
     type Observed;
 
-    /// Whether the [`Watch`] may outlive the call, so that it has to keep the limiter.
+    /// True if the [`Watch`] may outlive the call, so that it has to keep the limiter.
     #[doc(hidden)]
     const KEEPS_WATCH: bool = true;
 

@@ -38,7 +38,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
         gate.poll_open(&learned.typical(), options.max_wait, cx)
     }
 
-    /// What `call` does, whatever the inner service's errors are.
+    /// Does the work of `call`, for inner services with any error.
     #[inline]
     pub(super) fn send<Request>(&mut self, request: Request) -> ResponseFuture<S, Request, C, O>
     where

@@ -6,7 +6,7 @@ use super::keys::{Key, Keys};
 use super::learned::Learned;
 use crate::limiter::Limiter;
 
-/// What the services of one layer share.
+/// The state that the services of one layer share.
 pub(super) struct Settings<C, O> {
     pub(super) limiter: Limiter,
     pub(super) classify: C,
@@ -23,7 +23,7 @@ pub(super) struct Options {
     pub(super) keys: Keys,
     pub(super) max_wait: Option<Duration>,
     pub(super) discover: bool,
-    /// Whether refusals are answered with the figures of their keys.
+    /// Refusals are answered with the figures of their keys.
     pub(super) answers: bool,
 }
 

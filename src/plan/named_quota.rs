@@ -8,11 +8,11 @@ pub struct NamedQuota {
     pub name: String,
     /// The quota, as it was given: without the limiter's share taken of it.
     pub quota: Quota,
-    /// Who said so.
+    /// The source of the quota.
     pub origin: QuotaOrigin,
 }
 
-/// Who has set a quota.
+/// The source of a quota.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum QuotaOrigin {
     /// The [`Builder`](crate::limiter::Builder): a program's own code, or its configuration.

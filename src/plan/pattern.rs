@@ -4,7 +4,7 @@ use wildmatch::WildMatch;
 use super::regex_name::REGEX;
 use super::whole::Whole;
 
-/// What the name of a quota says of the keys that it is for.
+/// The keys of a quota, by its name.
 #[derive(Debug)]
 pub(crate) enum Pattern {
     Exact(CompactString),
@@ -25,7 +25,7 @@ impl Pattern {
         }
     }
 
-    /// Whether a quota of this name may be for more than one key.
+    /// Returns whether a quota of this name may be for more than one key.
     pub(crate) fn is_one(name: &str) -> bool {
         name.contains(['*', '?']) || name.starts_with(REGEX)
     }

@@ -19,11 +19,11 @@ pub(crate) struct Plan {
     pub(crate) version: u32,
     /// Which row of the quotas it was made of.
     pub(crate) row: u32,
-    /// Whether a permit keeps something until it ends.
+    /// A permit holds something until it ends.
     pub(crate) holds: bool,
-    /// Whether a quota stands behind it, or nobody knows the key.
+    /// A quota stands behind it: the key is known.
     pub(crate) known: bool,
-    /// Whether that is a quota that names the key.
+    /// That quota names the key.
     pub(crate) named: bool,
     /// Whether a cost is refused that names only dimensions without a limit. Limits that came out of a
     /// response's headers refuse none: no caller knew of them.
@@ -32,7 +32,7 @@ pub(crate) struct Plan {
     uncounted: UncountedKinds,
     /// The most of a guess that a request reserves: what the limits can hold.
     guesses: Guesses,
-    /// Whether its keys always have room: they are those of a configuration, and few.
+    /// Its keys always have room: they are those of a configuration, and few.
     pub(crate) reserved: bool,
     /// The quota, where it came with a request.
     pub(crate) given: Option<Quota>,
@@ -40,7 +40,7 @@ pub(crate) struct Plan {
     margin: Margin,
 }
 
-/// What the limits of a key can hold of the dimensions that may be guessed.
+/// The amounts that the limits of a key can hold of dimensions that may be guessed.
 #[derive(Debug, Clone, Copy)]
 struct Guesses {
     tokens: u64,
@@ -113,7 +113,7 @@ impl Plan {
         Self { given: Some(quota), ..self.unnamed() }
     }
 
-    /// Whether these limits came with a request that brings them for keys that no quota names.
+    /// Returns whether these limits came with a request that brings them for keys that no quota names.
     pub(crate) fn is_default(&self) -> bool {
         self.row == DEFAULT_ROW
     }
@@ -184,7 +184,7 @@ impl Plan {
         self.rules.iter().position(|old| old.is_standing(rule))
     }
 
-    /// Whether `new` goes on where `old` was, a rule of this plan.
+    /// Returns whether `new` goes on where `old` was, a rule of this plan.
     pub(crate) fn is_standing(&self, old: &Rule, new: &Rule) -> bool {
         self.standing(new).is_some_and(|at| std::ptr::eq(&self.rules[at], old))
     }
@@ -209,7 +209,7 @@ impl Plan {
         cost.clip_guesses(tokens, output).map_or(Cow::Borrowed(cost), Cow::Owned)
     }
 
-    /// Whether limits count all that a cost names.
+    /// Returns whether limits count all dimensions that a cost names.
     #[inline]
     pub(crate) fn counts(&self, cost: &Cost) -> bool {
         !self.uncounted.has(cost.named()) && (!cost.has_customs() || self.counts_customs(cost))
@@ -220,7 +220,7 @@ impl Plan {
         cost.customs().all(|(name, amount)| amount == 0 || self.counts_custom(name))
     }
 
-    /// Whether a limit counts this custom dimension.
+    /// Returns whether a limit counts this custom dimension.
     pub(crate) fn counts_custom(&self, custom: &str) -> bool {
         let is_it =
             |rule: &Rule| matches!(rule.dimension(), Dimension::Custom(name) if **name == *custom);
@@ -261,12 +261,12 @@ impl Plan {
         self.rules.iter().map(Rule::dimension).find(is_unsettled).cloned()
     }
 
-    /// Whether both are the same limits, made ready once.
+    /// Returns whether both are the same limits, made ready once.
     pub(crate) fn has_rules_of(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.rules, &other.rules)
     }
 
-    /// Whether the rule stood when a permit of this version was given.
+    /// Returns whether the rule stood when a permit of this version was granted.
     pub(crate) fn stood(&self, rule: usize, version: u32) -> bool {
         self.since[rule] <= version
     }
@@ -285,7 +285,7 @@ fn rule(limit: &Limit, profile: Option<Profile>, margin: Margin) -> Rule {
     Rule::new(limit, algorithm, margin, settle)
 }
 
-/// What the limits of a dimension can hold; the most there is without one.
+/// Returns the amount that the limits of a dimension can hold; `u64::MAX` without one.
 fn least(rules: &[Rule], dimension: &Dimension) -> u64 {
     let holding = rules.iter().filter(|rule| rule.dimension() == dimension);
     holding.map(Rule::capacity).min().unwrap_or(u64::MAX)

@@ -24,7 +24,7 @@ pub(crate) struct QuotaTable {
     /// Of every limit, whoever set it.
     share: Share,
     rows: u32,
-    /// How often a quota was set, learned or removed.
+    /// Increases whenever a quota is set, learned or removed.
     pub(crate) changes: u64,
 }
 
@@ -70,7 +70,7 @@ impl QuotaTable {
         Ok(quotas)
     }
 
-    /// What happens to keys that nobody knows.
+    /// Sets the policy for unknown keys.
     pub(crate) fn set_unknown(&mut self, unknown: UnknownKey, version: u32) {
         let profile = self.profiles.first().copied();
         self.fallback = match unknown {
@@ -148,7 +148,7 @@ impl QuotaTable {
         Some(NamedQuota::new(row.name.as_str(), row.quota.clone(), row.origin))
     }
 
-    /// How many there are, but for the built-in ones.
+    /// Returns the number of quotas, without the built-in ones.
     pub(crate) fn len(&self) -> usize {
         self.own.len()
     }

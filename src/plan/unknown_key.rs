@@ -1,6 +1,6 @@
 use crate::quota::Quota;
 
-/// What happens to a key that no quota names.
+/// The policy for a key that no quota names.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnknownKey {

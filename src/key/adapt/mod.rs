@@ -24,7 +24,7 @@ use crate::plan::Plan;
 use crate::provider::LimitReading;
 use crate::quota::{Cost, Dimension, Limit, Window};
 
-/// What a provider's answers taught about one key.
+/// The evidence of a provider's answers about one key.
 #[derive(Debug, Default)]
 pub(crate) struct Adapt {
     /// Until when no request is admitted.
@@ -38,7 +38,7 @@ pub(crate) struct Adapt {
 pub(crate) struct Reaction {
     /// When the cool-down ends.
     pub(crate) until: u64,
-    /// Whether the limits were reduced by it.
+    /// True if it reduced the limits.
     pub(crate) is_reduced: bool,
 }
 

@@ -42,13 +42,13 @@ impl Reduction {
         }
     }
 
-    /// What of the current amount is left after a refusal, rounded down: above 0 and below 1.
+    /// Sets the part of the current amount that is left after a refusal, rounded down: above 0 and below 1.
     #[must_use]
     pub const fn factor(self, factor: f64) -> Self {
         Self { factor, ..self }
     }
 
-    /// How long it takes to recover by one step: at least a second.
+    /// Sets the time to recover by one step: at least a second.
     #[must_use]
     pub const fn interval(self, interval: Duration) -> Self {
         Self { interval, ..self }

@@ -12,7 +12,7 @@ pub(super) struct Trace {
     /// For each rule: times and amounts, ascending in both. After a time there was never less left
     /// than its amount.
     lows: SmallVec<[VecDeque<(u64, u64)>; 3]>,
-    /// Whether a limit of the provider's that is lower than the key's was reported.
+    /// A limit of the provider's that is lower than the key's was reported.
     pub(super) is_lower_reported: bool,
 }
 

@@ -33,7 +33,7 @@ pub(crate) struct Journal {
     listed: Listed,
 }
 
-/// Whether a key is on the list of dirty keys.
+/// The state of a key on the list of dirty keys.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Listed {
     No,

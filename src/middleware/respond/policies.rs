@@ -25,7 +25,7 @@ pub(super) struct Policies {
     names: SmallVec<[Range<usize>; 4]>,
 }
 
-/// What the texts depend on of one key.
+/// The part of a key that the texts depend on.
 #[derive(Debug)]
 struct Scope {
     name: CompactString,
@@ -169,7 +169,7 @@ fn short_name(limit: &Limit) -> Option<&'static str> {
 
 pub(super) const SECOND: u64 = 1_000_000_000;
 
-/// How many texts a layer keeps: more than it has combinations of scopes and quotas, as a rule.
+/// The number of texts that a layer keeps: more than it has combinations of scopes and quotas, as a rule.
 const PLACES: usize = 64;
 
 /// The bytes of three policies.
