@@ -475,11 +475,11 @@ impl KeyState {
 
     /// Recovers at another pace; without one the reduction ends.
     pub(super) fn set_pace(&mut self, pace: Option<Pace>) {
-        if !self.evidence().is_some_and(Adapt::is_reduced) {
-            return;
-        }
+        let now = self.now();
+        let reduced = self.parts.as_mut().filter(|parts| parts.adapt.is_reduced());
+        let Some(parts) = reduced else { return };
         match pace {
-            Some(pace) => self.adapt(|adapt, _, now| adapt.set_pace(pace, now)),
+            Some(pace) => parts.adapt.set_pace(pace, now),
             None => self.restore(),
         }
         self.wake_all();
