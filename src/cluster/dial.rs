@@ -53,7 +53,7 @@ pub(super) async fn pubsub(info: ConnectionInfo) -> RedisResult<PubSub> {
 
 async fn secured(info: &ConnectionInfo) -> RedisResult<TlsStream<TcpStream>> {
     let ConnectionAddr::TcpTls { host, port, insecure: false, .. } = info.addr() else {
-        let what = "a server's certificate is always checked";
+        let what = "insecure TLS is not supported; the server certificate is always verified";
         return Err(RedisError::from((ErrorKind::InvalidClientConfig, what)));
     };
     let name = ServerName::try_from(host.clone()).map_err(io::Error::other)?;
@@ -61,7 +61,11 @@ async fn secured(info: &ConnectionInfo) -> RedisResult<TlsStream<TcpStream>> {
     let addresses = lookup_host((host.as_str(), *port)).await?;
     let tries: Vec<_> = addresses.map(|address| Box::pin(TcpStream::connect(address))).collect();
     if tries.is_empty() {
-        return Err(io::Error::new(io::ErrorKind::NotFound, "the host has no address").into());
+        return Err(io::Error::new(
+            io::ErrorKind::NotFound,
+            "the host name resolves to no address",
+        )
+        .into());
     }
     // The first of them that answers, as the client has it for plain connections.
     let (stream, _) = select_ok(tries).await?;

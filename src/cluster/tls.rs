@@ -11,7 +11,8 @@ pub(super) fn config() -> ClientConfig {
     let chosen = CryptoProvider::get_default().cloned();
     let provider = chosen.unwrap_or_else(|| Arc::new(ring::default_provider()));
     let config = ClientConfig::builder_with_provider(provider);
-    let config = config.with_safe_default_protocol_versions().expect("it knows TLS 1.2 or 1.3");
+    let config =
+        config.with_safe_default_protocol_versions().expect("the provider supports TLS 1.2 or 1.3");
     config.with_root_certificates(Arc::clone(&ROOTS)).with_no_client_auth()
 }
 
@@ -21,7 +22,7 @@ static ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
     let mut roots = RootCertStore::empty();
     roots.add_parsable_certificates(found.certs);
     if let (true, Some(error)) = (roots.is_empty(), found.errors.first()) {
-        tracing::warn!(%error, "no certificate that the system trusts can be read");
+        tracing::warn!(%error, "failed to read the trusted certificates of the system");
     }
     Arc::new(roots)
 });

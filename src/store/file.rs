@@ -42,7 +42,7 @@ fn kind(path: &Path) -> Result<Kind, StoreError> {
     match Kind::of(path)?.or_else(|| Kind::named(path)) {
         Some(kind @ (Kind::GoYaml | Kind::GoSqlite)) => Err(StoreError::new(
             path,
-            format!("is {kind}; take it over into another file with `tollgate migrate`"),
+            format!("is a {kind} file; import it into another file with `tollgate migrate`"),
         )),
         Some(kind) => Ok(kind),
         None => Ok(Kind::Sqlite),

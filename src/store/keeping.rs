@@ -70,7 +70,7 @@ impl Keeping {
         let keeping = Self(Arc::clone(&keeper));
         let thread = thread::Builder::new().name("tollgate-store".into());
         thread.spawn(move || keeper.run(flush)).map_err(|error| {
-            StoreError::new(Path::new("store"), format!("its thread can't be started ({error})"))
+            StoreError::new(Path::new("store"), format!("failed to start its thread ({error})"))
         })?;
         limiter.state().attach(Arc::<Keeper>::clone(&keeping.0));
         // What others hold is told with the first.
@@ -198,7 +198,10 @@ impl Attached for Keeper {
         status.note(&went, now, kept.pending.keys());
         if status.pending_keys > 0 {
             let keys = status.pending_keys;
-            tracing::error!(keys, "the limiter has ended, and what it did last couldn't be kept");
+            tracing::error!(
+                keys,
+                "the limiter closed before its last changes could be saved; they are lost"
+            );
         }
         drop((status, kept));
         let mut calls = self.calls.lock();

@@ -25,13 +25,13 @@ impl Status {
                 self.kept_at = Some(now);
                 self.flushes += 1;
                 if let Some(past) = self.trouble.take() {
-                    tracing::info!(file = %past.path.display(), "state is kept again");
+                    tracing::info!(file = %past.path.display(), "saving state works again");
                 }
             }
             Err(error) => {
                 self.failures += 1;
                 if self.trouble.as_ref().is_none_or(|known| known.reason != error.reason) {
-                    tracing::warn!(%error, "state can't be kept; the limiter goes on in memory");
+                    tracing::warn!(%error, "failed to save state; the limiter continues in memory");
                 }
                 self.trouble = Some(error.clone());
             }

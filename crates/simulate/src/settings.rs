@@ -226,7 +226,7 @@ impl UnknownName {
 
 impl fmt::Display for UnknownName {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is none of {}", self.name, self.known)
+        write!(f, "unknown name `{}`; expected {}", self.name, self.known)
     }
 }
 

@@ -96,7 +96,7 @@ impl Agent {
 
 impl fmt::Display for NoAgentId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("agent id is empty; give each agent of a bus a name of its own")
+        f.write_str("agent id: must not be empty; give each agent on the bus a unique id")
     }
 }
 

@@ -16,8 +16,8 @@ pub enum BusError {
 impl fmt::Display for BusError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Url { expected } => write!(f, "the URL of the bus is none of {expected}"),
-            Self::Thread(error) => write!(f, "the thread of the bus can't be started: {error}"),
+            Self::Url { expected } => write!(f, "bus URL: not supported; expected {expected}"),
+            Self::Thread(error) => write!(f, "bus: failed to start its thread: {error}"),
         }
     }
 }

@@ -70,7 +70,7 @@ struct Pause {
 }
 
 fn write(message: &impl Serialize) -> Vec<u8> {
-    serde_json::to_vec(message).expect("texts and numbers are JSON")
+    serde_json::to_vec(message).expect("strings and numbers serialize to JSON")
 }
 
 fn read<'a, T: Deserialize<'a>>(message: &'a [u8]) -> Option<T> {

@@ -29,7 +29,7 @@ impl Nats {
     /// # Errors
     /// If that is no such URL, or there can be no thread.
     pub fn connect(url: &str) -> Result<Self, BusError> {
-        let wrong = || BusError::Url { expected: "nats://, tls://, ws:// and wss://" };
+        let wrong = || BusError::Url { expected: "nats://, tls://, ws:// or wss://" };
         let address: ServerAddr = url.parse().map_err(|_| wrong())?;
         if address.host().is_empty() {
             return Err(wrong());
@@ -117,7 +117,7 @@ async fn subscribe(client: &Client, subjects: &[Arc<str>], incoming: &mut Select
     for subject in subjects {
         match client.subscribe(subject.to_string()).await {
             Ok(subscriber) => incoming.push(subscriber),
-            Err(error) => tracing::warn!(%subject, %error, "can't be subscribed to"),
+            Err(error) => tracing::warn!(%subject, %error, "failed to subscribe to the bus"),
         }
     }
 }

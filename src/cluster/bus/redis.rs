@@ -24,7 +24,7 @@ impl Redis {
     /// # Errors
     /// If that is no such URL, or there can be no thread.
     pub fn connect(url: &str) -> Result<Self, BusError> {
-        let wrong = |_| BusError::Url { expected: "redis:// and rediss://" };
+        let wrong = |_| BusError::Url { expected: "redis:// or rediss://" };
         let server = url.into_connection_info().map_err(wrong)?;
         Remote::start("tollgate-redis-bus", |wire| drive(server, wire)).map(Self)
     }

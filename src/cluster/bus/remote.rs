@@ -105,8 +105,8 @@ impl Shared {
     pub(super) fn set_connected(&self, connected: bool) {
         if self.connected.send_replace(Some(connected)) != Some(connected) {
             match connected {
-                true => tracing::info!("the bus is connected"),
-                false => tracing::warn!("the server of the bus can't be reached; trying again"),
+                true => tracing::info!("bus connected"),
+                false => tracing::warn!("bus server unreachable; reconnecting"),
             }
         }
     }

@@ -38,7 +38,7 @@ impl Topics {
             // Who panics must not end the bus for all others.
             let heard = catch_unwind(AssertUnwindSafe(|| receiver(message)));
             if heard.is_err() {
-                tracing::error!(subject, "who listens to the bus has panicked, and hears no more");
+                tracing::error!(subject, "a bus subscriber panicked; unsubscribed it");
             }
             if heard.map_or(true, |heard| heard.is_break()) {
                 self.with(subject, |all| all.retain(|other| !Arc::ptr_eq(other, &receiver)));

@@ -15,10 +15,12 @@ pub enum SharedError {
 impl fmt::Display for SharedError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Url(reason) => write!(f, "not the URL of a Redis server: {reason}"),
-            Self::NoAccount => f.write_str("the account of a shared limit has no name"),
+            Self::Url(reason) => write!(f, "Redis URL: {reason}"),
+            Self::NoAccount => {
+                f.write_str("account: must not be empty; name the account that shares the limits")
+            }
             Self::Thread(error) => {
-                write!(f, "a thread for the shared limit can't be started: {error}")
+                write!(f, "shared limits: failed to start their thread: {error}")
             }
         }
     }

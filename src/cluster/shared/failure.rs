@@ -24,11 +24,11 @@ impl Failure {
     /// In a word, for the log; never all that the server said.
     pub(super) fn reason(&self) -> &str {
         match self {
-            Self::Broken => "the connection broke",
+            Self::Broken => "connection lost",
             Self::Refused(code) => code,
-            Self::Late => "no answer in time",
-            Self::Away => "away",
-            Self::GivenUp => "given up",
+            Self::Late => "timed out",
+            Self::Away => "unavailable",
+            Self::GivenUp => "cancelled",
         }
     }
 
@@ -67,6 +67,6 @@ fn code(error: &RedisError) -> &str {
 
 /// Errors that say something of one call, and nothing of the next.
 const OF_A_CALL: [&str; 5] = ["ERR", "TOLLGATE", "WRONGTYPE", "CROSSSLOT", UNREADABLE];
-const UNREADABLE: &str = "an answer that can't be";
+const UNREADABLE: &str = "invalid response";
 /// Errors that say how the server is.
 const STATES: [&str; 6] = ["READONLY", "MASTERDOWN", "OOM", "MISCONF", "NOREPLICAS", "CLUSTERDOWN"];

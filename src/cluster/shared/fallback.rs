@@ -166,7 +166,7 @@ impl Fallback {
             let share = Share { rules: Arc::clone(rules), buckets };
             self.shares.insert(reserved.key.clone(), share);
         }
-        self.shares.get_mut(&reserved.key).expect("was put there above")
+        self.shares.get_mut(&reserved.key).expect("the share was just inserted")
     }
 
     /// More is owed by so much, and less by so much.

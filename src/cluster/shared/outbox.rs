@@ -107,7 +107,10 @@ impl Core {
             }
             tokio::time::sleep(PAUSE * (1 << refusal)).await;
         }
-        tracing::error!(?verb, "the store doesn't take the end of a request; it is left to expire");
+        tracing::error!(
+            ?verb,
+            "the shared store keeps rejecting the end of a request; its reservation will expire"
+        );
     }
 }
 

@@ -61,7 +61,7 @@ impl Core {
             if let Ok((mut link, _)) = self.store.way.link(false).await {
                 let name = self.store.names.members();
                 let left = link.query::<u64>(&members::leave(&name, self.store.process)).await;
-                tracing::debug!(left = left.is_ok(), "the shared limits are closed");
+                tracing::debug!(left = left.is_ok(), "shared limits closed");
             }
         };
         let _ = tokio::time::timeout(FAREWELL, told).await;
@@ -82,7 +82,7 @@ impl Core {
             self.store.counters.timeouts.add(1);
         }
         if failure.is_of_this_call() {
-            self.say(failure, "the store can't decide a call on the shared limits");
+            self.say(failure, "the shared store failed to execute a call");
         } else if !matches!(failure, Failure::Away | Failure::GivenUp) {
             self.lost(failure);
         }
@@ -100,7 +100,7 @@ impl Core {
     pub(super) fn lost(&self, failure: &Failure) {
         if self.store.way.lost(self.store.clock.now(), failure.reason()) {
             self.store.counters.outages.add(1);
-            self.say(failure, "the store of the shared limits is away");
+            self.say(failure, "the shared store is unavailable");
         }
     }
 
@@ -125,7 +125,7 @@ impl Core {
             let millis = self.store.clock.now().saturating_sub(away.since) / 1_000_000;
             let degraded = self.store.counters.degraded();
             let reason = &*away.reason;
-            tracing::info!(millis, reason, degraded, "the store of the shared limits is back");
+            tracing::info!(millis, reason, degraded, "the shared store is available again");
         }
         Ok(())
     }

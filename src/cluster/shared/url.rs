@@ -17,7 +17,7 @@ impl Server {
     /// `redis://`, `rediss://`, `redis-cluster://[user:password@]h:p,h:p`,
     /// `redis-sentinel://[user:password@]h:p,h:p/MASTER` (who logs in there, logs in at the master).
     pub(super) fn parse(url: &str) -> Result<Self, SharedError> {
-        let (scheme, rest) = url.split_once("://").ok_or(SharedError::Url("it has no scheme"))?;
+        let (scheme, rest) = url.split_once("://").ok_or(SharedError::Url(NO_SCHEME))?;
         match scheme {
             "redis-cluster" => several("redis", rest).map(Self::Cluster),
             "rediss-cluster" => several("rediss", rest).map(Self::Cluster),
@@ -25,7 +25,7 @@ impl Server {
             "redis" | "rediss" | "valkey" | "valkeys" | "unix" | "redis+unix" | "valkey+unix" => {
                 one(url).map(Self::One)
             }
-            _ => Err(SharedError::Url("the scheme is unknown")),
+            _ => Err(SharedError::Url(UNKNOWN_SCHEME)),
         }
     }
 
@@ -65,13 +65,13 @@ impl Server {
     }
 
     fn sentinel(rest: &str) -> Result<Self, SharedError> {
-        let nameless = SharedError::Url("a Sentinel's needs the master's name at its end");
+        let nameless = SharedError::Url(NO_MASTER);
         let (hosts, master) = rest.rsplit_once('/').ok_or(nameless)?;
         let (user, hosts) =
             hosts.rsplit_once('@').map_or(("", hosts), |(user, hosts)| (user, hosts));
         let sentinels = several("redis", hosts)?;
         if master.is_empty() {
-            return Err(SharedError::Url("a Sentinel's needs the master's name at its end"));
+            return Err(SharedError::Url(NO_MASTER));
         }
         let login = one(&format!("redis://{user}@{}", hosts.split(',').next().unwrap_or("")))?;
         let node = SentinelNodeConnectionInfo::default();
@@ -100,7 +100,12 @@ fn several(scheme: &str, rest: &str) -> Result<Vec<ConnectionInfo>, SharedError>
 }
 
 fn one(url: &str) -> Result<ConnectionInfo, SharedError> {
-    // What the parser says may quote the password.
-    let unreadable = |_| SharedError::Url("it can't be read");
-    url.into_connection_info().map_err(unreadable)
+    // The parser's own message may quote the password.
+    url.into_connection_info().map_err(|_| SharedError::Url(INVALID))
 }
+
+const NO_SCHEME: &str = "no scheme; expected one such as redis://";
+const UNKNOWN_SCHEME: &str = "unknown scheme; expected redis, rediss, valkey, valkeys, unix, \
+                              redis-cluster, rediss-cluster or redis-sentinel";
+const NO_MASTER: &str = "no master name; append it: redis-sentinel://HOST:PORT,HOST:PORT/MASTER";
+const INVALID: &str = "invalid; expected SCHEME://[USER:PASSWORD@]HOST[:PORT]";

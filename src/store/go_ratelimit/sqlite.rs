@@ -30,7 +30,7 @@ pub(in crate::store) fn read_database(path: &Path, now: u64) -> Result<Taken, St
         let (Ok(rpm), Ok(tpm), Ok(rpd)) = (rpm, tpm, rpd) else {
             let [rpm, tpm, rpd] = limits;
             let reason = format!(
-                "the quota of {name:?} is max_rpm {rpm}, max_tpm {tpm}, max_rpd {rpd}: give numbers above 0, or 0 for none"
+                "quota {name:?}: negative limit (max_rpm {rpm}, max_tpm {tpm}, max_rpd {rpd}); use a positive number, or 0 for unlimited"
             );
             return Err(StoreError::new(path, reason));
         };
@@ -85,5 +85,5 @@ fn each(
 }
 
 fn unreadable(path: &Path, error: &rusqlite::Error) -> StoreError {
-    StoreError::new(path, format!("this database can't be read: {error}"))
+    StoreError::new(path, format!("cannot be read: {error}"))
 }

@@ -97,7 +97,9 @@ impl<'de> Deserialize<'de> for Limit {
         let number = i64::deserialize(deserializer)?;
         let limit = u64::try_from(number);
         limit.map(Self).map_err(|_| {
-            D::Error::custom(format!("{number} is no limit: give a number above 0, or 0 for none"))
+            D::Error::custom(format!(
+                "negative limit {number}; use a positive number, or 0 for unlimited"
+            ))
         })
     }
 }
@@ -107,7 +109,9 @@ impl<'de> Deserialize<'de> for Time {
         let text = String::deserialize(deserializer)?;
         let time = text.parse::<Timestamp>();
         time.map(|time| Self(time.as_nanosecond())).map_err(|_| {
-            D::Error::custom(format!("`{text}` is no time such as 2026-02-20T14:32:01.123456789Z"))
+            D::Error::custom(format!(
+                "invalid time `{text}`; expected RFC 3339, such as 2026-02-20T14:32:01.123456789Z"
+            ))
         })
     }
 }

@@ -38,21 +38,25 @@ impl fmt::Display for MigrateError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::SameFile { path } => {
-                write!(f, "{}: source and destination are one file", path.display())
-            }
-            Self::Nothing { path } => {
                 write!(
                     f,
-                    "{}: there is nothing to take over: no such file, or an empty one",
+                    "{}: source and destination are the same file; choose another destination",
                     path.display()
                 )
             }
+            Self::Nothing { path } => {
+                write!(f, "{}: nothing to import; the file is missing or empty", path.display())
+            }
             Self::NotOurs { path, kind } => {
-                write!(f, "{}: {kind} is only read; name another destination", path.display())
+                write!(
+                    f,
+                    "{}: {kind} files are read-only; choose another destination",
+                    path.display()
+                )
             }
             Self::UnknownName { path } => write!(
                 f,
-                "{}: a new file is named .yaml or .yml, or .db, .sqlite or .sqlite3",
+                "{}: unknown file type; use .yaml or .yml for YAML, or .db, .sqlite or .sqlite3 for SQLite",
                 path.display()
             ),
             Self::Store(error) => error.fmt(f),

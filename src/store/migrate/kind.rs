@@ -27,7 +27,7 @@ impl Kind {
     /// anybody else's is taken for one of ours of the same format, whose reader says what is wrong
     /// with it.
     pub(in crate::store) fn of(path: &Path) -> Result<Option<Self>, StoreError> {
-        let failed = |error: io::Error| StoreError::new(path, format!("it can't be read: {error}"));
+        let failed = |error: io::Error| StoreError::new(path, format!("cannot be read: {error}"));
         let mut file = match File::open(path) {
             Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
             file => file.map_err(failed)?,
@@ -61,8 +61,8 @@ impl fmt::Display for Kind {
         f.write_str(match self {
             Self::Yaml => "YAML",
             Self::Sqlite => "SQLite",
-            Self::GoYaml => "go-ratelimit's YAML",
-            Self::GoSqlite => "go-ratelimit's SQLite",
+            Self::GoYaml => "go-ratelimit YAML",
+            Self::GoSqlite => "go-ratelimit SQLite",
         })
     }
 }

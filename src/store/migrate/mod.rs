@@ -123,7 +123,7 @@ fn read(kind: Kind, path: &Path, now: u64, boot: Option<Boot>) -> Result<Taken, 
         Kind::GoYaml => {
             let text = fs::read_to_string(path);
             let text =
-                text.map_err(|error| StoreError::new(path, format!("it can't be read: {error}")))?;
+                text.map_err(|error| StoreError::new(path, format!("cannot be read: {error}")))?;
             go_ratelimit::read_file(path, &text, now)
         }
         Kind::GoSqlite => go_ratelimit::read_database(path, now),

@@ -77,7 +77,7 @@ impl fmt::Display for Summary {
         let (quotas, keys, entries) = (self.quotas, self.keys, self.entries);
         write!(
             f,
-            "{quotas} quotas; {keys} keys with {entries} entries, {} of them new",
+            "{quotas} quotas, {keys} keys ({} with new usage), {entries} entries",
             self.new_keys
         )?;
         if !self.replaced_quotas.is_empty() {
@@ -91,13 +91,13 @@ impl fmt::Display for Skipped {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { past, negative, ahead } = self;
         if *past > 0 {
-            write!(f, "\nleft out: {past} entries that no longer count")?;
+            write!(f, "\nskipped: {past} expired entries")?;
         }
         if *negative > 0 {
-            write!(f, "\nleft out: {negative} entries of less than nothing")?;
+            write!(f, "\nskipped: {negative} entries with a negative amount")?;
         }
         if *ahead > 0 {
-            write!(f, "\ncounted as of now: {ahead} entries of a time yet to come")?;
+            write!(f, "\nadjusted: {ahead} entries dated in the future count from now on")?;
         }
         Ok(())
     }

@@ -65,48 +65,47 @@ fn explain(code: ErrorCode, error: &rusqlite::Error, f: &mut fmt::Formatter<'_>)
         ErrorCode::DatabaseCorrupt => f.write_str(CORRUPT),
         ErrorCode::NotADatabase => write!(f, "{}", Trouble::NoDatabase),
         ErrorCode::ReadOnly | ErrorCode::PermissionDenied => write!(f, "{}", Trouble::ReadOnly),
-        ErrorCode::DiskFull => f.write_str("the disk is full; make room on it"),
+        ErrorCode::DiskFull => f.write_str("the disk is full; free some space"),
         ErrorCode::CannotOpen => {
-            f.write_str("can't be opened: check that its folder may be read and written")
+            f.write_str("cannot be opened; check that its directory is readable and writable")
         }
-        ErrorCode::SystemIoFailure => write!(f, "the disk can't be read or written ({error})"),
-        _ => write!(f, "can't be used ({error})"),
+        ErrorCode::SystemIoFailure => write!(f, "I/O error ({error})"),
+        _ => write!(f, "database error ({error})"),
     }
 }
 
 impl fmt::Display for Trouble {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Io(error) => write!(f, "can't be read ({error})"),
-            Self::Folder(error) => write!(f, "its folder can't be made ({error})"),
-            Self::IsFolder => f.write_str("is a folder, where a database should be"),
+            Self::Io(error) => write!(f, "cannot be read ({error})"),
+            Self::Folder(error) => write!(f, "cannot create its directory ({error})"),
+            Self::IsFolder => f.write_str("is a directory, not a database file"),
             Self::NoDatabase => f.write_str(NO_DATABASE),
             Self::GoRatelimit => f.write_str(
-                "is a database of go-ratelimit; take it over into another file with `tollgate migrate`",
+                "is a go-ratelimit database; import it into another file with `tollgate migrate`",
             ),
-            Self::Foreign => {
-                f.write_str("is a database of another program, and was left as it is; name another file")
-            }
+            Self::Foreign => f.write_str(
+                "belongs to another program and was left unchanged; choose another file",
+            ),
             Self::Newer(version) => write!(
                 f,
-                "was written by a newer tollgate (version {version} of its tables), and was left as \
-                 it is; use that one, or name another file"
+                "written by a newer tollgate (schema version {version}) and left unchanged; use \
+                 that version, or choose another file"
             ),
             Self::Corrupt => f.write_str(CORRUPT),
             Self::ReadOnly => f.write_str(
-                "can't be written: check the permissions of the file and of its folder",
+                "cannot be written; check the permissions of the file and its directory",
             ),
             Self::NoWal => f.write_str(
-                "its file system can't be shared by processes (SQLite's WAL); put it on a local disk",
+                "its file system does not support SQLite's WAL mode; put the file on a local disk",
             ),
-            Self::NotOpen => f.write_str("isn't open"),
-            Self::Quota(name) => write!(f, "the quota of {name:?} in it can't be read"),
+            Self::NotOpen => f.write_str("not open"),
+            Self::Quota(name) => write!(f, "quota {name:?}: unknown format"),
         }
     }
 }
 
-const BUSY: &str = "another program has held it locked for more than 5 s; end that program";
-const CORRUPT: &str =
-    "is damaged, and was left as it is; move it away, and tollgate starts a new one";
+const BUSY: &str = "locked by another process for more than 5 s; stop that process";
+const CORRUPT: &str = "corrupt, and left unchanged; move it aside to start fresh";
 const NO_DATABASE: &str =
-    "is no SQLite database, and was left as it is; move it away, or name another file";
+    "not a SQLite database, and left unchanged; move it aside, or choose another file";

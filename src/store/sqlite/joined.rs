@@ -171,12 +171,12 @@ mod tests {
     #[test]
     fn a_full_disk_is_said_so_and_when_there_is_room_again_all_is_written() {
         let (full, room) = ("PRAGMA max_page_count = 30", "PRAGMA max_page_count = 1000000");
-        fails(full, room, "the disk is full; make room on it");
+        fails(full, room, "the disk is full; free some space");
     }
 
     #[test]
     fn a_database_that_may_not_be_written_is_said_so_and_written_when_it_may() {
-        let reason = "can't be written: check the permissions of the file and of its folder";
+        let reason = "cannot be written; check the permissions of the file and its directory";
         fails("PRAGMA query_only = 1", "PRAGMA query_only = 0", reason);
     }
 }

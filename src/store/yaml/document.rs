@@ -133,28 +133,28 @@ fn check(path: &Path, text: &str) -> Result<(), StoreError> {
         Some(VERSION) => {}
         Some(version) => {
             let reason = format!(
-                "it is of version {version}, and this tollgate reads version {VERSION}: use the \
-                 tollgate that wrote it"
+                "unsupported version {version}; this tollgate reads version {VERSION}: use the \
+                 release that wrote the file"
             );
             return Err(StoreError::new(path, reason));
         }
         None if head.quotas.is_some() || head.state.is_some() => {
             return Err(StoreError::new(path, MAYBE_GO));
         }
-        None => return Err(wrong(path, "it is not tollgate's state: it has no `version`")),
+        None => return Err(wrong(path, "not a tollgate state file: it has no `version`")),
     }
     let text = text.trim_end();
     if text.lines().next_back() == Some(END) {
         return Ok(());
     }
     let line = text.lines().count();
-    Err(wrong(path, &format!("it ends at line {line} without `{END}`, so it was cut short")))
+    Err(wrong(path, &format!("truncated: it ends at line {line} without `{END}`")))
 }
 
 /// Without what stands there: a file of another program may be full of secrets.
 fn foreign(error: &serde_yaml::Error) -> String {
     let place = |at: serde_yaml::Location| format!(" (line {}, column {})", at.line(), at.column());
-    format!("it is not tollgate's state{}", error.location().map(place).unwrap_or_default())
+    format!("not a tollgate state file{}", error.location().map(place).unwrap_or_default())
 }
 
 fn wrong(path: &Path, reason: &str) -> StoreError {
@@ -166,11 +166,9 @@ fn written(quotas: &[NamedQuota]) -> BTreeMap<String, Written> {
 }
 
 const VERSION: u64 = 1;
-const TITLE: &str =
-    "# State of tollgate, which writes this file anew: see `store::Yaml` in its documentation.\n";
+const TITLE: &str = "# State of tollgate, which overwrites this file; see `tollgate::store::Yaml` for its format.\n";
 /// The end of a document, in YAML; a file that lacks it isn't whole.
 const END: &str = "...";
-const LEFT: &str =
-    "the file was left as it is: mend it, or move it away to start with nothing used";
-const MAYBE_GO: &str = "it has no `version`; if go-ratelimit wrote it, take it over with \
-                        `tollgate migrate`, which leaves it as it is";
+const LEFT: &str = "the file was left unchanged: fix it, or move it aside to start fresh";
+const MAYBE_GO: &str = "it has no `version`; if go-ratelimit wrote it, import it with `tollgate \
+                        migrate`, which leaves it unchanged";

@@ -16,7 +16,7 @@ pub(super) fn target(path: &Path) -> Result<PathBuf, StoreError> {
             Err(_) => return Ok(target),
         }
     }
-    Err(StoreError::new(path, "it is a link that leads in a circle"))
+    Err(StoreError::new(path, "symbolic link loop"))
 }
 
 /// The text of a file.
@@ -35,7 +35,7 @@ pub(super) fn read_or_nothing(path: &Path) -> Result<String, StoreError> {
 /// Makes the folder of a file.
 pub(super) fn prepare_folder(path: &Path) -> Result<(), StoreError> {
     let made = fs::create_dir_all(folder(path));
-    made.map_err(|error| StoreError::new(path, format!("its folder can't be made: {error}")))
+    made.map_err(|error| StoreError::new(path, format!("cannot create its directory: {error}")))
 }
 
 /// Takes away what a process that was killed while it wrote has left. The caller holds the file's
@@ -55,14 +55,14 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), StoreError> {
     replaced.map_err(|error| {
         // The first error is the one to tell; a file left over is overwritten next time.
         let _ = fs::remove_file(&temporary);
-        StoreError::new(path, format!("it can't be written: {error}"))
+        StoreError::new(path, format!("cannot be written: {error}"))
     })
 }
 
 fn unreadable(error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::InvalidData => "it is not text, so it is not tollgate's state; the file was left as it is: move it away to start with nothing used".into(),
-        _ => format!("it can't be read: {error}"),
+        ErrorKind::InvalidData => "not a tollgate state file: invalid UTF-8; the file was left unchanged: move it aside to start fresh".into(),
+        _ => format!("cannot be read: {error}"),
     }
 }
 

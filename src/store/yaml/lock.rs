@@ -21,7 +21,7 @@ impl Lock {
     pub(super) fn take(state: &Path) -> Result<Self, StoreError> {
         let path = beside(state);
         let failed = |error: io::Error| {
-            StoreError::new(state, format!("it can't be locked by {}: {error}", path.display()))
+            StoreError::new(state, format!("cannot lock {}: {error}", path.display()))
         };
         let opened = OpenOptions::new().write(true).create(true).truncate(false).open(&path);
         let mut file = opened.map_err(failed)?;
@@ -39,12 +39,13 @@ impl Lock {
 
 fn in_use(lock: &Path) -> String {
     let text = std::fs::read_to_string(lock).unwrap_or_default();
-    let who = match text.trim().parse::<u32>() {
+    let owner = match text.trim().parse::<u32>() {
         Ok(number) => format!("process {number}"),
         Err(_) => "another process".to_owned(),
     };
     format!(
-        "in use by {who}, which holds {}; a YAML file is for one process: let it end, or share a SQLite database",
+        "in use by {owner}, which holds {}; a YAML file serves one process: stop that process, or \
+         use a SQLite database",
         lock.display()
     )
 }

@@ -106,7 +106,7 @@ impl TryFrom<Fields> for Part {
     type Error = String;
 
     fn try_from(fields: Fields) -> Result<Self, String> {
-        let zero = "limit: 0 is no limit; leave it out";
+        let zero = "limit: must be at least 1; omit the entry for no limit";
         let limit = match &fields.zone {
             Some(zone) => {
                 let period = period(&fields.window)?;
@@ -131,10 +131,10 @@ impl Fields {
     fn algorithm(&self) -> Result<Option<Algorithm>, String> {
         match (self.algorithm, self.burst) {
             (Some(_), _) if self.zone.is_some() => {
-                Err("a limit with a zone is on a calendar and has no algorithm".into())
+                Err("algorithm: not allowed with `zone`; remove one of them".into())
             }
             (Some(Counting::TokenBucket), burst) => Ok(Some(Algorithm::TokenBucket { burst })),
-            (_, Some(_)) => Err("only a token_bucket has a burst".into()),
+            (_, Some(_)) => Err("burst: only allowed with `algorithm: token_bucket`".into()),
             (Some(Counting::SlidingWindow), _) => Ok(Some(Algorithm::SlidingWindow)),
             (Some(Counting::FixedWindow), _) => Ok(Some(Algorithm::FixedWindow)),
             (Some(Counting::ClockWindow), _) => Ok(Some(Algorithm::ClockWindow)),
@@ -165,7 +165,7 @@ fn period(name: &str) -> Result<Period, String> {
         "day" => Ok(Period::Day),
         "week" => Ok(Period::Week),
         "month" => Ok(Period::Month),
-        _ => Err(format!("window: `{name}` with a zone is one of day, week, month")),
+        _ => Err(format!("window: unknown period `{name}`; with `zone`, use day, week or month")),
     }
 }
 

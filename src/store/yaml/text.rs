@@ -32,10 +32,14 @@ impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
         let time: Timestamp = text.parse().map_err(|_| {
-            D::Error::custom(format!("`{text}` is no time such as 2026-02-20T14:32:01.123456789Z"))
+            D::Error::custom(format!(
+                "invalid time `{text}`; expected RFC 3339, such as 2026-02-20T14:32:01.123456789Z"
+            ))
         })?;
         let nanos = u64::try_from(time.as_nanosecond());
-        nanos.map(Time).map_err(|_| D::Error::custom(format!("`{text}` is not from 1970 to 2554")))
+        nanos.map(Time).map_err(|_| {
+            D::Error::custom(format!("time `{text}` out of range; expected 1970 to 2554"))
+        })
     }
 }
 
@@ -66,7 +70,7 @@ pub(super) mod entries {
         type Value = Vec<(u64, u64)>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-            f.write_str("times, each with an amount")
+            f.write_str("a map from times to amounts")
         }
 
         fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<Self::Value, A::Error> {
@@ -98,7 +102,7 @@ pub(super) mod dimension {
         let text = String::deserialize(deserializer)?;
         names::read(&text).ok_or_else(|| {
             let known = Dimension::KNOWN.map(|known| known.as_str().to_owned()).join(", ");
-            D::Error::custom(format!("`{text}` is no dimension: it is one of {known}, custom:NAME"))
+            D::Error::custom(format!("unknown dimension `{text}`; expected {known} or custom:NAME"))
         })
     }
 }
@@ -131,7 +135,7 @@ pub(super) fn spell(window: Window) -> String {
 /// The window of this length.
 pub(super) fn read(text: &str) -> Result<Window, String> {
     let length = text.parse::<SignedDuration>().ok().and_then(|length| length.try_into().ok());
-    let length =
-        length.ok_or_else(|| format!("`{text}` is no length of time such as 1m or 24h"))?;
+    let length = length
+        .ok_or_else(|| format!("invalid duration `{text}`; expected one such as 1m or 24h"))?;
     Window::new(length).map_err(|error| error.to_string())
 }

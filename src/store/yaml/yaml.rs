@@ -156,7 +156,7 @@ impl Yaml {
     }
 
     fn opened(&mut self) -> Result<&mut Open, StoreError> {
-        let closed = || StoreError::new(&self.path, "the store isn't open");
+        let closed = || StoreError::new(&self.path, "the store is not open");
         self.open.as_mut().ok_or_else(closed)
     }
 }

@@ -84,7 +84,7 @@ fn g12_what_is_missing_or_empty_is_nothing_and_what_is_broken_is_an_error_and_st
     for broken in ["version: 1\nkeys: [", "version: 1\nkeys: {}\n", "a: b\n"] {
         fs::write(&path, broken).unwrap();
         let error = Yaml::new(&path).open(ManualClock::START).unwrap_err().to_string();
-        assert!(error.contains("state.yaml: ") && error.contains("was left as it is"), "{error}");
+        assert!(error.contains("state.yaml: ") && error.contains("was left unchanged"), "{error}");
         assert_eq!(fs::read_to_string(&path).unwrap(), broken);
     }
 }

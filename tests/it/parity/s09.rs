@@ -33,7 +33,7 @@ fn s09_an_agent_needs_a_name() {
     let limiter = Limiter::builder().build().unwrap();
     for id in ["", " \t"] {
         let error = Agent::join(&limiter, Arc::new(Local::new()), id).unwrap_err();
-        let text = "agent id is empty; give each agent of a bus a name of its own";
+        let text = "agent id: must not be empty; give each agent on the bus a unique id";
         assert_eq!(error.to_string(), text);
     }
     assert!(Agent::join(&limiter, Arc::new(Local::new()), "agent-1").is_ok());

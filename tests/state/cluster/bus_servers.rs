@@ -208,11 +208,11 @@ fn a_password_in_the_url_is_used_and_never_shown() {
 fn a_url_that_is_none_of_a_bus_is_an_error_without_the_url() {
     for url in ["http://u:hunter2@h", "redis//u:hunter2@h", "", "redis://u:hunter2@h:port"] {
         let error = Redis::connect(url).unwrap_err().to_string();
-        assert_eq!(error, "the URL of the bus is none of redis:// and rediss://");
+        assert_eq!(error, "bus URL: not supported; expected redis:// or rediss://");
     }
     for url in ["http://u:hunter2@h", "nats://u:hunter2@h:port", "nats://", "redis://h"] {
         let error = Nats::connect(url).unwrap_err().to_string();
-        assert_eq!(error, "the URL of the bus is none of nats://, tls://, ws:// and wss://");
+        assert_eq!(error, "bus URL: not supported; expected nats://, tls://, ws:// or wss://");
     }
 }
 

@@ -218,7 +218,7 @@ fn a_summary_is_for_programs_too() {
     let json: serde_json::Value = serde_json::to_value(&summary).unwrap();
     assert_eq!((&json["from"], &json["to"]), (&"go_yaml".into(), &"sqlite".into()));
     assert_eq!((&json["quotas"], &json["skipped"]["past"]), (&3.into(), &0.into()));
-    let text = "go-ratelimit's YAML to SQLite\n3 quotas; 1 keys with 6 entries, 1 of them new";
+    let text = "go-ratelimit YAML to SQLite\n3 quotas, 1 keys (1 with new usage), 6 entries";
     assert_eq!(summary.to_string(), text);
 }
 
@@ -233,7 +233,7 @@ fn a_file_is_not_taken_over_into_itself() {
         let to = if name.starts_with("..") { at("x").join(name) } else { at(name) };
         fs::create_dir_all(at("x")).unwrap();
         let error = migrate(&at("a.yaml"), &to).unwrap_err();
-        assert!(error.contains("source and destination are one file"), "{error}");
+        assert!(error.contains("source and destination are the same file"), "{error}");
     }
 }
 
@@ -247,18 +247,18 @@ fn files_that_cannot_be_read_or_written_are_refused_and_stay() {
         assert!(error.contains(reason), "{error:?} should say {reason:?}");
         assert_eq!(fs::read(at(to)).ok(), before);
     };
-    refused("missing.yaml", "new.yaml", "missing.yaml: there is nothing to take over");
+    refused("missing.yaml", "new.yaml", "missing.yaml: nothing to import");
     fs::write(at("empty.yaml"), "").unwrap();
-    refused("empty.yaml", "new.yaml", "empty.yaml: there is nothing to take over");
-    refused("go.yaml", "new.txt", "a new file is named .yaml");
-    refused("go.yaml", "new", "a new file is named .yaml");
+    refused("empty.yaml", "new.yaml", "empty.yaml: nothing to import");
+    refused("go.yaml", "new.txt", "unknown file type; use .yaml");
+    refused("go.yaml", "new", "unknown file type; use .yaml");
     fs::write(at("theirs.yaml"), FILE).unwrap();
-    refused("go.yaml", "theirs.yaml", "go-ratelimit's YAML is only read");
+    refused("go.yaml", "theirs.yaml", "go-ratelimit YAML files are read-only");
     database(&at("theirs.db"), "");
-    refused("go.yaml", "theirs.db", "go-ratelimit's SQLite is only read");
+    refused("go.yaml", "theirs.db", "go-ratelimit SQLite files are read-only");
     fs::write(at("notes.yaml"), "shopping: [milk]\n").unwrap();
-    refused("go.yaml", "notes.yaml", "not tollgate's state");
-    refused("notes.yaml", "new.yaml", "not tollgate's state");
+    refused("go.yaml", "notes.yaml", "not a tollgate state file");
+    refused("notes.yaml", "new.yaml", "not a tollgate state file");
     fs::write(at("broken.db"), b"SQLite format 3\0 and then nothing").unwrap();
     refused("broken.db", "new.yaml", "broken.db");
     refused("go.yaml", "broken.db", "broken.db");

@@ -36,16 +36,16 @@ fn filled(path: &Path) {
 fn what_is_no_database_is_left_as_it_is() {
     let (_folder, path) = folder();
     fs::write(&path, "model: gpt-4o\nrequests: [1, 2, 3]\n").unwrap();
-    refuses(&path, "no SQLite database");
+    refuses(&path, "not a SQLite database");
     fs::write(&path, "x").unwrap();
-    refuses(&path, "no SQLite database");
+    refuses(&path, "not a SQLite database");
 }
 
 #[test]
 fn a_folder_is_refused() {
     let (_folder, path) = folder();
     fs::create_dir(&path).unwrap();
-    refuses(&path, "is a folder");
+    refuses(&path, "is a directory");
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn a_database_of_a_newer_version_is_left_as_it_is() {
     let (_folder, path) = folder();
     filled(&path);
     Connection::open(&path).unwrap().pragma_update(None, "user_version", 7).unwrap();
-    refuses(&path, "newer tollgate (version 7");
+    refuses(&path, "newer tollgate (schema version 7");
 }
 
 #[test]
@@ -83,7 +83,7 @@ fn a_damaged_header_is_found() {
     let mut bytes = fs::read(&path).unwrap();
     bytes[16..100].fill(0xa5);
     fs::write(&path, bytes).unwrap();
-    refuses(&path, "move it away");
+    refuses(&path, "move it aside");
 }
 
 #[test]
@@ -93,7 +93,7 @@ fn a_truncated_file_is_found() {
     let bytes = fs::read(&path).unwrap();
     for length in [50, 100, 4_096, 4_097, bytes.len() / 2, bytes.len() - 1] {
         fs::write(&path, &bytes[..length]).unwrap();
-        refuses(&path, "move it away");
+        refuses(&path, "move it aside");
     }
 }
 
@@ -105,7 +105,7 @@ fn a_damaged_page_in_the_middle_is_found() {
     let middle = bytes.len() / 2 / 4_096 * 4_096;
     bytes[middle..middle + 4_096].fill(0xa5);
     fs::write(&path, bytes).unwrap();
-    refuses(&path, "damaged");
+    refuses(&path, "corrupt");
 }
 
 #[test]
@@ -116,7 +116,7 @@ fn missing_folders_are_made_and_those_that_cannot_be_are_named() {
     assert!(deep.exists());
     fs::write(&path, "").unwrap();
     let error = Sqlite::new(path.join("deep/state.db")).open(START).unwrap_err();
-    assert!(error.to_string().contains("folder can't be made"), "{error}");
+    assert!(error.to_string().contains("cannot create its directory"), "{error}");
 }
 
 #[test]
@@ -130,7 +130,7 @@ fn an_empty_file_becomes_a_database() {
 fn a_store_that_is_not_open_says_so() {
     let (_folder, path) = folder();
     let error = Sqlite::new(&path).sync(&[], None, START).unwrap_err();
-    assert!(error.to_string().contains("isn't open"), "{error}");
+    assert!(error.to_string().contains("not open"), "{error}");
 }
 
 #[test]
@@ -140,7 +140,7 @@ fn who_waits_for_a_lock_too_long_is_told_and_loses_nothing() {
     let lock = Connection::open(&path).unwrap();
     lock.execute_batch("BEGIN IMMEDIATE").unwrap();
     let error = store.sync(&[change("a", &[(START, 3)], 0)], None, START).unwrap_err();
-    assert!(error.to_string().contains("locked for more than 5 s"), "{error}");
+    assert!(error.to_string().contains("locked by another process for more than 5 s"), "{error}");
     lock.execute_batch("ROLLBACK").unwrap();
     sync(&mut store, &[change("a", &[(START, 3)], 0)], START);
     assert_eq!(super::sqlite_owners::total(&path, "a"), 3);

@@ -130,7 +130,7 @@ fn a_file_that_is_missing_or_empty_is_a_state_of_nothing() {
 fn a_file_that_is_missing_is_neither_looked_at_nor_reset_and_none_is_made() {
     let (folder, path) = file();
     let error = Yaml::peek(&path, NOW, None).unwrap_err().to_string();
-    assert!(error.contains("can't be read: No such file"), "{error}");
+    assert!(error.contains("cannot be read: No such file"), "{error}");
     assert!(Yaml::reset(&path, None, NOW, None).is_err());
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }
@@ -309,7 +309,7 @@ fn a_store_that_is_not_open_says_so() {
     let (_folder, path) = file();
     let mut store = Yaml::new(&path);
     let error = store.sync(&[used("a", &[(NOW, 7)], 0)], None, NOW).unwrap_err().to_string();
-    assert_eq!(error, format!("{}: the store isn't open", path.display()));
+    assert_eq!(error, format!("{}: the store is not open", path.display()));
     store.close(NOW).unwrap();
     assert!(!format!("{store:?}").contains("key"));
 }
@@ -333,5 +333,5 @@ fn permissions_stay_and_a_link_is_followed() {
     assert!(Yaml::new(&target).open(NOW).is_err());
     symlink("ring.yaml", folder.path().join("ring.yaml")).unwrap();
     let ring = Yaml::new(folder.path().join("ring.yaml")).open(NOW).unwrap_err().to_string();
-    assert!(ring.contains("leads in a circle"), "{ring}");
+    assert!(ring.contains("symbolic link loop"), "{ring}");
 }

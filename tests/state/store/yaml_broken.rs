@@ -32,7 +32,7 @@ fn says(text: impl AsRef<[u8]>, parts: &[&str]) {
     for part in parts {
         assert!(error.contains(part), "{part:?} is not in {error:?}");
     }
-    assert!(error.contains("move it away"), "{error:?} says what to do");
+    assert!(error.contains("move it aside"), "{error:?} says what to do");
 }
 
 const WHOLE: &str = include_str!("fixtures/state.yaml");
@@ -41,22 +41,22 @@ const WHOLE: &str = include_str!("fixtures/state.yaml");
 fn a_file_that_is_no_yaml_is_refused_with_its_line() {
     says("version: 1\nkeys: {a: [}\n...\n", &["line 2"]);
     says("quotas:\n\t- x\n", &["line 2"]);
-    says([0u8; 64], &["not tollgate's state"]);
-    says([0xff, 0xfe, 0x00, 0x01], &["it is not text"]);
+    says([0u8; 64], &["not a tollgate state file"]);
+    says([0xff, 0xfe, 0x00, 0x01], &["invalid UTF-8"]);
 }
 
 #[test]
 fn a_file_of_somebody_else_is_refused() {
-    says("- 1\n- 2\n", &["not tollgate's state"]);
-    says("hello\n", &["not tollgate's state"]);
-    says("name: x\n", &["not tollgate's state: it has no `version`"]);
-    says("version: '3.9'\nservices: {}\n", &["not tollgate's state"]);
+    says("- 1\n- 2\n", &["not a tollgate state file"]);
+    says("hello\n", &["not a tollgate state file"]);
+    says("name: x\n", &["not a tollgate state file: it has no `version`"]);
+    says("version: '3.9'\nservices: {}\n", &["not a tollgate state file"]);
 }
 
 #[test]
 fn a_file_of_another_version_is_refused() {
     let error = refused(WHOLE.replace("version: 1", "version: 2"));
-    assert!(error.contains("of version 2, and this tollgate reads version 1"), "{error}");
+    assert!(error.contains("unsupported version 2; this tollgate reads version 1"), "{error}");
 }
 
 #[test]
@@ -77,7 +77,7 @@ fn a_file_that_was_cut_short_anywhere_is_refused() {
         assert!(read.is_err(), "{:?}", &WHOLE[..end]);
     }
     let lines: Vec<_> = WHOLE.lines().collect();
-    says(lines[..lines.len() - 2].join("\n"), &["ends at line 32 without `...`", "cut short"]);
+    says(lines[..lines.len() - 2].join("\n"), &["truncated", "ends at line 32 without `...`"]);
 }
 
 #[test]
@@ -91,27 +91,30 @@ fn a_value_that_is_none_is_refused_with_its_line_and_what_is_allowed() {
     says(with(": 1500", ": many"), &["line 33", "many"]);
     says(
         with("2026-01-01T00:00:00.000000001Z: 1500", "noon: 1500"),
-        &["line 33", "`noon` is no time"],
+        &["line 33", "invalid time `noon`"],
     );
     says(
         with("2026-01-01T00:00:00.000000001Z: 1500", "1969-01-01T00:00:00Z: 1"),
-        &["from 1970 to 2554"],
+        &["expected 1970 to 2554"],
     );
-    says(with("dimension: tokens", "dimension: token"), &["line 29", "one of requests, tokens"]);
-    says(with("window: 1m\n", "window: soon\n"), &["`soon` is no length of time"]);
-    says(with("window: 1m\n", "window: 400h 500h\n"), &["no length of time"]);
+    says(with("dimension: tokens", "dimension: token"), &["line 29", "expected requests, tokens"]);
+    says(with("window: 1m\n", "window: soon\n"), &["invalid duration `soon`"]);
+    says(with("window: 1m\n", "window: 400h 500h\n"), &["invalid duration"]);
     says(with("window: 1m\n", "window: 9000h\n"), &["outside 1ms to 366 days"]);
     says(with("America/Los_Angeles", "America/Atlantis"), &["line", "Atlantis"]);
-    says(with("window: day", "window: year"), &["`year` with a zone is one of day, week, month"]);
+    says(
+        with("window: day", "window: year"),
+        &["unknown period `year`; with `zone`, use day, week or month"],
+    );
     says(
         with("algorithm: token_bucket", "algorithm: leaky"),
         &["line 15", "leaky", "token_bucket"],
     );
     says(
         with("algorithm: token_bucket", "algorithm: fixed_window"),
-        &["only a token_bucket has a burst"],
+        &["only allowed with `algorithm: token_bucket`"],
     );
-    says(with("limit: 30", "limit: 0"), &["limit: 0 is no limit"]);
+    says(with("limit: 30", "limit: 0"), &["limit: must be at least 1"]);
     says(with("origin: learned", "origin: guessed"), &["line 9", "guessed"]);
 }
 
@@ -120,7 +123,7 @@ fn a_folder_in_the_place_of_the_file_is_refused() {
     let (_folder, path) = file();
     fs::create_dir(&path).unwrap();
     let error = Yaml::new(&path).open(NOW).unwrap_err().to_string();
-    assert!(error.contains("can't be read"), "{error}");
+    assert!(error.contains("cannot be read"), "{error}");
     assert!(error.contains("irectory"), "{error}");
 }
 
@@ -129,7 +132,7 @@ fn a_file_in_the_place_of_the_folder_is_refused() {
     let (_folder, path) = file();
     fs::write(&path, "").unwrap();
     let error = Yaml::new(path.join("state.yaml")).open(NOW).unwrap_err().to_string();
-    assert!(error.contains("its folder can't be made"), "{error}");
+    assert!(error.contains("cannot create its directory"), "{error}");
 }
 
 #[test]
@@ -145,7 +148,7 @@ fn what_could_not_be_written_is_not_taken_twice_when_it_can() {
     let changes = [used("a", &[(NOW + 1, 5)], 0)];
     for _ in 0..3 {
         let error = store.sync(&changes, None, NOW + 1).unwrap_err().to_string();
-        assert!(error.contains("state.yaml: it can't be written: "), "{error}");
+        assert!(error.contains("state.yaml: cannot be written: "), "{error}");
         assert_eq!(fs::read(&path).unwrap(), before);
     }
     fs::remove_dir(&temporary).unwrap();
@@ -173,7 +176,7 @@ fn a_second_process_is_told_who_has_the_file_and_what_to_do() {
     let holds =
         format!("in use by process {}, which holds {}.lock", std::process::id(), path.display());
     assert!(error.contains(&holds), "{error}");
-    assert!(error.contains("share a SQLite database"), "{error}");
+    assert!(error.contains("use a SQLite database"), "{error}");
     assert!(Yaml::peek(&path, NOW, None).is_ok(), "reading is free");
     first.close(NOW).unwrap();
     assert!(Yaml::new(&path).open(NOW).is_ok());

@@ -92,7 +92,7 @@ fn write_too_much(path: &Path) {
     let before = fs::read(path).unwrap();
     let key = "x".repeat(20_000);
     let error = store.sync(&[used(&key, &[(NOW, 1)], 0)], None, NOW).unwrap_err().to_string();
-    assert!(error.contains("it can't be written: "), "{error}");
+    assert!(error.contains("cannot be written: "), "{error}");
     assert_eq!(fs::read(path).unwrap(), before);
     store.sync(&[used("small", &[(NOW, 1)], 0)], None, NOW).unwrap();
 }

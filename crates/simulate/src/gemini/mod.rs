@@ -79,7 +79,7 @@ impl Format for Gemini {
     }
 
     fn unknown(&self, method: &str, path: &str) -> Rejection {
-        Rejection::new(404, "NOT_FOUND", format!("Nothing answers to {method} {path}"))
+        Rejection::new(404, "NOT_FOUND", format!("No method matches {method} {path}"))
     }
 
     /// A stream that is no SSE is an array, and so are its errors.

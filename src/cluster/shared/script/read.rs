@@ -16,10 +16,10 @@ impl Answer {
         value: &Value,
     ) -> Result<Self, Unreadable> {
         let Value::BulkString(bytes) = value else {
-            return Err(Unreadable("it is no string of bytes"));
+            return Err(Unreadable("not a bulk string"));
         };
         if bytes.len() % 8 != 0 {
-            return Err(Unreadable("its length is none of whole numbers"));
+            return Err(Unreadable("length is not a multiple of 8"));
         }
         let mut numbers = Numbers(bytes.chunks_exact(8));
         let code = numbers.number()?;
@@ -36,7 +36,7 @@ impl Answer {
             REFUSED => refused(call, at, wait)?,
             LEASED => Verdict::Leased(numbers.leased(call.parts)?),
             UNKNOWN => Verdict::Unknown,
-            _ => return Err(Unreadable("its code is unknown")),
+            _ => return Err(Unreadable("unknown code")),
         };
         numbers.end(Self { verdict, time, views })
     }
@@ -48,7 +48,7 @@ pub(in crate::cluster::shared) struct Unreadable(&'static str);
 
 impl fmt::Display for Unreadable {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "unexpected answer of the script: {}", self.0)
+        write!(f, "invalid response from the script: {}", self.0)
     }
 }
 
@@ -68,7 +68,7 @@ struct Numbers<'a>(std::slice::ChunksExact<'a, u8>);
 impl Numbers<'_> {
     fn double(&mut self) -> Result<f64, Unreadable> {
         let bytes = self.0.next().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
-        bytes.map(f64::from_le_bytes).ok_or(Unreadable("it ends too early"))
+        bytes.map(f64::from_le_bytes).ok_or(Unreadable("unexpected end"))
     }
 
     fn number(&mut self) -> Result<u64, Unreadable> {
@@ -102,7 +102,7 @@ impl Numbers<'_> {
     }
 
     fn end<T>(mut self, value: T) -> Result<T, Unreadable> {
-        if self.0.next().is_some() { Err(Unreadable("it goes on")) } else { Ok(value) }
+        if self.0.next().is_some() { Err(Unreadable("trailing data")) } else { Ok(value) }
     }
 }
 
@@ -110,7 +110,7 @@ impl Numbers<'_> {
 fn whole(double: f64) -> Result<u64, Unreadable> {
     // Sums of amounts may be above what is exact.
     let fits = (0.0..=1e18).contains(&double) && double.fract() == 0.0;
-    if fits { Ok(double as u64) } else { Err(Unreadable("one of its numbers is no whole one")) }
+    if fits { Ok(double as u64) } else { Err(Unreadable("a number is not an integer")) }
 }
 
 const DONE: u64 = 0;
@@ -120,4 +120,4 @@ const STALE: u64 = 3;
 const LOST: u64 = 4;
 const UNKNOWN: u64 = 5;
 
-const NO_RULE: &str = "it speaks of a rule that wasn't in the call";
+const NO_RULE: &str = "refers to a rule that is not in the call";

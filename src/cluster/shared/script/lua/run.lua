@@ -9,7 +9,7 @@ for _, part in ipairs(parts) do
   local state = found[1]
   part.mine, found = found[2], nil
   if not load(part, state) then
-    return redis.error_reply('TOLLGATE the state of ' .. part.key .. ' is of another version')
+    return redis.error_reply('TOLLGATE unsupported state version in ' .. part.key)
   end
   if part.known > 0 and part.born ~= part.known and not part.seen then return answer(LOST) end
 end

@@ -29,7 +29,7 @@ fn what_the_script_never_says_is_an_error() {
     ];
     for numbers in odd {
         let error = Answer::read(&call, &packed(numbers)).unwrap_err();
-        assert!(error.to_string().starts_with("unexpected answer of the script: "), "{numbers:?}");
+        assert!(error.to_string().starts_with("invalid response from the script: "), "{numbers:?}");
     }
     for value in [Value::Nil, Value::Int(1), Value::Okay, Value::Array(vec![])] {
         assert!(Answer::read(&call, &value).is_err());
