@@ -108,13 +108,16 @@ impl Answered {
             Some((_, rest)) => rest.split_once('@').map_or(rest, |(_, host)| host),
             None => place,
         };
-        format!("HTTP {}: redirected to {place}; give the API's own base URL", self.parts.status)
+        format!(
+            "HTTP {}: redirected to {place}; set the base URL of the API itself",
+            self.parts.status
+        )
     }
 
     fn refused_account(&self, message: &str) -> String {
         format!(
-            "the provider refuses the account (HTTP {}): {message}; the rest was not sent: run the \
-             same command again when that is fixed",
+            "the provider rejects the account (HTTP {}): {message}; the remaining requests were not \
+             sent: fix the account and run the same command again",
             self.parts.status.as_u16(),
         )
     }

@@ -18,10 +18,10 @@ pub struct Resume {
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 #[non_exhaustive]
 pub enum OnChange {
-    /// Name them and send nothing
+    /// List them and send nothing
     #[default]
     Refuse,
-    /// Send them again; their new results replace the old ones
+    /// Send them again and replace their results
     Resend,
 }
 
@@ -79,12 +79,9 @@ impl Changes {
 
 impl fmt::Display for Changes {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (count, end) = match self.ids.len() {
-            1 => (1, " has"),
-            count => (count, "s have"),
-        };
-        write!(f, "{count} line{end} changed since an earlier run finished")?;
-        f.write_str(if count == 1 { " it: " } else { " them: " })?;
+        let count = self.ids.len();
+        let (end, pronoun) = if count == 1 { (" has", "it") } else { ("s have", "them") };
+        write!(f, "{count} line{end} changed since an earlier run finished {pronoun}: ")?;
         for (index, (number, custom_id)) in self.first.iter().enumerate() {
             let comma = if index == 0 { "" } else { ", " };
             write!(f, "{comma}line {number} ({:?})", shortened(custom_id))?;
@@ -95,13 +92,15 @@ impl fmt::Display for Changes {
         }
         if self.by_number {
             f.write_str(
-                "; lines without a custom_id are named by their line number: a line inserted or \
-                 removed above them changes them all",
+                "; lines without a custom_id are identified by line number, so that inserting or \
+                 removing a line changes all lines below",
             )?;
         }
-        f.write_str("; undo the change, write to another output, or send ")?;
-        f.write_str(if count == 1 { "it" } else { "them" })?;
-        f.write_str(" again with --changed resend")
+        write!(
+            f,
+            "; undo the change, write to another output, or send {pronoun} again with --changed \
+             resend"
+        )
     }
 }
 

@@ -60,7 +60,7 @@ impl Failures {
 fn example(message: &str, body: &[u8]) -> String {
     let start: String = message.chars().take(LONGEST_MESSAGE).collect();
     if repeats(&start, body) {
-        return "the message repeats the request; the line of the output has it".to_owned();
+        return "withheld, since it quotes the request; see its line in the output".to_owned();
     }
     match start.len() < message.len() {
         true => format!("{start}..."),

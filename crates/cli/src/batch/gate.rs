@@ -117,7 +117,7 @@ impl Gate {
                 None => format!("HTTP {}", answer.status()),
             },
             Err(error) if error.is_connect() => {
-                format!("cannot connect to {}: {}", self.0.base, root(error))
+                format!("{}: cannot connect: {}", self.0.base, root(error))
             }
             Err(error) => root(error).to_string(),
         }

@@ -57,7 +57,7 @@ impl Intake {
     /// # Errors
     /// Why the input could not be read to its end.
     pub(super) async fn ids(mut self) -> io::Result<Ids> {
-        let died = || Err(io::Error::other("the thread that reads it died"));
+        let died = || Err(io::Error::other("the reader thread panicked"));
         (&mut self.ended).await.unwrap_or_else(|_| died())
     }
 }

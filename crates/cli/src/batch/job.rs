@@ -114,7 +114,7 @@ impl fmt::Display for JobError {
             Self::Changed(path, changes) => {
                 write!(f, "{}: {changes}; nothing was sent", path.display())
             }
-            Self::Client(error) => write!(f, "no HTTP client: {error}"),
+            Self::Client(error) => write!(f, "HTTP client: {error}"),
             Self::Limits(error) => error.fmt(f),
         }
     }
@@ -319,7 +319,7 @@ impl Job {
         }
         intake.ids().await.unwrap_or_else(|error| {
             let path = self.input.display();
-            shared.stop.halt(Halt::Failed(format!("cannot read {path} any further: {error}")));
+            shared.stop.halt(Halt::Failed(format!("{path}: cannot read to the end: {error}")));
             Ids::default()
         })
     }
@@ -353,7 +353,9 @@ fn begin(entry: Entry, room: Room, done: &Done, shared: &Arc<Shared>, lines: &mu
     match (done.status(&entry), entry) {
         (LineStatus::Changed, entry) => {
             let changes = Changes::of(&entry);
-            shared.stop.halt(Halt::Failed(format!("{changes}; the rest was not sent")));
+            shared
+                .stop
+                .halt(Halt::Failed(format!("{changes}; the remaining requests were not sent")));
         }
         (LineStatus::Succeeded, _) => shared.tally.lock().skipped(false),
         (LineStatus::Failed, _) => shared.tally.lock().skipped(true),

@@ -57,23 +57,23 @@ impl LongWaits {
             self.told.insert(key.clone(), until);
             let span = Span::between(now, until)?;
             let at = rfc3339(until);
-            return Some(format!(
-                "{key}: the provider asks to wait; it goes on in {span}, at {at}"
-            ));
+            return Some(format!("{key}: the provider asks to wait; resuming in {span}, at {at}"));
         }
         let limit = &stats.limits[used_up(stats)?];
         let (used, most) = (whole(limit.used), whole(limit.limit));
         let (dimension, hours) =
             (&limit.dimension, limit.window.as_duration().as_secs().div_ceil(3_600));
-        let what = format!("{key}: {used} of {most} {dimension} in {hours} h are used");
+        let what = format!("{key}: {used} of {most} {dimension} in {hours} h used");
         if self.shared {
             self.told.insert(key.clone(), now.saturating_add(AGAIN));
-            return Some(format!("{what}, by all who share it; it goes on as that comes back"));
+            return Some(format!(
+                "{what} by all machines that share the limit; resuming as it refills"
+            ));
         }
         let until = next(key, twin)?;
         let span = Span::between(now, until)?;
         self.told.insert(key.clone(), until);
-        Some(format!("{what}; it goes on in {span}, at {}", rfc3339(until)))
+        Some(format!("{what}; resuming in {span}, at {}", rfc3339(until)))
     }
 }
 
@@ -102,8 +102,8 @@ fn too_long(
     }
     let (most, at) = (Span::of(longest), rfc3339(until));
     Some(format!(
-        "{key}: the next request has to wait {wait} for its limit, longer than --max-wait ({most}); \
-         results so far are kept: run the same command again at {at}"
+        "{key}: the next request would wait {wait} for its limit, longer than --max-wait ({most}); \
+         results so far are saved: run the same command again at {at}"
     ))
 }
 
@@ -149,7 +149,7 @@ mod tests {
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
         let told = waits.look(&limiter, twin).notices;
         assert_eq!(told.len(), 1, "{told:?}");
-        let begin = "m: 3 of 3 requests in 24 h are used; it goes on in 1d";
+        let begin = "m: 3 of 3 requests in 24 h used; resuming in 1d";
         assert!(
             told[0].starts_with(begin) && told[0].contains(", at 2026-01-02T00:00:"),
             "{told:?}"
@@ -177,7 +177,7 @@ mod tests {
         assert!(futures_util::poll!(waiter.as_mut()).is_pending());
         let told = waits.look(&limiter, twin).notices;
         assert_eq!(told.len(), 1, "{told:?}");
-        let begin = "m: the provider asks to wait; it goes on in 1m 3";
+        let begin = "m: the provider asks to wait; resuming in 1m 3";
         assert!(told[0].starts_with(begin), "{told:?}");
         clock.advance(Duration::from_secs(30));
         assert_eq!(waits.look(&limiter, twin), Found::default(), "told already");
@@ -198,7 +198,7 @@ mod tests {
         // The limiter adds a little to what the provider asks for.
         assert_eq!(found(95), None);
         let why = found(89).expect("it is too long");
-        assert!(why.starts_with("m: the next request has to wait 1m 3"), "{why}");
+        assert!(why.starts_with("m: the next request would wait 1m 3"), "{why}");
         assert!(why.contains("longer than --max-wait (1m 29s)"), "{why}");
         limiter.quotas().set("n", &Quota::new().rpm(1));
         drop(limiter.try_acquire("n", &Cost::new()).expect("it fits"));

@@ -95,7 +95,7 @@ impl Outage {
             State::Paused { since, .. } => {
                 self.epoch += 1;
                 let span = words(since, now);
-                self.notices.push(format!("resumed: the server answers again after {span}"));
+                self.notices.push(format!("resumed: the server responds again after {span}"));
                 true
             }
         }
@@ -140,8 +140,8 @@ impl Outage {
 
     fn pause(&mut self, cause: String, now: u64) {
         self.notices.push(format!(
-            "paused: {IN_A_ROW} requests in a row have failed ({cause}); one request at a time is \
-             sent until the server answers again"
+            "paused: {IN_A_ROW} consecutive requests failed ({cause}); probing with one request at \
+             a time until the server responds"
         ));
         self.epoch += 1;
         let next_probe = now.saturating_add(FIRST_DELAY);
@@ -154,8 +154,8 @@ impl Outage {
             State::Paused { since, cause, .. } if now.saturating_sub(*since) >= most => {
                 let span = words(*since, now);
                 Some(format!(
-                    "gave up: the server has not answered for {span} ({cause}); results so far are \
-                     kept: run the same command again to go on, or wait longer with --give-up-after"
+                    "gave up: the server has not responded for {span} ({cause}); results so far are \
+                     saved: run the same command again to continue, or raise --give-up-after"
                 ))
             }
             _ => None,
@@ -222,7 +222,7 @@ mod tests {
             assert!(fail(&mut outage, &mut last, cause, 0));
             assert_eq!((outage.is_paused(), last.excused()), (true, Some(cause)));
             let notices = outage.take_notices();
-            assert!(notices[0].starts_with("paused: 5 requests in a row"), "{notices:?}");
+            assert!(notices[0].starts_with("paused: 5 consecutive requests"), "{notices:?}");
             assert!(notices[0].contains("HTTP 500"), "{notices:?}");
         }
     }
@@ -315,7 +315,7 @@ mod tests {
         let probe = sent(&outage, 7);
         assert!(outage.answered(&probe, 41 * SECOND));
         assert!(!outage.is_paused());
-        assert_eq!(outage.take_notices(), ["resumed: the server answers again after 31s"]);
+        assert_eq!(outage.take_notices(), ["resumed: the server responds again after 31s"]);
     }
 
     #[test]

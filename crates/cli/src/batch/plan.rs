@@ -9,7 +9,7 @@ use super::forecast::Forecast;
 use super::ideal::Ideal;
 use super::input::{Entry, Line, Reader};
 use super::target::Base;
-use crate::terminal::{Span, whole};
+use crate::terminal::{Span, counted, whole};
 use tollgate::limiter::{Code, Limiter};
 use tollgate::provider::Profile;
 use tollgate::quota::{Cost, Dimension, Quota};
@@ -81,16 +81,17 @@ impl fmt::Display for Plan {
             writeln!(f, "{model:<width$}  {:>10}  {:>14}", whole(*requests), whole(*tokens))?;
         }
         if self.bad_lines > 0 {
-            writeln!(f, "{} lines are no requests", whole(self.bad_lines))?;
+            writeln!(f, "{}", counted(self.bad_lines, "invalid line"))?;
         }
         if self.never_fit > 0 {
-            writeln!(f, "{} requests can never fit into the limits", whole(self.never_fit))?;
+            let requests = counted(self.never_fit, "request");
+            writeln!(f, "{requests} above the limits, which can never be sent")?;
         }
         if self.unlimited > 0 {
-            let requests = whole(self.unlimited);
-            writeln!(f, "{requests} requests are of models without a limit, or none known")?;
+            let requests = counted(self.unlimited, "request");
+            writeln!(f, "{requests} for models without known limits")?;
         }
-        write!(f, "takes about {} at these limits", Span::of(self.duration))
+        write!(f, "about {} at these limits", Span::of(self.duration))
     }
 }
 

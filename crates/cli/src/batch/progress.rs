@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal::{Span, say, whole};
+use crate::terminal::{Span, counted, say, whole};
 
 /// Progress on stderr, or nothing at all.
 #[derive(Debug)]
@@ -128,7 +128,7 @@ fn usage(models: &[ModelUsage]) -> String {
     }
     match models.len().saturating_sub(MODELS) {
         0 => text,
-        more => format!("{text}  {more} more models"),
+        more => format!("{text}  and {}", counted(more as u64, "more model")),
     }
 }
 
@@ -235,7 +235,7 @@ mod tests {
         assert_eq!(
             status(&snapshot, None, None),
             "0 done  0 failed  429s 0  b rpm 1/500  tpm 90/100  d rpm 100/500  tpm -  a rpm 5/500  \
-             tpm -  1 more models"
+             tpm -  and 1 more model"
         );
     }
 

@@ -95,7 +95,7 @@ impl Report {
 
     fn utilized(&self) -> &'static str {
         match self.shared {
-            true => "this run's part of limits that are shared",
+            true => "this run's part of the shared limits",
             false => "ideal / time to the last send",
         }
     }
@@ -104,7 +104,7 @@ impl Report {
         match self.failed_earlier {
             0 => "finished by an earlier run".into(),
             failed => format!(
-                "{} failed in an earlier run; --retry-failed sends them again",
+                "{} failed in an earlier run; send them again with --retry-failed",
                 whole(failed)
             )
             .into(),
@@ -132,15 +132,15 @@ impl Report {
             row("failed", count(self.failed), ""),
             row("skipped", count(self.skipped), self.skipped_note()),
             row("retries", count(self.retries), ""),
-            row("rate limited", count(self.rate_limited), "429s seen"),
+            row("rate limited", count(self.rate_limited), "429 responses"),
             row("elapsed", seconds(self.elapsed_s), ""),
-            row("ideal", seconds(self.ideal_s), "at the limits, without latency"),
+            row("ideal", seconds(self.ideal_s), "at the limits, with zero latency"),
             row("utilization", percent(self.utilization), self.utilized()),
             row("input tokens", count(self.input_tokens), ""),
             row("output tokens", count(self.output_tokens), ""),
-            row("charged tokens", count(self.charged_tokens), "to the token limit"),
-            row("estimate error", percent(self.estimate_error), "reserved over charged"),
-            row("wait p50", seconds(self.wait_p50_s), "for the limits"),
+            row("charged tokens", count(self.charged_tokens), "against the token limit"),
+            row("estimate error", percent(self.estimate_error), "reserved minus charged"),
+            row("wait p50", seconds(self.wait_p50_s), "queued for the limits"),
             row("wait p99", seconds(self.wait_p99_s), ""),
         ]
     }

@@ -6,7 +6,7 @@ use std::io::{self, Seek, SeekFrom};
 use super::changes::{Changes, OnChange};
 use super::job::{Job, JobError};
 use super::output::{Done, EarlierResults, Output};
-use crate::terminal::{say, whole};
+use crate::terminal::{counted, say};
 
 impl Job {
     /// Opens the output for what is left to do; `input` is the input, not read yet.
@@ -36,7 +36,7 @@ impl Job {
         match input.metadata().map_err(failed)?.is_file() {
             true => self.compare(input, done).map_err(failed),
             false if self.resume.changed == OnChange::Resend => Err(failed(io::Error::other(
-                "a pipe can be read only once, and --changed resend reads the input twice; save it to a file",
+                "--changed resend reads the input twice, which a pipe can't; save it to a file",
             ))),
             false => Ok(Changes::default()),
         }
@@ -54,13 +54,11 @@ impl Job {
     fn warn_without_hash(&self, done: &Done) {
         let count = done.without_hash();
         if count > 0 {
-            let results = if count == 1 { "result" } else { "results" };
-            let has = if count == 1 { "has" } else { "have" };
             say(&format_args!(
-                "{} {results} in {} {has} no request hash (an earlier version wrote them); their lines \
-                 are taken as unchanged",
-                whole(count),
+                "{}: {} without a request hash (written by an earlier version); assuming that \
+                 the input lines are unchanged",
                 self.output.display(),
+                counted(count, "result"),
             ));
         }
     }

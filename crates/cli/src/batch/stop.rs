@@ -40,7 +40,8 @@ impl Stop {
     /// run that went well.
     pub(super) fn check(&self, task: Result<(), JoinError>) {
         if let Err(error) = task {
-            let message = format!("a request was lost by a defect of tollgate: {error}");
+            let message =
+                format!("internal error: a request task panicked: {error}; please report this bug");
             self.halt(Halt::Failed(message));
         }
     }
@@ -78,7 +79,10 @@ mod tests {
         assert_eq!(stop.reason(), None);
         stop.check(tokio::spawn(async { panic!("oh") }).await);
         let reason = stop.reason();
-        assert!(matches!(&reason, Some(Halt::Failed(why)) if why.contains("lost")), "{reason:?}");
+        assert!(
+            matches!(&reason, Some(Halt::Failed(why)) if why.contains("panicked")),
+            "{reason:?}"
+        );
         stop.halt(Halt::Interrupted);
         assert_eq!(stop.reason(), reason, "the first reason counts");
     }

@@ -108,7 +108,7 @@ impl FromStr for Base {
             return Err(refused("is neither http nor https"));
         }
         if authority.as_str().contains('@') {
-            return Err(refused("holds a user name"));
+            return Err(refused("contains a user name"));
         }
         if authority.host().is_empty() {
             return Err(refused("has no host"));
@@ -154,7 +154,7 @@ pub struct InvalidBase {
 impl fmt::Display for InvalidBase {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { base, reason } = self;
-        write!(f, "base URL `{base}` {reason}; write it like https://api.openai.com/v1")
+        write!(f, "base URL `{base}` {reason}; write it as https://api.openai.com/v1")
     }
 }
 

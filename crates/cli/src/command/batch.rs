@@ -15,123 +15,124 @@ use tollgate::provider::Profile;
 #[derive(Debug, Clone, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct BatchArgs {
-    /// Requests: Batch lines of OpenAI, Anthropic or Gemini, or raw request bodies, one per line
+    /// File of requests, one per line: Batch lines of OpenAI, Anthropic or Gemini, or raw request
+    /// bodies
     #[arg(value_name = "IN.jsonl")]
     pub input: PathBuf,
 
-    /// Where results go, as OpenAI Batch result lines; an existing file is resumed
+    /// File for results, as OpenAI Batch result lines; an existing file is resumed
     #[arg(short, long, value_name = "OUT.jsonl")]
     pub output: PathBuf,
 
-    /// Where failures go [default: the output, with `error` set]
+    /// File for failures [default: the output, with `error` set]
     #[arg(long, value_name = "FILE")]
     pub errors: Option<PathBuf>,
 
-    /// What to do if lines have changed since an earlier run answered them
+    /// Action if input lines have changed since an earlier run answered them
     ///
-    /// Each result holds a hash of its request: of the path, and of the body byte for byte. A line
-    /// that has the custom_id of a result (or its line number, where it has none) and another hash has
-    /// changed. Results of earlier versions have no hash; their lines are taken as unchanged.
+    /// Each result contains a hash of its request (path and exact body). A line with the custom_id
+    /// of a result (or its line number, if it has no custom_id) but another hash has changed.
+    /// Results written by versions without hashes count as unchanged.
     #[arg(long, value_enum, value_name = "ACTION", default_value_t)]
     pub changed: OnChange,
 
-    /// Send lines again that failed for good in an earlier run; their results are replaced
+    /// Send permanently failed lines of earlier runs again, and replace their results
     ///
-    /// What failed in passing (429, 5xx, connections) is sent again by every run.
+    /// Transient failures (429, 5xx, connection errors) are sent again by every run.
     #[arg(long)]
     pub retry_failed: bool,
 
-    /// The API to call, with `/v1` at its end or without [default: the provider's]
+    /// Base URL of the API, with or without a trailing `/v1` [default: the provider's]
     #[arg(long, value_name = "URL", value_parser = Unechoed(base_url))]
     pub base_url: Option<Base>,
 
-    /// The key of requests, and their other headers.
+    /// Credentials and other headers.
     #[command(flatten)]
     pub credentials: CredentialArgs,
 
-    /// The provider: openai, anthropic, gemini, azure, groq, .. [default: told by the base URL, else the
-    /// first of the configuration, else openai]
+    /// Provider: openai, anthropic, gemini, azure, groq, ... [default: detected from the base URL,
+    /// else the first one in the configuration, else openai]
     ///
-    /// It says how requests are charged, which header carries the key, and where raw bodies go.
+    /// Selects the charge rule, the header for the API key, and the path for raw bodies.
     #[arg(long, value_name = "NAME")]
     pub provider: Option<Profile>,
 
-    /// The limits to keep.
+    /// The limits.
     #[command(flatten)]
     pub limits: LimitArgs,
 
-    /// Which limits, and where their state is kept.
+    /// The configuration and the store.
     #[command(flatten)]
     pub state: StateArgs,
 
-    /// How many requests may be under way at a time
+    /// Maximum number of requests in flight
     ///
-    /// The limits decide how fast requests are sent; this only bounds sockets and memory. It has to
-    /// be above requests per second times seconds per answer: 500 per minute that take 30 s each
-    /// need 250.
+    /// The limits control the rate; this option only bounds sockets and memory. It must exceed
+    /// requests per second times seconds per response: 500 requests per minute of 30 s each need
+    /// 250.
     #[arg(long, value_name = "N", default_value_t = 512, value_parser = at_least_one)]
     pub max_in_flight: usize,
 
-    /// How often a request is sent again after a 429, a 5xx or a broken connection [default: as the
-    /// configuration says, else 5]
+    /// Maximum number of retries after a 429, a 5xx or a connection error [default: from the
+    /// configuration, else 5]
     #[arg(long, value_name = "N")]
     pub retries: Option<u32>,
 
-    /// How long a try may take, from its sending to the end of its answer
+    /// Timeout of one attempt, from sending the request to the end of the response
     ///
-    /// A try that takes longer fails, and is retried like a broken connection. Waiting for the limits
-    /// doesn't count. Raise it for models that think longer than 10 minutes.
+    /// An attempt that times out is retried like a connection error. Time spent queued for the
+    /// limits doesn't count. Raise it for models that take longer than 10 minutes.
     #[arg(long, value_name = "DURATION", default_value = "10m", value_parser = above_zero)]
     pub timeout: Duration,
 
-    /// How long to wait for the limits before the run ends [default: as long as it takes]
+    /// Longest wait for the limits before the run ends [default: unlimited]
     ///
-    /// When every line that waits would have to wait longer than this (a daily limit is used up, the
-    /// provider asks to wait for long), the run ends with exit code 2 and tells when to run the same
-    /// command again, which goes on where it stopped. Nothing fails by it.
+    /// If every queued line would have to wait longer (a daily limit is spent, or the provider asks
+    /// for a long delay), the run ends with exit code 2 and reports when to run the same command
+    /// again to continue. No line fails.
     #[arg(long, value_name = "DURATION", value_parser = length_of_time)]
     pub max_wait: Option<Duration>,
 
-    /// How long to wait for a server that has an outage before the run ends
+    /// Longest outage of the server before the run ends
     ///
-    /// After 5 failures in a row (no connection, 5xx, broken connections) the job pauses: one request at
-    /// a time is sent, after 1 s, 2 s, 4 s and so on up to every 30 s, until the server answers again.
-    /// No line fails by an outage. When it lasts longer than this the run ends with exit code 2; the same
-    /// command goes on where it stopped.
+    /// After 5 consecutive failures (no connection, 5xx, broken connections) the job pauses and
+    /// probes the server with a single request after 1 s, 2 s, 4 s and so on, up to every 30 s,
+    /// until it responds. No line fails during an outage. If the outage lasts longer than this, the
+    /// run ends with exit code 2; run the same command again to continue.
     #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = length_of_time)]
     pub give_up_after: Duration,
 
-    /// Put the results in the order of the input when the run ends
+    /// Sort the results into input order when the run ends
     ///
-    /// Until then they stand in the order they came, so that a kill loses none.
+    /// Until then they are in order of completion, so that a kill loses none.
     #[arg(long)]
     pub ordered: bool,
 
-    /// Where raw bodies, and lines without a `url`, are sent [default: the provider's, such as
+    /// Path for raw bodies and for lines without a `url` [default: the provider's, e.g.
     /// /v1/chat/completions or /v1/messages]
     ///
-    /// `{model}` in it stands for the model that the body names. Gemini's default is
+    /// `{model}` is replaced by the model named in the body. The default for Gemini is
     /// /v1beta/models/{model}:generateContent.
     #[arg(long, value_name = "PATH", value_parser = endpoint)]
     pub endpoint: Option<String>,
 
-    /// Read and estimate everything, send nothing, touch no file
+    /// Estimate tokens and duration; send nothing and write no files
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Send to the built-in provider, which enforces the same limits: needs no key
+    /// Send to a built-in simulated provider with the same limits; needs no API key
     #[arg(long, conflicts_with = "base_url")]
     pub simulate: bool,
 
-    /// Seed of the built-in provider
+    /// Seed of the simulated provider
     #[arg(long, value_name = "N", default_value_t = 1, hide = true, requires = "simulate")]
     pub simulate_seed: u64,
 
-    /// Write the report as JSON too
+    /// Also write the report to a JSON file
     #[arg(long, value_name = "FILE.json")]
     pub report: Option<PathBuf>,
 
-    /// Show no progress, only the report
+    /// Print only the report, without progress and notices
     #[arg(short, long)]
     pub quiet: bool,
 }
@@ -191,7 +192,7 @@ pub struct SameFile {
 impl fmt::Display for SameFile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { first, second, path } = self;
-        write!(f, "{first} and {second} are both {}; name two files", path.display())
+        write!(f, "{first} and {second} are the same file, {}; use two files", path.display())
     }
 }
 
@@ -211,7 +212,7 @@ pub(super) fn base_url(text: &str) -> Result<Base, String> {
 
 fn at_least_one(text: &str) -> Result<usize, String> {
     match text.parse() {
-        Ok(0) => Err("with 0 under way nothing is sent; give at least 1".to_owned()),
+        Ok(0) => Err("must be at least 1".to_owned()),
         Ok(number) => Ok(number),
         Err(error) => Err(format!("{error}")),
     }
@@ -232,76 +233,76 @@ fn endpoint(text: &str) -> Result<String, String> {
 }
 
 pub(super) const ABOUT: &str = "\
-Send a file of requests, as fast as the limits allow and no faster.
+Send a file of requests as fast as the limits allow.
 
-The input holds one request per line: OpenAI Batch lines (custom_id, method, url, body), Anthropic's \
-(custom_id, params), Gemini's (key, request) or raw request bodies. The output holds one OpenAI Batch \
-result line per request.
+Each line of the input is one request: an OpenAI Batch line (custom_id, method, url, body), an \
+Anthropic Message Batches line (custom_id, params), a Gemini Batch line (key, request), or a raw \
+request body. The output holds one OpenAI Batch result line per request. Requests queue in order \
+and go out as soon as the limits allow; each reservation is then corrected to the actual usage.
 
-Run the same command again after a crash, a kill or Ctrl-C: what is finished is not sent again, what \
-failed for good stays (--retry-failed sends it again), what failed in passing is tried anew. While the \
-server has an outage the run pauses, and no request fails by it. If lines of the input have changed \
-since they were answered, the run names them and sends nothing; --changed resend sends these lines \
-again. The lines of an input that is a pipe are compared as they are read, and the first that has \
-changed stops the run.
+Resume: run the same command again after a crash, a kill or Ctrl-C. Finished requests are not \
+sent again, permanent failures are kept (--retry-failed sends them again), and transient failures \
+are retried. If input lines have changed since they were answered, the run lists them and sends \
+nothing; --changed resend sends them again. Input from a pipe is compared while it is read: the \
+first changed line stops the run.
 
-The provider is that of --provider, or of the base URL, or the first of the configuration, or OpenAI. \
-Its key comes from its own environment variable (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, \
-AZURE_OPENAI_API_KEY, GROQ_API_KEY, ..) and goes into its own header. A provider of the configuration \
-that is `like` another under a name of its own has its own variable: MY_GATEWAY_API_KEY for my-gateway. A \
---base-url that is not a provider's own host, without --provider, is sent no key unless --api-key-env \
-names one. Bedrock takes an API key of its own (AWS_BEARER_TOKEN_BEDROCK), requests are not signed; \
-Vertex takes an access token.
+Failures: transient failures (429, 5xx, broken connections) are retried. A 200 whose body is \
+empty, HTML, truncated, `null`, `{}` or an error is retried like a 5xx; if it fails for good, its \
+result line says why. During an outage of the server the run pauses and no request fails.
 
-A 200 whose body is empty, HTML, cut off, `null`, `{}` or an error counts as failed: the request is sent \
-again like after a 5xx, then its line says why.
+Provider and API key: the provider is that of --provider, else that of --base-url, else the first \
+one in the configuration, else OpenAI. The API key is read from the provider's environment \
+variable (OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, AZURE_OPENAI_API_KEY, GROQ_API_KEY, \
+...) and sent in the provider's header. A custom provider in the configuration (`like`) has a \
+variable named after it: MY_GATEWAY_API_KEY for my-gateway. If --base-url is not a host of the \
+provider and --provider is not given, no key is sent unless --api-key-env names one. Bedrock \
+takes an API key (AWS_BEARER_TOKEN_BEDROCK), requests are not signed; Vertex takes an access \
+token.
 
-Limits are those of --rpm, --tpm and --rpd, for each model; without these, those of the configuration, \
-which is followed while the run goes on: quotas that change in the file count within a second, and a \
-file that is wrong changes nothing. A model that neither names keeps to what its responses tell. Of the \
-configuration, providers, quotas, unknown_key, reduction, retry, margin, share, store, bus and cluster mean something \
-here.
+Limits: --rpm, --tpm and --rpd apply to each model. Without them the quotas of the configuration \
+apply; changes to the file take effect within a second, and an invalid file is ignored. A model \
+with neither follows the limits stated in its responses. Of the configuration, a batch uses \
+providers, quotas, unknown_key, reduction, retry, margin, share, store, bus and cluster.
 
-With `cluster` in the configuration the limits are shared: batches on several machines that name the \
-same account finish as fast as one limit allows, and the report tells this run's part of it. With `bus` \
-a 429 of one pauses the others too. A trial run (--simulate) takes nothing of what is shared.
+Shared limits: with `cluster` in the configuration, batches on several machines share the limits \
+of one account; the report shows this run's part. With `bus`, a 429 received by one of them \
+pauses the others too. A trial run (--simulate) uses neither.
 
-With a store (--store, or `store` in the configuration) limits are kept across runs, and shared with \
-other programs: a daily limit that is used up stays used up. Without one, every run starts anew. A run \
-that has to wait for a limit of an hour or longer says so, and until when.";
+State: with a store (--store, or `store` in the configuration) usage is kept across runs and \
+shared with other programs, so that a spent daily limit stays spent. Without one, every run \
+starts fresh. A run that has to wait an hour or longer for a limit reports how long.";
 
 const EXAMPLES: &str = "\
 Examples:
-  Try it without a key, against the built-in provider:
+  Try it without an API key, against the simulated provider:
     tollgate batch examples/requests.jsonl -o out.jsonl --simulate --rpm 500 --tpm 200000
 
   Send to OpenAI within your limits:
     OPENAI_API_KEY=... tollgate batch in.jsonl -o out.jsonl --rpm 500 --tpm 30000 --rpd 10000
 
-  Send to Anthropic, from its own batch lines or from bodies of /v1/messages:
+  Send to Anthropic (Message Batches lines or bodies of /v1/messages):
     ANTHROPIC_API_KEY=... tollgate batch in.jsonl -o out.jsonl --provider anthropic
 
-  Send to a deployment on Azure:
+  Send to an Azure deployment:
     AZURE_OPENAI_API_KEY=... tollgate batch in.jsonl -o out.jsonl \\
       --base-url https://RESOURCE.openai.azure.com
 
-  Send raw embedding requests to a server of your own, failures apart:
+  Send raw embedding requests to your own server, with failures in a separate file:
     tollgate batch in.jsonl -o out.jsonl --errors failed.jsonl \\
       --base-url http://127.0.0.1:8000/v1 --endpoint /v1/embeddings --rpm 6000
 
   Keep a daily limit across runs:
     tollgate batch in.jsonl -o out.jsonl --rpd 10000 --store state.db
 
-  Limits of each model, a provider and a store, as the configuration says:
+  Take provider, limits and store from a configuration:
     tollgate batch in.jsonl -o out.jsonl --config tollgate.yaml
 
-  See what a run would cost and take:
+  Estimate tokens and duration without sending anything:
     tollgate batch in.jsonl -o out.jsonl --rpm 500 --tpm 30000 --dry-run
 
 Exit codes:
   0    all requests succeeded
   1    some requests failed, in this run or an earlier one
-  2    wrong arguments, files that can't be used, lines that have changed since they were answered, or a
-       run that had to stop (401, no credit left, a wait longer than --max-wait, an outage longer than
-       --give-up-after)
-  130  interrupted by Ctrl-C; the same command goes on where it stopped";
+  2    wrong arguments, unusable files, changed input lines, or a run that had to stop (401, no
+       credit left, a wait longer than --max-wait, an outage longer than --give-up-after)
+  130  interrupted by Ctrl-C; run the same command again to continue";

@@ -1,5 +1,7 @@
 use std::fs::OpenOptions;
+use std::io;
 use std::net::SocketAddr;
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -138,7 +140,7 @@ fn headers(args: &BatchArgs, profile: Profile, base: &Base) -> Result<HeaderMap,
     let has_credential = headers.keys().any(Api::is_credential);
     if !has_credential && !is_named && !is_at(profile, base) && !base.is_loopback() && !args.quiet {
         say(&format_args!(
-            "no API key is sent to {base}; --provider or --api-key-env says which one to send"
+            "{base}: sending no API key; select one with --provider or --api-key-env"
         ));
     }
     Ok(headers)
@@ -151,7 +153,7 @@ fn is_at(profile: Profile, base: &Base) -> bool {
 fn no_address(profile: Profile) -> String {
     let (name, advice) = (profile.name(), profile.api().advice);
     let separator = if advice.is_empty() { "" } else { ": " };
-    format!("{name} has no address of its own; give it with --base-url{separator}{advice}")
+    format!("{name}: no default base URL; set --base-url{separator}{advice}")
 }
 
 /// The limits that are given. Where all of them are 0, that is said in a way that no default and no
@@ -176,15 +178,15 @@ fn warn_without_limits(args: &BatchArgs, job: &Job) {
     }
     let known = match job.profile.quotas().first() {
         Some(quota) => format!(
-            "its models keep to those of {}'s lowest paid tier ({}), and any other",
+            "using {}'s lowest paid tier ({}) for known models; any other model",
             job.profile.name(),
             quota.as_of,
         ),
-        None => "and none are known for this provider; each model".to_owned(),
+        None => "and the provider has no default limits; each model".to_owned(),
     };
     say(&format_args!(
-        "no limits are given, {known} starts with one request at a time, and keeps to \
-         the limits that its responses tell. --rpm and --tpm set them."
+        "no limits given, {known} starts with one request at a time and follows the limits \
+         stated in its responses; set limits with --rpm and --tpm"
     ));
 }
 
@@ -192,7 +194,7 @@ fn warn_without_limits(args: &BatchArgs, job: &Job) {
 fn check_report(args: &BatchArgs) -> Result<(), String> {
     let Some(path) = &args.report else { return Ok(()) };
     let opened = OpenOptions::new().append(true).create(true).open(path);
-    opened.map(drop).map_err(|error| format!("cannot write {}: {error}", path.display()))
+    opened.map(drop).map_err(|error| unwritable(path, &error))
 }
 
 /// What the built-in provider enforces: nothing that the configuration limits already.
@@ -221,7 +223,7 @@ async fn simulated(args: &BatchArgs, loaded: &Loaded) -> Result<Server, String> 
 async fn interrupt(stop: Stop) {
     let Ok(mut requests) = StopRequests::listen() else { return };
     requests.next().await;
-    say(&"waiting for what is in flight; press Ctrl-C again to leave at once");
+    say(&"waiting for requests in flight; press Ctrl-C again to exit immediately");
     stop.halt(Halt::Interrupted);
     requests.next().await;
     std::process::exit(Exit::Interrupted.code().into());
@@ -233,7 +235,7 @@ fn tell(args: &BatchArgs, ended: &Ended, out: &mut Output<'_>) -> Result<Exit, S
     let exit = match &ended.halt {
         Some(Halt::Failed(message)) => stopped(message),
         Some(Halt::Interrupted) => {
-            say(&"interrupted; run the same command again to go on");
+            say(&"interrupted; run the same command again to continue");
             Exit::Interrupted
         }
         None if ended.report.failed + ended.report.failed_earlier > 0 => Exit::SomeFailed,
@@ -241,10 +243,14 @@ fn tell(args: &BatchArgs, ended: &Ended, out: &mut Output<'_>) -> Result<Exit, S
     };
     if let Some(path) = &args.report {
         let written = std::fs::write(path, ended.report.to_json());
-        written.map_err(|error| format!("cannot write {}: {error}", path.display()))?;
+        written.map_err(|error| unwritable(path, &error))?;
     }
     printed.map(|()| exit)
 }
 
-/// How often a request is sent again, where nobody says.
+fn unwritable(path: &Path, error: &io::Error) -> String {
+    format!("{}: cannot write: {error}", path.display())
+}
+
+/// The number of retries unless the arguments or the configuration set it.
 const RETRIES: u32 = 5;

@@ -18,31 +18,31 @@ use tollgate::quota::Cost;
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct CheckArgs {
-    /// The key: a model, a tenant
+    /// The key, such as a model or a tenant
     #[arg(value_name = "KEY")]
     pub key: String,
 
-    /// The tokens that the request would take
+    /// Tokens of the request
     #[arg(value_name = "TOKENS", allow_hyphen_values = true)]
     pub tokens: String,
 
-    /// The requests that it would be
+    /// Number of requests
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub requests: u64,
 
-    /// The input tokens, where they are limited apart [default: TOKENS less --output]
+    /// Input tokens, for separate input limits [default: TOKENS minus --output]
     #[arg(long, value_name = "N")]
     pub input: Option<u64>,
 
-    /// The output tokens, where they are limited apart
+    /// Output tokens, for separate output limits
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub output: u64,
 
-    /// Which limits, and where their state is kept.
+    /// The configuration and the store.
     #[command(flatten)]
     pub state: StateArgs,
 
-    /// Print one JSON document in one line
+    /// Print one JSON document on one line
     #[arg(long)]
     pub json: bool,
 }
@@ -71,7 +71,7 @@ impl CheckArgs {
 
     fn invalid(&self, out: &mut Output<'_>) -> Result<Exit, String> {
         let reason = format!(
-            "`{}` is no number of tokens; give a whole number from 0 to {}",
+            "`{}` is not a number of tokens; give an integer from 0 to {}",
             printable(&self.tokens),
             u64::MAX
         );
@@ -137,23 +137,26 @@ impl Checked {
     }
 }
 
-/// Why it is refused, and until when.
+/// The cause of a refusal, and when to retry.
 fn reason(decision: &Decision, wait: Wait) -> String {
-    let what = match &decision.dimension {
-        Some(dimension) => format!("too few {} are left", printable(dimension.as_str())),
-        None => "nothing is let in".to_owned(),
+    let dimension = decision.dimension.as_ref().map(|name| printable(name.as_str()));
+    let cause = match &dimension {
+        Some(dimension) => format!("not enough {dimension} left"),
+        None => "the key is paused".to_owned(),
     };
-    let needed = decision.need.map(|(need, most)| (whole(need), whole(most)));
-    match (wait, needed) {
+    match (wait, decision.need) {
         (Wait::At(at), _) => match Span::between(decision.asked_at, at) {
-            Some(span) => format!("{what}; it would be let in in {span}"),
-            None => format!("{what}; it would be let in now"),
+            Some(span) => format!("{cause}; retry in {span}"),
+            None => format!("{cause}; retry now"),
         },
-        (Wait::Unknown, _) => format!("{what}; it would be let in when others end"),
-        (Wait::Never, Some((need, most))) => {
-            format!("{need} are needed, and the limit never holds more than {most}")
-        }
-        (Wait::Never, None) => "no quota names the key, and such keys are refused".to_owned(),
+        (Wait::Unknown, _) => format!("{cause}; retry when a request in flight finishes"),
+        (Wait::Never, Some((need, most))) => format!(
+            "the request needs {} {}, the limit allows at most {}",
+            whole(need),
+            dimension.unwrap_or_default(),
+            whole(most),
+        ),
+        (Wait::Never, None) => "no quota matches the key, and unknown keys are refused".to_owned(),
     }
 }
 
@@ -171,37 +174,37 @@ impl fmt::Display for Checked {
 const INVALID: &str = "invalid_tokens";
 
 pub(super) const ABOUT: &str = "\
-Say whether a request would be let in now, and take nothing.
+Check whether a request would be allowed now, without consuming quota.
 
-Decides by the limits of the configuration and the state that is kept, as a program that shares the \
-state would; the program itself may know more (who waits, its newest second). Limits that \
-are shared with other machines (`cluster`) are kept elsewhere, which is said: what others use of them \
-isn't known here. Prints the decision \
-with its code, what is short, how long to wait, and the key's limits.
+Decides by the limits of the configuration and the state in the store, as a program that shares \
+the state would. That program may know more: its queue, and usage that it has not written yet. \
+Limits shared between machines (`cluster`) are not kept in the store, so their usage by other \
+machines is unknown here; a note says so. Prints the decision and its code, the exceeded \
+dimension, the time to wait, and the limits of the key.
 
 Codes: ok, unlimited, unknown_model, rpm_exceeded, rpd_exceeded, tpm_exceeded, tpd_exceeded, \
-itpm_exceeded, otpm_exceeded, concurrency_exceeded, limit_exceeded, exceeds_capacity, cooling_down; \
-invalid_tokens where TOKENS is no number.";
+itpm_exceeded, otpm_exceeded, concurrency_exceeded, limit_exceeded, exceeds_capacity, \
+cooling_down; invalid_tokens if TOKENS is not a number.";
 
 const EXAMPLES: &str = "\
 Examples:
-  Would a request of 1,200 tokens be let in?
+  Would a request of 1,200 tokens be allowed?
     tollgate check gpt-4o 1200
 
   Wait in a script:
     until tollgate check gpt-4o 1200 >/dev/null; do sleep 1; done
 
-  How long to wait, in seconds:
+  Print the time to wait, in seconds:
     tollgate check gpt-4o 1200 --json | jq .retry_after_s
 
-  Where input and output are limited apart:
+  Check separate limits for input and output tokens:
     tollgate check claude-sonnet-4-5 1500 --input 1000 --output 500
 
 JSON:
-  one document in one line: {\"allowed\", \"code\", \"reason\", \"dimension\", \"need\", \"capacity\",
-  \"retry_at\", \"retry_after_s\", and of the key what `show` tells}
+  one document on one line: {\"allowed\", \"code\", \"reason\", \"dimension\", \"need\", \"capacity\",
+  \"retry_at\", \"retry_after_s\"} and the fields of a key in `show --json`
 
 Exit codes:
-  0    it would be let in
-  1    it would be refused
-  2    wrong arguments (invalid_tokens among them), or a configuration or state that can't be read";
+  0    the request would be allowed
+  1    the request would be refused
+  2    wrong arguments (invalid_tokens included), or an unreadable configuration or state";

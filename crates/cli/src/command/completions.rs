@@ -8,7 +8,7 @@ use super::{Cli, Exit};
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct CompletionsArgs {
-    /// The shell that is to complete
+    /// Shell to complete for
     #[arg(value_enum, value_name = "SHELL")]
     pub shell: Shell,
 }
@@ -25,14 +25,16 @@ impl CompletionsArgs {
 }
 
 pub(super) const ABOUT: &str = "\
-Print a script by which a shell completes tollgate's commands and options.";
+Generate a completion script for a shell.
+
+The script completes the commands and options of tollgate. It is printed to standard output.";
 
 const EXAMPLES: &str = "\
 Examples:
-  bash, for this user:
+  bash, for the current user:
     tollgate completions bash > ~/.local/share/bash-completion/completions/tollgate
 
-  zsh, in a folder of $fpath:
+  zsh, in a directory of $fpath:
     tollgate completions zsh > ~/.zfunc/_tollgate
 
   fish:
@@ -43,4 +45,4 @@ Examples:
 
 Exit codes:
   0    the script was printed
-  2    no such shell, or standard output can't be written to";
+  2    unknown shell, or standard output can't be written";

@@ -27,33 +27,33 @@ pub struct ConfigCommand {
 #[derive(Debug, Subcommand)]
 #[non_exhaustive]
 pub enum ConfigAction {
-    /// Say whether a file is right, and all that is wrong with it, without the environment.
+    /// Check a file and report all errors with line and column, without the environment.
     Check {
         /// The file
         #[arg(value_name = "FILE")]
         file: PathBuf,
-        /// Print one JSON document in one line
+        /// Print one JSON document on one line
         #[arg(long)]
         json: bool,
     },
-    /// Show every value in effect, and where it was said.
+    /// Show every effective value and its source.
     Show {
         /// Which configuration.
         #[command(flatten)]
         config: ConfigArgs,
-        /// Print one JSON document in one line
+        /// Print one JSON document on one line
         #[arg(long)]
         json: bool,
     },
-    /// Print the JSON Schema of the file, by which editors complete it.
+    /// Print the JSON Schema of the file, for completion in editors.
     Schema,
-    /// Show the providers that are built in: their default limits, of which month, and their sources.
+    /// List the built-in providers with their default limits, dates and sources.
     Providers {
-        /// Print one JSON document in one line
+        /// Print one JSON document on one line
         #[arg(long)]
         json: bool,
     },
-    /// Print the path of the file that counts.
+    /// Print the path of the configuration file.
     Path {
         /// Which configuration.
         #[command(flatten)]
@@ -98,7 +98,7 @@ fn check(file: &Path, as_json: bool, out: &mut Output<'_>) -> Result<Exit, Strin
         Ok(loaded) => {
             let (quotas, providers) = (loaded.config.quotas.len(), loaded.config.providers.len());
             let file = printable(&file.display().to_string());
-            out.line(&format_args!("{file}: right (providers: {providers}, quotas: {quotas})"))?;
+            out.line(&format_args!("{file}: valid (providers: {providers}, quotas: {quotas})"))?;
             Ok(Exit::Success)
         }
         Err(ConfigError { problems, .. }) => {
@@ -108,7 +108,7 @@ fn check(file: &Path, as_json: bool, out: &mut Output<'_>) -> Result<Exit, Strin
                 drop(writeln!(stderr(), "{}", printable(&problem.to_string())))
             });
             let (count, file) = (problems.len(), file.display());
-            Err(format!("{file}: {count} {}", if count == 1 { "problem" } else { "problems" }))
+            Err(format!("{file}: {count} {}", if count == 1 { "error" } else { "errors" }))
         }
     }
 }
@@ -122,7 +122,7 @@ fn path(args: &ConfigArgs, out: &mut Output<'_>) -> Result<Exit, String> {
     if path.exists() {
         return Ok(Exit::Success);
     }
-    say(&"that file isn't there, so the defaults count");
+    say(&"the file does not exist; the defaults apply");
     Ok(Exit::Missing)
 }
 
@@ -150,34 +150,34 @@ impl Wrong {
 }
 
 pub(super) const ABOUT: &str = "\
-Check, show and describe the configuration.
+Check, show and document the configuration.
 
-One file of YAML for the library and every command. What counts, each over what stands before it: the \
-profiles of the providers, the file, environment variables (TOLLGATE_STORE__FLUSH=2s), options of a \
-command. Passwords in it are never shown.";
+The library and all commands share one YAML file. Sources in increasing precedence: provider \
+profiles, the file, environment variables (TOLLGATE_STORE__FLUSH=2s), command-line options. \
+Passwords are never shown.";
 
 const EXAMPLES: &str = "\
 Examples:
-  All that is wrong with a file, with line and column:
+  Report all errors in a file, with line and column:
     tollgate config check tollgate.yaml
 
-  Every value in effect and where it was said:
+  Show every effective value and its source:
     TOLLGATE_STORE__FLUSH=2s tollgate config show --config tollgate.yaml
 
-  Completion in editors that take a JSON Schema (and `# yaml-language-server: $schema=tollgate.json`
-  as the first line of the file):
+  Enable completion in editors that support JSON Schema (with the line
+  `# yaml-language-server: $schema=tollgate.json` at the top of the file):
     tollgate config schema > tollgate.json
 
-  A file to begin with:
+  A minimal file:
     providers: [openai]
     quotas:
       gpt-4o: {rpm: 500, tpm: 30000, rpd: 10000}
     store: {sqlite: state.db}
 
 Files:
-  --config, else $TOLLGATE_CONFIG, else $XDG_CONFIG_HOME/tollgate/config.yaml if it is there
+  --config, else $TOLLGATE_CONFIG, else $XDG_CONFIG_HOME/tollgate/config.yaml if it exists
 
 Exit codes:
-  0    done; the file is right
-  1    `path`: that file isn't there
-  2    wrong arguments, or a configuration that can't be used";
+  0    success; the file is valid
+  1    `path`: the file does not exist
+  2    wrong arguments, or an invalid configuration";

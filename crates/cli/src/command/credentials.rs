@@ -11,22 +11,21 @@ use tollgate::provider::{Api, OPENAI, Profile};
 /// The credential of requests, and their other headers.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CredentialArgs {
-    /// The environment variable that holds the API key [default: that of the provider, such as
-    /// OPENAI_API_KEY or ANTHROPIC_API_KEY]
+    /// Environment variable with the API key [default: the provider's, such as OPENAI_API_KEY or
+    /// ANTHROPIC_API_KEY]
     ///
-    /// The key goes into the header that the provider reads it from: `authorization` (bearer),
-    /// `x-api-key` (Anthropic), `x-goog-api-key` (Gemini) or `api-key` (Azure). The provider's own
-    /// variable is read where the provider is named (--provider, the configuration) or the request goes
-    /// to its own host; any other server is sent a key only if this option names it. The key itself is
-    /// never shown.
+    /// The key is sent in the provider's header: `authorization` (bearer), `x-api-key` (Anthropic),
+    /// `x-goog-api-key` (Gemini) or `api-key` (Azure). The provider's own variable is read only if
+    /// the provider is named (--provider, configuration) or the request goes to a host of the
+    /// provider; any other server gets a key only if this option names it. The key is never shown.
     #[arg(long, value_name = "NAME", value_parser = Unechoed(variable))]
     pub api_key_env: Option<String>,
 
-    /// Add a header to every request, or replace one; may be repeated
+    /// Add or replace a header of every request; may be repeated
     ///
-    /// A header that carries a credential (authorization, x-api-key, x-goog-api-key, api-key) takes the
-    /// place of the API key. Values are never shown, but other users of this machine can see arguments:
-    /// give a key by its environment variable.
+    /// A header that carries a credential (authorization, x-api-key, x-goog-api-key, api-key)
+    /// replaces the API key. Values are never printed, but other users of this machine can see
+    /// command-line arguments: pass keys in environment variables.
     #[arg(long = "header", value_name = "NAME=VALUE", value_parser = Unechoed(header))]
     pub headers: Vec<Header>,
 }
@@ -58,8 +57,8 @@ impl CredentialArgs {
         let owner = Profile::all().iter().find(|owner| owner.is_at(&at));
         if let Some(owner) = owner.filter(|_| is_known && !profile.is_at(&at) && !self.is_given()) {
             return Err(format!(
-                "{at} is {}'s, and is sent no key of {}; name the key to send with --api-key-env, or \
-                 give the credential with --header",
+                "{at}: a host of {}, which gets no API key of {}; select a key with --api-key-env, or \
+                 set the credential with --header",
                 owner.name(),
                 profile.name(),
             ));
@@ -107,21 +106,23 @@ impl CredentialArgs {
 }
 
 fn no_key(variable: &str) -> String {
-    format!("{variable}: its value has characters that can't be sent in a header; is it a key?")
+    format!("{variable}: not a valid header value; check that it is an API key")
 }
 
 fn missing(profile: Profile, variables: &[String]) -> String {
     let (name, advice) = (profile.name(), profile.api().advice);
     let mut text = match variables {
-        [] => format!("no API key: name its environment variable with --api-key-env (for {name})"),
+        [] => {
+            format!("API key for {name}: not set; name its environment variable with --api-key-env")
+        }
         _ => format!(
-            "{} is not set; put the API key for {name} into it, name another variable with \
-             --api-key-env, or give the credential with --header",
+            "{}: not set; set it to the API key for {name}, name another variable with \
+             --api-key-env, or set the credential with --header",
             variables.join(" or "),
         ),
     };
     if profile.name() != profile.built_in().name() {
-        text.push_str(" (`none` for a server that needs no key)");
+        text.push_str(" (use `none` if the server needs no key)");
     }
     if !advice.is_empty() {
         text.push_str(&format!("; {name}: {advice}"));
@@ -135,17 +136,19 @@ fn variable(text: &str) -> Result<String, String> {
     if !text.is_empty() && text.bytes().all(named) {
         return Ok(text.to_owned());
     }
-    Err("must be the name of an environment variable (letters, digits, _), not a key".to_owned())
+    Err("must be the name of an environment variable (letters, digits, _), not an API key"
+        .to_owned())
 }
 
 fn header(text: &str) -> Result<Header, String> {
     let (name, value) = text.split_once('=').ok_or("must be NAME=VALUE")?;
-    let name: HeaderName = name.trim().parse().map_err(|_| "NAME is not the name of a header")?;
+    let name: HeaderName = name.trim().parse().map_err(|_| "NAME is not a valid header name")?;
     if FRAMING.contains(&name) {
-        return Err(format!("{name} is set by the HTTP client; leave it out"));
+        return Err(format!("{name} is set by the HTTP client and can't be changed; remove it"));
     }
     let value = HeaderValue::from_str(value.trim());
-    let mut value = value.map_err(|_| format!("the value of {name} can't be sent in a header"))?;
+    let mut value =
+        value.map_err(|_| format!("the value of {name} is not a valid header value"))?;
     value.set_sensitive(true);
     Ok(Header { name, value })
 }

@@ -48,21 +48,21 @@ impl From<Exit> for ExitCode {
 
 /// The same for `--help`.
 pub(super) const AFTER: &str = "\
-`tollgate COMMAND --help` tells more, with examples.
+Run `tollgate COMMAND --help` for details and examples.
 
 Exit codes:
-  0    done: all requests succeeded, the request would be let in, the file is right
-  1    done, but some requests failed, the request would be refused, there is no such key
-  2    wrong arguments, a file that can't be used, or a run that had to stop
+  0    success: all requests succeeded, the request would be allowed, the file is valid
+  1    completed with failures: some requests failed, the request would be refused, no such key
+  2    error: wrong arguments, an unusable file, or a run that had to stop
   130  interrupted by Ctrl-C
 
-Data goes to standard output, everything else to standard error, where errors begin with `tollgate:`.
+Data goes to standard output, everything else to standard error. Errors start with `tollgate:`.
 
 Files:
-  $XDG_CONFIG_HOME/tollgate/config.yaml   the configuration, if it is there [else ~/.config/tollgate]
-  $XDG_STATE_HOME/tollgate/state.db       the state [else ~/.local/state/tollgate]
+  $XDG_CONFIG_HOME/tollgate/config.yaml   configuration, optional [else ~/.config/tollgate]
+  $XDG_STATE_HOME/tollgate/state.db       state [else ~/.local/state/tollgate]
 
 Environment:
-  TOLLGATE_CONFIG               another configuration file
-  TOLLGATE_<SECTION>__<FIELD>   a value in place of the file's, as TOLLGATE_STORE__FLUSH=2s
-  NO_COLOR                      no colours, also on a terminal";
+  TOLLGATE_CONFIG               configuration file
+  TOLLGATE_<SECTION>__<FIELD>   overrides a value of the file, e.g. TOLLGATE_STORE__FLUSH=2s
+  NO_COLOR                      disables colors";

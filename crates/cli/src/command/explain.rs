@@ -14,11 +14,11 @@ use crate::terminal::say;
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ExplainArgs {
-    /// Recordings: HAR files, or one HAR entry per line; `-` reads standard input
+    /// HAR files, or files with one HAR entry per line; `-` reads standard input
     #[arg(value_name = "FILE.har", required = true)]
     pub files: Vec<PathBuf>,
 
-    /// Write one line of JSON per exchange; the summary goes to standard error
+    /// Print one line of JSON per exchange; the summary goes to standard error
     #[arg(long)]
     pub json: bool,
 }
@@ -106,7 +106,7 @@ impl Session<'_> {
     fn ended(self) -> Result<Exit, String> {
         match self.written {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
-                Err(format!("cannot write: {error}"))
+                Err(format!("standard output: cannot write: {error}"))
             }
             _ => Ok(Exit::Success),
         }
@@ -115,39 +115,39 @@ impl Session<'_> {
 
 fn unopened(error: &io::Error) -> String {
     match error.kind() {
-        ErrorKind::NotFound => "there is no such file; check the path".to_owned(),
-        _ => format!("cannot be opened: {error}"),
+        ErrorKind::NotFound => "no such file; check the path".to_owned(),
+        _ => format!("cannot open: {error}"),
     }
 }
 
 const BUFFER: usize = 64 * 1024;
 
 pub(super) const ABOUT: &str = "\
-Show what recorded traffic would have been charged, and what its answers said.
+Show what recorded traffic would have been charged.
 
-Reads HAR 1.2, as browsers and proxies (mitmproxy, Charles, Proxyman) export it, and tells for each \
-exchange what tollgate would estimate and charge, what usage it read, what limits and remaining \
-amounts it learned, the class of an error and the delay before another try; at the end, how far the \
-estimates were off. Sends nothing. Shows no headers, no prompts and no queries of URLs.
+Reads HAR 1.2 files as exported by browsers and proxies (mitmproxy, Charles, Proxyman). For each \
+exchange it shows tollgate's estimate and charge, the usage reported in the response, the limits \
+and remaining amounts stated in the headers, the class of an error, and the delay before a retry; \
+at the end, the error of the estimates. Sends nothing. Shows no headers, prompts or URL queries.
 
-Columns: charge, what the token limit is charged at admission (~: guessed from the size); in, out: \
-the estimated prompt and output; used in, out, cached: what the response states. Where the provider \
-charges usage in the end, charge is what is reserved until then.
+Columns: charge, the amount charged to the token limit at admission (~: guessed from the size); \
+in, out: estimated input and output tokens; used in, out, cached: the usage reported in the \
+response. For providers that charge the actual usage, charge is the reservation.
 
-Classes: transient, the same request may succeed soon; until_reset, once a long window has reset; \
-terminal, it will fail again; in_band, an error inside a 200.";
+Classes: transient, a retry may succeed soon; until_reset, a retry may succeed after a long \
+window resets; terminal, a retry would fail again; in_band, an error inside a 200 response.";
 
 const EXAMPLES: &str = "\
 Examples:
-  Explain what a browser or a proxy has recorded:
+  Explain a recording from a browser or proxy:
     tollgate explain traffic.har
 
-  Count what was charged by model:
+  Sum up the charged tokens by model:
     tollgate explain --json *.har | jq -s 'group_by(.model)[] | [.[0].model, (map(.charge.tokens) | add)]'
 
-  Read what another program writes:
+  Read from a pipe:
     zcat traffic.har.gz | tollgate explain --json -
 
 Exit codes:
   0    every file was read to its end
-  2    wrong arguments, or a file that could not be read to its end; the others were";
+  2    wrong arguments, or a file that could not be read to its end (other files are still explained)";

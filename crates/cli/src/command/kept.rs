@@ -50,7 +50,7 @@ impl Kept {
     pub(super) fn end(self) {
         self.trouble.abort();
         if let Some(Err(error)) = self.keeping.map(|keeping| keeping.flush_now()) {
-            say(&format_args!("what this run used last is not kept: {error}"));
+            say(&format_args!("the last usage of this run was not saved: {error}"));
         }
     }
 }
@@ -95,24 +95,24 @@ impl Troubles {
 
     fn of_store(&self) -> Option<String> {
         let trouble = self.keeping.as_ref()?.status().trouble?;
-        Some(format!("state can't be kept, and limits go on in memory: {trouble}"))
+        Some(format!("the store is unavailable, usage is kept in memory: {trouble}"))
     }
 
     fn of_bus(&self) -> Option<String> {
         let connected = self.agent.as_ref()?.status().bus.connected;
-        let text = "the bus can't be reached: refusals of others aren't heard until it can";
+        let text = "the bus is unreachable: 429s of other machines are not received";
         (!connected).then(|| text.to_owned())
     }
 
     fn of_limits(&self) -> Option<String> {
         let (shared, on_failure) = self.shared.as_ref()?;
         let until = match on_failure {
-            OnFailure::Closed => "nothing is sent until they can",
-            OnFailure::Open => "all is sent until they can",
-            OnFailure::LocalShare => "this run keeps to its share until they can",
+            OnFailure::Closed => "no requests are sent until it is back",
+            OnFailure::Open => "requests are not limited until it is back",
+            OnFailure::LocalShare => "this run uses its local share until it is back",
         };
         let connected = shared.status().connected;
-        (!connected).then(|| format!("the shared limits can't be reached: {until}"))
+        (!connected).then(|| format!("the store of shared limits is unreachable: {until}"))
     }
 }
 
@@ -126,20 +126,22 @@ fn follow(
     let (args, profile) = (args.clone(), job.profile);
     let adjusted = move |new| config(&args, &new, profile);
     let reloading = Reloading::start_with(loaded, limiter, adjusted, tell);
-    reloading.map_err(|error| format!("the configuration can't be followed: {error}"))
+    reloading.map_err(|error| format!("configuration: cannot watch the file: {error}"))
 }
 
 /// Says what a change of the file has changed.
 fn tell(status: &ReloadingStatus) {
     if let Some(refused) = &status.refused {
-        return say(&format_args!("the configuration before stays in use:\n{refused}"));
+        return say(&format_args!(
+            "the configuration is invalid, the previous one stays in use:\n{refused}"
+        ));
     }
     if !status.changed.is_empty() {
-        say(&format_args!("the configuration has changed: {}", status.changed.join(", ")));
+        say(&format_args!("configuration changed: {}", status.changed.join(", ")));
     }
     if !status.needs_restart.is_empty() {
         let paths = status.needs_restart.join(", ");
-        say(&format_args!("used with the next run only: {paths}"));
+        say(&format_args!("takes effect with the next run: {paths}"));
     }
 }
 

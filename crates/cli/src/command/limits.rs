@@ -17,7 +17,7 @@ pub struct LimitArgs {
     #[arg(long, value_name = "N", help_heading = "Limits")]
     pub rpd: Option<u64>,
 
-    /// How the limits are counted over time [default: as the provider does]
+    /// Rate-limiting algorithm [default: the provider's]
     #[arg(long, value_enum, value_name = "NAME", help_heading = "Limits")]
     pub algorithm: Option<AlgorithmName>,
 }
@@ -32,11 +32,11 @@ impl LimitArgs {
 /// How a limit is counted over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AlgorithmName {
-    /// Refills all the time (OpenAI, Azure, Anthropic, Groq)
+    /// Continuous refill (OpenAI, Azure, Anthropic, Groq)
     TokenBucket,
-    /// Never more than the limit in any minute or day: safe everywhere
+    /// At most the limit within any minute or day; safe for every provider
     SlidingWindow,
-    /// Starts at the first use, and again after its end
+    /// A window that starts with the first request and restarts after its end
     FixedWindow,
 }
 

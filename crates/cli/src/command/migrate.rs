@@ -11,19 +11,19 @@ use tollgate::store::{self, Options};
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct MigrateArgs {
-    /// The state to take over: tollgate's or go-ratelimit's, YAML or SQLite
+    /// Store to read: YAML or SQLite, of tollgate or go-ratelimit
     #[arg(value_name = "SRC")]
     pub source: PathBuf,
 
-    /// Where it goes: a .yaml or .yml, or a .db, .sqlite or .sqlite3; made if it isn't there
+    /// Store to write: a .yaml or .yml, or a .db, .sqlite or .sqlite3 file; created if missing
     #[arg(value_name = "DST")]
     pub destination: PathBuf,
 
-    /// Write nothing, and say what would be written
+    /// Print the summary without writing anything
     #[arg(long)]
     pub dry_run: bool,
 
-    /// Print the summary as one JSON document in one line
+    /// Print the summary as one JSON document on one line
     #[arg(long)]
     pub json: bool,
 }
@@ -49,22 +49,23 @@ impl MigrateArgs {
 pub(super) const ABOUT: &str = "\
 Copy state from one store to another.
 
-Reads tollgate's YAML and SQLite files, and go-ratelimit's (ratelimits.yaml, its SQLite database), \
-whatever their names; writes tollgate's, in either format. The source stays as it is. Nothing that \
-the destination keeps is lost, and the same command a second time changes nothing. A quota of the same \
-name gives way to the source's, and is named in the summary.";
+Reads the YAML and SQLite files of tollgate and of go-ratelimit (ratelimits.yaml, its SQLite \
+database), whatever their names; writes a YAML or SQLite store of tollgate. The source is not \
+changed. Existing state in the destination is kept, and running the command again changes \
+nothing. If both have a quota of the same name, the source's replaces it and the summary lists \
+it.";
 
 const EXAMPLES: &str = "\
 Examples:
-  See what go-ratelimit's file holds:
+  Show the content of a go-ratelimit file:
     tollgate migrate ratelimits.yaml state.db --dry-run
 
-  Take it over:
+  Import it:
     tollgate migrate ratelimits.yaml ~/.local/state/tollgate/state.db
 
-  Look at a database as text:
+  Convert a database to text:
     tollgate migrate state.db state.yaml
 
 Exit codes:
-  0    taken over; with --dry-run, it would be
-  2    wrong arguments, or a file that can't be read or written; the destination is as it was";
+  0    the state was copied (with --dry-run: it can be copied)
+  2    wrong arguments, or an unreadable or unwritable file; the destination is unchanged";

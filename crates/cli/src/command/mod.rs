@@ -60,16 +60,15 @@ pub use show::ShowArgs;
 pub use simulate::{ChargeRule, InvalidLatency, Latency, SimulateArgs};
 pub use state_args::{ConfigArgs, StateArgs};
 
-/// Keeps programs inside the limits of LLM APIs.
+/// Keep programs within the rate limits of LLM APIs.
 #[derive(Debug, Parser)]
 #[command(
     name = "tollgate",
     version,
-    about,
     propagate_version = true,
     max_term_width = 100,
     help_template = TEMPLATE,
-    after_help = "tollgate COMMAND --help tells more, with examples.",
+    after_help = "Run `tollgate COMMAND --help` for details and examples.",
     after_long_help = AFTER
 )]
 pub struct Cli {
@@ -84,40 +83,40 @@ pub struct Cli {
 #[derive(Debug, Subcommand)]
 #[non_exhaustive]
 pub enum Command {
-    /// Show what is used of each limit, and when it resets.
+    /// Show current usage of each limit.
     #[command(long_about = show::ABOUT)]
     Show(ShowArgs),
-    /// Say whether a request would be let in now, and take nothing.
+    /// Check whether a request would be allowed now, without consuming quota.
     #[command(long_about = check::ABOUT)]
     Check(CheckArgs),
-    /// Forget what was used.
+    /// Reset usage counters.
     #[command(long_about = reset::ABOUT)]
     Reset(ResetArgs),
     /// Copy state from one store to another.
     #[command(long_about = migrate::ABOUT)]
     Migrate(MigrateArgs),
-    /// Send a file of requests, as fast as the limits allow and no faster.
+    /// Send a file of requests as fast as the limits allow.
     #[command(long_about = batch::ABOUT)]
     Batch(Box<BatchArgs>),
-    /// Show what recorded traffic would have been charged, and what its answers said.
+    /// Show what recorded traffic would have been charged.
     #[command(long_about = explain::ABOUT)]
     Explain(ExplainArgs),
     /// Count the tokens of a text.
     #[command(long_about = count::ABOUT)]
     Count(CountArgs),
-    /// Check, show and describe the configuration.
+    /// Check, show and document the configuration.
     #[command(long_about = config::ABOUT)]
     Config(ConfigCommand),
-    /// Print a script by which a shell completes commands and options.
+    /// Generate a completion script for a shell.
     #[command(long_about = completions::ABOUT)]
     Completions(CompletionsArgs),
-    /// Answer over HTTP whether a key may go on, and proxy providers within their limits.
+    /// Run the rate-limit server and LLM proxy.
     #[command(long_about = serve::ABOUT)]
     Serve(Box<ServeArgs>),
-    /// Run a provider that enforces its limits, to try things against.
+    /// Run a simulated LLM provider with rate limits.
     #[command(long_about = simulate::ABOUT)]
     Simulate(SimulateArgs),
-    /// Measure how fast a running server answers.
+    /// Measure the throughput and latency of a running server.
     #[command(long_about = bench::ABOUT)]
     Bench(Box<BenchArgs>),
 }
@@ -129,23 +128,23 @@ const TEMPLATE: &str = "\
 {usage-heading} {usage}
 
 Limits:
-  show         Show what is used of each limit, and when it resets
-  check        Say whether a request would be let in now, and take nothing
-  reset        Forget what was used
+  show         Show current usage of each limit
+  check        Check whether a request would be allowed now, without consuming quota
+  reset        Reset usage counters
   migrate      Copy state from one store to another
 
 Requests:
-  serve        Answer over HTTP whether a key may go on, and proxy providers within their limits
-  batch        Send a file of requests, as fast as the limits allow and no faster
+  serve        Run the rate-limit server and LLM proxy
+  batch        Send a file of requests as fast as the limits allow
   count        Count the tokens of a text
-  explain      Show what recorded traffic would have been charged, and what its answers said
-  simulate     Run a provider that enforces its limits, to try things against
-  bench        Measure how fast a running server answers
+  explain      Show what recorded traffic would have been charged
+  simulate     Run a simulated LLM provider with rate limits
+  bench        Measure the throughput and latency of a running server
 
-Setting up:
-  config       Check, show and describe the configuration
-  completions  Print a script by which a shell completes commands and options
-  help         Print this message, or the help of a command
+Setup:
+  config       Check, show and document the configuration
+  completions  Generate a completion script for a shell
+  help         Print this message or the help of a command
 
 Options:
 {options}{after-help}

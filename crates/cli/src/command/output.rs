@@ -41,7 +41,7 @@ impl<'o> Output<'o> {
         }
         match write!(self.out, "{text}").and_then(|()| self.out.flush()) {
             Err(error) if is_closed(&error) => self.closed = true,
-            Err(error) => return Err(format!("cannot write: {error}")),
+            Err(error) => return Err(format!("standard output: cannot write: {error}")),
             Ok(()) => {}
         }
         Ok(())
@@ -79,6 +79,10 @@ mod tests {
         let mut output = Output::new(&mut closed);
         assert_eq!((output.line(&"a"), output.is_closed()), (Ok(()), true));
         let mut full = Failing(ErrorKind::StorageFull);
-        assert!(Output::new(&mut full).json(&1).is_err_and(|why| why.starts_with("cannot write")));
+        assert!(
+            Output::new(&mut full)
+                .json(&1)
+                .is_err_and(|why| why.starts_with("standard output: cannot write"))
+        );
     }
 }

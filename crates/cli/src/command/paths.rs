@@ -51,7 +51,7 @@ pub(super) struct NoHome {
 
 impl fmt::Display for NoHome {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "HOME is not set, so there is no default file; name one with {}", self.option)
+        write!(f, "HOME: not set, so there is no default path; set a path with {}", self.option)
     }
 }
 
@@ -88,7 +88,7 @@ mod tests {
         for variables in [&[][..], &[("HOME", "")], &[("HOME", "here")]] {
             let paths = paths(variables);
             let error = paths.state().expect_err("no folder").to_string();
-            assert!(error.ends_with("name one with --store"), "{error}");
+            assert!(error.ends_with("set a path with --store"), "{error}");
             assert!(paths.config().expect_err("no folder").to_string().ends_with("--config"));
         }
         assert!(paths(&[("XDG_STATE_HOME", "/s")]).state().is_ok());

@@ -12,19 +12,19 @@ use crate::terminal::{printable, say};
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ResetArgs {
-    /// The key whose usage is forgotten
+    /// The key to reset
     #[arg(value_name = "KEY", conflicts_with = "all")]
     pub key: Option<String>,
 
-    /// Forget that of all keys, without asking
+    /// Reset all keys, without asking
     #[arg(long)]
     pub all: bool,
 
-    /// Which state.
+    /// The configuration and the store.
     #[command(flatten)]
     pub state: StateArgs,
 
-    /// Print one JSON document in one line
+    /// Print one JSON document on one line
     #[arg(long)]
     pub json: bool,
 }
@@ -39,7 +39,7 @@ impl ResetArgs {
             return self.missing(key, &stored, out);
         }
         if self.key.is_none() && !self.all && !confirmed(kept.len(), &stored)? {
-            say(&"nothing was forgotten");
+            say(&"nothing was reset");
             return Ok(Exit::Refused);
         }
         if !kept.is_empty() {
@@ -63,9 +63,9 @@ impl ResetArgs {
         let (told, path) = (printable(key), stored.path());
         let near: Vec<_> = near(key, &stored.kept()).into_iter().map(printable).collect();
         match near.is_empty() {
-            true => say(&format_args!("nothing is kept of {told} in {path}")),
+            true => say(&format_args!("{told}: no such key in {path}")),
             false => say(&format_args!(
-                "nothing is kept of {told} in {path}; did you mean {}?",
+                "{told}: no such key in {path}; did you mean {}?",
                 near.join(", ")
             )),
         }
@@ -83,9 +83,9 @@ struct Reset<'a> {
 /// Asks whoever sits at the terminal.
 fn confirmed(keys: usize, stored: &Stored) -> Result<bool, String> {
     if !io::stdin().is_terminal() {
-        return Err("which key? Name one, or give --all".to_owned());
+        return Err("KEY: missing; name a key, or reset all keys with --all".to_owned());
     }
-    eprint!("Forget what {} used, in {}? [y/N] ", keys_have(keys), stored.path());
+    eprint!("Reset usage of {} in {}? [y/N] ", counted(keys), stored.path());
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(|error| error.to_string())?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
@@ -93,16 +93,16 @@ fn confirmed(keys: usize, stored: &Stored) -> Result<bool, String> {
 
 fn told(keys: &[&str], path: &str) -> String {
     match keys {
-        [] => format!("there was nothing to forget in {path}"),
-        [key] => format!("forgot what {} has used", printable(key)),
-        keys => format!("forgot what {} used", keys_have(keys.len())),
+        [] => format!("no usage to reset in {path}"),
+        [key] => format!("reset usage of {}", printable(key)),
+        keys => format!("reset usage of {}", counted(keys.len())),
     }
 }
 
-fn keys_have(keys: usize) -> String {
+fn counted(keys: usize) -> String {
     match keys {
-        1 => "1 key has".to_owned(),
-        keys => format!("{keys} keys have"),
+        1 => "1 key".to_owned(),
+        keys => format!("{keys} keys"),
     }
 }
 
@@ -125,27 +125,28 @@ fn near<'a>(given: &str, names: &[&'a str]) -> Vec<&'a str> {
 const LIKE: f64 = 0.8;
 
 pub(super) const ABOUT: &str = "\
-Forget what was used.
+Reset usage counters.
 
-Of one key, or of all with --all; without either, a terminal is asked. Limits stay, and so does what \
-is in flight. Programs that have a SQLite store open forget it too, within their flush interval; a \
-YAML store can't be reset while a program has it open.";
+Resets the counters of KEY, or of all keys with --all; without either, asks on the terminal \
+before it resets all keys. Limits are kept, and so are reservations of requests in flight. \
+Running programs that share a SQLite store follow within their flush interval; a YAML store can't \
+be reset while a program has it open.";
 
 const EXAMPLES: &str = "\
 Examples:
-  One key:
+  Reset one key:
     tollgate reset gpt-4o
 
-  All keys of a project:
+  Reset all keys of a project:
     tollgate reset --all --store state.db
 
 JSON:
-  one document in one line: {\"store\": .., \"reset\": [the keys]}
+  one document on one line: {\"store\": .., \"reset\": [the keys]}
 
 Exit codes:
-  0    forgotten
-  1    nothing is kept of that key; or whoever was asked said no
-  2    wrong arguments, or state that can't be read or written";
+  0    the counters were reset
+  1    no such key, or you declined
+  2    wrong arguments, or unreadable or unwritable state";
 
 #[cfg(test)]
 mod tests {

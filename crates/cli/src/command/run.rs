@@ -68,7 +68,9 @@ async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
         settings = settings.with_burst(Duration::from_secs(seconds));
     }
     let server = Server::bind(settings, args.listen).await;
-    let server = server.map_err(|error| format!("{}: {error}", args.listen))?;
+    let server = server.map_err(|error| {
+        format!("{}: cannot listen: {error}; choose another address with --listen", args.listen)
+    })?;
     // Before it says where it listens: whoever reads that may interrupt it.
     let mut requests = StopRequests::listen().map_err(text)?;
     print(&format_args!("listening on http://{}", server.addr()));

@@ -11,7 +11,7 @@ use super::LimitArgs;
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct SimulateArgs {
-    /// The address to listen on; port 0 takes a free one
+    /// Address to listen on; port 0 selects a free port
     #[arg(long, value_name = "ADDRESS:PORT", default_value = "127.0.0.1:8089")]
     pub listen: SocketAddr,
 
@@ -19,28 +19,30 @@ pub struct SimulateArgs {
     #[command(flatten)]
     pub limits: LimitArgs,
 
-    /// Input tokens per minute, of Anthropic's format alone; 0 = no limit. What remains is stated to
-    /// the nearest thousand, as Anthropic does: below 500 it reads 0
+    /// Input tokens per minute, for Anthropic's API only; 0 = no limit
+    ///
+    /// The remaining amount is rounded to the nearest thousand, as by Anthropic: below 500 it reads
+    /// 0.
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
     pub itpm: u64,
 
-    /// Output tokens per minute, of Anthropic's format alone; 0 = no limit
+    /// Output tokens per minute, for Anthropic's API only; 0 = no limit
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
     pub otpm: u64,
 
-    /// How much of its minute a token bucket holds, in seconds [default: all of it]
+    /// Capacity of a token bucket, in seconds of its rate [default: 60]
     #[arg(long, value_name = "SECONDS", value_parser = clap::value_parser!(u64).range(1..=60))]
     pub burst: Option<u64>,
 
-    /// What a request of OpenAI's format takes from the token limit
+    /// Charge rule of the token limit, for OpenAI's API
     #[arg(long, value_enum, value_name = "RULE", default_value_t = ChargeRule::Openai)]
     pub charge: ChargeRule,
 
-    /// How long an answer takes, in milliseconds: `200`, or evenly drawn from `50..800`
+    /// Latency in milliseconds: `200`, or uniformly distributed within `50..800`
     #[arg(long, value_name = "MIN..MAX", default_value = "50..800")]
     pub latency_ms: Latency,
 
-    /// Seed of what is drawn: the same seed gives the same latencies
+    /// Random seed; the same seed gives the same latencies
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub seed: u64,
 }
@@ -48,9 +50,9 @@ pub struct SimulateArgs {
 /// What a request takes from the token limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ChargeRule {
-    /// At admission: about characters / 4 + the most output it may ask for
+    /// At admission: about characters / 4 + the maximum output tokens
     Openai,
-    /// What it will have used, input and output
+    /// Actual usage, input and output
     Usage,
 }
 
@@ -97,19 +99,19 @@ pub struct InvalidLatency {
 
 impl fmt::Display for InvalidLatency {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "`{}` is not a latency; write it like 50..800, the smaller first", self.text)
+        write!(f, "`{}` is not a latency; write it as MIN..MAX, such as 50..800", self.text)
     }
 }
 
 impl std::error::Error for InvalidLatency {}
 
 pub(super) const ABOUT: &str = "\
-Run a provider that enforces its limits, to try things against.
+Run a simulated LLM provider with rate limits.
 
-It speaks the APIs of OpenAI (chat completions, responses, embeddings; at Azure's paths too), Anthropic (messages) and \
-Gemini (generateContent), streams included: the path tells which. It answers 429 as each of them \
-does when a limit is exceeded. The limits are of each model apart. It keeps nothing, and any key \
-will do.";
+Speaks the APIs of OpenAI (chat completions, responses, embeddings; also at Azure's paths), \
+Anthropic (messages) and Gemini (generateContent), streaming included; the path selects the API. \
+Requests over a limit get the provider's own 429 response. Limits apply to each model separately. \
+Nothing is stored, and any API key is accepted.";
 
 const EXAMPLES: &str = "\
 Example:
@@ -118,6 +120,6 @@ Example:
     --base-url http://127.0.0.1:8089 --rpm 500 --tpm 30000
 
 Exit codes:
-  0    interrupted by Ctrl-C or a kill; its counters are printed as JSON
-  2    wrong arguments, or an address that can't be listened on
-  130  interrupted again, while answers were still on their way";
+  0    interrupted by Ctrl-C or a kill; the counters are printed as JSON
+  2    wrong arguments, or an unavailable address
+  130  interrupted again, with responses still in progress";

@@ -7,24 +7,24 @@ use super::place::Place;
 use crate::terminal::say;
 use tollgate::config::{self, LoadOptions, Loaded};
 
-/// Which limits, and where their state is kept.
+/// The configuration and the store.
 #[derive(Debug, Clone, Default, Args)]
 pub struct StateArgs {
-    /// Which limits.
+    /// The configuration file.
     #[command(flatten)]
     pub config: ConfigArgs,
 
-    /// Where state is kept: .yaml and .yml are YAML, any other is SQLite [default: as the configuration
-    /// says, else $XDG_STATE_HOME/tollgate/state.db]
+    /// Store: .yaml and .yml are YAML files, any other is SQLite [default: from the configuration,
+    /// else $XDG_STATE_HOME/tollgate/state.db]
     #[arg(long, value_name = "PATH")]
     pub store: Option<PathBuf>,
 }
 
-/// Which configuration.
+/// The configuration file.
 #[derive(Debug, Clone, Default, Args)]
 pub struct ConfigArgs {
-    /// The configuration [default: $TOLLGATE_CONFIG, else $XDG_CONFIG_HOME/tollgate/config.yaml if it
-    /// is there]
+    /// Configuration file [default: $TOLLGATE_CONFIG, else $XDG_CONFIG_HOME/tollgate/config.yaml if
+    /// it exists]
     #[arg(long, value_name = "FILE")]
     pub config: Option<PathBuf>,
 }
@@ -59,8 +59,8 @@ impl StateArgs {
         if let Some(cluster) = self.config.load()?.config.cluster {
             let (account, url) = (&cluster.account, &cluster.redis);
             say(&format_args!(
-                "what is used of these limits is kept at {url} for the account {account}, and isn't \
-                 looked at here: this is the state of the store alone"
+                "usage of these limits is shared at {url} for the account {account} and not included: \
+                 showing only the state of the store"
             ));
         }
         Ok(())

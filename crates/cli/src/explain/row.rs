@@ -62,7 +62,7 @@ impl Row<'_> {
             write!(f, "  {}", Limit(limit))?;
         }
         if let Some(delay) = self.explanation.retry_after {
-            write!(f, "  retry in {}s", seconds(&delay))?;
+            write!(f, "  retry after {}s", seconds(&delay))?;
         }
         // The message may hold parts of the prompt; the code doesn't.
         match &self.explanation.error {

@@ -79,6 +79,6 @@ impl fmt::Display for Summary {
 const CLASSES: [&str; 5] = ["ok", "transient", "until_reset", "terminal", "in_band"];
 
 const OFF: &str = "\
-How far estimates were off
-                  charge, by the headers         input, by the usage
+Estimation error
+                  charge, against headers        input, against usage
 provider            known    median       p90     known    median       p90";

@@ -8,6 +8,6 @@ mod printable;
 mod say;
 
 pub(crate) use moment::{Span, rfc3339};
-pub(crate) use number::whole;
+pub(crate) use number::{counted, whole};
 pub(crate) use printable::printable;
 pub(crate) use say::say;

@@ -11,6 +11,12 @@ pub(crate) fn whole(number: u64) -> String {
     text
 }
 
+/// A number and its noun, in the plural unless the number is 1: `1 line`, `1,234 lines`.
+pub(crate) fn counted(number: u64, noun: &str) -> String {
+    let plural = if number == 1 { "" } else { "s" };
+    format!("{} {noun}{plural}", whole(number))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -125,7 +125,7 @@ async fn a_batch_goes_on_with_its_share_where_nobody_is_and_says_so() {
         (report["succeeded"].as_u64(), report["rate_limited"].as_u64()),
         (Some(300), Some(0))
     );
-    let told = "tollgate: the shared limits can't be reached: this run keeps to its share until they can\n";
+    let told = "tollgate: the store of shared limits is unreachable: this run uses its local share until it is back\n";
     assert_eq!(said, told, "once");
     server.shutdown().await.unwrap();
 }
@@ -156,8 +156,7 @@ fn commands_that_look_at_the_store_say_what_is_kept_elsewhere() {
         command.current_dir(folder.path()).args(arguments.split(' ')).args(["--config", "t.yaml"]);
         let output = command.args(["--store", "state.db"]).output().unwrap();
         let said = String::from_utf8(output.stderr).unwrap();
-        let told =
-            "is kept at redis://***@127.0.0.1:1 for the account team-a, and isn't looked at here";
+        let told = "is shared at redis://***@127.0.0.1:1 for the account team-a and not included";
         assert!(output.status.success() && said.contains(told), "{arguments}: {said}");
     }
 }

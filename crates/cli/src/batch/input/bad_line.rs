@@ -105,32 +105,34 @@ impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::TooLong { longest } => write!(f, "longer than {longest} bytes"),
-            Self::NotUtf8 { column } => write!(f, "not UTF-8 from column {column} on"),
+            Self::NotUtf8 { column } => write!(f, "invalid UTF-8 at column {column}"),
             Self::NotJson { message, column } => {
                 write!(f, "not a JSON object: {message} at column {column}")
             }
-            Self::NotAnObject => f.write_str("a JSON object is needed: a Batch line or a body"),
-            Self::NoBody => f.write_str("a Batch line needs a `body`"),
+            Self::NotAnObject => {
+                f.write_str("not a JSON object; write a Batch line or a request body")
+            }
+            Self::NoBody => f.write_str("a Batch line without `body`; add one"),
             Self::BodyNotAnObject { member } => write!(f, "`{member}` must be a JSON object"),
             Self::CustomId { member } => {
-                write!(f, "`{member}` must be a string that is not empty")
+                write!(f, "`{member}` must be a non-empty string")
             }
             Self::OtherProvider { provider, endpoint } => write!(
                 f,
-                "a batch line for {provider}, which {endpoint} can't read; give --provider {provider}, \
-                 or the path of its API with --endpoint"
+                "a batch line of {provider}, but requests go to {endpoint}; use --provider \
+                 {provider}, or set the path with --endpoint"
             ),
             Self::NoModel { endpoint } => write!(
                 f,
-                "no `model` in the body, which {endpoint} needs; add it, or give the path with the \
+                "no `model` in the body, but {endpoint} needs one; add it, or set a path with the \
                  model's name with --endpoint"
             ),
-            Self::Method { method } => write!(f, "`method` must be \"POST\"; it is {method}"),
+            Self::Method { method } => write!(f, "`method` must be \"POST\", not {method}"),
             Self::Url { url } => {
-                write!(f, "`url` must be an absolute path or an http(s) URL; it is {url}")
+                write!(f, "`url` must be an absolute path or an http(s) URL, not {url}")
             }
             Self::Repeats { custom_id, first } => {
-                write!(f, "`custom_id` {custom_id:?} stands in line {first} already; not sent")
+                write!(f, "duplicate `custom_id` {custom_id:?} (first on line {first})")
             }
         }
     }

@@ -43,21 +43,23 @@ impl fmt::Display for OpenError {
         match self {
             Self::Locked { path, lock } => write!(
                 f,
-                "another run is writing {} (it holds {}); wait for it to end, or write to another file",
+                "{}: another run is writing to it (it holds {}); wait for it to end, or write to \
+                 another file",
                 path.display(),
                 lock.display(),
             ),
             Self::NotAFile { path } => {
-                write!(f, "{} is not a regular file; results go to one", path.display())
+                write!(f, "{}: not a regular file; write to a regular file", path.display())
             }
             Self::Foreign { path, reason } => write!(
                 f,
-                "{} holds something else than batch results ({reason}); it was left as it is: write to another file",
+                "{}: not an output of batch ({reason}); left unchanged: write to another file",
                 path.display(),
             ),
             Self::Corrupt { path, line, reason } => write!(
                 f,
-                "line {line} of {} is not a batch result ({reason}); the file was left as it is: fix or delete that line, or write to another file",
+                "{}: line {line} is not a batch result ({reason}); left unchanged: fix or delete that \
+                 line, or write to another file",
                 path.display(),
             ),
             Self::File(error) => error.fmt(f),
@@ -101,7 +103,7 @@ impl FileError {
 
 impl fmt::Display for FileError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "cannot {} {}: {}", self.doing, self.path.display(), self.source)
+        write!(f, "{}: cannot {}: {}", self.path.display(), self.doing, self.source)
     }
 }
 

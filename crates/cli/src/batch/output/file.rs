@@ -32,7 +32,7 @@ impl ResultFile {
     /// with it. If that fails too, the file takes no more lines.
     pub(super) fn append(&mut self, line: &[u8]) -> Result<(), FileError> {
         let written = if self.closed {
-            Err(io::Error::other("an earlier line could not be written whole"))
+            Err(io::Error::other("an earlier line was written only partially"))
         } else {
             self.file.write_all(line)
         };
@@ -68,6 +68,6 @@ fn in_canonical_folder(path: &Path) -> Result<PathBuf, OpenError> {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
         _ => Path::new("."),
     };
-    let folder = fs::canonicalize(folder).map_err(FileError::of("find the folder of", path))?;
+    let folder = fs::canonicalize(folder).map_err(FileError::of("find its directory", path))?;
     Ok(folder.join(name))
 }

@@ -133,7 +133,7 @@ impl Scan {
                 options.append(true).open(path).and_then(|mut file| file.write_all(b"\n"))
             }
         };
-        mended.map_err(FileError::of("mend", path))
+        mended.map_err(FileError::of("repair", path))
     }
 
     fn add(

@@ -27,47 +27,47 @@ use tollgate::config::section::length_of_time;
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct BenchArgs {
-    /// Where the server listens
+    /// URL of the server
     #[arg(value_name = "http://HOST:PORT", value_parser = Unechoed(|text| text.parse::<Url>()))]
     pub url: Url,
 
-    /// How many connections ask at a time, each one request after the other
+    /// Number of concurrent connections, each sending one request at a time
     #[arg(long, value_name = "N", default_value_t = 64, value_parser = value_parser!(u16).range(1..))]
     pub connections: u16,
 
-    /// For how long, as 500ms, 10s or 1m [default: 10s, unless --requests is given]
-    #[arg(long, value_name = "TIME", value_parser = length_of_time)]
+    /// Duration, e.g. 500ms, 10s or 1m [default: 10s, unless --requests is given]
+    #[arg(long, value_name = "DURATION", value_parser = length_of_time)]
     pub duration: Option<Duration>,
 
-    /// How many requests, of all connections [default: as many as fit into the time]
+    /// Total number of requests [default: unlimited]
     #[arg(long, value_name = "N", value_parser = value_parser!(u64).range(1..))]
     pub requests: Option<u64>,
 
-    /// How many keys, asked for in turn
+    /// Number of keys, requested in turn
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = value_parser!(u64).range(1..))]
     pub keys: u64,
 
-    /// HTTP/2 without TLS (h2c), in place of HTTP/1.1
+    /// Use HTTP/2 without TLS (h2c) instead of HTTP/1.1
     #[arg(long)]
     pub http2: bool,
 
-    /// Ask to wait where a key has nothing left (`canWait=true`), in place of a 429
+    /// Wait for admission (`canWait=true`) instead of getting a 429
     #[arg(long)]
     pub wait: bool,
 
-    /// What is asked for; {key} stands for bench-0, bench-1, ..
+    /// Path to request; {key} is replaced by bench-0, bench-1, ...
     #[arg(long, value_name = "PATH", default_value = "/rate/{key}")]
     pub path: Template,
 
-    /// How it is asked for
+    /// HTTP method
     #[arg(long, value_name = "METHOD", default_value = "POST")]
     pub method: Method,
 
-    /// Ask a server of another machine: one of your own
+    /// Allow a server on another machine; benchmark only servers that you operate
     #[arg(long)]
     pub allow_remote: bool,
 
-    /// Print one JSON document in one line
+    /// Print one JSON document on one line
     #[arg(long)]
     pub json: bool,
 }
@@ -98,15 +98,15 @@ impl BenchArgs {
 }
 
 pub(super) const ABOUT: &str = "\
-Measure how fast a running server answers.
+Measure the throughput and latency of a running server.
 
-Every connection sends a request, reads the whole answer, and sends the next. What a server of another \
-machine is asked for is load on it: that has to be said (--allow-remote). TOLLGATE_TOKEN, where \
-it is set, is sent along.
+Each connection sends a request, reads the whole response, and sends the next request (a closed \
+loop). Benchmarking another machine requires --allow-remote. TOLLGATE_TOKEN, if set, is sent with \
+every request.
 
-Latency counts from the moment a request is sent until its answer is read, those of all connections \
-together; percentiles are rounded up by at most 1/32. The client runs on the same machine as the \
-server, if it is here, and takes of its processors.";
+Latency is the time from sending a request to the end of its response, over all connections; \
+percentiles are exact to 1/32. If the server runs on this machine, the benchmark competes with it \
+for CPU time.";
 
 const EXAMPLES: &str = "\
 Examples:
@@ -117,19 +117,19 @@ Examples:
   A hundred thousand requests over ten thousand keys, HTTP/2:
     tollgate bench http://127.0.0.1:8080 --requests 100000 --keys 10000 --http2
 
-  Clients that wait for their turn:
+  Clients that wait until they are admitted:
     tollgate bench http://127.0.0.1:8080 --connections 100 --wait
 
-  Another path, and one figure of the result:
+  Another path, and a single value of the result:
     tollgate bench http://127.0.0.1:8080 --path /healthz --method GET --json | jq .latency_ms.p99
 
 JSON:
-  one document in one line: {\"url\", \"http\", \"connections\", \"keys\", \"seconds\", \"requests\",
+  one document on one line: {\"url\", \"http\", \"connections\", \"keys\", \"seconds\", \"requests\",
   \"requests_per_second\", \"latency_ms\": {\"p50\", \"p90\", \"p99\", \"max\"}, \"statuses\": {\"200\": ..},
   \"errors\", \"first_error\", \"unanswered\"}
 
 Exit codes:
-  0    every request was answered, whatever the status; those that the end cut off aside
-  1    some connections broke, or some answers could not be read
-  2    wrong arguments, or a server that can't be asked
-  130  interrupted by Ctrl-C; what was measured until then is printed";
+  0    every request got a response, whatever its status (requests cut off at the end don't count)
+  1    some connections broke, or some responses were invalid
+  2    wrong arguments, or the server is unreachable
+  130  interrupted by Ctrl-C; the results so far are printed";

@@ -30,7 +30,11 @@ impl Question {
         }
         if let Some(token) = std::env::var_os(TOKEN) {
             let token = token.to_str().and_then(|token| HeaderValue::from_str(token).ok());
-            let mut token = token.ok_or_else(|| format!("{TOKEN} can't be sent as a header"))?;
+            let mut token = token.ok_or_else(|| {
+                format!(
+                    "{TOKEN}: not a valid header value; remove control characters and line breaks"
+                )
+            })?;
             token.set_sensitive(true);
             headers.insert(TOKEN_HEADER, token);
         }

@@ -70,17 +70,17 @@ impl fmt::Display for Report {
             (printable(url), whole(u64::from(*connections)), whole(*keys));
         writeln!(f, "{url}, HTTP/{http}, {connections} connections, {keys} keys, {seconds:.1} s")?;
         let (answered, rate) = (whole(self.requests), whole(self.requests_per_second as u64));
-        writeln!(f, "answered    {answered} requests, {rate} a second")?;
+        writeln!(f, "responses   {answered}, {rate} per second")?;
         let Latency { p50, p90, p99, max } = self.latency_ms;
         writeln!(f, "latency     p50 {p50:.3}, p90 {p90:.3}, p99 {p99:.3}, max {max:.3} ms")?;
         f.write_str("statuses   ")?;
         for (status, count) in &self.statuses {
             write!(f, " {status}: {}", whole(*count))?;
         }
-        write!(f, "\nunanswered  {}, cut off by the end", whole(self.unanswered))?;
+        write!(f, "\nunanswered  {}, in flight at the end", whole(self.unanswered))?;
         write!(f, "\nerrors      {}", whole(self.errors))?;
         match &self.first_error {
-            Some(error) => write!(f, ", the first: {}", printable(error)),
+            Some(error) => write!(f, ", first: {}", printable(error)),
             None => Ok(()),
         }
     }

@@ -24,11 +24,13 @@ impl Url {
         // A server listens on one of them, most often the IPv4 one.
         let mut addresses: Vec<SocketAddr> = found.collect();
         addresses.sort_by_key(SocketAddr::is_ipv6);
-        let address = *addresses.first().ok_or_else(|| format!("{host} has no address"))?;
+        let address = *addresses
+            .first()
+            .ok_or_else(|| format!("{host}: no address found; check the host name"))?;
         match address.ip().is_loopback() || remote {
             true => Ok(address),
             false => Err(format!(
-                "{host} is another machine; --allow-remote sends the load there, if it is yours"
+                "{host}: not this machine; add --allow-remote if you operate that server"
             )),
         }
     }
@@ -38,13 +40,14 @@ impl FromStr for Url {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
-        let uri: Uri = text.parse().map_err(|_| "is not a URL".to_owned())?;
+        let uri: Uri =
+            text.parse().map_err(|_| "not a URL; write it as http://HOST:PORT".to_owned())?;
         match (uri.scheme_str(), uri.authority(), uri.path(), uri.query()) {
             (Some("http"), Some(authority), "/", None) if !authority.as_str().contains('@') => {
                 Ok(Self { authority: authority.clone(), port: authority.port_u16().unwrap_or(80) })
             }
-            (Some("https"), ..) => Err("is https; a server of tollgate's speaks http".to_owned()),
-            _ => Err("is not of the form http://HOST:PORT; a path goes to --path".to_owned()),
+            (Some("https"), ..) => Err("https is not supported; tollgate serves http".to_owned()),
+            _ => Err("must be http://HOST:PORT; set a path with --path".to_owned()),
         }
     }
 }
@@ -76,7 +79,7 @@ impl FromStr for Template {
         let template = Self(text.to_owned());
         match PathAndQuery::try_from(template.path(0)) {
             Ok(path) if path.as_str().starts_with('/') => Ok(template),
-            _ => Err("is not a path; it starts with / and has no spaces".to_owned()),
+            _ => Err("not a path; it must start with / and contain no spaces".to_owned()),
         }
     }
 }

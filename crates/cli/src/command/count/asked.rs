@@ -79,9 +79,11 @@ fn nobody(args: &CountArgs) -> String {
     let names = names.join(", ");
     match args.provider {
         Some(profile) => {
-            format!("{} has no endpoint that counts tokens; {names} have", profile.name())
+            format!("{}: no endpoint for token counts; use one of {names}", profile.name())
         }
-        None => format!("whose model is {}? Say so with --provider: {names}", args.model),
+        None => {
+            format!("{}: unknown model; select its provider with --provider: {names}", args.model)
+        }
     }
 }
 

@@ -21,36 +21,37 @@ use tollgate::quota::Dimension;
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct CountArgs {
-    /// The model that is to read the text
+    /// Model to count for
     #[arg(value_name = "MODEL", value_parser = model)]
     pub model: String,
 
-    /// The text; `-`, or nothing, reads standard input
+    /// The text [default: standard input, also for `-`]
     #[arg(value_name = "TEXT")]
     pub text: Option<String>,
 
-    /// How tokens are counted
+    /// Counting method
     #[cfg_attr(
         feature = "tokenizer",
-        doc = "[default: tokenizer where it knows the model, else estimate]"
+        doc = "[default: tokenizer if it knows the model, else estimate]"
     )]
     #[cfg_attr(not(feature = "tokenizer"), doc = "[default: estimate]")]
-    #[arg(long, value_enum, value_name = "HOW")]
+    #[arg(long, value_enum, value_name = "METHOD")]
     pub by: Option<CountBy>,
 
-    /// Whom to ask, with `--by provider`: openai, anthropic, gemini [default: told by the model]
+    /// Provider to ask with `--by provider`: openai, anthropic, gemini [default: detected from the
+    /// model]
     #[arg(long, value_name = "NAME", value_parser = clap::value_parser!(Profile))]
     pub provider: Option<Profile>,
 
-    /// The API to ask, with `--by provider` [default: the provider's]
+    /// Base URL to ask with `--by provider` [default: the provider's]
     #[arg(long, value_name = "URL", value_parser = Unechoed(base_url))]
     pub base_url: Option<Base>,
 
-    /// The key of the question, and its other headers.
+    /// Credentials and other headers.
     #[command(flatten)]
     pub credentials: CredentialArgs,
 
-    /// Print one JSON document, which says how the tokens were counted
+    /// Print one JSON document, including the counting method
     #[arg(long)]
     pub json: bool,
 }
@@ -59,12 +60,12 @@ pub struct CountArgs {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountBy {
-    /// Four bytes of UTF-8 a token: what is reserved before a request is sent
+    /// Four bytes of UTF-8 per token, as reserved before a request is sent
     Estimate,
-    /// Exactly, for models of OpenAI's, by their vocabularies within this program
+    /// Exact count with a built-in OpenAI vocabulary
     #[cfg_attr(not(feature = "tokenizer"), value(hide = true))]
     Tokenizer,
-    /// As the provider's own endpoint counts a prompt of this text; takes a request of its limits
+    /// Count of the provider's endpoint for a prompt with this text; sends one request
     Provider,
 }
 
@@ -110,10 +111,10 @@ impl CountArgs {
         }
         if self.by.is_none() {
             let how = match by {
-                CountBy::Estimate => "estimated, at four bytes a token",
-                _ => "counted by the model's vocabulary",
+                CountBy::Estimate => "estimated at four bytes per token",
+                _ => "counted with the model's vocabulary",
             };
-            say(&format_args!("{how}; --by chooses another way"));
+            say(&format_args!("{how}; choose another method with --by"));
         }
         out.line(&tokens)
     }
@@ -121,10 +122,10 @@ impl CountArgs {
     fn no_vocabulary(&self) -> String {
         match tokenizer() {
             Some(_) => format!(
-                "the vocabulary of {} is not known here; use --by estimate or --by provider",
+                "{}: no built-in vocabulary for this model; use --by estimate or --by provider",
                 self.model
             ),
-            None => "this tollgate was built without its tokenizer (feature `tokenizer`); use \
+            None => "tokenizer: not built in (cargo feature `tokenizer`); use \
                      --by estimate or --by provider"
                 .to_owned(),
         }
@@ -150,7 +151,7 @@ fn tokenizer() -> Option<Profile> {
 
 fn model(text: &str) -> Result<String, String> {
     match text.trim() {
-        "" => Err("is empty; give a model's name".to_owned()),
+        "" => Err("must not be empty; give the name of a model".to_owned()),
         name => Ok(name.to_owned()),
     }
 }
@@ -159,47 +160,48 @@ pub(super) const ABOUT: &str = if cfg!(feature = "tokenizer") {
     "\
 Count the tokens of a text.
 
-Prints one number. Three ways: `estimate`, four bytes a token, which is what tollgate reserves where \
-it knows no better; `tokenizer`, exactly, for models of OpenAI's whose vocabulary is built in; \
-`provider`, by asking the provider's endpoint for it, which needs an API key. The first two count the \
-text alone. The provider counts a prompt of one message with this text, so its number holds the few \
-tokens that it puts around a message. Where --by isn't given, standard error says which way was \
-taken.
+Prints a single number. There are three methods: `estimate` assumes four bytes per token, as \
+tollgate does when it has no better count; `tokenizer` counts exactly, for OpenAI models whose \
+vocabulary is built in; `provider` asks the provider's endpoint for token counts, which needs an \
+API key. The first two count only the text. The provider counts a prompt with the text as its \
+only message, so its number includes the few tokens around a message. Without --by, standard \
+error shows which method was used.
 
-Text from standard input has to be UTF-8, and at most 64 MiB."
+Text from standard input must be UTF-8, at most 64 MiB."
 } else {
     "\
 Count the tokens of a text.
 
-Prints one number. Two ways: `estimate`, four bytes a token, which is what tollgate reserves where it \
-knows no better, of the text alone; `provider`, by asking the provider's endpoint for it, which needs \
-an API key. The provider counts a prompt of one message with this text, so its number holds the few \
-tokens that it puts around a message. Where --by isn't given, standard error says which way was \
-taken. Exact counts without a request are in a tollgate that is built with the feature `tokenizer`.
+Prints a single number. There are two methods: `estimate` assumes four bytes per token, as \
+tollgate does when it has no better count; `provider` asks the provider's endpoint for token \
+counts, which needs an API key. The estimate counts only the text. The provider counts a prompt \
+with the text as its only message, so its number includes the few tokens around a message. \
+Without --by, standard error shows which method was used. Exact counts without a request need a \
+tollgate built with the feature `tokenizer`.
 
-Text from standard input has to be UTF-8, and at most 64 MiB."
+Text from standard input must be UTF-8, at most 64 MiB."
 };
 
 const EXAMPLES: &str = "\
 Examples:
-  A text:
+  Count a text:
     tollgate count gpt-4o 'Why is the sky blue?'
 
-  A file:
+  Count a file:
     tollgate count gpt-4o < prompt.txt
 
-  As Anthropic counts it:
+  Ask Anthropic:
     ANTHROPIC_API_KEY=... tollgate count claude-sonnet-4-5 --by provider < prompt.txt
 
-  For a script:
+  Use the count in a script:
     tollgate count gpt-4o --json 'Hi' | jq .tokens
 
 JSON:
   one document: {\"model\": .., \"tokens\": .., \"by\": \"estimate|tokenizer|provider\", \"bytes\": ..}
 
 Environment:
-  OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, GOOGLE_API_KEY    keys, for --by provider
+  OPENAI_API_KEY, ANTHROPIC_API_KEY, GEMINI_API_KEY, GOOGLE_API_KEY    API keys for --by provider
 
 Exit codes:
   0    the tokens were counted
-  2    wrong arguments, a text that is none, or a provider that didn't answer with a count";
+  2    wrong arguments, invalid UTF-8, or no count from the provider";

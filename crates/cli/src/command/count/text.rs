@@ -14,13 +14,13 @@ pub(super) fn read(argument: Option<&str>) -> Result<String, String> {
 fn read_from(input: impl Read, longest: u64) -> Result<String, String> {
     let mut bytes = Vec::new();
     let read = input.take(longest + 1).read_to_end(&mut bytes);
-    read.map_err(|error| format!("cannot read standard input: {error}"))?;
+    read.map_err(|error| format!("standard input: cannot read: {error}"))?;
     if bytes.len() as u64 > longest {
-        return Err(format!("standard input is longer than {} MiB", longest >> 20));
+        return Err(format!("standard input: longer than {} MiB", longest >> 20));
     }
     String::from_utf8(bytes).map_err(|error| {
         let at = error.utf8_error().valid_up_to();
-        format!("standard input is no text: byte {at} is not UTF-8")
+        format!("standard input: invalid UTF-8 at byte {at}")
     })
 }
 
@@ -64,9 +64,9 @@ mod tests {
     fn what_is_too_long_or_no_text_is_refused_with_the_reason() {
         assert_eq!(read_from(&b"abc"[..], 3), Ok("abc".to_owned()));
         let error = read_from(&[b'a'; (1 << 20) + 1][..], 1 << 20).expect_err("too long");
-        assert_eq!(error, "standard input is longer than 1 MiB");
+        assert_eq!(error, "standard input: longer than 1 MiB");
         let error = read_from(&b"ab\xffc"[..], 9).expect_err("no text");
-        assert_eq!(error, "standard input is no text: byte 2 is not UTF-8");
+        assert_eq!(error, "standard input: invalid UTF-8 at byte 2");
     }
 
     #[test]

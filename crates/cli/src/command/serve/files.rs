@@ -17,7 +17,7 @@ pub(super) fn allow(serve: &Serve) {
         tracing::warn!(
             allowed,
             needed,
-            "too few files may be open for `serve.bounds.connections`; raise the limit (ulimit -n, \
+            "the limit on open files is too low for `serve.bounds.connections`; raise it (ulimit -n, \
              LimitNOFILE=), or lower the bound"
         );
     }

@@ -16,12 +16,12 @@ use tollgate_serve::Serve;
 
 pub(super) use run::serve;
 
-/// The arguments of `tollgate serve`. Those of GoCC mean here what they mean there; each stands over
-/// what the configuration says below `serve`.
+/// The arguments of `tollgate serve`. GoCC's arguments have the same meaning as there; each
+/// overrides a value below `serve` in the configuration.
 #[derive(Debug, Clone, Default, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ServeArgs {
-    /// Which limits, providers and upstreams.
+    /// The configuration file.
     #[command(flatten)]
     pub config: ConfigArgs,
 
@@ -81,35 +81,39 @@ fn listen(said: &Serve, port: &str) -> String {
     }
 }
 
-const NO_INSTANCES: &str = "any instance can be asked here, none forwards to another: give each \
-    `cluster: {redis: URL}` in its configuration instead";
+const NO_INSTANCES: &str = "instances don't forward requests to each other; set `cluster: {redis: URL}` \
+    in the configuration of each instance instead";
 
 pub(super) const ABOUT: &str = "\
-Answer over HTTP whether a key may go on, proxy LLM providers within their limits, and show it live.
+Run the rate-limit server and LLM proxy.
 
-POST /rate/KEY answers as GoCC does; /v1 is the JSON API; /NAME/... goes to the upstream of that name \
-in the configuration; / is a page for people. What the configuration says below `serve` can be said \
-here too, or in the environment as TOLLGATE_<NAME>: TOLLGATE_MAX_REQUESTS=10 is --max-requests 10.
+POST /rate/KEY is the rate-limit API of GoCC, /v1 the JSON API, /NAME/... the proxy to the \
+upstream NAME in the configuration, and / a live status page. Options override the `serve` \
+section of the configuration. Each option can also be set as an environment variable \
+TOLLGATE_<NAME>: TOLLGATE_MAX_REQUESTS=10 is the same as --max-requests 10.
 
-Tokens come from the environment alone: clients show TOLLGATE_TOKEN, admins TOLLGATE_ADMIN_TOKEN. It \
-listens on this machine's own address, unless one of the first is set or --allow-anonymous is given.
+Tokens are read only from the environment: clients authenticate with TOLLGATE_TOKEN, \
+administrators with TOLLGATE_ADMIN_TOKEN. Listening on an address that is not \
+loopback requires TOLLGATE_TOKEN or --allow-anonymous.
 
-SIGHUP reads the configuration again; a file that can't be used changes nothing, and the log says why. \
-The first SIGTERM or SIGINT (Ctrl-C) lets answers that are on their way end, the second doesn't; either \
-way the state is saved. A third ends the server at once. No other signal ends it, but for SIGKILL.";
+SIGHUP reloads the configuration; an invalid file is logged and ignored. The first SIGTERM or \
+SIGINT (Ctrl-C) lets responses in progress finish, the second cuts them off; in both cases the \
+state is saved. A third signal ends the server immediately. Other signals are ignored.";
 
 const EXAMPLES: &str = "\
 Examples:
-  tollgate serve --max-requests 10 --window-millis 1000 &
-  curl -X POST 'http://127.0.0.1:8080/rate/user-1?canWait=true'
+  Limit every key to 10 requests per second, and wait for admission:
+    tollgate serve --max-requests 10 --window-millis 1000 &
+    curl -X POST 'http://127.0.0.1:8080/rate/user-1?canWait=true'
 
-  tollgate serve --config tollgate.yaml --port 0
+  Serve a configuration on a free port:
+    tollgate serve --config tollgate.yaml --port 0
 
 Exit codes:
-  0    stopped by Ctrl-C or a kill, and everybody answered
+  0    stopped by Ctrl-C or a kill, with all requests answered
   1    stopped, but the state could not be saved
-  2    wrong arguments, a configuration that can't be used, an address that can't be listened on
-  130  stopped again, while answers were still on their way";
+  2    wrong arguments, an invalid configuration, or an unavailable address
+  130  stopped by a second signal, with responses still in progress";
 
 #[cfg(test)]
 mod tests;

@@ -46,16 +46,16 @@ async fn serve_until_stopped(server: &Server, signals: &mut Signals) {
 fn tell(reload: &Reload) {
     match reload {
         Reload::NoFile => {
-            tracing::info!("SIGHUP: no configuration file is in use; nothing to reload")
+            tracing::info!("SIGHUP: no configuration file in use, nothing to reload")
         }
         Reload::Unchanged => tracing::info!("SIGHUP: the configuration has not changed"),
         Reload::Changed(status) => tracing::info!(
             changed = %status.changed.join(", "),
             needs_restart = %status.needs_restart.join(", "),
-            "SIGHUP: a new configuration is in use"
+            "SIGHUP: configuration reloaded"
         ),
         Reload::Refused(error) => {
-            tracing::warn!(%error, "SIGHUP: the configuration can't be used; the old one stays");
+            tracing::warn!(%error, "SIGHUP: invalid configuration, the previous one stays in use");
         }
     }
 }

@@ -86,7 +86,7 @@ fn a_wrong_value_is_refused_with_the_name_of_what_gave_it() {
         (&["--port=70000"], &[], "--port: serve.listen: "),
         (&["--log-level=loud"], &[], "--log-level: serve.log.level: "),
         (&[], &[("TOLLGATE_MAX_REQUESTS", "many")], "TOLLGATE_MAX_REQUESTS: serve.max_requests: "),
-        (&["-i", "http://a:8080"], &[], "--instance-urls: any instance can be asked"),
+        (&["-i", "http://a:8080"], &[], "--instance-urls: instances don't forward requests"),
     ] {
         let error = loaded(given, variables).unwrap_err();
         assert!(error.starts_with(told), "{error}");

@@ -24,19 +24,19 @@ use table::Table;
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ShowArgs {
-    /// The keys to show: names, or globs as `claude-*` [default: all]
+    /// Keys to show: names, or globs such as `claude-*` [default: all]
     #[arg(value_name = "KEY")]
     pub keys: Vec<String>,
 
-    /// Which limits, and where their state is kept.
+    /// The configuration and the store.
     #[command(flatten)]
     pub state: StateArgs,
 
-    /// Print one JSON document in one line; with --watch one line every second
+    /// Print one JSON document on one line; with --watch one per second
     #[arg(long)]
     pub json: bool,
 
-    /// Show it anew every second until Ctrl-C
+    /// Update every second until Ctrl-C
     #[arg(short, long)]
     pub watch: bool,
 }
@@ -105,12 +105,12 @@ impl Shown {
         let mut text = Table::new(&self.keys, self.at.0, width, colors).to_string();
         if self.keys.is_empty() && self.missing.is_empty() {
             text = match self.exists {
-                true => format!("nothing is used: {} keeps no key\n", self.store),
-                false => format!("nothing is used: there is no {} yet\n", self.store),
+                true => format!("no usage: {} has no keys\n", self.store),
+                false => format!("no usage: {} does not exist\n", self.store),
             };
         }
         for name in &self.missing {
-            text.push_str(&format!("{}: nothing is known of it\n", printable(name)));
+            text.push_str(&format!("{}: no such key\n", printable(name)));
         }
         text
     }
@@ -127,43 +127,42 @@ fn is_named(key: &KeyFigures, name: &str) -> bool {
 const SECOND: Duration = Duration::from_secs(1);
 
 pub(super) const ABOUT: &str = "\
-Show what is used of each limit, and when it resets.
+Show current usage of each limit.
 
-For each key, sorted by name, each of its limits: a bar (`#` used, `=` held by requests in flight, `-` \
-left), used / limit, what is held, and in how long all of it is unused again. The limits are those of \
-the configuration; without one, those that the programs had who wrote the state. Keys that the \
-configuration names are shown also if they were never used, and so is a KEY that falls under a glob or \
-a regular expression, with the name of that quota.
+Lists keys by name, with one line per limit: a bar (`#` used, `=` reserved by requests in flight, \
+`-` available), used / limit, the reserved amount, and the time until the limit is unused again. \
+Limits come from the configuration; without one, from the program that wrote the state. Keys \
+named in the configuration are listed even if never used, and so is a KEY that matches a glob or \
+regular expression, with the name of that quota.
 
-What is used of limits that are shared with other machines (`cluster`) is kept elsewhere, which is \
-said.
+Usage of limits shared between machines (`cluster`) is not kept in the store; a note says so.
 
-Only looks: nothing is written, and programs that share the state go on undisturbed. Their newest \
-second may be missing (`store.flush`).";
+Reads the state without changing it or disturbing programs that share it. Usage since their last \
+write (`store.flush`) may be missing.";
 
 const EXAMPLES: &str = "\
 Examples:
-  All keys:
+  Show all keys:
     tollgate show
 
-  Two of them, again every second:
+  Show some keys, updated every second:
     tollgate show gpt-4o 'claude-*' --watch
 
-  State of one project:
+  Show the state of a project:
     tollgate show --config tollgate.yaml --store state.db
 
-  How many tokens of this minute are left:
+  Print the tokens available in this minute:
     tollgate show gpt-4o --json | jq '.keys[0].limits[] | select(.dimension == \"tokens\").available'
 
 JSON:
   {\"at\", \"store\", \"config\", \"keys\": [{\"key\", \"quota\", \"cooling_until\", \"limits\": [{\"dimension\",
   \"window_s\", \"limit\", \"original\", \"used\", \"held\", \"available\", \"resets_at\"}]}], \"missing\"}
-  Times are RFC 3339, amounts whole numbers. One document in one line; with --watch one every second.
+  Times are RFC 3339, amounts are integers. One document on one line; with --watch one per second.
 
-Files and environment: see tollgate --help. NO_COLOR turns colours off; a file or a pipe gets none,
-and lines of at most 80 columns.
+Files and environment: see tollgate --help. NO_COLOR disables colors; output to a file or pipe has
+none, and at most 80 columns.
 
 Exit codes:
-  0    shown; with --watch, ended by Ctrl-C
-  1    a key that was asked for isn't there
-  2    wrong arguments, or a configuration or state that can't be read";
+  0    success; with --watch, ended by Ctrl-C
+  1    no such key
+  2    wrong arguments, or an unreadable configuration or state";

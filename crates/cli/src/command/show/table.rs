@@ -43,13 +43,13 @@ impl<'a> Table<'a> {
             name = format!("{name}  (quota {})", printable(quota));
         }
         let head = match key.cooling_until.and_then(|until| Span::between(self.now, until.0)) {
-            Some(span) => format!("{name}  (cooling down, goes on in {span})"),
+            Some(span) => format!("{name}  (cooling down, resumes in {span})"),
             None => name,
         };
         let head = truncate_str(&head, self.width, ELLIPSIS);
         writeln!(f, "{}", self.styled(&head, Style::new().bold()))?;
         if key.limits.is_empty() {
-            writeln!(f, "{}", truncate_str("  no limit is known", self.width, ELLIPSIS))?;
+            writeln!(f, "{}", truncate_str("  no known limits", self.width, ELLIPSIS))?;
         }
         for limit in &key.limits {
             self.limit(f, limit, layout)?;
@@ -108,7 +108,7 @@ impl Row {
         };
         let mut notes = Vec::new();
         if limit.held > 0 {
-            notes.push(format!("{} held", whole(limit.held)));
+            notes.push(format!("{} reserved", whole(limit.held)));
         }
         if let Some(original) = limit.original.filter(|original| Some(*original) != limit.limit) {
             notes.push(format!("reduced from {}", whole(original)));
@@ -220,12 +220,12 @@ mod tests {
         let expected = "\
 gpt-4o
   requests/minute  [#------------------]      12 / 500     resets in 12s
-  tokens/minute    [##############=----]  24,000 / 30,000  1,000 held, resets in 12s
+  tokens/minute    [##############=----]  24,000 / 30,000  1,000 reserved, resets in 12s
   concurrency      [-------------------]       0 / 8
-evil\\u{1b}[31m  (cooling down, goes on in 3s)
-  no limit is known
+evil\\u{1b}[31m  (cooling down, resumes in 3s)
+  no known limits
 ";
-        assert_eq!(Table::new(&keys(), NOW, 84, false).to_string(), expected);
+        assert_eq!(Table::new(&keys(), NOW, 88, false).to_string(), expected);
     }
 
     #[test]
@@ -235,10 +235,10 @@ gpt-4o
   requests/minute      12 / 500
     resets in 12s
   tokens/minute    24,000 / 30,000
-    1,000 held, resets in 12s
+    1,000 reserved, resets in 12s
   concurrency           0 / 8
-evil\\u{1b}[31m  (cooling down, goes on …
-  no limit is known
+evil\\u{1b}[31m  (cooling down, resumes …
+  no known limits
 ";
         assert_eq!(Table::new(&keys(), NOW, 40, false).to_string(), expected);
     }

@@ -58,22 +58,21 @@ impl fmt::Display for HarError {
         match &self.problem {
             Problem::Empty => f.write_str("the file is empty; record or export it again"),
             Problem::NoEntries => f.write_str(
-                "not a HAR file: it has no `log.entries`; export it as HAR 1.2, or give one entry \
-                 of it per line",
+                "not a HAR file: no `log.entries`; export it as HAR 1.2, or write one HAR entry per \
+                 line",
             ),
             Problem::CutOff { line } => write!(
                 f,
-                "ends in the middle of entry {}, at line {line}; the export was cut off: make it \
-                 again",
+                "truncated in entry {}, at line {line}; export it again",
                 self.entries,
             ),
             Problem::NotJson { line, column } => write!(
                 f,
-                "no JSON at line {line}, byte {column}, in or behind entry {}; export it again as \
-                 HAR 1.2",
+                "invalid JSON at line {line}, byte {column}, in or after entry {}; export it again \
+                 as HAR 1.2",
                 self.entries,
             ),
-            Problem::Unreadable(reason) => write!(f, "cannot be read: {reason}"),
+            Problem::Unreadable(reason) => write!(f, "cannot read: {reason}"),
         }
     }
 }

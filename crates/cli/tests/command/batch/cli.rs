@@ -88,22 +88,22 @@ fn a_simulated_batch_has_no_url() {
 #[test]
 fn values_that_cannot_work_are_refused_with_what_to_give_instead() {
     let table = [
-        ("--max-in-flight 0", "give at least 1"),
+        ("--max-in-flight 0", "must be at least 1"),
         ("--endpoint v1/chat", "must be an absolute path, such as /v1/chat/completions"),
-        ("--base-url api.openai.com", "has no scheme; write it like https://api.openai.com/v1"),
+        ("--base-url api.openai.com", "has no scheme; write it as https://api.openai.com/v1"),
         ("--algorithm leaky", "token-bucket, sliding-window, fixed-window"),
         ("--rpm -1", "unexpected argument"),
         ("--rpm many", "invalid digit"),
-        ("--api-key-env sk-proj-123", "not a key"),
+        ("--api-key-env sk-proj-123", "not an API key"),
         ("--changed keep", "refuse, resend"),
         ("--timeout 0s", "must be longer than 0s"),
         ("--give-up-after 60", "must be a length of time with its unit"),
         ("--max-wait soon", "must be a length of time with its unit"),
         ("--provider nobody", "known are openai, azure"),
         ("--header x-a", "must be NAME=VALUE"),
-        ("--header =v", "NAME is not the name of a header"),
-        ("--header Host=h", "host is set by the HTTP client; leave it out"),
-        ("--header x-a=\u{7}", "the value of x-a can't be sent in a header"),
+        ("--header =v", "NAME is not a valid header name"),
+        ("--header Host=h", "host is set by the HTTP client and can't be changed; remove it"),
+        ("--header x-a=\u{7}", "the value of x-a is not a valid header value"),
     ];
     for (argument, message) in table {
         let error = refused(&format!("batch in -o out {argument}")).to_string();
@@ -143,9 +143,15 @@ fn a_file_named_for_two_purposes_is_refused_but_results_and_errors_may_be_one() 
         other => panic!("{other:?}"),
     };
     let clash = |line: &str| check(line).expect_err(line).to_string();
-    assert_eq!(clash("x -o ./x"), "IN.jsonl and --output are both ./x; name two files");
-    assert_eq!(clash("x -o y --report y"), "--output and --report are both y; name two files");
-    assert_eq!(clash("x -o y --errors x"), "IN.jsonl and --errors are both x; name two files");
+    assert_eq!(clash("x -o ./x"), "IN.jsonl and --output are the same file, ./x; use two files");
+    assert_eq!(
+        clash("x -o y --report y"),
+        "--output and --report are the same file, y; use two files"
+    );
+    assert_eq!(
+        clash("x -o y --errors x"),
+        "IN.jsonl and --errors are the same file, x; use two files"
+    );
     assert_eq!(check("x -o y --errors y --report z"), Ok(()));
 }
 
@@ -170,7 +176,7 @@ fn a_latency_is_a_number_or_a_range_of_milliseconds() {
     assert_eq!(latency.min(), latency.max());
     for text in ["", "..", "8..5", "5..", "5ms", "-1..2", "1...2"] {
         let error = text.parse::<Latency>().expect_err(text).to_string();
-        assert!(error.contains("write it like 50..800"), "{error}");
+        assert!(error.contains("write it as MIN..MAX, such as 50..800"), "{error}");
     }
 }
 

@@ -85,34 +85,31 @@ fn each_bad_line_says_its_number_and_what_is_wrong() {
         (b"{\"a\":", "line 1: not a JSON object: EOF while parsing a value at column 5"),
         (b"{\"a\":1} x", "line 1: not a JSON object: trailing characters at column 9"),
         (b"hello", "line 1: not a JSON object: expected value at column 1"),
-        (b"[1]", "line 1: a JSON object is needed: a Batch line or a body"),
-        (b"\"text\"", "line 1: a JSON object is needed: a Batch line or a body"),
-        (b"{\"a\":\"\xff\"}", "line 1: not UTF-8 from column 7 on"),
-        (b"{\"custom_id\":\"a\",\"url\":\"/v1/x\"}", "line 1: a Batch line needs a `body`"),
+        (b"[1]", "line 1: not a JSON object; write a Batch line or a request body"),
+        (b"\"text\"", "line 1: not a JSON object; write a Batch line or a request body"),
+        (b"{\"a\":\"\xff\"}", "line 1: invalid UTF-8 at column 7"),
+        (
+            b"{\"custom_id\":\"a\",\"url\":\"/v1/x\"}",
+            "line 1: a Batch line without `body`; add one",
+        ),
         (b"{\"custom_id\":\"a\",\"body\":[]}", "line 1: `body` must be a JSON object"),
-        (
-            b"{\"custom_id\":7,\"body\":{}}",
-            "line 1: `custom_id` must be a string that is not empty",
-        ),
-        (
-            b"{\"custom_id\":\"\",\"body\":{}}",
-            "line 1: `custom_id` must be a string that is not empty",
-        ),
+        (b"{\"custom_id\":7,\"body\":{}}", "line 1: `custom_id` must be a non-empty string"),
+        (b"{\"custom_id\":\"\",\"body\":{}}", "line 1: `custom_id` must be a non-empty string"),
         (
             b"{\"custom_id\":\"a\",\"method\":\"GET\",\"body\":{}}",
-            "line 1: `method` must be \"POST\"; it is \"GET\"",
+            "line 1: `method` must be \"POST\", not \"GET\"",
         ),
         (
             b"{\"url\":\"v1/chat\",\"body\":{}}",
-            "line 1: `url` must be an absolute path or an http(s) URL; it is \"v1/chat\"",
+            "line 1: `url` must be an absolute path or an http(s) URL, not \"v1/chat\"",
         ),
         (
             b"{\"url\":\"file:///etc/passwd\",\"body\":{}}",
-            "line 1: `url` must be an absolute path or an http(s) URL; it is \"file:///etc/passwd\"",
+            "line 1: `url` must be an absolute path or an http(s) URL, not \"file:///etc/passwd\"",
         ),
         (
             b"{\"url\":\"ftp://me:s3cret@h/v1\",\"body\":{}}",
-            "line 1: `url` must be an absolute path or an http(s) URL; it is \"ftp://h/v1\"",
+            "line 1: `url` must be an absolute path or an http(s) URL, not \"ftp://h/v1\"",
         ),
         (
             b"{\"custom_id\":\"a\",\"custom_id\":\"b\",\"body\":{}}",
@@ -183,20 +180,20 @@ fn batch_lines_for_another_provider_or_without_a_model_say_what_to_do() {
         (
             ENDPOINT,
             r#"{"custom_id":"a","params":{"model":"claude-x"}}"#,
-            "line 1: a batch line for anthropic, which /v1/chat/completions can't read; give \
-             --provider anthropic, or the path of its API with --endpoint",
+            "line 1: a batch line of anthropic, but requests go to /v1/chat/completions; use \
+             --provider anthropic, or set the path with --endpoint",
         ),
         (
             "/v1/messages",
             r#"{"key":"a","request":{"contents":[]}}"#,
-            "line 1: a batch line for gemini, which /v1/messages can't read; give --provider gemini, \
-             or the path of its API with --endpoint",
+            "line 1: a batch line of gemini, but requests go to /v1/messages; use --provider gemini, \
+             or set the path with --endpoint",
         ),
         (
             GENERATE,
             r#"{"key":"a","request":{"contents":[]}}"#,
-            "line 1: no `model` in the body, which /v1beta/models/{model}:generateContent needs; add \
-             it, or give the path with the model's name with --endpoint",
+            "line 1: no `model` in the body, but /v1beta/models/{model}:generateContent needs one; \
+             add it, or set a path with the model's name with --endpoint",
         ),
         (
             "/v1/messages",
@@ -204,7 +201,7 @@ fn batch_lines_for_another_provider_or_without_a_model_say_what_to_do() {
             "line 1: `params` must be a JSON object",
         ),
         (GENERATE, r#"{"key":"a","request":7}"#, "line 1: `request` must be a JSON object"),
-        (GENERATE, r#"{"key":7,"request":{}}"#, "line 1: `key` must be a string that is not empty"),
+        (GENERATE, r#"{"key":7,"request":{}}"#, "line 1: `key` must be a non-empty string"),
     ] {
         let error = read_for(endpoint, line).expect_err(line);
         assert_eq!(error.to_string(), message);

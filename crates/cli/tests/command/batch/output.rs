@@ -137,7 +137,7 @@ fn a_second_run_is_refused_while_the_first_holds_either_file() {
         let refused = Output::open(&path(out), errors.map(path).as_deref());
         let message = refused.expect_err("the first run holds it").to_string();
         assert!(message.contains("another run is writing"), "{message}");
-        assert!(message.contains(".lock); wait for it to end, or write to"), "{message}");
+        assert!(message.contains(".lock); wait for it to end, or write to another"), "{message}");
     }
     drop(first);
     Output::open(&path("out"), Some(&path("errors"))).expect("the first run has ended");

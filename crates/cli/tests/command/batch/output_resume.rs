@@ -196,7 +196,7 @@ fn hash_that_is_none_is_an_error_with_its_line() {
     assert_ne!(edited, text);
     fs::write(&path, &edited).expect("the disk has room");
     let error = Output::open(&path, None).expect_err("no such hash").to_string();
-    let reason = "line 2 of ";
+    let reason = "line 2 is not a batch result";
     assert!(error.contains(reason) && error.contains("32 hexadecimal digits"), "{error}");
     assert_eq!(fs::read_to_string(&path).expect("text"), edited);
 }
@@ -296,7 +296,7 @@ fn write_until_full(path: &Path) {
         Outcome::succeeded(n.to_string(), Answer::new(200, body))
     };
     let error = (0..100).find_map(|n| output.write(&long(n)).err()).expect("it gets full");
-    assert!(error.to_string().starts_with("cannot write "), "{error}");
+    assert!(error.to_string().contains("out: cannot write: "), "{error}");
     output.write(&ok("short")).expect("a short line still has room, and stands on its own");
 }
 

@@ -10,7 +10,7 @@ fn report() -> Report {
         succeeded: 1_234_565,
         failed: 2,
         elapsed_s: 61.234,
-        ideal_s: 59.0,
+        ideal_s: 58.5,
         input_tokens: 9_999,
         ..Report::default()
     }
@@ -28,15 +28,15 @@ succeeded       1,234,565
 failed                  2
 skipped                 0    finished by an earlier run
 retries                 0
-rate limited            0    429s seen
+rate limited            0    429 responses
 elapsed             61.23 s
-ideal               59.00 s  at the limits, without latency
-utilization          98.3 %  ideal / time to the last send
+ideal               58.50 s  at the limits, with zero latency
+utilization          97.5 %  ideal / time to the last send
 input tokens        9,999
 output tokens           0
-charged tokens      1,000    to the token limit
-estimate error       10.0 %  reserved over charged
-wait p50             0.05 s  for the limits
+charged tokens      1,000    against the token limit
+estimate error       10.0 %  reserved minus charged
+wait p50             0.05 s  queued for the limits
 wait p99             0.10 s";
     assert_eq!(text, expected);
 }
@@ -71,7 +71,7 @@ failures by cause
   timeout           1  \"r1\": late";
     assert!(text.ends_with(end), "{text}");
     let skipped =
-        "skipped            5    2 failed in an earlier run; --retry-failed sends them again\n";
+        "skipped            5    2 failed in an earlier run; send them again with --retry-failed\n";
     assert!(text.contains(skipped), "{text}");
 }
 

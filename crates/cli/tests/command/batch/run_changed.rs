@@ -61,7 +61,7 @@ async fn line_inserted_above_raw_bodies_is_refused_and_named() {
         "in.jsonl: 2 lines have changed since",
         "line 2 (\"line-2\")",
         "line 3 (\"line-3\")",
-        "named by their line number",
+        "identified by line number",
         "--changed resend",
         "nothing was sent",
     ] {
@@ -158,7 +158,7 @@ async fn output_without_hashes_is_resumed_with_one_warning() {
     assert_eq!((resumed.code, server.received()), (Some(0), 1), "{resumed:?}");
     let warnings: Vec<_> = resumed.stderr.lines().collect();
     assert_eq!(warnings.len(), 1, "{resumed:?}");
-    assert!(warnings[0].contains("2 results in out.jsonl have no request hash"), "{resumed:?}");
+    assert!(warnings[0].contains("out.jsonl: 2 results without a request hash"), "{resumed:?}");
     assert_eq!(folder.results()["line-3"]["request_hash"].as_str().map(str::len), Some(32));
 
     // The lines that can be checked still are.
@@ -198,6 +198,6 @@ async fn changed_line_of_a_pipe_stops_the_run_when_it_is_read() {
     let resend = format!("{arguments} --changed resend");
     let refused = piped(&folder, &resend, &raw(&["a", "new", "b"])).await;
     assert_eq!((refused.code, server.received()), (Some(2), 2), "{refused:?}");
-    assert!(refused.stderr.contains("a pipe can be read only once"), "{refused:?}");
+    assert!(refused.stderr.contains("reads the input twice, which a pipe can't"), "{refused:?}");
     assert_eq!(answered(&folder), pairs(&[("line-1", "a"), ("line-2", "b")]));
 }

@@ -67,16 +67,14 @@ async fn a_dry_run_tells_counts_tokens_and_time_and_touches_nothing() {
     assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
     let row = told.stdout.lines().nth(1).expect("a row").split_whitespace().collect::<Vec<_>>();
     assert_eq!(row, ["gpt-4o", "61", "61,000"]);
-    for part in
-        ["1 lines are no requests", "1 requests can never fit", "takes about 3s at these limits"]
-    {
+    for part in ["1 invalid line\n", "1 request above the limits", "about 3s at these limits"] {
         assert!(told.stdout.contains(part), "{part} is missing from\n{}", told.stdout);
     }
     assert_eq!((folder.listing(), server.received()), (vec!["in.jsonl".to_owned()], 0));
 
     let unknown = format!("--base-url {} --dry-run", server.base());
     let told = super::rig::told(folder.batch(&unknown)).await;
-    assert!(told.stdout.contains("62 requests are of models without a limit"), "{told:?}");
+    assert!(told.stdout.contains("62 requests for models without known limits"), "{told:?}");
 }
 
 #[tokio::test]
@@ -111,7 +109,7 @@ async fn a_key_is_asked_for_only_where_it_is_needed() {
     command.env("OPENAI_API_KEY", " ");
     let missing = told(command).await;
     assert_eq!(missing.code, Some(2));
-    assert!(missing.stderr.contains("OPENAI_API_KEY is not set"), "{missing:?}");
+    assert!(missing.stderr.contains("OPENAI_API_KEY: not set"), "{missing:?}");
     assert!(missing.stderr.contains("--api-key-env"), "{missing:?}");
 
     let server = Scripted::start(|_| Reply::ok()).await;

@@ -72,7 +72,7 @@ async fn example_that_repeats_the_prompt_or_the_key_is_withheld() {
     assert!(server.calls().iter().all(|call| call.authorization.contains(KEY)));
     assert!(!folder.everything_written().contains(KEY), "{:?}", folder.results());
     assert!(
-        told.contains("the message repeats the request; the line of the output has it"),
+        told.contains("withheld, since it quotes the request; see its line in the output"),
         "{told}"
     );
     assert_eq!(

@@ -32,7 +32,7 @@ async fn a_refused_key_stops_the_run_and_is_shown_nowhere() {
     );
     let stopped = told(folder.batch(&arguments)).await;
     assert_eq!(stopped.code, Some(2), "{stopped:?}");
-    assert!(stopped.stderr.contains("the provider refuses the account (HTTP 401)"), "{stopped:?}");
+    assert!(stopped.stderr.contains("the provider rejects the account (HTTP 401)"), "{stopped:?}");
     assert!(stopped.stderr.contains("Incorrect API key provided: Bearer ***."), "{stopped:?}");
     assert!(stopped.stdout.contains("succeeded"), "the report is printed: {stopped:?}");
     assert!(server.received() <= 3 + 2, "{} were sent", server.received());
@@ -73,7 +73,7 @@ async fn a_spent_account_stops_the_run_whatever_its_status() {
         .await;
         let job = Job { max_in_flight: 1, retries: 5, ..folder.job(server.base()) };
         let ended = run(&job).await;
-        assert!(reason(&ended).contains("refuses the account"), "{ended:?}");
+        assert!(reason(&ended).contains("rejects the account"), "{ended:?}");
         assert_eq!((server.received(), ended.report.retries), (1, 0), "{ended:?}");
         assert_eq!(folder.lines()[0]["error"]["retryable"], true);
         let next = run(&job).await;

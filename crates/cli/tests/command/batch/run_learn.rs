@@ -75,7 +75,7 @@ async fn a_run_without_limits_warns_and_limits_of_zero_are_none() {
     let again = format!("--base-url {}", server.base());
     let second = told(folder.batch(&again)).await;
     assert!(second.stderr.contains("one request at a time"), "{second:?}");
-    assert!(second.stderr.contains("--rpm and --tpm set them"), "{second:?}");
+    assert!(second.stderr.contains("set limits with --rpm and --tpm"), "{second:?}");
     let quiet = told(folder.batch(&format!("{again} --quiet"))).await;
     assert_eq!((quiet.code, quiet.stderr.as_str()), (Some(0), ""), "{quiet:?}");
 }

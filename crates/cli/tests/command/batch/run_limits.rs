@@ -176,7 +176,7 @@ async fn wait_longer_than_max_wait_ends_the_run_and_fails_no_line() {
     let told = told(folder.batch(&arguments)).await;
     assert_eq!(told.code, Some(2), "{told:?}");
     assert_eq!(told.stderr.matches("gpt-4o: the provider asks to wait").count(), 1, "{told:?}");
-    for part in ["gpt-4o: the next request has to wait ", "longer than --max-wait (10m)"] {
+    for part in ["gpt-4o: the next request would wait ", "longer than --max-wait (10m)"] {
         assert!(told.stderr.contains(part), "{part} is missing in {told:?}");
     }
     assert_eq!((server.received(), folder.lines().len()), (2, 1));

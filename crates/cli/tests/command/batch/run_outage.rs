@@ -52,14 +52,14 @@ async fn server_that_is_not_there_yet_is_waited_for() {
     drop(closed);
     let mut batch = Running::start(&folder, &format!("--base-url http://{address} --rpm 100000"));
     batch.until_told("paused:").await;
-    let cause = format!("cannot connect to http://{address}: Connection refused");
+    let cause = format!("http://{address}: cannot connect: Connection refused");
     assert!(batch.read.contains(&cause), "{}", batch.read);
     assert_eq!(folder.written(), 0, "no line has failed");
 
     let server = Scripted::start_at(&address, |_| Reply::ok()).await;
     let told = batch.ended().await;
     assert_eq!(told.code, Some(0), "{told:?}");
-    assert!(told.stderr.contains("resumed: the server answers again after "), "{told:?}");
+    assert!(told.stderr.contains("resumed: the server responds again after "), "{told:?}");
     assert!(folder.results().values().all(|line| line["error"].is_null()));
     assert_eq!((folder.results().len(), server.received()), (300, 300));
 }
@@ -159,7 +159,7 @@ async fn outage_that_lasts_too_long_ends_the_run_which_can_be_resumed() {
     let arguments = format!("--base-url {} --rpm 100000 --give-up-after 100ms", server.base());
     let given_up = told(folder.batch(&arguments)).await;
     assert_eq!(given_up.code, Some(2), "{given_up:?}");
-    for part in ["gave up: the server has not answered for ", "(HTTP 503 Service Unavailable)"] {
+    for part in ["gave up: the server has not responded for ", "(HTTP 503 Service Unavailable)"] {
         assert!(given_up.stderr.contains(part), "{part} is missing in {given_up:?}");
     }
     assert!(folder.results().values().all(|line| line["error"].is_null()));

@@ -100,32 +100,29 @@ async fn a_variable_that_is_not_set_is_an_error_that_names_it() {
     let own = "providers: [{name: my-gw, like: anthropic, base_url: 'http://127.0.0.1:1'}]";
     std::fs::write(folder.path("gw.yaml"), own).expect("written");
     for (arguments, messages) in [
-        ("", &["OPENAI_API_KEY is not set", "--api-key-env"][..]),
-        ("--provider anthropic", &["ANTHROPIC_API_KEY is not set"]),
-        ("--provider gemini", &["GEMINI_API_KEY or GOOGLE_API_KEY is not set"]),
-        ("--provider anthropic --base-url http://127.0.0.1:1", &["ANTHROPIC_API_KEY is not set"]),
-        ("--base-url https://x.openai.azure.com", &["AZURE_OPENAI_API_KEY is not set"]),
-        (
-            "--config gw.yaml",
-            &["MY_GW_API_KEY is not set", "`none` for a server that needs no key"],
-        ),
+        ("", &["OPENAI_API_KEY: not set", "--api-key-env"][..]),
+        ("--provider anthropic", &["ANTHROPIC_API_KEY: not set"]),
+        ("--provider gemini", &["GEMINI_API_KEY or GOOGLE_API_KEY: not set"]),
+        ("--provider anthropic --base-url http://127.0.0.1:1", &["ANTHROPIC_API_KEY: not set"]),
+        ("--base-url https://x.openai.azure.com", &["AZURE_OPENAI_API_KEY: not set"]),
+        ("--config gw.yaml", &["MY_GW_API_KEY: not set", "use `none` if the server needs no key"]),
         (
             "--provider openai --base-url https://api.anthropic.com",
-            &["is anthropic's, and is sent no key of openai", "--api-key-env"],
+            &["a host of anthropic, which gets no API key of openai", "--api-key-env"],
         ),
-        ("--provider anthropic --base-url https://api.openai.com/v1", &["is openai's"]),
-        ("--provider vllm", &["vllm has no address of its own; give it with --base-url"]),
-        ("--provider azure", &["azure has no address of its own", "RESOURCE.openai.azure.com"]),
+        ("--provider anthropic --base-url https://api.openai.com/v1", &["a host of openai"]),
+        ("--provider vllm", &["vllm: no default base URL; set --base-url"]),
+        ("--provider azure", &["azure: no default base URL", "RESOURCE.openai.azure.com"]),
         (
             "--provider bedrock --base-url http://127.0.0.1:1",
-            &["AWS_BEARER_TOKEN_BEDROCK is not set", "not signed with AWS access keys"],
+            &["AWS_BEARER_TOKEN_BEDROCK: not set", "not signed with AWS access keys"],
         ),
         (
             "--provider vertex --base-url http://127.0.0.1:1",
             &["name its environment variable with --api-key-env", "gcloud auth print-access-token"],
         ),
-        ("--base-url http://127.0.0.1:1 --api-key-env MINE", &["MINE is not set"]),
-        ("--provider anthropic --header x-team=a", &["ANTHROPIC_API_KEY is not set"]),
+        ("--base-url http://127.0.0.1:1 --api-key-env MINE", &["MINE: not set"]),
+        ("--provider anthropic --header x-team=a", &["ANTHROPIC_API_KEY: not set"]),
     ] {
         let mut command = folder.batch(arguments);
         for (name, _) in KEYS {

@@ -80,7 +80,7 @@ async fn an_interrupted_run_sends_nothing_more_waits_for_what_is_in_flight_and_c
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
     let mut said = String::new();
     stderr.read_line(&mut said).await.expect("it says that it waits");
-    assert!(said.contains("waiting for what is in flight"), "{said}");
+    assert!(said.contains("waiting for requests in flight"), "{said}");
     server.release();
     let interrupted = ended(child).await;
     assert_eq!(interrupted.code, Some(130), "{interrupted:?}");

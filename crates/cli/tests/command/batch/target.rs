@@ -108,7 +108,7 @@ fn a_bad_base_url_is_refused_with_what_is_wrong_and_what_to_write() {
     for (base, reason) in table {
         let error = base.parse::<Base>().expect_err(base);
         assert_eq!(error.reason, reason, "{base}");
-        assert!(error.to_string().contains("write it like https://api.openai.com/v1"), "{error}");
+        assert!(error.to_string().contains("write it as https://api.openai.com/v1"), "{error}");
     }
 }
 

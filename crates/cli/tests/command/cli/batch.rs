@@ -31,7 +31,7 @@ fn results(home: &Home) -> usize {
 fn used_up(child: &mut Child) -> String {
     let stderr = BufReader::new(child.stderr.as_mut().expect("it is piped"));
     let mut lines = stderr.lines().map(|line| line.expect("text"));
-    lines.find(|line| line.contains("it goes on in")).expect("it says so")
+    lines.find(|line| line.contains("resuming in")).expect("it says so")
 }
 
 #[cfg(unix)]
@@ -109,7 +109,7 @@ fn a_file_that_changes_is_followed_while_the_run_goes_on() {
     fs::write(&config, "quotas: {gpt-4o: {rpd: 1000}}").expect("written");
     stderr.read_to_string(&mut said).expect("text");
     assert_eq!((ended(child).code, results(&home)), (Some(0), 10), "{said}");
-    assert!(said.contains("the configuration has changed: quotas.gpt-4o"), "{said}");
+    assert!(said.contains("configuration changed: quotas.gpt-4o"), "{said}");
 }
 
 #[cfg(unix)]

@@ -23,12 +23,14 @@ fn what_fits_is_allowed_and_what_does_not_is_refused_with_the_reason() {
     let short = home.run("check gpt-4o 20000 --store s.db");
     let first = short.stdout.lines().next().expect("a line");
     assert_eq!((short.code, short.stderr.as_str()), (Some(1), ""));
-    let begin = "refused (tpm_exceeded): too few tokens are left; it would be let in in ";
+    let begin = "refused (tpm_exceeded): not enough tokens left; retry in ";
     assert!(first.starts_with(begin), "{first}");
     assert!(short.stdout.contains("12,345 / 30,000"), "{}", short.stdout);
     let never = home.run("check gpt-4o 40000 --store s.db");
     assert_eq!(never.code, Some(1));
-    assert!(never.stdout.starts_with("refused (exceeds_capacity): 40,000 are needed"), "{never:?}");
+    let begin =
+        "refused (exceeds_capacity): the request needs 40,000 tokens, the limit allows at most";
+    assert!(never.stdout.starts_with(begin), "{never:?}");
 }
 
 #[test]

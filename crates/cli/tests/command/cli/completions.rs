@@ -47,5 +47,5 @@ fn a_full_disk_is_an_error() {
     let mut command = home.tollgate("completions bash");
     let told = ended(Running::start(command.stdout(full)));
     assert_eq!(told.code, Some(2));
-    assert!(told.stderr.starts_with("tollgate: cannot write: "), "{told:?}");
+    assert!(told.stderr.starts_with("tollgate: standard output: cannot write: "), "{told:?}");
 }

@@ -10,14 +10,14 @@ fn a_right_file_is_said_to_be_and_a_wrong_one_is_told_line_by_line() {
     let home = Home::new();
     home.write("good.yaml", "providers: [openai]\nquotas: {m: {rpm: 5}}\n");
     let told = home.run("config check good.yaml");
-    assert_eq!(told.stdout, "good.yaml: right (providers: 1, quotas: 1)\n", "{told:?}");
+    assert_eq!(told.stdout, "good.yaml: valid (providers: 1, quotas: 1)\n", "{told:?}");
     home.write("bad.yaml", "quotas:\n  m: {rmp: 5}\n  n: {rpm: -1}\n");
     let told = home.run("config check bad.yaml");
     assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""));
     let lines: Vec<_> = told.stderr.lines().collect();
     assert!(lines[0].starts_with("bad.yaml:2:7: quotas.m.rmp: "), "{told:?}");
     assert!(lines[1].starts_with("bad.yaml:3:12: quotas.n.rpm: "), "{told:?}");
-    assert_eq!(lines[2], "tollgate: bad.yaml: 2 problems");
+    assert_eq!(lines[2], "tollgate: bad.yaml: 2 errors");
     let checked = home.run("config check bad.yaml --json").json();
     assert_eq!((&checked["ok"], &checked["problems"][1]["line"]), (&json!(false), &json!(3)));
     assert_eq!(home.run("config check good.yaml --json").json()["problems"], json!([]));

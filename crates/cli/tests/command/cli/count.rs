@@ -30,7 +30,7 @@ fn standard_input_is_read_where_no_text_is_given() {
 fn without_a_choice_stderr_says_how_it_was_counted() {
     let told = Home::new().run("count some-model Hello");
     assert_eq!((told.code, told.stdout.as_str()), (Some(0), "2\n"));
-    assert!(told.stderr.contains("estimated, at four bytes a token"), "{told:?}");
+    assert!(told.stderr.contains("estimated at four bytes per token"), "{told:?}");
     let told = Home::new().run("count some-model Hello --json");
     let expected = json!({"model": "some-model", "tokens": 2, "by": "estimate", "bytes": 5});
     assert_eq!((told.json(), told.stderr.as_str()), (expected, ""));
@@ -66,7 +66,7 @@ fn what_is_no_text_is_refused_with_the_place() {
     let home = Home::new();
     let told = told_of(&mut home.tollgate("count m -"), b"ab\xff");
     assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""));
-    assert_eq!(told.stderr, "tollgate: standard input is no text: byte 2 is not UTF-8\n");
+    assert_eq!(told.stderr, "tollgate: standard input: invalid UTF-8 at byte 2\n");
     assert_eq!(home.run("count").code, Some(2));
     assert_eq!(super::rig::told(home.tollgate("count").arg(" ")).code, Some(2));
 }
@@ -116,11 +116,14 @@ async fn a_provider_that_refuses_is_quoted_without_the_key() {
 fn without_a_key_or_a_provider_nothing_is_asked() {
     let home = Home::new();
     let table = [
-        ("count gpt-4o Hi --by provider", "OPENAI_API_KEY is not set"),
-        ("count gemini-x Hi --by provider", "GEMINI_API_KEY or GOOGLE_API_KEY is not set"),
-        ("count gpt-4o Hi --by provider --api-key-env MY_KEY", "MY_KEY is not set"),
-        ("count llama-9 Hi --by provider", "Say so with --provider: anthropic, gemini, openai"),
-        ("count m Hi --by provider --provider groq", "groq has no endpoint that counts tokens"),
+        ("count gpt-4o Hi --by provider", "OPENAI_API_KEY: not set"),
+        ("count gemini-x Hi --by provider", "GEMINI_API_KEY or GOOGLE_API_KEY: not set"),
+        ("count gpt-4o Hi --by provider --api-key-env MY_KEY", "MY_KEY: not set"),
+        (
+            "count llama-9 Hi --by provider",
+            "select its provider with --provider: anthropic, gemini, openai",
+        ),
+        ("count m Hi --by provider --provider groq", "groq: no endpoint for token counts"),
     ];
     for (arguments, message) in table {
         let told = home.run(arguments);
@@ -134,9 +137,6 @@ fn help_promises_the_tokenizer_where_it_is_built_in() {
     let home = Home::new();
     let told = home.run("count --help").stdout;
     // The command is tested with all features; one that was built without says how to get it.
-    assert!(told.contains("`tokenizer`, exactly"), "{told}");
-    assert!(
-        told.contains("[default: tokenizer where it knows the model, else estimate]"),
-        "{told}"
-    );
+    assert!(told.contains("`tokenizer` counts exactly"), "{told}");
+    assert!(told.contains("[default: tokenizer if it knows the model, else estimate]"), "{told}");
 }

@@ -67,7 +67,7 @@ fn the_list_of_commands_has_them_all_in_groups() {
             let line = line.unwrap_or_else(|| panic!("{} is missing", command.get_name()));
             assert!(line.contains(&about), "{line}: {about}");
         }
-        for group in ["Limits:", "Requests:", "Setting up:"] {
+        for group in ["Limits:", "Requests:", "Setup:"] {
             assert!(told.stdout.contains(group), "{group} is missing\n{}", told.stdout);
         }
     }

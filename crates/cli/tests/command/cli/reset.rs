@@ -17,7 +17,7 @@ fn one_key_is_forgotten_and_the_others_stay() {
         let home = Home::new();
         two_keys(&home.path(store));
         let told = home.run(&format!("reset gpt-4o --store {store}"));
-        assert_eq!((told.code, told.stdout.as_str()), (Some(0), "forgot what gpt-4o has used\n"));
+        assert_eq!((told.code, told.stdout.as_str()), (Some(0), "reset usage of gpt-4o\n"));
         assert_eq!(
             (used(&home, store, "gpt-4o"), used(&home, store, "claude-x")),
             (0, 2),
@@ -47,7 +47,7 @@ fn without_a_key_a_script_forgets_nothing() {
     two_keys(&home.path("s.db"));
     let told = told_of(&mut home.tollgate("reset --store s.db"), b"y\n");
     assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""));
-    assert_eq!(told.stderr, "tollgate: which key? Name one, or give --all\n");
+    assert_eq!(told.stderr, "tollgate: KEY: missing; name a key, or reset all keys with --all\n");
     assert_eq!(used(&home, "s.db", "claude-x"), 2);
     assert_eq!(home.run("reset gpt-4o --all --store s.db").code, Some(2));
 }
@@ -58,7 +58,7 @@ fn a_key_that_is_not_there_is_told_with_those_that_are_near() {
     two_keys(&home.path("s.db"));
     let told = home.run("reset gpt4o --store s.db");
     assert_eq!((told.code, told.stdout.as_str()), (Some(1), ""));
-    assert_eq!(told.stderr, "tollgate: nothing is kept of gpt4o in s.db; did you mean gpt-4o?\n");
+    assert_eq!(told.stderr, "tollgate: gpt4o: no such key in s.db; did you mean gpt-4o?\n");
     let told = home.run("reset gpt-4o --store gone.db");
     assert_eq!(told.code, Some(1));
     assert!(!home.path("gone.db").exists(), "nothing is made");
@@ -72,7 +72,7 @@ fn a_key_without_a_name_is_near_to_none() {
         take(limiter, "", 0);
     });
     let told = home.run("reset gpt-4o --store s.db");
-    assert_eq!(told.stderr, "tollgate: nothing is kept of gpt-4o in s.db\n");
+    assert_eq!(told.stderr, "tollgate: gpt-4o: no such key in s.db\n");
 }
 
 #[test]

@@ -125,7 +125,7 @@ fn key_under_a_glob_is_shown_with_the_name_of_its_quota() {
     assert_eq!(shown["keys"][0]["quota"], "claude-*", "{shown}");
     assert_eq!(shown["missing"], json!([]));
     let told = home.run("show mistral --config c.yaml");
-    assert_eq!((told.code, told.stdout.as_str()), (Some(1), "mistral: nothing is known of it\n"));
+    assert_eq!((told.code, told.stdout.as_str()), (Some(1), "mistral: no such key\n"));
 }
 
 #[test]
@@ -152,12 +152,15 @@ fn nothing_used_and_nothing_known_are_said() {
     let home = Home::new();
     let told = home.run("show");
     assert_eq!(told.code, Some(0));
-    assert!(told.stdout.starts_with("nothing is used: there is no "), "{told:?}");
+    assert!(
+        told.stdout.starts_with("no usage: ") && told.stdout.ends_with(" does not exist\n"),
+        "{told:?}"
+    );
     closed(&home.path("s.db"), |_| ());
     let told = home.run("show --config /dev/null --store s.db");
     assert_eq!(told.code, Some(2), "an empty file is no configuration: {told:?}");
     let told = home.run("show nobody --store s.db");
-    assert_eq!((told.code, told.stdout.as_str()), (Some(1), "nobody: nothing is known of it\n"));
+    assert_eq!((told.code, told.stdout.as_str()), (Some(1), "nobody: no such key\n"));
     assert_eq!(home.run("show nobody --json").json()["missing"], json!(["nobody"]));
 }
 
@@ -189,7 +192,7 @@ fn without_a_home_the_options_are_named() {
     command.env_remove("HOME").env_remove("XDG_STATE_HOME").env_remove("XDG_CONFIG_HOME");
     let told = told(&mut command);
     assert_eq!(told.code, Some(2));
-    assert!(told.stderr.contains("name one with --store"), "{told:?}");
+    assert!(told.stderr.contains("set a path with --store"), "{told:?}");
 }
 
 #[cfg(unix)]

@@ -54,7 +54,7 @@ fn files_that_cannot_be_read_are_named_and_the_rest_is_explained() {
     assert_eq!(lines(&output).len(), 3);
     let told = text(&output.stderr);
     for part in
-        ["gone.har: there is no such file", "cut.har: ends in", "note.txt: no JSON at line 1"]
+        ["gone.har: no such file", "cut.har: truncated in", "note.txt: invalid JSON at line 1"]
     {
         assert!(told.contains(part), "{part}: {told}");
     }

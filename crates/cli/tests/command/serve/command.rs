@@ -274,7 +274,7 @@ fn wrong_values_are_refused_at_the_start() {
         ("serve -p 70000", "--port: serve.listen"),
         ("serve -c keys.json", "keys.json:1:27: serve.keys[0].key_pattern"),
         ("serve -c nowhere.json", "nowhere.json: can't be read"),
-        ("serve -i http://a,http://b", "--instance-urls: any instance can be asked"),
+        ("serve -i http://a,http://b", "--instance-urls: instances don't forward requests"),
         ("serve --listen 0.0.0.0:0", "can be reached from other machines"),
     ] {
         let ended = home.run(arguments);
