@@ -31,7 +31,7 @@ fn roomy() -> Quota {
 }
 
 fn limiter(quota: Quota) -> Limiter {
-    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = quota.with_algorithm(Algorithm::TokenBucket);
     Limiter::builder().quota("*", quota).build().expect("a valid quota")
 }
 

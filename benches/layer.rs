@@ -147,7 +147,7 @@ fn roomy(profile: Profile) -> Limiter {
 }
 
 fn limiter(profile: Profile, quota: Quota) -> Limiter {
-    let quota = quota.with_algorithm(tollgate::quota::Algorithm::TOKEN_BUCKET);
+    let quota = quota.with_algorithm(tollgate::quota::Algorithm::TokenBucket);
     Limiter::builder().provider(profile).quota("*", quota).build().expect("a valid quota")
 }
 

@@ -10,7 +10,6 @@
 #![expect(clippy::disallowed_methods, reason = "a bench measures time")]
 
 use std::net::TcpListener;
-use std::num::NonZeroU64;
 use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -19,8 +18,7 @@ use redis::aio::MultiplexedConnection;
 use redis::{Script, cmd};
 use tollgate::Limiter;
 use tollgate::cluster::{Mode, OnFailure, Shared};
-use tollgate::engine::Margin;
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
 #[tokio::main]
 async fn main() {
@@ -119,9 +117,8 @@ fn cost() -> Cost {
 /// Requests and tokens a minute and requests a day, never short.
 fn quota() -> Quota {
     let bucket = |dimension, amount: u64, window| {
-        let burst = NonZeroU64::new(amount);
         let limit = Limit::new(dimension, amount, window).unwrap();
-        limit.with_algorithm(Algorithm::TokenBucket { burst })
+        limit.with_algorithm(Algorithm::TokenBucket)
     };
     Quota::new()
         .limit(bucket(Dimension::Requests, 60_000_000, Window::MINUTE))

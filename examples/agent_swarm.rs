@@ -209,7 +209,7 @@ const ACCOUNT: u64 = 1_200;
 
 const MODEL: &str = "gpt-4o";
 
-const BUCKET: tollgate::quota::Algorithm = tollgate::quota::Algorithm::TOKEN_BUCKET;
+const BUCKET: tollgate::quota::Algorithm = tollgate::quota::Algorithm::TokenBucket;
 
 const REQUEST: &[u8] =
     br#"{"model": "gpt-4o", "max_tokens": 50, "messages": [{"role": "user", "content": "Go on"}]}"#;

@@ -10,7 +10,6 @@
 //! async-openai hands over a factory of requests, so that its retry layer can go around ours: each
 //! attempt is then charged. An error of ours comes back as `OpenAIError::Boxed`.
 
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use async_openai::Client;
@@ -26,7 +25,7 @@ use futures_util::future::{try_join, try_join_all};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::OPENAI;
-use tollgate::quota::{Algorithm, Quota};
+use tollgate::quota::{Dimension, Limit, Quota};
 use tollgate_simulate::{Server, Settings};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 
@@ -51,8 +50,8 @@ pub(crate) fn provider() -> Settings {
 
 /// The same, to keep within.
 pub(crate) fn limiter() -> Result<Limiter, Error> {
-    let burst = Algorithm::TokenBucket { burst: NonZeroU64::new(10) };
-    let quota = Quota::new().rpm(600).with_algorithm(burst);
+    let requests = Limit::per_minute(Dimension::Requests, 600).map(|limit| limit.with_burst(10));
+    let quota = Quota::new().limit(requests);
     Ok(Limiter::builder().provider(OPENAI).quota("gpt-4o", quota).build()?)
 }
 

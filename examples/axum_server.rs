@@ -20,11 +20,10 @@ use axum::http::header::CONTENT_LENGTH;
 use axum::routing::{get, post};
 use axum::{Extension, Router};
 use tollgate::RateLimitLayer;
-use tollgate::engine::Margin;
 use tollgate::limiter::{BuildError, Limiter};
 use tollgate::middleware::Charge;
 use tollgate::middleware::respond::{Head, Scope};
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::{Cost, Margin, Quota};
 
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn std::error::Error>> {

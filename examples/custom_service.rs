@@ -10,12 +10,11 @@
 //! that weren't in the machine's cache.
 
 use std::convert::Infallible;
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{Classified, RateLimitError, RateLimitLayer};
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+use tollgate::quota::{Cost, Dimension, Limit, Quota};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 #[derive(Debug, Clone)]
@@ -48,12 +47,10 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// 100 words a second, 200 at once.
+/// 100 words a second, in bursts of up to 200.
 pub(crate) fn quota() -> Quota {
-    let words = Dimension::Custom("words".into());
-    let bucket = Algorithm::TokenBucket { burst: NonZeroU64::new(200) };
-    let limit = Limit::new(words, 100, Window::SECOND).map(|limit| limit.with_algorithm(bucket));
-    limit.into_iter().fold(Quota::new(), Quota::limit)
+    let words = Limit::per_second(Dimension::custom("words"), 100);
+    Quota::new().limit(words.map(|limit| limit.with_burst(200)))
 }
 
 /// The machine, within the limits of each team.

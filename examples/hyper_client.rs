@@ -8,7 +8,6 @@
 //! once and 10 more each second; the twenty take about two seconds. Against a real one the connector
 //! is one with TLS, as hyper-rustls has it.
 
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -20,7 +19,7 @@ use hyper_util::rt::TokioExecutor;
 use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::OPENAI;
-use tollgate::quota::{Algorithm, Quota};
+use tollgate::quota::{Dimension, Limit, Quota};
 use tollgate_simulate::{Server, Settings};
 use tower::{Layer, ServiceExt};
 
@@ -43,8 +42,8 @@ pub(crate) fn provider() -> Settings {
 
 /// Sends twenty requests at once, every second one for a stream; the bytes that came back.
 pub(crate) async fn send_all(url: &str) -> Result<usize, Error> {
-    let burst = Algorithm::TokenBucket { burst: NonZeroU64::new(10) };
-    let quota = Quota::new().rpm(600).with_algorithm(burst);
+    let requests = Limit::per_minute(Dimension::Requests, 600).map(|limit| limit.with_burst(10));
+    let quota = Quota::new().limit(requests);
     let limiter = Limiter::builder().provider(OPENAI).quota("gpt-4o", quota).build()?;
     let client = Client::builder(TokioExecutor::new()).build_http::<Full<Bytes>>();
     let client = RateLimitLayer::new(limiter).layer(client);

@@ -9,7 +9,6 @@
 //! there with a 503, and it takes 10 requests at once and 10 more each second. Each attempt's span,
 //! from reqwest-tracing, goes to the terminal.
 
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use futures_util::future::try_join_all;
@@ -19,7 +18,7 @@ use reqwest_retry::policies::ExponentialBackoff;
 use reqwest_tracing::TracingMiddleware;
 use tollgate::limiter::{BuildError, Limiter};
 use tollgate::provider::OPENAI;
-use tollgate::quota::{Algorithm, Quota};
+use tollgate::quota::{Dimension, Limit, Quota};
 use tollgate::{RateLimitLayer, middleware::Journey};
 use tollgate_simulate::{Failure, Fault, Server, Settings};
 use tracing_subscriber::fmt::format::FmtSpan;
@@ -47,8 +46,8 @@ pub(crate) fn provider() -> Settings {
 
 /// From the outside in: retries, then a span for each attempt, then the limits.
 pub(crate) fn chain(client: reqwest::Client) -> Result<ClientWithMiddleware, BuildError> {
-    let burst = Algorithm::TokenBucket { burst: NonZeroU64::new(10) };
-    let quota = Quota::new().rpm(600).with_algorithm(burst);
+    let requests = Limit::per_minute(Dimension::Requests, 600).map(|limit| limit.with_burst(10));
+    let quota = Quota::new().limit(requests);
     let limiter = Limiter::builder().provider(OPENAI).quota("gpt-4o", quota).build()?;
     let bounds = (Duration::from_millis(100), Duration::from_secs(2));
     let retries =

@@ -138,7 +138,7 @@ fn allocations(work: impl FnOnce()) -> u64 {
 /// More than a test takes, in every dimension.
 fn limiter() -> Limiter {
     let quota = Quota::new().rpm(60_000_000).tpm(600_000_000).rpd(86_400_000_000);
-    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = quota.with_algorithm(Algorithm::TokenBucket);
     Limiter::builder().quota("*", quota).build().unwrap()
 }
 

@@ -136,7 +136,7 @@ fn used_up(key: &str) -> Limiter {
 }
 
 fn limiter(profile: Profile, quota: Quota) -> Limiter {
-    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = quota.with_algorithm(Algorithm::TokenBucket);
     let builder = Limiter::builder().provider(profile).quota("*", quota);
     builder.clock(ManualClock::new()).build().expect("a valid quota")
 }

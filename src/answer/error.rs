@@ -162,11 +162,6 @@ impl std::error::Error for MissingLimit {}
 pub enum BuildError {
     /// A quota was given for an empty key.
     EmptyKey,
-    /// The margin gives up more than everything.
-    MarginTooLarge {
-        /// The percentage asked for.
-        percent: u8,
-    },
     /// A number that can't be meant.
     OutOfRange {
         /// The name of the number.
@@ -186,9 +181,6 @@ impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::EmptyKey => f.write_str("a quota has an empty key; name a key or a glob"),
-            Self::MarginTooLarge { percent } => {
-                write!(f, "margin of {percent} % leaves nothing; give less than 100 %")
-            }
             Self::OutOfRange { name, value, range } => {
                 write!(f, "{name} is {value}; give one {range}")
             }

@@ -5,10 +5,9 @@ use super::load::Layers;
 use super::section::{Section, SectionValues, Sections};
 use super::tree::Source;
 use super::value::{Bus, Cluster, ConfiguredQuota, Retry, Storage, Waiting};
-use crate::engine::Margin;
 use crate::limiter::{Reduction, UnknownKey};
 use crate::provider::Profile;
-use crate::quota::Share;
+use crate::quota::{Margin, Share};
 
 /// A valid configuration. See the [module](super) for what the file says.
 ///

@@ -4,12 +4,12 @@ use serde_json::{Value, json};
 
 use super::check::Check;
 use super::error::{ConfigError, Problem};
-use super::fields::{AlgorithmName, LimitFields, QuotaFields, WindowText};
+use super::fields::{LimitFields, MarginFields, QuotaFields, WindowText};
 use super::read::read;
 use super::section::{Document, Sections};
 use super::tree::{Node, Origin, Steps};
 use super::value::ConfiguredQuota;
-use crate::quota::{Algorithm, Dimension, Limit, Quota, Window};
+use crate::quota::{Dimension, Limit, Quota, Window};
 
 impl ConfiguredQuota {
     /// The quota of this name that a value of JSON says, in the fields of `quotas` in the file, by the
@@ -76,7 +76,8 @@ pub fn quota_schema(generator: &mut schemars::SchemaGenerator) -> schemars::Sche
 
 impl From<&Quota> for QuotaFields {
     fn from(quota: &Quota) -> Self {
-        let mut fields = Self { shared: quota.is_shared(), ..Self::default() };
+        let margin = quota.margin().map(MarginFields::from);
+        let mut fields = Self { shared: quota.is_shared(), margin, ..Self::default() };
         for limit in quota.limits() {
             match fields.short_form_of(limit) {
                 Some(short) => *short = Some(limit.amount()),
@@ -115,41 +116,14 @@ impl From<&Limit> for LimitFields {
             Some(calendar) => WindowText::Calendar(calendar.period()),
             None => WindowText::from(limit.window().as_duration()),
         };
-        let algorithm = limit.algorithm().filter(|_| !in_flight);
-        let burst = match algorithm {
-            Some(Algorithm::TokenBucket { burst }) => burst.map(core::num::NonZeroU64::get),
-            _ => None,
-        };
         Self {
             dimension: limit.dimension().to_string(),
             limit: limit.amount(),
             window: (!in_flight).then_some(window),
-            algorithm: algorithm.map(AlgorithmName::from),
-            burst,
+            algorithm: limit.algorithm().filter(|_| !in_flight),
+            burst: limit.burst().filter(|_| !in_flight),
             zone: calendar.map(|calendar| calendar.zone().to_owned()),
             debt: limit.has_debt(),
-        }
-    }
-}
-
-impl From<Algorithm> for AlgorithmName {
-    fn from(algorithm: Algorithm) -> Self {
-        match algorithm {
-            Algorithm::TokenBucket { .. } => Self::TokenBucket,
-            Algorithm::SlidingWindow => Self::SlidingWindow,
-            Algorithm::FixedWindow => Self::FixedWindow,
-            Algorithm::ClockWindow => Self::ClockWindow,
-        }
-    }
-}
-
-impl From<AlgorithmName> for Algorithm {
-    fn from(name: AlgorithmName) -> Self {
-        match name {
-            AlgorithmName::TokenBucket => Self::TOKEN_BUCKET,
-            AlgorithmName::SlidingWindow => Self::SlidingWindow,
-            AlgorithmName::FixedWindow => Self::FixedWindow,
-            AlgorithmName::ClockWindow => Self::ClockWindow,
         }
     }
 }
@@ -174,6 +148,7 @@ mod tests {
         same("claude-*", &json!({"itpm": 5, "otpm": 6, "shared": true}));
         same("regex:user-.*", &json!({"rpm": 1}));
         same("a", &json!({}));
+        same("b", &json!({"rpm": 1, "margin": {"percent": 0, "lag": "50ms"}}));
         let day = json!({"dimension": "requests", "limit": 9, "window": "day", "zone": "UTC"});
         let bucket = json!({"dimension": "images", "limit": 5, "window": "90s", "burst": 2,
             "algorithm": "token_bucket", "debt": true});

@@ -19,11 +19,11 @@
 //! [`limiter`](crate::limiter).
 //!
 //! ```
-//! use tollgate::engine::{self, Bucket, Margin, Rule, Wait};
-//! use tollgate::quota::{Algorithm, Cost, Quota, SettleAt};
+//! use tollgate::engine::{self, Bucket, Rule, Wait};
+//! use tollgate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 //!
 //! let quota = Quota::new().rpm(2);
-//! let rule = |limit| Rule::new(limit, Algorithm::TOKEN_BUCKET, Margin::NONE, SettleAt::Send);
+//! let rule = |limit| Rule::new(limit, Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
 //! let rules: Vec<Rule> = quota.limits().iter().map(rule).collect();
 //! let mut buckets: Vec<Bucket> = rules.iter().map(Bucket::new).collect();
 //!
@@ -42,7 +42,6 @@ mod bucket;
 mod concurrency;
 mod fixed_window;
 mod grid_window;
-mod margin;
 mod packed;
 mod rule;
 mod sliding_window;
@@ -54,7 +53,6 @@ mod wait;
 
 pub use admission::{charge, check, commit, fits, release, reserve, settle};
 pub use bucket::{Bucket, Level, Saved};
-pub use margin::Margin;
 pub use rule::Rule;
 #[cfg(feature = "redis")]
 pub(crate) use terms::Terms;

@@ -1,5 +1,5 @@
-use super::{Margin, concurrency, fixed_window, grid_window, sliding_window, token_bucket};
-use crate::quota::{Algorithm, Cost, Dimension, Limit, SettleAt};
+use super::{concurrency, fixed_window, grid_window, sliding_window, token_bucket};
+use crate::quota::{Algorithm, Cost, Dimension, Limit, Margin, SettleAt};
 
 /// A [`Limit`] made ready for the engine: its algorithm resolved, its margin taken off, and when
 /// its dimension settles.
@@ -110,9 +110,7 @@ impl Rule {
     /// The largest amount of a request that is ever let in: the limit may be a part of a larger one,
     /// or go into debt.
     pub fn largest(&self) -> u64 {
-        // A burst that isn't the limit's own isn't a part of anything.
-        let is_part = self.limit.algorithm().is_some() || self.capacity() == self.limit.amount();
-        let whole = self.limit.whole().filter(|_| is_part).unwrap_or(0);
+        let whole = self.limit.whole().unwrap_or(0);
         if self.limit.has_debt() { u64::MAX } else { whole.max(self.capacity()) }
     }
 
@@ -135,7 +133,7 @@ impl Rule {
     }
 
     fn spec(limit: &Limit, algorithm: Algorithm, margin: Margin, settle: SettleAt) -> Spec {
-        let (amount, window, lag) = (limit.amount(), limit.window(), margin.lag_nanos);
+        let (amount, window, lag) = (limit.amount(), limit.window(), margin.lag_nanos());
         if let Some(grid) = limit.grid(algorithm) {
             if grid.shortest() / LAGS >= lag {
                 return Spec::Grid(grid_window::Spec { limit: amount, grid, margin: lag });
@@ -144,8 +142,8 @@ impl Rule {
             return Spec::Sliding(sliding_window::Spec { limit: amount, span });
         }
         match algorithm {
-            Algorithm::TokenBucket { burst } => {
-                let burst = burst.map_or(amount, u64::from);
+            Algorithm::TokenBucket => {
+                let burst = limit.burst().unwrap_or(amount);
                 Spec::Token(token_bucket::Spec::new(amount, window, burst, margin))
             }
             Algorithm::FixedWindow if settle == SettleAt::Send => Spec::Fixed(fixed_window::Spec {

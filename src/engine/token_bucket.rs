@@ -1,6 +1,6 @@
+use super::Wait;
 use super::packed::Packed;
-use super::{Margin, Wait};
-use crate::quota::Window;
+use crate::quota::{Margin, Window};
 
 /// A token bucket's constants, in *units*: a token is `per_token` units, and `per_nano` units refill
 /// in a nanosecond, so that every rate is exact.
@@ -21,8 +21,8 @@ impl Spec {
     pub(super) fn new(amount: u64, window: Window, burst: u64, margin: Margin) -> Self {
         let (per_nano, per_token) = rate(amount, window.as_nanos());
         let full = wide(burst, per_token);
-        let share = full / 100 * u128::from(margin.percent.min(100));
-        let margin = share.max(wide(margin.lag_nanos, u64::from(per_nano)));
+        let share = full / 100 * u128::from(margin.percent());
+        let margin = share.max(wide(margin.lag_nanos(), u64::from(per_nano)));
         let short = full.saturating_sub(margin);
         // One less than the most, so that a product that saturates never fits.
         let plain = narrow_wide(short).min(u64::MAX - 1);

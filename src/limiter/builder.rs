@@ -9,13 +9,12 @@ use super::outputs::Quantile;
 use crate::answer::error::BuildError;
 use crate::backend::Backend;
 use crate::clock::{Clock, SystemClock};
-use crate::engine::Margin;
 use crate::key::adapt::Reduction;
 #[cfg(feature = "regex")]
 use crate::plan::regex_name;
 use crate::plan::{MissingFeature, QuotaOrigin, QuotaTable, UnknownKey};
 use crate::provider::Profile;
-use crate::quota::{Quota, Share};
+use crate::quota::{Margin, Quota, Share};
 
 /// Builds a [`Limiter`].
 #[derive(Debug, Clone)]
@@ -103,8 +102,9 @@ impl Builder {
         self
     }
 
-    /// What is given up for the way to the provider. Default: 2 % and 500 ms; a limiter that
-    /// guards its own server needs [`Margin::NONE`].
+    /// Sets the margin of all quotas that have none of their own
+    /// ([`Quota::with_margin`](crate::Quota::with_margin)). Default: 2 % and 500 ms; a limiter that
+    /// protects its own server needs [`Margin::NONE`].
     pub fn margin(mut self, margin: Margin) -> Self {
         self.margin = margin;
         self
@@ -166,13 +166,10 @@ impl Builder {
     /// The limiter.
     ///
     /// # Errors
-    /// [`BuildError`] for an empty key, a margin of 100 % or more, a quantile or a reduction that is
+    /// [`BuildError`] for an empty key, a quantile or a reduction that is
     /// none, and for what needs a feature that this program was built without: a quota of a regular
     /// expression, a provider whose default quotas end their days in a time zone.
     pub fn build(self) -> Result<Limiter, BuildError> {
-        if self.margin.percent >= 100 {
-            return Err(BuildError::MarginTooLarge { percent: self.margin.percent });
-        }
         let mut quotas = QuotaTable::new(&self.profiles, &self.unknown, self.margin, self.share)?;
         for (key, quota) in &self.quotas {
             if key.is_empty() {

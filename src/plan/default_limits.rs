@@ -2,8 +2,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::plan::{DEFAULT_ROW, Plan};
-use crate::engine::Margin;
-use crate::quota::Quota;
+use crate::quota::{Margin, Quota};
 
 /// Limits for keys that no quota names, made ready once for all of them: those of a service that gives
 /// each of its clients the same limit. See

@@ -2,10 +2,10 @@ use std::borrow::Cow;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 
-use crate::engine::{Bucket, Margin, Rule};
+use crate::engine::{Bucket, Rule};
 use crate::provider::Profile;
 use crate::quota::{
-    Algorithm, Cost, Dimension, Limit, Quota, SettleAt, TokenKinds, UncountedKinds,
+    Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt, TokenKinds, UncountedKinds,
 };
 use smallvec::SmallVec;
 
@@ -59,6 +59,7 @@ impl Plan {
         (row, version): (u32, u32),
     ) -> Self {
         let profile = profile.copied();
+        let margin = quota.margin().unwrap_or(margin);
         let rules: Arc<[Rule]> =
             quota.limits().iter().map(|limit| rule(limit, profile, margin)).collect();
         let holds = rules.iter().any(Rule::holds);

@@ -7,9 +7,8 @@ use super::pattern::Pattern;
 use super::plan::Plan;
 use super::rows::Rows;
 use super::unknown_key::UnknownKey;
-use crate::engine::Margin;
 use crate::provider::Profile;
-use crate::quota::{Limit, Quota, Share, UnknownZone};
+use crate::quota::{Limit, Margin, Quota, Share, UnknownZone};
 
 /// Which quota a key has: its own, else the most specific glob's, else the first regular
 /// expression's, else a provider's built-in one, else what the policy for unknown keys says.

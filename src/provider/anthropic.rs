@@ -32,7 +32,7 @@ pub const VERTEX_ANTHROPIC: Profile = Profile::new(&Rules {
 });
 
 const RULES: Rules = Rules {
-    algorithm: Algorithm::TOKEN_BUCKET,
+    algorithm: Algorithm::TokenBucket,
     settles,
     reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
     charge,

@@ -32,7 +32,7 @@ pub const BEDROCK: Profile = Profile::new(&Rules {
         "*/model/*/invoke",
         "*/model/*/invoke-with-response-stream",
     ],
-    algorithm: Algorithm::TOKEN_BUCKET,
+    algorithm: Algorithm::TokenBucket,
     reserve,
     charge,
     counts_in_head,

@@ -40,7 +40,7 @@ pub const VERTEX: Profile = Profile::new(&Rules {
 });
 
 const RULES: Rules = Rules {
-    algorithm: Algorithm::TOKEN_BUCKET,
+    algorithm: Algorithm::TokenBucket,
     settles: at_end,
     reserve: |request: &Request| Reserved::by_input(request, request.prompt_tokens(&WEIGHTS)),
     charge: usage_of_input,

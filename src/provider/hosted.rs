@@ -37,7 +37,7 @@ pub const TOGETHER: Profile = Profile::new(&Rules {
 pub const CEREBRAS: Profile = Profile::new(&Rules {
     name: "cerebras",
     urls: &["api.cerebras.ai"],
-    algorithm: Algorithm::TOKEN_BUCKET,
+    algorithm: Algorithm::TokenBucket,
     reserve: |request: &Request| {
         let input = request.prompt_tokens(&WEIGHTS);
         Reserved::at_most(request, input, CEREBRAS_CONTEXT.saturating_sub(input))

@@ -28,7 +28,7 @@ pub const OPENAI: Profile =
 pub(super) const RULES: Rules = Rules {
     name: "",
     urls: &[],
-    algorithm: Algorithm::TOKEN_BUCKET,
+    algorithm: Algorithm::TokenBucket,
     settles: at_send,
     reserve,
     charge: usage_apart,

@@ -4,7 +4,6 @@ use serde::Serialize;
 
 use super::default_quota::{Amounts, DefaultQuota, Origin};
 use super::profile::Profile;
-use crate::quota::Algorithm;
 
 /// Providers and their built-in quotas, to be shown: as text, or by serde.
 ///
@@ -72,7 +71,7 @@ impl Listed {
             provider: profile.name(),
             like: Some(profile.built_in().name()).filter(|_| *profile != profile.built_in()),
             base_url: profile.base_url(),
-            algorithm: spelled(profile.algorithm()),
+            algorithm: profile.algorithm().as_str(),
             origin: profile.defaults().map(|defaults| defaults.origin),
             quotas: profile.quotas(),
         }
@@ -164,13 +163,4 @@ fn amount(amount: Option<u64>) -> String {
         .enumerate()
         .flat_map(|(at, digit)| comma(at).into_iter().chain([digit]))
         .collect()
-}
-
-fn spelled(algorithm: Algorithm) -> &'static str {
-    match algorithm {
-        Algorithm::TokenBucket { .. } => "token_bucket",
-        Algorithm::SlidingWindow => "sliding_window",
-        Algorithm::FixedWindow => "fixed_window",
-        Algorithm::ClockWindow => "clock_window",
-    }
 }

@@ -2,9 +2,22 @@ use alloc::sync::Arc;
 use core::num::NonZeroU64;
 
 use super::grid::Grid;
-use super::{Calendar, Dimension, Share, Window};
+use super::{Algorithm, Calendar, Dimension, Share, Window};
 
-/// An amount of one dimension per window, or at once for [`Dimension::Concurrency`].
+/// An amount of one dimension per window, or a number of requests in flight.
+///
+/// A limit has an amount of at least 1. The constructors return `None` for an amount of 0, which means
+/// that there is no limit; [`Quota::limit`](super::Quota::limit) accepts that.
+///
+/// ```
+/// use tollgate::quota::{Dimension, Limit, Quota};
+/// let quota = Quota::new()
+///     .limit(Limit::per_second(Dimension::Requests, 10))
+///     .limit(Limit::per_hour(Dimension::custom("images"), 500))
+///     .limit(Limit::concurrent(8));
+/// assert_eq!(quota.limits().len(), 3);
+/// assert_eq!(Limit::per_second(Dimension::Requests, 0), None);
+/// ```
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Limit {
     dimension: Dimension,
@@ -12,20 +25,24 @@ pub struct Limit {
     window: Window,
     counting: Counting,
     debt: bool,
-    /// What the limit holds that this is a part of.
+    /// The capacity of the whole limit, if this is a part of it.
     whole: Option<NonZeroU64>,
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Counting {
-    /// As the provider's profile says.
+    /// By the algorithm of the provider's profile.
     Profile,
-    Algorithm(Algorithm),
+    /// Only a token bucket has a burst.
+    Algorithm {
+        algorithm: Algorithm,
+        burst: Option<NonZeroU64>,
+    },
     Calendar(Calendar),
 }
 
 impl Limit {
-    /// `amount` of `dimension` in every `window`. A zero amount is no limit at all: `None`.
+    /// Creates a limit of `amount` per `window`, or `None` if the amount is 0.
     pub fn new(dimension: Dimension, amount: u64, window: Window) -> Option<Self> {
         let amount = NonZeroU64::new(amount)?;
         Some(Self {
@@ -38,38 +55,79 @@ impl Limit {
         })
     }
 
-    /// `amount` of `dimension` in every day, week or month of a calendar, whatever the provider's
-    /// profile says. A zero amount is no limit at all: `None`.
+    /// Creates a limit of `amount` per second, or `None` if the amount is 0.
+    pub fn per_second(dimension: Dimension, amount: u64) -> Option<Self> {
+        Self::new(dimension, amount, Window::SECOND)
+    }
+
+    /// Creates a limit of `amount` per minute, or `None` if the amount is 0.
+    pub fn per_minute(dimension: Dimension, amount: u64) -> Option<Self> {
+        Self::new(dimension, amount, Window::MINUTE)
+    }
+
+    /// Creates a limit of `amount` per hour, or `None` if the amount is 0.
+    pub fn per_hour(dimension: Dimension, amount: u64) -> Option<Self> {
+        Self::new(dimension, amount, Window::HOUR)
+    }
+
+    /// Creates a limit of `amount` per 24 hours, or `None` if the amount is 0. For days that end at
+    /// midnight see [`on_calendar`](Self::on_calendar).
+    pub fn per_day(dimension: Dimension, amount: u64) -> Option<Self> {
+        Self::new(dimension, amount, Window::DAY)
+    }
+
+    /// Creates a limit of `requests` in flight, or `None` for 0.
+    pub fn concurrent(requests: u64) -> Option<Self> {
+        Self::new(Dimension::Concurrency, requests, Window::MINUTE)
+    }
+
+    /// Creates a limit of `amount` per day, week or month of a calendar, regardless of the provider's
+    /// algorithm, or `None` if the amount is 0.
     ///
-    /// Its [`window`](Self::window) is the nominal length of the [`Period`](super::Period), so that
-    /// it takes the place of any other limit per day, week or month.
+    /// Its [`window`](Self::window) is the nominal length of the [`Period`](super::Period), so it
+    /// replaces any other limit per day, week or month in a quota.
     pub fn on_calendar(dimension: Dimension, amount: u64, calendar: &Calendar) -> Option<Self> {
         let limit = Self::new(dimension, amount, calendar.window())?;
         Some(Self { counting: Counting::Calendar(calendar.clone()), ..limit })
     }
 
-    /// The same limit, counted by this algorithm whatever the provider's profile says; no longer on
-    /// a calendar.
+    /// Sets the algorithm, regardless of the provider's. The limit is no longer on a calendar, and has
+    /// no burst of its own.
     #[must_use]
     pub fn with_algorithm(mut self, algorithm: Algorithm) -> Self {
-        self.counting = Counting::Algorithm(algorithm);
+        self.counting = Counting::Algorithm { algorithm, burst: None };
         self
     }
 
-    /// The same limit, but a request that is larger than it can ever hold isn't refused for good: it
-    /// waits until nothing is used or held, and then takes all that it costs.
+    /// Counts the limit as a token bucket with this capacity, regardless of the provider's algorithm.
+    /// 0 stands for the amount of the limit, the default capacity.
     ///
-    /// A token bucket is below empty after that, until all of it has refilled; a window counts it
-    /// whole, and forgets it as it forgets everything else. For a provider, or a server of one's
-    /// own, that does the same; most refuse such a request for ever.
+    /// ```
+    /// use tollgate::quota::{Dimension, Limit};
+    /// let limit = Limit::per_second(Dimension::Requests, 10).map(|limit| limit.with_burst(50));
+    /// assert_eq!(limit.and_then(|limit| limit.burst()), Some(50));
+    /// ```
+    #[must_use]
+    pub fn with_burst(mut self, burst: u64) -> Self {
+        let burst = NonZeroU64::new(burst);
+        self.counting = Counting::Algorithm { algorithm: Algorithm::TokenBucket, burst };
+        self
+    }
+
+    /// Admits a request that is larger than the limit's capacity once nothing is used or held, instead
+    /// of refusing it for good.
+    ///
+    /// A token bucket is in debt after that until it has refilled; a window counts the request in full
+    /// until it ends. Meant for a provider, or your own server, that does the same; most refuse such a
+    /// request for good.
     #[must_use]
     pub fn with_debt(mut self) -> Self {
         self.debt = true;
         self
     }
 
-    /// The same limit of another amount, its burst in proportion. A request above it that the whole
-    /// limit can hold waits until nothing is used.
+    /// Returns the limit with another amount, and its burst in proportion. A request above it that fits
+    /// the whole limit waits until nothing is used.
     pub(crate) fn lowered(self, amount: NonZeroU64) -> Self {
         let (part, whole) = (u128::from(amount.get()), u128::from(self.amount.get()));
         let burst = |burst: NonZeroU64| {
@@ -79,12 +137,11 @@ impl Limit {
         self.part(amount, burst)
     }
 
-    /// This share of the limit, and of its algorithm's burst: rounded down, but at least 1.
+    /// Reduces the limit and its burst to a share: rounded down, at least 1.
     ///
     /// A request that is larger than the share, but not than the whole limit, waits until nothing of
-    /// the share is used or held, and then takes all that it costs: as with [debt](Self::with_debt), a
-    /// token bucket refills from below empty, and a window forgets it when it ends. Where several
-    /// programs have shares of a window, such requests of all of them may go above the whole limit.
+    /// the share is used or held, as with [debt](Self::with_debt). Where several programs have shares of
+    /// a window, such requests of all of them together may exceed the whole limit.
     #[must_use]
     pub fn with_share(self, share: Share) -> Self {
         if share == Share::WHOLE {
@@ -95,47 +152,44 @@ impl Limit {
     }
 
     fn part(self, amount: NonZeroU64, part: impl Fn(NonZeroU64) -> NonZeroU64) -> Self {
-        let whole = self.whole.or(self.burst()).unwrap_or(self.amount);
+        let whole = self.whole.or(self.own_burst()).unwrap_or(self.amount);
         let mut limit = Self { amount, whole: Some(whole), ..self };
-        if let Counting::Algorithm(Algorithm::TokenBucket { burst: Some(burst) }) =
-            &mut limit.counting
-        {
+        if let Counting::Algorithm { burst: Some(burst), .. } = &mut limit.counting {
             *burst = part(*burst);
         }
         limit
     }
 
-    fn burst(&self) -> Option<NonZeroU64> {
-        match self.algorithm() {
-            Some(Algorithm::TokenBucket { burst }) => burst,
-            _ => None,
-        }
-    }
-
-    /// What is counted.
+    /// Returns the dimension that is counted.
     pub fn dimension(&self) -> &Dimension {
         &self.dimension
     }
 
-    /// How much is allowed per window.
+    /// Returns the amount per window, at least 1.
     pub fn amount(&self) -> u64 {
         self.amount.get()
     }
 
-    /// The window; the nominal one of a calendar. Without meaning for [`Dimension::Concurrency`].
+    /// Returns the window; the nominal one of a calendar. It has no meaning for
+    /// [`Dimension::Concurrency`].
     pub fn window(&self) -> Window {
         self.window
     }
 
-    /// The algorithm, where the limit names one; `None` on a calendar.
+    /// Returns the algorithm, or `None` if the provider's applies or the limit is on a calendar.
     pub fn algorithm(&self) -> Option<Algorithm> {
         match self.counting {
-            Counting::Algorithm(algorithm) => Some(algorithm),
+            Counting::Algorithm { algorithm, .. } => Some(algorithm),
             _ => None,
         }
     }
 
-    /// The calendar, where the limit is on one.
+    /// Returns the capacity of the token bucket, or `None` if it is the amount of the limit.
+    pub fn burst(&self) -> Option<u64> {
+        self.own_burst().map(NonZeroU64::get)
+    }
+
+    /// Returns the calendar of the limit, or `None` if it has none.
     pub fn calendar(&self) -> Option<&Calendar> {
         match &self.counting {
             Counting::Calendar(calendar) => Some(calendar),
@@ -143,23 +197,23 @@ impl Limit {
         }
     }
 
-    /// Whether a request above the limit is let in when nothing is used.
+    /// Returns `true` if a request above the limit is admitted once nothing is used.
     pub fn has_debt(&self) -> bool {
         self.debt
     }
 
-    /// What the limit holds that this is a part of, if it is one.
+    /// Returns the capacity of the whole limit, if this is a part of it.
     pub(crate) fn whole(&self) -> Option<u64> {
         self.whole.map(NonZeroU64::get)
     }
 
-    /// Whether the profile may say how it is counted.
-    pub(super) fn is_open(&self) -> bool {
+    /// Returns `true` if the provider's profile determines the algorithm.
+    pub(super) fn has_profile_algorithm(&self) -> bool {
         self.counting == Counting::Profile
     }
 
-    /// Where its windows start and end, if that is known beforehand; `algorithm` is the one that it
-    /// is counted by.
+    /// Returns the boundaries of the windows if they are known in advance. `algorithm` is the one that
+    /// counts the limit.
     pub(crate) fn grid(&self, algorithm: Algorithm) -> Option<Arc<Grid>> {
         match (&self.counting, algorithm) {
             (Counting::Calendar(calendar), _) => Some(calendar.grid().clone()),
@@ -167,28 +221,11 @@ impl Limit {
             _ => None,
         }
     }
-}
 
-/// How a limit is counted over time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[non_exhaustive]
-pub enum Algorithm {
-    /// Refills all the time at amount / window. What OpenAI, Anthropic and Groq do.
-    TokenBucket {
-        /// What a full bucket holds; the limit's whole amount where it is `None`.
-        burst: Option<NonZeroU64>,
-    },
-    /// Never more than the amount in any window of that length: safe against a provider of the same
-    /// amount and window, whatever its own algorithm.
-    SlidingWindow,
-    /// Starts at the first use, and again at the first use after its end.
-    FixedWindow,
-    /// Starts at every multiple of its length since the Unix epoch, UTC: with every minute, hour or
-    /// day of a clock. For days elsewhere, weeks and months see [`Limit::on_calendar`].
-    ClockWindow,
-}
-
-impl Algorithm {
-    /// A token bucket that holds the limit's whole amount.
-    pub const TOKEN_BUCKET: Self = Self::TokenBucket { burst: None };
+    fn own_burst(&self) -> Option<NonZeroU64> {
+        match self.counting {
+            Counting::Algorithm { burst, .. } => burst,
+            _ => None,
+        }
+    }
 }

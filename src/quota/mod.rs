@@ -21,11 +21,13 @@
 
 #![deny(clippy::std_instead_of_alloc, clippy::std_instead_of_core)]
 
+mod algorithm;
 mod calendar;
 mod cost;
 mod dimension;
 mod grid;
 mod limit;
+mod margin;
 mod period;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod quota;
@@ -36,10 +38,12 @@ mod usage;
 mod window;
 mod zone;
 
+pub use algorithm::Algorithm;
 pub use calendar::Calendar;
 pub use cost::Cost;
 pub use dimension::Dimension;
-pub use limit::{Algorithm, Limit};
+pub use limit::Limit;
+pub use margin::{InvalidMargin, Margin};
 pub use period::Period;
 pub use quota::Quota;
 pub use settle::SettleAt;

@@ -1,11 +1,11 @@
-use super::{Algorithm, Calendar, Dimension, Limit, Share, Window};
+use super::{Algorithm, Calendar, Dimension, Limit, Margin, Share, Window};
 
-/// The limits of one key. A zero or absent limit is unlimited.
+/// The limits of one key. A limit that is zero or absent doesn't restrict anything.
 ///
-/// A quota has one limit for each dimension and window: a later one takes the place of an earlier, and
-/// a zero takes it away, one on a calendar too (`rpd` replaces requests a calendar day). A limit that
-/// names no algorithm is counted as the provider's profile says, and as a sliding window where there
-/// is none.
+/// A quota has at most one limit per dimension and window. A later limit replaces an earlier one of the
+/// same dimension and window, and an amount of zero removes it; the same applies to calendars (`rpd`
+/// replaces requests per calendar day). A limit without an algorithm of its own is counted as the
+/// provider's profile defines, or as a sliding window if there is no profile.
 ///
 /// ```
 /// use tollgate::quota::Quota;
@@ -18,68 +18,77 @@ use super::{Algorithm, Calendar, Dimension, Limit, Share, Window};
 pub struct Quota {
     limits: Vec<Limit>,
     shared: bool,
+    margin: Option<Margin>,
 }
 
 impl Quota {
-    /// No limits at all.
+    /// Creates a quota without limits.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Requests per minute.
+    /// Sets the requests per minute.
     #[must_use]
     pub fn rpm(self, amount: u64) -> Self {
         self.with(Dimension::Requests, amount, Window::MINUTE)
     }
 
-    /// Tokens per minute, as the provider counts them.
+    /// Sets the tokens per minute, as the provider counts them.
     #[must_use]
     pub fn tpm(self, amount: u64) -> Self {
         self.with(Dimension::Tokens, amount, Window::MINUTE)
     }
 
-    /// Requests per day.
+    /// Sets the requests per day.
     #[must_use]
     pub fn rpd(self, amount: u64) -> Self {
         self.with(Dimension::Requests, amount, Window::DAY)
     }
 
-    /// Tokens per day.
+    /// Sets the tokens per day.
     #[must_use]
     pub fn tpd(self, amount: u64) -> Self {
         self.with(Dimension::Tokens, amount, Window::DAY)
     }
 
-    /// Input tokens per minute.
+    /// Sets the input tokens per minute.
     #[must_use]
     pub fn itpm(self, amount: u64) -> Self {
         self.with(Dimension::InputTokens, amount, Window::MINUTE)
     }
 
-    /// Output tokens per minute.
+    /// Sets the output tokens per minute.
     #[must_use]
     pub fn otpm(self, amount: u64) -> Self {
         self.with(Dimension::OutputTokens, amount, Window::MINUTE)
     }
 
-    /// Requests in flight.
+    /// Sets the number of requests in flight.
     #[must_use]
     pub fn concurrency(self, amount: u64) -> Self {
         self.with(Dimension::Concurrency, amount, Window::MINUTE)
     }
 
-    /// An amount per day, week or month of a calendar. It takes the place of any other limit of the
-    /// same dimension per day, week or month.
+    /// Sets an amount per day, week or month of a calendar. It replaces any other limit of the same
+    /// dimension per day, week or month.
     #[must_use]
     pub fn on_calendar(self, dimension: Dimension, amount: u64, calendar: &Calendar) -> Self {
         let limit = |dimension| Limit::on_calendar(dimension, amount, calendar);
         self.put(dimension, calendar.window(), limit)
     }
 
-    /// Any limit. It takes the place of one of the same dimension and window.
+    /// Adds a limit. It replaces one of the same dimension and window. `None`, as the constructors of
+    /// [`Limit`] return for an amount of 0, changes nothing.
+    ///
+    /// ```
+    /// use tollgate::quota::{Dimension, Limit, Quota};
+    /// let quota = Quota::new().limit(Limit::per_second(Dimension::Requests, 10));
+    /// assert_eq!(quota.limits()[0].amount(), 10);
+    /// ```
     #[must_use]
-    pub fn limit(mut self, limit: Limit) -> Self {
-        let same = |l: &Limit| is(l, limit.dimension(), limit.window());
+    pub fn limit(mut self, limit: impl Into<Option<Limit>>) -> Self {
+        let Some(limit) = limit.into() else { return self };
+        let same = |l: &Limit| counts(l, limit.dimension(), limit.window());
         match self.limits.iter().position(same) {
             Some(at) => self.limits[at] = limit,
             None => self.limits.push(limit),
@@ -87,45 +96,73 @@ impl Quota {
         self
     }
 
-    /// The same limits, each counted by `algorithm` unless it names its own or is on a calendar.
+    /// Sets the algorithm of each limit that has none of its own and is not on a calendar.
     #[must_use]
     pub fn with_algorithm(self, algorithm: Algorithm) -> Self {
-        self.map(|limit| if limit.is_open() { limit.with_algorithm(algorithm) } else { limit })
+        self.map(|limit| match limit.has_profile_algorithm() {
+            true => limit.with_algorithm(algorithm),
+            false => limit,
+        })
     }
 
-    /// The same limits, each of which lets in a request above it when nothing is used: see
+    /// Admits a request that is larger than a limit once nothing of it is used; see
     /// [`Limit::with_debt`].
     #[must_use]
     pub fn with_debt(self) -> Self {
         self.map(Limit::with_debt)
     }
 
-    /// This share of each limit, and of its burst, so that others on the same account keep the
-    /// rest: rounded down, but at least 1.
+    /// Reduces each limit and its burst to a share, so that other users of the account keep the rest:
+    /// rounded down, at least 1.
     #[must_use]
     pub fn with_share(self, share: Share) -> Self {
         self.map(|limit| limit.with_share(share))
     }
 
-    /// One set of buckets for all keys that a glob matches, such as the models of a family that
-    /// share a pool; otherwise each key has its own.
+    /// Sets the margin of these limits, in place of that of the limiter
+    /// ([`Builder::margin`](crate::limiter::Builder::margin)). So one limiter can protect a server,
+    /// which needs no margin, and keep within the limits of a provider, which do.
+    ///
+    /// ```
+    /// use tollgate::quota::{Margin, Quota};
+    /// use tollgate::Limiter;
+    /// let limiter = Limiter::builder()
+    ///     .quota("gpt-4o", Quota::new().rpm(500).tpm(30_000))
+    ///     .quota("tenant:*", Quota::new().rpm(60).with_margin(Margin::NONE))
+    ///     .build()?;
+    /// # drop(limiter);
+    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// ```
+    #[must_use]
+    pub fn with_margin(mut self, margin: Margin) -> Self {
+        self.margin = Some(margin);
+        self
+    }
+
+    /// Shares one set of buckets among all keys that a glob matches, such as the models of a family with
+    /// one pool. Otherwise each key has its own.
     #[must_use]
     pub fn shared(mut self) -> Self {
         self.shared = true;
         self
     }
 
-    /// Whether all keys of a glob share one set of buckets.
+    /// Returns `true` if all keys of a glob share one set of buckets.
     pub fn is_shared(&self) -> bool {
         self.shared
     }
 
-    /// The limits, in the order in which they were given.
+    /// Returns the margin of these limits, or `None` if that of the limiter applies.
+    pub fn margin(&self) -> Option<Margin> {
+        self.margin
+    }
+
+    /// Returns the limits, in the order in which they were given.
     pub fn limits(&self) -> &[Limit] {
         &self.limits
     }
 
-    /// Whether nothing is limited.
+    /// Returns `true` if there are no limits.
     pub fn is_unlimited(&self) -> bool {
         self.limits.is_empty()
     }
@@ -140,7 +177,7 @@ impl Quota {
         window: Window,
         limit: impl FnOnce(Dimension) -> Option<Limit>,
     ) -> Self {
-        self.limits.retain(|l| !is(l, &dimension, window));
+        self.limits.retain(|l| !counts(l, &dimension, window));
         self.limits.extend(limit(dimension));
         self
     }
@@ -151,33 +188,39 @@ impl Quota {
     }
 }
 
-/// Whether a limit is of this dimension and window; for requests in flight a window means nothing.
-fn is(limit: &Limit, dimension: &Dimension, window: Window) -> bool {
+/// Returns `true` if a limit has this dimension and window. The window of requests in flight has no
+/// meaning.
+fn counts(limit: &Limit, dimension: &Dimension, window: Window) -> bool {
     limit.dimension() == dimension
         && (limit.window() == window || *dimension == Dimension::Concurrency)
 }
 
 #[cfg(test)]
 mod tests {
-    use core::num::NonZeroU64;
-
     use super::super::Period;
     use super::*;
 
     #[test]
-    fn a_limit_of_the_same_dimension_and_window_is_replaced() {
+    fn limit_of_same_dimension_and_window_is_replaced() {
         let quota = Quota::new().rpm(5).rpd(9).rpm(7);
         let amounts: Vec<_> = quota.limits().iter().map(Limit::amount).collect();
         assert_eq!(amounts, [9, 7]);
     }
 
     #[test]
-    fn zero_takes_a_limit_away() {
+    fn zero_amount_removes_limit() {
         assert!(Quota::new().tpm(5).tpm(0).is_unlimited());
     }
 
     #[test]
-    fn a_day_on_a_calendar_takes_the_place_of_any_other_day_and_zero_takes_it_away() {
+    fn absent_limit_changes_nothing() {
+        let quota = Quota::new().rpm(5);
+        assert_eq!(quota.clone().limit(Limit::per_minute(Dimension::Requests, 0)), quota);
+        assert_eq!(quota.limit(Limit::per_minute(Dimension::Requests, 7)), Quota::new().rpm(7));
+    }
+
+    #[test]
+    fn calendar_day_replaces_other_day_and_zero_removes_it() {
         let day = Calendar::new(Period::Day, "UTC").unwrap();
         let quota = Quota::new().rpm(5).rpd(9).on_calendar(Dimension::Requests, 7, &day);
         let amounts: Vec<_> = quota.limits().iter().map(Limit::amount).collect();
@@ -188,22 +231,20 @@ mod tests {
     }
 
     #[test]
-    fn a_share_is_taken_of_every_limit_and_burst() {
-        let burst = Algorithm::TokenBucket { burst: NonZeroU64::new(30) };
-        let own = Limit::new(Dimension::Tokens, 1_000, Window::HOUR).unwrap().with_algorithm(burst);
+    fn share_applies_to_every_limit_and_burst() {
+        let own = Limit::per_hour(Dimension::Tokens, 1_000).map(|limit| limit.with_burst(30));
         let quota = Quota::new().rpm(7).concurrency(1).limit(own);
         let part = quota.with_share(Share::percent(25).unwrap());
         let amounts: Vec<_> = part.limits().iter().map(Limit::amount).collect();
         assert_eq!(amounts, [1, 1, 250]);
-        let burst = Algorithm::TokenBucket { burst: NonZeroU64::new(7) };
-        assert_eq!(part.limits()[2].algorithm(), Some(burst));
+        assert_eq!(part.limits()[2].algorithm(), Some(Algorithm::TokenBucket));
+        assert_eq!(part.limits()[2].burst(), Some(7));
     }
 
     #[test]
-    fn an_algorithm_of_its_own_wins() {
-        let own = Limit::new(Dimension::Tokens, 5, Window::HOUR)
-            .unwrap()
-            .with_algorithm(Algorithm::FixedWindow);
+    fn algorithm_of_limit_wins_over_that_of_quota() {
+        let own = Limit::per_hour(Dimension::Tokens, 5)
+            .map(|limit| limit.with_algorithm(Algorithm::FixedWindow));
         let quota = Quota::new().rpm(5).limit(own).with_algorithm(Algorithm::SlidingWindow);
         let algorithms: Vec<_> = quota.limits().iter().filter_map(Limit::algorithm).collect();
         assert_eq!(algorithms, [Algorithm::SlidingWindow, Algorithm::FixedWindow]);

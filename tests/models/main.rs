@@ -39,9 +39,8 @@ use std::task::{Context, Poll, Wake, Waker};
 use shuttle::scheduler::{PctScheduler, RandomScheduler, Scheduler};
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::{Config, MaxSteps, Runner, thread};
-use tollgate::engine::Margin;
 use tollgate::limiter::{Builder, Gate, KeyStats, Limiter, ManualClock};
-use tollgate::quota::{Cost, Dimension, Quota};
+use tollgate::quota::{Cost, Dimension, Margin, Quota};
 
 use full::full_or;
 

@@ -90,7 +90,7 @@ fn waiters_among_waiters_that_leave_are_granted_in_order() {
 fn first_waiter_dropped_hands_its_timer_to_next() {
     check(|| {
         let clock = JumpingClock::default();
-        let quota = Quota::new().rpm(1).with_algorithm(Algorithm::TOKEN_BUCKET);
+        let quota = Quota::new().rpm(1).with_algorithm(Algorithm::TokenBucket);
         let limiter = builder().quota("k", quota).clock(clock.clone()).build().unwrap();
         let (arrivals, grants) = (Arrivals::default(), Arc::new(Mutex::new(Vec::new())));
         drop(limiter.try_acquire("k", &Cost::new()).unwrap());

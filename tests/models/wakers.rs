@@ -102,7 +102,7 @@ fn waker_of_gate_is_called_and_dropped_without_a_lock() {
 fn waker_of_timer_is_called_and_dropped_without_a_lock() {
     check(|| {
         let clock = ManualClock::new();
-        let quota = Quota::new().rpm(1).concurrency(2).with_algorithm(Algorithm::TOKEN_BUCKET);
+        let quota = Quota::new().rpm(1).concurrency(2).with_algorithm(Algorithm::TokenBucket);
         let limiter = builder().quota("k", quota).clock(clock.clone()).build().unwrap();
         let first = task(&limiter);
         let wait = {

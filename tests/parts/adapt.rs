@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use tollgate_testing::full::full_or;
 
 use super::*;
-use crate::engine::{Margin, Wait};
-use crate::quota::{Algorithm, Quota};
+use crate::engine::Wait;
+use crate::quota::{Algorithm, Margin, Quota};
 
 #[path = "adapt/headers.rs"]
 mod headers;
@@ -26,7 +26,7 @@ fn limits(quota: &Quota) -> Limits {
 }
 
 fn buckets(quota: Quota) -> Limits {
-    limits(&quota.with_algorithm(Algorithm::TOKEN_BUCKET))
+    limits(&quota.with_algorithm(Algorithm::TokenBucket))
 }
 
 fn pace(reduction: Reduction) -> Pace {

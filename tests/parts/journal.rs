@@ -6,9 +6,8 @@ use proptest::prelude::*;
 use tollgate_testing::full::full_or;
 
 use super::*;
-use crate::engine::Margin;
 use crate::provider::OPENAI;
-use crate::quota::{Algorithm, Quota};
+use crate::quota::{Algorithm, Margin, Quota};
 
 #[path = "journal/applied.rs"]
 mod applied;
@@ -175,7 +174,7 @@ fn excess_over_a_reservation_is_reported_as_taken() {
         party.end(&permit, Some(&tokens(45)), START + 5 * S);
         reported(party.collect().as_ref(), &Dimension::Tokens).unwrap().0
     };
-    assert_eq!(excess(Algorithm::TOKEN_BUCKET), [(START + 5 * S, 5)]);
+    assert_eq!(excess(Algorithm::TokenBucket), [(START + 5 * S, 5)]);
     assert_eq!(excess(Algorithm::SlidingWindow), [(START, 5)]);
 }
 
@@ -226,7 +225,7 @@ fn bucket_that_refills_is_reported_with_its_amount() {
         party.charge(&tokens(1), START);
         party.collect().unwrap().buckets[0].refill
     };
-    assert_eq!((refill(Algorithm::TOKEN_BUCKET), refill(Algorithm::SlidingWindow)), (80, 0));
+    assert_eq!((refill(Algorithm::TokenBucket), refill(Algorithm::SlidingWindow)), (80, 0));
 }
 
 #[test]

@@ -6,9 +6,9 @@ use proptest::prelude::*;
 use tollgate_testing::full::full_or;
 
 use super::*;
-use crate::engine::{Level, Margin, Shortfall, Wait};
+use crate::engine::{Level, Shortfall, Wait};
 use crate::provider::{OPENAI, Profile};
-use crate::quota::{Algorithm, Limit, Quota, Window};
+use crate::quota::{Algorithm, Limit, Margin, Quota, Window};
 
 const S: u64 = 1_000_000_000;
 const START: u64 = 86_400 * 100 * S;
@@ -47,6 +47,8 @@ fn tokens(n: u64) -> Cost {
 #[derive(Debug, Clone)]
 struct Used {
     algorithm: Algorithm,
+    /// Of the token limit; 0 for its amount.
+    burst: u64,
     window: u64,
     /// Of requests and of tokens.
     amounts: (u64, u64),
@@ -64,6 +66,7 @@ impl Used {
         let window = Window::new(Duration::from_secs(self.window)).unwrap();
         let (requests, tokens) = self.amounts;
         let limit = Limit::new(Dimension::Tokens, tokens, window).unwrap();
+        let limit = if self.burst > 0 { limit.with_burst(self.burst) } else { limit };
         let limit = if self.has_debt { limit.with_debt() } else { limit };
         let quota = Quota::new().rpm(requests).limit(limit).concurrency(12);
         let quota = quota.with_algorithm(self.algorithm);
@@ -89,11 +92,11 @@ fn cost(amount: u64) -> Cost {
 
 fn used() -> impl Strategy<Value = Used> {
     let algorithms = vec![
-        Algorithm::TOKEN_BUCKET,
-        Algorithm::TokenBucket { burst: std::num::NonZeroU64::new(50) },
-        Algorithm::SlidingWindow,
-        Algorithm::FixedWindow,
-        Algorithm::ClockWindow,
+        (Algorithm::TokenBucket, 0),
+        (Algorithm::TokenBucket, 50),
+        (Algorithm::SlidingWindow, 0),
+        (Algorithm::FixedWindow, 0),
+        (Algorithm::ClockWindow, 0),
     ];
     let algorithm = proptest::sample::select(algorithms);
     let window = proptest::sample::select(vec![1, 10, 60, 3_600_u64]);
@@ -101,8 +104,9 @@ fn used() -> impl Strategy<Value = Used> {
     let steps = proptest::collection::vec(step, 0..16);
     let switches = (any::<bool>(), any::<bool>(), any::<bool>());
     (algorithm, window, (1..40_u64, 1..400_u64), switches, steps).prop_map(
-        |(algorithm, window, amounts, (has_debt, is_held, has_margin), steps)| Used {
+        |((algorithm, burst), window, amounts, (has_debt, is_held, has_margin), steps)| Used {
             algorithm,
+            burst,
             window,
             amounts,
             has_debt,
@@ -315,7 +319,7 @@ fn dimension_charged_when_sent_is_not_settled_early() {
 
 #[test]
 fn limits_resized_keep_the_amount_left_of_a_bucket() {
-    let mut limits = limits(&Quota::new().rpm(100).with_algorithm(Algorithm::TOKEN_BUCKET));
+    let mut limits = limits(&Quota::new().rpm(100).with_algorithm(Algorithm::TokenBucket));
     limits.charge(&Cost::new().requests(30), START);
     let half = Arc::new(limits.plan.lowered(&[50]));
     let smaller = limits.resized(Arc::clone(&half), START);

@@ -31,7 +31,7 @@ const SCENARIOS: [Scenario; 4] = [
     Scenario {
         name: "token bucket",
         profile: OPENAI,
-        client: Algorithm::TOKEN_BUCKET,
+        client: Algorithm::TokenBucket,
         provider: tollgate_simulate::Algorithm::TokenBucket,
         charge: Charge::OpenAi,
     },
@@ -52,7 +52,7 @@ const SCENARIOS: [Scenario; 4] = [
     Scenario {
         name: "token bucket, by usage",
         profile: COMPATIBLE_USAGE,
-        client: Algorithm::TOKEN_BUCKET,
+        client: Algorithm::TokenBucket,
         provider: tollgate_simulate::Algorithm::TokenBucket,
         charge: Charge::Usage,
     },

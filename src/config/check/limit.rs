@@ -1,7 +1,5 @@
-use core::num::NonZeroU64;
-
 use super::Check;
-use crate::config::fields::{AlgorithmName, LimitFields, WindowText};
+use crate::config::fields::{LimitFields, WindowText};
 use crate::config::read::nearest;
 use crate::config::tree::{Steps, quote};
 use crate::quota::{Algorithm, Calendar, Dimension, Limit, UnknownZone, Window};
@@ -30,11 +28,12 @@ impl Check<'_> {
                     let what = format!("must be from 1ms to 366d, not {length}");
                     self.wrong(&steps.key("window"), what);
                 });
-                let algorithm = self.counted(steps, fields);
+                self.burst(steps, fields);
                 let limit = Limit::new(dimension, fields.limit, window.ok()?)?;
-                Some(match algorithm {
-                    Some(algorithm) => limit.with_algorithm(algorithm),
-                    None => limit,
+                Some(match (fields.algorithm, fields.burst) {
+                    (_, Some(burst)) => limit.with_burst(burst),
+                    (Some(algorithm), None) => limit.with_algorithm(algorithm),
+                    (None, None) => limit,
                 })
             }
         }?;
@@ -101,16 +100,16 @@ impl Check<'_> {
         calendar.map_err(unknown).ok()
     }
 
-    fn counted(&mut self, steps: &Steps, fields: &LimitFields) -> Option<Algorithm> {
-        let Some(burst) = fields.burst else { return fields.algorithm.map(Algorithm::from) };
-        if !matches!(fields.algorithm, None | Some(AlgorithmName::TokenBucket)) {
-            let what = "is for a token bucket; leave it out, or say `algorithm: token_bucket`";
+    /// Reports a burst of 0, and one of another algorithm than a token bucket.
+    fn burst(&mut self, steps: &Steps, fields: &LimitFields) {
+        let Some(burst) = fields.burst else { return };
+        if !matches!(fields.algorithm, None | Some(Algorithm::TokenBucket)) {
+            let what =
+                "only a token bucket has a burst; remove it, or set `algorithm: token_bucket`";
             self.wrong(&steps.key("burst"), what);
         }
-        let burst = NonZeroU64::new(burst);
-        if burst.is_none() {
+        if burst == 0 {
             self.wrong(&steps.key("burst"), "must be at least 1");
         }
-        Some(Algorithm::TokenBucket { burst })
     }
 }

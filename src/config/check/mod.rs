@@ -14,13 +14,12 @@ pub use quota::regex;
 
 use super::config::Config;
 use super::error::Problem;
-use super::fields::{Fields, TextOrMap, UnknownKeyName};
+use super::fields::{Fields, MarginFields, Span, TextOrMap, UnknownKeyName};
 use super::tree::{Node, Steps};
 use super::value::{Retry, Waiting};
-use crate::engine::Margin;
 use crate::limiter::UnknownKey;
 use crate::provider::Profile;
-use crate::quota::Share;
+use crate::quota::{Margin, Share};
 
 /// Collects the problems of a configuration while its fields are checked.
 #[derive(Debug)]
@@ -58,7 +57,7 @@ impl<'a> Check<'a> {
             },
             reduction,
             retry: Retry { attempts: self.attempts(attempts) },
-            margin: self.margin(margin.percent, margin.lag.0),
+            margin: self.margin(&Steps::to(["margin"]), &margin),
             share: self.share(&Steps::to(["share"]), fields.share.unwrap_or(1.0)),
             store: fields.store.and_then(|store| self.store(store)),
             bus: fields.bus.and_then(|bus| self.bus(bus)),
@@ -116,14 +115,13 @@ impl<'a> Check<'a> {
         attempts.try_into().unwrap_or(core::num::NonZeroU32::MIN)
     }
 
-    fn margin(&mut self, percent: u8, lag: Duration) -> Margin {
-        if percent >= 100 {
-            let steps = Steps::to(["margin", "percent"]);
-            self.wrong(&steps, format!("must be from 0 to 99, not {percent}"));
-        }
-        let steps = Steps::to(["margin", "lag"]);
-        self.within(&steps, lag, Duration::ZERO, LONGEST_LAG);
-        Margin { percent, lag_nanos: u64::try_from(lag.as_nanos()).unwrap_or(u64::MAX) }
+    fn margin(&mut self, steps: &Steps, fields: &MarginFields) -> Margin {
+        let MarginFields { percent, lag: Span(lag) } = *fields;
+        self.within(&steps.key("lag"), lag, Duration::ZERO, LONGEST_LAG);
+        Margin::new(percent, lag).unwrap_or_else(|_| {
+            self.wrong(&steps.key("percent"), format!("must be from 0 to 99, not {percent}"));
+            Margin::default()
+        })
     }
 
     /// Reports a length of time that is shorter than `least` or longer than `most`.

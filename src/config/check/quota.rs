@@ -68,10 +68,13 @@ impl Check<'_> {
             quota = quota.limit(limit);
         }
         if let Some(name) = fields.algorithm {
-            quota = quota.with_algorithm(name.into());
+            quota = quota.with_algorithm(name);
         }
         if fields.shared {
             quota = quota.shared();
+        }
+        if let Some(margin) = &fields.margin {
+            quota = quota.with_margin(self.margin(&steps.key("margin"), margin));
         }
         match fields.share {
             Some(share) => quota.with_share(self.share(&steps.key("share"), share)),

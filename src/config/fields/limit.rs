@@ -2,6 +2,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::window::WindowText;
+use crate::quota::Algorithm;
 
 /// One limit in full.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -23,7 +24,7 @@ pub(in crate::config) struct LimitFields {
 
     /// How it is counted over time. Default: as the provider does, else `sliding_window`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) algorithm: Option<AlgorithmName>,
+    pub(in crate::config) algorithm: Option<Algorithm>,
 
     /// What a full token bucket holds. Default: `limit`.
     #[schemars(range(min = 1))]
@@ -39,21 +40,6 @@ pub(in crate::config) struct LimitFields {
     /// false: it is refused for good.
     #[serde(default, skip_serializing_if = "is_false")]
     pub(in crate::config) debt: bool,
-}
-
-/// How a limit is counted over time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-#[schemars(rename = "Algorithm")]
-pub enum AlgorithmName {
-    /// Refills all the time at limit / window. What OpenAI, Anthropic and Groq do.
-    TokenBucket,
-    /// Never more than the limit in any window of that length: safe everywhere.
-    SlidingWindow,
-    /// Starts at the first use, and again at the first use after its end.
-    FixedWindow,
-    /// Starts with every minute, hour or day of a clock, UTC.
-    ClockWindow,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde asks for it")]

@@ -1,9 +1,8 @@
-use std::time::Duration;
-
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::span::Span;
+use crate::quota::Margin;
 
 /// What is given up because requests reach the provider later than they were admitted.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -20,6 +19,12 @@ pub(in crate::config) struct MarginFields {
 
 impl Default for MarginFields {
     fn default() -> Self {
-        Self { percent: 2, lag: Span(Duration::from_millis(500)) }
+        Margin::default().into()
+    }
+}
+
+impl From<Margin> for MarginFields {
+    fn from(margin: Margin) -> Self {
+        Self { percent: margin.percent(), lag: Span(margin.lag()) }
     }
 }

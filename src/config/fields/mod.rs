@@ -23,7 +23,6 @@ use serde::{Deserialize, Serialize};
 
 pub use address::Address;
 pub use cluster::{Mode, OnFailure};
-pub use limit::AlgorithmName;
 pub use ordered::Ordered;
 pub use span::{Span, length_of_time};
 pub use text_or_map::TextOrMap;

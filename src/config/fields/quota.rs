@@ -1,7 +1,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::limit::{AlgorithmName, LimitFields, is_false};
+use super::limit::{LimitFields, is_false};
+use super::margin::MarginFields;
+use crate::quota::Algorithm;
 
 /// The limits of one key, or of each key that a glob or a regular expression matches. A limit that is
 /// 0 or left out is none.
@@ -36,11 +38,15 @@ pub(in crate::config) struct QuotaFields {
     /// How the limits are counted that don't say so themselves. Default: as the provider does, else
     /// `sliding_window`.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) algorithm: Option<AlgorithmName>,
+    pub(in crate::config) algorithm: Option<Algorithm>,
     /// The share of these limits that is used: above 0, at most 1 (default).
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) share: Option<f64>,
+    /// The margin of these limits, in place of `margin` of the file. `{percent: 0, lag: 0s}` for limits
+    /// that protect a server of your own.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(in crate::config) margin: Option<MarginFields>,
     /// One set of buckets for all keys that match, such as the models of a family that share a pool.
     /// Default: false: each key has its own.
     #[serde(skip_serializing_if = "is_false")]

@@ -62,7 +62,7 @@ mod sections;
 mod values;
 
 pub use super::check::{Check, regex};
-pub use super::fields::{AlgorithmName, Ordered, Span, TextOrMap, length_of_time};
+pub use super::fields::{Ordered, Span, TextOrMap, length_of_time};
 pub use super::json::quota_schema;
 pub use super::tree::Steps;
 pub use section::Section;

@@ -7,7 +7,7 @@
 //!
 //! ```
 //! use axum::{Router, routing::get};
-//! use tollgate::engine::Margin;
+//! use tollgate::quota::Margin;
 //! use tollgate::middleware::respond::Scope;
 //! use tollgate::{Limiter, Quota, RateLimitLayer};
 //!

@@ -1,10 +1,8 @@
-use std::num::NonZeroU64;
-
 use serde::{Deserialize, Serialize};
 
 use super::text;
 use crate::limiter::{NamedQuota, QuotaOrigin};
-use crate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota};
+use crate::quota::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota};
 
 /// A quota as it stands in a file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -13,6 +11,8 @@ pub(super) struct Written {
     origin: Origin,
     #[serde(default, skip_serializing_if = "is_false")]
     shared: bool,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    margin: Option<Margin>,
     limits: Vec<Part>,
 }
 
@@ -40,20 +40,11 @@ struct Fields {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     zone: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    algorithm: Option<Counting>,
+    algorithm: Option<Algorithm>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    burst: Option<NonZeroU64>,
+    burst: Option<u64>,
     #[serde(default, skip_serializing_if = "is_false")]
     debt: bool,
-}
-
-#[derive(Clone, Copy, Serialize, Deserialize)]
-#[serde(rename_all = "snake_case")]
-enum Counting {
-    TokenBucket,
-    SlidingWindow,
-    FixedWindow,
-    ClockWindow,
 }
 
 impl Written {
@@ -61,6 +52,10 @@ impl Written {
         let quota =
             self.limits.iter().fold(Quota::new(), |quota, part| quota.limit(part.0.clone()));
         let quota = if self.shared { quota.shared() } else { quota };
+        let quota = match self.margin {
+            Some(margin) => quota.with_margin(margin),
+            None => quota,
+        };
         let origin = match self.origin {
             Origin::Configured => QuotaOrigin::Configured,
             Origin::Set => QuotaOrigin::Set,
@@ -78,16 +73,15 @@ impl From<&NamedQuota> for Written {
             QuotaOrigin::Learned => Origin::Learned,
         };
         let limits = named.quota.limits().iter().cloned().map(Part).collect();
-        Self { origin, shared: named.quota.is_shared(), limits }
+        Self { origin, shared: named.quota.is_shared(), margin: named.quota.margin(), limits }
     }
 }
 
 impl From<Part> for Fields {
     fn from(Part(limit): Part) -> Self {
-        let (algorithm, burst) = limit.algorithm().map(spell).unzip();
         let zone = limit.calendar().map(|calendar| calendar.zone().to_owned());
         let window = match limit.calendar() {
-            Some(calendar) => name(calendar.period()).to_owned(),
+            Some(calendar) => calendar.period().as_str().to_owned(),
             None => text::spell(limit.window()),
         };
         Self {
@@ -95,8 +89,8 @@ impl From<Part> for Fields {
             limit: limit.amount(),
             window,
             zone,
-            algorithm,
-            burst: burst.flatten(),
+            algorithm: limit.algorithm(),
+            burst: limit.burst(),
             debt: limit.has_debt(),
         }
     }
@@ -119,44 +113,23 @@ impl TryFrom<Fields> for Part {
             }
         };
         let limit = limit.ok_or(zero)?;
-        let limit = match fields.algorithm()? {
-            Some(algorithm) => limit.with_algorithm(algorithm),
-            None => limit,
-        };
+        let limit = fields.count(limit)?;
         Ok(Self(if fields.debt { limit.with_debt() } else { limit }))
     }
 }
 
 impl Fields {
-    fn algorithm(&self) -> Result<Option<Algorithm>, String> {
+    /// Returns the limit, counted by the algorithm of these fields.
+    fn count(&self, limit: Limit) -> Result<Limit, String> {
         match (self.algorithm, self.burst) {
             (Some(_), _) if self.zone.is_some() => {
                 Err("algorithm: not allowed with `zone`; remove one of them".into())
             }
-            (Some(Counting::TokenBucket), burst) => Ok(Some(Algorithm::TokenBucket { burst })),
+            (Some(Algorithm::TokenBucket), burst) => Ok(limit.with_burst(burst.unwrap_or(0))),
             (_, Some(_)) => Err("burst: only allowed with `algorithm: token_bucket`".into()),
-            (Some(Counting::SlidingWindow), _) => Ok(Some(Algorithm::SlidingWindow)),
-            (Some(Counting::FixedWindow), _) => Ok(Some(Algorithm::FixedWindow)),
-            (Some(Counting::ClockWindow), _) => Ok(Some(Algorithm::ClockWindow)),
-            (None, None) => Ok(None),
+            (Some(algorithm), None) => Ok(limit.with_algorithm(algorithm)),
+            (None, None) => Ok(limit),
         }
-    }
-}
-
-fn spell(algorithm: Algorithm) -> (Counting, Option<NonZeroU64>) {
-    match algorithm {
-        Algorithm::TokenBucket { burst } => (Counting::TokenBucket, burst),
-        Algorithm::SlidingWindow => (Counting::SlidingWindow, None),
-        Algorithm::FixedWindow => (Counting::FixedWindow, None),
-        Algorithm::ClockWindow => (Counting::ClockWindow, None),
-    }
-}
-
-fn name(period: Period) -> &'static str {
-    match period {
-        Period::Day => "day",
-        Period::Week => "week",
-        Period::Month => "month",
     }
 }
 

@@ -93,6 +93,10 @@ fn numbers_have_bounds() {
         "1:30: reduction.recovery_factor: must be from 1.01",
     );
     refuses("retry: {attempts: 0}", "1:19: retry.attempts: must be from 1 to 100, not 0");
+    refuses(
+        "quotas: {a: {rpm: 1, margin: {percent: 100}}}",
+        "1:40: quotas.a.margin.percent: must be from 0 to 99, not 100",
+    );
     refuses("margin: {percent: 100}", "1:19: margin.percent: must be from 0 to 99, not 100");
     refuses("margin: {percent: 300}", "1:19: margin.percent: must be a whole number from 0 to 255");
 }
@@ -114,7 +118,7 @@ fn limits_that_make_no_sense_are_refused() {
         ("window: day, zone: Mars/Base", "zone: time zone \"Mars/Base\" is unknown"),
         ("window: day, zone: UTC, burst: 5", "burst: means nothing on a calendar"),
         ("window: day, zone: UTC, algorithm: sliding_window", "algorithm: means nothing on"),
-        ("window: 1m, burst: 5, algorithm: fixed_window", "burst: is for a token bucket"),
+        ("window: 1m, burst: 5, algorithm: fixed_window", "burst: only a token bucket has a burst"),
         ("window: 1m, burst: 0", "burst: must be at least 1"),
         ("window: 0s", "window: must be from 1ms to 366d, not 0s"),
         ("window: 367d", "window: is longer than 366d"),

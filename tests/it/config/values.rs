@@ -2,7 +2,9 @@ use std::time::Duration;
 
 use tollgate::config::Cluster;
 use tollgate::limiter::UnknownKey;
-use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Share, Window};
+use tollgate::quota::{
+    Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Window,
+};
 
 use super::good;
 
@@ -34,7 +36,7 @@ fn a_limit_in_full_says_its_window_and_algorithm() {
         tokens(5, 86_400_000).with_debt()
     );
     for (name, algorithm) in [
-        ("token_bucket", Algorithm::TOKEN_BUCKET),
+        ("token_bucket", Algorithm::TokenBucket),
         ("sliding_window", Algorithm::SlidingWindow),
         ("fixed_window", Algorithm::FixedWindow),
         ("clock_window", Algorithm::ClockWindow),
@@ -42,9 +44,8 @@ fn a_limit_in_full_says_its_window_and_algorithm() {
         let text = format!("dimension: tokens, limit: 5, window: 60s, algorithm: {name}");
         assert_eq!(one(&text), tokens(5, 60_000).with_algorithm(algorithm));
     }
-    let burst = Algorithm::TokenBucket { burst: core::num::NonZeroU64::new(9) };
     let text = "dimension: tokens, limit: 5, window: 60s, burst: 9";
-    assert_eq!(one(text), tokens(5, 60_000).with_algorithm(burst));
+    assert_eq!(one(text), tokens(5, 60_000).with_burst(9));
     assert_eq!(
         one("dimension: images, limit: 5, window: 1d").dimension(),
         &Dimension::custom("images")
@@ -73,6 +74,17 @@ fn an_algorithm_and_a_share_are_for_all_limits_of_a_quota() {
     assert_eq!([half.limits()[0].amount(), half.limits()[1].amount()], [5, 50]);
     let limiter = good("share: 0.5\nquotas: {a: {rpm: 10}}").builder().build().unwrap();
     assert_eq!(limiter.quotas().of("a").limits()[0].amount(), 5);
+}
+
+#[test]
+fn margin_of_quota_replaces_margin_of_file() {
+    assert_eq!(
+        quota("rpm: 10, margin: {percent: 0, lag: 0s}"),
+        Quota::new().rpm(10).with_margin(Margin::NONE)
+    );
+    let config = good("margin: {lag: 1s}\nquotas: {a: {rpm: 10}}");
+    assert_eq!(config.margin, Margin::new(2, Duration::from_secs(1)).unwrap());
+    assert_eq!(config.quotas[0].quota.margin(), None);
 }
 
 #[test]

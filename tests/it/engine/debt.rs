@@ -1,5 +1,5 @@
-use tollgate::engine::{Bucket, Margin, Rule, Wait, check, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Quota, SettleAt};
+use tollgate::engine::{Bucket, Rule, Wait, check, reserve, settle};
+use tollgate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 
 use super::{S, fresh, rules};
 
@@ -18,7 +18,7 @@ fn wait(rules: &[Rule], buckets: &[Bucket], amount: u64, now: u64) -> Option<Wai
 }
 
 const ALGORITHMS: [Algorithm; 4] = [
-    Algorithm::TOKEN_BUCKET,
+    Algorithm::TokenBucket,
     Algorithm::SlidingWindow,
     Algorithm::FixedWindow,
     Algorithm::ClockWindow,
@@ -31,7 +31,7 @@ fn a_cost_above_the_limit_is_let_in_when_nothing_is_used() {
         assert_eq!(wait(&rules, &buckets, 61, 120 * S), None);
         reserve(&rules, &mut buckets, &tokens(1), 120 * S).unwrap();
         let fresh = buckets[0].level(&rules[0], 121 * S).fresh_at;
-        if algorithm != Algorithm::TOKEN_BUCKET {
+        if algorithm != Algorithm::TokenBucket {
             assert_eq!(wait(&rules, &buckets, 61, 121 * S), Some(Wait::At(fresh)));
             assert_eq!(wait(&rules, &buckets, u64::MAX, 121 * S), Some(Wait::At(fresh)));
         }
@@ -50,7 +50,7 @@ fn without_debt_it_never_fits() {
 
 #[test]
 fn a_token_bucket_pays_its_debt_by_refilling() {
-    let (rules, mut buckets) = tpm(Algorithm::TOKEN_BUCKET, Margin::NONE, SettleAt::Send);
+    let (rules, mut buckets) = tpm(Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
     reserve(&rules, &mut buckets, &tokens(180), 100 * S).unwrap();
     let level = buckets[0].level(&rules[0], 100 * S);
     assert_eq!((level.used, level.available, level.fresh_at), (180, 0, 280 * S));
@@ -70,7 +70,7 @@ fn a_window_counts_a_debt_until_it_is_over() {
 
 #[test]
 fn the_margin_is_waited_for_as_for_a_cost_of_all_that_fits() {
-    let (rules, mut buckets) = tpm(Algorithm::TOKEN_BUCKET, Margin::default(), SettleAt::Send);
+    let (rules, mut buckets) = tpm(Algorithm::TokenBucket, Margin::default(), SettleAt::Send);
     reserve(&rules, &mut buckets, &tokens(30), 100 * S).unwrap();
     let whole = wait(&rules, &buckets, 60, 101 * S);
     assert_eq!(whole, Some(Wait::At(131 * S + S / 5)));
@@ -100,7 +100,7 @@ fn a_request_that_reserved_nothing_is_charged_what_it_took() {
         // And beside what others took by then.
         reserve(&rules, &mut buckets, &tokens(5), 126 * S).unwrap();
         settle(&rules, &mut buckets, (125 * S, &tokens(0)), &tokens(4), 126 * S);
-        let refilled = if algorithm == Algorithm::TOKEN_BUCKET { 1 } else { 0 };
+        let refilled = if algorithm == Algorithm::TokenBucket { 1 } else { 0 };
         assert_eq!(buckets[0].level(&rules[0], 126 * S).used, 59 - refilled, "{algorithm:?}");
     }
 }

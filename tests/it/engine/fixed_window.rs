@@ -1,5 +1,5 @@
-use tollgate::engine::{Bucket, Margin, Rule, Wait, release, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Quota, SettleAt};
+use tollgate::engine::{Bucket, Rule, Wait, release, reserve, settle};
+use tollgate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 
 use super::{S, fresh, rules};
 

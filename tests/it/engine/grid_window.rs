@@ -1,11 +1,9 @@
 use std::time::Duration;
 
 use jiff::Timestamp;
-use tollgate::engine::{
-    Bucket, Margin, Rule, Saved, Wait, charge, check, release, reserve, settle,
-};
+use tollgate::engine::{Bucket, Rule, Saved, Wait, charge, check, release, reserve, settle};
 use tollgate::quota::{
-    Algorithm, Calendar, Cost, Dimension, Limit, Period, Quota, SettleAt, Window,
+    Algorithm, Calendar, Cost, Dimension, Limit, Margin, Period, Quota, SettleAt, Window,
 };
 
 use super::{S, fresh, rules};
@@ -20,7 +18,7 @@ fn nanos(time: &str) -> u64 {
 fn per_day(amount: u64, zone: &str, margin: Margin, settle: SettleAt) -> (Vec<Rule>, Vec<Bucket>) {
     let day = Calendar::new(Period::Day, zone).unwrap();
     let quota = Quota::new().on_calendar(Dimension::Requests, amount, &day);
-    let rules = rules(&quota, Algorithm::TOKEN_BUCKET, margin, settle);
+    let rules = rules(&quota, Algorithm::TokenBucket, margin, settle);
     let buckets = fresh(&rules);
     (rules, buckets)
 }
@@ -89,7 +87,7 @@ fn a_window_too_short_to_be_closed_is_a_sliding_one() {
 
 #[test]
 fn a_day_that_would_be_closed_for_too_long_slides_as_long_as_the_longest() {
-    let (rules, mut buckets) = pacific(1, Margin { percent: 0, lag_nanos: 2 * HOUR });
+    let (rules, mut buckets) = pacific(1, lag(2 * HOUR));
     let noon = nanos("2027-03-14T19:00:00Z");
     reserve(&rules, &mut buckets, &Cost::new(), noon).unwrap();
     assert_eq!(wait(&rules, &buckets, noon), Some(Wait::At(noon + 27 * HOUR)));
@@ -100,7 +98,7 @@ fn a_wait_for_several_clocks_ends_where_all_are_open() {
     let seconds =
         |s| Limit::new(Dimension::Requests, 1, Window::new(Duration::from_secs(s)).unwrap());
     let quota = Quota::new().limit(seconds(60).unwrap()).limit(seconds(40).unwrap());
-    let margin = Margin { percent: 0, lag_nanos: 2 * S };
+    let margin = lag(2 * S);
     let rules = rules(&quota, Algorithm::ClockWindow, margin, SettleAt::Send);
     let buckets = fresh(&rules);
     // One is closed from 58 s to 62 s, the other from 78 s to 82 s, both from 118 s to 122 s.
@@ -116,7 +114,7 @@ fn any_number_of_clocks_gets_an_answer() {
     let window = |i: u64| Window::new(Duration::from_nanos(S + 7 * i)).unwrap();
     let limit = |i| Limit::new(Dimension::Requests, 1, window(i)).unwrap();
     let quota = (0..24_u64).map(limit).fold(Quota::new(), Quota::limit);
-    let margin = Margin { percent: 0, lag_nanos: S / 16 };
+    let margin = lag(S / 16);
     let rules = rules(&quota, Algorithm::ClockWindow, margin, SettleAt::Send);
     let mut buckets = fresh(&rules);
     charge(&rules, &mut buckets, &Cost::new(), 1_800_000_000 * S);
@@ -221,4 +219,9 @@ fn what_was_taken_tomorrow_counts_until_tomorrow_ends() {
     charge(&rules, &mut buckets, &Cost::new(), nanos("2027-03-17T20:00:00Z"));
     let today = nanos("2027-03-15T20:00:00Z");
     assert_eq!(wait(&rules, &buckets, today), Some(Wait::At(nanos("2027-03-18T07:00:00Z"))));
+}
+
+/// A margin of a lag alone.
+fn lag(nanos: u64) -> Margin {
+    Margin::new(0, Duration::from_nanos(nanos)).unwrap()
 }

@@ -17,8 +17,8 @@ mod sliding_window;
 mod token_bucket;
 mod world;
 
-use tollgate::engine::{Bucket, Margin, Rule};
-use tollgate::quota::{Algorithm, Quota, SettleAt};
+use tollgate::engine::{Bucket, Rule};
+use tollgate::quota::{Algorithm, Margin, Quota, SettleAt};
 
 /// Seconds, in nanoseconds.
 const S: u64 = 1_000_000_000;

@@ -3,8 +3,7 @@
 //! does its provider.
 
 use proptest::prelude::*;
-use tollgate::engine::Margin;
-use tollgate::quota::Algorithm;
+use tollgate::quota::{Algorithm, Margin};
 
 use super::reference::{FixedWindow, NamedWindow, Reference, TokenBucket};
 use super::schedule::{Act, Event, Spec, config, events, specs, specs_at_send, start};
@@ -65,7 +64,7 @@ proptest! {
         specs in specs(), start in start(), events in events(30), delayed: bool,
     ) {
         let slide =
-            |s| Spec { algorithm: Algorithm::SlidingWindow, civil: None, debt: false, ..s };
+            |s| Spec { algorithm: Algorithm::SlidingWindow, burst: 0, civil: None, debt: false, ..s };
         let margin = if delayed { Margin::default() } else { Margin::NONE };
         let mut world = World::new(specs.into_iter().map(slide).collect(), margin, start);
         run(&mut world, &events)?;

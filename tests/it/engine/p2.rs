@@ -2,9 +2,11 @@
 //! `Unknown` is said only while something held is in the way, `Never` exactly of what can never fit:
 //! with debt of nothing.
 
+use std::time::Duration;
+
 use proptest::prelude::*;
-use tollgate::engine::{Margin, Wait, check, reserve};
-use tollgate::quota::{Cost, SettleAt};
+use tollgate::engine::{Wait, check, reserve};
+use tollgate::quota::{Cost, Margin, SettleAt};
 
 use super::schedule::{Act, Event, Spec, config, events, specs, start};
 use super::world::{Over, World};
@@ -117,7 +119,10 @@ fn margin() -> impl Strategy<Value = Margin> {
     prop_oneof![
         Just(Margin::NONE),
         Just(Margin::default()),
-        (0..=100_u8, 0..2_000_000_000_u64)
-            .prop_map(|(percent, lag_nanos)| Margin { percent, lag_nanos }),
+        (0..100_u8, 0..2_000_000_000_u64).prop_map(|(percent, lag)| Margin::new(
+            percent,
+            Duration::from_nanos(lag)
+        )
+        .unwrap()),
     ]
 }

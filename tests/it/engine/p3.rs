@@ -3,8 +3,8 @@
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::engine::{Bucket, Margin, check, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Dimension, SettleAt};
+use tollgate::engine::{Bucket, check, reserve, settle};
+use tollgate::quota::{Algorithm, Cost, Dimension, Margin, SettleAt};
 
 use super::reference::{Reference, SlidingWindow};
 use super::schedule::{Act, Spec, config, events, size, specs, start, window};
@@ -41,7 +41,7 @@ proptest! {
         world.finish_all(if release { Act::Release } else { Act::Settle });
         for (index, spec) in world.specs.iter().enumerate().filter(|(_, s)| !s.is_concurrency()) {
             let (mut reference, charges) = match (spec.settle, spec.algorithm) {
-                (SettleAt::Send, Algorithm::TokenBucket { .. }) => continue,
+                (SettleAt::Send, Algorithm::TokenBucket) => continue,
                 (SettleAt::Send, Algorithm::FixedWindow) if world.has_released() => continue,
                 (SettleAt::Send, _) => (spec.reference(), world.over(spec, Over::at_send)),
                 _ => (spec.reference_at_settle(), world.over(spec, Over::at_settle)),
@@ -129,6 +129,7 @@ proptest! {
         let spec = Spec {
             dimension: Dimension::Tokens,
             algorithm: Algorithm::SlidingWindow,
+            burst: 0,
             amount: 1 << 30,
             window,
             settle: SettleAt::Send,

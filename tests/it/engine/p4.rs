@@ -2,8 +2,8 @@
 //! rule that counts the cost and to no other.
 
 use proptest::prelude::*;
-use tollgate::engine::{Margin, Shortfall, check, reserve};
-use tollgate::quota::Cost;
+use tollgate::engine::{Shortfall, check, reserve};
+use tollgate::quota::{Cost, Margin};
 
 use super::schedule::{Act, config, events, specs, start};
 use super::world::World;

@@ -1,15 +1,14 @@
 //! P6: no panic, no overflow, no hang, and bounded memory, for any amounts, costs, times (also
 //! running back), windows, margins, and any calls in any order, senseless ones too.
 
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
 use tollgate::engine::{
-    Bucket, Margin, Rule, Timeline, Wait, charge, check, commit, release, reserve, settle,
+    Bucket, Rule, Timeline, Wait, charge, check, commit, release, reserve, settle,
 };
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, SettleAt, Window};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, SettleAt, Window};
 
 use super::civil::CIVILS;
 use super::schedule::config;
@@ -131,10 +130,9 @@ impl Engine {
     fn look(&self) -> Result<(), TestCaseError> {
         for (rule, bucket) in self.rules.iter().zip(&self.buckets) {
             let level = bucket.level(rule, self.now);
-            let most = match (rule.dimension(), rule.limit().algorithm()) {
-                (Dimension::Concurrency, _) => rule.limit().amount(),
-                (_, Some(Algorithm::TokenBucket { burst: Some(burst) })) => burst.get(),
-                _ => rule.limit().amount(),
+            let most = match rule.dimension() {
+                Dimension::Concurrency => rule.limit().amount(),
+                _ => rule.limit().burst().unwrap_or(rule.limit().amount()),
             };
             prop_assert!(level.available <= most, "{:?} of {:?}", level, rule);
             prop_assert!(bucket.save(rule, self.now).taken.len() <= 400);
@@ -157,8 +155,8 @@ fn cost() -> impl Strategy<Value = Cost> {
 
 fn rule() -> impl Strategy<Value = Rule> {
     let shape = (0..5_u8, 0..8_u8, 0..3_u8, any::<bool>());
-    let margin =
-        (any::<u8>(), edge()).prop_map(|(percent, lag_nanos)| Margin { percent, lag_nanos });
+    let margin = (0..100_u8, edge())
+        .prop_map(|(percent, lag)| Margin::new(percent, Duration::from_nanos(lag)).unwrap());
     (shape, edge(), edge(), edge(), margin).prop_map(
         |((dimension, algorithm, settle, debt), amount, window, burst, margin)| {
             let nanos = window.clamp(1_000_000, 366 * Window::DAY.as_nanos());
@@ -170,17 +168,18 @@ fn rule() -> impl Strategy<Value = Rule> {
                 _ => Limit::new(dimension, amount, window),
             };
             let limit = if debt { limit.map(Limit::with_debt) } else { limit }.unwrap();
+            let burst = if algorithm == 6 { burst } else { 0 };
             let algorithm = match algorithm {
                 2 => Algorithm::SlidingWindow,
                 3 => Algorithm::FixedWindow,
                 4 | 5 => Algorithm::ClockWindow,
-                6 => Algorithm::TokenBucket { burst: NonZeroU64::new(burst) },
-                _ => Algorithm::TOKEN_BUCKET,
+                _ => Algorithm::TokenBucket,
             };
             let settle = [SettleAt::Send, SettleAt::FirstUsage, SettleAt::End][usize::from(settle)];
-            let limit = match limit.calendar() {
-                Some(_) => limit,
-                None => limit.with_algorithm(algorithm),
+            let limit = match (limit.calendar(), algorithm) {
+                (Some(_), _) => limit,
+                (None, Algorithm::TokenBucket) => limit.with_burst(burst),
+                (None, _) => limit.with_algorithm(algorithm),
             };
             Rule::new(&limit, algorithm, margin, settle)
         },

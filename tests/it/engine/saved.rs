@@ -1,12 +1,10 @@
-use std::num::NonZeroU64;
-
-use tollgate::engine::{Bucket, Margin, Rule, Saved, Wait, charge, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Quota, SettleAt};
+use tollgate::engine::{Bucket, Rule, Saved, Wait, charge, reserve, settle};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt};
 
 use super::{S, fresh, rules};
 
 const ALGORITHMS: [Algorithm; 3] =
-    [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow];
+    [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];
 
 fn tpm(amount: u64, algorithm: Algorithm, settle: SettleAt) -> Vec<Rule> {
     rules(&Quota::new().tpm(amount), algorithm, Margin::NONE, settle)
@@ -98,8 +96,10 @@ fn another_limit_keeps_requests_in_flight() {
 
 #[test]
 fn a_raised_token_bucket_keeps_its_debt() {
-    let old = tpm(60, Algorithm::TOKEN_BUCKET, SettleAt::Send);
-    let new = tpm(120, Algorithm::TokenBucket { burst: NonZeroU64::new(10) }, SettleAt::Send);
+    let old = tpm(60, Algorithm::TokenBucket, SettleAt::Send);
+    let limit = Limit::per_minute(Dimension::Tokens, 120).map(|limit| limit.with_burst(10));
+    let quota = Quota::new().limit(limit);
+    let new = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
     let mut buckets = fresh(&old);
     charge(&old, &mut buckets, &tokens(90), 1_000 * S);
     let carried = buckets[0].carry(&old[0], &new[0], 1_010 * S);
@@ -113,8 +113,8 @@ fn a_raised_token_bucket_keeps_its_debt() {
 #[test]
 fn a_changed_token_bucket_keeps_what_is_used_to_the_part_of_a_token() {
     let (old, new) = (
-        tpm(60, Algorithm::TOKEN_BUCKET, SettleAt::Send),
-        tpm(90, Algorithm::TOKEN_BUCKET, SettleAt::Send),
+        tpm(60, Algorithm::TokenBucket, SettleAt::Send),
+        tpm(90, Algorithm::TokenBucket, SettleAt::Send),
     );
     let mut buckets = fresh(&old);
     charge(&old, &mut buckets, &tokens(3), 1_000 * S);
@@ -130,7 +130,7 @@ fn a_changed_token_bucket_keeps_what_is_used_to_the_part_of_a_token() {
 fn a_changed_token_bucket_waits_for_its_margin_still() {
     let rules = |amount| {
         let quota = Quota::new().tpm(amount);
-        rules(&quota, Algorithm::TOKEN_BUCKET, Margin::default(), SettleAt::Send)
+        rules(&quota, Algorithm::TokenBucket, Margin::default(), SettleAt::Send)
     };
     let (old, new) = (rules(60), rules(120));
     let mut buckets = fresh(&old);

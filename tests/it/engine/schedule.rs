@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
-use tollgate::engine::{Margin, Rule};
-use tollgate::quota::{Algorithm, Dimension, Limit, SettleAt, Share, Window};
+use tollgate::engine::Rule;
+use tollgate::quota::{Algorithm, Dimension, Limit, Margin, SettleAt, Share, Window};
 
 use super::civil::{CIVILS, Civil, days};
 use super::reference::{FixedWindow, NamedWindow, Reference, SlidingWindow, TokenBucket};
@@ -26,6 +26,8 @@ pub(super) fn config() -> ProptestConfig {
 pub(super) struct Spec {
     pub(super) dimension: Dimension,
     pub(super) algorithm: Algorithm,
+    /// The burst of a token bucket; 0 for the amount.
+    pub(super) burst: u64,
     pub(super) amount: u64,
     pub(super) window: u64,
     pub(super) settle: SettleAt,
@@ -44,6 +46,7 @@ impl Spec {
         };
         let limit = if self.debt { limit.map(Limit::with_debt) } else { limit }.unwrap();
         let limit = match self.civil {
+            None if self.burst > 0 => limit.with_burst(self.burst),
             None if self.share < 100 => limit.with_algorithm(self.algorithm),
             _ => limit,
         };
@@ -53,10 +56,7 @@ impl Spec {
 
     /// The largest cost that the limit can ever hold.
     pub(super) fn capacity(&self) -> u64 {
-        match self.algorithm {
-            Algorithm::TokenBucket { burst: Some(burst) } => burst.get(),
-            _ => self.amount,
-        }
+        if self.burst > 0 { self.burst } else { self.amount }
     }
 
     /// What must be free for a request of this amount: with debt at most all.
@@ -67,7 +67,7 @@ impl Spec {
     /// A provider of the same algorithm, amount and window.
     pub(super) fn reference(&self) -> Box<dyn Reference> {
         match self.algorithm {
-            Algorithm::TokenBucket { .. } => {
+            Algorithm::TokenBucket => {
                 Box::new(TokenBucket::new(self.amount, self.window, self.capacity()))
             }
             Algorithm::FixedWindow => Box::new(FixedWindow::new(self.amount, self.window)),
@@ -181,15 +181,16 @@ fn spec(settle: impl Strategy<Value = SettleAt>) -> impl Strategy<Value = Spec> 
         prop_oneof![Just(Dimension::Requests), Just(Dimension::Tokens), Just(TOKENS_IN)];
     let more = (0..10 * CIVILS.len(), 0..6_u8);
     (dimension, algorithm(), amount(), window(), settle, more).prop_map(
-        |(dimension, algorithm, amount, window, settle, (civil, debt))| {
+        |(dimension, (algorithm, burst), amount, window, settle, (civil, debt))| {
             let civil = CIVILS.get(civil / 2);
-            let (algorithm, window) = match civil {
-                Some(civil) => (Algorithm::ClockWindow, civil.calendar.window().as_nanos()),
-                None => (algorithm, window),
+            let (algorithm, burst, window) = match civil {
+                Some(civil) => (Algorithm::ClockWindow, 0, civil.calendar.window().as_nanos()),
+                None => (algorithm, burst, window),
             };
             Spec {
                 dimension,
                 algorithm,
+                burst,
                 amount,
                 window,
                 settle,
@@ -201,13 +202,14 @@ fn spec(settle: impl Strategy<Value = SettleAt>) -> impl Strategy<Value = Spec> 
     )
 }
 
-fn algorithm() -> impl Strategy<Value = Algorithm> {
+/// An algorithm, and the burst of a token bucket.
+fn algorithm() -> impl Strategy<Value = (Algorithm, u64)> {
     (0..10_u64, 1..30_u64).prop_map(|(kind, burst)| match kind {
-        0 | 1 => Algorithm::SlidingWindow,
-        2 | 3 => Algorithm::FixedWindow,
-        4 | 5 => Algorithm::ClockWindow,
-        6 | 7 => Algorithm::TokenBucket { burst: std::num::NonZeroU64::new(burst) },
-        _ => Algorithm::TOKEN_BUCKET,
+        0 | 1 => (Algorithm::SlidingWindow, 0),
+        2 | 3 => (Algorithm::FixedWindow, 0),
+        4 | 5 => (Algorithm::ClockWindow, 0),
+        6 | 7 => (Algorithm::TokenBucket, burst),
+        _ => (Algorithm::TokenBucket, 0),
     })
 }
 

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use tollgate::engine::{Bucket, Margin, Rule, Wait, charge, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Quota, SettleAt};
+use tollgate::engine::{Bucket, Rule, Wait, charge, reserve, settle};
+use tollgate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 
 use super::{S, fresh, rules};
 

@@ -1,17 +1,12 @@
-use tollgate::engine::{Margin, Wait, release, reserve, settle};
-use tollgate::quota::{Algorithm, Cost, Quota, SettleAt};
+use tollgate::engine::{Wait, release, reserve, settle};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt};
 
 use super::{S, fresh, rules};
 
 #[test]
 fn thirty_nine_a_second_polled_every_50_ms_gives_39_a_second() {
-    let limit = tollgate::quota::Limit::new(
-        tollgate::quota::Dimension::Requests,
-        39,
-        tollgate::quota::Window::SECOND,
-    );
-    let quota = Quota::new().limit(limit.unwrap());
-    let rules = rules(&quota, Algorithm::TOKEN_BUCKET, Margin::NONE, SettleAt::Send);
+    let quota = Quota::new().limit(Limit::per_second(Dimension::Requests, 39));
+    let rules = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
     let mut buckets = fresh(&rules);
     let mut granted = 0;
     for tick in 0..=200 {
@@ -26,7 +21,7 @@ fn thirty_nine_a_second_polled_every_50_ms_gives_39_a_second() {
 #[test]
 fn the_margin_never_turns_fits_into_never() {
     let quota = Quota::new().tpm(60_000);
-    let rules = rules(&quota, Algorithm::TOKEN_BUCKET, Margin::default(), SettleAt::Send);
+    let rules = rules(&quota, Algorithm::TokenBucket, Margin::default(), SettleAt::Send);
     let mut buckets = fresh(&rules);
     let whole = Cost::new().tokens(60_000);
     // 2 % of 60,000 tokens is 1,200 tokens, which take 1.2 s to refill.
@@ -40,7 +35,7 @@ fn the_margin_never_turns_fits_into_never() {
 #[test]
 fn a_hold_costs_capacity_until_it_is_settled_and_the_rest_is_never_refunded_twice() {
     let quota = Quota::new().tpm(60_000);
-    let rules = rules(&quota, Algorithm::TOKEN_BUCKET, Margin::NONE, SettleAt::End);
+    let rules = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::End);
     let mut buckets = fresh(&rules);
     let big = Cost::new().tokens(50_000);
     reserve(&rules, &mut buckets, &big, S).unwrap();
@@ -53,9 +48,9 @@ fn a_hold_costs_capacity_until_it_is_settled_and_the_rest_is_never_refunded_twic
 
 #[test]
 fn a_burst_too_small_for_the_margin_pays_in_rate() {
-    let burst = std::num::NonZeroU64::new(1);
-    let quota = Quota::new().rpm(600);
-    let rules = rules(&quota, Algorithm::TokenBucket { burst }, Margin::default(), SettleAt::Send);
+    let limit = Limit::per_minute(Dimension::Requests, 600).map(|limit| limit.with_burst(1));
+    let quota = Quota::new().limit(limit);
+    let rules = rules(&quota, Algorithm::TokenBucket, Margin::default(), SettleAt::Send);
     let (mut buckets, mut now, mut sent) = (fresh(&rules), 100 * S, Vec::new());
     while sent.len() < 4 {
         match reserve(&rules, &mut buckets, &Cost::new(), now).map_err(|s| s.wait) {
@@ -73,7 +68,7 @@ fn a_burst_too_small_for_the_margin_pays_in_rate() {
 #[test]
 fn what_was_underestimated_is_debt() {
     let quota = Quota::new().tpm(60);
-    let rules = rules(&quota, Algorithm::TOKEN_BUCKET, Margin::NONE, SettleAt::Send);
+    let rules = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
     let mut buckets = fresh(&rules);
     let (estimate, actual) = (Cost::new().tokens(50), Cost::new().tokens(100));
     reserve(&rules, &mut buckets, &estimate, 100 * S).unwrap();
@@ -89,7 +84,7 @@ fn what_was_underestimated_is_debt() {
 #[test]
 fn a_release_gives_back_no_more_than_would_be_there() {
     let quota = Quota::new().tpm(60);
-    let rules = rules(&quota, Algorithm::TOKEN_BUCKET, Margin::NONE, SettleAt::Send);
+    let rules = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
     let mut buckets = fresh(&rules);
     let (lost, kept) = (Cost::new().tokens(30), Cost::new().tokens(20));
     reserve(&rules, &mut buckets, &lost, 100 * S).unwrap();
@@ -102,7 +97,7 @@ fn a_release_gives_back_no_more_than_would_be_there() {
 #[test]
 fn an_empty_bucket_is_fresh_once_a_whole_burst_needn_t_wait() {
     let quota = Quota::new().tpm(60);
-    let rules = rules(&quota, Algorithm::TOKEN_BUCKET, Margin::default(), SettleAt::Send);
+    let rules = rules(&quota, Algorithm::TokenBucket, Margin::default(), SettleAt::Send);
     let mut buckets = fresh(&rules);
     assert!(buckets[0].is_fresh(&rules[0], 0));
     reserve(&rules, &mut buckets, &Cost::new().tokens(10), 100 * S).unwrap();

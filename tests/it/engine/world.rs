@@ -1,7 +1,7 @@
 //! The engine under a schedule, and beside it what a provider is charged.
 
-use tollgate::engine::{Bucket, Level, Margin, Rule, Shortfall, Wait, release, reserve, settle};
-use tollgate::quota::{Cost, Dimension, SettleAt};
+use tollgate::engine::{Bucket, Level, Rule, Shortfall, Wait, release, reserve, settle};
+use tollgate::quota::{Cost, Dimension, Margin, SettleAt};
 
 use super::schedule::{Act, Event, Spec, size};
 
@@ -59,7 +59,7 @@ impl World {
         let rules: Vec<Rule> = specs.iter().map(|s| s.rule(margin)).collect();
         let buckets = rules.iter().map(Bucket::new).collect();
         let charges = vec![Vec::new(); specs.len()];
-        let lag = margin.lag_nanos;
+        let lag = u64::try_from(margin.lag().as_nanos()).unwrap();
         let (open, overs) = (Vec::new(), Vec::new());
         Self { specs, rules, buckets, now, open, charges, overs, retry: now, lag }
     }

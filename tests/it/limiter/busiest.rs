@@ -3,9 +3,8 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tollgate::engine::Margin;
 use tollgate::limiter::{Limiter, ManualClock, RateLimited};
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::{Cost, Margin, Quota};
 
 fn limiter(clock: &ManualClock) -> Limiter {
     let builder = Limiter::builder().clock(clock.clone()).margin(Margin::NONE);

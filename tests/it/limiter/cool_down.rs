@@ -11,7 +11,7 @@ use super::{S, builder};
 /// One key `k` in token buckets that pauses exactly as long as it is told to.
 fn limiter(quota: Quota, reduction: Reduction) -> (Limiter, ManualClock) {
     let clock = ManualClock::new();
-    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = quota.with_algorithm(Algorithm::TokenBucket);
     let builder = builder().reduction(reduction).quota("k", quota).clock(clock.clone());
     (builder.build().unwrap(), clock)
 }

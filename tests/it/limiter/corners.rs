@@ -78,7 +78,7 @@ fn a_handle_follows_its_key_to_a_shared_quota() {
 
 #[tokio::test(start_paused = true)]
 async fn who_waits_follows_its_key_to_a_shared_quota() {
-    let day = |n| Quota::new().rpd(n).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let day = |n| Quota::new().rpd(n).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().clock(TokioClock::new()).quota("g*", day(1)).build().unwrap();
     limiter.acquire("g1", &Cost::new()).await.unwrap();
     let waiters = [0, 1].map(|_| tokio::spawn(limiter.acquire("g1", &Cost::new())));
@@ -91,7 +91,7 @@ async fn who_waits_follows_its_key_to_a_shared_quota() {
 
 #[test]
 fn huge_amounts_neither_panic_nor_forget() {
-    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let clock = ManualClock::new();
         let quota = |n| Quota::new().rpm(n).tpm(n).rpd(n).concurrency(3).with_algorithm(algorithm);
         let limiter = builder().quota("k", quota(60)).clock(clock.clone()).build().unwrap();
@@ -244,7 +244,7 @@ fn given_limits_are_tried_on_what_a_key_shares() {
 #[test]
 fn debt_is_charged_even_if_its_key_was_idle_in_between() {
     let clock = ManualClock::new();
-    let quota = Quota::new().tpm(60).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().tpm(60).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().quota("*", quota).clock(clock.clone()).build().unwrap();
     let permit = limiter.try_acquire("k", &Cost::new()).unwrap();
     limiter.prune();

@@ -3,12 +3,10 @@
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-
-use tollgate::engine::Margin;
 use tollgate::limiter::{
     Acquire, AcquireError, Builder, Code, DefaultLimits, ManualClock, Regex, UnknownKey,
 };
-use tollgate::quota::{Algorithm, Dimension, Limit, Window};
+use tollgate::quota::{Algorithm, Dimension, Limit, Margin, Window};
 use tollgate::{Cost, Limiter, Permit, Quota};
 
 type Granted = Result<Permit, AcquireError>;

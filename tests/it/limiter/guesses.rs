@@ -84,7 +84,7 @@ fn clipped_guess_waits_for_as_much_as_the_limit_holds() {
 #[test]
 fn each_key_clips_a_guess_by_its_own_limits() {
     let quotas = |limiter: tollgate::limiter::Builder| {
-        let quota = |amount| Quota::new().tpm(amount).with_algorithm(Algorithm::TOKEN_BUCKET);
+        let quota = |amount| Quota::new().tpm(amount).with_algorithm(Algorithm::TokenBucket);
         limiter.quota("tenant", quota(1_000)).quota("account", quota(100_000))
     };
     let limiter = quotas(builder()).clock(ManualClock::new()).build().unwrap();
@@ -114,7 +114,7 @@ fn limits_that_change_in_flight_leave_nothing_held() {
     for (before, after) in [(1_000, 200), (200, 1_000)] {
         let (limiter, clock) = manual(Quota::new().tpm(before));
         let permit = limiter.try_acquire("k", &guessed(10, 5_000)).unwrap();
-        limiter.quotas().set("k", &Quota::new().tpm(after).with_algorithm(Algorithm::TOKEN_BUCKET));
+        limiter.quotas().set("k", &Quota::new().tpm(after).with_algorithm(Algorithm::TokenBucket));
         permit.settle(&tokens(20));
         assert_eq!(figures(&limiter, "k"), [(20, 0)]);
         clock.advance(std::time::Duration::from_secs(60));
@@ -129,7 +129,7 @@ async fn waiting_request_follows_limits_that_shrink() {
     let acquire = limiter.acquire("k", &guessed(10, 1_024));
     let waiting = tokio::spawn(acquire);
     settle_down().await;
-    limiter.quotas().set("k", &Quota::new().tpm(600).with_algorithm(Algorithm::TOKEN_BUCKET));
+    limiter.quotas().set("k", &Quota::new().tpm(600).with_algorithm(Algorithm::TokenBucket));
     held.settle(&tokens(0));
     let permit = waiting.await.unwrap().unwrap();
     assert_eq!(permit.cost(), &tokens(600));

@@ -10,7 +10,7 @@ use tollgate::quota::{Algorithm, Cost, Dimension, Quota};
 use super::{S, builder, manual, paused, settle_down, tokens};
 
 fn buckets(quota: Quota) -> Quota {
-    quota.with_algorithm(Algorithm::TOKEN_BUCKET)
+    quota.with_algorithm(Algorithm::TokenBucket)
 }
 
 fn available(limiter: &Limiter, key: &str) -> u64 {

@@ -268,6 +268,6 @@ fn never_ahead(limiter: &Limiter, all: &Limiter) {
 }
 
 const ALGORITHMS: [Algorithm; 3] =
-    [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow];
+    [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];
 
 const LAST: Step = Step { after: 0, who: 0, deed: Deed::Collect };

@@ -13,6 +13,7 @@ mod gate;
 mod guesses;
 mod keys;
 mod ledger;
+mod margins;
 mod missing_feature;
 mod observe;
 mod others;
@@ -31,10 +32,8 @@ mod state;
 mod totals;
 #[cfg(feature = "requests")]
 mod uncounted;
-
-use tollgate::engine::Margin;
 use tollgate::limiter::{Builder, Limiter, ManualClock, Reduction, TokioClock};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use tollgate::quota::{Algorithm, Cost, Margin, Quota};
 
 /// Seconds, in nanoseconds.
 const S: u64 = 1_000_000_000;
@@ -46,14 +45,14 @@ fn builder() -> Builder {
 /// One key `k` with this quota as a token bucket, no margin, and a clock moved by hand.
 fn manual(quota: Quota) -> (Limiter, ManualClock) {
     let clock = ManualClock::new();
-    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = quota.with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().quota("k", quota).clock(clock.clone()).build().unwrap();
     (limiter, clock)
 }
 
 /// The same on tokio's paused clock.
 fn paused(quota: Quota) -> Limiter {
-    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = quota.with_algorithm(Algorithm::TokenBucket);
     builder().quota("k", quota).clock(TokioClock::new()).build().unwrap()
 }
 

@@ -13,7 +13,7 @@ fn usage(input: u64, output: u64) -> Usage {
 
 #[test]
 fn what_others_take_and_hold_counts_and_is_not_collected_here() {
-    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow] {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow] {
         let clock = ManualClock::new();
         let quota = Quota::new().tpm(1_000).concurrency(3).with_algorithm(algorithm);
         let limiter = builder().quota("k", quota).clock(clock.clone()).build().unwrap();

@@ -14,7 +14,7 @@ fn half() -> Share {
 
 /// Half of 1,000 tokens a minute, by the limiter's share or by the quota's.
 fn halves() -> [(Limiter, ManualClock); 2] {
-    let quota = Quota::new().tpm(1_000).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().tpm(1_000).with_algorithm(Algorithm::TokenBucket);
     let clock = ManualClock::new();
     let shared = builder().share(half()).quota("k", quota.clone()).clock(clock.clone());
     [(shared.build().unwrap(), clock), manual(quota.with_share(half()))]
@@ -66,7 +66,7 @@ fn cost_above_a_share_of_a_window_waits_for_an_empty_window() {
 #[test]
 fn cost_above_a_reduced_share_waits_until_it_is_full() {
     let clock = ManualClock::new();
-    let quota = Quota::new().tpm(1_000).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().tpm(1_000).with_algorithm(Algorithm::TokenBucket);
     let builder = builder().reduction(Reduction::default()).share(half());
     let limiter = builder.quota("k", quota).clock(clock.clone()).build().unwrap();
     limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(1))));
@@ -82,7 +82,7 @@ fn cost_above_a_reduced_share_waits_until_it_is_full() {
 
 #[tokio::test(start_paused = true)]
 async fn waiter_above_the_share_is_granted_after_those_before_it() {
-    let quota = Quota::new().tpm(600).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().tpm(600).with_algorithm(Algorithm::TokenBucket);
     let builder = builder().share(half()).quota("k", quota).clock(TokioClock::new());
     let limiter = builder.build().unwrap();
     let begin = limiter.now();

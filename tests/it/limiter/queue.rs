@@ -188,7 +188,7 @@ async fn ten_thousand_waiters_pass_in_order_and_cancelled_ones_delay_nobody() {
     let limiter = paused(Quota::new().rpm(60_000));
     limiter.quotas().set(
         "k",
-        &Quota::new().tpm(60_000).with_algorithm(tollgate::quota::Algorithm::TOKEN_BUCKET),
+        &Quota::new().tpm(60_000).with_algorithm(tollgate::quota::Algorithm::TokenBucket),
     );
     limiter.acquire("k", &tokens(60_000)).await.unwrap();
     let begin = limiter.now();

@@ -23,7 +23,7 @@ fn manual(quota: Quota) -> (Limiter, ManualClock) {
 }
 
 fn bucket(quota: Quota) -> Quota {
-    quota.with_algorithm(Algorithm::TOKEN_BUCKET)
+    quota.with_algorithm(Algorithm::TokenBucket)
 }
 
 fn seconds(n: u64) -> RateLimited {
@@ -213,7 +213,7 @@ fn the_smallest_steps_lead_back_to_the_whole_amount_within_335() {
 #[test]
 fn a_key_that_was_idle_through_thousands_of_steps_is_looked_at_on_a_small_stack() {
     let slowly = steady().interval(Duration::from_secs(1)).recovery_factor(1.01).factor(1e-6);
-    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow] {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow] {
         let clock = ManualClock::new();
         let quota = Quota::new().tpm(u64::MAX).rpm(u64::MAX).with_algorithm(algorithm);
         let builder = builder().reduction(slowly).clock(clock.clone()).quota("k", quota);
@@ -233,7 +233,7 @@ fn a_key_that_was_idle_through_thousands_of_steps_is_looked_at_on_a_small_stack(
 
 fn algorithms() -> impl Strategy<Value = Algorithm> {
     prop_oneof![
-        Just(Algorithm::TOKEN_BUCKET),
+        Just(Algorithm::TokenBucket),
         Just(Algorithm::SlidingWindow),
         Just(Algorithm::FixedWindow),
         Just(Algorithm::ClockWindow),

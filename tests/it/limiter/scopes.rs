@@ -15,7 +15,7 @@ use super::{S, builder, settle_down};
 /// Token buckets, by key, on tokio's paused clock.
 fn limited(quotas: &[(&str, Quota)]) -> Limiter {
     let add = |builder: tollgate::limiter::Builder, (key, quota): &(&str, Quota)| {
-        builder.quota(*key, quota.clone().with_algorithm(Algorithm::TOKEN_BUCKET))
+        builder.quota(*key, quota.clone().with_algorithm(Algorithm::TokenBucket))
     };
     quotas.iter().fold(builder().clock(TokioClock::new()), add).build().unwrap()
 }

@@ -14,7 +14,7 @@ fn limiter(clock: &ManualClock, algorithm: Algorithm) -> Limiter {
 
 #[test]
 fn a_snapshot_brings_back_what_was_used_and_charges_what_was_in_flight() {
-    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let clock = ManualClock::new();
         let before = limiter(&clock, algorithm);
         before.try_acquire("a", &tokens(300)).unwrap().settle(&tokens(300));
@@ -33,7 +33,7 @@ fn a_snapshot_brings_back_what_was_used_and_charges_what_was_in_flight() {
 #[test]
 fn a_snapshot_is_sorted_and_leaves_fresh_keys_out() {
     let clock = ManualClock::new();
-    let limiter = limiter(&clock, Algorithm::TOKEN_BUCKET);
+    let limiter = limiter(&clock, Algorithm::TokenBucket);
     for key in ["b", "a", "c"] {
         limiter.try_acquire(key, &tokens(1)).unwrap().settle(&tokens(1));
     }
@@ -45,8 +45,8 @@ fn a_snapshot_is_sorted_and_leaves_fresh_keys_out() {
 #[test]
 fn twenty_threads_get_exact_totals() {
     let clock = ManualClock::new();
-    let limiter = Arc::new(limiter(&clock, Algorithm::TOKEN_BUCKET));
-    limiter.quotas().set("k", &Quota::new().tpm(1_000_000).with_algorithm(Algorithm::TOKEN_BUCKET));
+    let limiter = Arc::new(limiter(&clock, Algorithm::TokenBucket));
+    limiter.quotas().set("k", &Quota::new().tpm(1_000_000).with_algorithm(Algorithm::TokenBucket));
     let threads: Vec<_> = (0..20)
         .map(|_| {
             let limiter = Arc::clone(&limiter);

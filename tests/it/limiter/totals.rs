@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
-
-use tollgate::engine::Margin;
 use tollgate::limiter::{Event, Limiter, ManualClock, RateLimited};
-use tollgate::quota::{Cost, Dimension, Quota};
+use tollgate::quota::{Cost, Dimension, Margin, Quota};
 
 fn limiter(clock: &ManualClock) -> Limiter {
     let builder = Limiter::builder().clock(clock.clone()).margin(Margin::NONE).max_waiting(2);

@@ -177,7 +177,7 @@ fn charge_that_names_a_dimension_counts_even_if_it_is_zero() {
 
 #[test]
 fn settling_under_several_keys_keeps_what_each_limits() {
-    let quota = |quota: Quota| quota.with_algorithm(tollgate::quota::Algorithm::TOKEN_BUCKET);
+    let quota = |quota: Quota| quota.with_algorithm(tollgate::quota::Algorithm::TokenBucket);
     let builder = builder().quota("k", quota(images())).quota("m", quota(Quota::new().tpm(1_000)));
     let limiter = builder.build().unwrap();
     let told = mismatches(&limiter);

@@ -52,7 +52,7 @@ async fn a_request_that_waited_goes_through_a_clone_made_ready_for_it() {
 fn one_at_a_time(
     reject: bool,
 ) -> impl Clone + Service<&'static str, Response = (), Error = RateLimitError> {
-    let quota = Quota::new().rpm(1).with_algorithm(tollgate::quota::Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().rpm(1).with_algorithm(tollgate::quota::Algorithm::TokenBucket);
     let limiter = super::builder().quota("scarce", quota).build().unwrap();
     let layer = RateLimitLayer::new(limiter)
         .classify(|key: &&'static str| Classified::new(*key, Cost::new()))

@@ -147,7 +147,7 @@ async fn a_reduction_below_the_typical_cost_does_not_close_the_gate_for_ever() {
         layer.layer(echo()).oneshot(100).await.unwrap();
     }
     // 100 are typical, and the limit no longer holds them: 60, of which none is left.
-    let quota = Quota::new().tpm(60).with_algorithm(tollgate::quota::Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().tpm(60).with_algorithm(tollgate::quota::Algorithm::TokenBucket);
     limiter.quotas().set("k", &quota);
     let begin = limiter.now();
     let mut service = layer.layer(echo());

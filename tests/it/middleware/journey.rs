@@ -13,7 +13,7 @@ use super::inner::{Frames, Oops, Strict};
 use super::{S, USAGE, answering, builder, chat, read, send};
 
 fn one_a_minute() -> Limiter {
-    let quota = Quota::new().rpm(1).with_algorithm(tollgate::quota::Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().rpm(1).with_algorithm(tollgate::quota::Algorithm::TokenBucket);
     builder().provider(COMPATIBLE_USAGE).quota("gpt-4o", quota).build().unwrap()
 }
 

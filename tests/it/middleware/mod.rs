@@ -38,10 +38,9 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::BodyExt;
-use tollgate::engine::Margin;
 use tollgate::limiter::{Builder, Limiter, Reduction, TokioClock};
 use tollgate::middleware::{Classified, RateLimitLayer, RateLimitService, ResponseBody};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use tollgate::quota::{Algorithm, Cost, Margin, Quota};
 use tower::{Layer, Service, ServiceExt};
 
 use self::inner::{Frames, Oops, Strict};
@@ -56,7 +55,7 @@ fn builder() -> Builder {
 
 /// One key `k` with this quota as a token bucket.
 fn limiter(quota: Quota) -> Limiter {
-    builder().quota("k", quota.with_algorithm(Algorithm::TOKEN_BUCKET)).build().unwrap()
+    builder().quota("k", quota.with_algorithm(Algorithm::TokenBucket)).build().unwrap()
 }
 
 type Tokens = RateLimitLayer<fn(&u64) -> Classified, fn(&u64) -> Option<Cost>>;

@@ -165,11 +165,8 @@ async fn a_request_without_a_body_is_one_request() {
 
 mod simulated {
     use std::net::SocketAddr;
-    use std::num::NonZeroU64;
     use std::time::Duration;
-
-    use tollgate::engine::Margin;
-    use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Window};
+    use tollgate::quota::{Cost, Dimension, Limit, Margin};
     use tollgate_simulate::{OutputSize, Server, Settings, Stats};
 
     use super::*;
@@ -191,8 +188,7 @@ mod simulated {
 
     fn layer() -> RateLimitLayer {
         let limit = |dimension, amount| {
-            let burst = Algorithm::TokenBucket { burst: NonZeroU64::new(amount / 60) };
-            Limit::new(dimension, amount, Window::MINUTE).unwrap().with_algorithm(burst)
+            Limit::per_minute(dimension, amount).map(|limit| limit.with_burst(amount / 60))
         };
         let quota = Quota::new()
             .limit(limit(Dimension::Requests, 1_800))
@@ -200,7 +196,7 @@ mod simulated {
         let limiter = Limiter::builder()
             .provider(tollgate::provider::OPENAI)
             .quota("gpt-4o", quota)
-            .margin(Margin { percent: 2, lag_nanos: 250_000_000 })
+            .margin(Margin::new(2, Duration::from_millis(250)).unwrap())
             .build()
             .unwrap();
         RateLimitLayer::new(limiter)

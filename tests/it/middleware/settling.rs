@@ -172,7 +172,7 @@ const ANSWER: &[&str] = &[MESSAGE_START, DELTA, MESSAGE_DELTA, MESSAGE_STOP];
 
 /// A key with so much output a minute.
 fn otpm(profile: Profile) -> Limiter {
-    let quota = Quota::new().otpm(10_000).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().otpm(10_000).with_algorithm(Algorithm::TokenBucket);
     builder().provider(profile).quota("m", quota).build().unwrap()
 }
 

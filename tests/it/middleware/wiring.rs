@@ -17,7 +17,7 @@ use super::inner::Frames;
 use super::{USAGE, answering, available, builder, chat, held, read, send};
 
 fn limiter(profile: Profile) -> Limiter {
-    let quota = Quota::new().tpm(100_000).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().tpm(100_000).with_algorithm(Algorithm::TokenBucket);
     builder().provider(profile).quota("gpt-4o", quota).build().unwrap()
 }
 

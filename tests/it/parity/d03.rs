@@ -3,11 +3,9 @@
 use std::future::poll_fn;
 use std::task::Poll;
 use std::time::Duration;
-
-use tollgate::engine::Margin;
 use tollgate::limiter::{Limiter, TokioClock};
 use tollgate::middleware::{Classified, RateLimitError, RateLimitLayer};
-use tollgate::quota::{Algorithm, Cost, Quota};
+use tollgate::quota::{Algorithm, Cost, Margin, Quota};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
 const S: u64 = 1_000_000_000;
@@ -16,7 +14,7 @@ const S: u64 = 1_000_000_000;
 fn service(
     quota: Quota,
 ) -> (Limiter, impl Clone + Service<u64, Response = u64, Error = RateLimitError>) {
-    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = quota.with_algorithm(Algorithm::TokenBucket);
     let limiter = Limiter::builder().margin(Margin::NONE).clock(TokioClock::new());
     let limiter = limiter.quota("gpt-4o", quota).build().unwrap();
     let layer = RateLimitLayer::new(limiter.clone())

@@ -18,11 +18,10 @@ use reqwest::{Client, Response};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 use tollgate::RateLimitLayer;
-use tollgate::engine::Margin;
 use tollgate::limiter::Limiter;
 use tollgate::middleware::Charge;
 use tollgate::middleware::respond::Scope;
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::{Cost, Margin, Quota};
 
 fn client() -> Client {
     tollgate_testing::http::client()

@@ -2,7 +2,6 @@
 //! `examples/reqwest_middleware.rs`, as it is, and a 429 that the chain answers.
 #![cfg(feature = "reqwest-middleware")]
 
-use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -66,8 +65,7 @@ async fn d07_each_attempt_is_charged_and_a_429_is_answered_by_one_more() {
     let http = super::reqwest_client();
     assert_eq!(http.post(&url).body(body).send().await.unwrap().status(), 200);
 
-    let day = Algorithm::TokenBucket { burst: NonZeroU64::new(1_000) };
-    let quota = Quota::new().rpd(1_000).with_algorithm(day);
+    let quota = Quota::new().rpd(1_000).with_algorithm(Algorithm::TokenBucket);
     let limiter = Limiter::builder().provider(OPENAI).quota("gpt-4o", quota).build().unwrap();
     let attempts = Attempts::default();
     let retries = ExponentialBackoff::builder()

@@ -20,7 +20,7 @@ fn f07_count_and_time_to_reset_of_each_bucket_however_it_is_counted() {
     let cases = [
         (Algorithm::SlidingWindow, [(3, 60), (3, 40)]),
         (Algorithm::FixedWindow, [(3, 60), (3, 40)]),
-        (Algorithm::TokenBucket { burst: None }, [(3, 18), (0, 0)]),
+        (Algorithm::TokenBucket, [(3, 18), (0, 0)]),
     ];
     for (algorithm, [at_once, after_20_s]) in cases {
         let (limiter, clock) = manual(Quota::new().rpm(10).rpd(100).with_algorithm(algorithm));
@@ -34,7 +34,7 @@ fn f07_count_and_time_to_reset_of_each_bucket_however_it_is_counted() {
 
 #[test]
 fn f07_at_the_time_of_its_reset_nothing_is_counted_and_a_nanosecond_before_something_is() {
-    for algorithm in [Algorithm::SlidingWindow, Algorithm::FixedWindow, Algorithm::TOKEN_BUCKET] {
+    for algorithm in [Algorithm::SlidingWindow, Algorithm::FixedWindow, Algorithm::TokenBucket] {
         let (limiter, clock) = manual(Quota::new().rpm(7).with_algorithm(algorithm));
         (0..5).for_each(|_| drop(limiter.try_acquire("k", &Cost::new()).unwrap()));
         clock.advance_to(limiter.stats("k").limits[0].fresh_at - 1);

@@ -27,7 +27,7 @@ fn rush(limiter: &Limiter, cost: &Cost, tries: usize) -> usize {
 
 #[test]
 fn f08_fifty_callers_at_once_are_granted_exactly_the_limit() {
-    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         for limit in [1, 49, 50, 51, 777] {
             let (limiter, _) = manual(Quota::new().rpm(limit).with_algorithm(algorithm));
             assert_eq!(rush(&limiter, &Cost::new(), 20), limit as usize, "{algorithm:?}");

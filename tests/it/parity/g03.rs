@@ -93,7 +93,7 @@ fn g03_the_time_to_come_back_is_exact_though_far_too_much_was_used() {
 
 #[test]
 fn g03_the_same_for_a_bucket_in_debt_and_for_a_window() {
-    let cases = [(Algorithm::TOKEN_BUCKET, 130 * SECOND), (Algorithm::FixedWindow, 60 * SECOND)];
+    let cases = [(Algorithm::TokenBucket, 130 * SECOND), (Algorithm::FixedWindow, 60 * SECOND)];
     for (algorithm, wait) in cases {
         let (limiter, clock) = manual(Quota::new().rpm(60).with_algorithm(algorithm));
         (0..180).for_each(|_| record(&limiter, 0));

@@ -8,7 +8,7 @@ use super::rig::{S, buckets, builder, manual};
 
 #[test]
 fn g06_a_used_up_day_comes_before_a_used_up_minute() {
-    for algorithm in [Algorithm::SlidingWindow, Algorithm::FixedWindow, Algorithm::TOKEN_BUCKET] {
+    for algorithm in [Algorithm::SlidingWindow, Algorithm::FixedWindow, Algorithm::TokenBucket] {
         let (limiter, _) = manual(Quota::new().rpm(2).tpm(9).rpd(2).with_algorithm(algorithm));
         drop(limiter.try_acquire("k", &Cost::new().requests(2).tokens(9)).unwrap());
         let decision = limiter.decide("k", &Cost::new().tokens(9));

@@ -29,7 +29,7 @@ fn persist(limiter: &Limiter, store: &mut Yaml) {
 
 #[test]
 fn g12_what_was_used_and_set_is_there_after_a_restart() {
-    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("made/for/it/state.yaml");
         let clock = ManualClock::new();

@@ -11,7 +11,7 @@ use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Usage, Window};
 use super::rig::{S, admitted, builder, manual, tokens};
 
 const ALGORITHMS: [Algorithm; 3] =
-    [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow];
+    [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];
 
 #[test]
 fn g19_sums_saturate_and_never_come_round_to_little() {

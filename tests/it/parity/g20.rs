@@ -48,7 +48,7 @@ const PLENTY: u64 = 1_000_000_000;
 
 #[test]
 fn g20_a_mix_of_operations_on_one_key_adds_up() {
-    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow] {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow] {
         let quota = Quota::new().rpm(PLENTY).tpm(PLENTY).concurrency(THREADS as u64);
         let limiter = limiter(quota.with_algorithm(algorithm));
         run(|number| mixed(&limiter, "k", number));

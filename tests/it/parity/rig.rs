@@ -1,12 +1,10 @@
 //! Limiters without a margin, on clocks that the tests move, and what they say.
 
 use std::time::Duration;
-
-use tollgate::engine::Margin;
 use tollgate::limiter::{
     AcquireError, Builder, Limiter, ManualClock, Permit, Reduction, TokioClock,
 };
-use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
+use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
 /// Seconds, in nanoseconds.
 pub(super) const S: u64 = 1_000_000_000;
@@ -29,7 +27,7 @@ pub(super) fn paused(quota: Quota) -> Limiter {
 
 /// The quota in token buckets.
 pub(super) fn buckets(quota: Quota) -> Quota {
-    quota.with_algorithm(Algorithm::TOKEN_BUCKET)
+    quota.with_algorithm(Algorithm::TokenBucket)
 }
 
 pub(super) fn limit(dimension: Dimension, amount: u64, window: Duration) -> Limit {

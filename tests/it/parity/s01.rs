@@ -34,7 +34,7 @@ async fn s01_acquiring_blocks_until_there_is_one_and_a_cancelled_wait_takes_none
 
 #[test]
 fn s01_ten_thousand_that_each_end_at_once_get_five_of_five_an_hour() {
-    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let hourly = Quota::new().limit(limit(Dimension::Requests, 5, HOUR));
         let (limiter, clock) = manual(hourly.concurrency(3).with_algorithm(algorithm));
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 10_000), 5, "{algorithm:?}");

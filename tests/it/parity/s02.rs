@@ -13,7 +13,7 @@ fn available(limiter: &Limiter) -> u64 {
 
 #[test]
 fn s02_a_new_resource_starts_full() {
-    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let refuse = builder().unknown_key(UnknownKey::Refuse).clock(ManualClock::new());
         let limiter = refuse.build().unwrap();
         limiter.quotas().set("k", &Quota::new().rpm(60).with_algorithm(algorithm));

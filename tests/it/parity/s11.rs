@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::cluster::{Agent, Local, NoAgentId};
-use tollgate::engine::{Margin, Wait};
+use tollgate::engine::Wait;
 use tollgate::limiter::{AcquireError, BuildError, Code, Refused, UnknownKey};
-use tollgate::quota::{Cost, Dimension, InvalidWindow, Limit, Quota, Window};
+use tollgate::quota::{Cost, Dimension, InvalidWindow, Limit, Margin, Quota, Window};
 
 use super::rig::{builder, paused, seconds, settle_down, tokens, waiter};
 
@@ -59,9 +59,8 @@ fn s11_an_invalid_capacity_window_or_configuration() {
     assert!(error.to_string().contains("0ns"), "{error}");
     let empty = builder().quota("", Quota::new().rpm(1)).build().unwrap_err();
     assert_eq!(empty, BuildError::EmptyKey);
-    let margin = Margin { percent: 100, ..Margin::NONE };
-    let margin = builder().margin(margin).build().unwrap_err();
-    assert_eq!(margin, BuildError::MarginTooLarge { percent: 100 });
+    let error = Margin::new(100, Duration::ZERO).unwrap_err();
+    assert!(error.to_string().contains("less than 100 %"), "{error}");
     let nameless = Agent::join(&builder().build().unwrap(), Arc::new(Local::new()), "");
     assert!(matches!(nameless, Err(NoAgentId { .. })));
 }
@@ -75,7 +74,7 @@ async fn s11_every_error_has_words_of_its_own() {
         Box::new(limiter.acquire("k", &tokens(11)).await.unwrap_err()),
         Box::new(limiter.acquire_limits("k", &tokens(1), &Quota::new()).unwrap_err()),
         Box::new(BuildError::EmptyKey),
-        Box::new(BuildError::MarginTooLarge { percent: 100 }),
+        Box::new(Margin::new(100, Duration::ZERO).unwrap_err()),
         Box::new(Window::new(Duration::ZERO).unwrap_err()),
     ];
     drop(limiter.acquire("k", &tokens(10)).await.unwrap());

@@ -118,7 +118,7 @@ fn gemini_counts_the_input_alone() {
     let estimate = read(GEMINI, "/v1beta/models/m:generateContent", body);
     assert_eq!(amounts(&estimate.cost), [3 + 1 + 258, 3 + 1 + 258, 154]);
     assert_eq!(amounts(&GEMINI.charge(&estimate.cost, &USAGE)), [1_000, 1_000, 50]);
-    assert_eq!(GEMINI.algorithm(), Algorithm::TOKEN_BUCKET);
+    assert_eq!(GEMINI.algorithm(), Algorithm::TokenBucket);
 }
 
 #[test]

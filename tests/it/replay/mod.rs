@@ -5,10 +5,8 @@
 
 mod trace;
 mod world;
-
-use tollgate::engine::Margin;
 use tollgate::provider::{COMPATIBLE, OPENAI};
-use tollgate::quota::{self, Quota};
+use tollgate::quota::{self, Margin, Quota};
 use tollgate_simulate::{Algorithm, Settings};
 
 use trace::Request;
@@ -66,7 +64,7 @@ async fn usage_that_is_only_known_at_the_end_is_never_refused() {
         (None, Algorithm::TokenBucket),
         (None, Algorithm::SlidingWindow),
         (None, Algorithm::FixedWindow),
-        (Some(quota::Algorithm::TOKEN_BUCKET), Algorithm::TokenBucket),
+        (Some(quota::Algorithm::TokenBucket), Algorithm::TokenBucket),
         (Some(quota::Algorithm::FixedWindow), Algorithm::FixedWindow),
     ];
     for (name, trace) in traces() {
@@ -117,7 +115,7 @@ async fn the_judge_refuses_a_client_that_reserves_less_than_the_usage() {
 /// Charges that are known at admission, counted alike on both sides.
 fn known(algorithm: Algorithm) -> Setup {
     let ours = match algorithm {
-        Algorithm::TokenBucket => quota::Algorithm::TOKEN_BUCKET,
+        Algorithm::TokenBucket => quota::Algorithm::TokenBucket,
         Algorithm::SlidingWindow => quota::Algorithm::SlidingWindow,
         Algorithm::FixedWindow => quota::Algorithm::FixedWindow,
     };

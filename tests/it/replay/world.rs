@@ -7,10 +7,9 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use tollgate::engine::Margin;
 use tollgate::limiter::{Limiter, Permit, TokioClock};
 use tollgate::provider::Profile;
-use tollgate::quota::{Cost, Dimension, Quota};
+use tollgate::quota::{Cost, Dimension, Margin, Quota};
 use tollgate_simulate::{Provider, Settings};
 
 use super::trace::Request;

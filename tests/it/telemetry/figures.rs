@@ -1,10 +1,8 @@
 //! What each figure says.
 
 use std::time::Duration;
-
-use tollgate::engine::Margin;
 use tollgate::limiter::{Limiter, ManualClock, RateLimited};
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::{Cost, Margin, Quota};
 use tollgate::telemetry::Metrics;
 
 use super::Figures;

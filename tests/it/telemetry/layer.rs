@@ -6,11 +6,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use tollgate::engine::Margin;
 use tollgate::limiter::{Limiter, TokioClock};
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::OPENAI;
-use tollgate::quota::Quota;
+use tollgate::quota::{Margin, Quota};
 use tollgate::telemetry::Metrics;
 use tower::{Layer, ServiceExt, service_fn};
 

@@ -8,11 +8,10 @@ use std::sync::atomic::{AtomicU16, Ordering::Relaxed};
 use bytes::Bytes;
 use http::{Request, Response};
 use http_body_util::{BodyExt, Full};
-use tollgate::engine::Margin;
 use tollgate::limiter::{Limiter, Reduction, TokioClock};
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::{GEMINI, OPENAI, Profile};
-use tollgate::quota::{Algorithm, Quota};
+use tollgate::quota::{Algorithm, Margin, Quota};
 use tower::{Layer, Service, ServiceExt, service_fn};
 use tracing::{Instrument, Level, info_span};
 
@@ -25,7 +24,7 @@ const PROMPT: &str = "Say this is a test";
 
 fn limiter(profile: Profile, quota: Quota) -> Limiter {
     let builder = Limiter::builder().margin(Margin::NONE).reduction(Reduction::OFF);
-    let quota = quota.with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = quota.with_algorithm(Algorithm::TokenBucket);
     builder.provider(profile).clock(TokioClock::new()).quota("m", quota).build().unwrap()
 }
 

@@ -57,8 +57,8 @@ fn use_by_others_is_proven_below_the_amount_held_only() {
 
 #[test]
 fn use_by_others_is_proven_below_half_of_the_margin_only() {
-    let quota = Quota::new().rpm(1_000).with_algorithm(Algorithm::TOKEN_BUCKET);
-    let margin = Margin { percent: 2, lag_nanos: 0 };
+    let quota = Quota::new().rpm(1_000).with_algorithm(Algorithm::TokenBucket);
+    let margin = Margin::new(2, std::time::Duration::ZERO).unwrap();
     let of = |left| proven(&quota, margin, &requests(100), reading(Dimension::Requests, left));
     // Left are 900; allowed for are 10 and the rounding.
     assert_eq!((of(889), of(888)), (None, Some(11)));

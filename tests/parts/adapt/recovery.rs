@@ -44,7 +44,7 @@ fn cost(amount: u64) -> Cost {
 
 fn reduced() -> impl Strategy<Value = Reduced> {
     let algorithms = [
-        Algorithm::TOKEN_BUCKET,
+        Algorithm::TokenBucket,
         Algorithm::SlidingWindow,
         Algorithm::FixedWindow,
         Algorithm::ClockWindow,

@@ -36,7 +36,7 @@ impl Scheme {
         match *action {
             Action::Release(_) => returns,
             // A bucket that refills has done so by the old amounts.
-            Action::Follow(1..) => self.algorithm != Algorithm::TOKEN_BUCKET,
+            Action::Follow(1..) => self.algorithm != Algorithm::TokenBucket,
             Action::Settle(which, amount) if !returns && !self.is_held => {
                 let output = |permit: &Permit| permit.reserved.amount(&Dimension::OutputTokens);
                 open.get(which).is_none_or(|permit| output(permit) <= amount)
@@ -146,7 +146,7 @@ fn party_that_only_listens_has_the_same_used_and_held() {
         let mut now = START;
         for (after, _, action) in steps.iter().chain([&LAST]) {
             now += after * PART;
-            let returns = scheme.algorithm != Algorithm::TOKEN_BUCKET;
+            let returns = scheme.algorithm != Algorithm::TokenBucket;
             if scheme.can(action, &parties[0].open, returns) {
                 act(&mut parties[0], scheme, action, now);
                 if let Action::Follow(_) = action {
@@ -168,7 +168,7 @@ fn party_that_only_listens_has_the_same_used_and_held() {
 const NEVER_HELD: usize = 2;
 
 const ALGORITHMS: [Algorithm; 4] = [
-    Algorithm::TOKEN_BUCKET,
+    Algorithm::TokenBucket,
     Algorithm::SlidingWindow,
     Algorithm::FixedWindow,
     Algorithm::ClockWindow,

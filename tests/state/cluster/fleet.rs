@@ -1,7 +1,6 @@
 //! Many processes on one quota: sixteen that share it, and holders of leases that are killed.
 
 use std::collections::VecDeque;
-use std::num::NonZeroU64;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
@@ -56,15 +55,14 @@ async fn send(limiter: Limiter, task: u64, until: u64) {
 
 /// Three buckets: requests by the second bind, tokens in a window nearly do, and a day's are many.
 pub(super) fn quota() -> Quota {
-    let bucket = |burst| Algorithm::TokenBucket { burst: NonZeroU64::new(burst) };
     let limit = |dimension, amount, window| Limit::new(dimension, amount, window).unwrap();
     let ten_seconds = Window::new(Duration::from_secs(10)).unwrap();
     Quota::new()
-        .limit(limit(Dimension::Requests, RPM, Window::MINUTE).with_algorithm(bucket(BURST)))
+        .limit(limit(Dimension::Requests, RPM, Window::MINUTE).with_burst(BURST))
         .limit(
             limit(Dimension::Tokens, TOKENS, ten_seconds).with_algorithm(Algorithm::SlidingWindow),
         )
-        .limit(limit(Dimension::Requests, RPD, Window::DAY).with_algorithm(bucket(RPD)))
+        .limit(limit(Dimension::Requests, RPD, Window::DAY).with_burst(RPD))
 }
 
 fn limiter(shared: &Arc<Shared>) -> Limiter {

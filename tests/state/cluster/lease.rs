@@ -4,9 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::cluster::{Mode, Shared};
-use tollgate::engine::Margin;
 use tollgate::limiter::Limiter;
-use tollgate::quota::{Cost, Dimension, Limit, Quota, Window};
+use tollgate::quota::{Cost, Dimension, Limit, Margin, Quota, Window};
 
 use tollgate_testing::servers::Redis;
 

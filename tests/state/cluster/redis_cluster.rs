@@ -6,9 +6,8 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
 use tollgate::cluster::{OnFailure, Shared, SharedBuilder};
-use tollgate::engine::Margin;
 use tollgate::limiter::{Backend, Code, Limiter};
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::{Cost, Margin, Quota};
 
 use super::cluster_servers::RedisCluster;
 use super::shared::{closed, limiter, until};

@@ -5,9 +5,8 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use tollgate::cluster::{OnFailure, Shared, SharedBuilder, SharedError};
-use tollgate::engine::Margin;
 use tollgate::limiter::{Backend, Limiter};
-use tollgate::quota::{Cost, Quota};
+use tollgate::quota::{Cost, Margin, Quota};
 
 use tollgate_testing::servers::Redis;
 

@@ -2,10 +2,8 @@
 
 use std::path::Path;
 use std::time::Duration;
-
-use tollgate::engine::Margin;
 use tollgate::limiter::{Limiter, ManualClock, RateLimited};
-use tollgate::quota::{Algorithm, Limit};
+use tollgate::quota::{Algorithm, Limit, Margin};
 use tollgate::store::{Keeping, Sqlite, Yaml};
 use tollgate::{Cost, Quota, Usage};
 
@@ -40,7 +38,7 @@ fn requests(amount: u64, algorithm: Algorithm) -> Limit {
 #[test]
 fn a_limit_that_is_used_up_all_the_time_stays_used_up() {
     for file in ["state.db", "state.yaml"] {
-        for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow]
+        for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow]
         {
             let (folder, _) = folder();
             let limit = requests(51, algorithm);
@@ -93,7 +91,7 @@ fn a_window_that_starts_at_its_first_use_ends_when_it_would_have() {
 fn debt_is_still_owed() {
     for file in ["state.db", "state.yaml"] {
         let (folder, _) = folder();
-        let limit = requests(10, Algorithm::TOKEN_BUCKET);
+        let limit = requests(10, Algorithm::TokenBucket);
         let clock = ManualClock::new();
         let (mut limiter, mut keeping) = kept(folder.path(), file, &limit, &clock);
         (0..50).for_each(|_| limiter.record("k", &Usage::default()));

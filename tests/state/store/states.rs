@@ -7,7 +7,7 @@ use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
 use tollgate::engine::Saved;
 use tollgate::limiter::{BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, QuotaOrigin};
-use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Window};
+use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Window};
 use tollgate::store::State;
 
 pub(super) const NOW: u64 = ManualClock::START + 123_456_789;
@@ -88,18 +88,26 @@ fn entries(window: Window, taken: BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
 }
 
 fn quota() -> impl Strategy<Value = Quota> {
-    (vec(limit(), 0..4), any::<bool>()).prop_map(|(limits, shared)| {
+    let margin = prop::option::of((0..100_u8, any::<u64>()));
+    (vec(limit(), 0..4), any::<bool>(), margin).prop_map(|(limits, shared, margin)| {
         let quota = limits.into_iter().fold(Quota::new(), Quota::limit);
-        if shared { quota.shared() } else { quota }
+        let quota = if shared { quota.shared() } else { quota };
+        match margin {
+            Some((percent, lag)) => {
+                let lag = std::time::Duration::from_nanos(lag);
+                quota.with_margin(Margin::new(percent, lag).unwrap())
+            }
+            None => quota,
+        }
     })
 }
 
 fn limit() -> impl Strategy<Value = Limit> {
     let algorithm = prop_oneof![
-        any::<u64>().prop_map(|burst| Algorithm::TokenBucket { burst: burst.try_into().ok() }),
-        Just(Algorithm::SlidingWindow),
-        Just(Algorithm::FixedWindow),
-        Just(Algorithm::ClockWindow),
+        any::<u64>().prop_map(|burst| (Algorithm::TokenBucket, burst)),
+        Just((Algorithm::SlidingWindow, 0)),
+        Just((Algorithm::FixedWindow, 0)),
+        Just((Algorithm::ClockWindow, 0)),
     ];
     let period = prop::sample::select(vec![Period::Day, Period::Week, Period::Month]);
     let calendar = (period, prop::sample::select(vec!["America/Los_Angeles", "UTC"]))
@@ -107,7 +115,11 @@ fn limit() -> impl Strategy<Value = Limit> {
     let open = (dimension(), 1u64.., window(), prop::option::of(algorithm)).prop_map(
         |(dimension, amount, window, algorithm)| {
             let limit = Limit::new(dimension, amount, window).unwrap();
-            algorithm.into_iter().fold(limit, Limit::with_algorithm)
+            match algorithm {
+                Some((Algorithm::TokenBucket, burst)) => limit.with_burst(burst),
+                Some((algorithm, _)) => limit.with_algorithm(algorithm),
+                None => limit,
+            }
         },
     );
     let dated = (dimension(), 1u64.., calendar).prop_map(|(dimension, amount, calendar)| {

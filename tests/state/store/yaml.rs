@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 
 use tempfile::TempDir;
 use tollgate::limiter::{Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
-use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Period, Quota, Window};
+use tollgate::quota::{Calendar, Dimension, Limit, Period, Quota, Window};
 use tollgate::store::{State, Store, Yaml};
 
 const S: u64 = 1_000_000_000;
@@ -73,8 +73,7 @@ fn a_file_is_for_people_to_read() {
         30,
         Window::new(std::time::Duration::from_millis(90_500)).unwrap(),
     );
-    let bucket =
-        bucket.unwrap().with_algorithm(Algorithm::TokenBucket { burst: 5.try_into().ok() });
+    let bucket = bucket.map(|limit| limit.with_burst(5));
     let pacific = Calendar::new(Period::Day, "America/Los_Angeles").unwrap();
     let quota = Quota::new()
         .limit(bucket)

@@ -43,7 +43,7 @@ pub enum AlgorithmName {
 impl From<AlgorithmName> for Algorithm {
     fn from(name: AlgorithmName) -> Self {
         match name {
-            AlgorithmName::TokenBucket => Self::TOKEN_BUCKET,
+            AlgorithmName::TokenBucket => Self::TokenBucket,
             AlgorithmName::SlidingWindow => Self::SlidingWindow,
             AlgorithmName::FixedWindow => Self::FixedWindow,
         }

@@ -73,7 +73,7 @@ fn serve(check: &mut Check<'_>, root: &Steps, fields: &ServeFields) -> Serve {
         max_requests: fields.max_requests,
         max_requests_in_queue: fields.max_requests_in_queue,
         window: Duration::from_millis(fields.window_millis.into()),
-        algorithm: fields.algorithm.into(),
+        algorithm: fields.algorithm,
         requests_can_set_rate: fields.requests_can_set_rate,
         requests_can_mod_queue: fields.requests_can_mod_queue,
         keys,

@@ -4,7 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use tollgate::config::Address;
-use tollgate::config::section::{AlgorithmName, Ordered, Span, TextOrMap};
+use tollgate::config::section::{Ordered, Span, TextOrMap};
+use tollgate::quota::Algorithm;
 
 /// What `tollgate serve` does.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
@@ -35,7 +36,7 @@ pub struct ServeFields {
     pub(super) window_millis: u32,
     /// How such keys are counted: `sliding_window` (default), `fixed_window` (from the first use),
     /// `token_bucket`.
-    pub(super) algorithm: AlgorithmName,
+    pub(super) algorithm: Algorithm,
     /// Whether a request to `/rate` may say by how many requests per window it is judged
     /// (`maxRequests`). Default: false.
     pub(super) requests_can_set_rate: bool,
@@ -263,7 +264,7 @@ impl Default for ServeFields {
             max_requests: 100,
             max_requests_in_queue: 400,
             window_millis: 1000,
-            algorithm: AlgorithmName::SlidingWindow,
+            algorithm: Algorithm::SlidingWindow,
             requests_can_set_rate: false,
             requests_can_mod_queue: false,
             keys: Vec::new(),

@@ -128,7 +128,7 @@ async fn retry_can_tell_a_refusal_from_an_error_of_the_service() {
 
 #[tokio::test(start_paused = true)]
 async fn balance_sends_to_whoever_has_quota() {
-    let quota = |rpm| Quota::new().rpm(rpm).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = |rpm| Quota::new().rpm(rpm).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().quota("a", quota(1)).quota("b", quota(3)).build().unwrap();
     let begin = limiter.now();
     let endpoint = |key| Constant::new(tokens(&limiter).key(key).layer(echo()), 1_u32);
@@ -191,7 +191,7 @@ async fn oneshot_that_is_dropped_while_it_waits_takes_nothing_and_hands_on() {
 
 #[tokio::test(start_paused = true)]
 async fn concurrency_limit_keeps_its_place_for_a_request_that_waits_for_quota() {
-    let quota = Quota::new().rpm(1).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().rpm(1).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().quota("scarce", quota).build().unwrap();
     let begin = limiter.now();
     let layer = RateLimitLayer::new(limiter.clone())

@@ -72,7 +72,7 @@ async fn each_limit_is_a_policy_and_a_service_limit_of_the_same_name() {
 
 #[tokio::test(start_paused = true)]
 async fn what_is_left_is_never_told_at_more_than_the_pace_of_its_limit() {
-    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
         let quota = Quota::new().rpm(10).with_algorithm(algorithm);
         let limiter = builder().quota("k", quota).build().unwrap();
         let mut service = guarded(&limiter, hello);
@@ -103,7 +103,7 @@ async fn a_refusal_tells_the_wait_as_the_window_of_what_fell_short() {
 
 #[tokio::test(start_paused = true)]
 async fn scopes_are_told_apart_by_name_as_far_as_it_may_be_shown() {
-    let quota = Quota::new().rpm(10).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().rpm(10).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().quota("*", quota).build().unwrap();
     let other = Scope::header(HeaderName::from_static("x-other")).named("x-api-key");
     let layer = respond(&limiter).scope(api_key()).scope(other).scope("account").scope("account");

@@ -78,7 +78,7 @@ impl Script {
 
 /// Much quota, in buckets that can be looked at.
 fn roomy() -> Limiter {
-    let quota = Quota::new().rpm(600).tpm(60_000).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().rpm(600).tpm(60_000).with_algorithm(Algorithm::TokenBucket);
     builder().provider(OPENAI).quota("gpt-4o", quota.clone()).quota("o1", quota).build().unwrap()
 }
 

@@ -25,7 +25,7 @@ async fn siblings_of_a_refused_request_wait_too_and_others_do_not() {
 }
 
 fn slow(rpm: u64) -> Limiter {
-    let quota = Quota::new().rpm(rpm).with_algorithm(Algorithm::TOKEN_BUCKET);
+    let quota = Quota::new().rpm(rpm).with_algorithm(Algorithm::TokenBucket);
     builder().provider(OPENAI).quota("gpt-4o", quota).build().unwrap()
 }
 

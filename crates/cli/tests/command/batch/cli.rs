@@ -182,7 +182,7 @@ fn a_latency_is_a_number_or_a_range_of_milliseconds() {
 
 #[test]
 fn names_of_algorithms_are_those_of_the_engine() {
-    assert_eq!(Algorithm::from(AlgorithmName::TokenBucket), Algorithm::TOKEN_BUCKET);
+    assert_eq!(Algorithm::from(AlgorithmName::TokenBucket), Algorithm::TokenBucket);
     assert_eq!(Algorithm::from(AlgorithmName::SlidingWindow), Algorithm::SlidingWindow);
     assert_eq!(Algorithm::from(AlgorithmName::FixedWindow), Algorithm::FixedWindow);
 }

@@ -3,9 +3,8 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
-use tollgate::engine::Margin;
 use tollgate::limiter::ManualClock;
-use tollgate::quota::{Dimension, Quota};
+use tollgate::quota::{Dimension, Margin, Quota};
 
 /// What may happen to reservations; the first number says to which.
 #[derive(Debug, Clone, Copy)]

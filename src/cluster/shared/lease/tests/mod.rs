@@ -1,10 +1,9 @@
-use std::num::NonZeroU64;
 use std::sync::Arc;
 
 use super::{Ledger, Room};
 use crate::cluster::shared::script::Id;
-use crate::engine::{Margin, Rule};
-use crate::quota::{Algorithm, Cost, Dimension, Limit, Quota, SettleAt, Window};
+use crate::engine::Rule;
+use crate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 
 mod model;
 mod reference;
@@ -34,7 +33,7 @@ fn cost(tokens: u64) -> Cost {
 }
 
 fn tokens(settle: SettleAt) -> Arc<[Rule]> {
-    rules(&Quota::new().tpm(6_000), Algorithm::TOKEN_BUCKET, settle)
+    rules(&Quota::new().tpm(6_000), Algorithm::TokenBucket, settle)
 }
 
 #[test]
@@ -123,10 +122,8 @@ fn at_the_end_what_is_in_flight_counts_as_it_was_reserved() {
 fn windows_from_the_first_use_and_limits_in_flight_are_not_leased() {
     let serves =
         |quota: &Quota, algorithm| Ledger::serves(&rules(quota, algorithm, SettleAt::Send));
-    let burst = NonZeroU64::new(5);
-    assert!(serves(&Quota::new().rpm(5), Algorithm::TokenBucket { burst }));
+    assert!(serves(&Quota::new().rpm(5), Algorithm::TokenBucket));
     assert!(serves(&Quota::new().rpm(5), Algorithm::SlidingWindow));
     assert!(!serves(&Quota::new().rpm(5), Algorithm::FixedWindow));
-    let in_flight = Limit::new(Dimension::Concurrency, 2, Window::MINUTE).unwrap();
-    assert!(!serves(&Quota::new().rpm(5).limit(in_flight), Algorithm::SlidingWindow));
+    assert!(!serves(&Quota::new().rpm(5).concurrency(2), Algorithm::SlidingWindow));
 }

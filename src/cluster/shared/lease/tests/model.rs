@@ -12,8 +12,8 @@ use super::world::{Fate, Use, World};
 use super::{LEASE, MILLI, SECOND};
 use crate::cluster::shared::lease::{Ledger, Room};
 use crate::cluster::shared::script::Id;
-use crate::engine::{Margin, Rule};
-use crate::quota::{Algorithm, Cost, Dimension, Limit, Quota, SettleAt, Window};
+use crate::engine::Rule;
+use crate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt, Window};
 use tollgate_testing::full::full_or;
 
 pub(super) fn cost(requests: u64, tokens: u64) -> Cost {
@@ -39,7 +39,7 @@ type Judge = fn(u64, u64) -> Reference;
 
 fn algorithms() -> [(Algorithm, Judge); 3] {
     [
-        (Algorithm::TOKEN_BUCKET, Reference::Token),
+        (Algorithm::TokenBucket, Reference::Token),
         (Algorithm::SlidingWindow, Reference::Sliding),
         (Algorithm::ClockWindow, Reference::Grid),
     ]
@@ -110,7 +110,7 @@ fn share(algorithm: Algorithm, holders: usize, pause: u64, seconds: u64) -> u64 
     world.run();
     let used: u64 = world.uses.iter().map(|u| u.requests).sum();
     let there = match algorithm {
-        Algorithm::TokenBucket { .. } => 6_000 + seconds * 100,
+        Algorithm::TokenBucket => 6_000 + seconds * 100,
         _ => seconds * 100,
     };
     used * 1_000 / there
@@ -119,7 +119,7 @@ fn share(algorithm: Algorithm, holders: usize, pause: u64, seconds: u64) -> u64 
 #[test]
 fn saturated_holders_use_a_token_bucket_up() {
     for (holders, pause) in [(1, MILLI), (4, 5 * MILLI), (16, 10 * MILLI), (16, 100 * MILLI)] {
-        let share = share(Algorithm::TOKEN_BUCKET, holders, pause, full_or(300, 100));
+        let share = share(Algorithm::TokenBucket, holders, pause, full_or(300, 100));
         assert!((970..=1_000).contains(&share), "{share} of 1000 by {holders}");
     }
 }
@@ -134,7 +134,7 @@ fn a_window_counts_what_was_used_a_renewal_longer_at_most() {
 
 #[test]
 fn a_crash_strands_what_was_held_and_others_have_it_all_as_the_bucket_refills() {
-    let rules = rules(&Quota::new().rpm(600), Algorithm::TOKEN_BUCKET);
+    let rules = rules(&Quota::new().rpm(600), Algorithm::TokenBucket);
     let (mut server, mut now) = (Server::new(&rules), 1_000 * SECOND);
     let mut gone = Ledger::new(Arc::clone(&rules), (Id([1; 16]), 1), LEASE);
     let ask = gone.ask(Some(&cost(100, 0)), &Room { available: None, members: 2 }, now);

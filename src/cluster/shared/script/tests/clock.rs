@@ -79,4 +79,4 @@ fn a_clock_set_forward_prolongs_what_is_reserved() {
 
 /// A clock's windows go by the clock.
 const ALGORITHMS: [Algorithm; 3] =
-    [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::FixedWindow];
+    [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];

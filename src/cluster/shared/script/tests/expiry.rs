@@ -79,7 +79,7 @@ fn a_key_is_kept_as_long_as_it_matters_and_no_longer() {
 
 #[test]
 fn a_key_outlives_what_anybody_has_seen_held_of_it() {
-    for algorithm in [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::ClockWindow] {
+    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::ClockWindow] {
         let mut scene = Scene::with(&[(Dimension::Tokens, 1_000, algorithm)]);
         scene.reserve(1, 1);
         scene.settle(1, 1);

@@ -25,7 +25,7 @@ fn a_server_that_came_back_empty_asks_what_was_known_and_counts_it() {
         assert_eq!(scene.reserve(3, 1), Verdict::Lost);
         scene.view = Some(known);
         assert_eq!(scene.reserve(3, 1), Verdict::Done);
-        let refilled = if algorithm == Algorithm::TOKEN_BUCKET { 10 } else { 0 };
+        let refilled = if algorithm == Algorithm::TokenBucket { 10 } else { 0 };
         assert_eq!(scene.level(), (80 - refilled, 1), "{algorithm:?}");
     }
 }
@@ -110,4 +110,4 @@ fn renew(restores: bool) -> Verb {
 }
 
 const ALGORITHMS: [Algorithm; 3] =
-    [Algorithm::TOKEN_BUCKET, Algorithm::SlidingWindow, Algorithm::ClockWindow];
+    [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::ClockWindow];

@@ -137,7 +137,7 @@ fn a_reset_that_is_sent_again_is_carried_out_once() {
 #[test]
 fn a_key_is_reset_by_one_who_knows_no_rules_of_it() {
     for algorithm in [
-        Algorithm::TOKEN_BUCKET,
+        Algorithm::TokenBucket,
         Algorithm::SlidingWindow,
         Algorithm::FixedWindow,
         Algorithm::ClockWindow,

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use super::super::{Answer, Call, Id, InTime, Part, ServerTime, Verb, Verdict, View, Wanted};
 use super::server::Server;
-use crate::engine::{Margin, Rule};
-use crate::quota::{Algorithm, Dimension, Limit, SettleAt, Window};
+use crate::engine::Rule;
+use crate::quota::{Algorithm, Dimension, Limit, Margin, SettleAt, Window};
 
 /// One key in a server, and the time.
 pub(super) struct Scene {
@@ -33,12 +33,12 @@ impl Scene {
 
     /// A token bucket of 100 tokens, one more every second, that are held until they are settled.
     pub(super) fn tokens() -> Self {
-        Self::with(&[(Dimension::Tokens, 100, Algorithm::TOKEN_BUCKET)])
+        Self::with(&[(Dimension::Tokens, 100, Algorithm::TokenBucket)])
     }
 
     /// A token bucket of 100 requests, one more every second.
     pub(super) fn requests() -> Self {
-        Self::with(&[(Dimension::Requests, 100, Algorithm::TOKEN_BUCKET)])
+        Self::with(&[(Dimension::Requests, 100, Algorithm::TokenBucket)])
     }
 
     pub(super) fn ask(&mut self, verb: Verb, id: u8, amounts: &[u64]) -> Answer {

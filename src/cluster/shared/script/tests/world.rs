@@ -1,13 +1,12 @@
 //! Keys with random rules, and beside each the buckets that the engine keeps for it.
 
-use std::num::NonZeroU64;
 use std::time::Duration;
 
 use super::super::call::Amounts;
 use super::super::{Call, Id, Part, ServerTime, Verb};
 use super::random::Random;
-use crate::engine::{self, Bucket, Margin, Rule, Shortfall, Wait};
-use crate::quota::{Algorithm, Calendar, Cost, Dimension, Limit, Period, SettleAt, Window};
+use crate::engine::{self, Bucket, Rule, Shortfall, Wait};
+use crate::quota::{Algorithm, Calendar, Cost, Dimension, Limit, Margin, Period, SettleAt, Window};
 
 /// One key.
 pub(super) struct Key {
@@ -25,8 +24,8 @@ pub(super) struct Key {
     settle: SettleAt,
 }
 
-/// Dimension, amount, window, algorithm, and whether it is on a calendar.
-type Term = (Dimension, u64, Window, Algorithm, bool);
+/// Dimension, amount, window, algorithm and burst (0 for the amount), and whether it is on a calendar.
+type Term = (Dimension, u64, Window, (Algorithm, u64), bool);
 
 /// What the engine said.
 #[derive(Debug, PartialEq, Eq)]
@@ -65,13 +64,17 @@ impl Key {
 
     fn made(&self, random: &mut Random) -> Vec<Rule> {
         let debt = random.one_in(3);
-        let rule = |(dimension, amount, window, algorithm, calendar): &Term| {
+        let rule = |(dimension, amount, window, (algorithm, burst), calendar): &Term| {
             let limit = match calendar {
                 true => Limit::on_calendar(dimension.clone(), *amount, &PACIFIC),
                 false => Limit::new(dimension.clone(), *amount, *window),
             };
             let limit = limit.unwrap();
-            let limit = if *calendar { limit } else { limit.with_algorithm(*algorithm) };
+            let limit = match (calendar, algorithm) {
+                (true, _) => limit,
+                (false, Algorithm::TokenBucket) => limit.with_burst(*burst),
+                (false, algorithm) => limit.with_algorithm(*algorithm),
+            };
             let limit = if debt { limit.with_debt() } else { limit };
             Rule::new(&limit, *algorithm, self.margin, self.settle)
         };
@@ -204,17 +207,18 @@ impl Asked {
 }
 
 /// Where it is `plain`, one that the script has a shorter way for.
-fn algorithm(random: &mut Random, biggest: u64, plain: bool) -> Algorithm {
-    let burst = random.one_in(3).then(|| NonZeroU64::new(1 + random.below(biggest)).unwrap());
+fn algorithm(random: &mut Random, biggest: u64, plain: bool) -> (Algorithm, u64) {
+    let burst = if random.one_in(3) { 1 + random.below(biggest) } else { 0 };
     if plain {
-        return Algorithm::TokenBucket { burst };
+        return (Algorithm::TokenBucket, burst);
     }
-    random.pick(&[
-        Algorithm::TokenBucket { burst },
+    let algorithm = random.pick(&[
+        Algorithm::TokenBucket,
         Algorithm::SlidingWindow,
         Algorithm::FixedWindow,
         Algorithm::ClockWindow,
-    ])
+    ]);
+    (algorithm, burst)
 }
 
 static PACIFIC: std::sync::LazyLock<Calendar> =
