@@ -24,10 +24,10 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use futures_util::{TryStreamExt, stream};
 use parking_lot::Mutex;
-use tollgate::cluster::{Agent, Bus, Local};
+use tollgate::cluster::{Agent, Bus, LocalBus};
 use tollgate::limiter::{AcquireError, Limiter, Permit, RateLimited, TokioClock};
 use tollgate::quota::{Cost, Dimension, Quota};
-use tollgate_simulate::{Algorithm, Provider, Settings};
+use tollgate_simulate::{LimitAlgorithm, Provider, Settings};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -43,7 +43,7 @@ async fn main() -> Result<(), Error> {
         return Ok(());
     }
     tokio::time::pause();
-    let local: Arc<dyn Bus> = Arc::new(Local::new());
+    let local: Arc<dyn Bus> = Arc::new(LocalBus::new());
     let on_a_bus = Way::OnBuses(vec![local; AGENTS]);
     show("each for itself", &run(100, &Way::ForItself).await?);
     show("on a bus", &run(100, &on_a_bus).await?);
@@ -76,7 +76,8 @@ pub(crate) struct Outcome {
 
 /// Has each agent do so many tasks.
 pub(crate) async fn run(tasks: u64, way: &Way) -> Result<Outcome, Error> {
-    let settings = Settings::default().with_rpm(ACCOUNT).with_algorithm(Algorithm::TokenBucket);
+    let settings =
+        Settings::default().with_rpm(ACCOUNT).with_algorithm(LimitAlgorithm::TokenBucket);
     let settings = settings.with_latency(Duration::from_millis(300), Duration::from_millis(900));
     let model = Model { provider: Mutex::new(Provider::new(settings)), tally: Tally::default() };
     let clock = TokioClock::new();
@@ -188,9 +189,9 @@ impl Model {
 fn connect(kind: &str, url: &str) -> Result<Arc<dyn Bus>, Error> {
     match (kind, url) {
         #[cfg(feature = "redis")]
-        ("--redis", url) => Ok(Arc::new(tollgate::cluster::Redis::connect(url)?)),
+        ("--redis", url) => Ok(Arc::new(tollgate::cluster::RedisBus::connect(url)?)),
         #[cfg(feature = "nats")]
-        ("--nats", url) => Ok(Arc::new(tollgate::cluster::Nats::connect(url)?)),
+        ("--nats", url) => Ok(Arc::new(tollgate::cluster::NatsBus::connect(url)?)),
         (kind, _) => Err(format!("this build has no bus by {kind}").into()),
     }
 }

@@ -26,14 +26,14 @@ use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Dimension, Limit, Quota};
-use tollgate_simulate::{Server, Settings};
+use tollgate_simulate::{Settings, SimulatedServer};
 use tower::{Layer, ServiceBuilder, ServiceExt, service_fn};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let server = Server::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
+    let server = SimulatedServer::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
     let base = format!("http://{}/v1", server.addr());
     let client = within(limiter()?, reqwest::Client::new(), &base);
     let (tokens, frames) = ask_all(&client).await?;

@@ -16,7 +16,7 @@ use parking_lot::Mutex;
 use tollgate::limiter::{Limiter, TokioClock};
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Cost, Quota};
-use tollgate_simulate::{Algorithm, Provider, ReplyBody, Settings};
+use tollgate_simulate::{LimitAlgorithm, Provider, ReplyBody, Settings};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
@@ -49,7 +49,7 @@ pub(crate) async fn evaluate(examples: u64, at_once: usize) -> Result<Evaluation
         .clock(TokioClock::new())
         .build()?;
     let settings = Settings::default().with_rpm(600).with_tpm(60_000);
-    let model = Mutex::new(Provider::new(settings.with_algorithm(Algorithm::TokenBucket)));
+    let model = Mutex::new(Provider::new(settings.with_algorithm(LimitAlgorithm::TokenBucket)));
     let begin = limiter.now();
 
     let right = stream::iter(0..examples)

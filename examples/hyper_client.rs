@@ -20,14 +20,14 @@ use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Dimension, Limit, Quota};
-use tollgate_simulate::{Server, Settings};
+use tollgate_simulate::{Settings, SimulatedServer};
 use tower::{Layer, ServiceExt};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
 
 #[tokio::main]
 async fn main() -> Result<(), Error> {
-    let server = Server::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
+    let server = SimulatedServer::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
     let bytes = send_all(&format!("http://{}/v1/chat/completions", server.addr())).await?;
 
     let stats = server.shutdown().await?.total;

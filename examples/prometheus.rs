@@ -21,7 +21,7 @@ use tollgate::middleware::{RateLimitError, RateLimitLayer};
 use tollgate::provider::OPENAI;
 use tollgate::quota::Quota;
 use tollgate::telemetry::{DURATION_BUCKETS, Metrics, TOKEN_BUCKETS};
-use tollgate_simulate::{Server, Settings};
+use tollgate_simulate::{Settings, SimulatedServer};
 use tower::{Layer, ServiceExt};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -29,7 +29,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let once = std::env::args().any(|argument| argument == "--once");
-    let provider = Server::bind(Settings::default(), ([127, 0, 0, 1], 0).into()).await?;
+    let provider = SimulatedServer::bind(Settings::default(), ([127, 0, 0, 1], 0).into()).await?;
     let limiter = limiter()?;
     let page = serve(&limiter).await?;
     println!("http://{page}/metrics");

@@ -13,7 +13,7 @@ use tokio::task::JoinSet;
 use tollgate::limiter::Limiter;
 use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::OPENAI;
-use tollgate_simulate::{Server, Settings};
+use tollgate_simulate::{Settings, SimulatedServer};
 use tower::{Layer, ServiceExt};
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -21,7 +21,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     let provider = Settings::default().with_rpm(500).with_tpm(30_000);
-    let provider = Server::bind(provider, ([127, 0, 0, 1], 0).into()).await?;
+    let provider = SimulatedServer::bind(provider, ([127, 0, 0, 1], 0).into()).await?;
     let url = format!("http://{}/v1/chat/completions", provider.addr());
 
     send_all(reqwest::Client::new(), &url).await?;

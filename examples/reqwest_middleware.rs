@@ -20,7 +20,7 @@ use tollgate::limiter::{BuildError, Limiter};
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Dimension, Limit, Quota};
 use tollgate::{RateLimitLayer, middleware::Journey};
-use tollgate_simulate::{Failure, Fault, Server, Settings};
+use tollgate_simulate::{Failure, Fault, Settings, SimulatedServer};
 use tracing_subscriber::fmt::format::FmtSpan;
 
 type Error = Box<dyn std::error::Error + Send + Sync>;
@@ -28,7 +28,7 @@ type Error = Box<dyn std::error::Error + Send + Sync>;
 #[tokio::main]
 async fn main() -> Result<(), Error> {
     tracing_subscriber::fmt().with_span_events(FmtSpan::CLOSE).init();
-    let server = Server::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
+    let server = SimulatedServer::bind(provider(), ([127, 0, 0, 1], 0).into()).await?;
 
     let url = format!("http://{}/v1/chat/completions", server.addr());
     send_all(&chain(reqwest::Client::new())?, &url).await?;

@@ -22,9 +22,9 @@ mod worker;
 #[cfg(any(feature = "redis", feature = "nats"))]
 pub use bus::BusError;
 #[cfg(feature = "nats")]
-pub use bus::Nats;
+pub use bus::NatsBus;
 #[cfg(feature = "redis")]
-pub use bus::Redis;
-pub use bus::{Agent, AgentStatus, Bus, BusStatus, Local, NoAgentId, Receiver};
+pub use bus::RedisBus;
+pub use bus::{Agent, AgentStatus, Bus, BusStatus, LocalBus, MessageHandler, NoAgentId};
 #[cfg(feature = "redis")]
 pub use shared::{Mode, OnFailure, Shared, SharedBuilder, SharedError, SharedStatus};

@@ -38,11 +38,11 @@ impl BusPlace {
     fn connect(&self) -> Result<Arc<dyn cluster::Bus>, OpenError> {
         match self {
             #[cfg(feature = "nats")]
-            Self::Nats(url) => Ok(Arc::new(cluster::Nats::connect(url.expose())?)),
+            Self::Nats(url) => Ok(Arc::new(cluster::NatsBus::connect(url.expose())?)),
             #[cfg(not(feature = "nats"))]
             Self::Nats(_) => Err(OpenError::NoFeature { path: "bus.nats", feature: "nats" }),
             #[cfg(feature = "redis")]
-            Self::Redis(url) => Ok(Arc::new(cluster::Redis::connect(url.expose())?)),
+            Self::Redis(url) => Ok(Arc::new(cluster::RedisBus::connect(url.expose())?)),
             #[cfg(not(feature = "redis"))]
             Self::Redis(_) => Err(OpenError::NoFeature { path: "bus.redis", feature: "redis" }),
         }

@@ -14,7 +14,7 @@ use crate::cluster::NoAgentId;
 #[cfg(feature = "redis")]
 use crate::cluster::SharedError;
 use crate::limiter::{BuildError, Builder, Limiter, QuotaOrigin, UnknownKey};
-use crate::store::{Keeping, StoreError, Yaml};
+use crate::store::{Persistence, StoreError, Yaml};
 
 /// Limiters out of a configuration, with all that belongs to them.
 impl Limiter {
@@ -104,7 +104,7 @@ impl Config {
     ///
     /// # Errors
     /// [`OpenError`] for a store that can't be opened; the limiter isn't kept then.
-    pub fn keep(&self, limiter: &Limiter) -> Result<Option<Keeping>, OpenError> {
+    pub fn keep(&self, limiter: &Limiter) -> Result<Option<Persistence>, OpenError> {
         self.store.as_ref().map(|storage| storage.keep(limiter)).transpose()
     }
 }
@@ -114,12 +114,12 @@ impl Storage {
     ///
     /// # Errors
     /// As [`Config::keep`].
-    pub fn keep(&self, limiter: &Limiter) -> Result<Keeping, OpenError> {
+    pub fn keep(&self, limiter: &Limiter) -> Result<Persistence, OpenError> {
         Ok(match &self.place {
-            StoragePlace::Yaml(path) => Keeping::start(limiter, Yaml::new(path), self.flush)?,
+            StoragePlace::Yaml(path) => Persistence::start(limiter, Yaml::new(path), self.flush)?,
             #[cfg(feature = "sqlite")]
             StoragePlace::Sqlite(path) => {
-                Keeping::start(limiter, crate::store::Sqlite::new(path), self.flush)?
+                Persistence::start(limiter, crate::store::Sqlite::new(path), self.flush)?
             }
             #[cfg(not(feature = "sqlite"))]
             StoragePlace::Sqlite(_) => {

@@ -1,7 +1,7 @@
 use std::path::Path;
 
 use super::error::StoreError;
-use super::migrate::Kind;
+use super::migrate::FileKind;
 use super::sqlite::Sqlite;
 use super::state::State;
 use super::yaml::Yaml;
@@ -15,7 +15,7 @@ use crate::limiter::Boot;
 /// [`StoreError`] if there is no such file, and for one that isn't ours.
 pub fn peek(path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
     match kind(path)? {
-        Kind::Sqlite => Sqlite::peek(path, now, boot),
+        FileKind::Sqlite => Sqlite::peek(path, now, boot),
         _ => Yaml::peek(path, now, boot),
     }
 }
@@ -32,19 +32,19 @@ pub fn reset(
     boot: Option<Boot>,
 ) -> Result<(), StoreError> {
     match kind(path)? {
-        Kind::Sqlite => Sqlite::reset(path, key, now, boot),
+        FileKind::Sqlite => Sqlite::reset(path, key, now, boot),
         _ => Yaml::reset(path, key, now, boot),
     }
 }
 
 /// One of ours; a file that is empty or isn't there is of the kind that its name says.
-fn kind(path: &Path) -> Result<Kind, StoreError> {
-    match Kind::of(path)?.or_else(|| Kind::named(path)) {
-        Some(kind @ (Kind::GoYaml | Kind::GoSqlite)) => Err(StoreError::new(
+fn kind(path: &Path) -> Result<FileKind, StoreError> {
+    match FileKind::of(path)?.or_else(|| FileKind::named(path)) {
+        Some(kind @ (FileKind::GoYaml | FileKind::GoSqlite)) => Err(StoreError::new(
             path,
             format!("is a {kind} file; import it into another file with `tollgate migrate`"),
         )),
         Some(kind) => Ok(kind),
-        None => Ok(Kind::Sqlite),
+        None => Ok(FileKind::Sqlite),
     }
 }

@@ -5,7 +5,8 @@
 /// `taken` is in order of time. What comes back is rounded down.
 pub(super) fn outstanding(
     taken: &[(u64, u64)],
-    (refill, window): (u64, u64),
+    refill: u64,
+    window: u64,
     until: u64,
 ) -> Option<(u64, u64)> {
     let left = |missing: u64, nanos: u64| {
@@ -24,8 +25,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_has_come_back_is_owed_no_longer() {
-        let outstanding = |taken: &[(u64, u64)], until| outstanding(taken, (10, 100), until);
+    fn refilled_amount_is_not_outstanding() {
+        let outstanding = |taken: &[(u64, u64)], until| outstanding(taken, 10, 100, until);
         assert_eq!(outstanding(&[], 5), None);
         assert_eq!(outstanding(&[(0, 10)], 99), Some((0, 10)));
         assert_eq!(outstanding(&[(0, 10)], 100), None);

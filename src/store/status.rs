@@ -3,7 +3,7 @@ use super::error::StoreError;
 /// How the keeping of a limiter goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Status {
+pub struct StoreStatus {
     /// When the store was last written to or asked, in nanoseconds since the epoch.
     pub kept_at: Option<u64>,
     /// How often that went well, since the start.
@@ -16,11 +16,11 @@ pub struct Status {
     pub trouble: Option<StoreError>,
 }
 
-impl Status {
+impl StoreStatus {
     /// Notes how it went, and says so once where that is new.
-    pub(super) fn note(&mut self, went: &Result<(), StoreError>, now: u64, pending_keys: usize) {
+    pub(super) fn note(&mut self, result: &Result<(), StoreError>, now: u64, pending_keys: usize) {
         self.pending_keys = pending_keys;
-        match went {
+        match result {
             Ok(()) => {
                 self.kept_at = Some(now);
                 self.flushes += 1;

@@ -13,7 +13,7 @@ use http::HeaderMap;
 use tollgate::provider::{COMPATIBLE_USAGE, OPENAI, Profile};
 use tollgate::quota::{Algorithm, Quota};
 use tollgate_cli::batch::{Job, Resume, Stop};
-use tollgate_simulate::{Charge, Server, Settings};
+use tollgate_simulate::{ChargeRule, Settings, SimulatedServer};
 
 const RPM: u64 = 10_000;
 const TPM: u64 = 700_000;
@@ -23,8 +23,8 @@ struct Scenario {
     name: &'static str,
     profile: Profile,
     client: Algorithm,
-    provider: tollgate_simulate::Algorithm,
-    charge: Charge,
+    provider: tollgate_simulate::LimitAlgorithm,
+    charge: ChargeRule,
 }
 
 const SCENARIOS: [Scenario; 4] = [
@@ -32,29 +32,29 @@ const SCENARIOS: [Scenario; 4] = [
         name: "token bucket",
         profile: OPENAI,
         client: Algorithm::TokenBucket,
-        provider: tollgate_simulate::Algorithm::TokenBucket,
-        charge: Charge::OpenAi,
+        provider: tollgate_simulate::LimitAlgorithm::TokenBucket,
+        charge: ChargeRule::OpenAi,
     },
     Scenario {
         name: "sliding window",
         profile: OPENAI,
         client: Algorithm::SlidingWindow,
-        provider: tollgate_simulate::Algorithm::SlidingWindow,
-        charge: Charge::OpenAi,
+        provider: tollgate_simulate::LimitAlgorithm::SlidingWindow,
+        charge: ChargeRule::OpenAi,
     },
     Scenario {
         name: "fixed window",
         profile: OPENAI,
         client: Algorithm::FixedWindow,
-        provider: tollgate_simulate::Algorithm::FixedWindow,
-        charge: Charge::OpenAi,
+        provider: tollgate_simulate::LimitAlgorithm::FixedWindow,
+        charge: ChargeRule::OpenAi,
     },
     Scenario {
         name: "token bucket, by usage",
         profile: COMPATIBLE_USAGE,
         client: Algorithm::TokenBucket,
-        provider: tollgate_simulate::Algorithm::TokenBucket,
-        charge: Charge::Usage,
+        provider: tollgate_simulate::LimitAlgorithm::TokenBucket,
+        charge: ChargeRule::Usage,
     },
 ];
 
@@ -101,7 +101,7 @@ async fn run(scenario: &Scenario, folder: &Path, input: &Path) {
         .with_charge(scenario.charge)
         .with_latency(Duration::from_millis(50), Duration::from_millis(800));
     let address = SocketAddr::from(([127, 0, 0, 1], 0));
-    let server = Server::bind(settings, address).await.expect("a free port");
+    let server = SimulatedServer::bind(settings, address).await.expect("a free port");
     let job = Job {
         input: input.to_owned(),
         output: folder.join(format!("{}.jsonl", scenario.name)),

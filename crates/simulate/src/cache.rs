@@ -20,25 +20,25 @@ pub(super) struct Cache {
 impl Cache {
     /// Tokens of a prompt with these prefixes that are read from the cache, and tokens that would
     /// be written to it.
-    pub(super) fn look(&self, now: u64, prefixes: &[Prefix]) -> (u64, u64) {
+    pub(super) fn lookup(&self, now: u64, prefixes: &[Prefix]) -> (u64, u64) {
         let cached = |prefix: &&Prefix| self.until.get(&prefix.hash).is_some_and(|at| *at > now);
-        let worth = || prefixes.iter().filter(|prefix| prefix.tokens >= SMALLEST);
+        let worth = || prefixes.iter().filter(|prefix| prefix.tokens >= MIN_TOKENS);
         let read = worth().filter(cached).map(|prefix| prefix.tokens).max().unwrap_or(0);
         let whole = worth().map(|prefix| prefix.tokens).max().unwrap_or(0);
         (read, whole.saturating_sub(read))
     }
 
     /// Keeps the prefixes of a prompt that was answered.
-    pub(super) fn keep(&mut self, now: u64, prefixes: &[Prefix]) {
+    pub(super) fn insert(&mut self, now: u64, prefixes: &[Prefix]) {
         self.until.retain(|_, until| *until > now);
-        for prefix in prefixes.iter().filter(|prefix| prefix.tokens >= SMALLEST) {
+        for prefix in prefixes.iter().filter(|prefix| prefix.tokens >= MIN_TOKENS) {
             self.until.insert(prefix.hash, now.saturating_add(LIFETIME_NS));
         }
     }
 }
 
 /// Anthropic caches no prompt of fewer tokens, with most of its models.
-const SMALLEST: u64 = 1_024;
+const MIN_TOKENS: u64 = 1_024;
 
 /// Five minutes, from the last use.
 const LIFETIME_NS: u64 = 300_000_000_000;
@@ -48,15 +48,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_was_written_is_read_until_it_is_forgotten() {
+    fn cached_prefix_is_read_until_expiry() {
         let prefixes = [Prefix { hash: 1, tokens: 1_500 }, Prefix { hash: 2, tokens: 2_000 }];
         let mut cache = Cache::default();
-        assert_eq!(cache.look(0, &prefixes), (0, 2_000));
-        cache.keep(0, &prefixes[..1]);
-        assert_eq!(cache.look(LIFETIME_NS - 1, &prefixes), (1_500, 500));
-        assert_eq!(cache.look(LIFETIME_NS, &prefixes), (0, 2_000));
-        let small = [Prefix { hash: 3, tokens: SMALLEST - 1 }];
-        cache.keep(0, &small);
-        assert_eq!(cache.look(0, &small), (0, 0));
+        assert_eq!(cache.lookup(0, &prefixes), (0, 2_000));
+        cache.insert(0, &prefixes[..1]);
+        assert_eq!(cache.lookup(LIFETIME_NS - 1, &prefixes), (1_500, 500));
+        assert_eq!(cache.lookup(LIFETIME_NS, &prefixes), (0, 2_000));
+        let small = [Prefix { hash: 3, tokens: MIN_TOKENS - 1 }];
+        cache.insert(0, &small);
+        assert_eq!(cache.lookup(0, &small), (0, 0));
     }
 }

@@ -28,7 +28,7 @@ pub enum Failure {
 
 impl Fault {
     /// Whether the `nth` request (from 1) is one that fails.
-    pub(super) fn hits(&self, nth: u64) -> bool {
+    pub(super) fn applies_to(&self, nth: u64) -> bool {
         self.every > 0 && nth.is_multiple_of(self.every)
     }
 }

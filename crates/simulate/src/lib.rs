@@ -1,6 +1,6 @@
 //! A provider that enforces its limits, so that a client can be judged without an API key.
 //!
-//! [`Provider`] is the pure state machine: bytes and a time in, a [`Reply`] out. [`Server`] puts it
+//! [`Provider`] is the pure state machine: bytes and a time in, a [`SimulatedReply`] out. [`SimulatedServer`] puts it
 //! behind real HTTP. [`Settings`] says what it enforces, by token bucket, sliding or fixed window,
 //! for each model name apart. It speaks three formats at once; which of them a request is in, its
 //! path tells:
@@ -37,42 +37,42 @@
 //! assert_eq!(message.header("anthropic-ratelimit-requests-remaining"), Some("0"));
 //! ```
 
-mod account;
 mod anthropic;
-mod bill;
-mod bucket;
+mod api_error;
 mod cache;
 mod clock;
 mod fault;
-mod fixed;
+mod fixed_window;
 mod format;
 mod gemini;
-mod log;
 mod meter;
+mod model_limits;
 mod openai;
-mod paced;
-mod pieces;
+mod paced_body;
 mod provider;
+mod random;
 mod refusal;
-mod rejection;
 mod reply;
+mod request_charge;
 mod server;
 mod settings;
-mod sizes;
+mod sliding_log;
 mod stats;
 mod text;
-mod tool;
+mod token_bucket;
+mod token_count;
+mod tool_call;
 mod usage;
 
 pub use fault::{Failure, Fault};
 pub use provider::Provider;
+pub use random::OutputSize;
 pub use refusal::{LimitKind, Refusal};
-pub use reply::{Reply, ReplyBody};
-pub use server::Server;
-pub use settings::{Algorithm, Charge, Settings, UnknownName};
-pub use sizes::OutputSize;
+pub use reply::{ReplyBody, SimulatedReply};
+pub use server::SimulatedServer;
+pub use settings::{ChargeRule, LimitAlgorithm, Settings, UnknownName};
 pub use stats::{Counters, Stats};
-pub use usage::Usage;
+pub use usage::SimulatedUsage;
 
 #[cfg(doctest)]
 #[doc = include_str!("../README.md")]

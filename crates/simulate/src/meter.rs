@@ -2,10 +2,10 @@
 
 use std::fmt::Debug;
 
-use super::bucket::TokenBucket;
-use super::fixed::FixedWindow;
-use super::log::SlidingLog;
-use super::settings::Algorithm;
+use super::fixed_window::FixedWindow;
+use super::settings::LimitAlgorithm;
+use super::sliding_log::SlidingLog;
+use super::token_bucket::TokenBucket;
 
 /// The state of one limit. Times are nanoseconds and never go back (the provider sees to it).
 pub(super) trait Meter: Debug + Send {
@@ -20,21 +20,21 @@ pub(super) trait Meter: Debug + Send {
     fn remaining(&mut self, now: u64) -> u64;
 
     /// Nanoseconds until nothing is used any more.
-    fn full_in(&mut self, now: u64) -> u64;
+    fn time_until_full(&mut self, now: u64) -> u64;
 }
 
 /// A fresh meter of `amount` per `window` (ns) that never holds more than `capacity` at once.
 ///
 /// Only a token bucket can hold less than the amount.
 pub(super) fn meter(
-    algorithm: Algorithm,
+    algorithm: LimitAlgorithm,
     amount: u64,
     window: u64,
     capacity: u64,
 ) -> Box<dyn Meter> {
     match algorithm {
-        Algorithm::TokenBucket => Box::new(TokenBucket::new(amount, window, capacity)),
-        Algorithm::SlidingWindow => Box::new(SlidingLog::new(amount, window)),
-        Algorithm::FixedWindow => Box::new(FixedWindow::new(amount, window)),
+        LimitAlgorithm::TokenBucket => Box::new(TokenBucket::new(amount, window, capacity)),
+        LimitAlgorithm::SlidingWindow => Box::new(SlidingLog::new(amount, window)),
+        LimitAlgorithm::FixedWindow => Box::new(FixedWindow::new(amount, window)),
     }
 }

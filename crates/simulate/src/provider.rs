@@ -3,18 +3,18 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::account::Account;
-use super::bill::{Bill, Claim};
+use super::api_error::ApiError;
 use super::cache::Cache;
-use super::format::{self, Call, Format, Made};
+use super::format::{self, Format, Generated, ParsedRequest};
+use super::model_limits::ModelLimits;
 use super::openai::OpenAi;
+use super::random::{RequestRng, id};
 use super::refusal::Refusal;
-use super::rejection::Rejection;
-use super::reply::Reply;
+use super::reply::SimulatedReply;
+use super::request_charge::{LimitCharge, RequestCharge};
 use super::settings::Settings;
-use super::sizes::{Draws, id};
 use super::stats::{Counters, Stats};
-use crate::usage::Usage;
+use crate::usage::SimulatedUsage;
 
 /// A provider that enforces its limits, in virtual time.
 ///
@@ -32,7 +32,7 @@ pub struct Provider {
 
 #[derive(Debug)]
 struct Model {
-    account: Account,
+    limits: ModelLimits,
     cache: Cache,
     counters: Counters,
 }
@@ -48,21 +48,25 @@ impl Provider {
     ///
     /// It is charged at this moment, and what is charged as the answer is made until its latency is
     /// over. What is refused or malformed takes nothing.
-    pub fn receive(&mut self, now_ns: u64, path: &str, body: &[u8]) -> Reply {
+    pub fn receive(&mut self, now_ns: u64, path: &str, body: &[u8]) -> SimulatedReply {
         let nth = self.total.received + 1;
         let id = id(self.settings.seed, nth);
-        let format = format::at(path);
-        let answered = match self.read(format, nth, path, body) {
-            Ok(call) => {
-                self.answer(now_ns, format, &*call, Draws::new(self.settings.seed, body), &id)
-            }
-            Err(rejection) => {
+        let format = format::for_path(path);
+        let result = match self.read(format, nth, path, body) {
+            Ok(request) => self.respond(
+                now_ns,
+                format,
+                &*request,
+                RequestRng::new(self.settings.seed, body),
+                &id,
+            ),
+            Err(api_error) => {
                 self.total.fail();
-                Err(rejection)
+                Err(api_error)
             }
         };
-        let rejected = |rejection| Reply::rejected(format, path, &rejection, &id);
-        let mut reply = answered.unwrap_or_else(rejected);
+        let from_error = |api_error| SimulatedReply::from_error(format, path, &api_error, &id);
+        let mut reply = result.unwrap_or_else(from_error);
         reply.headers.extend(format.identity(&id));
         reply
     }
@@ -81,10 +85,14 @@ impl Provider {
         requests: u64,
         tokens: u64,
     ) -> Result<(), Refusal> {
-        let requests = Claim::at_once(requests);
-        let bill = Bill { requests, tokens: Claim::at_once(tokens), ..Bill::default() };
+        let requests = LimitCharge::on_arrival(requests);
+        let request_charge = RequestCharge {
+            requests,
+            tokens: LimitCharge::on_arrival(tokens),
+            ..RequestCharge::default()
+        };
         self.now = self.now.max(now_ns);
-        self.take(&OpenAi, model, &bill, Duration::ZERO)
+        self.take(&OpenAi, model, &request_charge, Duration::ZERO)
     }
 
     /// What was counted so far.
@@ -103,46 +111,57 @@ impl Provider {
         nth: u64,
         path: &str,
         body: &[u8],
-    ) -> Result<Box<dyn Call>, Rejection> {
-        match self.settings.faults.iter().find(|fault| fault.hits(nth)) {
+    ) -> Result<Box<dyn ParsedRequest>, ApiError> {
+        match self.settings.faults.iter().find(|fault| fault.applies_to(nth)) {
             Some(fault) => Err(format.failure(fault.failure)),
             None => format.read(path, body),
         }
     }
 
-    fn answer(
+    fn respond(
         &mut self,
         now_ns: u64,
         format: &dyn Format,
-        call: &dyn Call,
-        mut draws: Draws,
+        request: &dyn ParsedRequest,
+        mut rng: RequestRng,
         id: &str,
-    ) -> Result<Reply, Rejection> {
+    ) -> Result<SimulatedReply, ApiError> {
         self.now = self.now.max(now_ns);
         let now = self.now;
-        let drawn = draws.output(self.settings.output);
-        let wanted = call.asked_output().unwrap_or(drawn);
-        let output = call.output(wanted);
-        let latency = draws.latency(self.settings.latency);
-        let model = self.model(format, call.model());
-        let (cache_read, cache_write) = model.cache.look(now, call.prefixes());
-        let usage =
-            Usage { input: call.input(), output: output * call.choices(), cache_read, cache_write };
-        let bill = call.bill(&usage, self.settings.charge);
-        let taken = self.take(format, call.model(), &bill, latency);
-        let mut headers = format.limits(&mut self.model(format, call.model()).account, now);
+        let random_output = rng.output(self.settings.output);
+        let desired = request.requested_output().unwrap_or(random_output);
+        let output = request.output(desired);
+        let latency = rng.latency(self.settings.latency);
+        let model = self.model(format, request.model());
+        let (cache_read, cache_write) = model.cache.lookup(now, request.prefixes());
+        let usage = SimulatedUsage {
+            input: request.input(),
+            output: output * request.choices(),
+            cache_read,
+            cache_write,
+        };
+        let request_charge = request.request_charge(&usage, self.settings.charge);
+        let taken = self.take(format, request.model(), &request_charge, latency);
+        let mut headers = format.limits(&mut self.model(format, request.model()).limits, now);
         if let Err(refusal) = taken {
-            let mut rejection = format.refusal(&refusal);
-            headers.append(&mut rejection.headers);
-            return Err(rejection.with_headers(headers));
+            let mut api_error = format.refusal(&refusal);
+            headers.append(&mut api_error.headers);
+            return Err(api_error.with_headers(headers));
         }
-        self.model(format, call.model()).cache.keep(now, call.prefixes());
-        self.count(format, call.model(), |counters| counters.add(usage));
+        self.model(format, request.model()).cache.insert(now, request.prefixes());
+        self.count(format, request.model(), |counters| counters.add(usage));
         let at = Duration::from_nanos(now);
-        let made = Made { id, at, output, cut: output < wanted, usage };
-        let (content_type, body) = call.write(&made);
+        let generated = Generated { id, at, output, truncated: output < desired, usage };
+        let (content_type, body) = request.write(&generated);
         headers.insert(0, ("content-type", content_type.to_owned()));
-        Ok(Reply { status: 200, headers, body, latency, charged: bill.tokens.total(), usage })
+        Ok(SimulatedReply {
+            status: 200,
+            headers,
+            body,
+            latency,
+            charged: request_charge.tokens.total(),
+            usage,
+        })
     }
 
     /// Takes a bill from the limits of a model, all or nothing, and counts it.
@@ -150,13 +169,13 @@ impl Provider {
         &mut self,
         format: &dyn Format,
         name: &str,
-        bill: &Bill,
-        lasts: Duration,
+        request_charge: &RequestCharge,
+        duration: Duration,
     ) -> Result<(), Refusal> {
         let now = self.now;
-        let taken = self.model(format, name).account.admit(now, name, bill, lasts);
+        let taken = self.model(format, name).limits.admit(now, name, request_charge, duration);
         self.count(format, name, |counters| match taken {
-            Ok(()) => counters.admit(bill.tokens.total()),
+            Ok(()) => counters.admit(request_charge.tokens.total()),
             Err(_) => counters.refuse(),
         });
         taken
@@ -165,8 +184,8 @@ impl Provider {
     fn model(&mut self, format: &dyn Format, name: &str) -> &mut Model {
         let models = self.models.entry(format.name()).or_default();
         if !models.contains_key(name) {
-            let account = Account::new(format, &self.settings);
-            let model = Model { account, cache: Cache::default(), counters: Counters::default() };
+            let limits = ModelLimits::new(format, &self.settings);
+            let model = Model { limits, cache: Cache::default(), counters: Counters::default() };
             models.insert(name.to_owned(), model);
         }
         models.get_mut(name).expect("the model was just inserted")

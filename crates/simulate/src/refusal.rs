@@ -71,14 +71,14 @@ impl fmt::Display for Refusal {
                 f,
                 "Request too large for {model} in organization {ORGANIZATION} on {kind}: \
                  Limit {limit}, Requested {requested}. The input or output tokens must be \
-                 reduced in order to run successfully. {MORE}"
+                 reduced in order to run successfully. {HELP}"
             );
         };
         write!(
             f,
             "Rate limit reached for {model} in organization {ORGANIZATION} on {kind}: \
              Limit {limit}, Used {used}, Requested {requested}. \
-             Please try again in {}. {MORE}",
+             Please try again in {}. {HELP}",
             go_duration(wait)
         )
     }
@@ -86,5 +86,5 @@ impl fmt::Display for Refusal {
 
 impl std::error::Error for Refusal {}
 
-const MORE: &str = "Visit https://platform.openai.com/account/rate-limits to learn more.";
+const HELP: &str = "Visit https://platform.openai.com/account/rate-limits to learn more.";
 const MINUTE_NS: u64 = 60_000_000_000;

@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 
+use super::api_error::ApiError;
 use super::format::Format;
-use super::rejection::Rejection;
-use crate::usage::Usage;
+use crate::usage::SimulatedUsage;
 
 /// Names and values of headers; the names are lower case.
 pub(super) type Headers = Vec<(&'static str, String)>;
@@ -14,7 +14,7 @@ pub(super) type Headers = Vec<(&'static str, String)>;
 /// The answer to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Reply {
+pub struct SimulatedReply {
     /// The HTTP status.
     pub status: u16,
     /// Names in lower case, and values.
@@ -27,7 +27,7 @@ pub struct Reply {
     /// What is taken from the token limit, now and until the answer ends; 0 unless admitted.
     pub charged: u64,
     /// What the model used; zero unless admitted.
-    pub usage: Usage,
+    pub usage: SimulatedUsage,
 }
 
 /// The body of an answer.
@@ -39,29 +39,29 @@ pub enum ReplyBody {
     Stream(Vec<Bytes>),
 }
 
-impl Reply {
+impl SimulatedReply {
     /// The value of a header, by its name in lower case.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
     /// An error that answers a request to `path`, at once.
-    pub(super) fn rejected(
+    pub(super) fn from_error(
         format: &dyn Format,
         path: &str,
-        rejection: &Rejection,
+        api_error: &ApiError,
         id: &str,
     ) -> Self {
-        let body = format.error(path, rejection, id).to_string();
+        let body = format.error(path, api_error, id).to_string();
         let mut headers = vec![("content-type", "application/json".to_owned())];
-        headers.extend(rejection.headers.iter().cloned());
+        headers.extend(api_error.headers.iter().cloned());
         Self {
-            status: rejection.status,
+            status: api_error.status,
             headers,
             body: ReplyBody::Json(body.into()),
             latency: Duration::ZERO,
             charged: 0,
-            usage: Usage::default(),
+            usage: SimulatedUsage::default(),
         }
     }
 }

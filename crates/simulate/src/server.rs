@@ -19,9 +19,9 @@ use tokio::task::JoinHandle;
 
 use super::clock::Clock;
 use super::format;
-use super::paced::PacedBody;
+use super::paced_body::PacedBody;
 use super::provider::Provider;
-use super::reply::{Reply, ReplyBody};
+use super::reply::{ReplyBody, SimulatedReply};
 use super::settings::Settings;
 use super::stats::Stats;
 
@@ -31,7 +31,7 @@ use super::stats::Stats;
 /// answers the counters as JSON. A server that is dropped takes no new connections, and ends
 /// when the answers on their way are.
 #[derive(Debug)]
-pub struct Server {
+pub struct SimulatedServer {
     addr: SocketAddr,
     shared: Arc<Shared>,
     stop: oneshot::Sender<()>,
@@ -44,7 +44,7 @@ struct Shared {
     clock: Clock,
 }
 
-impl Server {
+impl SimulatedServer {
     /// Listens on `addr`, of which port 0 is any free one, within a Tokio runtime.
     ///
     /// # Errors
@@ -93,7 +93,7 @@ fn app(shared: Arc<Shared>) -> Router {
     Router::new()
         .route("/stats", get(stats))
         .fallback(receive)
-        .layer(DefaultBodyLimit::max(LARGEST_BODY))
+        .layer(DefaultBodyLimit::max(MAX_BODY_BYTES))
         .with_state(shared)
 }
 
@@ -110,9 +110,9 @@ async fn receive(
     body: Bytes,
 ) -> Response<Body> {
     if method != Method::POST {
-        let format = format::at(uri.path());
-        let unknown = format.unknown(method.as_str(), uri.path());
-        return respond(Reply::rejected(format, uri.path(), &unknown, "")).await;
+        let format = format::for_path(uri.path());
+        let not_found = format.not_found(method.as_str(), uri.path());
+        return respond(SimulatedReply::from_error(format, uri.path(), &not_found, "")).await;
     }
     // Locked before the clock is read: the provider sees times in order.
     let reply = {
@@ -124,7 +124,7 @@ async fn receive(
 }
 
 /// Sends a stream over its latency, anything else after it.
-async fn respond(reply: Reply) -> Response<Body> {
+async fn respond(reply: SimulatedReply) -> Response<Body> {
     let body = match reply.body {
         ReplyBody::Stream(frames) => Body::new(PacedBody::new(frames, reply.latency)),
         ReplyBody::Json(json) => {
@@ -142,4 +142,4 @@ async fn respond(reply: Reply) -> Response<Body> {
 }
 
 /// 32 MiB: more than any model reads.
-const LARGEST_BODY: usize = 32 << 20;
+const MAX_BODY_BYTES: usize = 32 << 20;

@@ -5,8 +5,8 @@ use std::time::Duration;
 use std::{error, fmt};
 
 use super::fault::Fault;
+use super::random::OutputSize;
 use super::refusal::LimitKind;
-use super::sizes::OutputSize;
 
 /// What a [`Provider`](super::Provider) enforces. By default nothing is limited, and every
 /// request is answered at once.
@@ -28,11 +28,11 @@ pub struct Settings {
     /// limit.
     pub rpd: Option<u64>,
     /// How the limits are metered.
-    pub algorithm: Algorithm,
+    pub algorithm: LimitAlgorithm,
     /// How much of its minute a token bucket can hold; the whole of it where `None`.
     pub burst: Option<Duration>,
     /// What a request in OpenAI's format takes from the token limit.
-    pub charge: Charge,
+    pub charge: ChargeRule,
     /// Shortest and longest time from the request to the end of its answer.
     pub latency: (Duration, Duration),
     /// Output tokens of a request that does not say them itself.
@@ -45,7 +45,7 @@ pub struct Settings {
 
 /// How a limit is metered.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Algorithm {
+pub enum LimitAlgorithm {
     /// Full at first, refilled all the time: what OpenAI does.
     #[default]
     TokenBucket,
@@ -58,7 +58,7 @@ pub enum Algorithm {
 /// What a request in OpenAI's format takes from the token limit, when it is received. The other
 /// formats have one rule each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum Charge {
+pub enum ChargeRule {
     /// OpenAI's rule: characters / 4, some tokens per message, and `max_tokens` times `n`.
     #[default]
     OpenAi,
@@ -106,7 +106,7 @@ impl Settings {
 
     /// Meters by this algorithm.
     #[must_use]
-    pub fn with_algorithm(self, algorithm: Algorithm) -> Self {
+    pub fn with_algorithm(self, algorithm: LimitAlgorithm) -> Self {
         Self { algorithm, ..self }
     }
 
@@ -120,7 +120,7 @@ impl Settings {
 
     /// Charges by this rule.
     #[must_use]
-    pub fn with_charge(self, charge: Charge) -> Self {
+    pub fn with_charge(self, charge: ChargeRule) -> Self {
         Self { charge, ..self }
     }
 
@@ -162,7 +162,7 @@ impl Settings {
 
     /// The most that a limit can hold at once.
     pub(super) fn capacity(&self, kind: LimitKind, amount: u64) -> u64 {
-        let (Algorithm::TokenBucket, Some(burst)) = (self.algorithm, self.burst) else {
+        let (LimitAlgorithm::TokenBucket, Some(burst)) = (self.algorithm, self.burst) else {
             return amount;
         };
         if kind == LimitKind::RequestsPerDay {
@@ -182,9 +182,9 @@ impl Default for Settings {
             itpm: None,
             otpm: None,
             rpd: None,
-            algorithm: Algorithm::default(),
+            algorithm: LimitAlgorithm::default(),
             burst: None,
-            charge: Charge::default(),
+            charge: ChargeRule::default(),
             latency: (Duration::ZERO, Duration::ZERO),
             output: OutputSize::default(),
             faults: Vec::new(),
@@ -193,7 +193,7 @@ impl Default for Settings {
     }
 }
 
-impl FromStr for Algorithm {
+impl FromStr for LimitAlgorithm {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {
@@ -206,7 +206,7 @@ impl FromStr for Algorithm {
     }
 }
 
-impl FromStr for Charge {
+impl FromStr for ChargeRule {
     type Err = UnknownName;
 
     fn from_str(name: &str) -> Result<Self, UnknownName> {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde::Serialize;
 
-use crate::usage::Usage;
+use crate::usage::SimulatedUsage;
 
 /// Counts since the start, of all models and of each.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
@@ -65,7 +65,7 @@ impl Counters {
         self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
     }
 
-    pub(super) fn add(&mut self, usage: Usage) {
+    pub(super) fn add(&mut self, usage: SimulatedUsage) {
         self.input_tokens = self.input_tokens.saturating_add(usage.input);
         self.output_tokens = self.output_tokens.saturating_add(usage.output);
     }

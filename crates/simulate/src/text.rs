@@ -1,6 +1,6 @@
 //! Texts of a known number of tokens; they mean nothing.
 
-/// A text of so many tokens, at [`TOKEN`] characters each.
+/// A text of so many tokens, at [`CHARS_PER_TOKEN`] characters each.
 pub(super) fn text(tokens: u64) -> String {
     let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
     WORDS.iter().cycle().take(tokens).copied().collect()
@@ -8,16 +8,16 @@ pub(super) fn text(tokens: u64) -> String {
 
 /// That text in the steps of a stream.
 pub(super) fn deltas(tokens: u64) -> impl Iterator<Item = String> {
-    cut(&text(tokens))
+    split(&text(tokens))
 }
 
 /// A text in as many steps as it would have tokens, but not too many.
-pub(super) fn cut(text: &str) -> impl Iterator<Item = String> + use<> {
+pub(super) fn split(text: &str) -> impl Iterator<Item = String> + use<> {
     let text: Vec<char> = text.chars().collect();
-    let tokens = text.len().div_ceil(TOKEN);
-    let steps = tokens.min(MOST_DELTAS);
+    let tokens = text.len().div_ceil(CHARS_PER_TOKEN);
+    let steps = tokens.min(MAX_DELTAS);
     (0..steps).map(move |step| {
-        let at = |step: usize| (tokens * step / steps * TOKEN).min(text.len());
+        let at = |step: usize| (tokens * step / steps * CHARS_PER_TOKEN).min(text.len());
         text[at(step)..at(step + 1)].iter().collect()
     })
 }
@@ -27,9 +27,9 @@ pub(super) const VECTOR: [f32; 4] = [0.5; 4];
 pub(super) const VECTOR_BASE64: &str = "AAAAPwAAAD8AAAA/AAAAPw==";
 
 /// Characters of a token.
-const TOKEN: usize = 4;
+const CHARS_PER_TOKEN: usize = 4;
 
 const WORDS: [&str; 7] = ["the ", "fox ", "may ", "not ", "eat ", "any ", "hen "];
 
 /// Providers send an event per token or two; a long answer is sent in this many, to stay cheap.
-const MOST_DELTAS: usize = 64;
+const MAX_DELTAS: usize = 64;

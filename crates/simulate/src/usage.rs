@@ -1,6 +1,6 @@
 /// The usage that a response reports, in tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Usage {
+pub struct SimulatedUsage {
     /// Tokens of the whole prompt, cached ones included.
     pub input: u64,
     /// Generated tokens.

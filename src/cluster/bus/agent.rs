@@ -2,8 +2,8 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::sync::Arc;
 
+use super::bus::Bus;
 use super::member::Member;
-use super::port::Bus;
 use super::status::BusStatus;
 #[cfg(doc)]
 use crate::limiter::{Event, Feedback};
@@ -41,7 +41,7 @@ use crate::limiter::{Ignored, Limiter};
 /// | `OnCapacityChange` | `subscribe` or `listen` |
 ///
 /// It goes with the limiter and ends with it, whether somebody keeps this handle or not. An example is
-/// at [`Local`](super::Local).
+/// at [`LocalBus`](super::LocalBus).
 #[derive(Debug, Clone)]
 pub struct Agent(Arc<Member>);
 

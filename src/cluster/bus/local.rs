@@ -1,18 +1,18 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::port::{Bus, Receiver};
+use super::bus::{Bus, MessageHandler};
 use super::status::BusStatus;
-use super::topics::Topics;
+use super::subscriptions::Subscriptions;
 
 /// A bus within the process, for tests and for programs with several limiters. Messages are received
 /// on the thread that publishes them, before [`publish`](Bus::publish) returns.
 ///
 /// ```
 /// use std::sync::Arc;
-/// use tollgate::cluster::{Agent, Bus, Local};
+/// use tollgate::cluster::{Agent, Bus, LocalBus};
 /// use tollgate::{Limiter, Quota};
 ///
-/// let bus: Arc<dyn Bus> = Arc::new(Local::new());
+/// let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
 /// let limiter = || Limiter::builder().quota("gpt-4o", Quota::new().rpm(500)).build();
 /// let (here, there) = (limiter()?, limiter()?);
 /// let _agents = [
@@ -24,31 +24,31 @@ use super::topics::Topics;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Default)]
-pub struct Local {
-    topics: Topics,
+pub struct LocalBus {
+    subscriptions: Subscriptions,
     published: AtomicU64,
 }
 
-impl Local {
+impl LocalBus {
     /// A bus that nobody listens to yet.
     pub fn new() -> Self {
         Self::default()
     }
 }
 
-impl Bus for Local {
+impl Bus for LocalBus {
     fn publish(&self, subject: &str, message: &[u8]) {
         self.published.fetch_add(1, Ordering::Relaxed);
-        self.topics.deliver(subject, message);
+        self.subscriptions.deliver(subject, message);
     }
 
-    fn subscribe(&self, subject: &str, receiver: Receiver) {
-        self.topics.add(subject, receiver);
+    fn subscribe(&self, subject: &str, handler: MessageHandler) {
+        self.subscriptions.add(subject, handler);
     }
 
     fn status(&self) -> BusStatus {
         let (published, received) =
-            (self.published.load(Ordering::Relaxed), self.topics.received());
+            (self.published.load(Ordering::Relaxed), self.subscriptions.received());
         BusStatus { connected: true, published, received, ..BusStatus::default() }
     }
 }

@@ -8,8 +8,8 @@ use compact_str::CompactString;
 use parking_lot::Mutex;
 
 use super::agent::AgentStatus;
+use super::bus::Bus;
 use super::message;
-use super::port::Bus;
 use crate::limiter::{
     Attached, CapacityUpdate, Closing, CoolDown, Event, Ignored, KeyChanges, Limiter, WeakLimiter,
 };
@@ -22,7 +22,7 @@ pub(super) struct Member {
     limiter: WeakLimiter,
     ended: AtomicBool,
     announced: AtomicU64,
-    heard: Mutex<AgentStatus>,
+    received: Mutex<AgentStatus>,
     /// Until when the others were told to pause, by key.
     paused: Mutex<HashMap<CompactString, u64>>,
 }
@@ -36,31 +36,31 @@ impl Member {
             limiter: limiter.downgrade(),
             ended: AtomicBool::new(false),
             announced: AtomicU64::new(0),
-            heard: Mutex::default(),
+            received: Mutex::default(),
             paused: Mutex::default(),
         });
-        member.hear(message::CAPACITY, Self::follow_capacity);
-        member.hear(message::COOL_DOWN, Self::follow_cool_down);
+        member.subscribe(message::CAPACITY, Self::apply_capacity);
+        member.subscribe(message::COOL_DOWN, Self::apply_cool_down);
         limiter.state().attach(Arc::clone(&member) as Arc<dyn Attached>);
-        let speaker = Arc::downgrade(&member);
+        let weak = Arc::downgrade(&member);
         limiter.listen(move |event| {
-            if let Some(member) = speaker.upgrade() {
-                member.tell(event);
+            if let Some(member) = weak.upgrade() {
+                member.on_event(event);
             }
         });
         member
     }
 
     pub(super) fn status(&self) -> AgentStatus {
-        let heard = self.heard.lock().clone();
+        let received = self.received.lock().clone();
         let announced = self.announced.load(Ordering::Relaxed);
-        AgentStatus { bus: self.bus.status(), announced, ..heard }
+        AgentStatus { bus: self.bus.status(), announced, ..received }
     }
 
-    fn hear(
+    fn subscribe(
         self: &Arc<Self>,
         subject: &str,
-        follow: fn(&Self, &Limiter, &[u8]) -> Result<u64, Unheard>,
+        apply: fn(&Self, &Limiter, &[u8]) -> Result<u64, IgnoredUpdate>,
     ) {
         let member = Arc::downgrade(self);
         self.bus.subscribe(
@@ -68,56 +68,58 @@ impl Member {
             Arc::new(move |message| {
                 let Some(member) = Weak::upgrade(&member) else { return ControlFlow::Break(()) };
                 // Not a clone that would put off the limiter's end, and bring it about here.
-                let limiter = member.limiter.aside().filter(|_| member.is_there());
+                let limiter = member.limiter.aside().filter(|_| member.is_active());
                 let Some(limiter) = limiter else { return ControlFlow::Break(()) };
-                let followed = follow(&member, &limiter, message);
-                member.count(&followed);
+                let applied = apply(&member, &limiter, message);
+                member.count(&applied);
                 ControlFlow::Continue(())
             }),
         );
     }
 
-    fn follow_capacity(&self, limiter: &Limiter, message: &[u8]) -> Result<u64, Unheard> {
-        let update = message::read_capacity(message).ok_or(Unheard::Malformed)?;
-        limiter.feedback().apply(&update, &self.id).map_err(Unheard::Ignored)
+    fn apply_capacity(&self, limiter: &Limiter, message: &[u8]) -> Result<u64, IgnoredUpdate> {
+        let update = message::read_capacity(message).ok_or(IgnoredUpdate::Malformed)?;
+        limiter.feedback().apply(&update, &self.id).map_err(IgnoredUpdate::Ignored)
     }
 
-    fn follow_cool_down(&self, limiter: &Limiter, message: &[u8]) -> Result<u64, Unheard> {
-        let cool_down = message::read_cool_down(message).ok_or(Unheard::Malformed)?;
-        limiter.feedback().apply_cool_down(&cool_down, &self.id).map_err(Unheard::Ignored)
+    fn apply_cool_down(&self, limiter: &Limiter, message: &[u8]) -> Result<u64, IgnoredUpdate> {
+        let cool_down = message::read_cool_down(message).ok_or(IgnoredUpdate::Malformed)?;
+        limiter.feedback().apply_cool_down(&cool_down, &self.id).map_err(IgnoredUpdate::Ignored)
     }
 
-    fn count(&self, followed: &Result<u64, Unheard>) {
-        let mut heard = self.heard.lock();
-        match followed {
-            Ok(_) => heard.applied += 1,
-            Err(Unheard::Malformed) => heard.malformed += 1,
-            Err(Unheard::Ignored(why)) => *heard.ignored.entry(*why).or_default() += 1,
+    fn count(&self, applied: &Result<u64, IgnoredUpdate>) {
+        let mut received = self.received.lock();
+        match applied {
+            Ok(_) => received.applied += 1,
+            Err(IgnoredUpdate::Malformed) => received.malformed += 1,
+            Err(IgnoredUpdate::Ignored(why)) => *received.ignored.entry(*why).or_default() += 1,
         }
     }
 
     /// Tells the others of what happened here.
-    fn tell(&self, event: &Event) {
+    fn on_event(&self, event: &Event) {
         match event {
-            _ if !self.is_there() => {}
+            _ if !self.is_active() => {}
             Event::Reduced { key, capacity, reason, agent: None } => {
                 let update = CapacityUpdate::new(&**key, &*self.id, *capacity, self.limiter.now());
                 let update = update.with_reason(&**reason);
                 self.publish(message::CAPACITY, &message::write_capacity(&update));
             }
-            Event::CoolingDown { key, until, agent: None } => self.tell_cool_down(key, *until),
+            Event::CoolingDown { key, until, agent: None } => self.publish_cool_down(key, *until),
             _ => {}
         }
     }
 
-    fn tell_cool_down(&self, key: &CompactString, until: u64) {
+    fn publish_cool_down(&self, key: &CompactString, until: u64) {
         let now = self.limiter.now();
         let left = until.saturating_sub(now);
         {
             let mut paused = self.paused.lock();
             paused.retain(|_, until| *until > now);
             // A burst of refusals moves the end a little with each: the others needn't hear of all.
-            if paused.get(key).is_some_and(|&told| until <= told.saturating_add(left / SAME)) {
+            if paused.get(key).is_some_and(|&announced_until| {
+                until <= announced_until.saturating_add(left / COOL_DOWN_TOLERANCE)
+            }) {
                 return;
             }
             paused.insert(key.clone(), until);
@@ -132,7 +134,7 @@ impl Member {
         self.bus.publish(subject, message);
     }
 
-    fn is_there(&self) -> bool {
+    fn is_active(&self) -> bool {
         !self.ended.load(Ordering::Acquire)
     }
 }
@@ -149,10 +151,10 @@ impl Attached for Member {
 }
 
 /// Why a message changed nothing.
-enum Unheard {
+enum IgnoredUpdate {
     Malformed,
     Ignored(Ignored),
 }
 
 /// A pause that ends later by less than this part of what is left of it is the same.
-const SAME: u64 = 8;
+const COOL_DOWN_TOLERANCE: u64 = 8;

@@ -13,44 +13,47 @@ pub(super) const CAPACITY: &str = "ratelimit.capacity";
 pub(super) const COOL_DOWN: &str = "ratelimit.cooldown";
 
 pub(super) fn write_capacity(update: &CapacityUpdate) -> Vec<u8> {
-    write(&Capacity {
+    write(&CapacityMessage {
         resource: update.resource.clone(),
         agent_id: update.agent_id.clone(),
         new_capacity: update.new_capacity.into(),
         reason: update.reason.clone(),
-        timestamp: written(update.timestamp),
+        timestamp: format_timestamp(update.timestamp),
     })
 }
 
 /// `None` for what is malformed.
 pub(super) fn read_capacity(message: &[u8]) -> Option<CapacityUpdate> {
-    let Capacity { resource, agent_id, new_capacity, reason, timestamp } = read(message)?;
-    let (capacity, timestamp) = (amount(&new_capacity)?, nanos(&timestamp)?);
-    Some(CapacityUpdate::new(resource, agent_id, capacity, timestamp).with_reason(brief(reason)))
+    let CapacityMessage { resource, agent_id, new_capacity, reason, timestamp } = read(message)?;
+    let (capacity, timestamp) = (parse_amount(&new_capacity)?, parse_timestamp(&timestamp)?);
+    Some(
+        CapacityUpdate::new(resource, agent_id, capacity, timestamp)
+            .with_reason(truncate_reason(reason)),
+    )
 }
 
 pub(super) fn write_cool_down(cool_down: &CoolDown) -> Vec<u8> {
     let millis = cool_down.retry_after.as_nanos().div_ceil(1_000_000);
-    write(&Pause {
+    write(&CoolDownMessage {
         resource: cool_down.resource.clone(),
         agent_id: cool_down.agent_id.clone(),
         retry_after_ms: u64::try_from(millis).unwrap_or(u64::MAX).into(),
         reason: cool_down.reason.clone(),
-        timestamp: written(cool_down.timestamp),
+        timestamp: format_timestamp(cool_down.timestamp),
     })
 }
 
 /// `None` for what is malformed.
 pub(super) fn read_cool_down(message: &[u8]) -> Option<CoolDown> {
-    let Pause { resource, agent_id, retry_after_ms, reason, timestamp } = read(message)?;
-    let (after, timestamp) = (amount(&retry_after_ms)?, nanos(&timestamp)?);
+    let CoolDownMessage { resource, agent_id, retry_after_ms, reason, timestamp } = read(message)?;
+    let (after, timestamp) = (parse_amount(&retry_after_ms)?, parse_timestamp(&timestamp)?);
     let pause = CoolDown::new(resource, agent_id, Duration::from_millis(after), timestamp);
-    Some(pause.with_reason(brief(reason)))
+    Some(pause.with_reason(truncate_reason(reason)))
 }
 
 /// The words of DistributedLimiter's `CapacityUpdate` in Go.
 #[derive(Serialize, Deserialize)]
-struct Capacity {
+struct CapacityMessage {
     resource: String,
     agent_id: String,
     new_capacity: Number,
@@ -60,7 +63,7 @@ struct Capacity {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Pause {
+struct CoolDownMessage {
     resource: String,
     agent_id: String,
     retry_after_ms: Number,
@@ -74,63 +77,63 @@ fn write(message: &impl Serialize) -> Vec<u8> {
 }
 
 fn read<'a, T: Deserialize<'a>>(message: &'a [u8]) -> Option<T> {
-    (message.len() <= LONGEST).then(|| serde_json::from_slice(message).ok()).flatten()
+    (message.len() <= MAX_MESSAGE_BYTES).then(|| serde_json::from_slice(message).ok()).flatten()
 }
 
 /// Nothing where it is negative: an `int` in Go may be.
-fn amount(number: &Number) -> Option<u64> {
+fn parse_amount(number: &Number) -> Option<u64> {
     number.as_u64().or_else(|| number.is_i64().then_some(0))
 }
 
 /// RFC 3339 with nanoseconds, as Go's `time.Time` is written.
-fn written(timestamp: u64) -> String {
+fn format_timestamp(timestamp: u64) -> String {
     let time = Timestamp::from_nanosecond(timestamp.into());
     time.unwrap_or(Timestamp::MAX).to_string()
 }
 
 /// Nanoseconds since the epoch of a time with an offset from UTC.
-fn nanos(text: &str) -> Option<u64> {
+fn parse_timestamp(text: &str) -> Option<u64> {
     let time: Timestamp = text.trim().parse().ok()?;
     Some(u64::try_from(time.as_nanosecond()).unwrap_or(0))
 }
 
 /// A reason goes into events and logs.
-fn brief(reason: String) -> String {
-    match reason.char_indices().nth(REASON) {
+fn truncate_reason(reason: String) -> String {
+    match reason.char_indices().nth(MAX_REASON_CHARS) {
         Some((at, _)) => reason[..at].to_owned(),
         None => reason,
     }
 }
 
 /// Bytes above which nothing is a message of ours.
-const LONGEST: usize = 64 * 1_024;
+const MAX_MESSAGE_BYTES: usize = 64 * 1_024;
 
 /// Characters of a reason that are kept.
-const REASON: usize = 200;
+const MAX_REASON_CHARS: usize = 200;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn what_is_written_has_the_documented_fields_and_is_read_again() {
+    fn messages_have_documented_fields_and_round_trip() {
         let update = CapacityUpdate::new("k \"\u{0}é", "a", 250, 1_767_225_600_123_456_789);
         let update = update.with_reason("429");
-        let written = write_capacity(&update);
+        let format_timestamp = write_capacity(&update);
         let expected = r#"{"resource":"k \"\u0000é","agent_id":"a","new_capacity":250,"reason":"429","timestamp":"2026-01-01T00:00:00.123456789Z"}"#;
-        assert_eq!(String::from_utf8_lossy(&written), expected);
-        assert_eq!(read_capacity(&written), Some(update));
+        assert_eq!(String::from_utf8_lossy(&format_timestamp), expected);
+        assert_eq!(read_capacity(&format_timestamp), Some(update));
         let pause =
             CoolDown::new("k", "a", Duration::from_micros(1_500), 1_767_225_600_000_000_000);
-        let written = write_cool_down(&pause);
+        let format_timestamp = write_cool_down(&pause);
         let expected = r#"{"resource":"k","agent_id":"a","retry_after_ms":2,"reason":"","timestamp":"2026-01-01T00:00:00Z"}"#;
-        assert_eq!(String::from_utf8_lossy(&written), expected);
-        let read = read_cool_down(&written).unwrap();
+        assert_eq!(String::from_utf8_lossy(&format_timestamp), expected);
+        let read = read_cool_down(&format_timestamp).unwrap();
         assert_eq!(read.retry_after, Duration::from_millis(2));
     }
 
     #[test]
-    fn what_go_writes_is_understood() {
+    fn messages_from_go_are_read() {
         let text = br#"{"version":2,"resource":"gpt-4o","agent_id":"go-7","new_capacity":50,
             "reason":"received 429 response","timestamp":"2026-01-01T05:30:00.123456789+05:30",
             "tags":{"a":[1,null]}}"#;
@@ -141,7 +144,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_malformed_is_none() {
+    fn malformed_messages_are_rejected() {
         let of = |capacity: &str, time: &str| {
             format!(
                 r#"{{"resource":"k","agent_id":"a","new_capacity":{capacity},"timestamp":{time}}}"#
@@ -160,7 +163,7 @@ mod tests {
             "null".into(),
             "[]".into(),
             "[".repeat(10_000),
-            format!("{}{}", of("1", "\"2026-01-01T00:00:00Z\""), " ".repeat(LONGEST)),
+            format!("{}{}", of("1", "\"2026-01-01T00:00:00Z\""), " ".repeat(MAX_MESSAGE_BYTES)),
         ];
         for text in cases {
             assert_eq!(read_capacity(text.as_bytes()), None, "{text:.100}");
@@ -170,8 +173,8 @@ mod tests {
     }
 
     #[test]
-    fn a_reason_is_kept_in_part() {
-        assert_eq!(brief("é".repeat(500)), "é".repeat(REASON));
-        assert_eq!(brief("429".into()), "429");
+    fn long_reason_is_truncated() {
+        assert_eq!(truncate_reason("é".repeat(500)), "é".repeat(MAX_REASON_CHARS));
+        assert_eq!(truncate_reason("429".into()), "429");
     }
 }

@@ -1,4 +1,6 @@
 mod agent;
+#[expect(clippy::module_inception, reason = "the trait that this module is named after")]
+mod bus;
 #[cfg(any(feature = "redis", feature = "nats"))]
 mod error;
 mod local;
@@ -6,21 +8,20 @@ mod member;
 mod message;
 #[cfg(feature = "nats")]
 mod nats;
-mod port;
 #[cfg(feature = "redis")]
 mod redis;
 #[cfg(any(feature = "redis", feature = "nats"))]
 mod remote;
 mod status;
-mod topics;
+mod subscriptions;
 
 pub use agent::{Agent, AgentStatus, NoAgentId};
+pub use bus::{Bus, MessageHandler};
 #[cfg(any(feature = "redis", feature = "nats"))]
 pub use error::BusError;
-pub use local::Local;
+pub use local::LocalBus;
 #[cfg(feature = "nats")]
-pub use nats::Nats;
-pub use port::{Bus, Receiver};
+pub use nats::NatsBus;
 #[cfg(feature = "redis")]
-pub use redis::Redis;
+pub use redis::RedisBus;
 pub use status::BusStatus;

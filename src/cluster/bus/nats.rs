@@ -7,9 +7,9 @@ use futures_util::stream::SelectAll;
 use percent_encoding::percent_decode_str;
 use tokio::time::timeout;
 
+use super::bus::{Bus, MessageHandler};
 use super::error::BusError;
-use super::port::{Bus, Receiver};
-use super::remote::{Message, PATIENCE, PULSE, Remote, Shared, Wire, back_off};
+use super::remote::{BusDriver, Message, PING_INTERVAL, RemoteBus, Shared, TIMEOUT, backoff};
 use super::status::BusStatus;
 use crate::cluster::tls;
 
@@ -20,9 +20,9 @@ use crate::cluster::tls;
 /// NATS acknowledges none. It is pinged every second, and taken for lost after three without an
 /// answer.
 #[derive(Debug)]
-pub struct Nats(Remote);
+pub struct NatsBus(RemoteBus);
 
-impl Nats {
+impl NatsBus {
     /// A bus over the server at a URL (`nats`, `tls`, `ws`, `wss`), which may hold a user and a
     /// password, or a token. Returns before it is connected.
     ///
@@ -34,18 +34,18 @@ impl Nats {
         if address.host().is_empty() {
             return Err(wrong());
         }
-        let (address, options) = without_secrets(address).ok_or_else(wrong)?;
-        Remote::start("tollgate-nats", |wire| drive(address, options, wire)).map(Self)
+        let (address, options) = split_credentials(address).ok_or_else(wrong)?;
+        RemoteBus::start("tollgate-nats", |driver| drive(address, options, driver)).map(Self)
     }
 }
 
-impl Bus for Nats {
+impl Bus for NatsBus {
     fn publish(&self, subject: &str, message: &[u8]) {
         self.0.publish(subject, message);
     }
 
-    fn subscribe(&self, subject: &str, receiver: Receiver) {
-        self.0.subscribe(subject, receiver);
+    fn subscribe(&self, subject: &str, handler: MessageHandler) {
+        self.0.subscribe(subject, handler);
     }
 
     fn status(&self) -> BusStatus {
@@ -54,7 +54,7 @@ impl Bus for Nats {
 }
 
 /// The address, and apart from it who logs in: the client logs addresses.
-fn without_secrets(address: ServerAddr) -> Option<(ServerAddr, ConnectOptions)> {
+fn split_credentials(address: ServerAddr) -> Option<(ServerAddr, ConnectOptions)> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let options = match (address.username().map(decoded), address.password().map(decoded)) {
         (Some(user), Some(password)) => ConnectOptions::with_user_and_password(user, password),
@@ -68,42 +68,42 @@ fn without_secrets(address: ServerAddr) -> Option<(ServerAddr, ConnectOptions)> 
 }
 
 /// Options by which the client never gives up, and tells how it goes.
-fn patient(options: ConnectOptions, shared: &Arc<Shared>) -> ConnectOptions {
+fn reconnecting(options: ConnectOptions, shared: &Arc<Shared>) -> ConnectOptions {
     let shared = Arc::clone(shared);
     options
         .name("tollgate")
         .retry_on_initial_connect()
         .max_reconnects(None)
-        .connection_timeout(PATIENCE)
-        .ping_interval(PULSE)
-        .reconnect_delay_callback(back_off)
+        .connection_timeout(TIMEOUT)
+        .ping_interval(PING_INTERVAL)
+        .reconnect_delay_callback(backoff)
         .event_callback(move |event| {
-            note(&shared, &event);
+            record_event(&shared, &event);
             ready(())
         })
 }
 
-async fn drive(address: ServerAddr, options: ConnectOptions, mut wire: Wire) {
-    let shared = Arc::clone(&wire.shared);
+async fn drive(address: ServerAddr, options: ConnectOptions, mut driver: BusDriver) {
+    let shared = Arc::clone(&driver.shared);
     let options = options.tls_client_config(tls::config());
-    let Ok(client) = patient(options, &shared).connect(address).await else { return };
+    let Ok(client) = reconnecting(options, &shared).connect(address).await else { return };
     let mut incoming = SelectAll::<Subscriber>::new();
     let mut subscribed = 0;
     loop {
         tokio::select! {
             Some(message) = incoming.next() => {
-                shared.topics.deliver(&message.subject, &message.payload);
+                shared.subscriptions.deliver(&message.subject, &message.payload);
             }
-            message = wire.queue.recv() => {
+            message = driver.queue.recv() => {
                 let Some(message) = message else { return };
-                let sent = timeout(PATIENCE, send(&client, &shared, message)).await;
+                let sent = timeout(TIMEOUT, send(&client, &shared, message)).await;
                 shared.count(sent == Ok(true));
                 if sent != Ok(true) {
-                    wire.give_up();
+                    driver.discard_queued();
                 }
             }
             () = shared.subscribed.notified() => {
-                let subjects = shared.topics.subjects(subscribed);
+                let subjects = shared.subscriptions.subjects(subscribed);
                 subscribed += subjects.len();
                 subscribe(&client, &subjects, &mut incoming).await;
             }
@@ -122,7 +122,7 @@ async fn subscribe(client: &Client, subjects: &[Arc<str>], incoming: &mut Select
     }
 }
 
-fn note(shared: &Shared, event: &Event) {
+fn record_event(shared: &Shared, event: &Event) {
     match event {
         Event::Connected => shared.set_connected(true),
         // Of the client itself: an attempt to connect has failed.

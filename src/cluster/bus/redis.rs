@@ -3,9 +3,9 @@ use redis::aio::{MultiplexedConnection, PubSubSink, PubSubStream};
 use redis::{AsyncConnectionConfig, ConnectionInfo, IntoConnectionInfo, RedisError, RedisResult};
 use tokio::time::{MissedTickBehavior, interval, sleep, timeout};
 
+use super::bus::{Bus, MessageHandler};
 use super::error::BusError;
-use super::port::{Bus, Receiver};
-use super::remote::{Message, PATIENCE, PULSE, Remote, Shared, Wire, back_off};
+use super::remote::{BusDriver, Message, PING_INTERVAL, RemoteBus, Shared, TIMEOUT, backoff};
 use super::status::BusStatus;
 use crate::cluster::dial;
 
@@ -15,9 +15,9 @@ use crate::cluster::dial;
 /// meanwhile waits for up to two seconds. A message counts as published once the server has
 /// acknowledged it. Nothing is stored there. Of a Redis Cluster, any node will do.
 #[derive(Debug)]
-pub struct Redis(Remote);
+pub struct RedisBus(RemoteBus);
 
-impl Redis {
+impl RedisBus {
     /// A bus over the server at a URL (`redis`, `rediss`), which may hold a user and a password.
     /// Returns before it is connected.
     ///
@@ -26,17 +26,17 @@ impl Redis {
     pub fn connect(url: &str) -> Result<Self, BusError> {
         let wrong = |_| BusError::Url { expected: "redis:// or rediss://" };
         let server = url.into_connection_info().map_err(wrong)?;
-        Remote::start("tollgate-redis-bus", |wire| drive(server, wire)).map(Self)
+        RemoteBus::start("tollgate-redis-bus", |driver| drive(server, driver)).map(Self)
     }
 }
 
-impl Bus for Redis {
+impl Bus for RedisBus {
     fn publish(&self, subject: &str, message: &[u8]) {
         self.0.publish(subject, message);
     }
 
-    fn subscribe(&self, subject: &str, receiver: Receiver) {
-        self.0.subscribe(subject, receiver);
+    fn subscribe(&self, subject: &str, handler: MessageHandler) {
+        self.0.subscribe(subject, handler);
     }
 
     fn status(&self) -> BusStatus {
@@ -44,26 +44,26 @@ impl Bus for Redis {
     }
 }
 
-async fn drive(server: ConnectionInfo, mut wire: Wire) {
+async fn drive(server: ConnectionInfo, mut driver: BusDriver) {
     let mut attempt = 0;
     loop {
-        match timeout(PATIENCE, Session::open(&server, &wire.shared)).await {
+        match timeout(TIMEOUT, Session::open(&server, &driver.shared)).await {
             Ok(Ok(mut session)) => {
                 attempt = 0;
-                wire.shared.set_connected(true);
-                if session.run(&mut wire).await.is_ok() {
+                driver.shared.set_connected(true);
+                if session.run(&mut driver).await.is_ok() {
                     return;
                 }
-                wire.shared.set_connected(false);
+                driver.shared.set_connected(false);
             }
             _ => {
-                wire.shared.set_connected(false);
+                driver.shared.set_connected(false);
                 // It has waited for the attempt and for the pause before.
-                wire.give_up();
+                driver.discard_queued();
             }
         }
         attempt += 1;
-        sleep(back_off(attempt)).await;
+        sleep(backoff(attempt)).await;
     }
 }
 
@@ -76,14 +76,14 @@ struct Session {
 }
 
 /// The connection is lost.
-struct Lost;
+struct ConnectionLost;
 
 impl Session {
     async fn open(server: &ConnectionInfo, shared: &Shared) -> RedisResult<Self> {
         let config = AsyncConnectionConfig::new()
-            .set_connection_timeout(Some(PATIENCE))
-            .set_response_timeout(Some(PATIENCE));
-        let publisher = dial::multiplexed(server.clone(), config, PATIENCE).await?;
+            .set_connection_timeout(Some(TIMEOUT))
+            .set_response_timeout(Some(TIMEOUT));
+        let publisher = dial::multiplexed(server.clone(), config, TIMEOUT).await?;
         let (sink, incoming) = dial::pubsub(server.clone()).await?.split();
         let mut session = Self { sink, incoming, publisher, subscribed: 0 };
         session.subscribe(shared).await?;
@@ -91,42 +91,44 @@ impl Session {
     }
 
     /// Until the connection is lost; `Ok` once nobody publishes any more.
-    async fn run(&mut self, wire: &mut Wire) -> Result<(), Lost> {
-        let mut pulse = interval(PULSE);
-        pulse.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    async fn run(&mut self, driver: &mut BusDriver) -> Result<(), ConnectionLost> {
+        let mut ping = interval(PING_INTERVAL);
+        ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
                 message = self.incoming.next() => {
-                    let message = message.ok_or(Lost)?;
+                    let message = message.ok_or(ConnectionLost)?;
                     let subject = message.get_channel_name();
-                    wire.shared.topics.deliver(subject, message.get_payload_bytes());
+                    driver.shared.subscriptions.deliver(subject, message.get_payload_bytes());
                 }
-                message = wire.queue.recv() => {
+                message = driver.queue.recv() => {
                     let Some(message) = message else { return Ok(()) };
-                    self.publish(&wire.shared, message).await?;
+                    self.publish(&driver.shared, message).await?;
                 }
-                () = wire.shared.subscribed.notified() => {
-                    timely(self.subscribe(&wire.shared)).await?;
+                () = driver.shared.subscribed.notified() => {
+                    with_timeout(self.subscribe(&driver.shared)).await?;
                 }
-                _ = pulse.tick() => timely(self.sink.ping::<()>()).await?,
+                _ = ping.tick() => with_timeout(self.sink.ping::<()>()).await?,
             }
         }
     }
 
-    async fn publish(&mut self, shared: &Shared, message: Message) -> Result<(), Lost> {
+    async fn publish(&mut self, shared: &Shared, message: Message) -> Result<(), ConnectionLost> {
         let mut command = redis::cmd("PUBLISH");
         command.arg(message.subject).arg(&message.body[..]);
         let answer = command.query_async::<u64>(&mut self.publisher).await;
         shared.count(answer.is_ok());
         // An error that the server says, such as a lack of permission, is about this message alone.
         match answer {
-            Err(error) if error.is_io_error() || error.is_unrecoverable_error() => Err(Lost),
+            Err(error) if error.is_io_error() || error.is_unrecoverable_error() => {
+                Err(ConnectionLost)
+            }
             _ => Ok(()),
         }
     }
 
     async fn subscribe(&mut self, shared: &Shared) -> RedisResult<()> {
-        for subject in shared.topics.subjects(self.subscribed) {
+        for subject in shared.subscriptions.subjects(self.subscribed) {
             self.sink.subscribe(&*subject).await?;
             self.subscribed += 1;
         }
@@ -135,9 +137,11 @@ impl Session {
 }
 
 /// What should not take long; an error of any kind ends the session.
-async fn timely(task: impl Future<Output = Result<(), RedisError>>) -> Result<(), Lost> {
-    match timeout(PATIENCE, task).await {
+async fn with_timeout(
+    task: impl Future<Output = Result<(), RedisError>>,
+) -> Result<(), ConnectionLost> {
+    match timeout(TIMEOUT, task).await {
         Ok(Ok(())) => Ok(()),
-        _ => Err(Lost),
+        _ => Err(ConnectionLost),
     }
 }

@@ -5,16 +5,16 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::sync::{Notify, mpsc, watch};
 
+use super::bus::MessageHandler;
 use super::error::BusError;
-use super::port::Receiver;
 use super::status::BusStatus;
-use super::topics::Topics;
+use super::subscriptions::Subscriptions;
 use crate::cluster::worker::Worker;
 
 /// The program's side of a bus whose server is elsewhere: a bounded queue before the thread that
 /// drives it.
 #[derive(Debug)]
-pub(super) struct Remote {
+pub(super) struct RemoteBus {
     queue: mpsc::Sender<Message>,
     shared: Arc<Shared>,
     _worker: Worker,
@@ -22,7 +22,7 @@ pub(super) struct Remote {
 
 /// The thread's side.
 #[derive(Debug)]
-pub(super) struct Wire {
+pub(super) struct BusDriver {
     pub(super) queue: mpsc::Receiver<Message>,
     pub(super) shared: Arc<Shared>,
 }
@@ -37,7 +37,7 @@ pub(super) struct Message {
 /// What both sides see.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
-    pub(super) topics: Topics,
+    pub(super) subscriptions: Subscriptions,
     /// That there may be a new subject.
     pub(super) subscribed: Notify,
     /// `None` before the first attempt has ended.
@@ -47,16 +47,16 @@ pub(super) struct Shared {
     dropped: AtomicU64,
 }
 
-impl Remote {
+impl RemoteBus {
     /// Starts a thread that drives the bus.
-    pub(super) fn start<T>(name: &str, drive: impl FnOnce(Wire) -> T) -> Result<Self, BusError>
+    pub(super) fn start<T>(name: &str, drive: impl FnOnce(BusDriver) -> T) -> Result<Self, BusError>
     where
         T: Future<Output = ()> + Send + 'static,
     {
-        let (sender, queue) = mpsc::channel(QUEUE);
+        let (sender, queue) = mpsc::channel(QUEUE_CAPACITY);
         let shared = Arc::<Shared>::default();
-        let wire = Wire { queue, shared: Arc::clone(&shared) };
-        let worker = Worker::start(name, drive(wire)).map_err(BusError::Thread)?;
+        let driver = BusDriver { queue, shared: Arc::clone(&shared) };
+        let worker = Worker::start(name, drive(driver)).map_err(BusError::Thread)?;
         Ok(Self { queue: sender, shared, _worker: worker })
     }
 
@@ -68,26 +68,26 @@ impl Remote {
         }
     }
 
-    pub(super) fn subscribe(&self, subject: &str, receiver: Receiver) {
-        self.shared.topics.add(subject, receiver);
+    pub(super) fn subscribe(&self, subject: &str, handler: MessageHandler) {
+        self.shared.subscriptions.add(subject, handler);
         self.shared.subscribed.notify_one();
     }
 
     pub(super) fn status(&self) -> BusStatus {
-        let Shared { topics, connected, published, failed, dropped, .. } = &*self.shared;
+        let Shared { subscriptions, connected, published, failed, dropped, .. } = &*self.shared;
         BusStatus {
             connected: *connected.borrow() == Some(true),
             published: published.load(Ordering::Relaxed),
             failed: failed.load(Ordering::Relaxed),
             dropped: dropped.load(Ordering::Relaxed),
-            received: topics.received(),
+            received: subscriptions.received(),
         }
     }
 }
 
-impl Wire {
+impl BusDriver {
     /// Gives up what waits: it would come too late.
-    pub(super) fn give_up(&mut self) {
+    pub(super) fn discard_queued(&mut self) {
         while self.queue.try_recv().is_ok() {
             self.shared.count(false);
         }
@@ -121,30 +121,30 @@ impl Shared {
 
 /// How long to wait before the attempt of this number, from 1 on, to reach a server again: from 10 ms
 /// to 1 s, twice as long each time.
-pub(super) fn back_off(attempt: usize) -> Duration {
+pub(super) fn backoff(attempt: usize) -> Duration {
     let doubled = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX).min(7);
-    (FIRST * (1 << doubled)).min(PATIENCE)
+    (MIN_BACKOFF * (1 << doubled)).min(TIMEOUT)
 }
 
 /// How long anything may take: to connect, to send, to be answered. What waits for longer is given up.
-pub(super) const PATIENCE: Duration = Duration::from_secs(1);
+pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 
 /// How often a silent server is asked whether it is still there.
-pub(super) const PULSE: Duration = Duration::from_secs(1);
+pub(super) const PING_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Messages that may wait.
-const QUEUE: usize = 1_024;
+const QUEUE_CAPACITY: usize = 1_024;
 
-const FIRST: Duration = Duration::from_millis(10);
+const MIN_BACKOFF: Duration = Duration::from_millis(10);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn the_back_off_grows_from_10_ms_to_a_second() {
-        let waits: Vec<_> = (0..9).map(|attempt| back_off(attempt).as_millis()).collect();
+    fn backoff_grows_from_10_ms_to_1_s() {
+        let waits: Vec<_> = (0..9).map(|attempt| backoff(attempt).as_millis()).collect();
         assert_eq!(waits, [10, 10, 20, 40, 80, 160, 320, 640, 1_000]);
-        assert_eq!(back_off(usize::MAX), PATIENCE);
+        assert_eq!(backoff(usize::MAX), TIMEOUT);
     }
 }

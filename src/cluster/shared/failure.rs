@@ -6,43 +6,43 @@ use redis::{ErrorKind, RedisError};
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
     /// The connection is gone: to be sent again over another.
-    Broken,
+    ConnectionLost,
     /// It answers, but doesn't do it now: read-only, out of memory, loading.
-    Refused(Cow<'static, str>),
+    Rejected(Cow<'static, str>),
     /// No answer in time.
-    Late,
+    TimedOut,
     /// The store is away: nothing was sent.
-    Away,
+    Unavailable,
     /// The question was given up meanwhile: nobody waits for its answer.
-    GivenUp,
+    Cancelled,
 }
 
 impl Failure {
     /// An answer that nobody gives to such a call.
-    pub(super) const UNREADABLE: Self = Self::Refused(Cow::Borrowed(UNREADABLE));
+    pub(super) const UNREADABLE: Self = Self::Rejected(Cow::Borrowed(UNREADABLE));
 
     /// In a word, for the log; never all that the server said.
     pub(super) fn reason(&self) -> &str {
         match self {
-            Self::Broken => "connection lost",
-            Self::Refused(code) => code,
-            Self::Late => "timed out",
-            Self::Away => "unavailable",
-            Self::GivenUp => "cancelled",
+            Self::ConnectionLost => "connection lost",
+            Self::Rejected(code) => code,
+            Self::TimedOut => "timed out",
+            Self::Unavailable => "unavailable",
+            Self::Cancelled => "cancelled",
         }
     }
 
     /// Whether it says nothing of the next call: of another key, perhaps.
-    pub(super) fn is_of_this_call(&self) -> bool {
-        matches!(self, Self::Refused(code) if OF_A_CALL.contains(&&**code))
+    pub(super) fn is_call_specific(&self) -> bool {
+        matches!(self, Self::Rejected(code) if CALL_ERRORS.contains(&&**code))
     }
 
     /// Whether another connection may do better: to whoever stands behind the address by now.
-    pub(super) fn ends_link(&self) -> bool {
+    pub(super) fn breaks_link(&self) -> bool {
         match self {
-            Self::Broken | Self::Late => true,
-            Self::Refused(code) => code == "READONLY" || code == "MASTERDOWN",
-            Self::Away | Self::GivenUp => false,
+            Self::ConnectionLost | Self::TimedOut => true,
+            Self::Rejected(code) => code == "READONLY" || code == "MASTERDOWN",
+            Self::Unavailable | Self::Cancelled => false,
         }
     }
 }
@@ -50,9 +50,11 @@ impl Failure {
 impl From<RedisError> for Failure {
     fn from(error: RedisError) -> Self {
         match error.kind() {
-            _ if error.is_timeout() => Self::Late,
-            ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => Self::Broken,
-            _ => Self::Refused(code(&error).to_owned().into()),
+            _ if error.is_timeout() => Self::TimedOut,
+            ErrorKind::Io | ErrorKind::Parse | ErrorKind::ClusterConnectionNotFound => {
+                Self::ConnectionLost
+            }
+            _ => Self::Rejected(code(&error).to_owned().into()),
         }
     }
 }
@@ -61,12 +63,15 @@ impl From<RedisError> for Failure {
 fn code(error: &RedisError) -> &str {
     let code = error.code().unwrap_or_else(|| error.category());
     let detail = error.detail().unwrap_or_default();
-    let hidden = STATES.iter().find(|state| OF_A_CALL.contains(&code) && detail.contains(**state));
+    let hidden = SERVER_STATE_ERRORS
+        .iter()
+        .find(|state| CALL_ERRORS.contains(&code) && detail.contains(**state));
     hidden.copied().unwrap_or(code)
 }
 
 /// Errors that say something of one call, and nothing of the next.
-const OF_A_CALL: [&str; 5] = ["ERR", "TOLLGATE", "WRONGTYPE", "CROSSSLOT", UNREADABLE];
+const CALL_ERRORS: [&str; 5] = ["ERR", "TOLLGATE", "WRONGTYPE", "CROSSSLOT", UNREADABLE];
 const UNREADABLE: &str = "invalid response";
 /// Errors that say how the server is.
-const STATES: [&str; 6] = ["READONLY", "MASTERDOWN", "OOM", "MISCONF", "NOREPLICAS", "CLUSTERDOWN"];
+const SERVER_STATE_ERRORS: [&str; 6] =
+    ["READONLY", "MASTERDOWN", "OOM", "MISCONF", "NOREPLICAS", "CLUSTERDOWN"];

@@ -15,7 +15,7 @@ use crate::quota::{Cost, Dimension};
 pub(super) struct Fallback {
     outage: u64,
     shares: HashMap<CompactString, Share>,
-    owed: HashMap<CompactString, Owed>,
+    debts: HashMap<CompactString, Debt>,
 }
 
 /// The buckets of a key as if there were only this process, in which each cost counts as often as
@@ -28,7 +28,7 @@ struct Share {
 
 /// What was let in of a key.
 #[derive(Debug)]
-struct Owed {
+struct Debt {
     rules: Arc<[Rule]>,
     amounts: SmallVec<[u64; 3]>,
 }
@@ -44,13 +44,14 @@ impl Fallback {
     pub(super) fn reserve(
         &mut self,
         reservation: &Reservation,
-        (members, now): (u64, u64),
+        members: u64,
+        now: u64,
         begin: impl Fn(&Reserved) -> Option<Vec<Bucket>>,
     ) -> Result<(), Unmet> {
         let mut longest: Option<(usize, engine::Shortfall)> = None;
         for (scope, reserved) in reservation.scopes.iter().enumerate() {
             let share = self.share(reserved, now, &begin);
-            let cost = times(&reserved.rules, &reservation.cost, members);
+            let cost = multiplied(&reserved.rules, &reservation.cost, members);
             if let Err(shortfall) = engine::check(&share.rules, &share.buckets, &cost, now)
                 && longest.is_none_or(|(_, longest)| shortfall.wait > longest.wait)
             {
@@ -62,15 +63,15 @@ impl Fallback {
         }
         for reserved in &reservation.scopes {
             let share = self.share(reserved, now, &begin);
-            let cost = times(&reserved.rules, &reservation.cost, members);
+            let cost = multiplied(&reserved.rules, &reservation.cost, members);
             engine::commit(&share.rules, &mut share.buckets, &cost, now);
         }
         Ok(())
     }
 
     /// It was let in: the store is to be told.
-    pub(super) fn owe(&mut self, reservation: &Reservation) {
-        self.correct(reservation, &reservation.cost, &Cost::new().requests(0));
+    pub(super) fn add_debt(&mut self, reservation: &Reservation) {
+        self.adjust_debt(reservation, &reservation.cost, &Cost::new().requests(0));
     }
 
     /// A request that was let in during this outage has ended: what it took counts, and nothing if it
@@ -79,18 +80,20 @@ impl Fallback {
         &mut self,
         reservation: &Reservation,
         actual: Option<&Cost>,
-        (members, sent, now): (u64, u64, u64),
+        members: u64,
+        sent: u64,
+        now: u64,
     ) {
         let nothing = Cost::new().requests(0);
-        self.correct(reservation, actual.unwrap_or(&nothing), &reservation.cost);
+        self.adjust_debt(reservation, actual.unwrap_or(&nothing), &reservation.cost);
         for reserved in &reservation.scopes {
             let Some(share) = self.shares.get_mut(&reserved.key) else { continue };
             let rules = &share.rules;
-            let before = times(rules, &reservation.cost, members);
+            let before = multiplied(rules, &reservation.cost, members);
             let (buckets, sent) = (&mut share.buckets, (sent, &before));
             match actual {
                 Some(actual) => {
-                    engine::settle(rules, buckets, sent, &times(rules, actual, members), now);
+                    engine::settle(rules, buckets, sent, &multiplied(rules, actual, members), now);
                 }
                 None => engine::release(rules, buckets, sent, now),
             }
@@ -98,7 +101,7 @@ impl Fallback {
     }
 
     /// A request that the store had granted has ended: of what is in flight, there is one less.
-    pub(super) fn left(&mut self, reservation: &Reservation) {
+    pub(super) fn release_concurrency(&mut self, reservation: &Reservation) {
         for reserved in &reservation.scopes {
             let Some(share) = self.shares.get_mut(&reserved.key) else { continue };
             for (rule, bucket) in share.rules.iter().zip(&mut share.buckets) {
@@ -111,7 +114,7 @@ impl Fallback {
 
     /// Forgets what a key has used.
     pub(super) fn reset(&mut self, key: &str) {
-        self.owed.remove(key);
+        self.debts.remove(key);
         if let Some(Share { rules, buckets }) = self.shares.get_mut(key) {
             for (rule, bucket) in rules.iter().zip(buckets) {
                 *bucket = bucket.cleared(rule);
@@ -120,18 +123,18 @@ impl Fallback {
     }
 
     /// The store decides again.
-    pub(super) fn finish(&mut self) {
+    pub(super) fn end_outage(&mut self) {
         self.outage += 1;
         self.shares.clear();
     }
 
     /// Whether the store is to be told of anything.
-    pub(super) fn owes(&self) -> bool {
-        self.owed.values().any(|owed| owed.amounts.iter().any(|amount| *amount > 0))
+    pub(super) fn has_debt(&self) -> bool {
+        self.debts.values().any(|debts| debts.amounts.iter().any(|amount| *amount > 0))
     }
 
     /// The store, which isn't away, has decided about these keys: no share goes on beside it.
-    pub(super) fn decided(&mut self, reservation: &Reservation) {
+    pub(super) fn discard_shares(&mut self, reservation: &Reservation) {
         if !self.shares.is_empty() {
             for reserved in &reservation.scopes {
                 self.shares.remove(&reserved.key);
@@ -140,10 +143,10 @@ impl Fallback {
     }
 
     /// What is to be charged of what was let in until now; it is owed here no more.
-    pub(super) fn take_owed(&mut self) -> Vec<Piece> {
-        let owed = std::mem::take(&mut self.owed).into_iter();
-        let piece = |(key, Owed { rules, amounts })| Piece { key, rules, amounts, lease: None };
-        owed.map(piece).filter(|piece| piece.amounts.iter().any(|amount| *amount > 0)).collect()
+    pub(super) fn take_debts(&mut self) -> Vec<Piece> {
+        let debts = std::mem::take(&mut self.debts).into_iter();
+        let piece = |(key, Debt { rules, amounts })| Piece { key, rules, amounts, lease: None };
+        debts.map(piece).filter(|piece| piece.amounts.iter().any(|amount| *amount > 0)).collect()
     }
 
     fn share(
@@ -158,9 +161,9 @@ impl Fallback {
             let new = || rules.iter().map(Bucket::new).collect();
             let mut buckets = begin(reserved).unwrap_or_else(new);
             for (rule, bucket) in rules.iter().zip(&mut buckets) {
-                match known.and_then(|known| known.carried(rule, now)) {
-                    Some(carried) => *bucket = carried,
-                    None => take_held(rule, bucket, now),
+                match known.and_then(|known| known.carried_over(rule, now)) {
+                    Some(carried_over) => *bucket = carried_over,
+                    None => charge_held(rule, bucket, now),
                 }
             }
             let share = Share { rules: Arc::clone(rules), buckets };
@@ -170,15 +173,15 @@ impl Fallback {
     }
 
     /// More is owed by so much, and less by so much.
-    fn correct(&mut self, reservation: &Reservation, more: &Cost, less: &Cost) {
+    fn adjust_debt(&mut self, reservation: &Reservation, more: &Cost, less: &Cost) {
         for Reserved { key, rules, .. } in &reservation.scopes {
-            let new = || Owed { rules: Arc::clone(rules), amounts: SmallVec::new() };
-            let owed = self.owed.entry(key.clone()).or_insert_with(new);
-            if owed.rules != *rules || owed.amounts.is_empty() {
-                owed.amounts = rules.iter().map(|rule| owed.of(rule)).collect();
-                owed.rules = Arc::clone(rules);
+            let new = || Debt { rules: Arc::clone(rules), amounts: SmallVec::new() };
+            let debts = self.debts.entry(key.clone()).or_insert_with(new);
+            if debts.rules != *rules || debts.amounts.is_empty() {
+                debts.amounts = rules.iter().map(|rule| debts.amount_for(rule)).collect();
+                debts.rules = Arc::clone(rules);
             }
-            for (rule, amount) in rules.iter().zip(&mut owed.amounts) {
+            for (rule, amount) in rules.iter().zip(&mut debts.amounts) {
                 let sum = amount.saturating_add(rule.amount(more));
                 *amount = sum.saturating_sub(rule.amount(less));
             }
@@ -188,23 +191,23 @@ impl Fallback {
 
 impl Share {
     /// A bucket as it goes on under another rule, if it was there.
-    fn carried(&self, rule: &Rule, now: u64) -> Option<Bucket> {
-        let place = self.rules.iter().position(|old| old.is_standing(rule))?;
-        Some(self.buckets.get(place)?.carry(&self.rules[place], rule, now))
+    fn carried_over(&self, rule: &Rule, now: u64) -> Option<Bucket> {
+        let index = self.rules.iter().position(|old| old.is_standing(rule))?;
+        Some(self.buckets.get(index)?.carry(&self.rules[index], rule, now))
     }
 }
 
-impl Owed {
+impl Debt {
     /// What is owed under a rule, which may be another than before.
-    fn of(&self, rule: &Rule) -> u64 {
-        let place = self.rules.iter().position(|old| old.is_standing(rule));
-        place.and_then(|place| self.amounts.get(place).copied()).unwrap_or(0)
+    fn amount_for(&self, rule: &Rule) -> u64 {
+        let index = self.rules.iter().position(|old| old.is_standing(rule));
+        index.and_then(|index| self.amounts.get(index).copied()).unwrap_or(0)
     }
 }
 
 /// What others hold when the store goes away counts as used, since nobody will say what it took. Of
 /// those in flight, one's own end.
-fn take_held(rule: &Rule, bucket: &mut Bucket, now: u64) {
+fn charge_held(rule: &Rule, bucket: &mut Bucket, now: u64) {
     let held = bucket.held();
     if held > 0 && *rule.dimension() != Dimension::Concurrency {
         bucket.drop_hold(held);
@@ -213,7 +216,7 @@ fn take_held(rule: &Rule, bucket: &mut Bucket, now: u64) {
 }
 
 /// A cost that counts so often, of these rules.
-fn times(rules: &[Rule], cost: &Cost, members: u64) -> Cost {
+fn multiplied(rules: &[Rule], cost: &Cost, members: u64) -> Cost {
     let mut all = Cost::new().requests(0);
     for rule in rules {
         let amount = rule.amount(cost).saturating_mul(members);

@@ -42,8 +42,8 @@ impl Link {
                     .connection_timeout(CONNECT)
                     .response_timeout(timeout)
                     .retries(REDIRECTIONS)
-                    .min_retry_wait(BACK_OFF.0)
-                    .max_retry_wait(BACK_OFF.1)
+                    .min_retry_wait(MIN_REDIRECT_WAIT_MS)
+                    .max_retry_wait(MAX_REDIRECT_WAIT_MS)
                     .build()?;
                 client.get_async_generic_connection().await.map(Self::Cluster)
             }
@@ -78,7 +78,7 @@ impl fmt::Debug for Link {
     }
 }
 
-/// Milliseconds.
-const BACK_OFF: (u64, u64) = (10, 100);
+const MIN_REDIRECT_WAIT_MS: u64 = 10;
+const MAX_REDIRECT_WAIT_MS: u64 = 100;
 /// Of a call to a cluster whose slots have moved.
 const REDIRECTIONS: u32 = 3;

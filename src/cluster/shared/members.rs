@@ -4,9 +4,9 @@ use redis::Cmd;
 ///
 /// Each process puts itself down with the time, by the server's clock, and those are dropped that
 /// haven't done so for a while. As it writes, it also tells whether the store can.
-pub(super) fn beat(name: &[u8], process: u64) -> Cmd {
+pub(super) fn heartbeat(name: &[u8], process: u64) -> Cmd {
     let mut command = redis::cmd("EVAL");
-    command.arg(BEAT).arg(1).arg(name).arg(format!("{process:016x}")).arg(ALIVE_MICROS);
+    command.arg(HEARTBEAT).arg(1).arg(name).arg(format!("{process:016x}")).arg(EXPIRY_MICROS);
     command
 }
 
@@ -18,7 +18,7 @@ pub(super) fn leave(name: &[u8], process: u64) -> Cmd {
 }
 
 /// Answers the server's time and how many there are.
-const BEAT: &str = "\
+const HEARTBEAT: &str = "\
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
 redis.call('ZADD', KEYS[1], string.format('%.0f', now), ARGV[1])
@@ -28,4 +28,4 @@ redis.call('PEXPIRE', KEYS[1], string.format('%.0f', ARGV[2] / 1000))
 return {now, redis.call('ZCARD', KEYS[1])}";
 
 /// Who hasn't been heard of for three beats and a half is gone.
-const ALIVE_MICROS: u64 = 3_500_000;
+const EXPIRY_MICROS: u64 = 3_500_000;

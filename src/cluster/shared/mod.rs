@@ -1,29 +1,29 @@
-mod book;
 mod builder;
-mod core;
+mod connection_monitor;
+mod coordinator;
 mod counters;
 mod error;
 mod failure;
 mod fallback;
-mod keeper;
 mod lease;
 mod link;
 mod members;
 mod mode;
-mod names;
 mod on_failure;
 mod outbox;
 mod piece;
+mod redis_keys;
+mod reservations;
 mod script;
 mod server_clock;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod shared;
 mod status;
 mod store;
+mod store_connection;
 mod upkeep;
 mod url;
 mod views;
-mod way;
 
 pub use builder::SharedBuilder;
 pub use error::SharedError;

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use compact_str::CompactString;
 
-use super::script::{Amounts, MOST, Wanted};
+use super::script::{Amounts, LeaseRequest, MAX_AMOUNT};
 use crate::engine::Rule;
 use crate::limiter::{Reservation, Reserved};
 use crate::quota::Cost;
@@ -14,7 +14,7 @@ pub(super) struct Piece {
     pub(super) rules: Arc<[Rule]>,
     /// For each rule.
     pub(super) amounts: Amounts,
-    pub(super) lease: Option<Wanted>,
+    pub(super) lease: Option<LeaseRequest>,
 }
 
 /// Pieces that lie in one slot, and so are one call; and which scopes of the reservation they are.
@@ -26,14 +26,14 @@ pub(super) struct Group {
 
 impl Piece {
     /// What a cost takes of a key.
-    pub(super) fn of(reserved: &Reserved, cost: &Cost) -> Self {
+    pub(super) fn from_cost(reserved: &Reserved, cost: &Cost) -> Self {
         let Reserved { key, rules, .. } = reserved;
-        let amounts = rules.iter().map(|rule| rule.amount(cost).min(MOST)).collect();
+        let amounts = rules.iter().map(|rule| rule.amount(cost).min(MAX_AMOUNT)).collect();
         Self { key: key.clone(), rules: Arc::clone(rules), amounts, lease: None }
     }
 
     /// Takes off what was reserved; says whether anything is left.
-    pub(super) fn less(&mut self, reserved: &Cost) -> bool {
+    pub(super) fn subtract(&mut self, reserved: &Cost) -> bool {
         for (rule, amount) in self.rules.iter().zip(&mut self.amounts) {
             *amount = amount.saturating_sub(rule.amount(reserved));
         }
@@ -43,18 +43,22 @@ impl Piece {
 
 impl Group {
     /// A key, and no amounts.
-    pub(super) fn bare(key: &str, rules: Arc<[Rule]>) -> Self {
+    pub(super) fn without_amounts(key: &str, rules: Arc<[Rule]>) -> Self {
         let amounts = rules.iter().map(|_| 0).collect();
-        Self::of(Piece { key: key.into(), rules, amounts, lease: None })
+        Self::single(Piece { key: key.into(), rules, amounts, lease: None })
     }
 
     /// One piece alone.
-    pub(super) fn of(piece: Piece) -> Self {
+    pub(super) fn single(piece: Piece) -> Self {
         Self { pieces: vec![piece], scopes: vec![0] }
     }
 
     /// What a cost takes of the keys of a reservation: one group for all, or for each its own.
-    pub(super) fn all(reservation: &Reservation, cost: &Cost, spread: bool) -> Vec<Self> {
+    pub(super) fn for_reservation(
+        reservation: &Reservation,
+        cost: &Cost,
+        spread: bool,
+    ) -> Vec<Self> {
         let mut groups: Vec<Self> = Vec::with_capacity(1);
         for (scope, reserved) in reservation.scopes.iter().enumerate() {
             if reserved.rules.is_empty() {
@@ -64,7 +68,7 @@ impl Group {
                 groups.push(Self::default());
             }
             if let Some(group) = groups.last_mut() {
-                group.pieces.push(Piece::of(reserved, cost));
+                group.pieces.push(Piece::from_cost(reserved, cost));
                 group.scopes.push(scope);
             }
         }

@@ -21,14 +21,14 @@ impl ServerClock {
 
     /// It said this to a call that was sent and answered at these times of this process's own. An
     /// answer that was late doesn't make it look set forward.
-    pub(super) fn note(&mut self, server: u64, (sent, heard): (u64, u64)) {
-        let (earliest, latest) = (self.at(sent), self.at(heard));
-        if latest > 0 && server >= latest.saturating_add(JUMP) {
-            if self.jumps.len() >= MOST {
+    pub(super) fn record(&mut self, server: u64, sent: u64, received: u64) {
+        let (earliest, latest) = (self.at(sent), self.at(received));
+        if latest > 0 && server >= latest.saturating_add(MIN_JUMP) {
+            if self.jumps.len() >= MAX_JUMPS {
                 self.jumps.remove(0);
             }
             self.jumps.push((server, server - latest));
-        } else if server.saturating_add(JUMP) <= earliest {
+        } else if server.saturating_add(MIN_JUMP) <= earliest {
             // Set back: it will come to the same times once more.
             self.jumps.clear();
         }
@@ -51,9 +51,9 @@ impl ServerClock {
 }
 
 /// A server's clock that is less ahead, in microseconds, is late rather than set forward.
-const JUMP: u64 = 1_000_000;
+const MIN_JUMP: u64 = 1_000_000;
 /// So many settings of a clock are remembered.
-const MOST: usize = 16;
+const MAX_JUMPS: usize = 16;
 
 #[cfg(test)]
 mod tests {
@@ -66,17 +66,17 @@ mod tests {
     /// Seen a second ago.
     fn seen() -> ServerClock {
         let mut clock = ServerClock::default();
-        clock.note(NOON, (0, 1_000));
+        clock.record(NOON, 0, 1_000);
         clock
     }
 
     #[test]
-    fn a_clock_that_was_set_forward_is_so_for_each_key_that_was_seen_before() {
+    fn clock_set_forward_applies_to_every_key_seen_before() {
         let mut clock = seen();
         let after = NOON + HOUR + SECOND;
-        clock.note(after, (1_000_000_000, 1_000_000_000));
+        clock.record(after, 1_000_000_000, 1_000_000_000);
         // Whatever is noted next, by whichever key.
-        clock.note(after + SECOND, (2_000_000_000, 2_000_000_000));
+        clock.record(after + SECOND, 2_000_000_000, 2_000_000_000);
         assert_eq!(clock.jump_since(Some(NOON), after), HOUR);
         assert_eq!(clock.jump_since(Some(after), after), 0);
         assert_eq!(clock.jump_since(None, after), HOUR);
@@ -84,19 +84,19 @@ mod tests {
     }
 
     #[test]
-    fn answers_that_are_late_or_overtake_each_other_are_no_setting_of_the_clock() {
+    fn late_or_reordered_responses_are_no_clock_change() {
         let mut clock = seen();
-        clock.note(NOON + 5 * SECOND, (1_000_000_000, 5_000_000_000));
-        clock.note(NOON + 2 * SECOND, (2_000_000_000, 9_000_000_000));
-        clock.note(NOON + 10 * SECOND, (9_500_000_000, 10_000_000_000));
+        clock.record(NOON + 5 * SECOND, 1_000_000_000, 5_000_000_000);
+        clock.record(NOON + 2 * SECOND, 2_000_000_000, 9_000_000_000);
+        clock.record(NOON + 10 * SECOND, 9_500_000_000, 10_000_000_000);
         assert!(!clock.has_jumped());
     }
 
     #[test]
-    fn a_clock_that_was_set_back_has_nothing_to_move() {
+    fn clock_set_back_moves_no_times() {
         let mut clock = seen();
-        clock.note(NOON + HOUR, (1_000, 1_000));
-        clock.note(NOON, (2_000, 2_000));
+        clock.record(NOON + HOUR, 1_000, 1_000);
+        clock.record(NOON, 2_000, 2_000);
         assert_eq!(clock.jump_since(Some(0), NOON), 0);
     }
 }

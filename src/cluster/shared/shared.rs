@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use tokio::sync::oneshot;
 
-use super::book::Stage;
 use super::builder::{Settings, SharedBuilder};
-use super::core::Core;
+use super::connection_monitor::ConnectionMonitor;
+use super::coordinator::Coordinator;
 use super::error::SharedError;
-use super::keeper::Keeper;
 use super::mode::Mode;
-use super::names::Names;
 use super::piece::Group;
+use super::redis_keys::RedisKeys;
+use super::reservations::ReservationState;
 use super::script::{Id, Verb};
 use super::status::SharedStatus;
 use super::store::Store;
@@ -76,7 +76,7 @@ use crate::limiter::{
 /// ```
 pub struct Shared {
     account: String,
-    core: Arc<Core>,
+    coordinator: Arc<Coordinator>,
     worker: Worker,
 }
 
@@ -88,10 +88,11 @@ impl Shared {
 
     /// How it fares.
     pub fn status(&self) -> SharedStatus {
-        let (way, counters) = (&self.core.store.way, &self.core.store.counters);
+        let (connection, counters) =
+            (&self.coordinator.store.connection, &self.coordinator.store.counters);
         SharedStatus {
-            connected: way.is_there(),
-            away_since: way.away().map(|away| away.since),
+            connected: connection.is_available(),
+            away_since: connection.outage().map(|outage| outage.since),
             outages: counters.outages.now(),
             decided: counters.decided.now(),
             degraded_closed: counters.closed.now(),
@@ -101,7 +102,8 @@ impl Shared {
             timeouts: counters.timeouts.now(),
             unacknowledged: counters.unacknowledged.now(),
             members: counters.members.now(),
-            opened: u64::try_from(self.core.book.lock().opened()).unwrap_or(u64::MAX),
+            opened: u64::try_from(self.coordinator.reservations.lock().count_open())
+                .unwrap_or(u64::MAX),
         }
     }
 
@@ -111,78 +113,85 @@ impl Shared {
         settings: Settings,
         clock: Arc<dyn Clock>,
     ) -> Result<Self, SharedError> {
-        let names = Names::new(account, settings.spread);
-        let core = Arc::new(Core::new(Store::new(names, settings, clock)));
-        let keeper = Keeper::new(Arc::clone(&core), server);
-        let (upkeep, leases) = (Arc::clone(&core).upkeep(), Arc::clone(&core).keep_leases());
+        let redis_keys = RedisKeys::new(account, settings.spread);
+        let coordinator = Arc::new(Coordinator::new(Store::new(redis_keys, settings, clock)));
+        let monitor = ConnectionMonitor::new(Arc::clone(&coordinator), server);
+        let (upkeep, leases) =
+            (Arc::clone(&coordinator).upkeep(), Arc::clone(&coordinator).maintain_leases());
         let task = async {
-            tokio::join!(keeper.keep(), upkeep, leases);
+            tokio::join!(monitor.run(), upkeep, leases);
         };
         let worker = Worker::start("tollgate-shared", task).map_err(SharedError::Thread)?;
-        Ok(Self { account: account.to_owned(), core, worker })
+        Ok(Self { account: account.to_owned(), coordinator, worker })
     }
 
-    fn tell(&self, verb: Verb, id: Id, groups: Vec<Group>) {
-        self.worker.handle().spawn(self.core.told(verb, id, groups));
+    fn spawn_delivery(&self, verb: Verb, id: Id, groups: Vec<Group>) {
+        self.worker.handle().spawn(self.coordinator.deliver(verb, id, groups));
     }
 
     /// The store is to forget what it was asked for, whatever it did: nobody needs it.
     fn undo(&self, id: Id, reservation: &Reservation) {
-        let groups = self.core.groups(reservation, &reservation.cost);
-        self.tell(Verb::Release { unsure: true }, id, groups);
+        let groups = self.coordinator.groups(reservation, &reservation.cost);
+        self.spawn_delivery(Verb::Release { unsure: true }, id, groups);
     }
 
     /// A request that was let in without the store. It was charged what it had reserved, if the store
     /// is back, and then only what it took beyond that is told.
-    fn end_let_in(&self, reservation: &Reservation, ending: &Ending, (outage, sent): (u64, u64)) {
-        let store = &self.core.store;
+    fn end_local_admission(
+        &self,
+        reservation: &Reservation,
+        ending: &Ending,
+        outage: u64,
+        sent: u64,
+    ) {
+        let store = &self.coordinator.store;
         let actual = match ending {
             Ending::Settled(cost) => Some(cost),
             Ending::Released => None,
         };
-        let mut fallback = self.core.fallback.lock();
+        let mut fallback = self.coordinator.fallback.lock();
         if fallback.outage() == outage {
             let members = store.counters.members.now().max(1);
-            return fallback.end(reservation, actual, (members, sent, store.clock.now()));
+            return fallback.end(reservation, actual, members, sent, store.clock.now());
         }
         drop(fallback);
         let Some(actual) = actual else { return };
-        let mut groups = self.core.groups(reservation, actual);
+        let mut groups = self.coordinator.groups(reservation, actual);
         let pieces = groups.iter_mut().flat_map(|group| &mut group.pieces);
-        let beyond: Vec<_> = pieces.map(|piece| piece.less(&reservation.cost)).collect();
+        let beyond: Vec<_> = pieces.map(|piece| piece.subtract(&reservation.cost)).collect();
         if beyond.contains(&true) {
-            self.tell(Verb::Charge, store.id(), groups);
+            self.spawn_delivery(Verb::Charge, store.id(), groups);
         }
     }
 }
 
 impl Backend for Shared {
     fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving {
-        let core = Arc::clone(&self.core);
-        if core.store.way.is_away() {
-            return Box::pin(std::future::ready(core.without(reservation, true)));
+        let coordinator = Arc::clone(&self.coordinator);
+        if coordinator.store.connection.is_unavailable() {
+            return Box::pin(std::future::ready(coordinator.decide_locally(reservation, true)));
         }
-        let question = core.question(reservation, true);
+        let request = coordinator.begin_request(reservation, true);
         let (answer, answered) = oneshot::channel();
         self.worker.handle().spawn(async move {
             // Whoever has dropped the other end says how it ended.
-            let _ = answer.send(Arc::clone(&core).reserve(question).await);
+            let _ = answer.send(Arc::clone(&coordinator).reserve(request).await);
         });
-        let (core, reservation) = (Arc::clone(&self.core), Arc::clone(reservation));
+        let (coordinator, reservation) = (Arc::clone(&self.coordinator), Arc::clone(reservation));
         Box::pin(async move {
-            let without = |_| core.without(&reservation, true);
-            answered.await.unwrap_or_else(without)
+            let decide_locally = |_| coordinator.decide_locally(&reservation, true);
+            answered.await.unwrap_or_else(decide_locally)
         })
     }
 
     fn reserve_here(&self, reservation: &Arc<Reservation>) -> Option<Result<(), Unmet>> {
-        let core = &self.core;
-        let leases = core.store.settings.mode == Mode::Lease;
-        if !leases || !core.leases.try_take(reservation, core.store.ticks.now()) {
+        let coordinator = &self.coordinator;
+        let leases = coordinator.store.settings.mode == Mode::Lease;
+        if !leases || !coordinator.leases.try_take(reservation, coordinator.store.ticks.now()) {
             return None;
         }
         // The store keeps no place for it any more.
-        let refused = core.book.lock().remove(reservation);
+        let refused = coordinator.reservations.lock().remove(reservation);
         if let Some((id, _)) = refused {
             self.undo(id, reservation);
         }
@@ -190,85 +199,93 @@ impl Backend for Shared {
     }
 
     fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), Unmet> {
-        let core = Arc::clone(&self.core);
-        if core.store.way.is_away() {
-            return core.without(reservation, false);
+        let coordinator = Arc::clone(&self.coordinator);
+        if coordinator.store.connection.is_unavailable() {
+            return coordinator.decide_locally(reservation, false);
         }
-        let question = core.question(reservation, false);
-        let id = question.id;
+        let request = coordinator.begin_request(reservation, false);
+        let id = request.id;
         let (answer, answered) = mpsc::sync_channel(1);
         self.worker.handle().spawn(async move {
-            let _ = answer.send(core.reserve(question).await);
+            let _ = answer.send(coordinator.reserve(request).await);
         });
-        let (core, in_time) = (&self.core, self.patience() + GRACE);
+        let (coordinator, in_time) = (&self.coordinator, self.patience() + WORKER_GRACE);
         let waited = answered.recv_timeout(in_time);
         waited
             .or_else(|_| {
                 let _on_worker = self.worker.handle().enter();
-                match core.give_up(reservation, id) {
-                    true => Ok(core.without(reservation, false)),
+                match coordinator.cancel(reservation, id) {
+                    true => Ok(coordinator.decide_locally(reservation, false)),
                     // It was decided just now.
                     false => answered.recv(),
                 }
             })
-            .unwrap_or_else(|_| core.without(reservation, false))
+            .unwrap_or_else(|_| coordinator.decide_locally(reservation, false))
     }
 
     fn patience(&self) -> Duration {
-        self.core.store.settings.timeout
+        self.coordinator.store.settings.timeout
     }
 
     fn end(&self, reservation: &Arc<Reservation>, ending: Ending) {
         // Whoever is being asked for must find it gone, before what it has taken is given back.
-        let booked = self.core.book.lock().remove(reservation);
-        if let Some(beyond) = self.core.leases.end(reservation, &ending) {
+        let booked = self.coordinator.reservations.lock().remove(reservation);
+        if let Some(beyond) = self.coordinator.leases.end(reservation, &ending) {
             if let Some((id, _)) = booked {
                 self.undo(id, reservation);
             }
             for piece in beyond {
-                self.tell(Verb::Charge, self.core.store.id(), vec![Group::of(piece)]);
+                self.spawn_delivery(
+                    Verb::Charge,
+                    self.coordinator.store.id(),
+                    vec![Group::single(piece)],
+                );
             }
             return;
         }
-        let Some((id, stage)) = booked else { return };
-        let unsure = stage == Stage::Asked;
-        match stage {
-            Stage::LetIn { outage, at } => self.end_let_in(reservation, &ending, (outage, at)),
-            Stage::Asked | Stage::Refused | Stage::Held { .. } => {
+        let Some((id, state)) = booked else { return };
+        let unsure = state == ReservationState::Pending;
+        match state {
+            ReservationState::AdmittedLocally { outage, at } => {
+                self.end_local_admission(reservation, &ending, outage, at)
+            }
+            ReservationState::Pending
+            | ReservationState::Queued
+            | ReservationState::Held { .. } => {
                 let (verb, cost) = match &ending {
                     Ending::Settled(cost) => (Verb::Settle { unsure }, cost),
                     Ending::Released => (Verb::Release { unsure }, &reservation.cost),
                 };
-                if self.core.store.way.is_away() {
-                    self.core.fallback.lock().left(reservation);
+                if self.coordinator.store.connection.is_unavailable() {
+                    self.coordinator.fallback.lock().release_concurrency(reservation);
                 }
-                self.tell(verb, id, self.core.groups(reservation, cost));
+                self.spawn_delivery(verb, id, self.coordinator.groups(reservation, cost));
             }
         }
     }
 
     fn charge(&self, reservation: &Arc<Reservation>) {
-        if self.core.store.way.is_away() {
-            return self.core.fallback.lock().owe(reservation);
+        if self.coordinator.store.connection.is_unavailable() {
+            return self.coordinator.fallback.lock().add_debt(reservation);
         }
-        let groups = self.core.groups(reservation, &reservation.cost);
-        self.tell(Verb::Charge, self.core.store.id(), groups);
+        let groups = self.coordinator.groups(reservation, &reservation.cost);
+        self.spawn_delivery(Verb::Charge, self.coordinator.store.id(), groups);
     }
 
     fn reset(&self, key: &str) {
-        self.core.fallback.lock().reset(key);
-        self.core.leases.reset(key);
-        let rules = self.core.store.views.lock().rules(key);
-        let group = Group::bare(key, rules);
-        self.tell(Verb::Reset, self.core.store.id(), vec![group]);
+        self.coordinator.fallback.lock().reset(key);
+        self.coordinator.leases.reset(key);
+        let rules = self.coordinator.store.views.lock().rules(key);
+        let group = Group::without_amounts(key, rules);
+        self.spawn_delivery(Verb::Reset, self.coordinator.store.id(), vec![group]);
     }
 
     fn levels(&self, key: &str, rules: &[Rule]) -> Option<Vec<Level>> {
-        let (store, now) = (&self.core.store, self.core.store.clock.now());
-        let times = (store.ticks.now(), now);
+        let (store, now) = (&self.coordinator.store, self.coordinator.store.clock.now());
+        let ticks = store.ticks.now();
         let slot = store.slot(key);
-        let mut buckets = store.views.lock().buckets((key, slot), &rules.into(), times)?;
-        let leased = self.core.leases.figures(key, rules, times.0).unwrap_or_default();
+        let mut buckets = store.views.lock().buckets(key, slot, &rules.into(), ticks, now)?;
+        let leased = self.coordinator.leases.amounts(key, rules, ticks).unwrap_or_default();
         for ((rule, bucket), (used, free)) in rules.iter().zip(&mut buckets).zip(leased) {
             bucket.drop_hold(used.saturating_add(free));
             bucket.charge(rule, used, now);
@@ -278,7 +295,7 @@ impl Backend for Shared {
 
     fn status(&self) -> Option<BackendStatus> {
         let SharedStatus { connected, members, .. } = self.status();
-        let counters = &self.core.store.counters;
+        let counters = &self.coordinator.store.counters;
         let degraded = [&counters.closed, &counters.open, &counters.local];
         let degraded = degraded.into_iter().map(|counter| counter.now()).sum();
         Some(BackendStatus { connected, members, degraded })
@@ -286,10 +303,10 @@ impl Backend for Shared {
 
     fn close(&self) -> Closing {
         let (done, is_done) = oneshot::channel();
-        let core = Arc::clone(&self.core);
+        let coordinator = Arc::clone(&self.coordinator);
         self.worker.handle().spawn(async move {
-            core.return_leases();
-            core.close().await;
+            coordinator.return_leases();
+            coordinator.close().await;
             let _ = done.send(());
         });
         Box::pin(async move {
@@ -302,11 +319,11 @@ impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared")
             .field("account", &self.account)
-            .field("settings", &self.core.store.settings)
+            .field("settings", &self.coordinator.store.settings)
             .field("status", &self.status())
             .finish_non_exhaustive()
     }
 }
 
 /// A thread that waits gives its own worker so much more time than that gives the store.
-const GRACE: Duration = Duration::from_millis(5);
+const WORKER_GRACE: Duration = Duration::from_millis(5);

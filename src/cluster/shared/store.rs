@@ -8,11 +8,11 @@ use smallvec::SmallVec;
 use super::builder::Settings;
 use super::counters::Counters;
 use super::failure::Failure;
-use super::names::Names;
 use super::piece::Piece;
+use super::redis_keys::RedisKeys;
 use super::script::{Answer, Call, Id, Part, Verb, Verdict, View};
+use super::store_connection::StoreConnection;
 use super::views::Views;
-use super::way::Way;
 use crate::limiter::{Clock, SystemClock};
 
 /// The store as this process sees it: asks it, sends again what got lost on a broken connection, and
@@ -22,8 +22,8 @@ use crate::limiter::{Clock, SystemClock};
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) settings: Settings,
-    pub(super) names: Names,
-    pub(super) way: Way,
+    pub(super) redis_keys: RedisKeys,
+    pub(super) connection: StoreConnection,
     pub(super) counters: Counters,
     pub(super) views: Mutex<Views>,
     /// The limiter's clock; manual, in tests.
@@ -36,16 +36,16 @@ pub(super) struct Store {
 }
 
 impl Store {
-    pub(super) fn new(names: Names, settings: Settings, clock: Arc<dyn Clock>) -> Self {
+    pub(super) fn new(redis_keys: RedisKeys, settings: Settings, clock: Arc<dyn Clock>) -> Self {
         let ticks = SystemClock::new();
         Self {
             settings,
-            names,
-            way: Way::new(),
+            redis_keys,
+            connection: StoreConnection::new(),
             counters: Counters::default(),
             views: Mutex::default(),
             clock,
-            process: random(ticks.now()),
+            process: random_id(ticks.now()),
             ticks,
             next: AtomicU64::new(0),
         }
@@ -62,11 +62,11 @@ impl Store {
 
     /// Which slot a key lies in: the same text for the same slot.
     pub(super) fn slot<'a>(&self, key: &'a str) -> &'a str {
-        if self.names.are_spread() { key } else { "" }
+        if self.redis_keys.is_spread() { key } else { "" }
     }
 
     /// One call on keys of one slot, sent again where a connection broke, for at most the configured
-    /// time from `asked_at` on (by `ticks`).
+    /// time from `started_at` on (by `ticks`).
     ///
     /// # Errors
     /// [`Failure`]. Whether it was carried out is unknown then.
@@ -75,12 +75,13 @@ impl Store {
         verb: Verb,
         id: Id,
         pieces: &[Piece],
-        asked_at: u64,
+        started_at: u64,
     ) -> Result<Answer, Failure> {
-        let passed = Duration::from_nanos(self.ticks.now().saturating_sub(asked_at));
+        let passed = Duration::from_nanos(self.ticks.now().saturating_sub(started_at));
         let left = self.settings.timeout.saturating_sub(passed);
-        let answer = tokio::time::timeout(left, self.ask(verb, id, pieces, false)).await;
-        answer.unwrap_or(Err(Failure::Late))
+        let answer =
+            tokio::time::timeout(left, self.call_until_answered(verb, id, pieces, false)).await;
+        answer.unwrap_or(Err(Failure::TimedOut))
     }
 
     /// The same for who tests the way while the store is away.
@@ -90,48 +91,48 @@ impl Store {
         id: Id,
         pieces: &[Piece],
     ) -> Result<Answer, Failure> {
-        let answer = self.ask(verb, id, pieces, true);
-        tokio::time::timeout(self.settings.timeout, answer).await.unwrap_or(Err(Failure::Late))
+        let answer = self.call_until_answered(verb, id, pieces, true);
+        tokio::time::timeout(self.settings.timeout, answer).await.unwrap_or(Err(Failure::TimedOut))
     }
 
     /// Until there is an answer, or the store is away.
-    async fn ask(
+    async fn call_until_answered(
         &self,
         verb: Verb,
         id: Id,
         pieces: &[Piece],
         while_away: bool,
     ) -> Result<Answer, Failure> {
-        let Some(first) = pieces.first() else { return Err(Failure::Away) };
+        let Some(first) = pieces.first() else { return Err(Failure::Unavailable) };
         let slot = self.slot(&first.key);
         let (mut stale, mut restore) = (0, false);
         loop {
-            let (mut link, number) = self.way.link(while_away).await?;
-            let names: SmallVec<[Vec<u8>; 2]> =
-                pieces.iter().map(|piece| self.names.key(&piece.key)).collect();
+            let (mut link, number) = self.connection.link(while_away).await?;
+            let redis_keys: SmallVec<[Vec<u8>; 2]> =
+                pieces.iter().map(|piece| self.redis_keys.key(&piece.key)).collect();
             let views = self.views(pieces, restore);
-            let parts = parts(pieces, &names, &views);
+            let parts = parts(pieces, &redis_keys, &views);
             let sent = self.ticks.now();
             let time = self.views.lock().time(slot, pieces, sent);
             let call = Call { verb, id, time, parts: &parts };
             let answer = match link.call(&call).await {
                 Ok(answer) => answer,
-                Err(Failure::Broken) => {
-                    self.way.broken(number);
+                Err(Failure::ConnectionLost) => {
+                    self.connection.drop_link(number);
                     self.counters.retries.add(1);
                     continue;
                 }
                 Err(failure) => return Err(failure),
             };
             match answer.verdict {
-                Verdict::Stale if stale < STALE => {
+                Verdict::Stale if stale < MAX_STALE_RETRIES => {
                     stale += 1;
-                    self.note_time(slot, answer.time, sent);
+                    self.record_time(slot, answer.time, sent);
                 }
                 Verdict::Lost if !restore => restore = true,
                 _ => {
-                    self.note_time(slot, answer.time, sent);
-                    self.note(pieces, &answer);
+                    self.record_time(slot, answer.time, sent);
+                    self.record(pieces, &answer);
                     return Ok(answer);
                 }
             }
@@ -149,24 +150,24 @@ impl Store {
     }
 
     /// Notes what a server's clock said to a call that was sent then.
-    pub(super) fn note_time(&self, slot: &str, time: u64, sent: u64) {
-        self.views.lock().note_time(slot, time, (sent, self.ticks.now()));
+    pub(super) fn record_time(&self, slot: &str, time: u64, sent: u64) {
+        self.views.lock().record_time(slot, time, sent, self.ticks.now());
     }
 
-    fn note(&self, pieces: &[Piece], answer: &Answer) {
+    fn record(&self, pieces: &[Piece], answer: &Answer) {
         let mut views = self.views.lock();
         for (piece, view) in pieces.iter().zip(&answer.views) {
-            views.note(&piece.key, &piece.rules, view.clone());
+            views.record(&piece.key, &piece.rules, view.clone());
         }
     }
 }
 
 fn parts<'a>(
     pieces: &'a [Piece],
-    names: &'a [Vec<u8>],
+    redis_keys: &'a [Vec<u8>],
     views: &'a [Option<View>],
 ) -> SmallVec<[Part<'a>; 2]> {
-    let parts = pieces.iter().zip(names).zip(views).map(|((piece, name), view)| Part {
+    let parts = pieces.iter().zip(redis_keys).zip(views).map(|((piece, name), view)| Part {
         name,
         rules: &piece.rules,
         amounts: piece.amounts.clone(),
@@ -177,10 +178,10 @@ fn parts<'a>(
 }
 
 /// Another number for each process that asks.
-fn random(now: u64) -> u64 {
+fn random_id(now: u64) -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one((std::process::id(), now))
 }
 
 /// So often a call is sent again that came too late, or after the server's clock was set.
-const STALE: u32 = 2;
+const MAX_STALE_RETRIES: u32 = 2;

@@ -4,29 +4,29 @@ use std::time::Duration;
 
 use futures_util::future::join_all;
 
-use super::core::{Core, micros};
+use super::coordinator::{Coordinator, micros};
 use super::failure::Failure;
 use super::members;
 use super::script::{Id, Verb, Verdict};
 use crate::limiter::{Clock, Reservation};
 
-impl Core {
+impl Coordinator {
     /// Renews what is open for long, and takes back the places of those who wait no more.
     pub(super) async fn upkeep(self: Arc<Self>) {
         let ttl = self.store.settings.ttl;
         loop {
-            tokio::time::sleep(OFTEN).await;
-            let abandoned = self.book.lock().abandoned();
+            tokio::time::sleep(UPKEEP_INTERVAL).await;
+            let abandoned = self.reservations.lock().take_abandoned();
             for (reservation, id) in abandoned {
                 let groups = self.groups(&reservation, &reservation.cost);
-                tokio::spawn(self.told(Verb::Release { unsure: false }, id, groups));
+                tokio::spawn(self.deliver(Verb::Release { unsure: false }, id, groups));
             }
-            if !self.store.way.is_there() {
+            if !self.store.connection.is_available() {
                 continue;
             }
             let third = micros(ttl / 3).saturating_mul(1_000);
             let before = self.store.ticks.now().saturating_sub(third);
-            let due = self.book.lock().due(before);
+            let due = self.reservations.lock().due_for_renewal(before);
             join_all(due.iter().map(|(reservation, id)| self.renew(reservation, *id))).await;
         }
     }
@@ -37,78 +37,78 @@ impl Core {
         for group in self.groups(reservation, &reservation.cost) {
             for restores in [false, true] {
                 let verb = Verb::Renew { ttl, restores };
-                match self.aside(verb, id, &group.pieces).await {
+                match self.call_in_background(verb, id, &group.pieces).await {
                     Ok(answer) if answer.verdict == Verdict::Unknown => {}
                     Ok(_) => break,
-                    Err(failure) => return self.unheard(&failure),
+                    Err(failure) => return self.on_background_failure(&failure),
                 }
                 // The store has lost it, if it hasn't ended here.
-                if !self.book.lock().is_held(reservation, id) {
+                if !self.reservations.lock().is_held(reservation, id) {
                     return;
                 }
             }
         }
-        self.book.lock().renewed(reservation, id, now);
+        self.reservations.lock().mark_renewed(reservation, id, now);
     }
 
     /// Waits for a moment until the store knows how all requests have ended, and takes its leave.
     pub(super) async fn close(&self) {
-        let told = async {
-            self.store.way.trouble.notify_one();
-            while self.has_to_tell() {
-                tokio::time::sleep(LOOK).await;
+        let first_report = async {
+            self.store.connection.check_requested.notify_one();
+            while self.has_undelivered() {
+                tokio::time::sleep(POLL_INTERVAL).await;
             }
-            if let Ok((mut link, _)) = self.store.way.link(false).await {
-                let name = self.store.names.members();
+            if let Ok((mut link, _)) = self.store.connection.link(false).await {
+                let name = self.store.redis_keys.members();
                 let left = link.query::<u64>(&members::leave(&name, self.store.process)).await;
                 tracing::debug!(left = left.is_ok(), "shared limits closed");
             }
         };
-        let _ = tokio::time::timeout(FAREWELL, told).await;
+        let _ = tokio::time::timeout(CLOSE_TIMEOUT, first_report).await;
     }
 
     /// Whether there is something that the store doesn't know yet.
-    fn has_to_tell(&self) -> bool {
-        let owes = self.fallback.lock().owes();
+    fn has_undelivered(&self) -> bool {
+        let has_debt = self.fallback.lock().has_debt();
         // What is owed goes there, and from there it is told.
         let is_empty = self.outbox.lock().is_empty();
-        owes || !is_empty || self.store.counters.unacknowledged.now() > 0
+        has_debt || !is_empty || self.store.counters.unacknowledged.now() > 0
     }
 
     /// A call has no answer. Unless that says nothing of the next, decisions are made without the
     /// store from now on, until it is tested.
-    pub(super) fn failed(&self, failure: &Failure) {
-        if *failure == Failure::Late {
+    pub(super) fn on_call_failure(&self, failure: &Failure) {
+        if *failure == Failure::TimedOut {
             self.store.counters.timeouts.add(1);
         }
-        if failure.is_of_this_call() {
-            self.say(failure, "the shared store failed to execute a call");
-        } else if !matches!(failure, Failure::Away | Failure::GivenUp) {
-            self.lost(failure);
+        if failure.is_call_specific() {
+            self.log_failure(failure, "the shared store failed to execute a call");
+        } else if !matches!(failure, Failure::Unavailable | Failure::Cancelled) {
+            self.on_connection_lost(failure);
         }
     }
 
     /// The same of a call that nobody waits for: it may be late because there are many. Whoever keeps
     /// the connection sees whether the store is there.
-    pub(super) fn unheard(&self, failure: &Failure) {
+    pub(super) fn on_background_failure(&self, failure: &Failure) {
         match failure {
-            Failure::Late => self.store.way.trouble.notify_one(),
-            _ => self.failed(failure),
+            Failure::TimedOut => self.store.connection.check_requested.notify_one(),
+            _ => self.on_call_failure(failure),
         }
     }
 
-    pub(super) fn lost(&self, failure: &Failure) {
-        if self.store.way.lost(self.store.clock.now(), failure.reason()) {
+    pub(super) fn on_connection_lost(&self, failure: &Failure) {
+        if self.store.connection.mark_unavailable(self.store.clock.now(), failure.reason()) {
             self.store.counters.outages.add(1);
-            self.say(failure, "the shared store is unavailable");
+            self.log_failure(failure, "the shared store is unavailable");
         }
     }
 
     /// Logs it, unless something was only just logged.
-    fn say(&self, failure: &Failure, what: &str) {
-        let (now, last) = (self.store.ticks.now(), self.said.load(Ordering::Relaxed));
-        if last == 0 || now.saturating_sub(last) > SAID_AGAIN {
-            self.said.store(now, Ordering::Relaxed);
+    fn log_failure(&self, failure: &Failure, what: &str) {
+        let (now, last) = (self.store.ticks.now(), self.last_logged.load(Ordering::Relaxed));
+        if last == 0 || now.saturating_sub(last) > LOG_INTERVAL {
+            self.last_logged.store(now, Ordering::Relaxed);
             let (reason, on_failure) = (failure.reason(), self.store.settings.on_failure);
             tracing::warn!(reason, ?on_failure, "{what}");
         }
@@ -118,22 +118,22 @@ impl Core {
     ///
     /// # Errors
     /// [`Failure`], if it doesn't take that.
-    pub(super) async fn returned(self: &Arc<Self>) -> Result<(), Failure> {
-        self.charge_owed().await?;
-        if let Some(away) = self.store.way.returned() {
-            self.fallback.lock().finish();
-            let millis = self.store.clock.now().saturating_sub(away.since) / 1_000_000;
+    pub(super) async fn on_connection_restored(self: &Arc<Self>) -> Result<(), Failure> {
+        self.charge_debts().await?;
+        if let Some(outage) = self.store.connection.mark_available() {
+            self.fallback.lock().end_outage();
+            let millis = self.store.clock.now().saturating_sub(outage.since) / 1_000_000;
             let degraded = self.store.counters.degraded();
-            let reason = &*away.reason;
+            let reason = &*outage.reason;
             tracing::info!(millis, reason, degraded, "the shared store is available again");
         }
         Ok(())
     }
 }
 
-const OFTEN: Duration = Duration::from_millis(100);
+const UPKEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// A store that goes away again and again is spoken of this often, in nanoseconds.
-const SAID_AGAIN: u64 = 10_000_000_000;
-const LOOK: Duration = Duration::from_millis(2);
+const LOG_INTERVAL: u64 = 10_000_000_000;
+const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// For so long a limiter that ends waits for a store that doesn't answer.
-const FAREWELL: Duration = Duration::from_secs(1);
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -31,7 +31,7 @@ impl Server {
 
     /// The same, found by way of one of its hosts alone, so that one that swallows what is sent to it
     /// doesn't take the time of all.
-    pub(super) fn by_way_of(&self, host: usize) -> Self {
+    pub(super) fn via_host(&self, host: usize) -> Self {
         let one = |hosts: &[ConnectionInfo]| {
             let host = hosts.get(host % hosts.len().max(1));
             host.cloned().into_iter().collect()

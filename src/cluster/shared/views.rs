@@ -11,13 +11,13 @@ use crate::engine::{Bucket, Rule, Saved};
 /// What the store's answers have said last: of each key, and of its clock.
 #[derive(Debug, Default)]
 pub(super) struct Views {
-    keys: HashMap<CompactString, Known>,
+    keys: HashMap<CompactString, KnownKey>,
     /// By slot; one for all, where all keys lie in one.
     clocks: HashMap<CompactString, ServerClock>,
 }
 
 #[derive(Debug)]
-struct Known {
+struct KnownKey {
     rules: Arc<[Rule]>,
     view: View,
 }
@@ -30,8 +30,8 @@ impl Views {
             return Some(known.view.clone());
         }
         let same = |rule: &Rule| {
-            let place = known.rules.iter().position(|old| old.is_standing(rule));
-            place.and_then(|place| known.view.buckets.get(place).copied()).unwrap_or_default()
+            let index = known.rules.iter().position(|old| old.is_standing(rule));
+            index.and_then(|index| known.view.buckets.get(index).copied()).unwrap_or_default()
         };
         Some(View { buckets: rules.iter().map(same).collect(), ..known.view.clone() })
     }
@@ -43,17 +43,17 @@ impl Views {
     }
 
     /// Notes what an answer has said. Answers may overtake each other: an older one changes nothing.
-    pub(super) fn note(&mut self, key: &str, rules: &Arc<[Rule]>, view: View) {
+    pub(super) fn record(&mut self, key: &str, rules: &Arc<[Rule]>, view: View) {
         if let Some(known) = self.keys.get_mut(key) {
             if known.view.born != view.born || known.view.at <= view.at {
-                *known = Known { rules: Arc::clone(rules), view };
+                *known = KnownKey { rules: Arc::clone(rules), view };
             }
             return;
         }
-        if self.keys.len() >= MOST {
-            self.forget_half();
+        if self.keys.len() >= MAX_KEYS {
+            self.evict_half();
         }
-        self.keys.insert(key.into(), Known { rules: Arc::clone(rules), view });
+        self.keys.insert(key.into(), KnownKey { rules: Arc::clone(rules), view });
     }
 
     /// The rules by which a key was last asked for.
@@ -62,11 +62,11 @@ impl Views {
     }
 
     /// Notes what the clock of a slot's server has said to a call, which was sent and answered then.
-    pub(super) fn note_time(&mut self, slot: &str, server: u64, sent_and_heard: (u64, u64)) {
-        if self.clocks.len() >= MOST {
+    pub(super) fn record_time(&mut self, slot: &str, server: u64, sent: u64, received: u64) {
+        if self.clocks.len() >= MAX_KEYS {
             self.clocks.clear();
         }
-        self.clocks.entry(slot.into()).or_default().note(server, sent_and_heard);
+        self.clocks.entry(slot.into()).or_default().record(server, sent, received);
     }
 
     /// What the clock of a slot's server should say now, and by how much it was set forward since one
@@ -90,9 +90,11 @@ impl Views {
     /// is held stays held, as long as nobody says otherwise.
     pub(super) fn buckets(
         &self,
-        (key, slot): (&str, &str),
+        key: &str,
+        slot: &str,
         rules: &Arc<[Rule]>,
-        (own, now): (u64, u64),
+        own: u64,
+        now: u64,
     ) -> Option<Vec<Bucket>> {
         let view = self.view(key, rules)?;
         let passed = self.expected(slot, own).saturating_sub(view.at);
@@ -109,7 +111,7 @@ impl Views {
 
     /// Of the keys, those that were seen last stay.
     #[cold]
-    fn forget_half(&mut self) {
+    fn evict_half(&mut self) {
         let mut times: Vec<u64> = self.keys.values().map(|known| known.view.at).collect();
         let middle = times.len() / 2;
         let (_, &mut middle, _) = times.select_nth_unstable(middle);
@@ -117,4 +119,4 @@ impl Views {
     }
 }
 
-const MOST: usize = 20_000;
+const MAX_KEYS: usize = 20_000;

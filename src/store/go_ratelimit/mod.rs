@@ -4,10 +4,10 @@
 //! hours since the first of them. It keeps them in a YAML file (`ratelimits.yaml`) or in a SQLite
 //! database, times as RFC 3339 or as nanoseconds since the epoch.
 
-mod model;
+mod imported;
 mod sqlite;
 mod yaml;
 
-pub(super) use model::Taken;
+pub(super) use imported::ImportedState;
 pub(super) use sqlite::{is_database, read_database};
 pub(super) use yaml::{is_file, read_file};

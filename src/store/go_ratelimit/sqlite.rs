@@ -3,9 +3,9 @@ use std::path::Path;
 
 use rusqlite::{Connection, OpenFlags, Row};
 
-use super::model::{Allowed, Model, Taken};
+use super::imported::{ImportedState, ModelLimits, ModelUsage};
 use crate::store::StoreError;
-use crate::store::sqlite::at_rest;
+use crate::store::sqlite::immutable_uri;
 
 /// Whether this database has its tables.
 pub(in crate::store) fn is_database(path: &Path) -> Result<bool, StoreError> {
@@ -16,7 +16,7 @@ pub(in crate::store) fn is_database(path: &Path) -> Result<bool, StoreError> {
 }
 
 /// Reads the database at `path`, by a clock that says `now`.
-pub(in crate::store) fn read_database(path: &Path, now: u64) -> Result<Taken, StoreError> {
+pub(in crate::store) fn read_database(path: &Path, now: u64) -> Result<ImportedState, StoreError> {
     let read = || {
         let db = open(path)?;
         // One moment for all tables.
@@ -24,7 +24,7 @@ pub(in crate::store) fn read_database(path: &Path, now: u64) -> Result<Taken, St
         Ok((quotas(&tx)?, models(&tx)?))
     };
     let (quotas, models) = read().map_err(|error| unreadable(path, &error))?;
-    let mut allowed = BTreeMap::new();
+    let mut by_model = BTreeMap::new();
     for (name, limits) in quotas {
         let [rpm, tpm, rpd] = limits.map(u64::try_from);
         let (Ok(rpm), Ok(tpm), Ok(rpd)) = (rpm, tpm, rpd) else {
@@ -34,9 +34,9 @@ pub(in crate::store) fn read_database(path: &Path, now: u64) -> Result<Taken, St
             );
             return Err(StoreError::new(path, reason));
         };
-        allowed.insert(name, Allowed { rpm, tpm, rpd });
+        by_model.insert(name, ModelLimits { rpm, tpm, rpd });
     }
-    Ok(Taken::new(allowed, models, now))
+    Ok(ImportedState::new(by_model, models, now))
 }
 
 /// Opens it to read. Where nobody has it open, no file is made beside it.
@@ -44,7 +44,7 @@ fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
-    match at_rest(path) {
+    match immutable_uri(path) {
         Some(uri) => Connection::open_with_flags(uri, flags),
         None => Connection::open_with_flags(path, flags),
     }
@@ -56,8 +56,8 @@ fn quotas(db: &Connection) -> rusqlite::Result<Vec<(String, [i64; 3])>> {
     rows.query_map([], quota)?.collect()
 }
 
-fn models(db: &Connection) -> rusqlite::Result<BTreeMap<String, Model>> {
-    let mut models: BTreeMap<String, Model> = BTreeMap::new();
+fn models(db: &Connection) -> rusqlite::Result<BTreeMap<String, ModelUsage>> {
+    let mut models: BTreeMap<String, ModelUsage> = BTreeMap::new();
     each(db, "SELECT model, ts, 1 FROM requests", |model, at, _| {
         models.entry(model).or_default().requests.push(at);
     })?;

@@ -5,7 +5,7 @@ use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
-use super::model::{Allowed, Model, Taken};
+use super::imported::{ImportedState, ModelLimits, ModelUsage};
 use crate::store::StoreError;
 
 /// Whether this is the text of its file, as far as its sections tell.
@@ -15,14 +15,18 @@ pub(in crate::store) fn is_file(text: &str) -> bool {
 }
 
 /// Reads the text of the file at `path`, by a clock that says `now`.
-pub(in crate::store) fn read_file(path: &Path, text: &str, now: u64) -> Result<Taken, StoreError> {
+pub(in crate::store) fn read_file(
+    path: &Path,
+    text: &str,
+    now: u64,
+) -> Result<ImportedState, StoreError> {
     let file: File =
         serde_yaml::from_str(text).map_err(|error| StoreError::new(path, error.to_string()))?;
     let quotas = file.quotas.unwrap_or_default().into_iter();
-    let allowed = quotas.map(|(name, quota)| (name, quota.unwrap_or_default().allowed()));
+    let limits = quotas.map(|(name, quota)| (name, quota.unwrap_or_default().limits()));
     let state = file.state.unwrap_or_default().into_iter();
     let models = state.map(|(name, stats)| (name, stats.unwrap_or_default().model()));
-    Ok(Taken::new(allowed.collect(), models.collect(), now))
+    Ok(ImportedState::new(limits.collect(), models.collect(), now))
 }
 
 /// A file with other sections is not go-ratelimit's.
@@ -76,15 +80,15 @@ struct Limit(u64);
 struct Time(i128);
 
 impl ModelQuota {
-    fn allowed(&self) -> Allowed {
-        Allowed { rpm: self.max_rpm.0, tpm: self.max_tpm.0, rpd: self.max_rpd.0 }
+    fn limits(&self) -> ModelLimits {
+        ModelLimits { rpm: self.max_rpm.0, tpm: self.max_tpm.0, rpd: self.max_rpd.0 }
     }
 }
 
 impl UsageStats {
-    fn model(self) -> Model {
+    fn model(self) -> ModelUsage {
         let tokens = self.tokens.unwrap_or_default().into_iter();
-        Model {
+        ModelUsage {
             requests: self.requests.unwrap_or_default().into_iter().map(|time| time.0).collect(),
             tokens: tokens.map(|entry| (entry.time.0, entry.count)).collect(),
             day: self.day_start.map(|start| (start.0, self.day_count)),

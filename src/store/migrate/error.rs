@@ -1,7 +1,7 @@
 use std::fmt;
 use std::path::PathBuf;
 
-use super::kind::Kind;
+use super::file_kind::FileKind;
 use crate::store::StoreError;
 
 /// Why state was not taken over. The destination is as it was.
@@ -14,19 +14,19 @@ pub enum MigrateError {
         path: PathBuf,
     },
     /// The source is empty, or not there.
-    Nothing {
+    EmptySource {
         /// The source.
         path: PathBuf,
     },
     /// The destination is a file of somebody else's that is only read.
-    NotOurs {
+    ReadOnlyFormat {
         /// The destination.
         path: PathBuf,
         /// Whose it is.
-        kind: Kind,
+        kind: FileKind,
     },
     /// The destination isn't there, and its name doesn't say what it is to be.
-    UnknownName {
+    UnknownFileType {
         /// The destination.
         path: PathBuf,
     },
@@ -44,17 +44,17 @@ impl fmt::Display for MigrateError {
                     path.display()
                 )
             }
-            Self::Nothing { path } => {
+            Self::EmptySource { path } => {
                 write!(f, "{}: nothing to import; the file is missing or empty", path.display())
             }
-            Self::NotOurs { path, kind } => {
+            Self::ReadOnlyFormat { path, kind } => {
                 write!(
                     f,
                     "{}: {kind} files are read-only; choose another destination",
                     path.display()
                 )
             }
-            Self::UnknownName { path } => write!(
+            Self::UnknownFileType { path } => write!(
                 f,
                 "{}: unknown file type; use .yaml or .yml for YAML, or .db, .sqlite or .sqlite3 for SQLite",
                 path.display()

@@ -6,7 +6,7 @@ use crate::store::State;
 
 /// What requests in flight hold counts as taken when the state was last used, or where nothing tells
 /// when the file was `written`: whoever comes after never hears of their ends.
-pub(super) fn end_requests(state: &mut State, written: u64) {
+pub(super) fn charge_held(state: &mut State, written: u64) {
     let buckets = state.keys.iter().flat_map(|key| &key.buckets);
     let last = buckets.filter_map(|bucket| bucket.saved.taken.last()).map(|(at, _)| *at).max();
     let last = last.unwrap_or(written);
@@ -23,29 +23,29 @@ pub(super) fn end_requests(state: &mut State, written: u64) {
     state.keys.retain(|key| !key.buckets.is_empty() || key.cooling_until.is_some());
 }
 
-/// What `kept` lacks of `source`.
-pub(super) fn missing(source: &State, kept: &State) -> Vec<KeyChanges> {
+/// What `stored` lacks of `source`.
+pub(super) fn missing(source: &State, stored: &State) -> Vec<KeyChanges> {
     let all = source.keys.iter().map(|key| {
-        let same = kept.keys.iter().find(|other| other.key == key.key);
+        let same = stored.keys.iter().find(|other| other.key == key.key);
         key_changes(key, same)
     });
     all.filter(|key| !key.buckets.is_empty() || key.cooling_until.is_some()).collect()
 }
 
-fn key_changes(key: &KeySnapshot, kept: Option<&KeySnapshot>) -> KeyChanges {
+fn key_changes(key: &KeySnapshot, stored: Option<&KeySnapshot>) -> KeyChanges {
     let mut changes = KeyChanges::new(key.key.as_str());
-    let until = kept.and_then(|kept| kept.cooling_until);
+    let until = stored.and_then(|stored| stored.cooling_until);
     changes.cooling_until =
         key.cooling_until.filter(|mine| until.is_none_or(|until| *mine > until));
     for bucket in &key.buckets {
-        let is_same = |other: &&BucketSnapshot| {
+        let is_same_file = |other: &&BucketSnapshot| {
             other.dimension == bucket.dimension && other.window == bucket.window
         };
-        let same = kept.and_then(|kept| kept.buckets.iter().find(is_same));
-        let taken = taken(bucket, same);
-        if !taken.is_empty() {
+        let same = stored.and_then(|stored| stored.buckets.iter().find(is_same_file));
+        let imported = imported(bucket, same);
+        if !imported.is_empty() {
             let (dimension, window) = (bucket.dimension.clone(), bucket.window);
-            let missing = BucketChanges::new(dimension, window, taken, 0);
+            let missing = BucketChanges::new(dimension, window, imported, 0);
             changes.buckets.push(BucketChanges { refill: bucket.refill, ..missing });
         }
     }
@@ -53,10 +53,10 @@ fn key_changes(key: &KeySnapshot, kept: Option<&KeySnapshot>) -> KeyChanges {
 }
 
 /// Entries that bring what was taken in each grain of the window up to what `bucket` says.
-fn taken(bucket: &BucketSnapshot, kept: Option<&BucketSnapshot>) -> Vec<(u64, i64)> {
-    let kept = kept.map(grains).unwrap_or_default();
-    let more = grains(bucket).into_iter().filter_map(|(grain, (at, amount))| {
-        let there = kept.get(&grain).map_or(0, |(_, amount)| *amount);
+fn imported(bucket: &BucketSnapshot, stored: Option<&BucketSnapshot>) -> Vec<(u64, i64)> {
+    let stored = stored.map(grain_totals).unwrap_or_default();
+    let more = grain_totals(bucket).into_iter().filter_map(|(grain, (at, amount))| {
+        let there = stored.get(&grain).map_or(0, |(_, amount)| *amount);
         let more = i64::try_from(amount.saturating_sub(there)).unwrap_or(i64::MAX);
         (more > 0).then_some((at, more))
     });
@@ -64,16 +64,16 @@ fn taken(bucket: &BucketSnapshot, kept: Option<&BucketSnapshot>) -> Vec<(u64, i6
 }
 
 /// What was taken in each grain, and when last. Stores join what was taken within one.
-fn grains(bucket: &BucketSnapshot) -> BTreeMap<u64, (u64, u64)> {
-    let grain = (bucket.window.as_nanos() / GRAINS).max(1);
-    let mut grains: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+fn grain_totals(bucket: &BucketSnapshot) -> BTreeMap<u64, (u64, u64)> {
+    let grain = (bucket.window.as_nanos() / GRAINS_PER_WINDOW).max(1);
+    let mut grain_totals: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
     for &(at, amount) in &bucket.saved.taken {
-        let (last, sum) = grains.entry(at / grain).or_default();
+        let (last, sum) = grain_totals.entry(at / grain).or_default();
         *last = at.max(*last);
         *sum = sum.saturating_add(amount);
     }
-    grains
+    grain_totals
 }
 
 /// Into how many grains a window is split.
-const GRAINS: u64 = 256;
+const GRAINS_PER_WINDOW: u64 = 256;

@@ -4,20 +4,20 @@ use std::time::UNIX_EPOCH;
 
 use super::{Sqlite, State, Store, StoreError, Yaml, go_ratelimit};
 use crate::limiter::{Boot, NamedQuota};
-use go_ratelimit::Taken;
+use go_ratelimit::ImportedState;
 
 mod error;
-mod kind;
+mod file_kind;
 mod missing;
 mod summary;
 
 pub use error::MigrateError;
-pub use kind::Kind;
-pub use summary::{Skipped, Summary};
+pub use file_kind::FileKind;
+pub use summary::{MigrateSummary, SkippedEntries};
 
 /// How state is taken over.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Options {
+pub struct MigrateOptions {
     /// Writes nothing, and says what would be written.
     pub dry_run: bool,
 }
@@ -39,46 +39,46 @@ pub struct Options {
 /// [`MigrateError`]: the destination is as it was.
 ///
 /// ```
-/// use tollgate::store::{self, Kind, Options};
+/// use tollgate::store::{self, FileKind, MigrateOptions};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let (old, new) = (folder.path().join("ratelimits.yaml"), folder.path().join("state.db"));
 /// # let now = 1_771_597_922_000_000_000;
 /// std::fs::write(&old, "quotas:\n  gpt-4o:\n    max_rpm: 500\n    max_tpm: 30000\n    max_rpd: 0\n")?;
-/// let summary = store::migrate(&old, &new, Options::default(), now, None)?;
-/// assert_eq!((summary.from, summary.to, summary.quotas), (Kind::GoYaml, Kind::Sqlite, 1));
+/// let summary = store::migrate(&old, &new, MigrateOptions::default(), now, None)?;
+/// assert_eq!((summary.from, summary.to, summary.quotas), (FileKind::GoYaml, FileKind::Sqlite, 1));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub fn migrate(
     source: &Path,
     destination: &Path,
-    options: Options,
+    options: MigrateOptions,
     now: u64,
     boot: Option<Boot>,
-) -> Result<Summary, MigrateError> {
-    if is_same(source, destination) {
+) -> Result<MigrateSummary, MigrateError> {
+    if is_same_file(source, destination) {
         return Err(MigrateError::SameFile { path: source.to_owned() });
     }
-    let from = Kind::of(source)?;
-    let from = from.ok_or_else(|| MigrateError::Nothing { path: source.to_owned() })?;
-    let to = kind_of_destination(destination)?;
-    let mut taken = read(from, source, now, boot)?;
-    missing::end_requests(&mut taken.state, written_at(source).unwrap_or(now).min(now));
-    let mut summary = Summary::new(from, to, &taken, options.dry_run);
+    let from = FileKind::of(source)?;
+    let from = from.ok_or_else(|| MigrateError::EmptySource { path: source.to_owned() })?;
+    let to = destination_kind(destination)?;
+    let mut imported = read(from, source, now, boot)?;
+    missing::charge_held(&mut imported.state, written_at(source).unwrap_or(now).min(now));
+    let mut summary = MigrateSummary::new(from, to, &imported, options.dry_run);
     if options.dry_run {
-        let kept = kept(to, destination, now, boot)?;
-        summary.compare(&taken.state, &kept);
+        let stored = stored(to, destination, now, boot)?;
+        summary.compare(&imported.state, &stored);
         return Ok(summary);
     }
-    let is_new = Kind::of(destination)?.is_none();
+    let is_new = FileKind::of(destination)?.is_none();
     let mut store = store(to, destination);
     store.set_boot(boot);
-    let kept = store.open(now)?;
-    summary.compare(&taken.state, &kept);
-    let changes = missing::missing(&taken.state, &kept);
+    let stored = store.open(now)?;
+    summary.compare(&imported.state, &stored);
+    let changes = missing::missing(&imported.state, &stored);
     // Told of quotas, a store writes a file where there is none, though there be nothing in it.
-    let quotas = all_quotas(&taken.state, &kept);
-    let quotas = (quotas != kept.quotas || is_new).then_some(quotas);
+    let quotas = all_quotas(&imported.state, &stored);
+    let quotas = (quotas != stored.quotas || is_new).then_some(quotas);
     store.sync(&changes, quotas.as_deref(), now)?;
     store.close(now)?;
     Ok(summary)
@@ -91,65 +91,70 @@ fn written_at(path: &Path) -> Option<u64> {
 }
 
 /// Whether two paths lead to one file.
-fn is_same(a: &Path, b: &Path) -> bool {
-    matches!((identity(a), identity(b)), (Some(a), Some(b)) if a == b)
+fn is_same_file(a: &Path, b: &Path) -> bool {
+    matches!((file_id(a), file_id(b)), (Some(a), Some(b)) if a == b)
 }
 
 #[cfg(unix)]
-fn identity(path: &Path) -> Option<(u64, u64)> {
+fn file_id(path: &Path) -> Option<(u64, u64)> {
     use std::os::unix::fs::MetadataExt;
     let file = fs::metadata(path).ok()?;
     Some((file.dev(), file.ino()))
 }
 
 #[cfg(not(unix))]
-fn identity(path: &Path) -> Option<std::path::PathBuf> {
+fn file_id(path: &Path) -> Option<std::path::PathBuf> {
     fs::canonicalize(path).ok()
 }
 
-fn kind_of_destination(path: &Path) -> Result<Kind, MigrateError> {
-    match Kind::of(path)?.or_else(|| Kind::named(path)) {
-        Some(kind @ (Kind::Yaml | Kind::Sqlite)) => Ok(kind),
-        Some(kind) => Err(MigrateError::NotOurs { path: path.to_owned(), kind }),
-        None => Err(MigrateError::UnknownName { path: path.to_owned() }),
+fn destination_kind(path: &Path) -> Result<FileKind, MigrateError> {
+    match FileKind::of(path)?.or_else(|| FileKind::named(path)) {
+        Some(kind @ (FileKind::Yaml | FileKind::Sqlite)) => Ok(kind),
+        Some(kind) => Err(MigrateError::ReadOnlyFormat { path: path.to_owned(), kind }),
+        None => Err(MigrateError::UnknownFileType { path: path.to_owned() }),
     }
 }
 
-fn read(kind: Kind, path: &Path, now: u64, boot: Option<Boot>) -> Result<Taken, StoreError> {
-    let ours = |state| Taken { state, ..Taken::default() };
+fn read(
+    kind: FileKind,
+    path: &Path,
+    now: u64,
+    boot: Option<Boot>,
+) -> Result<ImportedState, StoreError> {
+    let ours = |state| ImportedState { state, ..ImportedState::default() };
     match kind {
-        Kind::Yaml => Yaml::peek(path, now, boot).map(ours),
-        Kind::Sqlite => Sqlite::peek(path, now, boot).map(ours),
-        Kind::GoYaml => {
+        FileKind::Yaml => Yaml::peek(path, now, boot).map(ours),
+        FileKind::Sqlite => Sqlite::peek(path, now, boot).map(ours),
+        FileKind::GoYaml => {
             let text = fs::read_to_string(path);
             let text =
                 text.map_err(|error| StoreError::new(path, format!("cannot be read: {error}")))?;
             go_ratelimit::read_file(path, &text, now)
         }
-        Kind::GoSqlite => go_ratelimit::read_database(path, now),
+        FileKind::GoSqlite => go_ratelimit::read_database(path, now),
     }
 }
 
 /// What a destination keeps, without a change to it.
-fn kept(kind: Kind, path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
-    match Kind::of(path)? {
-        Some(_) => read(kind, path, now, boot).map(|taken| taken.state),
+fn stored(kind: FileKind, path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
+    match FileKind::of(path)? {
+        Some(_) => read(kind, path, now, boot).map(|imported| imported.state),
         None => Ok(State::default()),
     }
 }
 
-fn store(kind: Kind, path: &Path) -> Box<dyn Store> {
+fn store(kind: FileKind, path: &Path) -> Box<dyn Store> {
     match kind {
-        Kind::Yaml | Kind::GoYaml => Box::new(Yaml::new(path)),
-        Kind::Sqlite | Kind::GoSqlite => Box::new(Sqlite::new(path)),
+        FileKind::Yaml | FileKind::GoYaml => Box::new(Yaml::new(path)),
+        FileKind::Sqlite | FileKind::GoSqlite => Box::new(Sqlite::new(path)),
     }
 }
 
 /// The quotas of both, sorted by name.
-fn all_quotas(source: &State, kept: &State) -> Vec<NamedQuota> {
+fn all_quotas(source: &State, stored: &State) -> Vec<NamedQuota> {
     let mut quotas = source.quotas.clone();
     let named = |name: &str| source.quotas.iter().any(|quota| quota.name == name);
-    quotas.extend(kept.quotas.iter().filter(|quota| !named(&quota.name)).cloned());
+    quotas.extend(stored.quotas.iter().filter(|quota| !named(&quota.name)).cloned());
     quotas.sort_by(|a, b| a.name.cmp(&b.name));
     quotas
 }

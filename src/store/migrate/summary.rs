@@ -2,19 +2,19 @@ use std::fmt;
 
 use serde::Serialize;
 
-use super::kind::Kind;
+use super::file_kind::FileKind;
 use super::missing::missing;
 use crate::store::State;
-use crate::store::go_ratelimit::Taken;
+use crate::store::go_ratelimit::ImportedState;
 
 /// What was taken over, or would be.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Summary {
+pub struct MigrateSummary {
     /// What the source is.
-    pub from: Kind,
+    pub from: FileKind,
     /// What the destination is.
-    pub to: Kind,
+    pub to: FileKind,
     /// Quotas of the source.
     pub quotas: usize,
     /// Quotas of the destination that gave way to others of their name.
@@ -26,7 +26,7 @@ pub struct Summary {
     /// Keys of which the destination didn't know all of that.
     pub new_keys: usize,
     /// What was not taken over as it stood.
-    pub skipped: Skipped,
+    pub skipped: SkippedEntries,
     /// Nothing was written.
     pub dry_run: bool,
 }
@@ -34,7 +34,7 @@ pub struct Summary {
 /// Entries of a source that were not taken over as they stood.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
-pub struct Skipped {
+pub struct SkippedEntries {
     /// Left out, since they no longer count.
     pub past: u64,
     /// Left out, since they are of less than nothing.
@@ -43,9 +43,14 @@ pub struct Skipped {
     pub ahead: u64,
 }
 
-impl Summary {
-    pub(super) fn new(from: Kind, to: Kind, taken: &Taken, dry_run: bool) -> Self {
-        let Taken { state, past, ahead, negative } = taken;
+impl MigrateSummary {
+    pub(super) fn new(
+        from: FileKind,
+        to: FileKind,
+        imported: &ImportedState,
+        dry_run: bool,
+    ) -> Self {
+        let ImportedState { state, past, ahead, negative } = imported;
         let buckets = state.keys.iter().flat_map(|key| &key.buckets);
         Self {
             from,
@@ -55,22 +60,22 @@ impl Summary {
             keys: state.keys.len(),
             entries: buckets.map(|bucket| bucket.saved.taken.len()).sum(),
             new_keys: 0,
-            skipped: Skipped { past: *past, negative: *negative, ahead: *ahead },
+            skipped: SkippedEntries { past: *past, negative: *negative, ahead: *ahead },
             dry_run,
         }
     }
 
-    pub(super) fn compare(&mut self, source: &State, kept: &State) {
-        self.new_keys = missing(source, kept).len();
-        let gives_way = |quota: &&crate::limiter::NamedQuota| {
+    pub(super) fn compare(&mut self, source: &State, stored: &State) {
+        self.new_keys = missing(source, stored).len();
+        let is_replaced = |quota: &&crate::limiter::NamedQuota| {
             source.quotas.iter().any(|other| other.name == quota.name && other != *quota)
         };
         self.replaced_quotas =
-            kept.quotas.iter().filter(gives_way).map(|quota| quota.name.clone()).collect();
+            stored.quotas.iter().filter(is_replaced).map(|quota| quota.name.clone()).collect();
     }
 }
 
-impl fmt::Display for Summary {
+impl fmt::Display for MigrateSummary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let would = if self.dry_run { " (dry run: nothing was written)" } else { "" };
         writeln!(f, "{} to {}{would}", self.from, self.to)?;
@@ -87,7 +92,7 @@ impl fmt::Display for Summary {
     }
 }
 
-impl fmt::Display for Skipped {
+impl fmt::Display for SkippedEntries {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { past, negative, ahead } = self;
         if *past > 0 {

@@ -2,11 +2,11 @@ use std::collections::BTreeMap;
 
 use rusqlite::{Row, params};
 
-use super::fault::Fault;
-use super::saved::saved;
-use super::turn::Turn;
+use super::database_error::DatabaseError;
+use super::net_usage::net_usage;
+use super::owner_transaction::OwnerTransaction;
+use crate::store::clock_origin::signed;
 use crate::store::refilling::outstanding;
-use crate::store::times::signed;
 
 /// For how long what was taken of a window is kept, in nanoseconds: as long as it may count, which on
 /// a calendar may be longer than its nominal length (a month of 31 days, a day of 25 hours).
@@ -15,20 +15,20 @@ pub(super) const fn kept_for(window: u64) -> u64 {
 }
 
 /// Keeps the file small.
-impl Turn<'_> {
+impl OwnerTransaction<'_> {
     /// Deletes what counts no longer, and makes fewer of the entries of the same time.
-    pub(super) fn compact(&self) -> Result<(), Fault> {
+    pub(super) fn compact(&self) -> Result<(), DatabaseError> {
         self.prune_usage()?;
-        self.prune_refilling()?;
-        self.merge()?;
-        self.prune_rest()?;
+        self.prune_refilling_usage()?;
+        self.merge_entries()?;
+        self.prune_unreferenced()?;
         // Gives room in the file back to the disk.
         Ok(self.tx.execute_batch("PRAGMA incremental_vacuum")?)
     }
 
     /// Entries that are ahead of now, as this clock tells it, are of now: or they would be again
     /// each time that somebody opens the database.
-    pub(super) fn pull_back(&self) -> Result<(), Fault> {
+    pub(super) fn clamp_future_times(&self) -> Result<(), DatabaseError> {
         for (&id, clock) in &self.clocks {
             let now = signed(self.now).saturating_sub(self.origin.ahead_of(clock));
             for table in ["usage", "resets"] {
@@ -42,7 +42,7 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn prune_usage(&self) -> Result<(), Fault> {
+    fn prune_usage(&self) -> Result<(), DatabaseError> {
         let mut windows = self.tx.prepare("SELECT DISTINCT window_ns FROM buckets")?;
         let windows: Vec<u64> =
             windows.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
@@ -61,31 +61,34 @@ impl Turn<'_> {
 
     /// What was taken of a bucket that refills counts until it has come back: what lies before a window
     /// becomes one entry.
-    fn prune_refilling(&self) -> Result<(), Fault> {
+    fn prune_refilling_usage(&self) -> Result<(), DatabaseError> {
         let sql = "SELECT bucket, refill, window_ns, seq, at, amount \
                    FROM usage JOIN buckets ON id = bucket WHERE clock = ?2 AND refill > 0 \
                    AND at < ?1 - (window_ns + window_ns / 16 + 60000000000)";
         let mut rows = self.tx.prepare(sql)?;
-        let mut past: BTreeMap<i64, (u64, u64, Past)> = BTreeMap::new();
+        let mut past: BTreeMap<i64, (u64, u64, PastUsage)> = BTreeMap::new();
         for (&id, clock) in &self.clocks {
             let now = signed(self.now).saturating_sub(self.origin.ahead_of(clock));
             let mut rows = rows.query([now, id])?;
             while let Some(row) = rows.next()? {
-                let (_, _, past) =
-                    past.entry(row.get(0)?).or_insert((row.get(1)?, row.get(2)?, Past::default()));
+                let (_, _, past) = past.entry(row.get(0)?).or_insert((
+                    row.get(1)?,
+                    row.get(2)?,
+                    PastUsage::default(),
+                ));
                 past.seqs.push(row.get(3)?);
                 past.taken.push((self.read(row.get(4)?, id), row.get(5)?));
             }
         }
         for (bucket, (refill, window, past)) in past {
-            let next = self.next_taken(bucket, self.now.saturating_sub(kept_for(window)))?;
-            self.replace_past(past, (refill, window), next)?;
+            let next = self.next_usage(bucket, self.now.saturating_sub(kept_for(window)))?;
+            self.replace_past(past, refill, window, next)?;
         }
         Ok(())
     }
 
     /// When something was taken of a bucket, first after `time`; now, if nothing was.
-    fn next_taken(&self, bucket: i64, time: u64) -> Result<u64, Fault> {
+    fn next_usage(&self, bucket: i64, time: u64) -> Result<u64, DatabaseError> {
         let mut rows = self.tx.prepare_cached("SELECT at, clock FROM usage WHERE bucket = ?1")?;
         let mut rows = rows.query([bucket])?;
         let mut next = self.now;
@@ -96,8 +99,14 @@ impl Turn<'_> {
         Ok(next)
     }
 
-    fn replace_past(&self, mut past: Past, refill: (u64, u64), next: u64) -> Result<(), Fault> {
-        let left = outstanding(&saved(past.taken, refill.1).taken, refill, next);
+    fn replace_past(
+        &self,
+        mut past: PastUsage,
+        refill: u64,
+        window: u64,
+        next: u64,
+    ) -> Result<(), DatabaseError> {
+        let left = outstanding(&net_usage(past.taken, window).taken, refill, window, next);
         past.seqs.sort_unstable();
         // The first number: whoever has seen a part of it won't read the whole.
         let [first, merged @ ..] = &past.seqs[..] else { return Ok(()) };
@@ -113,21 +122,22 @@ impl Turn<'_> {
             return Ok(());
         };
         let sql = "UPDATE usage SET owner = ?2, clock = ?3, at = ?4, amount = ?5 WHERE seq = ?1";
-        let row = params![first, NOBODY, self.clock, signed(at), signed(amount)];
+        let row = params![first, NO_OWNER, self.clock, signed(at), signed(amount)];
         self.tx.prepare_cached(sql)?.execute(row)?;
         Ok(())
     }
 
-    fn merge(&self) -> Result<(), Fault> {
+    fn merge_entries(&self) -> Result<(), DatabaseError> {
         let mut seen = self.tx.prepare("SELECT DISTINCT seen_seq FROM owners ORDER BY seen_seq")?;
         let seen: Vec<i64> = seen.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
         let sql = "SELECT bucket, window_ns FROM usage JOIN buckets ON id = bucket \
                    GROUP BY bucket HAVING count(*) > ?1";
         let mut long = self.tx.prepare(sql)?;
         let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
-        let long: Vec<(i64, u64)> = long.query_map([PIECES], row)?.collect::<Result<_, _>>()?;
+        let long: Vec<(i64, u64)> =
+            long.query_map([PARTS_PER_WINDOW], row)?.collect::<Result<_, _>>()?;
         for (bucket, window) in long {
-            self.merge_bucket(bucket, (window / PIECES).max(1), &seen)?;
+            self.merge_bucket(bucket, (window / PARTS_PER_WINDOW).max(1), &seen)?;
         }
         Ok(())
     }
@@ -136,28 +146,32 @@ impl Turn<'_> {
     ///
     /// Never of entries that an owner has seen and of others that it hasn't: it would read the whole
     /// again, or nothing. What one owner hasn't seen stays each other owner's own.
-    fn merge_bucket(&self, bucket: i64, step: u64, seen: &[i64]) -> Result<(), Fault> {
+    fn merge_bucket(&self, bucket: i64, step: u64, seen: &[i64]) -> Result<(), DatabaseError> {
         let sql = "SELECT seq, owner, clock, at, amount FROM usage WHERE bucket = ?1 ORDER BY seq";
         let mut rows = self.tx.prepare_cached(sql)?;
         let mut rows = rows.query([bucket])?;
-        let mut pieces: BTreeMap<(usize, i64, i64, u64), Piece> = BTreeMap::new();
+        let mut groups: BTreeMap<(usize, i64, i64, u64), MergedEntries> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let (seq, owner, at): (i64, i64, u64) = (row.get(0)?, row.get(1)?, row.get(3)?);
             let unseen = seen.partition_point(|seen| *seen < seq);
-            let owner = if unseen == 0 { NOBODY } else { owner };
-            let piece = pieces.entry((unseen, owner, row.get(2)?, at / step)).or_default();
-            piece.rows.push(seq);
-            piece.at = piece.at.max(at);
-            piece.amount = piece.amount.saturating_add(row.get(4)?);
+            let owner = if unseen == 0 { NO_OWNER } else { owner };
+            let merged_entries = groups.entry((unseen, owner, row.get(2)?, at / step)).or_default();
+            merged_entries.rows.push(seq);
+            merged_entries.at = merged_entries.at.max(at);
+            merged_entries.amount = merged_entries.amount.saturating_add(row.get(4)?);
         }
-        for ((_, owner, ..), piece) in pieces {
-            self.replace(owner, &piece)?;
+        for ((_, owner, ..), merged_entries) in groups {
+            self.replace_entries(owner, &merged_entries)?;
         }
         Ok(())
     }
 
-    fn replace(&self, owner: i64, piece: &Piece) -> Result<(), Fault> {
-        let [merged @ .., last] = &piece.rows[..] else { return Ok(()) };
+    fn replace_entries(
+        &self,
+        owner: i64,
+        merged_entries: &MergedEntries,
+    ) -> Result<(), DatabaseError> {
+        let [merged @ .., last] = &merged_entries.rows[..] else { return Ok(()) };
         if merged.is_empty() {
             return Ok(());
         }
@@ -165,19 +179,19 @@ impl Turn<'_> {
         for seq in merged {
             delete.execute([seq])?;
         }
-        if piece.amount == 0 {
+        if merged_entries.amount == 0 {
             delete.execute([last])?;
             return Ok(());
         }
         let sql = "UPDATE usage SET owner = ?2, at = ?3, amount = ?4 WHERE seq = ?1";
-        let row = params![last, owner, signed(piece.at), piece.amount];
+        let row = params![last, owner, signed(merged_entries.at), merged_entries.amount];
         self.tx.prepare_cached(sql)?.execute(row)?;
         Ok(())
     }
 
     /// What nothing refers to any longer.
-    fn prune_rest(&self) -> Result<(), Fault> {
-        let past = signed(self.now.saturating_sub(FORGET));
+    fn prune_unreferenced(&self) -> Result<(), DatabaseError> {
+        let past = signed(self.now.saturating_sub(FORGET_AFTER));
         let sql = "DELETE FROM buckets WHERE touched < ?1 \
                    AND NOT EXISTS (SELECT 1 FROM usage WHERE bucket = id) \
                    AND id NOT IN (SELECT bucket FROM held) \
@@ -195,25 +209,25 @@ impl Turn<'_> {
 
 /// What was taken of a bucket before its window.
 #[derive(Default)]
-struct Past {
+struct PastUsage {
     seqs: Vec<i64>,
     taken: Vec<(u64, i64)>,
 }
 
 /// Entries that become one.
 #[derive(Default)]
-struct Piece {
+struct MergedEntries {
     rows: Vec<i64>,
     at: u64,
     amount: i64,
 }
 
 /// The owner of what every owner has seen.
-pub(super) const NOBODY: i64 = 0;
+pub(super) const NO_OWNER: i64 = 0;
 
 /// Into how many pieces a window is cut, each of which may be one entry: a window is long by less
 /// than a two hundredth of itself.
-const PIECES: u64 = 256;
+const PARTS_PER_WINDOW: u64 = 256;
 
 /// After how long a key that was not used is forgotten, with its totals, in nanoseconds.
-const FORGET: u64 = 31 * 86_400 * 1_000_000_000;
+const FORGET_AFTER: u64 = 31 * 86_400 * 1_000_000_000;

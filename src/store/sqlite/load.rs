@@ -3,24 +3,28 @@ use std::collections::BTreeMap;
 use compact_str::CompactString;
 use rusqlite::Connection;
 
+use super::bucket_id::BucketId;
 use super::compact::kept_for;
-use super::fault::{Fault, Trouble};
-use super::name::Name;
+use super::database_error::{DatabaseError, DatabaseProblem};
+use super::net_usage::net_usage;
+use super::owner_transaction::clocks;
 use super::quota_text;
-use super::saved::saved;
-use super::turn::clocks;
 use crate::limiter::{BucketSnapshot, KeySnapshot, NamedQuota};
 use crate::store::State;
-use crate::store::times::Origin;
+use crate::store::clock_origin::ClockOrigin;
 
 /// All that a database keeps, by a clock that says it is `now`; without what is held.
-pub(super) fn state(db: &Connection, origin: &Origin, now: u64) -> Result<State, Fault> {
+pub(super) fn state(
+    db: &Connection,
+    origin: &ClockOrigin,
+    now: u64,
+) -> Result<State, DatabaseError> {
     let clocks = clocks(db)?;
     let mut keys: BTreeMap<CompactString, KeySnapshot> = BTreeMap::new();
     for (name, (refill, taken)) in taken(db, &clocks, origin, now)? {
-        let saved = saved(taken, name.window.as_nanos());
-        if !saved.taken.is_empty() {
-            let bucket = BucketSnapshot::new(name.dimension, name.window, saved);
+        let net_usage = net_usage(taken, name.window.as_nanos());
+        if !net_usage.taken.is_empty() {
+            let bucket = BucketSnapshot::new(name.dimension, name.window, net_usage);
             entry(&mut keys, name.key).buckets.push(BucketSnapshot { refill, ..bucket });
         }
     }
@@ -38,21 +42,21 @@ pub(super) fn entry(
 }
 
 /// How much of a bucket comes back in a window, and what was taken of it.
-type Taken = (u64, Vec<(u64, i64)>);
+type BucketTaken = (u64, Vec<(u64, i64)>);
 
 fn taken(
     db: &Connection,
-    clocks: &BTreeMap<i64, Origin>,
-    origin: &Origin,
+    clocks: &BTreeMap<i64, ClockOrigin>,
+    origin: &ClockOrigin,
     now: u64,
-) -> Result<BTreeMap<Name, Taken>, Fault> {
+) -> Result<BTreeMap<BucketId, BucketTaken>, DatabaseError> {
     let sql = "SELECT at, usage.clock, amount, key, dimension, window_ns, refill \
                FROM usage JOIN buckets ON id = bucket";
     let mut rows = db.prepare(sql)?;
     let mut rows = rows.query([])?;
-    let mut taken: BTreeMap<Name, Taken> = BTreeMap::new();
+    let mut taken: BTreeMap<BucketId, BucketTaken> = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        let name = Name::read(row, 3)?;
+        let name = BucketId::read(row, 3)?;
         let clock = clocks.get(&row.get(1)?).unwrap_or(origin);
         let at = origin.read(row.get(0)?, clock, now);
         let refill: u64 = row.get(6)?;
@@ -68,10 +72,10 @@ fn taken(
 /// The keys that cool down, and until when.
 fn cooling(
     db: &Connection,
-    clocks: &BTreeMap<i64, Origin>,
-    origin: &Origin,
+    clocks: &BTreeMap<i64, ClockOrigin>,
+    origin: &ClockOrigin,
     now: u64,
-) -> Result<Vec<(String, u64)>, Fault> {
+) -> Result<Vec<(String, u64)>, DatabaseError> {
     let mut rows = db.prepare("SELECT key, until, noted_at, clock FROM cooling")?;
     let mut rows = rows.query([])?;
     let mut cooling = Vec::new();
@@ -86,7 +90,7 @@ fn cooling(
 }
 
 /// The quotas, sorted by name.
-pub(super) fn quotas(db: &Connection) -> Result<Vec<NamedQuota>, Fault> {
+pub(super) fn quotas(db: &Connection) -> Result<Vec<NamedQuota>, DatabaseError> {
     let mut rows = db.prepare("SELECT name, origin, quota FROM quotas ORDER BY name")?;
     let mut rows = rows.query([])?;
     let mut quotas = Vec::new();
@@ -96,7 +100,7 @@ pub(super) fn quotas(db: &Connection) -> Result<Vec<NamedQuota>, Fault> {
         let quota = quota_text::read(row.get_ref(2)?.as_str().unwrap_or_default());
         match (origin, quota) {
             (Some(origin), Some(quota)) => quotas.push(NamedQuota::new(name, quota, origin)),
-            _ => return Err(Trouble::Quota(name).into()),
+            _ => return Err(DatabaseProblem::Quota(name).into()),
         }
     }
     Ok(quotas)

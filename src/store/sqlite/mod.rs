@@ -11,19 +11,19 @@
 //! is left as it is.
 //!
 //! It doesn't decide what is admitted (the limiter does), when to write
-//! ([`Keeping`](super::Keeping) does), or share quota exactly: others learn what was taken with the
+//! ([`Persistence`](super::Persistence) does), or share quota exactly: others learn what was taken with the
 //! next sync. It doesn't work on network file systems.
 //!
 //! ```
 //! use std::time::Duration;
-//! use tollgate::store::{Keeping, Sqlite};
+//! use tollgate::store::{Persistence, Sqlite};
 //! use tollgate::{Cost, Limiter, Quota};
 //!
 //! # let folder = tempfile::tempdir()?;
 //! # let path = folder.path().join("state.db");
 //! let start = || -> Result<Limiter, Box<dyn std::error::Error>> {
 //!     let limiter = Limiter::builder().quota("gpt-4o", Quota::new().rpd(1)).build()?;
-//!     Keeping::start(&limiter, Sqlite::new(&path), Duration::from_secs(1))?;
+//!     Persistence::start(&limiter, Sqlite::new(&path), Duration::from_secs(1))?;
 //!     Ok(limiter)
 //! };
 //! let limiter = start()?;
@@ -35,37 +35,37 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod bucket_id;
 mod compact;
-mod fault;
-mod joined;
+mod database_error;
 mod load;
-mod name;
+mod net_usage;
+mod owner_transaction;
 mod owners;
 mod process;
 mod quota_text;
 mod quotas;
 mod read;
 mod replace;
-mod saved;
 mod schema;
-mod turn;
+mod session;
 mod write;
 
 #[cfg(feature = "yaml")]
-pub(super) use schema::at_rest;
+pub(super) use schema::immutable_uri;
 
 use std::path::{Path, PathBuf};
 
 use rusqlite::TransactionBehavior;
 
+use super::clock_origin::ClockOrigin;
 use super::error::StoreError;
 use super::state::State;
 use super::store::Store;
-use super::times::Origin;
 use crate::limiter::{Boot, KeyChanges, NamedQuota};
-use fault::{Fault, Trouble};
-use joined::Joined;
-use turn::Turn;
+use database_error::{DatabaseError, DatabaseProblem};
+use owner_transaction::OwnerTransaction;
+use session::Session;
 
 /// A SQLite database as a [`Store`], which several processes of one machine may share: each appends
 /// what it took, hears from the others with every sync, and never writes over theirs. What a process
@@ -79,14 +79,14 @@ pub struct Sqlite {
     path: PathBuf,
     boot: Option<Boot>,
     flush: u64,
-    joined: Option<Joined>,
+    session: Option<Session>,
 }
 
 impl Sqlite {
     /// The database at `path`, which is made when it is opened if it isn't there, with the folders
     /// it is in.
     pub fn new(path: impl Into<PathBuf>) -> Self {
-        Self { path: path.into(), boot: None, flush: SECOND, joined: None }
+        Self { path: path.into(), boot: None, flush: SECOND, session: None }
     }
 
     /// What the database at `path` keeps, with what those who have it open hold; its times set right
@@ -100,11 +100,11 @@ impl Sqlite {
             let db = schema::peek(path)?;
             // One moment for all tables.
             let tx = db.unchecked_transaction()?;
-            let mut state = load::state(&tx, &Origin::new(boot, now), now)?;
+            let mut state = load::state(&tx, &ClockOrigin::new(boot, now), now)?;
             replace::add_held(&tx, &mut state)?;
             Ok(state)
         };
-        peek().map_err(|fault: Fault| fault.at(path))
+        peek().map_err(|error: DatabaseError| error.at(path))
     }
 
     /// Forgets at `now` what was taken of a key, or of all keys that the database at `path` knows:
@@ -120,12 +120,12 @@ impl Sqlite {
     ) -> Result<(), StoreError> {
         let reset = || {
             schema::peek(path)?;
-            Self::turn(path, now, boot, |turn| match key {
-                Some(key) => turn.reset_from_outside(key),
-                None => turn.reset_all(),
+            Self::owner_tx(path, now, boot, |owner_tx| match key {
+                Some(key) => owner_tx.reset_from_outside(key),
+                None => owner_tx.reset_all(),
             })
         };
-        reset().map_err(|fault| fault.at(path))
+        reset().map_err(|error| error.at(path))
     }
 
     /// Puts `state` in the place of all that the database at `path` keeps, which is made if it isn't
@@ -139,28 +139,29 @@ impl Sqlite {
         now: u64,
         boot: Option<Boot>,
     ) -> Result<(), StoreError> {
-        Self::turn(path, now, boot, |turn| turn.replace_all(state)).map_err(|fault| fault.at(path))
+        Self::owner_tx(path, now, boot, |owner_tx| owner_tx.replace_all(state))
+            .map_err(|error| error.at(path))
     }
 
     /// One transaction of nobody's.
-    fn turn(
+    fn owner_tx(
         path: &Path,
         now: u64,
         boot: Option<Boot>,
-        act: impl FnOnce(&mut Turn<'_>) -> Result<(), Fault>,
-    ) -> Result<(), Fault> {
+        act: impl FnOnce(&mut OwnerTransaction<'_>) -> Result<(), DatabaseError>,
+    ) -> Result<(), DatabaseError> {
         let mut db = schema::open(path)?;
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
-        let origin = Origin::new(boot, now);
-        let mut turn = Turn::begin(&tx, &origin, compact::NOBODY, now)?;
-        act(&mut turn)?;
-        turn.end()?;
-        drop(turn);
+        let origin = ClockOrigin::new(boot, now);
+        let mut owner_tx = OwnerTransaction::begin(&tx, &origin, compact::NO_OWNER, now)?;
+        act(&mut owner_tx)?;
+        owner_tx.end()?;
+        drop(owner_tx);
         Ok(tx.commit()?)
     }
 
-    fn joined(&mut self) -> Result<&mut Joined, Fault> {
-        self.joined.as_mut().ok_or(Fault::Trouble(Trouble::NotOpen))
+    fn session(&mut self) -> Result<&mut Session, DatabaseError> {
+        self.session.as_mut().ok_or(DatabaseError::DatabaseProblem(DatabaseProblem::NotOpen))
     }
 }
 
@@ -174,11 +175,11 @@ impl Store for Sqlite {
     }
 
     fn open(&mut self, now: u64) -> Result<State, StoreError> {
-        let origin = Origin::new(self.boot, now);
+        let origin = ClockOrigin::new(self.boot, now);
         let dead_after = self.flush.saturating_mul(10).max(5 * SECOND);
-        let joined = Joined::join(&self.path, origin, dead_after, now);
-        let (joined, state) = joined.map_err(|fault| fault.at(&self.path))?;
-        self.joined = Some(joined);
+        let session = Session::join(&self.path, origin, dead_after, now);
+        let (session, state) = session.map_err(|error| error.at(&self.path))?;
+        self.session = Some(session);
         Ok(state)
     }
 
@@ -188,18 +189,18 @@ impl Store for Sqlite {
         quotas: Option<&[NamedQuota]>,
         now: u64,
     ) -> Result<Vec<KeyChanges>, StoreError> {
-        let origin = Origin::new(self.boot, now);
-        let others = self.joined().and_then(|joined| {
-            joined.origin = origin;
-            joined.sync(changes, quotas, now)
+        let origin = ClockOrigin::new(self.boot, now);
+        let others = self.session().and_then(|session| {
+            session.origin = origin;
+            session.sync(changes, quotas, now)
         });
-        others.map_err(|fault| fault.at(&self.path))
+        others.map_err(|error| error.at(&self.path))
     }
 
     fn close(&mut self, now: u64) -> Result<(), StoreError> {
-        let Some(joined) = &mut self.joined else { return Ok(()) };
-        joined.leave(now).map_err(|fault| fault.at(&self.path))?;
-        self.joined = None;
+        let Some(session) = &mut self.session else { return Ok(()) };
+        session.leave(now).map_err(|error| error.at(&self.path))?;
+        self.session = None;
         Ok(())
     }
 }

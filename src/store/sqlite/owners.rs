@@ -1,24 +1,24 @@
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::fault::Fault;
+use super::database_error::DatabaseError;
+use super::owner_transaction::OwnerTransaction;
 use super::process;
-use super::turn::Turn;
-use crate::store::times::signed;
+use crate::store::clock_origin::signed;
 
 /// Who has the database open: one for each limiter that is kept in it.
-impl Turn<'_> {
+impl OwnerTransaction<'_> {
     /// Joins as a new owner, who has seen everything.
-    pub(super) fn join(&mut self, dead_after: u64) -> Result<(), Fault> {
+    pub(super) fn join(&mut self, dead_after: u64) -> Result<(), DatabaseError> {
         let sql = "INSERT INTO owners (process, clock, dead_after, seen_at, seen_seq) \
                    VALUES (?1, ?2, ?3, ?4, ?5)";
         let (after, now) = (signed(dead_after), signed(self.now));
-        self.tx.execute(sql, params![process::own(), self.clock, after, now, self.seq])?;
+        self.tx.execute(sql, params![process::current(), self.clock, after, now, self.seq])?;
         self.owner = self.tx.last_insert_rowid();
         Ok(())
     }
 
     /// Says that the owner is alive and has seen everything; `false` if others took it for dead.
-    pub(super) fn beat(&self) -> Result<bool, Fault> {
+    pub(super) fn heartbeat(&self) -> Result<bool, DatabaseError> {
         let sql = "UPDATE owners SET seen_at = ?2, seen_seq = ?3, clock = ?4 \
                    WHERE id = ?1 AND buried_at IS NULL";
         let row = params![self.owner, signed(self.now), self.seq, self.clock];
@@ -26,7 +26,7 @@ impl Turn<'_> {
     }
 
     /// Takes back that the owner was dead: what it held counts as held again, and no longer as taken.
-    pub(super) fn rise(&mut self, dead_after: u64, seen: i64) -> Result<(), Fault> {
+    pub(super) fn resume(&mut self, dead_after: u64, seen: i64) -> Result<(), DatabaseError> {
         let sql = "SELECT bucket, clock, at, amount FROM buried WHERE owner = ?1";
         let mut rows = self.tx.prepare(sql)?;
         let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
@@ -34,52 +34,57 @@ impl Turn<'_> {
             rows.query_map([self.owner], row)?.collect::<Result<_, _>>()?;
         for (bucket, clock, at, amount) in buried {
             let at = self.read(at, clock);
-            self.take(bucket, self.owner, at, amount.saturating_neg())?;
+            self.add_usage(bucket, self.owner, at, amount.saturating_neg())?;
         }
         self.tx.execute("DELETE FROM buried WHERE owner = ?1", [self.owner])?;
         let sql = "INSERT OR REPLACE INTO owners (id, process, clock, dead_after, seen_at, seen_seq) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let (after, now) = (signed(dead_after), signed(self.now));
-        let row = params![self.owner, process::own(), self.clock, after, now, seen];
+        let row = params![self.owner, process::current(), self.clock, after, now, seen];
         self.tx.execute(sql, row)?;
         Ok(())
     }
 
     /// Buries every other owner that is dead: what it held counts as taken when it was last seen.
-    pub(super) fn bury_the_dead(&mut self) -> Result<(), Fault> {
+    pub(super) fn reap_dead_processes(&mut self) -> Result<(), DatabaseError> {
         let sql = "SELECT id, process, clock, dead_after, seen_at, buried_at FROM owners \
                    WHERE id <> ?1";
         let mut rows = self.tx.prepare_cached(sql)?;
-        let others: Vec<Other> =
-            rows.query_map([self.owner], Other::read)?.collect::<Result<_, _>>()?;
+        let others: Vec<OtherOwner> =
+            rows.query_map([self.owner], OtherOwner::read)?.collect::<Result<_, _>>()?;
         for other in others {
-            self.bury(&other)?;
+            self.reap(&other)?;
         }
         Ok(())
     }
 
-    fn bury(&mut self, other: &Other) -> Result<(), Fault> {
+    fn reap(&mut self, other: &OtherOwner) -> Result<(), DatabaseError> {
         let boot = &self.clock_of(other.clock).boot;
-        let of_another_boot =
+        let is_of_another_boot =
             boot.is_some() && self.origin.boot.is_some() && *boot != self.origin.boot;
-        let gone = of_another_boot || other.process.as_deref().is_some_and(process::has_ended);
+        let gone = is_of_another_boot || other.process.as_deref().is_some_and(process::has_ended);
         let seen =
             other.seen_at.saturating_add_signed(self.origin.ahead_of(self.clock_of(other.clock)));
         let is_quiet = self.now.abs_diff(seen) > other.dead_after;
         if other.buried_at.is_none() && (gone || is_quiet) {
-            self.take_held(other.id, seen.min(self.now), !gone)?;
+            self.charge_held(other.id, seen.min(self.now), !gone)?;
             let sql = "UPDATE owners SET buried_at = ?2 WHERE id = ?1";
             self.tx.execute(sql, params![other.id, signed(self.now)])?;
         }
-        let long_buried = other.buried_at.is_some_and(|at| self.now.abs_diff(at) > REMEMBER);
-        if gone || long_buried {
-            self.forget(other.id)?;
+        let is_forgotten = other.buried_at.is_some_and(|at| self.now.abs_diff(at) > RESUME_WITHIN);
+        if gone || is_forgotten {
+            self.delete_owner(other.id)?;
         }
         Ok(())
     }
 
     /// What an owner holds is taken from now on, at `at`; if it may yet rise, that is noted.
-    pub(super) fn take_held(&mut self, owner: i64, at: u64, may_rise: bool) -> Result<(), Fault> {
+    pub(super) fn charge_held(
+        &mut self,
+        owner: i64,
+        at: u64,
+        may_resume: bool,
+    ) -> Result<(), DatabaseError> {
         let sql = "SELECT bucket, amount, dimension FROM held JOIN buckets ON id = bucket \
                    WHERE owner = ?1";
         let mut rows = self.tx.prepare_cached(sql)?;
@@ -90,8 +95,8 @@ impl Turn<'_> {
             if dimension == "concurrency" {
                 continue;
             }
-            self.take(bucket, owner, at, amount)?;
-            if may_rise {
+            self.add_usage(bucket, owner, at, amount)?;
+            if may_resume {
                 let sql = "INSERT OR REPLACE INTO buried (owner, bucket, clock, at, amount) \
                            VALUES (?1, ?2, ?3, ?4, ?5)";
                 let row = params![owner, bucket, self.clock, signed(at), amount];
@@ -105,20 +110,20 @@ impl Turn<'_> {
     }
 
     /// Forgets an owner that won't come back.
-    pub(super) fn forget(&self, owner: i64) -> Result<(), Fault> {
+    pub(super) fn delete_owner(&self, owner: i64) -> Result<(), DatabaseError> {
         self.tx.execute("DELETE FROM buried WHERE owner = ?1", [owner])?;
         self.tx.execute("DELETE FROM owners WHERE id = ?1", [owner])?;
         Ok(())
     }
 
     /// Whether an owner is there and not buried.
-    pub(super) fn is_alive(&self, owner: i64) -> Result<bool, Fault> {
+    pub(super) fn is_alive(&self, owner: i64) -> Result<bool, DatabaseError> {
         let sql = "SELECT 1 FROM owners WHERE id = ?1 AND buried_at IS NULL";
         Ok(self.tx.prepare_cached(sql)?.query_row([owner], |_| Ok(())).optional()?.is_some())
     }
 }
 
-struct Other {
+struct OtherOwner {
     id: i64,
     process: Option<String>,
     clock: i64,
@@ -127,7 +132,7 @@ struct Other {
     buried_at: Option<u64>,
 }
 
-impl Other {
+impl OtherOwner {
     fn read(row: &Row<'_>) -> rusqlite::Result<Self> {
         Ok(Self {
             id: row.get(0)?,
@@ -141,4 +146,4 @@ impl Other {
 }
 
 /// For how long a buried owner may yet rise, in nanoseconds: a laptop that sleeps over a holiday.
-const REMEMBER: u64 = 31 * 86_400 * 1_000_000_000;
+const RESUME_WITHIN: u64 = 31 * 86_400 * 1_000_000_000;

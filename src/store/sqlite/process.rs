@@ -2,8 +2,8 @@ use std::fs;
 
 /// This process, so that others can tell when it has ended: its namespace, its number, and when it
 /// started, since numbers are given again. `None` where that can't be known.
-pub(super) fn own() -> Option<String> {
-    let (_, started) = life("self")?;
+pub(super) fn current() -> Option<String> {
+    let (_, started) = proc_stat("self")?;
     Some(format!("{} {} {started}", namespace()?, std::process::id()))
 }
 
@@ -17,7 +17,7 @@ pub(super) fn has_ended(process: &str) -> bool {
     if namespace().as_deref() != Some(space) || number.parse::<u32>().is_err() {
         return false;
     }
-    life(number).is_none_or(|(state, since)| state == "Z" || state == "X" || since != started)
+    proc_stat(number).is_none_or(|(state, since)| state == "Z" || state == "X" || since != started)
 }
 
 fn namespace() -> Option<String> {
@@ -25,7 +25,7 @@ fn namespace() -> Option<String> {
 }
 
 /// A process's state, and when it started, in ticks since the machine did: proc_pid_stat(5).
-fn life(number: &str) -> Option<(String, String)> {
+fn proc_stat(number: &str) -> Option<(String, String)> {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
     // The name before may hold anything, spaces and brackets too.
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
@@ -37,20 +37,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_process_lives_until_it_has_ended_and_its_number_is_not_enough() {
-        let own = own().unwrap();
-        assert!(!has_ended(&own));
-        let other = own.rsplit_once(' ').unwrap().0.to_owned() + " 1";
+    fn process_is_identified_by_pid_and_start_time() {
+        let current = current().unwrap();
+        assert!(!has_ended(&current));
+        let other = current.rsplit_once(' ').unwrap().0.to_owned() + " 1";
         assert!(has_ended(&other), "the same number, started at another time");
-        let elsewhere = own.replacen("pid:[", "pid:[9", 1);
+        let elsewhere = current.replacen("pid:[", "pid:[9", 1);
         assert!(!has_ended(&elsewhere));
         assert!(!has_ended("nonsense"));
     }
 
     #[test]
-    fn a_killed_child_has_ended_before_anybody_waits_for_it() {
+    fn killed_child_has_ended_before_wait() {
         let mut child = std::process::Command::new("sleep").arg("60").spawn().unwrap();
-        let (_, started) = life(&child.id().to_string()).unwrap();
+        let (_, started) = proc_stat(&child.id().to_string()).unwrap();
         let process = format!("{} {} {started}", namespace().unwrap(), child.id());
         assert!(!has_ended(&process));
         child.kill().unwrap();

@@ -8,18 +8,18 @@ use crate::store::dimension;
 
 /// A quota as a database keeps it: JSON. `None` for one that this version can't tell.
 pub(super) fn write(quota: &Quota) -> Option<String> {
-    let limits = quota.limits().iter().map(Record::of).collect();
-    let records = Records { limits, shared: quota.is_shared(), margin: quota.margin() };
-    serde_json::to_string(&records).ok()
+    let limits = quota.limits().iter().map(StoredLimit::of).collect();
+    let stored = StoredQuota { limits, shared: quota.is_shared(), margin: quota.margin() };
+    serde_json::to_string(&stored).ok()
 }
 
 /// The quota that a text tells; `None` if it tells none.
 pub(super) fn read(text: &str) -> Option<Quota> {
-    let records: Records = serde_json::from_str(text).ok()?;
-    let limits: Option<Vec<Limit>> = records.limits.iter().map(Record::limit).collect();
+    let stored: StoredQuota = serde_json::from_str(text).ok()?;
+    let limits: Option<Vec<Limit>> = stored.limits.iter().map(StoredLimit::limit).collect();
     let quota = limits?.into_iter().fold(Quota::new(), Quota::limit);
-    let quota = if records.shared { quota.shared() } else { quota };
-    Some(match records.margin {
+    let quota = if stored.shared { quota.shared() } else { quota };
+    Some(match stored.margin {
         Some(margin) => quota.with_margin(margin),
         None => quota,
     })
@@ -43,8 +43,8 @@ pub(super) fn read_origin(text: &str) -> Option<QuotaOrigin> {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Records {
-    limits: Vec<Record>,
+struct StoredQuota {
+    limits: Vec<StoredLimit>,
     #[serde(default)]
     shared: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -52,7 +52,7 @@ struct Records {
 }
 
 #[derive(Serialize, Deserialize)]
-struct Record {
+struct StoredLimit {
     dimension: String,
     amount: u64,
     window_ns: u64,
@@ -66,7 +66,7 @@ struct Record {
     debt: bool,
 }
 
-impl Record {
+impl StoredLimit {
     fn of(limit: &Limit) -> Self {
         Self {
             dimension: dimension::write(limit.dimension()),
@@ -105,7 +105,7 @@ mod tests {
     use crate::quota::Dimension;
 
     #[test]
-    fn every_quota_comes_back_as_it_was() {
+    fn quotas_round_trip() {
         let day = Calendar::new(Period::Month, "America/Los_Angeles").unwrap();
         let own = |name, algorithm| {
             let limit = Limit::new(Dimension::custom(name), u64::MAX, Window::HOUR).unwrap();
@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_text_that_tells_no_quota_is_none() {
+    fn invalid_quota_text_is_rejected() {
         for text in [
             "",
             "[]",

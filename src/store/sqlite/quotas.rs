@@ -2,24 +2,24 @@ use std::collections::BTreeMap;
 
 use rusqlite::params;
 
-use super::fault::{Fault, Trouble};
+use super::database_error::{DatabaseError, DatabaseProblem};
+use super::owner_transaction::OwnerTransaction;
 use super::quota_text;
-use super::turn::Turn;
 use crate::limiter::NamedQuota;
 
 /// The quotas of all owners.
-impl Turn<'_> {
+impl OwnerTransaction<'_> {
     /// Writes down those of the owner's quotas that aren't as it knows them, and takes away those that
     /// it has no more; others' stay.
     pub(super) fn write_quotas(
         &mut self,
         quotas: &[NamedQuota],
         known: &mut BTreeMap<String, String>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DatabaseError> {
         let mut now = BTreeMap::new();
         for quota in quotas {
             let Some(text) = quota_text::write(&quota.quota) else {
-                return Err(Trouble::Quota(quota.name.clone()).into());
+                return Err(DatabaseProblem::Quota(quota.name.clone()).into());
             };
             let origin = quota_text::write_origin(quota.origin);
             let row = format!("{origin} {text}");
@@ -39,7 +39,7 @@ impl Turn<'_> {
 
     /// The quotas that an owner who joins answers for: those that were set or learned, which it
     /// restores, and those that were configured for somebody who is gone and are its own from now on.
-    pub(super) fn inherited(&self) -> Result<BTreeMap<String, String>, Fault> {
+    pub(super) fn inherited_quotas(&self) -> Result<BTreeMap<String, String>, DatabaseError> {
         let gone = "owner NOT IN (SELECT id FROM owners WHERE buried_at IS NULL)";
         let sql = format!(
             "SELECT name, CASE origin WHEN 'configured' THEN '' ELSE origin || ' ' || quota END \

@@ -3,67 +3,69 @@ use std::collections::{BTreeMap, BTreeSet};
 use compact_str::CompactString;
 use rusqlite::{Connection, Params, params};
 
-use super::fault::Fault;
-use super::name::Name;
-use super::turn::Turn;
+use super::bucket_id::BucketId;
+use super::database_error::DatabaseError;
+use super::owner_transaction::OwnerTransaction;
 use crate::limiter::{BucketChanges, KeyChanges};
 
 /// What others did.
-impl Turn<'_> {
-    /// What others wrote down since the number `seen`, by our clock and sorted by key; `told` is what
+impl OwnerTransaction<'_> {
+    /// What others wrote down since the number `seen`, by our clock and sorted by key; `others_held` is what
     /// the owner knows of what they hold, and knows after this.
-    pub(super) fn others(
+    pub(super) fn read_changes(
         &self,
         seen: i64,
-        told: &mut BTreeMap<Name, u64>,
-    ) -> Result<Vec<KeyChanges>, Fault> {
+        others_held: &mut BTreeMap<BucketId, u64>,
+    ) -> Result<Vec<KeyChanges>, DatabaseError> {
         let mut keys: BTreeMap<CompactString, KeyChanges> = BTreeMap::new();
-        self.others_reset(seen, &mut keys)?;
+        self.read_resets(seen, &mut keys)?;
         // Whoever hears of a reset forgets its own as well, and is told all that was noted since.
         let reset: Vec<String> = keys.keys().map(ToString::to_string).collect();
-        self.others_cooled(seen, &mut keys)?;
-        let mut taken = self.took(OF_OTHERS, params![seen, self.owner])?;
+        self.read_cool_downs(seen, &mut keys)?;
+        let mut taken = self.read_usage(BY_OTHERS, params![seen, self.owner])?;
         for key in &reset {
             taken.retain(|name, _| name.key != *key);
-            taken.extend(self.took(OF_KEY, [key])?);
+            taken.extend(self.read_usage(BY_KEY, [key])?);
         }
         let held = held(self.tx, self.owner)?;
-        let changed =
-            told.keys().chain(held.keys()).filter(|name| told.get(name) != held.get(name));
-        let names: BTreeSet<Name> = changed.chain(taken.keys()).cloned().collect();
+        let changed = others_held
+            .keys()
+            .chain(held.keys())
+            .filter(|name| others_held.get(name) != held.get(name));
+        let names: BTreeSet<BucketId> = changed.chain(taken.keys()).cloned().collect();
         for name in names {
             let amount = held.get(&name).copied().unwrap_or(0);
             let taken = taken.remove(&name).unwrap_or_default();
             let bucket = BucketChanges::new(name.dimension, name.window, taken, amount);
             entry(&mut keys, name.key).buckets.push(bucket);
         }
-        *told = held;
+        *others_held = held;
         Ok(keys.into_values().collect())
     }
 
-    fn took(
+    fn read_usage(
         &self,
         which: &str,
         params: impl Params,
-    ) -> Result<BTreeMap<Name, Vec<(u64, i64)>>, Fault> {
+    ) -> Result<BTreeMap<BucketId, Vec<(u64, i64)>>, DatabaseError> {
         let sql = "SELECT at, usage.clock, amount, key, dimension, window_ns \
                    FROM usage JOIN buckets ON id = bucket WHERE";
         let mut rows = self.tx.prepare_cached(&format!("{sql} {which}"))?;
         let mut rows = rows.query(params)?;
-        let mut taken: BTreeMap<Name, Vec<(u64, i64)>> = BTreeMap::new();
+        let mut taken: BTreeMap<BucketId, Vec<(u64, i64)>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
             let at = self.read(row.get(0)?, row.get(1)?);
-            taken.entry(Name::read(row, 3)?).or_default().push((at, row.get(2)?));
+            taken.entry(BucketId::read(row, 3)?).or_default().push((at, row.get(2)?));
         }
         taken.values_mut().for_each(|taken| taken.sort_by_key(|&(at, _)| at));
         Ok(taken)
     }
 
-    fn others_reset(
+    fn read_resets(
         &self,
         seen: i64,
         keys: &mut BTreeMap<CompactString, KeyChanges>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DatabaseError> {
         let sql = "SELECT key, at, clock FROM resets WHERE seq > ?1 AND owner <> ?2";
         let mut rows = self.tx.prepare_cached(sql)?;
         let mut rows = rows.query(params![seen, self.owner])?;
@@ -75,11 +77,11 @@ impl Turn<'_> {
         Ok(())
     }
 
-    fn others_cooled(
+    fn read_cool_downs(
         &self,
         seen: i64,
         keys: &mut BTreeMap<CompactString, KeyChanges>,
-    ) -> Result<(), Fault> {
+    ) -> Result<(), DatabaseError> {
         let sql = "SELECT key, until, noted_at, clock FROM cooling WHERE seq > ?1 AND owner <> ?2 \
                    OR key IN (SELECT key FROM resets WHERE seq > ?1 AND owner <> ?2)";
         let mut rows = self.tx.prepare_cached(sql)?;
@@ -95,14 +97,14 @@ impl Turn<'_> {
 }
 
 /// What all owners but one hold.
-pub(super) fn held(db: &Connection, but: i64) -> Result<BTreeMap<Name, u64>, Fault> {
+pub(super) fn held(db: &Connection, but: i64) -> Result<BTreeMap<BucketId, u64>, DatabaseError> {
     let sql = "SELECT amount, key, dimension, window_ns FROM held JOIN buckets ON id = bucket \
                WHERE owner <> ?1";
     let mut rows = db.prepare_cached(sql)?;
     let mut rows = rows.query([but])?;
-    let mut held: BTreeMap<Name, u64> = BTreeMap::new();
+    let mut held: BTreeMap<BucketId, u64> = BTreeMap::new();
     while let Some(row) = rows.next()? {
-        let total = held.entry(Name::read(row, 1)?).or_default();
+        let total = held.entry(BucketId::read(row, 1)?).or_default();
         *total = total.saturating_add(row.get(0)?);
     }
     Ok(held)
@@ -113,5 +115,5 @@ fn entry(keys: &mut BTreeMap<CompactString, KeyChanges>, key: CompactString) -> 
 }
 
 /// What others took that the owner hasn't seen; and all that anybody took of a key.
-const OF_OTHERS: &str = "seq > ?1 AND owner <> ?2";
-const OF_KEY: &str = "key = ?1";
+const BY_OTHERS: &str = "seq > ?1 AND owner <> ?2";
+const BY_KEY: &str = "key = ?1";

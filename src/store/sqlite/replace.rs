@@ -3,54 +3,55 @@ use std::collections::BTreeMap;
 use compact_str::CompactString;
 use rusqlite::Connection;
 
-use super::compact::NOBODY;
-use super::fault::Fault;
+use super::bucket_id::BucketId;
+use super::compact::NO_OWNER;
+use super::database_error::DatabaseError;
 use super::load::entry;
-use super::name::Name;
+use super::owner_transaction::OwnerTransaction;
 use super::read::held;
-use super::turn::Turn;
 use crate::engine::Saved;
 use crate::limiter::{BucketSnapshot, KeySnapshot};
 use crate::store::State;
-use crate::store::times::signed;
+use crate::store::clock_origin::signed;
 
 /// What is done to a database from outside.
-impl Turn<'_> {
+impl OwnerTransaction<'_> {
     /// Forgets at `now` what was taken of a key: all that is there was taken before.
-    pub(super) fn reset_from_outside(&mut self, key: &str) -> Result<(), Fault> {
+    pub(super) fn reset_from_outside(&mut self, key: &str) -> Result<(), DatabaseError> {
         self.forget_before(key, u64::MAX)?;
         self.note_reset(key, self.now)
     }
 
     /// The same of every key.
-    pub(super) fn reset_all(&mut self) -> Result<(), Fault> {
+    pub(super) fn reset_all(&mut self) -> Result<(), DatabaseError> {
         let mut keys = self.tx.prepare("SELECT key FROM buckets UNION SELECT key FROM cooling")?;
         let keys: Vec<String> = keys.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
         keys.iter().try_for_each(|key| self.reset_from_outside(key))
     }
 
     /// Keeps this state and nothing else.
-    pub(super) fn replace_all(&mut self, state: &State) -> Result<(), Fault> {
+    pub(super) fn replace_all(&mut self, state: &State) -> Result<(), DatabaseError> {
         self.reset_all()?;
         self.tx.execute("UPDATE buckets SET total = 0", [])?;
         for key in &state.keys {
-            self.put(key)?;
+            self.insert_key(key)?;
         }
         self.tx.execute("DELETE FROM quotas", [])?;
         self.write_quotas(&state.quotas, &mut BTreeMap::new())
     }
 
     /// What is held by nobody who is known is taken.
-    fn put(&mut self, key: &KeySnapshot) -> Result<(), Fault> {
+    fn insert_key(&mut self, key: &KeySnapshot) -> Result<(), DatabaseError> {
         for BucketSnapshot { dimension, window, saved, refill } in &key.buckets {
             let (dimension, window) = (dimension.clone(), *window);
-            let bucket = self.bucket(&Name { key: key.key.as_str().into(), dimension, window })?;
-            self.refill(bucket, *refill)?;
+            let bucket =
+                self.bucket_id(&BucketId { key: key.key.as_str().into(), dimension, window })?;
+            self.set_refill(bucket, *refill)?;
             for &(at, amount) in &saved.taken {
-                self.take(bucket, NOBODY, at, signed(amount))?;
+                self.add_usage(bucket, NO_OWNER, at, signed(amount))?;
             }
             if saved.held > 0 {
-                self.take(bucket, NOBODY, self.now, signed(saved.held))?;
+                self.add_usage(bucket, NO_OWNER, self.now, signed(saved.held))?;
             }
         }
         key.cooling_until.map_or(Ok(()), |until| self.cool(&key.key, until))
@@ -58,10 +59,10 @@ impl Turn<'_> {
 }
 
 /// Adds what everybody holds to a state.
-pub(super) fn add_held(db: &Connection, state: &mut State) -> Result<(), Fault> {
+pub(super) fn add_held(db: &Connection, state: &mut State) -> Result<(), DatabaseError> {
     let by_key = state.keys.drain(..).map(|key| (key.key.as_str().into(), key));
     let mut keys: BTreeMap<CompactString, KeySnapshot> = by_key.collect();
-    for (name, amount) in held(db, NOBODY)? {
+    for (name, amount) in held(db, NO_OWNER)? {
         let buckets = &mut entry(&mut keys, name.key).buckets;
         let same =
             |b: &&mut BucketSnapshot| b.dimension == name.dimension && b.window == name.window;

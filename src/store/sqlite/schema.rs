@@ -4,21 +4,21 @@ use std::{fs, io, thread};
 
 use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
-use super::fault::{Fault, Trouble};
+use super::database_error::{DatabaseError, DatabaseProblem};
 
 /// Opens the database to read and write it, and makes it if it isn't there. Nothing is written to a
 /// file before it is known to be ours.
-pub(super) fn open(path: &Path) -> Result<Connection, Fault> {
+pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
     make_folder(path)?;
-    look_at(path)?;
+    check_file(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_WRITE
         | OpenFlags::SQLITE_OPEN_CREATE
         | OpenFlags::SQLITE_OPEN_NO_MUTEX;
     let mut db = Connection::open_with_flags(path, flags)?;
-    db.busy_timeout(BUSY)?;
-    let version = version_now(&db)?;
+    db.busy_timeout(BUSY_TIMEOUT)?;
+    let version = current_version(&db)?;
     if db.is_readonly("main")? {
-        return Err(Trouble::ReadOnly.into());
+        return Err(DatabaseProblem::ReadOnly.into());
     }
     if version == 0 {
         // Only an empty database can be told to give room back.
@@ -26,25 +26,25 @@ pub(super) fn open(path: &Path) -> Result<Connection, Fault> {
     } else {
         check(&db)?;
     }
-    settle(&db)?;
+    configure(&db)?;
     migrate(&mut db)?;
     Ok(db)
 }
 
 /// Opens a database of ours to read it; makes nothing, not even the files beside a database in use.
-pub(super) fn peek(path: &Path) -> Result<Connection, Fault> {
-    fs::metadata(path).map_err(Trouble::Io)?;
-    look_at(path)?;
+pub(super) fn peek(path: &Path) -> Result<Connection, DatabaseError> {
+    fs::metadata(path).map_err(DatabaseProblem::Io)?;
+    check_file(path)?;
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
         | OpenFlags::SQLITE_OPEN_URI;
-    let db = match at_rest(path) {
+    let db = match immutable_uri(path) {
         Some(uri) => Connection::open_with_flags(uri, flags)?,
         None => Connection::open_with_flags(path, flags)?,
     };
-    db.busy_timeout(BUSY)?;
-    if version_now(&db)? == 0 {
-        return Err(Trouble::Foreign.into());
+    db.busy_timeout(BUSY_TIMEOUT)?;
+    if current_version(&db)? == 0 {
+        return Err(DatabaseProblem::Foreign.into());
     }
     check(&db)?;
     Ok(db)
@@ -52,7 +52,7 @@ pub(super) fn peek(path: &Path) -> Result<Connection, Fault> {
 
 /// What a database is opened as that nobody has open: one without a log beside it. `None` for one in
 /// use, and for a path that no URI can name.
-pub(in crate::store) fn at_rest(path: &Path) -> Option<String> {
+pub(in crate::store) fn immutable_uri(path: &Path) -> Option<String> {
     // The log lies beside the file, and not beside a link to it.
     let path = &fs::canonicalize(path).ok()?;
     let mut log = path.as_os_str().to_owned();
@@ -70,59 +70,59 @@ pub(in crate::store) fn at_rest(path: &Path) -> Option<String> {
     Some(format!("file:{path}?immutable=1"))
 }
 
-fn make_folder(path: &Path) -> Result<(), Fault> {
+fn make_folder(path: &Path) -> Result<(), DatabaseError> {
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty());
-    folder.map_or(Ok(()), fs::create_dir_all).map_err(|error| Trouble::Folder(error).into())
+    folder.map_or(Ok(()), fs::create_dir_all).map_err(|error| DatabaseProblem::Folder(error).into())
 }
 
 /// Refuses what is no database before SQLite sees it.
-fn look_at(path: &Path) -> Result<(), Fault> {
+fn check_file(path: &Path) -> Result<(), DatabaseError> {
     match fs::metadata(path) {
-        Ok(found) if found.is_dir() => return Err(Trouble::IsFolder.into()),
-        Ok(found) if found.len() == 0 => return Ok(()),
+        Ok(metadata) if metadata.is_dir() => return Err(DatabaseProblem::IsFolder.into()),
+        Ok(metadata) if metadata.len() == 0 => return Ok(()),
         // SQLite would take what is missing of a page for zeros.
-        Ok(found) if found.len() % SMALLEST_PAGE != 0 && at_rest(path).is_some() => {
-            return Err(cut_short(path));
+        Ok(metadata) if metadata.len() % MIN_PAGE_SIZE != 0 && immutable_uri(path).is_some() => {
+            return Err(truncated(path));
         }
         Ok(_) => {}
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        Err(error) => return Err(Trouble::Io(error).into()),
+        Err(error) => return Err(DatabaseProblem::Io(error).into()),
     }
     let mut start = [0; MAGIC.len()];
-    let mut file = fs::File::open(path).map_err(Trouble::Io)?;
+    let mut file = fs::File::open(path).map_err(DatabaseProblem::Io)?;
     match io::Read::read_exact(&mut file, &mut start) {
         Ok(()) if start == *MAGIC => Ok(()),
-        Ok(()) => Err(Trouble::NoDatabase.into()),
+        Ok(()) => Err(DatabaseProblem::NoDatabase.into()),
         Err(error) if error.kind() == io::ErrorKind::UnexpectedEof => {
-            Err(Trouble::NoDatabase.into())
+            Err(DatabaseProblem::NoDatabase.into())
         }
-        Err(error) => Err(Trouble::Io(error).into()),
+        Err(error) => Err(DatabaseProblem::Io(error).into()),
     }
 }
 
 /// What a file is that is no whole number of pages.
-fn cut_short(path: &Path) -> Fault {
+fn truncated(path: &Path) -> DatabaseError {
     let is_ours = fs::read(path).is_ok_and(|bytes| bytes.starts_with(MAGIC));
-    if is_ours { Trouble::Corrupt.into() } else { Trouble::NoDatabase.into() }
+    if is_ours { DatabaseProblem::Corrupt.into() } else { DatabaseProblem::NoDatabase.into() }
 }
 
 /// The same outside a transaction: as of one moment, since another process may be making it.
-fn version_now(db: &Connection) -> Result<i32, Fault> {
+fn current_version(db: &Connection) -> Result<i32, DatabaseError> {
     let tx = db.unchecked_transaction()?;
     version(&tx)
 }
 
 /// The version of our schema in a database: 0 for an empty one. To be read in a transaction.
-fn version(db: &Connection) -> Result<i32, Fault> {
+fn version(db: &Connection) -> Result<i32, DatabaseError> {
     let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
     let table = "SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = ?1";
     let has = |name: &str| db.query_row(table, [name], |_| Ok(())).optional();
     match application {
-        APPLICATION if version > VERSION => Err(Trouble::Newer(version).into()),
+        APPLICATION if version > VERSION => Err(DatabaseProblem::Newer(version).into()),
         APPLICATION => Ok(version),
         _ if has("daily")?.is_some() && has("requests")?.is_some() => {
-            Err(Trouble::GoRatelimit.into())
+            Err(DatabaseProblem::GoRatelimit.into())
         }
         0 if db
             .query_row("SELECT count(*) FROM sqlite_master", [], |row| row.get::<_, i64>(0))?
@@ -130,33 +130,33 @@ fn version(db: &Connection) -> Result<i32, Fault> {
         {
             Ok(0)
         }
-        _ => Err(Trouble::Foreign.into()),
+        _ => Err(DatabaseProblem::Foreign.into()),
     }
 }
 
 /// Whether every page of the database can be read and is where it belongs.
-fn check(db: &Connection) -> Result<(), Fault> {
-    let found: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
-    if found == "ok" { Ok(()) } else { Err(Trouble::Corrupt.into()) }
+fn check(db: &Connection) -> Result<(), DatabaseError> {
+    let metadata: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
+    if metadata == "ok" { Ok(()) } else { Err(DatabaseProblem::Corrupt.into()) }
 }
 
-fn settle(db: &Connection) -> Result<(), Fault> {
+fn configure(db: &Connection) -> Result<(), DatabaseError> {
     let mut tries = 0;
     let mode: String = loop {
         // For the lock that this takes SQLite doesn't wait by itself: another may be doing the same.
         match db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)) {
-            Err(error) if is_busy(&error) && tries < TRIES => {
+            Err(error) if is_busy(&error) && tries < MAX_TRIES => {
                 tries += 1;
-                thread::sleep(BUSY / TRIES);
+                thread::sleep(BUSY_TIMEOUT / MAX_TRIES);
             }
             mode => break mode?,
         }
     };
     if mode != "wal" {
-        return Err(Trouble::NoWal.into());
+        return Err(DatabaseProblem::NoWal.into());
     }
     db.pragma_update(None, "synchronous", "FULL")?;
-    db.pragma_update(None, "journal_size_limit", LOG_BYTES)?;
+    db.pragma_update(None, "journal_size_limit", WAL_SIZE_LIMIT)?;
     db.set_prepared_statement_cache_capacity(64);
     Ok(())
 }
@@ -166,10 +166,10 @@ fn is_busy(error: &rusqlite::Error) -> bool {
 }
 
 /// Brings the schema to this version; of several who do so at once one does it.
-fn migrate(db: &mut Connection) -> Result<(), Fault> {
+fn migrate(db: &mut Connection) -> Result<(), DatabaseError> {
     let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let from = version(&tx)?;
-    for step in STEPS.iter().skip(usize::try_from(from).unwrap_or(0)) {
+    for step in MIGRATIONS.iter().skip(usize::try_from(from).unwrap_or(0)) {
         tx.execute_batch(step)?;
     }
     if from < VERSION {
@@ -184,13 +184,13 @@ fn migrate(db: &mut Connection) -> Result<(), Fault> {
 const APPLICATION: i32 = 0x746f_6c6c;
 const VERSION: i32 = 1;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
-const SMALLEST_PAGE: u64 = 512;
-const BUSY: Duration = Duration::from_secs(5);
-const TRIES: u32 = 500;
-const LOG_BYTES: i64 = 4 << 20;
+const MIN_PAGE_SIZE: u64 = 512;
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+const MAX_TRIES: u32 = 500;
+const WAL_SIZE_LIMIT: i64 = 4 << 20;
 
 /// What leads from each version to the next.
-const STEPS: [&str; VERSION as usize] = [
+const MIGRATIONS: [&str; VERSION as usize] = [
     // Times are nanoseconds since the epoch by the clock of the row; `seq` counts all that others
     // have to hear of, over all tables.
     "
@@ -242,7 +242,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn of_several_who_make_a_database_at_once_none_takes_it_for_anothers() {
+    fn concurrent_creation_of_a_database_succeeds() {
         for _ in 0..100 {
             let folder = tempfile::tempdir().unwrap();
             let (path, start) = (folder.path().join("state.db"), Barrier::new(4));

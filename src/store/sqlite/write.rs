@@ -2,20 +2,20 @@ use std::collections::BTreeMap;
 
 use rusqlite::{OptionalExtension, Row, params};
 
-use super::fault::Fault;
-use super::name::Name;
-use super::turn::Turn;
+use super::bucket_id::BucketId;
+use super::database_error::DatabaseError;
+use super::owner_transaction::OwnerTransaction;
 use crate::limiter::KeyChanges;
-use crate::store::times::signed;
+use crate::store::clock_origin::signed;
 
 /// What the owner did.
-impl Turn<'_> {
+impl OwnerTransaction<'_> {
     /// Writes down what changed; `held` is what the owner held at the last time, and does now.
     pub(super) fn write(
         &mut self,
         changes: &[KeyChanges],
-        held: &mut BTreeMap<Name, u64>,
-    ) -> Result<(), Fault> {
+        held: &mut BTreeMap<BucketId, u64>,
+    ) -> Result<(), DatabaseError> {
         for change in changes {
             if let Some(at) = change.reset_at {
                 self.reset(&change.key, at)?;
@@ -27,13 +27,13 @@ impl Turn<'_> {
             let since = self.reset_at(&change.key)?;
             for bucket in &change.buckets {
                 let (dimension, window) = (bucket.dimension.clone(), bucket.window);
-                let name = Name { key: change.key.clone(), dimension, window };
+                let name = BucketId { key: change.key.clone(), dimension, window };
                 let counts = |(at, amount): &(u64, i64)| *at >= since && *amount != 0;
                 let taken: Vec<_> = bucket.taken.iter().copied().filter(counts).collect();
                 if !taken.is_empty() {
-                    let id = self.bucket(&name)?;
-                    self.take_each(id, self.owner, &taken)?;
-                    self.refill(id, bucket.refill)?;
+                    let id = self.bucket_id(&name)?;
+                    self.add_usages(id, self.owner, &taken)?;
+                    self.set_refill(id, bucket.refill)?;
                 }
                 self.hold(name, bucket.held, held)?;
             }
@@ -42,7 +42,10 @@ impl Turn<'_> {
     }
 
     /// Writes down all that the owner holds, after others took it for dead.
-    pub(super) fn hold_again(&mut self, held: &BTreeMap<Name, u64>) -> Result<(), Fault> {
+    pub(super) fn rewrite_held(
+        &mut self,
+        held: &BTreeMap<BucketId, u64>,
+    ) -> Result<(), DatabaseError> {
         self.tx.execute("DELETE FROM held WHERE owner = ?1", [self.owner])?;
         let mut none = BTreeMap::new();
         held.iter().try_for_each(|(name, amount)| self.hold(name.clone(), *amount, &mut none))
@@ -50,14 +53,14 @@ impl Turn<'_> {
 
     fn hold(
         &mut self,
-        name: Name,
+        name: BucketId,
         amount: u64,
-        held: &mut BTreeMap<Name, u64>,
-    ) -> Result<(), Fault> {
+        held: &mut BTreeMap<BucketId, u64>,
+    ) -> Result<(), DatabaseError> {
         if held.get(&name).copied().unwrap_or(0) == amount {
             return Ok(());
         }
-        let bucket = self.bucket(&name)?;
+        let bucket = self.bucket_id(&name)?;
         // Others have to hear of it.
         self.next();
         if amount == 0 {
@@ -75,7 +78,7 @@ impl Turn<'_> {
 
     /// Forgets what was taken of a key before `at`, and by the owner, who has not written down yet what
     /// it took since; what is held stays held.
-    fn reset(&mut self, key: &str, at: u64) -> Result<(), Fault> {
+    fn reset(&mut self, key: &str, at: u64) -> Result<(), DatabaseError> {
         let sql = "DELETE FROM usage WHERE owner = ?2 AND bucket IN \
                    (SELECT id FROM buckets WHERE key = ?1)";
         self.tx.prepare_cached(sql)?.execute(params![key, self.owner])?;
@@ -83,7 +86,7 @@ impl Turn<'_> {
         self.note_reset(key, at)
     }
 
-    pub(super) fn forget_before(&self, key: &str, time: u64) -> Result<(), Fault> {
+    pub(super) fn forget_before(&self, key: &str, time: u64) -> Result<(), DatabaseError> {
         for (&id, clock) in &self.clocks {
             let time = signed(time).saturating_sub(self.origin.ahead_of(clock));
             for table in ["usage", "buried"] {
@@ -100,7 +103,7 @@ impl Turn<'_> {
     }
 
     /// Others have to hear of a reset.
-    pub(super) fn note_reset(&mut self, key: &str, at: u64) -> Result<(), Fault> {
+    pub(super) fn note_reset(&mut self, key: &str, at: u64) -> Result<(), DatabaseError> {
         let seq = self.next();
         let sql = "INSERT OR REPLACE INTO resets (key, at, clock, owner, seq) \
                    VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -110,7 +113,7 @@ impl Turn<'_> {
     }
 
     /// When a key was reset, by our clock; what was taken before is forgotten.
-    fn reset_at(&self, key: &str) -> Result<u64, Fault> {
+    fn reset_at(&self, key: &str) -> Result<u64, DatabaseError> {
         let sql = "SELECT at, clock FROM resets WHERE key = ?1";
         let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
         let reset = self.tx.prepare_cached(sql)?.query_row([key], row).optional()?;
@@ -118,7 +121,7 @@ impl Turn<'_> {
     }
 
     /// Writes down until when a key cools down, unless it does so for longer.
-    pub(super) fn cool(&mut self, key: &str, until: u64) -> Result<(), Fault> {
+    pub(super) fn cool(&mut self, key: &str, until: u64) -> Result<(), DatabaseError> {
         let sql = "SELECT until, noted_at, clock FROM cooling WHERE key = ?1";
         let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
         let known = self.tx.prepare_cached(sql)?.query_row([key], row).optional()?;

@@ -3,12 +3,12 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::key::Key;
-use super::quota::Written;
-use super::start::Start;
+use super::boot_time::BootTime;
+use super::key_usage::KeyUsage;
+use super::stored_quota::StoredQuota;
 use super::text::Time;
 use crate::limiter::{KeyChanges, NamedQuota};
-use crate::store::times::Origin;
+use crate::store::clock_origin::ClockOrigin;
 use crate::store::{State, StoreError};
 
 /// All that a file of state holds.
@@ -21,11 +21,11 @@ pub(super) struct Document {
     written_at: Time,
     /// The machine's last start, by the clock of who wrote it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    boot: Option<Start>,
+    boot: Option<BootTime>,
     #[serde(default)]
-    quotas: BTreeMap<String, Written>,
+    quotas: BTreeMap<String, StoredQuota>,
     #[serde(default)]
-    keys: BTreeMap<String, Key>,
+    keys: BTreeMap<String, KeyUsage>,
 }
 
 impl Document {
@@ -36,8 +36,8 @@ impl Document {
         }
         check(path, text)?;
         let mut document: Self =
-            serde_yaml::from_str(text).map_err(|error| wrong(path, &error.to_string()))?;
-        document.keys.values_mut().for_each(Key::sort);
+            serde_yaml::from_str(text).map_err(|error| invalid(path, &error.to_string()))?;
+        document.keys.values_mut().for_each(KeyUsage::sort);
         Ok(document)
     }
 
@@ -48,13 +48,13 @@ impl Document {
 
     /// Sets its times right for the clock of `origin`, which says `now`, and forgets what no longer
     /// counts by it.
-    pub(super) fn retime(&mut self, origin: &Origin, now: u64) {
-        let then = self.boot.as_ref().map(Start::origin).unwrap_or_default();
-        self.move_on((&then, origin), now);
+    pub(super) fn retime(&mut self, origin: &ClockOrigin, now: u64) {
+        let then = self.boot.as_ref().map(BootTime::origin).unwrap_or_default();
+        self.move_times(&then, origin, now);
     }
 
     /// The same for times that one clock has told, by what is another by now.
-    pub(super) fn move_on(&mut self, (then, origin): (&Origin, &Origin), now: u64) {
+    pub(super) fn move_times(&mut self, then: &ClockOrigin, origin: &ClockOrigin, now: u64) {
         self.keys.values_mut().for_each(|key| key.retime(then, origin, now));
         self.prune(now);
     }
@@ -70,14 +70,14 @@ impl Document {
             self.keys.entry(change.key.to_string()).or_default().merge(change, now);
         }
         if let Some(quotas) = quotas {
-            self.quotas = written(quotas);
+            self.quotas = stored_quotas(quotas);
         }
         self.prune(now);
     }
 
     /// What is in flight counts as taken at `now`.
-    pub(super) fn leave(&mut self, now: u64) {
-        self.keys.values_mut().for_each(|key| key.leave(now));
+    pub(super) fn charge_held(&mut self, now: u64) {
+        self.keys.values_mut().for_each(|key| key.charge_held(now));
         self.prune(now);
     }
 
@@ -87,9 +87,9 @@ impl Document {
     }
 
     /// Says that it is written at `now`, by the clock of `origin`.
-    pub(super) fn sign(&mut self, origin: &Origin, now: u64) {
+    pub(super) fn stamp(&mut self, origin: &ClockOrigin, now: u64) {
         self.written_at = Time(now);
-        self.boot = Start::of(origin);
+        self.boot = BootTime::of(origin);
     }
 
     pub(super) fn state(&self) -> State {
@@ -98,11 +98,11 @@ impl Document {
         State { quotas, keys }
     }
 
-    pub(super) fn of(state: &State, now: u64) -> Self {
-        let mut keys: BTreeMap<String, Key> =
-            state.keys.iter().map(|key| (key.key.clone(), Key::of(key, now))).collect();
+    pub(super) fn from_state(state: &State, now: u64) -> Self {
+        let mut keys: BTreeMap<String, KeyUsage> =
+            state.keys.iter().map(|key| (key.key.clone(), KeyUsage::of(key, now))).collect();
         keys.retain(|_, key| !key.is_empty());
-        Self { quotas: written(&state.quotas), keys, ..Self::default() }
+        Self { quotas: stored_quotas(&state.quotas), keys, ..Self::default() }
     }
 
     fn prune(&mut self, now: u64) {
@@ -128,7 +128,8 @@ struct Head {
 
 /// Whether a text is a whole file of ours, of this version.
 fn check(path: &Path, text: &str) -> Result<(), StoreError> {
-    let head: Head = serde_yaml::from_str(text).map_err(|error| wrong(path, &foreign(&error)))?;
+    let head: Head =
+        serde_yaml::from_str(text).map_err(|error| invalid(path, &not_state(&error)))?;
     match head.version {
         Some(VERSION) => {}
         Some(version) => {
@@ -141,34 +142,34 @@ fn check(path: &Path, text: &str) -> Result<(), StoreError> {
         None if head.quotas.is_some() || head.state.is_some() => {
             return Err(StoreError::new(path, MAYBE_GO));
         }
-        None => return Err(wrong(path, "not a tollgate state file: it has no `version`")),
+        None => return Err(invalid(path, "not a tollgate state file: it has no `version`")),
     }
     let text = text.trim_end();
     if text.lines().next_back() == Some(END) {
         return Ok(());
     }
     let line = text.lines().count();
-    Err(wrong(path, &format!("truncated: it ends at line {line} without `{END}`")))
+    Err(invalid(path, &format!("truncated: it ends at line {line} without `{END}`")))
 }
 
 /// Without what stands there: a file of another program may be full of secrets.
-fn foreign(error: &serde_yaml::Error) -> String {
+fn not_state(error: &serde_yaml::Error) -> String {
     let place = |at: serde_yaml::Location| format!(" (line {}, column {})", at.line(), at.column());
     format!("not a tollgate state file{}", error.location().map(place).unwrap_or_default())
 }
 
-fn wrong(path: &Path, reason: &str) -> StoreError {
-    StoreError::new(path, format!("{reason}; {LEFT}"))
+fn invalid(path: &Path, reason: &str) -> StoreError {
+    StoreError::new(path, format!("{reason}; {UNCHANGED}"))
 }
 
-fn written(quotas: &[NamedQuota]) -> BTreeMap<String, Written> {
-    quotas.iter().map(|quota| (quota.name.clone(), Written::from(quota))).collect()
+fn stored_quotas(quotas: &[NamedQuota]) -> BTreeMap<String, StoredQuota> {
+    quotas.iter().map(|quota| (quota.name.clone(), StoredQuota::from(quota))).collect()
 }
 
 const VERSION: u64 = 1;
 const TITLE: &str = "# State of tollgate, which overwrites this file; see `tollgate::store::Yaml` for its format.\n";
 /// The end of a document, in YAML; a file that lacks it isn't whole.
 const END: &str = "...";
-const LEFT: &str = "the file was left unchanged: fix it, or move it aside to start fresh";
+const UNCHANGED: &str = "the file was left unchanged: fix it, or move it aside to start fresh";
 const MAYBE_GO: &str = "it has no `version`; if go-ratelimit wrote it, import it with `tollgate \
                         migrate`, which leaves it unchanged";

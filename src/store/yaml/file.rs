@@ -7,11 +7,11 @@ use crate::store::StoreError;
 /// Where a path leads to through links, whether or not there is a file yet.
 pub(super) fn target(path: &Path) -> Result<PathBuf, StoreError> {
     let mut target = path.to_owned();
-    for _ in 0..LINKS {
+    for _ in 0..MAX_LINKS {
         match fs::read_link(&target) {
             Ok(link) => {
-                let folder = target.parent().map(Path::to_owned).unwrap_or_default();
-                target = folder.join(link);
+                let directory = target.parent().map(Path::to_owned).unwrap_or_default();
+                target = directory.join(link);
             }
             Err(_) => return Ok(target),
         }
@@ -25,7 +25,7 @@ pub(super) fn read(path: &Path) -> Result<String, StoreError> {
 }
 
 /// The text of a file; none where there is no file.
-pub(super) fn read_or_nothing(path: &Path) -> Result<String, StoreError> {
+pub(super) fn read_or_empty(path: &Path) -> Result<String, StoreError> {
     match fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
         text => text.map_err(|error| StoreError::new(path, unreadable(&error))),
@@ -33,14 +33,14 @@ pub(super) fn read_or_nothing(path: &Path) -> Result<String, StoreError> {
 }
 
 /// Makes the folder of a file.
-pub(super) fn prepare_folder(path: &Path) -> Result<(), StoreError> {
-    let made = fs::create_dir_all(folder(path));
+pub(super) fn create_directory(path: &Path) -> Result<(), StoreError> {
+    let made = fs::create_dir_all(directory(path));
     made.map_err(|error| StoreError::new(path, format!("cannot create its directory: {error}")))
 }
 
 /// Takes away what a process that was killed while it wrote has left. The caller holds the file's
 /// lock.
-pub(super) fn clean(path: &Path) {
+pub(super) fn remove_temporary(path: &Path) {
     // One that can't be taken away can't be overwritten either, and that is told then.
     let _ = fs::remove_file(temporary(path));
 }
@@ -51,7 +51,7 @@ pub(super) fn replace(path: &Path, text: &str) -> Result<(), StoreError> {
     let temporary = temporary(path);
     let replaced = write(path, &temporary, text)
         .and_then(|()| fs::rename(&temporary, path))
-        .and_then(|()| sync(folder(path)));
+        .and_then(|()| sync(directory(path)));
     replaced.map_err(|error| {
         // The first error is the one to tell; a file left over is overwritten next time.
         let _ = fs::remove_file(&temporary);
@@ -78,13 +78,13 @@ fn write(path: &Path, temporary: &Path, text: &str) -> io::Result<()> {
 }
 
 /// The rename is on disk once the folder is. Only Unix can open a folder.
-fn sync(folder: &Path) -> io::Result<()> {
-    if cfg!(unix) { File::open(folder)?.sync_all() } else { Ok(()) }
+fn sync(directory: &Path) -> io::Result<()> {
+    if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
 
-fn folder(path: &Path) -> &Path {
+fn directory(path: &Path) -> &Path {
     match path.parent() {
-        Some(folder) if folder != Path::new("") => folder,
+        Some(directory) if directory != Path::new("") => directory,
         _ => Path::new("."),
     }
 }
@@ -96,4 +96,4 @@ fn temporary(path: &Path) -> PathBuf {
 }
 
 /// As many as Linux follows.
-const LINKS: usize = 40;
+const MAX_LINKS: usize = 40;

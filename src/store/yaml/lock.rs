@@ -19,7 +19,7 @@ pub(super) struct Lock {
 impl Lock {
     /// Locks the state at this path, which is no link.
     pub(super) fn take(state: &Path) -> Result<Self, StoreError> {
-        let path = beside(state);
+        let path = lock_path(state);
         let failed = |error: io::Error| {
             StoreError::new(state, format!("cannot lock {}: {error}", path.display()))
         };
@@ -50,7 +50,7 @@ fn in_use(lock: &Path) -> String {
     )
 }
 
-fn beside(state: &Path) -> PathBuf {
+fn lock_path(state: &Path) -> PathBuf {
     let mut name = state.as_os_str().to_owned();
     name.push(".lock");
     name.into()

@@ -2,15 +2,14 @@
 //!
 //! Doesn't share: see `sqlite` for that. The format stands at [`Yaml`].
 
-mod bucket;
+mod boot_time;
+mod bucket_usage;
 mod document;
 mod file;
-mod key;
+mod key_usage;
 mod lock;
-mod quota;
-mod start;
+mod store;
+mod stored_quota;
 mod text;
-#[expect(clippy::module_inception, reason = "the noun this folder is named after")]
-mod yaml;
 
-pub use yaml::Yaml;
+pub use store::Yaml;

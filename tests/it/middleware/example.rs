@@ -4,12 +4,12 @@
 #[expect(dead_code, reason = "its main function is not called here")]
 mod reqwest_client;
 
-use tollgate_simulate::{Server, Settings};
+use tollgate_simulate::{Settings, SimulatedServer};
 
 #[tokio::test]
 async fn the_example_meets_no_429() {
     let settings = Settings::default().with_rpm(500).with_tpm(30_000);
-    let server = Server::bind(settings, ([127, 0, 0, 1], 0).into()).await.unwrap();
+    let server = SimulatedServer::bind(settings, ([127, 0, 0, 1], 0).into()).await.unwrap();
     let url = format!("http://{}/v1/chat/completions", server.addr());
     reqwest_client::send_all(super::reqwest::client(), &url).await.unwrap();
     let total = server.shutdown().await.unwrap().total;

@@ -12,7 +12,7 @@ use hyper_util::rt::TokioExecutor;
 use tokio::net::TcpListener;
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{BufferBodyLayer, BufferedBody, RateLimitLayer};
-use tollgate_simulate::{OutputSize, Server, Settings};
+use tollgate_simulate::{OutputSize, Settings, SimulatedServer};
 use tower::{ServiceBuilder, ServiceExt};
 
 use super::inner::Frames;
@@ -41,7 +41,7 @@ async fn proxy(provider: SocketAddr, limiter: Limiter, bound: usize) -> String {
 /// provider says it took.
 async fn send(limiter: &Limiter, bound: usize) -> (u16, u64) {
     let settings = Settings::default().with_output(OutputSize::Fixed(9));
-    let provider = Server::bind(settings, ([127, 0, 0, 1], 0).into()).await.unwrap();
+    let provider = SimulatedServer::bind(settings, ([127, 0, 0, 1], 0).into()).await.unwrap();
     let url = proxy(provider.addr(), limiter.clone(), bound).await;
     let thirds = CHAT.as_bytes().chunks(CHAT.len().div_ceil(3));
     let frames = thirds.fold(Frames::default(), |frames, third| frames.data(third));

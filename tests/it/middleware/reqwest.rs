@@ -167,21 +167,21 @@ mod simulated {
     use std::net::SocketAddr;
     use std::time::Duration;
     use tollgate::quota::{Cost, Dimension, Limit, Margin};
-    use tollgate_simulate::{OutputSize, Server, Settings, Stats};
+    use tollgate_simulate::{OutputSize, Settings, SimulatedServer, Stats};
 
     use super::*;
 
     const BURST: Duration = Duration::from_secs(1);
 
     /// 30 requests a second, and so many tokens that they bind too: 30 at once, then 30 a second.
-    async fn server() -> (Server, String) {
+    async fn server() -> (SimulatedServer, String) {
         let settings = Settings::default()
             .with_rpm(1_800)
             .with_tpm(1_800 * 60)
             .with_burst(BURST)
             .with_output(OutputSize::Fixed(9));
         let any = SocketAddr::from(([127, 0, 0, 1], 0));
-        let server = Server::bind(settings, any).await.unwrap();
+        let server = SimulatedServer::bind(settings, any).await.unwrap();
         let url = format!("http://{}/v1/chat/completions", server.addr());
         (server, url)
     }
@@ -234,7 +234,7 @@ mod simulated {
         statuses
     }
 
-    async fn end(server: Server) -> Stats {
+    async fn end(server: SimulatedServer) -> Stats {
         server.shutdown().await.unwrap()
     }
 

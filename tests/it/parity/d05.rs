@@ -7,7 +7,7 @@ use tollgate::limiter::{AcquireError, Code, Limiter};
 use tollgate::middleware::find_refusal;
 use tollgate::provider::{COMPATIBLE_USAGE, OPENAI};
 use tollgate::quota::Quota;
-use tollgate_simulate::{OutputSize, Server, Settings};
+use tollgate_simulate::{OutputSize, Settings, SimulatedServer};
 
 #[path = "../../../examples/async_openai.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]
@@ -16,14 +16,14 @@ mod async_openai_client;
 #[expect(dead_code, reason = "its main function is not called here")]
 mod hyper_client;
 
-async fn bind(settings: Settings) -> (Server, String) {
-    let server = Server::bind(settings, ([127, 0, 0, 1], 0).into()).await.unwrap();
+async fn bind(settings: Settings) -> (SimulatedServer, String) {
+    let server = SimulatedServer::bind(settings, ([127, 0, 0, 1], 0).into()).await.unwrap();
     let base = format!("http://{}/v1", server.addr());
     (server, base)
 }
 
 /// Admitted and refused.
-async fn end(server: Server) -> (u64, u64) {
+async fn end(server: SimulatedServer) -> (u64, u64) {
     let total = server.shutdown().await.unwrap().total;
     (total.admitted, total.refused)
 }

@@ -17,14 +17,14 @@ use tollgate::RateLimitLayer;
 use tollgate::limiter::Limiter;
 use tollgate::provider::OPENAI;
 use tollgate::quota::{Algorithm, Quota};
-use tollgate_simulate::{Server, Settings};
+use tollgate_simulate::{Settings, SimulatedServer};
 
 #[path = "../../../examples/reqwest_middleware.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]
 mod example;
 
-async fn bind(settings: Settings) -> (Server, String) {
-    let server = Server::bind(settings, ([127, 0, 0, 1], 0).into()).await.unwrap();
+async fn bind(settings: Settings) -> (SimulatedServer, String) {
+    let server = SimulatedServer::bind(settings, ([127, 0, 0, 1], 0).into()).await.unwrap();
     let url = format!("http://{}/v1/chat/completions", server.addr());
     (server, url)
 }

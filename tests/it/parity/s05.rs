@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::{Agent, Local};
+use tollgate::cluster::{Agent, LocalBus};
 use tollgate::limiter::{Event, Limiter, ManualClock, RateLimited, Reduction};
 use tollgate::quota::{Cost, Quota};
 
@@ -86,7 +86,7 @@ fn s05_nothing_falls_below_one() {
 
 #[test]
 fn s05_what_is_announced_goes_over_the_bus_once_for_a_burst() {
-    let (clock, bus) = (ManualClock::new(), Arc::new(Local::new()));
+    let (clock, bus) = (ManualClock::new(), Arc::new(LocalBus::new()));
     let (here, there) = (limiter(&clock), limiter(&clock));
     let agent = Agent::join(&here, bus.clone(), "here").unwrap();
     Agent::join(&there, bus, "there").unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use tollgate::cluster::{Agent, Bus, Local};
+use tollgate::cluster::{Agent, Bus, LocalBus};
 use tollgate::limiter::{CapacityUpdate, Event, Limiter, Reduction};
 use tollgate::quota::Quota;
 
@@ -16,7 +16,7 @@ pub(super) fn limiter() -> Limiter {
 
 #[test]
 fn s06_a_callback_is_called_for_each_update_that_was_applied_and_for_no_other() {
-    let bus: Arc<dyn Bus> = Arc::new(Local::new());
+    let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
     let (teller, hearer) = (limiter(), limiter());
     for (limiter, id) in [(&teller, "teller"), (&hearer, "hearer")] {
         Agent::join(limiter, Arc::clone(&bus), id).unwrap();
@@ -38,7 +38,7 @@ fn s06_a_callback_is_called_for_each_update_that_was_applied_and_for_no_other() 
 
 #[test]
 fn s06_a_channel_hears_the_same() {
-    let bus: Arc<dyn Bus> = Arc::new(Local::new());
+    let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
     let (teller, hearer) = (limiter(), limiter());
     Agent::join(&teller, Arc::clone(&bus), "teller").unwrap();
     Agent::join(&hearer, bus, "hearer").unwrap();

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::{Agent, Bus, Local};
+use tollgate::cluster::{Agent, Bus, LocalBus};
 use tollgate::limiter::{CapacityUpdate, Event, Ignored, Limiter, ManualClock, Reduction};
 use tollgate::quota::Quota;
 
@@ -89,7 +89,7 @@ fn s07_what_is_stale_is_ignored() {
 #[test]
 fn s07_what_is_malformed_is_ignored_and_what_is_written_in_go_is_not() {
     let (limiter, _) = limiter();
-    let bus = Arc::new(Local::new());
+    let bus = Arc::new(LocalBus::new());
     let agent = Agent::join(&limiter, bus.clone(), "me").unwrap();
     let mut malformed = 0;
     for message in ["", "null", "{", r#"{"resource":"k"}"#, r#"{"new_capacity":"30"}"#] {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::{Agent, Local};
+use tollgate::cluster::{Agent, LocalBus};
 use tollgate::limiter::{Event, Limiter, ManualClock, Reduction};
 use tollgate::quota::{Cost, Quota};
 
@@ -63,7 +63,7 @@ fn s08_a_key_that_nobody_used_meanwhile_has_recovered_too_and_can_be_forgotten()
 
 #[test]
 fn s08_whoever_followed_another_recovers_as_it_does() {
-    let (clock, bus) = (ManualClock::new(), Arc::new(Local::new()));
+    let (clock, bus) = (ManualClock::new(), Arc::new(LocalBus::new()));
     let limiters = [(); 3].map(|()| limiter(Quota::new().rpm(3), &clock));
     for (number, limiter) in limiters.iter().enumerate() {
         Agent::join(limiter, bus.clone(), number.to_string()).unwrap();

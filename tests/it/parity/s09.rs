@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::{Agent, Local};
+use tollgate::cluster::{Agent, LocalBus};
 use tollgate::limiter::{BuildError, Limiter, ManualClock, Reduction};
 use tollgate::quota::Quota;
 
@@ -32,11 +32,11 @@ fn steps(reduction: Reduction, interval: Duration) -> Vec<u64> {
 fn s09_an_agent_needs_a_name() {
     let limiter = Limiter::builder().build().unwrap();
     for id in ["", " \t"] {
-        let error = Agent::join(&limiter, Arc::new(Local::new()), id).unwrap_err();
+        let error = Agent::join(&limiter, Arc::new(LocalBus::new()), id).unwrap_err();
         let text = "agent id: must not be empty; give each agent on the bus a unique id";
         assert_eq!(error.to_string(), text);
     }
-    assert!(Agent::join(&limiter, Arc::new(Local::new()), "agent-1").is_ok());
+    assert!(Agent::join(&limiter, Arc::new(LocalBus::new()), "agent-1").is_ok());
 }
 
 #[test]

@@ -3,14 +3,14 @@
 
 use std::sync::Arc;
 
-use tollgate::cluster::{Agent, Bus, Local};
+use tollgate::cluster::{Agent, Bus, LocalBus};
 
 use super::s05::amounts;
 use super::s06::limiter;
 
 #[test]
 fn s10_a_bus_within_the_process_carries_a_reduction_to_all() {
-    let bus: Arc<dyn Bus> = Arc::new(Local::new());
+    let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
     let limiters: Vec<_> = (0..20).map(|_| limiter()).collect();
     for (number, limiter) in limiters.iter().enumerate() {
         Agent::join(limiter, Arc::clone(&bus), format!("agent-{number}")).unwrap();

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::{Agent, Local, NoAgentId};
+use tollgate::cluster::{Agent, LocalBus, NoAgentId};
 use tollgate::engine::Wait;
 use tollgate::limiter::{AcquireError, BuildError, Code, Refused, UnknownKey};
 use tollgate::quota::{Cost, Dimension, InvalidWindow, Limit, Margin, Quota, Window};
@@ -61,7 +61,7 @@ fn s11_an_invalid_capacity_window_or_configuration() {
     assert_eq!(empty, BuildError::EmptyKey);
     let error = Margin::new(100, Duration::ZERO).unwrap_err();
     assert!(error.to_string().contains("less than 100 %"), "{error}");
-    let nameless = Agent::join(&builder().build().unwrap(), Arc::new(Local::new()), "");
+    let nameless = Agent::join(&builder().build().unwrap(), Arc::new(LocalBus::new()), "");
     assert!(matches!(nameless, Err(NoAgentId { .. })));
 }
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use agent_swarm::{Outcome, Way};
-use tollgate::cluster::{Bus, Local};
+use tollgate::cluster::{Bus, LocalBus};
 
 #[path = "../../../examples/agent_swarm.rs"]
 #[expect(dead_code, reason = "its main function is not called here")]
@@ -22,7 +22,7 @@ async fn run(tasks: u64, way: Way) -> Outcome {
 
 #[tokio::test(start_paused = true)]
 async fn s13_fifty_agents_on_a_bus_are_refused_less_and_done_sooner_than_each_for_itself() {
-    let local: Arc<dyn Bus> = Arc::new(Local::new());
+    let local: Arc<dyn Bus> = Arc::new(LocalBus::new());
     let alone = run(100, Way::ForItself).await;
     let on_a_bus = run(100, Way::OnBuses(vec![local; 50])).await;
     assert!(alone.refused > 0);

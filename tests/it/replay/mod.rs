@@ -7,7 +7,7 @@ mod trace;
 mod world;
 use tollgate::provider::{COMPATIBLE, OPENAI};
 use tollgate::quota::{self, Margin, Quota};
-use tollgate_simulate::{Algorithm, Settings};
+use tollgate_simulate::{LimitAlgorithm, Settings};
 
 use trace::Request;
 use world::{Charged, Outcome, Setup, ideal, replay};
@@ -23,7 +23,7 @@ const S: u64 = 1_000_000_000;
 
 #[tokio::test(start_paused = true)]
 async fn a_token_bucket_is_used_up_while_work_waits_and_never_refuses() {
-    let setup = known(Algorithm::TokenBucket);
+    let setup = known(LimitAlgorithm::TokenBucket);
     for (name, trace) in traces() {
         for seed in 0..full_or(5, 1) {
             let outcome = judged(name, &trace, &Setup { seed, ..setup.clone() }).await;
@@ -38,7 +38,7 @@ async fn a_token_bucket_is_used_up_while_work_waits_and_never_refuses() {
 
 #[tokio::test(start_paused = true)]
 async fn a_sliding_window_never_refuses_and_keeps_up() {
-    let setup = known(Algorithm::SlidingWindow);
+    let setup = known(LimitAlgorithm::SlidingWindow);
     for (name, trace) in traces() {
         let outcome = judged(name, &trace, &setup).await;
         // 500 ms of 60 s are the margin: 0.83 %.
@@ -49,7 +49,7 @@ async fn a_sliding_window_never_refuses_and_keeps_up() {
 
 #[tokio::test(start_paused = true)]
 async fn a_fixed_window_never_refuses_and_keeps_up() {
-    let setup = known(Algorithm::FixedWindow);
+    let setup = known(LimitAlgorithm::FixedWindow);
     for (name, trace) in traces() {
         let outcome = judged(name, &trace, &setup).await;
         // The ideal client's windows start elsewhere: up to a window is due to that alone.
@@ -61,11 +61,11 @@ async fn a_fixed_window_never_refuses_and_keeps_up() {
 #[tokio::test(start_paused = true)]
 async fn usage_that_is_only_known_at_the_end_is_never_refused() {
     let algorithms = [
-        (None, Algorithm::TokenBucket),
-        (None, Algorithm::SlidingWindow),
-        (None, Algorithm::FixedWindow),
-        (Some(quota::Algorithm::TokenBucket), Algorithm::TokenBucket),
-        (Some(quota::Algorithm::FixedWindow), Algorithm::FixedWindow),
+        (None, LimitAlgorithm::TokenBucket),
+        (None, LimitAlgorithm::SlidingWindow),
+        (None, LimitAlgorithm::FixedWindow),
+        (Some(quota::Algorithm::TokenBucket), LimitAlgorithm::TokenBucket),
+        (Some(quota::Algorithm::FixedWindow), LimitAlgorithm::FixedWindow),
     ];
     for (name, trace) in traces() {
         for (ours, theirs) in algorithms {
@@ -82,7 +82,9 @@ async fn usage_that_is_only_known_at_the_end_is_never_refused() {
 
 #[tokio::test(start_paused = true)]
 async fn the_judge_refuses_a_client_that_leaves_no_margin() {
-    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+    for algorithm in
+        [LimitAlgorithm::TokenBucket, LimitAlgorithm::SlidingWindow, LimitAlgorithm::FixedWindow]
+    {
         let setup = Setup { margin: Margin::NONE, ..known(algorithm) };
         for (name, trace) in traces() {
             let outcome = replay(&trace, &setup).await;
@@ -93,7 +95,9 @@ async fn the_judge_refuses_a_client_that_leaves_no_margin() {
 
 #[tokio::test(start_paused = true)]
 async fn the_judge_refuses_a_client_that_takes_usage_for_charged_when_sent() {
-    for algorithm in [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow] {
+    for algorithm in
+        [LimitAlgorithm::TokenBucket, LimitAlgorithm::SlidingWindow, LimitAlgorithm::FixedWindow]
+    {
         let setup = Setup { charged: Charged::AtEnd, ..known(algorithm) };
         for (name, trace) in traces() {
             let outcome = replay(&trace, &setup).await;
@@ -104,7 +108,7 @@ async fn the_judge_refuses_a_client_that_takes_usage_for_charged_when_sent() {
 
 #[tokio::test(start_paused = true)]
 async fn the_judge_refuses_a_client_that_reserves_less_than_the_usage() {
-    let setup = usage(None, Algorithm::SlidingWindow, Charged::AtEnd);
+    let setup = usage(None, LimitAlgorithm::SlidingWindow, Charged::AtEnd);
     let setup = Setup { reserved: 500..1_001, ..setup };
     for (name, trace) in traces() {
         let outcome = replay(&trace, &setup).await;
@@ -113,11 +117,11 @@ async fn the_judge_refuses_a_client_that_reserves_less_than_the_usage() {
 }
 
 /// Charges that are known at admission, counted alike on both sides.
-fn known(algorithm: Algorithm) -> Setup {
+fn known(algorithm: LimitAlgorithm) -> Setup {
     let ours = match algorithm {
-        Algorithm::TokenBucket => quota::Algorithm::TokenBucket,
-        Algorithm::SlidingWindow => quota::Algorithm::SlidingWindow,
-        Algorithm::FixedWindow => quota::Algorithm::FixedWindow,
+        LimitAlgorithm::TokenBucket => quota::Algorithm::TokenBucket,
+        LimitAlgorithm::SlidingWindow => quota::Algorithm::SlidingWindow,
+        LimitAlgorithm::FixedWindow => quota::Algorithm::FixedWindow,
     };
     let quota = Quota::new().rpm(10_000).tpm(TPM).with_algorithm(ours);
     Setup {
@@ -133,7 +137,7 @@ fn known(algorithm: Algorithm) -> Setup {
 
 /// Charges by usage: up to twice of it is reserved, and held until the answer has ended. `ours` is
 /// the profile's algorithm where it is `None`.
-fn usage(ours: Option<quota::Algorithm>, theirs: Algorithm, charged: Charged) -> Setup {
+fn usage(ours: Option<quota::Algorithm>, theirs: LimitAlgorithm, charged: Charged) -> Setup {
     let quota = Quota::new().rpm(10_000).tpm(TPM);
     let quota = ours.map_or(quota.clone(), |ours| quota.with_algorithm(ours));
     Setup { profile: COMPATIBLE, quota, reserved: 1_000..2_001, charged, ..known(theirs) }

@@ -6,7 +6,7 @@ mod prometheus;
 
 use std::net::SocketAddr;
 
-use tollgate_simulate::{Server, Settings};
+use tollgate_simulate::{Settings, SimulatedServer};
 
 use super::Page;
 
@@ -22,7 +22,8 @@ async fn scrape(addr: SocketAddr) -> Page {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn what_is_scraped_is_what_the_limiter_the_provider_and_the_answers_say() {
-    let provider = Server::bind(Settings::default(), ([127, 0, 0, 1], 0).into()).await.unwrap();
+    let provider =
+        SimulatedServer::bind(Settings::default(), ([127, 0, 0, 1], 0).into()).await.unwrap();
     let limiter = prometheus::limiter().unwrap();
     let addr = prometheus::serve(&limiter).await.unwrap();
     let url = format!("http://{}/v1/chat/completions", provider.addr());

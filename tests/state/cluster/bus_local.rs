@@ -7,14 +7,14 @@ use std::sync::mpsc::Receiver;
 use std::time::Duration;
 
 use serde_json::Value;
-use tollgate::cluster::{Agent, Bus, Local};
+use tollgate::cluster::{Agent, Bus, LocalBus};
 use tollgate::limiter::{Ignored, Limiter, ManualClock, RateLimited, Reduction, Regex};
 use tollgate::quota::{Cost, Quota};
 
 use super::bus::{Swarm, builder, capacity, overhear};
 
 fn local() -> Arc<dyn Bus> {
-    Arc::new(Local::new())
+    Arc::new(LocalBus::new())
 }
 
 /// An agent with 500 requests a minute for each key, whose pauses are as long as it is told.
@@ -275,7 +275,7 @@ fn keys_that_share_their_buckets_are_reduced_and_paused_together() {
 
 #[test]
 fn who_panics_ends_the_bus_for_nobody_else() {
-    let bus = Local::new();
+    let bus = LocalBus::new();
     let heard = Arc::new(AtomicUsize::new(0));
     let counter = Arc::clone(&heard);
     bus.subscribe("s", Arc::new(|_: &[u8]| panic!("on purpose")));

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use tollgate::cluster::{Agent, Bus, Nats, Redis};
+use tollgate::cluster::{Agent, Bus, NatsBus, RedisBus};
 use tollgate::limiter::{Code, RateLimited};
 use tollgate::quota::Cost;
 
@@ -28,7 +28,7 @@ impl Broker for servers::Nats {
     }
 
     fn connect(&self) -> Arc<dyn Bus> {
-        Arc::new(Nats::connect(&self.url()).unwrap())
+        Arc::new(NatsBus::connect(&self.url()).unwrap())
     }
 
     fn server(&mut self) -> &mut Server {
@@ -46,7 +46,7 @@ impl Broker for servers::Redis {
     }
 
     fn connect(&self) -> Arc<dyn Bus> {
-        Arc::new(Redis::connect(&self.url()).unwrap())
+        Arc::new(RedisBus::connect(&self.url()).unwrap())
     }
 
     fn server(&mut self) -> &mut Server {
@@ -195,11 +195,11 @@ fn a_password_in_the_url_is_used_and_never_shown() {
     let mut server = servers::Redis::start();
     let address = server.server().address;
     tell(address, "CONFIG SET requirepass hunter2\r\n");
-    let redis = Redis::connect(&format!("redis://:hunter2@{address}")).unwrap();
+    let redis = RedisBus::connect(&format!("redis://:hunter2@{address}")).unwrap();
     until("the password is right", || redis.status().connected);
     assert!(!format!("{redis:?}").contains("hunter2"));
     let mut server = servers::Nats::start();
-    let nats = Nats::connect(&format!("nats://u:hunter2@{}", server.server().address)).unwrap();
+    let nats = NatsBus::connect(&format!("nats://u:hunter2@{}", server.server().address)).unwrap();
     until("it connects", || nats.status().connected);
     assert!(!format!("{nats:?}").contains("hunter2"));
 }
@@ -207,11 +207,11 @@ fn a_password_in_the_url_is_used_and_never_shown() {
 #[test]
 fn a_url_that_is_none_of_a_bus_is_an_error_without_the_url() {
     for url in ["http://u:hunter2@h", "redis//u:hunter2@h", "", "redis://u:hunter2@h:port"] {
-        let error = Redis::connect(url).unwrap_err().to_string();
+        let error = RedisBus::connect(url).unwrap_err().to_string();
         assert_eq!(error, "bus URL: not supported; expected redis:// or rediss://");
     }
     for url in ["http://u:hunter2@h", "nats://u:hunter2@h:port", "nats://", "redis://h"] {
-        let error = Nats::connect(url).unwrap_err().to_string();
+        let error = NatsBus::connect(url).unwrap_err().to_string();
         assert_eq!(error, "bus URL: not supported; expected nats://, tls://, ws:// or wss://");
     }
 }

@@ -10,7 +10,7 @@ use tokio_rustls::TlsAcceptor;
 use tokio_rustls::rustls::ServerConfig;
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::pki_types::PrivateKeyDer;
-use tollgate::cluster::{Nats, Redis, Shared};
+use tollgate::cluster::{NatsBus, RedisBus, Shared};
 
 /// A server whose certificate nobody has signed; it says `greeting` in plain text first.
 async fn server(greeting: &str) -> (String, impl Future<Output = String>) {
@@ -40,7 +40,7 @@ async fn server(greeting: &str) -> (String, impl Future<Output = String>) {
 #[tokio::test]
 async fn a_redis_by_tls_needs_no_provider_of_the_process_and_installs_none() {
     let (address, refused) = server("").await;
-    let bus = Redis::connect(&format!("rediss://{address}")).expect("a URL");
+    let bus = RedisBus::connect(&format!("rediss://{address}")).expect("a URL");
     assert_eq!(refused.await, UNKNOWN);
     drop(bus);
     for scheme in ["rediss", "rediss-cluster"] {
@@ -55,7 +55,7 @@ async fn a_redis_by_tls_needs_no_provider_of_the_process_and_installs_none() {
 #[tokio::test]
 async fn a_nats_by_tls_needs_no_provider_of_the_process_and_installs_none() {
     let (address, refused) = server(INFO).await;
-    let bus = Nats::connect(&format!("tls://{address}")).expect("a URL");
+    let bus = NatsBus::connect(&format!("tls://{address}")).expect("a URL");
     assert_eq!(refused.await, UNKNOWN);
     drop(bus);
     assert!(CryptoProvider::get_default().is_none());

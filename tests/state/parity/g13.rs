@@ -4,14 +4,15 @@ use std::time::Duration;
 
 use rusqlite::Connection;
 use tollgate::limiter::ManualClock;
-use tollgate::store::{Keeping, Sqlite};
+use tollgate::store::{Persistence, Sqlite};
 use tollgate::{Cost, Limiter, Quota};
 
 /// A limiter of a process of its own, as far as the database can tell.
-fn kept(path: &std::path::Path, clock: &ManualClock) -> (Limiter, Keeping) {
+fn kept(path: &std::path::Path, clock: &ManualClock) -> (Limiter, Persistence) {
     let quota = Quota::new().rpm(100).tpm(1_000).rpd(10);
     let limiter = Limiter::builder().quota("gpt-4o", quota).clock(clock.clone()).build().unwrap();
-    let keeping = Keeping::start(&limiter, Sqlite::new(path), Duration::from_secs(3_600)).unwrap();
+    let keeping =
+        Persistence::start(&limiter, Sqlite::new(path), Duration::from_secs(3_600)).unwrap();
     (limiter, keeping)
 }
 

@@ -4,7 +4,7 @@ use std::fs;
 use std::path::Path;
 
 use tollgate::limiter::{Limiter, ManualClock};
-use tollgate::store::{self, Kind, Options, Sqlite, State, Store, Summary, Yaml};
+use tollgate::store::{self, FileKind, MigrateOptions, MigrateSummary, Sqlite, State, Store, Yaml};
 
 use super::rig::{builder, used};
 use crate::store::go_ratelimit::{FILE, database};
@@ -12,8 +12,8 @@ use crate::store::go_ratelimit::{FILE, database};
 const NOW: u64 = ManualClock::START;
 const MODEL: &str = "gemini-3-pro-preview";
 
-fn migrate(from: &Path, to: &Path) -> Summary {
-    store::migrate(from, to, Options::default(), NOW, None).unwrap()
+fn migrate(from: &Path, to: &Path) -> MigrateSummary {
+    store::migrate(from, to, MigrateOptions::default(), NOW, None).unwrap()
 }
 
 /// A limiter that goes on with a state.
@@ -62,6 +62,6 @@ fn g14_both_ways_and_from_its_database_too() {
     let first = Yaml::peek(&at("a.yaml"), NOW, None).unwrap();
     assert_eq!(Yaml::peek(&at("c.yaml"), NOW, None).unwrap(), first);
     database(&at("ratelimits.db"), "INSERT INTO quotas VALUES ('m', 5, 0, 0)");
-    assert_eq!(migrate(&at("ratelimits.db"), &at("d.yaml")).from, Kind::GoSqlite);
+    assert_eq!(migrate(&at("ratelimits.db"), &at("d.yaml")).from, FileKind::GoSqlite);
     assert_eq!(Yaml::peek(&at("d.yaml"), NOW, None).unwrap().quotas[0].name, "m");
 }

@@ -33,11 +33,11 @@ fn reduces_without(bus: Arc<dyn Bus>) {
 #[test]
 fn s10_the_local_reduction_holds_while_nats_is_down() {
     let url = format!("nats://{}", nowhere());
-    reduces_without(Arc::new(tollgate::cluster::Nats::connect(&url).unwrap()));
+    reduces_without(Arc::new(tollgate::cluster::NatsBus::connect(&url).unwrap()));
 }
 
 #[test]
 fn s10_the_local_reduction_holds_while_redis_is_down() {
     let url = format!("redis://{}", nowhere());
-    reduces_without(Arc::new(tollgate::cluster::Redis::connect(&url).unwrap()));
+    reduces_without(Arc::new(tollgate::cluster::RedisBus::connect(&url).unwrap()));
 }

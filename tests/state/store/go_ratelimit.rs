@@ -7,7 +7,7 @@ use rusqlite::Connection;
 use tempfile::TempDir;
 use tollgate::limiter::{ManualClock, NamedQuota, QuotaOrigin};
 use tollgate::quota::{Dimension, Quota, Window};
-use tollgate::store::{self, Kind, Options, State, Store, Summary, Yaml};
+use tollgate::store::{self, FileKind, MigrateOptions, MigrateSummary, State, Store, Yaml};
 
 const S: u64 = 1_000_000_000;
 /// 2026-01-01T00:00:00Z.
@@ -18,12 +18,12 @@ pub(crate) const FILE: &str = include_str!("fixtures/ratelimits.yaml");
 pub(crate) const SCHEMA: &str = include_str!("fixtures/ratelimits.sql");
 
 /// What a file with this text becomes.
-fn taken_over(text: &str) -> Result<(State, Summary), String> {
+fn taken_over(text: &str) -> Result<(State, MigrateSummary), String> {
     taken_over_from("ratelimits.yaml", |path| fs::write(path, text).unwrap())
 }
 
 /// What a database becomes in which these statements were run.
-fn taken_over_sqlite(statements: &str) -> Result<(State, Summary), String> {
+fn taken_over_sqlite(statements: &str) -> Result<(State, MigrateSummary), String> {
     taken_over_from("ratelimits.db", |path| database(path, statements))
 }
 
@@ -35,11 +35,14 @@ pub(crate) fn database(path: &Path, statements: &str) {
     db.close().unwrap();
 }
 
-fn taken_over_from(name: &str, make: impl FnOnce(&Path)) -> Result<(State, Summary), String> {
+fn taken_over_from(
+    name: &str,
+    make: impl FnOnce(&Path),
+) -> Result<(State, MigrateSummary), String> {
     let (_folder, old, new) = files(name);
     make(&old);
     let before = fs::read(&old).unwrap();
-    let summary = store::migrate(&old, &new, Options::default(), NOW, None);
+    let summary = store::migrate(&old, &new, MigrateOptions::default(), NOW, None);
     assert_eq!(fs::read(&old).unwrap(), before, "the source stays as it is");
     assert_eq!(fs::exists(&new).unwrap(), summary.is_ok());
     let summary = summary.map_err(|error| error.to_string())?;
@@ -62,7 +65,7 @@ fn used(state: &State) -> Vec<Used<'_>> {
     buckets.map(|b| (b.dimension.clone(), b.window, &*b.saved.taken)).collect()
 }
 
-fn check(state: &State, summary: &Summary) {
+fn check(state: &State, summary: &MigrateSummary) {
     let set = |name, quota| NamedQuota::new(name, quota, QuotaOrigin::Set);
     let quotas = [
         set("claude-opus-4", Quota::new().rpm(50).tpm(40_000)),
@@ -89,7 +92,7 @@ fn check(state: &State, summary: &Summary) {
 #[test]
 fn its_yaml_is_taken_over_with_quotas_times_and_days() {
     let (state, summary) = taken_over(FILE).unwrap();
-    assert_eq!((summary.from, summary.to), (Kind::GoYaml, Kind::Yaml));
+    assert_eq!((summary.from, summary.to), (FileKind::GoYaml, FileKind::Yaml));
     check(&state, &summary);
 }
 
@@ -107,7 +110,7 @@ fn its_database_is_taken_over_the_same() {
         NOW - 16 * 3_600 * S
     ))
     .unwrap();
-    assert_eq!((summary.from, summary.to), (Kind::GoSqlite, Kind::Yaml));
+    assert_eq!((summary.from, summary.to), (FileKind::GoSqlite, FileKind::Yaml));
     check(&state, &summary);
 }
 
@@ -118,7 +121,7 @@ fn its_database_is_read_while_it_is_in_use() {
     let db = Connection::open(&old).unwrap();
     db.execute_batch(&format!("INSERT INTO requests VALUES ('m', {NOW})")).unwrap();
     assert!(old.with_extension("db-wal").exists(), "what was written is in the log alone");
-    store::migrate(&old, &new, Options::default(), NOW, None).unwrap();
+    store::migrate(&old, &new, MigrateOptions::default(), NOW, None).unwrap();
     let state = Yaml::peek(&new, NOW, None).unwrap();
     assert_eq!(used(&state), [(Dimension::Requests, Window::MINUTE, &[(NOW, 1)][..])]);
 }
@@ -127,7 +130,7 @@ fn its_database_is_read_while_it_is_in_use() {
 fn nothing_is_left_beside_its_database() {
     let (folder, old, new) = files("ratelimits.db");
     database(&old, "");
-    let options = Options { dry_run: true };
+    let options = MigrateOptions { dry_run: true };
     store::migrate(&old, &new, options, NOW, None).unwrap();
     let left: Vec<_> = fs::read_dir(folder.path()).unwrap().map(|e| e.unwrap().path()).collect();
     assert_eq!(left, [old]);
@@ -211,8 +214,8 @@ fn what_go_writes_for_nothing_is_nothing() {
     ] {
         let (_folder, old, new) = files("ratelimits.yaml");
         fs::write(&old, text).unwrap();
-        let summary = store::migrate(&old, &new, Options::default(), NOW, None).unwrap();
-        assert_eq!((summary.from, summary.keys), (Kind::GoYaml, 0), "{text}");
+        let summary = store::migrate(&old, &new, MigrateOptions::default(), NOW, None).unwrap();
+        assert_eq!((summary.from, summary.keys), (FileKind::GoYaml, 0), "{text}");
     }
 }
 

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use parking_lot::Mutex;
 use tollgate::limiter::{Boot, Clock, KeyChanges, ManualClock, NamedQuota};
-use tollgate::store::{Keeping, Sqlite, State, Store, StoreError};
+use tollgate::store::{Persistence, Sqlite, State, Store, StoreError};
 use tollgate::{Cost, Limiter, Quota};
 
 use super::sqlite::{START, folder};
@@ -22,9 +22,9 @@ fn limiter(clock: &ManualClock) -> Limiter {
     Limiter::builder().quota("k", quota).clock(clock.clone()).build().unwrap()
 }
 
-fn kept(path: &Path, clock: &ManualClock) -> (Limiter, Keeping) {
+fn kept(path: &Path, clock: &ManualClock) -> (Limiter, Persistence) {
     let limiter = limiter(clock);
-    let keeping = Keeping::start(&limiter, Sqlite::new(path), NEVER).unwrap();
+    let keeping = Persistence::start(&limiter, Sqlite::new(path), NEVER).unwrap();
     (limiter, keeping)
 }
 
@@ -185,7 +185,7 @@ fn a_thread_writes_down_what_nobody_asks_for() {
     let clock = ManualClock::new();
     let (one, two) = (limiter(&clock), limiter(&clock));
     let often = Duration::from_millis(5);
-    let _kept = [&one, &two].map(|l| Keeping::start(l, Sqlite::new(&path), often).unwrap());
+    let _kept = [&one, &two].map(|l| Persistence::start(l, Sqlite::new(&path), often).unwrap());
     assert_eq!(admit(&one), 5);
     while two.decide("k", &Cost::new()).is_allowed() {
         std::thread::yield_now();
@@ -245,7 +245,7 @@ impl Store for Flaky {
 fn while_the_store_is_away_the_limiter_goes_on_and_nothing_is_lost() {
     let clock = ManualClock::new();
     let (limiter, store) = (limiter(&clock), Flaky::default());
-    let keeping = Keeping::start(&limiter, store.clone(), NEVER).unwrap();
+    let keeping = Persistence::start(&limiter, store.clone(), NEVER).unwrap();
     store.fail(Some("the disk is full"));
     for pending in [1, 1] {
         drop(limiter.try_acquire("k", &Cost::new()).unwrap());
@@ -273,7 +273,7 @@ fn while_the_store_is_away_the_limiter_goes_on_and_nothing_is_lost() {
 fn what_could_not_be_written_before_the_end_is_written_at_the_end() {
     let clock = ManualClock::new();
     let (limiter, store) = (limiter(&clock), Flaky::default());
-    let keeping = Keeping::start(&limiter, store.clone(), NEVER).unwrap();
+    let keeping = Persistence::start(&limiter, store.clone(), NEVER).unwrap();
     store.fail(Some("the disk is full"));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     keeping.flush_now().unwrap_err();
@@ -291,7 +291,7 @@ fn a_store_that_cannot_be_opened_leaves_the_limiter_as_it_is() {
     let clock = ManualClock::new();
     let (limiter, store) = (limiter(&clock), Flaky::default());
     store.fail(Some("is damaged"));
-    let error = Keeping::start(&limiter, store, NEVER).unwrap_err();
+    let error = Persistence::start(&limiter, store, NEVER).unwrap_err();
     assert_eq!(error.to_string(), "flaky.db: is damaged");
     assert_eq!(admit(&limiter), 5);
 }

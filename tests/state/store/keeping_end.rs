@@ -5,7 +5,7 @@ use std::thread::{self, ThreadId};
 use std::time::Duration;
 
 use tollgate::limiter::{KeyChanges, NamedQuota};
-use tollgate::store::{Keeping, Sqlite, State, Store, StoreError};
+use tollgate::store::{Persistence, Sqlite, State, Store, StoreError};
 use tollgate::{Cost, Limiter, Quota};
 
 use super::sqlite::folder;
@@ -47,7 +47,7 @@ fn the_last_clone_is_dropped_only_when_everything_is_written_though_a_flush_is_u
     let ((asked, told), (go, wait)) = (channel(), channel());
     let limiter = Limiter::builder().quota("k", Quota::new().rpd(50)).build().unwrap();
     go.send(()).unwrap();
-    let keeping = Keeping::start(&limiter, Gated { asked, go: wait }, NEVER).unwrap();
+    let keeping = Persistence::start(&limiter, Gated { asked, go: wait }, NEVER).unwrap();
     assert_eq!(told.recv().unwrap().0, 0);
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     let flushing = keeping.clone();
@@ -71,7 +71,7 @@ fn a_quota_that_was_set_right_before_the_end_comes_back() {
     let (_folder, path) = folder();
     let start = || {
         let limiter = Limiter::builder().build().unwrap();
-        Keeping::start(&limiter, Sqlite::new(&path), NEVER).unwrap();
+        Persistence::start(&limiter, Sqlite::new(&path), NEVER).unwrap();
         limiter
     };
     start().quotas().set("k", &Quota::new().rpd(7));

@@ -8,7 +8,7 @@ use tempfile::TempDir;
 use tollgate::engine::Saved;
 use tollgate::limiter::{BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, QuotaOrigin};
 use tollgate::quota::{Dimension, Quota, Window};
-use tollgate::store::{self, Kind, Options, Sqlite, State, Store, Summary, Yaml};
+use tollgate::store::{self, FileKind, MigrateOptions, MigrateSummary, Sqlite, State, Store, Yaml};
 
 use super::go_ratelimit::{FILE, database};
 use super::states;
@@ -22,8 +22,9 @@ fn folder() -> (TempDir, impl Fn(&str) -> PathBuf) {
     (folder, move |name| root.join(name))
 }
 
-fn migrate(from: &Path, to: &Path) -> Result<Summary, String> {
-    store::migrate(from, to, Options::default(), NOW, None).map_err(|error| error.to_string())
+fn migrate(from: &Path, to: &Path) -> Result<MigrateSummary, String> {
+    store::migrate(from, to, MigrateOptions::default(), NOW, None)
+        .map_err(|error| error.to_string())
 }
 
 fn peek(path: &Path) -> State {
@@ -56,7 +57,7 @@ fn what_was_held_and_never_settled_is_taken_over_once() {
     file.set_modified(at_that_time).unwrap();
     for (second, new) in [(1, 1), (9, 0)] {
         let (from, to) = (at("a.yaml"), at("b.db"));
-        let summary = store::migrate(&from, &to, Options::default(), NOW + second * S, None);
+        let summary = store::migrate(&from, &to, MigrateOptions::default(), NOW + second * S, None);
         assert_eq!(summary.unwrap().new_keys, new);
     }
     let taken = peek(&at("b.db")).keys[0].buckets[0].saved.taken.clone();
@@ -72,13 +73,13 @@ fn each_of_four_kinds_becomes_either_of_ours() {
     Yaml::replace(&at("ours.bin"), &ours, NOW, None).unwrap();
     Sqlite::replace(&at("ours.txt"), &ours, NOW, None).unwrap();
     let sources = [
-        ("go.txt", Kind::GoYaml),
-        ("go.bin", Kind::GoSqlite),
-        ("ours.bin", Kind::Yaml),
-        ("ours.txt", Kind::Sqlite),
+        ("go.txt", FileKind::GoYaml),
+        ("go.bin", FileKind::GoSqlite),
+        ("ours.bin", FileKind::Yaml),
+        ("ours.txt", FileKind::Sqlite),
     ];
     for (source, from) in sources {
-        for (name, to) in [("yaml", Kind::Yaml), ("db", Kind::Sqlite)] {
+        for (name, to) in [("yaml", FileKind::Yaml), ("db", FileKind::Sqlite)] {
             let destination = at(&format!("{source}.{name}"));
             let summary = migrate(&at(source), &destination).unwrap();
             assert_eq!((summary.from, summary.to), (from, to), "by content, whatever the name");
@@ -163,7 +164,7 @@ fn what_was_in_flight_counts_as_taken_when_the_source_was_last_used_and_once() {
     for name in ["b.yaml", "b.db"] {
         for later in [0, S] {
             let at_that_time = NOW + later;
-            let options = Options::default();
+            let options = MigrateOptions::default();
             store::migrate(&at("a.yaml"), &at(name), options, at_that_time, None).unwrap();
         }
         assert_eq!(peek(&at(name)).keys, [tokens("a", &[(NOW - 9 * S, 75)], 0)], "{name}");
@@ -194,7 +195,7 @@ fn a_cool_down_goes_along_and_is_never_shortened() {
 fn a_dry_run_says_what_would_be_done_and_writes_nothing() {
     let (folder, at) = folder();
     fs::write(at("go.yaml"), FILE).unwrap();
-    let options = Options { dry_run: true };
+    let options = MigrateOptions { dry_run: true };
     for name in ["new.yaml", "new.db"] {
         let dry = store::migrate(&at("go.yaml"), &at(name), options, NOW, None).unwrap();
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing was made");
@@ -295,7 +296,7 @@ proptest! {
     fn a_state_that_goes_to_sqlite_and_back_is_the_same(state in states::at_rest()) {
         let (_folder, at) = folder();
         let migrate = |from: &str, to: &str| {
-            store::migrate(&at(from), &at(to), Options::default(), states::NOW, None).unwrap();
+            store::migrate(&at(from), &at(to), MigrateOptions::default(), states::NOW, None).unwrap();
         };
         Yaml::replace(&at("a.yaml"), &state, states::NOW, None).unwrap();
         migrate("a.yaml", "b.db");

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use rusqlite::Connection;
-use tollgate::store::{Keeping, Sqlite};
+use tollgate::store::{Persistence, Sqlite};
 use tollgate::{Cost, Limiter, Quota};
 
 use super::sqlite::folder;
@@ -24,7 +24,7 @@ fn worker() {
     let quota = Quota::new().rpd(told[1].parse().unwrap());
     let limiter = Limiter::builder().quota("k", quota).build().unwrap();
     let flush = Duration::from_millis(told[0].parse().unwrap());
-    let keeping = Keeping::start(&limiter, Sqlite::new(told[2]), flush).unwrap();
+    let keeping = Persistence::start(&limiter, Sqlite::new(told[2]), flush).unwrap();
     say(&format!("used {}", used(&limiter)));
     for line in std::io::stdin().lines() {
         let line = line.unwrap();
@@ -51,7 +51,7 @@ fn used(limiter: &Limiter) -> u64 {
 }
 
 /// Admits for ever, and says of each when it was, and until when all had been written down by then.
-fn report(limiter: &Limiter, keeping: &Keeping) {
+fn report(limiter: &Limiter, keeping: &Persistence) {
     loop {
         let kept_at = keeping.status().kept_at.unwrap_or(0);
         assert_eq!(admit(limiter, 1), 1);

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 use tollgate::limiter::{Limiter, ManualClock, RateLimited};
 use tollgate::quota::{Algorithm, Limit, Margin};
-use tollgate::store::{Keeping, Sqlite, Yaml};
+use tollgate::store::{Persistence, Sqlite, Yaml};
 use tollgate::{Cost, Quota, Usage};
 
 use super::sqlite::folder;
@@ -13,14 +13,14 @@ const NEVER: Duration = Duration::from_secs(86_400);
 const SECOND: Duration = Duration::from_secs(1);
 
 /// A limiter that is kept in a file of this name, of a limit of requests a minute.
-fn kept(folder: &Path, file: &str, limit: &Limit, clock: &ManualClock) -> (Limiter, Keeping) {
+fn kept(folder: &Path, file: &str, limit: &Limit, clock: &ManualClock) -> (Limiter, Persistence) {
     let quota = Quota::new().limit(limit.clone());
     let builder = Limiter::builder().margin(Margin::NONE).quota("k", quota);
     let limiter = builder.clock(clock.clone()).build().unwrap();
     let path = folder.join(file);
     let keeping = match file {
-        "state.db" => Keeping::start(&limiter, Sqlite::new(&path), NEVER),
-        _ => Keeping::start(&limiter, Yaml::new(&path), NEVER),
+        "state.db" => Persistence::start(&limiter, Sqlite::new(&path), NEVER),
+        _ => Persistence::start(&limiter, Yaml::new(&path), NEVER),
     };
     (limiter, keeping.unwrap())
 }

@@ -4,7 +4,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use tollgate::limiter::{Boot, ManualClock};
-use tollgate::store::{Keeping, StoreError, Yaml};
+use tollgate::store::{Persistence, StoreError, Yaml};
 use tollgate::{Cost, Limiter, Quota};
 
 use super::yaml::file;
@@ -13,10 +13,10 @@ use super::yaml::file;
 const NEVER: Duration = Duration::from_secs(86_400);
 const HOUR: Duration = Duration::from_secs(3_600);
 
-fn kept(path: &Path, clock: &ManualClock) -> (Limiter, Result<Keeping, StoreError>) {
+fn kept(path: &Path, clock: &ManualClock) -> (Limiter, Result<Persistence, StoreError>) {
     let quota = Quota::new().rpd(5).tpm(1_000).concurrency(8);
     let limiter = Limiter::builder().quota("k", quota).clock(clock.clone()).build().unwrap();
-    let keeping = Keeping::start(&limiter, Yaml::new(path), NEVER);
+    let keeping = Persistence::start(&limiter, Yaml::new(path), NEVER);
     (limiter, keeping)
 }
 

@@ -18,7 +18,7 @@ use crate::terminal::say;
 use tollgate::config::{Cluster, Config, Loaded};
 use tollgate::provider::{Api, OPENAI, Profile};
 use tollgate::quota::Quota;
-use tollgate_simulate::Server;
+use tollgate_simulate::SimulatedServer;
 
 /// What `tollgate batch` does.
 ///
@@ -207,16 +207,16 @@ fn simulated_limits(args: &BatchArgs, loaded: &Loaded) -> LimitArgs {
 }
 
 /// The built-in provider, with the limits that the run keeps and the charge that it counts.
-async fn simulated(args: &BatchArgs, loaded: &Loaded) -> Result<Server, String> {
+async fn simulated(args: &BatchArgs, loaded: &Loaded) -> Result<SimulatedServer, String> {
     let charge = match args.provider {
-        Some(profile) if profile != OPENAI => tollgate_simulate::Charge::Usage,
-        _ => tollgate_simulate::Charge::OpenAi,
+        Some(profile) if profile != OPENAI => tollgate_simulate::ChargeRule::Usage,
+        _ => tollgate_simulate::ChargeRule::OpenAi,
     };
     let settings = settings(&simulated_limits(args, loaded))
         .with_charge(charge)
         .with_latency(Duration::from_millis(50), Duration::from_millis(800))
         .with_seed(args.simulate_seed);
-    Server::bind(settings, SocketAddr::from(([127, 0, 0, 1], 0))).await.map_err(text)
+    SimulatedServer::bind(settings, SocketAddr::from(([127, 0, 0, 1], 0))).await.map_err(text)
 }
 
 /// The first Ctrl-C ends the run in good order, the second at once: either can be resumed.

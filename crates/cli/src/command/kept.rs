@@ -10,12 +10,12 @@ use crate::terminal::say;
 use tollgate::cluster::{Agent, Shared};
 use tollgate::config::{Loaded, OnFailure, Reloading, ReloadingStatus, Storage};
 use tollgate::limiter::Limiter;
-use tollgate::store::Keeping;
+use tollgate::store::Persistence;
 
 /// What goes with the limiter of a run: its store, its bus, the limits that it shares, and the file of
 /// its configuration, which may change.
 pub(super) struct Kept {
-    keeping: Option<Keeping>,
+    keeping: Option<Persistence>,
     trouble: JoinHandle<()>,
     _reloading: Reloading,
 }
@@ -69,7 +69,7 @@ fn storage(args: &BatchArgs, loaded: &Loaded) -> Result<Option<Storage>, String>
 
 /// What a run goes on without, while it can't be reached.
 struct Troubles {
-    keeping: Option<Keeping>,
+    keeping: Option<Persistence>,
     agent: Option<Agent>,
     shared: Option<(Arc<Shared>, OnFailure)>,
 }

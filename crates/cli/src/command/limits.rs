@@ -50,7 +50,7 @@ impl From<AlgorithmName> for Algorithm {
     }
 }
 
-impl From<AlgorithmName> for tollgate_simulate::Algorithm {
+impl From<AlgorithmName> for tollgate_simulate::LimitAlgorithm {
     fn from(name: AlgorithmName) -> Self {
         match name {
             AlgorithmName::TokenBucket => Self::TokenBucket,

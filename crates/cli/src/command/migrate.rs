@@ -5,7 +5,7 @@ use clap::Args;
 use super::Exit;
 use super::output::Output;
 use tollgate::limiter::{Clock, SystemClock};
-use tollgate::store::{self, Options};
+use tollgate::store::{self, MigrateOptions};
 
 /// The arguments of `tollgate migrate`.
 #[derive(Debug, Args)]
@@ -33,7 +33,7 @@ impl MigrateArgs {
     /// Says which of the two files can't be read or written, and why. The destination is as it was.
     pub(super) fn run(&self, out: &mut Output<'_>) -> Result<Exit, String> {
         let clock = SystemClock::new();
-        let options = Options { dry_run: self.dry_run };
+        let options = MigrateOptions { dry_run: self.dry_run };
         let (source, destination) = (&self.source, &self.destination);
         let boot = clock.boot();
         let summary = store::migrate(source, destination, options, clock.now(), boot);

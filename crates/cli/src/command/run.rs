@@ -10,7 +10,7 @@ use super::serve::serve;
 use super::signal::StopRequests;
 use super::{ChargeRule, Cli, Command, Exit, LimitArgs, SimulateArgs};
 use crate::terminal::say;
-use tollgate_simulate::{Server, Settings};
+use tollgate_simulate::{Settings, SimulatedServer};
 
 /// Does what the command line says.
 pub fn main() -> Exit {
@@ -55,8 +55,8 @@ fn wrong(error: &clap::Error) -> Exit {
 
 async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
     let charge = match args.charge {
-        ChargeRule::Openai => tollgate_simulate::Charge::OpenAi,
-        ChargeRule::Usage => tollgate_simulate::Charge::Usage,
+        ChargeRule::Openai => tollgate_simulate::ChargeRule::OpenAi,
+        ChargeRule::Usage => tollgate_simulate::ChargeRule::Usage,
     };
     let mut settings = settings(&args.limits)
         .with_itpm(args.itpm)
@@ -67,7 +67,7 @@ async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
     if let Some(seconds) = args.burst {
         settings = settings.with_burst(Duration::from_secs(seconds));
     }
-    let server = Server::bind(settings, args.listen).await;
+    let server = SimulatedServer::bind(settings, args.listen).await;
     let server = server.map_err(|error| {
         format!("{}: cannot listen: {error}; choose another address with --listen", args.listen)
     })?;

@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 use tempfile::TempDir;
-use tollgate_simulate::{OutputSize, Server, Settings, Stats};
+use tollgate_simulate::{OutputSize, Settings, SimulatedServer, Stats};
 
 use tollgate_testing::full::full_or;
 use tollgate_testing::servers::Redis;
@@ -61,11 +61,11 @@ fn read(path: &Path) -> Value {
 }
 
 /// 50 requests a second, and 100 at once.
-async fn provider() -> Server {
+async fn provider() -> SimulatedServer {
     let settings = Settings::default().with_rpm(3_000).with_burst(Duration::from_secs(2));
     let latency = (Duration::from_millis(1), Duration::from_millis(20));
     let settings = settings.with_output(OutputSize::Fixed(4)).with_latency(latency.0, latency.1);
-    Server::bind(settings, SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap()
+    SimulatedServer::bind(settings, SocketAddr::from(([127, 0, 0, 1], 0))).await.unwrap()
 }
 
 fn config(redis: &str, more: &str) -> String {

@@ -4,57 +4,61 @@ use std::time::Duration;
 
 use jiff::Timestamp;
 
-use crate::account::{Account, Standing};
+use crate::model_limits::{LimitStatus, ModelLimits};
 use crate::refusal::LimitKind;
 use crate::reply::Headers;
 
 /// `anthropic-ratelimit-*` of one model.
 ///
 /// Where input and output are limited and all tokens are not, `-tokens` states the sum of both.
-pub(super) fn limits(account: &mut Account, now: u64) -> Headers {
-    let requests = account.standing(now, LimitKind::RequestsPerMinute);
-    let input = account.standing(now, LimitKind::InputTokensPerMinute);
-    let output = account.standing(now, LimitKind::OutputTokensPerMinute);
-    let tokens = account.standing(now, LimitKind::TokensPerMinute);
-    let tokens = tokens.or_else(|| Some(both(input?, output?)));
+pub(super) fn limits(limits: &mut ModelLimits, now: u64) -> Headers {
+    let requests = limits.status(now, LimitKind::RequestsPerMinute);
+    let input = limits.status(now, LimitKind::InputTokensPerMinute);
+    let output = limits.status(now, LimitKind::OutputTokensPerMinute);
+    let tokens = limits.status(now, LimitKind::TokensPerMinute);
+    let tokens = tokens.or_else(|| Some(sum(input?, output?)));
     let stated = [(REQUESTS, requests), (TOKENS, tokens), (INPUT, input), (OUTPUT, output)];
-    let stated = stated.into_iter().filter_map(|(names, standing)| Some((names, standing?)));
-    stated.flat_map(|(names, standing)| named(names, standing, now)).collect()
+    let stated = stated.into_iter().filter_map(|(names, status)| Some((names, status?)));
+    stated.flat_map(|(names, status)| headers_of(names, status, now)).collect()
 }
 
-/// `retry-after` in whole seconds, rounded up, so that who waits as long is admitted.
-pub(super) fn retry(wait: Duration) -> Headers {
+/// `retry_headers-after` in whole seconds, rounded up, so that who waits as long is admitted.
+pub(super) fn retry_headers(wait: Duration) -> Headers {
     vec![("retry-after", wait.as_nanos().div_ceil(SECOND_NS.into()).to_string())]
 }
 
-fn both(input: Standing, output: Standing) -> Standing {
-    Standing {
+fn sum(input: LimitStatus, output: LimitStatus) -> LimitStatus {
+    LimitStatus {
         limit: input.limit.saturating_add(output.limit),
         remaining: input.remaining.saturating_add(output.remaining),
         reset: input.reset.max(output.reset),
     }
 }
 
-fn named(names: [&'static str; 3], standing: Standing, now: u64) -> [(&'static str, String); 3] {
+fn headers_of(
+    names: [&'static str; 3],
+    status: LimitStatus,
+    now: u64,
+) -> [(&'static str, String); 3] {
     let [limit, remaining, reset] = names;
     let left = match names == REQUESTS {
-        true => standing.remaining,
-        false => thousands(standing.remaining).min(standing.limit),
+        true => status.remaining,
+        false => round_to_thousand(status.remaining).min(status.limit),
     };
     [
-        (limit, standing.limit.to_string()),
+        (limit, status.limit.to_string()),
         (remaining, left.to_string()),
-        (reset, date(now.saturating_add(standing.reset))),
+        (reset, format_date(now.saturating_add(status.reset))),
     ]
 }
 
 /// To the nearest thousand, as tokens are recorded.
-fn thousands(tokens: u64) -> u64 {
+fn round_to_thousand(tokens: u64) -> u64 {
     tokens.saturating_add(500) / 1_000 * 1_000
 }
 
 /// RFC 3339, rounded up to the second: `2025-05-13T13:41:24Z`.
-fn date(unix_ns: u64) -> String {
+fn format_date(unix_ns: u64) -> String {
     let seconds = i64::try_from(unix_ns.div_ceil(SECOND_NS)).unwrap_or(i64::MAX);
     Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_string()
 }

@@ -1,19 +1,19 @@
 //! Anthropic's API: Messages, and its count of tokens.
 
-mod answer;
-mod call;
 mod headers;
 mod prompt;
+mod request;
+mod responder;
 mod stream;
 
 use serde_json::{Value, json};
 
-use self::call::Request;
-use super::account::Account;
+use self::request::Request;
+use super::api_error::ApiError;
 use super::fault::Failure;
-use super::format::{Call, Format};
+use super::format::{Format, ParsedRequest};
+use super::model_limits::ModelLimits;
 use super::refusal::{LimitKind, Refusal};
-use super::rejection::Rejection;
 use super::reply::Headers;
 
 /// The format that limits input and output apart: input as it is estimated when it arrives and
@@ -24,7 +24,7 @@ pub(super) struct Anthropic;
 
 impl Anthropic {
     /// Whether a path without query is one of this API.
-    pub(super) fn owns(path: &str) -> bool {
+    pub(super) fn matches_path(path: &str) -> bool {
         let plain = path.strip_prefix("/v1").unwrap_or(path);
         plain == "/messages" || plain.starts_with("/messages/")
     }
@@ -44,12 +44,12 @@ impl Format for Anthropic {
         ]
     }
 
-    fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn Call>, Rejection> {
+    fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn ParsedRequest>, ApiError> {
         Ok(Box::new(Request::parse(path, body)?))
     }
 
-    fn limits(&self, account: &mut Account, now: u64) -> Headers {
-        headers::limits(account, now)
+    fn limits(&self, limits: &mut ModelLimits, now: u64) -> Headers {
+        headers::limits(limits, now)
     }
 
     fn identity(&self, id: &str) -> Headers {
@@ -59,37 +59,38 @@ impl Format for Anthropic {
         ]
     }
 
-    fn refusal(&self, refusal: &Refusal) -> Rejection {
-        let retry = refusal.retry_after.map(headers::retry);
-        Rejection::new(429, RATE_LIMIT, message(refusal)).with_headers(retry.unwrap_or_default())
+    fn refusal(&self, refusal: &Refusal) -> ApiError {
+        let retry_headers = refusal.retry_after.map(headers::retry_headers);
+        ApiError::new(429, RATE_LIMIT, message(refusal))
+            .with_headers(retry_headers.unwrap_or_default())
     }
 
-    fn failure(&self, failure: Failure) -> Rejection {
+    fn failure(&self, failure: Failure) -> ApiError {
         match failure {
-            Failure::ServerError => Rejection::new(500, "api_error", "Internal server error"),
-            Failure::Overloaded => Rejection::new(529, "overloaded_error", "Overloaded"),
+            Failure::ServerError => ApiError::new(500, "api_error", "Internal server error"),
+            Failure::Overloaded => ApiError::new(529, "overloaded_error", "Overloaded"),
             Failure::Unauthorized => {
-                Rejection::new(401, "authentication_error", "invalid x-api-key")
+                ApiError::new(401, "authentication_error", "invalid x-api-key")
             }
-            Failure::InsufficientQuota => Rejection::new(429, RATE_LIMIT, SPENT),
+            Failure::InsufficientQuota => ApiError::new(429, RATE_LIMIT, SPENT),
         }
     }
 
-    fn unknown(&self, _method: &str, _path: &str) -> Rejection {
-        Rejection::new(404, "not_found_error", "Not Found")
+    fn not_found(&self, _method: &str, _path: &str) -> ApiError {
+        ApiError::new(404, "not_found_error", "Not Found")
     }
 
-    fn error(&self, _path: &str, rejection: &Rejection, id: &str) -> Value {
+    fn error(&self, _path: &str, api_error: &ApiError, id: &str) -> Value {
         json!({
             "type": "error",
-            "error": {"type": rejection.kind, "message": rejection.message},
+            "error": {"type": api_error.kind, "message": api_error.message},
             "request_id": format!("req_{id}"),
         })
     }
 }
 
-fn invalid(message: impl Into<Box<str>>) -> Rejection {
-    Rejection::new(400, "invalid_request_error", message)
+fn invalid(message: impl Into<Box<str>>) -> ApiError {
+    ApiError::new(400, "invalid_request_error", message)
 }
 
 /// A refusal in Anthropic's words.

@@ -5,7 +5,7 @@ use std::hash::{DefaultHasher, Hash, Hasher};
 use serde_json::Value;
 
 use crate::cache::Prefix;
-use crate::pieces::pieces;
+use crate::token_count::count_tokens;
 
 /// The size of a prompt, and of those beginnings of it that are to be cached.
 #[derive(Debug, Clone, Default, PartialEq)]
@@ -22,7 +22,7 @@ pub(super) struct Prompt {
 impl Prompt {
     /// Tools, system and messages, which is the order in which they are cached.
     pub(super) fn of(body: &Value, messages: &[Value]) -> Self {
-        let mut reader = Reader::default();
+        let mut reader = PromptReader::default();
         reader.prompt.tokens = BASE;
         reader.blocks(&body["tools"]);
         reader.blocks(&body["system"]);
@@ -40,12 +40,12 @@ impl Prompt {
 }
 
 #[derive(Debug, Default)]
-struct Reader {
+struct PromptReader {
     prompt: Prompt,
     hasher: DefaultHasher,
 }
 
-impl Reader {
+impl PromptReader {
     /// A text, or an array of blocks.
     fn blocks(&mut self, blocks: &Value) {
         match blocks {
@@ -56,10 +56,10 @@ impl Reader {
     }
 
     fn block(&mut self, block: &Value) {
-        let mut plain = block.clone();
-        let cached = plain.as_object_mut().and_then(|block| block.remove("cache_control"));
-        plain.to_string().hash(&mut self.hasher);
-        self.count(&plain);
+        let mut content = block.clone();
+        let cached = content.as_object_mut().and_then(|block| block.remove("cache_control"));
+        content.to_string().hash(&mut self.hasher);
+        self.count(&content);
         if cached.is_some_and(|cached| !cached.is_null()) {
             let tokens = self.prompt.tokens;
             self.prompt.prefixes.push(Prefix { hash: self.hasher.finish(), tokens });
@@ -82,7 +82,7 @@ impl Reader {
     }
 
     fn text(&mut self, text: &str) {
-        self.prompt.tokens += pieces(text);
+        self.prompt.tokens += count_tokens(text);
         self.prompt.characters += text.chars().count() as u64;
     }
 

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::responder::Responder;
 use crate::text::deltas;
-use crate::tool::ToolCall;
+use crate::tool_call::ToolCall;
 
-impl Answer<'_> {
+impl Responder<'_> {
     /// The events in order, each with the empty line that ends it.
     pub(super) fn frames(&self) -> Vec<Bytes> {
         let (block, deltas) = match self.tool() {
@@ -15,7 +15,7 @@ impl Answer<'_> {
             None => self.text_deltas(),
         };
         let mut events = vec![
-            json!({"type": "message_start", "message": self.message(self.made.output.min(FIRST))}),
+            json!({"type": "message_start", "message": self.message(self.generated.output.min(FIRST))}),
             json!({"type": "content_block_start", "index": 0, "content_block": block}),
             json!({"type": "ping"}),
         ];
@@ -35,15 +35,16 @@ impl Answer<'_> {
 
     /// The empty block that the content begins with, and what comes into it.
     fn text_deltas(&self) -> (Value, Vec<Value>) {
-        let deltas = deltas(self.made.output);
+        let deltas = deltas(self.generated.output);
         let deltas = deltas.map(|text| json!({"type": "text_delta", "text": text}));
         (json!({"type": "text", "text": ""}), deltas.collect())
     }
 
     /// The same of a call, whose first piece is recorded to be empty.
     fn tool_use_deltas(&self, tool: &ToolCall) -> (Value, Vec<Value>) {
-        let pieces = [String::new()].into_iter().chain(tool.deltas());
-        let deltas = pieces.map(|json| json!({"type": "input_json_delta", "partial_json": json}));
+        let count_tokens = [String::new()].into_iter().chain(tool.deltas());
+        let deltas =
+            count_tokens.map(|json| json!({"type": "input_json_delta", "partial_json": json}));
         (self.tool_use(tool, &json!({})), deltas.collect())
     }
 }

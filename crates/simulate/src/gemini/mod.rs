@@ -1,22 +1,22 @@
 //! Gemini's API: `generateContent`, streamed or not, embeddings, and its count of tokens.
 
-mod answer;
-mod call;
-mod day;
+mod pacific_day;
 mod refusal;
+mod request;
+mod responder;
 mod target;
 
 use serde_json::{Value, json};
 
-use self::call::Request;
-use self::day::PacificDay;
+use self::pacific_day::PacificDay;
+use self::request::Request;
 use self::target::Target;
-use super::account::Account;
+use super::api_error::ApiError;
 use super::fault::Failure;
-use super::format::{Call, Format};
+use super::format::{Format, ParsedRequest};
 use super::meter::{Meter, meter};
+use super::model_limits::ModelLimits;
 use super::refusal::{LimitKind, Refusal};
-use super::rejection::Rejection;
 use super::reply::Headers;
 use super::settings::Settings;
 
@@ -27,7 +27,7 @@ pub(super) struct Gemini;
 
 impl Gemini {
     /// Whether a path without query is one of this API, at Google or at Vertex.
-    pub(super) fn owns(path: &str) -> bool {
+    pub(super) fn matches_path(path: &str) -> bool {
         path.starts_with("/v1beta/") || Target::of(path).is_some()
     }
 }
@@ -48,11 +48,11 @@ impl Format for Gemini {
         meter(settings.algorithm, amount, kind.window_ns(), settings.capacity(kind, amount))
     }
 
-    fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn Call>, Rejection> {
+    fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn ParsedRequest>, ApiError> {
         Ok(Box::new(Request::parse(path, body)?))
     }
 
-    fn limits(&self, _account: &mut Account, _now: u64) -> Headers {
+    fn limits(&self, _account: &mut ModelLimits, _now: u64) -> Headers {
         Headers::new()
     }
 
@@ -60,14 +60,14 @@ impl Format for Gemini {
         Headers::new()
     }
 
-    fn refusal(&self, refusal: &Refusal) -> Rejection {
-        refusal::rejection(refusal)
+    fn refusal(&self, refusal: &Refusal) -> ApiError {
+        refusal::api_error(refusal)
     }
 
-    fn failure(&self, failure: Failure) -> Rejection {
+    fn failure(&self, failure: Failure) -> ApiError {
         match failure {
-            Failure::ServerError => Rejection::new(500, "INTERNAL", INTERNAL),
-            Failure::Overloaded => Rejection::new(503, "UNAVAILABLE", OVERLOADED),
+            Failure::ServerError => ApiError::new(500, "INTERNAL", INTERNAL),
+            Failure::Overloaded => ApiError::new(503, "UNAVAILABLE", OVERLOADED),
             Failure::Unauthorized => invalid(NO_KEY).with_details(vec![json!({
                 "@type": "type.googleapis.com/google.rpc.ErrorInfo",
                 "reason": "API_KEY_INVALID",
@@ -78,13 +78,13 @@ impl Format for Gemini {
         }
     }
 
-    fn unknown(&self, method: &str, path: &str) -> Rejection {
-        Rejection::new(404, "NOT_FOUND", format!("No method matches {method} {path}"))
+    fn not_found(&self, method: &str, path: &str) -> ApiError {
+        ApiError::new(404, "NOT_FOUND", format!("No method matches {method} {path}"))
     }
 
     /// A stream that is no SSE is an array, and so are its errors.
-    fn error(&self, path: &str, rejection: &Rejection, _id: &str) -> Value {
-        let Rejection { status, message, kind, details, .. } = rejection;
+    fn error(&self, path: &str, api_error: &ApiError, _id: &str) -> Value {
+        let ApiError { status, message, kind, details, .. } = api_error;
         let mut error = json!({"code": status, "message": message, "status": kind});
         if !details.is_empty() {
             error["details"] = json!(details);
@@ -94,8 +94,8 @@ impl Format for Gemini {
     }
 }
 
-fn invalid(message: impl Into<Box<str>>) -> Rejection {
-    Rejection::new(400, "INVALID_ARGUMENT", message)
+fn invalid(message: impl Into<Box<str>>) -> ApiError {
+    ApiError::new(400, "INVALID_ARGUMENT", message)
 }
 
 const INTERNAL: &str = "An internal error has occurred. Please retry or report in \

@@ -4,11 +4,11 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use crate::api_error::ApiError;
 use crate::refusal::{LimitKind, Refusal};
-use crate::rejection::Rejection;
 
 /// A refusal in Gemini's words.
-pub(super) fn rejection(refusal: &Refusal) -> Rejection {
+pub(super) fn api_error(refusal: &Refusal) -> ApiError {
     let (metric, id) = quota(refusal.kind);
     let Refusal { limit, model, .. } = refusal;
     let mut message = format!(
@@ -20,14 +20,14 @@ pub(super) fn rejection(refusal: &Refusal) -> Rejection {
         message += &format!("\nPlease retry in {}.", seconds(wait));
         details.push(json!({"@type": RETRY_INFO, "retryDelay": seconds(wait)}));
     }
-    Rejection::new(429, "RESOURCE_EXHAUSTED", message).with_details(details)
+    ApiError::new(429, "RESOURCE_EXHAUSTED", message).with_details(details)
 }
 
 /// What an account is told that has no quota at all.
-pub(super) fn without_quota() -> Rejection {
+pub(super) fn without_quota() -> ApiError {
     let (metric, id) = quota(LimitKind::RequestsPerDay);
     let details = vec![help(), failure(metric, id, 0, None)];
-    Rejection::new(429, "RESOURCE_EXHAUSTED", EXCEEDED).with_details(details)
+    ApiError::new(429, "RESOURCE_EXHAUSTED", EXCEEDED).with_details(details)
 }
 
 /// The metric of a quota, and its id.

@@ -1,6 +1,6 @@
 //! What a path asks for, and of which model.
 
-use crate::format::plain;
+use crate::format::path_only;
 
 /// `models/{model}:{method}`, after whatever leads there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -38,7 +38,7 @@ impl<'a> Target<'a> {
 
 /// Whether a path asks for a stream as one JSON array: without `alt=sse`.
 pub(super) fn is_array(path: &str) -> bool {
-    let streams = Target::of(plain(path)).is_some_and(|target| target.method == Method::Stream);
+    let streams = Target::of(path_only(path)).is_some_and(|target| target.method == Method::Stream);
     let query = path.split_once('?').map_or("", |(_, query)| query);
     streams && !query.split('&').any(|pair| pair == "alt=sse")
 }

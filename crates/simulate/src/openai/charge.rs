@@ -5,15 +5,15 @@
 //! 19 above what the usage states, or 217 with functions, in 15 of 19 recordings exactly. Three
 //! of the other four are reasoning models, charged 60 to 600 more in a way that is not known.
 
-use super::call::{Endpoint, Request};
-use crate::settings::Charge;
-use crate::usage::Usage;
+use super::request::{Endpoint, Request};
+use crate::settings::ChargeRule;
+use crate::usage::SimulatedUsage;
 
-impl Charge {
-    /// Tokens that `call` is charged when it is received, if `usage` is what it will use.
-    pub(super) fn tokens(self, call: &Request, usage: &Usage) -> u64 {
+impl ChargeRule {
+    /// Tokens that `request` is charged when it is received, if `usage` is what it will use.
+    pub(super) fn tokens(self, request: &Request, usage: &SimulatedUsage) -> u64 {
         match self {
-            Self::OpenAi => openai(call),
+            Self::OpenAi => openai(request),
             Self::Usage => usage.input.saturating_add(usage.output),
         }
     }
@@ -22,12 +22,12 @@ impl Charge {
 /// Tokens of the prompt, as the usage of the answer states them.
 ///
 /// Never above what OpenAI's rule charges for the same prompt.
-pub(super) fn input_tokens(call: &Request) -> u64 {
-    let prompt = &call.prompt;
-    match call.endpoint {
+pub(super) fn input_tokens(request: &Request) -> u64 {
+    let prompt = &request.prompt;
+    match request.endpoint {
         Endpoint::Responses | Endpoint::InputTokens => {
             let framing = RESPONSE_BASE + RESPONSE_ITEM * prompt.messages;
-            prompt.pieces + prompt.tokens + framing + functions(call)
+            prompt.count_tokens + prompt.tokens + framing + functions(request)
         }
         _ if prompt.characters > 0 => prompt.tokens + (prompt.characters / 4).max(1),
         _ => prompt.tokens,
@@ -35,26 +35,26 @@ pub(super) fn input_tokens(call: &Request) -> u64 {
 }
 
 /// OpenAI's rule. It knows nothing of the answer.
-fn openai(call: &Request) -> u64 {
-    let prompt = &call.prompt;
+fn openai(request: &Request) -> u64 {
+    let prompt = &request.prompt;
     let text = prompt.characters.div_ceil(4) + prompt.tokens;
-    let output = call.max_output.unwrap_or(0).saturating_mul(call.choices);
-    match call.endpoint {
+    let output = request.max_output.unwrap_or(0).saturating_mul(request.choices);
+    match request.endpoint {
         Endpoint::Chat => (text + prompt.messages + CHAT_BASE).saturating_add(output),
         Endpoint::Completions => text.saturating_add(output),
         Endpoint::Embeddings => text,
         Endpoint::Responses | Endpoint::InputTokens if prompt.functions > 0 => {
-            input_tokens(call) + WITH_FUNCTIONS
+            input_tokens(request) + WITH_FUNCTIONS
         }
-        Endpoint::Responses | Endpoint::InputTokens => input_tokens(call) + WITHOUT_FUNCTIONS,
+        Endpoint::Responses | Endpoint::InputTokens => input_tokens(request) + WITHOUT_FUNCTIONS,
     }
 }
 
 /// Tokens of the functions that the model may call.
-fn functions(call: &Request) -> u64 {
-    match call.prompt.functions {
+fn functions(request: &Request) -> u64 {
+    match request.prompt.functions {
         0 => 0,
-        functions => call.prompt.schema + FUNCTIONS_BASE + FUNCTION * functions,
+        functions => request.prompt.schema + FUNCTIONS_BASE + FUNCTION * functions,
     }
 }
 

@@ -3,26 +3,26 @@
 use std::fmt::Write;
 use std::time::Duration;
 
-use crate::account::{Account, Standing};
+use crate::model_limits::{LimitStatus, ModelLimits};
 use crate::refusal::LimitKind;
 use crate::reply::Headers;
 
 /// `x-ratelimit-*` of one model.
 ///
 /// The request headers speak of the minute, or of the day where the minute has no limit.
-pub(super) fn limits(account: &mut Account, now: u64) -> Headers {
-    let requests = (account.standing(now, LimitKind::RequestsPerMinute))
-        .or_else(|| account.standing(now, LimitKind::RequestsPerDay));
-    let tokens = account.standing(now, LimitKind::TokensPerMinute);
+pub(super) fn limits(limits: &mut ModelLimits, now: u64) -> Headers {
+    let requests = (limits.status(now, LimitKind::RequestsPerMinute))
+        .or_else(|| limits.status(now, LimitKind::RequestsPerDay));
+    let tokens = limits.status(now, LimitKind::TokensPerMinute);
     let mut headers = Headers::new();
-    headers.extend(requests.into_iter().flat_map(|standing| named(REQUESTS, standing)));
-    headers.extend(tokens.into_iter().flat_map(|standing| named(TOKENS, standing)));
+    headers.extend(requests.into_iter().flat_map(|status| headers_of(REQUESTS, status)));
+    headers.extend(tokens.into_iter().flat_map(|status| headers_of(TOKENS, status)));
     headers
 }
 
-/// `retry-after` in whole seconds and `retry-after-ms`, both rounded up, so that who waits as
+/// `retry_headers-after` in whole seconds and `retry_headers-after-ms`, both rounded up, so that who waits as
 /// long is admitted.
-pub(super) fn retry(wait: Duration) -> Headers {
+pub(super) fn retry_headers(wait: Duration) -> Headers {
     let seconds = wait.as_nanos().div_ceil(1_000_000_000);
     vec![("retry-after", seconds.to_string()), ("retry-after-ms", millis(wait).to_string())]
 }
@@ -49,11 +49,11 @@ pub(crate) fn go_duration(duration: Duration) -> String {
     text + "s"
 }
 
-fn named(names: [&'static str; 3], standing: Standing) -> [(&'static str, String); 3] {
+fn headers_of(names: [&'static str; 3], status: LimitStatus) -> [(&'static str, String); 3] {
     let values = [
-        standing.limit.to_string(),
-        standing.remaining.to_string(),
-        go_duration(Duration::from_nanos(standing.reset)),
+        status.limit.to_string(),
+        status.remaining.to_string(),
+        go_duration(Duration::from_nanos(status.reset)),
     ];
     let mut values = values.into_iter();
     names.map(|name| (name, values.next().unwrap_or_default()))
@@ -73,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn durations_print_as_go_prints_them() {
+    fn durations_use_go_format() {
         let printed = |ms| go_duration(Duration::from_millis(ms));
         assert_eq!(printed(0), "0s");
         assert_eq!(printed(12), "12ms");
@@ -89,6 +89,6 @@ mod tests {
     fn durations_are_rounded_up() {
         assert_eq!(go_duration(Duration::from_nanos(1)), "1ms");
         assert_eq!(go_duration(Duration::from_nanos(999_000_001)), "1s");
-        assert_eq!(retry(Duration::from_nanos(1_000_000_001))[0].1, "2");
+        assert_eq!(retry_headers(Duration::from_nanos(1_000_000_001))[0].1, "2");
     }
 }

@@ -1,10 +1,10 @@
 //! OpenAI's API: chat completions, completions, embeddings, Responses and its count of tokens.
 
-mod answer;
-mod call;
 mod charge;
 mod headers;
 mod prompt;
+mod request;
+mod responder;
 mod response;
 mod stream;
 mod tools;
@@ -13,12 +13,12 @@ use serde_json::{Value, json};
 
 pub(super) use self::headers::go_duration;
 
-use self::call::Request;
-use super::account::Account;
+use self::request::Request;
+use super::api_error::ApiError;
 use super::fault::Failure;
-use super::format::{Call, Format};
+use super::format::{Format, ParsedRequest};
+use super::model_limits::ModelLimits;
 use super::refusal::{LimitKind, Refusal};
-use super::rejection::Rejection;
 use super::reply::Headers;
 
 /// The format whose limits are of requests and tokens, as its charge rule counts them.
@@ -34,12 +34,12 @@ impl Format for OpenAi {
         &[LimitKind::RequestsPerMinute, LimitKind::TokensPerMinute, LimitKind::RequestsPerDay]
     }
 
-    fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn Call>, Rejection> {
+    fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn ParsedRequest>, ApiError> {
         Ok(Box::new(Request::parse(path, body)?))
     }
 
-    fn limits(&self, account: &mut Account, now: u64) -> Headers {
-        headers::limits(account, now)
+    fn limits(&self, limits: &mut ModelLimits, now: u64) -> Headers {
+        headers::limits(limits, now)
     }
 
     fn identity(&self, id: &str) -> Headers {
@@ -49,54 +49,54 @@ impl Format for OpenAi {
         ]
     }
 
-    fn refusal(&self, refusal: &Refusal) -> Rejection {
+    fn refusal(&self, refusal: &Refusal) -> ApiError {
         let kind = match refusal.kind {
             LimitKind::RequestsPerMinute | LimitKind::RequestsPerDay => "requests",
             _ => "tokens",
         };
-        Rejection::new(429, kind, refusal.to_string())
+        ApiError::new(429, kind, refusal.to_string())
             .with_code("rate_limit_exceeded")
-            .with_headers(refusal.retry_after.map(headers::retry).unwrap_or_default())
+            .with_headers(refusal.retry_after.map(headers::retry_headers).unwrap_or_default())
     }
 
-    fn failure(&self, failure: Failure) -> Rejection {
+    fn failure(&self, failure: Failure) -> ApiError {
         match failure {
-            Failure::ServerError => Rejection::new(500, "server_error", SERVER_ERROR),
+            Failure::ServerError => ApiError::new(500, "server_error", SERVER_ERROR),
             Failure::Overloaded => {
-                Rejection::new(503, "server_error", OVERLOADED).with_code("server_is_overloaded")
+                ApiError::new(503, "server_error", OVERLOADED).with_code("server_is_overloaded")
             }
             Failure::Unauthorized => invalid(401, UNAUTHORIZED).with_code("invalid_api_key"),
             Failure::InsufficientQuota => {
-                Rejection::new(429, "insufficient_quota", NO_QUOTA).with_code("insufficient_quota")
+                ApiError::new(429, "insufficient_quota", NO_QUOTA).with_code("insufficient_quota")
             }
         }
     }
 
-    fn unknown(&self, method: &str, path: &str) -> Rejection {
+    fn not_found(&self, method: &str, path: &str) -> ApiError {
         invalid(404, format!("Invalid URL ({method} {path})"))
     }
 
-    fn error(&self, _path: &str, rejection: &Rejection, _id: &str) -> Value {
-        let Rejection { message, kind, param, code, .. } = rejection;
+    fn error(&self, _path: &str, api_error: &ApiError, _id: &str) -> Value {
+        let ApiError { message, kind, param, code, .. } = api_error;
         json!({"error": {"message": message, "type": kind, "param": param, "code": code}})
     }
 }
 
 /// An `invalid_request_error` without a code.
-fn invalid(status: u16, message: impl Into<Box<str>>) -> Rejection {
-    Rejection::new(status, "invalid_request_error", message)
+fn invalid(status: u16, message: impl Into<Box<str>>) -> ApiError {
+    ApiError::new(status, "invalid_request_error", message)
 }
 
 /// 400: a field is missing.
-fn missing(param: &'static str) -> Rejection {
+fn missing_parameter(param: &'static str) -> ApiError {
     let message = format!("Missing required parameter: '{param}'.");
-    invalid(400, message).with_code("missing_required_parameter").about(param)
+    invalid(400, message).with_code("missing_required_parameter").with_param(param)
 }
 
 /// 400: a field has another type than `expected`.
-fn mistyped(param: &'static str, expected: &str) -> Rejection {
+fn invalid_type(param: &'static str, expected: &str) -> ApiError {
     let message = format!("Invalid type for '{param}': expected {expected}.");
-    invalid(400, message).with_code("invalid_type").about(param)
+    invalid(400, message).with_code("invalid_type").with_param(param)
 }
 
 /// The organization that every request belongs to.

@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use crate::pieces::pieces;
+use crate::token_count::count_tokens;
 
 /// The countable parts of a prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub(super) struct Prompt {
     /// Unicode scalar values of all text.
     pub(super) characters: u64,
     /// About how many tokens a tokenizer makes of that text.
-    pub(super) pieces: u64,
+    pub(super) count_tokens: u64,
     /// Tokens that are none of the text: token ids, images.
     pub(super) tokens: u64,
     /// Messages, or items of a Responses input.
@@ -23,7 +23,7 @@ pub(super) struct Prompt {
 
 impl Prompt {
     /// The messages of a chat. Calls of tools and the tools themselves are not counted.
-    pub(super) fn of_chat(messages: &[Value]) -> Self {
+    pub(super) fn from_chat(messages: &[Value]) -> Self {
         let mut prompt = Self { messages: messages.len() as u64, ..Self::default() };
         for message in messages {
             prompt.read(&message["content"]);
@@ -33,14 +33,14 @@ impl Prompt {
 
     /// The `prompt` or `input` of completions and embeddings: a text, token ids, or an array
     /// of either.
-    pub(super) fn of_texts(texts: &Value) -> Self {
+    pub(super) fn from_texts(texts: &Value) -> Self {
         let mut prompt = Self::default();
         prompt.read(texts);
         prompt
     }
 
     /// `instructions`, `input` and `tools` of a Responses request.
-    pub(super) fn of_responses(body: &Value) -> Self {
+    pub(super) fn from_responses(body: &Value) -> Self {
         let mut prompt = Self::default();
         if let Some(instructions) = body["instructions"].as_str() {
             prompt.item(instructions);
@@ -56,7 +56,7 @@ impl Prompt {
 
     fn text(&mut self, text: &str) {
         self.characters += text.chars().count() as u64;
-        self.pieces += pieces(text);
+        self.count_tokens += count_tokens(text);
     }
 
     fn item(&mut self, text: &str) {
@@ -89,7 +89,7 @@ impl Prompt {
     fn function(&mut self, function: &Value) {
         self.functions += 1;
         for field in ["name", "description"] {
-            self.schema += pieces(function[field].as_str().unwrap_or_default());
+            self.schema += count_tokens(function[field].as_str().unwrap_or_default());
         }
         self.schema += properties(&function["parameters"]);
     }
@@ -100,7 +100,7 @@ fn properties(schema: &Value) -> u64 {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let each = properties.map(|(name, property)| {
         let description = property["description"].as_str().unwrap_or_default();
-        PROPERTY + pieces(name) + pieces(description) + self::properties(property)
+        PROPERTY + count_tokens(name) + count_tokens(description) + self::properties(property)
     });
     each.sum()
 }

@@ -2,20 +2,21 @@
 
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::responder::Responder;
 use crate::text::text;
 
-impl Answer<'_> {
+impl Responder<'_> {
     /// The `response` object, ended or as a stream begins with it.
     pub(super) fn response(&self, ended: bool) -> Value {
-        let status = match (ended, self.made.cut) {
+        let status = match (ended, self.generated.truncated) {
             (false, _) => "in_progress",
             (true, true) => "incomplete",
             (true, false) => "completed",
         };
-        let reason = (ended && self.made.cut).then(|| json!({"reason": "max_output_tokens"}));
+        let reason =
+            (ended && self.generated.truncated).then(|| json!({"reason": "max_output_tokens"}));
         json!({
-            "id": self.named("resp_"),
+            "id": self.prefixed_id("resp_"),
             "object": "response",
             "created_at": self.created(),
             "status": status,
@@ -23,8 +24,8 @@ impl Answer<'_> {
             "completed_at": (status == "completed").then(|| self.created()),
             "error": null,
             "incomplete_details": reason,
-            "max_output_tokens": self.call.max_output,
-            "model": self.call.model,
+            "max_output_tokens": self.request.max_output,
+            "model": self.request.model,
             "output": if ended { vec![self.item(status)] } else { vec![] },
             "parallel_tool_calls": true,
             "previous_response_id": null,
@@ -33,8 +34,8 @@ impl Answer<'_> {
             "store": true,
             "temperature": 1.0,
             "text": {"format": {"type": "text"}, "verbosity": "medium"},
-            "tool_choice": self.call.tool_choice,
-            "tools": self.call.tools,
+            "tool_choice": self.request.tool_choice,
+            "tools": self.request.tools,
             "top_p": 1.0,
             "truncation": "disabled",
             "metadata": {},
@@ -46,7 +47,7 @@ impl Answer<'_> {
     fn item(&self, status: &str) -> Value {
         match self.tool() {
             Some(tool) => self.function_call(tool, &tool.arguments.to_string(), status),
-            None => self.message(&text(self.made.output), status),
+            None => self.message(&text(self.generated.output), status),
         }
     }
 
@@ -54,7 +55,7 @@ impl Answer<'_> {
     pub(super) fn message(&self, text: &str, status: &str) -> Value {
         let parts = if status == "in_progress" { vec![] } else { vec![part(text)] };
         json!({
-            "id": self.named("msg_"),
+            "id": self.prefixed_id("msg_"),
             "type": "message",
             "status": status,
             "role": "assistant",

@@ -3,22 +3,23 @@
 use bytes::Bytes;
 use serde_json::{Value, json};
 
-use super::answer::{Answer, FINGERPRINT};
-use super::call::Endpoint;
+use super::request::Endpoint;
+use super::responder::{FINGERPRINT, Responder};
 use super::response::part;
 use crate::text::{deltas, text};
 
 /// The name and the data of an event of a Responses stream.
 pub(super) type Event = (&'static str, Value);
 
-impl Answer<'_> {
+impl Responder<'_> {
     /// The events in order, each with the empty line that ends it.
     pub(super) fn frames(&self) -> Vec<Bytes> {
-        if self.call.endpoint == Endpoint::Responses {
+        if self.request.endpoint == Endpoint::Responses {
             return self.response_frames();
         }
-        let mut chunks: Vec<Value> = (0..self.call.choices).flat_map(|i| self.choice(i)).collect();
-        if self.call.include_usage {
+        let mut chunks: Vec<Value> =
+            (0..self.request.choices).flat_map(|i| self.choice(i)).collect();
+        if self.request.include_usage {
             chunks.iter_mut().for_each(|chunk| chunk["usage"] = Value::Null);
             let mut last = self.chunk(&json!([]));
             last["usage"] = self.usage();
@@ -31,9 +32,9 @@ impl Answer<'_> {
     /// The chunks of one choice.
     fn choice(&self, index: u64) -> Vec<Value> {
         let end = Some(self.finish_reason());
-        if self.call.endpoint == Endpoint::Completions {
+        if self.request.endpoint == Endpoint::Completions {
             let piece = |text: String, end: Option<&str>| json!([{"text": text, "index": index, "logprobs": null, "finish_reason": end}]);
-            let texts = deltas(self.made.output).map(|text| self.chunk(&piece(text, None)));
+            let texts = deltas(self.generated.output).map(|text| self.chunk(&piece(text, None)));
             return texts.chain([self.chunk(&piece(String::new(), end))]).collect();
         }
         let piece = |delta: Value, end: Option<&str>| json!([{"index": index, "delta": delta, "logprobs": null, "finish_reason": end}]);
@@ -48,20 +49,20 @@ impl Answer<'_> {
     /// Who speaks, and what.
     fn chat_deltas(&self) -> Vec<Value> {
         let role = json!({"role": "assistant", "content": "", "refusal": null});
-        let texts = deltas(self.made.output).map(|text| json!({"content": text}));
+        let texts = deltas(self.generated.output).map(|text| json!({"content": text}));
         [role].into_iter().chain(texts).collect()
     }
 
     fn chunk(&self, choices: &Value) -> Value {
-        let (prefix, object) = match self.call.endpoint {
+        let (prefix, object) = match self.request.endpoint {
             Endpoint::Completions => ("cmpl-", "text_completion"),
             _ => ("chatcmpl-", "chat.completion.chunk"),
         };
         json!({
-            "id": self.named(prefix),
+            "id": self.prefixed_id(prefix),
             "object": object,
             "created": self.created(),
-            "model": self.call.model,
+            "model": self.request.model,
             "service_tier": "default",
             "system_fingerprint": FINGERPRINT,
             "choices": choices,
@@ -69,7 +70,8 @@ impl Answer<'_> {
     }
 
     fn response_frames(&self) -> Vec<Bytes> {
-        let ended = if self.made.cut { "response.incomplete" } else { "response.completed" };
+        let ended =
+            if self.generated.truncated { "response.incomplete" } else { "response.completed" };
         let mut events = vec![
             ("response.created", json!({"response": self.response(false)})),
             ("response.in_progress", json!({"response": self.response(false)})),
@@ -83,26 +85,26 @@ impl Answer<'_> {
     }
 
     fn message_events(&self) -> Vec<Event> {
-        let whole = text(self.made.output);
-        let end = if self.made.cut { "incomplete" } else { "completed" };
+        let whole = text(self.generated.output);
+        let end = if self.generated.truncated { "incomplete" } else { "completed" };
         let mut events = vec![
             ("response.output_item.added", json!({"item": self.message("", "in_progress")})),
-            ("response.content_part.added", self.of_part(json!({"part": part("")}))),
+            ("response.content_part.added", self.with_part(json!({"part": part("")}))),
         ];
-        events.extend(deltas(self.made.output).map(|text| {
-            ("response.output_text.delta", self.of_part(json!({"delta": text, "logprobs": []})))
+        events.extend(deltas(self.generated.output).map(|text| {
+            ("response.output_text.delta", self.with_part(json!({"delta": text, "logprobs": []})))
         }));
         events.extend([
-            ("response.output_text.done", self.of_part(json!({"text": whole, "logprobs": []}))),
-            ("response.content_part.done", self.of_part(json!({"part": part(&whole)}))),
+            ("response.output_text.done", self.with_part(json!({"text": whole, "logprobs": []}))),
+            ("response.content_part.done", self.with_part(json!({"part": part(&whole)}))),
             ("response.output_item.done", json!({"item": self.message(&whole, end)})),
         ]);
         events
     }
 
     /// The fields that say which part of which item an event is about.
-    fn of_part(&self, mut event: Value) -> Value {
-        event["item_id"] = json!(self.named("msg_"));
+    fn with_part(&self, mut event: Value) -> Value {
+        event["item_id"] = json!(self.prefixed_id("msg_"));
         event["content_index"] = json!(0);
         event
     }

@@ -2,14 +2,14 @@
 
 use serde_json::{Value, json};
 
-use super::answer::Answer;
+use super::responder::Responder;
 use super::stream::Event;
-use crate::tool::{ToolCall, elements};
+use crate::tool_call::{ToolCall, elements};
 
 /// The call that `tool_choice` forces: of any function, of one, or of one of those allowed.
 ///
 /// A chat has the fields of each in an object of their own; Responses have not.
-pub(super) fn forced(body: &Value) -> Option<ToolCall> {
+pub(super) fn forced_call(body: &Value) -> Option<ToolCall> {
     let choice = &body["tool_choice"];
     let kind = choice.as_str().or_else(|| choice["type"].as_str())?;
     let among = choice.get("allowed_tools").unwrap_or(choice);
@@ -26,16 +26,16 @@ pub(super) fn forced(body: &Value) -> Option<ToolCall> {
     ToolCall::first(tools, allowed.as_deref())
 }
 
-impl Answer<'_> {
+impl Responder<'_> {
     /// The call that is made in place of a text.
     pub(super) fn tool(&self) -> Option<&ToolCall> {
-        self.call.forced.as_ref().filter(|_| !self.made.cut)
+        self.request.forced_call.as_ref().filter(|_| !self.generated.truncated)
     }
 
     /// An element of `tool_calls`.
     pub(super) fn chat_call(&self, tool: &ToolCall, choice: u64) -> Value {
         json!({
-            "id": format!("{}{choice}", self.named("call_")),
+            "id": format!("{}{choice}", self.prefixed_id("call_")),
             "type": "function",
             "function": {"name": tool.name, "arguments": tool.arguments.to_string()},
         })
@@ -57,21 +57,21 @@ impl Answer<'_> {
     /// An output item of a `response`.
     pub(super) fn function_call(&self, tool: &ToolCall, arguments: &str, status: &str) -> Value {
         json!({
-            "id": self.named("fc_"),
+            "id": self.prefixed_id("fc_"),
             "type": "function_call",
             "status": status,
             "arguments": arguments,
-            "call_id": self.named("call_"),
+            "call_id": self.prefixed_id("call_"),
             "name": tool.name,
         })
     }
 
     /// The events of that item.
     pub(super) fn function_call_events(&self, tool: &ToolCall) -> Vec<Event> {
-        let id = self.named("fc_");
+        let id = self.prefixed_id("fc_");
         let whole = tool.arguments.to_string();
-        let begun = self.function_call(tool, "", "in_progress");
-        let mut events = vec![("response.output_item.added", json!({"item": begun}))];
+        let started = self.function_call(tool, "", "in_progress");
+        let mut events = vec![("response.output_item.added", json!({"item": started}))];
         events.extend(tool.deltas().map(|part| {
             ("response.function_call_arguments.delta", json!({"item_id": id, "delta": part}))
         }));

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use serde_json::{Value, json};
-use tollgate_simulate::{Failure, Fault, OutputSize, Provider, Reply, Settings};
+use tollgate_simulate::{Failure, Fault, OutputSize, Provider, Settings, SimulatedReply};
 
 use super::{SECOND, events, object, post};
 
@@ -17,7 +17,7 @@ fn ask(text: &str) -> Value {
     })
 }
 
-fn send(provider: &mut Provider, now: u64, body: &Value) -> Reply {
+fn send(provider: &mut Provider, now: u64, body: &Value) -> SimulatedReply {
     provider.receive(now, "/v1/messages", body.to_string().as_bytes())
 }
 
@@ -26,7 +26,7 @@ fn output(tokens: u64) -> Settings {
 }
 
 #[test]
-fn a_message_states_its_usage_and_its_reason_to_stop() {
+fn message_reports_usage_and_stop_reason() {
     let reply = post(output(12), "/v1/messages", &ask("What is the capital of France?"));
     let answer = object(&reply);
     assert_eq!((reply.status, reply.header("content-type")), (200, Some("application/json")));
@@ -47,7 +47,7 @@ fn a_message_states_its_usage_and_its_reason_to_stop() {
 }
 
 #[test]
-fn a_stream_begins_with_its_input_and_ends_with_all_of_its_usage() {
+fn stream_starts_with_input_and_ends_with_full_usage() {
     let mut body = ask("Hello");
     body["stream"] = json!(true);
     let reply = post(output(200), "/v1/messages", &body);
@@ -74,13 +74,13 @@ fn a_stream_begins_with_its_input_and_ends_with_all_of_its_usage() {
 }
 
 #[test]
-fn input_is_taken_on_arrival_and_output_as_it_is_made() {
+fn input_is_charged_on_arrival_and_output_when_generated() {
     let latency = Duration::from_secs(40);
     let settings = output(4_000).with_itpm(60_000).with_otpm(6_000).with_latency(latency, latency);
     let mut provider = Provider::new(settings);
     let mut body = ask(&"word ".repeat(10_000));
     body["max_tokens"] = json!(8_000);
-    let left = |reply: &Reply, name: &str| {
+    let left = |reply: &SimulatedReply, name: &str| {
         reply.header(&format!("anthropic-ratelimit-{name}-tokens-remaining")).map(str::to_owned)
     };
     let first = send(&mut provider, 0, &body);
@@ -96,7 +96,7 @@ fn input_is_taken_on_arrival_and_output_as_it_is_made() {
 }
 
 #[test]
-fn what_was_made_beyond_the_limit_is_owed() {
+fn output_beyond_the_limit_becomes_debt() {
     // 60 a minute flow in; 180 are made at once: the next is admitted when the third minute is over,
     // for which it must have room for one token.
     let mut provider = Provider::new(output(180).with_otpm(60));
@@ -109,7 +109,7 @@ fn what_was_made_beyond_the_limit_is_owed() {
 }
 
 #[test]
-fn max_tokens_play_no_part() {
+fn max_tokens_is_not_charged() {
     let mut body = ask("Hello");
     body["max_tokens"] = json!(64_000);
     let reply = post(output(5).with_otpm(100).with_itpm(100).with_tpm(100), "/v1/messages", &body);
@@ -117,7 +117,7 @@ fn max_tokens_play_no_part() {
 }
 
 #[test]
-fn a_cached_prompt_is_read_for_nothing() {
+fn cached_prompt_is_free() {
     let mut provider = Provider::new(output(1).with_itpm(5_000));
     let mut body = ask("Hello");
     body["system"] = json!([{"type": "text", "text": "word ".repeat(3_000), "cache_control": {"type": "ephemeral"}}]);
@@ -140,7 +140,7 @@ fn a_cached_prompt_is_read_for_nothing() {
 }
 
 #[test]
-fn a_refusal_reads_as_anthropics_and_who_waits_as_long_as_told_is_admitted() {
+fn refusal_has_anthropic_shape_and_exact_retry_after() {
     let mut provider = Provider::new(output(5).with_rpm(3));
     let now = 1_747_143_680 * SECOND;
     for _ in 0..3 {
@@ -162,7 +162,7 @@ fn a_refusal_reads_as_anthropics_and_who_waits_as_long_as_told_is_admitted() {
 }
 
 #[test]
-fn token_headers_are_rounded_to_thousands_and_state_the_sum() {
+fn token_headers_are_rounded_to_thousands_and_summed() {
     let settings = output(5).with_itpm(400_000).with_otpm(80_000);
     let reply = post(settings, "/v1/messages", &ask(&"word ".repeat(1_700)));
     let header =
@@ -174,7 +174,7 @@ fn token_headers_are_rounded_to_thousands_and_state_the_sum() {
 }
 
 #[test]
-fn counting_tokens_is_free_and_agrees_with_the_answer() {
+fn token_count_is_free_and_matches_usage() {
     let mut provider = Provider::new(output(5).with_rpm(1));
     let mut body = ask("What is the capital of France?");
     for _ in 0..3 {
@@ -206,7 +206,7 @@ fn tools_images_and_documents_are_counted_and_never_fail() {
 }
 
 #[test]
-fn malformed_requests_and_faults_are_told_in_anthropics_words() {
+fn malformed_requests_and_faults_use_anthropic_errors() {
     for (body, message) in [
         ("{", "not valid JSON"),
         (r#"{"model": "m", "messages": []}"#, "max_tokens: Field required"),

@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use serde_json::{Value, json};
-use tollgate_simulate::{Charge, OutputSize, Settings};
+use tollgate_simulate::{ChargeRule, OutputSize, Settings};
 
 use super::{chat, post};
 
@@ -30,18 +30,18 @@ fn characters_are_counted_not_bytes() {
 }
 
 #[test]
-fn output_plays_no_part_in_openais_rule_and_all_in_usage() {
+fn output_is_charged_by_usage_rule_only() {
     let mut body = chat("Hello there");
     body["metadata"] = json!({"output_tokens": "700"});
     let openai = post(Settings::default(), "/v1/chat/completions", &body);
-    let usage = Settings::default().with_charge(Charge::Usage);
+    let usage = Settings::default().with_charge(ChargeRule::Usage);
     let usage = post(usage, "/v1/chat/completions", &body);
     assert!(openai.charged < 10);
     assert_eq!(usage.charged, usage.usage.input + 700);
 }
 
 #[test]
-fn stated_input_is_never_above_what_the_prompt_is_charged() {
+fn reported_input_never_exceeds_prompt_charge() {
     let texts = ["", "a", "Hello", "日本語", "a b c d e f g h i j k l m n o p"];
     for text in texts {
         for (path, body) in [
@@ -69,7 +69,7 @@ fn text_requests_are_charged_as_recorded_since_2025() {
 }
 
 #[test]
-fn responses_are_charged_as_recorded_where_the_model_does_not_reason() {
+fn non_reasoning_responses_are_charged_as_recorded() {
     let Some(recordings) = recordings() else { return };
     let all = errors(&recordings, |r| r.path == "/responses");
     println!("/responses, all: {}", all.summary());

@@ -1,7 +1,7 @@
 //! Gemini's format: its methods, streams, limits and errors.
 
 use serde_json::{Value, json};
-use tollgate_simulate::{Failure, Fault, OutputSize, Provider, Reply, Settings};
+use tollgate_simulate::{Failure, Fault, OutputSize, Provider, Settings, SimulatedReply};
 
 use super::{SECOND, events, object, post};
 
@@ -16,12 +16,12 @@ fn output(tokens: u64) -> Settings {
     Settings::default().with_output(OutputSize::Fixed(tokens))
 }
 
-fn send(provider: &mut Provider, now: u64, text: &str) -> Reply {
+fn send(provider: &mut Provider, now: u64, text: &str) -> SimulatedReply {
     provider.receive(now, GENERATE, ask(text).to_string().as_bytes())
 }
 
 #[test]
-fn an_answer_states_its_usage_and_its_model() {
+fn response_reports_usage_and_model() {
     let reply = post(output(12), GENERATE, &ask("What is the capital of France?"));
     let answer = object(&reply);
     assert_eq!(reply.header("content-type"), Some("application/json; charset=UTF-8"));
@@ -48,7 +48,7 @@ fn an_answer_states_its_usage_and_its_model() {
 }
 
 #[test]
-fn a_stream_is_events_or_one_array_of_the_same() {
+fn stream_is_sse_or_equivalent_json_array() {
     let streamed = post(output(20), &format!("{STREAM}?alt=sse"), &ask("Hello"));
     assert_eq!(streamed.header("content-type"), Some("text/event-stream"));
     let chunks: Vec<Value> = events(&streamed).into_iter().map(|(_, data)| data).collect();
@@ -70,7 +70,7 @@ fn a_stream_is_events_or_one_array_of_the_same() {
 }
 
 #[test]
-fn the_token_limit_is_of_input_alone() {
+fn token_limit_counts_input_only() {
     let reply = post(output(5_000).with_tpm(100), GENERATE, &ask("Hello there"));
     assert_eq!((reply.status, reply.charged), (200, reply.usage.input));
     assert!(reply.usage.input < 10);
@@ -79,7 +79,7 @@ fn the_token_limit_is_of_input_alone() {
 }
 
 #[test]
-fn a_refusal_names_its_quota_and_its_delay() {
+fn refusal_reports_quota_and_retry_delay() {
     let mut provider = Provider::new(output(5).with_rpm(7));
     for _ in 0..7 {
         assert_eq!(send(&mut provider, 0, "Hello").status, 200);
@@ -119,7 +119,7 @@ fn the_day_ends_at_midnight_in_los_angeles() {
 }
 
 #[test]
-fn errors_of_a_stream_that_is_an_array_are_an_array() {
+fn array_stream_errors_are_arrays() {
     let full = || output(5).with_tpm(1);
     let body = ask("What is the capital of France?");
     assert_eq!(object(&post(full(), STREAM, &body))[0]["error"]["code"], 429);
@@ -128,7 +128,7 @@ fn errors_of_a_stream_that_is_an_array_are_an_array() {
 }
 
 #[test]
-fn counting_is_free_and_agrees_with_the_answer() {
+fn token_count_is_free_and_matches_usage() {
     let mut provider = Provider::new(output(5).with_rpm(1));
     let path = "/v1beta/models/gemini-2.5-flash:countTokens";
     let plain = ask("Hello there");
@@ -143,7 +143,7 @@ fn counting_is_free_and_agrees_with_the_answer() {
 }
 
 #[test]
-fn texts_are_embedded_one_or_many() {
+fn single_and_batch_texts_are_embedded() {
     let content = json!({"parts": [{"text": "one"}]});
     let one = post(output(5), "/v1beta/models/m:embedContent", &json!({"content": content}));
     assert_eq!((&object(&one)["embedding"]["values"][0], one.usage.output), (&json!(0.5), 0));
@@ -168,7 +168,7 @@ fn vertex_paths_and_tools_are_read_too() {
 }
 
 #[test]
-fn malformed_requests_and_faults_are_told_in_geminis_words() {
+fn malformed_requests_and_faults_use_gemini_errors() {
     for (path, body, status, kind) in [
         (GENERATE, "{", 400, "INVALID_ARGUMENT"),
         (GENERATE, "{}", 400, "INVALID_ARGUMENT"),

@@ -6,13 +6,13 @@ use std::time::Duration;
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::TcpStream;
-use tollgate_simulate::{OutputSize, Server, Settings};
+use tollgate_simulate::{OutputSize, Settings, SimulatedServer};
 
 use super::chat;
 
-async fn bind(settings: Settings) -> Server {
+async fn bind(settings: Settings) -> SimulatedServer {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    Server::bind(settings, any).await.expect("a free port")
+    SimulatedServer::bind(settings, any).await.expect("a free port")
 }
 
 /// The head and the body of the answer to one request on a connection of its own.
@@ -35,7 +35,7 @@ fn json_of(body: &str) -> Value {
 }
 
 #[tokio::test]
-async fn answers_refuses_and_counts() {
+async fn server_answers_refuses_and_counts() {
     let settings = Settings::default().with_rpm(1).with_output(OutputSize::Fixed(12));
     let server = bind(settings).await;
     let body = chat("Hello").to_string();
@@ -82,7 +82,7 @@ async fn a_stream_arrives_whole_and_in_order() {
 }
 
 #[tokio::test]
-async fn requests_are_charged_on_arrival_and_answered_after_the_latency() {
+async fn request_is_charged_on_arrival_and_answered_later() {
     let day = Duration::from_secs(86_400);
     let server = bind(Settings::default().with_rpm(1).with_latency(day, day)).await;
     let body = chat("Hello").to_string();
@@ -105,7 +105,7 @@ async fn requests_are_charged_on_arrival_and_answered_after_the_latency() {
 }
 
 #[tokio::test]
-async fn shutdown_waits_for_the_answers_on_their_way() {
+async fn shutdown_waits_for_responses_in_flight() {
     let latency = Duration::from_millis(80);
     let server = bind(Settings::default().with_latency(latency, latency)).await;
     let addr = server.addr();
@@ -125,7 +125,7 @@ async fn shutdown_waits_for_the_answers_on_their_way() {
 }
 
 #[tokio::test]
-async fn http_2_is_spoken_to_those_who_know_it() {
+async fn http2_client_receives_http2_settings() {
     const SETTINGS: u8 = 4;
     let server = bind(Settings::default()).await;
     let mut stream = TcpStream::connect(server.addr()).await.expect("a connection");

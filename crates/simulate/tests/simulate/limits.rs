@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use proptest::prelude::*;
-use tollgate_simulate::{Algorithm, LimitKind, Provider, Settings};
+use tollgate_simulate::{LimitAlgorithm, LimitKind, Provider, Settings};
 
 use super::SECOND;
 use tollgate_testing::full::full_or;
@@ -11,7 +11,7 @@ use tollgate_testing::full::full_or;
 const MINUTE: u64 = 60 * SECOND;
 const DAY: u64 = 24 * 60 * MINUTE;
 
-fn provider(rpm: u64, algorithm: Algorithm) -> Provider {
+fn provider(rpm: u64, algorithm: LimitAlgorithm) -> Provider {
     Provider::new(Settings::default().with_rpm(rpm).with_algorithm(algorithm))
 }
 
@@ -20,9 +20,9 @@ fn admits(provider: &mut Provider, now: u64) -> bool {
 }
 
 #[test]
-fn a_token_bucket_refills_all_the_time() {
+fn token_bucket_refills_continuously() {
     // Full at 0, then one each 20 s: the fourth comes at 20 s and not a nanosecond earlier.
-    let mut provider = provider(3, Algorithm::TokenBucket);
+    let mut provider = provider(3, LimitAlgorithm::TokenBucket);
     assert!((0..3).all(|_| admits(&mut provider, 0)));
     assert!(!admits(&mut provider, 20 * SECOND - 1));
     assert!(admits(&mut provider, 20 * SECOND));
@@ -31,9 +31,9 @@ fn a_token_bucket_refills_all_the_time() {
 }
 
 #[test]
-fn a_token_bucket_loses_no_fraction_of_its_refill() {
+fn token_bucket_refill_keeps_fractions() {
     // 7 per minute, asked at odd steps: after the burst, 7 in each minute exactly, the last at 10 min.
-    let mut provider = provider(7, Algorithm::TokenBucket);
+    let mut provider = provider(7, LimitAlgorithm::TokenBucket);
     let steps = (0..).map(|i| i * 123_456_789).take_while(|&now| now < 10 * MINUTE);
     let admitted = steps.filter(|&now| admits(&mut provider, now)).count();
     assert_eq!(admitted, 7 + 69);
@@ -41,7 +41,7 @@ fn a_token_bucket_loses_no_fraction_of_its_refill() {
 
 #[test]
 fn a_sliding_window_holds_in_every_window() {
-    let mut provider = provider(2, Algorithm::SlidingWindow);
+    let mut provider = provider(2, LimitAlgorithm::SlidingWindow);
     assert!(admits(&mut provider, 0));
     assert!(admits(&mut provider, 30 * SECOND));
     assert!(!admits(&mut provider, MINUTE - 1));
@@ -52,7 +52,7 @@ fn a_sliding_window_holds_in_every_window() {
 
 #[test]
 fn a_fixed_window_starts_again_at_the_next_use() {
-    let mut provider = provider(2, Algorithm::FixedWindow);
+    let mut provider = provider(2, LimitAlgorithm::FixedWindow);
     let at = |seconds: u64| seconds * SECOND;
     assert!(admits(&mut provider, at(50)));
     assert!(admits(&mut provider, at(109)));
@@ -65,7 +65,7 @@ fn a_fixed_window_starts_again_at_the_next_use() {
 }
 
 #[test]
-fn a_refusal_states_the_longest_wait_and_takes_nothing() {
+fn refusal_reports_longest_wait_and_charges_no_limit() {
     let settings = Settings::default().with_rpm(60).with_tpm(10_000);
     let mut provider = Provider::new(settings);
     provider.admit(0, "gpt-4o", 1, 8_782).expect("it fits");
@@ -79,7 +79,7 @@ fn a_refusal_states_the_longest_wait_and_takes_nothing() {
 }
 
 #[test]
-fn what_is_above_the_limit_never_fits() {
+fn amount_above_the_limit_never_fits() {
     for algorithm in ALGORITHMS {
         let settings = Settings::default().with_tpm(100).with_algorithm(algorithm);
         let mut provider = Provider::new(settings);
@@ -90,7 +90,7 @@ fn what_is_above_the_limit_never_fits() {
 }
 
 #[test]
-fn a_short_burst_holds_only_its_part_of_the_minute() {
+fn short_burst_limits_bucket_capacity() {
     let settings = Settings::default().with_rpm(120).with_burst(Duration::from_secs(1));
     let mut provider = Provider::new(settings);
     assert!((0..2).all(|_| admits(&mut provider, 0)));
@@ -99,8 +99,8 @@ fn a_short_burst_holds_only_its_part_of_the_minute() {
 }
 
 #[test]
-fn each_model_has_limits_of_its_own() {
-    let mut provider = provider(1, Algorithm::TokenBucket);
+fn each_model_has_separate_limits() {
+    let mut provider = provider(1, LimitAlgorithm::TokenBucket);
     assert!(provider.admit(0, "gpt-4o", 1, 0).is_ok());
     assert!(provider.admit(0, "gpt-4o", 1, 0).is_err());
     assert!(provider.admit(0, "o3", 1, 0).is_ok());
@@ -121,20 +121,20 @@ fn extreme_amounts_and_times_do_not_panic() {
     }
 }
 
-const ALGORITHMS: [Algorithm; 3] =
-    [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];
+const ALGORITHMS: [LimitAlgorithm; 3] =
+    [LimitAlgorithm::TokenBucket, LimitAlgorithm::SlidingWindow, LimitAlgorithm::FixedWindow];
 
 /// Everything that was taken, and whether a limit has room, worked out from all of it anew.
 #[derive(Default)]
 struct History(Vec<(u64, u64)>);
 
 impl History {
-    fn fits(&self, algorithm: Algorithm, amount: u64, window: u64, now: u64, n: u64) -> bool {
+    fn fits(&self, algorithm: LimitAlgorithm, amount: u64, window: u64, now: u64, n: u64) -> bool {
         let amount = u128::from(amount);
         let used = match algorithm {
-            Algorithm::TokenBucket => return self.fits_bucket(amount, window, now, n),
-            Algorithm::SlidingWindow => self.since(now.saturating_sub(window - 1)),
-            Algorithm::FixedWindow => self.since(self.anchor(window, now)),
+            LimitAlgorithm::TokenBucket => return self.fits_bucket(amount, window, now, n),
+            LimitAlgorithm::SlidingWindow => self.since(now.saturating_sub(window - 1)),
+            LimitAlgorithm::FixedWindow => self.since(self.anchor(window, now)),
         };
         used + u128::from(n) <= amount
     }
@@ -159,7 +159,7 @@ impl History {
     }
 }
 
-fn algorithm() -> impl Strategy<Value = Algorithm> {
+fn algorithm() -> impl Strategy<Value = LimitAlgorithm> {
     prop::sample::select(ALGORITHMS.to_vec())
 }
 
@@ -181,7 +181,7 @@ proptest! {
     /// Admitted exactly when every limit has room by brute force, all or none; and where a
     /// refusal states a wait, that nanosecond is the first one with room.
     #[test]
-    fn admits_exactly_what_brute_force_admits(
+    fn admission_matches_brute_force(
         algorithm in algorithm(),
         (rpm, tpm, rpd) in (1..12_u64, 1..150_u64, 1..25_u64),
         schedule in schedule(),

@@ -10,13 +10,13 @@ mod streams;
 mod tools;
 
 use serde_json::{Value, json};
-use tollgate_simulate::{Provider, Reply, ReplyBody, Settings};
+use tollgate_simulate::{Provider, ReplyBody, Settings, SimulatedReply};
 
 /// Nanoseconds of a second.
 const SECOND: u64 = 1_000_000_000;
 
 /// Posts to a provider of these settings at time 0.
-fn post(settings: Settings, path: &str, body: &Value) -> Reply {
+fn post(settings: Settings, path: &str, body: &Value) -> SimulatedReply {
     Provider::new(settings).receive(0, path, body.to_string().as_bytes())
 }
 
@@ -25,12 +25,12 @@ fn chat(text: &str) -> Value {
     json!({"model": "gpt-4o", "messages": [{"role": "user", "content": text}]})
 }
 
-fn object(reply: &Reply) -> Value {
+fn object(reply: &SimulatedReply) -> Value {
     serde_json::from_slice(&reply.body.bytes()).expect("the body is JSON")
 }
 
 /// The events of a stream: their names, where they have one, and their data.
-fn events(reply: &Reply) -> Vec<(Option<String>, Value)> {
+fn events(reply: &SimulatedReply) -> Vec<(Option<String>, Value)> {
     let ReplyBody::Stream(frames) = &reply.body else { panic!("not a stream") };
     let text = |frame: &[u8]| String::from_utf8(frame.to_vec()).expect("events are UTF-8");
     let event = |frame: String| {

@@ -3,12 +3,12 @@
 use std::time::Duration;
 
 use serde_json::json;
-use tollgate_simulate::{Failure, Fault, OutputSize, Provider, Reply, Settings};
+use tollgate_simulate::{Failure, Fault, OutputSize, Provider, Settings, SimulatedReply};
 
 use super::{SECOND, chat, object, post};
 
 #[test]
-fn a_chat_states_its_usage_and_choices() {
+fn chat_reports_usage_and_choices() {
     let mut body = chat("What is the capital of France?");
     body["n"] = json!(2);
     body["metadata"] = json!({"output_tokens": 30});
@@ -27,7 +27,7 @@ fn a_chat_states_its_usage_and_choices() {
 }
 
 #[test]
-fn completions_embeddings_and_responses_have_their_own_shapes() {
+fn endpoints_have_distinct_response_shapes() {
     let settings = || Settings::default().with_output(OutputSize::Fixed(5));
     let completion = post(settings(), "/completions", &json!({"model": "m", "prompt": "Say"}));
     assert_eq!(object(&completion)["object"], "text_completion");
@@ -52,7 +52,7 @@ fn completions_embeddings_and_responses_have_their_own_shapes() {
 }
 
 #[test]
-fn counting_the_tokens_of_a_response_is_free_and_agrees_with_its_usage() {
+fn input_token_count_is_free_and_matches_usage() {
     let mut provider = Provider::new(Settings::default().with_rpm(1));
     let body = json!({"model": "m", "input": "What is the capital of France?"}).to_string();
     let mut send = |path| provider.receive(0, path, body.as_bytes());
@@ -65,7 +65,7 @@ fn counting_the_tokens_of_a_response_is_free_and_agrees_with_its_usage() {
 }
 
 #[test]
-fn a_model_of_one_name_has_limits_of_its_own_in_each_format() {
+fn same_model_name_has_separate_limits_per_format() {
     let mut provider = Provider::new(Settings::default().with_rpm(1));
     let openai = chat("Hello").to_string();
     let anthropic = json!({"model": "gpt-4o", "max_tokens": 5, "messages": []}).to_string();
@@ -84,7 +84,7 @@ fn a_model_of_one_name_has_limits_of_its_own_in_each_format() {
 }
 
 #[test]
-fn azures_paths_are_read_and_a_deployment_is_the_model() {
+fn azure_paths_take_the_model_from_the_deployment() {
     for (path, model) in [
         ("/openai/v1/chat/completions", "gpt-4o"),
         ("/openai/deployments/mine/chat/completions?api-version=2024-10-21", "mine"),
@@ -100,7 +100,7 @@ fn azures_paths_are_read_and_a_deployment_is_the_model() {
 }
 
 #[test]
-fn output_is_capped_by_what_the_request_allows() {
+fn output_is_capped_by_the_request() {
     let capped = |path, body| object(&post(Settings::default(), path, &body));
     let metadata = json!({"output_tokens": "900"});
     let mut body = chat("Hello");
@@ -116,7 +116,7 @@ fn output_is_capped_by_what_the_request_allows() {
 }
 
 #[test]
-fn headers_state_what_is_left_and_when_it_is_full() {
+fn headers_report_remaining_and_reset() {
     let settings = Settings::default().with_rpm(500).with_tpm(30_000);
     let mut body = chat(&"x".repeat(4_000));
     body["max_tokens"] = json!(498);
@@ -138,7 +138,7 @@ fn headers_state_what_is_left_and_when_it_is_full() {
 }
 
 /// A provider of 10,000 TPM of which 8,782 are used, and its refusal of 8,172 more at once.
-fn refused() -> (Provider, Reply, Vec<u8>) {
+fn refused() -> (Provider, SimulatedReply, Vec<u8>) {
     let mut provider = Provider::new(Settings::default().with_tpm(10_000));
     provider.admit(0, "gpt-4o", 1, 8_782).expect("it fits");
     let mut body = chat("Hello");
@@ -149,7 +149,7 @@ fn refused() -> (Provider, Reply, Vec<u8>) {
 }
 
 #[test]
-fn a_refusal_reads_as_openais() {
+fn refusal_has_openai_shape() {
     let (_, reply, _) = refused();
     assert_eq!((reply.status, reply.charged), (429, 0));
     let error = &object(&reply)["error"];
@@ -166,7 +166,7 @@ fn a_refusal_reads_as_openais() {
 }
 
 #[test]
-fn who_waits_as_long_as_told_is_admitted_and_not_earlier() {
+fn request_is_admitted_exactly_after_retry_after() {
     let (mut provider, reply, body) = refused();
     let wait: u64 = reply.header("retry-after-ms").expect("a wait").parse().expect("a number");
     let mut at = |now| provider.receive(now, "/v1/chat/completions", &body).status;
@@ -175,7 +175,7 @@ fn who_waits_as_long_as_told_is_admitted_and_not_earlier() {
 }
 
 #[test]
-fn a_request_that_can_never_fit_is_told_so_without_a_wait() {
+fn oversized_request_is_refused_without_retry_after() {
     let mut body = chat("Hello");
     body["max_tokens"] = json!(10_000);
     let reply = post(Settings::default().with_tpm(10_000), "/v1/chat/completions", &body);
@@ -187,7 +187,7 @@ fn a_request_that_can_never_fit_is_told_so_without_a_wait() {
 }
 
 #[test]
-fn malformed_requests_are_refused_and_take_nothing() {
+fn malformed_requests_are_refused_without_charge() {
     let mut provider = Provider::new(Settings::default().with_rpm(1));
     for (path, body, status, code) in [
         ("/v1/chat/completions", "{", 400, json!(null)),
@@ -221,7 +221,7 @@ fn enormous_numbers_do_not_panic() {
 }
 
 #[test]
-fn faults_come_at_their_turn_and_take_nothing() {
+fn faults_occur_periodically_without_charge() {
     let settings = Settings::default()
         .with_rpm(4)
         .with_fault(Fault { every: 3, failure: Failure::Overloaded })
@@ -229,7 +229,7 @@ fn faults_come_at_their_turn_and_take_nothing() {
     let mut provider = Provider::new(settings);
     let body = chat("Hello").to_string();
     let mut next = || provider.receive(0, "/v1/chat/completions", body.as_bytes());
-    let replies: Vec<Reply> = (0..6).map(|_| next()).collect();
+    let replies: Vec<SimulatedReply> = (0..6).map(|_| next()).collect();
     let statuses: Vec<u16> = replies.iter().map(|reply| reply.status).collect();
     assert_eq!(statuses, [200, 429, 503, 429, 200, 503]);
     assert_eq!(object(&replies[1])["error"]["code"], "insufficient_quota");
@@ -249,7 +249,7 @@ fn the_same_seed_gives_the_same_answers() {
         let reply = |(i, body): (u64, String)| {
             provider.receive(i * SECOND, "/v1/chat/completions", body.as_bytes())
         };
-        (0..).zip(bodies).map(reply).collect::<Vec<Reply>>()
+        (0..).zip(bodies).map(reply).collect::<Vec<SimulatedReply>>()
     };
     let replies = run(1);
     assert_eq!(replies, run(1));

@@ -30,7 +30,7 @@ fn a_chat_streams_role_text_reason_usage_and_done() {
 }
 
 #[test]
-fn usage_is_streamed_only_when_asked_for() {
+fn usage_is_streamed_only_when_requested() {
     let reply = post(Settings::default(), "/chat/completions", &streamed(chat("Hello"), 3));
     let events = events(&reply);
     assert!(events.iter().all(|(_, data)| data.get("usage").is_none()));
@@ -39,7 +39,7 @@ fn usage_is_streamed_only_when_asked_for() {
 }
 
 #[test]
-fn every_choice_is_streamed_to_its_end() {
+fn every_choice_is_streamed_to_the_end() {
     let mut body = streamed(chat("Hello"), 3);
     body["n"] = json!(2);
     body["max_tokens"] = json!(2);

@@ -1,7 +1,7 @@
 //! Calls of tools, which a request forces.
 
 use serde_json::{Value, json};
-use tollgate_simulate::{Provider, Reply, Settings};
+use tollgate_simulate::{Provider, Settings, SimulatedReply};
 
 use super::{chat, events, object, post};
 
@@ -55,7 +55,7 @@ fn streamed(mut body: Value) -> Value {
 }
 
 /// The name of the tool that an answer calls, in any format; `None` for a text.
-fn called(reply: &Reply) -> Option<String> {
+fn called(reply: &SimulatedReply) -> Option<String> {
     let answer = object(reply);
     let names = [
         &answer["choices"][0]["message"]["tool_calls"][0]["function"]["name"],
@@ -75,7 +75,7 @@ fn check(path: &str, ask: fn(&Value) -> Value, choices: &[(Value, Option<&str>)]
 }
 
 #[test]
-fn a_chat_calls_a_tool_where_it_must_and_only_there() {
+fn chat_calls_a_tool_only_when_forced() {
     let named = |name| json!({"type": "function", "function": {"name": name}});
     let allowed = |mode| json!({"mode": mode, "tools": [named("look_up")]});
     let allowed = |mode| json!({"type": "allowed_tools", "allowed_tools": allowed(mode)});
@@ -93,7 +93,7 @@ fn a_chat_calls_a_tool_where_it_must_and_only_there() {
 }
 
 #[test]
-fn a_response_calls_a_tool_where_it_must_and_only_there() {
+fn response_calls_a_tool_only_when_forced() {
     let named = |name| json!({"type": "function", "name": name});
     let allowed =
         |mode| json!({"type": "allowed_tools", "mode": mode, "tools": [named("look_up")]});
@@ -109,7 +109,7 @@ fn a_response_calls_a_tool_where_it_must_and_only_there() {
 }
 
 #[test]
-fn a_message_of_anthropics_calls_a_tool_where_it_must_and_only_there() {
+fn anthropic_message_calls_a_tool_only_when_forced() {
     let tool = |name| json!({"type": "tool", "name": name});
     let choices = [
         (json!({"type": "any"}), Some("wait")),
@@ -122,7 +122,7 @@ fn a_message_of_anthropics_calls_a_tool_where_it_must_and_only_there() {
 }
 
 #[test]
-fn gemini_calls_a_tool_where_it_must_and_only_there() {
+fn gemini_calls_a_tool_only_when_forced() {
     let any = |names: &[&str]| json!({"mode": "ANY", "allowedFunctionNames": names});
     let choices = [
         (json!({"mode": "ANY"}), Some("wait")),
@@ -136,7 +136,7 @@ fn gemini_calls_a_tool_where_it_must_and_only_there() {
 }
 
 #[test]
-fn openai_streams_the_same_call_as_it_answers() {
+fn openai_stream_carries_the_same_call() {
     let choice = json!({"type": "function", "function": {"name": "look_up"}});
     let whole = post(Settings::default(), CHAT, &ask_chat(&choice));
     let answer = object(&whole);
@@ -162,7 +162,7 @@ fn openai_streams_the_same_call_as_it_answers() {
 }
 
 #[test]
-fn every_choice_of_a_chat_has_a_call_of_its_own() {
+fn every_chat_choice_has_a_separate_call() {
     let mut body = ask_chat(&json!("required"));
     body["n"] = json!(2);
     let answer = object(&post(Settings::default(), CHAT, &body));
@@ -171,7 +171,7 @@ fn every_choice_of_a_chat_has_a_call_of_its_own() {
 }
 
 #[test]
-fn responses_stream_the_same_call_as_they_answer() {
+fn responses_stream_carries_the_same_call() {
     let choice = json!({"type": "function", "name": "look_up"});
     let answer = object(&post(Settings::default(), RESPONSES, &ask_responses(&choice)));
     let item = &answer["output"][0];
@@ -196,7 +196,7 @@ fn responses_stream_the_same_call_as_they_answer() {
 }
 
 #[test]
-fn anthropic_streams_the_same_call_as_it_answers() {
+fn anthropic_stream_carries_the_same_call() {
     let choice = json!({"type": "tool", "name": "look_up"});
     let answer = object(&post(Settings::default(), MESSAGES, &ask_claude(&choice)));
     let block = &answer["content"][0];
@@ -219,7 +219,7 @@ fn anthropic_streams_the_same_call_as_it_answers() {
 }
 
 #[test]
-fn gemini_streams_a_call_whole() {
+fn gemini_stream_carries_the_call_in_one_chunk() {
     let config = json!({"mode": "ANY", "allowedFunctionNames": ["look_up"]});
     let answer = object(&post(Settings::default(), GENERATE, &ask_gemini(&config)));
     let part = &answer["candidates"][0]["content"]["parts"][0];
@@ -236,7 +236,7 @@ fn gemini_streams_a_call_whole() {
 }
 
 #[test]
-fn a_call_is_as_long_as_it_is_written_unless_the_request_says_how_long() {
+fn call_length_is_estimated_unless_requested() {
     let settings = || Settings::default();
     let mut body = ask_chat(&json!("required"));
     let short = post(settings(), CHAT, &body).usage.output;
@@ -247,7 +247,7 @@ fn a_call_is_as_long_as_it_is_written_unless_the_request_says_how_long() {
 }
 
 #[test]
-fn a_call_that_has_no_room_is_a_text_cut_short() {
+fn call_over_max_tokens_becomes_truncated_text() {
     let mut bodies = [
         (CHAT, ask_chat(&json!("required"))),
         (RESPONSES, ask_responses(&json!("required"))),
@@ -276,7 +276,7 @@ fn a_call_that_has_no_room_is_a_text_cut_short() {
 }
 
 #[test]
-fn the_result_of_a_call_is_read_as_input() {
+fn tool_result_counts_as_input() {
     let mut provider = Provider::new(Settings::default());
     let mut body = ask_chat(&json!("required"));
     let mut send = |body: &Value| provider.receive(0, CHAT, body.to_string().as_bytes());

@@ -38,7 +38,7 @@ mod tests {
     const LEASE: u64 = 900;
 
     #[test]
-    fn what_is_taken_all_the_time_is_what_a_lease_time_takes() {
+    fn steady_use_is_the_demand_per_lease() {
         let mut demand = Demand::default();
         for now in (0..9_000).step_by(100) {
             demand.add(50);
@@ -49,7 +49,7 @@ mod tests {
     }
 
     #[test]
-    fn a_burst_counts_threefold_at_most_and_is_forgotten() {
+    fn burst_counts_at_most_threefold_and_decays() {
         let mut demand = Demand::default();
         demand.per_lease(LEASE, 1_000);
         demand.add(10);
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn no_amount_overflows() {
+    fn amounts_saturate() {
         let mut demand = Demand::default();
         demand.add(u64::MAX);
         demand.add(u64::MAX);

@@ -8,20 +8,20 @@
 //! whole window after it was *told*, which is a third of a lease time later at most while the
 //! server answers.
 //!
-//! It doesn't queue and asks nobody itself: [`Ledger`] is a value to which time is an argument.
+//! It doesn't queue and asks nobody itself: [`KeyLease`] is a value to which time is an argument.
 
-mod ask;
+mod bucket_lease;
 mod demand;
-mod fetch;
+mod key_lease;
+mod lease_call;
+mod lease_debit;
 mod leases;
-mod ledger;
-mod row;
-mod taken;
+mod maintain;
 
 #[cfg(test)]
 mod tests;
 
-use ask::{Ask, Room};
+use key_lease::KeyLease;
+use lease_call::{LeaseCall, LeaseLimits};
+use lease_debit::LeaseDebit;
 pub(super) use leases::Leases;
-use ledger::Ledger;
-use taken::Taken;

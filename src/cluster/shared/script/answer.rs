@@ -17,7 +17,7 @@ pub(in crate::cluster::shared) enum Verdict {
     /// Done; for a reservation: granted.
     Done,
     /// No room.
-    Refused { part: usize, rule: usize, wait: InTime },
+    Refused { part: usize, rule: usize, wait: RetryAfter },
     /// A lease: what was granted of each part, what is in flight left out.
     Leased(Vec<Amounts>),
     /// The call came later than it was sent, by more than a second of the server's clock: nothing was
@@ -32,7 +32,7 @@ pub(in crate::cluster::shared) enum Verdict {
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::cluster::shared) enum InTime {
+pub(in crate::cluster::shared) enum RetryAfter {
     /// So many microseconds from now, if nobody else comes.
     In(u64),
     /// When others end.

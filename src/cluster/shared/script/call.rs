@@ -61,7 +61,7 @@ pub(in crate::cluster::shared) struct Part<'a> {
     /// For each rule, what the verb says.
     pub(in crate::cluster::shared) amounts: Amounts,
     /// For each rule, of a lease only.
-    pub(in crate::cluster::shared) lease: Option<&'a Wanted>,
+    pub(in crate::cluster::shared) lease: Option<&'a LeaseRequest>,
     /// What this process last knew of the key, if it did. Without figures it only says which state that
     /// was, and the answer is `Lost` if it is another by now; with them, what is lacking is taken.
     pub(in crate::cluster::shared) view: Option<&'a View>,
@@ -69,13 +69,13 @@ pub(in crate::cluster::shared) struct Part<'a> {
 
 /// What is wanted of a lease.
 #[derive(Debug, Clone, Default)]
-pub(in crate::cluster::shared) struct Wanted {
+pub(in crate::cluster::shared) struct LeaseRequest {
     /// The number of this call among those for this lease, from 1: one that was carried out already is
     /// answered as it was, and one that comes after a later one changes nothing.
     pub(in crate::cluster::shared) turn: u32,
     /// The number of the first call that told what was used: if it or a later one has been carried out,
     /// `amounts` are settled already.
-    pub(in crate::cluster::shared) told: u32,
+    pub(in crate::cluster::shared) first_report: u32,
     pub(in crate::cluster::shared) inflight: Amounts,
     pub(in crate::cluster::shared) least: Amounts,
     pub(in crate::cluster::shared) wanted: Amounts,
@@ -95,4 +95,4 @@ pub(in crate::cluster::shared) struct ServerTime {
 
 /// Amounts and rates are at most so large, so that sums of some of them are exact in the script: what
 /// is above is told, and to be booked, as this.
-pub(in crate::cluster::shared) const MOST: u64 = 1 << 50;
+pub(in crate::cluster::shared) const MAX_AMOUNT: u64 = 1 << 50;

@@ -6,11 +6,11 @@
 
 mod answer;
 mod call;
-mod packed;
-mod read;
+mod decode;
+mod encode;
 #[cfg(test)]
 mod tests;
 mod text;
 
-pub(super) use answer::{Answer, InTime, Verdict, View};
-pub(super) use call::{Amounts, Call, Id, MOST, Part, ServerTime, Verb, Wanted};
+pub(super) use answer::{Answer, RetryAfter, Verdict, View};
+pub(super) use call::{Amounts, Call, Id, LeaseRequest, MAX_AMOUNT, Part, ServerTime, Verb};

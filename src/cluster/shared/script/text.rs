@@ -4,12 +4,12 @@ use redis::{Cmd, Script};
 
 /// The script's text and its hash.
 #[derive(Debug)]
-pub(super) struct Text {
+pub(super) struct ScriptText {
     text: String,
     hash: String,
 }
 
-impl Text {
+impl ScriptText {
     pub(super) fn new(text: String) -> Self {
         let hash = Script::new(&text).get_hash().to_owned();
         Self { text, hash }
@@ -32,9 +32,9 @@ impl Text {
 }
 
 /// The text of production: the server's own clock, and no way to say another time.
-pub(super) static TEXT: LazyLock<Text> = LazyLock::new(|| Text::new(PIECES.concat()));
+pub(super) static TEXT: LazyLock<ScriptText> = LazyLock::new(|| ScriptText::new(SOURCES.concat()));
 
-pub(super) const PIECES: [&str; 13] = [
+pub(super) const SOURCES: [&str; 13] = [
     include_str!("lua/call.lua"),
     include_str!("lua/quick.lua"),
     include_str!("lua/numbers.lua"),

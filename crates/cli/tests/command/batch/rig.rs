@@ -13,7 +13,7 @@ use tokio::process::{Child, Command};
 use tollgate::provider::COMPATIBLE;
 use tollgate::quota::Quota;
 use tollgate_cli::batch::{Ended, Halt, Job, Resume, Stop};
-use tollgate_simulate::{Server, Settings};
+use tollgate_simulate::{Settings, SimulatedServer};
 
 /// What no output may show.
 pub(crate) const KEY: &str = "sk-test-0123456789abcdef-s3cret";
@@ -172,8 +172,9 @@ pub(crate) fn signal(child: &Child, name: &str) {
     assert!(sent.success());
 }
 
-pub(crate) async fn simulated(settings: Settings) -> (Server, String) {
-    let server = Server::bind(settings, ([127, 0, 0, 1], 0).into()).await.expect("a free port");
+pub(crate) async fn simulated(settings: Settings) -> (SimulatedServer, String) {
+    let server =
+        SimulatedServer::bind(settings, ([127, 0, 0, 1], 0).into()).await.expect("a free port");
     let base = format!("http://{}", server.addr());
     (server, base)
 }

@@ -104,8 +104,8 @@ async fn the_answer_is_stored_as_it_came() {
 #[tokio::test]
 async fn windows_give_out_their_whole_amount_at_once() {
     let table = [
-        (Algorithm::SlidingWindow, tollgate_simulate::Algorithm::SlidingWindow),
-        (Algorithm::FixedWindow, tollgate_simulate::Algorithm::FixedWindow),
+        (Algorithm::SlidingWindow, tollgate_simulate::LimitAlgorithm::SlidingWindow),
+        (Algorithm::FixedWindow, tollgate_simulate::LimitAlgorithm::FixedWindow),
     ];
     for (kept, enforced) in table {
         let lines: Vec<_> =

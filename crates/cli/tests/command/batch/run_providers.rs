@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::process::Command;
-use tollgate_simulate::{Server, Settings, Stats};
+use tollgate_simulate::{Settings, SimulatedServer, Stats};
 
 use super::rig::{Folder, chat, line, lines, simulated, told};
 use super::scripted::{Reply, Scripted};
@@ -167,7 +167,7 @@ async fn headers_are_added_and_take_the_place_of_others() {
 
 /// A simulated provider, and the path and headers of every request that came to it.
 struct Recorded {
-    server: Server,
+    server: SimulatedServer,
     base: String,
     requests: Arc<Mutex<Vec<(String, HeaderMap)>>>,
 }

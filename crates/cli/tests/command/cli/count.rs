@@ -1,7 +1,7 @@
 //! `tollgate count`.
 
 use serde_json::json;
-use tollgate_simulate::{Server, Settings};
+use tollgate_simulate::{Settings, SimulatedServer};
 
 use super::rig::{Home, told, told_of};
 
@@ -73,7 +73,8 @@ fn what_is_no_text_is_refused_with_the_place() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn providers_are_asked_in_their_own_way() {
-    let server = Server::bind(Settings::default(), ([127, 0, 0, 1], 0).into()).await.unwrap();
+    let server =
+        SimulatedServer::bind(Settings::default(), ([127, 0, 0, 1], 0).into()).await.unwrap();
     let (home, base) = (Home::new(), format!("http://{}", server.addr()));
     for (model, variable) in [
         ("claude-sonnet-4-5", "ANTHROPIC_API_KEY"),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use tollgate::limiter::Limiter;
 use tollgate::quota::{Algorithm, Cost, Quota};
-use tollgate::store::{Keeping, Sqlite, Yaml};
+use tollgate::store::{Persistence, Sqlite, Yaml};
 
 /// A limiter of `gpt-4o` and `claude-*` that runs: what it does is at `path` soon.
 pub(crate) fn open(path: &Path) -> Limiter {
@@ -26,8 +26,8 @@ fn kept(path: &Path, flush: Duration) -> Limiter {
         .build()
         .expect("a limiter");
     let kept = match path.extension().is_some_and(|end| end == "yaml") {
-        true => Keeping::start(&limiter, Yaml::new(path), flush),
-        false => Keeping::start(&limiter, Sqlite::new(path), flush),
+        true => Persistence::start(&limiter, Yaml::new(path), flush),
+        false => Persistence::start(&limiter, Sqlite::new(path), flush),
     };
     kept.expect("it can be kept");
     limiter

@@ -8,9 +8,9 @@ use tollgate_simulate::Settings;
 
 use super::rig::{Proxy, Upstream, chat, http, json};
 
-async fn provider(settings: Settings) -> tollgate_simulate::Server {
+async fn provider(settings: Settings) -> tollgate_simulate::SimulatedServer {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    tollgate_simulate::Server::bind(settings, any).await.expect("a free port")
+    tollgate_simulate::SimulatedServer::bind(settings, any).await.expect("a free port")
 }
 
 #[tokio::test]

@@ -12,8 +12,9 @@ use tollgate_testing::servers::Redis;
 async fn two_proxies_over_one_redis_let_through_as_much_as_one() {
     let redis = Redis::start();
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    let provider =
-        tollgate_simulate::Server::bind(Settings::default().with_rpm(40), any).await.unwrap();
+    let provider = tollgate_simulate::SimulatedServer::bind(Settings::default().with_rpm(40), any)
+        .await
+        .unwrap();
     let shared = format!(
         "providers: [openai]\nquotas: {{gpt-4o: {{rpm: 40}}}}\n\
          margin: {{percent: 0, lag: 0s}}\n\

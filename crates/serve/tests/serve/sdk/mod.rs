@@ -14,7 +14,7 @@ use futures_util::future::join_all;
 use serde_json::Value;
 use tollgate::provider::{Profile, Scanner};
 use tollgate::quota::Usage;
-use tollgate_simulate::{OutputSize, Server, Settings};
+use tollgate_simulate::{OutputSize, Settings, SimulatedServer};
 
 use self::python::Python;
 use self::recorder::{Exchange, Recorder};
@@ -111,7 +111,7 @@ fn paced() -> Settings {
     Settings::default().with_rpm(60).with_burst(Duration::from_secs(1))
 }
 
-async fn serve(settings: Settings) -> Server {
+async fn serve(settings: Settings) -> SimulatedServer {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    Server::bind(settings, any).await.expect("a free port")
+    SimulatedServer::bind(settings, any).await.expect("a free port")
 }

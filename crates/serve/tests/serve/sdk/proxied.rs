@@ -110,8 +110,8 @@ serve:
 
 /// A proxy in front of providers that answer, deny, take their time, and are away.
 struct World {
-    open: tollgate_simulate::Server,
-    _others: [tollgate_simulate::Server; 2],
+    open: tollgate_simulate::SimulatedServer,
+    _others: [tollgate_simulate::SimulatedServer; 2],
     _away: TcpSocket,
     proxy: tollgate_serve::Server,
     limiter: Limiter,
@@ -202,7 +202,7 @@ serve:
     }
 }
 
-async fn provider(settings: Settings) -> tollgate_simulate::Server {
+async fn provider(settings: Settings) -> tollgate_simulate::SimulatedServer {
     let any = SocketAddr::from(([127, 0, 0, 1], 0));
-    tollgate_simulate::Server::bind(settings, any).await.expect("a free port")
+    tollgate_simulate::SimulatedServer::bind(settings, any).await.expect("a free port")
 }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use super::{Ledger, Room};
+use super::{KeyLease, LeaseLimits};
 use crate::cluster::shared::script::Id;
 use crate::engine::Rule;
 use crate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
@@ -21,11 +21,11 @@ fn rules(quota: &Quota, algorithm: Algorithm, settle: SettleAt) -> Arc<[Rule]> {
 }
 
 /// A ledger that holds so much since `now`.
-fn holding(rules: &Arc<[Rule]>, amount: u64, now: u64) -> Ledger {
-    let mut ledger = Ledger::new(Arc::clone(rules), (Id([0; 16]), 1), LEASE);
-    ledger.ask(Some(&cost(1)), &Room::default(), now);
-    ledger.granted(&[amount]);
-    ledger
+fn holding(rules: &Arc<[Rule]>, amount: u64, now: u64) -> KeyLease {
+    let mut lease = KeyLease::new(Arc::clone(rules), Id([0; 16]), 1, LEASE);
+    lease.prepare_call(Some(&cost(1)), &LeaseLimits::default(), now);
+    lease.on_granted(&[amount]);
+    lease
 }
 
 fn cost(tokens: u64) -> Cost {
@@ -37,93 +37,99 @@ fn tokens(settle: SettleAt) -> Arc<[Rule]> {
 }
 
 #[test]
-fn nothing_is_admitted_from_its_end_on() {
+fn expired_lease_admits_no_request() {
     let rules = tokens(SettleAt::End);
-    let mut ledger = holding(&rules, 10, MINUTE);
-    assert!(ledger.try_take(&rules, &cost(1), MINUTE + LEASE * 9 / 10).is_some());
-    assert!(ledger.try_take(&rules, &cost(1), MINUTE + LEASE).is_none());
+    let mut lease = holding(&rules, 10, MINUTE);
+    assert!(lease.try_take(&rules, &cost(1), MINUTE + LEASE * 9 / 10).is_some());
+    assert!(lease.try_take(&rules, &cost(1), MINUTE + LEASE).is_none());
 }
 
 #[test]
-fn what_a_refused_question_has_told_is_not_told_again() {
+fn use_reported_with_a_refused_call_is_not_repeated() {
     let rules = tokens(SettleAt::End);
-    let mut ledger = holding(&rules, 10, MINUTE);
-    let taken = ledger.try_take(&rules, &cost(8), MINUTE).unwrap();
-    ledger.settle(taken, &cost(8), &cost(8));
-    assert_eq!(ledger.ask(Some(&cost(5)), &Room::default(), MINUTE).used[..], [8]);
-    ledger.refused(MINUTE);
-    assert!(ledger.is_empty());
-    assert_eq!(ledger.close().used[..], [0]);
+    let mut lease = holding(&rules, 10, MINUTE);
+    let taken = lease.try_take(&rules, &cost(8), MINUTE).unwrap();
+    lease.settle(taken, &cost(8), &cost(8));
+    assert_eq!(lease.prepare_call(Some(&cost(5)), &LeaseLimits::default(), MINUTE).used[..], [8]);
+    lease.on_refused(MINUTE);
+    assert!(lease.is_empty());
+    assert_eq!(lease.close().used[..], [0]);
 }
 
 #[test]
-fn more_than_was_reserved_is_told_as_it_is() {
+fn use_above_the_reservation_is_reported() {
     let rules = tokens(SettleAt::End);
-    let mut ledger = holding(&rules, 10, MINUTE);
-    let taken = ledger.try_take(&rules, &cost(10), MINUTE).unwrap();
-    ledger.settle(taken, &cost(10), &cost(25));
-    assert_eq!(ledger.ask(None, &Room::default(), MINUTE + LEASE / 3).used[..], [25]);
+    let mut lease = holding(&rules, 10, MINUTE);
+    let taken = lease.try_take(&rules, &cost(10), MINUTE).unwrap();
+    lease.settle(taken, &cost(10), &cost(25));
+    assert_eq!(
+        lease.prepare_call(None, &LeaseLimits::default(), MINUTE + LEASE / 3).used[..],
+        [25]
+    );
 }
 
 #[test]
-fn less_than_was_reserved_is_free_again_until_it_is_told() {
+fn unused_reservation_is_free_until_reported() {
     let rules = tokens(SettleAt::Send);
-    let mut ledger = holding(&rules, 10, MINUTE);
-    let early = ledger.try_take(&rules, &cost(5), MINUTE).unwrap();
-    ledger.settle(early, &cost(5), &cost(2));
-    let late = ledger.try_take(&rules, &cost(8), MINUTE).unwrap();
-    assert_eq!(ledger.ask(None, &Room::default(), MINUTE + LEASE / 3).used[..], [10]);
-    ledger.granted(&[0]);
-    ledger.release(late, &cost(8));
-    assert!(ledger.try_take(&rules, &cost(1), MINUTE + LEASE / 3).is_none());
+    let mut lease = holding(&rules, 10, MINUTE);
+    let early = lease.try_take(&rules, &cost(5), MINUTE).unwrap();
+    lease.settle(early, &cost(5), &cost(2));
+    let late = lease.try_take(&rules, &cost(8), MINUTE).unwrap();
+    assert_eq!(
+        lease.prepare_call(None, &LeaseLimits::default(), MINUTE + LEASE / 3).used[..],
+        [10]
+    );
+    lease.on_granted(&[0]);
+    lease.release(late, &cost(8));
+    assert!(lease.try_take(&rules, &cost(1), MINUTE + LEASE / 3).is_none());
 }
 
 #[test]
-fn what_a_lapsed_lease_had_held_is_not_told_again() {
+fn amount_held_by_a_lapsed_lease_is_not_reported_again() {
     let rules = tokens(SettleAt::End);
-    let mut ledger = holding(&rules, 10, MINUTE);
-    let in_flight = ledger.try_take(&rules, &cost(4), MINUTE).unwrap();
-    let ended = ledger.try_take(&rules, &cost(6), MINUTE).unwrap();
-    ledger.settle(ended, &cost(6), &cost(9));
-    ledger.unknown();
-    assert!(ledger.try_take(&rules, &cost(1), MINUTE).is_none());
-    ledger.settle(in_flight, &cost(4), &cost(5));
-    assert_eq!(ledger.ask(None, &Room::default(), MINUTE + LEASE).used[..], [3 + 1]);
+    let mut lease = holding(&rules, 10, MINUTE);
+    let in_flight = lease.try_take(&rules, &cost(4), MINUTE).unwrap();
+    let ended = lease.try_take(&rules, &cost(6), MINUTE).unwrap();
+    lease.settle(ended, &cost(6), &cost(9));
+    lease.on_unknown();
+    assert!(lease.try_take(&rules, &cost(1), MINUTE).is_none());
+    lease.settle(in_flight, &cost(4), &cost(5));
+    assert_eq!(lease.prepare_call(None, &LeaseLimits::default(), MINUTE + LEASE).used[..], [3 + 1]);
 }
 
 #[test]
-fn nothing_is_admitted_while_a_window_is_closed() {
+fn closed_window_admits_no_request() {
     let rules = rules(&Quota::new().tpm(6_000), Algorithm::ClockWindow, SettleAt::Send);
-    let mut ledger = holding(&rules, 10, 2 * MINUTE - LEASE * 3 / 4);
-    assert!(ledger.try_take(&rules, &cost(1), 2 * MINUTE - LEASE * 6 / 10).is_some());
-    assert!(ledger.try_take(&rules, &cost(1), 2 * MINUTE - LEASE / 10).is_none());
+    let mut lease = holding(&rules, 10, 2 * MINUTE - LEASE * 3 / 4);
+    assert!(lease.try_take(&rules, &cost(1), 2 * MINUTE - LEASE * 6 / 10).is_some());
+    assert!(lease.try_take(&rules, &cost(1), 2 * MINUTE - LEASE / 10).is_none());
 }
 
 #[test]
-fn a_lease_is_used_by_the_rules_alone_that_it_was_taken_by() {
+fn lease_admits_only_under_the_same_rules() {
     let (before, after) = (tokens(SettleAt::End), tokens(SettleAt::Send));
-    let mut ledger = holding(&before, 10, MINUTE);
-    assert!(ledger.try_take(&after, &cost(1), MINUTE).is_none());
-    assert!(ledger.try_take(&tokens(SettleAt::End), &cost(1), MINUTE).is_some());
+    let mut lease = holding(&before, 10, MINUTE);
+    assert!(lease.try_take(&after, &cost(1), MINUTE).is_none());
+    assert!(lease.try_take(&tokens(SettleAt::End), &cost(1), MINUTE).is_some());
 }
 
 #[test]
-fn at_the_end_what_is_in_flight_counts_as_it_was_reserved() {
+fn close_counts_requests_in_flight_as_reserved() {
     let rules = tokens(SettleAt::End);
-    let mut ledger = holding(&rules, 10, MINUTE);
-    let taken = ledger.try_take(&rules, &cost(4), MINUTE).unwrap();
-    let ask = ledger.close();
-    assert_eq!((ask.used[..].to_vec(), ledger.is_empty()), (vec![4], true));
-    ledger.settle(taken, &cost(4), &cost(2));
-    assert!(ledger.is_empty());
+    let mut lease = holding(&rules, 10, MINUTE);
+    let taken = lease.try_take(&rules, &cost(4), MINUTE).unwrap();
+    let ask = lease.close();
+    assert_eq!((ask.used[..].to_vec(), lease.is_empty()), (vec![4], true));
+    lease.settle(taken, &cost(4), &cost(2));
+    assert!(lease.is_empty());
 }
 
 #[test]
-fn windows_from_the_first_use_and_limits_in_flight_are_not_leased() {
-    let serves =
-        |quota: &Quota, algorithm| Ledger::serves(&rules(quota, algorithm, SettleAt::Send));
-    assert!(serves(&Quota::new().rpm(5), Algorithm::TokenBucket));
-    assert!(serves(&Quota::new().rpm(5), Algorithm::SlidingWindow));
-    assert!(!serves(&Quota::new().rpm(5), Algorithm::FixedWindow));
-    assert!(!serves(&Quota::new().rpm(5).concurrency(2), Algorithm::SlidingWindow));
+fn anchored_windows_and_concurrency_are_not_leased() {
+    let supports =
+        |quota: &Quota, algorithm| KeyLease::supports(&rules(quota, algorithm, SettleAt::Send));
+    assert!(supports(&Quota::new().rpm(5), Algorithm::TokenBucket));
+    assert!(supports(&Quota::new().rpm(5), Algorithm::SlidingWindow));
+    assert!(!supports(&Quota::new().rpm(5), Algorithm::FixedWindow));
+    assert!(!supports(&Quota::new().rpm(5).concurrency(2), Algorithm::SlidingWindow));
 }

@@ -10,7 +10,7 @@ use super::reference::Reference;
 use super::server::{Reply, Server};
 use super::world::{Fate, Use, World};
 use super::{LEASE, MILLI, SECOND};
-use crate::cluster::shared::lease::{Ledger, Room};
+use crate::cluster::shared::lease::{KeyLease, LeaseLimits};
 use crate::cluster::shared::script::Id;
 use crate::engine::Rule;
 use crate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt, Window};
@@ -57,7 +57,7 @@ fn judged(fate: Fate, algorithm: usize, seed: u64) -> World {
     reference(40, window).judge(of(|u| u.requests));
     reference(100, window).judge(of(|u| u.tokens));
     assert_eq!(world.server.held_by_all(), 0, "held for nobody");
-    assert!(world.holders.iter().all(|holder| holder.ledger.is_empty()));
+    assert!(world.holders.iter().all(|holder| holder.lease.is_empty()));
     world
 }
 
@@ -78,21 +78,21 @@ proptest! {
     #![proptest_config(ProptestConfig::with_cases(full_or(500, 50)))]
 
     #[test]
-    fn what_is_admitted_never_exceeds_what_the_limits_allow_when_it_is_used(
+    fn admitted_use_never_exceeds_the_limits_when_used(
         fate in fates(), algorithm in 0..3_usize, seed in any::<u64>(),
     ) {
         judged(fate, algorithm, seed);
     }
 
     #[test]
-    fn what_is_charged_any_time_before_its_end_is_within_the_limits_too(
+    fn charges_at_any_time_before_the_end_stay_within_limits(
         fate in fates(), algorithm in 0..3_usize, seed in any::<u64>(),
     ) {
         judged(Fate { lost: 0, late: 0, cut: false, crashes: 0, ..fate }, algorithm, seed);
     }
 
     #[test]
-    fn what_was_used_is_taken_once_however_many_messages_are_lost(
+    fn use_is_charged_once_despite_lost_messages(
         fate in fates(), algorithm in 0..3_usize, seed in any::<u64>(),
     ) {
         let world = judged(Fate { late: 0, cut: false, crashes: 0, ..fate }, algorithm, seed);
@@ -117,7 +117,7 @@ fn share(algorithm: Algorithm, holders: usize, pause: u64, seconds: u64) -> u64 
 }
 
 #[test]
-fn saturated_holders_use_a_token_bucket_up() {
+fn saturated_holders_exhaust_a_token_bucket() {
     for (holders, pause) in [(1, MILLI), (4, 5 * MILLI), (16, 10 * MILLI), (16, 100 * MILLI)] {
         let share = share(Algorithm::TokenBucket, holders, pause, full_or(300, 100));
         assert!((970..=1_000).contains(&share), "{share} of 1000 by {holders}");
@@ -125,7 +125,7 @@ fn saturated_holders_use_a_token_bucket_up() {
 }
 
 #[test]
-fn a_window_counts_what_was_used_a_renewal_longer_at_most() {
+fn window_counts_use_at_most_one_renewal_longer() {
     for holders in [1, 4, 16] {
         let share = share(Algorithm::SlidingWindow, holders, 5 * MILLI, 300);
         assert!((970..=1_000).contains(&share), "{share} of 1000 by {holders}");
@@ -133,13 +133,14 @@ fn a_window_counts_what_was_used_a_renewal_longer_at_most() {
 }
 
 #[test]
-fn a_crash_strands_what_was_held_and_others_have_it_all_as_the_bucket_refills() {
+fn amount_held_at_a_crash_returns_as_the_bucket_refills() {
     let rules = rules(&Quota::new().rpm(600), Algorithm::TokenBucket);
     let (mut server, mut now) = (Server::new(&rules), 1_000 * SECOND);
-    let mut gone = Ledger::new(Arc::clone(&rules), (Id([1; 16]), 1), LEASE);
-    let ask = gone.ask(Some(&cost(100, 0)), &Room { available: None, members: 2 }, now);
-    let Reply::Leased(granted) = server.lease(&ask, now) else { panic!("there is room") };
-    gone.granted(&granted);
+    let mut gone = KeyLease::new(Arc::clone(&rules), Id([1; 16]), 1, LEASE);
+    let ask =
+        gone.prepare_call(Some(&cost(100, 0)), &LeaseLimits { available: None, members: 2 }, now);
+    let Reply::Leased(granted) = server.request_lease(&ask, now) else { panic!("there is room") };
+    gone.on_granted(&granted);
     assert!(gone.try_take(&rules, &cost(granted[0], 0), now).is_some());
     let there = |server: &mut Server, now| {
         server.expire(now);

@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::model::cost;
 use super::{LEASE, MILLI};
-use crate::cluster::shared::lease::{Ask, Room};
+use crate::cluster::shared::lease::{LeaseCall, LeaseLimits};
 use crate::engine::{self, Bucket, Rule, Wait};
 
 /// The server as the contract has it: buckets of the engine, and leases that hold of them.
@@ -57,9 +57,9 @@ impl Server {
         }
     }
 
-    pub(super) fn lease(&mut self, ask: &Ask, now: u64) -> Reply {
+    pub(super) fn request_lease(&mut self, ask: &LeaseCall, now: u64) -> Reply {
         self.expire(now);
-        let Ask { id, used, wanted } = ask;
+        let LeaseCall { id, used, wanted } = ask;
         let sum = |amounts: &[u64]| amounts.iter().sum::<u64>();
         let last = self.leases.get(&id.0).map(|record| record.turn);
         match last {
@@ -71,7 +71,7 @@ impl Server {
         }
         let record = self.leases.remove(&id.0);
         let record = record.unwrap_or(Record { turn: 0, until: 0, held: vec![0; used.len()] });
-        let tells = record.turn < wanted.told;
+        let tells = record.turn < wanted.first_report;
         for rule in 0..used.len() {
             self.buckets[rule].drop_hold(record.held[rule]);
             if tells {
@@ -105,9 +105,9 @@ impl Server {
         self.buckets.iter().map(Bucket::held).sum()
     }
 
-    pub(super) fn room(&self, members: u64, now: u64) -> Room {
+    pub(super) fn lease_limits(&self, members: u64, now: u64) -> LeaseLimits {
         let level = |(rule, bucket): (&Rule, &Bucket)| bucket.level(rule, now).available;
         let available = self.rules.iter().zip(&self.buckets).map(level).collect();
-        Room { available: Some(available), members }
+        LeaseLimits { available: Some(available), members }
     }
 }

@@ -5,18 +5,18 @@ use std::sync::Arc;
 use super::model::cost;
 use super::server::{Reply, Server};
 use super::{LEASE, MILLI, SECOND};
-use crate::cluster::shared::lease::{Ask, Ledger, Room, Taken};
+use crate::cluster::shared::lease::{KeyLease, LeaseCall, LeaseDebit, LeaseLimits};
 use crate::cluster::shared::script::Id;
 use crate::engine::Rule;
 use crate::quota::{Cost, Dimension};
 
 pub(super) struct Holder {
-    pub(super) ledger: Ledger,
+    pub(super) lease: KeyLease,
     /// How far its clock is ahead, and by how many of 1,000,000 it runs faster.
     pub(super) ahead: u64,
     pub(super) faster: u64,
     /// What it last knew of the server.
-    pub(super) room: Room,
+    pub(super) room: LeaseLimits,
     /// The question that is open.
     pub(super) turn: Option<u32>,
     pub(super) waiting: Option<Cost>,
@@ -35,13 +35,13 @@ pub(super) enum Event {
     /// A request comes, or comes again.
     Comes(usize),
     /// A question arrives at the server.
-    Asked(usize, u32, Box<Ask>),
+    Asked(usize, u32, Box<LeaseCall>),
     /// An answer arrives.
-    Answered(usize, u32, u32, Reply, Room),
+    Answered(usize, u32, u32, Reply, LeaseLimits),
     /// Nobody waits for an answer any more.
     Overdue(usize, u32, u32),
     /// A request ends.
-    Ends(usize, u32, Taken, Cost, Cost),
+    Ends(usize, u32, LeaseDebit, Cost, Cost),
     Tick(usize),
 }
 
@@ -122,10 +122,10 @@ impl World {
         self.number += 1;
         let mut id = [0; 16];
         id[..8].copy_from_slice(&self.number.to_be_bytes());
-        let ledger = Ledger::new(Arc::clone(rules), (Id(id), 1), LEASE);
+        let lease = KeyLease::new(Arc::clone(rules), Id(id), 1, LEASE);
         let (ahead, faster) = (self.random(100 * SECOND), self.random(2_000));
-        let room = Room { available: None, members: self.fate.holders as u64 };
-        Holder { ledger, ahead, faster, room, turn: None, waiting: None, life }
+        let room = LeaseLimits { available: None, members: self.fate.holders as u64 };
+        Holder { lease, ahead, faster, room, turn: None, waiting: None, life }
     }
 
     pub(super) fn random(&mut self, below: u64) -> u64 {
@@ -176,12 +176,12 @@ impl World {
                 if self.holders[index].waiting.is_none() {
                     let cost = cost(1, self.random(5));
                     self.holders[index].waiting = Some(cost);
-                    self.serve(index);
+                    self.try_serve(index);
                 }
             }
             Event::Asked(index, life, ask) => {
-                let reply = self.server.lease(&ask, self.now);
-                let room = self.server.room(self.fate.holders as u64, self.now);
+                let reply = self.server.request_lease(&ask, self.now);
+                let room = self.server.lease_limits(self.fate.holders as u64, self.now);
                 if let Some(way) = self.way(index) {
                     let turn = ask.wanted.turn;
                     self.at(way, Event::Answered(index, life, turn, reply, room));
@@ -195,30 +195,30 @@ impl World {
                 let clock = holder.clock(now);
                 (holder.turn, holder.room) = (None, room);
                 match reply {
-                    Reply::Leased(granted) => holder.ledger.granted(&granted),
-                    Reply::Refused(wait) => holder.ledger.refused(clock + wait.min(LEASE / 8)),
-                    Reply::Unknown => holder.ledger.unknown(),
-                    Reply::Stale => holder.ledger.unheard(),
+                    Reply::Leased(granted) => holder.lease.on_granted(&granted),
+                    Reply::Refused(wait) => holder.lease.on_refused(clock + wait.min(LEASE / 8)),
+                    Reply::Unknown => holder.lease.on_unknown(),
+                    Reply::Stale => holder.lease.on_no_response(),
                 }
-                self.serve(index);
+                self.try_serve(index);
             }
             Event::Overdue(index, life, turn) => {
                 let holder = &mut self.holders[index];
                 if (holder.life, holder.turn) == (life, Some(turn)) {
                     holder.turn = None;
-                    holder.ledger.unheard();
+                    holder.lease.on_no_response();
                 }
             }
             Event::Ends(index, life, taken, reserved, actual) => {
                 if self.holders[index].life == life {
-                    self.holders[index].ledger.settle(taken, &reserved, &actual);
+                    self.holders[index].lease.settle(taken, &reserved, &actual);
                 }
             }
             Event::Tick(index) => {
                 self.at(LEASE / 50, Event::Tick(index));
-                self.serve(index);
+                self.try_serve(index);
                 let (now, holder) = (self.now, &self.holders[index]);
-                if holder.turn.is_none() && holder.ledger.is_due(holder.clock(now)) {
+                if holder.turn.is_none() && holder.lease.is_due(holder.clock(now)) {
                     self.ask(index, None);
                 }
             }
@@ -226,13 +226,12 @@ impl World {
     }
 
     /// The request that waits at this holder, if one does.
-    pub(super) fn serve(&mut self, index: usize) {
+    pub(super) fn try_serve(&mut self, index: usize) {
         let (now, holder) = (self.now, &mut self.holders[index]);
         let Some(reserved) = holder.waiting.clone() else { return };
         let clock = holder.clock(now);
-        let Some(taken) = holder.ledger.try_take(&self.server.rules, &reserved, clock) else {
-            if holder.turn.is_none() && holder.ledger.may_ask(&self.server.rules, &reserved, clock)
-            {
+        let Some(taken) = holder.lease.try_take(&self.server.rules, &reserved, clock) else {
+            if holder.turn.is_none() && holder.lease.may_ask(&self.server.rules, &reserved, clock) {
                 self.ask(index, Some(&reserved));
             }
             return;
@@ -257,7 +256,7 @@ impl World {
     pub(super) fn ask(&mut self, index: usize, waiting: Option<&Cost>) {
         let (now, holder) = (self.now, &mut self.holders[index]);
         let clock = holder.clock(now);
-        let ask = holder.ledger.ask(waiting, &holder.room.clone(), clock);
+        let ask = holder.lease.prepare_call(waiting, &holder.room.clone(), clock);
         let (life, turn) = (holder.life, ask.wanted.turn);
         holder.turn = Some(turn);
         if let Some(way) = self.way(index) {

@@ -1,24 +1,24 @@
-use super::super::{Amounts, InTime, Verb, Verdict, Wanted};
-use super::scene::{S, Scene, refused};
+use super::super::{Amounts, LeaseRequest, RetryAfter, Verb, Verdict};
+use super::fixture::{Fixture, S, refused};
 
 fn amounts(amount: u64) -> Amounts {
     [amount].as_slice().into()
 }
 
 fn lease(
-    scene: &mut Scene,
+    fixture: &mut Fixture,
     (id, turn): (u8, u32),
     used: u64,
     [flying, least, wanted]: [u64; 3],
 ) -> Verdict {
-    let wanted = Wanted {
+    let wanted = LeaseRequest {
         turn,
-        told: turn,
+        first_report: turn,
         inflight: amounts(flying),
         least: amounts(least),
         wanted: amounts(wanted),
     };
-    scene.ask_for(Verb::Lease { ttl: 10 * S }, id, &[used], Some(&wanted)).verdict
+    fixture.ask_for(Verb::Lease { ttl: 10 * S }, id, &[used], Some(&wanted)).verdict
 }
 
 fn granted(amount: u64) -> Verdict {
@@ -26,67 +26,67 @@ fn granted(amount: u64) -> Verdict {
 }
 
 #[test]
-fn a_lease_is_debited_when_it_is_granted() {
-    for mut scene in [Scene::tokens(), Scene::requests()] {
-        assert_eq!(lease(&mut scene, (1, 1), 0, [0, 1, 60]), granted(60));
-        assert_eq!(lease(&mut scene, (2, 1), 0, [0, 1, 60]), granted(40));
-        assert_eq!(scene.level(), (0, 100));
-        assert_eq!(scene.reserve(3, 1), refused(InTime::Unknown));
+fn granted_lease_is_held() {
+    for mut fixture in [Fixture::tokens(), Fixture::requests()] {
+        assert_eq!(lease(&mut fixture, (1, 1), 0, [0, 1, 60]), granted(60));
+        assert_eq!(lease(&mut fixture, (2, 1), 0, [0, 1, 60]), granted(40));
+        assert_eq!(fixture.level(), (0, 100));
+        assert_eq!(fixture.reserve(3, 1), refused(RetryAfter::Unknown));
     }
 }
 
 #[test]
-fn what_was_used_is_settled_and_what_is_in_flight_stays_held() {
-    let mut scene = Scene::tokens();
-    lease(&mut scene, (1, 1), 0, [0, 1, 60]);
-    assert_eq!(lease(&mut scene, (1, 2), 20, [15, 1, 30]), granted(30));
-    assert_eq!(scene.level(), (20, 45));
-    assert_eq!(scene.ask(Verb::Return, 1, &[10]).verdict, Verdict::Done);
-    assert_eq!(scene.level(), (30, 0));
-    assert_eq!(scene.ask(Verb::Return, 1, &[10]).verdict, Verdict::Unknown);
-    assert_eq!(scene.level(), (30, 0));
+fn renewal_settles_use_and_keeps_amounts_in_flight() {
+    let mut fixture = Fixture::tokens();
+    lease(&mut fixture, (1, 1), 0, [0, 1, 60]);
+    assert_eq!(lease(&mut fixture, (1, 2), 20, [15, 1, 30]), granted(30));
+    assert_eq!(fixture.level(), (20, 45));
+    assert_eq!(fixture.ask(Verb::Return, 1, &[10]).verdict, Verdict::Done);
+    assert_eq!(fixture.level(), (30, 0));
+    assert_eq!(fixture.ask(Verb::Return, 1, &[10]).verdict, Verdict::Unknown);
+    assert_eq!(fixture.level(), (30, 0));
 }
 
 #[test]
-fn less_than_the_least_is_nothing() {
-    let mut scene = Scene::requests();
-    scene.reserve(1, 95);
-    assert_eq!(lease(&mut scene, (2, 1), 0, [0, 10, 50]), refused(InTime::In(5 * S)));
-    assert_eq!(scene.level(), (95, 0));
-    scene.now += 5 * S;
-    assert_eq!(lease(&mut scene, (2, 2), 0, [0, 10, 50]), granted(10));
+fn lease_below_the_minimum_is_refused() {
+    let mut fixture = Fixture::requests();
+    fixture.reserve(1, 95);
+    assert_eq!(lease(&mut fixture, (2, 1), 0, [0, 10, 50]), refused(RetryAfter::In(5 * S)));
+    assert_eq!(fixture.level(), (95, 0));
+    fixture.now += 5 * S;
+    assert_eq!(lease(&mut fixture, (2, 2), 0, [0, 10, 50]), granted(10));
 }
 
 #[test]
-fn a_refusal_holds_what_is_in_flight_for_another_lease_time() {
-    let mut scene = Scene::requests();
-    lease(&mut scene, (1, 1), 0, [0, 1, 60]);
-    scene.now += 6 * S;
-    assert_eq!(lease(&mut scene, (1, 2), 0, [10, 91, 91]), refused(InTime::Unknown));
-    scene.now += 6 * S;
-    assert_eq!(scene.level(), (0, 10));
-    scene.now += 4 * S;
-    assert_eq!(scene.level(), (10, 0));
+fn refused_lease_keeps_amounts_in_flight() {
+    let mut fixture = Fixture::requests();
+    lease(&mut fixture, (1, 1), 0, [0, 1, 60]);
+    fixture.now += 6 * S;
+    assert_eq!(lease(&mut fixture, (1, 2), 0, [10, 91, 91]), refused(RetryAfter::Unknown));
+    fixture.now += 6 * S;
+    assert_eq!(fixture.level(), (0, 10));
+    fixture.now += 4 * S;
+    assert_eq!(fixture.level(), (10, 0));
 }
 
 #[test]
-fn a_call_for_a_lease_that_is_sent_again_is_carried_out_once() {
-    let mut scene = Scene::tokens();
-    lease(&mut scene, (1, 1), 0, [0, 1, 60]);
+fn repeated_lease_call_is_executed_once() {
+    let mut fixture = Fixture::tokens();
+    lease(&mut fixture, (1, 1), 0, [0, 1, 60]);
     for _ in 0..2 {
-        assert_eq!(lease(&mut scene, (1, 2), 20, [15, 1, 30]), granted(30));
-        assert_eq!(scene.level(), (20, 45));
+        assert_eq!(lease(&mut fixture, (1, 2), 20, [15, 1, 30]), granted(30));
+        assert_eq!(fixture.level(), (20, 45));
     }
-    assert_eq!(lease(&mut scene, (1, 1), 0, [0, 1, 60]), Verdict::Unknown);
+    assert_eq!(lease(&mut fixture, (1, 1), 0, [0, 1, 60]), Verdict::Unknown);
 }
 
 #[test]
-fn a_lease_whose_holder_is_gone_counts_as_used_and_is_never_refunded() {
-    let mut scene = Scene::tokens();
-    lease(&mut scene, (1, 1), 0, [0, 1, 60]);
-    scene.now += 10 * S;
-    assert_eq!(scene.level(), (60, 0));
-    assert_eq!(scene.ask(Verb::Return, 1, &[0]).verdict, Verdict::Unknown);
-    assert_eq!(lease(&mut scene, (1, 2), 5, [5, 1, 30]), Verdict::Unknown);
-    assert_eq!(scene.level(), (60, 0));
+fn expired_lease_counts_as_used_without_refund() {
+    let mut fixture = Fixture::tokens();
+    lease(&mut fixture, (1, 1), 0, [0, 1, 60]);
+    fixture.now += 10 * S;
+    assert_eq!(fixture.level(), (60, 0));
+    assert_eq!(fixture.ask(Verb::Return, 1, &[0]).verdict, Verdict::Unknown);
+    assert_eq!(lease(&mut fixture, (1, 2), 5, [5, 1, 30]), Verdict::Unknown);
+    assert_eq!(fixture.level(), (60, 0));
 }

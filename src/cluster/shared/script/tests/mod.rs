@@ -1,12 +1,12 @@
+mod against_engine;
 mod clock;
 mod expiry;
+mod fixture;
 mod leases;
 mod lost;
+mod malformed;
 mod once;
 mod random;
-mod same;
-mod scene;
 mod server;
 mod tickets;
-mod unreadable;
 mod world;

@@ -1,6 +1,6 @@
 use redis::{Connection, Pipeline, Value};
 
-use super::super::text::{PIECES, Text};
+use super::super::text::{SOURCES, ScriptText};
 use super::super::{Answer, Call};
 use tollgate_testing::servers::Redis;
 
@@ -8,30 +8,30 @@ use tollgate_testing::servers::Redis;
 pub(super) struct Server {
     _redis: Redis,
     connection: Connection,
-    text: Text,
+    text: ScriptText,
 }
 
 impl Server {
     pub(super) fn start() -> Self {
         let redis = Redis::start();
         let connection = redis::Client::open(redis.url()).unwrap().get_connection().unwrap();
-        let text = PIECES.concat();
-        let (clock, told) = ("redis.call('TIME')", "{ 0, tonumber(ARGV[3]) }");
+        let text = SOURCES.concat();
+        let (clock, first_report) = ("redis.call('TIME')", "{ 0, tonumber(ARGV[3]) }");
         assert_eq!(text.matches(clock).count(), 1);
-        let text = Text::new(text.replace(clock, told));
+        let text = ScriptText::new(text.replace(clock, first_report));
         Self { _redis: redis, connection, text }
     }
 
     /// What the script answers at a time.
     pub(super) fn call(&mut self, call: &Call<'_>, now: u64) -> Answer {
-        let command = call.with(&self.text, Text::by_text).arg(now).to_owned();
+        let command = call.with(&self.text, ScriptText::by_text).arg(now).to_owned();
         let value: Value = command.query(&mut self.connection).unwrap();
         Answer::read(call, &value).unwrap()
     }
 
     /// Puts a call behind others.
     pub(super) fn queue(&self, calls: &mut Pipeline, call: &Call<'_>, now: u64) {
-        calls.add_command(call.with(&self.text, Text::by_hash).arg(now).to_owned());
+        calls.add_command(call.with(&self.text, ScriptText::by_hash).arg(now).to_owned());
     }
 
     pub(super) fn answers(&mut self, calls: &Pipeline) -> Vec<Value> {

@@ -1,70 +1,70 @@
-use super::super::{InTime, ServerTime, Verb, Verdict};
-use super::scene::{S, Scene, refused};
+use super::super::{RetryAfter, ServerTime, Verb, Verdict};
+use super::fixture::{Fixture, S, refused};
 
 const HOUR: u64 = 3_600 * S;
 const WAITS: Verb = Verb::Reserve { ttl: 10 * S, waits: true };
 
-fn wait(scene: &mut Scene, id: u8, amount: u64) -> Verdict {
-    scene.ask(WAITS, id, &[amount]).verdict
+fn wait(fixture: &mut Fixture, id: u8, amount: u64) -> Verdict {
+    fixture.ask(WAITS, id, &[amount]).verdict
 }
 
 /// Forty are free; the second wants eighty of them.
-fn waited() -> Scene {
-    let mut scene = Scene::requests();
-    assert_eq!(scene.reserve(1, 60), Verdict::Done);
-    assert_eq!(wait(&mut scene, 2, 80), refused(InTime::In(40 * S)));
-    scene
+fn waited() -> Fixture {
+    let mut fixture = Fixture::requests();
+    assert_eq!(fixture.reserve(1, 60), Verdict::Done);
+    assert_eq!(wait(&mut fixture, 2, 80), refused(RetryAfter::In(40 * S)));
+    fixture
 }
 
 #[test]
-fn nobody_passes_who_came_earlier() {
-    let mut scene = waited();
-    assert_eq!(scene.reserve(3, 20), refused(InTime::In(S * 60)));
-    assert_eq!(wait(&mut scene, 3, 21), refused(InTime::Unknown));
-    scene.now += 20 * S;
-    assert_eq!(wait(&mut scene, 2, 80), refused(InTime::In(20 * S)));
-    scene.now += 20 * S;
-    assert_eq!(scene.reserve(4, 1), refused(InTime::In(S)));
-    assert_eq!(wait(&mut scene, 2, 80), Verdict::Done);
-    assert_eq!(scene.reserve(4, 1), refused(InTime::In(S)));
+fn later_request_never_overtakes_an_earlier_waiter() {
+    let mut fixture = waited();
+    assert_eq!(fixture.reserve(3, 20), refused(RetryAfter::In(S * 60)));
+    assert_eq!(wait(&mut fixture, 3, 21), refused(RetryAfter::Unknown));
+    fixture.now += 20 * S;
+    assert_eq!(wait(&mut fixture, 2, 80), refused(RetryAfter::In(20 * S)));
+    fixture.now += 20 * S;
+    assert_eq!(fixture.reserve(4, 1), refused(RetryAfter::In(S)));
+    assert_eq!(wait(&mut fixture, 2, 80), Verdict::Done);
+    assert_eq!(fixture.reserve(4, 1), refused(RetryAfter::In(S)));
 }
 
 #[test]
-fn who_gives_up_lets_the_next_pass() {
-    let mut scene = waited();
-    assert_eq!(scene.release(2), Verdict::Unknown);
-    assert_eq!(scene.reserve(3, 40), Verdict::Done);
+fn released_waiter_frees_the_amount_for_the_next() {
+    let mut fixture = waited();
+    assert_eq!(fixture.release(2), Verdict::Unknown);
+    assert_eq!(fixture.reserve(3, 40), Verdict::Done);
 }
 
 #[test]
-fn who_no_longer_asks_loses_its_place() {
-    let mut scene = waited();
+fn waiter_that_stops_retrying_loses_the_ticket() {
+    let mut fixture = waited();
     // It is asked for half a minute at most, and a quarter of a second.
-    scene.now += 30 * S + S / 4 - 1;
-    assert!(matches!(scene.reserve(3, 40), Verdict::Refused { .. }));
-    scene.now += 1;
-    assert_eq!(scene.reserve(3, 40), Verdict::Done);
+    fixture.now += 30 * S + S / 4 - 1;
+    assert!(matches!(fixture.reserve(3, 40), Verdict::Refused { .. }));
+    fixture.now += 1;
+    assert_eq!(fixture.reserve(3, 40), Verdict::Done);
 }
 
 #[test]
-fn who_asks_once_and_doesnt_wait_has_no_place() {
-    let mut scene = Scene::requests();
-    scene.reserve(1, 60);
-    assert_eq!(scene.reserve(2, 80), refused(InTime::In(40 * S)));
-    assert_eq!(scene.reserve(3, 40), Verdict::Done);
+fn request_that_does_not_wait_gets_no_ticket() {
+    let mut fixture = Fixture::requests();
+    fixture.reserve(1, 60);
+    assert_eq!(fixture.reserve(2, 80), refused(RetryAfter::In(40 * S)));
+    assert_eq!(fixture.reserve(3, 40), Verdict::Done);
 }
 
 #[test]
-fn a_place_lasts_as_long_though_the_clock_is_set() {
+fn ticket_lifetime_survives_a_clock_change() {
     for (back, on, by) in [(HOUR, 0, 0), (0, HOUR, HOUR)] {
-        let mut scene = waited();
-        scene.now = scene.now - back + on;
-        scene.time = ServerTime { expected: scene.now, jump: by };
-        assert!(matches!(scene.reserve(3, 40), Verdict::Refused { .. }));
-        scene.time = ServerTime::default();
-        scene.now += 30 * S + S / 4 - 1;
-        assert!(matches!(scene.reserve(3, 40), Verdict::Refused { .. }));
-        scene.now += 1;
-        assert_eq!(scene.reserve(3, 40), Verdict::Done);
+        let mut fixture = waited();
+        fixture.now = fixture.now - back + on;
+        fixture.time = ServerTime { expected: fixture.now, jump: by };
+        assert!(matches!(fixture.reserve(3, 40), Verdict::Refused { .. }));
+        fixture.time = ServerTime::default();
+        fixture.now += 30 * S + S / 4 - 1;
+        assert!(matches!(fixture.reserve(3, 40), Verdict::Refused { .. }));
+        fixture.now += 1;
+        assert_eq!(fixture.reserve(3, 40), Verdict::Done);
     }
 }

@@ -9,7 +9,7 @@ use crate::engine::{self, Bucket, Rule, Shortfall, Wait};
 use crate::quota::{Algorithm, Calendar, Cost, Dimension, Limit, Margin, Period, SettleAt, Window};
 
 /// One key.
-pub(super) struct Key {
+pub(super) struct TestKey {
     name: Vec<u8>,
     pub(super) rules: Vec<Rule>,
     pub(super) buckets: Vec<Bucket>,
@@ -29,13 +29,13 @@ type Term = (Dimension, u64, Window, (Algorithm, u64), bool);
 
 /// What the engine said.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Said {
+pub(super) enum EngineResult {
     Done,
     /// By these rules, any of them: in microseconds they are short for the same time.
     Refused(Vec<usize>, Wait),
 }
 
-impl Key {
+impl TestKey {
     pub(super) fn new(random: &mut Random, name: String) -> Self {
         let margin = random.pick(&[Margin::NONE, Margin::default()]);
         let settle = random.pick(&[SettleAt::Send, SettleAt::Send, SettleAt::End]);
@@ -90,9 +90,14 @@ impl Key {
     }
 
     /// Something happens to it: what is asked of the script, and what the engine says.
-    pub(super) fn step(&mut self, random: &mut Random, id: Id, now: u64) -> (Asked, Said) {
+    pub(super) fn step(
+        &mut self,
+        random: &mut Random,
+        id: Id,
+        now: u64,
+    ) -> (OwnedCall, EngineResult) {
         let nanos = now * 1_000;
-        let asked = |key: &Self, verb, id, cost: &Cost| Asked {
+        let call = |key: &Self, verb, id, cost: &Cost| OwnedCall {
             name: key.name.clone(),
             verb,
             id,
@@ -105,30 +110,33 @@ impl Key {
             let sent = (sent * 1_000, &cost);
             if choice < 2 {
                 engine::release(&self.rules, &mut self.buckets, sent, nanos);
-                return (asked(self, Verb::Release { unsure: false }, id, &cost), Said::Done);
+                return (
+                    call(self, Verb::Release { unsure: false }, id, &cost),
+                    EngineResult::Done,
+                );
             }
             let actual = if choice < 4 { cost.clone() } else { self.cost(random) };
             engine::settle(&self.rules, &mut self.buckets, sent, &actual, nanos);
-            return (asked(self, Verb::Settle { unsure: false }, id, &actual), Said::Done);
+            return (call(self, Verb::Settle { unsure: false }, id, &actual), EngineResult::Done);
         }
         let cost = self.cost(random);
         if choice == 19 {
             engine::charge(&self.rules, &mut self.buckets, &cost, nanos);
-            return (asked(self, Verb::Charge, id, &cost), Said::Done);
+            return (call(self, Verb::Charge, id, &cost), EngineResult::Done);
         }
         if choice == 18 {
-            let said = engine::check(&self.rules, &self.buckets, &cost, nanos).err();
-            let _ = said;
-            return (asked(self, Verb::Look, id, &cost), Said::Done);
+            let expected_result = engine::check(&self.rules, &self.buckets, &cost, nanos).err();
+            let _ = expected_result;
+            return (call(self, Verb::Look, id, &cost), EngineResult::Done);
         }
-        let said = match engine::reserve(&self.rules, &mut self.buckets, &cost, nanos) {
+        let expected_result = match engine::reserve(&self.rules, &mut self.buckets, &cost, nanos) {
             Ok(()) => {
                 self.open.push((id, now, cost.clone()));
-                Said::Done
+                EngineResult::Done
             }
-            Err(short) => Said::Refused(self.as_short(short, &cost, nanos), short.wait),
+            Err(short) => EngineResult::Refused(self.as_short(short, &cost, nanos), short.wait),
         };
-        (asked(self, Verb::Reserve { ttl: 1 << 50, waits: false }, id, &cost), said)
+        (call(self, Verb::Reserve { ttl: 1 << 50, waits: false }, id, &cost), expected_result)
     }
 
     fn amount(random: &mut Random, large: u64) -> u64 {
@@ -187,14 +195,14 @@ fn micros(wait: Wait) -> Wait {
 
 /// A call that owns what it says.
 #[derive(Debug)]
-pub(super) struct Asked {
+pub(super) struct OwnedCall {
     pub(super) name: Vec<u8>,
     pub(super) verb: Verb,
     pub(super) id: Id,
     pub(super) amounts: Amounts,
 }
 
-impl Asked {
+impl OwnedCall {
     pub(super) fn part<'a>(&'a self, rules: &'a [Rule]) -> Part<'a> {
         let amounts = self.amounts.clone();
         Part { name: &self.name, rules, amounts, lease: None, view: None }

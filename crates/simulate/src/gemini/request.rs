@@ -1,0 +1,171 @@
+//! A request, read.
+
+use serde_json::Value;
+
+use super::invalid;
+use super::responder::Responder;
+use super::target::{Method, Target, is_array};
+use crate::api_error::ApiError;
+use crate::format::{
+    Format, Generated, MAX_OUTPUT_TOKENS, ParsedRequest, path_only, requested_output,
+};
+use crate::reply::ReplyBody;
+use crate::request_charge::{LimitCharge, RequestCharge};
+use crate::settings::ChargeRule;
+use crate::token_count::count_tokens;
+use crate::tool_call::{ToolCall, elements};
+use crate::usage::SimulatedUsage;
+
+/// What is asked for, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Request {
+    pub(super) model: String,
+    pub(super) method: Method,
+    /// Tokens of the prompt, or of all texts to embed.
+    pub(super) tokens: u64,
+    /// Texts to embed.
+    pub(super) inputs: usize,
+    candidates: u64,
+    max_output: u64,
+    requested_output: Option<u64>,
+    /// Whether a stream comes as one JSON array.
+    array: bool,
+    /// The call that `functionCallingConfig` forces.
+    pub(super) forced_call: Option<ToolCall>,
+}
+
+impl Request {
+    pub(super) fn parse(path: &str, body: &[u8]) -> Result<Self, ApiError> {
+        let target = Target::of(path_only(path));
+        let target = target.ok_or_else(|| super::Gemini.not_found("POST", path_only(path)))?;
+        let body: Value = serde_json::from_slice(body)
+            .map_err(|error| invalid(format!("Invalid JSON payload received. {error}")))?;
+        // A count may be asked for of a whole request.
+        let asked = match &body["generateContentRequest"] {
+            Value::Null => &body,
+            asked => asked,
+        };
+        if !target.method.has_prompt(asked) {
+            return Err(invalid("* GenerateContentRequest.contents: contents is not specified\n"));
+        }
+        let config = &asked["generationConfig"];
+        Ok(Self {
+            model: target.model.to_owned(),
+            method: target.method,
+            tokens: prompt(asked),
+            inputs: asked["requests"].as_array().map_or(1, Vec::len),
+            candidates: config["candidateCount"].as_u64().unwrap_or(1).clamp(1, MAX_CANDIDATES),
+            max_output: config["maxOutputTokens"].as_u64().unwrap_or(MAX_OUTPUT_TOKENS),
+            requested_output: requested_output(&body)
+                .map_err(|name| invalid(format!("Invalid value at '{name}' (TYPE_INT64)")))?,
+            array: is_array(path),
+            forced_call: forced_call(asked),
+        })
+    }
+}
+
+impl ParsedRequest for Request {
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn input(&self) -> u64 {
+        if self.method == Method::CountTokens { 0 } else { self.tokens }
+    }
+
+    fn choices(&self) -> u64 {
+        self.candidates
+    }
+
+    fn requested_output(&self) -> Option<u64> {
+        self.requested_output.or_else(|| self.forced_call.as_ref().map(ToolCall::tokens))
+    }
+
+    fn output(&self, desired: u64) -> u64 {
+        match self.method {
+            Method::Generate | Method::Stream => {
+                desired.min(self.max_output).min(MAX_OUTPUT_TOKENS)
+            }
+            _ => 0,
+        }
+    }
+
+    fn request_charge(&self, usage: &SimulatedUsage, _charge: ChargeRule) -> RequestCharge {
+        if self.method == Method::CountTokens {
+            return RequestCharge::default();
+        }
+        let tokens = LimitCharge::on_arrival(usage.input);
+        RequestCharge { requests: LimitCharge::on_arrival(1), tokens, ..RequestCharge::default() }
+    }
+
+    fn write(&self, generated: &Generated<'_>) -> (&'static str, ReplyBody) {
+        let responder = Responder { request: self, candidates: self.candidates, generated };
+        match (self.method, self.array) {
+            (Method::Stream, true) => (JSON, ReplyBody::Stream(responder.elements())),
+            (Method::Stream, false) => ("text/event-stream", ReplyBody::Stream(responder.frames())),
+            _ => (JSON, ReplyBody::Json(responder.json().to_string().into())),
+        }
+    }
+}
+
+impl Method {
+    fn has_prompt(self, body: &Value) -> bool {
+        match self {
+            Self::Embed => body["content"].is_object(),
+            Self::EmbedBatch => body["requests"].is_array(),
+            _ => body["contents"].as_array().is_some_and(|contents| !contents.is_empty()),
+        }
+    }
+}
+
+/// The call of any function, or of one that is allowed.
+fn forced_call(body: &Value) -> Option<ToolCall> {
+    let config = &body["toolConfig"]["functionCallingConfig"];
+    if config["mode"] != "ANY" {
+        return None;
+    }
+    let allowed: Vec<&Value> = elements(&config["allowedFunctionNames"]).collect();
+    let functions =
+        elements(&body["tools"]).flat_map(|tool| elements(&tool["functionDeclarations"]));
+    let tools = functions.map(|function| (&function["name"], schema(function)));
+    ToolCall::first(tools, (!allowed.is_empty()).then_some(&allowed))
+}
+
+/// The schema of a function, recorded under three names.
+fn schema(function: &Value) -> &Value {
+    let names = ["parametersJsonSchema", "parameters_json_schema", "parameters"];
+    names.iter().find_map(|name| function.get(name)).unwrap_or(&Value::Null)
+}
+
+/// Tokens of all that the model reads.
+fn prompt(body: &Value) -> u64 {
+    let contents = body["contents"].as_array().into_iter().flatten();
+    let requests = body["requests"].as_array().into_iter().flatten();
+    let texts = contents.chain([&body["content"], &body["systemInstruction"]]);
+    let texts = texts.chain(requests.map(|request| &request["content"]));
+    let tools = match &body["tools"] {
+        Value::Null => 0,
+        tools => count_tokens(&tools.to_string()),
+    };
+    texts.map(content).sum::<u64>() + tools
+}
+
+/// Tokens of the parts of a content: texts, media, and calls of functions as they are written.
+fn content(content: &Value) -> u64 {
+    let parts = content["parts"].as_array().into_iter().flatten();
+    let tokens = parts.map(|part| match (&part["text"], part.get("inlineData")) {
+        (Value::String(text), _) => count_tokens(text),
+        (_, Some(_)) => MEDIA,
+        _ if part.get("fileData").is_some() => MEDIA,
+        _ => count_tokens(&part.to_string()),
+    });
+    tokens.sum()
+}
+
+const JSON: &str = "application/json; charset=UTF-8";
+
+/// Gemini's bound of `candidateCount`.
+const MAX_CANDIDATES: u64 = 8;
+
+/// An image of one tile, as Google's guide to tokens says.
+const MEDIA: u64 = 258;

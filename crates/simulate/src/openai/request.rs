@@ -1,0 +1,229 @@
+//! A request, read.
+
+use serde_json::Value;
+
+use super::charge::input_tokens;
+use super::prompt::Prompt;
+use super::responder::Responder;
+use super::tools::forced_call;
+use super::{OpenAi, invalid, invalid_type, missing_parameter};
+use crate::api_error::ApiError;
+use crate::format::{self, Format, Generated, MAX_OUTPUT_TOKENS, ParsedRequest};
+use crate::reply::ReplyBody;
+use crate::request_charge::{LimitCharge, RequestCharge};
+use crate::settings::ChargeRule;
+use crate::tool_call::ToolCall;
+use crate::usage::SimulatedUsage;
+
+/// What is asked for, and how.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Request {
+    pub(super) endpoint: Endpoint,
+    pub(super) model: String,
+    pub(super) prompt: Prompt,
+    /// Texts to embed.
+    pub(super) inputs: usize,
+    pub(super) choices: u64,
+    /// The most output tokens of one choice.
+    pub(super) max_output: Option<u64>,
+    /// The output tokens of one choice that `metadata.output_tokens` asks for.
+    pub(super) requested_output: Option<u64>,
+    pub(super) stream: bool,
+    pub(super) include_usage: bool,
+    pub(super) base64: bool,
+    /// Which an answer repeats.
+    pub(super) tools: Vec<Value>,
+    /// Which an answer repeats, too.
+    pub(super) tool_choice: Value,
+    /// The call that it forces.
+    pub(super) forced_call: Option<ToolCall>,
+}
+
+/// The kinds of request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Endpoint {
+    Chat,
+    Completions,
+    Embeddings,
+    Responses,
+    /// How many tokens the input of a Responses request has.
+    InputTokens,
+}
+
+impl Request {
+    /// Reads a request to `path`, with or without `/v1`, or as Azure has it: `/openai/v1`, or the
+    /// model as `/openai/deployments/NAME`.
+    pub(super) fn parse(path: &str, body: &[u8]) -> Result<Self, ApiError> {
+        let (deployment, endpoint) = Endpoint::at(path)?;
+        let body: Value = serde_json::from_slice(body).map_err(|_| invalid_json())?;
+        let named = || body["model"].as_str().filter(|model| !model.is_empty());
+        let model = deployment.or_else(named);
+        let flag = |value: &Value| value.as_bool().unwrap_or(false);
+        Ok(Self {
+            endpoint,
+            model: model.ok_or_else(missing_model)?.to_owned(),
+            prompt: endpoint.prompt(&body)?,
+            inputs: inputs(&body["input"]),
+            choices: choices(&body)?,
+            max_output: endpoint.max_output(&body)?,
+            requested_output: format::requested_output(&body)
+                .map_err(|name| invalid_type(name, NON_NEGATIVE))?,
+            stream: flag(&body["stream"]) && endpoint.supports_streaming(),
+            include_usage: flag(&body["stream_options"]["include_usage"]),
+            base64: body["encoding_format"] == "base64",
+            tools: body["tools"].as_array().cloned().unwrap_or_default(),
+            tool_choice: body.get("tool_choice").cloned().unwrap_or_else(|| "auto".into()),
+            forced_call: endpoint.supports_tools().then(|| forced_call(&body)).flatten(),
+        })
+    }
+}
+
+impl ParsedRequest for Request {
+    fn model(&self) -> &str {
+        &self.model
+    }
+
+    fn input(&self) -> u64 {
+        if self.endpoint == Endpoint::InputTokens { 0 } else { input_tokens(self) }
+    }
+
+    fn choices(&self) -> u64 {
+        self.choices
+    }
+
+    fn requested_output(&self) -> Option<u64> {
+        self.requested_output.or_else(|| self.forced_call.as_ref().map(ToolCall::tokens))
+    }
+
+    fn output(&self, desired: u64) -> u64 {
+        match self.endpoint {
+            Endpoint::Embeddings | Endpoint::InputTokens => 0,
+            _ => desired.min(self.max_output.unwrap_or(u64::MAX)).min(MAX_OUTPUT_TOKENS),
+        }
+    }
+
+    fn request_charge(&self, usage: &SimulatedUsage, charge: ChargeRule) -> RequestCharge {
+        if self.endpoint == Endpoint::InputTokens {
+            return RequestCharge::default();
+        }
+        let tokens = LimitCharge::on_arrival(charge.tokens(self, usage));
+        RequestCharge { requests: LimitCharge::on_arrival(1), tokens, ..RequestCharge::default() }
+    }
+
+    fn write(&self, generated: &Generated<'_>) -> (&'static str, ReplyBody) {
+        let responder = Responder { request: self, generated };
+        match self.stream {
+            true => (EVENTS, ReplyBody::Stream(responder.frames())),
+            false => ("application/json", ReplyBody::Json(responder.json().to_string().into())),
+        }
+    }
+}
+
+impl Endpoint {
+    /// The deployment that a path names, and its endpoint.
+    fn at(path: &str) -> Result<(Option<&str>, Self), ApiError> {
+        let path_only = format::path_only(path);
+        let azure = path_only.strip_prefix("/openai");
+        let deployment = azure.and_then(|rest| {
+            let rest = rest.strip_prefix("/deployments/")?;
+            Some(rest.split_at(rest.find('/')?))
+        });
+        let (deployment, rest) = match deployment {
+            Some((name, rest)) => (Some(name), rest),
+            None => {
+                let rest = azure.unwrap_or(path_only);
+                (None, rest.strip_prefix("/v1").unwrap_or(rest))
+            }
+        };
+        let endpoint = match rest {
+            "/chat/completions" => Self::Chat,
+            "/completions" => Self::Completions,
+            "/embeddings" => Self::Embeddings,
+            "/responses" => Self::Responses,
+            "/responses/input_tokens" => Self::InputTokens,
+            _ => return Err(OpenAi.not_found("POST", path_only)),
+        };
+        Ok((deployment, endpoint))
+    }
+
+    fn supports_streaming(self) -> bool {
+        !matches!(self, Self::Embeddings | Self::InputTokens)
+    }
+
+    fn supports_tools(self) -> bool {
+        matches!(self, Self::Chat | Self::Responses)
+    }
+
+    fn prompt(self, body: &Value) -> Result<Prompt, ApiError> {
+        match self {
+            Self::Chat => match &body["messages"] {
+                Value::Array(messages) => Ok(Prompt::from_chat(messages)),
+                Value::Null => Err(missing_parameter("messages")),
+                _ => Err(invalid_type("messages", "an array of objects")),
+            },
+            Self::Completions => Ok(Prompt::from_texts(&body["prompt"])),
+            Self::Embeddings | Self::Responses | Self::InputTokens if body["input"].is_null() => {
+                Err(missing_parameter("input"))
+            }
+            Self::Embeddings => Ok(Prompt::from_texts(&body["input"])),
+            Self::Responses | Self::InputTokens => Ok(Prompt::from_responses(body)),
+        }
+    }
+
+    fn max_output(self, body: &Value) -> Result<Option<u64>, ApiError> {
+        match self {
+            Self::Chat => {
+                match parse_integer(&body["max_completion_tokens"], "max_completion_tokens")? {
+                    None => parse_integer(&body["max_tokens"], "max_tokens"),
+                    max => Ok(max),
+                }
+            }
+            Self::Completions => parse_integer(&body["max_tokens"], "max_tokens"),
+            Self::Embeddings | Self::InputTokens => Ok(None),
+            Self::Responses => parse_integer(&body["max_output_tokens"], "max_output_tokens"),
+        }
+    }
+}
+
+fn invalid_json() -> ApiError {
+    invalid(
+        400,
+        "We could not parse the JSON body of your request. (HINT: This likely means you aren't \
+         using your HTTP library correctly. The OpenAI API expects a JSON payload, but what was \
+         sent was not valid JSON.)",
+    )
+}
+
+fn missing_model() -> ApiError {
+    invalid(400, "you must provide a model parameter").with_param("model")
+}
+
+/// How many texts are embedded: one, unless an array holds other than token ids.
+fn inputs(input: &Value) -> usize {
+    match input {
+        Value::Array(texts) if texts.first().is_some_and(|text| !text.is_number()) => texts.len(),
+        _ => 1,
+    }
+}
+
+fn choices(body: &Value) -> Result<u64, ApiError> {
+    match parse_integer(&body["n"], "n")? {
+        None => Ok(1),
+        Some(n @ 1..=MAX_CHOICES) => Ok(n),
+        Some(_) => Err(invalid_type("n", "an integer from 1 to 128")),
+    }
+}
+
+fn parse_integer(value: &Value, name: &'static str) -> Result<Option<u64>, ApiError> {
+    match value {
+        Value::Null => Ok(None),
+        value => value.as_u64().map(Some).ok_or_else(|| invalid_type(name, NON_NEGATIVE)),
+    }
+}
+
+const NON_NEGATIVE: &str = "a non-negative integer";
+
+/// OpenAI's bound of `n`.
+const MAX_CHOICES: u64 = 128;
+
+const EVENTS: &str = "text/event-stream; charset=utf-8";

@@ -1,0 +1,65 @@
+//! The sliding window: a log of everything taken in the last window.
+
+use std::collections::VecDeque;
+
+use super::meter::Meter;
+
+/// Never more than the amount in any window: what was taken at `s` counts while
+/// `now - s < window`.
+#[derive(Debug)]
+pub(super) struct SlidingLog {
+    amount: u64,
+    window: u64,
+    used: u64,
+    /// When, and how much; oldest first.
+    entries: VecDeque<(u64, u64)>,
+}
+
+impl SlidingLog {
+    pub(super) fn new(amount: u64, window: u64) -> Self {
+        Self { amount, window, used: 0, entries: VecDeque::new() }
+    }
+
+    fn expire(&mut self, now: u64) {
+        while let Some(&(at, n)) = self.entries.front()
+            && now - at >= self.window
+        {
+            self.used = self.used.saturating_sub(n);
+            self.entries.pop_front();
+        }
+    }
+}
+
+impl Meter for SlidingLog {
+    fn wait(&mut self, now: u64, n: u64) -> Option<u64> {
+        self.expire(now);
+        let headroom = self.amount.checked_sub(n)?;
+        let mut left = self.used;
+        let mut wait = 0;
+        let mut oldest = self.entries.iter();
+        while left > headroom {
+            let (at, freed) = oldest.next().expect("the log adds up to what is used");
+            left -= freed;
+            wait = self.window - (now - at);
+        }
+        Some(wait)
+    }
+
+    fn take(&mut self, now: u64, n: u64) {
+        self.expire(now);
+        if n > 0 {
+            self.used = self.used.saturating_add(n);
+            self.entries.push_back((now, n));
+        }
+    }
+
+    fn remaining(&mut self, now: u64) -> u64 {
+        self.expire(now);
+        self.amount.saturating_sub(self.used)
+    }
+
+    fn time_until_full(&mut self, now: u64) -> u64 {
+        self.expire(now);
+        self.entries.back().map_or(0, |(at, _)| self.window - (now - at))
+    }
+}

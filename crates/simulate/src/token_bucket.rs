@@ -1,0 +1,58 @@
+//! The token bucket: refilled all the time, without a lost fraction.
+
+use super::meter::Meter;
+
+/// A bucket that starts full. Its level is kept in parts of `1 / window` of a unit, of which
+/// every nanosecond brings exactly `amount`.
+#[derive(Debug)]
+pub(super) struct TokenBucket {
+    amount: i128,
+    window: i128,
+    capacity: i128,
+    /// Below 0 is owed.
+    level: i128,
+    at: u64,
+}
+
+impl TokenBucket {
+    pub(super) fn new(amount: u64, window: u64, capacity: u64) -> Self {
+        let (amount, window) = (i128::from(amount), i128::from(window));
+        let capacity = i128::from(capacity) * window;
+        Self { amount, window, capacity, level: capacity, at: 0 }
+    }
+
+    fn refill(&mut self, now: u64) {
+        let refilled = i128::from(now.saturating_sub(self.at)).saturating_mul(self.amount);
+        self.level = self.level.saturating_add(refilled).min(self.capacity);
+        self.at = self.at.max(now);
+    }
+
+    /// Nanoseconds, rounded up, in which the missing parts flow in.
+    fn time_for(&self, missing: i128) -> u64 {
+        let missing = u128::try_from(missing).unwrap_or(0);
+        u64::try_from(missing.div_ceil(self.amount.unsigned_abs())).unwrap_or(u64::MAX)
+    }
+}
+
+impl Meter for TokenBucket {
+    fn wait(&mut self, now: u64, n: u64) -> Option<u64> {
+        self.refill(now);
+        let needed = i128::from(n) * self.window;
+        (needed <= self.capacity).then(|| self.time_for(needed.saturating_sub(self.level)))
+    }
+
+    fn take(&mut self, now: u64, n: u64) {
+        self.refill(now);
+        self.level = self.level.saturating_sub(i128::from(n) * self.window);
+    }
+
+    fn remaining(&mut self, now: u64) -> u64 {
+        self.refill(now);
+        u64::try_from(self.level.max(0) / self.window).unwrap_or(u64::MAX)
+    }
+
+    fn time_until_full(&mut self, now: u64) -> u64 {
+        self.refill(now);
+        self.time_for(self.capacity - self.level)
+    }
+}

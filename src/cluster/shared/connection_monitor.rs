@@ -1,0 +1,118 @@
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::coordinator::Coordinator;
+use super::failure::Failure;
+use super::link::Link;
+use super::members;
+use super::url::Server;
+use crate::cluster::dial::CONNECT;
+use crate::limiter::Clock;
+
+/// Keeps the connection: opens it, tests it once a second and whenever something was wrong, and says
+/// when the store is away and when it is back.
+#[derive(Debug)]
+pub(super) struct ConnectionMonitor {
+    coordinator: Arc<Coordinator>,
+    server: Server,
+    /// Which of several hosts is asked for the way.
+    host: usize,
+}
+
+impl ConnectionMonitor {
+    pub(super) fn new(coordinator: Arc<Coordinator>, server: Server) -> Self {
+        Self { coordinator, server, host: 0 }
+    }
+
+    pub(super) async fn run(mut self) {
+        let mut pause = MIN_PAUSE;
+        loop {
+            match self.check().await {
+                Ok(()) => {
+                    pause = MIN_PAUSE;
+                    self.wait_for_next_check().await;
+                }
+                Err(failure) => {
+                    self.coordinator.on_connection_lost(&failure);
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(MAX_PAUSE);
+                }
+            }
+        }
+    }
+
+    /// Until the next beat, or until something is wrong.
+    async fn wait_for_next_check(&self) {
+        let check_requested = self.coordinator.store.connection.check_requested.notified();
+        let _ = tokio::time::timeout(CHECK_INTERVAL, check_requested).await;
+    }
+
+    /// Whether the store can be used now; opens a connection if there is none. One that breaks under
+    /// the test says no more than one that breaks under a call: there may be another.
+    async fn check(&mut self) -> Result<(), Failure> {
+        let coordinator = Arc::clone(&self.coordinator);
+        let connection = &coordinator.store.connection;
+        for _ in 0..MAX_ATTEMPTS {
+            if !connection.has_link() {
+                connection.set_link(self.open().await?);
+            }
+            let (link, number) = connection.link(true).await?;
+            let checked = match self.heartbeat(link).await {
+                Ok(()) => self.coordinator.on_connection_restored().await,
+                failed => failed,
+            };
+            let Err(failure) = checked else { return Ok(()) };
+            if failure.breaks_link() {
+                connection.drop_link(number);
+            }
+            if failure != Failure::ConnectionLost {
+                return Err(failure);
+            }
+        }
+        Err(Failure::ConnectionLost)
+    }
+
+    /// By way of the host that led there last, or of the first after it that does.
+    async fn open(&mut self) -> Result<Link, Failure> {
+        let mut opened = Err(Failure::TimedOut);
+        for _ in 0..self.server.hosts() {
+            opened = self.open_via_current_host().await;
+            if opened.is_ok() {
+                break;
+            }
+            self.host = self.host.wrapping_add(1);
+        }
+        opened
+    }
+
+    async fn open_via_current_host(&self) -> Result<Link, Failure> {
+        let (server, timeout) =
+            (self.server.via_host(self.host), self.coordinator.store.settings.timeout);
+        let opening = Link::open(&server, timeout);
+        match tokio::time::timeout(CONNECT * server.hops(), opening).await {
+            Ok(Ok(link)) => Ok(link),
+            Ok(Err(error)) => Err(error.into()),
+            Err(_) => Err(Failure::TimedOut),
+        }
+    }
+
+    async fn heartbeat(&self, mut link: Link) -> Result<(), Failure> {
+        let store = &self.coordinator.store;
+        let (name, sent) = (store.redis_keys.members(), store.ticks.now());
+        let command = members::heartbeat(&name, store.process);
+        let query = link.query::<(u64, u64)>(&command);
+        let heartbeat = tokio::time::timeout(store.settings.timeout, query).await;
+        let (time, count) = heartbeat.map_err(|_| Failure::TimedOut)??;
+        store.counters.members.set(count.max(1));
+        if !store.redis_keys.is_spread() {
+            store.record_time("", time, sent);
+        }
+        Ok(())
+    }
+}
+
+/// So many may break one after the other.
+const MAX_ATTEMPTS: usize = 10;
+const CHECK_INTERVAL: Duration = Duration::from_secs(1);
+const MIN_PAUSE: Duration = Duration::from_millis(10);
+const MAX_PAUSE: Duration = Duration::from_millis(50);

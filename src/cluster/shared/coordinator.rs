@@ -1,0 +1,267 @@
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::time::Duration;
+
+use parking_lot::Mutex;
+use tokio::sync::Semaphore;
+
+use super::failure::Failure;
+use super::fallback::Fallback;
+use super::lease::Leases;
+use super::on_failure::OnFailure;
+use super::outbox::{MAX_BACKGROUND_CALLS, Outbox};
+use super::piece::{Group, Piece};
+use super::reservations::{ReservationState, Reservations};
+use super::script::{Id, RetryAfter, Verb, Verdict, View};
+use super::store::Store;
+use crate::engine::{Shortfall, Wait};
+use crate::limiter::{Clock, Reservation, Unmet};
+use crate::quota::{Cost, Dimension};
+
+/// Decides: by the store, and without it by the mode of failure.
+#[derive(Debug)]
+pub(super) struct Coordinator {
+    pub(super) store: Store,
+    pub(super) reservations: Mutex<Reservations>,
+    pub(super) fallback: Mutex<Fallback>,
+    pub(super) outbox: Mutex<Outbox>,
+    /// Of calls that nobody waits for, so many are on their way at once.
+    pub(super) background_calls: Semaphore,
+    pub(super) leases: Leases,
+    /// When it was last said that the store is away.
+    pub(super) last_logged: AtomicU64,
+}
+
+/// A decision that is asked of the store.
+#[derive(Debug)]
+pub(super) struct ReserveRequest {
+    pub(super) reservation: Arc<Reservation>,
+    pub(super) id: Id,
+    /// Whether it is asked again where it is refused.
+    pub(super) waits: bool,
+    /// Whether it was refused before, and has its place among those who wait.
+    pub(super) is_queued: bool,
+    /// By the store's `ticks`.
+    pub(super) started_at: u64,
+}
+
+impl Coordinator {
+    pub(super) fn new(store: Store) -> Self {
+        let lease = micros(store.settings.lease).saturating_mul(1_000);
+        Self {
+            store,
+            leases: Leases::new(lease),
+            reservations: Mutex::default(),
+            fallback: Mutex::default(),
+            outbox: Mutex::default(),
+            background_calls: Semaphore::new(MAX_BACKGROUND_CALLS),
+            last_logged: AtomicU64::new(0),
+        }
+    }
+
+    pub(super) fn begin_request(
+        &self,
+        reservation: &Arc<Reservation>,
+        waits: bool,
+    ) -> ReserveRequest {
+        let (id, is_queued) = self.reservations.lock().begin(reservation, || self.store.id());
+        let reservation = Arc::clone(reservation);
+        ReserveRequest { reservation, id, waits, is_queued, started_at: self.store.ticks.now() }
+    }
+
+    /// Asks the store, and decides without it where it has no answer in time.
+    pub(super) async fn reserve(self: Arc<Self>, request: ReserveRequest) -> Result<(), Unmet> {
+        let ReserveRequest { reservation, id, waits, .. } = &request;
+        let reserve_by_lease = self.reserve_by_lease(&request).await;
+        let asked = match reserve_by_lease {
+            Ok(true) => return Ok(()),
+            Ok(false) => self.reserve_in_store(&request).await,
+            Err(failure) => Err(failure),
+        };
+        let answer = match asked {
+            Ok(answer) => answer,
+            Err(failure) => {
+                self.on_call_failure(&failure);
+                return match self.cancel(reservation, *id) {
+                    true => self.decide_locally(reservation, *waits),
+                    false => Err(Unmet::Full(Wait::Unknown)),
+                };
+            }
+        };
+        let state = match answer {
+            Ok(()) => Some(ReservationState::Held { renewed: self.store.ticks.now() }),
+            Err(_) => waits.then_some(ReservationState::Queued),
+        };
+        if !self.store.connection.is_unavailable() {
+            self.fallback.lock().discard_shares(reservation);
+        }
+        // If somebody has given it up meanwhile, the store has been told so.
+        self.reservations.lock().finish_call(reservation, *id, state);
+        self.store.counters.decided.add(1);
+        answer
+    }
+
+    /// Nobody waits for the answer any more, if there is none yet: what the store may have done is
+    /// undone. Must be called on the worker's runtime.
+    pub(super) fn cancel(self: &Arc<Self>, reservation: &Arc<Reservation>, id: Id) -> bool {
+        let given_up = self.reservations.lock().finish_call(reservation, id, None);
+        if given_up {
+            let groups = self.groups(reservation, &reservation.cost);
+            tokio::spawn(self.deliver(Verb::Release { unsure: true }, id, groups));
+        }
+        given_up
+    }
+
+    /// A decision without the store.
+    pub(super) fn decide_locally(
+        &self,
+        reservation: &Arc<Reservation>,
+        waits: bool,
+    ) -> Result<(), Unmet> {
+        let counters = &self.store.counters;
+        match self.store.settings.on_failure {
+            OnFailure::Closed => {
+                counters.closed.add(1);
+                Err(self.unavailable_for(RETRY_WHILE_UNAVAILABLE))
+            }
+            OnFailure::Open => {
+                counters.open.add(1);
+                self.admit_locally(&mut self.fallback.lock(), reservation);
+                Ok(())
+            }
+            OnFailure::LocalShare => {
+                counters.local.add(1);
+                self.reserve_local_share(reservation).map_err(|unmet| self.cap_wait(unmet, waits))
+            }
+        }
+    }
+
+    fn reserve_local_share(&self, reservation: &Arc<Reservation>) -> Result<(), Unmet> {
+        let (store, now) = (&self.store, self.store.clock.now());
+        let members = store.counters.members.now().max(1);
+        let mut fallback = self.fallback.lock();
+        fallback.reserve(reservation, members, now, |reserved| {
+            let slot = store.slot(&reserved.key);
+            let ticks = store.ticks.now();
+            store.views.lock().buckets(&reserved.key, slot, &reserved.rules, ticks, now)
+        })?;
+        self.admit_locally(&mut fallback, reservation);
+        Ok(())
+    }
+
+    fn admit_locally(&self, fallback: &mut Fallback, reservation: &Arc<Reservation>) {
+        fallback.add_debt(reservation);
+        let state = ReservationState::AdmittedLocally {
+            outage: fallback.outage(),
+            at: self.store.clock.now(),
+        };
+        self.reservations.lock().admit_locally(reservation, self.store.id(), state);
+    }
+
+    /// The store may be back sooner than the share has room. What is never in the share may be in the
+    /// limit.
+    fn cap_wait(&self, unmet: Unmet, waits: bool) -> Unmet {
+        match unmet.wait() {
+            Wait::Never => self.unavailable_for(RETRY_WHILE_UNAVAILABLE),
+            Wait::At(time)
+                if !waits || time <= self.store.clock.now() + RETRY_WHILE_UNAVAILABLE =>
+            {
+                unmet
+            }
+            Wait::Unknown if !waits => unmet,
+            _ => self.unavailable_for(RETRY_WHILE_UNAVAILABLE),
+        }
+    }
+
+    fn unavailable_for(&self, nanos: u64) -> Unmet {
+        Unmet::Away { until: self.store.clock.now().saturating_add(nanos) }
+    }
+
+    /// What the store says: `Err` where it has said nothing.
+    async fn reserve_in_store(
+        self: &Arc<Self>,
+        request: &ReserveRequest,
+    ) -> Result<Result<(), Unmet>, Failure> {
+        let ReserveRequest { reservation, id, waits, started_at, .. } = request;
+        let ttl = micros(self.store.settings.ttl);
+        let verb = Verb::Reserve { ttl, waits: *waits };
+        let mut granted = Vec::new();
+        for group in self.groups(reservation, &reservation.cost) {
+            if !self.reservations.lock().is_pending(reservation, *id) {
+                return Err(Failure::Cancelled);
+            }
+            let answer = self.store.call(verb, *id, &group.pieces, *started_at).await?;
+            match answer.verdict {
+                Verdict::Done => granted.push(group),
+                Verdict::Refused { part, rule, wait } => {
+                    self.release_granted(request, &granted).await;
+                    let wait =
+                        self.retry_wait(&group.pieces, &answer.views, part, rule, wait, *waits);
+                    let scope = group.scopes.get(part).copied().unwrap_or_default();
+                    return Ok(Err(Unmet::Short { scope, shortfall: Shortfall { rule, wait } }));
+                }
+                // Its end has overtaken it.
+                Verdict::Unknown => return Err(Failure::Cancelled),
+                _ => return Err(Failure::UNREADABLE),
+            }
+        }
+        Ok(Ok(()))
+    }
+
+    /// What was granted of a request that is refused is given back before its owner hears of it: a
+    /// late copy of that would take the grant away that comes when it asks again under this name. Where
+    /// that isn't known to be done, it asks under another.
+    async fn release_granted(self: &Arc<Self>, request: &ReserveRequest, granted: &[Group]) {
+        let ReserveRequest { reservation, id, started_at, .. } = request;
+        let release = Verb::Release { unsure: false };
+        for group in granted {
+            if let Err(failure) = self.store.call(release, *id, &group.pieces, *started_at).await {
+                self.on_call_failure(&failure);
+                self.cancel(reservation, *id);
+                return;
+            }
+        }
+    }
+
+    /// When there may be room. Who asks again does so when others may have ended at the latest.
+    fn retry_wait(
+        &self,
+        pieces: &[Piece],
+        views: &[View],
+        part: usize,
+        rule: usize,
+        wait: RetryAfter,
+        waits: bool,
+    ) -> Wait {
+        let bucket = views.get(part).and_then(|view| view.buckets.get(rule));
+        let is_held = bucket.is_some_and(|&(_, held)| held > 0);
+        let rule = pieces.get(part).and_then(|piece| piece.rules.get(rule));
+        let in_flight = rule.is_some_and(|rule| *rule.dimension() == Dimension::Concurrency);
+        let others = if in_flight { RECHECK_CONCURRENCY } else { RECHECK_HELD };
+        let nanos = match wait {
+            RetryAfter::Never => return Wait::Never,
+            RetryAfter::Unknown if !waits => return Wait::Unknown,
+            RetryAfter::Unknown => others,
+            RetryAfter::In(micros) if waits && is_held => micros.saturating_mul(1_000).min(others),
+            RetryAfter::In(micros) => micros.saturating_mul(1_000),
+        };
+        Wait::At(self.store.clock.now().saturating_add(nanos))
+    }
+
+    pub(super) fn groups(&self, reservation: &Reservation, cost: &Cost) -> Vec<Group> {
+        Group::for_reservation(reservation, cost, self.store.redis_keys.is_spread())
+    }
+}
+
+pub(super) fn micros(duration: Duration) -> u64 {
+    u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).min(MAX_EXACT)
+}
+
+/// While the store is away, in nanoseconds: when it is asked again.
+const RETRY_WHILE_UNAVAILABLE: u64 = 20_000_000;
+/// When another process may have ended a request, in nanoseconds; it tells nobody.
+const RECHECK_CONCURRENCY: u64 = 20_000_000;
+/// When another may have said that a request took less than it had reserved.
+const RECHECK_HELD: u64 = 250_000_000;
+/// The script's numbers are exact up to here.
+const MAX_EXACT: u64 = (1 << 53) - 1;

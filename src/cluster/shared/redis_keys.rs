@@ -1,0 +1,69 @@
+/// What the states of an account are called in the store.
+#[derive(Debug)]
+pub(super) struct RedisKeys {
+    account: String,
+    spread: bool,
+}
+
+impl RedisKeys {
+    pub(super) fn new(account: &str, spread: bool) -> Self {
+        Self { account: escaped(account), spread }
+    }
+
+    /// Of a key. What is in braces says which slot of a cluster it lies in: all of an account lie in
+    /// one, unless they are spread.
+    pub(super) fn key(&self, key: &str) -> Vec<u8> {
+        let (account, key) = (&self.account, escaped(key));
+        match self.spread {
+            false => format!("tollgate:{{{account}}}:{key}"),
+            true => format!("tollgate:{{{account}/{key}}}"),
+        }
+        .into_bytes()
+    }
+
+    /// Of the set of who is alive.
+    pub(super) fn members(&self) -> Vec<u8> {
+        format!("tollgate:{{{}}}#members", self.account).into_bytes()
+    }
+
+    /// Whether each key has a slot of its own.
+    pub(super) fn is_spread(&self) -> bool {
+        self.spread
+    }
+}
+
+/// Without what could move the braces, or the end of the account.
+fn escaped(name: &str) -> String {
+    let mut escaped = String::with_capacity(name.len());
+    for letter in name.chars() {
+        match letter {
+            '%' => escaped.push_str("%25"),
+            '/' => escaped.push_str("%2F"),
+            '{' => escaped.push_str("%7B"),
+            '}' => escaped.push_str("%7D"),
+            _ => escaped.push(letter),
+        }
+    }
+    escaped
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn braces_in_names_do_not_change_the_slot() {
+        let redis_keys = |spread| RedisKeys::new("a}{b/%", spread);
+        assert_eq!(redis_keys(false).key("{k}"), b"tollgate:{a%7D%7Bb%2F%25}:%7Bk%7D");
+        assert_eq!(redis_keys(true).key("c/k"), b"tollgate:{a%7D%7Bb%2F%25/c%2Fk}");
+    }
+
+    #[test]
+    fn keys_of_different_accounts_have_different_names() {
+        assert_ne!(RedisKeys::new("a/b", true).key("c"), RedisKeys::new("a", true).key("b/c"));
+        assert_ne!(
+            RedisKeys::new("a", false).key("#members"),
+            RedisKeys::new("a", false).members()
+        );
+    }
+}

@@ -1,0 +1,124 @@
+use std::fmt;
+
+use redis::Value;
+use smallvec::SmallVec;
+
+use super::answer::{Answer, RetryAfter, Verdict, View};
+use super::call::{Amounts, Call, Part};
+
+impl Answer {
+    /// What the script has answered to a call.
+    ///
+    /// # Errors
+    /// [`InvalidResponse`] for anything that it doesn't say.
+    pub(in crate::cluster::shared) fn read(
+        call: &Call<'_>,
+        value: &Value,
+    ) -> Result<Self, InvalidResponse> {
+        let Value::BulkString(bytes) = value else {
+            return Err(InvalidResponse("not a bulk string"));
+        };
+        if bytes.len() % 8 != 0 {
+            return Err(InvalidResponse("length is not a multiple of 8"));
+        }
+        let mut numbers = Numbers(bytes.chunks_exact(8));
+        let code = numbers.number()?;
+        let time = numbers.number()?;
+        let (part, rule) = (numbers.index()?, numbers.index()?);
+        let wait = numbers.wait()?;
+        if matches!(code, STALE | LOST) {
+            let verdict = if code == STALE { Verdict::Stale } else { Verdict::Lost };
+            return numbers.end(Self { verdict, time, views: Vec::new() });
+        }
+        let views = numbers.views(call.parts, time)?;
+        let verdict = match code {
+            DONE => Verdict::Done,
+            REFUSED => refused(call, part, rule, wait)?,
+            LEASED => Verdict::Leased(numbers.leased(call.parts)?),
+            UNKNOWN => Verdict::Unknown,
+            _ => return Err(InvalidResponse("unknown code")),
+        };
+        numbers.end(Self { verdict, time, views })
+    }
+}
+
+/// An answer that isn't the script's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(in crate::cluster::shared) struct InvalidResponse(&'static str);
+
+impl fmt::Display for InvalidResponse {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "invalid response from the script: {}", self.0)
+    }
+}
+
+impl std::error::Error for InvalidResponse {}
+
+fn refused(
+    call: &Call<'_>,
+    part: usize,
+    rule: usize,
+    wait: RetryAfter,
+) -> Result<Verdict, InvalidResponse> {
+    let known = call.parts.get(part).is_some_and(|part| rule < part.rules.len());
+    if known { Ok(Verdict::Refused { part, rule, wait }) } else { Err(InvalidResponse(NO_RULE)) }
+}
+
+struct Numbers<'a>(std::slice::ChunksExact<'a, u8>);
+
+impl Numbers<'_> {
+    fn double(&mut self) -> Result<f64, InvalidResponse> {
+        let bytes = self.0.next().and_then(|bytes| <[u8; 8]>::try_from(bytes).ok());
+        bytes.map(f64::from_le_bytes).ok_or(InvalidResponse("unexpected end"))
+    }
+
+    fn number(&mut self) -> Result<u64, InvalidResponse> {
+        whole(self.double()?)
+    }
+
+    fn index(&mut self) -> Result<usize, InvalidResponse> {
+        usize::try_from(self.number()?).map_err(|_| InvalidResponse(NO_RULE))
+    }
+
+    fn wait(&mut self) -> Result<RetryAfter, InvalidResponse> {
+        match self.double()? {
+            -1.0 => Ok(RetryAfter::Unknown),
+            -2.0 => Ok(RetryAfter::Never),
+            wait => whole(wait).map(RetryAfter::In),
+        }
+    }
+
+    fn views(&mut self, parts: &[Part<'_>], at: u64) -> Result<Vec<View>, InvalidResponse> {
+        let view = |part: &Part<'_>| {
+            let born = self.number()?;
+            let mut bucket = |_| Ok((self.number()?, self.number()?));
+            let buckets: Result<SmallVec<_>, _> = part.rules.iter().map(&mut bucket).collect();
+            Ok(View { born, at, buckets: buckets? })
+        };
+        parts.iter().map(view).collect()
+    }
+
+    fn leased(&mut self, parts: &[Part<'_>]) -> Result<Vec<Amounts>, InvalidResponse> {
+        parts.iter().map(|part| part.rules.iter().map(|_| self.number()).collect()).collect()
+    }
+
+    fn end<T>(mut self, value: T) -> Result<T, InvalidResponse> {
+        if self.0.next().is_some() { Err(InvalidResponse("trailing data")) } else { Ok(value) }
+    }
+}
+
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked before")]
+fn whole(double: f64) -> Result<u64, InvalidResponse> {
+    // Sums of amounts may be above what is exact.
+    let fits = (0.0..=1e18).contains(&double) && double.fract() == 0.0;
+    if fits { Ok(double as u64) } else { Err(InvalidResponse("a number is not an integer")) }
+}
+
+const DONE: u64 = 0;
+const REFUSED: u64 = 1;
+const LEASED: u64 = 2;
+const STALE: u64 = 3;
+const LOST: u64 = 4;
+const UNKNOWN: u64 = 5;
+
+const NO_RULE: &str = "refers to a rule that is not in the call";

@@ -1,0 +1,201 @@
+use redis::Cmd;
+use smallvec::SmallVec;
+
+use super::call::{Amounts, Call, LeaseRequest, MAX_AMOUNT, Part, Verb};
+use super::text::{ScriptText, TEXT};
+use crate::engine::{Rule, Terms};
+use crate::quota::Grid;
+
+impl Call<'_> {
+    /// The command, by the script's hash: an error of the kind `NoScriptError` says that the server
+    /// hasn't seen its text yet.
+    pub(in crate::cluster::shared) fn by_hash(&self) -> Cmd {
+        self.with(&TEXT, ScriptText::by_hash)
+    }
+
+    /// The command with the script's text, after which the server knows it.
+    pub(in crate::cluster::shared) fn by_text(&self) -> Cmd {
+        self.with(&TEXT, ScriptText::by_text)
+    }
+
+    pub(super) fn with(&self, text: &ScriptText, command: impl Fn(&ScriptText) -> Cmd) -> Cmd {
+        let mut command = command(text);
+        command.arg(self.parts.len());
+        for part in self.parts {
+            command.arg(part.name);
+        }
+        command.arg(&self.id.0[..]).arg(self.encoded());
+        command
+    }
+
+    /// All the script is told, as doubles.
+    fn encoded(&self) -> Vec<u8> {
+        let mut encoded = Encoder(Vec::with_capacity(384));
+        let (verb, flag, ttl) = self.verb.numbers();
+        encoded.extend([verb, u64::from(flag), ttl, self.time.expected, self.time.jump]);
+        for part in self.parts {
+            encoded.part(part, self.time.expected, self.verb.is_lease());
+        }
+        encoded.0
+    }
+}
+
+impl Verb {
+    fn numbers(self) -> (u64, bool, u64) {
+        match self {
+            Self::Reserve { ttl, waits } => (1, waits, ttl),
+            Self::Settle { unsure } => (2, unsure, 0),
+            Self::Release { unsure } => (3, unsure, 0),
+            Self::Renew { ttl, restores } => (4, restores, ttl),
+            Self::Charge => (5, false, 0),
+            Self::Lease { ttl } => (6, false, ttl),
+            Self::Return => (7, true, 0),
+            #[cfg(test)]
+            Self::Look => (8, false, 0),
+            Self::Reset => (9, false, 0),
+        }
+    }
+
+    pub(super) fn is_lease(self) -> bool {
+        matches!(self, Self::Lease { .. })
+    }
+}
+
+/// Numbers as the script reads them: doubles, exact below 2^53.
+struct Encoder(Vec<u8>);
+
+impl Encoder {
+    fn push(&mut self, number: u64) {
+        #[expect(clippy::cast_precision_loss, reason = "it is at most 2^53")]
+        let double = number.min(EXACT) as f64;
+        self.0.extend(double.to_le_bytes());
+    }
+
+    fn extend<const N: usize>(&mut self, numbers: [u64; N]) {
+        numbers.into_iter().for_each(|number| self.push(number));
+    }
+
+    fn part(&mut self, part: &Part<'_>, expected: u64, leases: bool) {
+        let view = part.view;
+        let (born, at) = view.map_or((0, 0), |view| (view.born, view.at));
+        let seen = view.filter(|view| !view.buckets.is_empty());
+        self.extend([part.rules.len() as u64, born, at, u64::from(seen.is_some())]);
+        if leases {
+            let (turn, first_report) =
+                part.lease.map_or((1, 1), |wanted| (wanted.turn, wanted.first_report));
+            self.extend([turn.into(), first_report.into()]);
+        }
+        for (index, rule) in part.rules.iter().enumerate() {
+            self.rule(rule, amount(&part.amounts, index), expected);
+            if leases {
+                self.lease(part.lease, index);
+            }
+        }
+        if let Some(view) = seen {
+            for index in 0..part.rules.len() {
+                let (used, held) = view.buckets.get(index).copied().unwrap_or_default();
+                self.push(used.saturating_add(held).min(MAX_AMOUNT));
+            }
+        }
+    }
+
+    fn rule(&mut self, rule: &Rule, amount: u64, expected: u64) {
+        let terms = rule.terms();
+        let head = [
+            tag(rule),
+            kind(terms),
+            u64::from(rule.holds()),
+            amount.min(MAX_AMOUNT),
+            rule.needed(amount).min(MAX_AMOUNT),
+        ];
+        self.extend(head);
+        match terms {
+            Terms::Token { burst, per_nano, per_token, margin } => {
+                self.push(burst.min(MAX_AMOUNT));
+                self.token(per_nano, per_token, margin);
+            }
+            Terms::Sliding { limit, span } => self.extend([limit.min(MAX_AMOUNT), micros(span)]),
+            Terms::Fixed { limit, window, margin } => {
+                self.extend([limit.min(MAX_AMOUNT), micros(window), micros(margin)]);
+            }
+            Terms::Grid { limit, margin, grid } => {
+                self.extend([limit.min(MAX_AMOUNT), micros(margin)]);
+                self.grid(grid, expected);
+            }
+            Terms::Concurrency { limit } => self.extend([limit.min(MAX_AMOUNT), 0, 0, 0, 0]),
+        }
+    }
+
+    /// The rate per microsecond, and the margin in tokens and the rest. A rate too fine for the
+    /// script is rounded down, the margin up.
+    fn token(&mut self, per_nano: u32, per_token: u64, margin: u128) {
+        let (mut rate, mut whole) = (u64::from(per_nano) * 1_000, per_token);
+        let tokens =
+            u64::try_from(margin / u128::from(per_token)).unwrap_or(MAX_MARGIN).min(MAX_MARGIN);
+        let mut rest = u64::try_from(margin % u128::from(per_token)).unwrap_or(0);
+        while whole > MAX_AMOUNT {
+            (rate, whole, rest) = (rate / 2, whole.div_ceil(2), rest.div_ceil(2));
+        }
+        self.extend([rate, whole, tokens, rest]);
+    }
+
+    /// Until when this is all that is to be known of its windows, and from when on they are how
+    /// long, from the one before the expected time on.
+    fn grid(&mut self, grid: &Grid, expected: u64) {
+        let now = grid.around(expected.saturating_mul(1_000));
+        let mut runs = grid.runs(now.start.saturating_sub(1));
+        let known: SmallVec<[_; MAX_RUNS]> = runs.by_ref().take(MAX_RUNS).collect();
+        self.push(runs.next().map_or(u64::MAX, |(start, _)| micros(start)));
+        self.push(known.len() as u64 * 2);
+        for (start, length) in known {
+            self.extend([micros(start), micros(length)]);
+        }
+    }
+
+    fn lease(&mut self, wanted: Option<&LeaseRequest>, index: usize) {
+        let of = |pick: fn(&LeaseRequest) -> &Amounts| {
+            wanted.map_or(0, |wanted| amount(pick(wanted), index)).min(MAX_AMOUNT)
+        };
+        let numbers = [of(|w| &w.inflight), of(|w| &w.least), of(|w| &w.wanted)];
+        self.extend(numbers);
+    }
+}
+
+fn amount(amounts: &Amounts, index: usize) -> u64 {
+    amounts.get(index).copied().unwrap_or(0)
+}
+
+fn micros(nanos: u64) -> u64 {
+    nanos.div_ceil(1_000)
+}
+
+/// A bucket's name in the state: its dimension and window, as FNV-1a in 52 bits. There are at most
+/// some tens of them in one state.
+fn tag(rule: &Rule) -> u64 {
+    let window = rule.limit().window().as_nanos().to_le_bytes();
+    let mut hash = 0xcbf2_9ce4_8422_2325_u64;
+    let column = rule.dimension().column().to_le_bytes();
+    let name = rule.dimension().as_str().bytes();
+    for byte in name.chain(column).chain(window) {
+        hash = (hash ^ u64::from(byte)).wrapping_mul(0x100_0000_01b3);
+    }
+    hash >> 12
+}
+
+const fn kind(terms: Terms<'_>) -> u64 {
+    match terms {
+        Terms::Token { .. } => 1,
+        Terms::Concurrency { .. } => 2,
+        Terms::Sliding { .. } => 3,
+        Terms::Fixed { .. } => 4,
+        Terms::Grid { .. } => 5,
+    }
+}
+
+/// So many changes of length are told of a calendar: days and weeks for two years, months for some.
+const MAX_RUNS: usize = 4;
+
+const EXACT: u64 = 1 << 53;
+
+/// A margin in tokens is at most so large: it is many times the largest burst.
+const MAX_MARGIN: u64 = 1 << 52;

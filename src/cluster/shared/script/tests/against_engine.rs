@@ -1,0 +1,127 @@
+//! The script answers as the engine does: the same random schedules through both.
+
+use redis::Pipeline;
+
+use super::super::{Answer, Id, RetryAfter, Verdict};
+use super::random::Random;
+use super::server::Server;
+use super::world::{EngineResult, OwnedCall, TestKey};
+use crate::engine::{Rule, Wait};
+use tollgate_testing::full::full_or;
+
+#[test]
+fn random_schedule_matches_the_engine() {
+    let mut server = Server::start();
+    let mut ids = 0;
+    for seed in 0..full_or(200, 20) {
+        schedule(&mut server, seed, &mut ids);
+    }
+}
+
+/// A call, and what it must say.
+struct Step {
+    call: OwnedCall,
+    rules: Vec<Rule>,
+    now: u64,
+    expected_result: EngineResult,
+    levels: Vec<(u64, u64)>,
+    slack: u64,
+}
+
+fn schedule(server: &mut Server, seed: u64, ids: &mut u128) {
+    let mut random = Random(seed);
+    let count = random.pick(&[1, 3]);
+    let mut keys: Vec<TestKey> =
+        (0..count).map(|key| TestKey::new(&mut random, format!("t:{{{seed}}}{key}"))).collect();
+    let mut now = START + random.below(86_400_000_000);
+    let pace = random.pick(&[1, 1_000, 50_000, 1_000_000, 60_000_000, 3_600_000_000]);
+    let (mut steps, mut due) = (Vec::new(), now);
+    let changes = random.one_in(3);
+    for _ in 0..STEPS / count {
+        now += if random.one_in(3) { 0 } else { random.below(pace * 2) };
+        // On the edges of what goes by whole seconds and half ones.
+        if random.one_in(4) {
+            now = now.next_multiple_of(HALF_SECOND);
+        }
+        // Just when there should be room, and just before. A changed limit may put the script off by
+        // a microsecond.
+        if !changes && random.one_in(4) && due > now && due < now + MONTH {
+            now = due - random.below(2);
+        }
+        let key = &mut keys[usize::try_from(random.below(count)).unwrap()];
+        if changes && random.one_in(60) {
+            key.change(&mut random, now);
+        }
+        *ids += 1;
+        let (call, expected_result) = key.step(&mut random, Id(ids.to_be_bytes()), now);
+        if let EngineResult::Refused(_, Wait::At(time)) = expected_result {
+            due = time.div_ceil(1_000);
+        }
+        let level = |(rule, bucket): (&Rule, &crate::engine::Bucket)| {
+            let level = bucket.level(rule, now * 1_000);
+            (level.used, level.held)
+        };
+        let levels = key.rules.iter().zip(&key.buckets).map(level).collect();
+        let (rules, slack) = (key.rules.clone(), key.slack);
+        steps.push(Step { call, rules, now, expected_result, levels, slack });
+    }
+    compare(server, seed, &steps);
+}
+
+fn compare(server: &mut Server, seed: u64, steps: &[Step]) {
+    let first = &steps[0];
+    let parts = [first.call.part(&first.rules)];
+    let first_answer = server.call(&first.call.call(&parts, first.now), first.now);
+    same(&first_answer, first, (seed, 0));
+    let mut calls = Pipeline::new();
+    for step in &steps[1..] {
+        let parts = [step.call.part(&step.rules)];
+        server.queue(&mut calls, &step.call.call(&parts, step.now), step.now);
+    }
+    for ((index, step), value) in steps.iter().enumerate().skip(1).zip(server.answers(&calls)) {
+        let parts = [step.call.part(&step.rules)];
+        let answer = Answer::read(&step.call.call(&parts, step.now), &value);
+        let answer = answer.unwrap_or_else(|error| panic!("{error}: {value:?}"));
+        same(&answer, step, (seed, index));
+    }
+}
+
+fn same(answer: &Answer, step: &Step, at: (u64, usize)) {
+    let Step { call, rules, now, expected_result, levels, slack } = step;
+    let view = &answer.views[0].buckets[..];
+    let close = |a: u64, b: u64| a.abs_diff(b) <= *slack;
+    let levels_agree = view.iter().zip(levels).all(|(a, b)| close(a.0, b.0) && a.1 == b.1);
+    let agree = match (&answer.verdict, expected_result) {
+        (Verdict::Done, EngineResult::Done) => true,
+        (Verdict::Refused { part: 0, rule, wait }, EngineResult::Refused(expected, time)) => {
+            let same = match (wait, time) {
+                (RetryAfter::In(a), Wait::At(b)) => {
+                    let expected = b.div_ceil(1_000) - now;
+                    close(*a, expected) || *a.min(&expected) > LONG_WAIT
+                }
+                (RetryAfter::Unknown, Wait::Unknown) | (RetryAfter::Never, Wait::Never) => true,
+                _ => false,
+            };
+            same && (*slack > 0 || expected.contains(rule))
+        }
+        _ => false,
+    };
+    let limits: Vec<_> = rules.iter().map(|rule| (rule.limit(), rule.holds())).collect();
+    assert!(
+        agree && levels_agree,
+        "{at:?} at {now}: {call:?}\n script {:?} {view:?}\n engine {expected_result:?} {levels:?}\n {limits:?}",
+        answer.verdict
+    );
+}
+
+const STEPS: u64 = 1_200;
+
+/// In microseconds.
+const HALF_SECOND: u64 = 500_000;
+const MONTH: u64 = 31 * 86_400_000_000;
+
+/// 71 years, in microseconds: the script doesn't count on for more than twice that.
+const LONG_WAIT: u64 = 1 << 51;
+
+/// 2027-03-12, two days before a day of 23 hours.
+const START: u64 = 1_804_809_600_000_000;

@@ -1,0 +1,125 @@
+use crate::limiter::Boot;
+
+/// What a clock says about the time at which its machine was started: by that, times that two clocks
+/// of one machine have told can be compared, though one of them was set in between.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub(super) struct ClockOrigin {
+    /// The run of the machine, if it is known.
+    pub(super) boot: Option<String>,
+    /// When that started by this clock, in nanoseconds since the epoch.
+    pub(super) offset: i64,
+}
+
+impl ClockOrigin {
+    /// The origin of a clock that says it is `now`.
+    pub(super) fn new(boot: Option<Boot>, now: u64) -> Self {
+        boot.map_or_else(Self::default, |boot| Self {
+            boot: Some(format!("{:032x}", boot.id)),
+            offset: signed(now).saturating_sub(signed(boot.uptime)),
+        })
+    }
+
+    /// By how much later this clock is than `other` was: 0 if that can't be known, and for
+    /// differences that come of reading two clocks one after the other.
+    pub(super) fn ahead_of(&self, other: &Self) -> i64 {
+        if self.boot.is_none() || self.boot != other.boot {
+            return 0;
+        }
+        let ahead = self.offset.saturating_sub(other.offset);
+        if ahead.unsigned_abs() > MAX_JITTER { ahead } else { 0 }
+    }
+
+    /// A time that the clock of `other` told, as this clock would have told it; never later than
+    /// `now`, so that a clock that was wrong locks nobody out for longer than a window.
+    pub(super) fn read(&self, at: u64, other: &Self, now: u64) -> u64 {
+        at.saturating_add_signed(self.ahead_of(other)).min(now)
+    }
+
+    /// Until when a key cools down that was to cool down until `until`, as noted at `noted` by the
+    /// clock of `other`: never for longer from `now` on than it was to from then on.
+    pub(super) fn read_until(&self, until: u64, noted: u64, other: &Self, now: u64) -> u64 {
+        let longest = now.saturating_add(until.saturating_sub(noted));
+        until.saturating_add_signed(self.ahead_of(other)).min(longest)
+    }
+}
+
+/// A time or an amount as a database keeps it: nothing real is beyond.
+pub(super) fn signed(value: u64) -> i64 {
+    i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Two clocks of one machine that were never set differ by less, in nanoseconds.
+const MAX_JITTER: u64 = 1_000_000_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const SECOND: u64 = 1_000_000_000;
+    const NOON: u64 = 1_767_225_600 * SECOND;
+    const DAY: u64 = 86_400 * SECOND;
+
+    fn origin(boot: u128, uptime: u64, now: u64) -> ClockOrigin {
+        ClockOrigin::new(Some(Boot::new(boot, uptime)), now)
+    }
+
+    #[test]
+    fn unchanged_clock_keeps_times() {
+        let then = origin(1, 50 * SECOND, NOON);
+        let now = origin(1, 110 * SECOND, NOON + 60 * SECOND + 10_000_000);
+        assert_eq!(now.read(NOON, &then, NOON + 60 * SECOND), NOON);
+    }
+
+    #[test]
+    fn clock_set_back_moves_times_back() {
+        let then = origin(1, 50 * SECOND, NOON);
+        // A minute later by the machine, and yet a day earlier.
+        let time = NOON + 60 * SECOND - DAY;
+        let now = origin(1, 110 * SECOND, time);
+        assert_eq!(now.read(NOON, &then, time), NOON - DAY);
+    }
+
+    #[test]
+    fn clock_set_forward_moves_times_forward() {
+        let then = origin(1, 50 * SECOND, NOON);
+        let time = NOON + 60 * SECOND + 2 * DAY;
+        let now = origin(1, 110 * SECOND, time);
+        assert_eq!(now.read(NOON, &then, time), NOON + 2 * DAY, "the day isn't over");
+    }
+
+    #[test]
+    fn another_boot_keeps_times_and_clamps_future_times() {
+        let then = origin(1, 50 * SECOND, NOON);
+        let now = origin(2, 10 * SECOND, NOON + DAY);
+        assert_eq!(now.read(NOON, &then, NOON + DAY), NOON);
+        assert_eq!(now.read(NOON + 9 * DAY, &then, NOON + DAY), NOON + DAY);
+    }
+
+    #[test]
+    fn unknown_boot_keeps_times_and_clamps_future_times() {
+        let none = ClockOrigin::new(None, NOON);
+        assert_eq!(none.read(NOON - 5, &ClockOrigin::default(), NOON), NOON - 5);
+        assert_eq!(none.read(NOON + 5, &ClockOrigin::default(), NOON), NOON);
+        assert_eq!(origin(1, 0, NOON).read(NOON + 5, &ClockOrigin::default(), NOON), NOON);
+    }
+
+    #[test]
+    fn cool_down_is_never_prolonged() {
+        let none = ClockOrigin::default();
+        let (until, noted) = (NOON + 30 * SECOND, NOON);
+        assert_eq!(none.read_until(until, noted, &none, NOON + 10 * SECOND), until);
+        assert_eq!(none.read_until(until, noted, &none, NOON - DAY), NOON - DAY + 30 * SECOND);
+        let then = origin(1, 50 * SECOND, NOON);
+        let back = origin(1, 60 * SECOND, NOON + 10 * SECOND - DAY);
+        assert_eq!(back.read_until(until, noted, &then, NOON + 10 * SECOND - DAY), until - DAY);
+    }
+
+    #[test]
+    fn times_saturate() {
+        let far = origin(1, u64::MAX, 0);
+        let near = origin(1, 0, u64::MAX);
+        assert_eq!(near.read(u64::MAX, &far, u64::MAX), u64::MAX);
+        assert_eq!(far.read(0, &near, u64::MAX), 0);
+        assert_eq!(near.read_until(u64::MAX, 0, &far, u64::MAX), u64::MAX);
+    }
+}

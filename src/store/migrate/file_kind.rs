@@ -1,0 +1,71 @@
+use std::fmt;
+use std::fs::File;
+use std::io::{self, ErrorKind, Read};
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::store::{StoreError, go_ratelimit};
+
+/// Whose file it is, and in what format.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "snake_case")]
+#[non_exhaustive]
+pub enum FileKind {
+    /// [`Yaml`](crate::store::Yaml)'s.
+    Yaml,
+    /// [`Sqlite`](crate::store::Sqlite)'s.
+    Sqlite,
+    /// go-ratelimit's `ratelimits.yaml`.
+    GoYaml,
+    /// go-ratelimit's SQLite database.
+    GoSqlite,
+}
+
+impl FileKind {
+    /// The kind of a file by its content; `None` for one that is empty or isn't there. A file of
+    /// anybody else's is taken for one of ours of the same format, whose reader says what is wrong
+    /// with it.
+    pub(in crate::store) fn of(path: &Path) -> Result<Option<Self>, StoreError> {
+        let failed = |error: io::Error| StoreError::new(path, format!("cannot be read: {error}"));
+        let mut file = match File::open(path) {
+            Err(error) if error.kind() == ErrorKind::NotFound => return Ok(None),
+            file => file.map_err(failed)?,
+        };
+        let mut text = Vec::new();
+        file.by_ref().take(SQLITE.len() as u64).read_to_end(&mut text).map_err(failed)?;
+        if text == SQLITE {
+            let theirs = go_ratelimit::is_database(path)?;
+            return Ok(Some(if theirs { Self::GoSqlite } else { Self::Sqlite }));
+        }
+        file.read_to_end(&mut text).map_err(failed)?;
+        if text.trim_ascii().is_empty() {
+            return Ok(None);
+        }
+        let theirs = std::str::from_utf8(&text).is_ok_and(go_ratelimit::is_file);
+        Ok(Some(if theirs { Self::GoYaml } else { Self::Yaml }))
+    }
+
+    /// The kind that a file is to be by its name.
+    pub(in crate::store) fn named(path: &Path) -> Option<Self> {
+        match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
+            "yaml" | "yml" => Some(Self::Yaml),
+            "db" | "sqlite" | "sqlite3" => Some(Self::Sqlite),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Display for FileKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Yaml => "YAML",
+            Self::Sqlite => "SQLite",
+            Self::GoYaml => "go-ratelimit YAML",
+            Self::GoSqlite => "go-ratelimit SQLite",
+        })
+    }
+}
+
+/// How every SQLite database starts.
+const SQLITE: &[u8] = b"SQLite format 3\0";

@@ -1,0 +1,139 @@
+use std::collections::BTreeMap;
+
+use compact_str::CompactString;
+
+use crate::limiter::{BucketChanges, KeyChanges};
+
+/// Changes that are yet to be written down, one of each key: more of them need no more room.
+#[derive(Debug, Default)]
+pub(super) struct PendingChanges(BTreeMap<CompactString, KeyChanges>);
+
+impl PendingChanges {
+    /// Adds what changed since.
+    pub(super) fn add(&mut self, changes: Vec<KeyChanges>) {
+        for change in changes {
+            match self.0.get_mut(&change.key) {
+                Some(kept) => merge(kept, change),
+                None => drop(self.0.insert(change.key.clone(), change)),
+            }
+        }
+    }
+
+    /// All of it, sorted by key.
+    pub(super) fn all(&self) -> Vec<KeyChanges> {
+        self.0.values().cloned().collect()
+    }
+
+    /// Forgets it: it was written down.
+    pub(super) fn clear(&mut self) {
+        self.0.clear();
+    }
+
+    /// Of how many keys.
+    pub(super) fn keys(&self) -> usize {
+        self.0.len()
+    }
+}
+
+fn merge(kept: &mut KeyChanges, change: KeyChanges) {
+    if let Some(at) = change.reset_at {
+        kept.reset_at = Some(at);
+        kept.cooling_until = None;
+        kept.buckets.iter_mut().for_each(|bucket| bucket.taken.retain(|entry| entry.0 >= at));
+    }
+    kept.cooling_until = change.cooling_until.or(kept.cooling_until);
+    for bucket in change.buckets {
+        let same =
+            |b: &&mut BucketChanges| b.dimension == bucket.dimension && b.window == bucket.window;
+        match kept.buckets.iter_mut().find(same) {
+            None => kept.buckets.push(bucket),
+            Some(kept) => {
+                (kept.held, kept.refill) = (bucket.held, bucket.refill);
+                kept.taken.extend(bucket.taken);
+                if kept.taken.len() > MAX_ENTRIES {
+                    compact(&mut kept.taken, kept.window.as_nanos());
+                }
+            }
+        }
+    }
+}
+
+/// Of a window and what lies within one before it, entries of about the same time become one; of all
+/// before, which counts no longer, one is left for the totals.
+fn compact(taken: &mut Vec<(u64, i64)>, window: u64) {
+    merge_close_entries(taken, window / PARTS_PER_WINDOW);
+    let newest = taken.last().map_or(0, |entry| entry.0);
+    let past = newest.saturating_sub(window.saturating_mul(2));
+    let count = taken.partition_point(|entry| entry.0 < past);
+    let sum = taken[..count].iter().fold(0, |sum: i64, entry| sum.saturating_add(entry.1));
+    if count > 1 {
+        taken.splice(..count, [(past, sum)]);
+    }
+}
+
+/// Makes entries fewer: those within `step` nanoseconds become one, of the latest of their times.
+fn merge_close_entries(entries: &mut Vec<(u64, i64)>, step: u64) {
+    entries.sort_unstable_by_key(|&(at, _)| at);
+    let step = step.max(1);
+    entries.dedup_by(|next, kept| {
+        let same = next.0 / step == kept.0 / step;
+        if same {
+            *kept = (next.0, kept.1.saturating_add(next.1));
+        }
+        same
+    });
+    entries.retain(|&(_, amount)| amount != 0);
+}
+
+/// How many entries a bucket may have before they become fewer, and into how many pieces a window is
+/// cut then.
+const MAX_ENTRIES: usize = 1_024;
+const PARTS_PER_WINDOW: u64 = 256;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::quota::{Dimension, Window};
+
+    fn change(taken: Vec<(u64, i64)>, held: u64) -> KeyChanges {
+        let mut change = KeyChanges::new("a");
+        let bucket = BucketChanges::new(Dimension::Requests, Window::DAY, taken, held);
+        change.buckets.push(bucket);
+        change
+    }
+
+    #[test]
+    fn changes_of_a_key_are_merged() {
+        let mut pending = PendingChanges::default();
+        pending.add(vec![change(vec![(1, 5)], 3)]);
+        pending.add(vec![change(vec![(2, 6)], 1)]);
+        assert_eq!(pending.all(), [change(vec![(1, 5), (2, 6)], 1)]);
+        let mut reset = change(vec![(4, 1)], 0);
+        reset.reset_at = Some(2);
+        pending.add(vec![reset]);
+        let mut all = change(vec![(2, 6), (4, 1)], 0);
+        all.reset_at = Some(2);
+        assert_eq!(pending.all(), [all]);
+        assert_eq!(pending.keys(), 1);
+    }
+
+    #[test]
+    fn pending_changes_stay_bounded_over_a_month() {
+        let mut pending = PendingChanges::default();
+        let minute = Window::MINUTE.as_nanos();
+        for at in 0..31 * 1_440 {
+            pending.add(vec![change(vec![(at * minute, 1)], 0)]);
+        }
+        let [all] = &pending.all()[..] else { panic!("one key") };
+        let taken = &all.buckets[0].taken;
+        assert_eq!(taken.iter().map(|(_, amount)| amount).sum::<i64>(), 31 * 1_440);
+        assert!(taken.len() <= 1_024, "{}", taken.len());
+    }
+
+    #[test]
+    fn close_entries_merge_into_the_latest_time() {
+        let mut entries = vec![(19, 2), (10, 1), (20, 4), (31, 3), (32, -3)];
+        merge_close_entries(&mut entries, 10);
+        assert_eq!(entries, [(19, 3), (20, 4)]);
+    }
+}

@@ -1,0 +1,29 @@
+use std::time::Duration;
+
+use compact_str::CompactString;
+use rusqlite::Row;
+
+use super::database_error::{DatabaseError, DatabaseProblem};
+use crate::quota::{Dimension, Window};
+use crate::store::dimension;
+
+/// What a bucket is known by, whoever counts in it.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct BucketId {
+    pub(super) key: CompactString,
+    pub(super) dimension: Dimension,
+    pub(super) window: Window,
+}
+
+impl BucketId {
+    /// The name in three columns of a row, the first of which is `from`: key, dimension, window.
+    pub(super) fn read(row: &Row<'_>, from: usize) -> Result<Self, DatabaseError> {
+        let key: String = row.get(from)?;
+        let dimension = dimension::read(row.get_ref(from + 1)?.as_str().unwrap_or_default());
+        let window = Window::new(Duration::from_nanos(row.get(from + 2)?));
+        match (dimension, window) {
+            (Some(dimension), Ok(window)) => Ok(Self { key: key.into(), dimension, window }),
+            _ => Err(DatabaseProblem::Corrupt.into()),
+        }
+    }
+}

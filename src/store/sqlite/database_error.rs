@@ -1,0 +1,113 @@
+use std::path::Path;
+use std::{fmt, io};
+
+use rusqlite::ErrorCode;
+
+use crate::store::StoreError;
+
+/// Why a database can't be used.
+#[derive(Debug)]
+pub(super) enum DatabaseError {
+    Sqlite(rusqlite::Error),
+    DatabaseProblem(DatabaseProblem),
+}
+
+/// What SQLite doesn't say itself.
+#[derive(Debug)]
+pub(super) enum DatabaseProblem {
+    Io(io::Error),
+    Folder(io::Error),
+    IsFolder,
+    NoDatabase,
+    GoRatelimit,
+    Foreign,
+    Newer(i32),
+    Corrupt,
+    ReadOnly,
+    NoWal,
+    NotOpen,
+    Quota(String),
+}
+
+impl DatabaseError {
+    pub(super) fn at(&self, path: &Path) -> StoreError {
+        StoreError::new(path, self.to_string())
+    }
+}
+
+impl From<rusqlite::Error> for DatabaseError {
+    fn from(error: rusqlite::Error) -> Self {
+        Self::Sqlite(error)
+    }
+}
+
+impl From<DatabaseProblem> for DatabaseError {
+    fn from(problem: DatabaseProblem) -> Self {
+        Self::DatabaseProblem(problem)
+    }
+}
+
+impl fmt::Display for DatabaseError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::DatabaseProblem(problem) => write!(f, "{problem}"),
+            Self::Sqlite(error) => match error.sqlite_error_code() {
+                Some(code) => explain(code, error, f),
+                None => write!(f, "{CORRUPT} ({error})"),
+            },
+        }
+    }
+}
+
+fn explain(code: ErrorCode, error: &rusqlite::Error, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match code {
+        ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked => f.write_str(BUSY),
+        ErrorCode::DatabaseCorrupt => f.write_str(CORRUPT),
+        ErrorCode::NotADatabase => write!(f, "{}", DatabaseProblem::NoDatabase),
+        ErrorCode::ReadOnly | ErrorCode::PermissionDenied => {
+            write!(f, "{}", DatabaseProblem::ReadOnly)
+        }
+        ErrorCode::DiskFull => f.write_str("the disk is full; free some space"),
+        ErrorCode::CannotOpen => {
+            f.write_str("cannot be opened; check that its directory is readable and writable")
+        }
+        ErrorCode::SystemIoFailure => write!(f, "I/O error ({error})"),
+        _ => write!(f, "database error ({error})"),
+    }
+}
+
+impl fmt::Display for DatabaseProblem {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "cannot be read ({error})"),
+            Self::Folder(error) => write!(f, "cannot create its directory ({error})"),
+            Self::IsFolder => f.write_str("is a directory, not a database file"),
+            Self::NoDatabase => f.write_str(NO_DATABASE),
+            Self::GoRatelimit => f.write_str(
+                "is a go-ratelimit database; import it into another file with `tollgate migrate`",
+            ),
+            Self::Foreign => f.write_str(
+                "belongs to another program and was left unchanged; choose another file",
+            ),
+            Self::Newer(version) => write!(
+                f,
+                "written by a newer tollgate (schema version {version}) and left unchanged; use \
+                 that version, or choose another file"
+            ),
+            Self::Corrupt => f.write_str(CORRUPT),
+            Self::ReadOnly => f.write_str(
+                "cannot be written; check the permissions of the file and its directory",
+            ),
+            Self::NoWal => f.write_str(
+                "its file system does not support SQLite's WAL mode; put the file on a local disk",
+            ),
+            Self::NotOpen => f.write_str("not open"),
+            Self::Quota(name) => write!(f, "quota {name:?}: unknown format"),
+        }
+    }
+}
+
+const BUSY: &str = "locked by another process for more than 5 s; stop that process";
+const CORRUPT: &str = "corrupt, and left unchanged; move it aside to start fresh";
+const NO_DATABASE: &str =
+    "not a SQLite database, and left unchanged; move it aside, or choose another file";

@@ -1,0 +1,183 @@
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use rusqlite::{Connection, TransactionBehavior};
+
+use super::bucket_id::BucketId;
+use super::compact::NO_OWNER;
+use super::database_error::DatabaseError;
+use super::owner_transaction::OwnerTransaction;
+use super::{load, schema};
+use crate::limiter::{KeyChanges, NamedQuota};
+use crate::store::State;
+use crate::store::clock_origin::ClockOrigin;
+
+/// A database that a limiter has joined in.
+#[derive(Debug)]
+pub(super) struct Session {
+    db: Connection,
+    pub(super) origin: ClockOrigin,
+    /// After how long others take this owner for dead, in nanoseconds.
+    dead_after: u64,
+    owner: i64,
+    state: SessionState,
+}
+
+/// What the owner knows of the database; of a transaction that fails it knows nothing.
+#[derive(Debug, Clone, Default)]
+struct SessionState {
+    /// The number of the last thing that the owner has seen.
+    seen: i64,
+    /// What it holds, and what it was told that all others hold.
+    held: BTreeMap<BucketId, u64>,
+    others_held: BTreeMap<BucketId, u64>,
+    /// The quotas that it answers for, as it has written or read them.
+    quotas: BTreeMap<String, String>,
+    /// When it last said that it is alive.
+    heartbeat_at: u64,
+    /// How much was written down since the file was last made small.
+    written: i64,
+}
+
+impl Session {
+    /// Opens the database, and joins in.
+    pub(super) fn join(
+        path: &Path,
+        origin: ClockOrigin,
+        dead_after: u64,
+        now: u64,
+    ) -> Result<(Self, State), DatabaseError> {
+        let mut db = schema::open(path)?;
+        let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut owner_tx = OwnerTransaction::begin(&tx, &origin, NO_OWNER, now)?;
+        owner_tx.clamp_future_times()?;
+        owner_tx.reap_dead_processes()?;
+        let quotas = owner_tx.inherited_quotas()?;
+        owner_tx.join(dead_after)?;
+        owner_tx.compact()?;
+        owner_tx.end()?;
+        // It is due at once: what others hold is yet to be told.
+        let state =
+            SessionState { seen: owner_tx.seq, heartbeat_at: 0, quotas, ..SessionState::default() };
+        let owner = owner_tx.owner;
+        drop(owner_tx);
+        let stored = load::state(&tx, &origin, now)?;
+        tx.commit()?;
+        Ok((Self { db, origin, dead_after, owner, state }, stored))
+    }
+
+    /// Writes down what changed, and tells what others did since.
+    pub(super) fn sync(
+        &mut self,
+        changes: &[KeyChanges],
+        quotas: Option<&[NamedQuota]>,
+        now: u64,
+    ) -> Result<Vec<KeyChanges>, DatabaseError> {
+        let is_due = self.state.heartbeat_at.abs_diff(now) >= self.dead_after / 4;
+        if changes.is_empty() && quotas.is_none() && !is_due && !self.has_unseen_changes()? {
+            return Ok(Vec::new());
+        }
+        let mut state = self.state.clone();
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut owner_tx = OwnerTransaction::begin(&tx, &self.origin, self.owner, now)?;
+        if !owner_tx.is_alive(self.owner)? {
+            owner_tx.resume(self.dead_after, state.seen)?;
+            owner_tx.rewrite_held(&state.held)?;
+        }
+        owner_tx.write(changes, &mut state.held)?;
+        if let Some(quotas) = quotas {
+            owner_tx.write_quotas(quotas, &mut state.quotas)?;
+        }
+        if is_due {
+            owner_tx.reap_dead_processes()?;
+        }
+        let others = owner_tx.read_changes(state.seen, &mut state.others_held)?;
+        state.written += owner_tx.seq - state.seen;
+        (state.seen, state.heartbeat_at) = (owner_tx.seq, now);
+        owner_tx.heartbeat()?;
+        if state.written >= COMPACT_EVERY {
+            owner_tx.compact()?;
+            state.written = 0;
+        }
+        owner_tx.end()?;
+        drop(owner_tx);
+        tx.commit()?;
+        self.state = state;
+        Ok(others)
+    }
+
+    /// Leaves: what the owner holds counts as taken.
+    pub(super) fn leave(&mut self, now: u64) -> Result<(), DatabaseError> {
+        let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
+        let mut owner_tx = OwnerTransaction::begin(&tx, &self.origin, self.owner, now)?;
+        owner_tx.charge_held(self.owner, now, false)?;
+        owner_tx.delete_owner(self.owner)?;
+        owner_tx.end()?;
+        drop(owner_tx);
+        Ok(tx.commit()?)
+    }
+
+    /// Whether others wrote anything down that the owner hasn't seen.
+    fn has_unseen_changes(&self) -> Result<bool, DatabaseError> {
+        let mut counter = self.db.prepare_cached("SELECT seq FROM counter")?;
+        let seq: i64 = counter.query_row([], |row| row.get(0))?;
+        Ok(seq != self.state.seen)
+    }
+}
+
+/// After how many entries, of all owners together, the file is made small.
+const COMPACT_EVERY: i64 = 4_096;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::limiter::BucketChanges;
+    use crate::quota::{Dimension, Window};
+
+    const NOW: u64 = 1_767_225_600_000_000_000;
+
+    fn changes(keys: std::ops::Range<u32>) -> Vec<KeyChanges> {
+        let change = |n| {
+            let mut change = KeyChanges::new(format!("a key of some length, number {n}"));
+            let bucket = BucketChanges::new(Dimension::Requests, Window::DAY, vec![(NOW, 1)], 0);
+            change.buckets.push(bucket);
+            change
+        };
+        keys.map(change).collect()
+    }
+
+    /// A database of a hundred keys, and what a `PRAGMA` makes of it.
+    fn check_failure(error: &str, fixed: &str, reason: &str) {
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("state.db");
+        let (mut session, _) = Session::join(&path, ClockOrigin::default(), 1 << 60, NOW).unwrap();
+        session.sync(&changes(0..100), None, NOW).unwrap();
+        session.db.execute_batch(error).unwrap();
+        for _ in 0..2 {
+            let error = session.sync(&changes(100..5_000), None, NOW).unwrap_err().at(&path);
+            assert!(error.to_string().ends_with(reason), "{error}");
+            assert!(error.to_string().contains("state.db: "), "{error}");
+        }
+        let kept = load::state(&session.db, &ClockOrigin::default(), NOW).unwrap();
+        assert_eq!(kept.keys.len(), 100, "nothing of what failed");
+        session.db.execute_batch(fixed).unwrap();
+        session.sync(&changes(100..5_000), None, NOW).unwrap();
+        let kept = load::state(&session.db, &ClockOrigin::default(), NOW).unwrap();
+        assert_eq!(kept.keys.len(), 5_000);
+        let check: String =
+            session.db.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
+        assert_eq!(check, "ok");
+    }
+
+    #[test]
+    fn full_disk_is_reported_and_writes_resume() {
+        let (full, room) = ("PRAGMA max_page_count = 30", "PRAGMA max_page_count = 1000000");
+        check_failure(full, room, "the disk is full; free some space");
+    }
+
+    #[test]
+    fn read_only_database_is_reported_and_writes_resume() {
+        let reason = "cannot be written; check the permissions of the file and its directory";
+        check_failure("PRAGMA query_only = 1", "PRAGMA query_only = 0", reason);
+    }
+}

@@ -1,0 +1,26 @@
+use serde::{Deserialize, Serialize};
+
+use super::text::Time;
+use crate::store::clock_origin::ClockOrigin;
+
+/// When the machine was started, by the clock of who wrote the file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BootTime {
+    /// Tells this start from every other.
+    id: String,
+    at: Time,
+}
+
+impl BootTime {
+    /// None where the clock doesn't know, or says that it was before 1970.
+    pub(super) fn of(origin: &ClockOrigin) -> Option<Self> {
+        let at = u64::try_from(origin.offset).ok()?;
+        Some(Self { id: origin.boot.clone()?, at: Time(at) })
+    }
+
+    pub(super) fn origin(&self) -> ClockOrigin {
+        let offset = i64::try_from(self.at.0).unwrap_or(i64::MAX);
+        ClockOrigin { boot: Some(self.id.clone()), offset }
+    }
+}

@@ -1,0 +1,251 @@
+use serde::{Deserialize, Serialize};
+
+use super::text;
+use crate::engine::Saved;
+use crate::limiter::{BucketChanges, BucketSnapshot};
+use crate::quota::{Dimension, Window};
+use crate::store::refilling::outstanding;
+
+/// What was used of one dimension of a key in one window.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct BucketUsage {
+    #[serde(with = "text::dimension")]
+    pub(super) dimension: Dimension,
+    #[serde(with = "text::window")]
+    pub(super) window: Window,
+    /// How much comes back in a window, if it refills all the time.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) refill: u64,
+    /// What requests in flight held.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub(super) held: u64,
+    /// What was taken and when, oldest first; each time is there once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty", with = "text::entries")]
+    pub(super) taken: Vec<(u64, u64)>,
+}
+
+impl BucketUsage {
+    pub(super) fn new(dimension: Dimension, window: Window) -> Self {
+        Self { dimension, window, refill: 0, held: 0, taken: Vec::new() }
+    }
+
+    pub(super) fn matches(&self, dimension: &Dimension, window: Window) -> bool {
+        self.dimension == *dimension && self.window == window
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.taken.is_empty() && self.held == 0
+    }
+
+    /// Takes changes on top.
+    pub(super) fn merge(&mut self, changes: &BucketChanges) {
+        let grain = self.grain();
+        let (given_back, taken): (Vec<_>, Vec<_>) =
+            changes.taken.iter().partition(|(_, amount)| *amount < 0);
+        let taken = taken.into_iter().map(|(at, amount)| (at, amount.unsigned_abs()));
+        self.taken.extend(taken.filter(|(_, amount)| *amount > 0));
+        self.taken.sort_unstable_by_key(|(at, _)| *at);
+        self.taken = merge_entries(&self.taken, grain);
+        for (at, amount) in given_back {
+            self.subtract(at, amount.unsigned_abs());
+        }
+        self.held = changes.held;
+        if !changes.taken.is_empty() {
+            self.refill = changes.refill;
+        }
+    }
+
+    /// What was held is taken at `now`: those requests left, and nobody will say any more what they
+    /// really took. Of requests in flight, none is left.
+    pub(super) fn charge_held(&mut self, now: u64) {
+        let held = std::mem::take(&mut self.held);
+        if held > 0 && self.dimension != Dimension::Concurrency {
+            self.taken.push((now, held));
+            self.taken = merge_entries(&self.taken, self.grain());
+        }
+    }
+
+    /// Forgets what no longer counts in any window of this length, and has come back where it refills.
+    pub(super) fn prune(&mut self, now: u64) {
+        let retention = retention(self.window);
+        let past = self.taken.partition_point(|(at, _)| at.saturating_add(retention) <= now);
+
+        let next = self.taken.get(past).map_or(now, |entry| entry.0);
+        let left = outstanding(&self.taken[..past], self.refill, self.window.as_nanos(), next)
+            .filter(|_| self.refill > 0);
+        self.taken.splice(..past, left);
+    }
+
+    /// Changes every time; those that come to be the same are one.
+    pub(super) fn retime(&mut self, time: impl Fn(u64) -> u64) {
+        self.taken.iter_mut().for_each(|(at, _)| *at = time(*at));
+        self.taken = merge_entries(&self.taken, 0);
+    }
+
+    pub(super) fn snapshot(&self) -> BucketSnapshot {
+        let saved = Saved { taken: self.taken.clone(), held: self.held };
+        let snapshot = BucketSnapshot::new(self.dimension.clone(), self.window, saved);
+        BucketSnapshot { refill: self.refill, ..snapshot }
+    }
+
+    /// Takes an amount off what was taken at about `at`, which a limiter tells to 1/64 of a window: off
+    /// the last before it, and then off the next after it. What isn't found there stays: it was
+    /// taken at another time, or is forgotten.
+    fn subtract(&mut self, at: u64, mut amount: u64) {
+        let about = self.window.as_nanos() / TOLERANCE_DIVISOR;
+        let next = self.taken.partition_point(|entry| entry.0 <= at);
+        let (before, after) = self.taken.split_at_mut(next);
+        let near = before.iter_mut().rev().chain(after).filter(|e| e.0.abs_diff(at) <= about);
+        for (_, taken) in near {
+            let part = amount.min(*taken);
+            *taken -= part;
+            amount -= part;
+        }
+        self.taken.retain(|(_, taken)| *taken > 0);
+    }
+
+    /// What was taken within so many nanoseconds is one entry.
+    fn grain(&self) -> u64 {
+        self.window.as_nanos() / GRAINS_PER_WINDOW
+    }
+}
+
+impl From<&BucketSnapshot> for BucketUsage {
+    fn from(snapshot: &BucketSnapshot) -> Self {
+        let mut taken = snapshot.saved.taken.clone();
+        taken.retain(|(_, amount)| *amount > 0);
+        taken.sort_unstable_by_key(|(at, _)| *at);
+        let taken = merge_entries(&taken, 0);
+        let (held, refill) = (snapshot.saved.held, snapshot.refill);
+        Self { held, taken, refill, ..Self::new(snapshot.dimension.clone(), snapshot.window) }
+    }
+}
+
+/// Entries within one grain of the clock are one, of the latest of their times; those of the same
+/// time always. They are in order of time.
+fn merge_entries(entries: &[(u64, u64)], grain: u64) -> Vec<(u64, u64)> {
+    let mut merge_entries: Vec<(u64, u64)> = Vec::with_capacity(entries.len());
+    for &(at, amount) in entries {
+        match merge_entries.last_mut() {
+            Some(last) if last.0 / grain.max(1) == at / grain.max(1) => {
+                *last = (at, last.1.saturating_add(amount));
+            }
+            _ => merge_entries.push((at, amount)),
+        }
+    }
+    merge_entries
+}
+
+/// How long an entry may count. A day on which clocks are put back has 25 hours, a month of a
+/// calendar up to 31 days and one hour, and margins make windows longer by a second at most.
+fn retention(window: Window) -> u64 {
+    let nanos = window.as_nanos();
+    nanos + nanos / 24 + Window::SECOND.as_nanos()
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+fn is_zero(amount: &u64) -> bool {
+    *amount == 0
+}
+
+/// Into how many parts a window is split: within one of them, times are not told apart.
+const GRAINS_PER_WINDOW: u64 = 256;
+
+/// What a limiter took within one of so many parts of a window is one change.
+const TOLERANCE_DIVISOR: u64 = 64;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const MINUTE: u64 = Window::MINUTE.as_nanos();
+
+    fn bucket() -> BucketUsage {
+        BucketUsage::new(Dimension::Tokens, Window::MINUTE)
+    }
+
+    fn changes(taken: &[(u64, i64)], held: u64) -> BucketChanges {
+        BucketChanges::new(Dimension::Tokens, Window::MINUTE, taken.to_vec(), held)
+    }
+
+    #[test]
+    fn close_entries_merge_into_the_latest_time() {
+        let mut bucket = bucket();
+        let grain = bucket.grain();
+        bucket.merge(&changes(&[(grain, 1), (grain + 5, 2), (2 * grain, 4)], 0));
+        assert_eq!(bucket.taken, [(grain + 5, 3), (2 * grain, 4)]);
+    }
+
+    #[test]
+    fn entries_per_window_are_bounded() {
+        let mut bucket = bucket();
+        for at in (0..MINUTE).step_by(10_000_000) {
+            bucket.merge(&changes(&[(at, 1)], 0));
+        }
+        assert!(bucket.taken.len() <= 257, "{}", bucket.taken.len());
+        assert_eq!(bucket.taken.iter().map(|(_, amount)| amount).sum::<u64>(), 6_000);
+    }
+
+    #[test]
+    fn refund_reduces_the_entry_at_that_time() {
+        let mut bucket = bucket();
+        bucket.merge(&changes(&[(0, 500), (MINUTE / 2, 50)], 0));
+        bucket.merge(&changes(&[(0, -200)], 0));
+        assert_eq!(bucket.taken, [(0, 300), (MINUTE / 2, 50)]);
+        bucket.merge(&changes(&[(0, -1_000)], 0));
+        assert_eq!(bucket.taken, [(MINUTE / 2, 50)]);
+    }
+
+    #[test]
+    fn refund_matches_a_merged_entry() {
+        let part = MINUTE / TOLERANCE_DIVISOR;
+        for (taken, given_back) in [(10, 20), (20, 10), (0, part), (part, 0)] {
+            let mut bucket = bucket();
+            bucket.merge(&changes(&[(taken, 500)], 0));
+            bucket.merge(&changes(&[(given_back, -200)], 0));
+            assert_eq!(bucket.taken, [(taken, 300)], "{given_back}");
+            bucket.merge(&changes(&[(taken + 2 * part, -200)], 0));
+            assert_eq!(bucket.taken, [(taken, 300)], "that was never taken");
+        }
+    }
+
+    #[test]
+    fn entry_is_kept_for_the_longest_window() {
+        let day = Window::DAY.as_nanos();
+        let month = Window::MONTH.as_nanos();
+        for (window, longest) in [
+            (Window::MINUTE, MINUTE + 500_000_000),
+            (Window::DAY, 25 * day / 24),
+            (Window::MONTH, 31 * day + day / 24),
+        ] {
+            let mut bucket =
+                BucketUsage { taken: vec![(1, 1)], ..BucketUsage::new(Dimension::Tokens, window) };
+            bucket.prune(longest);
+            assert_eq!(bucket.taken.len(), 1, "{window:?}");
+            bucket.prune(2 * month.max(window.as_nanos()));
+            assert!(bucket.taken.is_empty(), "{window:?}");
+        }
+    }
+
+    #[test]
+    fn close_charges_holds_and_drops_concurrency() {
+        let mut tokens = bucket();
+        tokens.merge(&changes(&[], 70));
+        tokens.charge_held(5);
+        assert_eq!((tokens.held, &*tokens.taken), (0, &[(5, 70)][..]));
+        let mut in_flight = BucketUsage::new(Dimension::Concurrency, Window::MINUTE);
+        in_flight.merge(&changes(&[], 3));
+        in_flight.charge_held(5);
+        assert!(in_flight.is_empty());
+    }
+
+    #[test]
+    fn amounts_saturate() {
+        let mut bucket = BucketUsage { taken: vec![(1, u64::MAX)], ..bucket() };
+        bucket.merge(&changes(&[(2, i64::MAX)], 0));
+        assert_eq!(bucket.taken, [(2, u64::MAX)]);
+        bucket.merge(&changes(&[(2, i64::MIN)], 0));
+        assert_eq!(bucket.taken, [(2, u64::MAX - i64::MIN.unsigned_abs())]);
+    }
+}

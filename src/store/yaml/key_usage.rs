@@ -1,0 +1,111 @@
+use serde::{Deserialize, Serialize};
+
+use super::bucket_usage::BucketUsage;
+use super::text::Time;
+use crate::limiter::{KeyChanges, KeySnapshot};
+use crate::quota::{Dimension, Window};
+use crate::store::clock_origin::ClockOrigin;
+
+/// What was used of a key.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct KeyUsage {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) cooling: Option<CoolDown>,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(super) buckets: Vec<BucketUsage>,
+}
+
+/// A key that cools down after a refusal.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub(super) struct CoolDown {
+    /// When that was written down: where a clock is found to be elsewhere later, the cool-down is no
+    /// longer than it was then.
+    pub(super) noted_at: Time,
+    pub(super) until: Time,
+}
+
+impl KeyUsage {
+    pub(super) fn merge(&mut self, changes: &KeyChanges, now: u64) {
+        if changes.reset_at.is_some() {
+            self.forget();
+        }
+        match changes.cooling_until {
+            Some(0) => self.cooling = None,
+            Some(until) => {
+                self.cooling = Some(CoolDown { noted_at: Time(now), until: Time(until) })
+            }
+            None => {}
+        }
+        for change in &changes.buckets {
+            self.bucket(change.dimension.clone(), change.window).merge(change);
+        }
+    }
+
+    /// Forgets what was used; what is in flight stays held.
+    fn forget(&mut self) {
+        self.cooling = None;
+        self.buckets.iter_mut().for_each(|bucket| bucket.taken.clear());
+    }
+
+    pub(super) fn charge_held(&mut self, now: u64) {
+        self.buckets.iter_mut().for_each(|bucket| bucket.charge_held(now));
+    }
+
+    /// Forgets what no longer counts.
+    pub(super) fn prune(&mut self, now: u64) {
+        self.cooling = self.cooling.filter(|cooling| cooling.until.0 > now);
+        self.buckets.iter_mut().for_each(|bucket| bucket.prune(now));
+        self.buckets.retain(|bucket| !bucket.is_empty());
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.cooling.is_none() && self.buckets.is_empty()
+    }
+
+    /// Reads every time as the clock of `origin` does, which says `now`, and not that of `then`.
+    pub(super) fn retime(&mut self, then: &ClockOrigin, origin: &ClockOrigin, now: u64) {
+        self.buckets.iter_mut().for_each(|bucket| bucket.retime(|at| origin.read(at, then, now)));
+        if let Some(CoolDown { noted_at, until }) = &mut self.cooling {
+            *until = Time(origin.read_until(until.0, noted_at.0, then, now));
+            *noted_at = Time(origin.read(noted_at.0, then, now));
+        }
+    }
+
+    pub(super) fn snapshot(&self, key: &str) -> KeySnapshot {
+        let buckets = self.buckets.iter().map(BucketUsage::snapshot).collect();
+        let mut snapshot = KeySnapshot::new(key, buckets);
+        snapshot.cooling_until = self.cooling.map(|cooling| cooling.until.0);
+        snapshot
+    }
+
+    pub(super) fn of(snapshot: &KeySnapshot, now: u64) -> Self {
+        let until = snapshot.cooling_until.map(Time);
+        let cooling = until.map(|until| CoolDown { noted_at: Time(now), until });
+        let mut buckets: Vec<BucketUsage> =
+            snapshot.buckets.iter().map(BucketUsage::from).collect();
+        buckets.retain(|bucket| !bucket.is_empty());
+        let mut key = Self { cooling, buckets };
+        key.sort();
+        key
+    }
+
+    fn bucket(&mut self, dimension: Dimension, window: Window) -> &mut BucketUsage {
+        let found = self.buckets.iter().position(|bucket| bucket.matches(&dimension, window));
+        let at = found.unwrap_or_else(|| {
+            let bucket = BucketUsage::new(dimension, window);
+            let order = |other: &BucketUsage| {
+                (&other.dimension, other.window) < (&bucket.dimension, window)
+            };
+            let at = self.buckets.partition_point(order);
+            self.buckets.insert(at, bucket);
+            at
+        });
+        &mut self.buckets[at]
+    }
+
+    pub(super) fn sort(&mut self) {
+        self.buckets.sort_by(|a, b| (&a.dimension, a.window).cmp(&(&b.dimension, b.window)));
+    }
+}

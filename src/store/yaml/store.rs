@@ -1,0 +1,250 @@
+use std::fmt;
+use std::path::{Path, PathBuf};
+
+use super::document::Document;
+use super::file;
+use super::lock::Lock;
+use crate::limiter::{Boot, KeyChanges, NamedQuota};
+use crate::store::clock_origin::ClockOrigin;
+use crate::store::{State, Store, StoreError};
+
+/// State in a YAML file, for one process.
+///
+/// All of it is kept in memory, and the whole file is replaced when something has changed: by a
+/// temporary file beside it, which is synced and renamed. Whoever is killed at any moment leaves the
+/// file before or the file after, whole. Permissions of a file that is there stay; where the path is
+/// a link, the file that it leads to is replaced, and the link stays.
+///
+/// A file that isn't there, or is empty, is a state of nothing. One that can't be read is an error,
+/// and never written to.
+///
+/// While the store is open it holds a lock on a file beside the state (`state.yaml.lock`, which
+/// stays).
+///
+/// # Format
+///
+/// ```yaml
+/// version: 1
+/// written_at: 2026-02-20T14:32:01.123456789Z
+/// boot:                          # the machine's last start, by the clock of who wrote this
+///   id: 3c1ed9f66c5f4a499b1c0f2c1a6f7d11
+///   at: 2026-02-19T07:00:12.500000000Z
+/// quotas:                        # by name: a key, a glob, or `regex:` and a regular expression
+///   gpt-4o:
+///     origin: set                # configured, set or learned
+///     shared: false              # one set of buckets for all that the name matches
+///     limits:
+///     - dimension: tokens        # requests, tokens, input_tokens, output_tokens, concurrency, custom:NAME
+///       limit: 30000
+///       window: 1m               # with a zone: day, week or month
+///       algorithm: token_bucket  # sliding_window, fixed_window, clock_window; absent: the provider's
+///       burst: 500               # of a token bucket; absent: the limit
+///     - dimension: requests
+///       limit: 1000
+///       window: day
+///       zone: America/Los_Angeles
+///       debt: true               # lets in what is above the limit when nothing is used
+/// keys:                          # what was used of each key
+///   gpt-4o:
+///     cooling:                   # its provider refused it
+///       noted_at: 2026-02-20T14:31:59.000000000Z
+///       until: 2026-02-20T14:32:29.000000000Z
+///     buckets:
+///     - dimension: tokens
+///       window: 1m
+///       refill: 30000            # of a token bucket: what comes back in a window
+///       held: 800                # by requests in flight
+///       taken:                   # when, and how much
+///         2026-02-20T14:31:40.987654321Z: 1500
+///         2026-02-20T14:32:01.123456789Z: 200
+/// ...
+/// ```
+///
+/// Times are in UTC, to the nanosecond. Entries that lie within 1/256 of a window are one, of the
+/// latest of their times; those that no window counts any more are left out, and of a token bucket
+/// those that have come back. The last line is the
+/// mark with which YAML ends a document: a file without it was cut short, and is refused.
+///
+/// All of it is written each time, which suits some hundreds of keys; for more, and for several
+/// processes, there is the SQLite store.
+///
+/// ```
+/// use tollgate::limiter::{BucketChanges, KeyChanges};
+/// use tollgate::stored_quota::{Dimension, Window};
+/// use tollgate::store::{Store, Yaml};
+///
+/// # let folder = tempfile::tempdir()?;
+/// # let path = folder.path().join("state.yaml");
+/// # let now = 1_771_597_921_123_456_789;
+/// let mut store = Yaml::new(&path);
+/// store.open(now)?;
+/// let mut changes = KeyChanges::new("gpt-4o");
+/// changes.buckets.push(BucketChanges::new(Dimension::Tokens, Window::MINUTE, vec![(now, 1500)], 0));
+/// store.sync(&[changes], None, now)?;
+/// assert!(std::fs::read_to_string(&path)?.contains("2026-02-20T14:32:01.123456789Z: 1500"));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Yaml {
+    path: PathBuf,
+    boot: Option<Boot>,
+    open: Option<OpenFile>,
+}
+
+/// A file that is ours.
+struct OpenFile {
+    /// Where the path leads to.
+    target: PathBuf,
+    origin: ClockOrigin,
+    document: Document,
+    /// Whether there is a file, or all of this is new.
+    exists: bool,
+    _lock: Lock,
+}
+
+impl Yaml {
+    /// State in this file. Nothing is read or written before it is opened.
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into(), boot: None, open: None }
+    }
+
+    /// What a file holds, its times set right for a clock that says `now` (nanoseconds since the
+    /// epoch) and knows of `boot`; also while another process has it open.
+    ///
+    /// # Errors
+    /// [`StoreError`] if there is no such file, or if it can't be read.
+    pub fn peek(path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
+        let mut document = Document::read(path, &file::read(path)?)?;
+        document.retime(&ClockOrigin::new(boot, now), now);
+        Ok(document.state())
+    }
+
+    /// Forgets what was taken of a key, or of all keys that the file knows.
+    ///
+    /// # Errors
+    /// [`StoreError`] as [`peek`](Self::peek), if it can't be written, and while another process has
+    /// it open: that process would write down again what it knows.
+    pub fn reset(
+        path: &Path,
+        key: Option<&str>,
+        now: u64,
+        boot: Option<Boot>,
+    ) -> Result<(), StoreError> {
+        file::read(path)?;
+        let mut open = OpenFile::new(path, boot, now)?;
+        let mut document = open.document.clone();
+        document.retime(&open.origin, now);
+        document.forget(key);
+        open.write_if_changed(document, now)
+    }
+
+    /// Writes a state in the place of what the file holds; `now` is when, in nanoseconds since the
+    /// epoch.
+    ///
+    /// # Errors
+    /// [`StoreError`] if the file can't be written, if it holds anything else than a state, and
+    /// while another process has it open.
+    pub fn replace(
+        path: &Path,
+        state: &State,
+        now: u64,
+        boot: Option<Boot>,
+    ) -> Result<(), StoreError> {
+        let mut open = OpenFile::new(path, boot, now)?;
+        let mut document = Document::from_state(state, now);
+        document.stamp(&open.origin, now);
+        open.write(document)
+    }
+
+    fn open_file(&mut self) -> Result<&mut OpenFile, StoreError> {
+        let closed = || StoreError::new(&self.path, "the store is not open");
+        self.open.as_mut().ok_or_else(closed)
+    }
+}
+
+impl Store for Yaml {
+    fn set_boot(&mut self, boot: Option<Boot>) {
+        self.boot = boot;
+    }
+
+    fn open(&mut self, now: u64) -> Result<State, StoreError> {
+        // The lock of an earlier time is let go first.
+        self.open = None;
+        let mut open = OpenFile::new(&self.path, self.boot, now)?;
+        // Whoever held something is gone: the lock is ours.
+        open.document.retime(&open.origin, now);
+        open.document.charge_held(now);
+        Ok(self.open.insert(open).document.state())
+    }
+
+    /// Nobody else shares a YAML file: the answer is always empty.
+    fn sync(
+        &mut self,
+        changes: &[KeyChanges],
+        quotas: Option<&[NamedQuota]>,
+        now: u64,
+    ) -> Result<Vec<KeyChanges>, StoreError> {
+        let origin = ClockOrigin::new(self.boot, now);
+        let open = self.open_file()?;
+        let has_moved = origin.ahead_of(&open.origin) != 0;
+        if !changes.is_empty() || quotas.is_some() || has_moved {
+            let mut document = open.document.clone();
+            if has_moved {
+                document.move_times(&open.origin, &origin, now);
+            }
+            document.merge(changes, quotas, now);
+            let before = std::mem::replace(&mut open.origin, origin);
+            if let Err(error) = open.write_if_changed(document, now) {
+                open.origin = before;
+                return Err(error);
+            }
+        }
+        Ok(Vec::new())
+    }
+
+    fn close(&mut self, now: u64) -> Result<(), StoreError> {
+        let Some(open) = &mut self.open else { return Ok(()) };
+        let mut document = open.document.clone();
+        document.charge_held(now);
+        if document != open.document {
+            open.write_if_changed(document, now)?;
+        }
+        self.open = None;
+        Ok(())
+    }
+}
+
+/// Without what it holds: keys may be secrets.
+impl fmt::Debug for Yaml {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Yaml").field("path", &self.path).finish_non_exhaustive()
+    }
+}
+
+impl OpenFile {
+    fn new(path: &Path, boot: Option<Boot>, now: u64) -> Result<Self, StoreError> {
+        let target = file::target(path)?;
+        file::create_directory(&target)?;
+        let lock = Lock::take(&target)?;
+        file::remove_temporary(&target);
+        let document = Document::read(path, &file::read_or_empty(&target)?)?;
+        let (exists, origin) = (target.exists(), ClockOrigin::new(boot, now));
+        Ok(Self { target, origin, document, exists, _lock: lock })
+    }
+
+    fn write_if_changed(&mut self, mut document: Document, now: u64) -> Result<(), StoreError> {
+        if self.exists && document == self.document {
+            return Ok(());
+        }
+        document.stamp(&self.origin, now);
+        self.write(document)
+    }
+
+    /// Writes a document; where that fails, this still knows what the file holds.
+    fn write(&mut self, document: Document) -> Result<(), StoreError> {
+        let text =
+            document.print().map_err(|error| StoreError::new(&self.target, error.to_string()))?;
+        file::replace(&self.target, &text)?;
+        (self.document, self.exists) = (document, true);
+        Ok(())
+    }
+}
