@@ -91,7 +91,7 @@ fn a_file_is_for_people_to_read() {
 
 #[test]
 fn the_format_in_the_documentation_is_what_is_read() {
-    let source = include_str!("../../../src/store/yaml/yaml.rs");
+    let source = include_str!("../../../src/store/yaml/store.rs");
     let (_, rest) = source.split_once("/// ```yaml\n").unwrap();
     let (text, _) = rest.split_once("/// ```\n").unwrap();
     let text: String = text
