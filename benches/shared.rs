@@ -17,7 +17,7 @@ use std::time::{Duration, Instant};
 use redis::aio::MultiplexedConnection;
 use redis::{Script, cmd};
 use tollgate::Limiter;
-use tollgate::cluster::{Mode, OnFailure, Shared};
+use tollgate::cluster::{OnFailure, Shared, SharingMode};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
 #[tokio::main]
@@ -32,7 +32,7 @@ async fn main() {
         "server's processor time per call (all of it, the script's part), {CALLS} calls one by one"
     );
     gcra(&mut redis).await;
-    let exact = limiter(&server, Mode::Exact, "exact");
+    let exact = limiter(&server, SharingMode::Exact, "exact");
     let settled = Cost::new().tokens(90);
     exact.acquire("warm", &cost()).await.unwrap().settle(&settled);
     meter(&mut redis, "reserve three buckets, settle", || async {
@@ -43,7 +43,7 @@ async fn main() {
     rate("own limiter, one key", || own("k"), 1).await;
     rate("exact, one key", || async { many(exact.clone(), 1, 5_000).await }, 1).await;
     rate("exact, 64 keys", || async { many(exact.clone(), 64, 400).await }, 1).await;
-    let leased = limiter(&server, Mode::Lease, "lease");
+    let leased = limiter(&server, SharingMode::Lease, "lease");
     hot(leased.clone(), 1_000).await;
     rate("leases, one key", || async { hot(leased.clone(), 500_000).await }, 1).await;
     rate("leases, one key, two threads", || two(&leased), 1).await;
@@ -103,7 +103,7 @@ async fn rate<F: Future<Output = u64>>(name: &str, run: impl Fn() -> F, times: u
     }
 }
 
-fn limiter(server: &Server, mode: Mode, account: &str) -> Limiter {
+fn limiter(server: &Server, mode: SharingMode, account: &str) -> Limiter {
     let shared = Shared::builder(server.url(), account).mode(mode).on_failure(OnFailure::Closed);
     let shared = shared.timeout(Duration::from_millis(500)).connect().unwrap();
     let builder = Limiter::builder().quota("*", quota()).margin(Margin::NONE);

@@ -98,6 +98,7 @@ mod answer;
 mod backend;
 mod clock;
 pub mod engine;
+mod error_chain;
 mod event;
 mod key;
 pub mod limiter;
@@ -122,6 +123,8 @@ pub mod guide {}
 
 /// Text of up to 24 bytes in place: what keys are given in.
 pub use compact_str::CompactString;
+#[doc(hidden)]
+pub use error_chain::{ErrorChain, causes};
 pub use limiter::{Limiter, Permit};
 #[cfg(feature = "tower")]
 pub use middleware::RateLimitLayer;

@@ -12,8 +12,12 @@
 mod bus;
 #[cfg(feature = "redis")]
 mod dial;
+#[cfg(any(feature = "redis", feature = "yaml"))]
+mod on_failure;
 #[cfg(feature = "redis")]
 mod shared;
+#[cfg(any(feature = "redis", feature = "yaml"))]
+mod sharing_mode;
 #[cfg(any(feature = "redis", feature = "nats"))]
 mod tls;
 #[cfg(any(feature = "redis", feature = "nats"))]
@@ -26,5 +30,9 @@ pub use bus::NatsBus;
 #[cfg(feature = "redis")]
 pub use bus::RedisBus;
 pub use bus::{Agent, AgentStatus, Bus, BusStatus, LocalBus, MessageHandler, NoAgentId};
+#[cfg(any(feature = "redis", feature = "yaml"))]
+pub use on_failure::OnFailure;
 #[cfg(feature = "redis")]
-pub use shared::{Mode, OnFailure, Shared, SharedBuilder, SharedError, SharedStatus};
+pub use shared::{Shared, SharedBuilder, SharedError, SharedStatus};
+#[cfg(any(feature = "redis", feature = "yaml"))]
+pub use sharing_mode::SharingMode;

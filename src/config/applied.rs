@@ -1,10 +1,9 @@
-/// What became of a new configuration in a limiter that runs: the paths of what differs from the one
-/// before.
+/// The result of [`Config::apply`](super::Config::apply): the paths of the values that changed.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Applied {
-    /// What is in use from now on, as `quotas.gpt-4o`.
+    /// The values in effect from now on, such as `quotas.gpt-4o`.
     pub changed: Vec<String>,
-    /// What is only used after a restart, as `store`.
+    /// The values that take effect after a restart, such as `store`.
     pub needs_restart: Vec<String>,
 }

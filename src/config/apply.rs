@@ -2,19 +2,19 @@ use std::collections::HashMap;
 
 use super::applied::Applied;
 use super::config::Config;
-use super::tree::Steps;
+use super::tree::FieldPath;
 use super::value::{ConfiguredQuota, Keys, Waiting};
 use crate::limiter::{Limiter, QuotaOrigin};
 use crate::provider::Profile;
 use crate::quota::Quota;
 
 impl Config {
-    /// Brings a limiter that was made of `previous` to this configuration, as far as that can be done
-    /// while it runs: quotas, new providers, what happens to unknown keys, the reduction, and how
-    /// many may wait. What was used stays used, and who waits is looked at again.
+    /// Applies this configuration to a running limiter that was built from `previous`: quotas, new
+    /// providers, the policy for unknown keys, the reduction, and the length of queues. Other changes
+    /// need a restart. Usage is kept, and waiting requests are checked again.
     ///
-    /// Quotas that a program has set or that were learned from responses stay, unless the file now
-    /// says something else of that very name than it did before.
+    /// Quotas that a program has set, or that were learned from responses, stay, unless the quota of
+    /// that name differs from the one in `previous`.
     pub fn apply(&self, previous: &Self, limiter: &Limiter) -> Applied {
         let mut applied = Applied::default();
         self.apply_providers(previous, limiter, &mut applied);
@@ -24,12 +24,12 @@ impl Config {
         applied
     }
 
-    /// What a limiter that was at `previous` is at once it was brought to this: all but what it can't
-    /// follow while it runs.
+    /// Returns the configuration that is in effect in a limiter after [`apply`](Self::apply): without the
+    /// changes that need a restart.
     pub(super) fn in_effect(&self, previous: &Self) -> Self {
         let added = self.providers_added(previous);
         Self {
-            // New ones are put behind those that are there, and none is taken away.
+            // New providers are appended, and none is removed.
             providers: previous.providers.iter().chain(added).copied().collect(),
             quotas: self.quotas_in_order(previous),
             unknown_key: self.unknown_key.clone(),
@@ -64,7 +64,7 @@ impl Config {
         }
         for &provider in added {
             if let Err(error) = limiter.quotas().add_provider(provider) {
-                tracing::warn!("the provider {} is not in use: {error}", provider.name());
+                tracing::warn!("provider {}: not loaded: {error}", provider.name());
             }
         }
     }
@@ -112,8 +112,8 @@ impl Config {
         if self.reduction != previous.reduction {
             match limiter.feedback().set_reduction(&self.reduction) {
                 Ok(()) => applied.changed.push("reduction".to_owned()),
-                // Its bounds are those of the file.
-                Err(error) => tracing::warn!(%error, "the reduction stays as it was"),
+                // The file was checked against the same bounds.
+                Err(error) => tracing::warn!(%error, "reduction: kept unchanged"),
             }
         }
     }
@@ -122,7 +122,7 @@ impl Config {
         self.quotas.iter().map(|quota| (quota.keys.name(), &quota.quota)).collect()
     }
 
-    /// The quotas, as the limiter tries them: new ones behind those that are there.
+    /// Returns the quotas in the order in which the limiter matches them: new ones come last.
     fn quotas_in_order(&self, previous: &Self) -> Vec<ConfiguredQuota> {
         let before = previous.quotas.iter().enumerate().map(|(at, quota)| (quota.keys.name(), at));
         let before: HashMap<_, _> = before.collect();
@@ -143,5 +143,5 @@ fn path(configured: &ConfiguredQuota) -> String {
     let name = match &configured.keys {
         Keys::Named(name) | Keys::Matching(name) => name,
     };
-    Steps::to(["quotas", name]).to_string()
+    FieldPath::to(["quotas", name]).to_string()
 }

@@ -4,14 +4,12 @@ use super::config::Config;
 use super::open::OpenError;
 use super::value::Cluster;
 #[cfg(feature = "redis")]
-use super::{Mode, OnFailure};
-#[cfg(feature = "redis")]
-use crate::cluster::{self, Shared, SharedError};
+use crate::cluster::{Shared, SharedError};
 use crate::limiter::Backend;
 
 impl Config {
-    /// Where the limits of `cluster` are kept, for a [builder](Self::builder); `None` if there is no
-    /// such section. It ends with the limiter.
+    /// Returns the shared limits of the section `cluster`, for a [builder](Self::builder), or `None` if
+    /// there is no such section. They are closed together with the limiter.
     ///
     /// ```
     /// # #[cfg(feature = "redis")]
@@ -34,8 +32,8 @@ impl Config {
     /// ```
     ///
     /// # Errors
-    /// [`OpenError`] if this program is built without the feature `redis`, or has no thread left. A
-    /// server that can't be reached is none: it is away, until it comes.
+    /// [`OpenError`] if this program is built without the feature `redis`, or the system can't start a
+    /// thread. An unreachable server is not an error: it is contacted again until it responds.
     pub fn backend(&self) -> Result<Option<Arc<dyn Backend>>, OpenError> {
         self.cluster.as_ref().map(Cluster::backend).transpose()
     }
@@ -52,24 +50,15 @@ impl Cluster {
         Err(OpenError::NoFeature { path: "cluster.redis", feature: "redis" })
     }
 
-    /// The limits that are kept there, for a [builder](Config::builder).
+    /// Connects to the shared limits, for a [builder](Config::builder).
     ///
     /// # Errors
-    /// [`SharedError`] if there is no thread left.
+    /// [`SharedError`] if the system can't start a thread.
     #[cfg(feature = "redis")]
     pub fn connect(&self) -> Result<Arc<Shared>, SharedError> {
-        let mode = match self.mode {
-            Mode::Exact => cluster::Mode::Exact,
-            Mode::Lease => cluster::Mode::Lease,
-        };
-        let on_failure = match self.on_failure {
-            OnFailure::Closed => cluster::OnFailure::Closed,
-            OnFailure::Open => cluster::OnFailure::Open,
-            OnFailure::LocalShare => cluster::OnFailure::LocalShare,
-        };
         let builder = Shared::builder(self.redis.expose(), &self.account)
-            .mode(mode)
-            .on_failure(on_failure)
+            .mode(self.mode)
+            .on_failure(self.on_failure)
             .timeout(self.timeout)
             .lease(self.lease)
             .reservation_ttl(self.reservation_ttl);

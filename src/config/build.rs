@@ -3,9 +3,9 @@ use crate::limiter::{Builder, Limiter};
 use crate::middleware::{Http, RateLimitLayer, Retries};
 
 impl Config {
-    /// A builder of a limiter with these providers, quotas and policies, and with its buckets in this
-    /// process. [`keep`](Self::keep), [`join`](Self::join) and [`backend`](Self::backend) are the store,
-    /// the bus and the cluster; [`limiter`](Self::limiter) has them all.
+    /// Returns a builder of a limiter with these providers, quotas and policies, and with its buckets in
+    /// this process. [`keep`](Self::keep), [`join`](Self::join) and [`backend`](Self::backend) add the
+    /// store, the bus and the cluster; [`limiter`](Self::limiter) adds all of them.
     pub fn builder(&self) -> Builder {
         let mut builder = Limiter::builder()
             .unknown_key(self.unknown_key.clone())
@@ -22,7 +22,8 @@ impl Config {
         builder
     }
 
-    /// A layer around a client that waits as long and sends as often as the configuration says.
+    /// Returns a layer around a client, with the `waiting.max_wait` and `retry.attempts` of the
+    /// configuration.
     pub fn layer(&self, limiter: &Limiter) -> RateLimitLayer<Http, Http, Retries> {
         let layer = RateLimitLayer::new(limiter.clone()).retry(self.retry.attempts.get() - 1);
         match self.waiting.max_wait {

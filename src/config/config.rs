@@ -9,7 +9,7 @@ use crate::limiter::{Reduction, UnknownKey};
 use crate::provider::Profile;
 use crate::quota::{Margin, Share};
 
-/// A valid configuration. See the [module](super) for what the file says.
+/// A valid configuration. The [module](super) documents the file format.
 ///
 /// ```
 /// use tollgate::config::Config;
@@ -31,43 +31,43 @@ use crate::quota::{Margin, Share};
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Config {
-    /// The providers that are called; the first counts for keys that none names.
+    /// The providers. The first one applies to keys that no provider names.
     pub providers: Vec<Profile>,
-    /// The quotas, in the order of the file.
+    /// The quotas, in file order.
     pub quotas: Vec<ConfiguredQuota>,
-    /// What happens to a key without a quota.
+    /// The policy for keys without a quota.
     pub unknown_key: UnknownKey,
-    /// Who may wait for capacity, and how long.
+    /// The bounds of queues.
     pub waiting: Waiting,
-    /// How far a key is reduced when its provider refuses a request, and how it recovers.
+    /// The reduction of limits after the provider refuses a request, and their recovery.
     pub reduction: Reduction,
-    /// Whether requests that fail in passing are sent again.
+    /// Retries of transient failures.
     pub retry: Retry,
-    /// What is given up for the way to the provider.
+    /// The margin of quotas that have none of their own.
     pub margin: Margin,
-    /// The share of every limit that is used.
+    /// The share of every limit that this program uses.
     pub share: Share,
-    /// Where state is kept across restarts.
+    /// The store that keeps state across restarts.
     pub store: Option<Storage>,
-    /// Over which bus capacity updates are announced.
+    /// The bus that announces capacity updates.
     pub bus: Option<Bus>,
-    /// Limits that are shared by many machines.
+    /// Limits that many machines share.
     pub cluster: Option<Cluster>,
     /// The values of registered sections; see [`section`](Self::section).
     pub(super) sections: SectionValues,
 }
 
 impl Config {
-    /// The configuration that this text of YAML says; relative paths in it stay as they are.
+    /// Parses a configuration in YAML. Relative paths in it are not resolved.
     ///
     /// # Errors
-    /// [`ConfigError`], with the line, the column and the path of each value that is wrong. The text
-    /// is called `config` in it.
+    /// [`ConfigError`] with the line, the column and the path of each invalid value. Messages name the
+    /// text `config`.
     pub fn parse(text: &str) -> Result<Self, ConfigError> {
         Self::parse_with(text, &Sections::new())
     }
 
-    /// Parses a text of YAML that may also have these sections.
+    /// Parses a configuration in YAML that may also have these sections.
     ///
     /// # Errors
     /// As [`parse`](Self::parse).

@@ -1,29 +1,29 @@
 use std::fmt;
 
-use super::tree::{Origin, Steps};
+use super::tree::{FieldPath, Origin};
 
-/// A configuration that can't be used: all that was found wrong with it.
+/// All problems of an invalid configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct ConfigError {
-    /// What is wrong, in the order of the file; never empty.
+    /// The problems in file order; never empty.
     pub problems: Vec<Problem>,
 }
 
-/// One thing that is wrong with a configuration. What could be a secret is left out of it.
+/// One problem of a configuration. Text that could be a secret is left out.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Problem {
-    /// Where it was said.
+    /// The source of the invalid value.
     pub origin: Origin,
-    /// The way to the value, as `quotas.gpt-4o.rpm`; empty for the whole.
+    /// The path of the value, such as `quotas.gpt-4o.rpm`; empty for the whole configuration.
     pub path: String,
-    /// What is wrong, and what is allowed.
+    /// The reason, and the allowed values.
     pub message: String,
 }
 
 impl ConfigError {
-    /// In the order in which a reader would come by them.
+    /// Creates an error of problems, which are sorted by their position in the file.
     pub(super) fn new(mut problems: Vec<Problem>) -> Self {
         problems.sort_by_key(|problem| problem.origin.position());
         Self { problems }
@@ -31,13 +31,13 @@ impl ConfigError {
 }
 
 impl Problem {
-    pub(super) fn new(origin: Origin, path: &Steps, message: impl Into<String>) -> Self {
+    pub(super) fn new(origin: Origin, path: &FieldPath, message: impl Into<String>) -> Self {
         Self { origin, path: path.to_string(), message: message.into() }
     }
 }
 
 impl fmt::Display for ConfigError {
-    /// One problem a line.
+    /// Formats each problem on a line of its own.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for (at, problem) in self.problems.iter().enumerate() {
             write!(f, "{}{problem}", if at == 0 { "" } else { "\n" })?;

@@ -7,14 +7,14 @@ use super::error::{ConfigError, Problem};
 use super::fields::{LimitFields, MarginFields, QuotaFields, WindowText};
 use super::read::read;
 use super::section::{Document, Sections};
-use super::tree::{Node, Origin, Steps};
+use super::tree::{FieldPath, Node, Origin};
 use super::value::ConfiguredQuota;
 use crate::quota::{Dimension, Limit, Quota, Window};
 
 impl ConfiguredQuota {
-    /// The quota of this name that a value of JSON says, in the fields of `quotas` in the file, by the
-    /// same rules and with the same words for what is wrong. The name is as the limiter has it: a key, a
-    /// glob, or `regex:` and a regular expression; so the field `regex` isn't there.
+    /// Parses the quota of this name from JSON with the fields of `quotas` in the file, and the same
+    /// errors. The name is that in the limiter: a key, a glob, or `regex:` and a regular expression.
+    /// Therefore the field `regex` is not allowed.
     ///
     /// ```
     /// use serde_json::json;
@@ -29,16 +29,16 @@ impl ConfiguredQuota {
     /// ```
     ///
     /// # Errors
-    /// [`ConfigError`], with the path of each value that is wrong.
+    /// [`ConfigError`] with the path of each invalid value.
     pub fn parse_json(name: &str, fields: &Value) -> Result<Self, ConfigError> {
         let origin = Origin::File { file: "request".into(), position: None };
         let (pattern, is_regex) = name.strip_prefix(REGEX).map_or((name, false), |p| (p, true));
-        let steps = Steps::to(["quotas", pattern]);
+        let path = FieldPath::to(["quotas", pattern]);
         let mut fields = fields.clone();
         if let Some(fields) = fields.as_object_mut() {
             if fields.contains_key("regex") {
-                let what = "is said by the name, `regex:` and the expression; leave it out";
-                let problem = Problem::new(origin, &steps.key("regex"), what);
+                let what = "not allowed here; name the quota `regex:` and the expression";
+                let problem = Problem::new(origin, &path.key("regex"), what);
                 return Err(ConfigError::new(vec![problem]));
             }
             if is_regex {
@@ -60,8 +60,8 @@ impl ConfiguredQuota {
         }
     }
 
-    /// The quota in the fields of the file, but for `regex`: see [`parse_json`](Self::parse_json).
-    /// Windows are told in whole milliseconds.
+    /// Returns the quota as JSON that [`parse_json`](Self::parse_json) reads. Windows are in whole
+    /// milliseconds.
     pub fn to_json(&self) -> Value {
         let fields = QuotaFields::from(&self.quota);
         serde_json::to_value(fields).expect("texts and numbers are JSON")
@@ -89,7 +89,7 @@ impl From<&Quota> for QuotaFields {
 }
 
 impl QuotaFields {
-    /// The short form that says all of a limit, if there is one.
+    /// Returns the short form that is equivalent to a limit, if there is one.
     fn short_form_of(&mut self, limit: &Limit) -> Option<&mut Option<u64>> {
         let counted = limit.algorithm().is_some() || limit.calendar().is_some();
         if counted || limit.has_debt() {
@@ -128,7 +128,7 @@ impl From<&Limit> for LimitFields {
     }
 }
 
-/// What the limiter's names of regular expressions start with.
+/// The prefix of the names of regular expressions in the limiter.
 const REGEX: &str = "regex:";
 
 #[cfg(test)]
@@ -143,7 +143,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_told_of_a_quota_reads_as_that_quota() {
+    fn quota_as_json_parses_to_same_quota() {
         same("gpt-4o", &json!({"rpm": 500, "tpm": 30000, "rpd": 9, "tpd": 8, "concurrency": 3}));
         same("claude-*", &json!({"itpm": 5, "otpm": 6, "shared": true}));
         same("regex:user-.*", &json!({"rpm": 1}));
@@ -162,19 +162,26 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_told_as_the_file_tells_it() {
-        let told = |name: &str, fields: Value| {
+    fn invalid_json_has_errors_of_file() {
+        let problem = |name: &str, fields: Value| {
             let error = ConfiguredQuota::parse_json(name, &fields).unwrap_err();
             let problem = &error.problems[0];
             format!("{}: {}", problem.path, problem.message)
         };
         let as_in_file = "quotas.a.rmp: unknown field \"rmp\" (did you mean `rpm`?); allowed: ";
-        assert!(told("a", json!({"rmp": 1})).starts_with(as_in_file));
-        assert!(told("a", json!({"rpm": -1})).starts_with("quotas.a.rpm: must be a whole number"));
-        assert!(told("a", json!([])).starts_with("quotas.a: must be a map of"));
-        assert!(told("a", json!({"regex": true})).starts_with("quotas.a.regex: is said by"));
-        assert!(told("regex:(", json!({})).contains("not a regular expression"));
-        assert!(told("a", json!({"shared": true})).starts_with("quotas.a.shared: is for a glob"));
-        assert!(told("", json!({})).contains("must not be empty"));
+        assert!(problem("a", json!({"rmp": 1})).starts_with(as_in_file));
+        assert!(
+            problem("a", json!({"rpm": -1})).starts_with("quotas.a.rpm: must be a whole number")
+        );
+        assert!(problem("a", json!([])).starts_with("quotas.a: must be a map of"));
+        assert!(
+            problem("a", json!({"regex": true})).starts_with("quotas.a.regex: not allowed here")
+        );
+        assert!(problem("regex:(", json!({})).contains("invalid regular expression"));
+        assert!(
+            problem("a", json!({"shared": true}))
+                .starts_with("quotas.a.shared: only allowed for a glob")
+        );
+        assert!(problem("", json!({})).contains("must not be empty"));
     }
 }

@@ -1,14 +1,10 @@
-//! The configuration: one file of YAML, the environment and flags over it, and values that are valid.
+//! Configuration from a YAML file, the environment and flags.
 //!
-//! What comes out of here needs no more checking: a [`Config`] holds quotas, profiles and lengths of
-//! time. What can't be used is refused with its line, its column and the way to it, all problems at
-//! once ([`ConfigError`]). [`Limiter::from_config`](crate::Limiter::from_config) is all that most
-//! programs need; [`load`] tells where each value came from, [`schema`] is for editors, and
-//! [`Reloading`] keeps a limiter at what its file says.
-//!
-//! It composes what the rooms before it do, and does nothing of theirs itself: it knows no algorithm,
-//! no provider, no store and no server from inside. Other crates read sections of their own out of the
-//! same file: see [`section`].
+//! Most programs need only [`Limiter::from_config`](crate::Limiter::from_config). A [`Config`] contains
+//! valid values: quotas, profiles, durations. All errors of a configuration are reported together, with
+//! line, column and path ([`ConfigError`]). [`load`] also returns the source of each value, [`schema`] is
+//! for editors, and a [`Reloader`] applies changes of the file to a running limiter. Other crates add
+//! sections of their own to the file: see [`section`].
 //!
 //! ```
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -29,57 +25,66 @@
 #![doc = include_str!("example.yaml")]
 //! ```
 //!
-//! # What goes over what
+//! # Precedence
 //!
-//! The built-in quotas of the providers; over them the file; over that the environment; over that a
-//! command's flags. `TOLLGATE_STORE__FLUSH=2s` gives `store.flush`, `TOLLGATE_QUOTAS='{gpt-4o: {rpm:
-//! 5}}'` the whole of `quotas`, in place of what the file says there. Variables whose first part is no
-//! section are none of it, nor are empty ones. The file is the one that was asked for, else the one that `TOLLGATE_CONFIG`
-//! names, else `$XDG_CONFIG_HOME/tollgate/config.yaml` (`~/.config/...`) if it is there.
+//! From the lowest to the highest: the built-in quotas of the providers, the file, the environment, the
+//! flags of a command. `TOLLGATE_STORE__FLUSH=2s` sets `store.flush`; `TOLLGATE_QUOTAS='{gpt-4o: {rpm:
+//! 5}}'` replaces all `quotas` of the file. Empty variables are ignored, and so are variables whose first
+//! part is not the name of a section. The file is the one that was given, else the one that
+//! `TOLLGATE_CONFIG` names, else `$XDG_CONFIG_HOME/tollgate/config.yaml` (`~/.config/...`) if it exists.
 //!
 //! # The file
 //!
-//! One document of YAML 1.2, up to 8 MiB, in UTF-8. `no` and `1_000` are texts there; anchors and
-//! aliases can be used, merge keys (`<<`) and tags can't. A section that says nothing (`quotas:`) is as
-//! good as left out. A file that says nothing at all is refused, since it may be one that is being
-//! written, and so is one under which nothing would be limited, at the start and later. URLs that hold
-//! passwords are shown without them, everywhere.
+//! One document of YAML 1.2 in UTF-8, up to 8 MiB. `no` and `1_000` are strings; anchors and aliases are
+//! supported, merge keys (`<<`) and tags are not. An empty section (`quotas:`) counts as missing. An empty
+//! file is refused, since it may still be being written, and so is a configuration that limits nothing,
+//! both at the start and after a change. Passwords in URLs are never displayed.
 //!
 #![doc = include_str!("reference.md")]
+//!
+//! # Forms of a limit
+//!
+//! From the text to its bucket a limit has four forms:
+//!
+//! 1. a node of the YAML tree, untyped, with its position;
+//! 2. `LimitFields`, the typed fields, from which the schema is generated;
+//! 3. [`Limit`](crate::quota::Limit), the valid value in a [`Quota`](crate::Quota);
+//! 4. [`Rule`](crate::engine::Rule), the limit with its algorithm and margin resolved, by which the engine
+//!    updates the [`Bucket`](crate::engine::Bucket).
 
 mod applied;
 mod apply;
 mod backend;
 mod build;
+mod bus;
 mod check;
 #[expect(clippy::module_inception, reason = "the noun this folder is named after")]
 mod config;
 mod error;
 mod fields;
-mod join;
+mod file_watcher;
 mod json;
 mod load;
 mod open;
 mod read;
-mod reloading;
+mod reloader;
 mod schema;
 pub mod section;
 mod tree;
 mod value;
-mod watch;
-mod watched;
+mod watched_file;
 
 pub use applied::Applied;
 pub use config::Config;
 pub use error::{ConfigError, Problem};
-pub use fields::{Address, Mode, OnFailure};
+pub use fields::{SecretUrl, parse_duration};
+pub use file_watcher::FileWatcher;
 pub use load::{LoadOptions, Loaded, Override, check, load};
 pub use open::OpenError;
-pub use reloading::{Reload, Reloading, ReloadingStatus};
+pub use reloader::{ReloadOutcome, ReloadStatus, Reloader};
 pub use schema::{schema, schema_with};
 pub use tree::{Origin, Position};
 pub use value::{
-    Bus, BusPlace, Cluster, ConfiguredQuota, Keys, Retry, Storage, StoragePlace, Waiting,
+    Bus, BusServer, Cluster, ConfiguredQuota, Keys, Retry, Storage, StorageFile, Waiting,
 };
-pub use watch::Watch;
-pub use watched::Watched;
+pub use watched_file::WatchedFile;

@@ -6,8 +6,8 @@ use std::sync::Arc;
 use super::config::Config;
 use super::error::ConfigError;
 use super::load::{LoadOptions, Loaded, load};
-use super::reloading::Reloading;
-use super::value::{Storage, StoragePlace};
+use super::reloader::Reloader;
+use super::value::{Storage, StorageFile};
 #[cfg(any(feature = "nats", feature = "redis"))]
 use crate::cluster::BusError;
 use crate::cluster::NoAgentId;
@@ -16,11 +16,10 @@ use crate::cluster::SharedError;
 use crate::limiter::{BuildError, Builder, Limiter, QuotaOrigin, UnknownKey};
 use crate::store::{Persistence, StoreError, Yaml};
 
-/// Limiters out of a configuration, with all that belongs to them.
 impl Limiter {
-    /// A limiter that follows this file, kept in the store that it names: what was used in an earlier
-    /// run stays used, and a change of the file is seen within a second. The environment
-    /// (`TOLLGATE_*`) goes over the file.
+    /// Creates a limiter from a configuration file, with its store, its bus and its cluster. Usage of earlier
+    /// runs is restored from the store, and a change of the file applies within a second. The environment
+    /// (`TOLLGATE_*`) takes precedence over the file.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -35,8 +34,8 @@ impl Limiter {
     /// ```
     ///
     /// # Errors
-    /// [`OpenError`] for a file that can't be used, a store that can't be opened, and where nothing
-    /// would be limited.
+    /// [`OpenError`] for an invalid file, a store that can't be opened, and a configuration that doesn't
+    /// limit anything.
     pub fn from_config(path: impl AsRef<Path>) -> Result<Self, OpenError> {
         let loaded = load(&LoadOptions::from_environment().with_path(path.as_ref()))?;
         loaded.limiter()
@@ -44,29 +43,29 @@ impl Limiter {
 }
 
 impl Loaded {
-    /// A limiter of this configuration, with its store, its bus and its cluster, that follows the file
-    /// from now on.
+    /// Creates a limiter with the store, the bus and the cluster of this configuration, and applies later
+    /// changes of the file.
     ///
     /// # Errors
     /// As [`Config::limiter`].
     pub fn limiter(&self) -> Result<Limiter, OpenError> {
         let limiter = self.config.limiter()?;
-        let reloading = Reloading::start(self, &limiter).map_err(OpenError::Watch)?;
+        let reloading = Reloader::start(self, &limiter).map_err(OpenError::Watch)?;
         limiter.state().attach(Arc::new(reloading));
         Ok(limiter)
     }
 }
 
 impl Config {
-    /// A limiter of this configuration, with its store, its bus and its cluster, which end with it. It
-    /// doesn't follow the file.
+    /// Creates a limiter with the store, the bus and the cluster of this configuration, which are closed
+    /// together with it. Later changes of the file don't apply.
     ///
-    /// With a store and a cluster, the store keeps quotas and cool-downs, and the cluster what was used.
+    /// With both a store and a cluster, the store keeps quotas and cool-downs, and the cluster keeps usage.
     ///
     /// # Errors
-    /// [`OpenError`] for a store that can't be opened, for what needs a feature that this program is
-    /// built without, and where nothing would be limited. Servers that can't be reached are none: they
-    /// are away, until they come.
+    /// [`OpenError`] for a store that can't be opened, for a missing feature of this build, and for a
+    /// configuration that doesn't limit anything. An unreachable server is not an error: it is contacted
+    /// again until it responds.
     pub fn limiter(&self) -> Result<Limiter, OpenError> {
         let limiter = self.open(self.builder())?;
         match self.limits_nothing(&limiter) {
@@ -91,7 +90,7 @@ impl Config {
         Ok(limiter)
     }
 
-    /// Whether nothing is limited by a limiter that is brought to this configuration.
+    /// Returns `true` if a limiter with this configuration wouldn't limit anything.
     pub(super) fn limits_nothing(&self, limiter: &Limiter) -> bool {
         let allows_all = self.providers.is_empty() && self.unknown_key == UnknownKey::Allow;
         let others = || {
@@ -100,63 +99,63 @@ impl Config {
         allows_all && self.quotas.is_empty() && !others()
     }
 
-    /// Keeps a limiter in the store of this configuration, if there is one.
+    /// Attaches the store of this configuration to a limiter, if there is one.
     ///
     /// # Errors
-    /// [`OpenError`] for a store that can't be opened; the limiter isn't kept then.
+    /// [`OpenError`] for a store that can't be opened. The limiter then stays without a store.
     pub fn keep(&self, limiter: &Limiter) -> Result<Option<Persistence>, OpenError> {
         self.store.as_ref().map(|storage| storage.keep(limiter)).transpose()
     }
 }
 
 impl Storage {
-    /// Keeps a limiter there.
+    /// Attaches this store to a limiter.
     ///
     /// # Errors
     /// As [`Config::keep`].
     pub fn keep(&self, limiter: &Limiter) -> Result<Persistence, OpenError> {
-        Ok(match &self.place {
-            StoragePlace::Yaml(path) => Persistence::start(limiter, Yaml::new(path), self.flush)?,
+        Ok(match &self.file {
+            StorageFile::Yaml(path) => Persistence::start(limiter, Yaml::new(path), self.flush)?,
             #[cfg(feature = "sqlite")]
-            StoragePlace::Sqlite(path) => {
+            StorageFile::Sqlite(path) => {
                 Persistence::start(limiter, crate::store::Sqlite::new(path), self.flush)?
             }
             #[cfg(not(feature = "sqlite"))]
-            StoragePlace::Sqlite(_) => {
+            StorageFile::Sqlite(_) => {
                 return Err(OpenError::NoFeature { path: "store.sqlite", feature: "sqlite" });
             }
         })
     }
 }
 
-/// A limiter that can't be made of a configuration.
+/// An error while creating a limiter from a configuration.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// The configuration can't be used.
+    /// The configuration is invalid.
     Config(ConfigError),
     /// The limiter can't be built.
     Build(BuildError),
     /// The store can't be opened.
     Store(StoreError),
-    /// A store or a server of a kind that this program is built without.
+    /// The configuration needs a feature that this program was built without.
     NoFeature {
-        /// Where the configuration names it, as `store.sqlite`.
+        /// The path of the value, such as `store.sqlite`.
         path: &'static str,
-        /// The feature of this crate that it needs.
+        /// The name of the feature.
         feature: &'static str,
     },
-    /// The bus can't be used.
+    /// The bus can't be opened.
     #[cfg(any(feature = "nats", feature = "redis"))]
     Bus(BusError),
-    /// The name on the bus is none.
+    /// The name on the bus is invalid.
     AgentId(NoAgentId),
-    /// The limits can't be shared.
+    /// The shared limits can't be opened.
     #[cfg(feature = "redis")]
     Shared(SharedError),
-    /// No provider is named, no quota is configured or kept, and unknown keys are allowed.
+    /// There is no provider and no quota, and unknown keys are allowed.
     NoLimits,
-    /// The file can't be followed.
+    /// The file can't be watched.
     Watch(io::Error),
 }
 
@@ -168,7 +167,7 @@ impl fmt::Display for OpenError {
             Self::Store(error) => error.fmt(f),
             Self::NoFeature { path, feature } => write!(
                 f,
-                "{path} needs the feature `{feature}`, which this program is built without"
+                "{path}: needs the feature `{feature}`, which this program was built without"
             ),
             #[cfg(any(feature = "nats", feature = "redis"))]
             Self::Bus(error) => write!(f, "bus: {error}"),
@@ -176,7 +175,7 @@ impl fmt::Display for OpenError {
             #[cfg(feature = "redis")]
             Self::Shared(error) => write!(f, "cluster.redis: {error}"),
             Self::NoLimits => f.write_str(NO_LIMITS),
-            Self::Watch(error) => write!(f, "the configuration can't be followed: {error}"),
+            Self::Watch(error) => write!(f, "can't watch the configuration file: {error}"),
         }
     }
 }
@@ -236,6 +235,6 @@ impl From<SharedError> for OpenError {
     }
 }
 
-/// What is wrong with a configuration that limits nothing.
+/// The error for a configuration that doesn't limit anything.
 pub(super) const NO_LIMITS: &str =
-    "nothing would be limited; give `providers`, `quotas` or `unknown_key`";
+    "the configuration limits nothing; set `providers`, `quotas` or `unknown_key`";

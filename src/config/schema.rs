@@ -4,19 +4,21 @@ use serde_json::{Value, json};
 use super::fields::Fields;
 use super::section::Sections;
 
-/// The JSON Schema (draft 2020-12) of a configuration file, by which editors complete and check it.
+/// Returns the JSON Schema (draft 2020-12) of a configuration file, with which editors complete and check
+/// it.
 ///
-/// It is made of the types that read the file. What fields mean together it tells only in part.
+/// It is generated from the types that read the file. It covers only some of the rules for combinations
+/// of fields.
 pub fn schema() -> Value {
     schema_with(&Sections::new())
 }
 
-/// The JSON Schema of a configuration file that may also have these sections.
+/// Returns the JSON Schema of a configuration file that may also have these sections.
 pub fn schema_with(sections: &Sections) -> Value {
     let mut generator = SchemaSettings::draft2020_12().into_generator();
     let mut schema = generator.root_schema_for::<Fields>().to_value();
     for name in sections.unregistered() {
-        let about = format!("The section of `tollgate-{name}`, which is not checked here.");
+        let about = format!("The section of `tollgate-{name}`; this schema does not check it.");
         schema["properties"][name] = json!({"description": about, "type": ["object", "null"]});
     }
     for (name, section) in sections.schemas(&mut generator) {

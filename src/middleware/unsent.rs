@@ -1,8 +1,8 @@
 use std::any::Any;
 use std::error::Error;
-use std::iter::successors;
 
 use super::error::{BoxError, RateLimitError};
+use crate::error_chain::causes;
 use crate::limiter::AcquireError;
 
 /// Whether an error says that the request never left: the client got no connection, or another
@@ -11,7 +11,7 @@ use crate::limiter::AcquireError;
 /// Sees through the boxes that tower's own layers put errors into. A client that it doesn't know
 /// may have sent the request.
 pub(super) fn never_left<E: 'static>(error: &E) -> bool {
-    causes(outermost(error)).any(is_unsent)
+    outermost(error).is_some_and(|error| causes(error).any(is_unsent))
 }
 
 /// An error of a client that knows that nobody has read the request, so that it is as if it had never
@@ -49,14 +49,10 @@ impl Error for Unsent {
 /// assert_eq!(find_refusal(&wrapped), Some(&AcquireError::Closed));
 /// ```
 pub fn find_refusal<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a AcquireError> {
-    causes(Some(error)).find_map(|cause| cause.downcast_ref())
+    causes(error).find_map(|cause| cause.downcast_ref())
 }
 
 type Cause<'a> = &'a (dyn Error + 'static);
-
-fn causes(first: Option<Cause<'_>>) -> impl Iterator<Item = Cause<'_>> {
-    successors(first, |cause| (**cause).source())
-}
 
 /// The error itself, if it is of a type that is known.
 fn outermost(error: &dyn Any) -> Option<Cause<'_>> {

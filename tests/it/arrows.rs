@@ -4,7 +4,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 /// Each room, and the rooms it may use besides itself; between packages the compiler holds the arrows.
-const ROOMS: [(&str, &[&str]); 16] = [
+const ROOMS: [(&str, &[&str]); 17] = [
+    ("error_chain", &[]),
     ("quota", &[]),
     ("engine", &["quota"]),
     ("provider", &["quota"]),
@@ -25,7 +26,7 @@ const ROOMS: [(&str, &[&str]); 16] = [
 ];
 const BEFORE_LIMITER: &[&str] =
     &["quota", "engine", "provider", "sync", "clock", "event", "plan", "answer", "backend", "key"];
-const LIMITER_AND_BEFORE: &[&str] = &["quota", "engine", "provider", "limiter"];
+const LIMITER_AND_BEFORE: &[&str] = &["error_chain", "quota", "engine", "provider", "limiter"];
 const STATE_AND_BEFORE: &[&str] =
     &["quota", "engine", "provider", "limiter", "middleware", "store", "cluster", "telemetry"];
 

@@ -21,7 +21,7 @@ use super::error::ServeError;
 use super::front::Front;
 use super::tokens::Tokens;
 use super::{api, health, live, proxy, rate};
-use tollgate::config::{Config, Loaded, Reload, Reloading};
+use tollgate::config::{Config, Loaded, ReloadOutcome, Reloader};
 use tollgate::limiter::Limiter;
 use tollgate::middleware::BoxError;
 
@@ -45,7 +45,7 @@ pub struct Server {
     app: Arc<App>,
     front: Front,
     task: JoinHandle<()>,
-    reloading: OnceLock<Arc<Reloading>>,
+    reloading: OnceLock<Arc<Reloader>>,
 }
 
 impl Server {
@@ -108,7 +108,7 @@ impl Server {
     pub fn follow(&self, loaded: &Loaded) -> io::Result<()> {
         let app: Weak<App> = Arc::downgrade(&self.app);
         let limiter = &self.app.limiter;
-        let reloading = Reloading::start_with(
+        let reloading = Reloader::start_with(
             loaded,
             limiter,
             |config| config,
@@ -120,17 +120,19 @@ impl Server {
             },
         )?;
         let reloading = Arc::new(reloading);
-        limiter.state().attach(Arc::<Reloading>::clone(&reloading));
+        limiter.state().attach(Arc::<Reloader>::clone(&reloading));
         let _ = self.reloading.set(reloading);
         Ok(())
     }
 
     /// Reads the files that it [follows](Self::follow) now, whether they have changed or not.
-    pub async fn reload(&self) -> Reload {
-        let Some(reloading) = self.reloading.get().map(Arc::clone) else { return Reload::NoFile };
+    pub async fn reload(&self) -> ReloadOutcome {
+        let Some(reloading) = self.reloading.get().map(Arc::clone) else {
+            return ReloadOutcome::NoFile;
+        };
         // It reads files, and only fails as the process ends.
         let reload = tokio::task::spawn_blocking(move || reloading.reload()).await;
-        reload.unwrap_or(Reload::Unchanged)
+        reload.unwrap_or(ReloadOutcome::Unchanged)
     }
 
     /// Takes no new connections, answers who waits, and ends when all answers on their way have, or

@@ -3,10 +3,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::error::SharedError;
-use super::mode::Mode;
-use super::on_failure::OnFailure;
 use super::shared::Shared;
 use super::url::Server;
+use crate::cluster::OnFailure;
+use crate::cluster::SharingMode;
 use crate::limiter::{Clock, SystemClock};
 
 /// Builds a [`Shared`].
@@ -23,7 +23,7 @@ pub struct SharedBuilder {
 pub(super) struct Settings {
     pub(super) timeout: Duration,
     pub(super) on_failure: OnFailure,
-    pub(super) mode: Mode,
+    pub(super) mode: SharingMode,
     pub(super) spread: bool,
     pub(super) ttl: Duration,
     pub(super) lease: Duration,
@@ -34,7 +34,7 @@ impl SharedBuilder {
         let settings = Settings {
             timeout: Duration::from_millis(50),
             on_failure: OnFailure::default(),
-            mode: Mode::default(),
+            mode: SharingMode::default(),
             spread: false,
             ttl: Duration::from_secs(60),
             lease: Duration::from_secs(2),
@@ -54,8 +54,8 @@ impl SharedBuilder {
         self
     }
 
-    /// How exactly the limits are kept; by default, [`Mode::Exact`].
-    pub fn mode(mut self, mode: Mode) -> Self {
+    /// How exactly the limits are kept; by default, [`SharingMode::Exact`].
+    pub fn mode(mut self, mode: SharingMode) -> Self {
         self.settings.mode = mode;
         self
     }
@@ -75,7 +75,7 @@ impl SharedBuilder {
         self
     }
 
-    /// In [`Mode::Lease`], for how long a process holds its part; by default, 2 s. At least 100 ms.
+    /// In [`SharingMode::Lease`], for how long a process holds its part; by default, 2 s. At least 100 ms.
     pub fn lease(mut self, lease: Duration) -> Self {
         self.settings.lease = lease.max(Duration::from_millis(100));
         self

@@ -8,8 +8,6 @@ mod fallback;
 mod lease;
 mod link;
 mod members;
-mod mode;
-mod on_failure;
 mod outbox;
 mod piece;
 mod redis_keys;
@@ -27,7 +25,5 @@ mod views;
 
 pub use builder::SharedBuilder;
 pub use error::SharedError;
-pub use mode::Mode;
-pub use on_failure::OnFailure;
 pub use shared::Shared;
 pub use status::SharedStatus;

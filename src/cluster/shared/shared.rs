@@ -8,7 +8,6 @@ use super::builder::{Settings, SharedBuilder};
 use super::connection_monitor::ConnectionMonitor;
 use super::coordinator::Coordinator;
 use super::error::SharedError;
-use super::mode::Mode;
 use super::piece::Group;
 use super::redis_keys::RedisKeys;
 use super::reservations::ReservationState;
@@ -16,6 +15,7 @@ use super::script::{Id, Verb};
 use super::status::SharedStatus;
 use super::store::Store;
 use super::url::Server;
+use crate::cluster::SharingMode;
 use crate::cluster::worker::Worker;
 use crate::engine::{Level, Rule};
 use crate::limiter::{
@@ -186,7 +186,7 @@ impl Backend for Shared {
 
     fn reserve_here(&self, reservation: &Arc<Reservation>) -> Option<Result<(), Unmet>> {
         let coordinator = &self.coordinator;
-        let leases = coordinator.store.settings.mode == Mode::Lease;
+        let leases = coordinator.store.settings.mode == SharingMode::Lease;
         if !leases || !coordinator.leases.try_take(reservation, coordinator.store.ticks.now()) {
             return None;
         }

@@ -1,4 +1,4 @@
-//! From what a file says to values that are valid: what fields mean together.
+//! Converts the fields of a file to valid values, and checks fields that depend on each other.
 
 mod limit;
 mod providers;
@@ -14,8 +14,8 @@ pub use quota::regex;
 
 use super::config::Config;
 use super::error::Problem;
-use super::fields::{Fields, MarginFields, Span, TextOrMap, UnknownKeyName};
-use super::tree::{Node, Steps};
+use super::fields::{Fields, HumanDuration, MarginFields, TextOrMap, UnknownKeyName};
+use super::tree::{FieldPath, Node};
 use super::value::{Retry, Waiting};
 use crate::limiter::UnknownKey;
 use crate::provider::Profile;
@@ -25,16 +25,16 @@ use crate::quota::{Margin, Share};
 #[derive(Debug)]
 pub struct Check<'a> {
     tree: &'a Node,
-    /// What couldn't be read and was told already.
-    removed: &'a [Steps],
-    /// What relative paths are relative to.
+    /// The values that could not be read, which was reported already.
+    removed: &'a [FieldPath],
+    /// The folder that relative paths start from.
     folder: &'a Path,
     providers: Vec<Profile>,
     problems: Vec<Problem>,
 }
 
 impl<'a> Check<'a> {
-    pub(super) fn new(tree: &'a Node, removed: &'a [Steps], folder: &'a Path) -> Self {
+    pub(super) fn new(tree: &'a Node, removed: &'a [FieldPath], folder: &'a Path) -> Self {
         Self { tree, removed, folder, providers: Vec::new(), problems: Vec::new() }
     }
 
@@ -57,8 +57,8 @@ impl<'a> Check<'a> {
             },
             reduction,
             retry: Retry { attempts: self.attempts(attempts) },
-            margin: self.margin(&Steps::to(["margin"]), &margin),
-            share: self.share(&Steps::to(["share"]), fields.share.unwrap_or(1.0)),
+            margin: self.margin(&FieldPath::to(["margin"]), &margin),
+            share: self.share(&FieldPath::to(["share"]), fields.share.unwrap_or(1.0)),
             store: fields.store.and_then(|store| self.store(store)),
             bus: fields.bus.and_then(|bus| self.bus(bus)),
             cluster: fields.cluster.and_then(|cluster| self.cluster(cluster)),
@@ -79,55 +79,61 @@ impl<'a> Check<'a> {
 
     /// Reports a problem of the value at this path. It is ignored if a part of the value was removed
     /// because it could not be read, which was reported already.
-    pub fn wrong(&mut self, steps: &Steps, message: impl Into<String>) {
-        if !self.removed.iter().any(|gone| steps.holds(gone)) {
-            let origin = self.tree.origin_of(steps).clone();
-            self.problems.push(Problem::new(origin, steps, message));
+    pub fn report(&mut self, path: &FieldPath, message: impl Into<String>) {
+        if !self.removed.iter().any(|gone| path.contains(gone)) {
+            let origin = self.tree.origin_of(path).clone();
+            self.problems.push(Problem::new(origin, path, message));
         }
     }
 
     /// Returns the path of the item that was read as the `at`th of a list. Items that could not be read
     /// are missing from the list that was read.
-    pub fn item(&self, list: &Steps, at: usize) -> Steps {
+    pub fn item(&self, list: &FieldPath, at: usize) -> FieldPath {
         let items = (0..).map(|item| list.item(item));
         let mut kept = items.filter(|item| !self.removed.contains(item));
         kept.nth(at).unwrap_or_else(|| list.clone())
     }
 
     /// Reports a problem of the name of the entry at this path.
-    pub fn wrong_name(&mut self, steps: &Steps, message: impl Into<String>) {
-        let origin = self.tree.name_origin(steps).unwrap_or(&self.tree.origin).clone();
-        self.problems.push(Problem::new(origin, steps, message));
+    pub fn report_name(&mut self, path: &FieldPath, message: impl Into<String>) {
+        let origin = self.tree.name_origin(path).unwrap_or(&self.tree.origin).clone();
+        self.problems.push(Problem::new(origin, path, message));
     }
 
-    fn share(&mut self, steps: &Steps, share: f64) -> Share {
+    fn share(&mut self, path: &FieldPath, share: f64) -> Share {
         Share::try_from(share).unwrap_or_else(|_| {
-            self.wrong(steps, format!("must be above 0 and at most 1, not {share}"));
+            self.report(path, format!("must be above 0 and at most 1, not {share}"));
             Share::WHOLE
         })
     }
 
     fn attempts(&mut self, attempts: u32) -> core::num::NonZeroU32 {
-        let steps = Steps::to(["retry", "attempts"]);
+        let path = FieldPath::to(["retry", "attempts"]);
         if !(1..=MOST_ATTEMPTS).contains(&attempts) {
-            self.wrong(&steps, format!("must be from 1 to {MOST_ATTEMPTS}, not {attempts}"));
+            self.report(&path, format!("must be from 1 to {MOST_ATTEMPTS}, not {attempts}"));
         }
         attempts.try_into().unwrap_or(core::num::NonZeroU32::MIN)
     }
 
-    fn margin(&mut self, steps: &Steps, fields: &MarginFields) -> Margin {
-        let MarginFields { percent, lag: Span(lag) } = *fields;
-        self.within(&steps.key("lag"), lag, Duration::ZERO, LONGEST_LAG);
+    fn margin(&mut self, path: &FieldPath, fields: &MarginFields) -> Margin {
+        let MarginFields { percent, lag: HumanDuration(lag) } = *fields;
+        self.require_range(&path.key("lag"), lag, Duration::ZERO, LONGEST_LAG);
         Margin::new(percent, lag).unwrap_or_else(|_| {
-            self.wrong(&steps.key("percent"), format!("must be from 0 to 99, not {percent}"));
+            self.report(&path.key("percent"), format!("must be from 0 to 99, not {percent}"));
             Margin::default()
         })
     }
 
     /// Reports a length of time that is shorter than `least` or longer than `most`.
-    pub fn within(&mut self, steps: &Steps, time: Duration, least: Duration, most: Duration) {
+    pub fn require_range(
+        &mut self,
+        path: &FieldPath,
+        time: Duration,
+        least: Duration,
+        most: Duration,
+    ) {
         if !(least..=most).contains(&time) {
-            self.wrong(steps, format!("must be from {least:?} to {most:?}, not {time:?}"));
+            self.report(path, format!("must be from {least:?} to {most:?}, not {time:?}"));
         }
     }
 
@@ -140,11 +146,11 @@ impl<'a> Check<'a> {
             Some(TextOrMap::Text(UnknownKeyName::Refuse)) => UnknownKey::Refuse,
             Some(TextOrMap::Text(UnknownKeyName::Learn)) => UnknownKey::Learn,
             Some(TextOrMap::Map(quota)) => {
-                let steps = Steps::to(["unknown_key"]);
+                let path = FieldPath::to(["unknown_key"]);
                 if quota.regex {
-                    self.wrong(&steps.key("regex"), "means nothing here; leave it out");
+                    self.report(&path.key("regex"), "not allowed here; remove it");
                 }
-                UnknownKey::Quota(self.quota(&steps, &quota))
+                UnknownKey::Quota(self.quota(&path, &quota))
             }
         }
     }

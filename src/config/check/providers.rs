@@ -1,6 +1,6 @@
 use super::Check;
 use crate::config::fields::{ProviderFields, ProviderName, TextOrMap};
-use crate::config::tree::Steps;
+use crate::config::tree::FieldPath;
 use crate::provider::{COMPATIBLE, InvalidProfile, Profile};
 
 impl Check<'_> {
@@ -10,24 +10,24 @@ impl Check<'_> {
     ) -> Vec<Profile> {
         let mut providers = Vec::<Profile>::new();
         for (at, fields) in fields.iter().enumerate() {
-            let steps = self.item(&Steps::to(["providers"]), at);
+            let path = self.item(&FieldPath::to(["providers"]), at);
             let provider = match fields {
                 TextOrMap::Text(ProviderName(profile)) => Some(*profile),
-                TextOrMap::Map(fields) => self.custom(&steps, fields),
+                TextOrMap::Map(fields) => self.custom(&path, fields),
             };
             let Some(provider) = provider else { continue };
             if providers.iter().any(|other| other.name() == provider.name()) {
-                self.wrong(&steps, format!("a second provider named {:?}", provider.name()));
+                self.report(&path, format!("duplicate provider {:?}", provider.name()));
             }
             if let Some(error) = provider.quotas().iter().find_map(|quota| quota.quota().err()) {
-                self.wrong(&steps, format!("a default quota can't be read: {error}"));
+                self.report(&path, format!("its default quotas can't be used: {error}"));
             }
             providers.push(provider);
         }
         providers
     }
 
-    fn custom(&mut self, steps: &Steps, fields: &ProviderFields) -> Option<Profile> {
+    fn custom(&mut self, path: &FieldPath, fields: &ProviderFields) -> Option<Profile> {
         let ProviderFields { name, like, base_url } = fields;
         let like = like.map(|ProviderName(profile)| profile);
         let rules = like.or_else(|| Profile::named(name)).unwrap_or(COMPATIBLE);
@@ -41,7 +41,7 @@ impl Check<'_> {
                 true => "must be a name, not a URL".to_owned(),
                 false => error.to_string(),
             };
-            self.wrong(&steps.key(field), what);
+            self.report(&path.key(field), what);
         };
         profile.map_err(wrong).ok()
     }

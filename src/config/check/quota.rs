@@ -6,7 +6,7 @@ use regex::Regex;
 
 use super::Check;
 use crate::config::fields::QuotaFields;
-use crate::config::tree::Steps;
+use crate::config::tree::FieldPath;
 use crate::config::value::{ConfiguredQuota, Keys};
 #[cfg(not(feature = "regex"))]
 use crate::limiter::MissingFeature;
@@ -14,57 +14,60 @@ use crate::quota::Quota;
 
 impl Check<'_> {
     pub(super) fn quotas(&mut self, quotas: &[(String, QuotaFields)]) -> Vec<ConfiguredQuota> {
-        let root = Steps::to(["quotas"]);
+        let root = FieldPath::to(["quotas"]);
         let named = quotas.iter().filter_map(|(name, fields)| {
-            let steps = root.key(name);
-            let keys = self.keys(&steps, name, fields)?;
-            Some(ConfiguredQuota { keys, quota: self.quota(&steps, fields) })
+            let path = root.key(name);
+            let keys = self.keys(&path, name, fields)?;
+            Some(ConfiguredQuota { keys, quota: self.quota(&path, fields) })
         });
         named.collect()
     }
 
-    fn keys(&mut self, steps: &Steps, name: &str, fields: &QuotaFields) -> Option<Keys> {
+    fn keys(&mut self, path: &FieldPath, name: &str, fields: &QuotaFields) -> Option<Keys> {
         if name.is_empty() {
-            self.wrong_name(steps, "the name of a key must not be empty");
+            self.report_name(path, "a key must not be empty");
             return None;
         }
         if fields.regex {
-            let regex = regex(name).map_err(|what| self.wrong_name(steps, what));
+            let regex = regex(name).map_err(|what| self.report_name(path, what));
             return regex.ok().map(|_| Keys::Matching(name.to_owned()));
         }
         if name.starts_with("regex:") {
-            self.wrong_name(steps, "write the expression alone, and `regex: true` into its quota");
+            self.report_name(
+                path,
+                "write the expression without `regex:`, and set `regex: true` in its quota",
+            );
             return None;
         }
         if fields.shared && !name.contains(['*', '?']) {
-            let what = "is for a glob or a regular expression; this is one key's own already";
-            self.wrong(&steps.key("shared"), what);
+            let what = "only allowed for a glob or a regular expression; remove it";
+            self.report(&path.key("shared"), what);
         }
         Some(Keys::Named(name.to_owned()))
     }
 
-    pub(super) fn quota(&mut self, steps: &Steps, fields: &QuotaFields) -> Quota {
+    pub(super) fn quota(&mut self, path: &FieldPath, fields: &QuotaFields) -> Quota {
         let mut quota = Quota::new();
         for (name, amount) in fields.short_forms() {
             quota = with_short(quota, name, amount.unwrap_or(0));
         }
         if fields.limits.len() > MOST_LIMITS {
-            self.wrong(&steps.key("limits"), format!("must be at most {MOST_LIMITS} limits"));
+            self.report(&path.key("limits"), format!("must have at most {MOST_LIMITS} limits"));
             return quota;
         }
-        let mut said: Vec<(String, u64)> = quota
+        let mut seen: Vec<(String, u64)> = quota
             .limits()
             .iter()
             .map(|limit| (limit.dimension().to_string(), limit.window().as_nanos()))
             .collect();
         for (at, fields) in fields.limits.iter().enumerate() {
-            let steps = self.item(&steps.key("limits"), at);
-            let Some(limit) = self.limit(&steps, fields) else { continue };
+            let path = self.item(&path.key("limits"), at);
+            let Some(limit) = self.limit(&path, fields) else { continue };
             let this = (limit.dimension().to_string(), limit.window().as_nanos());
-            if said.contains(&this) {
-                self.wrong(&steps, "a second limit of this dimension and window; keep one");
+            if seen.contains(&this) {
+                self.report(&path, "duplicate limit of this dimension and window; remove one");
             }
-            said.push(this);
+            seen.push(this);
             quota = quota.limit(limit);
         }
         if let Some(name) = fields.algorithm {
@@ -74,10 +77,10 @@ impl Check<'_> {
             quota = quota.shared();
         }
         if let Some(margin) = &fields.margin {
-            quota = quota.with_margin(self.margin(&steps.key("margin"), margin));
+            quota = quota.with_margin(self.margin(&path.key("margin"), margin));
         }
         match fields.share {
-            Some(share) => quota.with_share(self.share(&steps.key("share"), share)),
+            Some(share) => quota.with_share(self.share(&path.key("share"), share)),
             None => quota,
         }
     }
@@ -86,29 +89,29 @@ impl Check<'_> {
 /// Compiles a regular expression of bounded size.
 ///
 /// # Errors
-/// A message that says what is wrong with the pattern.
+/// The reason why the pattern is not valid.
 #[cfg(feature = "regex")]
 pub fn regex(pattern: &str) -> Result<Regex, String> {
     Regex::new(pattern).map_err(|error| {
-        // The last line says it; those before draw an arrow.
+        // The last line is the reason; the lines before it point at the place.
         let error = error.to_string();
         let reason = error.lines().last().unwrap_or_default().trim();
         let reason = reason.strip_prefix("error: ").unwrap_or(reason);
-        format!("not a regular expression: {reason}")
+        format!("invalid regular expression: {reason}")
     })
 }
 
 /// Compiles a regular expression of bounded size.
 ///
 /// # Errors
-/// That the feature `regex` is missing.
+/// Always, since the feature `regex` is missing.
 #[cfg(not(feature = "regex"))]
 pub fn regex(_: &str) -> Result<Regex, String> {
     let what = "a regular expression".to_owned();
     Err(MissingFeature { what, feature: "regex" }.to_string())
 }
 
-/// Each is looked at for every request.
+/// Every request checks each of them.
 const MOST_LIMITS: usize = 64;
 
 fn with_short(quota: Quota, name: &str, amount: u64) -> Quota {

@@ -2,28 +2,28 @@ use std::time::Duration;
 
 use super::Check;
 use crate::config::fields::ReductionFields;
-use crate::config::tree::Steps;
+use crate::config::tree::FieldPath;
 use crate::limiter::Reduction;
 
 impl Check<'_> {
     pub(super) fn reduction(&mut self, fields: &ReductionFields) -> Reduction {
-        let root = Steps::to(["reduction"]);
+        let root = FieldPath::to(["reduction"]);
         let factor = fields.factor;
         if !(LEAST_FACTOR..=1.0 - LEAST_FACTOR).contains(&factor) {
-            self.wrong(&root.key("factor"), format!("must be above 0 and below 1, not {factor}"));
+            self.report(&root.key("factor"), format!("must be above 0 and below 1, not {factor}"));
         }
         let recovery = fields.recovery_factor;
         if !(1.01..=1_000.0).contains(&recovery) {
             let what = format!("must be from 1.01 to 1000, not {recovery}");
-            self.wrong(&root.key("recovery_factor"), what);
+            self.report(&root.key("recovery_factor"), what);
         }
         let (second, longest) = (Duration::from_secs(1), Duration::from_secs(366 * 86_400));
         let interval = fields.recovery_interval.0;
-        self.within(&root.key("recovery_interval"), interval, second, longest);
+        self.require_range(&root.key("recovery_interval"), interval, second, longest);
         let base = if fields.enabled { Reduction::new() } else { Reduction::OFF };
         base.factor(factor).interval(interval).recovery_factor(recovery).spread(fields.spread.0)
     }
 }
 
-/// The limiter counts in millionths.
+/// The resolution of the limiter: a millionth.
 const LEAST_FACTOR: f64 = 0.000_001;

@@ -3,84 +3,84 @@ use std::time::Duration;
 
 use super::Check;
 use super::urls::{NATS, REDIS, SHARED};
-use crate::config::Address;
+use crate::config::SecretUrl;
 use crate::config::fields::{BusFields, ClusterFields, StoreFields};
-use crate::config::tree::Steps;
-use crate::config::value::{Bus, BusPlace, Cluster, Storage, StoragePlace};
+use crate::config::tree::FieldPath;
+use crate::config::value::{Bus, BusServer, Cluster, Storage, StorageFile};
 
 impl Check<'_> {
     pub(super) fn store(&mut self, fields: StoreFields) -> Option<Storage> {
-        let root = Steps::to(["store"]);
+        let root = FieldPath::to(["store"]);
         let flush = fields.flush.0;
-        self.within(
+        self.require_range(
             &root.key("flush"),
             flush,
             Duration::from_millis(10),
             Duration::from_secs(3_600),
         );
-        let place = match (fields.sqlite, fields.yaml) {
-            (Some(path), None) => StoragePlace::Sqlite(self.path(&root.key("sqlite"), &path)?),
-            (None, Some(path)) => StoragePlace::Yaml(self.path(&root.key("yaml"), &path)?),
+        let file = match (fields.sqlite, fields.yaml) {
+            (Some(path), None) => StorageFile::Sqlite(self.path(&root.key("sqlite"), &path)?),
+            (None, Some(path)) => StorageFile::Yaml(self.path(&root.key("yaml"), &path)?),
             (Some(_), Some(_)) => {
-                self.wrong(&root.key("yaml"), "a second store, beside sqlite; keep one");
+                self.report(&root.key("yaml"), "not allowed together with `sqlite`; remove one");
                 return None;
             }
             (None, None) => {
-                self.wrong(&root, "says no file: give `sqlite` or `yaml`");
+                self.report(&root, "no file given; set `sqlite` or `yaml`");
                 return None;
             }
         };
-        Some(Storage { place, flush })
+        Some(Storage { file, flush })
     }
 
-    /// A path of the file: relative to its folder.
-    fn path(&mut self, steps: &Steps, path: &Path) -> Option<PathBuf> {
+    /// Resolves a path of the file, which is relative to the folder of the file.
+    fn path(&mut self, field: &FieldPath, path: &Path) -> Option<PathBuf> {
         let problem = if path.as_os_str().is_empty() {
             "must be the path of a file"
         } else if path.starts_with("~") {
-            "~ is not replaced by the home folder; write the whole path"
+            "`~` is not expanded; write the full path"
         } else {
             return Some(self.folder.join(path));
         };
-        self.wrong(steps, problem);
+        self.report(field, problem);
         None
     }
 
     pub(super) fn bus(&mut self, fields: BusFields) -> Option<Bus> {
-        let root = Steps::to(["bus"]);
-        let place = match (fields.nats, fields.redis) {
+        let root = FieldPath::to(["bus"]);
+        let server = match (fields.nats, fields.redis) {
             (Some(url), None) => {
                 self.scheme(&root.key("nats"), &url, NATS);
-                BusPlace::Nats(url)
+                BusServer::Nats(url)
             }
             (None, Some(url)) => {
                 self.scheme(&root.key("redis"), &url, REDIS);
-                BusPlace::Redis(url)
+                BusServer::Redis(url)
             }
             (Some(_), Some(_)) => {
-                self.wrong(&root.key("redis"), "a second bus, beside nats; keep one");
+                self.report(&root.key("redis"), "not allowed together with `nats`; remove one");
                 return None;
             }
             (None, None) => {
-                self.wrong(&root, "says no server: give `nats` or `redis`");
+                self.report(&root, "no server given; set `nats` or `redis`");
                 return None;
             }
         };
         if let Some(id) = &fields.agent_id {
             self.name(&root.key("agent_id"), id);
         }
-        Some(Bus { place, agent_id: fields.agent_id })
+        Some(Bus { server, agent_id: fields.agent_id })
     }
 
     pub(super) fn cluster(&mut self, fields: ClusterFields) -> Option<Cluster> {
-        let root = Steps::to(["cluster"]);
+        let root = FieldPath::to(["cluster"]);
         self.shared_url(&root.key("redis"), &fields.redis);
         self.name(&root.key("account"), &fields.account);
         let [milli, second] = [Duration::from_millis(1), Duration::from_secs(1)];
         let (timeout, lease, ttl) = (fields.timeout.0, fields.lease.0, fields.reservation_ttl.0);
-        self.within(&root.key("timeout"), timeout, milli, 60 * second);
-        self.within(&root.key("lease"), lease, 100 * milli, 60 * second);
-        self.within(&root.key("reservation_ttl"), ttl, second, 3_600 * second);
+        self.require_range(&root.key("timeout"), timeout, milli, 60 * second);
+        self.require_range(&root.key("lease"), lease, 100 * milli, 60 * second);
+        self.require_range(&root.key("reservation_ttl"), ttl, second, 3_600 * second);
         let ClusterFields { redis, account, mode, on_failure, spread, .. } = fields;
         Some(Cluster {
             redis,
@@ -94,25 +94,25 @@ impl Check<'_> {
         })
     }
 
-    /// Where shared limits lie: with Sentinels goes the name of what they watch.
-    fn shared_url(&mut self, steps: &Steps, url: &Address) {
-        self.scheme(steps, url, SHARED);
+    /// Checks the URL of shared limits. One of Sentinels also names the master.
+    fn shared_url(&mut self, field: &FieldPath, url: &SecretUrl) {
+        self.scheme(field, url, SHARED);
         if url.scheme() == "redis-sentinel" && url.path().trim_matches('/').is_empty() {
-            let what = "must end with the name of the master that the Sentinels watch, as \
+            let what = "must end with the name of the master, such as \
                         redis-sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster";
-            self.wrong(steps, what);
+            self.report(field, what);
         }
     }
 
-    /// A name by which machines know each other or what they share.
-    fn name(&mut self, steps: &Steps, name: &str) {
+    /// Checks the name of an agent or of an account.
+    fn name(&mut self, field: &FieldPath, name: &str) {
         if name.is_empty() {
-            self.wrong(steps, "must not be empty");
+            self.report(field, "must not be empty");
         } else if name.len() > LONGEST_NAME {
-            self.wrong(steps, format!("must be at most {LONGEST_NAME} bytes long"));
+            self.report(field, format!("must be at most {LONGEST_NAME} bytes long"));
         }
     }
 }
 
-/// It stands in every message, and in the name of every key.
+/// Every message and the name of every key contain it.
 const LONGEST_NAME: usize = 128;

@@ -1,9 +1,9 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::address::Address;
+use super::secret_url::SecretUrl;
 
-/// Over which bus capacity updates are announced: one of `nats` and `redis`.
+/// The bus that announces capacity updates: either `nats` or `redis`.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Bus", extend("oneOf" = [
@@ -14,13 +14,13 @@ pub(in crate::config) struct BusFields {
     /// The URL of a NATS server (nats, tls, ws, wss).
     #[schemars(extend("examples" = ["nats://127.0.0.1:4222"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) nats: Option<Address>,
+    pub(in crate::config) nats: Option<SecretUrl>,
     /// The URL of a Redis or Valkey server (redis, rediss).
     #[schemars(extend("examples" = ["redis://127.0.0.1:6379"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) redis: Option<Address>,
-    /// By what name this program is known on the bus; no two may have the same. Default: the host's
-    /// name, the number of the process and something random.
+    pub(in crate::config) redis: Option<SecretUrl>,
+    /// The name of this program on the bus, which must be unique. Default: the name of the host, the
+    /// process ID and a random number.
     #[schemars(length(min = 1, max = 128), example = &"worker-7")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) agent_id: Option<String>,

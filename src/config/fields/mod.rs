@@ -1,17 +1,17 @@
-//! What a configuration file says, as it says it: every field with its description, of which the
-//! schema is made too. What single values allow is checked here; what they mean together in `Check`.
+//! The fields of a configuration file, as the file states them. Their doc comments are the descriptions
+//! of the schema. Single values are checked here, combinations of values in `Check`.
 
-mod address;
 mod bus;
 mod cluster;
+mod human_duration;
 mod limit;
 mod margin;
-mod ordered;
+mod ordered_map;
 mod provider;
 mod quota;
 mod reduction;
 mod retry;
-mod span;
+mod secret_url;
 mod store;
 mod text_or_map;
 mod unknown_key;
@@ -21,10 +21,9 @@ mod window;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-pub use address::Address;
-pub use cluster::{Mode, OnFailure};
-pub use ordered::Ordered;
-pub use span::{Span, length_of_time};
+pub use human_duration::{HumanDuration, parse_duration};
+pub use ordered_map::OrderedMap;
+pub use secret_url::SecretUrl;
 pub use text_or_map::TextOrMap;
 
 pub(super) use bus::BusFields;
@@ -40,59 +39,60 @@ pub(super) use unknown_key::UnknownKeyName;
 pub(super) use waiting::WaitingFields;
 pub(super) use window::WindowText;
 
-/// The configuration of tollgate. Every section may be left out.
+/// The configuration of tollgate. Every section is optional.
 #[derive(Debug, Clone, Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(title = "tollgate configuration", inline)]
 pub(super) struct Fields {
-    /// The providers that are called: names of built-in profiles, or custom ones. The first counts
-    /// for keys that none names.
+    /// The providers: names of built-in profiles, or custom ones. The first one applies to keys that no
+    /// provider names.
     #[schemars(extend("examples" = [["openai", "anthropic"]]))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) providers: Option<Vec<TextOrMap<ProviderName, ProviderFields>>>,
 
-    /// Limits by key: a model's name, a glob (`claude-*`), or with `regex: true` a regular
-    /// expression. An exact name counts before a glob, a more specific glob before another, and both
-    /// before regular expressions, which are tried in their order.
+    /// Limits by key: the name of a model, a glob (`claude-*`), or with `regex: true` a regular
+    /// expression. An exact name takes precedence over a glob, a more specific glob over another, and
+    /// both over regular expressions, which are matched in file order.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(super) quotas: Option<Ordered<QuotaFields>>,
+    pub(super) quotas: Option<OrderedMap<QuotaFields>>,
 
-    /// What happens to a key without a quota: `allow` (default), `refuse`, `learn` its limits from
-    /// the headers of responses, or a quota that each such key gets.
+    /// The policy for keys without a quota: `allow` (default), `refuse`, `learn` (limits from response
+    /// headers), or a quota for each such key.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) unknown_key: Option<TextOrMap<UnknownKeyName, QuotaFields>>,
 
-    /// Who may wait for capacity, and how long.
+    /// The bounds of queues.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) waiting: Option<WaitingFields>,
 
-    /// How far a key is reduced when its provider refuses a request, and how it recovers.
+    /// The reduction of limits after the provider refuses a request, and their recovery.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) reduction: Option<ReductionFields>,
 
-    /// Whether requests that fail in passing are sent again.
+    /// Retries of transient failures.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) retry: Option<RetryFields>,
 
-    /// What is given up because requests reach the provider later than they were admitted.
+    /// Capacity that is left unused because requests reach the provider later than they were admitted.
+    /// A quota can have its own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) margin: Option<MarginFields>,
 
-    /// The share of every limit that is used, so that others on the same account keep the rest:
-    /// above 0, at most 1 (default).
+    /// The share of every limit that this program uses, so that other users of the account keep the
+    /// rest: above 0, at most 1 (default).
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1), example = 0.8)]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) share: Option<f64>,
 
-    /// Where state is kept across restarts: a SQLite database, or a YAML file.
+    /// The store that keeps state across restarts: a SQLite database or a YAML file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) store: Option<StoreFields>,
 
-    /// Over which bus capacity updates are announced: NATS, or Redis/Valkey.
+    /// The bus that announces capacity updates: NATS, or Redis/Valkey.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) bus: Option<BusFields>,
 
-    /// Limits that are shared by many machines, over Redis/Valkey.
+    /// Limits that many machines share through Redis/Valkey.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) cluster: Option<ClusterFields>,
 }
@@ -113,7 +113,7 @@ impl Fields {
         "cluster",
     ];
 
-    /// The same with the defaults of what isn't said.
+    /// Returns the fields with the defaults of the missing ones.
     pub(super) fn effective(mut self) -> Self {
         let allow = || TextOrMap::Text(UnknownKeyName::Allow);
         self.unknown_key.get_or_insert_with(allow);

@@ -4,28 +4,28 @@ use std::sync::LazyLock;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::address::Address;
+use super::secret_url::SecretUrl;
 use crate::provider::Profile;
 
 /// The name of a built-in profile.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::config) struct ProviderName(pub(in crate::config) Profile);
 
-/// A provider of your own.
+/// A custom provider.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
 #[schemars(rename = "Provider")]
 pub(in crate::config) struct ProviderFields {
-    /// Its name.
+    /// The name of the provider.
     #[schemars(length(min = 1), example = &"my-vllm")]
     pub(in crate::config) name: String,
-    /// The built-in profile whose rules it has. Default: that of its name, else `compatible`.
+    /// The built-in profile whose rules apply. Default: the one of the same name, else `compatible`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) like: Option<ProviderName>,
-    /// Where it is (http, https).
+    /// The base URL (http, https).
     #[schemars(extend("examples" = ["http://gpu-7:8000"]))]
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) base_url: Option<Address>,
+    pub(in crate::config) base_url: Option<SecretUrl>,
 }
 
 impl<'de> Deserialize<'de> for ProviderName {

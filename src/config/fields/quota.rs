@@ -6,7 +6,7 @@ use super::margin::MarginFields;
 use crate::quota::Algorithm;
 
 /// The limits of one key, or of each key that a glob or a regular expression matches. A limit that is
-/// 0 or left out is none.
+/// 0 or missing doesn't restrict anything.
 #[derive(Debug, Clone, Default, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Quota")]
@@ -32,14 +32,14 @@ pub(in crate::config) struct QuotaFields {
     /// Requests in flight.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) concurrency: Option<u64>,
-    /// Any other limits.
+    /// Other limits.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub(in crate::config) limits: Vec<LimitFields>,
-    /// How the limits are counted that don't say so themselves. Default: as the provider does, else
+    /// The algorithm of the limits that have none of their own. Default: that of the provider, else
     /// `sliding_window`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) algorithm: Option<Algorithm>,
-    /// The share of these limits that is used: above 0, at most 1 (default).
+    /// The share of these limits that this program uses: above 0, at most 1 (default).
     #[schemars(extend("exclusiveMinimum" = 0, "maximum" = 1))]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) share: Option<f64>,
@@ -47,17 +47,17 @@ pub(in crate::config) struct QuotaFields {
     /// that protect a server of your own.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) margin: Option<MarginFields>,
-    /// One set of buckets for all keys that match, such as the models of a family that share a pool.
-    /// Default: false: each key has its own.
+    /// Shares one set of buckets among all keys that match, such as the models of a family with one
+    /// pool. Default: false: each key has its own.
     #[serde(skip_serializing_if = "is_false")]
     pub(in crate::config) shared: bool,
-    /// The name is a regular expression, which the whole key must match. Default: false.
+    /// Treats the name as a regular expression that must match the whole key. Default: false.
     #[serde(skip_serializing_if = "is_false")]
     pub(in crate::config) regex: bool,
 }
 
 impl QuotaFields {
-    /// The short forms, by name.
+    /// Returns the short forms with their names.
     pub(in crate::config) fn short_forms(&self) -> [(&'static str, Option<u64>); 7] {
         [
             ("rpm", self.rpm),

@@ -3,27 +3,27 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::span::Span;
+use super::human_duration::HumanDuration;
 
-/// How far a key is reduced when its provider refuses a request, and how it recovers.
+/// The reduction of limits after the provider refuses a request, and their recovery.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Reduction")]
 pub(in crate::config) struct ReductionFields {
-    /// Whether anything is reduced; if not, a refusal only cools its key down, as long as the
-    /// provider asks. Default: true.
+    /// Reduces limits after a refusal. If false, the key only cools down for as long as the provider
+    /// asks. Default: true.
     pub(in crate::config) enabled: bool,
-    /// What is left of a limit after a refusal: above 0 and below 1. Default: 0.5.
+    /// The factor by which a refusal multiplies a limit: above 0 and below 1. Default: 0.5.
     #[schemars(extend("exclusiveMinimum" = 0, "exclusiveMaximum" = 1))]
     pub(in crate::config) factor: f64,
-    /// How long it takes to recover by one step: at least 1s. Default: 30s.
-    pub(in crate::config) recovery_interval: Span,
-    /// What a step of recovery multiplies a limit by: from 1.01 to 1000. Default: 1.1.
+    /// The interval between two steps of recovery: at least 1s. Default: 30s.
+    pub(in crate::config) recovery_interval: HumanDuration,
+    /// The factor by which a step of recovery multiplies a limit: from 1.01 to 1000. Default: 1.1.
     #[schemars(range(min = 1.01, max = 1000))]
     pub(in crate::config) recovery_factor: f64,
-    /// By how much a cool-down may be longer than asked for, at random, so that not all who share an
-    /// account start again at once. Default: 500ms.
-    pub(in crate::config) spread: Span,
+    /// The maximum of the random time that is added to a cool-down, so that the users of an account
+    /// don't all resume at the same moment. Default: 500ms.
+    pub(in crate::config) spread: HumanDuration,
 }
 
 impl Default for ReductionFields {
@@ -31,9 +31,9 @@ impl Default for ReductionFields {
         Self {
             enabled: true,
             factor: 0.5,
-            recovery_interval: Span(Duration::from_secs(30)),
+            recovery_interval: HumanDuration(Duration::from_secs(30)),
             recovery_factor: 1.1,
-            spread: Span(Duration::from_millis(500)),
+            spread: HumanDuration(Duration::from_millis(500)),
         }
     }
 }

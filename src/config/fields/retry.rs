@@ -1,12 +1,13 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Whether requests that fail in passing are sent again.
+/// Retries of transient failures.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Retry")]
 pub(in crate::config) struct RetryFields {
-    /// How often a request is sent at most, the first time included. Default: 1: never again.
+    /// The maximum number of attempts of a request, including the first, from 1 to 100. Default: 1, no
+    /// retries.
     #[schemars(range(min = 1, max = 100))]
     pub(in crate::config) attempts: u32,
 }

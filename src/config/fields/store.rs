@@ -4,9 +4,9 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::span::Span;
+use super::human_duration::HumanDuration;
 
-/// Where state is kept across restarts: one of `sqlite` and `yaml`.
+/// The store that keeps state across restarts: either `sqlite` or `yaml`.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Store", extend("oneOf" = [
@@ -14,21 +14,22 @@ use super::span::Span;
     {"required": ["yaml"], "properties": {"yaml": {"type": "string"}}},
 ]))]
 pub(in crate::config) struct StoreFields {
-    /// A SQLite database, which several processes may share. Relative to this file's folder.
+    /// The path of a SQLite database, which several processes may share. Relative to the folder of this
+    /// file.
     #[schemars(with = "Option<String>", length(min = 1), example = &"state.db")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) sqlite: Option<PathBuf>,
-    /// A YAML file, for one process. Relative to this file's folder.
+    /// The path of a YAML file, for one process. Relative to the folder of this file.
     #[schemars(with = "Option<String>", length(min = 1), example = &"state.yaml")]
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(in crate::config) yaml: Option<PathBuf>,
-    /// How often what changed is written: at most so much is lost when a process is killed. From 10ms
-    /// to 1h. Default: 1s.
-    pub(in crate::config) flush: Span,
+    /// The interval between writes of changes, which bounds what is lost when the process is killed. From
+    /// 10ms to 1h. Default: 1s.
+    pub(in crate::config) flush: HumanDuration,
 }
 
 impl Default for StoreFields {
     fn default() -> Self {
-        Self { sqlite: None, yaml: None, flush: Span(Duration::from_secs(1)) }
+        Self { sqlite: None, yaml: None, flush: HumanDuration(Duration::from_secs(1)) }
     }
 }

@@ -7,13 +7,13 @@ use serde::de::value::MapAccessDeserializer;
 use serde::de::{self, IntoDeserializer, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// What is said by a word, or at length by a map. Which of the two is told by what it is, so an error
-/// is one about that (and not, as with serde's untagged enums, that nothing fits).
+/// A value in a short form, a string, or in a long form, a map. The kind of the value selects the form,
+/// so an error names the problem within it, unlike that of an untagged enum of serde.
 #[derive(Debug, Clone, PartialEq)]
 pub enum TextOrMap<T, M> {
-    /// A word.
+    /// The short form.
     Text(T),
-    /// A map.
+    /// The long form.
     Map(M),
 }
 

@@ -1,20 +1,20 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use super::span::Span;
+use super::human_duration::HumanDuration;
 
-/// Who may wait for capacity, and how long.
+/// The bounds of queues.
 #[derive(Debug, Clone, PartialEq, Deserialize, Serialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 #[schemars(rename = "Waiting")]
 pub(in crate::config) struct WaitingFields {
-    /// How many requests may wait for one key; one more is refused. Default: 10000.
+    /// The maximum number of requests that wait for one key; another one is refused. Default: 10000.
     #[schemars(range(max = u32::MAX))]
     pub(in crate::config) max_waiting: u32,
-    /// How long a request may wait; one that would have to wait longer is refused at once. Default: no
-    /// bound.
+    /// The longest wait of a request; one that would have to wait longer is refused immediately.
+    /// Default: unbounded.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub(in crate::config) max_wait: Option<Span>,
+    pub(in crate::config) max_wait: Option<HumanDuration>,
 }
 
 impl Default for WaitingFields {

@@ -5,13 +5,13 @@ use std::time::Duration;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
-use super::span::Span;
+use super::human_duration::HumanDuration;
 use crate::quota::Period;
 
-/// The window of a limit as it is written: a length of time, or a day, week or month of a calendar.
+/// The window of a limit as a user writes it: a duration, or a day, week or month of a calendar.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::config) enum WindowText {
-    Length(Span),
+    Length(HumanDuration),
     Calendar(Period),
 }
 
@@ -19,16 +19,14 @@ impl fmt::Display for WindowText {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Length(span) => span.fmt(f),
-            Self::Calendar(Period::Day) => f.write_str("day"),
-            Self::Calendar(Period::Week) => f.write_str("week"),
-            Self::Calendar(Period::Month) => f.write_str("month"),
+            Self::Calendar(period) => f.write_str(period.as_str()),
         }
     }
 }
 
 impl From<Duration> for WindowText {
     fn from(length: Duration) -> Self {
-        Self::Length(Span(length))
+        Self::Length(HumanDuration(length))
     }
 }
 
@@ -39,7 +37,7 @@ impl<'de> Deserialize<'de> for WindowText {
             type Value = WindowText;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str("a length of time as 60s, or day, week or month")
+                f.write_str("a duration such as 60s, or day, week or month")
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<WindowText, E> {
@@ -47,10 +45,10 @@ impl<'de> Deserialize<'de> for WindowText {
                     "day" => Ok(WindowText::Calendar(Period::Day)),
                     "week" => Ok(WindowText::Calendar(Period::Week)),
                     "month" => Ok(WindowText::Calendar(Period::Month)),
-                    _ => match Span::parse(text) {
+                    _ => match HumanDuration::parse(text) {
                         Ok(span) => Ok(WindowText::Length(span)),
                         Err(what) => {
-                            Err(E::custom(format!("{what}; or day, week or month of a zone")))
+                            Err(E::custom(format!("{what}; or day, week or month with a `zone`")))
                         }
                     },
                 }
@@ -73,7 +71,7 @@ impl JsonSchema for WindowText {
 
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
-            "description": "A length of time from 1ms to 366d, or a day, week or month of a calendar in `zone`.",
+            "description": "A duration from 1ms to 366d, or a day, week or month of a calendar in `zone`.",
             "anyOf": [
                 {"enum": ["day", "week", "month"]},
                 {"type": "string", "pattern": "^([0-9]+(ms|s|m|h|d|w))+$"},

@@ -1,12 +1,12 @@
 use crate::config::read::misspelt;
 use crate::config::section::Sections;
 
-/// The way to the value that an environment variable gives, with the names of sections as they are in
-/// the file: `TOLLGATE_STORE__FLUSH` gives `store.flush`. `None` for a variable of another purpose, such
-/// as `TOLLGATE_TOKEN`.
+/// Returns the path of the value that an environment variable sets, with the names of sections as in the
+/// file: `TOLLGATE_STORE__FLUSH` sets `store.flush`. `None` for a variable with another purpose, such as
+/// `TOLLGATE_TOKEN`.
 ///
 /// # Errors
-/// Says which section a name is near to that names none, or that there is none of a name with `__`.
+/// A message for the name of a section that is misspelt, or unknown and followed by `__`.
 pub(super) fn path(variable: &str, sections: &Sections) -> Result<Option<Vec<String>>, String> {
     let Some(name) = variable.strip_prefix(PREFIX) else { return Ok(None) };
     let (first, fields) = match name.split_once("__") {
@@ -27,8 +27,8 @@ pub(super) fn path(variable: &str, sections: &Sections) -> Result<Option<Vec<Str
     let mut path = vec![(*section).to_owned()];
     for part in fields.into_iter().flat_map(|fields| fields.split("__")) {
         // Names that the user chooses keep their case; fields are lowercased.
-        let way: Vec<_> = path.iter().map(String::as_str).collect();
-        path.push(if sections.has_user_names(&way) {
+        let parent: Vec<_> = path.iter().map(String::as_str).collect();
+        path.push(if sections.has_user_names(&parent) {
             part.to_owned()
         } else {
             part.to_lowercase()
@@ -44,7 +44,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_variable_names_a_section_and_a_field() {
+    fn variable_sets_field_of_section() {
         for (variable, to) in [
             ("TOLLGATE_STORE__FLUSH", Some("store.flush")),
             ("TOLLGATE_UNKNOWN_KEY", Some("unknown_key")),
@@ -60,7 +60,7 @@ mod tests {
     }
 
     #[test]
-    fn a_misspelt_section_is_an_error_and_other_variables_are_not() {
+    fn misspelt_section_is_error_and_other_variables_are_ignored() {
         for (variable, says) in [
             ("TOLLGATE_STOER__FLUSH", "did you mean TOLLGATE_STORE__FLUSH?"),
             ("TOLLGATE_QUOTA__gpt-4o__RPM", "did you mean TOLLGATE_QUOTAS__gpt-4o__RPM?"),
@@ -71,7 +71,7 @@ mod tests {
             let error = path(variable, &Sections::new()).expect_err(variable);
             assert!(error.contains(says), "{variable}: {error}");
         }
-        // The command's own, and what Kubernetes sets beside a service `tollgate`.
+        // Variables of the command, and those that Kubernetes sets for a service named `tollgate`.
         for other in [
             "TOKEN",
             "ADMIN_TOKEN",

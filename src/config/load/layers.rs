@@ -9,9 +9,9 @@ use crate::config::check::Check;
 use crate::config::error::{ConfigError, Problem};
 use crate::config::read::{MOST_PROBLEMS, misspelt, read};
 use crate::config::section::{Document, Sections};
-use crate::config::tree::{Key, Node, Origin, Parsed, Position, Source, Steps, Value, parse};
+use crate::config::tree::{FieldPath, Key, Node, Origin, Parsed, Position, Source, Value, parse};
 
-/// What was said so far, each layer over those before.
+/// The layers that were added so far: later values replace earlier ones.
 #[derive(Debug)]
 pub(in crate::config) struct Layers {
     tree: Node,
@@ -20,21 +20,21 @@ pub(in crate::config) struct Layers {
 }
 
 impl Layers {
-    /// No layer yet. `sections` are read in addition to those of the library.
+    /// Creates a set without layers. `sections` are read in addition to those of the library.
     pub(in crate::config) fn new(sections: Sections) -> Self {
         let tree = Node::new(Origin::BuiltIn, Value::Map(Vec::new()));
         Self { tree, problems: Vec::new(), sections }
     }
 
-    /// The whole of a text.
+    /// Adds a file by its text.
     pub(in crate::config) fn text(&mut self, text: &str, source: &Source) {
         self.text_of(&self.sections.names(), text, source);
     }
 
-    /// The whole of a text that may have these sections.
+    /// Adds a file by its text, which may have these sections.
     ///
-    /// One of another program may be full of secrets: of it, and of what is no YAML, only places are
-    /// told.
+    /// The file of another program may contain secrets. Errors about it, and about invalid YAML, state
+    /// positions only.
     fn text_of(&mut self, sections: &[&str], text: &str, source: &Source) {
         let Parsed { root, mut problems } = parse(text, source);
         let foreign = foreign(&root, sections);
@@ -47,15 +47,16 @@ impl Layers {
             self.tree = Node::new(source.whole(), Value::Removed);
             return;
         }
-        // As a file is that somebody is about to write, comments or not: to take it for "no limits"
-        // would be wrong.
+        // A file is empty while it is being written, so empty doesn't mean that there are no limits.
         self.tree = match root.value {
-            Value::Null => self.nothing(source.whole(), "is empty; write {} for the defaults"),
+            Value::Null => {
+                self.nothing(source.whole(), "the file is empty; write `{}` for the defaults")
+            }
             _ => root,
         };
     }
 
-    /// What was read of a file.
+    /// Adds a file by the result of reading it.
     pub(super) fn file(&mut self, path: &Path, read: io::Result<Vec<u8>>) {
         self.file_of(&self.sections.names(), path, read);
     }
@@ -72,7 +73,7 @@ impl Layers {
         }
     }
 
-    /// Replaces a list by the one that was read from its own file.
+    /// Replaces a list by that of a separate file.
     pub(super) fn list_file(&mut self, file: &ListFile, read: io::Result<Vec<u8>>) {
         let ListFile { path, entry, at } = file;
         let mut own = Self::new(Sections::new());
@@ -80,8 +81,8 @@ impl Layers {
         let Self { tree, mut problems, .. } = own;
         let entries = tree.entries();
         for (name, node) in entries.iter().filter(|(name, _)| *name != entry) {
-            let what = format!("only `{entry}` can stand in this file");
-            problems.push(Problem::new(node.origin.clone(), &Steps::to([*name]), what));
+            let what = format!("not allowed in this file, which may only have `{entry}`");
+            problems.push(Problem::new(node.origin.clone(), &FieldPath::to([*name]), what));
         }
         let list = entries.get(entry.as_str()).copied().cloned().map(without_zeros);
         if let Some(list) = list.filter(|_| !self.tree.is_removed()) {
@@ -90,14 +91,14 @@ impl Layers {
         self.problems.extend(problems);
     }
 
-    /// What is left of a file that can't be used: nothing that the layers over it could change.
+    /// Reports an unusable file, and returns the tree in its place, which later layers don't change.
     fn nothing(&mut self, origin: Origin, what: impl Into<String>) -> Node {
-        self.problems.push(Problem::new(origin.clone(), &Steps::default(), what));
+        self.problems.push(Problem::new(origin.clone(), &FieldPath::default(), what));
         Node::new(origin, Value::Removed)
     }
 
-    /// An environment variable, if it is about the configuration. An empty one is none: that is how
-    /// many a script and Compose file say that there is no such variable.
+    /// Adds an environment variable if it belongs to the configuration. An empty one is ignored, since
+    /// scripts and Compose files use empty values for variables that are not set.
     pub(super) fn variable(&mut self, name: &str, value: &str) {
         if value.trim().is_empty() {
             return;
@@ -106,7 +107,9 @@ impl Layers {
         match environment::path(name, &self.sections) {
             Ok(Some(path)) => self.value(&source, &path, value),
             Ok(None) => {}
-            Err(what) => self.problems.push(Problem::new(source.whole(), &Steps::default(), what)),
+            Err(what) => {
+                self.problems.push(Problem::new(source.whole(), &FieldPath::default(), what))
+            }
         }
     }
 
@@ -116,9 +119,9 @@ impl Layers {
 
     fn value(&mut self, source: &Source, path: &[String], value: &str) {
         let Parsed { root, problems } = parse(value, source);
-        let steps = Steps::to(path.iter().map(String::as_str));
+        let field = FieldPath::to(path.iter().map(String::as_str));
         self.problems.extend(problems.into_iter().map(|mut problem| {
-            problem.path = steps.to_string();
+            problem.path = field.to_string();
             problem
         }));
         if !root.is_removed() && !self.tree.is_removed() {
@@ -126,7 +129,7 @@ impl Layers {
         }
     }
 
-    /// The configuration that all layers say together.
+    /// Returns the configuration of all layers.
     pub(in crate::config) fn load(self, folder: &Path) -> Result<Loaded, ConfigError> {
         let Self { tree, mut problems, sections } = self;
         if tree.is_removed() {
@@ -150,12 +153,12 @@ impl Layers {
     }
 }
 
-/// The entries of a text that is of another program: none of these sections, nor one misspelt, is in
-/// it with more than a text, and something else is.
+/// Returns a problem for each entry of a file that belongs to another program: it has unknown entries,
+/// and none of these sections, even misspelt, with more than a string.
 fn foreign(root: &Node, sections: &[&str]) -> Vec<Problem> {
     let problem = |origin: &Origin, what: &str| {
         let what = format!("{what} {}", sections.join(", "));
-        Problem::new(origin.clone(), &Steps::default(), what)
+        Problem::new(origin.clone(), &FieldPath::default(), what)
     };
     let Value::Map(entries) = &root.value else {
         let is_read = matches!(root.value, Value::Null | Value::Removed);
@@ -170,7 +173,7 @@ fn foreign(root: &Node, sections: &[&str]) -> Vec<Problem> {
     unknown.map(|(key, _)| problem(&key.origin, "unknown section; allowed:")).collect()
 }
 
-/// The list without the fields of its items that are 0.
+/// Returns the list without the fields of its items that are 0.
 fn without_zeros(mut list: Node) -> Node {
     let is_zero = |node: &Node| matches!(&node.value, Value::Number(number) if number == "0");
     if let Value::List(items) = &mut list.value {

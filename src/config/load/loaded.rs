@@ -1,44 +1,44 @@
 use std::path::PathBuf;
 
 use super::Read;
+use super::effective_values::EffectiveValues;
 use super::options::LoadOptions;
-use super::show::Shown;
 use crate::config::config::Config;
 use crate::config::section::Document;
 use crate::config::tree::Node;
 
-/// A configuration, and where each of its values was said.
+/// A configuration, and the source of each of its values.
 #[derive(Clone)]
 #[non_exhaustive]
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
-    /// The file, where there was one.
+    /// The path of the file, if there was one.
     pub path: Option<PathBuf>,
     pub(super) tree: Node,
     pub(super) document: Document,
-    /// What it was loaded from, to do so again.
+    /// The options to load it again.
     pub(in crate::config) options: LoadOptions,
-    /// The configuration file and the list file, as they were then.
-    pub(in crate::config) files: [Option<Known>; 2],
+    /// The configuration file and the list file, as they were read.
+    pub(in crate::config) files: [Option<LoadedFile>; 2],
 }
 
-/// A file that was read, and what it said.
+/// A file and its content.
 #[derive(Clone)]
-pub(in crate::config) struct Known {
+pub(in crate::config) struct LoadedFile {
     pub(in crate::config) path: PathBuf,
     pub(in crate::config) content: Vec<u8>,
 }
 
 impl Loaded {
-    /// Every value in effect and where it was said, a line each, in columns. Passwords are left out.
+    /// Returns a table of all values in effect with their sources, one per line. Passwords are left out.
     pub fn show(&self) -> String {
-        self.shown().text()
+        self.effective_values().text()
     }
 
-    /// The same as JSON: `{"path": .., "value": .., "origin": ..}` for each.
+    /// Returns the values in effect as JSON: `{"path": .., "value": .., "origin": ..}` for each.
     pub fn to_json(&self) -> serde_json::Value {
-        self.shown().json()
+        self.effective_values().json()
     }
 
     pub(super) fn new(config: Config, tree: Node, document: Document) -> Self {
@@ -46,12 +46,12 @@ impl Loaded {
         Self { config, path: None, tree, document, options, files }
     }
 
-    fn shown(&self) -> Shown {
-        Shown::new(&self.tree, &self.document, &self.config)
+    fn effective_values(&self) -> EffectiveValues {
+        EffectiveValues::new(&self.tree, &self.document, &self.config)
     }
 }
 
-impl Known {
+impl LoadedFile {
     pub(super) fn of(read: &Read) -> Option<Self> {
         let content = read.content.as_ref().ok()?.clone();
         Some(Self { path: read.path.clone(), content })

@@ -1,14 +1,14 @@
-//! Where a configuration comes from: a file, the environment, flags.
+//! Loads a configuration from a file, the environment and flags.
 
+mod effective_values;
 mod environment;
 mod file;
 mod layers;
 mod loaded;
 mod options;
-mod show;
 
-pub(super) use loaded::Known;
 pub use loaded::Loaded;
+pub(super) use loaded::LoadedFile;
 pub use options::{LoadOptions, Override};
 
 pub(super) use file::LARGEST;
@@ -19,17 +19,17 @@ use std::path::{self, Path, PathBuf};
 
 use super::error::ConfigError;
 
-/// Loads the configuration: the file, over it the environment, over that the overrides.
+/// Loads the configuration: the environment takes precedence over the file, and overrides over both.
 ///
 /// # Errors
-/// [`ConfigError`], with all that is wrong, wherever it was said.
+/// [`ConfigError`] with all problems, whatever their source.
 pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     let paths = [options.file(), options.list_file.as_ref().map(|file| file.path.clone())];
     let read = paths.map(|path| path.map(|path| Read { content: file::read(&path), path }));
     load_read(options, read)
 }
 
-/// What was found in a file.
+/// A file and the result of reading it.
 #[derive(Debug)]
 pub(super) struct Read {
     pub(super) path: PathBuf,
@@ -37,20 +37,20 @@ pub(super) struct Read {
 }
 
 impl Read {
-    /// What is there now.
+    /// Reads the file at this path.
     pub(super) fn now(path: &Path) -> Self {
         Self { path: path.to_path_buf(), content: file::read(path) }
     }
 }
 
-/// Loads the configuration from what was read of the configuration file and of the list file.
+/// Loads the configuration from the content of the configuration file and of the list file.
 pub(super) fn load_read(
     options: &LoadOptions,
     [file, list]: [Option<Read>; 2],
 ) -> Result<Loaded, ConfigError> {
     let mut layers = Layers::new(options.sections.clone());
     let path = file.as_ref().map(|file| file.path.clone());
-    let known = |read: &Option<Read>| read.as_ref().and_then(Known::of);
+    let known = |read: &Option<Read>| read.as_ref().and_then(LoadedFile::of);
     let files = [known(&file), known(&list)];
     if let Some(Read { path, content }) = file {
         layers.file(&path, content);
@@ -64,14 +64,14 @@ pub(super) fn load_read(
     for flag in &options.overrides {
         layers.flag(flag);
     }
-    // Whole, so that what is relative to it stays where it is if the process goes elsewhere.
+    // Absolute, so that paths relative to the file stay valid if the working directory changes.
     let folder =
         path.as_deref().and_then(|path| path::absolute(path).ok()?.parent().map(PathBuf::from));
     let loaded = layers.load(&folder.unwrap_or_default())?;
     Ok(Loaded { path, options: options.clone(), files, ..loaded })
 }
 
-/// Reads a file alone, without the environment.
+/// Loads a file without the environment.
 ///
 /// # Errors
 /// As [`load`].

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 
 use crate::config::section::Sections;
 
-/// What a configuration is loaded from.
+/// The sources of a configuration.
 ///
 /// ```
 /// use tollgate::config::{self, LoadOptions, Override};
@@ -31,11 +31,11 @@ pub(super) struct ListFile {
     pub(super) path: PathBuf,
     /// The name of the list in that file.
     pub(super) entry: String,
-    /// The path of the configuration's list that it replaces.
+    /// The path of the list in the configuration that it replaces.
     pub(super) at: Vec<String>,
 }
 
-/// A value of the configuration that a flag gives.
+/// A value of the configuration that a command-line flag sets.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Override {
     pub(super) flag: String,
@@ -44,7 +44,7 @@ pub struct Override {
 }
 
 impl Override {
-    /// A flag as it is spelled, the way to its value, and the value as YAML.
+    /// Creates an override from the name of the flag, the path of the value, and the value as YAML.
     pub fn new(flag: &str, path: &[&str], value: &str) -> Self {
         let path = path.iter().map(|&name| name.to_owned()).collect();
         Self { flag: flag.to_owned(), path, value: value.to_owned() }
@@ -52,29 +52,29 @@ impl Override {
 }
 
 impl LoadOptions {
-    /// Nothing: the defaults alone.
+    /// Creates options without any source: the defaults apply.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This process's environment, and the file that `TOLLGATE_CONFIG` names, or else the default
-    /// one if it is there.
+    /// Creates options with the environment of this process, and the file that `TOLLGATE_CONFIG` names,
+    /// else the default file if it exists.
     pub fn from_environment() -> Self {
-        // A value that is no Unicode is one that can't be used, not one that isn't there.
+        // A value that is not Unicode is invalid rather than missing.
         let text = |(name, value): (std::ffi::OsString, std::ffi::OsString)| {
             Some((name.into_string().ok()?, value.to_string_lossy().into_owned()))
         };
         Self::new().with_environment(std::env::vars_os().filter_map(text))
     }
 
-    /// This file, whatever the environment says.
+    /// Sets the file, regardless of `TOLLGATE_CONFIG`.
     pub fn with_path(mut self, path: impl Into<PathBuf>) -> Self {
         self.path = Some(path.into());
         self
     }
 
-    /// Of these environment variables those of tollgate's name, and those that say where the default
-    /// file is (`XDG_CONFIG_HOME`, `HOME`). Others may be secrets, and aren't kept.
+    /// Sets the environment variables. Only those that start with `TOLLGATE_`, and those that locate the
+    /// default file (`XDG_CONFIG_HOME`, `HOME`), are kept, since others may be secrets.
     pub fn with_environment(
         mut self,
         variables: impl IntoIterator<Item = (String, String)>,
@@ -87,10 +87,10 @@ impl LoadOptions {
         self
     }
 
-    /// Reads the list at the path `at` from a separate file, JSON or YAML, of another program. That
+    /// Reads the list at the path `at` from a separate file of another program, in JSON or YAML. That
     /// file is a map with one list of maps, named `entry`; a field of an item that is 0 counts as
-    /// missing. The list replaces the one of the configuration file and of the environment; flags go
-    /// over it. [`Reloading`](crate::config::Reloading) follows both files.
+    /// missing. The list replaces that of the configuration file and of the environment; flags take
+    /// precedence over it. [`Reloader`](crate::config::Reloader) watches both files.
     pub fn with_list_file(mut self, path: impl Into<PathBuf>, entry: &str, at: &[&str]) -> Self {
         let at = at.iter().map(|&name| name.to_owned()).collect();
         self.list_file = Some(ListFile { path: path.into(), entry: entry.to_owned(), at });
@@ -103,14 +103,14 @@ impl LoadOptions {
         self
     }
 
-    /// A value of its own, over what the file and the environment say.
+    /// Adds a value that takes precedence over the file and the environment.
     pub fn with_override(mut self, value: Override) -> Self {
         self.overrides.push(value);
         self
     }
 
-    /// The file: the one that was given, else the one that `TOLLGATE_CONFIG` names, else
-    /// `$XDG_CONFIG_HOME/tollgate/config.yaml` (or below `~/.config`) if it is there.
+    /// Returns the path of the file: the one that was set, else the one that `TOLLGATE_CONFIG` names, else
+    /// `$XDG_CONFIG_HOME/tollgate/config.yaml` (or below `~/.config`) if it exists.
     pub fn file(&self) -> Option<PathBuf> {
         let set = |name| self.variable(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let home = || set("HOME").map(|home| home.join(".config"));
@@ -128,7 +128,7 @@ impl LoadOptions {
 }
 
 impl fmt::Debug for LoadOptions {
-    /// With names alone: values may hold passwords.
+    /// Formats the names of variables without their values, which may be passwords.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let names: Vec<_> = self.environment.iter().map(|(name, _)| name).collect();
         f.debug_struct("LoadOptions")
@@ -142,7 +142,7 @@ impl fmt::Debug for LoadOptions {
 }
 
 impl fmt::Debug for Override {
-    /// Without the value, which may hold a password.
+    /// Formats the override without its value, which may be a password.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Override")
             .field("flag", &self.flag)

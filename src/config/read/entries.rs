@@ -3,16 +3,16 @@ use serde::de::{DeserializeSeed, IntoDeserializer, MapAccess, SeqAccess};
 
 use super::error::ReadError;
 use super::reader::Reader;
-use crate::config::tree::{Key, Node, Step};
+use crate::config::tree::{Key, Node, Segment};
 
-/// The entries of a map, for serde, without those that were removed.
+/// The entries of a map as a serde `MapAccess`, without removed ones.
 #[derive(Debug)]
 pub(in crate::config) struct Entries<'a> {
     rest: std::slice::Iter<'a, (Key, Node)>,
     current: Option<&'a (Key, Node)>,
 }
 
-/// The items of a list, for serde, without those that were removed.
+/// The items of a list as a serde `SeqAccess`, without removed ones.
 #[derive(Debug)]
 pub(super) struct Items<'a> {
     rest: std::iter::Enumerate<std::slice::Iter<'a, Node>>,
@@ -36,7 +36,9 @@ impl<'a> Entries<'a> {
     ) -> Result<Option<K::Value>, ReadError> {
         let Some((key, _)) = self.current else { return Ok(None) };
         let name: StrDeserializer<'_, ReadError> = key.name.as_str().into_deserializer();
-        seed.deserialize(name).map(Some).map_err(|error| error.below(Step::Key(key.name.clone())))
+        seed.deserialize(name)
+            .map(Some)
+            .map_err(|error| error.below(Segment::Key(key.name.clone())))
     }
 }
 
@@ -62,7 +64,7 @@ impl<'de> MapAccess<'de> for Entries<'_> {
             return Err(ReadError::value("a value without a name"));
         };
         seed.deserialize(Reader::new(node))
-            .map_err(|error| error.below(Step::Key(key.name.clone())))
+            .map_err(|error| error.below(Segment::Key(key.name.clone())))
     }
 }
 
@@ -76,6 +78,8 @@ impl<'de> SeqAccess<'de> for Items<'_> {
         let Some((at, node)) = self.rest.find(|(_, node)| !node.is_removed()) else {
             return Ok(None);
         };
-        seed.deserialize(Reader::new(node)).map(Some).map_err(|error| error.below(Step::Item(at)))
+        seed.deserialize(Reader::new(node))
+            .map(Some)
+            .map_err(|error| error.below(Segment::Item(at)))
     }
 }

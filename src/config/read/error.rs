@@ -4,33 +4,33 @@ use serde::de;
 
 use super::nearest::nearest;
 use crate::config::error::Problem;
-use crate::config::tree::{Node, Step, Steps, quote};
+use crate::config::tree::{FieldPath, Node, Segment, quote};
 
-/// Why a tree can't be read.
+/// An error at one place of a tree.
 #[derive(Debug)]
 pub(in crate::config) struct ReadError {
-    /// The way to what is wrong, found out on the way back from it.
-    pub(super) steps: Steps,
+    /// The path of the value, completed while the error is returned from nested values.
+    pub(super) path: FieldPath,
     pub(super) kind: Kind,
     message: String,
 }
 
-/// What is wrong.
+/// The subject of an error.
 #[derive(Debug)]
 pub(super) enum Kind {
     /// The name of an entry.
     Name,
     /// The value.
     Value,
-    /// What the value is made of, taken together.
+    /// The combination of the fields of the value.
     Whole,
-    /// An entry that isn't there.
+    /// A missing entry.
     Missing(&'static str),
 }
 
 impl ReadError {
     pub(super) fn value(message: impl Into<String>) -> Self {
-        Self { steps: Steps::default(), kind: Kind::Value, message: message.into() }
+        Self { path: FieldPath::default(), kind: Kind::Value, message: message.into() }
     }
 
     /// The error for an entry with an unknown name.
@@ -38,23 +38,23 @@ impl ReadError {
         Self::new(Kind::Name, unknown("field", name, allowed))
     }
 
-    /// The same error, seen from one step up.
-    pub(in crate::config) fn below(mut self, step: Step) -> Self {
-        self.steps.lead(step);
+    /// Returns the error with a segment in front of its path.
+    pub(in crate::config) fn below(mut self, step: Segment) -> Self {
+        self.path.prepend(step);
         self
     }
 
     pub(super) fn problem(&self, tree: &Node) -> Problem {
         let name = match self.kind {
-            Kind::Name => tree.name_origin(&self.steps),
+            Kind::Name => tree.name_origin(&self.path),
             _ => None,
         };
-        let origin = name.unwrap_or_else(|| tree.origin_of(&self.steps));
-        Problem::new(origin.clone(), &self.steps, self.message.clone())
+        let origin = name.unwrap_or_else(|| tree.origin_of(&self.path));
+        Problem::new(origin.clone(), &self.path, self.message.clone())
     }
 
     fn new(kind: Kind, message: String) -> Self {
-        Self { steps: Steps::default(), kind, message }
+        Self { path: FieldPath::default(), kind, message }
     }
 }
 

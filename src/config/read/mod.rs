@@ -1,4 +1,4 @@
-//! Reads a tree into types by their serde derives, and tells where each error lies.
+//! Deserializes a tree with serde, and reports the position of each error.
 
 mod entries;
 mod error;
@@ -11,46 +11,46 @@ pub(super) use nearest::{misspelt, nearest};
 pub(super) use reader::Reader;
 
 use super::error::Problem;
-use super::tree::{Node, Steps};
+use super::tree::{FieldPath, Node};
 use error::Kind;
 
-/// Reads a tree by `by`, as far as it can be read, and returns the problems of the rest.
+/// Reads a tree with `by`, and returns the value and all problems.
 ///
-/// What is wrong is left out and the rest read again, so that one reading finds all that is wrong.
-/// `removed` tells what was left out.
+/// After an error the invalid value is removed and the rest is read again, so that all errors are
+/// reported together. `removed` are the paths of removed values.
 pub(super) fn read<T>(tree: &Node, by: impl Fn(&Node) -> Result<T, ReadError>) -> Reading<T> {
     let mut tree = tree.clone();
-    let (mut problems, mut removed) = (Vec::new(), Vec::<Steps>::new());
+    let (mut problems, mut removed) = (Vec::new(), Vec::<FieldPath>::new());
     while problems.len() < MOST_PROBLEMS {
         let error = match by(&tree) {
             Ok(value) => return Reading { value: Some(value), problems, removed },
             Err(error) => error,
         };
-        // What is missing only because it was left out isn't missing.
+        // A value that was removed is not missing.
         let follows = match &error.kind {
-            Kind::Missing(field) => removed.contains(&error.steps.key(field)),
-            Kind::Whole => removed.iter().any(|gone| error.steps.holds(gone)),
+            Kind::Missing(field) => removed.contains(&error.path.key(field)),
+            Kind::Whole => removed.iter().any(|gone| error.path.contains(gone)),
             Kind::Name | Kind::Value => false,
         };
         if !follows {
             problems.push(error.problem(&tree));
         }
-        if error.steps.is_empty() {
+        if error.path.is_empty() {
             break;
         }
-        tree.remove(&error.steps);
-        removed.push(error.steps);
+        tree.remove(&error.path);
+        removed.push(error.path);
     }
     Reading { value: None, problems, removed }
 }
 
-/// See [`read`].
+/// The result of [`read`].
 #[derive(Debug)]
 pub(super) struct Reading<T> {
     pub(super) value: Option<T>,
     pub(super) problems: Vec<Problem>,
-    pub(super) removed: Vec<Steps>,
+    pub(super) removed: Vec<FieldPath>,
 }
 
-/// More don't help who reads them.
+/// The maximum number of problems that are reported.
 pub(super) const MOST_PROBLEMS: usize = 20;

@@ -1,19 +1,19 @@
-/// The name that somebody may have meant, if one is near: a slip for each three letters.
+/// Returns the most similar name, if it differs in at most a third of its letters.
 pub(in crate::config) fn nearest<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
     within(given, names, 3)
 }
 
-/// The name that somebody has surely meant: a slip for each six letters. What is shown of a file that
-/// may be another program's goes by this.
+/// Returns the most similar name, if it differs in at most a sixth of its letters. Strict enough for a
+/// file that may belong to another program.
 pub(in crate::config) fn misspelt<'a>(given: &str, names: &[&'a str]) -> Option<&'a str> {
     within(given, names, 6)
 }
 
 fn within<'a>(given: &str, names: &[&'a str], letters: usize) -> Option<&'a str> {
     let given = given.to_lowercase().replace('-', "_");
-    let far = |name: &&'a str| (strsim::osa_distance(&given, name), *name);
-    let (slips, name) = names.iter().map(far).min_by_key(|(slips, _)| *slips)?;
-    (slips <= name.chars().count().div_ceil(letters)).then_some(name)
+    let distance = |name: &&'a str| (strsim::osa_distance(&given, name), *name);
+    let (edits, name) = names.iter().map(distance).min_by_key(|(edits, _)| *edits)?;
+    (edits <= name.chars().count().div_ceil(letters)).then_some(name)
 }
 
 #[cfg(test)]
@@ -36,7 +36,7 @@ mod tests {
     }
 
     #[test]
-    fn a_slip_is_seen_and_another_word_is_not() {
+    fn nearest_finds_typo_and_ignores_other_word() {
         let names = ["rpm", "tpm", "concurrency", "recovery_interval"];
         for (given, meant) in [
             ("rmp", Some("rpm")),

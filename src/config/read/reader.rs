@@ -5,7 +5,8 @@ use super::entries::{Entries, Items};
 use super::error::ReadError;
 use crate::config::tree::{Node, Value, quote};
 
-/// Gives a node to serde. Nothing is converted: a number is no text, and `1.0` no whole number.
+/// A serde deserializer of a node. It converts nothing: a number is not a string, and `1.0` is not an
+/// integer.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::config) struct Reader<'a> {
     node: &'a Node,
@@ -16,23 +17,25 @@ impl<'a> Reader<'a> {
         Self { node }
     }
 
-    pub(in crate::config) fn wrong(self, wanted: &str) -> ReadError {
+    pub(in crate::config) fn mismatch(self, wanted: &str) -> ReadError {
         ReadError::value(format!("must be {wanted}, not {}", describe(&self.node.value)))
     }
 
     fn whole(self, most: u64) -> Result<u64, ReadError> {
-        let wrong = || self.wrong(&format!("a whole number from 0 to {most}"));
+        let mismatch = || self.mismatch(&format!("a whole number from 0 to {most}"));
         match &self.node.value {
-            Value::Number(number) => number.parse().ok().filter(|n| *n <= most).ok_or_else(wrong),
-            _ => Err(wrong()),
+            Value::Number(number) => {
+                number.parse().ok().filter(|n| *n <= most).ok_or_else(mismatch)
+            }
+            _ => Err(mismatch()),
         }
     }
 
     fn text(self) -> Result<&'a str, ReadError> {
         match &self.node.value {
             Value::Text(text) => Ok(text),
-            Value::Number(_) | Value::Bool(_) => Err(self.wrong("a text (put it in quotes)")),
-            _ => Err(self.wrong("a text")),
+            Value::Number(_) | Value::Bool(_) => Err(self.mismatch("a string (put it in quotes)")),
+            _ => Err(self.mismatch("a string")),
         }
     }
 }
@@ -57,7 +60,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     fn deserialize_bool<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match self.node.value {
             Value::Bool(value) => visitor.visit_bool(value),
-            _ => Err(self.wrong("true or false")),
+            _ => Err(self.mismatch("true or false")),
         }
     }
 
@@ -80,10 +83,10 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     fn deserialize_f64<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match &self.node.value {
             Value::Number(number) => {
-                let number = number.parse().map_err(|_| self.wrong("a number"))?;
+                let number = number.parse().map_err(|_| self.mismatch("a number"))?;
                 visitor.visit_f64(number)
             }
-            _ => Err(self.wrong("a number")),
+            _ => Err(self.mismatch("a number")),
         }
     }
 
@@ -117,14 +120,14 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     fn deserialize_seq<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match &self.node.value {
             Value::List(items) => visitor.visit_seq(Items::new(items)),
-            _ => Err(self.wrong("a list")),
+            _ => Err(self.mismatch("a list")),
         }
     }
 
     fn deserialize_map<V: Visitor<'de>>(self, visitor: V) -> Result<V::Value, ReadError> {
         match &self.node.value {
             Value::Map(entries) => visitor.visit_map(Entries::new(entries)),
-            _ => Err(self.wrong("a map of names to values")),
+            _ => Err(self.mismatch("a map of names to values")),
         }
     }
 
@@ -136,7 +139,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     ) -> Result<V::Value, ReadError> {
         match &self.node.value {
             Value::Map(entries) => visitor.visit_map(Entries::new(entries)),
-            _ => Err(self.wrong(&format!("a map of {}", fields.join(", ")))),
+            _ => Err(self.mismatch(&format!("a map of {}", fields.join(", ")))),
         }
     }
 
@@ -151,7 +154,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
                 let name: StrDeserializer<'_, ReadError> = text.as_str().into_deserializer();
                 visitor.visit_enum(name)
             }
-            _ => Err(self.wrong(&format!("one of {}", variants.join(", ")))),
+            _ => Err(self.mismatch(&format!("one of {}", variants.join(", ")))),
         }
     }
 
@@ -164,7 +167,7 @@ impl<'de> Deserializer<'de> for Reader<'_> {
     }
 }
 
-/// A value in an error: what it is, and if it is short itself.
+/// Describes a value in an error: its kind, or the value itself if it is short.
 fn describe(value: &Value) -> String {
     match value {
         Value::Null | Value::Removed => "nothing".to_owned(),

@@ -11,7 +11,7 @@ use super::values::SectionValues;
 use crate::config::check::Check;
 use crate::config::fields::Fields;
 use crate::config::read::{Entries, ReadError, Reader};
-use crate::config::tree::{Node, Step, Value};
+use crate::config::tree::{Node, Segment, Value};
 
 /// The fields of all sections, as the configuration states them.
 #[derive(Clone)]
@@ -28,7 +28,7 @@ impl Document {
     pub(in crate::config) fn read(tree: &Node, sections: &Sections) -> Result<Self, ReadError> {
         let Value::Map(entries) = &tree.value else {
             let names = sections.names().join(", ");
-            return Err(Reader::new(tree).wrong(&format!("a map of {names}")));
+            return Err(Reader::new(tree).mismatch(&format!("a map of {names}")));
         };
         let mut found = Vec::new();
         let root = Root { entries: Entries::new(entries), sections, found: &mut found };
@@ -69,10 +69,10 @@ struct Root<'a> {
 }
 
 impl Root<'_> {
-    /// Reads an entry that is no section of the library.
+    /// Reads an entry that is not a section of the library.
     ///
     /// # Errors
-    /// No section has this name, or its fields can't be read.
+    /// The name is not that of a section, or the fields can't be read.
     fn read(&mut self, name: &str, node: &Node) -> Result<(), ReadError> {
         match self.sections.named(name) {
             Some(section) => self.found.extend(section.read(node)?),
@@ -95,7 +95,7 @@ impl<'de> MapAccess<'de> for Root<'_> {
                 return self.entries.key(seed);
             }
             let read = self.read(&key.name, node);
-            read.map_err(|error| error.below(Step::Key(key.name.clone())))?;
+            read.map_err(|error| error.below(Segment::Key(key.name.clone())))?;
         }
         Ok(None)
     }

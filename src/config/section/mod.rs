@@ -1,10 +1,11 @@
 //! Sections of the configuration file that other crates define, such as `serve` of the server.
 //!
-//! A crate implements [`Section`] for the value of its section and registers it in [`Sections`]. A file
-//! that is loaded with them ([`LoadOptions::with_sections`](super::LoadOptions::with_sections)) treats
-//! the section like those of the library: its errors are reported with line and column together with all
-//! others, the environment and flags go over it, `show` and the schema include it, and a changed file is
-//! refused if the section is wrong.
+//! A crate implements [`Section`] for the value of its section and registers it in [`Sections`]. A
+//! configuration that is loaded with them
+//! ([`LoadOptions::with_sections`](super::LoadOptions::with_sections)) treats the section like those of the
+//! library: its errors are reported with line and column together with all others, the environment and
+//! flags take precedence over it, `show` and the schema include it, and a changed file is refused if the
+//! section is invalid.
 //!
 //! The name `serve` is reserved: without a registration, its content is neither read nor checked. Any
 //! other unknown name is an error.
@@ -13,7 +14,7 @@
 //! use schemars::JsonSchema;
 //! use serde::{Deserialize, Serialize};
 //! use tollgate::config::Config;
-//! use tollgate::config::section::{Check, Section, Sections, Steps};
+//! use tollgate::config::section::{Check, Section, Sections, FieldPath};
 //!
 //! #[derive(Debug, Clone, PartialEq)]
 //! struct Crawler {
@@ -38,9 +39,9 @@
 //!     const NAME: &'static str = "crawler";
 //!     type Fields = CrawlerFields;
 //!
-//!     fn check(fields: &CrawlerFields, steps: &Steps, check: &mut Check<'_>) -> Self {
+//!     fn check(fields: &CrawlerFields, path: &FieldPath, check: &mut Check<'_>) -> Self {
 //!         if fields.threads == 0 {
-//!             check.wrong(&steps.key("threads"), "must be at least 1, not 0");
+//!             check.report(&path.key("threads"), "must be at least 1, not 0");
 //!         }
 //!         Self { threads: fields.threads }
 //!     }
@@ -62,9 +63,9 @@ mod sections;
 mod values;
 
 pub use super::check::{Check, regex};
-pub use super::fields::{Ordered, Span, TextOrMap, length_of_time};
+pub use super::fields::{HumanDuration, OrderedMap, TextOrMap};
 pub use super::json::quota_schema;
-pub use super::tree::Steps;
+pub use super::tree::FieldPath;
 pub use section::Section;
 pub use sections::Sections;
 

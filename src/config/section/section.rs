@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use crate::config::check::Check;
-use crate::config::tree::Steps;
+use crate::config::tree::FieldPath;
 
 /// A section of the configuration file that another crate defines. See the [module](super).
 pub trait Section: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
@@ -21,8 +21,8 @@ pub trait Section: fmt::Debug + Clone + PartialEq + Send + Sync + 'static {
     type Fields: DeserializeOwned + Serialize + JsonSchema + Default + Send + Sync + 'static;
 
     /// Converts the fields to a value, and reports problems to `check`. The value is used only if
-    /// there are none. `steps` is the path of the section.
-    fn check(fields: &Self::Fields, steps: &Steps, check: &mut Check<'_>) -> Self;
+    /// there are none. `path` is the path of the section.
+    fn check(fields: &Self::Fields, path: &FieldPath, check: &mut Check<'_>) -> Self;
 
     /// Returns the value in effect when a running program with the value `previous` reloads a file
     /// that states `self`. Fields that need a restart keep their previous value; by default, all do.

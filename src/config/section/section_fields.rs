@@ -5,7 +5,7 @@ use serde_json::Value as Json;
 use super::section::Section;
 use super::values::SectionValue;
 use crate::config::check::Check;
-use crate::config::tree::Steps;
+use crate::config::tree::FieldPath;
 
 /// The fields of a registered section of any type.
 pub(super) trait SectionFields: Send + Sync {
@@ -29,6 +29,6 @@ impl<S: Section> SectionFields for FieldsOf<S> {
     }
 
     fn check(&self, check: &mut Check<'_>) -> Arc<dyn SectionValue> {
-        Arc::new(S::check(&self.0, &Steps::to([S::NAME]), check))
+        Arc::new(S::check(&self.0, &FieldPath::to([S::NAME]), check))
     }
 }

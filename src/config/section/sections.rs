@@ -62,8 +62,8 @@ impl<S: Section> SectionType for TypeOf<S> {
 
     fn schema(&self, generator: &mut SchemaGenerator) -> Schema {
         let mut schema = generator.subschema_for::<Option<S::Fields>>();
-        if let Some(about) = S::Fields::json_schema(generator).get("description") {
-            schema.insert("description".into(), about.clone());
+        if let Some(description) = S::Fields::json_schema(generator).get("description") {
+            schema.insert("description".into(), description.clone());
         }
         schema
     }

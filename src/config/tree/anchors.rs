@@ -2,9 +2,8 @@ use std::collections::HashMap;
 
 use super::node::Node;
 
-/// What anchors (`&name`) stand for, so that aliases (`*name`) can be replaced by it; and how much a
-/// file may say at all, counted after that: a kilobyte of aliases of aliases can mean a billion
-/// values.
+/// The values of anchors (`&name`), with which aliases (`*name`) are replaced, and the number of values
+/// after that. It is bounded, since a kilobyte of nested aliases can expand to a billion values.
 #[derive(Debug, Default)]
 pub(super) struct Anchors {
     named: HashMap<usize, Anchored>,
@@ -19,22 +18,22 @@ struct Anchored {
 }
 
 impl Anchors {
-    /// Counts a value.
+    /// Counts values.
     ///
     /// # Errors
-    /// What is wrong, if there are too many.
+    /// A message if there are too many.
     pub(super) fn count(&mut self, values: usize) -> Result<(), String> {
         self.values = self.values.saturating_add(values);
         match self.values > MOST_VALUES {
             true => {
-                Err(format!("more than {MOST_VALUES} values (aliases count as what they repeat)"))
+                Err(format!("more than {MOST_VALUES} values, counting repeated values of aliases"))
             }
             false => Ok(()),
         }
     }
 
-    /// Keeps what an anchor stands for; 0 is none.
-    pub(super) fn keep(&mut self, anchor: usize, node: &Node) -> Result<(), String> {
+    /// Stores the value of an anchor. 0 stands for no anchor.
+    pub(super) fn define(&mut self, anchor: usize, node: &Node) -> Result<(), String> {
         if anchor == 0 {
             return Ok(());
         }
@@ -44,10 +43,10 @@ impl Anchors {
         Ok(())
     }
 
-    /// A copy of what an alias repeats, at this depth.
-    pub(super) fn repeat(&mut self, anchor: usize, depth: usize) -> Result<Node, String> {
+    /// Returns the value of an alias at this depth.
+    pub(super) fn resolve(&mut self, anchor: usize, depth: usize) -> Result<Node, String> {
         let Some(anchored) = self.named.get(&anchor) else {
-            return Err("this alias repeats what it is a part of".to_owned());
+            return Err("an alias must not refer to a value that contains it".to_owned());
         };
         if depth + anchored.depth > DEEPEST {
             return Err(too_deep());
@@ -58,13 +57,13 @@ impl Anchors {
     }
 }
 
-/// What is wrong where values lie too deep within each other.
+/// Returns the message for values that are nested too deeply.
 pub(super) fn too_deep() -> String {
-    format!("more than {DEEPEST} values within each other")
+    format!("nested more than {DEEPEST} levels deep")
 }
 
-/// How many values may lie within each other: a configuration needs eight.
+/// The maximum depth of nested values. A configuration needs eight levels.
 pub(super) const DEEPEST: usize = 32;
 
-/// 100,000 quotas of three limits are half a million.
+/// 100,000 quotas with three limits each have half a million values.
 const MOST_VALUES: usize = 1_000_000;

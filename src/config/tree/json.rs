@@ -3,7 +3,7 @@ use super::node::{Node, Value};
 use super::origin::Origin;
 
 impl Node {
-    /// The same as a value of JSON says, all of it said at one place.
+    /// Converts a JSON value. All nodes have the same origin.
     pub(in crate::config) fn of_json(json: &serde_json::Value, origin: &Origin) -> Self {
         use serde_json::Value as Json;
         let value = match json {

@@ -1,13 +1,13 @@
 use std::borrow::Cow;
 
-/// A text that may be shown: who logs in at a URL, and what stands after its `?` or `#`, is left out.
+/// Returns a text for display: the credentials of a URL, its query and its fragment are replaced.
 pub(in crate::config) fn mask(text: &str) -> Cow<'_, str> {
     let Some((scheme, rest)) = text.split_once("://") else { return text.into() };
     let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());
-    // An unescaped `/` in a password ends the authority for a parser, but not for who reads along.
+    // For a parser an unescaped `/` in a password ends the authority; the rest is still secret.
     let login = rest.rfind('@').filter(|at| *at <= end || rest[..*at].contains(':'));
     let tail = rest.find(['?', '#']);
-    // What stands before a URL in the same text is kept with the scheme.
+    // Text in front of the URL is kept with the scheme.
     match (login, tail) {
         (None, None) => text.into(),
         (Some(at), None) => format!("{scheme}://{HIDDEN}{}", &rest[at..]).into(),
@@ -15,17 +15,17 @@ pub(in crate::config) fn mask(text: &str) -> Cow<'_, str> {
         (Some(at), Some(tail)) if at < tail => {
             format!("{scheme}://{HIDDEN}{}{HIDDEN}", &rest[at..=tail]).into()
         }
-        // A password with a `?` in it, or a query with an `@`: either side may be secret.
+        // A password with a `?`, or a query with an `@`: both parts may be secret.
         (Some(_), Some(_)) => format!("{scheme}://{HIDDEN}").into(),
     }
 }
 
-/// What was given, for an error: nothing that may hold a password, and nothing long.
+/// Quotes a value in an error, unless it is long or may contain a password.
 pub(in crate::config) fn quote(text: &str) -> String {
     if text.contains("://") {
         "a URL".to_owned()
     } else if text.chars().count() > LONGEST {
-        "a long text".to_owned()
+        "a long string".to_owned()
     } else {
         format!("{text:?}")
     }
@@ -40,7 +40,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_logs_in_is_not_shown() {
+    fn credentials_and_query_are_masked() {
         for (text, shown) in [
             ("redis://:hunter2@h:6379/0", "redis://***@h:6379/0"),
             ("nats://token@h", "nats://***@h"),

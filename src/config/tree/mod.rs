@@ -1,19 +1,19 @@
-//! YAML as a tree of nodes, each of which knows where it was said.
+//! YAML as a tree of nodes with their positions.
 
 mod anchors;
+mod field_path;
 mod json;
 mod key;
 mod mask;
 mod node;
 mod origin;
 mod scalar;
-mod steps;
 mod yaml;
 
+pub use field_path::FieldPath;
+pub(super) use field_path::Segment;
 pub(super) use key::Key;
 pub(super) use mask::{mask, quote};
 pub(super) use node::{Node, Value};
 pub use origin::{Origin, Position};
-pub(super) use steps::Step;
-pub use steps::Steps;
 pub(super) use yaml::{Parsed, Source, parse};

@@ -1,28 +1,28 @@
 use std::collections::HashMap;
 
+use super::field_path::{FieldPath, Segment};
 use super::key::Key;
 use super::origin::Origin;
-use super::steps::{Step, Steps};
 
-/// A value, and where it was said.
+/// A value and its origin.
 #[derive(Debug, Clone)]
 pub(in crate::config) struct Node {
     pub(in crate::config) origin: Origin,
     pub(in crate::config) value: Value,
 }
 
-/// What YAML can say.
+/// A value of YAML.
 #[derive(Debug, Clone)]
 pub(in crate::config) enum Value {
-    /// Nothing, or `null`.
+    /// A missing value, or `null`.
     Null,
     Bool(bool),
-    /// A number as it is written, in a form that Rust's parsers take.
+    /// A number, in a notation that Rust's parsers accept.
     Number(String),
     Text(String),
     List(Vec<Node>),
     Map(Vec<(Key, Node)>),
-    /// What was found wrong, so that the rest can be read without it.
+    /// An invalid value that was removed, so that the rest can be read.
     Removed,
 }
 
@@ -35,7 +35,7 @@ impl Node {
         matches!(self.value, Value::Removed)
     }
 
-    /// How many values this is, itself included.
+    /// Returns the number of values, including this one.
     pub(in crate::config) fn size(&self) -> usize {
         match &self.value {
             Value::List(items) => 1 + items.iter().map(Self::size).sum::<usize>(),
@@ -44,7 +44,7 @@ impl Node {
         }
     }
 
-    /// How many values lie within each other, itself included.
+    /// Returns the number of nested levels, including this one.
     pub(in crate::config) fn depth(&self) -> usize {
         let deepest = match &self.value {
             Value::List(items) => items.iter().map(Self::depth).max(),
@@ -54,7 +54,7 @@ impl Node {
         1 + deepest.unwrap_or(0)
     }
 
-    /// The entries of a map, by name; of anything else, none.
+    /// Returns the entries of a map by name; empty for other values.
     pub(in crate::config) fn entries(&self) -> HashMap<&str, &Self> {
         match &self.value {
             Value::Map(entries) => {
@@ -64,10 +64,10 @@ impl Node {
         }
     }
 
-    /// Where the value at the end of this way was said, or else what it would be in.
-    pub(in crate::config) fn origin_of(&self, steps: &Steps) -> &Origin {
+    /// Returns the origin of the value at this path, or of its closest parent that exists.
+    pub(in crate::config) fn origin_of(&self, path: &FieldPath) -> &Origin {
         let mut node = self;
-        for step in steps.as_slice() {
+        for step in path.as_slice() {
             match node.child(step) {
                 Some(child) => node = child,
                 None => break,
@@ -76,27 +76,27 @@ impl Node {
         &node.origin
     }
 
-    /// Where the name of this value's entry was said.
-    pub(in crate::config) fn name_origin(&self, steps: &Steps) -> Option<&Origin> {
-        let (last, way) = steps.as_slice().split_last()?;
-        let node = way.iter().try_fold(self, |node, step| node.child(step))?;
+    /// Returns the origin of the name of the entry at this path.
+    pub(in crate::config) fn name_origin(&self, path: &FieldPath) -> Option<&Origin> {
+        let (last, parents) = path.as_slice().split_last()?;
+        let node = parents.iter().try_fold(self, |node, step| node.child(step))?;
         match (&node.value, last) {
-            (Value::Map(entries), Step::Key(name)) => {
+            (Value::Map(entries), Segment::Key(name)) => {
                 entries.iter().find(|(key, _)| key.name == *name).map(|(key, _)| &key.origin)
             }
             _ => None,
         }
     }
 
-    /// Leaves a value out of what is read from now on.
-    pub(in crate::config) fn remove(&mut self, steps: &Steps) {
-        let found = steps.as_slice().iter().try_fold(self, |node, step| node.child_mut(step));
+    /// Removes the value at this path.
+    pub(in crate::config) fn remove(&mut self, path: &FieldPath) {
+        let found = path.as_slice().iter().try_fold(self, |node, step| node.child_mut(step));
         if let Some(node) = found {
             node.value = Value::Removed;
         }
     }
 
-    /// Puts a value at the end of this way, in place of what is there; makes the maps on the way.
+    /// Sets the value at this path, and creates missing maps on the way.
     pub(in crate::config) fn put(&mut self, keys: &[String], key: &Origin, node: Self) {
         let Some((first, rest)) = keys.split_first() else {
             *self = node;
@@ -114,23 +114,23 @@ impl Node {
         entries[at].1.put(rest, key, node);
     }
 
-    /// The value at the end of this step.
-    pub(in crate::config) fn child(&self, step: &Step) -> Option<&Self> {
+    /// Returns the value of an entry or item.
+    pub(in crate::config) fn child(&self, step: &Segment) -> Option<&Self> {
         match (&self.value, step) {
-            (Value::Map(entries), Step::Key(name)) => {
+            (Value::Map(entries), Segment::Key(name)) => {
                 entries.iter().find(|(key, _)| key.name == *name).map(|(_, node)| node)
             }
-            (Value::List(items), Step::Item(item)) => items.get(*item),
+            (Value::List(items), Segment::Item(item)) => items.get(*item),
             _ => None,
         }
     }
 
-    fn child_mut(&mut self, step: &Step) -> Option<&mut Self> {
+    fn child_mut(&mut self, step: &Segment) -> Option<&mut Self> {
         match (&mut self.value, step) {
-            (Value::Map(entries), Step::Key(name)) => {
+            (Value::Map(entries), Segment::Key(name)) => {
                 entries.iter_mut().find(|(key, _)| key.name == *name).map(|(_, node)| node)
             }
-            (Value::List(items), Step::Item(item)) => items.get_mut(*item),
+            (Value::List(items), Segment::Item(item)) => items.get_mut(*item),
             _ => None,
         }
     }

@@ -1,38 +1,38 @@
 use std::fmt;
 use std::sync::Arc;
 
-/// Where a value of the configuration was said.
+/// The source of a value of the configuration.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Origin {
-    /// In a file.
+    /// A file.
     File {
-        /// The file, as it was named.
+        /// The path of the file, as it was given.
         file: Arc<str>,
-        /// Where in it; `None` where it is about the file as a whole.
+        /// The position in the file, or `None` for the file as a whole.
         position: Option<Position>,
     },
-    /// In an environment variable of this name.
+    /// The environment variable of this name.
     Environment(Arc<str>),
-    /// By a flag of the command, as `--rpm`.
+    /// A command-line flag, such as `--rpm`.
     Flag(Arc<str>),
-    /// By a provider's profile of this name: its built-in quotas.
+    /// The built-in quotas of the provider of this name.
     Profile(Arc<str>),
-    /// By nobody: it is the default.
+    /// The default.
     BuiltIn,
 }
 
-/// A place in a text, both counted from 1.
+/// A position in a text.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Position {
-    /// The line.
+    /// The line, from 1.
     pub line: usize,
-    /// The column, in characters.
+    /// The column in characters, from 1.
     pub column: usize,
 }
 
 impl Origin {
-    /// Where in a file; `None` elsewhere.
+    /// Returns the position in a file, or `None` for other sources.
     pub fn position(&self) -> Option<Position> {
         match self {
             Self::File { position, .. } => *position,
@@ -40,7 +40,7 @@ impl Origin {
         }
     }
 
-    /// The same without the column: `tollgate.yaml:12`.
+    /// Formats the source without the column: `tollgate.yaml:12`.
     pub(in crate::config) fn brief(&self) -> String {
         match self {
             Self::File { file, position: Some(position) } => format!("{file}:{}", position.line),
@@ -50,7 +50,7 @@ impl Origin {
 }
 
 impl fmt::Display for Origin {
-    /// `tollgate.yaml:12:9`, `TOLLGATE_STORE__FLUSH`, `--rpm`, `profile openai`, `built-in`.
+    /// Formats the source: `tollgate.yaml:12:9`, `TOLLGATE_STORE__FLUSH`, `--rpm`, `profile openai`, `built-in`.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::File { file, position: None } => f.write_str(file),

@@ -1,6 +1,6 @@
 use super::node::Value;
 
-/// What an unquoted scalar means by the core schema of YAML 1.2 (10.3.2): `no` and `1_000` are texts.
+/// Resolves a plain scalar by the core schema of YAML 1.2 (10.3.2): `no` and `1_000` are strings.
 pub(super) fn resolve(text: &str) -> Value {
     match text {
         "" | "~" | "null" | "Null" | "NULL" => Value::Null,
@@ -10,7 +10,7 @@ pub(super) fn resolve(text: &str) -> Value {
     }
 }
 
-/// The number that a text is, in a form that Rust's parsers take.
+/// Returns the number in a notation that Rust's parsers accept, or `None` if the text is not a number.
 fn number(text: &str) -> Option<String> {
     let radix = |digits: &str, radix| u128::from_str_radix(digits, radix).ok();
     if let Some(hex) = text.strip_prefix("0x") {
@@ -42,7 +42,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn numbers_are_those_of_the_core_schema() {
+    fn numbers_follow_core_schema() {
         for (text, means) in [
             ("12", "12"),
             ("+12", "12"),

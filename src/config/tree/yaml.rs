@@ -5,14 +5,14 @@ use std::sync::Arc;
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 
 use super::anchors::{Anchors, DEEPEST, too_deep};
+use super::field_path::FieldPath;
 use super::key::Key;
 use super::node::{Node, Value};
 use super::origin::{Origin, Position};
 use super::scalar;
-use super::steps::Steps;
 use crate::config::error::Problem;
 
-/// Where a text of YAML comes from.
+/// The source of a YAML text.
 #[derive(Debug, Clone)]
 pub(in crate::config) enum Source {
     File(Arc<str>),
@@ -20,32 +20,31 @@ pub(in crate::config) enum Source {
     Flag(Arc<str>),
 }
 
-/// What a text of YAML says; with problems in it `Removed`, or without what they are about.
+/// The result of parsing YAML. Invalid values are left out; `root` is `Removed` if there is no document.
 #[derive(Debug)]
 pub(in crate::config) struct Parsed {
     pub(in crate::config) root: Node,
     pub(in crate::config) problems: Vec<Problem>,
 }
 
-/// Reads one document of YAML 1.2 (core schema). Never more than a bounded number of values, however
-/// they are repeated.
+/// Parses one document of YAML 1.2 (core schema) with a bounded number of values.
 pub(in crate::config) fn parse(text: &str, source: &Source) -> Parsed {
-    // A byte order mark, as some editors leave.
+    // Some editors write a byte order mark.
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
     let lines = text.lines().count().max(1);
-    let mut tree = Tree { source, lines, ..Tree::new(source) };
-    match tree.read(text) {
-        Ok(root) => Parsed { root, problems: tree.problems },
+    let mut builder = TreeBuilder { lines, ..TreeBuilder::new(source) };
+    match builder.read(text) {
+        Ok(root) => Parsed { root, problems: builder.problems },
         Err(problem) => {
-            tree.problems.push(problem);
+            builder.problems.push(problem);
             let root = Node::new(source.whole(), Value::Removed);
-            Parsed { root, problems: tree.problems }
+            Parsed { root, problems: builder.problems }
         }
     }
 }
 
 impl Source {
-    /// The text as a whole.
+    /// Returns the origin of the text as a whole.
     pub(in crate::config) fn whole(&self) -> Origin {
         match self {
             Self::File(file) => Origin::File { file: Arc::clone(file), position: None },
@@ -68,18 +67,18 @@ impl Source {
     }
 }
 
-/// A tree that grows event by event.
-struct Tree<'a> {
+/// Builds a tree from the events of the parser.
+struct TreeBuilder<'a> {
     source: &'a Source,
     lines: usize,
-    open: Vec<Open>,
+    open: Vec<OpenNode>,
     root: Option<Node>,
     anchors: Anchors,
     problems: Vec<Problem>,
 }
 
-/// A list or map whose end hasn't been seen.
-struct Open {
+/// A list or map that is still open.
+struct OpenNode {
     origin: Origin,
     anchor: usize,
     content: Content,
@@ -90,7 +89,7 @@ enum Content {
     Map { entries: Vec<(Key, Node)>, names: HashMap<String, usize>, key: Option<Key> },
 }
 
-impl<'a> Tree<'a> {
+impl<'a> TreeBuilder<'a> {
     fn new(source: &'a Source) -> Self {
         Self {
             source,
@@ -107,14 +106,14 @@ impl<'a> Tree<'a> {
         for event in Parser::new_from_str(text) {
             let (event, span) = event.map_err(|error| {
                 let at = self.at(*error.marker());
-                // A character that can't stand there may be one of a secret.
+                // The message may quote a character of a secret.
                 let what = error.info().split(": `").next().unwrap_or_default();
-                Problem::new(at, &Steps::default(), format!("not YAML: {what}"))
+                Problem::new(at, &FieldPath::default(), format!("invalid YAML: {what}"))
             })?;
             if matches!(event, Event::DocumentStart(_)) {
                 documents += 1;
                 if documents > 1 {
-                    return Err(self.problem(span.start, "a second document; give one"));
+                    return Err(self.problem(span.start, "more than one document; give one"));
                 }
             }
             let taken = self.take(event, span.start);
@@ -133,14 +132,14 @@ impl<'a> Tree<'a> {
                     return self.key(text, style, origin);
                 }
                 let node = Node::new(origin, resolve(text, style, tag.as_deref())?);
-                self.anchors.keep(anchor, &node)?;
+                self.anchors.define(anchor, &node)?;
                 self.add(node)
             }
             Event::Alias(anchor) if !self.wants_key() => {
-                let node = self.anchors.repeat(anchor, self.open.len())?;
+                let node = self.anchors.resolve(anchor, self.open.len())?;
                 self.add(node)
             }
-            Event::Alias(_) => Err("an alias can't be the name of an entry".to_owned()),
+            Event::Alias(_) => Err("an alias can't be a key".to_owned()),
             Event::SequenceStart(anchor, tag) => {
                 self.open(origin, anchor, tag.as_deref(), Content::List(Vec::new()))
             }
@@ -155,7 +154,7 @@ impl<'a> Tree<'a> {
     }
 
     fn wants_key(&self) -> bool {
-        matches!(self.open.last(), Some(Open { content: Content::Map { key: None, .. }, .. }))
+        matches!(self.open.last(), Some(OpenNode { content: Content::Map { key: None, .. }, .. }))
     }
 
     fn open(
@@ -167,26 +166,26 @@ impl<'a> Tree<'a> {
     ) -> Result<(), String> {
         self.anchors.count(1)?;
         if tag.is_some() {
-            return Err("tags (!) mean nothing here; leave it out".to_owned());
+            return Err("tags (!) are not supported; remove it".to_owned());
         }
         if self.wants_key() {
-            return Err("the name of an entry must be a text".to_owned());
+            return Err("a key must be a string".to_owned());
         }
         if self.open.len() >= DEEPEST {
             return Err(too_deep());
         }
-        self.open.push(Open { origin, anchor, content });
+        self.open.push(OpenNode { origin, anchor, content });
         Ok(())
     }
 
     fn close(&mut self) -> Result<(), String> {
-        let Some(Open { origin, anchor, content }) = self.open.pop() else { return Ok(()) };
+        let Some(OpenNode { origin, anchor, content }) = self.open.pop() else { return Ok(()) };
         let value = match content {
             Content::List(items) => Value::List(items),
             Content::Map { entries, .. } => Value::Map(entries),
         };
         let node = Node::new(origin, value);
-        self.anchors.keep(anchor, &node)?;
+        self.anchors.define(anchor, &node)?;
         self.add(node)
     }
 
@@ -197,12 +196,12 @@ impl<'a> Tree<'a> {
         origin: Origin,
     ) -> Result<(), String> {
         if style == ScalarStyle::Plain && text == "<<" {
-            return Err("merge keys (<<) are not YAML 1.2; repeat the entries".to_owned());
+            return Err("merge keys (<<) are not part of YAML 1.2; repeat the entries".to_owned());
         }
         if style == ScalarStyle::Plain && text.is_empty() {
-            return Err("an entry without a name".to_owned());
+            return Err("an entry without a key".to_owned());
         }
-        if let Some(Open { content: Content::Map { key, .. }, .. }) = self.open.last_mut() {
+        if let Some(OpenNode { content: Content::Map { key, .. }, .. }) = self.open.last_mut() {
             *key = Some(Key { name: text.into_owned(), origin });
         }
         Ok(())
@@ -234,11 +233,11 @@ impl<'a> Tree<'a> {
             Content::Map { key, .. } => key.as_ref().map(|key| key.name.as_str()),
             Content::List(_) => None,
         });
-        let way = Steps::to(open).key(&key.name);
+        let path = FieldPath::to(open).key(&key.name);
         let line =
             first.position().map_or(String::new(), |at| format!(" (first on line {})", at.line));
-        let what = format!("given twice{line}; keep one");
-        self.problems.push(Problem::new(key.origin.clone(), &way, what));
+        let what = format!("duplicate key{line}; remove one");
+        self.problems.push(Problem::new(key.origin.clone(), &path, what));
     }
 
     fn at(&self, marker: Marker) -> Origin {
@@ -246,15 +245,15 @@ impl<'a> Tree<'a> {
     }
 
     fn problem(&self, marker: Marker, what: impl Into<String>) -> Problem {
-        Problem::new(self.at(marker), &Steps::default(), what)
+        Problem::new(self.at(marker), &FieldPath::default(), what)
     }
 }
 
-/// What a scalar means by YAML's core schema.
+/// Resolves a scalar by the core schema.
 fn resolve(text: Cow<'_, str>, style: ScalarStyle, tag: Option<&Tag>) -> Result<Value, String> {
     match tag {
         Some(tag) if tag.is_yaml_core_schema() && tag.suffix == "str" => {}
-        Some(_) => return Err("tags (!) mean nothing here; leave it out".to_owned()),
+        Some(_) => return Err("tags (!) are not supported; remove it".to_owned()),
         None if style == ScalarStyle::Plain => return Ok(scalar::resolve(&text)),
         None => {}
     }

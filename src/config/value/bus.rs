@@ -1,22 +1,22 @@
-use crate::config::Address;
+use crate::config::SecretUrl;
 
-/// Over which bus capacity updates are announced, and under which name.
+/// The bus that announces capacity updates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Bus {
-    /// Over which.
-    pub place: BusPlace,
-    /// The name of this program there; without one it is made up of the host's, the process's number
-    /// and something random.
+    /// The server.
+    pub server: BusServer,
+    /// The name of this program on the bus. Without one, it consists of the host name, the process ID and
+    /// a random number.
     pub agent_id: Option<String>,
 }
 
-/// Servers over which capacity updates go.
+/// The server of a bus.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub enum BusPlace {
+pub enum BusServer {
     /// NATS.
-    Nats(Address),
+    Nats(SecretUrl),
     /// Redis or Valkey.
-    Redis(Address),
+    Redis(SecretUrl),
 }

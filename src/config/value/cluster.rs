@@ -1,25 +1,26 @@
 use std::time::Duration;
 
-use crate::config::{Address, Mode, OnFailure};
+use crate::cluster::{OnFailure, SharingMode};
+use crate::config::SecretUrl;
 
-/// Limits that are shared by many machines.
+/// Limits that many machines share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Cluster {
-    /// The server of Redis or Valkey, the nodes of its Cluster, or its Sentinels.
-    pub redis: Address,
+    /// The URL of a server of Redis or Valkey, of nodes of a Redis Cluster, or of Sentinels.
+    pub redis: SecretUrl,
     /// The account whose limits are shared.
     pub account: String,
-    /// How exactly.
-    pub mode: Mode,
-    /// What happens while the server can't be reached.
+    /// How exactly limits are enforced across machines.
+    pub mode: SharingMode,
+    /// The policy while the server is unreachable.
     pub on_failure: OnFailure,
-    /// How long an answer of the server is waited for.
+    /// The timeout of a response of the server.
     pub timeout: Duration,
-    /// Whether keys may lie on different nodes of a Redis Cluster.
+    /// Spreads the keys over the nodes of a Redis Cluster.
     pub spread: bool,
-    /// For how long a machine holds what it was given, in [`Mode::Lease`].
+    /// The duration of a lease in [`SharingMode::Lease`].
     pub lease: Duration,
-    /// How long a reservation is kept that nobody renews.
+    /// The time after which a reservation counts as used if its machine no longer renews it.
     pub reservation_ttl: Duration,
 }

@@ -1,33 +1,33 @@
 use crate::quota::Quota;
 
-/// A quota of the configuration, and the keys that it is for.
+/// A quota of the configuration and its keys.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct ConfiguredQuota {
     /// The keys.
     pub keys: Keys,
-    /// Their limits.
+    /// The limits of each key.
     pub quota: Quota,
 }
 
-/// Which keys a quota is for.
+/// The keys of a quota.
 #[derive(Debug, Clone)]
 pub enum Keys {
-    /// One key, or those that a glob matches.
+    /// One key, or all keys that a glob matches.
     Named(String),
-    /// Those that a regular expression matches as a whole. Needs the feature `regex`.
+    /// All keys that a regular expression matches in full. Needs the feature `regex`.
     Matching(String),
 }
 
 impl ConfiguredQuota {
-    /// A quota for these keys.
+    /// Creates a quota for these keys.
     pub fn new(keys: Keys, quota: Quota) -> Self {
         Self { keys, quota }
     }
 }
 
 impl Keys {
-    /// As the limiter names it: the key or the glob, or `regex:` and the regular expression.
+    /// Returns the name in the limiter: the key or the glob, or `regex:` and the regular expression.
     pub fn name(&self) -> String {
         match self {
             Self::Named(name) => name.clone(),

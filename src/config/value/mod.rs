@@ -1,4 +1,4 @@
-//! What a valid configuration says.
+//! The values of a valid configuration.
 
 mod bus;
 mod cluster;
@@ -7,9 +7,9 @@ mod retry;
 mod storage;
 mod waiting;
 
-pub use bus::{Bus, BusPlace};
+pub use bus::{Bus, BusServer};
 pub use cluster::Cluster;
 pub use configured_quota::{ConfiguredQuota, Keys};
 pub use retry::Retry;
-pub use storage::{Storage, StoragePlace};
+pub use storage::{Storage, StorageFile};
 pub use waiting::Waiting;

@@ -1,9 +1,9 @@
 use core::num::NonZeroU32;
 
-/// Whether requests that fail in passing are sent again.
+/// Retries of transient failures.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Retry {
-    /// How often a request is sent at most, the first time included.
+    /// The maximum number of attempts of a request, including the first.
     pub attempts: NonZeroU32,
 }

@@ -1,26 +1,26 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-/// Where state is kept across restarts, and how often it is written.
+/// The store that keeps state across restarts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Storage {
-    /// Where; a whole path, if it was read of a file.
-    pub place: StoragePlace,
-    /// How often what changed is written.
+    /// The file. Its path is absolute if the configuration was loaded from a file.
+    pub file: StorageFile,
+    /// The interval between writes of changes.
     pub flush: Duration,
 }
 
 impl Storage {
-    /// State is kept there, and what changed is written this often.
-    pub fn new(place: StoragePlace, flush: Duration) -> Self {
-        Self { place, flush }
+    /// Creates a store in this file with this interval between writes.
+    pub fn new(file: StorageFile, flush: Duration) -> Self {
+        Self { file, flush }
     }
 }
 
-/// A file that keeps state.
+/// The file of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StoragePlace {
+pub enum StorageFile {
     /// A SQLite database.
     Sqlite(PathBuf),
     /// A YAML file.

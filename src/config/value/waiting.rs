@@ -1,11 +1,11 @@
 use std::time::Duration;
 
-/// Who may wait for capacity, and how long.
+/// The bounds of queues.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Waiting {
-    /// How many requests may wait for one key.
+    /// The maximum number of requests that wait for one key.
     pub max_waiting: usize,
-    /// How long a request may wait; without a bound where it is `None`.
+    /// The longest wait of a request, or `None` for no bound.
     pub max_wait: Option<Duration>,
 }

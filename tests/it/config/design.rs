@@ -1,7 +1,8 @@
 use std::path::PathBuf;
 use std::time::Duration;
 
-use tollgate::config::{BusPlace, Mode, OnFailure, StoragePlace};
+use tollgate::cluster::{OnFailure, SharingMode};
+use tollgate::config::{BusServer, StorageFile};
 use tollgate::limiter::UnknownKey;
 use tollgate::quota::Dimension;
 
@@ -25,12 +26,12 @@ fn every_section_of_the_example_is_read() {
     assert_eq!(config.retry.attempts.get(), 3);
 
     let store = config.store.unwrap();
-    assert_eq!(store.place, StoragePlace::Sqlite(PathBuf::from("state.db")));
+    assert_eq!(store.file, StorageFile::Sqlite(PathBuf::from("state.db")));
     assert_eq!(store.flush, Duration::from_secs(1));
     let bus = config.bus.unwrap();
-    assert!(matches!(bus.place, BusPlace::Nats(_)) && bus.agent_id.is_none());
+    assert!(matches!(bus.server, BusServer::Nats(_)) && bus.agent_id.is_none());
     let cluster = config.cluster.unwrap();
-    assert_eq!((cluster.mode, cluster.on_failure), (Mode::Exact, OnFailure::LocalShare));
+    assert_eq!((cluster.mode, cluster.on_failure), (SharingMode::Exact, OnFailure::LocalShare));
     assert_eq!((cluster.account.as_str(), cluster.timeout.as_millis()), ("team-a", 50));
     assert!(!cluster.spread);
     assert_eq!((cluster.lease.as_secs(), cluster.reservation_ttl.as_secs()), (2, 60));

@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use tollgate::config::{self, Config, LoadOptions, Loaded, Override, StoragePlace};
+use tollgate::config::{self, Config, LoadOptions, Loaded, Override, StorageFile};
 
 /// Loads a file of this text under variables and flags.
 fn load(text: &str, variables: &[(&str, &str)], flags: &[Override]) -> Result<Loaded, String> {
@@ -54,10 +54,10 @@ fn what_is_wrong_with_a_variable_or_flag_names_it() {
     assert!(
         of("TOLLGATE_STORE__FLSH", "2s").starts_with("TOLLGATE_STORE__FLSH: store.flsh: unknown")
     );
-    assert!(of("TOLLGATE_QUOTAS", "{a: [").starts_with("TOLLGATE_QUOTAS: quotas: not YAML"));
+    assert!(of("TOLLGATE_QUOTAS", "{a: [").starts_with("TOLLGATE_QUOTAS: quotas: invalid YAML"));
     let flag = Override::new("--max-wait", &["waiting", "max_wait"], "5");
     let said = load("{}", &[], &[flag]).unwrap_err();
-    assert!(said.starts_with("--max-wait: waiting.max_wait: must be a length of time"), "{said}");
+    assert!(said.starts_with("--max-wait: waiting.max_wait: must be a duration"), "{said}");
     // Both at once, and the file's too.
     let said = load("waiting: {max_wait: 1}", &[("TOLLGATE_SHARE", "2")], &[]).unwrap_err();
     assert_eq!(said.lines().count(), 2);
@@ -92,7 +92,7 @@ fn paths_are_relative_to_the_file() {
     {
         fs::write(&path, format!("store: {{sqlite: {written}}}")).unwrap();
         let store = config::check(&path).unwrap().config.store.unwrap();
-        assert_eq!(store.place, StoragePlace::Sqlite(place));
+        assert_eq!(store.file, StorageFile::Sqlite(place));
     }
 }
 

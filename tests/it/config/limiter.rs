@@ -42,7 +42,7 @@ fn what_this_program_is_built_without_is_told_by_its_feature() {
         let error = good(&text).limiter().unwrap_err().to_string();
         assert_eq!(
             error,
-            format!("{path} needs the feature `redis`, which this program is built without")
+            format!("{path}: needs the feature `redis`, which this program was built without")
         );
     }
 }

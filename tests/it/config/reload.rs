@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use std::sync::{Arc, mpsc};
 use std::time::Duration;
 
-use tollgate::config::{self, Applied, Config, Reloading, ReloadingStatus};
+use tollgate::config::{self, Applied, Config, ReloadStatus, Reloader};
 use tollgate::limiter::{QuotaOrigin, UnknownKey};
 use tollgate::{Cost, Limiter, Quota};
 
@@ -116,8 +116,8 @@ fn a_good_new_file_is_taken_and_a_bad_one_is_not() {
     let loaded = config::check(&path).unwrap();
     let limiter = loaded.config.builder().build().unwrap();
     let (tell, told) = mpsc::channel();
-    let tell = move |status: &ReloadingStatus| tell.send(status.clone()).unwrap();
-    let reloading = Reloading::start_with(&loaded, &limiter, |config| config, tell).unwrap();
+    let tell = move |status: &ReloadStatus| tell.send(status.clone()).unwrap();
+    let reloading = Reloader::start_with(&loaded, &limiter, |config| config, tell).unwrap();
     let next = || told.recv_timeout(Duration::from_secs(60)).expect("the change is seen");
 
     fs::write(&path, "quotas: {a: {rpm: 2}}\nshare: 0.5\n").unwrap();
@@ -133,7 +133,7 @@ fn a_good_new_file_is_taken_and_a_bad_one_is_not() {
             .refused
             .expect("it is refused")
             .to_string()
-            .ends_with("is empty; write {} for the defaults")
+            .ends_with("the file is empty; write `{}` for the defaults")
     );
 
     let other = folder.path().join("next.yaml");
@@ -149,8 +149,8 @@ fn a_good_new_file_is_taken_and_a_bad_one_is_not() {
 struct Following {
     path: PathBuf,
     limiter: Limiter,
-    told: mpsc::Receiver<ReloadingStatus>,
-    reloading: Arc<Reloading>,
+    told: mpsc::Receiver<ReloadStatus>,
+    reloading: Arc<Reloader>,
     _folder: tempfile::TempDir,
 }
 
@@ -162,13 +162,13 @@ impl Following {
         let loaded = config::check(&path).unwrap();
         let limiter = adjust(loaded.config.clone()).builder().build().unwrap();
         let (tell, told) = mpsc::channel();
-        let tell = move |status: &ReloadingStatus| tell.send(status.clone()).unwrap();
-        let reloading = Reloading::start_with(&loaded, &limiter, adjust, tell).unwrap();
+        let tell = move |status: &ReloadStatus| tell.send(status.clone()).unwrap();
+        let reloading = Reloader::start_with(&loaded, &limiter, adjust, tell).unwrap();
         Self { path, limiter, told, reloading: Arc::new(reloading), _folder: folder }
     }
 
     /// How it goes with this text.
-    fn then(&self, text: &str) -> ReloadingStatus {
+    fn then(&self, text: &str) -> ReloadStatus {
         let next = self.path.with_extension("next");
         fs::write(&next, text).unwrap();
         fs::rename(&next, &self.path).unwrap();
@@ -180,10 +180,13 @@ impl Following {
 fn a_file_that_is_cut_off_before_its_first_limit_is_not_taken_for_no_limits() {
     let following = Following::of("# Ours.\nquotas:\n  a: {rpm: 1}\n", |config| config);
     for (text, why) in [
-        ("# Ours.\n", "t.yaml: is empty; write {} for the defaults"),
-        ("---\n", "t.yaml: is empty; write {} for the defaults"),
-        ("# Ours.\nquotas:\n", "t.yaml: nothing would be limited; give `providers`, `quotas` or"),
-        ("{}", "t.yaml: nothing would be limited; give `providers`, `quotas` or"),
+        ("# Ours.\n", "t.yaml: the file is empty; write `{}` for the defaults"),
+        ("---\n", "t.yaml: the file is empty; write `{}` for the defaults"),
+        (
+            "# Ours.\nquotas:\n",
+            "t.yaml: the configuration limits nothing; set `providers`, `quotas` or",
+        ),
+        ("{}", "t.yaml: the configuration limits nothing; set `providers`, `quotas` or"),
     ] {
         let refused = following.then(text).refused.expect(text).to_string();
         assert!(refused.contains(why), "{text}: {refused}");
@@ -279,8 +282,8 @@ fn a_pipe_is_read_once_and_not_followed() {
     writer.join().unwrap().unwrap();
     let limiter = loaded.config.builder().build().unwrap();
     let (tell, told) = mpsc::channel();
-    let tell = move |status: &ReloadingStatus| tell.send(status.clone()).unwrap();
-    let _reloading = Reloading::start_with(&loaded, &limiter, |config| config, tell).unwrap();
+    let tell = move |status: &ReloadStatus| tell.send(status.clone()).unwrap();
+    let _reloading = Reloader::start_with(&loaded, &limiter, |config| config, tell).unwrap();
     assert!(told.recv().is_err(), "nobody is left to tell of it");
 }
 
@@ -292,7 +295,7 @@ fn a_file_that_is_followed_does_not_keep_the_limiter() {
     let loaded = config::check(&path).unwrap();
     let limiter = loaded.config.builder().build().unwrap();
     let weak = limiter.downgrade();
-    limiter.state().attach(Arc::new(Reloading::start(&loaded, &limiter).unwrap()));
+    limiter.state().attach(Arc::new(Reloader::start(&loaded, &limiter).unwrap()));
     drop(limiter);
     assert!(weak.upgrade().is_none());
 }

@@ -3,8 +3,8 @@ use std::fs;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::json;
-use tollgate::config::section::{Check, Ordered, Section, Sections, Span, Steps};
-use tollgate::config::{self, Config, LoadOptions, Reload, Reloading};
+use tollgate::config::section::{Check, FieldPath, HumanDuration, OrderedMap, Section, Sections};
+use tollgate::config::{self, Config, LoadOptions, ReloadOutcome, Reloader};
 
 /// A section of another crate, with a live field and a map.
 #[derive(Debug, Clone, PartialEq)]
@@ -20,12 +20,12 @@ struct CrawlerFields {
     /// The number of threads.
     threads: u32,
     /// The pause after a request, by host.
-    pauses: Ordered<Span>,
+    pauses: OrderedMap<HumanDuration>,
 }
 
 impl Default for CrawlerFields {
     fn default() -> Self {
-        Self { threads: 4, pauses: Ordered::default() }
+        Self { threads: 4, pauses: OrderedMap::default() }
     }
 }
 
@@ -36,15 +36,16 @@ impl Section for Crawler {
 
     type Fields = CrawlerFields;
 
-    fn check(fields: &CrawlerFields, steps: &Steps, check: &mut Check<'_>) -> Self {
+    fn check(fields: &CrawlerFields, steps: &FieldPath, check: &mut Check<'_>) -> Self {
         if fields.threads == 0 {
-            check.wrong(&steps.key("threads"), "must be at least 1, not 0");
+            check.report(&steps.key("threads"), "must be at least 1, not 0");
         }
         if fields.threads > 4 && check.providers().is_empty() {
-            check.wrong(steps, "needs `providers`");
+            check.report(steps, "needs `providers`");
         }
         let pauses = fields.pauses.0.iter();
-        let pauses = pauses.map(|(host, Span(pause))| (host.clone(), pause.as_millis())).collect();
+        let pauses =
+            pauses.map(|(host, HumanDuration(pause))| (host.clone(), pause.as_millis())).collect();
         Self { threads: fields.threads, pauses }
     }
 
@@ -69,7 +70,7 @@ impl Section for Own {
 
     type Fields = OwnFields;
 
-    fn check(fields: &OwnFields, _: &Steps, _: &mut Check<'_>) -> Self {
+    fn check(fields: &OwnFields, _: &FieldPath, _: &mut Check<'_>) -> Self {
         Self(fields.clone())
     }
 }
@@ -122,7 +123,7 @@ crawlr: {}
         "1:8: share: must be above 0",
         "2:20: crawler.threads: must be at least 1, not 0",
         "2:23: crawler.pause: unknown field \"pause\" (did you mean `pauses`?); allowed: threads, pauses",
-        "3:15: serve.name: must be a text (put it in quotes), not 5",
+        "3:15: serve.name: must be a string (put it in quotes), not 5",
         "3:18: serve.nmae: unknown field \"nmae\" (did you mean `name`?)",
         "4:19: quotas.a.rpm: must be a whole number",
         "5:1: crawlr: unknown field \"crawlr\" (did you mean `crawler`?); allowed: providers,",
@@ -188,10 +189,10 @@ fn list_file_replaces_a_list() {
 
         type Fields = ListedFields;
 
-        fn check(fields: &ListedFields, steps: &Steps, check: &mut Check<'_>) -> Self {
+        fn check(fields: &ListedFields, steps: &FieldPath, check: &mut Check<'_>) -> Self {
             for (at, item) in fields.list.iter().enumerate() {
                 if item.name.is_empty() {
-                    check.wrong(&check.item(&steps.key("list"), at).key("name"), "is empty");
+                    check.report(&check.item(&steps.key("list"), at).key("name"), "is empty");
                 }
             }
             Self(fields.list.iter().map(|item| (item.name.clone(), item.amount)).collect())
@@ -209,7 +210,10 @@ fn list_file_replaces_a_list() {
     let expected = vec![("a".to_owned(), None), ("b".to_owned(), Some(2))];
     assert_eq!(loaded.unwrap().config.section(), Some(&Listed(expected)));
     let error = load(r#"{"names": [{"name": ""}], "more": 1}"#).unwrap_err().to_string();
-    assert!(error.contains("more: only `names` can stand in this file"), "{error}");
+    assert!(
+        error.contains("more: not allowed in this file, which may only have `names`"),
+        "{error}"
+    );
     let error = load(r#"{"names": [{"name": ""}]}"#).unwrap_err().to_string();
     assert!(error.ends_with("list.json:1:21: listed.list[0].name: is empty"), "{error}");
 }
@@ -253,17 +257,17 @@ fn reload_with_a_wrong_section_is_refused() {
     let options = LoadOptions::new().with_path(&path).with_sections(sections());
     let loaded = config::load(&options).unwrap();
     let limiter = loaded.config.builder().build().unwrap();
-    let reloading = Reloading::start(&loaded, &limiter).unwrap();
+    let reloading = Reloader::start(&loaded, &limiter).unwrap();
 
     fs::write(&path, "quotas: {a: {rpm: 2}}\ncrawler: {threads: 0}").unwrap();
-    let Reload::Refused(error) = reloading.reload() else { panic!("it is taken") };
+    let ReloadOutcome::Refused(error) = reloading.reload() else { panic!("it is taken") };
     assert!(error.to_string().ends_with("t.yaml:2:20: crawler.threads: must be at least 1, not 0"));
     assert_eq!(limiter.quotas().of("a").limits()[0].amount(), 1);
     let of_status = || reloading.status().config.section::<Crawler>().unwrap().threads;
     assert_eq!(of_status(), 4);
 
     fs::write(&path, "quotas: {a: {rpm: 2}}\ncrawler: {threads: 2}").unwrap();
-    let Reload::Changed(status) = reloading.reload() else { panic!("it isn't taken") };
+    let ReloadOutcome::Changed(status) = reloading.reload() else { panic!("it isn't taken") };
     assert_eq!(status.changed, ["quotas.a", "crawler"]);
     assert_eq!(of_status(), 2);
 }
@@ -279,7 +283,7 @@ fn section_with_a_library_name_panics() {
 
         type Fields = CrawlerFields;
 
-        fn check(_: &CrawlerFields, _: &Steps, _: &mut Check<'_>) -> Self {
+        fn check(_: &CrawlerFields, _: &FieldPath, _: &mut Check<'_>) -> Self {
             Self
         }
     }

@@ -8,7 +8,7 @@ use std::sync::{Arc, Mutex};
 use std::time::{Duration, SystemTime};
 
 use tempfile::TempDir;
-use tollgate::config::{Watch, Watched};
+use tollgate::config::{FileWatcher, WatchedFile};
 
 /// More than any of the files here.
 const LIMIT: u64 = 1 << 10;
@@ -20,8 +20,8 @@ const DEADLINE: Duration = Duration::from_secs(60);
 fn an_edit_in_place_is_told_once_at_the_second_look() {
     let (_folder, path, mut file) = watched("a: 1");
     fs::write(&path, "a: 2").unwrap();
-    assert!(file.look().is_none());
-    assert_eq!(file.look().unwrap().unwrap(), b"a: 2");
+    assert!(file.poll().is_none());
+    assert_eq!(file.poll().unwrap().unwrap(), b"a: 2");
     assert_quiet(&mut file);
 }
 
@@ -65,7 +65,7 @@ fn a_file_that_is_being_written_is_told_when_it_rests() {
     let (_folder, path, mut file) = watched("a: 1");
     for half_written in ["", "a: ", "a: 2\nb"] {
         fs::write(&path, half_written).unwrap();
-        assert!(file.look().is_none(), "{half_written}");
+        assert!(file.poll().is_none(), "{half_written}");
     }
     fs::write(&path, "a: 2\nb: 3").unwrap();
     assert_eq!(told(&mut file), "a: 2\nb: 3");
@@ -85,9 +85,9 @@ fn a_change_that_is_taken_back_before_it_was_told_is_none() {
     let (_folder, path, mut file) = watched("a: 1");
     for _ in 0..3 {
         fs::write(&path, "a: 2").unwrap();
-        assert!(file.look().is_none());
+        assert!(file.poll().is_none());
         fs::write(&path, "a: 1").unwrap();
-        assert!(file.look().is_none());
+        assert!(file.poll().is_none());
     }
     assert_quiet(&mut file);
 }
@@ -96,7 +96,7 @@ fn a_change_that_is_taken_back_before_it_was_told_is_none() {
 fn a_file_that_is_gone_for_a_moment_is_no_change() {
     let (_folder, path, mut file) = watched("a: 1");
     fs::remove_file(&path).unwrap();
-    assert!(file.look().is_none());
+    assert!(file.poll().is_none());
     fs::write(&path, "a: 1").unwrap();
     assert_quiet(&mut file);
 }
@@ -106,9 +106,9 @@ fn a_file_that_can_not_be_read_for_a_moment_is_no_change() {
     let (_folder, path, mut file) = watched("a: 1");
     fs::remove_file(&path).unwrap();
     fs::create_dir(&path).unwrap();
-    assert!(file.look().is_none());
+    assert!(file.poll().is_none());
     fs::remove_dir(&path).unwrap();
-    assert!(file.look().is_none(), "another failure than before");
+    assert!(file.poll().is_none(), "another failure than before");
     fs::write(&path, "a: 1").unwrap();
     assert_quiet(&mut file);
 }
@@ -127,7 +127,7 @@ fn a_file_that_is_gone_is_told_once_and_so_is_its_return() {
 fn a_file_that_appears_later_is_told_and_that_there_was_none_is_known() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("not/yet/config.yaml");
-    let (mut file, content) = Watched::open(&path, LIMIT);
+    let (mut file, content) = WatchedFile::open(&path, LIMIT);
     assert_eq!(content.unwrap_err().kind(), ErrorKind::NotFound);
     assert_quiet(&mut file);
     fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -139,7 +139,7 @@ fn a_file_that_appears_later_is_told_and_that_there_was_none_is_known() {
 #[test]
 fn what_changed_between_the_first_reading_and_the_first_look_is_told() {
     let (_folder, path, _) = watched("a: 2");
-    let mut file = Watched::holding(&path, LIMIT, b"a: 1".to_vec());
+    let mut file = WatchedFile::with_content(&path, LIMIT, b"a: 1".to_vec());
     assert_eq!(file.path(), path);
     assert_eq!(told(&mut file), "a: 2");
 }
@@ -151,7 +151,7 @@ fn a_config_map_that_is_swapped_is_told() {
     let root = folder.path();
     config_map(root, "..2026_11_21_1", "a: 1");
     std::os::unix::fs::symlink("..data/config.yaml", root.join("config.yaml")).unwrap();
-    let (mut file, content) = Watched::open(root.join("config.yaml"), LIMIT);
+    let (mut file, content) = WatchedFile::open(root.join("config.yaml"), LIMIT);
     assert_eq!(content.unwrap(), b"a: 1");
     assert_quiet(&mut file);
     config_map(root, "..2026_11_21_2", "a: 2");
@@ -178,7 +178,7 @@ fn a_link_that_is_swapped_anywhere_on_the_path_is_told() {
     };
     relink("v1", "current");
     relink("current/etc/config.yaml", "config.yaml");
-    let (mut file, content) = Watched::open(root.join("config.yaml"), LIMIT);
+    let (mut file, content) = WatchedFile::open(root.join("config.yaml"), LIMIT);
     assert_eq!(content.unwrap(), b"a: 1");
     relink("v2", "current");
     assert_eq!(told(&mut file), "a: 2");
@@ -194,7 +194,7 @@ fn a_file_above_the_limit_is_refused_with_the_reason_until_it_is_smaller() {
     fs::write(&path, vec![b' '; 1 + LIMIT as usize]).unwrap();
     let error = failed(&mut file);
     assert_eq!(error.kind(), ErrorKind::FileTooLarge);
-    assert_eq!(error.to_string(), "more than 1024 bytes, which is no configuration");
+    assert_eq!(error.to_string(), "larger than 1024 bytes");
     let whole = " ".repeat(LIMIT as usize);
     fs::write(&path, &whole).unwrap();
     assert_eq!(told(&mut file), whole);
@@ -203,7 +203,7 @@ fn a_file_above_the_limit_is_refused_with_the_reason_until_it_is_smaller() {
 #[test]
 fn what_is_no_file_is_refused() {
     let folder = tempfile::tempdir().unwrap();
-    let (mut file, content) = Watched::open(folder.path(), LIMIT);
+    let (mut file, content) = WatchedFile::open(folder.path(), LIMIT);
     assert_eq!(content.unwrap_err().to_string(), "not a regular file");
     assert_quiet(&mut file);
 }
@@ -219,7 +219,8 @@ fn its_debug_output_holds_no_content() {
 fn the_thread_tells_each_change_in_order() {
     let (folder, path, file) = watched("a: 1");
     let (tell, changes) = mpsc::channel();
-    let watch = Watch::start(file, Duration::ZERO, move |content| tell.send(content).unwrap());
+    let watch =
+        FileWatcher::start(file, Duration::ZERO, move |content| tell.send(content).unwrap());
     let watch = watch.unwrap();
     let next = || changes.recv_timeout(DEADLINE).unwrap();
     // Not in place: on a machine under load two looks may well find the file truncated.
@@ -237,7 +238,7 @@ fn the_thread_tells_each_change_in_order() {
 fn dropping_ends_the_thread_however_long_it_would_rest() {
     let (_folder, _path, file) = watched("a: 1");
     let (tell, changes) = mpsc::channel::<()>();
-    let watch = Watch::start(file, Duration::MAX, move |_| tell.send(()).unwrap()).unwrap();
+    let watch = FileWatcher::start(file, Duration::MAX, move |_| tell.send(()).unwrap()).unwrap();
     let (done, dropped) = mpsc::channel();
     std::thread::spawn(move || {
         drop(watch);
@@ -251,9 +252,9 @@ fn dropping_ends_the_thread_however_long_it_would_rest() {
 fn it_can_be_dropped_within_the_call() {
     let (_folder, path, file) = watched("a: 1");
     let (tell, changes) = mpsc::channel();
-    let slot = Arc::new(Mutex::new(None::<Watch>));
+    let slot = Arc::new(Mutex::new(None::<FileWatcher>));
     let own = Arc::clone(&slot);
-    let watch = Watch::start(file, Duration::ZERO, move |_| {
+    let watch = FileWatcher::start(file, Duration::ZERO, move |_| {
         drop(own.lock().unwrap().take());
         tell.send(()).unwrap();
     });
@@ -263,32 +264,32 @@ fn it_can_be_dropped_within_the_call() {
     assert_eq!(changes.recv_timeout(DEADLINE), Err(RecvTimeoutError::Disconnected));
 }
 
-fn watched(content: &str) -> (TempDir, PathBuf, Watched) {
+fn watched(content: &str) -> (TempDir, PathBuf, WatchedFile) {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("config.yaml");
     fs::write(&path, content).unwrap();
-    let (file, read) = Watched::open(&path, LIMIT);
+    let (file, read) = WatchedFile::open(&path, LIMIT);
     assert_eq!(read.unwrap(), content.as_bytes());
     (folder, path, file)
 }
 
 /// What the second of two looks finds.
-fn second(file: &mut Watched) -> io::Result<Vec<u8>> {
-    assert!(file.look().is_none(), "nothing is told at the first look");
-    file.look().expect("the second look tells")
+fn second(file: &mut WatchedFile) -> io::Result<Vec<u8>> {
+    assert!(file.poll().is_none(), "nothing is told at the first look");
+    file.poll().expect("the second look tells")
 }
 
-fn told(file: &mut Watched) -> String {
+fn told(file: &mut WatchedFile) -> String {
     String::from_utf8(second(file).unwrap()).unwrap()
 }
 
-fn failed(file: &mut Watched) -> io::Error {
+fn failed(file: &mut WatchedFile) -> io::Error {
     second(file).unwrap_err()
 }
 
-fn assert_quiet(file: &mut Watched) {
+fn assert_quiet(file: &mut WatchedFile) {
     for _ in 0..4 {
-        assert!(file.look().is_none());
+        assert!(file.poll().is_none());
     }
 }
 

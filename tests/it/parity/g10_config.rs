@@ -35,7 +35,10 @@ fn g10_no_provider_is_taken_silently() {
     let path = folder.path().join("tollgate.yaml");
     fs::write(&path, "waiting: {max_wait: 5s}\n").unwrap();
     let error = Limiter::from_config(&path).unwrap_err().to_string();
-    assert_eq!(error, "nothing would be limited; give `providers`, `quotas` or `unknown_key`");
+    assert_eq!(
+        error,
+        "the configuration limits nothing; set `providers`, `quotas` or `unknown_key`"
+    );
     fs::write(&path, "unknown_key: learn\n").unwrap();
     assert!(Limiter::from_config(&path).is_ok());
 }

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use tollgate::Limiter;
-use tollgate::cluster::{Mode, OnFailure, Shared};
+use tollgate::cluster::{OnFailure, Shared, SharingMode};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 
 use tollgate_testing::full::full_or;
@@ -21,7 +21,7 @@ const FLEET: &str = "TOLLGATE_TEST_FLEET";
 fn fleet_worker() {
     let Ok(told) = std::env::var(FLEET) else { return };
     let told: Vec<&str> = told.split(' ').collect();
-    let mode = if told[1] == "lease" { Mode::Lease } else { Mode::Exact };
+    let mode = if told[1] == "lease" { SharingMode::Lease } else { SharingMode::Exact };
     // A machine that is busy with other tests is slow, and not away.
     let failure = if told[1] == "share" { OnFailure::LocalShare } else { OnFailure::Closed };
     let shared = Shared::builder(told[0], "team").mode(mode).lease(LEASE).on_failure(failure);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use tollgate::cluster::{Mode, Shared};
+use tollgate::cluster::{Shared, SharingMode};
 use tollgate::limiter::Limiter;
 use tollgate::quota::{Cost, Dimension, Limit, Margin, Quota, Window};
 
@@ -11,7 +11,7 @@ use tollgate_testing::servers::Redis;
 
 /// A process's limiter, in lease mode.
 pub(super) fn limiter(url: &str, quota: Quota) -> (Limiter, Arc<Shared>) {
-    let shared = Shared::builder(url, "team").mode(Mode::Lease).lease(LEASE);
+    let shared = Shared::builder(url, "team").mode(SharingMode::Lease).lease(LEASE);
     // A busy machine is no outage.
     let shared = shared.timeout(PATIENCE).connect().unwrap();
     let limiter = Limiter::builder().quota("k*", quota).margin(Margin::NONE);

@@ -15,6 +15,7 @@ use super::outage::Cause;
 use super::outcome::{Failure, Outcome};
 use super::shared::Shared;
 use super::target::Base;
+use tollgate::ErrorChain;
 use tollgate::limiter::AcquireError;
 use tollgate::middleware::{Http, Journey, RateLimitError, RetryFuture, RetryService};
 
@@ -154,7 +155,7 @@ fn failed(line: &Line, error: RateLimitError) -> Outcome {
         Err(RateLimitError::Limited(AcquireError::Refused(refused))) => {
             Failure::new(refused.code.as_str(), refused.to_string()).retryable()
         }
-        Err(error) => Failure::new("not_sent", chain(&error)).retryable(),
+        Err(error) => Failure::new("not_sent", ErrorChain(&error).to_string()).retryable(),
     };
     Outcome::failed(&line.custom_id, None, failure)
 }
@@ -162,19 +163,8 @@ fn failed(line: &Line, error: RateLimitError) -> Outcome {
 fn broken(line: &Line, error: reqwest::Error) -> Outcome {
     let code = if error.is_timeout() { "timeout" } else { "connection" };
     // Without the URL: its query may hold a key.
-    let failure = Failure::new(code, chain(&error.without_url())).retryable();
+    let failure = Failure::new(code, ErrorChain(&error.without_url()).to_string()).retryable();
     Outcome::failed(&line.custom_id, None, failure)
-}
-
-/// An error and its causes, in one line.
-fn chain(error: &dyn std::error::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = error.source();
-    while let Some(error) = cause {
-        text = format!("{text}: {error}");
-        cause = error.source();
-    }
-    text
 }
 
 /// How many probes of one line may fail without an answer from anybody before the line fails.

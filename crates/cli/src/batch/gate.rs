@@ -147,14 +147,7 @@ fn invalid(answer: &http::Response<Bytes>) -> Option<InvalidAnswer> {
 
 /// The innermost cause: unlike the error itself, it has no URL, whose query may hold a key.
 fn root(error: &reqwest::Error) -> &dyn Error {
-    let mut root: &dyn Error = match error.source() {
-        Some(source) => source,
-        None => return &NoCause,
-    };
-    while let Some(source) = root.source() {
-        root = source;
-    }
-    root
+    tollgate::causes(error).skip(1).last().unwrap_or(&NoCause)
 }
 
 #[derive(Debug)]

@@ -8,7 +8,7 @@ use super::unechoed::Unechoed;
 use super::{CredentialArgs, LimitArgs, StateArgs};
 use crate::batch::target::{Base, InvalidBase};
 use crate::batch::{OnChange, Resume};
-use tollgate::config::section::length_of_time;
+use tollgate::config::parse_duration;
 use tollgate::provider::Profile;
 
 /// The arguments of `tollgate batch`.
@@ -90,7 +90,7 @@ pub struct BatchArgs {
     /// If every queued line would have to wait longer (a daily limit is spent, or the provider asks
     /// for a long delay), the run ends with exit code 2 and reports when to run the same command
     /// again to continue. No line fails.
-    #[arg(long, value_name = "DURATION", value_parser = length_of_time)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub max_wait: Option<Duration>,
 
     /// Longest outage of the server before the run ends
@@ -99,7 +99,7 @@ pub struct BatchArgs {
     /// probes the server with a single request after 1 s, 2 s, 4 s and so on, up to every 30 s,
     /// until it responds. No line fails during an outage. If the outage lasts longer than this, the
     /// run ends with exit code 2; run the same command again to continue.
-    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = length_of_time)]
+    #[arg(long, value_name = "DURATION", default_value = "1h", value_parser = parse_duration)]
     pub give_up_after: Duration,
 
     /// Sort the results into input order when the run ends
@@ -219,7 +219,7 @@ fn at_least_one(text: &str) -> Result<usize, String> {
 }
 
 fn above_zero(text: &str) -> Result<Duration, String> {
-    match length_of_time(text)? {
+    match parse_duration(text)? {
         Duration::ZERO => Err("must be longer than 0s".to_owned()),
         length => Ok(length),
     }

@@ -7,8 +7,9 @@ use super::BatchArgs;
 use super::batch_run::config;
 use crate::batch::Job;
 use crate::terminal::say;
+use tollgate::cluster::OnFailure;
 use tollgate::cluster::{Agent, Shared};
-use tollgate::config::{Loaded, OnFailure, Reloading, ReloadingStatus, Storage};
+use tollgate::config::{Loaded, ReloadStatus, Reloader, Storage};
 use tollgate::limiter::Limiter;
 use tollgate::store::Persistence;
 
@@ -17,7 +18,7 @@ use tollgate::store::Persistence;
 pub(super) struct Kept {
     keeping: Option<Persistence>,
     trouble: JoinHandle<()>,
-    _reloading: Reloading,
+    _reloading: Reloader,
 }
 
 impl Kept {
@@ -122,15 +123,15 @@ fn follow(
     loaded: &Loaded,
     job: &Job,
     limiter: &Limiter,
-) -> Result<Reloading, String> {
+) -> Result<Reloader, String> {
     let (args, profile) = (args.clone(), job.profile);
     let adjusted = move |new| config(&args, &new, profile);
-    let reloading = Reloading::start_with(loaded, limiter, adjusted, tell);
+    let reloading = Reloader::start_with(loaded, limiter, adjusted, tell);
     reloading.map_err(|error| format!("configuration: cannot watch the file: {error}"))
 }
 
 /// Says what a change of the file has changed.
-fn tell(status: &ReloadingStatus) {
+fn tell(status: &ReloadStatus) {
     if let Some(refused) = &status.refused {
         return say(&format_args!(
             "the configuration is invalid, the previous one stays in use:\n{refused}"

@@ -71,7 +71,7 @@ impl StateArgs {
     /// # Errors
     /// If nobody names one and there is no home to look in.
     pub(super) fn place(&self, loaded: &Loaded) -> Result<Place, String> {
-        let configured = || loaded.config.store.as_ref().map(|store| Place(store.place.clone()));
+        let configured = || loaded.config.store.as_ref().map(|store| Place(store.file.clone()));
         match self.store.clone().map(Place::named).or_else(configured) {
             Some(place) => Ok(place),
             None => Paths::from_env().state().map(Place::named).map_err(|error| error.to_string()),

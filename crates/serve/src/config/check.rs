@@ -8,8 +8,8 @@ use super::fields::{
     UpstreamFields,
 };
 use super::value::{Bounds, KeyLimit, Log, Scope, Serve, Upstream};
-use tollgate::config::Address;
-use tollgate::config::section::{Check, Section, Steps, TextOrMap, regex};
+use tollgate::config::SecretUrl;
+use tollgate::config::section::{Check, FieldPath, Section, TextOrMap, regex};
 use tollgate::provider::{COMPATIBLE, Profile};
 
 impl Section for Serve {
@@ -19,7 +19,7 @@ impl Section for Serve {
 
     type Fields = ServeFields;
 
-    fn check(fields: &ServeFields, steps: &Steps, check: &mut Check<'_>) -> Self {
+    fn check(fields: &ServeFields, steps: &FieldPath, check: &mut Check<'_>) -> Self {
         serve(check, steps, fields)
     }
 
@@ -40,7 +40,7 @@ impl Section for Serve {
     }
 }
 
-fn serve(check: &mut Check<'_>, root: &Steps, fields: &ServeFields) -> Serve {
+fn serve(check: &mut Check<'_>, root: &FieldPath, fields: &ServeFields) -> Serve {
     let keys = fields.keys.iter().enumerate();
     let keys = keys.filter_map(|(at, key)| {
         let steps = check.item(&root.key("keys"), at);
@@ -64,8 +64,8 @@ fn serve(check: &mut Check<'_>, root: &Steps, fields: &ServeFields) -> Serve {
     let scopes = scopes.collect();
     rate(check, root, fields);
     let ttl = fields.reservation_ttl.0;
-    check.within(&root.key("reservation_ttl"), ttl, SECOND, LONGEST);
-    check.within(&root.key("drain"), fields.drain.0, Duration::ZERO, LONGEST);
+    check.require_range(&root.key("reservation_ttl"), ttl, SECOND, LONGEST);
+    check.require_range(&root.key("drain"), fields.drain.0, Duration::ZERO, LONGEST);
     Serve {
         listen: listen(check, &root.key("listen"), &fields.listen),
         allow_anonymous: fields.allow_anonymous,
@@ -89,11 +89,11 @@ fn serve(check: &mut Check<'_>, root: &Steps, fields: &ServeFields) -> Serve {
 }
 
 /// The limits of keys for which nothing else is said.
-fn rate(check: &mut Check<'_>, root: &Steps, fields: &ServeFields) {
+fn rate(check: &mut Check<'_>, root: &FieldPath, fields: &ServeFields) {
     let millis = fields.window_millis;
     if !WINDOW.contains(&millis) {
         let what = format!("must be from 10 to 3600000, not {millis}");
-        check.wrong(&root.key("window_millis"), what);
+        check.report(&root.key("window_millis"), what);
     }
     let amounts = [
         ("max_requests", fields.max_requests, 1),
@@ -102,12 +102,12 @@ fn rate(check: &mut Check<'_>, root: &Steps, fields: &ServeFields) {
     for (name, amount, least) in amounts {
         if !(least..=MOST_REQUESTS).contains(&amount) {
             let what = format!("must be from {least} to {MOST_REQUESTS}, not {amount}");
-            check.wrong(&root.key(name), what);
+            check.report(&root.key(name), what);
         }
     }
 }
 
-fn bounds(check: &mut Check<'_>, root: &Steps, fields: &BoundsFields) -> Bounds {
+fn bounds(check: &mut Check<'_>, root: &FieldPath, fields: &BoundsFields) -> Bounds {
     let at_least = [
         ("connections", fields.connections, 1),
         ("head", fields.head, LEAST_HEAD),
@@ -119,12 +119,12 @@ fn bounds(check: &mut Check<'_>, root: &Steps, fields: &BoundsFields) -> Bounds 
     ];
     for (name, amount, least) in at_least {
         if amount < least {
-            check.wrong(&root.key(name), format!("must be at least {least}, not {amount}"));
+            check.report(&root.key(name), format!("must be at least {least}, not {amount}"));
         }
     }
     if fields.buffered < fields.body {
         let what = "must be at least `body`, or no body of that length could ever pass";
-        check.wrong(&root.key("buffered"), what);
+        check.report(&root.key("buffered"), what);
     }
     let times = [
         ("head_timeout", fields.head_timeout.0),
@@ -133,7 +133,7 @@ fn bounds(check: &mut Check<'_>, root: &Steps, fields: &BoundsFields) -> Bounds 
         ("upstream_idle", fields.upstream_idle.0),
     ];
     for (name, time) in times {
-        check.within(&root.key(name), time, Duration::from_millis(1), LONGEST);
+        check.require_range(&root.key(name), time, Duration::from_millis(1), LONGEST);
     }
     let part = |own: Option<u32>, of: u32| own.unwrap_or((fields.keys / of).max(1)) as usize;
     Bounds {
@@ -155,41 +155,41 @@ fn bounds(check: &mut Check<'_>, root: &Steps, fields: &BoundsFields) -> Bounds 
     }
 }
 
-fn trusted_proxies(check: &mut Check<'_>, steps: &Steps, fields: &ServeFields) -> Vec<IpAddr> {
+fn trusted_proxies(check: &mut Check<'_>, steps: &FieldPath, fields: &ServeFields) -> Vec<IpAddr> {
     let read = |(at, text): (usize, &String)| {
         let what = "must be an IP address, as 127.0.0.1 or ::1";
         let address = text.parse::<IpAddr>().map(|address| address.to_canonical());
-        address.map_err(|_| check.wrong(&check.item(steps, at), what)).ok()
+        address.map_err(|_| check.report(&check.item(steps, at), what)).ok()
     };
     fields.trusted_proxies.iter().enumerate().filter_map(read).collect()
 }
 
-fn listen(check: &mut Check<'_>, steps: &Steps, text: &str) -> SocketAddr {
+fn listen(check: &mut Check<'_>, steps: &FieldPath, text: &str) -> SocketAddr {
     text.parse().unwrap_or_else(|_| {
         let what = "must be an IP address and a port, as 127.0.0.1:8080 or [::]:8080";
-        check.wrong(steps, what);
+        check.report(steps, what);
         SocketAddr::from((Ipv4Addr::LOCALHOST, 0))
     })
 }
 
-fn key_limit(check: &mut Check<'_>, steps: &Steps, fields: &KeyFields) -> Option<KeyLimit> {
+fn key_limit(check: &mut Check<'_>, steps: &FieldPath, fields: &KeyFields) -> Option<KeyLimit> {
     let pattern = steps.key("key_pattern");
     if fields.key_pattern.is_empty() {
-        check.wrong(&pattern, "must not be empty");
+        check.report(&pattern, "must not be empty");
     }
     let regex = match fields.key_pattern_is_regex {
-        true => Some(regex(&fields.key_pattern).map_err(|what| check.wrong(&pattern, what)).ok()?),
+        true => Some(regex(&fields.key_pattern).map_err(|what| check.report(&pattern, what)).ok()?),
         false => None,
     };
     if fields.max_requests_per_window == Some(0) {
         let what = "must be at least 1, not 0; leave it out for what is said elsewhere";
-        check.wrong(&steps.key("max_requests_per_window"), what);
+        check.report(&steps.key("max_requests_per_window"), what);
     }
     // As GoCC has it, 0 is no window of its own: it could be no other.
     let window = fields.window_millis.filter(|&millis| millis != 0);
     if let Some(millis) = window.filter(|millis| !WINDOW.contains(millis)) {
         let what = format!("must be from 10 to 3600000, not {millis}");
-        check.wrong(&steps.key("window_millis"), what);
+        check.report(&steps.key("window_millis"), what);
     }
     Some(KeyLimit {
         pattern: fields.key_pattern.clone(),
@@ -200,13 +200,18 @@ fn key_limit(check: &mut Check<'_>, steps: &Steps, fields: &KeyFields) -> Option
     })
 }
 
-fn upstream(check: &mut Check<'_>, steps: &Steps, name: &str, fields: &UpstreamFields) -> Upstream {
+fn upstream(
+    check: &mut Check<'_>,
+    steps: &FieldPath,
+    name: &str,
+    fields: &UpstreamFields,
+) -> Upstream {
     let segment = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
     if name.is_empty() || !name.chars().all(segment) {
         let what = "must be a segment of a path: letters, digits, `-`, `_` and `.`";
-        check.wrong_name(steps, what);
+        check.report_name(steps, what);
     } else if RESERVED.contains(&name) {
-        check.wrong_name(steps, "is a path of the server's own; give it another name");
+        check.report_name(steps, "is a path of the server's own; give it another name");
     }
     check.scheme(&steps.key("base_url"), &fields.base_url, HTTP);
     bare_url(check, &steps.key("base_url"), &fields.base_url);
@@ -216,13 +221,13 @@ fn upstream(check: &mut Check<'_>, steps: &Steps, name: &str, fields: &UpstreamF
                 true => "must be a name, not a URL".to_owned(),
                 false => error.to_string(),
             };
-            check.wrong(&steps.key("provider"), what);
+            check.report(&steps.key("provider"), what);
             COMPATIBLE
         });
     Upstream { name: name.to_owned(), base_url: fields.base_url.clone(), profile }
 }
 
-fn own_scope(check: &mut Check<'_>, steps: &Steps, fields: &ScopeFields) -> Option<Scope> {
+fn own_scope(check: &mut Check<'_>, steps: &FieldPath, fields: &ScopeFields) -> Option<Scope> {
     match (&fields.header, &fields.key) {
         (None, Some(key)) if !key.is_empty() && fields.prefix.is_empty() => {
             Some(Scope::Key(key.clone()))
@@ -230,26 +235,26 @@ fn own_scope(check: &mut Check<'_>, steps: &Steps, fields: &ScopeFields) -> Opti
         (Some(header), None) => match HeaderName::from_bytes(header.as_bytes()) {
             Ok(name) => Some(Scope::Header { name, prefix: fields.prefix.clone() }),
             Err(_) => {
-                check.wrong(&steps.key("header"), "must be the name of a header, as x-tenant");
+                check.report(&steps.key("header"), "must be the name of a header, as x-tenant");
                 None
             }
         },
         _ => {
-            check.wrong(steps, "must be {header, prefix}, or {key: NAME}");
+            check.report(steps, "must be {header, prefix}, or {key: NAME}");
             None
         }
     }
 }
 
 /// Reports a URL with a user name, a query or a fragment.
-fn bare_url(check: &mut Check<'_>, steps: &Steps, url: &Address) {
+fn bare_url(check: &mut Check<'_>, steps: &FieldPath, url: &SecretUrl) {
     let text = url.expose();
     let rest = text.split_once("://").map_or(text, |(_, rest)| rest);
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     if authority.contains('@') {
-        check.wrong(steps, "must have no user name: clients send credentials of their own");
+        check.report(steps, "must have no user name: clients send credentials of their own");
     } else if rest.contains(['?', '#']) {
-        check.wrong(steps, "must have no query: that of a request is its client's");
+        check.report(steps, "must have no query: that of a request is its client's");
     }
 }
 

@@ -3,8 +3,8 @@ use std::time::Duration;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use tollgate::config::Address;
-use tollgate::config::section::{Ordered, Span, TextOrMap};
+use tollgate::config::SecretUrl;
+use tollgate::config::section::{HumanDuration, OrderedMap, TextOrMap};
 use tollgate::quota::Algorithm;
 
 /// What `tollgate serve` does.
@@ -47,7 +47,7 @@ pub struct ServeFields {
     pub(super) keys: Vec<KeyFields>,
     /// Providers that are proxied, by the first segment of the path: `/openai/v1/...`.
     #[serde(skip_serializing_if = "is_empty")]
-    pub(super) upstreams: Ordered<UpstreamFields>,
+    pub(super) upstreams: OrderedMap<UpstreamFields>,
     /// What a proxied request is charged to, all or none: its model, its API key (hashed), the value of
     /// a header, a key of its own. Default: its model.
     pub(super) scopes: Vec<TextOrMap<ScopeName, ScopeFields>>,
@@ -57,10 +57,10 @@ pub struct ServeFields {
     pub(super) unread: UnreadRequests,
     /// For how long a reservation of the JSON API is held that nobody settles, releases or renews: from
     /// 1s to 1h. Default: 1m.
-    pub(super) reservation_ttl: Span,
+    pub(super) reservation_ttl: HumanDuration,
     /// For how long requests may still be answered once the server is asked to stop: at most 1h.
     /// Default: 30s.
-    pub(super) drain: Span,
+    pub(super) drain: HumanDuration,
     /// What the server takes at most.
     pub(super) bounds: BoundsFields,
     /// What it logs.
@@ -107,15 +107,15 @@ pub(super) struct BoundsFields {
     /// Reservations of the JSON API that are open. Default: 100000.
     pub(super) reservations: u32,
     /// For how long a client may send the head of a request. Default: 10s.
-    pub(super) head_timeout: Span,
+    pub(super) head_timeout: HumanDuration,
     /// For how long a client may send the body of a request, and for how long it may take nothing of an
     /// answer. Default: 30s.
-    pub(super) body_timeout: Span,
+    pub(super) body_timeout: HumanDuration,
     /// For how long an upstream may take until the head of its answer. Default: 10m.
-    pub(super) upstream_timeout: Span,
+    pub(super) upstream_timeout: HumanDuration,
     /// For how long a connection to an upstream is kept that no request uses: less than the upstream
     /// keeps it. Default: 30s.
-    pub(super) upstream_idle: Span,
+    pub(super) upstream_idle: HumanDuration,
 }
 
 /// What a server logs.
@@ -196,7 +196,7 @@ pub(super) struct UpstreamFields {
     /// Where requests go (http, https): `/NAME/v1/...` goes to `BASE_URL/v1/...`, or to
     /// `BASE_URL/...` where that ends in `/v1` (or another version) already.
     #[schemars(extend("examples" = ["https://api.openai.com"]))]
-    pub(super) base_url: Address,
+    pub(super) base_url: SecretUrl,
     /// The provider whose rules count: a built-in one, or one of `providers`.
     #[schemars(length(min = 1), example = &"openai")]
     pub(super) provider: String,
@@ -268,12 +268,12 @@ impl Default for ServeFields {
             requests_can_set_rate: false,
             requests_can_mod_queue: false,
             keys: Vec::new(),
-            upstreams: Ordered::default(),
+            upstreams: OrderedMap::default(),
             scopes: vec![TextOrMap::Text(ScopeName::Model)],
             mode: ServeMode::Wait,
             unread: UnreadRequests::Refuse,
-            reservation_ttl: Span(Duration::from_secs(60)),
-            drain: Span(Duration::from_secs(30)),
+            reservation_ttl: HumanDuration(Duration::from_secs(60)),
+            drain: HumanDuration(Duration::from_secs(30)),
             bounds: BoundsFields::default(),
             log: LogFields::default(),
         }
@@ -294,10 +294,10 @@ impl Default for BoundsFields {
             proxy_keys: None,
             waiting: 100_000,
             reservations: 100_000,
-            head_timeout: Span(Duration::from_secs(10)),
-            body_timeout: Span(Duration::from_secs(30)),
-            upstream_timeout: Span(Duration::from_secs(600)),
-            upstream_idle: Span(Duration::from_secs(30)),
+            head_timeout: HumanDuration(Duration::from_secs(10)),
+            body_timeout: HumanDuration(Duration::from_secs(30)),
+            upstream_timeout: HumanDuration(Duration::from_secs(600)),
+            upstream_idle: HumanDuration(Duration::from_secs(30)),
         }
     }
 }
@@ -319,7 +319,7 @@ fn is_false(value: &bool) -> bool {
     !value
 }
 
-fn is_empty(upstreams: &Ordered<UpstreamFields>) -> bool {
+fn is_empty(upstreams: &OrderedMap<UpstreamFields>) -> bool {
     upstreams.0.is_empty()
 }
 

@@ -5,7 +5,7 @@ use http::HeaderName;
 use regex::Regex;
 
 use super::fields::{LogFormat, LogLevel, ServeMode, UnreadRequests};
-use tollgate::config::Address;
+use tollgate::config::SecretUrl;
 use tollgate::provider::Profile;
 use tollgate::quota::Algorithm;
 
@@ -141,7 +141,7 @@ pub struct Upstream {
     /// The first segment of the path.
     pub name: String,
     /// Where requests go.
-    pub base_url: Address,
+    pub base_url: SecretUrl,
     /// Whose rules count.
     pub profile: Profile,
 }

@@ -5,7 +5,7 @@ use axum::http::{StatusCode, Uri};
 use percent_encoding::percent_decode;
 
 use crate::problem::Problem;
-use tollgate::config::Address;
+use tollgate::config::SecretUrl;
 
 /// Where an upstream is: nothing that a request says leads to another host, or above its path.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub(super) struct Base {
 
 impl Base {
     /// `None` for what is no URL, which the configuration has refused before.
-    pub(super) fn of(address: &Address) -> Option<Self> {
+    pub(super) fn of(address: &SecretUrl) -> Option<Self> {
         let uri: Uri = address.expose().parse().ok()?;
         let (scheme, authority) = (uri.scheme()?.clone(), uri.authority()?.clone());
         Some(Self { scheme, authority, path: uri.path().trim_end_matches('/').to_owned() })

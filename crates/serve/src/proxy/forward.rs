@@ -14,13 +14,14 @@ use super::headers;
 use super::room::{NoRoom, Taken, Taking};
 use super::trust::distrust;
 use super::upstream::Upstream;
-use crate::causes::{causes, is_of_length};
+use crate::causes::is_of_length;
 use crate::config::UnreadRequests;
 use crate::problem::Problem;
 use tollgate::limiter::AcquireError;
 use tollgate::middleware::respond::refusal;
 use tollgate::middleware::{BoxError, BufferedBody, Classified, RateLimitError};
 use tollgate::provider::UnreadableRequest;
+use tollgate::{ErrorChain, causes};
 
 /// Forwards a request to the upstream that the first segment of its path names.
 pub(super) async fn forward(
@@ -186,7 +187,7 @@ fn refused(
 
 /// What became of a request that was sent, or could not be.
 fn failed(name: &str, error: &BoxError) -> Problem {
-    tracing::warn!(upstream = name, error = chain(&**error), "an upstream has failed");
+    tracing::warn!(upstream = name, error = %ErrorChain(&**error), "an upstream has failed");
     let client = error.downcast_ref::<hyper_util::client::legacy::Error>();
     let is_connect = client.is_some_and(|error| error.is_connect());
     // The system's resolver doesn't say that it could open no file.
@@ -206,11 +207,6 @@ fn failed(name: &str, error: &BoxError) -> Problem {
         return Problem::new(StatusCode::BAD_GATEWAY, "upstream_unreachable", detail);
     }
     garbage(name)
-}
-
-/// An error and its causes, in one line; none of them holds a URL or a field.
-fn chain(error: &(dyn Error + 'static)) -> String {
-    causes(error).map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 fn garbage(name: &str) -> Problem {

@@ -7,7 +7,6 @@ use hyper_rustls::ConfigBuilderExt;
 use rustls::crypto::ring;
 use rustls::{CertificateError, ClientConfig, RootCertStore};
 
-use crate::causes::causes;
 use crate::problem::Problem;
 
 /// Trusts whom the system trusts; where that is read from files, those that `SSL_CERT_FILE` and
@@ -34,7 +33,7 @@ pub(super) fn tls() -> ClientConfig {
 /// What is wrong with the TLS of an upstream, and how to mend it, if that is why it failed. The log has
 /// the names of hosts.
 pub(super) fn distrust(name: &str, error: &(dyn Error + 'static)) -> Option<Problem> {
-    let error = causes(error).find_map(of_tls)?;
+    let error = tollgate::causes(error).find_map(of_tls)?;
     let why = match error {
         rustls::Error::InvalidCertificate(error) => of_certificate(error),
         rustls::Error::InvalidMessage(_) => {

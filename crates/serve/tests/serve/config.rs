@@ -73,7 +73,7 @@ fn serve_section_errors_have_line_and_column() {
         "1:17: serve.listen: must be an IP address and a port",
     );
     let key = "serve: {keys: [{key_pattern: '[', key_pattern_is_regex: true}]}";
-    refuses(key, "1:30: serve.keys[0].key_pattern: not a regular expression");
+    refuses(key, "1:30: serve.keys[0].key_pattern: invalid regular expression");
     let upstream = |name, provider| {
         format!("serve: {{upstreams: {{{name}: {{base_url: 'http://h', provider: {provider}}}}}}}")
     };

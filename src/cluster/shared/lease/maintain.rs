@@ -6,9 +6,9 @@ use compact_str::CompactString;
 use parking_lot::Mutex;
 
 use super::{KeyLease, LeaseCall, LeaseLimits, Leases};
+use crate::cluster::SharingMode;
 use crate::cluster::shared::coordinator::{Coordinator, ReserveRequest, micros};
 use crate::cluster::shared::failure::Failure;
-use crate::cluster::shared::mode::Mode;
 use crate::cluster::shared::piece::{Group, Piece};
 use crate::cluster::shared::script::{RetryAfter, Verb, Verdict};
 use crate::engine::Rule;
@@ -26,7 +26,8 @@ impl Coordinator {
         question: &ReserveRequest,
     ) -> Result<bool, Failure> {
         let ReserveRequest { reservation, id, is_queued, started_at, .. } = question;
-        let leasing = self.store.settings.mode == Mode::Lease && Leases::supports(reservation);
+        let leasing =
+            self.store.settings.mode == SharingMode::Lease && Leases::supports(reservation);
         if *is_queued || !leasing {
             return Ok(false);
         }
@@ -47,7 +48,7 @@ impl Coordinator {
 
     /// Renews leases, and gives back those that aren't used.
     pub(in crate::cluster::shared) async fn maintain_leases(self: Arc<Self>) {
-        if self.store.settings.mode != Mode::Lease {
+        if self.store.settings.mode != SharingMode::Lease {
             return;
         }
         let pause = (self.store.settings.lease / CHECKS_PER_LEASE).max(MIN_INTERVAL);

@@ -21,7 +21,7 @@ use super::unechoed::Unechoed;
 use load::Load;
 use report::Report;
 pub use target::{Template, Url};
-use tollgate::config::section::length_of_time;
+use tollgate::config::parse_duration;
 
 /// The arguments of `tollgate bench`.
 #[derive(Debug, Args)]
@@ -36,7 +36,7 @@ pub struct BenchArgs {
     pub connections: u16,
 
     /// Duration, e.g. 500ms, 10s or 1m [default: 10s, unless --requests is given]
-    #[arg(long, value_name = "DURATION", value_parser = length_of_time)]
+    #[arg(long, value_name = "DURATION", value_parser = parse_duration)]
     pub duration: Option<Duration>,
 
     /// Total number of requests [default: unlimited]

@@ -6,6 +6,7 @@ use serde_json::{Value, json};
 use super::CountArgs;
 use crate::batch::target::Base;
 use crate::batch::{Secrets, http_client};
+use tollgate::ErrorChain;
 use tollgate::middleware::count_tokens;
 use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile, count_tokens as question};
 
@@ -56,14 +57,8 @@ impl Asked {
     }
 
     /// An error with its causes. Some servers repeat a key that they refuse.
-    fn told(&self, error: &dyn Error) -> String {
-        let mut text = error.to_string();
-        let mut cause = error.source();
-        while let Some(error) = cause {
-            text = format!("{text}: {error}");
-            cause = error.source();
-        }
-        Secrets::of(&self.headers).hide_in(text)
+    fn told(&self, error: &(dyn Error + 'static)) -> String {
+        Secrets::of(&self.headers).hide_in(ErrorChain(error).to_string())
     }
 }
 

@@ -6,7 +6,7 @@ use super::super::run::text;
 use super::signals::{Signal, Signals};
 use super::{ServeArgs, files, log};
 use crate::terminal::say;
-use tollgate::config::Reload;
+use tollgate::config::ReloadOutcome;
 use tollgate_serve::{Serve, Server, Tokens};
 
 /// Serves until it is asked to stop.
@@ -43,18 +43,18 @@ async fn serve_until_stopped(server: &Server, signals: &mut Signals) {
     }
 }
 
-fn tell(reload: &Reload) {
+fn tell(reload: &ReloadOutcome) {
     match reload {
-        Reload::NoFile => {
+        ReloadOutcome::NoFile => {
             tracing::info!("SIGHUP: no configuration file in use, nothing to reload")
         }
-        Reload::Unchanged => tracing::info!("SIGHUP: the configuration has not changed"),
-        Reload::Changed(status) => tracing::info!(
+        ReloadOutcome::Unchanged => tracing::info!("SIGHUP: the configuration has not changed"),
+        ReloadOutcome::Changed(status) => tracing::info!(
             changed = %status.changed.join(", "),
             needs_restart = %status.needs_restart.join(", "),
             "SIGHUP: configuration reloaded"
         ),
-        Reload::Refused(error) => {
+        ReloadOutcome::Refused(error) => {
             tracing::warn!(%error, "SIGHUP: invalid configuration, the previous one stays in use");
         }
     }

@@ -273,7 +273,7 @@ fn wrong_values_are_refused_at_the_start() {
         ("serve -m 0", "--max-requests: serve.max_requests"),
         ("serve -p 70000", "--port: serve.listen"),
         ("serve -c keys.json", "keys.json:1:27: serve.keys[0].key_pattern"),
-        ("serve -c nowhere.json", "nowhere.json: can't be read"),
+        ("serve -c nowhere.json", "nowhere.json: can't read the file"),
         ("serve -i http://a,http://b", "--instance-urls: instances don't forward requests"),
         ("serve --listen 0.0.0.0:0", "can be reached from other machines"),
     ] {

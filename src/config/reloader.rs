@@ -8,90 +8,91 @@ use parking_lot::Mutex;
 
 use super::config::Config;
 use super::error::{ConfigError, Problem};
-use super::load::{Known, LARGEST, LoadOptions, Loaded, Read, load_read};
+use super::file_watcher::FileWatcher;
+use super::load::{LARGEST, LoadOptions, Loaded, LoadedFile, Read, load_read};
 use super::open::NO_LIMITS;
-use super::tree::{Origin, Steps};
-use super::watch::Watch;
-use super::watched::Watched;
+use super::tree::{FieldPath, Origin};
+use super::watched_file::WatchedFile;
 use crate::limiter::{Attached, Closing, KeyChanges, Limiter, WeakLimiter};
 
-/// Keeps a limiter at what its file says: within a second of a change, from a thread of its own, until
-/// this is dropped. A file that can't be used changes nothing, and is told of in a warning and in the
+/// Applies changes of a configuration file to a limiter within a second, on a thread of its own, until it
+/// is dropped. An invalid file changes nothing; it is reported in a warning and in the
 /// [`status`](Self::status).
 ///
-/// What the environment and flags say is as it was when the configuration was loaded. It doesn't keep
-/// the limiter alive.
+/// Values of the environment and of flags stay as they were when the configuration was loaded. A reloader
+/// doesn't keep the limiter alive.
 ///
 /// ```
 /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-/// use tollgate::config::{self, Reloading};
+/// use tollgate::config::{self, Reloader};
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("tollgate.yaml");
 /// # std::fs::write(&path, "quotas: {gpt-4o: {rpm: 5}}")?;
 /// let loaded = config::check(&path)?;
 /// let limiter = loaded.config.builder().build()?;
-/// let reloading = Reloading::start(&loaded, &limiter)?;
+/// let reloading = Reloader::start(&loaded, &limiter)?;
 /// assert!(reloading.status().refused.is_none());
 /// # Ok(())
 /// # }
 /// ```
-#[must_use = "the file is followed until this is dropped"]
-pub struct Reloading {
-    /// Of the configuration file and of the list file.
-    watches: [Option<Watch>; 2],
-    status: Arc<Mutex<ReloadingStatus>>,
-    /// `None` where nothing is followed.
-    reload: Option<Box<dyn Fn(Contents) -> Reload + Send + Sync>>,
+#[must_use = "the file is watched until this is dropped"]
+pub struct Reloader {
+    /// The watchers of the configuration file and of the list file.
+    watchers: [Option<FileWatcher>; 2],
+    status: Arc<Mutex<ReloadStatus>>,
+    /// `None` if no file is watched.
+    reload: Option<Box<dyn Fn(Contents) -> ReloadOutcome + Send + Sync>>,
 }
 
-/// The contents of the configuration file and of the list file, as far as they are followed.
+/// The contents of the configuration file and of the list file, if they are watched.
 type Contents = [Option<io::Result<Vec<u8>>>; 2];
 
-/// What [`Reloading::reload`] came to.
+/// The result of [`Reloader::reload`].
 #[derive(Debug, Clone)]
-pub enum Reload {
-    /// No file is followed.
+pub enum ReloadOutcome {
+    /// No file is watched.
     NoFile,
-    /// The files say what is in use already.
+    /// The configuration has not changed.
     Unchanged,
-    /// A new configuration is in use.
-    Changed(ReloadingStatus),
-    /// The files can't be used; the configuration stays as it was.
+    /// A new configuration is in effect.
+    Changed(ReloadStatus),
+    /// The new configuration is invalid; the previous one stays in effect.
     Refused(ConfigError),
 }
 
-/// How the following of a file goes.
+/// The status of a [`Reloader`].
 #[derive(Debug, Clone)]
 #[non_exhaustive]
-pub struct ReloadingStatus {
-    /// The configuration in effect; of what needs a restart it is what will be.
+pub struct ReloadStatus {
+    /// The latest valid configuration. Changes that need a restart are included, but not in effect yet.
     pub config: Arc<Config>,
-    /// How many new files were taken.
+    /// The number of changes that were applied.
     pub reloads: u64,
-    /// The paths of what the last new file has changed, as `quotas.gpt-4o`.
+    /// The paths of the values that the last change affected, such as `quotas.gpt-4o`.
     pub changed: Vec<String>,
-    /// Why the file as it is now isn't taken, if so.
+    /// The problems of the current file, if it is invalid.
     pub refused: Option<ConfigError>,
-    /// What of the configuration is only used after a restart.
+    /// The paths of the values that take effect after a restart.
     pub needs_restart: Vec<String>,
 }
 
-impl Reloading {
-    /// Follows the file that a configuration was loaded from; nothing, if it was none, or a pipe.
+impl Reloader {
+    /// Watches the file that a configuration was loaded from. Without a file, or with a pipe, nothing is
+    /// watched.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// The system can't start a thread.
     pub fn start(loaded: &Loaded, limiter: &Limiter) -> io::Result<Self> {
         Self::start_with(loaded, limiter, |config| config, |_| ())
     }
 
-    /// The same for a limiter that was made of what `adjust` makes of the configuration, as of one
-    /// whose flags stand above all files; and tells after each change of the file how it went. Both
-    /// are called on the thread that follows it.
+    /// Watches the file for a limiter whose configuration `adjust` modifies, for example by flags, and
+    /// calls `on_change` after each change of the file. Both are called on the thread that watches the
+    /// file.
     ///
     /// ```
     /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
-    /// # use tollgate::config::{self, Config, Reloading};
+    /// # use tollgate::config::{self, Config, Reloader};
     /// # use tollgate::provider::OPENAI;
     /// # let folder = tempfile::tempdir()?;
     /// # let path = folder.path().join("tollgate.yaml");
@@ -102,7 +103,7 @@ impl Reloading {
     /// };
     /// let loaded = config::check(&path)?;
     /// let limiter = openai_first(loaded.config.clone()).builder().build()?;
-    /// let _reloading = Reloading::start_with(&loaded, &limiter, openai_first, |status| {
+    /// let _reloading = Reloader::start_with(&loaded, &limiter, openai_first, |status| {
     ///     println!("changed: {}", status.changed.join(", "));
     /// })?;
     /// # Ok(())
@@ -110,15 +111,15 @@ impl Reloading {
     /// ```
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// The system can't start a thread.
     pub fn start_with(
         loaded: &Loaded,
         limiter: &Limiter,
         mut adjust: impl FnMut(Config) -> Config + Send + 'static,
-        tell: impl FnMut(&ReloadingStatus) + Send + 'static,
+        on_change: impl FnMut(&ReloadStatus) + Send + 'static,
     ) -> io::Result<Self> {
         let in_effect = adjust(loaded.config.clone());
-        let status = ReloadingStatus {
+        let status = ReloadStatus {
             config: Arc::new(in_effect.clone()),
             reloads: 0,
             changed: Vec::new(),
@@ -127,14 +128,14 @@ impl Reloading {
         };
         let status = Arc::new(Mutex::new(status));
         let files = loaded.files.each_ref().map(Option::as_ref).map(|file| {
-            // A file that is gone for a moment comes again; what a pipe said doesn't.
+            // A file can be missing for a moment; the content of a pipe can't be read again.
             let is_file = |path: &Path| path.metadata().map_or(true, |found| found.is_file());
             file.filter(|file| is_file(&file.path))
         });
         let absolute =
-            |file: &Option<&Known>| file.map(|file| path::absolute(&file.path)).transpose();
+            |file: &Option<&LoadedFile>| file.map(|file| path::absolute(&file.path)).transpose();
         let paths = [absolute(&files[0])?, absolute(&files[1])?];
-        let follower = Arc::new(Mutex::new(Follower {
+        let state = Arc::new(Mutex::new(ReloadState {
             paths: paths.clone(),
             options: loaded.options.clone(),
             limiter: limiter.downgrade(),
@@ -142,51 +143,53 @@ impl Reloading {
             status: Arc::clone(&status),
             adjust,
         }));
-        let tell = Arc::new(Mutex::new(tell));
+        let on_change = Arc::new(Mutex::new(on_change));
         let reload = {
-            let (follower, tell) = (Arc::clone(&follower), Arc::clone(&tell));
+            let (state, on_change) = (Arc::clone(&state), Arc::clone(&on_change));
             move |contents| {
-                let reload = follower.lock().reload(contents);
-                if let Reload::Changed(status) = &reload {
-                    tell.lock()(status);
+                let outcome = state.lock().reload(contents);
+                if let ReloadOutcome::Changed(status) = &outcome {
+                    on_change.lock()(status);
                 }
-                reload
+                outcome
             }
         };
-        let mut watches = [None, None];
+        let mut watchers = [None, None];
         for (which, (path, file)) in paths.into_iter().zip(files).enumerate() {
             let Some((path, file)) = path.zip(file) else { continue };
-            let (follower, tell) = (Arc::clone(&follower), Arc::clone(&tell));
-            let watched = Watched::holding(path, LARGEST, file.content.clone());
-            watches[which] = Some(Watch::start(watched, Watch::INTERVAL, move |content| {
-                let taken = follower.lock().take(which, content);
-                if let Some(status) = taken {
-                    tell.lock()(&status);
-                }
-            })?);
+            let (state, on_change) = (Arc::clone(&state), Arc::clone(&on_change));
+            let watched = WatchedFile::with_content(path, LARGEST, file.content.clone());
+            watchers[which] =
+                Some(FileWatcher::start(watched, FileWatcher::INTERVAL, move |content| {
+                    let status = state.lock().take(which, content);
+                    if let Some(status) = status {
+                        on_change.lock()(&status);
+                    }
+                })?);
         }
-        let is_followed = watches.iter().any(Option::is_some);
-        let reload = is_followed.then(|| Box::new(reload) as Box<_>);
-        Ok(Self { watches, status, reload })
+        let is_watched = watchers.iter().any(Option::is_some);
+        let reload = is_watched.then(|| Box::new(reload) as Box<_>);
+        Ok(Self { watchers, status, reload })
     }
 
-    /// Reads the files now, whether they have changed or not, and takes what they say. Blocks on the
-    /// disk. Not to be called by what was given to [`start_with`](Self::start_with).
-    pub fn reload(&self) -> Reload {
-        let Some(reload) = &self.reload else { return Reload::NoFile };
-        // Until it is done no watch reads its file, and takes what was read before.
-        let mut files = self.watches.each_ref().map(|watch| watch.as_ref().map(Watch::file));
+    /// Reads the files now, whether they have changed or not, and applies them. Blocks on disk I/O. Must
+    /// not be called by the functions that were given to [`start_with`](Self::start_with): it would
+    /// deadlock.
+    pub fn reload(&self) -> ReloadOutcome {
+        let Some(reload) = &self.reload else { return ReloadOutcome::NoFile };
+        // The locks keep the watchers from applying content that was read earlier.
+        let mut files = self.watchers.each_ref().map(|watch| watch.as_ref().map(FileWatcher::file));
         reload(files.each_mut().map(|file| file.as_mut().map(|file| file.now())))
     }
 
-    /// How it goes.
-    pub fn status(&self) -> ReloadingStatus {
+    /// Returns the current status.
+    pub fn status(&self) -> ReloadStatus {
         self.status.lock().clone()
     }
 }
 
-/// Goes with a limiter to its end, so that the file is followed for as long.
-impl Attached for Reloading {
+/// Attached to a limiter, so that the file is watched until the limiter is dropped.
+impl Attached for Reloader {
     fn close(&self) -> Closing {
         Box::pin(ready(()))
     }
@@ -194,27 +197,27 @@ impl Attached for Reloading {
     fn end(&self, _last: Vec<KeyChanges>) {}
 }
 
-impl fmt::Debug for Reloading {
+impl fmt::Debug for Reloader {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reloading").finish_non_exhaustive()
+        f.debug_struct("Reloader").finish_non_exhaustive()
     }
 }
 
-/// What the thread needs.
-struct Follower<A> {
+/// The state of the thread that watches the files.
+struct ReloadState<A> {
     /// The configuration file and the list file.
     paths: [Option<PathBuf>; 2],
     options: LoadOptions,
     limiter: WeakLimiter,
-    /// What the limiter goes by.
+    /// The configuration in effect in the limiter.
     in_effect: Config,
-    status: Arc<Mutex<ReloadingStatus>>,
+    status: Arc<Mutex<ReloadStatus>>,
     adjust: A,
 }
 
-impl<A: FnMut(Config) -> Config> Follower<A> {
-    /// How it goes with this content of one of the files; `None` if the limiter is gone.
-    fn take(&mut self, which: usize, content: io::Result<Vec<u8>>) -> Option<ReloadingStatus> {
+impl<A: FnMut(Config) -> Config> ReloadState<A> {
+    /// Applies new content of one of the files. Returns `None` if the limiter was dropped.
+    fn take(&mut self, which: usize, content: io::Result<Vec<u8>>) -> Option<ReloadStatus> {
         let limiter = self.limiter.upgrade()?;
         let path = self.paths[which].clone()?;
         let file = path.display();
@@ -228,39 +231,39 @@ impl<A: FnMut(Config) -> Config> Follower<A> {
                     %file,
                     changed = %status.changed.join(", "),
                     needs_restart = %status.needs_restart.join(", "),
-                    "a new configuration is in use"
+                    "applied new configuration"
                 );
             }
             Err(error) => {
-                tracing::warn!(%file, %error, "the new configuration can't be used; the old one stays");
+                tracing::warn!(%file, %error, "invalid configuration; the previous one stays in effect");
                 self.status.lock().refused = Some(error);
             }
         }
         Some(self.status.lock().clone())
     }
 
-    /// What comes of these contents of all files.
-    fn reload(&mut self, contents: Contents) -> Reload {
-        let Some(limiter) = self.limiter.upgrade() else { return Reload::NoFile };
+    /// Applies the contents of all files.
+    fn reload(&mut self, contents: Contents) -> ReloadOutcome {
+        let Some(limiter) = self.limiter.upgrade() else { return ReloadOutcome::NoFile };
         match self.load(contents, &limiter) {
             Ok(config) => {
                 let is_new = self.apply(config, &limiter);
-                if is_new { Reload::Changed(self.count()) } else { Reload::Unchanged }
+                if is_new { ReloadOutcome::Changed(self.count()) } else { ReloadOutcome::Unchanged }
             }
             Err(error) => {
                 self.status.lock().refused = Some(error.clone());
-                Reload::Refused(error)
+                ReloadOutcome::Refused(error)
             }
         }
     }
 
-    /// Says whether it differs from what is in use.
+    /// Applies a configuration. Returns `true` if it differs from the one in effect.
     fn apply(&mut self, config: Config, limiter: &Limiter) -> bool {
-        // Under no lock: those who hear of changed quotas may ask how it goes.
+        // Without the lock, since listeners of quota changes may call `status`.
         let applied = config.apply(&self.in_effect, limiter);
         self.in_effect = config.in_effect(&self.in_effect);
         let mut status = self.status.lock();
-        *status = ReloadingStatus {
+        *status = ReloadStatus {
             config: Arc::new(config),
             reloads: status.reloads,
             changed: applied.changed,
@@ -270,14 +273,14 @@ impl<A: FnMut(Config) -> Config> Follower<A> {
         !status.changed.is_empty() || !status.needs_restart.is_empty()
     }
 
-    fn count(&self) -> ReloadingStatus {
+    fn count(&self) -> ReloadStatus {
         let mut status = self.status.lock();
         status.reloads += 1;
         status.clone()
     }
 
-    /// What the files say now, those with these contents as these say. What a limiter couldn't be made
-    /// of isn't followed either: it may be a file that is cut off.
+    /// Loads the configuration from the files, with these contents where they are given. A configuration
+    /// that limits nothing is refused as it is at the start: the file may be truncated.
     fn load(&mut self, contents: Contents, limiter: &Limiter) -> Result<Config, ConfigError> {
         let mut read = self.paths.each_ref().map(|path| path.as_deref().map(Read::now));
         for (read, content) in read.iter_mut().zip(contents) {
@@ -291,7 +294,11 @@ impl<A: FnMut(Config) -> Config> Follower<A> {
             let file = self.paths.iter().flatten().next().map_or(Path::new(""), PathBuf::as_path);
             let file = file.display().to_string().into();
             let origin = Origin::File { file, position: None };
-            return Err(ConfigError::new(vec![Problem::new(origin, &Steps::default(), NO_LIMITS)]));
+            return Err(ConfigError::new(vec![Problem::new(
+                origin,
+                &FieldPath::default(),
+                NO_LIMITS,
+            )]));
         }
         Ok(config)
     }

@@ -7,24 +7,24 @@ use schemars::{JsonSchema, Schema, SchemaGenerator};
 use serde::de::{self, MapAccess};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// A map in the order of the file.
+/// A map that keeps the order of the file.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Ordered<T>(
+pub struct OrderedMap<T>(
     /// The entries.
     pub Vec<(String, T)>,
 );
 
-impl<T> Default for Ordered<T> {
+impl<T> Default for OrderedMap<T> {
     fn default() -> Self {
         Self(Vec::new())
     }
 }
 
-impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
+impl<'de, T: Deserialize<'de>> Deserialize<'de> for OrderedMap<T> {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Map<T>(PhantomData<T>);
         impl<'de, T: Deserialize<'de>> de::Visitor<'de> for Map<T> {
-            type Value = Ordered<T>;
+            type Value = OrderedMap<T>;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a map")
@@ -35,20 +35,20 @@ impl<'de, T: Deserialize<'de>> Deserialize<'de> for Ordered<T> {
                 while let Some(entry) = map.next_entry()? {
                     entries.push(entry);
                 }
-                Ok(Ordered(entries))
+                Ok(OrderedMap(entries))
             }
         }
         deserializer.deserialize_map(Map(PhantomData))
     }
 }
 
-impl<T: Serialize> Serialize for Ordered<T> {
+impl<T: Serialize> Serialize for OrderedMap<T> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_map(self.0.iter().map(|(name, value)| (name, value)))
     }
 }
 
-impl<T: JsonSchema> JsonSchema for Ordered<T> {
+impl<T: JsonSchema> JsonSchema for OrderedMap<T> {
     fn inline_schema() -> bool {
         true
     }

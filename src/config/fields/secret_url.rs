@@ -7,8 +7,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::config::tree::mask;
 
-/// A URL, which may hold a password: shown is one without who logs in, and without what stands after
-/// a `?`.
+/// A URL that may contain a password. `Display` and `Debug` replace the credentials, the query and the
+/// fragment by `***`.
 ///
 /// ```
 /// use tollgate::config::Config;
@@ -17,28 +17,30 @@ use crate::config::tree::mask;
 /// # Ok::<(), tollgate::config::ConfigError>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
-pub struct Address(String);
+pub struct SecretUrl(String);
 
-impl Address {
-    /// The whole URL, secrets included.
+impl SecretUrl {
+    /// Returns the whole URL, including its secrets.
     pub fn expose(&self) -> &str {
         &self.0
     }
 
-    /// What stands before `://`.
+    /// Returns the scheme, the part before `://`.
     pub fn scheme(&self) -> &str {
         self.0.split_once("://").map_or("", |(scheme, _)| scheme)
     }
 
-    /// What stands behind the hosts, up to a `?`.
+    /// Returns the path, the part between the hosts and a `?` or `#`.
     pub fn path(&self) -> &str {
         let rest = self.0.split_once("://").map_or("", |(_, rest)| rest);
         let path = rest.find(['/', '?', '#']).map_or("", |at| &rest[at..]);
         path.split(['?', '#']).next().unwrap_or_default()
     }
 
+    /// Parses a URL.
+    ///
     /// # Errors
-    /// What is wrong, without the text.
+    /// The reason, which doesn't quote the text.
     fn parse(text: &str) -> Result<Self, &'static str> {
         let (scheme, rest) = text.split_once("://").ok_or(WRONG)?;
         if !SEVERAL_HOSTS.contains(&scheme) {
@@ -53,43 +55,43 @@ impl Address {
     }
 }
 
-impl fmt::Display for Address {
+impl fmt::Display for SecretUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&mask(&self.0))
     }
 }
 
-impl fmt::Debug for Address {
+impl fmt::Debug for SecretUrl {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}", mask(&self.0))
     }
 }
 
-impl<'de> Deserialize<'de> for Address {
+impl<'de> Deserialize<'de> for SecretUrl {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
         impl de::Visitor<'_> for Text {
-            type Value = Address;
+            type Value = SecretUrl;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str("a URL")
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Address, E> {
-                Address::parse(text).map_err(E::custom)
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<SecretUrl, E> {
+                SecretUrl::parse(text).map_err(E::custom)
             }
         }
         deserializer.deserialize_str(Text)
     }
 }
 
-impl Serialize for Address {
+impl Serialize for SecretUrl {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl JsonSchema for Address {
+impl JsonSchema for SecretUrl {
     fn schema_name() -> Cow<'static, str> {
         "Url".into()
     }
@@ -97,13 +99,13 @@ impl JsonSchema for Address {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "A URL. Who logs in there, and what stands after a `?`, is shown nowhere.",
+            "description": "A URL. Its credentials and its query are never displayed.",
             "pattern": r"^[A-Za-z][A-Za-z0-9+.-]*://[^/?#\s]\S*$",
         })
     }
 }
 
-/// Whether it is a URL of one host.
+/// Returns `true` for a URL with one host.
 fn is_url(text: &str) -> bool {
     let Ok(uri) = text.parse::<Uri>() else { return false };
     let Some(authority) = uri.authority().filter(|_| uri.scheme().is_some()) else { return false };
@@ -113,11 +115,11 @@ fn is_url(text: &str) -> bool {
     !authority.host().is_empty() && !authority.host().contains(',') && !bad_port
 }
 
-/// Schemes of which a URL may name several hosts.
+/// The schemes of URLs that may have several hosts.
 const SEVERAL_HOSTS: [&str; 2] = ["redis-cluster", "redis-sentinel"];
 
 const WRONG: &str =
-    "must be a URL of a scheme, a host and maybe a port, as https://example.org:8443";
+    "must be a URL with a scheme, a host and optionally a port, such as https://example.org:8443";
 
-const WRONG_HOSTS: &str = "must be a URL of a scheme and of hosts, each maybe with a port, as \
+const WRONG_HOSTS: &str = "must be a URL with a scheme and hosts, each optionally with a port, such as \
                            redis-cluster://10.0.0.1:6379,10.0.0.2:6379";

@@ -7,22 +7,30 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 
 use crate::config::tree::quote;
 
-/// A length of time as it is written: `500ms`, `60s`, `1h30m`, `1d`; at most 366 days.
+/// A duration as a user writes it: `500ms`, `60s`, `1h30m`, `1d`; at most 366 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Span(
-    /// The length.
+pub struct HumanDuration(
+    /// The duration.
     pub Duration,
 );
 
-/// Parses a length of time in the syntax of the configuration, as `1h30m`.
+/// Parses a duration in the syntax of the configuration: whole numbers, each with a unit (`ms`, `s`,
+/// `m`, `h`, `d`, `w`), such as `1h30m`; at most 366 days.
+///
+/// ```
+/// use std::time::Duration;
+/// use tollgate::config::parse_duration;
+/// assert_eq!(parse_duration("1m30s"), Ok(Duration::from_secs(90)));
+/// assert!(parse_duration("90").is_err());
+/// ```
 ///
 /// # Errors
-/// A message that says what is wrong with the text.
-pub fn length_of_time(text: &str) -> Result<Duration, String> {
-    Span::parse(text).map(|Span(length)| length)
+/// The reason why the text is not a duration, and the allowed syntax.
+pub fn parse_duration(text: &str) -> Result<Duration, String> {
+    HumanDuration::parse(text).map(|HumanDuration(length)| length)
 }
 
-impl Span {
+impl HumanDuration {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
         let wrong = || format!("must be {WANTED}, not {}", quote(text));
         let (mut rest, mut millis) = (text, 0_u64);
@@ -38,7 +46,7 @@ impl Span {
                 Err(_) => None,
             };
             let sum = part.and_then(|part| millis.checked_add(part)).filter(|sum| *sum <= LONGEST);
-            millis = sum.ok_or("is longer than 366d, the longest there is")?;
+            millis = sum.ok_or("must be at most 366d")?;
             rest = &unit[letters..];
         }
         match text.is_empty() {
@@ -48,8 +56,8 @@ impl Span {
     }
 }
 
-impl fmt::Display for Span {
-    /// In the largest unit that it is a whole number of.
+impl fmt::Display for HumanDuration {
+    /// Formats the duration in the largest unit in which it is a whole number.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let millis = self.0.as_millis();
         let whole = |unit: &&(&str, u64)| millis > 0 && millis.is_multiple_of(u128::from(unit.1));
@@ -60,31 +68,31 @@ impl fmt::Display for Span {
     }
 }
 
-impl<'de> Deserialize<'de> for Span {
+impl<'de> Deserialize<'de> for HumanDuration {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         struct Text;
         impl de::Visitor<'_> for Text {
-            type Value = Span;
+            type Value = HumanDuration;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
                 f.write_str(WANTED)
             }
 
-            fn visit_str<E: de::Error>(self, text: &str) -> Result<Span, E> {
-                Span::parse(text).map_err(E::custom)
+            fn visit_str<E: de::Error>(self, text: &str) -> Result<HumanDuration, E> {
+                HumanDuration::parse(text).map_err(E::custom)
             }
         }
         deserializer.deserialize_any(Text)
     }
 }
 
-impl Serialize for Span {
+impl Serialize for HumanDuration {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.collect_str(self)
     }
 }
 
-impl JsonSchema for Span {
+impl JsonSchema for HumanDuration {
     fn schema_name() -> Cow<'static, str> {
         "Duration".into()
     }
@@ -92,14 +100,14 @@ impl JsonSchema for Span {
     fn json_schema(_: &mut SchemaGenerator) -> Schema {
         json_schema!({
             "type": "string",
-            "description": "A length of time: whole numbers, each with its unit (ms, s, m, h, d, w); at most 366d.",
+            "description": "A duration: whole numbers, each with a unit (ms, s, m, h, d, w); at most 366d.",
             "pattern": "^([0-9]+(ms|s|m|h|d|w))+$",
             "examples": ["500ms", "60s", "1h30m", "1d"],
         })
     }
 }
 
-const WANTED: &str = "a length of time with its unit (ms, s, m, h, d, w), as 500ms, 60s or 1h30m";
+const WANTED: &str = "a duration with units (ms, s, m, h, d, w), such as 500ms, 60s or 1h30m";
 
 /// In milliseconds; from the longest to the shortest.
 const UNITS: [(&str, u64); 6] = [
@@ -118,17 +126,21 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_length_of_time_names_its_unit() {
+    fn duration_without_unit_is_refused() {
         for (text, millis) in
             [("500ms", 500), ("60s", 60_000), ("1h30m", 5_400_000), ("1d", 86_400_000), ("0s", 0)]
         {
-            assert_eq!(Span::parse(text).unwrap().0, Duration::from_millis(millis), "{text}");
+            assert_eq!(
+                HumanDuration::parse(text).unwrap().0,
+                Duration::from_millis(millis),
+                "{text}"
+            );
         }
         for text in
             ["", "60", "s", "1.5s", "-1s", "1 s", "1S", "367d", "99999999999999999999s", "1é"]
         {
-            assert!(Span::parse(text).is_err(), "{text}");
+            assert!(HumanDuration::parse(text).is_err(), "{text}");
         }
-        assert_eq!(Span(Duration::from_millis(90_000)).to_string(), "90s");
+        assert_eq!(HumanDuration(Duration::from_millis(90_000)).to_string(), "90s");
     }
 }

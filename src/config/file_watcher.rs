@@ -7,63 +7,63 @@ use std::time::Duration;
 
 use parking_lot::{Mutex, MutexGuard};
 
-use super::Watched;
+use super::WatchedFile;
 
-/// A thread that looks at a file from time to time, and tells what it says when that has changed.
+/// A thread that polls a file, and reports its content after a change.
 ///
-/// It ends when this is dropped, which waits for a look or a call that is under way; except within
-/// the call itself: there it ends when the call returns.
+/// Dropping the watcher stops the thread. The drop waits for a call in progress, except within the call
+/// itself: the thread then ends when the call returns.
 ///
 /// ```
 /// # fn main() -> std::io::Result<()> {
 /// use std::sync::mpsc;
-/// use tollgate::config::{Watch, Watched};
+/// use tollgate::config::{FileWatcher, WatchedFile};
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("config.yaml");
 /// # std::fs::write(&path, "quotas: {}")?;
-/// let (file, _content) = Watched::open(&path, 1 << 20);
-/// let (tell, told) = mpsc::channel();
-/// let watch = Watch::start(file, Watch::INTERVAL, move |content| {
-///     let _ = tell.send(content);
+/// let (file, _content) = WatchedFile::open(&path, 1 << 20);
+/// let (sender, changes) = mpsc::channel();
+/// let watch = FileWatcher::start(file, FileWatcher::INTERVAL, move |content| {
+///     let _ = sender.send(content);
 /// })?;
 /// std::fs::write(&path, "quotas: {gpt-4o: {rpm: 5}}")?;
-/// assert_eq!(told.recv().expect("it is watched")?, b"quotas: {gpt-4o: {rpm: 5}}");
+/// assert_eq!(changes.recv().expect("a change")?, b"quotas: {gpt-4o: {rpm: 5}}");
 /// drop(watch);
 /// # Ok(())
 /// # }
 /// ```
 #[must_use = "the file is watched until this is dropped"]
-pub struct Watch {
-    /// Nothing is sent: the thread ends when it is gone.
+pub struct FileWatcher {
+    /// Dropping the sender stops the thread.
     stop: Option<Sender<()>>,
     thread: Option<JoinHandle<()>>,
-    file: Arc<Mutex<Watched>>,
+    file: Arc<Mutex<WatchedFile>>,
 }
 
-impl Watch {
-    /// Often enough that a change is told within a second: it takes two looks, so half a second and
-    /// what they take.
+impl FileWatcher {
+    /// An interval with which a change is reported within a second: it takes two polls, half a second, and
+    /// the time to read the file.
     pub const INTERVAL: Duration = Duration::from_millis(250);
 
-    /// Looks at the file once per `interval` (10 ms at least) on a thread of its own, and calls
-    /// `on_change` there with what [`look`](Watched::look) finds. If that panics, nobody looks any more.
+    /// Starts a thread that polls the file once per `interval`, at least 10 ms, and calls `on_change` with
+    /// the result of [`poll`](WatchedFile::poll). The thread ends if the call panics.
     ///
     /// # Errors
-    /// The system has no thread left.
+    /// The system can't start a thread.
     pub fn start(
-        file: Watched,
+        file: WatchedFile,
         interval: Duration,
         mut on_change: impl FnMut(io::Result<Vec<u8>>) + Send + 'static,
     ) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel::<()>();
         let interval = interval.max(SHORTEST);
         let file = Arc::new(Mutex::new(file));
-        let looked_at = Arc::clone(&file);
+        let polled = Arc::clone(&file);
         let watching = move || {
             while stopped.recv_timeout(interval) == Err(RecvTimeoutError::Timeout) {
-                // Locked until it was told: nobody who reads the file meanwhile is overtaken.
-                let mut file = looked_at.lock();
-                if let Some(content) = file.look() {
+                // Locked until the change is reported, so that it can't overtake a later read.
+                let mut file = polled.lock();
+                if let Some(content) = file.poll() {
                     on_change(content);
                 }
             }
@@ -72,28 +72,28 @@ impl Watch {
         Ok(Self { stop: Some(stop), thread: Some(thread), file })
     }
 
-    /// The file; the thread doesn't look at it meanwhile. Not for the call on that thread.
-    pub(super) fn file(&self) -> MutexGuard<'_, Watched> {
+    /// Locks the file, which pauses polling. Must not be called on the thread of the watcher.
+    pub(super) fn file(&self) -> MutexGuard<'_, WatchedFile> {
         self.file.lock()
     }
 }
 
-impl Drop for Watch {
+impl Drop for FileWatcher {
     fn drop(&mut self) {
         self.stop = None;
         let thread = self.thread.take();
         if let Some(thread) = thread.filter(|own| own.thread().id() != thread::current().id()) {
-            // What a panic in the call had to say, it has said.
+            // The panic hook has reported a panic of the call.
             let _ = thread.join();
         }
     }
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for FileWatcher {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch").finish_non_exhaustive()
+        f.debug_struct("FileWatcher").finish_non_exhaustive()
     }
 }
 
-/// Short of which a processor does little else.
+/// Shorter intervals would keep a processor busy.
 const SHORTEST: Duration = Duration::from_millis(10);

@@ -6,35 +6,36 @@ use std::sync::Arc;
 
 use super::config::Config;
 use super::open::OpenError;
-use super::value::{Bus, BusPlace};
+use super::value::{Bus, BusServer};
 use crate::cluster::{self, Agent};
 use crate::limiter::Limiter;
 
 impl Config {
-    /// Joins a limiter to the bus of this configuration, if there is one: it tells the others there of
-    /// its provider's refusals, and follows theirs, until it ends.
+    /// Joins a limiter to the bus of this configuration, if there is one. The limiter announces refusals of
+    /// its provider, and applies those that others announce, until it is dropped.
     ///
     /// # Errors
-    /// [`OpenError`] if this program is built without the feature that the bus needs, or has no thread
-    /// left. A server that can't be reached is none: the limiter goes on by itself, until it comes.
+    /// [`OpenError`] if this program is built without the feature that the bus needs, or the system can't
+    /// start a thread. An unreachable server is not an error: the limiter works without it until it
+    /// responds.
     pub fn join(&self, limiter: &Limiter) -> Result<Option<Agent>, OpenError> {
         self.bus.as_ref().map(|bus| bus.join(limiter)).transpose()
     }
 }
 
 impl Bus {
-    /// Joins a limiter to it.
+    /// Joins a limiter to this bus.
     ///
     /// # Errors
     /// As [`Config::join`].
     pub fn join(&self, limiter: &Limiter) -> Result<Agent, OpenError> {
         let id = self.agent_id.clone().unwrap_or_else(unique_name);
-        let bus = self.place.connect()?;
+        let bus = self.server.connect()?;
         Ok(Agent::join(limiter, bus, id)?)
     }
 }
 
-impl BusPlace {
+impl BusServer {
     fn connect(&self) -> Result<Arc<dyn cluster::Bus>, OpenError> {
         match self {
             #[cfg(feature = "nats")]
@@ -49,26 +50,26 @@ impl BusPlace {
     }
 }
 
-/// A name that nobody else has: the host's, for who reads it; the number of the process; and, since
-/// containers share both, something random.
+/// Returns a unique name: the host name, for readability, the process ID, and a random number, since
+/// containers can share both.
 fn unique_name() -> String {
-    // Each is seeded anew by the system.
+    // The system seeds every `RandomState`.
     let random = RandomState::new().build_hasher().finish();
     format!("{}-{}-{random:016x}", host(), process::id())
 }
 
 fn host() -> String {
     let files = ["/proc/sys/kernel/hostname", "/etc/hostname"];
-    let told = files.into_iter().find_map(|path| fs::read_to_string(path).ok());
-    let named =
+    let from_file = files.into_iter().find_map(|path| fs::read_to_string(path).ok());
+    let from_environment =
         || ["HOSTNAME", "COMPUTERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
-    let name = told.or_else(named).unwrap_or_default();
+    let name = from_file.or_else(from_environment).unwrap_or_default();
     let plain = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
     let name: String = name.trim().chars().filter(plain).take(LONGEST_HOST).collect();
     if name.is_empty() { "host".to_owned() } else { name }
 }
 
-/// What DNS allows.
+/// The longest label in DNS, in bytes.
 const LONGEST_HOST: usize = 63;
 
 #[cfg(test)]
@@ -76,7 +77,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_name_is_another_and_says_which_process_it_is() {
+    fn unique_names_differ_and_contain_process_id() {
         let names = [unique_name(), unique_name()];
         assert_ne!(names[0], names[1]);
         assert!(names[0].contains(&format!("-{}-", process::id())) && names[0].len() < 128);
