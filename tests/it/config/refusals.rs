@@ -145,7 +145,7 @@ fn names_that_mean_nothing_are_refused() {
         "quotas: {'(': {regex: true}}",
         "1:10: quotas.\"(\": invalid regular expression: unclosed",
     );
-    refuses("quotas: {'regex:a': {rpm: 5}}", "1:10: quotas.regex:a: write the expression alone");
+    refuses("quotas: {'regex:a': {rpm: 5}}", "1:10: quotas.regex:a: write the expression without");
     refuses("unknown_key: {regex: true}", "1:22: unknown_key.regex: not allowed here");
     refuses("providers: [groq, groq]", "1:19: providers[1]: duplicate provider \"groq\"");
     refuses(

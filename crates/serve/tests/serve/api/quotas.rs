@@ -52,7 +52,7 @@ async fn what_is_wrong_with_a_quota_is_told_as_the_configuration_tells_it() {
         (json!({"rmp": 5}), "quotas.a.rmp: unknown field \"rmp\" (did you mean `rpm`?)"),
         (json!({"rpm": "5"}), "quotas.a.rpm: must be a whole number"),
         (json!({"limits": [{"dimension": "tokens", "limit": 5}]}), "`window` is missing"),
-        (json!({"regex": true}), "quotas.a.regex: is said by the name"),
+        (json!({"regex": true}), "quotas.a.regex: not allowed here"),
         (json!({"share": 2}), "quotas.a.share: must be above 0 and at most 1"),
         (json!([1]), "quotas.a: must be a map of"),
     ] {
