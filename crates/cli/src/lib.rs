@@ -9,4 +9,5 @@
 pub mod batch;
 pub mod command;
 pub mod explain;
+mod latencies;
 mod terminal;

@@ -1,6 +1,5 @@
 //! Holds requests back while the server has an outage.
 
-use std::error::Error;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -12,6 +11,7 @@ use tokio::sync::{OwnedMutexGuard, watch};
 use super::outage::{Cause, Failures, Outage};
 use super::stop::{Halt, Stop};
 use super::target::Base;
+use tollgate::causes;
 use tollgate::limiter::Limiter;
 use tollgate::provider::InvalidAnswer;
 
@@ -117,9 +117,9 @@ impl Gate {
                 None => format!("HTTP {}", answer.status()),
             },
             Err(error) if error.is_connect() => {
-                format!("{}: cannot connect: {}", self.0.base, root(error))
+                format!("{}: cannot connect: {}", self.0.base, root_cause(error))
             }
-            Err(error) => root(error).to_string(),
+            Err(error) => root_cause(error),
         }
     }
 }
@@ -145,20 +145,13 @@ fn invalid(answer: &http::Response<Bytes>) -> Option<InvalidAnswer> {
     invalid.filter(|invalid| *invalid != InvalidAnswer::Error)
 }
 
-/// The innermost cause: unlike the error itself, it has no URL, whose query may hold a key.
-fn root(error: &reqwest::Error) -> &dyn Error {
-    tollgate::causes(error).skip(1).last().unwrap_or(&NoCause)
-}
-
-#[derive(Debug)]
-struct NoCause;
-
-impl std::fmt::Display for NoCause {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the connection failed")
+/// Returns the text of the innermost cause. Unlike the error itself, it contains no URL, whose query
+/// may hold an API key.
+fn root_cause(error: &reqwest::Error) -> String {
+    match causes(error).skip(1).last() {
+        Some(cause) => cause.to_string(),
+        None => "the connection failed".to_owned(),
     }
 }
-
-impl Error for NoCause {}
 
 const LONGEST_PROBE_WAIT: Duration = Duration::from_secs(30);

@@ -66,7 +66,6 @@ mod shared;
 mod stop;
 mod tally;
 pub mod target;
-mod waits;
 
 pub use changes::{Changes, OnChange, Resume};
 pub(crate) use client::http_client;

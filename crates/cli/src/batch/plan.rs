@@ -5,11 +5,13 @@ use std::fmt;
 use std::io::{self, BufRead};
 use std::time::Duration;
 
+use comfy_table::CellAlignment::{Left, Right};
+
 use super::forecast::Forecast;
 use super::ideal::Ideal;
 use super::input::{Entry, Line, Reader};
 use super::target::Base;
-use crate::terminal::{Span, counted, whole};
+use crate::terminal::{Span, counted, plain_table, printable, whole};
 use tollgate::limiter::{Code, Limiter};
 use tollgate::provider::Profile;
 use tollgate::quota::{Cost, Dimension, Quota};
@@ -74,12 +76,13 @@ impl Plan {
 
 impl fmt::Display for Plan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let width = self.models.keys().map(String::len).max().unwrap_or(0).max("model".len());
-        writeln!(f, "{:<width$}  {:>10}  {:>14}", "model", "requests", "tokens")?;
-        for (model, (requests, tokens)) in &self.models {
-            let model = if model.is_empty() { "-" } else { model };
-            writeln!(f, "{model:<width$}  {:>10}  {:>14}", whole(*requests), whole(*tokens))?;
-        }
+        let header = ["model", "requests", "tokens"].map(str::to_owned);
+        let models = self.models.iter().map(|(model, (requests, tokens))| {
+            let model = if model.is_empty() { "-".to_owned() } else { printable(model) };
+            [model, whole(*requests), whole(*tokens)]
+        });
+        let table = plain_table([Left, Right, Right], std::iter::once(header).chain(models));
+        writeln!(f, "{}", table.trim_fmt())?;
         if self.bad_lines > 0 {
             writeln!(f, "{}", counted(self.bad_lines, "invalid line"))?;
         }

@@ -3,11 +3,12 @@
 use std::borrow::Cow;
 use std::fmt;
 
+use comfy_table::CellAlignment::{Left, Right};
 use serde::{Deserialize, Serialize};
 
 pub use super::failures::{FailureCount, FailureExample};
-pub use super::waits::Waits;
-use crate::terminal::{printable, whole};
+use crate::latencies::Latencies;
+use crate::terminal::{plain_table, printable, whole};
 
 /// The report of a run: `Display` for people, serde for programs. Field names are a contract.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
@@ -60,11 +61,10 @@ pub struct Report {
 }
 
 impl Report {
-    /// The same report, with the percentiles of these waits.
-    #[must_use]
-    pub fn with_waits(mut self, waits: &Waits) -> Self {
-        self.wait_p50_s = waits.percentile(50).as_secs_f64();
-        self.wait_p99_s = waits.percentile(99).as_secs_f64();
+    /// Sets the percentiles of the waits.
+    pub(super) fn with_waits(mut self, waits: &Latencies) -> Self {
+        self.wait_p50_s = waits.quantile(0.5).as_secs_f64();
+        self.wait_p99_s = waits.quantile(0.99).as_secs_f64();
         self
     }
 
@@ -93,7 +93,7 @@ impl Report {
         json
     }
 
-    fn utilized(&self) -> &'static str {
+    fn utilization_note(&self) -> &'static str {
         match self.shared {
             true => "this run's part of the shared limits",
             false => "ideal / time to the last send",
@@ -111,31 +111,17 @@ impl Report {
         }
     }
 
-    fn write_failures(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.failures.is_empty() {
-            return Ok(());
-        }
-        f.write_str("\n\nfailures by cause")?;
-        let width = self.failures.iter().map(|failure| failure.code.len()).max().unwrap_or(0);
-        for FailureCount { code, count, example } in &self.failures {
-            let FailureExample { custom_id, message } = example;
-            let message = printable(message);
-            write!(f, "\n  {code:<width$}  {:>9}  {custom_id:?}: {message}", whole(*count))?;
-        }
-        Ok(())
-    }
-
-    fn rows(&self) -> [Row; 15] {
+    fn rows(&self) -> [[String; 4]; 15] {
         [
             row("requests", count(self.requests), ""),
             row("succeeded", count(self.succeeded), ""),
             row("failed", count(self.failed), ""),
-            row("skipped", count(self.skipped), self.skipped_note()),
+            row("skipped", count(self.skipped), &self.skipped_note()),
             row("retries", count(self.retries), ""),
             row("rate limited", count(self.rate_limited), "429 responses"),
             row("elapsed", seconds(self.elapsed_s), ""),
             row("ideal", seconds(self.ideal_s), "at the limits, with zero latency"),
-            row("utilization", percent(self.utilization), self.utilized()),
+            row("utilization", percent(self.utilization), self.utilization_note()),
             row("input tokens", count(self.input_tokens), ""),
             row("output tokens", count(self.output_tokens), ""),
             row("charged tokens", count(self.charged_tokens), "against the token limit"),
@@ -147,36 +133,33 @@ impl Report {
 }
 
 impl fmt::Display for Report {
-    /// A table of one line per field, and one of failures by cause, if there are any; without a
-    /// newline at its end.
+    /// Writes a table with one line per field, and a table of failures by cause if there are any, without
+    /// a newline at the end.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let rows = self.rows();
-        let width = rows.iter().map(|row| row.value.len()).max().unwrap_or_default();
-        for (index, Row { name, value, unit, note }) in rows.iter().enumerate() {
-            let line = format!("{name:<14}  {value:>width$} {unit:<1}  {note}");
-            let end = if index + 1 < rows.len() { "\n" } else { "" };
-            write!(f, "{}{end}", line.trim_end())?;
+        let mut table = plain_table([Left, Right, Left, Left], self.rows());
+        // A unit follows its value.
+        if let Some(values) = table.column_mut(1) {
+            values.set_padding((0, 1));
         }
-        self.write_failures(f)
+        f.write_str(&table.trim_fmt())?;
+        if self.failures.is_empty() {
+            return Ok(());
+        }
+        let failures = self.failures.iter().map(|FailureCount { code, count, example }| {
+            let FailureExample { custom_id, message } = example;
+            [format!("  {code}"), whole(*count), format!("{custom_id:?}: {}", printable(message))]
+        });
+        let failures = plain_table([Left, Right, Left], failures);
+        write!(f, "\n\nfailures by cause\n{}", failures.trim_fmt())
     }
 }
 
 /// Above which a run was faster than its limits, the roundings of a short one counted.
 const FASTEST: f64 = 1.1;
 
-struct Row {
-    name: &'static str,
-    value: String,
-    unit: &'static str,
-    note: Cow<'static, str>,
-}
-
-fn row(
-    name: &'static str,
-    (value, unit): (String, &'static str),
-    note: impl Into<Cow<'static, str>>,
-) -> Row {
-    Row { name, value, unit, note: note.into() }
+/// Returns the cells of a row: name, value, unit and note.
+fn row(name: &str, (value, unit): (String, &str), note: &str) -> [String; 4] {
+    [name.to_owned(), value, unit.to_owned(), note.to_owned()]
 }
 
 fn count(number: u64) -> (String, &'static str) {

@@ -10,7 +10,8 @@ use super::forecast::Forecast;
 use super::ideal::Ideal;
 use super::outcome::Outcome;
 use super::progress::{Gauge, ModelUsage, Snapshot};
-use super::report::{Report, Waits};
+use super::report::Report;
+use crate::latencies::Latencies;
 use tollgate::limiter::{LimitStats, Limiter};
 use tollgate::middleware::Facts;
 use tollgate::provider::Profile;
@@ -25,7 +26,7 @@ pub(super) struct Tally {
     report: Report,
     failures: Failures,
     reserved: u64,
-    waits: Waits,
+    waits: Latencies,
     ideal: Ideal,
     /// How many lines of each model are done with.
     models: BTreeMap<String, usize>,
@@ -41,7 +42,7 @@ impl Tally {
             report: Report::default(),
             failures: Failures::default(),
             reserved: 0,
-            waits: Waits::new(),
+            waits: Latencies::default(),
             ideal: Ideal::new(profile),
             models: BTreeMap::new(),
             forecast: None,

@@ -43,9 +43,9 @@ mod explanation;
 mod fresh;
 pub mod har;
 mod line;
+mod relative_errors;
 mod row;
 mod seconds;
-mod spread;
 mod summary;
 
 pub use explanation::{Explanation, explain};

@@ -1,9 +1,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
+use std::iter;
+
+use comfy_table::CellAlignment::{Left, Right};
+use comfy_table::Table;
 
 use super::Explanation;
 use super::fresh::Fresh;
-use super::spread::Spread;
+use super::relative_errors::RelativeErrors;
+use crate::terminal::{counted, plain_table};
 use tollgate::quota::Dimension;
 
 /// What many explanations come to: exchanges by provider and class, and how far estimates were off.
@@ -19,8 +24,8 @@ pub struct Summary {
 #[derive(Debug, Clone, Default)]
 struct Provider {
     classes: BTreeMap<&'static str, u64>,
-    charge: Spread,
-    input: Spread,
+    charge: RelativeErrors,
+    input: RelativeErrors,
 }
 
 impl Summary {
@@ -33,10 +38,10 @@ impl Summary {
         let missing = || explanation.missing_tokens().filter(|missing| fresh && *missing > 0);
         let charged = explanation.charged.or_else(missing);
         if let Some(charged) = charged {
-            provider.charge.add(cost.amount(&Dimension::Tokens), charged);
+            provider.charge.record(cost.amount(&Dimension::Tokens), charged);
         }
         if let Some(usage) = explanation.usage {
-            provider.input.add(cost.amount(&Dimension::InputTokens), usage.input);
+            provider.input.record(cost.amount(&Dimension::InputTokens), usage.input);
         }
     }
 
@@ -44,9 +49,42 @@ impl Summary {
     pub fn exchanges(&self) -> u64 {
         self.providers.values().map(Provider::exchanges).sum()
     }
+
+    fn class_table(&self) -> Table {
+        let header = ["provider", "ok", "transient", "until_reset", "terminal", "in_band"];
+        let rows = self.providers.iter().map(|(name, provider)| {
+            let [ok, transient, until_reset, terminal, in_band] = provider.class_counts();
+            [(*name).to_owned(), ok, transient, until_reset, terminal, in_band]
+        });
+        let rows = iter::once(header.map(str::to_owned)).chain(rows);
+        plain_table([Left, Right, Right, Right, Right, Right], rows)
+    }
+
+    fn error_table(&self) -> Table {
+        let header = ["provider", "charges", "median", "p90", "inputs", "median", "p90"];
+        let rows = self.providers.iter().map(|(name, provider)| {
+            let [charges, charge_median, charge_p90] = provider.charge.summary();
+            let [inputs, input_median, input_p90] = provider.input.summary();
+            [
+                (*name).to_owned(),
+                charges,
+                charge_median,
+                charge_p90,
+                inputs,
+                input_median,
+                input_p90,
+            ]
+        });
+        let rows = iter::once(header.map(str::to_owned)).chain(rows);
+        plain_table([Left, Right, Right, Right, Right, Right, Right], rows)
+    }
 }
 
 impl Provider {
+    fn class_counts(&self) -> [String; 5] {
+        CLASSES.map(|class| self.classes.get(class).unwrap_or(&0).to_string())
+    }
+
     fn exchanges(&self) -> u64 {
         self.classes.values().sum()
     }
@@ -54,31 +92,16 @@ impl Provider {
 
 impl fmt::Display for Summary {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let exchanges = self.exchanges();
-        let s = if exchanges == 1 { "" } else { "s" };
-        write!(f, "{exchanges} exchange{s}")?;
+        f.write_str(&counted(self.exchanges(), "exchange"))?;
         if self.providers.is_empty() {
             return Ok(());
         }
-        write!(f, "\n\n{:<18}", "provider")?;
-        CLASSES.iter().try_for_each(|class| write!(f, "{class:>12}"))?;
-        for (name, provider) in &self.providers {
-            write!(f, "\n{name:<18}")?;
-            for class in CLASSES {
-                write!(f, "{:>12}", provider.classes.get(class).unwrap_or(&0))?;
-            }
-        }
-        write!(f, "\n\n{OFF}")?;
-        for (name, provider) in &self.providers {
-            write!(f, "\n{name:<18}{}   {}", provider.charge, provider.input)?;
-        }
-        Ok(())
+        write!(f, "\n\n{}", self.class_table().trim_fmt())?;
+        write!(f, "\n\n{ERRORS_TITLE}\n{}", self.error_table().trim_fmt())
     }
 }
 
 const CLASSES: [&str; 5] = ["ok", "transient", "until_reset", "terminal", "in_band"];
 
-const OFF: &str = "\
-Estimation error
-                  charge, against headers        input, against usage
-provider            known    median       p90     known    median       p90";
+const ERRORS_TITLE: &str =
+    "Estimation error: of the charge, against headers; of the input, against usage";

@@ -105,7 +105,7 @@ loop). Benchmarking another machine requires --allow-remote. TOLLGATE_TOKEN, if 
 every request.
 
 Latency is the time from sending a request to the end of its response, over all connections; \
-percentiles are exact to 1/32. If the server runs on this machine, the benchmark competes with it \
+percentiles are rounded up by at most 1 %. If the server runs on this machine, the benchmark competes with it \
 for CPU time.";
 
 const EXAMPLES: &str = "\

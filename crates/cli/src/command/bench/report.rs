@@ -39,7 +39,7 @@ impl Report {
         let tally = &measured.tally;
         let requests = tally.latencies.len();
         let seconds = measured.elapsed.as_secs_f64();
-        let millis = |percent| tally.latencies.percentile(percent).as_secs_f64() * 1e3;
+        let millis = |quantile| tally.latencies.quantile(quantile).as_secs_f64() * 1e3;
         Self {
             url: format!("{}{}", args.url, args.path),
             http: if args.http2 { "2" } else { "1.1" },
@@ -49,10 +49,10 @@ impl Report {
             requests,
             requests_per_second: if seconds > 0.0 { requests as f64 / seconds } else { 0.0 },
             latency_ms: Latency {
-                p50: millis(50),
-                p90: millis(90),
-                p99: millis(99),
-                max: millis(100),
+                p50: millis(0.5),
+                p90: millis(0.9),
+                p99: millis(0.99),
+                max: millis(1.0),
             },
             statuses: tally.statuses.clone(),
             errors: tally.errors,

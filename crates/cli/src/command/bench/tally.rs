@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use http::StatusCode;
 
-use crate::batch::report::Waits;
+use crate::latencies::Latencies;
 
 /// What a connection, or all of them, have seen.
 #[derive(Debug, Default)]
@@ -13,7 +13,7 @@ pub(super) struct Tally {
     /// Answers that were read to their end, by status.
     pub(super) statuses: BTreeMap<u16, u64>,
     /// How long those took.
-    pub(super) latencies: Waits,
+    pub(super) latencies: Latencies,
     /// Requests whose connection broke, and connections that couldn't be made again.
     pub(super) errors: u64,
     /// What the first of them says.
@@ -37,7 +37,7 @@ impl Tally {
         for (status, count) in other.statuses {
             *self.statuses.entry(status).or_default() += count;
         }
-        self.latencies.add(&other.latencies);
+        self.latencies.merge(&other.latencies);
         self.errors += other.errors;
         self.first_error = self.first_error.take().or(other.first_error);
     }

@@ -1,277 +1,186 @@
-use std::borrow::Cow;
-use std::collections::HashMap;
+use clap::{Args, ValueHint};
 
-use clap::{Arg, ArgMatches, Args, Command, FromArgMatches, ValueHint};
+/// The options of `tollgate serve` besides `--config`. The configuration checks their values.
+///
+/// Each has an environment variable, as `TOLLGATE_MAX_REQUESTS` for `--max-requests`.
+#[derive(Debug, Clone, Default, Args)]
+pub(super) struct Flags {
+    /// Address to listen on; port 0 selects a free port [default: 127.0.0.1:8080]
+    #[arg(long, value_name = "ADDRESS:PORT")]
+    listen: Option<String>,
 
-/// A flag of `tollgate serve`.
-#[derive(Debug)]
-pub(super) struct Flag {
-    /// Without the dashes.
+    /// Port to listen on, instead of the port of that address; 0 selects a free port
+    #[arg(short, long, value_name = "PORT", allow_negative_numbers = true)]
+    port: Option<String>,
+
+    /// Allow clients without a token on an address that is not loopback
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+    allow_anonymous: Option<String>,
+
+    /// Requests per window of a key without a limit of its own [default: 100]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, help_heading = RATE)]
+    max_requests: Option<String>,
+
+    /// Queue length of such a key [default: 400]
+    #[arg(long, value_name = "N", allow_negative_numbers = true, help_heading = RATE)]
+    max_requests_in_queue: Option<String>,
+
+    /// Window of such a key in milliseconds, from 10 to 3600000 [default: 1000]
+    #[arg(short, long, value_name = "N", allow_negative_numbers = true, help_heading = RATE)]
+    window_millis: Option<String>,
+
+    /// Algorithm for such a key: sliding_window, fixed_window, token_bucket [default: sliding_window]
+    #[arg(long, value_name = "NAME", help_heading = RATE)]
+    algorithm: Option<String>,
+
+    /// Let requests choose their limit per window (maxRequests) [default: false]
+    #[arg(short, long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = RATE)]
+    requests_can_set_rate: Option<String>,
+
+    /// Let requests choose their queue length (maxRequestsInQueue) [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = RATE)]
+    requests_can_mod_queue: Option<String>,
+
+    /// Limits by key in GoCC's format, JSON or YAML: {keys: [..]}; reloaded when the file changes
+    #[arg(short, long, value_name = "FILE", value_hint = ValueHint::AnyPath, help_heading = RATE)]
+    config_file: Option<String>,
+
+    /// Log format: json, text [default: json]
+    #[arg(short, long, value_name = "NAME", help_heading = LOG)]
+    log_format: Option<String>,
+
+    /// Minimum log level: debug, info, warn, error [default: info]
+    #[arg(long, value_name = "NAME", help_heading = LOG)]
+    log_level: Option<String>,
+
+    /// Log successful responses [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = LOG)]
+    log2xx: Option<String>,
+
+    /// Log responses to client errors and to clients over the limit [default: false]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = LOG)]
+    log4xx: Option<String>,
+
+    /// Log responses to server errors [default: true]
+    #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true", help_heading = LOG)]
+    log5xx: Option<String>,
+
+    /// GoCC's list of instances; not supported: set `cluster: {redis: ..}` in the configuration
+    #[arg(short, long, value_name = "URLS", hide_short_help = true)]
+    instance_urls: Option<String>,
+}
+
+/// An option of the command line, or else its environment variable.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Flag<'a> {
+    /// The name of the option, without dashes.
     name: &'static str,
-    short: Option<char>,
-    /// What stands for its value where it is told of.
-    value: &'static str,
-    kind: Kind,
-    /// The way to its value below `serve`; none if it is no value of the configuration.
-    path: &'static [&'static str],
-    help: &'static str,
-    heading: Option<&'static str>,
+    /// The value given on the command line.
+    given: Option<&'a str>,
+    /// Converts a value to YAML.
+    to_yaml: fn(&str) -> String,
 }
 
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Kind {
-    /// A text, whatever it would be in YAML: `[::1]:8080` is a list there.
-    Text,
-    /// The same; a negative one is no flag.
-    Number,
-    File,
-    /// One that is or isn't, in the spellings of Go's `strconv.ParseBool`.
-    Bool,
-    /// One of a few names, in whatever case.
-    Name,
-    /// Told of only to who wants to know everything.
-    Unused,
+/// A value and the option or environment variable that set it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct FlagValue {
+    pub(super) origin: String,
+    /// The value as YAML.
+    pub(super) value: String,
 }
 
-/// The flags that were given, by name.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Given(HashMap<&'static str, String>);
+impl Flags {
+    pub(super) fn port(&self) -> Flag<'_> {
+        Flag::new("port", self.port.as_deref(), str::to_owned)
+    }
 
-impl Given {
-    /// What was said, and by which name: the flag, or else its variable.
-    pub(super) fn set(
-        &self,
-        flag: &Flag,
-        variable: &dyn Fn(&str) -> Option<String>,
-    ) -> Option<(String, String)> {
-        let spelled = |text: &str| flag.spelled(text).into_owned();
-        if let Some(given) = self.0.get(flag.name) {
-            return Some((format!("--{}", flag.name), spelled(given)));
+    pub(super) fn config_file(&self) -> Flag<'_> {
+        Flag::new("config-file", self.config_file.as_deref(), str::to_owned)
+    }
+
+    pub(super) fn instance_urls(&self) -> Flag<'_> {
+        Flag::new("instance-urls", self.instance_urls.as_deref(), str::to_owned)
+    }
+
+    /// Returns the options that set one value of the configuration each, with its path below `serve`.
+    pub(super) fn settings(&self) -> [(Flag<'_>, &'static [&'static str]); 13] {
+        let text = |name, value| Flag::new(name, value, quoted);
+        let number = |name, value| Flag::new(name, value, str::to_owned);
+        let boolean = |name, value| Flag::new(name, value, boolean);
+        let name = |name, value| Flag::new(name, value, lower_case);
+        [
+            (text("listen", self.listen.as_deref()), &["listen"]),
+            (boolean("allow-anonymous", self.allow_anonymous.as_deref()), &["allow_anonymous"]),
+            (number("max-requests", self.max_requests.as_deref()), &["max_requests"]),
+            (
+                number("max-requests-in-queue", self.max_requests_in_queue.as_deref()),
+                &["max_requests_in_queue"],
+            ),
+            (number("window-millis", self.window_millis.as_deref()), &["window_millis"]),
+            (name("algorithm", self.algorithm.as_deref()), &["algorithm"]),
+            (
+                boolean("requests-can-set-rate", self.requests_can_set_rate.as_deref()),
+                &["requests_can_set_rate"],
+            ),
+            (
+                boolean("requests-can-mod-queue", self.requests_can_mod_queue.as_deref()),
+                &["requests_can_mod_queue"],
+            ),
+            (Flag::new("log-format", self.log_format.as_deref(), log_format), &["log", "format"]),
+            (name("log-level", self.log_level.as_deref()), &["log", "level"]),
+            (boolean("log2xx", self.log2xx.as_deref()), &["log", "log2xx"]),
+            (boolean("log4xx", self.log4xx.as_deref()), &["log", "log4xx"]),
+            (boolean("log5xx", self.log5xx.as_deref()), &["log", "log5xx"]),
+        ]
+    }
+}
+
+impl<'a> Flag<'a> {
+    fn new(name: &'static str, given: Option<&'a str>, to_yaml: fn(&str) -> String) -> Self {
+        Self { name, given, to_yaml }
+    }
+
+    /// Returns the value of the option, else that of its environment variable as read by `variable`.
+    pub(super) fn resolve(self, variable: &dyn Fn(&str) -> Option<String>) -> Option<FlagValue> {
+        let to_value =
+            |origin, text: &str| FlagValue { origin, value: (self.to_yaml)(text.trim()) };
+        if let Some(given) = self.given {
+            return Some(to_value(format!("--{}", self.name), given));
         }
-        let name = flag.variable();
-        // An empty one is none: that is how scripts and Compose files say so.
-        let value = variable(&name).filter(|value| !value.trim().is_empty())?;
-        // Kubernetes gives the pods beside a service `tollgate` its address as TOLLGATE_PORT.
-        let value = Some(value).filter(|value| !value.starts_with("tcp://"))?;
-        Some((name, spelled(&value)))
+        let name = format!("TOLLGATE_{}", self.name.replace('-', "_").to_uppercase());
+        // Scripts and Compose files unset a variable by leaving it empty. Kubernetes sets TOLLGATE_PORT
+        // to the address of a service named `tollgate`.
+        let value = variable(&name)
+            .filter(|value| !value.trim().is_empty() && !value.starts_with("tcp://"))?;
+        Some(to_value(name, &value))
     }
 }
 
-impl Args for Given {
-    fn augment_args(command: Command) -> Command {
-        command.args(FLAGS.iter().map(Flag::argument))
-    }
+/// Quotes a text that YAML would read as another type: `[::1]:8080` would be a list.
+fn quoted(text: &str) -> String {
+    format!("'{}'", text.replace('\'', "''"))
+}
 
-    fn augment_args_for_update(command: Command) -> Command {
-        Self::augment_args(command)
+/// Accepts the spellings of Go's `strconv.ParseBool`.
+fn boolean(text: &str) -> String {
+    match text {
+        "1" | "t" | "T" | "true" | "TRUE" | "True" => "true".to_owned(),
+        "0" | "f" | "F" | "false" | "FALSE" | "False" => "false".to_owned(),
+        other => other.to_owned(),
     }
 }
 
-impl FromArgMatches for Given {
-    fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
-        let given = |flag: &Flag| Some((flag.name, matches.get_one::<String>(flag.name)?.clone()));
-        Ok(Self(FLAGS.iter().filter_map(given).collect()))
-    }
+fn lower_case(text: &str) -> String {
+    text.to_lowercase()
+}
 
-    fn update_from_arg_matches(&mut self, matches: &ArgMatches) -> Result<(), clap::Error> {
-        self.0.extend(Self::from_arg_matches(matches)?.0);
-        Ok(())
+/// GoCC calls the text format `system-default`.
+fn log_format(text: &str) -> String {
+    match lower_case(text) {
+        name if name == "system-default" => "text".to_owned(),
+        name => name,
     }
 }
 
-impl Flag {
-    const fn new(
-        name: &'static str,
-        (kind, value): (Kind, &'static str),
-        path: &'static [&'static str],
-        help: &'static str,
-    ) -> Self {
-        Self { name, short: None, value, kind, path, help, heading: None }
-    }
-
-    const fn short(self, short: char) -> Self {
-        Self { short: Some(short), ..self }
-    }
-
-    const fn heading(self, heading: &'static str) -> Self {
-        Self { heading: Some(heading), ..self }
-    }
-
-    /// The way to its value in the configuration, if it is one of its values.
-    pub(super) fn path(&self) -> Option<Vec<&'static str>> {
-        (!self.path.is_empty()).then(|| [&["serve"], self.path].concat())
-    }
-
-    fn argument(&self) -> Arg {
-        let argument = Arg::new(self.name)
-            .long(self.name)
-            .short(self.short)
-            .value_name(self.value)
-            .help(self.help)
-            .help_heading(self.heading);
-        match self.kind {
-            Kind::Text | Kind::Name => argument,
-            Kind::Number => argument.allow_negative_numbers(true),
-            Kind::File => argument.value_hint(ValueHint::AnyPath),
-            Kind::Bool => {
-                argument.num_args(0..=1).require_equals(true).default_missing_value("true")
-            }
-            Kind::Unused => argument.hide_short_help(true),
-        }
-    }
-
-    fn variable(&self) -> String {
-        format!("TOLLGATE_{}", self.name.replace('-', "_").to_uppercase())
-    }
-
-    /// The value as the configuration spells it; what can't be read is left to it to refuse.
-    fn spelled<'v>(&self, value: &'v str) -> Cow<'v, str> {
-        let value = value.trim();
-        match self.kind {
-            Kind::Text => format!("'{}'", value.replace('\'', "''")).into(),
-            Kind::Number | Kind::File | Kind::Unused => value.into(),
-            Kind::Bool => match value {
-                "1" | "t" | "T" | "true" | "TRUE" | "True" => "true".into(),
-                "0" | "f" | "F" | "false" | "FALSE" | "False" => "false".into(),
-                _ => value.into(),
-            },
-            Kind::Name => match value.to_lowercase() {
-                name if name == "system-default" => "text".into(),
-                name => name.into(),
-            },
-        }
-    }
-}
-
-/// All of them, as they are told of.
-pub(super) static FLAGS: [Flag; 16] = [
-    Flag::new(
-        "listen",
-        (Kind::Text, "ADDRESS:PORT"),
-        &["listen"],
-        "The address to listen on; port 0 takes a free one [default: 127.0.0.1:8080]",
-    ),
-    PORT,
-    Flag::new(
-        "allow-anonymous",
-        BOOL,
-        &["allow_anonymous"],
-        "Lets anybody ask who reaches an address other than this machine's own, without a token",
-    ),
-    Flag::new(
-        "max-requests",
-        NUMBER,
-        &["max_requests"],
-        "Requests per window of a key for which nothing else is said [default: 100]",
-    )
-    .short('m')
-    .heading(LIMITS),
-    Flag::new(
-        "max-requests-in-queue",
-        NUMBER,
-        &["max_requests_in_queue"],
-        "Requests that may wait for such a key [default: 400]",
-    )
-    .heading(LIMITS),
-    Flag::new(
-        "window-millis",
-        NUMBER,
-        &["window_millis"],
-        "Length of its window in milliseconds, from 10 to 3600000 [default: 1000]",
-    )
-    .short('w')
-    .heading(LIMITS),
-    Flag::new(
-        "algorithm",
-        NAME,
-        &["algorithm"],
-        "How such keys are counted: sliding_window, fixed_window, token_bucket [default: \
-         sliding_window]",
-    )
-    .heading(LIMITS),
-    Flag::new(
-        "requests-can-set-rate",
-        BOOL,
-        &["requests_can_set_rate"],
-        "A request may say by how many requests per window it is judged (maxRequests) [default: false]",
-    )
-    .short('r')
-    .heading(LIMITS),
-    Flag::new(
-        "requests-can-mod-queue",
-        BOOL,
-        &["requests_can_mod_queue"],
-        "A request may say behind how many it waits (maxRequestsInQueue) [default: false]",
-    )
-    .heading(LIMITS),
-    CONFIG_FILE,
-    Flag::new(
-        "log-format",
-        NAME,
-        &["log", "format"],
-        "How lines of the log are written: json, text [default: json]",
-    )
-    .short('l')
-    .heading(LOG),
-    Flag::new(
-        "log-level",
-        NAME,
-        &["log", "level"],
-        "From which level on: debug, info, warn, error [default: info]",
-    )
-    .heading(LOG),
-    Flag::new(
-        "log2xx",
-        BOOL,
-        &["log", "log2xx"],
-        "Log answers that are a success [default: false]",
-    )
-    .heading(LOG),
-    Flag::new(
-        "log4xx",
-        BOOL,
-        &["log", "log4xx"],
-        "Log answers that say the client is wrong or over its limit [default: false]",
-    )
-    .heading(LOG),
-    Flag::new(
-        "log5xx",
-        BOOL,
-        &["log", "log5xx"],
-        "Log answers that say the server has failed [default: true]",
-    )
-    .heading(LOG),
-    INSTANCE_URLS,
-];
-
-pub(super) const PORT: Flag = Flag::new(
-    "port",
-    (Kind::Number, "PORT"),
-    &[],
-    "Another port of that address; 0 takes a free one",
-)
-.short('p');
-
-pub(super) const CONFIG_FILE: Flag = Flag::new(
-    "config-file",
-    (Kind::File, "FILE"),
-    &[],
-    "Limits by key as GoCC has them, JSON or YAML: {keys: [..]}; followed while it runs",
-)
-.short('c')
-.heading(LIMITS);
-
-pub(super) const INSTANCE_URLS: Flag = Flag::new(
-    "instance-urls",
-    (Kind::Unused, "URLS"),
-    &[],
-    "GoCC's list of instances; not needed here: give `cluster: {redis: ..}` in the configuration",
-)
-.short('i');
-
-const NUMBER: (Kind, &str) = (Kind::Number, "N");
-const BOOL: (Kind, &str) = (Kind::Bool, "BOOL");
-const NAME: (Kind, &str) = (Kind::Name, "NAME");
-
-const LIMITS: &str = "Limits of /rate";
+const RATE: &str = "Limits of /rate";
 const LOG: &str = "Log";

@@ -10,7 +10,7 @@ use clap::Args;
 
 use super::run::text;
 use super::state_args::ConfigArgs;
-use flags::{CONFIG_FILE, FLAGS, Flag, Given, INSTANCE_URLS, PORT};
+use flags::{FlagValue, Flags};
 use tollgate::config::{self, LoadOptions, Loaded, Override};
 use tollgate_serve::Serve;
 
@@ -26,7 +26,7 @@ pub struct ServeArgs {
     pub config: ConfigArgs,
 
     #[command(flatten)]
-    flags: Given,
+    flags: Flags,
 }
 
 impl ServeArgs {
@@ -43,35 +43,37 @@ impl ServeArgs {
         options: LoadOptions,
         variable: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Loaded, String> {
-        let set = |flag: &Flag| self.flags.set(flag, variable);
-        if let Some((name, _)) = set(&INSTANCE_URLS) {
-            return Err(format!("{name}: {NO_INSTANCES}"));
+        if let Some(FlagValue { origin, .. }) = self.flags.instance_urls().resolve(variable) {
+            return Err(format!("{origin}: {NO_INSTANCES}"));
         }
         let mut options = options;
-        if let Some((_, path)) = set(&CONFIG_FILE) {
-            options = tollgate_serve::with_keys_file(options, path);
+        if let Some(FlagValue { value, .. }) = self.flags.config_file().resolve(variable) {
+            options = tollgate_serve::with_keys_file(options, value);
         }
-        for flag in &FLAGS {
-            if let Some((path, (name, value))) = flag.path().zip(set(flag)) {
-                options = options.with_override(Override::new(&name, &path, &value));
+        for (flag, path) in self.flags.settings() {
+            if let Some(FlagValue { origin, value }) = flag.resolve(variable) {
+                let path = [&["serve"], path].concat();
+                options = options.with_override(Override::new(&origin, &path, &value));
             }
         }
         let load = |options: &LoadOptions| config::load(options).map_err(text);
         let loaded = load(&options)?;
-        match set(&PORT) {
+        match self.flags.port().resolve(variable) {
             None => Ok(loaded),
-            Some((name, port)) => {
-                let said = Serve::of(&loaded.config).map_err(text)?;
-                let at = format!("'{}'", listen(said, &port));
-                load(&options.with_override(Override::new(&name, &["serve", "listen"], &at)))
+            Some(FlagValue { origin, value: port }) => {
+                let serve = Serve::of(&loaded.config).map_err(text)?;
+                let listen = format!("'{}'", with_port(serve, &port));
+                let listen = Override::new(&origin, &["serve", "listen"], &listen);
+                load(&options.with_override(listen))
             }
         }
     }
 }
 
-/// The address that is configured, at another port; what is none is told of as an address.
-fn listen(said: &Serve, port: &str) -> String {
-    let mut address = said.listen;
+/// Returns the configured address with another port. An invalid port is left to the configuration,
+/// which reports it as an invalid address.
+fn with_port(serve: &Serve, port: &str) -> String {
+    let mut address = serve.listen;
     match port.parse() {
         Ok(port) => {
             address.set_port(port);

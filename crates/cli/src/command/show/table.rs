@@ -1,10 +1,11 @@
 use std::fmt;
 
+use comfy_table::CellAlignment::{Left, Right};
 use console::{Style, measure_text_width, truncate_str};
 
 use super::bar::Bar;
 use super::figures::{KeyFigures, LimitFigures};
-use crate::terminal::{Span, printable, whole};
+use crate::terminal::{Span, plain_table, printable, whole};
 use tollgate::quota::Window;
 
 /// Keys and their limits as text of a bounded width.
@@ -27,55 +28,43 @@ impl<'a> Table<'a> {
         Self { keys, now, width, colors }
     }
 
-    fn layout(&self) -> Layout {
-        let rows: Vec<Row> = self
-            .keys
-            .iter()
-            .flat_map(|key| &key.limits)
-            .map(|limit| Row::new(limit, self.now))
-            .collect();
-        Layout::of(&rows, self.width)
-    }
-
-    fn key(&self, f: &mut fmt::Formatter<'_>, key: &KeyFigures, layout: &Layout) -> fmt::Result {
-        let mut name = printable(&key.key);
+    fn heading(&self, key: &KeyFigures) -> String {
+        let mut heading = printable(&key.key);
         if let Some(quota) = key.quota.as_ref().filter(|quota| **quota != key.key) {
-            name = format!("{name}  (quota {})", printable(quota));
+            heading.push_str(&format!("  (quota {})", printable(quota)));
         }
-        let head = match key.cooling_until.and_then(|until| Span::between(self.now, until.0)) {
-            Some(span) => format!("{name}  (cooling down, resumes in {span})"),
-            None => name,
-        };
-        let head = truncate_str(&head, self.width, ELLIPSIS);
-        writeln!(f, "{}", self.styled(&head, Style::new().bold()))?;
-        if key.limits.is_empty() {
-            writeln!(f, "{}", truncate_str("  no known limits", self.width, ELLIPSIS))?;
+        if let Some(span) = key.cooling_until.and_then(|until| Span::between(self.now, until.0)) {
+            heading.push_str(&format!("  (cooling down, resumes in {span})"));
         }
-        for limit in &key.limits {
-            self.limit(f, limit, layout)?;
-        }
-        Ok(())
+        self.styled(&self.truncated(&heading), Style::new().bold())
     }
 
-    fn limit(&self, f: &mut fmt::Formatter<'_>, limit: &LimitFigures, to: &Layout) -> fmt::Result {
-        let Row { label, used, limit: amount, note } = Row::new(limit, self.now);
-        let (a, b, c) = (to.label, to.used, to.limit);
-        let figures = format!("{used:>b$} {amount:<c$}");
-        let line = match (to.bar, limit.limit) {
-            (0, _) => format!("  {label:<a$}  {figures}"),
-            (bar, None) => format!("  {label:<a$}  {:bar$}  {figures}", ""),
-            (bar, Some(most)) => {
-                let bar = Bar::new(limit.used, limit.held, most, bar).to_string();
-                let bar = self.styled(&bar, level(limit, most));
-                format!("  {label:<a$}  {bar}  {figures}")
-            }
+    /// Returns one text per limit of all keys: its line, and a line for its note if the width requires
+    /// it.
+    fn limits(&self) -> Vec<String> {
+        let limits = self.keys.iter().flat_map(|key| &key.limits);
+        let rows: Vec<_> = limits.map(|limit| Row::new(limit, self.now)).collect();
+        let layout = Layout::new(&rows, self.width);
+        let lines = columns(&rows, &layout);
+        lines.iter().zip(&rows).map(|(line, row)| self.limit(line, row, &layout)).collect()
+    }
+
+    fn limit(&self, line: &str, row: &Row, layout: &Layout) -> String {
+        let line = match row.bar(layout) {
+            Some(bar) => line.replacen(&bar, &self.styled(&bar, row.style()), 1),
+            None => line.to_owned(),
         };
-        let cut = |text: &str| truncate_str(text.trim_end(), self.width, ELLIPSIS).into_owned();
-        match (note.is_empty(), to.note_below) {
-            (true, _) => writeln!(f, "{}", cut(&line)),
-            (false, false) => writeln!(f, "{}", cut(&format!("{line}  {note}"))),
-            (false, true) => writeln!(f, "{}\n{}", cut(&line), cut(&format!("    {note}"))),
+        match layout.notes_below && !row.note.is_empty() {
+            true => {
+                let note = format!("    {}", row.note);
+                format!("{}\n{}", self.truncated(&line), self.truncated(&note))
+            }
+            false => self.truncated(&line),
         }
+    }
+
+    fn truncated(&self, text: &str) -> String {
+        truncate_str(text.trim_end(), self.width, ELLIPSIS).into_owned()
     }
 
     fn styled(&self, text: &str, style: Style) -> String {
@@ -85,67 +74,120 @@ impl<'a> Table<'a> {
 
 impl fmt::Display for Table<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let layout = self.layout();
-        self.keys.iter().try_for_each(|key| self.key(f, key, &layout))
+        let mut limits = self.limits().into_iter();
+        for key in self.keys {
+            writeln!(f, "{}", self.heading(key))?;
+            if key.limits.is_empty() {
+                writeln!(f, "{}", self.truncated("  no known limits"))?;
+            }
+            for limit in limits.by_ref().take(key.limits.len()) {
+                writeln!(f, "{limit}")?;
+            }
+        }
+        Ok(())
     }
 }
 
 /// The texts of a limit.
-struct Row {
+struct Row<'a> {
+    figures: &'a LimitFigures,
     label: String,
     used: String,
-    /// With the slash before it.
+    /// The limit, after a slash.
     limit: String,
     note: String,
 }
 
-impl Row {
-    fn new(limit: &LimitFigures, now: u64) -> Self {
-        let dimension = printable(&limit.dimension);
-        let label = match limit.window {
-            Some(window) => format!("{dimension}/{}", unit(window)),
-            None => dimension,
+impl<'a> Row<'a> {
+    fn new(figures: &'a LimitFigures, now: u64) -> Self {
+        let dimension = printable(&figures.dimension);
+        let label = match figures.window {
+            Some(window) => format!("  {dimension}/{}", unit(window)),
+            None => format!("  {dimension}"),
         };
         let mut notes = Vec::new();
-        if limit.held > 0 {
-            notes.push(format!("{} reserved", whole(limit.held)));
+        if figures.held > 0 {
+            notes.push(format!("{} reserved", whole(figures.held)));
         }
-        if let Some(original) = limit.original.filter(|original| Some(*original) != limit.limit) {
+        if let Some(original) = figures.original.filter(|original| Some(*original) != figures.limit)
+        {
             notes.push(format!("reduced from {}", whole(original)));
         }
-        if let Some(span) = limit.resets_at.and_then(|at| Span::between(now, at.0)) {
+        if let Some(span) = figures.resets_at.and_then(|at| Span::between(now, at.0)) {
             notes.push(format!("resets in {span}"));
         }
-        let amount = limit.limit.map_or_else(|| "used".to_owned(), |n| format!("/ {}", whole(n)));
-        Self { label, used: whole(limit.used), limit: amount, note: notes.join(", ") }
+        let limit = figures.limit.map_or_else(|| "used".to_owned(), |n| format!("/ {}", whole(n)));
+        Self { figures, label, used: whole(figures.used), limit, note: notes.join(", ") }
+    }
+
+    fn bar(&self, layout: &Layout) -> Option<String> {
+        let limit = self.figures.limit.filter(|_| layout.bar > 0)?;
+        Some(Bar::new(self.figures.used, self.figures.held, limit, layout.bar).to_string())
+    }
+
+    /// Returns the color of the bar: red if the limit is reached, yellow from 80 % on.
+    fn style(&self) -> Style {
+        let taken = self.figures.used.saturating_add(self.figures.held);
+        let limit = self.figures.limit.unwrap_or(u64::MAX);
+        match () {
+            () if taken >= limit => Style::new().red(),
+            () if taken >= limit - limit / 5 => Style::new().yellow(),
+            () => Style::new().green(),
+        }
     }
 }
 
-/// How wide each column is.
+/// Decides which columns fit into the width.
+#[derive(Debug, Default)]
 struct Layout {
-    label: usize,
-    used: usize,
-    limit: usize,
-    /// None where it would be too narrow to be read.
+    /// The width of the bars; 0 if they would be too narrow.
     bar: usize,
-    /// Whether notes have lines of their own.
-    note_below: bool,
+    /// Whether each note has its own line, below its limit.
+    notes_below: bool,
 }
 
 impl Layout {
-    fn of(rows: &[Row], width: usize) -> Self {
-        let widest = |text: fn(&Row) -> &str| {
-            rows.iter().map(|row| measure_text_width(text(row))).max().unwrap_or(0)
-        };
-        let (label, used) = (widest(|row| &row.label), widest(|row| &row.used));
-        let (limit, note) = (widest(|row| &row.limit), widest(|row| &row.note));
-        let figures = 2 + label + 2 + used + 1 + limit + 2;
-        let note_below = note > 0 && width < figures + NARROWEST + 2 + note;
-        let beside = if note_below { 0 } else { note + 2 };
-        let room = width.saturating_sub(figures + beside);
-        let bar = if room < NARROWEST { 0 } else { room.min(WIDEST) };
-        Self { label, used, limit, bar, note_below }
+    fn new(rows: &[Row<'_>], width: usize) -> Self {
+        let without_bars = Self { bar: 0, notes_below: true };
+        let columns = widest(columns(rows, &without_bars).iter().map(|line| line.trim_end()));
+        let note = widest(rows.iter().map(|row| row.note.as_str()));
+        let notes_below = note > 0 && width < columns + GAP + NARROWEST_BAR + GAP + note;
+        let beside = if notes_below { 0 } else { note + GAP };
+        let available = width.saturating_sub(columns + GAP + beside);
+        let bar = if available < NARROWEST_BAR { 0 } else { available.min(WIDEST_BAR) };
+        Self { bar, notes_below }
     }
+}
+
+/// Returns a line for each row.
+fn columns(rows: &[Row<'_>], layout: &Layout) -> Vec<String> {
+    let note = |row: &Row<'_>| if layout.notes_below { String::new() } else { row.note.clone() };
+    let used = match layout.bar {
+        0 => 1,
+        _ => 2,
+    };
+    let mut table = match layout.bar {
+        0 => {
+            let cells =
+                |row: &Row<'_>| [row.label.clone(), row.used.clone(), row.limit.clone(), note(row)];
+            plain_table([Left, Right, Left, Left], rows.iter().map(cells))
+        }
+        _ => {
+            let cells = |row: &Row<'_>| {
+                let bar = row.bar(layout).unwrap_or_default();
+                [row.label.clone(), bar, row.used.clone(), row.limit.clone(), note(row)]
+            };
+            plain_table([Left, Left, Right, Left, Left], rows.iter().map(cells))
+        }
+    };
+    if let Some(column) = table.column_mut(used) {
+        column.set_padding((0, 1));
+    }
+    table.lines().collect()
+}
+
+fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
+    texts.map(measure_text_width).max().unwrap_or(0)
 }
 
 /// A window in one word.
@@ -164,18 +206,11 @@ pub(in crate::command) fn unit(window: Window) -> String {
     }
 }
 
-fn level(limit: &LimitFigures, most: u64) -> Style {
-    let taken = limit.used.saturating_add(limit.held);
-    match () {
-        () if taken >= most => Style::new().red(),
-        () if taken >= most - most / 5 => Style::new().yellow(),
-        () => Style::new().green(),
-    }
-}
-
 const ELLIPSIS: &str = "…";
-const NARROWEST: usize = 8;
-const WIDEST: usize = 32;
+/// The number of spaces between columns.
+const GAP: usize = 2;
+const NARROWEST_BAR: usize = 8;
+const WIDEST_BAR: usize = 32;
 
 #[cfg(test)]
 mod tests {

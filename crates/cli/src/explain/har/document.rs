@@ -3,9 +3,9 @@ use std::io::Read;
 use std::ops::ControlFlow;
 
 use serde::de::{DeserializeSeed, Deserializer, Error, IgnoredAny, MapAccess, SeqAccess, Visitor};
-use serde_json::value::RawValue;
 
-use super::entry::Parts;
+use super::entry::RawEntry;
+use super::lenient::Lenient;
 use super::{Entry, HarError, Problem};
 
 /// One pass over a source.
@@ -29,7 +29,7 @@ impl<'f> Reading<'f> {
         let mut json = serde_json::Deserializer::from_reader(source);
         let mut documents = 0;
         while json.end().is_err() {
-            let read = Document(&mut self).deserialize(&mut json);
+            let read = json.deserialize_map(Document(&mut self));
             if self.broken {
                 return Ok(());
             }
@@ -47,24 +47,16 @@ impl<'f> Reading<'f> {
         HarError { entries: self.entries, problem }
     }
 
-    fn hand<E: Error>(&mut self, parts: &Parts) -> Result<(), E> {
+    /// Calls back with an entry. Fails if the callback breaks: only an error stops the deserializer.
+    fn call_back<E: Error>(&mut self, entry: RawEntry) -> Result<(), E> {
         self.entries += 1;
-        self.broken = (self.each)(parts.entry()).is_break();
-        // The only way out of a document that isn't read to its end.
-        if self.broken { Err(E::custom("left")) } else { Ok(()) }
+        self.broken = (self.each)(entry.into()).is_break();
+        if self.broken { Err(E::custom("stopped")) } else { Ok(()) }
     }
 }
 
 /// A whole HAR file, or an entry by itself.
 struct Document<'r, 'f>(&'r mut Reading<'f>);
-
-impl<'de> DeserializeSeed<'de> for Document<'_, '_> {
-    type Value = ();
-
-    fn deserialize<D: Deserializer<'de>>(self, json: D) -> Result<(), D::Error> {
-        json.deserialize_map(self)
-    }
-}
 
 impl<'de> Visitor<'de> for Document<'_, '_> {
     type Value = ();
@@ -74,17 +66,23 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
     }
 
     fn visit_map<A: MapAccess<'de>>(self, mut map: A) -> Result<(), A::Error> {
-        let mut parts = Parts::default();
+        let (mut entry, mut is_entry) = (RawEntry::default(), false);
         while let Some(name) = map.next_key::<Box<str>>()? {
-            match parts.named(&name) {
-                Some(part) => *part = map.next_value()?,
-                None if &*name == "log" => map.next_value_seed(Log(&mut *self.0))?,
-                None => drop(map.next_value::<IgnoredAny>()?),
+            match &*name {
+                "log" => map.next_value_seed(Log(&mut *self.0))?,
+                "request" => {
+                    is_entry = true;
+                    entry.request = map.next_value::<Lenient<_>>()?.0;
+                }
+                "response" => entry.response = map.next_value::<Lenient<_>>()?.0,
+                "startedDateTime" => entry.started_date_time = map.next_value::<Lenient<_>>()?.0,
+                "time" => entry.time = map.next_value::<Lenient<_>>()?.0,
+                _ => drop(map.next_value::<IgnoredAny>()?),
             }
         }
-        if parts.is_entry() {
+        if is_entry {
             self.0.is_har = true;
-            self.0.hand(&parts)?;
+            self.0.call_back(entry)?;
         }
         Ok(())
     }
@@ -137,9 +135,8 @@ impl<'de> Visitor<'de> for Entries<'_, '_> {
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut entries: A) -> Result<(), A::Error> {
         self.0.is_har = true;
-        while let Some(entry) = entries.next_element::<Box<RawValue>>()? {
-            let parts = serde_json::from_str(entry.get()).unwrap_or_default();
-            self.0.hand(&parts)?;
+        while let Some(Lenient(entry)) = entries.next_element::<Lenient<RawEntry>>()? {
+            self.0.call_back(entry)?;
         }
         Ok(())
     }

@@ -3,11 +3,10 @@ use std::fmt;
 use http::HeaderMap;
 use http::header::{CONTENT_TYPE, HeaderValue};
 use serde::Deserialize;
-use serde_json::value::RawValue;
 
 use super::body::Payload;
 use super::headers::Pairs;
-use super::lenient::{Text, lenient, parse};
+use super::lenient::{Text, lenient};
 use super::when;
 
 /// One recorded exchange.
@@ -69,53 +68,35 @@ impl fmt::Debug for Response {
     }
 }
 
-/// The members of an entry that matter, unread.
+/// An entry as recorded.
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-pub(super) struct Parts {
-    request: Option<Box<RawValue>>,
-    response: Option<Box<RawValue>>,
-    started_date_time: Option<Box<RawValue>>,
-    time: Option<Box<RawValue>>,
+pub(super) struct RawEntry {
+    #[serde(deserialize_with = "lenient")]
+    pub(super) request: RawRequest,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) response: RawResponse,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) started_date_time: Text,
+    #[serde(deserialize_with = "lenient")]
+    pub(super) time: f64,
 }
 
-impl Parts {
-    /// The part of this name, if there is one.
-    pub(super) fn named(&mut self, name: &str) -> Option<&mut Option<Box<RawValue>>> {
-        match name {
-            "request" => Some(&mut self.request),
-            "response" => Some(&mut self.response),
-            "startedDateTime" => Some(&mut self.started_date_time),
-            "time" => Some(&mut self.time),
-            _ => None,
-        }
-    }
-
-    pub(super) fn is_entry(&self) -> bool {
-        self.request.is_some()
-    }
-
-    pub(super) fn entry(&self) -> Entry {
-        let request: RawRequest = read(self.request.as_deref());
-        let response: RawResponse = read(self.response.as_deref());
-        let started: Text = read(self.started_date_time.as_deref());
-        let response = response.into_response();
-        let ended = when::ended(&started.into_string(), read(self.time.as_deref()));
-        Entry {
-            request: request.into_request(),
+impl From<RawEntry> for Entry {
+    fn from(raw: RawEntry) -> Self {
+        let response = raw.response.into_response();
+        let ended = when::ended(&raw.started_date_time.into_string(), raw.time);
+        Self {
+            request: raw.request.into_request(),
             ended_unix_nanos: ended.or_else(|| when::date(&response.headers)),
             response,
         }
     }
 }
 
-fn read<T: serde::de::DeserializeOwned + Default>(raw: Option<&RawValue>) -> T {
-    raw.map(parse).unwrap_or_default()
-}
-
 #[derive(Default, Deserialize)]
 #[serde(rename_all = "camelCase", default)]
-struct RawRequest {
+pub(super) struct RawRequest {
     #[serde(deserialize_with = "lenient")]
     method: Text,
     #[serde(deserialize_with = "lenient")]
@@ -139,7 +120,7 @@ impl RawRequest {
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct RawResponse {
+pub(super) struct RawResponse {
     #[serde(deserialize_with = "lenient")]
     status: f64,
     #[serde(deserialize_with = "lenient")]

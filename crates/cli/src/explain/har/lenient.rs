@@ -10,13 +10,17 @@ use serde_json::value::RawValue;
 pub(super) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     json: D,
 ) -> Result<T, D::Error> {
-    let raw = <&RawValue>::deserialize(json)?;
-    Ok(parse(raw))
+    let raw = Box::<RawValue>::deserialize(json)?;
+    Ok(serde_json::from_str(raw.get()).unwrap_or_default())
 }
 
-/// The value, or its default where it is of another type.
-pub(super) fn parse<T: DeserializeOwned + Default>(raw: &RawValue) -> T {
-    serde_json::from_str(raw.get()).unwrap_or_default()
+/// A value, or its default if it has another type.
+pub(super) struct Lenient<T>(pub(super) T);
+
+impl<'de, T: DeserializeOwned + Default> Deserialize<'de> for Lenient<T> {
+    fn deserialize<D: Deserializer<'de>>(json: D) -> Result<Self, D::Error> {
+        lenient(json).map(Self)
+    }
 }
 
 /// The bytes of a JSON string: half a surrogate pair, which browsers write where a text was cut, is
