@@ -2,27 +2,27 @@ use std::time::Duration;
 
 use ::metrics::SharedString;
 
-use super::figure::{
-    CHARGED_TOKENS, COOLING_DOWN, DENIED, ESTIMATE, Figure, GRANTED, OPERATION_DURATION, RECOVERED,
-    REDUCED, RELEASED, RESERVED_TOKENS, SETTLED, TOKEN_USAGE, WAIT,
+use super::key_names::KeyNames;
+use super::label_set::{LabelSet, OTHER};
+use super::metric_spec::{
+    CHARGED_TOKENS, COOLING_DOWN, DENIED, ESTIMATE, GRANTED, MetricSpec, OPERATION_DURATION,
+    RECOVERED, REDUCED, RELEASED, RESERVED_TOKENS, SETTLED, TOKEN_USAGE, WAIT,
 };
-use super::labels::{Labels, OTHER};
-use super::names::Names;
 use super::sink::Sink;
 use crate::limiter::{Event, Exchange};
 use crate::quota::{Cost, Dimension, Usage};
 
-/// Hears the events of a limiter, and tells what they come to.
+/// Converts the events of a limiter to metrics.
 #[derive(Debug)]
 pub(super) struct Listener {
     pub(super) sink: Sink,
-    pub(super) names: Names,
-    pub(super) dimensions: Labels,
-    pub(super) errors: Labels,
+    pub(super) names: KeyNames,
+    pub(super) dimensions: LabelSet,
+    pub(super) errors: LabelSet,
 }
 
 impl Listener {
-    pub(super) fn hear(&self, event: &Event) {
+    pub(super) fn on_event(&self, event: &Event) {
         match event {
             Event::Granted { key, .. } => self.count(&GRANTED, key),
             Event::Denied { key, dimension, .. } => self.denied(key, dimension.as_ref()),
@@ -39,8 +39,8 @@ impl Listener {
         }
     }
 
-    fn count(&self, figure: &Figure, key: &str) {
-        self.sink.count(figure, &[self.names.of(key)], 1);
+    fn count(&self, metric: &MetricSpec, key: &str) {
+        self.sink.count(metric, &[self.names.of(key)], 1);
     }
 
     fn denied(&self, key: &str, dimension: Option<&Dimension>) {
@@ -75,7 +75,7 @@ impl Listener {
     fn exchanged(&self, exchange: &Exchange) {
         let Exchange { model, provider, operation, error, usage, duration, .. } = exchange;
         let model = match self.names.of(model) {
-            // An account that asks for a model without a quota of its own.
+            // The request is limited by another key than the model, such as an account.
             name if name == OTHER => self.names.of(&exchange.key),
             name => name,
         };
@@ -91,5 +91,5 @@ impl Listener {
     }
 }
 
-/// Of refusals where no dimension fell short: others wait, the key cools down.
+/// The dimension of denials that no limit caused: other requests wait, or the key cools down.
 const NONE: SharedString = SharedString::const_str("none");

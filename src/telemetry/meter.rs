@@ -4,21 +4,23 @@ use std::sync::Arc;
 use ::metrics::SharedString;
 use parking_lot::Mutex;
 
-use super::figure::{CAPACITY, Figure, HELD, STORE_FAILURES, STORE_FLUSHES, USED, WAITING};
 use super::listener::Listener;
+use super::metric_spec::{
+    CAPACITY, HELD, MetricSpec, STORE_FAILURES, STORE_FLUSHES, USED, WAITING,
+};
 use crate::limiter::{KeyStats, LimitStats, WeakLimiter};
 use crate::quota::{Dimension, Window};
 
-/// The gauges of a limiter, which are read off when somebody asks. What is counted needs no meter.
+/// The gauges of a limiter, which are updated on demand. Counters and histograms don't need a meter.
 #[derive(Debug)]
 pub struct Meter {
     limiter: WeakLimiter,
     listener: Arc<Listener>,
-    /// What each gauge said last: one whose keys are gone says 0 from then on.
+    /// The last values of all gauges. A gauge whose keys are gone is set to 0.
     last: Mutex<Reading>,
 }
 
-/// The amounts of gauges, by the figure's name and the values of its labels.
+/// The values of gauges, by the name of the metric and its labels.
 type Reading = BTreeMap<(&'static str, Vec<SharedString>), u64>;
 
 impl Meter {
@@ -26,10 +28,10 @@ impl Meter {
         Self { limiter, listener, last: Mutex::default() }
     }
 
-    /// Reads the gauges off: to be called before each scrape, or every few seconds.
+    /// Updates the gauges. Call it before each scrape, or every few seconds.
     ///
-    /// Keys of the same name are added up. Takes as long as [`Limiter::iter`], under a microsecond a
-    /// key.
+    /// Keys with the same label are added up. Takes as long as [`Limiter::iter`], less than a microsecond
+    /// per key.
     ///
     /// [`Limiter::iter`]: crate::limiter::Limiter::iter
     pub fn sample(&self) {
@@ -42,14 +44,14 @@ impl Meter {
         let gone = last.keys().filter(|series| !reading.contains_key(*series));
         let gone: Vec<_> = gone.map(|series| (series.clone(), 0)).collect();
         for ((name, values), amount) in reading.iter().chain(gone.iter().map(|(s, a)| (s, a))) {
-            let figure = GAUGES.iter().find(|figure| figure.name == *name);
-            figure.into_iter().for_each(|figure| self.listener.sink.set(figure, values, *amount));
+            let metric = GAUGES.iter().find(|metric| metric.name == *name);
+            metric.into_iter().for_each(|metric| self.listener.sink.set(metric, values, *amount));
         }
         *last = reading;
     }
 
-    /// How often a store has been written in all, and how often it could not be, as its keeping
-    /// counts them: to be called before [`sample`](Self::sample).
+    /// Sets the totals of successful and failed writes of a store. Call it before
+    /// [`sample`](Self::sample).
     ///
     /// ```text
     /// let status = keeping.status();
@@ -68,8 +70,8 @@ impl Meter {
                 self.listener.dimensions.of(dimension.as_str()),
                 seconds(dimension, *window),
             ];
-            for (figure, amount) in [(&CAPACITY, capacity), (&USED, used), (&HELD, held)] {
-                let sum = reading.entry((figure.name, values.clone())).or_default();
+            for (metric, amount) in [(&CAPACITY, capacity), (&USED, used), (&HELD, held)] {
+                let sum = reading.entry((metric.name, values.clone())).or_default();
                 *sum = sum.saturating_add(*amount);
             }
         }
@@ -78,7 +80,7 @@ impl Meter {
     }
 }
 
-/// The length of a window; empty for what has none.
+/// Returns the length of a window in seconds, or an empty label for requests in flight.
 fn seconds(dimension: &Dimension, window: Window) -> SharedString {
     match dimension {
         Dimension::Concurrency => SharedString::const_str(""),
@@ -86,4 +88,4 @@ fn seconds(dimension: &Dimension, window: Window) -> SharedString {
     }
 }
 
-const GAUGES: &[&Figure] = &[&CAPACITY, &USED, &HELD, &WAITING];
+const GAUGES: &[&MetricSpec] = &[&CAPACITY, &USED, &HELD, &WAITING];

@@ -4,44 +4,49 @@ use std::sync::Arc;
 use ::metrics::Recorder;
 use compact_str::CompactString;
 
-use super::labels::Labels;
+use super::key_names::{KeyNames, NameFn};
+use super::label_set::LabelSet;
 use super::listener::Listener;
 use super::meter::Meter;
-use super::names::{Names, Naming};
 use super::sink::Sink;
 use crate::limiter::Limiter;
 
-/// How a limiter's figures are told. See the [module](super) for which there are.
+/// Reports the metrics of a limiter to a recorder. The [module](super) lists them.
 #[derive(Clone)]
 pub struct Metrics {
     sink: Sink,
-    most: usize,
-    naming: Option<Naming>,
-    news: bool,
+    max_keys: usize,
+    naming: Option<NameFn>,
+    without_reservations: bool,
 }
 
 impl Metrics {
-    /// Figures for the recorder of the process, which should be there before the first event: an
-    /// exporter installs it.
+    /// Creates metrics for the global recorder, which an exporter installs. It should be installed before
+    /// the first event.
     pub fn new() -> Self {
-        Self { sink: Sink::default(), most: MOST_KEYS, naming: None, news: false }
+        Self {
+            sink: Sink::default(),
+            max_keys: MAX_KEYS,
+            naming: None,
+            without_reservations: false,
+        }
     }
 
-    /// Figures for this recorder instead, whatever the process has.
+    /// Sets the recorder, in place of the global one.
     #[must_use]
     pub fn with_recorder(self, recorder: impl Recorder + Send + Sync + 'static) -> Self {
         Self { sink: Sink::to(recorder), ..self }
     }
 
-    /// Tells at most so many keys apart; all others are `other`. Default: 256.
+    /// Sets the maximum number of distinct `key` labels; further keys are counted as `other`. Default: 256.
     #[must_use]
-    pub fn with_max_keys(self, most: usize) -> Self {
-        Self { most, ..self }
+    pub fn with_max_keys(self, max_keys: usize) -> Self {
+        Self { max_keys, ..self }
     }
 
-    /// Asks `naming` first what a key is called. For keys without a quota of their own whose names
-    /// are no secret, such as those of [`acquire_limits`](Limiter::acquire_limits): the bound on
-    /// their number holds all the same.
+    /// Sets a function that returns the label of a key, or `None` for the default label. Meant for keys
+    /// without a quota of their own whose names are not secret, such as those of
+    /// [`acquire_limits`](Limiter::acquire_limits). The maximum number of labels still applies.
     ///
     /// ```
     /// # use tollgate::telemetry::Metrics;
@@ -56,29 +61,28 @@ impl Metrics {
         Self { naming: Some(Arc::new(naming)), ..self }
     }
 
-    /// Tells only what costs a reservation nothing: the gauges, cool-downs, reductions, recoveries,
-    /// and what the layer tells of requests to a provider.
+    /// Leaves out the metrics that add cost to each reservation. The gauges, cool-downs, reductions,
+    /// recoveries, and the metrics of the layer about requests to a provider remain.
     /// [`State::totals`](crate::limiter::State::totals) counts granted and denied requests.
     #[must_use]
-    pub fn for_news(self) -> Self {
-        Self { news: true, ..self }
+    pub fn without_reservations(self) -> Self {
+        Self { without_reservations: true, ..self }
     }
 
-    /// Counts what happens from now on, and times it.
+    /// Starts to record the events of a limiter. Returns the meter of its gauges.
     pub fn install(self, limiter: &Limiter) -> Meter {
-        let Self { sink, most, naming, news } = self;
+        let Self { sink, max_keys, naming, without_reservations } = self;
         sink.describe();
-        let few = Labels::new(most.min(MOST_WORDS));
         let listener = Arc::new(Listener {
             sink,
-            names: Names::new(limiter.downgrade(), naming, Labels::new(most)),
-            dimensions: few,
-            errors: Labels::new(most.min(MOST_WORDS)),
+            names: KeyNames::new(limiter.downgrade(), naming, LabelSet::new(max_keys)),
+            dimensions: LabelSet::new(max_keys.min(MAX_VALUES)),
+            errors: LabelSet::new(max_keys.min(MAX_VALUES)),
         });
-        let ear = Arc::clone(&listener);
-        match news {
-            true => limiter.listen_for_news(move |event| ear.hear(event)),
-            false => limiter.listen(move |event| ear.hear(event)),
+        let recording = Arc::clone(&listener);
+        match without_reservations {
+            true => limiter.listen_for_news(move |event| recording.on_event(event)),
+            false => limiter.listen(move |event| recording.on_event(event)),
         }
         Meter::new(limiter.downgrade(), listener)
     }
@@ -94,13 +98,13 @@ impl fmt::Debug for Metrics {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Metrics")
             .field("sink", &self.sink)
-            .field("max_keys", &self.most)
+            .field("max_keys", &self.max_keys)
             .finish_non_exhaustive()
     }
 }
 
-/// How many keys are told apart.
-const MOST_KEYS: usize = 256;
+/// The default maximum number of distinct `key` labels.
+const MAX_KEYS: usize = 256;
 
-/// How many dimensions and kinds of errors are told apart: every key has a series for each.
-const MOST_WORDS: usize = 32;
+/// The maximum number of distinct dimensions and error types. Every key has a series for each.
+const MAX_VALUES: usize = 32;

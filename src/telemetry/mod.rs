@@ -1,12 +1,11 @@
-//! Figures of a limiter through the facade [`metrics`](https://docs.rs/metrics), whoever collects them.
+//! Metrics of a limiter through the facade [`metrics`](https://docs.rs/metrics).
 //!
-//! [`Metrics`] hears every event of a limiter ([`Limiter::listen`](crate::Limiter::listen)) and so
-//! counts exactly, however slow the exporter is. What is a state and no event is read off when
-//! somebody asks: [`Meter::sample`].
+//! [`Metrics`] receives every event of a limiter ([`Limiter::listen`](crate::Limiter::listen)), so its
+//! counters are exact however slow the exporter is. Gauges are updated on demand: [`Meter::sample`].
 //!
-//! It exports nothing itself: an exporter does that is the process's recorder, such as
-//! `metrics-exporter-prometheus` (`examples/prometheus.rs`). Nor does it make spans: they come of the
-//! layer, and lines of a log of the limiter, with `tracing` alone (see below).
+//! An exporter such as `metrics-exporter-prometheus` (`examples/prometheus.rs`) collects the metrics as
+//! the recorder of the process. Spans and logs don't need this module: the layer and the limiter emit
+//! them with `tracing` (see below).
 //!
 //! ```
 //! use tollgate::telemetry::Metrics;
@@ -15,7 +14,7 @@
 //! let page = exporter.handle();
 //!
 //! let limiter = Limiter::builder().quota("gpt-4o", Quota::new().rpm(1)).build()?;
-//! // `Metrics::new()` alone tells the process's recorder.
+//! // Without `with_recorder` the global recorder is used.
 //! let meter = Metrics::new().with_recorder(exporter).install(&limiter);
 //! let _permit = limiter.try_acquire("gpt-4o", &Cost::new())?;
 //!
@@ -26,58 +25,58 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! | name | kind | unit | labels | meaning |
+//! | name | type | unit | labels | description |
 //! |---|---|---|---|---|
-//! | `tollgate_granted_total` | counter |  | `key` | Reservations that were granted |
-//! | `tollgate_denied_total` | counter |  | `key`, `dimension` | Reservations that were refused, by what fell short |
-//! | `tollgate_wait_seconds` | histogram | seconds | `key` | How long those waited that had to, until they were granted |
-//! | `tollgate_settled_total` | counter |  | `key` | Reservations that ended with a charge |
-//! | `tollgate_released_total` | counter |  | `key` | Reservations that were given back: the request never left |
-//! | `tollgate_reserved_tokens_total` | counter |  | `key`, `dimension` | Tokens that had been reserved by what has ended with a charge |
-//! | `tollgate_charged_tokens_total` | counter |  | `key`, `dimension` | Tokens that it was charged |
-//! | `tollgate_estimate_ratio` | histogram |  | `key` | Reserved tokens over charged tokens of each request that was charged any: 1 is exact |
-//! | `tollgate_cooling_down_total` | counter |  | `key` | Cool-downs after refusals by the provider (429, 503, 529), or as others tell of them |
-//! | `tollgate_reduced_total` | counter |  | `key` | Reductions of a capacity, after refusals or because somebody said so |
-//! | `tollgate_recovered_total` | counter |  | `key` | Returns to the whole quota |
-//! | `tollgate_capacity` | gauge |  | `key`, `dimension`, `window_seconds` | The amount of each limit now |
-//! | `tollgate_used` | gauge |  | `key`, `dimension`, `window_seconds` | What counts against it now |
-//! | `tollgate_held` | gauge |  | `key`, `dimension`, `window_seconds` | What requests in flight hold of it; of `concurrency`, how many there are |
-//! | `tollgate_waiting` | gauge |  | `key` | Requests in the queue |
-//! | `tollgate_store_flushes_total` | counter |  |  | Times that a store was written |
-//! | `tollgate_store_failures_total` | counter |  |  | Times that it could not be |
-//! | `gen_ai.client.token.usage` | histogram |  | `gen_ai.operation.name`, `gen_ai.provider.name`, `gen_ai.request.model`, `gen_ai.token.type` | Tokens of each request, as its response reports them; `input` or `output` |
-//! | `gen_ai.client.operation.duration` | histogram | seconds | `gen_ai.operation.name`, `gen_ai.provider.name`, `gen_ai.request.model`, `error.type` | From the call to the end of the response, the wait included |
+//! | `tollgate_granted_total` | counter |  | `key` | Reservations granted |
+//! | `tollgate_denied_total` | counter |  | `key`, `dimension` | Reservations denied, by the dimension that was exceeded |
+//! | `tollgate_wait_seconds` | histogram | seconds | `key` | Time that requests spent queued before admission, in seconds |
+//! | `tollgate_settled_total` | counter |  | `key` | Reservations settled with a charge |
+//! | `tollgate_released_total` | counter |  | `key` | Reservations released because the request was never sent |
+//! | `tollgate_reserved_tokens_total` | counter |  | `key`, `dimension` | Tokens that settled reservations had reserved |
+//! | `tollgate_charged_tokens_total` | counter |  | `key`, `dimension` | Tokens that settled reservations were charged |
+//! | `tollgate_estimate_ratio` | histogram |  | `key` | Ratio of reserved to charged tokens per request; 1 is an exact estimate |
+//! | `tollgate_cooling_down_total` | counter |  | `key` | Cool-downs of a key after a refusal by the provider (429, 503, 529), including those that others announced |
+//! | `tollgate_reduced_total` | counter |  | `key` | Reductions of a capacity, after a refusal or on request |
+//! | `tollgate_recovered_total` | counter |  | `key` | Recoveries of a key to its full quota |
+//! | `tollgate_capacity` | gauge |  | `key`, `dimension`, `window_seconds` | Current amount of each limit |
+//! | `tollgate_used` | gauge |  | `key`, `dimension`, `window_seconds` | Current usage that counts against each limit |
+//! | `tollgate_held` | gauge |  | `key`, `dimension`, `window_seconds` | Amount of each limit that requests in flight hold; for `concurrency`, the requests in flight |
+//! | `tollgate_waiting` | gauge |  | `key` | Requests that wait in the queue of a key |
+//! | `tollgate_store_flushes_total` | counter |  |  | Successful writes of a store |
+//! | `tollgate_store_failures_total` | counter |  |  | Failed writes of a store |
+//! | `gen_ai.client.token.usage` | histogram |  | `gen_ai.operation.name`, `gen_ai.provider.name`, `gen_ai.request.model`, `gen_ai.token.type` | Tokens per request, as the response reports them, by type (`input` or `output`) |
+//! | `gen_ai.client.operation.duration` | histogram | seconds | `gen_ai.operation.name`, `gen_ai.provider.name`, `gen_ai.request.model`, `error.type` | Time from the call to the end of the response, including the time in the queue, in seconds |
 //!
-//! # Labels
+//! # LabelSet
 //!
-//! - `key` is the name of the quota that a key has: the key itself where it has one of its own (a
-//!   model, an account), the glob or the expression that it matches, and `other` where it has none,
-//!   or has been forgotten before its request ended. So a key that is made of what a request says, and
-//!   may be a secret, is never told; [`with_names`](Metrics::with_names) says otherwise. No more than
-//!   [`with_max_keys`](Metrics::with_max_keys) are told apart; the rest is `other`.
+//! - `key` is the name of the quota that applies to a key: the key itself if it has a quota of its own (a
+//!   model, an account), the glob or regular expression that it matches, and `other` if it has none or was
+//!   dropped before its request ended. A key that is derived from a request, and may be a secret, is
+//!   therefore never exported, unless [`with_names`](Metrics::with_names) does so.
+//!   [`with_max_keys`](Metrics::with_max_keys) bounds the number of labels; the rest is `other`.
 //! - `dimension` is `requests`, `tokens`, `input_tokens`, `output_tokens`, `concurrency` or the name
-//!   of a custom one; at most 32, then `other`. `none` where others wait or the key cools down.
-//! - `window_seconds` is the length of the limit's window; absent of requests in flight.
-//! - `error.type` is absent where all went well, else the status (`429`), the code in the body, the
+//!   of a custom dimension; at most 32, then `other`. It is `none` if other requests wait or the key cools
+//!   down.
+//! - `window_seconds` is the length of the limit's window; absent for requests in flight.
+//! - `error.type` is absent after a success, else the status (`429`), the code in the body, the
 //!   limiter's code (`rpm_exceeded`, ...), `deadline_exceeded`, `queue_full`, `quota_removed`,
 //!   `closed`, `not_sent`, `cancelled`, or `_OTHER`; at most 32, then `other`.
-//! - `gen_ai.request.model` is named as `key` is: the model's own quota, else that of the key.
+//! - `gen_ai.request.model` has the same values as `key`: the quota of the model, else that of the key.
 //!
-//! A request with several keys counts for each. Gauges of keys of one name are added up.
+//! A request with several keys counts for each of them. Gauges of keys with the same label are added up.
 //!
 //! # OpenTelemetry
 //!
-//! Where OpenTelemetry's semantic conventions for generative AI have a name, it is used: version
-//! 1.41.0, the last before they moved to a repository of their own; all of them are in development
-//! and may change (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>). An exporter to Prometheus
-//! writes `_` for the dots. [`TOKEN_BUCKETS`] and [`DURATION_BUCKETS`] are the boundaries that they
-//! recommend.
+//! Names that start with `gen_ai.` are those of OpenTelemetry's semantic conventions for generative AI,
+//! version 1.41.0, the last one before they moved to a separate repository. They are in development and may
+//! change (<https://opentelemetry.io/docs/specs/semconv/gen-ai/>). An exporter to Prometheus replaces the
+//! dots by `_`. [`TOKEN_BUCKETS`] and [`DURATION_BUCKETS`] are the recommended bucket boundaries.
 //!
 //! # Spans and logs
 //!
-//! The layer makes a span for each try of a request to a provider, `gen_ai.client.operation` of the
-//! target `tollgate::request`, at level `INFO`: within the span that is current at the call, around
-//! what the client below does, until the body has ended. Its fields: `otel.name`, `otel.kind`,
+//! The layer creates a span for each attempt of a request to a provider: `gen_ai.client.operation` with the
+//! target `tollgate::request` at level `INFO`. Its parent is the span that is current at the call; it
+//! encloses the inner client's spans, and ends with the response body. Its fields: `otel.name`, `otel.kind`,
 //! `otel.status_code` (as `tracing-opentelemetry` reads them), `gen_ai.operation.name`,
 //! `gen_ai.provider.name`, `gen_ai.request.model`, `gen_ai.usage.input_tokens`,
 //! `gen_ai.usage.output_tokens`, `gen_ai.usage.cache_read.input_tokens`,
@@ -87,22 +86,22 @@
 //! The limiter logs with the target `tollgate::limiter`: `cooling down`, `reduced` and `recovered` at
 //! `INFO`; `quota changed`, `denied` (`dimension`), `waited` (`duration_ms`), `corrected` and
 //! `released` (`reserved_tokens`, `charged_tokens`) at `DEBUG`; `granted` and `settled` at `TRACE`.
-//! They name the key as it is, and of a request's metadata `entity` and `operation`.
+//! They contain the key in full, and `entity` and `operation` of the request's metadata.
 //!
-//! Neither knows prompts, answers or headers. Both cost a few loads while nobody collects them.
+//! Spans and logs never contain prompts, responses or headers. Without a subscriber both cost a few loads.
 
-mod figure;
-mod labels;
+mod key_names;
+mod label_set;
 mod listener;
 mod meter;
+mod metric_spec;
 mod metrics;
-mod names;
 mod sink;
 
 pub use self::metrics::Metrics;
 pub use meter::Meter;
 
-/// Boundaries of `gen_ai.client.token.usage`, in tokens, as the conventions recommend them.
+/// The recommended bucket boundaries of `gen_ai.client.token.usage`, in tokens.
 pub const TOKEN_BUCKETS: [f64; 14] = [
     1.0,
     4.0,
@@ -120,7 +119,7 @@ pub const TOKEN_BUCKETS: [f64; 14] = [
     67_108_864.0,
 ];
 
-/// Boundaries of `gen_ai.client.operation.duration`, in seconds, as the conventions recommend them;
-/// good for `tollgate_wait_seconds` too.
+/// The recommended bucket boundaries of `gen_ai.client.operation.duration`, in seconds. Suitable for
+/// `tollgate_wait_seconds` too.
 pub const DURATION_BUCKETS: [f64; 14] =
     [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92];

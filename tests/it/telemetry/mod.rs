@@ -2,9 +2,9 @@
 
 mod bounds;
 mod exact;
-mod figures;
 mod layer;
 mod log;
+mod metrics;
 mod spans;
 
 #[cfg(feature = "reqwest")]

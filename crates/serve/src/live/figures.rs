@@ -37,7 +37,7 @@ impl Figures {
         let recorder = exporter().expect("the buckets are not empty").build_recorder();
         let page = recorder.handle();
         let recorder = Arc::new(recorder);
-        let metrics = Metrics::new().with_recorder(Arc::clone(&recorder)).for_news();
+        let metrics = Metrics::new().with_recorder(Arc::clone(&recorder)).without_reservations();
         let meter = metrics.install(&app.limiter);
         let (app, board) = (Arc::clone(app), Arc::clone(board));
         let figures = Self { app, board, meter, recorder, page };

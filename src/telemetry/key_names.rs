@@ -4,21 +4,21 @@ use std::sync::Arc;
 use ::metrics::SharedString;
 use compact_str::CompactString;
 
-use super::labels::{Labels, OTHER};
+use super::label_set::{LabelSet, OTHER};
 use crate::limiter::WeakLimiter;
 
-/// Says what a key is called in figures.
-pub(super) type Naming = Arc<dyn Fn(&str) -> Option<CompactString> + Send + Sync>;
+/// Returns the label of a key.
+pub(super) type NameFn = Arc<dyn Fn(&str) -> Option<CompactString> + Send + Sync>;
 
-/// What the keys of a limiter are called: by the quotas that they have.
-pub(super) struct Names {
+/// The labels of the keys of a limiter: the names of their quotas.
+pub(super) struct KeyNames {
     limiter: WeakLimiter,
-    naming: Option<Naming>,
-    labels: Labels,
+    naming: Option<NameFn>,
+    labels: LabelSet,
 }
 
-impl Names {
-    pub(super) fn new(limiter: WeakLimiter, naming: Option<Naming>, labels: Labels) -> Self {
+impl KeyNames {
+    pub(super) fn new(limiter: WeakLimiter, naming: Option<NameFn>, labels: LabelSet) -> Self {
         Self { limiter, naming, labels }
     }
 
@@ -29,8 +29,8 @@ impl Names {
     }
 }
 
-impl fmt::Debug for Names {
+impl fmt::Debug for KeyNames {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Names").field("labels", &self.labels).finish_non_exhaustive()
+        f.debug_struct("KeyNames").field("labels", &self.labels).finish_non_exhaustive()
     }
 }

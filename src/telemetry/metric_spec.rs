@@ -1,13 +1,13 @@
 use ::metrics::Unit;
 
-/// One line of the table: what is told under a name.
+/// The name, type and description of a metric.
 #[derive(Debug)]
-pub(super) struct Figure {
+pub(super) struct MetricSpec {
     pub(super) name: &'static str,
     pub(super) kind: Kind,
     pub(super) unit: Unit,
     pub(super) labels: &'static [&'static str],
-    pub(super) meaning: &'static str,
+    pub(super) description: &'static str,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,143 +17,143 @@ pub(super) enum Kind {
     Histogram,
 }
 
-pub(super) const GRANTED: Figure = Figure {
+pub(super) const GRANTED: MetricSpec = MetricSpec {
     name: "tollgate_granted_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
-    meaning: "Reservations that were granted",
+    description: "Reservations granted",
 };
 
-pub(super) const DENIED: Figure = Figure {
+pub(super) const DENIED: MetricSpec = MetricSpec {
     name: "tollgate_denied_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key", "dimension"],
-    meaning: "Reservations that were refused, by what fell short",
+    description: "Reservations denied, by the dimension that was exceeded",
 };
 
-pub(super) const WAIT: Figure = Figure {
+pub(super) const WAIT: MetricSpec = MetricSpec {
     name: "tollgate_wait_seconds",
     kind: Kind::Histogram,
     unit: Unit::Seconds,
     labels: &["key"],
-    meaning: "How long those waited that had to, until they were granted",
+    description: "Time that requests spent queued before admission, in seconds",
 };
 
-pub(super) const SETTLED: Figure = Figure {
+pub(super) const SETTLED: MetricSpec = MetricSpec {
     name: "tollgate_settled_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
-    meaning: "Reservations that ended with a charge",
+    description: "Reservations settled with a charge",
 };
 
-pub(super) const RELEASED: Figure = Figure {
+pub(super) const RELEASED: MetricSpec = MetricSpec {
     name: "tollgate_released_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
-    meaning: "Reservations that were given back: the request never left",
+    description: "Reservations released because the request was never sent",
 };
 
-pub(super) const RESERVED_TOKENS: Figure = Figure {
+pub(super) const RESERVED_TOKENS: MetricSpec = MetricSpec {
     name: "tollgate_reserved_tokens_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key", "dimension"],
-    meaning: "Tokens that had been reserved by what has ended with a charge",
+    description: "Tokens that settled reservations had reserved",
 };
 
-pub(super) const CHARGED_TOKENS: Figure = Figure {
+pub(super) const CHARGED_TOKENS: MetricSpec = MetricSpec {
     name: "tollgate_charged_tokens_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key", "dimension"],
-    meaning: "Tokens that it was charged",
+    description: "Tokens that settled reservations were charged",
 };
 
-pub(super) const ESTIMATE: Figure = Figure {
+pub(super) const ESTIMATE: MetricSpec = MetricSpec {
     name: "tollgate_estimate_ratio",
     kind: Kind::Histogram,
     unit: Unit::Count,
     labels: &["key"],
-    meaning: "Reserved tokens over charged tokens of each request that was charged any: 1 is exact",
+    description: "Ratio of reserved to charged tokens per request; 1 is an exact estimate",
 };
 
-pub(super) const COOLING_DOWN: Figure = Figure {
+pub(super) const COOLING_DOWN: MetricSpec = MetricSpec {
     name: "tollgate_cooling_down_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
-    meaning: "Cool-downs after refusals by the provider (429, 503, 529), or as others tell of them",
+    description: "Cool-downs of a key after a refusal by the provider (429, 503, 529), including those that others announced",
 };
 
-pub(super) const REDUCED: Figure = Figure {
+pub(super) const REDUCED: MetricSpec = MetricSpec {
     name: "tollgate_reduced_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
-    meaning: "Reductions of a capacity, after refusals or because somebody said so",
+    description: "Reductions of a capacity, after a refusal or on request",
 };
 
-pub(super) const RECOVERED: Figure = Figure {
+pub(super) const RECOVERED: MetricSpec = MetricSpec {
     name: "tollgate_recovered_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &["key"],
-    meaning: "Returns to the whole quota",
+    description: "Recoveries of a key to its full quota",
 };
 
-pub(super) const CAPACITY: Figure = Figure {
+pub(super) const CAPACITY: MetricSpec = MetricSpec {
     name: "tollgate_capacity",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension", "window_seconds"],
-    meaning: "The amount of each limit now",
+    description: "Current amount of each limit",
 };
 
-pub(super) const USED: Figure = Figure {
+pub(super) const USED: MetricSpec = MetricSpec {
     name: "tollgate_used",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension", "window_seconds"],
-    meaning: "What counts against it now",
+    description: "Current usage that counts against each limit",
 };
 
-pub(super) const HELD: Figure = Figure {
+pub(super) const HELD: MetricSpec = MetricSpec {
     name: "tollgate_held",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key", "dimension", "window_seconds"],
-    meaning: "What requests in flight hold of it; of `concurrency`, how many there are",
+    description: "Amount of each limit that requests in flight hold; for `concurrency`, the requests in flight",
 };
 
-pub(super) const WAITING: Figure = Figure {
+pub(super) const WAITING: MetricSpec = MetricSpec {
     name: "tollgate_waiting",
     kind: Kind::Gauge,
     unit: Unit::Count,
     labels: &["key"],
-    meaning: "Requests in the queue",
+    description: "Requests that wait in the queue of a key",
 };
 
-pub(super) const STORE_FLUSHES: Figure = Figure {
+pub(super) const STORE_FLUSHES: MetricSpec = MetricSpec {
     name: "tollgate_store_flushes_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
-    meaning: "Times that a store was written",
+    description: "Successful writes of a store",
 };
 
-pub(super) const STORE_FAILURES: Figure = Figure {
+pub(super) const STORE_FAILURES: MetricSpec = MetricSpec {
     name: "tollgate_store_failures_total",
     kind: Kind::Counter,
     unit: Unit::Count,
     labels: &[],
-    meaning: "Times that it could not be",
+    description: "Failed writes of a store",
 };
 
-pub(super) const TOKEN_USAGE: Figure = Figure {
+pub(super) const TOKEN_USAGE: MetricSpec = MetricSpec {
     name: "gen_ai.client.token.usage",
     kind: Kind::Histogram,
     unit: Unit::Count,
@@ -163,10 +163,10 @@ pub(super) const TOKEN_USAGE: Figure = Figure {
         "gen_ai.request.model",
         "gen_ai.token.type",
     ],
-    meaning: "Tokens of each request, as its response reports them; `input` or `output`",
+    description: "Tokens per request, as the response reports them, by type (`input` or `output`)",
 };
 
-pub(super) const OPERATION_DURATION: Figure = Figure {
+pub(super) const OPERATION_DURATION: MetricSpec = MetricSpec {
     name: "gen_ai.client.operation.duration",
     kind: Kind::Histogram,
     unit: Unit::Seconds,
@@ -176,11 +176,11 @@ pub(super) const OPERATION_DURATION: Figure = Figure {
         "gen_ai.request.model",
         "error.type",
     ],
-    meaning: "From the call to the end of the response, the wait included",
+    description: "Time from the call to the end of the response, including the time in the queue, in seconds",
 };
 
-/// The table.
-pub(super) const ALL: &[&Figure] = &[
+/// All metrics.
+pub(super) const ALL: &[&MetricSpec] = &[
     &GRANTED,
     &DENIED,
     &WAIT,
@@ -206,34 +206,34 @@ pub(super) const ALL: &[&Figure] = &[
 mod tests {
     use super::*;
 
-    /// A line of the table in the module's documentation.
-    fn line(figure: &Figure) -> String {
-        let Figure { name, kind, unit, labels, meaning } = figure;
+    /// Returns the row of a metric in the documentation of the module.
+    fn row(metric: &MetricSpec) -> String {
+        let MetricSpec { name, kind, unit, labels, description } = metric;
         let kind = format!("{kind:?}").to_lowercase();
         let unit = match unit {
             Unit::Seconds => "seconds",
             _ => "",
         };
         let labels: Vec<_> = labels.iter().map(|label| format!("`{label}`")).collect();
-        format!("//! | `{name}` | {kind} | {unit} | {} | {meaning} |", labels.join(", "))
+        format!("//! | `{name}` | {kind} | {unit} | {} | {description} |", labels.join(", "))
     }
 
     #[test]
-    fn the_documentation_has_one_line_for_each_figure_and_no_other() {
+    fn documentation_lists_exactly_all_metrics() {
         let source = include_str!("mod.rs");
         let rows = |line: &&str| line.starts_with("//! | `");
         let documented: Vec<_> = source.lines().filter(rows).collect();
-        let told: Vec<_> = ALL.iter().map(|figure| line(figure)).collect();
-        assert_eq!(documented, told, "\n{}\n", told.join("\n"));
+        let expected: Vec<_> = ALL.iter().map(|metric| row(metric)).collect();
+        assert_eq!(documented, expected, "\n{}\n", expected.join("\n"));
     }
 
     #[test]
-    fn names_say_what_they_count_as_prometheus_has_it() {
-        for figure in ALL.iter().filter(|figure| figure.name.starts_with("tollgate_")) {
-            let total = figure.name.ends_with("_total");
-            assert_eq!(total, figure.kind == Kind::Counter, "{}", figure.name);
-            let seconds = figure.name.ends_with("_seconds");
-            assert_eq!(seconds, figure.unit == Unit::Seconds, "{}", figure.name);
+    fn names_have_suffixes_of_prometheus() {
+        for metric in ALL.iter().filter(|metric| metric.name.starts_with("tollgate_")) {
+            let total = metric.name.ends_with("_total");
+            assert_eq!(total, metric.kind == Kind::Counter, "{}", metric.name);
+            let seconds = metric.name.ends_with("_seconds");
+            assert_eq!(seconds, metric.unit == Unit::Seconds, "{}", metric.name);
         }
     }
 }
