@@ -3,7 +3,7 @@ use std::collections::HashMap;
 use super::applied::Applied;
 use super::config::Config;
 use super::tree::FieldPath;
-use super::value::{ConfiguredQuota, Keys, Waiting};
+use super::value::{ConfiguredQuota, Keys, WaitingConfig};
 use crate::limiter::{Limiter, QuotaOrigin};
 use crate::provider::Profile;
 use crate::quota::Quota;
@@ -33,7 +33,7 @@ impl Config {
             providers: previous.providers.iter().chain(added).copied().collect(),
             quotas: self.quotas_in_order(previous),
             unknown_key: self.unknown_key.clone(),
-            waiting: Waiting { max_wait: previous.waiting.max_wait, ..self.waiting },
+            waiting: WaitingConfig { max_wait: previous.waiting.max_wait, ..self.waiting },
             reduction: self.reduction,
             sections: self.sections.followed_from(&previous.sections),
             ..previous.clone()

@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::config::Config;
 use super::open::OpenError;
-use super::value::Cluster;
+use super::value::ClusterConfig;
 #[cfg(feature = "redis")]
 use crate::cluster::{Shared, SharedError};
 use crate::limiter::Backend;
@@ -35,11 +35,11 @@ impl Config {
     /// [`OpenError`] if this program is built without the feature `redis`, or the system can't start a
     /// thread. An unreachable server is not an error: it is contacted again until it responds.
     pub fn backend(&self) -> Result<Option<Arc<dyn Backend>>, OpenError> {
-        self.cluster.as_ref().map(Cluster::backend).transpose()
+        self.cluster.as_ref().map(ClusterConfig::backend).transpose()
     }
 }
 
-impl Cluster {
+impl ClusterConfig {
     #[cfg(feature = "redis")]
     fn backend(&self) -> Result<Arc<dyn Backend>, OpenError> {
         Ok(self.connect()?)

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use super::config::Config;
 use super::open::OpenError;
-use super::value::{Bus, BusServer};
+use super::value::{BusConfig, BusServer};
 use crate::cluster::{self, Agent};
 use crate::limiter::Limiter;
 
@@ -23,7 +23,7 @@ impl Config {
     }
 }
 
-impl Bus {
+impl BusConfig {
     /// Joins a limiter to this bus.
     ///
     /// # Errors

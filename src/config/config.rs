@@ -4,7 +4,9 @@ use super::error::ConfigError;
 use super::load::Layers;
 use super::section::{Section, SectionValues, Sections};
 use super::tree::Source;
-use super::value::{Bus, Cluster, ConfiguredQuota, Retry, Storage, Waiting};
+use super::value::{
+    BusConfig, ClusterConfig, ConfiguredQuota, RetryConfig, StoreConfig, WaitingConfig,
+};
 use crate::limiter::{Reduction, UnknownKey};
 use crate::provider::Profile;
 use crate::quota::{Margin, Share};
@@ -38,21 +40,21 @@ pub struct Config {
     /// The policy for keys without a quota.
     pub unknown_key: UnknownKey,
     /// The bounds of queues.
-    pub waiting: Waiting,
+    pub waiting: WaitingConfig,
     /// The reduction of limits after the provider refuses a request, and their recovery.
     pub reduction: Reduction,
     /// Retries of transient failures.
-    pub retry: Retry,
+    pub retry: RetryConfig,
     /// The margin of quotas that have none of their own.
     pub margin: Margin,
     /// The share of every limit that this program uses.
     pub share: Share,
     /// The store that keeps state across restarts.
-    pub store: Option<Storage>,
+    pub store: Option<StoreConfig>,
     /// The bus that announces capacity updates.
-    pub bus: Option<Bus>,
+    pub bus: Option<BusConfig>,
     /// Limits that many machines share.
-    pub cluster: Option<Cluster>,
+    pub cluster: Option<ClusterConfig>,
     /// The values of registered sections; see [`section`](Self::section).
     pub(super) sections: SectionValues,
 }

@@ -85,6 +85,7 @@ pub use reloader::{ReloadOutcome, ReloadStatus, Reloader};
 pub use schema::{schema, schema_with};
 pub use tree::{Origin, Position};
 pub use value::{
-    Bus, BusServer, Cluster, ConfiguredQuota, Keys, Retry, Storage, StorageFile, Waiting,
+    BusConfig, BusServer, ClusterConfig, ConfiguredQuota, Keys, RetryConfig, StoreConfig,
+    StoreFile, WaitingConfig,
 };
 pub use watched_file::WatchedFile;

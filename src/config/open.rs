@@ -7,7 +7,7 @@ use super::config::Config;
 use super::error::ConfigError;
 use super::load::{LoadOptions, Loaded, load};
 use super::reloader::Reloader;
-use super::value::{Storage, StorageFile};
+use super::value::{StoreConfig, StoreFile};
 #[cfg(any(feature = "nats", feature = "redis"))]
 use crate::cluster::BusError;
 use crate::cluster::NoAgentId;
@@ -108,20 +108,20 @@ impl Config {
     }
 }
 
-impl Storage {
+impl StoreConfig {
     /// Attaches this store to a limiter.
     ///
     /// # Errors
     /// As [`Config::keep`].
     pub fn keep(&self, limiter: &Limiter) -> Result<Persistence, OpenError> {
         Ok(match &self.file {
-            StorageFile::Yaml(path) => Persistence::start(limiter, Yaml::new(path), self.flush)?,
+            StoreFile::Yaml(path) => Persistence::start(limiter, Yaml::new(path), self.flush)?,
             #[cfg(feature = "sqlite")]
-            StorageFile::Sqlite(path) => {
+            StoreFile::Sqlite(path) => {
                 Persistence::start(limiter, crate::store::Sqlite::new(path), self.flush)?
             }
             #[cfg(not(feature = "sqlite"))]
-            StorageFile::Sqlite(_) => {
+            StoreFile::Sqlite(_) => {
                 return Err(OpenError::NoFeature { path: "store.sqlite", feature: "sqlite" });
             }
         })

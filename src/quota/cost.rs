@@ -3,8 +3,8 @@ use alloc::sync::Arc;
 use super::Dimension;
 use super::token_kinds::TokenKinds;
 
-/// What a request takes in each dimension, as reserved before it is sent. One request, unless said
-/// otherwise; it always takes one of [`Dimension::Concurrency`].
+/// The amounts that a request reserves in each dimension before it is sent. Defaults to one request. The
+/// amount of [`Dimension::Concurrency`] is always 1.
 ///
 /// ```
 /// use tollgate::quota::{Cost, Dimension};
@@ -24,14 +24,14 @@ pub struct Cost {
 
 type Custom = (Box<str>, u64);
 
-/// The dimensions that are always there.
+/// The number of built-in dimensions.
 const COLUMNS: usize = 5;
 
 const TOKENS: usize = Dimension::Tokens.column();
 const OUTPUT: usize = Dimension::OutputTokens.column();
 
 impl Cost {
-    /// One request and nothing else.
+    /// Creates the cost of one request, without tokens.
     pub const fn new() -> Self {
         Self {
             amounts: [1, 0, 0, 0, 1],
@@ -49,7 +49,7 @@ impl Cost {
         self
     }
 
-    /// Sets the tokens that the provider's total-token limit is charged.
+    /// Sets the tokens that count against the provider's limit of total tokens.
     #[must_use]
     pub fn tokens(mut self, amount: u64) -> Self {
         self.set(&Dimension::Tokens, amount);
@@ -70,8 +70,8 @@ impl Cost {
         self
     }
 
-    /// Says how much of the tokens is a guess: of limits that hold less than the whole amount, a
-    /// request reserves as much of the guess as they can hold, and isn't refused for it.
+    /// Marks a part of the tokens as a guess. If a limit can't hold the full amount, the request reserves only
+    /// as much of the guess as fits, instead of being refused.
     ///
     /// ```
     /// use tollgate::{Cost, Limiter, Quota};
@@ -88,8 +88,8 @@ impl Cost {
         self
     }
 
-    /// Says how much of the output tokens is a guess, as [`guessed_tokens`](Self::guessed_tokens)
-    /// does of the tokens.
+    /// Marks a part of the output tokens as a guess, as [`guessed_tokens`](Self::guessed_tokens) does for
+    /// tokens.
     #[must_use]
     pub fn guessed_output_tokens(mut self, amount: u64) -> Self {
         self.guessed_output = amount.min(self.amounts[OUTPUT]);
@@ -108,7 +108,7 @@ impl Cost {
         self
     }
 
-    /// The amount in one dimension; 1 for [`Dimension::Concurrency`].
+    /// Returns the amount in a dimension; 1 for [`Dimension::Concurrency`].
     #[inline]
     pub fn amount(&self, dimension: &Dimension) -> u64 {
         match dimension {
@@ -117,14 +117,14 @@ impl Cost {
         }
     }
 
-    /// All tokens, whether they are counted together or input and output apart.
+    /// Returns all tokens: the total, or the sum of input and output if that is larger.
     pub fn all_tokens(&self) -> u64 {
         let apart = [Dimension::InputTokens, Dimension::OutputTokens];
         let apart = apart.iter().map(|named| self.amount(named)).fold(0, u64::saturating_add);
         self.amount(&Dimension::Tokens).max(apart)
     }
 
-    /// Sets the amount in one dimension, none of it a guess.
+    /// Sets the amount in a dimension, without a guess.
     #[doc(hidden)]
     #[inline]
     pub fn set(&mut self, dimension: &Dimension, amount: u64) {
@@ -140,7 +140,7 @@ impl Cost {
         self.named = self.named.with(dimension);
     }
 
-    /// The same cost with its guesses clipped to these amounts; `None` if they are no larger.
+    /// Returns the cost with its guesses clipped to these amounts, or `None` if nothing changes.
     pub(crate) fn clip_guesses(&self, tokens: u64, output: u64) -> Option<Self> {
         let clipped_tokens = clip(self.amounts[TOKENS], self.guessed_tokens, tokens);
         let clipped_output = clip(self.amounts[OUTPUT], self.guessed_output, output);
@@ -154,20 +154,20 @@ impl Cost {
         Some(clipped)
     }
 
-    /// Which kinds of tokens it names, in whatever amount.
+    /// Returns the token dimensions that were set, even to 0.
     #[inline]
     pub(crate) fn named(&self) -> TokenKinds {
         self.named
     }
 
-    /// Whether it names a custom dimension.
+    /// Returns `true` if a custom dimension was set.
     #[inline]
     pub(crate) fn has_customs(&self) -> bool {
         self.custom.is_some()
     }
 
-    /// The same charge, but with the amounts of `reserved` in the dimensions that it doesn't name;
-    /// `None` if it names all of them.
+    /// Returns the charge with the amounts of `reserved` in the dimensions that it doesn't set, or `None` if it
+    /// sets all of them.
     #[inline]
     pub(crate) fn completed(&self, reserved: &Self) -> Option<Self> {
         let is_complete = reserved.named.is_within(self.named) && !reserved.has_customs();
@@ -189,7 +189,7 @@ impl Cost {
         Some(customs().fold(completed, |cost, (name, amount)| cost.custom(name, amount)))
     }
 
-    /// The same without the custom dimensions that are not `kept`.
+    /// Returns the cost with only those custom dimensions for which `kept` returns `true`.
     #[doc(hidden)]
     #[must_use]
     pub fn with_customs(&self, kept: impl Fn(&str) -> bool) -> Self {
@@ -198,7 +198,7 @@ impl Cost {
         customs.fold(bare, |cost, (name, amount)| cost.custom(name, amount))
     }
 
-    /// Whether it names the dimension, in whatever amount; requests and concurrency always.
+    /// Returns `true` if the dimension was set, even to 0. Requests and concurrency are always set.
     pub(crate) fn names(&self, dimension: &Dimension) -> bool {
         match dimension {
             Dimension::Custom(name) => self.names_custom(name),
@@ -211,13 +211,13 @@ impl Cost {
         self.customs().any(|(name, _)| name == custom)
     }
 
-    /// The amount in the dimension of this column; `None` for a custom one.
+    /// Returns the amount in the dimension of this column, or `None` for a custom dimension.
     #[inline]
     pub(crate) fn column(&self, column: usize) -> Option<u64> {
         self.amounts.get(column).copied()
     }
 
-    /// The custom dimensions and their amounts.
+    /// Returns the custom dimensions and their amounts.
     pub fn customs(&self) -> impl Iterator<Item = (&str, u64)> {
         self.custom.iter().flat_map(|all| &**all).map(|(name, amount)| (&**name, *amount))
     }
@@ -227,13 +227,14 @@ impl Cost {
     }
 }
 
-/// An amount, clipped to `most` as far as it is a guess.
-fn clip(amount: u64, guessed: u64, most: u64) -> u64 {
-    amount.min(most).max(amount - guessed)
+/// Clips the guessed part of an amount so that the whole is at most `limit`.
+fn clip(amount: u64, guessed: u64, limit: u64) -> u64 {
+    amount.min(limit).max(amount - guessed)
 }
 
 impl PartialEq for Cost {
-    /// By the amounts alone: a guess equals what is known. Without a call or a branch for what every settling compares.
+    /// Compares the amounts without regard to guesses. Every settlement calls it, so built-in dimensions are
+    /// compared without branches.
     #[inline]
     fn eq(&self, other: &Self) -> bool {
         let pairs = self.amounts.iter().zip(&other.amounts);

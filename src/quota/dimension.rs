@@ -1,7 +1,7 @@
 use alloc::sync::Arc;
 use core::fmt;
 
-/// What a limit counts.
+/// A quantity that limits count.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Dimension {
@@ -9,29 +9,29 @@ pub enum Dimension {
     Requests,
     /// Tokens, as the provider's own total-token limit (TPM) counts them.
     Tokens,
-    /// Tokens of the prompt, where the provider limits them apart (ITPM).
+    /// Tokens of the prompt, if the provider limits them separately (ITPM).
     InputTokens,
-    /// Generated tokens, where the provider limits them apart (OTPM).
+    /// Generated tokens, if the provider limits them separately (OTPM).
     OutputTokens,
     /// Requests in flight.
     Concurrency,
-    /// Anything else, by name: images, pages, dollars.
+    /// A custom quantity, such as images, pages or dollars.
     Custom(Arc<str>),
 }
 
 impl Dimension {
-    /// All but those of the caller's own.
+    /// All dimensions except custom ones.
     #[doc(hidden)]
     pub const KNOWN: [Self; 5] =
         [Self::Requests, Self::Tokens, Self::InputTokens, Self::OutputTokens, Self::Concurrency];
 
-    /// A dimension of the caller's own.
+    /// Creates a custom dimension.
     pub fn custom(name: &str) -> Self {
         Self::Custom(name.into())
     }
 
-    /// Where a [`Cost`](super::Cost) keeps the amount of this dimension; custom ones are behind all
-    /// others.
+    /// Returns the index of this dimension in a [`Cost`](super::Cost); above all others for custom
+    /// dimensions.
     pub(crate) const fn column(&self) -> usize {
         match self {
             Self::Requests => 0,
@@ -43,7 +43,7 @@ impl Dimension {
         }
     }
 
-    /// The name in events, errors, metrics and configuration: `requests`, `tokens`,
+    /// Returns the name in events, errors, metrics and configuration: `requests`, `tokens`,
     /// `input_tokens`, `output_tokens`, `concurrency`, or the custom name.
     pub fn as_str(&self) -> &str {
         match self {

@@ -1,11 +1,10 @@
-//! Values: what is counted, how much of it is allowed, and what a request takes.
+//! Values: dimensions, limits, quotas, and the cost of requests.
 //!
-//! An invalid value cannot be made: a [`Window`] is between a millisecond and 366 days, a [`Limit`]
-//! is never zero (a zero is "no limit" and is left out of a [`Quota`]), a [`Share`] is above 0 and
-//! at most 1, and a [`Calendar`] is of a time zone that exists.
+//! Values are valid by construction: a [`Window`] is between a millisecond and 366 days, the amount of a
+//! [`Limit`] is at least 1 (0 means that there is no limit), a [`Share`] is above 0 and at most 1, a
+//! [`Margin`] is below 100 %, and the time zone of a [`Calendar`] exists.
 //!
-//! Only the making of a [`Calendar`] knows time zones; the value is the boundaries of its windows.
-//! Nothing here keeps state or reads time; that is [`engine`](crate::engine) and
+//! This module has no state and doesn't read the time; see [`engine`](crate::engine) and
 //! [`limiter`](crate::limiter).
 //!
 //! ```

@@ -1,9 +1,9 @@
 use core::fmt;
 use core::num::NonZeroU64;
 
-/// The part of a limit that is ours, where others use the same account: above 0, at most 1.
+/// The part of a limit that this program uses if others use the same account: above 0, at most 1.
 ///
-/// Kept in parts per million.
+/// Stored in parts per million.
 ///
 /// ```
 /// use tollgate::quota::{Quota, Share};
@@ -17,10 +17,10 @@ use core::num::NonZeroU64;
 pub struct Share(u32);
 
 impl Share {
-    /// All of it.
+    /// The whole limit.
     pub const WHOLE: Self = Self(WHOLE);
 
-    /// So many hundredths.
+    /// Creates a share in percent.
     ///
     /// # Errors
     /// [`InvalidShare`] for 0, and for more than 100.
@@ -28,7 +28,7 @@ impl Share {
         Self::try_from(f64::from(percent) / 100.0)
     }
 
-    /// This part of an amount: rounded down, but at least 1, so that a limit stays one.
+    /// Returns this share of an amount, rounded down, and at least 1 so that the limit remains.
     pub fn of(self, amount: NonZeroU64) -> NonZeroU64 {
         let part = u128::from(amount.get()) * u128::from(self.0) / u128::from(WHOLE);
         u64::try_from(part).ok().and_then(NonZeroU64::new).unwrap_or(NonZeroU64::MIN)
@@ -44,7 +44,7 @@ impl Default for Share {
 impl TryFrom<f64> for Share {
     type Error = InvalidShare;
 
-    /// Rounded to a millionth, and at least that.
+    /// Rounds the share to a millionth, and to at least one millionth.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "in 0 to 10^6")]
     fn try_from(share: f64) -> Result<Self, InvalidShare> {
         if share > 0.0 && share <= 1.0 {
@@ -59,13 +59,13 @@ impl TryFrom<f64> for Share {
 #[derive(Debug, Clone, Copy, PartialEq)]
 #[non_exhaustive]
 pub struct InvalidShare {
-    /// What was asked for.
+    /// The share that was given.
     pub share: f64,
 }
 
 impl fmt::Display for InvalidShare {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "share of {} is not above 0 and at most 1", self.share)
+        write!(f, "share: {} is out of range; give a number above 0 and at most 1", self.share)
     }
 }
 
@@ -78,19 +78,22 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_share_is_above_0_and_at_most_1() {
+    fn share_outside_range_is_an_error() {
         for bad in [0.0, -0.5, 1.000_001, f64::NAN, f64::INFINITY] {
             assert!(Share::try_from(bad).is_err(), "{bad}");
         }
         assert!(Share::percent(0).is_err() && Share::percent(101).is_err());
         let bad = Share::try_from(2.5).unwrap_err();
-        assert_eq!(bad.to_string(), "share of 2.5 is not above 0 and at most 1");
+        assert_eq!(
+            bad.to_string(),
+            "share: 2.5 is out of range; give a number above 0 and at most 1"
+        );
         assert_eq!(Share::percent(100), Ok(Share::WHOLE));
         assert_eq!(Share::try_from(1e-9), Ok(Share(1)));
     }
 
     #[test]
-    fn a_part_is_rounded_down_and_at_least_one() {
+    fn share_of_amount_rounds_down_to_at_least_1() {
         let of = |share: f64, amount| {
             Share::try_from(share).unwrap().of(NonZeroU64::new(amount).unwrap()).get()
         };

@@ -11,7 +11,7 @@ impl TokenKinds {
     const OUTPUT: u8 = 4;
     const APART: u8 = Self::INPUT | Self::OUTPUT;
 
-    /// The same set and this dimension, if it counts tokens.
+    /// Returns the set with this dimension added, if it counts tokens.
     pub(crate) const fn with(self, dimension: &Dimension) -> Self {
         Self(
             self.0
@@ -24,21 +24,20 @@ impl TokenKinds {
         )
     }
 
-    /// Whether this dimension is in it.
+    /// Returns `true` if the set contains this dimension.
     pub(crate) fn has(self, dimension: &Dimension) -> bool {
         let one = Self::NONE.with(dimension);
         one != Self::NONE && one.is_within(self)
     }
 
-    /// Whether all of it is in `other`.
+    /// Returns `true` if `other` contains the whole set.
     #[inline]
     pub(crate) const fn is_within(self, other: Self) -> bool {
         self.0 & !other.0 == 0
     }
 
-    /// The sets of dimensions in which a cost isn't counted by limits of this set, one bit for each:
-    /// those without a dimension in common. A cost that names all tokens and their parts is meant
-    /// for limits of any kind.
+    /// Returns the sets of dimensions of costs that limits of this set don't count: those without a common
+    /// dimension. A cost with both the total and a part suits limits of any kind.
     pub(crate) fn uncounted(self) -> UncountedKinds {
         let is_uncounted = |named: &Self| {
             let is_whole = named.0 & Self::TOTAL != 0 && named.0 & Self::APART != 0;
@@ -54,7 +53,7 @@ impl TokenKinds {
 pub(crate) struct UncountedKinds(u8);
 
 impl UncountedKinds {
-    /// Whether a cost that names this set isn't counted.
+    /// Returns `true` if a cost with this set of dimensions isn't counted.
     #[inline]
     pub(crate) const fn has(self, named: TokenKinds) -> bool {
         self.0 >> named.0 & 1 == 1

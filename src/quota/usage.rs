@@ -1,7 +1,7 @@
-/// What a response reports, in tokens.
+/// The tokens that a response reports.
 ///
-/// `input` is the whole prompt: uncached tokens, cache reads and cache writes, whatever the
-/// provider's own field counts.
+/// `input` is the whole prompt: uncached tokens, cache reads and cache writes, even if the provider's field
+/// counts only some of them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Usage {
     /// Tokens of the whole prompt.
@@ -15,7 +15,7 @@ pub struct Usage {
 }
 
 impl Usage {
-    /// Input and output together, saturating.
+    /// Returns the sum of input and output, saturating.
     pub fn total(&self) -> u64 {
         self.input.saturating_add(self.output)
     }

@@ -1,7 +1,7 @@
 use core::fmt;
 use core::time::Duration;
 
-/// The length of time that a limit speaks of, from one millisecond to 366 days.
+/// The period of a limit, from one millisecond to 366 days.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Window(u64);
 
@@ -19,7 +19,7 @@ impl Window {
     /// Thirty days: the nominal length of a month.
     pub const MONTH: Self = Self(30 * Self::DAY.0);
 
-    /// A window of this length.
+    /// Creates a window of this length.
     ///
     /// # Errors
     /// [`InvalidWindow`] if it is shorter than a millisecond or longer than 366 days.
@@ -32,12 +32,12 @@ impl Window {
         }
     }
 
-    /// The length in nanoseconds.
+    /// Returns the length in nanoseconds.
     pub const fn as_nanos(self) -> u64 {
         self.0
     }
 
-    /// The length as a [`Duration`].
+    /// Returns the length as a [`Duration`].
     pub const fn as_duration(self) -> Duration {
         Duration::from_nanos(self.0)
     }
@@ -47,13 +47,13 @@ impl Window {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidWindow {
-    /// What was asked for.
+    /// The length that was given.
     pub length: Duration,
 }
 
 impl fmt::Display for InvalidWindow {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "window of {:?} is outside 1ms to 366 days", self.length)
+        write!(f, "window: {:?} is out of range; give 1ms to 366 days", self.length)
     }
 }
 
@@ -67,11 +67,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn windows_end_at_a_millisecond_and_at_366_days() {
+    fn window_is_from_1_ms_to_366_days() {
         assert!(Window::new(Duration::from_millis(1)).is_ok());
         assert!(Window::new(Duration::from_micros(999)).is_err());
         assert!(Window::new(Duration::from_secs(366 * 86_400)).is_ok());
         let too_long = Window::new(Duration::MAX).unwrap_err();
-        assert!(too_long.to_string().contains("outside 1ms to 366 days"));
+        assert!(too_long.to_string().contains("1ms to 366 days"));
     }
 }

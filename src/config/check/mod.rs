@@ -16,7 +16,7 @@ use super::config::Config;
 use super::error::Problem;
 use super::fields::{Fields, HumanDuration, MarginFields, TextOrMap, UnknownKeyName};
 use super::tree::{FieldPath, Node};
-use super::value::{Retry, Waiting};
+use super::value::{RetryConfig, WaitingConfig};
 use crate::limiter::UnknownKey;
 use crate::provider::Profile;
 use crate::quota::{Margin, Share};
@@ -51,12 +51,12 @@ impl<'a> Check<'a> {
         let margin = fields.margin.unwrap_or_default();
         Config {
             unknown_key,
-            waiting: Waiting {
+            waiting: WaitingConfig {
                 max_waiting: waiting.max_waiting as usize,
                 max_wait: waiting.max_wait.map(|wait| wait.0),
             },
             reduction,
-            retry: Retry { attempts: self.attempts(attempts) },
+            retry: RetryConfig { attempts: self.attempts(attempts) },
             margin: self.margin(&FieldPath::to(["margin"]), &margin),
             share: self.share(&FieldPath::to(["share"]), fields.share.unwrap_or(1.0)),
             store: fields.store.and_then(|store| self.store(store)),

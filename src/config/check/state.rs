@@ -6,10 +6,10 @@ use super::urls::{NATS, REDIS, SHARED};
 use crate::config::SecretUrl;
 use crate::config::fields::{BusFields, ClusterFields, StoreFields};
 use crate::config::tree::FieldPath;
-use crate::config::value::{Bus, BusServer, Cluster, Storage, StorageFile};
+use crate::config::value::{BusConfig, BusServer, ClusterConfig, StoreConfig, StoreFile};
 
 impl Check<'_> {
-    pub(super) fn store(&mut self, fields: StoreFields) -> Option<Storage> {
+    pub(super) fn store(&mut self, fields: StoreFields) -> Option<StoreConfig> {
         let root = FieldPath::to(["store"]);
         let flush = fields.flush.0;
         self.require_range(
@@ -19,8 +19,8 @@ impl Check<'_> {
             Duration::from_secs(3_600),
         );
         let file = match (fields.sqlite, fields.yaml) {
-            (Some(path), None) => StorageFile::Sqlite(self.path(&root.key("sqlite"), &path)?),
-            (None, Some(path)) => StorageFile::Yaml(self.path(&root.key("yaml"), &path)?),
+            (Some(path), None) => StoreFile::Sqlite(self.path(&root.key("sqlite"), &path)?),
+            (None, Some(path)) => StoreFile::Yaml(self.path(&root.key("yaml"), &path)?),
             (Some(_), Some(_)) => {
                 self.report(&root.key("yaml"), "not allowed together with `sqlite`; remove one");
                 return None;
@@ -30,7 +30,7 @@ impl Check<'_> {
                 return None;
             }
         };
-        Some(Storage { file, flush })
+        Some(StoreConfig { file, flush })
     }
 
     /// Resolves a path of the file, which is relative to the folder of the file.
@@ -46,7 +46,7 @@ impl Check<'_> {
         None
     }
 
-    pub(super) fn bus(&mut self, fields: BusFields) -> Option<Bus> {
+    pub(super) fn bus(&mut self, fields: BusFields) -> Option<BusConfig> {
         let root = FieldPath::to(["bus"]);
         let server = match (fields.nats, fields.redis) {
             (Some(url), None) => {
@@ -69,10 +69,10 @@ impl Check<'_> {
         if let Some(id) = &fields.agent_id {
             self.name(&root.key("agent_id"), id);
         }
-        Some(Bus { server, agent_id: fields.agent_id })
+        Some(BusConfig { server, agent_id: fields.agent_id })
     }
 
-    pub(super) fn cluster(&mut self, fields: ClusterFields) -> Option<Cluster> {
+    pub(super) fn cluster(&mut self, fields: ClusterFields) -> Option<ClusterConfig> {
         let root = FieldPath::to(["cluster"]);
         self.shared_url(&root.key("redis"), &fields.redis);
         self.name(&root.key("account"), &fields.account);
@@ -82,7 +82,7 @@ impl Check<'_> {
         self.require_range(&root.key("lease"), lease, 100 * milli, 60 * second);
         self.require_range(&root.key("reservation_ttl"), ttl, second, 3_600 * second);
         let ClusterFields { redis, account, mode, on_failure, spread, .. } = fields;
-        Some(Cluster {
+        Some(ClusterConfig {
             redis,
             account,
             mode,

@@ -3,7 +3,7 @@ use crate::config::SecretUrl;
 /// The bus that announces capacity updates.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Bus {
+pub struct BusConfig {
     /// The server.
     pub server: BusServer,
     /// The name of this program on the bus. Without one, it consists of the host name, the process ID and

@@ -6,7 +6,7 @@ use crate::config::SecretUrl;
 /// Limits that many machines share.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Cluster {
+pub struct ClusterConfig {
     /// The URL of a server of Redis or Valkey, of nodes of a Redis Cluster, or of Sentinels.
     pub redis: SecretUrl,
     /// The account whose limits are shared.

@@ -4,12 +4,12 @@ mod bus;
 mod cluster;
 mod configured_quota;
 mod retry;
-mod storage;
+mod store;
 mod waiting;
 
-pub use bus::{Bus, BusServer};
-pub use cluster::Cluster;
+pub use bus::{BusConfig, BusServer};
+pub use cluster::ClusterConfig;
 pub use configured_quota::{ConfiguredQuota, Keys};
-pub use retry::Retry;
-pub use storage::{Storage, StorageFile};
-pub use waiting::Waiting;
+pub use retry::RetryConfig;
+pub use store::{StoreConfig, StoreFile};
+pub use waiting::WaitingConfig;

@@ -2,7 +2,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use tollgate::cluster::{OnFailure, SharingMode};
-use tollgate::config::{BusServer, StorageFile};
+use tollgate::config::{BusServer, StoreFile};
 use tollgate::limiter::UnknownKey;
 use tollgate::quota::Dimension;
 
@@ -26,7 +26,7 @@ fn every_section_of_the_example_is_read() {
     assert_eq!(config.retry.attempts.get(), 3);
 
     let store = config.store.unwrap();
-    assert_eq!(store.file, StorageFile::Sqlite(PathBuf::from("state.db")));
+    assert_eq!(store.file, StoreFile::Sqlite(PathBuf::from("state.db")));
     assert_eq!(store.flush, Duration::from_secs(1));
     let bus = config.bus.unwrap();
     assert!(matches!(bus.server, BusServer::Nats(_)) && bus.agent_id.is_none());

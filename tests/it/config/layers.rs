@@ -1,7 +1,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use tollgate::config::{self, Config, LoadOptions, Loaded, Override, StorageFile};
+use tollgate::config::{self, Config, LoadOptions, Loaded, Override, StoreFile};
 
 /// Loads a file of this text under variables and flags.
 fn load(text: &str, variables: &[(&str, &str)], flags: &[Override]) -> Result<Loaded, String> {
@@ -92,7 +92,7 @@ fn paths_are_relative_to_the_file() {
     {
         fs::write(&path, format!("store: {{sqlite: {written}}}")).unwrap();
         let store = config::check(&path).unwrap().config.store.unwrap();
-        assert_eq!(store.file, StorageFile::Sqlite(place));
+        assert_eq!(store.file, StoreFile::Sqlite(place));
     }
 }
 

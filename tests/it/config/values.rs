@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use tollgate::config::Cluster;
+use tollgate::config::ClusterConfig;
 use tollgate::limiter::UnknownKey;
 use tollgate::quota::{
     Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Share, Window,
@@ -102,8 +102,9 @@ fn what_a_section_leaves_out_is_its_default() {
     let cluster = good("cluster: {redis: 'redis://h', account: a}").cluster.unwrap();
     assert_eq!(cluster.timeout, Duration::from_millis(50));
     let example = good(super::EXAMPLE).cluster.unwrap();
-    let rest = |cluster: &Cluster| {
-        let Cluster { mode, on_failure, timeout, spread, lease, reservation_ttl, .. } = cluster;
+    let rest = |cluster: &ClusterConfig| {
+        let ClusterConfig { mode, on_failure, timeout, spread, lease, reservation_ttl, .. } =
+            cluster;
         (*mode, *on_failure, *timeout, *spread, *lease, *reservation_ttl)
     };
     assert_eq!(rest(&cluster), rest(&example), "the example says the defaults");

@@ -15,7 +15,7 @@ use super::{BatchArgs, Exit, LimitArgs};
 use crate::batch::target::Base;
 use crate::batch::{Ended, Halt, Job, Stop, configured};
 use crate::terminal::say;
-use tollgate::config::{Cluster, Config, Loaded};
+use tollgate::config::{ClusterConfig, Config, Loaded};
 use tollgate::provider::{Api, OPENAI, Profile};
 use tollgate::quota::Quota;
 use tollgate_simulate::SimulatedServer;
@@ -44,7 +44,7 @@ pub(super) async fn batch(args: &BatchArgs, out: &mut Output<'_>) -> Result<Exit
     let stop = Stop::new();
     tokio::spawn(interrupt(stop.clone()));
     let cluster = job.config.as_ref().and_then(|config| config.cluster.as_ref());
-    let shared = cluster.map(Cluster::connect).transpose().map_err(text)?;
+    let shared = cluster.map(ClusterConfig::connect).transpose().map_err(text)?;
     let builder = job.builder();
     let limiter = match &shared {
         Some(shared) => builder.backend(Arc::clone(shared) as _).build(),

@@ -9,7 +9,7 @@ use crate::batch::Job;
 use crate::terminal::say;
 use tollgate::cluster::OnFailure;
 use tollgate::cluster::{Agent, Shared};
-use tollgate::config::{Loaded, ReloadStatus, Reloader, Storage};
+use tollgate::config::{Loaded, ReloadStatus, Reloader, StoreConfig};
 use tollgate::limiter::Limiter;
 use tollgate::store::Persistence;
 
@@ -58,14 +58,14 @@ impl Kept {
 
 /// Where the state of this run is kept: as the arguments say, else as the configuration does; a trial
 /// run against the built-in provider only where it is asked for.
-fn storage(args: &BatchArgs, loaded: &Loaded) -> Result<Option<Storage>, String> {
+fn storage(args: &BatchArgs, loaded: &Loaded) -> Result<Option<StoreConfig>, String> {
     let configured = loaded.config.store.clone();
     if args.state.store.is_none() {
         return Ok(configured.filter(|_| !args.simulate));
     }
     let place = args.state.place(loaded)?.0;
     let flush = configured.map_or(FLUSH, |storage| storage.flush);
-    Ok(Some(Storage::new(place, flush)))
+    Ok(Some(StoreConfig::new(place, flush)))
 }
 
 /// What a run goes on without, while it can't be reached.

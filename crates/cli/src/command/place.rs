@@ -1,26 +1,26 @@
 use std::path::{Path, PathBuf};
 
-use tollgate::config::StorageFile;
+use tollgate::config::StoreFile;
 use tollgate::limiter::Boot;
 use tollgate::store::{self, State, StoreError};
 
 /// A file of state, and of which kind it is.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place(pub(super) StorageFile);
+pub(super) struct Place(pub(super) StoreFile);
 
 impl Place {
     /// The kind that a file's name says: YAML for `.yaml` and `.yml`, else SQLite.
     pub(super) fn named(path: PathBuf) -> Self {
         let end = path.extension().and_then(|end| end.to_str()).map(str::to_ascii_lowercase);
         Self(match end.as_deref() {
-            Some("yaml" | "yml") => StorageFile::Yaml(path),
-            _ => StorageFile::Sqlite(path),
+            Some("yaml" | "yml") => StoreFile::Yaml(path),
+            _ => StoreFile::Sqlite(path),
         })
     }
 
     pub(super) fn path(&self) -> &Path {
         match &self.0 {
-            StorageFile::Sqlite(path) | StorageFile::Yaml(path) => path,
+            StoreFile::Sqlite(path) | StoreFile::Yaml(path) => path,
         }
     }
 
@@ -65,7 +65,7 @@ mod tests {
             [("a.yaml", true), ("a.YML", true), ("a.db", false), ("a", false), (".yaml", false)];
         for (name, is_yaml) in names {
             let place = Place::named(name.into());
-            assert_eq!(matches!(place.0, StorageFile::Yaml(_)), is_yaml, "{name}");
+            assert_eq!(matches!(place.0, StoreFile::Yaml(_)), is_yaml, "{name}");
         }
     }
 }

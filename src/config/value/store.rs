@@ -4,23 +4,23 @@ use std::time::Duration;
 /// The store that keeps state across restarts.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct Storage {
+pub struct StoreConfig {
     /// The file. Its path is absolute if the configuration was loaded from a file.
-    pub file: StorageFile,
+    pub file: StoreFile,
     /// The interval between writes of changes.
     pub flush: Duration,
 }
 
-impl Storage {
+impl StoreConfig {
     /// Creates a store in this file with this interval between writes.
-    pub fn new(file: StorageFile, flush: Duration) -> Self {
+    pub fn new(file: StoreFile, flush: Duration) -> Self {
         Self { file, flush }
     }
 }
 
 /// The file of a store.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum StorageFile {
+pub enum StoreFile {
     /// A SQLite database.
     Sqlite(PathBuf),
     /// A YAML file.
