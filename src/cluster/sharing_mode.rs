@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-/// How exactly a shared limit is enforced across machines.
+/// The precision with which a shared limit is enforced across machines.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "yaml", derive(schemars::JsonSchema), schemars(rename = "ClusterMode"))]
 #[serde(rename_all = "snake_case")]

@@ -65,12 +65,12 @@ fn host() -> String {
         || ["HOSTNAME", "COMPUTERNAME"].into_iter().find_map(|name| std::env::var(name).ok());
     let name = from_file.or_else(from_environment).unwrap_or_default();
     let plain = |c: &char| c.is_ascii_alphanumeric() || "-_.".contains(*c);
-    let name: String = name.trim().chars().filter(plain).take(LONGEST_HOST).collect();
+    let name: String = name.trim().chars().filter(plain).take(MAX_HOST_LENGTH).collect();
     if name.is_empty() { "host".to_owned() } else { name }
 }
 
 /// The longest label in DNS, in bytes.
-const LONGEST_HOST: usize = 63;
+const MAX_HOST_LENGTH: usize = 63;
 
 #[cfg(test)]
 mod tests {

@@ -56,7 +56,7 @@ impl FileWatcher {
         mut on_change: impl FnMut(io::Result<Vec<u8>>) + Send + 'static,
     ) -> io::Result<Self> {
         let (stop, stopped) = mpsc::channel::<()>();
-        let interval = interval.max(SHORTEST);
+        let interval = interval.max(MIN_INTERVAL);
         let file = Arc::new(Mutex::new(file));
         let polled = Arc::clone(&file);
         let watching = move || {
@@ -96,4 +96,4 @@ impl fmt::Debug for FileWatcher {
 }
 
 /// Shorter intervals would keep a processor busy.
-const SHORTEST: Duration = Duration::from_millis(10);
+const MIN_INTERVAL: Duration = Duration::from_millis(10);

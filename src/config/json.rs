@@ -37,8 +37,8 @@ impl ConfiguredQuota {
         let mut fields = fields.clone();
         if let Some(fields) = fields.as_object_mut() {
             if fields.contains_key("regex") {
-                let what = "not allowed here; name the quota `regex:` and the expression";
-                let problem = Problem::new(origin, &path.key("regex"), what);
+                let message = "not allowed here; name the quota `regex:` and the expression";
+                let problem = Problem::new(origin, &path.key("regex"), message);
                 return Err(ConfigError::new(vec![problem]));
             }
             if is_regex {

@@ -68,7 +68,7 @@ impl Config {
     /// again until it responds.
     pub fn limiter(&self) -> Result<Limiter, OpenError> {
         let limiter = self.open(self.builder())?;
-        match self.limits_nothing(&limiter) {
+        match self.is_unlimited(&limiter) {
             true => Err(OpenError::NoLimits),
             false => Ok(limiter),
         }
@@ -91,7 +91,7 @@ impl Config {
     }
 
     /// Returns `true` if a limiter with this configuration wouldn't limit anything.
-    pub(super) fn limits_nothing(&self, limiter: &Limiter) -> bool {
+    pub(super) fn is_unlimited(&self, limiter: &Limiter) -> bool {
         let allows_all = self.providers.is_empty() && self.unknown_key == UnknownKey::Allow;
         let others = || {
             limiter.quotas().list().into_iter().any(|quota| quota.origin != QuotaOrigin::Configured)

@@ -9,7 +9,7 @@ use parking_lot::Mutex;
 use super::config::Config;
 use super::error::{ConfigError, Problem};
 use super::file_watcher::FileWatcher;
-use super::load::{LARGEST, LoadOptions, Loaded, LoadedFile, Read, load_read};
+use super::load::{LoadOptions, Loaded, LoadedFile, MAX_FILE_SIZE, ReadFile, load_read};
 use super::open::NO_LIMITS;
 use super::tree::{FieldPath, Origin};
 use super::watched_file::WatchedFile;
@@ -158,7 +158,7 @@ impl Reloader {
         for (which, (path, file)) in paths.into_iter().zip(files).enumerate() {
             let Some((path, file)) = path.zip(file) else { continue };
             let (state, on_change) = (Arc::clone(&state), Arc::clone(&on_change));
-            let watched = WatchedFile::with_content(path, LARGEST, file.content.clone());
+            let watched = WatchedFile::with_content(path, MAX_FILE_SIZE, file.content.clone());
             watchers[which] =
                 Some(FileWatcher::start(watched, FileWatcher::INTERVAL, move |content| {
                     let status = state.lock().take(which, content);
@@ -282,15 +282,15 @@ impl<A: FnMut(Config) -> Config> ReloadState<A> {
     /// Loads the configuration from the files, with these contents where they are given. A configuration
     /// that limits nothing is refused as it is at the start: the file may be truncated.
     fn load(&mut self, contents: Contents, limiter: &Limiter) -> Result<Config, ConfigError> {
-        let mut read = self.paths.each_ref().map(|path| path.as_deref().map(Read::now));
+        let mut read = self.paths.each_ref().map(|path| path.as_deref().map(ReadFile::now));
         for (read, content) in read.iter_mut().zip(contents) {
             if let (Some(read), Some(content)) = (read, content) {
                 read.content = content;
             }
         }
         let config = (self.adjust)(load_read(&self.options, read)?.config);
-        let limited = !self.in_effect.limits_nothing(limiter);
-        if limited && config.limits_nothing(limiter) {
+        let limited = !self.in_effect.is_unlimited(limiter);
+        if limited && config.is_unlimited(limiter) {
             let file = self.paths.iter().flatten().next().map_or(Path::new(""), PathBuf::as_path);
             let file = file.display().to_string().into();
             let origin = Origin::File { file, position: None };

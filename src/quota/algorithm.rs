@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-/// How a limit is counted over time.
+/// The algorithm that counts a limit over time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "yaml", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]

@@ -213,14 +213,14 @@ mod tests {
     }
 
     #[test]
-    fn absent_limit_changes_nothing() {
+    fn absent_limit_keeps_quota() {
         let quota = Quota::new().rpm(5);
         assert_eq!(quota.clone().limit(Limit::per_minute(Dimension::Requests, 0)), quota);
         assert_eq!(quota.limit(Limit::per_minute(Dimension::Requests, 7)), Quota::new().rpm(7));
     }
 
     #[test]
-    fn calendar_day_replaces_other_day_and_zero_removes_it() {
+    fn calendar_day_replaces_day_and_zero_removes_both() {
         let day = Calendar::new(Period::Day, "UTC").unwrap();
         let quota = Quota::new().rpm(5).rpd(9).on_calendar(Dimension::Requests, 7, &day);
         let amounts: Vec<_> = quota.limits().iter().map(Limit::amount).collect();

@@ -20,14 +20,14 @@ impl Check<'_> {
             }
             (_, Some(WindowText::Length(length))) => {
                 if fields.zone.is_some() {
-                    let what =
+                    let message =
                         format!("only allowed with a window of day, week or month, not {length}");
-                    self.report(&path.key("zone"), what);
+                    self.report(&path.key("zone"), message);
                 }
                 let window = Window::new(length.0);
                 let window = window.map_err(|_| {
-                    let what = format!("must be from 1ms to 366d, not {length}");
-                    self.report(&path.key("window"), what);
+                    let message = format!("must be from 1ms to 366d, not {length}");
+                    self.report(&path.key("window"), message);
                 });
                 self.burst(path, fields);
                 let limit = Limit::new(dimension, fields.limit, window.ok()?)?;
@@ -82,21 +82,21 @@ impl Check<'_> {
             self.report(&path.key(name), "not allowed with a calendar window; remove it");
         }
         let Some(zone) = &fields.zone else {
-            let what = "a calendar window needs a `zone` such as UTC or America/Los_Angeles; for a window of \
+            let message = "a calendar window needs a `zone` such as UTC or America/Los_Angeles; for a window of \
                         fixed length write 1d, 7d or 30d";
-            self.report(&path.key("window"), what);
+            self.report(&path.key("window"), message);
             return None;
         };
         let calendar = Calendar::new(period, zone);
         let unknown = |error: UnknownZone| {
-            let what = match cfg!(feature = "zones") {
+            let message = match cfg!(feature = "zones") {
                 true => format!(
                     "unknown time zone {}; give an IANA name such as Europe/Berlin",
                     quote(zone)
                 ),
                 false => error.to_string(),
             };
-            self.report(&path.key("zone"), what);
+            self.report(&path.key("zone"), message);
         };
         calendar.map_err(unknown).ok()
     }
@@ -105,9 +105,9 @@ impl Check<'_> {
     fn burst(&mut self, path: &FieldPath, fields: &LimitFields) {
         let Some(burst) = fields.burst else { return };
         if !matches!(fields.algorithm, None | Some(Algorithm::TokenBucket)) {
-            let what =
+            let message =
                 "only a token bucket has a burst; remove it, or set `algorithm: token_bucket`";
-            self.report(&path.key("burst"), what);
+            self.report(&path.key("burst"), message);
         }
         if burst == 0 {
             self.report(&path.key("burst"), "must be at least 1");

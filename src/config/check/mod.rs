@@ -109,15 +109,15 @@ impl<'a> Check<'a> {
 
     fn attempts(&mut self, attempts: u32) -> core::num::NonZeroU32 {
         let path = FieldPath::to(["retry", "attempts"]);
-        if !(1..=MOST_ATTEMPTS).contains(&attempts) {
-            self.report(&path, format!("must be from 1 to {MOST_ATTEMPTS}, not {attempts}"));
+        if !(1..=MAX_ATTEMPTS).contains(&attempts) {
+            self.report(&path, format!("must be from 1 to {MAX_ATTEMPTS}, not {attempts}"));
         }
         attempts.try_into().unwrap_or(core::num::NonZeroU32::MIN)
     }
 
     fn margin(&mut self, path: &FieldPath, fields: &MarginFields) -> Margin {
         let MarginFields { percent, lag: HumanDuration(lag) } = *fields;
-        self.require_range(&path.key("lag"), lag, Duration::ZERO, LONGEST_LAG);
+        self.require_range(&path.key("lag"), lag, Duration::ZERO, MAX_LAG);
         Margin::new(percent, lag).unwrap_or_else(|_| {
             self.report(&path.key("percent"), format!("must be from 0 to 99, not {percent}"));
             Margin::default()
@@ -156,6 +156,6 @@ impl<'a> Check<'a> {
     }
 }
 
-const MOST_ATTEMPTS: u32 = 100;
+const MAX_ATTEMPTS: u32 = 100;
 
-const LONGEST_LAG: Duration = Duration::from_secs(3_600);
+const MAX_LAG: Duration = Duration::from_secs(3_600);

@@ -37,11 +37,11 @@ impl Check<'_> {
                 InvalidProfile::BaseUrl { .. } => "base_url",
                 _ => "name",
             };
-            let what = match name.contains("://") {
+            let message = match name.contains("://") {
                 true => "must be a name, not a URL".to_owned(),
                 false => error.to_string(),
             };
-            self.report(&path.key(field), what);
+            self.report(&path.key(field), message);
         };
         profile.map_err(wrong).ok()
     }

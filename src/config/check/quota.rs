@@ -29,7 +29,7 @@ impl Check<'_> {
             return None;
         }
         if fields.regex {
-            let regex = regex(name).map_err(|what| self.report_name(path, what));
+            let regex = regex(name).map_err(|message| self.report_name(path, message));
             return regex.ok().map(|_| Keys::Matching(name.to_owned()));
         }
         if name.starts_with("regex:") {
@@ -40,8 +40,8 @@ impl Check<'_> {
             return None;
         }
         if fields.shared && !name.contains(['*', '?']) {
-            let what = "only allowed for a glob or a regular expression; remove it";
-            self.report(&path.key("shared"), what);
+            let message = "only allowed for a glob or a regular expression; remove it";
+            self.report(&path.key("shared"), message);
         }
         Some(Keys::Named(name.to_owned()))
     }
@@ -51,8 +51,8 @@ impl Check<'_> {
         for (name, amount) in fields.short_forms() {
             quota = with_short(quota, name, amount.unwrap_or(0));
         }
-        if fields.limits.len() > MOST_LIMITS {
-            self.report(&path.key("limits"), format!("must have at most {MOST_LIMITS} limits"));
+        if fields.limits.len() > MAX_LIMITS {
+            self.report(&path.key("limits"), format!("must have at most {MAX_LIMITS} limits"));
             return quota;
         }
         let mut seen: Vec<(String, u64)> = quota
@@ -112,7 +112,7 @@ pub fn regex(_: &str) -> Result<Regex, String> {
 }
 
 /// Every request checks each of them.
-const MOST_LIMITS: usize = 64;
+const MAX_LIMITS: usize = 64;
 
 fn with_short(quota: Quota, name: &str, amount: u64) -> Quota {
     match name {

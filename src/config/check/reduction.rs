@@ -9,13 +9,13 @@ impl Check<'_> {
     pub(super) fn reduction(&mut self, fields: &ReductionFields) -> Reduction {
         let root = FieldPath::to(["reduction"]);
         let factor = fields.factor;
-        if !(LEAST_FACTOR..=1.0 - LEAST_FACTOR).contains(&factor) {
+        if !(MIN_FACTOR..=1.0 - MIN_FACTOR).contains(&factor) {
             self.report(&root.key("factor"), format!("must be above 0 and below 1, not {factor}"));
         }
         let recovery = fields.recovery_factor;
         if !(1.01..=1_000.0).contains(&recovery) {
-            let what = format!("must be from 1.01 to 1000, not {recovery}");
-            self.report(&root.key("recovery_factor"), what);
+            let message = format!("must be from 1.01 to 1000, not {recovery}");
+            self.report(&root.key("recovery_factor"), message);
         }
         let (second, longest) = (Duration::from_secs(1), Duration::from_secs(366 * 86_400));
         let interval = fields.recovery_interval.0;
@@ -26,4 +26,4 @@ impl Check<'_> {
 }
 
 /// The resolution of the limiter: a millionth.
-const LEAST_FACTOR: f64 = 0.000_001;
+const MIN_FACTOR: f64 = 0.000_001;

@@ -98,9 +98,9 @@ impl Check<'_> {
     fn shared_url(&mut self, field: &FieldPath, url: &SecretUrl) {
         self.scheme(field, url, SHARED);
         if url.scheme() == "redis-sentinel" && url.path().trim_matches('/').is_empty() {
-            let what = "must end with the name of the master, such as \
+            let message = "must end with the name of the master, such as \
                         redis-sentinel://10.0.0.1:26379,10.0.0.2:26379/mymaster";
-            self.report(field, what);
+            self.report(field, message);
         }
     }
 
@@ -108,11 +108,11 @@ impl Check<'_> {
     fn name(&mut self, field: &FieldPath, name: &str) {
         if name.is_empty() {
             self.report(field, "must not be empty");
-        } else if name.len() > LONGEST_NAME {
-            self.report(field, format!("must be at most {LONGEST_NAME} bytes long"));
+        } else if name.len() > MAX_NAME_LENGTH {
+            self.report(field, format!("must be at most {MAX_NAME_LENGTH} bytes long"));
         }
     }
 }
 
 /// Every message and the name of every key contain it.
-const LONGEST_NAME: usize = 128;
+const MAX_NAME_LENGTH: usize = 128;

@@ -23,7 +23,7 @@ pub(in crate::config) struct ClusterFields {
     /// The account whose limits are shared: all machines with the same account count together.
     #[schemars(length(min = 1, max = 128), example = &"team-a")]
     pub(in crate::config) account: String,
-    /// How exactly limits are enforced across machines. Default: `exact`.
+    /// The precision with which limits are enforced across machines. Default: `exact`.
     #[serde(default)]
     pub(in crate::config) mode: SharingMode,
     /// The policy while the server is unreachable. Default: `local_share`.

@@ -32,7 +32,7 @@ pub fn parse_duration(text: &str) -> Result<Duration, String> {
 
 impl HumanDuration {
     pub(super) fn parse(text: &str) -> Result<Self, String> {
-        let wrong = || format!("must be {WANTED}, not {}", quote(text));
+        let wrong = || format!("must be {EXPECTED}, not {}", quote(text));
         let (mut rest, mut millis) = (text, 0_u64);
         while !rest.is_empty() {
             let digits = rest.find(|c: char| !c.is_ascii_digit()).ok_or_else(wrong)?;
@@ -45,7 +45,8 @@ impl HumanDuration {
                 Err(_) if number.is_empty() => return Err(wrong()),
                 Err(_) => None,
             };
-            let sum = part.and_then(|part| millis.checked_add(part)).filter(|sum| *sum <= LONGEST);
+            let sum =
+                part.and_then(|part| millis.checked_add(part)).filter(|sum| *sum <= MAX_MILLIS);
             millis = sum.ok_or("must be at most 366d")?;
             rest = &unit[letters..];
         }
@@ -75,7 +76,7 @@ impl<'de> Deserialize<'de> for HumanDuration {
             type Value = HumanDuration;
 
             fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(WANTED)
+                f.write_str(EXPECTED)
             }
 
             fn visit_str<E: de::Error>(self, text: &str) -> Result<HumanDuration, E> {
@@ -107,7 +108,7 @@ impl JsonSchema for HumanDuration {
     }
 }
 
-const WANTED: &str = "a duration with units (ms, s, m, h, d, w), such as 500ms, 60s or 1h30m";
+const EXPECTED: &str = "a duration with units (ms, s, m, h, d, w), such as 500ms, 60s or 1h30m";
 
 /// In milliseconds; from the longest to the shortest.
 const UNITS: [(&str, u64); 6] = [
@@ -119,7 +120,7 @@ const UNITS: [(&str, u64); 6] = [
     ("ms", 1),
 ];
 
-const LONGEST: u64 = 366 * 86_400_000;
+const MAX_MILLIS: u64 = 366 * 86_400_000;
 
 #[cfg(test)]
 mod tests {

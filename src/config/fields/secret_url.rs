@@ -42,15 +42,15 @@ impl SecretUrl {
     /// # Errors
     /// The reason, which doesn't quote the text.
     fn parse(text: &str) -> Result<Self, &'static str> {
-        let (scheme, rest) = text.split_once("://").ok_or(WRONG)?;
+        let (scheme, rest) = text.split_once("://").ok_or(INVALID_URL)?;
         if !SEVERAL_HOSTS.contains(&scheme) {
-            return if is_url(text) { Ok(Self(text.to_owned())) } else { Err(WRONG) };
+            return if is_url(text) { Ok(Self(text.to_owned())) } else { Err(INVALID_URL) };
         }
         let (authority, path) = rest.split_at(rest.find(['/', '?', '#']).unwrap_or(rest.len()));
         let (login, hosts) = authority.split_at(authority.rfind('@').map_or(0, |at| at + 1));
         match hosts.split(',').all(|host| is_url(&format!("{scheme}://{login}{host}{path}"))) {
             true => Ok(Self(text.to_owned())),
-            false => Err(WRONG_HOSTS),
+            false => Err(INVALID_HOSTS),
         }
     }
 }
@@ -118,8 +118,8 @@ fn is_url(text: &str) -> bool {
 /// The schemes of URLs that may have several hosts.
 const SEVERAL_HOSTS: [&str; 2] = ["redis-cluster", "redis-sentinel"];
 
-const WRONG: &str =
+const INVALID_URL: &str =
     "must be a URL with a scheme, a host and optionally a port, such as https://example.org:8443";
 
-const WRONG_HOSTS: &str = "must be a URL with a scheme and hosts, each optionally with a port, such as \
+const INVALID_HOSTS: &str = "must be a URL with a scheme and hosts, each optionally with a port, such as \
                            redis-cluster://10.0.0.1:6379,10.0.0.2:6379";

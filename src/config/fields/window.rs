@@ -47,9 +47,9 @@ impl<'de> Deserialize<'de> for WindowText {
                     "month" => Ok(WindowText::Calendar(Period::Month)),
                     _ => match HumanDuration::parse(text) {
                         Ok(span) => Ok(WindowText::Length(span)),
-                        Err(what) => {
-                            Err(E::custom(format!("{what}; or day, week or month with a `zone`")))
-                        }
+                        Err(message) => Err(E::custom(format!(
+                            "{message}; or day, week or month with a `zone`"
+                        ))),
                     },
                 }
             }

@@ -31,7 +31,7 @@ impl EffectiveValues {
             .map(|listed| (listed.path.to_string(), listed.value.to_string()))
             .collect();
         let width = |cell: &dyn Fn(&(String, String)) -> usize| {
-            cells.iter().map(cell).max().unwrap_or(0).min(WIDEST)
+            cells.iter().map(cell).max().unwrap_or(0).min(MAX_WIDTH)
         };
         let paths = width(&|(path, _)| path.chars().count());
         let values = width(&|(_, value)| value.chars().count());
@@ -116,4 +116,4 @@ fn quota(quota: &Quota) -> Json {
 }
 
 /// The maximum width of a column, so that one long value doesn't move all sources out of view.
-const WIDEST: usize = 48;
+const MAX_WIDTH: usize = 48;

@@ -5,8 +5,8 @@ use std::path::Path;
 /// Reads a file of bounded size.
 pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
     let mut content = Vec::new();
-    File::open(path)?.take(LARGEST + 1).read_to_end(&mut content)?;
-    match content.len() as u64 > LARGEST {
+    File::open(path)?.take(MAX_FILE_SIZE + 1).read_to_end(&mut content)?;
+    match content.len() as u64 > MAX_FILE_SIZE {
         true => Err(ErrorKind::FileTooLarge.into()),
         false => Ok(content),
     }
@@ -18,7 +18,7 @@ pub(super) fn read(path: &Path) -> io::Result<Vec<u8>> {
 /// The reason, and the line if it is known.
 pub(super) fn text(read: io::Result<Vec<u8>>) -> Result<String, (Option<usize>, String)> {
     let bytes = read.map_err(|error| match error.kind() {
-        ErrorKind::FileTooLarge => (None, format!("is larger than {} MiB", LARGEST >> 20)),
+        ErrorKind::FileTooLarge => (None, format!("is larger than {} MiB", MAX_FILE_SIZE >> 20)),
         _ => (None, format!("can't read the file: {error}")),
     })?;
     String::from_utf8(bytes).map_err(|error| {
@@ -29,4 +29,4 @@ pub(super) fn text(read: io::Result<Vec<u8>>) -> Result<String, (Option<usize>, 
 }
 
 /// The largest file, in bytes. 100,000 quotas take half of it.
-pub(in crate::config) const LARGEST: u64 = 8 << 20;
+pub(in crate::config) const MAX_FILE_SIZE: u64 = 8 << 20;

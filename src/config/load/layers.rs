@@ -7,7 +7,7 @@ use super::loaded::Loaded;
 use super::options::{ListFile, Override};
 use crate::config::check::Check;
 use crate::config::error::{ConfigError, Problem};
-use crate::config::read::{MOST_PROBLEMS, misspelt, read};
+use crate::config::read::{MAX_PROBLEMS, misspelt, read};
 use crate::config::section::{Document, Sections};
 use crate::config::tree::{FieldPath, Key, Node, Origin, Parsed, Position, Source, Value, parse};
 
@@ -50,7 +50,7 @@ impl Layers {
         // A file is empty while it is being written, so empty doesn't mean that there are no limits.
         self.tree = match root.value {
             Value::Null => {
-                self.nothing(source.whole(), "the file is empty; write `{}` for the defaults")
+                self.unusable(source.whole(), "the file is empty; write `{}` for the defaults")
             }
             _ => root,
         };
@@ -65,10 +65,10 @@ impl Layers {
         let name = path.display().to_string();
         match file::text(read) {
             Ok(text) => self.text_of(sections, &text, &Source::File(name.into())),
-            Err((line, what)) => {
+            Err((line, message)) => {
                 let position = line.map(|line| Position { line, column: 1 });
                 let origin = Origin::File { file: name.into(), position };
-                self.tree = self.nothing(origin, what);
+                self.tree = self.unusable(origin, message);
             }
         }
     }
@@ -81,8 +81,8 @@ impl Layers {
         let Self { tree, mut problems, .. } = own;
         let entries = tree.entries();
         for (name, node) in entries.iter().filter(|(name, _)| *name != entry) {
-            let what = format!("not allowed in this file, which may only have `{entry}`");
-            problems.push(Problem::new(node.origin.clone(), &FieldPath::to([*name]), what));
+            let message = format!("not allowed in this file, which may only have `{entry}`");
+            problems.push(Problem::new(node.origin.clone(), &FieldPath::to([*name]), message));
         }
         let list = entries.get(entry.as_str()).copied().cloned().map(without_zeros);
         if let Some(list) = list.filter(|_| !self.tree.is_removed()) {
@@ -92,8 +92,8 @@ impl Layers {
     }
 
     /// Reports an unusable file, and returns the tree in its place, which later layers don't change.
-    fn nothing(&mut self, origin: Origin, what: impl Into<String>) -> Node {
-        self.problems.push(Problem::new(origin.clone(), &FieldPath::default(), what));
+    fn unusable(&mut self, origin: Origin, message: impl Into<String>) -> Node {
+        self.problems.push(Problem::new(origin.clone(), &FieldPath::default(), message));
         Node::new(origin, Value::Removed)
     }
 
@@ -107,8 +107,8 @@ impl Layers {
         match environment::path(name, &self.sections) {
             Ok(Some(path)) => self.value(&source, &path, value),
             Ok(None) => {}
-            Err(what) => {
-                self.problems.push(Problem::new(source.whole(), &FieldPath::default(), what))
+            Err(message) => {
+                self.problems.push(Problem::new(source.whole(), &FieldPath::default(), message))
             }
         }
     }
@@ -156,9 +156,9 @@ impl Layers {
 /// Returns a problem for each entry of a file that belongs to another program: it has unknown entries,
 /// and none of these sections, even misspelt, with more than a string.
 fn foreign(root: &Node, sections: &[&str]) -> Vec<Problem> {
-    let problem = |origin: &Origin, what: &str| {
-        let what = format!("{what} {}", sections.join(", "));
-        Problem::new(origin.clone(), &FieldPath::default(), what)
+    let problem = |origin: &Origin, message: &str| {
+        let message = format!("{message} {}", sections.join(", "));
+        Problem::new(origin.clone(), &FieldPath::default(), message)
     };
     let Value::Map(entries) = &root.value else {
         let is_read = matches!(root.value, Value::Null | Value::Removed);
@@ -169,7 +169,7 @@ fn foreign(root: &Node, sections: &[&str]) -> Vec<Problem> {
     if entries.iter().any(|(key, node)| is_known(key) && !is_text(node)) {
         return Vec::new();
     }
-    let unknown = entries.iter().filter(|(key, _)| !is_known(key)).take(MOST_PROBLEMS);
+    let unknown = entries.iter().filter(|(key, _)| !is_known(key)).take(MAX_PROBLEMS);
     unknown.map(|(key, _)| problem(&key.origin, "unknown section; allowed:")).collect()
 }
 

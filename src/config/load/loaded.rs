@@ -1,6 +1,6 @@
 use std::path::PathBuf;
 
-use super::Read;
+use super::ReadFile;
 use super::effective_values::EffectiveValues;
 use super::options::LoadOptions;
 use crate::config::config::Config;
@@ -52,7 +52,7 @@ impl Loaded {
 }
 
 impl LoadedFile {
-    pub(super) fn of(read: &Read) -> Option<Self> {
+    pub(super) fn of(read: &ReadFile) -> Option<Self> {
         let content = read.content.as_ref().ok()?.clone();
         Some(Self { path: read.path.clone(), content })
     }

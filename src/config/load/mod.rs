@@ -11,7 +11,7 @@ pub use loaded::Loaded;
 pub(super) use loaded::LoadedFile;
 pub use options::{LoadOptions, Override};
 
-pub(super) use file::LARGEST;
+pub(super) use file::MAX_FILE_SIZE;
 pub(super) use layers::Layers;
 
 use std::io;
@@ -25,18 +25,18 @@ use super::error::ConfigError;
 /// [`ConfigError`] with all problems, whatever their source.
 pub fn load(options: &LoadOptions) -> Result<Loaded, ConfigError> {
     let paths = [options.file(), options.list_file.as_ref().map(|file| file.path.clone())];
-    let read = paths.map(|path| path.map(|path| Read { content: file::read(&path), path }));
+    let read = paths.map(|path| path.map(|path| ReadFile { content: file::read(&path), path }));
     load_read(options, read)
 }
 
 /// A file and the result of reading it.
 #[derive(Debug)]
-pub(super) struct Read {
+pub(super) struct ReadFile {
     pub(super) path: PathBuf,
     pub(super) content: io::Result<Vec<u8>>,
 }
 
-impl Read {
+impl ReadFile {
     /// Reads the file at this path.
     pub(super) fn now(path: &Path) -> Self {
         Self { path: path.to_path_buf(), content: file::read(path) }
@@ -46,13 +46,13 @@ impl Read {
 /// Loads the configuration from the content of the configuration file and of the list file.
 pub(super) fn load_read(
     options: &LoadOptions,
-    [file, list]: [Option<Read>; 2],
+    [file, list]: [Option<ReadFile>; 2],
 ) -> Result<Loaded, ConfigError> {
     let mut layers = Layers::new(options.sections.clone());
     let path = file.as_ref().map(|file| file.path.clone());
-    let known = |read: &Option<Read>| read.as_ref().and_then(LoadedFile::of);
+    let known = |read: &Option<ReadFile>| read.as_ref().and_then(LoadedFile::of);
     let files = [known(&file), known(&list)];
-    if let Some(Read { path, content }) = file {
+    if let Some(ReadFile { path, content }) = file {
         layers.file(&path, content);
     }
     for (name, value) in &options.environment {

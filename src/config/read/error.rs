@@ -93,8 +93,8 @@ impl fmt::Display for ReadError {
 
 impl std::error::Error for ReadError {}
 
-fn unknown(what: &str, given: &str, allowed: &[&str]) -> String {
+fn unknown(kind: &str, given: &str, allowed: &[&str]) -> String {
     let meant = nearest(given, allowed);
     let meant = meant.map_or_else(String::new, |near| format!(" (did you mean `{near}`?)"));
-    format!("unknown {what} {}{meant}; allowed: {}", quote(given), allowed.join(", "))
+    format!("unknown {kind} {}{meant}; allowed: {}", quote(given), allowed.join(", "))
 }

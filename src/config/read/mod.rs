@@ -21,7 +21,7 @@ use error::Kind;
 pub(super) fn read<T>(tree: &Node, by: impl Fn(&Node) -> Result<T, ReadError>) -> Reading<T> {
     let mut tree = tree.clone();
     let (mut problems, mut removed) = (Vec::new(), Vec::<FieldPath>::new());
-    while problems.len() < MOST_PROBLEMS {
+    while problems.len() < MAX_PROBLEMS {
         let error = match by(&tree) {
             Ok(value) => return Reading { value: Some(value), problems, removed },
             Err(error) => error,
@@ -53,4 +53,4 @@ pub(super) struct Reading<T> {
 }
 
 /// The maximum number of problems that are reported.
-pub(super) const MOST_PROBLEMS: usize = 20;
+pub(super) const MAX_PROBLEMS: usize = 20;

@@ -24,9 +24,9 @@ impl Anchors {
     /// A message if there are too many.
     pub(super) fn count(&mut self, values: usize) -> Result<(), String> {
         self.values = self.values.saturating_add(values);
-        match self.values > MOST_VALUES {
+        match self.values > MAX_VALUES {
             true => {
-                Err(format!("more than {MOST_VALUES} values, counting repeated values of aliases"))
+                Err(format!("more than {MAX_VALUES} values, counting repeated values of aliases"))
             }
             false => Ok(()),
         }
@@ -48,7 +48,7 @@ impl Anchors {
         let Some(anchored) = self.named.get(&anchor) else {
             return Err("an alias must not refer to a value that contains it".to_owned());
         };
-        if depth + anchored.depth > DEEPEST {
+        if depth + anchored.depth > MAX_DEPTH {
             return Err(too_deep());
         }
         let size = anchored.size;
@@ -59,11 +59,11 @@ impl Anchors {
 
 /// Returns the message for values that are nested too deeply.
 pub(super) fn too_deep() -> String {
-    format!("nested more than {DEEPEST} levels deep")
+    format!("nested more than {MAX_DEPTH} levels deep")
 }
 
 /// The maximum depth of nested values. A configuration needs eight levels.
-pub(super) const DEEPEST: usize = 32;
+pub(super) const MAX_DEPTH: usize = 32;
 
 /// 100,000 quotas with three limits each have half a million values.
-const MOST_VALUES: usize = 1_000_000;
+const MAX_VALUES: usize = 1_000_000;

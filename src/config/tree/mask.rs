@@ -10,13 +10,13 @@ pub(in crate::config) fn mask(text: &str) -> Cow<'_, str> {
     // Text in front of the URL is kept with the scheme.
     match (login, tail) {
         (None, None) => text.into(),
-        (Some(at), None) => format!("{scheme}://{HIDDEN}{}", &rest[at..]).into(),
-        (None, Some(tail)) => format!("{scheme}://{}{HIDDEN}", &rest[..=tail]).into(),
+        (Some(at), None) => format!("{scheme}://{MASK}{}", &rest[at..]).into(),
+        (None, Some(tail)) => format!("{scheme}://{}{MASK}", &rest[..=tail]).into(),
         (Some(at), Some(tail)) if at < tail => {
-            format!("{scheme}://{HIDDEN}{}{HIDDEN}", &rest[at..=tail]).into()
+            format!("{scheme}://{MASK}{}{MASK}", &rest[at..=tail]).into()
         }
         // A password with a `?`, or a query with an `@`: both parts may be secret.
-        (Some(_), Some(_)) => format!("{scheme}://{HIDDEN}").into(),
+        (Some(_), Some(_)) => format!("{scheme}://{MASK}").into(),
     }
 }
 
@@ -24,16 +24,16 @@ pub(in crate::config) fn mask(text: &str) -> Cow<'_, str> {
 pub(in crate::config) fn quote(text: &str) -> String {
     if text.contains("://") {
         "a URL".to_owned()
-    } else if text.chars().count() > LONGEST {
+    } else if text.chars().count() > MAX_LENGTH {
         "a long string".to_owned()
     } else {
         format!("{text:?}")
     }
 }
 
-const LONGEST: usize = 60;
+const MAX_LENGTH: usize = 60;
 
-const HIDDEN: &str = "***";
+const MASK: &str = "***";
 
 #[cfg(test)]
 mod tests {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use saphyr_parser::{Event, Marker, Parser, ScalarStyle, Tag};
 
-use super::anchors::{Anchors, DEEPEST, too_deep};
+use super::anchors::{Anchors, MAX_DEPTH, too_deep};
 use super::field_path::FieldPath;
 use super::key::Key;
 use super::node::{Node, Value};
@@ -107,8 +107,8 @@ impl<'a> TreeBuilder<'a> {
             let (event, span) = event.map_err(|error| {
                 let at = self.at(*error.marker());
                 // The message may quote a character of a secret.
-                let what = error.info().split(": `").next().unwrap_or_default();
-                Problem::new(at, &FieldPath::default(), format!("invalid YAML: {what}"))
+                let message = error.info().split(": `").next().unwrap_or_default();
+                Problem::new(at, &FieldPath::default(), format!("invalid YAML: {message}"))
             })?;
             if matches!(event, Event::DocumentStart(_)) {
                 documents += 1;
@@ -117,7 +117,7 @@ impl<'a> TreeBuilder<'a> {
                 }
             }
             let taken = self.take(event, span.start);
-            taken.map_err(|what| self.problem(span.start, what))?;
+            taken.map_err(|message| self.problem(span.start, message))?;
         }
         let nothing = || Node::new(self.source.whole(), Value::Null);
         Ok(self.root.take().unwrap_or_else(nothing))
@@ -171,7 +171,7 @@ impl<'a> TreeBuilder<'a> {
         if self.wants_key() {
             return Err("a key must be a string".to_owned());
         }
-        if self.open.len() >= DEEPEST {
+        if self.open.len() >= MAX_DEPTH {
             return Err(too_deep());
         }
         self.open.push(OpenNode { origin, anchor, content });
@@ -236,16 +236,16 @@ impl<'a> TreeBuilder<'a> {
         let path = FieldPath::to(open).key(&key.name);
         let line =
             first.position().map_or(String::new(), |at| format!(" (first on line {})", at.line));
-        let what = format!("duplicate key{line}; remove one");
-        self.problems.push(Problem::new(key.origin.clone(), &path, what));
+        let message = format!("duplicate key{line}; remove one");
+        self.problems.push(Problem::new(key.origin.clone(), &path, message));
     }
 
     fn at(&self, marker: Marker) -> Origin {
         self.source.at(marker, self.lines)
     }
 
-    fn problem(&self, marker: Marker, what: impl Into<String>) -> Problem {
-        Problem::new(self.at(marker), &FieldPath::default(), what)
+    fn problem(&self, marker: Marker, message: impl Into<String>) -> Problem {
+        Problem::new(self.at(marker), &FieldPath::default(), message)
     }
 }
 

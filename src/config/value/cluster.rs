@@ -11,7 +11,7 @@ pub struct ClusterConfig {
     pub redis: SecretUrl,
     /// The account whose limits are shared.
     pub account: String,
-    /// How exactly limits are enforced across machines.
+    /// The precision with which limits are enforced across machines.
     pub mode: SharingMode,
     /// The policy while the server is unreachable.
     pub on_failure: OnFailure,
