@@ -24,6 +24,7 @@ use std::time::Duration;
 use futures_util::future::try_join_all;
 use futures_util::{TryStreamExt, stream};
 use parking_lot::Mutex;
+use tollgate::Timestamp;
 use tollgate::cluster::{Agent, Bus, LocalBus};
 use tollgate::limiter::{AcquireError, Limiter, Permit, RateLimited, TokioClock};
 use tollgate::quota::{Cost, Dimension, Quota};
@@ -85,7 +86,7 @@ pub(crate) async fn run(tasks: u64, way: &Way) -> Result<Outcome, Error> {
     let limiters = limiters.collect::<Result<Vec<_>, _>>()?;
     let begin = limiters[0].now();
     try_join_all(limiters.iter().map(|limiter| work(limiter, &model, tasks))).await?;
-    let took = Duration::from_nanos(limiters[0].now() - begin);
+    let took = limiters[0].now() - begin;
     let stats = model.provider.lock().stats().total;
     let of = |count: &AtomicU64| count.load(Ordering::Relaxed);
     let Tally { fell_back, put_off, in_flight } = &model.tally;
@@ -176,8 +177,8 @@ struct Tally {
 
 impl Model {
     /// Says how it refused, if it did.
-    async fn ask(&self, now: u64, permit: &Permit) -> Option<RateLimited> {
-        let reply = self.provider.lock().receive(now, "/v1/chat/completions", REQUEST);
+    async fn ask(&self, now: Timestamp, permit: &Permit) -> Option<RateLimited> {
+        let reply = self.provider.lock().receive(now.as_nanos(), "/v1/chat/completions", REQUEST);
         tokio::time::sleep(reply.latency).await;
         let seconds = reply.header("retry-after").and_then(|text| text.parse().ok());
         let refusal = RateLimited::new(seconds.map(Duration::from_secs));

@@ -10,7 +10,6 @@
 //! that weren't in the machine's cache.
 
 use std::convert::Infallible;
-use std::time::Duration;
 
 use tollgate::limiter::Limiter;
 use tollgate::middleware::{Classified, RateLimitError, RateLimitLayer};
@@ -37,7 +36,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     for text in ["a text of six words only", &"word ".repeat(190), &"more ".repeat(50)] {
         let request = Embed { team: "blue", text: text.to_owned() };
         let embedded = machine.ready().await?.call(request).await?;
-        let after = Duration::from_nanos(limiter.now() - begin);
+        let after = limiter.now() - begin;
         println!(
             "{} words, {} floats, after {after:.1?}",
             embedded.words_charged,

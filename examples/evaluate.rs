@@ -58,7 +58,7 @@ pub(crate) async fn evaluate(examples: u64, at_once: usize) -> Result<Evaluation
         .try_fold(0, |right, answer| async move { Ok(right + u64::from(is_right(&answer))) })
         .await?;
 
-    let took = Duration::from_nanos(limiter.now() - begin);
+    let took = limiter.now() - begin;
     let stats = model.lock().stats().total;
     Ok(Evaluation { asked: stats.received, right, refused: stats.refused, took })
 }
@@ -75,7 +75,7 @@ async fn ask(limiter: &Limiter, model: &Mutex<Provider>, example: u64) -> Result
     let permit = limiter.acquire("gpt-4o", &cost).await?;
 
     let now = limiter.now();
-    let reply = model.lock().receive(now, "/v1/chat/completions", body.as_bytes());
+    let reply = model.lock().receive(now.as_nanos(), "/v1/chat/completions", body.as_bytes());
     tokio::time::sleep(reply.latency).await;
     permit.settle(&Cost::new().tokens(reply.charged));
     match reply.body {

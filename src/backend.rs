@@ -8,6 +8,7 @@ use compact_str::CompactString;
 
 use crate::engine::{Level, Rule, Shortfall, Wait};
 use crate::quota::Cost;
+use crate::timestamp::Timestamp;
 
 /// A reservation in a place that takes time to ask.
 pub type Reserving = Pin<Box<dyn Future<Output = Result<(), Unmet>> + Send>>;
@@ -124,10 +125,10 @@ pub enum Unmet {
     },
     /// There is no room, and it isn't known which of the buckets is short.
     Full(Wait),
-    /// The place can't be asked now. It is asked again at this time, in nanoseconds since the epoch.
+    /// The place can't be asked now. It is asked again at this time.
     Away {
         /// When.
-        until: u64,
+        until: Timestamp,
     },
 }
 

@@ -4,10 +4,11 @@ use std::fs;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, Instant, SystemTime};
 
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicU64, Ordering};
+use crate::timestamp::Timestamp;
 
 /// A future that ends at a given time.
 pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
@@ -16,11 +17,11 @@ pub type Sleep = Pin<Box<dyn Future<Output = ()> + Send + Sync>>;
 ///
 /// The only place in the crate that reads time.
 pub trait Clock: fmt::Debug + Send + Sync + 'static {
-    /// Nanoseconds since the Unix epoch. Should not run back.
-    fn now(&self) -> u64;
+    /// Returns the current time. Should not run back.
+    fn now(&self) -> Timestamp;
 
     /// A future that ends when [`now`](Self::now) has reached `time`, and not before.
-    fn sleep_until(&self, time: u64) -> Sleep;
+    fn sleep_until(&self, time: Timestamp) -> Sleep;
 
     /// For how long the machine has been running, where that is known: by it, clocks of several
     /// processes can be compared, though they were set differently or stood still while it slept.
@@ -35,13 +36,13 @@ pub trait Clock: fmt::Debug + Send + Sync + 'static {
 pub struct Boot {
     /// Another one each time that a machine is started.
     pub id: u128,
-    /// Nanoseconds since then, those included in which the machine slept.
-    pub uptime: u64,
+    /// The time since then, including the time in which the machine was suspended.
+    pub uptime: Duration,
 }
 
 impl Boot {
-    /// A machine that has been running for so many nanoseconds.
-    pub fn new(id: u128, uptime: u64) -> Self {
+    /// Creates the boot of a machine that has been running for `uptime`.
+    pub fn new(id: u128, uptime: Duration) -> Self {
         Self { id, uptime }
     }
 
@@ -52,12 +53,12 @@ impl Boot {
         let id = u128::from_str_radix(&id.trim().replace('-', ""), 16).ok()?;
         let uptime = fs::read_to_string("/proc/uptime").ok()?;
         let (seconds, hundredths) = uptime.split_whitespace().next()?.split_once('.')?;
-        let hundredths = format!("{hundredths:0<9.9}").parse::<u64>().ok()?;
-        let uptime = seconds.parse::<u64>().ok()?.saturating_mul(1_000_000_000);
-        Some(Self { id, uptime: uptime.saturating_add(hundredths) })
+        let nanos =
+            format!("{hundredths:0<9.9}").parse().ok().filter(|&nanos| nanos < 1_000_000_000)?;
+        Some(Self { id, uptime: Duration::new(seconds.parse().ok()?, nanos) })
     }
 
-    fn after(self, more: u64) -> Self {
+    fn after(self, more: Duration) -> Self {
         Self { uptime: self.uptime.saturating_add(more), ..self }
     }
 }
@@ -79,7 +80,7 @@ pub struct SystemClock(Arc<System>);
 #[derive(Debug)]
 struct System {
     started: Instant,
-    epoch: u64,
+    epoch: Timestamp,
     /// Nanoseconds by which paused time has moved this clock forward.
     ahead: AtomicU64,
     counter: quanta::Clock,
@@ -94,14 +95,14 @@ impl SystemClock {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clocks")]
     pub fn new() -> Self {
         let counter = quanta::Clock::new();
-        let epoch = nanos(SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default());
+        let epoch = Timestamp::from(SystemTime::now());
         Self(Arc::new(System {
             started: Instant::now(),
             epoch,
             ahead: AtomicU64::new(0),
             origin: counter.raw(),
             counter,
-            correction: AtomicU64::new(epoch),
+            correction: AtomicU64::new(epoch.as_nanos()),
             corrected_at: AtomicU64::new(0),
         }))
     }
@@ -109,11 +110,11 @@ impl SystemClock {
 
 impl System {
     #[cold]
-    fn correct(&self) -> u64 {
-        let now = self.system().saturating_add(self.ahead.load(Ordering::Relaxed));
+    fn correct(&self) -> Timestamp {
+        let now = self.system().add_nanos(self.ahead.load(Ordering::Relaxed));
         // Read second: a thread that is held up in between puts time back a little, never ahead.
         let counted = self.counted();
-        self.correction.store(now.wrapping_sub(counted), Ordering::Relaxed);
+        self.correction.store(now.as_nanos().wrapping_sub(counted), Ordering::Relaxed);
         self.corrected_at.store(counted, Ordering::Relaxed);
         now
     }
@@ -125,15 +126,15 @@ impl System {
 
     /// Moves the clock forward to a time at which a sleep has ended. Without paused time the clock has
     /// reached it, and nothing changes.
-    fn reach(&self, time: u64) {
-        self.ahead.fetch_max(time.saturating_sub(self.system()), Ordering::Relaxed);
+    fn reach(&self, time: Timestamp) {
+        self.ahead.fetch_max(time.nanos_since(self.system()), Ordering::Relaxed);
         self.correct();
     }
 
     /// Without what paused time has added.
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the system's clocks")]
-    fn system(&self) -> u64 {
-        self.epoch.saturating_add(nanos(self.started.elapsed()))
+    fn system(&self) -> Timestamp {
+        self.epoch + self.started.elapsed()
     }
 }
 
@@ -145,19 +146,19 @@ impl Default for SystemClock {
 
 impl Clock for SystemClock {
     #[inline]
-    fn now(&self) -> u64 {
+    fn now(&self) -> Timestamp {
         let system = &*self.0;
         let counted = system.counted();
         if counted.wrapping_sub(system.corrected_at.load(Ordering::Relaxed)) > CORRECT_EVERY {
             return system.correct();
         }
-        counted.wrapping_add(system.correction.load(Ordering::Relaxed))
+        Timestamp::from_nanos(counted.wrapping_add(system.correction.load(Ordering::Relaxed)))
     }
 
     #[expect(clippy::disallowed_methods, reason = "the one place that reads tokio's clock")]
-    fn sleep_until(&self, time: u64) -> Sleep {
+    fn sleep_until(&self, time: Timestamp) -> Sleep {
         // Of the exact time, and read before tokio's: so the sleep never ends early.
-        let left = Duration::from_nanos(time.saturating_sub(self.0.correct()));
+        let left = time - self.0.correct();
         let sleep = tokio_sleep(tokio::time::Instant::now().checked_add(left));
         let system = Arc::clone(&self.0);
         Box::pin(async move {
@@ -194,12 +195,12 @@ impl Default for TokioClock {
 
 impl Clock for TokioClock {
     #[expect(clippy::disallowed_methods, reason = "the one place that reads tokio's clock")]
-    fn now(&self) -> u64 {
-        ManualClock::START.saturating_add(nanos(self.started.elapsed()))
+    fn now(&self) -> Timestamp {
+        ManualClock::START + self.started.elapsed()
     }
 
-    fn sleep_until(&self, time: u64) -> Sleep {
-        let after_start = Duration::from_nanos(time.saturating_sub(ManualClock::START));
+    fn sleep_until(&self, time: Timestamp) -> Sleep {
+        let after_start = time - ManualClock::START;
         tokio_sleep(self.started.checked_add(after_start))
     }
 }
@@ -212,25 +213,25 @@ impl Clock for TokioClock {
 /// let clock = ManualClock::new();
 /// let start = clock.now();
 /// clock.advance(Duration::from_secs(60));
-/// assert_eq!(clock.now() - start, 60_000_000_000);
+/// assert_eq!(clock.now() - start, Duration::from_secs(60));
 /// ```
 #[derive(Debug, Clone, Default)]
 pub struct ManualClock(Arc<Mutex<Manual>>);
 
 #[derive(Debug, Default)]
 struct Manual {
-    advanced: u64,
+    advanced: Duration,
     /// As it was at the start.
     boot: Option<Boot>,
-    slept: u64,
+    slept: Duration,
     /// By wake-up time and the sleeper's own number.
-    sleepers: BTreeMap<(u64, u64), Waker>,
+    sleepers: BTreeMap<(Timestamp, u64), Waker>,
     next: u64,
 }
 
 impl ManualClock {
     /// Where manual time starts: 2026-01-01T00:00:00Z.
-    pub const START: u64 = 1_767_225_600_000_000_000;
+    pub const START: Timestamp = Timestamp::from_unix_secs(1_767_225_600);
 
     /// A clock at [`START`](Self::START).
     pub fn new() -> Self {
@@ -247,8 +248,8 @@ impl ManualClock {
     pub fn advance(&self, by: Duration) {
         let due = {
             let mut manual = self.0.lock();
-            manual.advanced = manual.advanced.saturating_add(nanos(by));
-            let after = manual.now().saturating_add(1);
+            manual.advanced = manual.advanced.saturating_add(by);
+            let after = manual.now().add_nanos(1);
             let later = manual.sleepers.split_off(&(after, 0));
             std::mem::replace(&mut manual.sleepers, later)
         };
@@ -259,27 +260,27 @@ impl ManualClock {
     /// has been running for longer.
     pub fn suspend(&self, by: Duration) {
         let mut manual = self.0.lock();
-        manual.slept = manual.slept.saturating_add(nanos(by));
+        manual.slept = manual.slept.saturating_add(by);
     }
 
-    /// Moves the clock to `time`, in nanoseconds since the epoch; it doesn't run back.
-    pub fn advance_to(&self, time: u64) {
-        self.advance(Duration::from_nanos(time.saturating_sub(self.now())));
+    /// Moves the clock to `time`, unless it is there or later already.
+    pub fn advance_to(&self, time: Timestamp) {
+        self.advance(time - self.now());
     }
 }
 
 impl Manual {
-    fn now(&self) -> u64 {
-        ManualClock::START.saturating_add(self.advanced)
+    fn now(&self) -> Timestamp {
+        ManualClock::START + self.advanced
     }
 }
 
 impl Clock for ManualClock {
-    fn now(&self) -> u64 {
+    fn now(&self) -> Timestamp {
         self.0.lock().now()
     }
 
-    fn sleep_until(&self, time: u64) -> Sleep {
+    fn sleep_until(&self, time: Timestamp) -> Sleep {
         let mut manual = self.0.lock();
         manual.next += 1;
         Box::pin(ManualSleep { clock: self.clone(), place: (time, manual.next) })
@@ -293,7 +294,7 @@ impl Clock for ManualClock {
 
 struct ManualSleep {
     clock: ManualClock,
-    place: (u64, u64),
+    place: (Timestamp, u64),
 }
 
 impl Future for ManualSleep {
@@ -326,11 +327,6 @@ fn tokio_sleep(until: Option<tokio::time::Instant>) -> Sleep {
         Some(until) => Box::pin(tokio::time::sleep_until(until)),
         None => Box::pin(std::future::pending()),
     }
-}
-
-/// A duration in nanoseconds; one of more than five centuries is as good as for ever.
-pub(crate) fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 const CORRECT_EVERY: u64 = 100_000_000;

@@ -108,6 +108,7 @@ mod plan;
 pub mod provider;
 pub mod quota;
 mod sync;
+mod timestamp;
 
 pub mod cluster;
 #[cfg(any(feature = "yaml", feature = "sqlite"))]
@@ -129,6 +130,7 @@ pub use limiter::{Limiter, Permit};
 #[cfg(feature = "tower")]
 pub use middleware::RateLimitLayer;
 pub use quota::{Cost, Quota, Usage};
+pub use timestamp::Timestamp;
 
 #[cfg(all(doctest, feature = "full"))]
 #[doc = include_str!("../README.md")]

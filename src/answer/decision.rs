@@ -5,6 +5,7 @@ use super::error::Refused;
 use super::stats::KeyStats;
 use crate::engine::Wait;
 use crate::quota::Dimension;
+use crate::timestamp::Timestamp;
 
 /// The answer to "may I?".
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,8 +21,8 @@ pub struct Decision {
     pub wait: Option<Wait>,
     /// The amount needed of the dimension that binds, and its limit.
     pub need: Option<(u64, u64)>,
-    /// When it was asked, in nanoseconds since the epoch.
-    pub asked_at: u64,
+    /// When it was asked.
+    pub asked_at: Timestamp,
     /// The key's figures at the moment of the decision.
     pub stats: KeyStats,
 }

@@ -9,6 +9,7 @@ use super::stats::Figures;
 use crate::engine::Wait;
 use crate::plan::MissingFeature;
 use crate::quota::{Dimension, UnknownZone};
+use crate::timestamp::Timestamp;
 
 /// A reservation that was not granted now.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -24,8 +25,8 @@ pub struct Refused {
     pub wait: Wait,
     /// The amount needed of the dimension, and its limit.
     pub need: Option<(u64, u64)>,
-    /// When it was asked, in nanoseconds since the epoch.
-    pub asked_at: u64,
+    /// When it was asked.
+    pub asked_at: Timestamp,
     /// The figures of the request's keys at that moment, one for each in its order, where it asked for
     /// them.
     pub(crate) figures: Option<Box<SmallVec<[Figures; 1]>>>,
@@ -34,7 +35,11 @@ pub struct Refused {
 impl Refused {
     /// The refusal of a cost in a dimension that no limit counts.
     #[cold]
-    pub(crate) fn missing_limit(key: &CompactString, dimension: Dimension, asked_at: u64) -> Self {
+    pub(crate) fn missing_limit(
+        key: &CompactString,
+        dimension: Dimension,
+        asked_at: Timestamp,
+    ) -> Self {
         let (key, code, wait) = (key.clone(), Code::MissingLimit, Wait::Never);
         let dimension = Some(dimension);
         Self { key, code, dimension, wait, need: None, asked_at, figures: None }
@@ -51,7 +56,7 @@ impl Refused {
     /// request in flight, or will never be.
     pub fn retry_after(&self) -> Option<Duration> {
         match self.wait {
-            Wait::At(time) => Some(Duration::from_nanos(time.saturating_sub(self.asked_at))),
+            Wait::At(time) => Some(time - self.asked_at),
             Wait::Unknown | Wait::Never => None,
         }
     }
@@ -90,8 +95,8 @@ pub enum AcquireError {
     Refused(Refused),
     /// It can't be granted by its deadline. Said as soon as that is known.
     DeadlineExceeded {
-        /// The deadline, in nanoseconds since the epoch.
-        deadline: u64,
+        /// The deadline.
+        deadline: Timestamp,
         /// The refusal that it would have had to wait out.
         refused: Refused,
     },

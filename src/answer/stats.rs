@@ -4,6 +4,7 @@ use smallvec::SmallVec;
 
 use crate::engine::{Bucket, Level, Rule, Shortfall, Wait};
 use crate::quota::{Cost, Dimension, Limit, Window};
+use crate::timestamp::Timestamp;
 
 /// The figures of one key at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -13,8 +14,8 @@ pub struct KeyStats {
     pub limits: Vec<LimitStats>,
     /// Requests that wait in the key's queue.
     pub waiting: usize,
-    /// Until when the key cools down after a refusal, in nanoseconds since the epoch.
-    pub cooling_until: Option<u64>,
+    /// Until when the key cools down after a refusal.
+    pub cooling_until: Option<Timestamp>,
 }
 
 /// The figures of one limit.
@@ -36,9 +37,9 @@ pub struct LimitStats {
     pub held: u64,
     /// The amount that a request could still take, less the margin; rounded down.
     pub available: u64,
-    /// When the limit is all unused again, in nanoseconds since the epoch; a time that has passed if
+    /// When the limit is all unused again; a time that has passed if
     /// it is.
-    pub fresh_at: u64,
+    pub fresh_at: Timestamp,
 }
 
 impl KeyStats {
@@ -57,8 +58,8 @@ pub(crate) struct Figures {
     /// The limits as they are now, reduced or not; `None` of a key that has none.
     pub(crate) rules: Option<Arc<[Rule]>>,
     levels: SmallVec<[Level; 3]>,
-    /// When that was, in nanoseconds since the epoch.
-    pub(crate) at: u64,
+    /// When that was.
+    pub(crate) at: Timestamp,
 }
 
 impl Figures {
@@ -67,7 +68,7 @@ impl Figures {
         rules: Arc<[Rule]>,
         buckets: &[Bucket],
         known: Option<&[Level]>,
-        at: u64,
+        at: Timestamp,
     ) -> Self {
         let level = |(index, (rule, bucket)): (usize, (&Rule, &Bucket))| {
             let known = known.and_then(|levels| levels.get(index).copied());

@@ -1,5 +1,6 @@
 use super::{Bucket, Rule, Shortfall, Wait};
 use crate::quota::Cost;
+use crate::timestamp::Timestamp;
 
 /// Whether `cost` fits into every bucket now; changes nothing.
 ///
@@ -7,7 +8,12 @@ use crate::quota::Cost;
 ///
 /// # Errors
 /// The [`Shortfall`] with the longest wait.
-pub fn check(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> Result<(), Shortfall> {
+pub fn check(
+    rules: &[Rule],
+    buckets: &[Bucket],
+    cost: &Cost,
+    now: Timestamp,
+) -> Result<(), Shortfall> {
     let Err(mut longest) = check_at(rules, buckets, cost, now) else { return Ok(()) };
     // A window that is open now may have closed by then: a few times at most, if they are few.
     let mut rounds = ROUNDS;
@@ -25,7 +31,7 @@ pub fn check(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> Resul
 
 /// Takes or holds `cost` in every bucket, without asking whether it fits.
 #[inline]
-pub fn commit(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: u64) {
+pub fn commit(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: Timestamp) {
     for (rule, bucket) in rules.iter().zip(buckets) {
         let amount = rule.amount(cost);
         if amount > 0 {
@@ -43,7 +49,7 @@ pub fn reserve(
     rules: &[Rule],
     buckets: &mut [Bucket],
     cost: &Cost,
-    now: u64,
+    now: Timestamp,
 ) -> Result<(), Shortfall> {
     if !fits(rules, buckets, cost, now) {
         check(rules, buckets, cost, now)?;
@@ -55,7 +61,7 @@ pub fn reserve(
 /// Whether it is plain that `cost` fits: the way that nearly every request goes. `false` says
 /// nothing; [`check`] knows.
 #[inline]
-pub fn fits(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> bool {
+pub fn fits(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: Timestamp) -> bool {
     rules.iter().zip(buckets).all(|(rule, bucket)| {
         let amount = rule.amount(cost);
         amount == 0 || bucket.fits(rule, amount, now)
@@ -67,9 +73,9 @@ pub fn fits(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> bool {
 pub fn settle(
     rules: &[Rule],
     buckets: &mut [Bucket],
-    (sent, reserved): (u64, &Cost),
+    (sent, reserved): (Timestamp, &Cost),
     actual: &Cost,
-    now: u64,
+    now: Timestamp,
 ) {
     for (rule, bucket) in rules.iter().zip(buckets) {
         let (reserved, actual) = (rule.amount(reserved), rule.amount(actual));
@@ -83,7 +89,12 @@ pub fn settle(
 }
 
 /// Undoes a reservation of `reserved` that was made at `sent`: the request never left.
-pub fn release(rules: &[Rule], buckets: &mut [Bucket], (sent, reserved): (u64, &Cost), now: u64) {
+pub fn release(
+    rules: &[Rule],
+    buckets: &mut [Bucket],
+    (sent, reserved): (Timestamp, &Cost),
+    now: Timestamp,
+) {
     for (rule, bucket) in rules.iter().zip(buckets) {
         let reserved = rule.amount(reserved);
         if rule.holds() {
@@ -95,14 +106,19 @@ pub fn release(rules: &[Rule], buckets: &mut [Bucket], (sent, reserved): (u64, &
 }
 
 /// Takes `cost` from every bucket, whether it fits or not: a request that went past the limiter.
-pub fn charge(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: u64) {
+pub fn charge(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: Timestamp) {
     for (rule, bucket) in rules.iter().zip(buckets) {
         bucket.take(rule, rule.amount(cost), now);
     }
 }
 
 #[inline]
-fn check_at(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: u64) -> Result<(), Shortfall> {
+fn check_at(
+    rules: &[Rule],
+    buckets: &[Bucket],
+    cost: &Cost,
+    now: Timestamp,
+) -> Result<(), Shortfall> {
     let mut longest: Option<Shortfall> = None;
     for (index, (rule, bucket)) in rules.iter().zip(buckets).enumerate() {
         let amount = rule.amount(cost);

@@ -1,5 +1,8 @@
 use super::rule::{Rule, Spec};
 use super::{Wait, concurrency, fixed_window, grid_window, sliding_window, token_bucket};
+use core::time::Duration;
+
+use crate::timestamp::{Timestamp, nanos};
 
 /// The state of one [`Rule`]: 24 bytes, and for a sliding window the log it points to, for a clock's
 /// or calendar's 24 more.
@@ -24,18 +27,18 @@ pub struct Level {
     pub held: u64,
     /// What a request could still take now, margin left out; rounded down.
     pub available: u64,
-    /// When nothing of the limit is used any more, in nanoseconds since the epoch, if nothing more
-    /// is sent and nothing is in flight.
-    pub fresh_at: u64,
+    /// When nothing of the limit is used any more, if no more requests are sent and none is in
+    /// flight.
+    pub fresh_at: Timestamp,
 }
 
 /// A bucket's state as it is kept across restarts: amounts and times, whatever the algorithm.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Saved {
-    /// When what was taken, oldest first, in nanoseconds since the epoch. A token bucket is one
+    /// The amounts taken and when, oldest first. A token bucket is one
     /// entry: what is missing from it, at the time of the snapshot. A fixed window is one entry at
     /// the window's start, a clock's or calendar's one at the time of its last request.
-    pub taken: Vec<(u64, u64)>,
+    pub taken: Vec<(Timestamp, u64)>,
     /// What requests in flight had reserved.
     pub held: u64,
 }
@@ -53,7 +56,7 @@ impl Bucket {
     }
 
     /// The bucket's figures at `now`.
-    pub fn level(&self, rule: &Rule, now: u64) -> Level {
+    pub fn level(&self, rule: &Rule, now: Timestamp) -> Level {
         let limit = rule.limit.amount();
         match (&self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) => Level {
@@ -75,7 +78,7 @@ impl Bucket {
     }
 
     /// Whether the bucket is as a new one would be.
-    pub fn is_fresh(&self, rule: &Rule, now: u64) -> bool {
+    pub fn is_fresh(&self, rule: &Rule, now: Timestamp) -> bool {
         if let (State::Token(b), Spec::Token(s)) = (&self.0, &rule.spec) {
             return b.is_fresh(s, now);
         }
@@ -83,8 +86,9 @@ impl Bucket {
         level.used == 0 && level.held == 0
     }
 
-    /// Moves every time in the bucket back: the clock was set back by so many nanoseconds.
-    pub fn rebase(&mut self, back: u64) {
+    /// Moves every time in the bucket back by as much as the clock was set back.
+    pub fn rebase(&mut self, back: Duration) {
+        let back = nanos(back);
         match &mut self.0 {
             State::Token(b) => b.rebase(back),
             State::Sliding(b) => b.rebase(back),
@@ -95,7 +99,7 @@ impl Bucket {
     }
 
     /// The state to keep across a restart or a change of the rule.
-    pub fn save(&self, rule: &Rule, now: u64) -> Saved {
+    pub fn save(&self, rule: &Rule, now: Timestamp) -> Saved {
         let level = self.level(rule, now);
         let taken = match (&self.0, &rule.spec) {
             (State::Sliding(b), Spec::Sliding(s)) => {
@@ -111,7 +115,7 @@ impl Bucket {
 
     /// Takes a saved state on top of this one; times ahead of `now` count as now. What was held is
     /// taken too: those requests left, and nobody will say what they really took.
-    pub fn absorb(&mut self, rule: &Rule, saved: &Saved, now: u64) {
+    pub fn absorb(&mut self, rule: &Rule, saved: &Saved, now: Timestamp) {
         for &(at, amount) in &saved.taken {
             if !rule.is_past(at, now) {
                 self.take(rule, amount, at.min(now));
@@ -124,7 +128,7 @@ impl Bucket {
     /// stays held. Where only one of the rules holds, what was held is taken: whoever held it can no
     /// longer say what it was.
     #[must_use]
-    pub fn carry(&self, old: &Rule, new: &Rule, now: u64) -> Self {
+    pub fn carry(&self, old: &Rule, new: &Rule, now: Timestamp) -> Self {
         match (&self.0, &old.spec, &new.spec) {
             // With how much later than ours the provider's window may have started.
             (State::Fixed(_), _, Spec::Fixed(_)) => return self.clone(),
@@ -146,7 +150,7 @@ impl Bucket {
     /// This bucket under the same rule of another amount: what a token bucket has stays in it, as far
     /// as there is room, and what was used in a window stays used.
     #[must_use]
-    pub fn resize(&self, old: &Rule, new: &Rule, now: u64) -> Self {
+    pub fn resize(&self, old: &Rule, new: &Rule, now: Timestamp) -> Self {
         match (&self.0, &old.spec, &new.spec) {
             (State::Token(b), Spec::Token(from), Spec::Token(to)) => {
                 Self(State::Token(b.resize(from, to, now)))
@@ -165,7 +169,7 @@ impl Bucket {
 
     /// What the provider has left at least, its own figure, if nobody else uses it and everything
     /// that is held takes no more than was reserved; rounded down. The margin isn't taken off.
-    pub fn left(&self, rule: &Rule, now: u64) -> u64 {
+    pub fn left(&self, rule: &Rule, now: Timestamp) -> u64 {
         let level = self.level(rule, now);
         rule.capacity().saturating_sub(level.used).saturating_sub(level.held)
     }
@@ -182,13 +186,13 @@ impl Bucket {
     }
 
     /// Takes an amount, whether it is there or not.
-    pub fn charge(&mut self, rule: &Rule, amount: u64, now: u64) {
+    pub fn charge(&mut self, rule: &Rule, amount: u64, now: Timestamp) {
         self.take(rule, amount, now);
     }
 
     /// Leaves nothing available at `at`: a token bucket refills from there. What is in a window says
     /// when it has room, and stays.
-    pub fn drain(&mut self, rule: &Rule, at: u64) {
+    pub fn drain(&mut self, rule: &Rule, at: Timestamp) {
         if let (State::Token(b), Spec::Token(s)) = (&mut self.0, &rule.spec) {
             let available = b.available(s, at);
             if available > 0 {
@@ -235,7 +239,7 @@ impl Bucket {
 
     /// Takes what was taken at `at`, by now in another bucket of the same limit; less than nothing is
     /// given back, as far as that is safe. Times ahead of `now` count as now.
-    pub fn follow(&mut self, rule: &Rule, (at, amount): (u64, i64), now: u64) {
+    pub fn follow(&mut self, rule: &Rule, (at, amount): (Timestamp, i64), now: Timestamp) {
         let at = at.min(now);
         match (&mut self.0, &rule.spec, amount.unsigned_abs()) {
             _ if rule.is_past(at, now) => {}
@@ -248,7 +252,7 @@ impl Bucket {
     /// The time by which to keep what was taken at `at`, so that taken again at these times it makes
     /// the same bucket: of a window that starts at its first use, that is when it started.
     #[inline]
-    pub fn kept_at(&self, at: u64) -> u64 {
+    pub fn kept_at(&self, at: Timestamp) -> Timestamp {
         match &self.0 {
             State::Fixed(b) if b.start() <= at => b.start(),
             _ => at,
@@ -257,12 +261,12 @@ impl Bucket {
 
     /// Whether what was taken at `at` was taken in an earlier window than the one that counts now.
     #[inline]
-    pub fn is_past(&self, at: u64) -> bool {
+    pub fn is_past(&self, at: Timestamp) -> bool {
         matches!(&self.0, State::Fixed(b) if b.start() > at)
     }
 
     #[inline]
-    pub(super) fn fits(&self, rule: &Rule, cost: u64, now: u64) -> bool {
+    pub(super) fn fits(&self, rule: &Rule, cost: u64, now: Timestamp) -> bool {
         match (&self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) => b.fits(s, cost, now),
             _ => self.fits_otherwise(rule, cost, now),
@@ -270,11 +274,11 @@ impl Bucket {
     }
 
     #[inline(never)]
-    fn fits_otherwise(&self, rule: &Rule, cost: u64, now: u64) -> bool {
+    fn fits_otherwise(&self, rule: &Rule, cost: u64, now: Timestamp) -> bool {
         cost <= rule.capacity() && self.check(rule, cost, now).is_ok()
     }
 
-    pub(super) fn check(&self, rule: &Rule, cost: u64, now: u64) -> Result<(), Wait> {
+    pub(super) fn check(&self, rule: &Rule, cost: u64, now: Timestamp) -> Result<(), Wait> {
         let cost = rule.needed(cost);
         match (&self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) => b.check(s, cost, now),
@@ -287,7 +291,7 @@ impl Bucket {
     }
 
     #[inline]
-    pub(super) fn reserve(&mut self, rule: &Rule, amount: u64, now: u64) {
+    pub(super) fn reserve(&mut self, rule: &Rule, amount: u64, now: Timestamp) {
         match (&mut self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) if !rule.holds() => b.take(s, amount, now),
             (State::Token(b), _) => b.hold(amount),
@@ -296,7 +300,7 @@ impl Bucket {
     }
 
     #[inline(never)]
-    fn reserve_otherwise(&mut self, rule: &Rule, amount: u64, now: u64) {
+    fn reserve_otherwise(&mut self, rule: &Rule, amount: u64, now: Timestamp) {
         if rule.holds() {
             self.hold(amount);
         } else {
@@ -305,7 +309,7 @@ impl Bucket {
     }
 
     #[inline]
-    pub(super) fn take(&mut self, rule: &Rule, amount: u64, now: u64) {
+    pub(super) fn take(&mut self, rule: &Rule, amount: u64, now: Timestamp) {
         match (&mut self.0, &rule.spec) {
             _ if amount == 0 => {}
             (State::Token(b), Spec::Token(s)) => b.take(s, amount, now),
@@ -318,7 +322,14 @@ impl Bucket {
 
     /// Corrects an amount that was taken at `sent`. Less than was taken is given back only as far
     /// as that is safe; more becomes debt.
-    pub(super) fn correct(&mut self, rule: &Rule, sent: u64, taken: u64, actual: u64, now: u64) {
+    pub(super) fn correct(
+        &mut self,
+        rule: &Rule,
+        sent: Timestamp,
+        taken: u64,
+        actual: u64,
+        now: Timestamp,
+    ) {
         match (&mut self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) if actual > taken => b.take(s, actual - taken, now),
             (State::Token(b), Spec::Token(s)) => b.give_back(s, taken - actual, sent, now),
@@ -332,7 +343,7 @@ impl Bucket {
     }
 
     /// Undoes an amount that was taken at `sent` for a request that never left.
-    pub(super) fn give_back(&mut self, rule: &Rule, taken: u64, sent: u64, now: u64) {
+    pub(super) fn give_back(&mut self, rule: &Rule, taken: u64, sent: Timestamp, now: Timestamp) {
         match (&mut self.0, &rule.spec) {
             (State::Fixed(b), Spec::Fixed(s)) => b.give_back(s, taken, sent, now),
             _ => self.correct(rule, sent, taken, 0, now),
@@ -341,7 +352,7 @@ impl Bucket {
 }
 
 impl Level {
-    fn of(limit: u64, used: u64, held: u64, fresh_at: u64) -> Self {
+    fn of(limit: u64, used: u64, held: u64, fresh_at: Timestamp) -> Self {
         let available = limit.saturating_sub(used).saturating_sub(held);
         Self { used, held, available, fresh_at }
     }

@@ -1,5 +1,6 @@
 use super::Wait;
 use super::packed::Packed;
+use crate::timestamp::Timestamp;
 
 /// A window that starts at the first use, and again at the first use after its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +23,7 @@ pub(super) struct State {
 }
 
 impl State {
-    pub(super) fn check(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+    pub(super) fn check(&self, spec: &Spec, cost: u64, now: Timestamp) -> Result<(), Wait> {
         if cost > spec.limit {
             return Err(Wait::Never);
         }
@@ -30,14 +31,14 @@ impl State {
             return Ok(());
         }
         let closes = spec.window.saturating_sub(spec.margin);
-        let open = now <= self.start.value() || now - self.start.value() < closes;
+        let open = now.nanos_since(self.start.time()) < closes || now <= self.start.time();
         if open && self.used.value().checked_add(cost).is_some_and(|sum| sum <= spec.limit) {
             return Ok(());
         }
         Err(Wait::At(self.end(spec)))
     }
 
-    pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: u64) {
+    pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: Timestamp) {
         if self.is_over(spec, now) {
             *self = Self { start: now.into(), used: amount.into(), late: 0, started: true };
         } else {
@@ -47,10 +48,10 @@ impl State {
 
     /// Takes what was taken at `at` in another bucket of the same limit: if that was before this window
     /// started, the provider's started then. What is of an earlier window has no part in it.
-    pub(super) fn join(&mut self, spec: &Spec, amount: u64, at: u64) {
-        let start = self.start.value();
+    pub(super) fn join(&mut self, spec: &Spec, amount: u64, at: Timestamp) {
+        let start = self.start.time();
         if self.started && at < start {
-            if start - at >= spec.window {
+            if start.nanos_since(at) >= spec.window {
                 return;
             }
             self.start = at.into();
@@ -59,8 +60,8 @@ impl State {
     }
 
     /// Corrects a request of this window; one of an earlier window has no part in it any more.
-    pub(super) fn correct(&mut self, sent: u64, taken: u64, actual: u64) {
-        if self.started && sent >= self.start.value() {
+    pub(super) fn correct(&mut self, sent: Timestamp, taken: u64, actual: u64) {
+        if self.started && sent >= self.start.time() {
             self.used = (self.used.value().saturating_sub(taken).saturating_add(actual)).into();
         }
     }
@@ -68,41 +69,41 @@ impl State {
     /// Gives back a request that never left. If it may have been the one that started the window,
     /// the provider's window starts with a later one, sent by now: which one isn't known, so that
     /// nothing is sent from the earliest end of that window to its latest.
-    pub(super) fn give_back(&mut self, spec: &Spec, amount: u64, sent: u64, now: u64) {
+    pub(super) fn give_back(&mut self, spec: &Spec, amount: u64, sent: Timestamp, now: Timestamp) {
         self.correct(sent, amount, 0);
-        let first = self.start.value()..=self.start.value().saturating_add(self.late());
+        let first = self.start.time()..=self.start.time().add_nanos(self.late());
         if self.is_over(spec, now) || !first.contains(&sent) {
             return;
         }
         self.started = self.used.value() > 0;
-        let late = now.saturating_sub(self.start.value()).min(spec.window);
+        let late = now.nanos_since(self.start.time()).min(spec.window);
         self.late = u32::try_from(late.div_ceil(LATE_STEP)).unwrap_or(u32::MAX).max(self.late);
     }
 
-    pub(super) fn used(&self, spec: &Spec, now: u64) -> u64 {
+    pub(super) fn used(&self, spec: &Spec, now: Timestamp) -> u64 {
         if self.is_over(spec, now) { 0 } else { self.used.value() }
     }
 
     /// When the next window can start.
-    fn end(&self, spec: &Spec) -> u64 {
-        let start = self.start.value().saturating_add(self.late());
-        start.saturating_add(spec.window).saturating_add(spec.margin)
+    fn end(&self, spec: &Spec) -> Timestamp {
+        let start = self.start.time().add_nanos(self.late());
+        start.add_nanos(spec.window).add_nanos(spec.margin)
     }
 
     /// When nothing is used any more.
-    pub(super) fn fresh_at(&self, spec: &Spec) -> u64 {
-        if self.started { self.end(spec) } else { 0 }
+    pub(super) fn fresh_at(&self, spec: &Spec) -> Timestamp {
+        if self.started { self.end(spec) } else { Timestamp::UNIX_EPOCH }
     }
 
-    pub(super) fn start(&self) -> u64 {
-        self.start.value()
+    pub(super) fn start(&self) -> Timestamp {
+        self.start.time()
     }
 
     pub(super) fn rebase(&mut self, back: u64) {
-        self.start = (self.start.value().saturating_sub(back)).into();
+        self.start = self.start.time().sub_nanos(back).into();
     }
 
-    fn is_over(&self, spec: &Spec, now: u64) -> bool {
+    fn is_over(&self, spec: &Spec, now: Timestamp) -> bool {
         !self.started || now >= self.end(spec)
     }
 

@@ -2,6 +2,7 @@ use alloc::sync::Arc;
 
 use super::Wait;
 use crate::quota::Grid;
+use crate::timestamp::Timestamp;
 
 /// Windows whose boundaries are known beforehand: of a clock, or of a calendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -18,13 +19,13 @@ pub(super) struct Spec {
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
     /// When something was last taken; `used` is that of the window around it.
-    at: u64,
+    at: Timestamp,
     used: u64,
     held: u64,
 }
 
 impl State {
-    pub(super) fn check(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+    pub(super) fn check(&self, spec: &Spec, cost: u64, now: Timestamp) -> Result<(), Wait> {
         if cost > spec.limit {
             return Err(Wait::Never);
         }
@@ -34,20 +35,20 @@ impl State {
         let full = self.used(spec, now) > room;
         // What was taken later than now counts until the end of its own window.
         let window = spec.grid.around(if full { now.max(self.at) } else { now });
-        let opens = window.start.saturating_add(spec.margin);
-        if full || now >= window.end.saturating_sub(spec.margin) {
-            return Err(Wait::At(window.end.saturating_add(spec.margin)));
+        let opens = window.start.add_nanos(spec.margin);
+        if full || now >= window.end.sub_nanos(spec.margin) {
+            return Err(Wait::At(window.end.add_nanos(spec.margin)));
         }
         if now < opens { Err(Wait::At(opens)) } else { Ok(()) }
     }
 
-    pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: u64) {
+    pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: Timestamp) {
         self.used = self.used(spec, now).saturating_add(amount);
         self.at = self.at.max(now);
     }
 
     /// Corrects a request of the latest window; one of an earlier window has no part in it any more.
-    pub(super) fn correct(&mut self, spec: &Spec, sent: u64, taken: u64, actual: u64) {
+    pub(super) fn correct(&mut self, spec: &Spec, sent: Timestamp, taken: u64, actual: u64) {
         if sent >= spec.grid.around(self.at).start {
             self.used = self.used(spec, sent).saturating_sub(taken).saturating_add(actual);
             self.at = self.at.max(sent);
@@ -66,21 +67,21 @@ impl State {
         self.held
     }
 
-    pub(super) fn used(&self, spec: &Spec, now: u64) -> u64 {
+    pub(super) fn used(&self, spec: &Spec, now: Timestamp) -> u64 {
         if self.at >= spec.grid.around(now).start { self.used } else { 0 }
     }
 
     /// When something was last taken.
-    pub(super) fn at(&self) -> u64 {
+    pub(super) fn at(&self) -> Timestamp {
         self.at
     }
 
     /// The boundary at which nothing is used any more.
-    pub(super) fn fresh_at(&self, spec: &Spec) -> u64 {
-        if self.used > 0 { spec.grid.around(self.at).end } else { 0 }
+    pub(super) fn fresh_at(&self, spec: &Spec) -> Timestamp {
+        if self.used > 0 { spec.grid.around(self.at).end } else { Timestamp::UNIX_EPOCH }
     }
 
     pub(super) fn rebase(&mut self, back: u64) {
-        self.at = self.at.saturating_sub(back);
+        self.at = self.at.sub_nanos(back);
     }
 }

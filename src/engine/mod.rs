@@ -1,8 +1,8 @@
 //! Pure state: buckets, and the one atomic decision over all buckets of a key.
 //!
 //! Integers only, and nothing but `core` and `alloc`; no clock, no lock, no I/O, no allocation but
-//! that of a sliding window's log and of a calendar window's figures. Every function takes `now`, in
-//! nanoseconds since the Unix epoch. Arithmetic saturates and no input panics. Of calendars and time
+//! that of a sliding window's log and of a calendar window's figures. Every function takes `now`.
+//! Arithmetic saturates and no input panics. Of calendars and time
 //! zones it knows the boundaries, as values.
 //!
 //! A request's way through here: [`check`] (dry) or [`reserve`] (all buckets or none), then exactly
@@ -19,6 +19,8 @@
 //! [`limiter`](crate::limiter).
 //!
 //! ```
+//! use std::time::Duration;
+//! use tollgate::Timestamp;
 //! use tollgate::engine::{self, Bucket, Rule, Wait};
 //! use tollgate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 //!
@@ -27,11 +29,11 @@
 //! let rules: Vec<Rule> = quota.limits().iter().map(rule).collect();
 //! let mut buckets: Vec<Bucket> = rules.iter().map(Bucket::new).collect();
 //!
-//! let (now, cost) = (1_000_000_000, Cost::new());
+//! let (now, cost) = (Timestamp::from_unix_secs(1), Cost::new());
 //! assert!(engine::reserve(&rules, &mut buckets, &cost, now).is_ok());
 //! assert!(engine::reserve(&rules, &mut buckets, &cost, now).is_ok());
 //! let short = engine::reserve(&rules, &mut buckets, &cost, now).unwrap_err();
-//! assert_eq!(short.wait, Wait::At(now + 30_000_000_000));
+//! assert_eq!(short.wait, Wait::At(now + Duration::from_secs(30)));
 //! ```
 //!
 //! [`SettleAt::Send`]: crate::quota::SettleAt::Send

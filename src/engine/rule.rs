@@ -1,5 +1,6 @@
 use super::{concurrency, fixed_window, grid_window, sliding_window, token_bucket};
 use crate::quota::{Algorithm, Cost, Dimension, Limit, Margin, SettleAt};
+use crate::timestamp::Timestamp;
 
 /// A [`Limit`] made ready for the engine: its algorithm resolved, its margin taken off, and when
 /// its dimension settles.
@@ -103,7 +104,7 @@ impl Rule {
     }
 
     /// Whether what was taken at `at` no longer counts, because another window has begun.
-    pub(super) fn is_past(&self, at: u64, now: u64) -> bool {
+    pub(super) fn is_past(&self, at: Timestamp, now: Timestamp) -> bool {
         matches!(&self.spec, Spec::Grid(spec) if at < spec.grid.around(now).start)
     }
 

@@ -1,6 +1,7 @@
 use alloc::collections::VecDeque;
 
 use super::Wait;
+use crate::timestamp::Timestamp;
 
 /// Never more than `limit` in any `span` of nanoseconds (the window and its margin).
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,12 +21,12 @@ pub(super) struct Log {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
-    pub(super) at: u64,
+    pub(super) at: Timestamp,
     pub(super) amount: u64,
 }
 
 impl Log {
-    pub(super) fn check(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+    pub(super) fn check(&self, spec: &Spec, cost: u64, now: Timestamp) -> Result<(), Wait> {
         if cost > spec.limit {
             return Err(Wait::Never);
         }
@@ -35,22 +36,22 @@ impl Log {
         };
         let mut used = self.total;
         let mut expiries = self.entries.iter();
-        let mut until = 0;
+        let mut until = Timestamp::UNIX_EPOCH;
         while used > room {
             let Some(entry) = expiries.next() else { break };
             used -= u128::from(entry.amount);
-            until = entry.at.saturating_add(spec.span);
+            until = entry.at.add_nanos(spec.span);
         }
         if until <= now { Ok(()) } else { Err(Wait::At(until)) }
     }
 
-    pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: u64) {
+    pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: Timestamp) {
         let now = self.entries.back().map_or(now, |last| last.at.max(now));
         self.expire(spec, now);
         let exact = self.entries.len() < EXACT;
         let width = (spec.span / SUB_WINDOWS).max(1);
         if let Some(last) = self.entries.back_mut()
-            && (last.at == now || (!exact && last.at / width == now / width))
+            && (last.at == now || (!exact && last.at.as_nanos() / width == now.as_nanos() / width))
         {
             let sum = last.amount.saturating_add(amount);
             self.total += u128::from(sum - last.amount);
@@ -62,8 +63,15 @@ impl Log {
     }
 
     /// Corrects the entry of a request that was sent at `sent`, while it is in the window.
-    pub(super) fn correct(&mut self, spec: &Spec, sent: u64, taken: u64, actual: u64, now: u64) {
-        if sent.saturating_add(spec.span) <= now {
+    pub(super) fn correct(
+        &mut self,
+        spec: &Spec,
+        sent: Timestamp,
+        taken: u64,
+        actual: u64,
+        now: Timestamp,
+    ) {
+        if sent.add_nanos(spec.span) <= now {
             return; // The next entry is somebody else's.
         }
         let index = self.entries.partition_point(|e| e.at < sent);
@@ -88,31 +96,31 @@ impl Log {
         self.held
     }
 
-    pub(super) fn used(&self, spec: &Spec, now: u64) -> u64 {
+    pub(super) fn used(&self, spec: &Spec, now: Timestamp) -> u64 {
         let used: u128 = self.live(spec, now).map(|e| u128::from(e.amount)).sum();
         u64::try_from(used).unwrap_or(u64::MAX)
     }
 
     /// When the window is empty, if nothing more is sent.
-    pub(super) fn empty_at(&self, spec: &Spec) -> u64 {
+    pub(super) fn empty_at(&self, spec: &Spec) -> Timestamp {
         let last = self.entries.iter().rev().find(|e| e.amount > 0);
-        last.map_or(0, |e| e.at.saturating_add(spec.span))
+        last.map_or(Timestamp::UNIX_EPOCH, |e| e.at.add_nanos(spec.span))
     }
 
-    pub(super) fn live(&self, spec: &Spec, now: u64) -> impl Iterator<Item = Entry> {
+    pub(super) fn live(&self, spec: &Spec, now: Timestamp) -> impl Iterator<Item = Entry> {
         let span = spec.span;
-        self.entries.iter().copied().filter(move |e| e.at.saturating_add(span) > now)
+        self.entries.iter().copied().filter(move |e| e.at.add_nanos(span) > now)
     }
 
     pub(super) fn rebase(&mut self, back: u64) {
         for entry in &mut self.entries {
-            entry.at = entry.at.saturating_sub(back);
+            entry.at = entry.at.sub_nanos(back);
         }
     }
 
-    fn expire(&mut self, spec: &Spec, now: u64) {
+    fn expire(&mut self, spec: &Spec, now: Timestamp) {
         while let Some(entry) = self.entries.front().copied() {
-            if entry.at.saturating_add(spec.span) > now {
+            if entry.at.add_nanos(spec.span) > now {
                 break;
             }
             self.total -= u128::from(entry.amount);
@@ -135,12 +143,15 @@ mod tests {
         let spec = Spec { limit: 1_000_000, span: 60_000_000_000 };
         let mut log = Log::default();
         for i in 0..100_000_u64 {
-            log.take(&spec, 1, i * 600_000);
+            log.take(&spec, 1, Timestamp::from_nanos(i * 600_000));
             assert!(log.entries.len() <= EXACT + SUB_WINDOWS as usize + 2);
         }
-        let end = 99_999 * 600_000;
+        let end = Timestamp::from_nanos(99_999 * 600_000);
         assert_eq!(log.used(&spec, end), 100_000);
-        assert_eq!(log.used(&spec, end + spec.span - 1), log.entries.back().unwrap().amount);
-        assert_eq!(log.used(&spec, end + spec.span), 0);
+        assert_eq!(
+            log.used(&spec, end.add_nanos(spec.span - 1)),
+            log.entries.back().unwrap().amount
+        );
+        assert_eq!(log.used(&spec, end.add_nanos(spec.span)), 0);
     }
 }

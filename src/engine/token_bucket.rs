@@ -1,6 +1,7 @@
 use super::Wait;
 use super::packed::Packed;
 use crate::quota::{Margin, Window};
+use crate::timestamp::Timestamp;
 
 /// A token bucket's constants, in *units*: a token is `per_token` units, and `per_nano` units refill
 /// in a nanosecond, so that every rate is exact.
@@ -66,27 +67,27 @@ pub(super) struct State {
 impl State {
     /// Whether it fits, margin and all, by 64-bit arithmetic; `false` says nothing.
     #[inline]
-    pub(super) fn fits(&self, spec: &Spec, cost: u64, now: u64) -> bool {
+    pub(super) fn fits(&self, spec: &Spec, cost: u64, now: Timestamp) -> bool {
         let wanted = self.held.value().saturating_add(cost);
         let Some(early) = spec.plain.checked_sub(wanted.saturating_mul(spec.per_token)) else {
             return false;
         };
-        let full_at = self.full_at.value();
+        let full_at = self.full_at.time();
         if full_at < now {
             return true;
         }
-        let missing = (full_at - now).saturating_mul(u64::from(spec.per_nano));
+        let missing = full_at.nanos_since(now).saturating_mul(u64::from(spec.per_nano));
         missing.saturating_add(u64::from(self.fraction)) <= early
     }
 
     /// A cost between the shortened and the real burst is let in when the bucket is full and the
     /// missing part has had time to refill at the provider; it then runs into debt by that part,
     /// which gives the margin back.
-    pub(super) fn check(&self, spec: &Spec, cost: u64, now: u64) -> Result<(), Wait> {
+    pub(super) fn check(&self, spec: &Spec, cost: u64, now: Timestamp) -> Result<(), Wait> {
         if self.fits(spec, cost, now) {
             return Ok(());
         }
-        let (full_at, held) = (self.full_at.value(), self.held.value());
+        let (full_at, held) = (self.full_at.time(), self.held.value());
         if cost > spec.burst {
             return Err(Wait::Never);
         }
@@ -97,38 +98,38 @@ impl State {
         let due = due.saturating_add(u128::from(self.fraction));
         let time = if spec.full >= due {
             let early = divide(spec.full - due, spec.per_nano).0;
-            full_at.saturating_sub(early)
+            full_at.sub_nanos(early)
         } else {
             let (nanos, rest) = divide(due - spec.full, spec.per_nano);
-            full_at.saturating_add(nanos).saturating_add(u64::from(rest > 0))
+            full_at.add_nanos(nanos).add_nanos(u64::from(rest > 0))
         };
         if time <= now { Ok(()) } else { Err(Wait::At(time)) }
     }
 
     #[inline]
-    pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: u64) {
-        if self.full_at.value() < now {
+    pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: Timestamp) {
+        if self.full_at.time() < now {
             self.full_at = now.into();
             self.fraction = 0;
         }
         let (nanos, rest) = divide(spec.units(amount), spec.per_nano);
         let fraction = u64::from(self.fraction) + rest;
         let carry = u64::from(fraction >= u64::from(spec.per_nano));
-        self.full_at = (self.full_at.value().saturating_add(nanos).saturating_add(carry)).into();
+        self.full_at = self.full_at.time().add_nanos(nanos).add_nanos(carry).into();
         self.fraction = narrow(fraction - carry * u64::from(spec.per_nano));
     }
 
     /// Gives back what was taken at `sent`, less what may have refilled since then: what refilled
     /// while the amount was missing would have been lost had the bucket been full.
-    pub(super) fn give_back(&mut self, spec: &Spec, amount: u64, sent: u64, now: u64) {
-        let refilled = spec.refill(now.saturating_sub(sent));
+    pub(super) fn give_back(&mut self, spec: &Spec, amount: u64, sent: Timestamp, now: Timestamp) {
+        let refilled = spec.refill(now.nanos_since(sent));
         let units = spec.units(amount).saturating_sub(refilled);
         let missing = match self.missing(spec, now) {
             0 => return,
             missing => missing.saturating_sub(units),
         };
         let (nanos, rest) = divide(missing, spec.per_nano);
-        self.full_at = (now.saturating_add(nanos)).into();
+        self.full_at = now.add_nanos(nanos).into();
         self.fraction = narrow(rest);
     }
 
@@ -145,7 +146,7 @@ impl State {
     }
 
     /// The same under another spec: what is missing is missing still, to the part of a token.
-    pub(super) fn carry(&self, old: &Spec, new: &Spec, now: u64) -> Self {
+    pub(super) fn carry(&self, old: &Spec, new: &Spec, now: Timestamp) -> Self {
         let missing = self.missing(old, now);
         if missing == 0 {
             return self.clone();
@@ -154,56 +155,56 @@ impl State {
         let part = (missing % from * to).div_ceil(from);
         let missing = (missing / from).saturating_mul(to).saturating_add(part);
         let (nanos, rest) = divide(missing, new.per_nano);
-        let full_at = now.saturating_add(nanos).into();
+        let full_at = now.add_nanos(nanos).into();
         Self { full_at, fraction: narrow(rest), ..self.clone() }
     }
 
     /// The same under a spec of another burst and rate: what is there stays there, as far as there is
     /// room for it.
-    pub(super) fn resize(&self, old: &Spec, new: &Spec, now: u64) -> Self {
+    pub(super) fn resize(&self, old: &Spec, new: &Spec, now: Timestamp) -> Self {
         let carried = self.carry(old, new, now);
         let missing = carried.missing(new, now).saturating_add(new.full);
         let missing = missing.saturating_sub(new.units(old.burst));
-        let full_at = carried.full_at.value().min(now);
+        let full_at = carried.full_at.time().min(now);
         if missing == 0 {
             return Self { full_at: full_at.into(), fraction: 0, ..carried };
         }
         let (nanos, rest) = divide(missing, new.per_nano);
-        let full_at = now.saturating_add(nanos).into();
+        let full_at = now.add_nanos(nanos).into();
         Self { full_at, fraction: narrow(rest), ..carried }
     }
 
     /// Tokens that are missing from a full bucket at `now`, rounded up.
-    pub(super) fn used(&self, spec: &Spec, now: u64) -> u64 {
+    pub(super) fn used(&self, spec: &Spec, now: Timestamp) -> u64 {
         narrow_wide(self.missing(spec, now).div_ceil(u128::from(spec.per_token)))
     }
 
     /// Tokens that the largest cost admitted at `now` may have, rounded down.
-    pub(super) fn available(&self, spec: &Spec, now: u64) -> u64 {
+    pub(super) fn available(&self, spec: &Spec, now: Timestamp) -> u64 {
         let gone = self.missing(spec, now).saturating_add(spec.units(self.held.value()));
         narrow_wide(spec.short.saturating_sub(gone) / u128::from(spec.per_token))
     }
 
-    pub(super) fn full_at(&self) -> u64 {
-        self.full_at.value().saturating_add(u64::from(self.fraction > 0))
+    pub(super) fn full_at(&self) -> Timestamp {
+        self.full_at.time().add_nanos(u64::from(self.fraction > 0))
     }
 
     /// Nothing is missing, and a cost that needs the margin needn't wait for it either.
-    pub(super) fn is_fresh(&self, spec: &Spec, now: u64) -> bool {
-        let rested = spec.refill(now.saturating_sub(self.full_at()));
+    pub(super) fn is_fresh(&self, spec: &Spec, now: Timestamp) -> bool {
+        let rested = spec.refill(now.nanos_since(self.full_at()));
         let whole = now >= self.full_at() && rested >= spec.margin;
         *self == Self::default() || (self.held() == 0 && whole)
     }
 
     pub(super) fn rebase(&mut self, back: u64) {
-        self.full_at = (self.full_at.value().saturating_sub(back)).into();
+        self.full_at = self.full_at.time().sub_nanos(back).into();
     }
 
-    fn missing(&self, spec: &Spec, now: u64) -> u128 {
-        if self.full_at.value() < now {
+    fn missing(&self, spec: &Spec, now: Timestamp) -> u128 {
+        if self.full_at.time() < now {
             return 0;
         }
-        spec.refill(self.full_at.value() - now).saturating_add(u128::from(self.fraction))
+        spec.refill(self.full_at.time().nanos_since(now)).saturating_add(u128::from(self.fraction))
     }
 }
 

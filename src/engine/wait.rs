@@ -1,10 +1,12 @@
+use crate::timestamp::Timestamp;
+
 /// When a request that doesn't fit now will fit.
 ///
 /// Ordered from the shortest to the longest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub enum Wait {
-    /// At this time, in nanoseconds since the epoch, if nobody else comes; not a nanosecond before.
-    At(u64),
+    /// At this time, if no other request comes first; not a nanosecond earlier.
+    At(Timestamp),
     /// When a request in flight is settled or released.
     Unknown,
     /// Never: the cost is above what the bucket can ever hold.

@@ -1,3 +1,4 @@
+use crate::timestamp::Timestamp;
 use std::time::Duration;
 
 /// A message to other programs: the provider of a key asks to wait.
@@ -24,18 +25,17 @@ pub struct CoolDown {
     pub retry_after: Duration,
     /// Why.
     pub reason: String,
-    /// When that was, in nanoseconds since the epoch.
-    pub timestamp: u64,
+    /// When that was.
+    pub timestamp: Timestamp,
 }
 
 impl CoolDown {
-    /// `resource` pauses for `retry_after`, says `agent_id` at `timestamp` in nanoseconds since the
-    /// epoch, and gives no reason.
+    /// `resource` pauses for `retry_after`, says `agent_id` at `timestamp`, and gives no reason.
     pub fn new(
         resource: impl Into<String>,
         agent_id: impl Into<String>,
         retry_after: Duration,
-        timestamp: u64,
+        timestamp: Timestamp,
     ) -> Self {
         let (resource, agent_id) = (resource.into(), agent_id.into());
         Self { resource, agent_id, retry_after, reason: String::new(), timestamp }

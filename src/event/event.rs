@@ -5,6 +5,7 @@ use compact_str::CompactString;
 
 use super::exchange::Exchange;
 use crate::quota::{Cost, Dimension, Quota};
+use crate::timestamp::Timestamp;
 
 /// Names and values that a request brings along for its events; nothing secret belongs in here.
 pub type Metadata = Arc<[(String, String)]>;
@@ -65,7 +66,7 @@ pub enum Event {
         /// Whose.
         key: CompactString,
         /// Nanoseconds since the epoch.
-        until: u64,
+        until: Timestamp,
         /// Which other program said so, if one did.
         agent: Option<CompactString>,
     },

@@ -45,6 +45,7 @@ pub(super) fn log(event: &Event) {
             debug!(target: TARGET, %key, %dimension, kept, "charge doesn't match the limits");
         }
         Event::CoolingDown { key, until, agent } => {
+            let until = until.as_nanos();
             info!(target: TARGET, %key, until, agent = agent.as_deref(), "cooling down");
         }
         Event::Reduced { key, capacity, reason, agent } => {

@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-use crate::clock::nanos;
 use crate::quota::Dimension;
+use crate::timestamp::Timestamp;
 
 /// A refusal by the provider, as far as it says what was short and when to come back.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -11,9 +11,9 @@ pub struct RateLimited {
     /// time that a key is refused again before it has recovered by a step, up to 64 seconds; a minute
     /// until a limit has reset.
     pub retry_after: Option<Duration>,
-    /// When the request was sent, in nanoseconds since the epoch: that of its permit
+    /// When the request was sent: that of its permit
     /// ([`granted_at`](crate::limiter::Permit::granted_at)). Ten seconds ago where it isn't known.
-    pub sent_at: Option<u64>,
+    pub sent_at: Option<Timestamp>,
     /// The dimension that was short, where the provider names it.
     pub dimension: Option<Dimension>,
     /// True if an amount per day, or of another long window, is used up
@@ -27,9 +27,9 @@ impl RateLimited {
         Self { retry_after, ..Self::default() }
     }
 
-    /// The refused request was sent then, in nanoseconds since the epoch.
+    /// The refused request was sent then.
     #[must_use]
-    pub fn sent_at(self, time: u64) -> Self {
+    pub fn sent_at(self, time: Timestamp) -> Self {
         Self { sent_at: Some(time), ..self }
     }
 
@@ -45,13 +45,13 @@ impl RateLimited {
         Self { until_reset: true, ..self }
     }
 
-    /// Returns the delay in nanoseconds, of a key that was refused so often before.
-    pub(crate) fn delay(&self, before: u32) -> u64 {
+    /// Returns the delay for a key that was refused `before` times before.
+    pub(crate) fn delay(&self, before: u32) -> Duration {
         let unsaid = match self.until_reset {
             true => UNTIL_RESET,
             false => DEFAULT_DELAY * (1 << before.min(LONGEST_GROWTH)),
         };
-        nanos(self.retry_after.unwrap_or(unsaid))
+        self.retry_after.unwrap_or(unsaid)
     }
 }
 

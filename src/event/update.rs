@@ -1,3 +1,4 @@
+use crate::timestamp::Timestamp;
 use std::fmt;
 
 /// A message to other programs: this one has reduced a key.
@@ -23,18 +24,18 @@ pub struct CapacityUpdate {
     pub new_capacity: u64,
     /// Why.
     pub reason: String,
-    /// When that was, in nanoseconds since the epoch.
-    pub timestamp: u64,
+    /// When that was.
+    pub timestamp: Timestamp,
 }
 
 impl CapacityUpdate {
-    /// An update of `resource` by `agent_id`, sent at `timestamp` in nanoseconds since the epoch,
+    /// An update of `resource` by `agent_id`, sent at `timestamp`,
     /// that gives no reason.
     pub fn new(
         resource: impl Into<String>,
         agent_id: impl Into<String>,
         new_capacity: u64,
-        timestamp: u64,
+        timestamp: Timestamp,
     ) -> Self {
         let (resource, agent_id) = (resource.into(), agent_id.into());
         Self { resource, agent_id, new_capacity, reason: String::new(), timestamp }

@@ -1,6 +1,7 @@
 use compact_str::CompactString;
 
 use crate::quota::{Dimension, Window};
+use crate::timestamp::Timestamp;
 
 /// The changes of one key since they were last collected: for a store, and from there for the other
 /// limiters that share it.
@@ -11,11 +12,11 @@ pub struct KeyChanges {
     pub key: CompactString,
     /// Its buckets that have changed.
     pub buckets: Vec<BucketChanges>,
-    /// Until when the key cools down, in nanoseconds since the epoch; 0 if it doesn't. `None` if
+    /// Until when the key cools down; the Unix epoch if it doesn't. `None` if
     /// that hasn't changed.
-    pub cooling_until: Option<u64>,
-    /// When the key was reset, in nanoseconds since the epoch: what was taken before is forgotten.
-    pub reset_at: Option<u64>,
+    pub cooling_until: Option<Timestamp>,
+    /// When the key was reset: what was taken before is forgotten.
+    pub reset_at: Option<Timestamp>,
 }
 
 /// The changes of one bucket.
@@ -26,11 +27,11 @@ pub struct BucketChanges {
     pub dimension: Dimension,
     /// Its window; a minute for requests in flight, for which it means nothing.
     pub window: Window,
-    /// What was taken and when, in nanoseconds since the epoch, oldest first. Less than nothing was
+    /// What was taken and when, oldest first. Less than nothing was
     /// given back, of what had been taken at that time. What was taken at about the same time is one
     /// entry, of the latest of these times: so what is given back of it may be said of a time a little
     /// before, and belongs to the first entry that isn't before that.
-    pub taken: Vec<(u64, i64)>,
+    pub taken: Vec<(Timestamp, i64)>,
     /// The whole amount that requests in flight hold now, not its change.
     pub held: u64,
     /// How much comes back in a window, of a bucket that refills all the time; else 0. What was taken
@@ -48,13 +49,18 @@ impl KeyChanges {
     pub(crate) fn concerns_new_key(&self) -> bool {
         let takes = |bucket: &BucketChanges| bucket.taken.iter().any(|(_, amount)| *amount > 0);
         self.buckets.iter().any(|bucket| bucket.held > 0 || takes(bucket))
-            || self.cooling_until.is_some_and(|until| until > 0)
+            || self.cooling_until.is_some_and(|until| until > Timestamp::UNIX_EPOCH)
     }
 }
 
 impl BucketChanges {
     /// Changes of a bucket.
-    pub fn new(dimension: Dimension, window: Window, taken: Vec<(u64, i64)>, held: u64) -> Self {
+    pub fn new(
+        dimension: Dimension,
+        window: Window,
+        taken: Vec<(Timestamp, i64)>,
+        held: u64,
+    ) -> Self {
         Self { dimension, window, taken, held, refill: 0 }
     }
 }

@@ -5,6 +5,7 @@ use crate::answer::error::Refused;
 use crate::engine::{Shortfall, Wait};
 use crate::plan::Plan;
 use crate::quota::Cost;
+use crate::timestamp::Timestamp;
 
 /// The reason why a key doesn't admit a request now.
 #[derive(Debug, Clone, Copy)]
@@ -18,7 +19,7 @@ pub(crate) enum Denial {
     /// A backend has no room, and doesn't say in which bucket.
     Elsewhere(Wait),
     /// A backend can't be asked until then.
-    Away(u64),
+    Away(Timestamp),
     /// The key is unknown, and unknown keys are refused.
     Unknown,
     /// No limit counts a dimension of the cost.
@@ -36,7 +37,7 @@ impl Denial {
         key: &CompactString,
         (plan, full): (&Plan, &Plan),
         cost: &Cost,
-        now: u64,
+        now: Timestamp,
     ) -> Refused {
         let cost = &*plan.clip_guesses(cost);
         let (code, dimension, need) = match self {

@@ -1,5 +1,6 @@
 use std::slice;
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -7,6 +8,7 @@ use super::snapshot::BucketSnapshot;
 use crate::engine::{self, Bucket, Rule};
 use crate::plan::{Buckets, Plan, resize};
 use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
 
 /// The limits of one key: its plan, and a bucket for each rule of it.
 ///
@@ -21,7 +23,7 @@ pub(crate) struct Limits {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Granted<'a> {
     pub(crate) version: u32,
-    pub(crate) at: u64,
+    pub(crate) at: Timestamp,
     pub(crate) cost: &'a Cost,
 }
 
@@ -42,14 +44,14 @@ impl Limits {
     }
 
     /// Returns whether a new key would be the same.
-    pub(crate) fn is_fresh(&self, now: u64) -> bool {
+    pub(crate) fn is_fresh(&self, now: Timestamp) -> bool {
         self.iter().all(|(rule, bucket)| bucket.is_fresh(rule, now))
     }
 
     /// Reserves, if it is plain that the cost fits. `false` tells nothing: a full check may still
     /// admit it.
     #[inline]
-    pub(crate) fn reserve_if_plain(&mut self, cost: &Cost, now: u64) -> bool {
+    pub(crate) fn reserve_if_plain(&mut self, cost: &Cost, now: Timestamp) -> bool {
         let Self { plan, buckets } = self;
         let fits = plan.counts(cost) && engine::fits(&plan.rules, buckets, cost, now);
         if fits {
@@ -59,17 +61,17 @@ impl Limits {
     }
 
     /// Reserves, whether the cost fits or not.
-    pub(crate) fn commit(&mut self, cost: &Cost, now: u64) {
+    pub(crate) fn commit(&mut self, cost: &Cost, now: Timestamp) {
         engine::commit(&self.plan.rules, &mut self.buckets, cost, now);
     }
 
     /// Takes a cost without a reservation, whether it fits or not.
-    pub(crate) fn charge(&mut self, cost: &Cost, now: u64) {
+    pub(crate) fn charge(&mut self, cost: &Cost, now: Timestamp) {
         engine::charge(&self.plan.rules, &mut self.buckets, cost, now);
     }
 
     /// Ends a reservation; `charged` is `None` for a request that never left.
-    pub(crate) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>, now: u64) {
+    pub(crate) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>, now: Timestamp) {
         let Self { plan, buckets } = self;
         let reserved = (granted.at, granted.cost);
         let mut end = |from: usize, to: usize| {
@@ -95,7 +97,7 @@ impl Limits {
         granted: Granted<'_>,
         dimension: &Dimension,
         charged: &Cost,
-        now: u64,
+        now: Timestamp,
     ) -> SmallVec<[usize; 2]> {
         let Self { plan, buckets } = self;
         let mut settled = SmallVec::new();
@@ -112,12 +114,12 @@ impl Limits {
 
     /// Returns the limits of a key that follows another plan from now on: the amounts used stay used,
     /// the amounts held stay held.
-    pub(crate) fn carried(&self, plan: Arc<Plan>, now: u64) -> Self {
+    pub(crate) fn carried(&self, plan: Arc<Plan>, now: Timestamp) -> Self {
         Self { buckets: plan.carry(&self.plan, &self.buckets, now), plan }
     }
 
     /// Returns the same limits in other amounts.
-    pub(crate) fn resized(&self, plan: Arc<Plan>, now: u64) -> Self {
+    pub(crate) fn resized(&self, plan: Arc<Plan>, now: Timestamp) -> Self {
         Self { buckets: resize((&self.plan.rules, &self.buckets), &plan.rules, now), plan }
     }
 
@@ -134,7 +136,7 @@ impl Limits {
     pub(crate) fn save(
         &self,
         held_by_others: impl Fn(usize) -> u64,
-        now: u64,
+        now: Timestamp,
     ) -> Vec<BucketSnapshot> {
         let save = |(at, (rule, bucket)): (usize, (&Rule, &Bucket))| {
             let limit = rule.limit();
@@ -148,7 +150,7 @@ impl Limits {
     }
 
     /// Takes saved amounts on top; a limit that the key doesn't have is left out.
-    pub(crate) fn absorb(&mut self, saved: &[BucketSnapshot], now: u64) {
+    pub(crate) fn absorb(&mut self, saved: &[BucketSnapshot], now: Timestamp) {
         for other in saved {
             for (rule, bucket) in self.iter_mut() {
                 let limit = rule.limit();
@@ -159,8 +161,8 @@ impl Limits {
         }
     }
 
-    /// Moves all times back: the clock was set back by so many nanoseconds.
-    pub(crate) fn rebase(&mut self, back: u64) {
+    /// Moves all times back by as much as the clock was set back.
+    pub(crate) fn rebase(&mut self, back: Duration) {
         self.buckets.iter_mut().for_each(|bucket| bucket.rebase(back));
     }
 }

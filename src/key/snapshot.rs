@@ -1,5 +1,6 @@
 use crate::engine::Saved;
 use crate::quota::{Dimension, Window};
+use crate::timestamp::Timestamp;
 
 /// One key's state, to be kept across a restart.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -9,8 +10,8 @@ pub struct KeySnapshot {
     pub key: String,
     /// Its buckets that aren't fresh.
     pub buckets: Vec<BucketSnapshot>,
-    /// Until when it cools down after a refusal, in nanoseconds since the epoch, if it does.
-    pub cooling_until: Option<u64>,
+    /// Until when it cools down after a refusal, if it does.
+    pub cooling_until: Option<Timestamp>,
 }
 
 /// One bucket's state: what was taken and when, whatever the algorithm.

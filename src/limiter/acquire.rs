@@ -15,11 +15,12 @@ use super::table::Name;
 use super::waiting::{Arrival, Look, NEWCOMER, Waiting};
 use crate::answer::error::{AcquireError, Refused};
 use crate::backend::{Ending, Reservation, Reserving};
-use crate::clock::{Sleep, nanos};
+use crate::clock::Sleep;
 use crate::event::Metadata;
 use crate::key::denial::Denial;
 use crate::plan::DefaultLimits;
 use crate::quota::{Cost, Quota};
+use crate::timestamp::Timestamp;
 
 /// A future of a reservation, granted in order of arrival.
 ///
@@ -35,7 +36,7 @@ use crate::quota::{Cost, Quota};
 pub struct Acquire {
     request: Request,
     stage: Stage,
-    timer: Option<(u64, Sleep)>,
+    timer: Option<(Timestamp, Sleep)>,
 }
 
 /// The states of an acquisition. New -> Waiting -> Done; where a backend keeps the buckets, Waiting
@@ -57,7 +58,7 @@ struct Asking {
     asked: Arc<Reservation>,
     reserving: Reserving,
     /// When the answer is due.
-    until: u64,
+    until: Timestamp,
 }
 
 impl Acquire {
@@ -70,18 +71,18 @@ impl Acquire {
         self
     }
 
-    /// Waits no longer than until `time` (nanoseconds since the epoch, by the limiter's clock), and
+    /// Waits no longer than until `time` by the limiter's clock, and
     /// fails with [`AcquireError::DeadlineExceeded`] then, or as soon as it is known that it won't be
     /// granted by then. What fits when it is looked at is granted all the same, even if this future
     /// was polled late.
-    pub fn deadline(mut self, time: u64) -> Self {
+    pub fn deadline(mut self, time: Timestamp) -> Self {
         self.request.deadline = Some(time);
         self
     }
 
     /// The same as a deadline `duration` from now.
     pub fn max_wait(self, duration: Duration) -> Self {
-        let time = self.request.core().clock.now().saturating_add(nanos(duration));
+        let time = self.request.core().clock.now() + duration;
         self.deadline(time)
     }
 
@@ -225,7 +226,7 @@ impl Acquire {
         let Some(answer) = core.reserve_here(&asked) else {
             let backend = core.backend.as_ref().expect("only a backend is asked");
             let reserving = backend.reserve(&asked);
-            let until = core.clock.now().saturating_add(nanos(backend.patience()));
+            let until = core.clock.now() + backend.patience();
             // Only now: if the backend panics, its place is given up with the rest.
             if let Stage::Waiting(waiting) = std::mem::replace(&mut self.stage, Stage::Done) {
                 self.stage = Stage::Asking(Box::new(Asking { waiting, asked, reserving, until }));
@@ -288,7 +289,7 @@ impl Acquire {
     }
 
     /// Sleeps until `time`; ready when it has come.
-    fn poll_timer(&mut self, time: Option<u64>, cx: &mut Context<'_>) -> Poll<()> {
+    fn poll_timer(&mut self, time: Option<Timestamp>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(time) = time else {
             self.timer = None;
             return Poll::Pending;

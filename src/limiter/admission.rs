@@ -11,6 +11,7 @@ use crate::answer::error::Refused;
 use crate::event::Event;
 use crate::plan::Plan;
 use crate::quota::Cost;
+use crate::timestamp::Timestamp;
 
 /// The answer of one key.
 pub(super) enum Answer {
@@ -90,7 +91,12 @@ fn reserve_or_refuse(locked: Option<Locked<'_>>, cost: &Cost) -> Answer {
 }
 
 #[inline(always)]
-fn granted(entry: Arc<Entry>, (version, holds): (u32, bool), cost: &Cost, now: u64) -> Permit {
+fn granted(
+    entry: Arc<Entry>,
+    (version, holds): (u32, bool),
+    cost: &Cost,
+    now: Timestamp,
+) -> Permit {
     let core = &entry.core;
     core.totals.count_granted();
     core.events.send(|| Event::Granted {

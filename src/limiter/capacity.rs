@@ -6,9 +6,10 @@ use std::time::Duration;
 use super::gate::Gate;
 use super::handle::KeyHandle;
 use crate::answer::error::{AcquireError, Refused};
-use crate::clock::{Sleep, nanos};
+use crate::clock::Sleep;
 use crate::engine::Wait;
 use crate::quota::Cost;
+use crate::timestamp::Timestamp;
 
 /// A future that is ready when a request would be admitted; see
 /// [`Limiter::wait_for_capacity`](super::Limiter::wait_for_capacity).
@@ -19,7 +20,7 @@ use crate::quota::Cost;
 pub struct WaitForCapacity {
     key: Result<(KeyHandle, Gate), Refused>,
     cost: Cost,
-    deadline: Option<u64>,
+    deadline: Option<Timestamp>,
     timer: Option<Sleep>,
 }
 
@@ -29,17 +30,20 @@ impl WaitForCapacity {
         Self { key, cost, deadline: None, timer: None }
     }
 
-    /// Waits no longer than until `time` (nanoseconds since the epoch, by the limiter's clock), and
+    /// Waits no longer than until `time` by the limiter's clock, and
     /// fails as soon as it is known that it won't fit by then.
-    pub fn deadline(mut self, time: u64) -> Self {
+    pub fn deadline(mut self, time: Timestamp) -> Self {
         self.deadline = Some(time);
         self
     }
 
     /// The same as a deadline `duration` from now.
     pub fn max_wait(self, duration: Duration) -> Self {
-        let now = self.key.as_ref().map_or(0, |(key, _)| key.entry().core.clock.now());
-        self.deadline(now.saturating_add(nanos(duration)))
+        let now = self
+            .key
+            .as_ref()
+            .map_or(Timestamp::UNIX_EPOCH, |(key, _)| key.entry().core.clock.now());
+        self.deadline(now + duration)
     }
 }
 
@@ -77,7 +81,7 @@ impl fmt::Debug for WaitForCapacity {
 }
 
 /// Returns the error of a wait that cannot succeed.
-fn hopeless(key: &KeyHandle, cost: &Cost, deadline: Option<u64>) -> Option<AcquireError> {
+fn hopeless(key: &KeyHandle, cost: &Cost, deadline: Option<Timestamp>) -> Option<AcquireError> {
     if key.entry().core.is_closed() {
         return Some(AcquireError::Closed);
     }
@@ -85,7 +89,7 @@ fn hopeless(key: &KeyHandle, cost: &Cost, deadline: Option<u64>) -> Option<Acqui
     let (now, earliest) = match refused.wait {
         Wait::Never => return Some(AcquireError::Refused(refused)),
         Wait::At(time) => (refused.asked_at, time),
-        Wait::Unknown => (refused.asked_at, 0),
+        Wait::Unknown => (refused.asked_at, Timestamp::UNIX_EPOCH),
     };
     let deadline = deadline.filter(|&time| time <= now || time < earliest)?;
     Some(AcquireError::DeadlineExceeded { deadline, refused })

@@ -13,6 +13,7 @@ use crate::key::adapt::Pace;
 use crate::plan::QuotaTable;
 use crate::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, AtomicUsize, Ordering};
 use crate::sync::{RandomState, RwLock};
+use crate::timestamp::Timestamp;
 
 /// The state that all keys of a limiter share.
 #[derive(Debug)]
@@ -64,7 +65,7 @@ pub(super) enum Time {
 
 impl Time {
     #[inline]
-    pub(super) fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> Timestamp {
         match self {
             Self::System(clock) => clock.now(),
             Self::Other(clock) => clock.now(),
@@ -78,7 +79,7 @@ impl Time {
         }
     }
 
-    pub(super) fn sleep_until(&self, time: u64) -> Sleep {
+    pub(super) fn sleep_until(&self, time: Timestamp) -> Sleep {
         match self {
             Self::System(clock) => clock.sleep_until(time),
             Self::Other(clock) => clock.sleep_until(time),

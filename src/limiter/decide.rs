@@ -9,6 +9,7 @@ use crate::answer::stats::KeyStats;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
 use crate::quota::Cost;
+use crate::timestamp::Timestamp;
 
 impl Decision {
     /// Decides about a cost by the state of a key.
@@ -38,7 +39,7 @@ impl Decision {
     }
 
     /// The decision about a key that is unknown and refused.
-    pub(super) fn unknown(key: &str, asked_at: u64) -> Self {
+    pub(super) fn unknown(key: &str, asked_at: Timestamp) -> Self {
         let (code, key, stats) = (Code::UnknownModel, key.into(), KeyStats::default());
         let wait = Some(Wait::Never);
         Self { code, key, dimension: None, wait, need: None, asked_at, stats }

@@ -12,6 +12,7 @@ use crate::key::changes::KeyChanges;
 use crate::key::queue::Wakers;
 use crate::plan::Plan;
 use crate::sync::{Mutex, MutexGuard};
+use crate::timestamp::Timestamp;
 
 /// One key: its state, behind a lock of its own.
 ///
@@ -40,7 +41,7 @@ impl Entry {
     pub(super) fn new(core: &Arc<Core>, key: CompactString, plan: Arc<Plan>, budget: u32) -> Self {
         let mut state = KeyState::new(plan);
         if core.dirty.is_tracked() {
-            state.track(0);
+            state.track(Timestamp::UNIX_EPOCH);
         }
         let (core, id) = (Arc::clone(core), core.entry_id());
         Self { core, key, id, budget, state: Mutex::new(state) }
@@ -68,7 +69,7 @@ impl Entry {
     }
 
     /// The state of an entry that has no other user.
-    pub(super) fn get_mut(&mut self, now: u64) -> &mut KeyState {
+    pub(super) fn get_mut(&mut self, now: Timestamp) -> &mut KeyState {
         let state = self.state.get_mut();
         state.advance(now, || self.core.clock.now());
         state
@@ -83,7 +84,7 @@ impl Entry {
 
 impl<'a> Locked<'a> {
     /// Moves to a later time, at which another key was locked.
-    pub(super) fn advance(&mut self, now: u64) {
+    pub(super) fn advance(&mut self, now: Timestamp) {
         let clock = &self.entry.core.clock;
         DerefMut::deref_mut(self).advance(now, || clock.now());
         self.recover();

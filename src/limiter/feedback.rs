@@ -1,4 +1,3 @@
-#[cfg(feature = "tower")]
 use std::time::Duration;
 
 use compact_str::CompactString;
@@ -9,7 +8,6 @@ use super::key_budget::KeyBudget;
 use super::key_state::KeyState;
 use super::shared::Shared;
 use crate::answer::error::BuildError;
-use crate::clock::nanos;
 use crate::engine::Saved;
 use crate::event::CoolDown;
 use crate::event::Event;
@@ -21,6 +19,7 @@ use crate::key::snapshot::{BucketSnapshot, KeySnapshot};
 use crate::plan::Pattern;
 use crate::provider::LimitReading;
 use crate::quota::{Limit, Window};
+use crate::timestamp::Timestamp;
 
 /// A handle for feedback to a [`Limiter`](super::Limiter): the answers of providers, and messages of
 /// other programs that share an account.
@@ -47,8 +46,8 @@ pub struct Feedback<'a> {
 #[cfg(feature = "tower")]
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Hold {
-    before: u64,
-    until: u64,
+    before: Timestamp,
+    until: Timestamp,
 }
 
 impl Feedback<'_> {
@@ -195,7 +194,7 @@ impl Feedback<'_> {
         Ok(capacity)
     }
 
-    /// Applies another program's cool-down of a key. Returns its end, in nanoseconds since the epoch.
+    /// Applies another program's cool-down of a key. Returns its end.
     ///
     /// No request of the key is sent until then. The end includes a part of
     /// [`spread`](Reduction::spread) that differs between limiters, so that they don't all start
@@ -208,7 +207,7 @@ impl Feedback<'_> {
     ///
     /// # Errors
     /// The reason for which the cool-down is [`Ignored`]; nothing has changed then.
-    pub fn apply_cool_down(&self, cool_down: &CoolDown, own: &str) -> Result<u64, Ignored> {
+    pub fn apply_cool_down(&self, cool_down: &CoolDown, own: &str) -> Result<Timestamp, Ignored> {
         let (spread, key) = (self.spread(&cool_down.resource), cool_down.resource.as_str());
         let is_known = |_: &_, state: &KeyState| state.plan().known;
         match () {
@@ -225,11 +224,11 @@ impl Feedback<'_> {
             if cool_down.timestamp.abs_diff(now) > oldest {
                 return Err(Ignored::Stale);
             }
-            let delay = nanos(cool_down.retry_after).min(longest_pause(state));
-            if now.saturating_add(delay) <= state.cooling_until().max(now) {
+            let delay = cool_down.retry_after.min(longest_pause(state));
+            if now + delay <= state.cooling_until().max(now) {
                 return Err(Ignored::NotLonger);
             }
-            let pause = |adapt: &mut Adapt, limits: &mut Limits, now| {
+            let pause = |adapt: &mut Adapt, limits: &mut Limits, now: Timestamp| {
                 adapt.pause(limits, delay, spread, now)
             };
             Ok(state.adapt_and_record(pause))
@@ -246,7 +245,7 @@ impl Feedback<'_> {
     #[cfg(feature = "tower")]
     pub(crate) fn hold(&self, key: &str, delay: Duration) -> Option<Hold> {
         let held = self.with(key, |state| {
-            let until = state.now().saturating_add(nanos(delay));
+            let until = state.now() + delay;
             let before = state.cooling_until();
             (before < until).then(|| {
                 state.adapt(|adapt, _, _| adapt.move_cool_down(before, until));
@@ -295,7 +294,7 @@ impl Feedback<'_> {
         let spread = self.spread(key);
         let refused = self.with(key, |state| {
             before(state);
-            let refuse = |adapt: &mut Adapt, limits: &mut Limits, now| {
+            let refuse = |adapt: &mut Adapt, limits: &mut Limits, now: Timestamp| {
                 adapt.refuse(limits, refusal, spread, now)
             };
             let reaction = state.adapt_and_record(refuse);
@@ -334,11 +333,11 @@ impl Feedback<'_> {
     }
 }
 
-/// Returns how long another program may pause a key, in nanoseconds.
-fn longest_pause(state: &KeyState) -> u64 {
+/// Returns how long another program may pause a key.
+fn longest_pause(state: &KeyState) -> Duration {
     let windows = state.plan().rules.iter().map(|rule| rule.limit().window());
-    windows.max().unwrap_or(Window::HOUR).max(Window::HOUR).as_nanos()
+    windows.max().unwrap_or(Window::HOUR).max(Window::HOUR).as_duration()
 }
 
-/// The age of a pause, in nanoseconds, up to which it is applied where no interval of recovery says so.
-const OLDEST: u64 = 30_000_000_000;
+/// The age of a pause up to which it is applied where no interval of recovery says so.
+const OLDEST: Duration = Duration::from_secs(30);

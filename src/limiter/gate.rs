@@ -6,11 +6,12 @@ use std::time::Duration;
 use smallvec::SmallVec;
 
 use super::entry::{Entry, Locked};
-use crate::clock::{Sleep, nanos};
+use crate::clock::Sleep;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
 use crate::key::queue::Turn;
 use crate::quota::Cost;
+use crate::timestamp::Timestamp;
 
 /// A future-like gate that opens when a request of one or several keys would be admitted; it takes
 /// nothing. A service asks it in `poll_ready`.
@@ -30,21 +31,21 @@ pub struct Gate {
 struct KeyGate {
     entry: Arc<Entry>,
     place: Option<Place>,
-    timer: Option<(u64, Sleep)>,
+    timer: Option<(Timestamp, Sleep)>,
 }
 
 /// A place among the gates of a key.
 #[derive(Debug, Clone, Copy)]
 struct Place {
     turn: Turn,
-    since: u64,
+    since: Timestamp,
 }
 
 /// The answer of a look at a key.
 enum Look {
     Open,
     /// Shut: to be looked at again when woken, or at this time.
-    Shut(Option<u64>),
+    Shut(Option<Timestamp>),
 }
 
 impl Gate {
@@ -102,7 +103,7 @@ impl KeyGate {
         let (core, now) = (&entry.core, key.now());
         let typical = key.full().clip(typical);
         let since = place.map_or(now, |place| place.since);
-        let ends = patience.map(|patience| since.saturating_add(nanos(patience)));
+        let ends = patience.map(|patience| since + patience);
         let wait = match key.check(&typical) {
             _ if !core.is_fast() || key.is_retired() => None,
             Ok(()) if ends.is_some_and(|ends| ends <= now) => None,
@@ -143,11 +144,11 @@ impl Drop for KeyGate {
 }
 
 /// Returns the wait, unless the gate lets the request find out.
-fn within(denial: Denial, patience: Option<Duration>, since: u64) -> Option<Wait> {
+fn within(denial: Denial, patience: Option<Duration>, since: Timestamp) -> Option<Wait> {
     match (denial.wait(), patience) {
         (Wait::Never, _) | (Wait::Unknown, Some(_)) => None,
         (Wait::At(time), Some(patience)) => {
-            let wait = Duration::from_nanos(time.saturating_sub(since));
+            let wait = time - since;
             (wait <= patience).then_some(Wait::At(time))
         }
         (wait, None) => Some(wait),
@@ -174,14 +175,14 @@ fn stay(key: &mut Locked<'_>, turn: Turn, waker: &Waker, typical: &Cost) -> usiz
 
 /// Returns when to look again without being woken. Gates behind the first look a little later than
 /// it, which may have been forgotten.
-fn due(wait: Wait, rank: usize, now: u64, ends: Option<u64>) -> Option<u64> {
+fn due(wait: Wait, rank: usize, now: Timestamp, ends: Option<Timestamp>) -> Option<Timestamp> {
     let own = match (wait, rank) {
         (Wait::At(time), _) => Some(time),
         (_, 0) => None,
         _ => Some(now),
     };
-    let late = GRACE.saturating_mul(rank.try_into().unwrap_or(u64::MAX));
-    own.map(|own| own.saturating_add(late)).into_iter().chain(ends).min()
+    let late = GRACE.saturating_mul(rank.try_into().unwrap_or(u32::MAX));
+    own.map(|own| own + late).into_iter().chain(ends).min()
 }
 
 /// Goes through. A gate that is first instead hasn't come in time, and loses its place.
@@ -193,5 +194,5 @@ fn pass(key: &mut Locked<'_>, turn: Turn) {
     key.leave(turn);
 }
 
-/// The time, in nanoseconds, after which the next gate goes through in place of a late one.
-const GRACE: u64 = 250_000_000;
+/// The time after which the next gate goes through in place of a late one.
+const GRACE: Duration = Duration::from_millis(250);

@@ -1,5 +1,6 @@
 use std::sync::Arc;
 use std::task::Waker;
+use std::time::Duration;
 
 use compact_str::CompactString;
 
@@ -17,6 +18,7 @@ use crate::key::snapshot::KeySnapshot;
 use crate::plan::Plan;
 use crate::provider::LimitReading;
 use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
 
 /// All state of one key, and the only code that changes it.
 ///
@@ -53,12 +55,12 @@ struct Parts {
 impl Parts {
     /// Returns whether a request is admitted as if there were no parts.
     #[inline]
-    fn is_passable(&self, now: u64) -> bool {
+    fn is_passable(&self, now: Timestamp) -> bool {
         self.adapt.is_open(now) && !self.is_unknown && !self.is_retired && self.queue.is_empty()
     }
 
     /// Returns whether they hold nothing.
-    fn is_needless(&self, now: u64) -> bool {
+    fn is_needless(&self, now: Timestamp) -> bool {
         self.is_passable(now) && self.journal.is_none() && !self.adapt.has_trace()
     }
 }
@@ -73,19 +75,23 @@ impl KeyState {
     /// Moves on to a reading of the clock. Returns the time to use: it doesn't run back, unless the
     /// clock was set back.
     #[inline]
-    pub(super) fn advance(&mut self, now: u64, read: impl FnOnce() -> u64) -> u64 {
+    pub(super) fn advance(
+        &mut self,
+        now: Timestamp,
+        read: impl FnOnce() -> Timestamp,
+    ) -> Timestamp {
         // The thread may have waited long for the lock, or the clock was set back: a reading under the
         // lock tells.
         let now = if self.time.is_far_ahead(now) { read() } else { now };
         let (now, back) = self.time.advance(now);
-        if back > 0 {
+        if !back.is_zero() {
             self.rebase(back);
         }
         now
     }
 
     #[cold]
-    fn rebase(&mut self, back: u64) {
+    fn rebase(&mut self, back: Duration) {
         self.limits.rebase(back);
         if let Some(parts) = &mut self.parts {
             parts.adapt.rebase(back);
@@ -95,14 +101,14 @@ impl KeyState {
 
     /// The time of the lock.
     #[inline]
-    pub(super) fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> Timestamp {
         self.time.now()
     }
 
     /// Reserves, if no request waits and it is plain that the cost fits: the fast exit, which nearly
     /// every request takes. `false` tells nothing.
     #[inline]
-    pub(super) fn reserve_if_free(&mut self, cost: &Cost, now: u64) -> bool {
+    pub(super) fn reserve_if_free(&mut self, cost: &Cost, now: Timestamp) -> bool {
         if self.parts.as_ref().is_some_and(|parts| !parts.is_passable(now))
             || !self.limits.reserve_if_plain(cost, now)
         {
@@ -134,7 +140,7 @@ impl KeyState {
     }
 
     /// Checks whether the cost fits, whatever waits.
-    pub(super) fn check_limits(&self, cost: &Cost, at: u64) -> Result<(), Denial> {
+    pub(super) fn check_limits(&self, cost: &Cost, at: Timestamp) -> Result<(), Denial> {
         let short = self.check_buckets(cost, at).map_err(Denial::Short);
         match (short, self.check_open(at)) {
             (Err(short), _) if short.wait() == Wait::Never => Err(short),
@@ -147,7 +153,7 @@ impl KeyState {
     }
 
     /// Checks whether the key admits requests at all: it is known, and doesn't cool down.
-    pub(super) fn check_open(&self, at: u64) -> Result<(), Denial> {
+    pub(super) fn check_open(&self, at: Timestamp) -> Result<(), Denial> {
         match &self.parts {
             Some(parts) if parts.is_unknown => Err(Denial::Unknown),
             Some(parts) if parts.adapt.cooling_until > at => {
@@ -157,7 +163,7 @@ impl KeyState {
         }
     }
 
-    fn check_buckets(&self, cost: &Cost, at: u64) -> Result<(), Shortfall> {
+    fn check_buckets(&self, cost: &Cost, at: Timestamp) -> Result<(), Shortfall> {
         let Self { limits, parts, .. } = self;
         let cost = &*limits.plan.clip_guesses(cost);
         match parts {
@@ -200,7 +206,7 @@ impl KeyState {
     /// Records a change of the limits that was made: in the journal, and for the comparison with
     /// headers.
     #[inline(always)]
-    fn record(&mut self, record: impl FnOnce(&mut Journal, &Limits, u64)) {
+    fn record(&mut self, record: impl FnOnce(&mut Journal, &Limits, Timestamp)) {
         let now = self.now();
         if let Self { limits, parts: Some(parts), .. } = self {
             if let Some(journal) = &mut parts.journal {
@@ -416,7 +422,7 @@ impl KeyState {
         self.clear(successor);
         let now = self.now();
         if let Some(parts) = &mut self.parts {
-            parts.adapt.cooling_until = 0;
+            parts.adapt.cooling_until = Timestamp::UNIX_EPOCH;
             parts.journal.iter_mut().for_each(|journal| journal.reset(now));
         }
         self.changed();
@@ -445,7 +451,10 @@ impl KeyState {
 
     /// Changes the evidence, and with it the limits. Requests that wait look again: some may not make
     /// their deadlines any more.
-    pub(super) fn adapt<T>(&mut self, change: impl FnOnce(&mut Adapt, &mut Limits, u64) -> T) -> T {
+    pub(super) fn adapt<T>(
+        &mut self,
+        change: impl FnOnce(&mut Adapt, &mut Limits, Timestamp) -> T,
+    ) -> T {
         let now = self.now();
         let Self { limits, parts, .. } = self;
         let parts = parts.get_or_insert_default();
@@ -458,7 +467,7 @@ impl KeyState {
     /// The same; the end of the cool-down is recorded for other processes.
     pub(super) fn adapt_and_record<T>(
         &mut self,
-        change: impl FnOnce(&mut Adapt, &mut Limits, u64) -> T,
+        change: impl FnOnce(&mut Adapt, &mut Limits, Timestamp) -> T,
     ) -> T {
         let changed = self.adapt(change);
         let until = self.cooling_until();
@@ -498,7 +507,7 @@ impl KeyState {
     pub(super) fn observe(
         &mut self,
         readings: &[LimitReading],
-        granted_at: u64,
+        granted_at: Timestamp,
         round: u64,
     ) -> Vec<LowerLimit> {
         let now = self.now();
@@ -513,13 +522,13 @@ impl KeyState {
     }
 
     /// Returns when the key recovers by a step, if it is reduced.
-    pub(super) fn recovers_at(&self) -> Option<u64> {
+    pub(super) fn recovers_at(&self) -> Option<Timestamp> {
         self.evidence()?.recovers_at()
     }
 
     /// Returns the end of the last cool-down; 0 if there was none.
-    pub(super) fn cooling_until(&self) -> u64 {
-        self.evidence().map_or(0, |adapt| adapt.cooling_until)
+    pub(super) fn cooling_until(&self) -> Timestamp {
+        self.evidence().map_or(Timestamp::UNIX_EPOCH, |adapt| adapt.cooling_until)
     }
 
     /// Returns what other programs call the capacity of the key.
@@ -531,7 +540,7 @@ impl KeyState {
 /// Stores, other processes and figures.
 impl KeyState {
     /// Records changes from now on: those since `since`.
-    pub(super) fn track(&mut self, since: u64) {
+    pub(super) fn track(&mut self, since: Timestamp) {
         let (limits, parts) = (&self.limits, self.parts.get_or_insert_default());
         parts.journal.get_or_insert_with(|| Box::new(Journal::new(limits, since)));
     }
@@ -551,7 +560,7 @@ impl KeyState {
         change: &KeyChanges,
         renew: impl FnOnce(&Arc<Plan>) -> Arc<Plan>,
         (is_local, round): (bool, u64),
-    ) -> Option<u64> {
+    ) -> Option<Timestamp> {
         let now = self.now();
         if change.reset_at.is_some() {
             self.clear(renew);
@@ -567,7 +576,7 @@ impl KeyState {
         }
         let mut longer = None;
         match change.cooling_until {
-            Some(0) => parts.adapt.cooling_until = 0,
+            Some(Timestamp::UNIX_EPOCH) => parts.adapt.cooling_until = Timestamp::UNIX_EPOCH,
             Some(until) => {
                 longer = parts.adapt.cool_down_until(limits, until, now).then_some(until);
             }

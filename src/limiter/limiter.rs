@@ -32,6 +32,7 @@ use crate::plan::DefaultLimits;
 use crate::plan::QuotaTable;
 use crate::quota::{Cost, Dimension, Quota, Usage};
 use crate::sync::atomic::Ordering;
+use crate::timestamp::Timestamp;
 
 /// Keeps every key within its quota. Clones are the same limiter.
 #[derive(Clone)]
@@ -244,21 +245,21 @@ impl Limiter {
         keys
     }
 
-    /// The clock's time, in nanoseconds since the epoch.
-    pub fn now(&self) -> u64 {
+    /// The clock's time.
+    pub fn now(&self) -> Timestamp {
         self.shared.core.clock.now()
     }
 
     /// Ends when [`now`](Self::now) has reached `time`, and not before.
     #[cfg(feature = "tower")]
     #[doc(hidden)]
-    pub fn sleep_until(&self, time: u64) -> Sleep {
+    pub fn sleep_until(&self, time: Timestamp) -> Sleep {
         self.shared.core.clock.sleep_until(time)
     }
 
     /// The same, and at once when the limiter is closed.
     #[cfg(feature = "tower")]
-    pub(crate) fn sleep_unless_closed(&self, time: u64) -> Sleep {
+    pub(crate) fn sleep_unless_closed(&self, time: Timestamp) -> Sleep {
         use std::task::Poll;
         let core = Arc::clone(&self.shared.core);
         let mut sleep = core.clock.sleep_until(time);
@@ -432,8 +433,8 @@ impl WeakLimiter {
         Some(Limiter { shared, budget: None })
     }
 
-    /// The limiter's clock's time, in nanoseconds since the epoch, whether it is there or not.
-    pub fn now(&self) -> u64 {
+    /// The limiter's clock's time, whether it is there or not.
+    pub fn now(&self) -> Timestamp {
         self.clock.now()
     }
 }

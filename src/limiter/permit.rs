@@ -11,6 +11,7 @@ use crate::key::limits::Granted;
 use crate::plan::Plan;
 use crate::provider::LimitReading;
 use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
 
 /// A granted reservation.
 ///
@@ -21,7 +22,7 @@ pub struct Permit {
     first: Part,
     more: Option<Box<More>>,
     cost: Cost,
-    granted_at: u64,
+    granted_at: Timestamp,
     /// True if the limiter has something to do when it ends.
     open: bool,
     ended: bool,
@@ -101,7 +102,7 @@ impl Part {
     }
 
     /// Ends the reservation at this key. Returns whether limits count all of the charge.
-    fn end(&self, (at, cost): (u64, &Cost), charged: Option<&Cost>) -> bool {
+    fn end(&self, (at, cost): (Timestamp, &Cost), charged: Option<&Cost>) -> bool {
         let mut locked = self.entry.lock();
         locked.end(Granted { version: self.version, at, cost }, charged);
         charged.is_none_or(|charged| locked.plan().counts(charged))
@@ -126,7 +127,7 @@ impl Part {
 
 impl Permit {
     #[inline]
-    pub(super) fn new(first: Part, cost: Cost, granted_at: u64, open: bool) -> Self {
+    pub(super) fn new(first: Part, cost: Cost, granted_at: Timestamp, open: bool) -> Self {
         Self { first, more: None, cost, granted_at, open, ended: false }
     }
 
@@ -134,7 +135,7 @@ impl Permit {
         mut parts: Parts,
         remote: Option<Arc<Reservation>>,
         cost: Cost,
-        (granted_at, open): (u64, bool),
+        (granted_at, open): (Timestamp, bool),
     ) -> Self {
         let Taken { part: first, reserved } = parts.remove(0);
         let alone = parts.is_empty() && remote.is_none();
@@ -153,8 +154,8 @@ impl Permit {
         &self.cost
     }
 
-    /// When it was granted, in nanoseconds since the epoch.
-    pub fn granted_at(&self) -> u64 {
+    /// When it was granted.
+    pub fn granted_at(&self) -> Timestamp {
         self.granted_at
     }
 

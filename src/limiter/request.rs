@@ -1,6 +1,5 @@
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
-use std::time::Duration;
 
 use smallvec::{SmallVec, smallvec};
 
@@ -11,13 +10,13 @@ use super::scopes::{Blocked, Entries, Scopes};
 use super::table::Name;
 use crate::answer::error::{AcquireError, Refused};
 use crate::backend::{Reservation, Reserved};
-use crate::clock::nanos;
 use crate::engine::Wait;
 use crate::event::{Event, Metadata};
 use crate::key::denial::Denial;
 use crate::key::queue::Turn;
 use crate::plan::Plan;
 use crate::quota::{Cost, Dimension, Quota};
+use crate::timestamp::Timestamp;
 
 /// A request for a reservation: its keys, its cost and its options.
 pub(super) struct Request {
@@ -26,7 +25,7 @@ pub(super) struct Request {
     /// Limits that came with it.
     pub(super) given: Option<Box<Quota>>,
     pub(super) metadata: Option<Metadata>,
-    pub(super) deadline: Option<u64>,
+    pub(super) deadline: Option<Timestamp>,
     /// The number of requests that it is willing to wait behind.
     pub(super) max_waiting: Option<usize>,
     /// A refusal carries the figures of the keys.
@@ -35,7 +34,7 @@ pub(super) struct Request {
     pub(super) arrival: Option<u64>,
     /// Until when it waits for answers that other requests have asked a backend for, whatever its
     /// deadline.
-    patience: Option<u64>,
+    patience: Option<Timestamp>,
 }
 
 /// The answer to a request under its keys, at one moment.
@@ -124,14 +123,14 @@ impl Request {
 
     /// Waits for as long as an answer of the backend takes, also where it isn't willing to wait for
     /// room: a request that comes before it may only be asking.
-    pub(super) fn be_patient(&mut self, now: u64) {
+    pub(super) fn be_patient(&mut self, now: Timestamp) {
         let backend = self.core().backend.as_ref();
-        self.patience = backend.map(|backend| now.saturating_add(nanos(backend.patience())));
+        self.patience = backend.map(|backend| now + backend.patience());
     }
 
     /// Returns when it is looked at again at the latest, where it has a deadline.
-    pub(super) fn latest(&self) -> Option<u64> {
-        self.deadline.map(|deadline| deadline.max(self.patience.unwrap_or(0)))
+    pub(super) fn latest(&self) -> Option<Timestamp> {
+        self.deadline.map(|deadline| deadline.max(self.patience.unwrap_or(Timestamp::UNIX_EPOCH)))
     }
 
     /// Judges the request at its turn: the one admission function, over one key or several.
@@ -161,7 +160,7 @@ impl Request {
             Wait::At(time) => time,
             Wait::Unknown => scopes.now(),
         };
-        let missed = |&deadline: &u64| deadline <= scopes.now() || deadline < earliest;
+        let missed = |&deadline: &Timestamp| deadline <= scopes.now() || deadline < earliest;
         let deadline = match blocked.denial {
             Denial::OthersWaiting => self.latest(),
             _ => self.deadline,
@@ -186,7 +185,7 @@ impl Request {
         &mut self,
         (parts, open): (Parts, bool),
         remote: Option<Arc<Reservation>>,
-        (arrived, now): (u64, u64),
+        (arrived, now): (Timestamp, Timestamp),
     ) -> Permit {
         let cost = std::mem::take(&mut self.cost);
         let permit = Permit::of_several(parts, remote, cost, (now, open));
@@ -194,7 +193,7 @@ impl Request {
         permit
     }
 
-    fn report_granted(&self, reserved: &Cost, arrived: u64, now: u64) {
+    fn report_granted(&self, reserved: &Cost, arrived: Timestamp, now: Timestamp) {
         let core = self.core();
         core.totals.count_granted();
         if now > arrived {
@@ -209,7 +208,7 @@ impl Request {
             let cost = reserved.clone();
             events.send(|| Event::Granted { key: key(), cost, metadata: metadata() });
             if now > arrived {
-                let duration = Duration::from_nanos(now - arrived);
+                let duration = now - arrived;
                 events.send(|| Event::Waited { key: key(), duration, metadata: metadata() });
             }
         }

@@ -13,6 +13,7 @@ use crate::key::denial::Denial;
 use crate::key::queue::{Turn, Wakers};
 use crate::plan::Plan;
 use crate::quota::{Cost, Quota};
+use crate::timestamp::Timestamp;
 
 /// The entries of a request's keys, in the order of the request; none twice.
 pub(super) type Entries = SmallVec<[Arc<Entry>; 1]>;
@@ -60,14 +61,14 @@ impl<'a> Scopes<'a> {
         let mut locked: SmallVec<[Locked<'a>; 2]> = locked.into_iter().map(|(_, l)| l).collect();
         // A key that another thread used a moment ago may be a little ahead.
         if locked.len() > 1 {
-            let now = locked.iter().map(|scope| scope.now()).max().unwrap_or(0);
+            let now = locked.iter().map(|scope| scope.now()).max().unwrap_or(Timestamp::UNIX_EPOCH);
             locked.iter_mut().for_each(|scope| scope.advance(now));
         }
         Self { locked }
     }
 
     /// The time of all locks.
-    pub(super) fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> Timestamp {
         self.locked[0].now()
     }
 
@@ -165,14 +166,14 @@ impl<'a> Scopes<'a> {
         &self,
         scope: usize,
         cost: &Cost,
-        at: u64,
+        at: Timestamp,
         is_local: bool,
     ) -> Option<Denial> {
         let scope = self.get(scope);
         if is_local { scope.check_limits(cost, at).err() } else { scope.check_open(at).err() }
     }
 
-    fn short(&self, cost: &Cost, at: u64, is_local: bool) -> Option<Blocked> {
+    fn short(&self, cost: &Cost, at: Timestamp, is_local: bool) -> Option<Blocked> {
         let denied = |scope| Some((scope, self.denial(scope, cost, at, is_local)?));
         let mut denied = (0..self.len()).filter_map(denied);
         let (first, denial) = denied.next()?;

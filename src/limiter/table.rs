@@ -11,6 +11,7 @@ use crate::answer::error::Refused;
 use crate::engine::Wait;
 use crate::plan::Plan;
 use crate::sync::{Mutex, SHARDS};
+use crate::timestamp::Timestamp;
 
 /// All keys of a limiter, in parts with a lock each.
 ///
@@ -194,7 +195,7 @@ impl Keys {
         (0..buckets.min(all)).map(move |step| (from + step) % all)
     }
 
-    fn sweep(&mut self, core: &Core, now: u64, buckets: usize) -> usize {
+    fn sweep(&mut self, core: &Core, now: Timestamp, buckets: usize) -> usize {
         let mut forgotten = 0;
         for index in self.next_buckets(buckets) {
             let entry = self.entries.get_bucket_mut(index);

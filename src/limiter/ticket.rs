@@ -1,11 +1,12 @@
 use super::permit::Permit;
+use crate::timestamp::Timestamp;
 
 /// What is left of a [`Permit`] that keeps nothing until it ends: enough to give back what it took,
 /// later, and small enough to be handed to whoever may ask for that.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Ticket {
-    /// When the permit was granted, in nanoseconds since the epoch.
-    pub granted_at: u64,
+    /// When the permit was granted.
+    pub granted_at: Timestamp,
     /// The version of its key's limits at that time.
     pub version: u32,
     /// A number that tells the state of its key from others, and from a later one of the same key.

@@ -9,12 +9,13 @@ use crate::backend::{Ending, Reservation, Unmet};
 use crate::engine::Wait;
 use crate::key::denial::Denial;
 use crate::key::queue::Turn;
+use crate::timestamp::Timestamp;
 
 /// A request in a queue.
 pub(super) struct Waiting {
     entries: Entries,
     seat: Seat,
-    arrived_at: u64,
+    arrived_at: Timestamp,
     reservation: Option<Arc<Reservation>>,
     /// The number of changes at its keys when a backend was asked last.
     changes: u64,
@@ -46,7 +47,7 @@ pub(super) enum Arrival {
 pub(super) enum Look {
     Ended(Result<Permit, AcquireError>),
     /// To be looked at again when woken, or at this time.
-    Wait(Option<u64>),
+    Wait(Option<Timestamp>),
     Ask(Arc<Reservation>),
     /// A key is retired: the request has to arrive again, with its number.
     Retired,
@@ -157,7 +158,7 @@ impl Waiting {
                 }
                 Look::Ended(Err(error))
             }
-            None if changed => Look::Wait(Some(0)),
+            None if changed => Look::Wait(Some(Timestamp::UNIX_EPOCH)),
             None => Look::Wait(if let Wait::At(time) = unmet.wait() { Some(time) } else { None }),
         }
     }
@@ -181,7 +182,7 @@ impl Waiting {
     }
 
     /// Returns the error of a request whose answer, which was due by `until`, comes too late for it.
-    pub(super) fn overdue(&self, request: &Request, until: u64) -> Option<AcquireError> {
+    pub(super) fn overdue(&self, request: &Request, until: Timestamp) -> Option<AcquireError> {
         if request.core().is_closed() {
             return Some(AcquireError::Closed);
         }
@@ -249,7 +250,7 @@ impl Seat {
     }
 
     /// Returns when to look again without being woken: only the first has a time.
-    fn due(&self, request: &Request, scopes: &Scopes<'_>) -> Option<u64> {
+    fn due(&self, request: &Request, scopes: &Scopes<'_>) -> Option<Timestamp> {
         let denial = self.denial(request, scopes).filter(|_| self.is_first(scopes))?;
         match denial.wait() {
             Wait::At(time) => Some(time),

@@ -1,5 +1,6 @@
 use super::keys::Key;
 use crate::quota::Cost;
+use crate::timestamp::Timestamp;
 
 /// What one request asks for, whatever it would be taken for: put it into the extensions of an
 /// `http::Request`.
@@ -20,7 +21,7 @@ use crate::quota::Cost;
 pub struct Ask {
     pub(super) key: Option<Key>,
     pub(super) cost: Option<Cost>,
-    pub(super) deadline: Option<u64>,
+    pub(super) deadline: Option<Timestamp>,
 }
 
 impl Ask {
@@ -42,9 +43,9 @@ impl Ask {
         self
     }
 
-    /// Waits until this time (nanoseconds since the epoch, by the limiter's clock), however long the
+    /// Waits until this time by the limiter's clock, however long the
     /// layer would wait.
-    pub fn deadline(mut self, time: u64) -> Self {
+    pub fn deadline(mut self, time: Timestamp) -> Self {
         self.deadline = Some(time);
         self
     }

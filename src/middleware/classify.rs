@@ -7,6 +7,7 @@ use super::record::Call;
 use crate::limiter::Limiter;
 use crate::provider::{Estimate, OutputGuess, Terms};
 use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
 
 /// What a request is, to the limiter.
 #[derive(Debug, Clone)]
@@ -16,8 +17,8 @@ pub struct Classified {
     pub(super) cost: Cost,
     /// How what the response uses is charged.
     pub terms: Terms,
-    /// When to give up, in nanoseconds since the epoch, if the layer would not sooner.
-    pub deadline: Option<u64>,
+    /// When to give up, if the layer would not sooner.
+    pub deadline: Option<Timestamp>,
     /// Where to write down how it went.
     pub journey: Option<Journey>,
     /// Of a request to a provider.
@@ -135,7 +136,7 @@ impl Classified {
     }
 
     /// Grants what it asks for; says when to give up, if it asked for that.
-    pub(super) fn granted(&mut self) -> Option<u64> {
+    pub(super) fn granted(&mut self) -> Option<Timestamp> {
         let ask = *self.ask.take()?;
         if let Some(key) = ask.key {
             self.own_key(key);

@@ -14,6 +14,7 @@ use super::record::{OTHER, Record};
 use super::settings::Settings;
 use super::watch::Watch;
 use crate::limiter::{Acquire, AcquireError, Permit};
+use crate::timestamp::Timestamp;
 
 pin_project! {
     /// The future of [`RateLimitService`](super::RateLimitService).
@@ -56,7 +57,7 @@ struct Waiting<S, Request> {
     request: Request,
     classified: Classified,
     /// In nanoseconds since the epoch, for the request's journey.
-    arrived: Option<u64>,
+    arrived: Option<Timestamp>,
     record: Option<Box<Record>>,
 }
 

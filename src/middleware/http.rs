@@ -11,6 +11,7 @@ use super::retry::{Judge, Judged, Judging};
 use super::unsent::never_left;
 use super::watch::Watch;
 use crate::provider::{Estimate, Profile, UnreadableRequest};
+use crate::timestamp::Timestamp;
 
 /// Reads HTTP requests and responses as a provider has them: the key is the model that the request
 /// names.
@@ -109,7 +110,7 @@ impl Http {
         &self,
         response: http::Response<B>,
         watch: Watch,
-        deadline: Option<u64>,
+        deadline: Option<Timestamp>,
     ) -> Judged<http::Response<ResponseBody<B>>, Judging<B>> {
         Judging::of(response, watch, (self.profile, self.whole), deadline)
     }
@@ -143,7 +144,7 @@ impl<B: Body<Data = Bytes>> Judge<http::Response<B>> for Http {
         &self,
         response: http::Response<B>,
         watch: Watch,
-        deadline: Option<u64>,
+        deadline: Option<Timestamp>,
     ) -> Judged<Self::Observed, Judging<B>> {
         self.judging(response, watch, deadline)
     }

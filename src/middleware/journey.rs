@@ -9,6 +9,7 @@ use super::keys::Key;
 use crate::limiter::Permit;
 use crate::provider::ApiError;
 use crate::quota::{Cost, Usage};
+use crate::timestamp::Timestamp;
 
 /// How one request went, for a caller who wants to know: put a clone into the extensions of an
 /// `http::Request`, and read it when the response's body has ended.
@@ -35,8 +36,8 @@ pub struct Facts {
     pub key: CompactString,
     /// What was reserved for it.
     pub reserved: Option<Cost>,
-    /// When it was let in, in nanoseconds since the epoch.
-    pub granted_at: Option<u64>,
+    /// When it was let in.
+    pub granted_at: Option<Timestamp>,
     /// How long it waited for that.
     pub waited: Duration,
     /// What its response reported.
@@ -73,18 +74,17 @@ impl Journey {
         self.0.lock().clone()
     }
 
-    /// The request was admitted under this key; `arrived` is when it arrived, in nanoseconds since the
-    /// epoch, unless it was admitted immediately.
+    /// The request was admitted under this key; `arrived` is when it arrived, unless it was admitted immediately.
     #[cold]
-    pub(super) fn begin(&self, key: Option<&Key>, permit: &Permit, arrived: Option<u64>) {
+    pub(super) fn begin(&self, key: Option<&Key>, permit: &Permit, arrived: Option<Timestamp>) {
         let granted_at = permit.granted_at();
-        let waited = granted_at.saturating_sub(arrived.unwrap_or(granted_at));
+        let waited = granted_at - arrived.unwrap_or(granted_at);
         self.write(|facts| {
             *facts = Facts {
                 key: key.map(|key| key.as_str().into()).unwrap_or_default(),
                 reserved: Some(permit.cost().clone()),
                 granted_at: Some(granted_at),
-                waited: Duration::from_nanos(waited),
+                waited,
                 earlier: std::mem::take(&mut facts.earlier),
                 ..Facts::default()
             };

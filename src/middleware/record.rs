@@ -1,5 +1,3 @@
-use std::time::Duration;
-
 use compact_str::CompactString;
 use tracing::field::Empty;
 use tracing::{Level, Span};
@@ -9,6 +7,7 @@ use super::keys::Key;
 use crate::limiter::{AcquireError, Event, Exchange, Limiter, Permit};
 use crate::provider::{ApiError, Operation, Profile, Scanned};
 use crate::quota::{Cost, Usage};
+use crate::timestamp::Timestamp;
 
 /// A request to a provider, as it was read: what a record says of it beside its key.
 #[derive(Debug, Clone)]
@@ -27,7 +26,7 @@ pub(super) struct Call {
 pub(super) struct Record {
     span: Span,
     limiter: Limiter,
-    begun_at: u64,
+    begun_at: Timestamp,
     answered: bool,
     exchange: Exchange,
 }
@@ -65,8 +64,8 @@ impl Record {
         if self.span.is_disabled() {
             return;
         }
-        let waited = permit.granted_at().saturating_sub(self.begun_at);
-        self.span.record("tollgate.waited_ms", waited as f64 / 1e6);
+        let waited = permit.granted_at() - self.begun_at;
+        self.span.record("tollgate.waited_ms", waited.as_secs_f64() * 1e3);
         self.span.record("tollgate.reserved_tokens", permit.cost().all_tokens());
     }
 
@@ -128,8 +127,7 @@ impl Drop for Record {
             self.failed("cancelled");
         }
         if self.limiter.is_watched() {
-            let nanos = self.limiter.now().saturating_sub(self.begun_at);
-            self.exchange.duration = Duration::from_nanos(nanos);
+            self.exchange.duration = self.limiter.now() - self.begun_at;
             self.limiter.tell(|| Event::Exchanged(Box::new(self.exchange.clone())));
         }
     }

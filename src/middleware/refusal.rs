@@ -5,6 +5,7 @@ use http::{HeaderMap, StatusCode};
 use super::watch::Watch;
 use crate::limiter::Hold;
 use crate::provider::{ApiError, Class, Profile};
+use crate::timestamp::Timestamp;
 
 /// A refusal that is read before it is acted on: what it means may stand in its body alone. The
 /// others of its key are held until then, for as long as its head says.
@@ -14,7 +15,7 @@ pub(super) struct Refusal {
     headers: HeaderMap,
     /// The beginning of its body.
     body: Vec<u8>,
-    answered_at: u64,
+    answered_at: Timestamp,
     hold: Option<Hold>,
 }
 
@@ -48,7 +49,7 @@ impl Refusal {
             return hold.into_iter().for_each(|hold| watch.let_go(hold));
         }
         let delay = profile.retry_delay(&headers, &body, answered_at);
-        let since = Duration::from_nanos(watch.now().saturating_sub(answered_at));
+        let since = watch.now() - answered_at;
         let dimension = ApiError::read(&body).and_then(|error| error.dimension());
         let delay = delay.map(|delay| delay.saturating_sub(since));
         watch.refused((delay, class, dimension), hold);

@@ -12,6 +12,7 @@ use super::peek::{PeekBody, stated_size};
 use super::retry::{Judge, Judged, Judging, Verdict};
 use super::unsent::never_left;
 use super::watch::Watch;
+use crate::timestamp::Timestamp;
 
 /// Reads reqwest's own requests.
 ///
@@ -85,7 +86,7 @@ impl Judge<Response> for Http {
         &self,
         response: Response,
         watch: Watch,
-        deadline: Option<u64>,
+        deadline: Option<Timestamp>,
     ) -> Judged<Response, ReqwestJudging> {
         let url = response.url().clone();
         match self.judging(response.into(), watch, deadline) {

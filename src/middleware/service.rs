@@ -11,6 +11,7 @@ use super::observe::Observe;
 use super::record::Record;
 use super::settings::Settings;
 use crate::limiter::{Acquire, AcquireError, Gate, Limiter, Permit};
+use crate::timestamp::Timestamp;
 
 /// A service that keeps to its limits; made by [`RateLimitLayer`](super::RateLimitLayer).
 pub struct RateLimitService<S, C, O> {
@@ -61,7 +62,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
         &mut self,
         request: Request,
         mut classified: Classified,
-        deadline: Option<u64>,
+        deadline: Option<Timestamp>,
     ) -> ResponseFuture<S, Request, C, O>
     where
         S: Service<Request> + Clone,
@@ -89,7 +90,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
         request: Request,
         classified: Classified,
         record: Option<Box<Record>>,
-        deadline: Option<u64>,
+        deadline: Option<Timestamp>,
     ) -> ResponseFuture<S, Request, C, O>
     where
         S: Service<Request> + Clone,
@@ -100,7 +101,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
     }
 
     /// Reads what a request is, and the deadline that it asks for.
-    pub(super) fn classify<Request>(&self, request: &Request) -> (Classified, Option<u64>)
+    pub(super) fn classify<Request>(&self, request: &Request) -> (Classified, Option<Timestamp>)
     where
         C: Classify<Request>,
     {
@@ -120,7 +121,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
     /// Grants what the request asks for, adds the layer's scopes, and returns the deadline that it
     /// asks for.
     #[inline]
-    fn complete(&self, classified: &mut Classified) -> Option<u64> {
+    fn complete(&self, classified: &mut Classified) -> Option<Timestamp> {
         let Settings { limiter, options, learned, .. } = &*self.shared;
         let asked = classified.granted();
         classified.learned_from(limiter);
@@ -133,18 +134,17 @@ impl<S, C, O> RateLimitService<S, C, O> {
 
     /// What the request asked for counts, or else the earlier of its own deadline and the layer's
     /// bound.
-    pub(super) fn deadline(&self, classified: &Classified, asked: Option<u64>) -> Option<u64> {
+    pub(super) fn deadline(
+        &self,
+        classified: &Classified,
+        asked: Option<Timestamp>,
+    ) -> Option<Timestamp> {
         let Settings { limiter, options, .. } = &*self.shared;
-        let bound = || {
-            options.max_wait.map(|wait| {
-                let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-                limiter.now().saturating_add(nanos)
-            })
-        };
+        let bound = || options.max_wait.map(|wait| limiter.now() + wait);
         asked.or_else(|| [classified.deadline, bound()].into_iter().flatten().min())
     }
 
-    fn acquire(&self, classified: &Classified, deadline: Option<u64>) -> Acquire {
+    fn acquire(&self, classified: &Classified, deadline: Option<Timestamp>) -> Acquire {
         let Settings { limiter, options, .. } = &*self.shared;
         let acquire = limiter.acquire_all(&classified.keys, &classified.cost);
         let acquire = acquire.with_figures(options.answers);
@@ -160,7 +160,7 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
     pub(super) fn arrive(
         &self,
         classified: &Classified,
-        deadline: Option<u64>,
+        deadline: Option<Timestamp>,
     ) -> Result<Arrived, AcquireError> {
         let mut acquire = self.acquire(classified, deadline);
         match acquire.arrive() {

@@ -15,6 +15,7 @@ use super::settings::Settings;
 use crate::limiter::{Hold, Limiter, Permit, RateLimited};
 use crate::provider::{Class, Profile, Scanned, Terms};
 use crate::quota::{Cost, Dimension, Usage};
+use crate::timestamp::Timestamp;
 
 /// Goes with a request from its admission to the end of its response, and ends its reservation when
 /// it is dropped: releases it if the request never left, and else settles it.
@@ -37,14 +38,13 @@ pub struct Watch {
 }
 
 impl Watch {
-    /// Guards the reservation of a request that was admitted; `arrived` is when it arrived, in
-    /// nanoseconds since the epoch.
+    /// Guards the reservation of a request that was admitted; `arrived` is when it arrived.
     #[inline]
     pub(super) fn new<C, O>(
         permit: Permit,
         classified: &mut Classified,
         record: Option<Box<Record>>,
-        arrived: Option<u64>,
+        arrived: Option<Timestamp>,
         shared: &Settings<C, O>,
     ) -> Self {
         let keys = std::mem::take(&mut classified.keys);
@@ -176,8 +176,8 @@ impl Watch {
         self.limiter().feedback().let_go(self.key(), hold);
     }
 
-    /// The limiter's time, in nanoseconds since the epoch.
-    pub(super) fn now(&self) -> u64 {
+    /// The limiter's time.
+    pub(super) fn now(&self) -> Timestamp {
         self.limiter().now()
     }
 

@@ -7,6 +7,7 @@ use crate::provider::Profile;
 use crate::quota::{
     Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt, TokenKinds, UncountedKinds,
 };
+use crate::timestamp::Timestamp;
 use smallvec::SmallVec;
 
 /// A quota made ready for the engine, shared by all keys that it applies to.
@@ -173,7 +174,7 @@ impl Plan {
 
     /// The buckets of a key that has come from `old` to this plan: what was used stays used, what
     /// is held stays held.
-    pub(crate) fn carry(&self, old: &Self, buckets: &[Bucket], now: u64) -> Buckets {
+    pub(crate) fn carry(&self, old: &Self, buckets: &[Bucket], now: Timestamp) -> Buckets {
         let carry = |rule: &Rule| match old.standing(rule) {
             Some(index) => buckets[index].carry(&old.rules[index], rule, now),
             None => Bucket::new(rule),
@@ -274,7 +275,11 @@ impl Plan {
 }
 
 /// Buckets of such rules, under the same limits in other amounts.
-pub(crate) fn resize((rules, buckets): (&[Rule], &[Bucket]), new: &[Rule], now: u64) -> Buckets {
+pub(crate) fn resize(
+    (rules, buckets): (&[Rule], &[Bucket]),
+    new: &[Rule],
+    now: Timestamp,
+) -> Buckets {
     let pairs = new.iter().zip(rules.iter().zip(buckets));
     pairs.map(|(new, (old, bucket))| bucket.resize(old, new, now)).collect()
 }

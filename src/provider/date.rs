@@ -1,39 +1,39 @@
 use http::{HeaderMap, header::DATE};
+use jiff::SignedDuration;
 use jiff::civil::DateTime;
-use jiff::{SignedDuration, Timestamp};
 
 use super::duration;
+use crate::timestamp::Timestamp;
 
-/// When the provider answered, by its own clock: `date`, in nanoseconds since the Unix epoch.
-pub(super) fn of_response(headers: &HeaderMap) -> Option<u64> {
+/// Returns the time of the response by the provider's clock: its `date` header.
+pub(super) fn of_response(headers: &HeaderMap) -> Option<Timestamp> {
     http(headers.get(DATE)?.to_str().ok()?)
 }
 
-/// An HTTP date in any of its three forms (RFC 9110, 5.6.7), whatever the weekday, in nanoseconds
-/// since the Unix epoch; a time before it is 0.
-pub(super) fn http(text: &str) -> Option<u64> {
+/// Reads an HTTP date in any of its three forms (RFC 9110, 5.6.7), without checking the weekday. A
+/// date before the Unix epoch counts as the epoch.
+pub(super) fn http(text: &str) -> Option<Timestamp> {
     let (_, date) = text.trim().split_once([',', ' '])?;
     let at = FORMS.iter().find_map(|form| DateTime::strptime(form, date.trim_start()).ok())?;
-    Some(nanos(at.duration_since(EPOCH)))
+    Some(after_epoch(at.duration_since(EPOCH)))
 }
 
-/// `2025-09-13T11:13:20Z`, in nanoseconds since the Unix epoch; a time before it is 0.
-pub(super) fn rfc3339(text: &str) -> Option<u64> {
-    let at: Timestamp = text.trim().parse().ok()?;
-    Some(nanos(at.as_duration()))
+/// Reads `2025-09-13T11:13:20Z`. A time before the Unix epoch counts as the epoch.
+pub(super) fn rfc3339(text: &str) -> Option<Timestamp> {
+    let at: jiff::Timestamp = text.trim().parse().ok()?;
+    Some(after_epoch(at.as_duration()))
 }
 
-fn nanos(since: SignedDuration) -> u64 {
-    u64::try_from(since.as_nanos().max(0)).unwrap_or(u64::MAX)
+fn after_epoch(since: SignedDuration) -> Timestamp {
+    Timestamp::from_nanos(u64::try_from(since.as_nanos().max(0)).unwrap_or(u64::MAX))
 }
 
-/// A number that can only be a time since the Unix epoch, in seconds or in milliseconds; answered in
-/// nanoseconds.
-pub(super) fn epoch(text: &str) -> Option<u64> {
+/// Reads a number that can only be a time since the Unix epoch, in seconds or in milliseconds.
+pub(super) fn epoch(text: &str) -> Option<Timestamp> {
     let number = duration::seconds(text)?;
     match number.as_secs() {
-        SECONDS_2001..SECONDS_5138 => u64::try_from(number.as_nanos()).ok(),
-        MILLIS_2001..MILLIS_5138 => u64::try_from(number.as_nanos() / 1_000).ok(),
+        SECONDS_2001..SECONDS_5138 => Timestamp::UNIX_EPOCH.checked_add(number),
+        MILLIS_2001..MILLIS_5138 => Timestamp::UNIX_EPOCH.checked_add(number / 1_000),
         _ => None,
     }
 }

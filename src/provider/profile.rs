@@ -20,6 +20,7 @@ use super::{
     VOYAGE, WRITER, class, error, place,
 };
 use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
+use crate::timestamp::Timestamp;
 
 /// One provider's rules: how its requests are charged, and what its responses say.
 ///
@@ -302,15 +303,14 @@ impl Profile {
     /// In the order of the official SDKs: `retry-after-ms`, then `retry-after` in seconds or as an
     /// HTTP date; then OpenRouter's `x-ratelimit-reset`, Gemini's `retryDelay` in the body, and texts
     /// as "try again in 6m0s" and "retry after 6 seconds". A time that has passed is zero. Times are
-    /// measured from the response's `date`; without one from `now_unix_nanos`, in nanoseconds since
-    /// the Unix epoch. A success may carry a delay too (Anthropic): that is no refusal.
+    /// measured from the response's `date`; without one from `now`. A success may carry a delay too (Anthropic): that is no refusal.
     pub fn retry_delay(
         &self,
         headers: &HeaderMap,
         body: &[u8],
-        now_unix_nanos: u64,
+        now: Timestamp,
     ) -> Option<Duration> {
-        (self.rules.delay)(headers, body, now_unix_nanos)
+        (self.rules.delay)(headers, body, now)
     }
 
     /// What a response's status, headers and error body mean for the request. The body of a success

@@ -4,17 +4,18 @@ use http::HeaderMap;
 use memchr::memmem;
 
 use super::{date, duration, member};
+use crate::timestamp::Timestamp;
 
 /// The longest delay that is believed: one day. A longer one is cut to it.
 pub const LONGEST_DELAY: Duration = Duration::from_secs(86_400);
 
 /// See [`Profile::retry_delay`](super::Profile::retry_delay).
-pub(super) fn delay(headers: &HeaderMap, body: &[u8], now_unix_nanos: u64) -> Option<Duration> {
+pub(super) fn delay(headers: &HeaderMap, body: &[u8], now: Timestamp) -> Option<Duration> {
     let body = &body[..body.len().min(member::LONGEST)];
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     // A time is as far away as it is from the time at which the provider says it answered.
-    let now = date::of_response(headers).unwrap_or(now_unix_nanos);
-    let until = |at: u64| Duration::from_nanos(at.saturating_sub(now));
+    let now = date::of_response(headers).unwrap_or(now);
+    let until = |at: Timestamp| at - now;
     let spent = || text("x-ratelimit-remaining") == Some("0");
     text("retry-after-ms")
         .and_then(duration::millis)
@@ -28,7 +29,7 @@ pub(super) fn delay(headers: &HeaderMap, body: &[u8], now_unix_nanos: u64) -> Op
 
 /// Gemini's `RetryInfo.retryDelay` ("34.5s"); the header that OpenRouter puts into the body; the
 /// seconds that Hugging Face takes to load a model.
-fn in_members(body: &[u8], until: impl Fn(u64) -> Duration) -> Option<Duration> {
+fn in_members(body: &[u8], until: impl Fn(Timestamp) -> Duration) -> Option<Duration> {
     member::values(body, "retryDelay")
         .find_map(duration::go)
         .or_else(|| member::values(body, "X-RateLimit-Reset").find_map(date::epoch).map(until))

@@ -7,6 +7,7 @@ use super::reserve::Reserved;
 use super::scanner::Counts;
 use super::{Class, LimitReadings};
 use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
+use crate::timestamp::Timestamp;
 
 /// All that sets one provider apart. A new provider is a file with one of these.
 pub(super) struct Rules {
@@ -20,7 +21,7 @@ pub(super) struct Rules {
     pub(super) reserve: fn(&Request) -> Reserved,
     pub(super) charge: fn(&Cost, &Usage) -> Cost,
     pub(super) limits: fn(&HeaderMap) -> LimitReadings,
-    pub(super) delay: fn(&HeaderMap, &[u8], u64) -> Option<Duration>,
+    pub(super) delay: fn(&HeaderMap, &[u8], Timestamp) -> Option<Duration>,
     pub(super) classify: fn(StatusCode, &HeaderMap, &[u8]) -> Class,
     /// The counts that the head of a response states. Those in its body are read alike for all.
     pub(super) counts_in_head: fn(&HeaderMap) -> Counts,

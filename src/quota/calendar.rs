@@ -5,6 +5,7 @@ use core::ops::Range;
 use super::grid::Grid;
 use super::zone::{UnknownZone, Zone};
 use super::{Period, Window};
+use crate::timestamp::Timestamp;
 
 /// Days, weeks or months of a time zone: where a limit starts again at midnight, wherever that is.
 ///
@@ -15,6 +16,8 @@ use super::{Period, Window};
 /// Making one looks the zone up and computes all boundaries, some 200 µs; a clone is free.
 ///
 /// ```
+/// use std::time::Duration;
+/// use tollgate::Timestamp;
 /// use tollgate::quota::{Calendar, Dimension, Limit, Period, Quota};
 ///
 /// // Gemini counts its requests per day until midnight, Pacific time.
@@ -23,9 +26,9 @@ use super::{Period, Window};
 /// assert_eq!(quota.limits()[1].calendar(), Some(&day));
 ///
 /// // 2027-03-14: clocks are put forward, and the day is an hour short.
-/// let noon = 1_805_050_800_000_000_000;
+/// let noon = Timestamp::from_unix_secs(1_805_050_800);
 /// let today = day.around(noon);
-/// assert_eq!(today.end - today.start, 23 * 3_600_000_000_000);
+/// assert_eq!(today.end - today.start, Duration::from_secs(23 * 3_600));
 /// # Ok::<(), tollgate::quota::UnknownZone>(())
 /// ```
 #[derive(Clone, PartialEq, Eq)]
@@ -57,9 +60,9 @@ impl Calendar {
         &self.zone
     }
 
-    /// From when until when the day, week or month around `time` lasts, in nanoseconds since the
-    /// Unix epoch. What lies before the first boundary of 1970 is one window.
-    pub fn around(&self, time: u64) -> Range<u64> {
+    /// Returns the day, week or month that `time` lies in. The time from the Unix epoch to the first
+    /// boundary of 1970 is one window.
+    pub fn around(&self, time: Timestamp) -> Range<Timestamp> {
         self.grid.around(time)
     }
 
@@ -83,34 +86,37 @@ impl fmt::Debug for Calendar {
 #[cfg(test)]
 #[cfg(feature = "zones")]
 mod tests {
-    use jiff::Timestamp;
+    use core::time::Duration;
 
     use super::*;
 
     /// The boundaries of the `count` windows from the one around `time` on, in UTC.
     fn boundaries(period: Period, zone: &str, time: &str, count: usize) -> Vec<String> {
         let calendar = Calendar::new(period, zone).unwrap();
-        let mut time = nanos(time);
+        let mut time = at(time);
         let mut starts = Vec::new();
         for _ in 0..count {
             let window = calendar.around(time);
             assert!(window.contains(&time));
             assert_eq!(calendar.around(window.start), window);
-            assert_eq!(calendar.around(window.end - 1), window);
-            let start = Timestamp::from_nanosecond(window.start.into()).unwrap().to_string();
+            assert_eq!(calendar.around(window.end - NANOSECOND), window);
+            let start = window.start.to_string();
             starts.push(start.strip_suffix(":00Z").unwrap().replace('T', " "));
             time = window.end;
         }
         starts
     }
 
-    fn nanos(time: &str) -> u64 {
-        time.parse::<Timestamp>().unwrap().as_nanosecond().try_into().unwrap()
+    const NANOSECOND: Duration = Duration::from_nanos(1);
+
+    fn at(time: &str) -> Timestamp {
+        let time = time.parse::<jiff::Timestamp>().unwrap();
+        Timestamp::from_nanos(time.as_nanosecond().try_into().unwrap())
     }
 
     fn hours(zone: &str, noon: &str) -> f64 {
-        let day = Calendar::new(Period::Day, zone).unwrap().around(nanos(noon));
-        (day.end - day.start) as f64 / 3_600e9
+        let day = Calendar::new(Period::Day, zone).unwrap().around(at(noon));
+        (day.end - day.start).as_secs_f64() / 3_600.0
     }
 
     #[test]
@@ -168,8 +174,8 @@ mod tests {
             ["2028-01-01 00:00", "2028-02-01 00:00", "2028-03-01 00:00", "2028-04-01 00:00"];
         assert_eq!(months, starts);
         let days = |time| {
-            let month = Calendar::new(Period::Month, "UTC").unwrap().around(nanos(time));
-            (month.end - month.start) / Window::DAY.as_nanos()
+            let month = Calendar::new(Period::Month, "UTC").unwrap().around(at(time));
+            (month.end - month.start).as_secs() / 86_400
         };
         assert_eq!(days("2028-02-29T12:00:00Z"), 29);
         assert_eq!(days("2027-02-28T12:00:00Z"), 28);
@@ -188,15 +194,20 @@ mod tests {
     fn all_of_time_lies_in_a_window() {
         let calendar = |period| Calendar::new(period, "America/Los_Angeles").unwrap();
         for period in [Period::Day, Period::Week, Period::Month] {
-            assert_eq!(calendar(period).around(0).start, 0);
-            assert!(calendar(period).around(u64::MAX).contains(&(u64::MAX - 1)));
+            let first = calendar(period).around(Timestamp::UNIX_EPOCH);
+            assert_eq!(first.start, Timestamp::UNIX_EPOCH);
+            let last = calendar(period).around(Timestamp::MAX);
+            assert!(last.contains(&(Timestamp::MAX - NANOSECOND)));
         }
-        assert_eq!(calendar(Period::Day).around(1).end, nanos("1970-01-01T08:00:00Z"));
+        assert_eq!(
+            calendar(Period::Day).around(Timestamp::from_nanos(1)).end,
+            at("1970-01-01T08:00:00Z")
+        );
         // The nominal length from 2101 on, by the offset of its start.
-        let late = calendar(Period::Day).around(nanos("2101-07-01T12:00:00Z"));
-        assert_eq!(late.start, nanos("2101-07-01T08:00:00Z"));
-        let late = calendar(Period::Month).around(nanos("2101-01-31T12:00:00Z"));
-        assert_eq!(late.start, nanos("2101-01-31T08:00:00Z"));
+        let late = calendar(Period::Day).around(at("2101-07-01T12:00:00Z"));
+        assert_eq!(late.start, at("2101-07-01T08:00:00Z"));
+        let late = calendar(Period::Month).around(at("2101-01-31T12:00:00Z"));
+        assert_eq!(late.start, at("2101-01-31T08:00:00Z"));
     }
 
     /// Every window of a century, one by one, against the dates that the zone's own clock shows.
@@ -205,12 +216,13 @@ mod tests {
         for zone in ["America/Los_Angeles", "Africa/Casablanca", "Pacific/Apia", "Asia/Kolkata"] {
             let day = Calendar::new(Period::Day, zone).unwrap();
             let clock = jiff::tz::TimeZone::get(zone).unwrap();
-            let date = |time: u64| {
-                Timestamp::from_nanosecond(time.into()).unwrap().to_zoned(clock.clone()).date()
+            let date = |time: Timestamp| {
+                let time = jiff::Timestamp::from_nanosecond(time.as_nanos().into()).unwrap();
+                time.to_zoned(clock.clone()).date()
             };
-            let mut window = day.around(nanos("1970-01-03T12:00:00Z"));
-            while window.end < nanos("2100-12-31T00:00:00Z") {
-                assert_eq!(date(window.start), date(window.end - 1), "{zone} {window:?}");
+            let mut window = day.around(at("1970-01-03T12:00:00Z"));
+            while window.end < at("2100-12-31T00:00:00Z") {
+                assert_eq!(date(window.start), date(window.end - NANOSECOND), "{zone} {window:?}");
                 assert!(date(window.end) > date(window.start), "{zone} {window:?}");
                 window = day.around(window.end);
             }

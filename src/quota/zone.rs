@@ -3,10 +3,11 @@ use core::fmt;
 
 use jiff::civil::Date;
 use jiff::tz::TimeZone;
-use jiff::{Span, Timestamp, ToSpan};
+use jiff::{Span, ToSpan};
 
 use super::Period;
 use super::grid::Grid;
+use crate::timestamp::Timestamp;
 
 /// Where the periods of a calendar start in one time zone. The only file of this room that knows
 /// time zones; everybody else gets the boundaries.
@@ -43,7 +44,7 @@ impl Zone {
             let next = date.saturating_add(step);
             let mut count = 1;
             if let (Some(start), Some(end)) = (self.midnight(date), self.midnight(next)) {
-                let length = end.saturating_sub(start);
+                let length = end.nanos_since(start);
                 grid.push(start, length);
                 // For days and weeks; no month is sure to be as long as the one before.
                 if period != Period::Month && length == period.window().as_nanos() {
@@ -52,23 +53,23 @@ impl Zone {
             }
             date = date.saturating_add(step * count);
         }
-        grid.push(self.midnight(date).unwrap_or(u64::MAX), period.window().as_nanos());
+        grid.push(self.midnight(date).unwrap_or(Timestamp::MAX), period.window().as_nanos());
         grid
     }
 
     /// How many windows of this length are over before clocks change. Asking for each of them would
     /// take 10 times as long.
-    fn calm(&self, start: u64, length: u64) -> i64 {
-        let from = Timestamp::from_nanosecond(start.into()).ok();
+    fn calm(&self, start: Timestamp, length: u64) -> i64 {
+        let from = jiff::Timestamp::from_nanosecond(start.as_nanos().into()).ok();
         let change = from.and_then(|from| self.0.following(from).next());
-        let until = change.and_then(|change| nanos(change.timestamp()));
+        let until = change.and_then(|change| timestamp(change.timestamp()));
         let until = until.or(self.midnight(END)).unwrap_or(start);
-        i64::try_from(until.saturating_sub(start + 1) / length).unwrap_or(0)
+        i64::try_from(until.nanos_since(start.add_nanos(1)) / length).unwrap_or(0)
     }
 
-    /// The first moment of a date, in nanoseconds since the epoch; `None` before that.
-    fn midnight(&self, date: Date) -> Option<u64> {
-        self.0.to_timestamp(date.at(0, 0, 0, 0)).ok().and_then(nanos)
+    /// Returns the first moment of a date; `None` if that is before the Unix epoch.
+    fn midnight(&self, date: Date) -> Option<Timestamp> {
+        self.0.to_timestamp(date.at(0, 0, 0, 0)).ok().and_then(timestamp)
     }
 }
 
@@ -102,8 +103,8 @@ fn dates(period: Period) -> (Date, Span) {
     }
 }
 
-fn nanos(time: Timestamp) -> Option<u64> {
-    u64::try_from(time.as_nanosecond()).ok()
+fn timestamp(time: jiff::Timestamp) -> Option<Timestamp> {
+    u64::try_from(time.as_nanosecond()).ok().map(Timestamp::from_nanos)
 }
 
 const END: Date = Date::constant(2101, 1, 1);

@@ -1,4 +1,5 @@
 use crate::limiter::Boot;
+use crate::timestamp::{Timestamp, nanos};
 
 /// What a clock says about the time at which its machine was started: by that, times that two clocks
 /// of one machine have told can be compared, though one of them was set in between.
@@ -6,16 +7,16 @@ use crate::limiter::Boot;
 pub(super) struct ClockOrigin {
     /// The run of the machine, if it is known.
     pub(super) boot: Option<String>,
-    /// When that started by this clock, in nanoseconds since the epoch.
+    /// When that started by this clock, in nanoseconds since the Unix epoch.
     pub(super) offset: i64,
 }
 
 impl ClockOrigin {
     /// The origin of a clock that says it is `now`.
-    pub(super) fn new(boot: Option<Boot>, now: u64) -> Self {
+    pub(super) fn new(boot: Option<Boot>, now: Timestamp) -> Self {
         boot.map_or_else(Self::default, |boot| Self {
             boot: Some(format!("{:032x}", boot.id)),
-            offset: signed(now).saturating_sub(signed(boot.uptime)),
+            offset: stored(now).saturating_sub(signed(nanos(boot.uptime))),
         })
     }
 
@@ -31,21 +32,37 @@ impl ClockOrigin {
 
     /// A time that the clock of `other` told, as this clock would have told it; never later than
     /// `now`, so that a clock that was wrong locks nobody out for longer than a window.
-    pub(super) fn read(&self, at: u64, other: &Self, now: u64) -> u64 {
-        at.saturating_add_signed(self.ahead_of(other)).min(now)
+    pub(super) fn read(&self, at: Timestamp, other: &Self, now: Timestamp) -> Timestamp {
+        shifted(at, self.ahead_of(other)).min(now)
     }
 
     /// Until when a key cools down that was to cool down until `until`, as noted at `noted` by the
     /// clock of `other`: never for longer from `now` on than it was to from then on.
-    pub(super) fn read_until(&self, until: u64, noted: u64, other: &Self, now: u64) -> u64 {
-        let longest = now.saturating_add(until.saturating_sub(noted));
-        until.saturating_add_signed(self.ahead_of(other)).min(longest)
+    pub(super) fn read_until(
+        &self,
+        until: Timestamp,
+        noted: Timestamp,
+        other: &Self,
+        now: Timestamp,
+    ) -> Timestamp {
+        let longest = now + (until - noted);
+        shifted(until, self.ahead_of(other)).min(longest)
     }
 }
 
-/// A time or an amount as a database keeps it: nothing real is beyond.
+/// Returns a time as a database stores it: nanoseconds since the Unix epoch, until the year 2262.
+pub(super) fn stored(time: Timestamp) -> i64 {
+    signed(time.as_nanos())
+}
+
+/// Returns an amount as a database stores it, at most `i64::MAX`.
 pub(super) fn signed(value: u64) -> i64 {
     i64::try_from(value).unwrap_or(i64::MAX)
+}
+
+/// Returns a time moved by a number of nanoseconds.
+pub(super) fn shifted(time: Timestamp, nanos: i64) -> Timestamp {
+    Timestamp::from_nanos(time.as_nanos().saturating_add_signed(nanos))
 }
 
 /// Two clocks of one machine that were never set differ by less, in nanoseconds.
@@ -53,20 +70,23 @@ const MAX_JITTER: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
 
-    const SECOND: u64 = 1_000_000_000;
-    const NOON: u64 = 1_767_225_600 * SECOND;
-    const DAY: u64 = 86_400 * SECOND;
+    const SECOND: Duration = Duration::from_secs(1);
+    const NOON: Timestamp = Timestamp::from_unix_secs(1_767_225_600);
+    const SMALL: Duration = Duration::from_nanos(5);
+    const DAY: Duration = Duration::from_secs(86_400);
 
-    fn origin(boot: u128, uptime: u64, now: u64) -> ClockOrigin {
+    fn origin(boot: u128, uptime: Duration, now: Timestamp) -> ClockOrigin {
         ClockOrigin::new(Some(Boot::new(boot, uptime)), now)
     }
 
     #[test]
     fn unchanged_clock_keeps_times() {
         let then = origin(1, 50 * SECOND, NOON);
-        let now = origin(1, 110 * SECOND, NOON + 60 * SECOND + 10_000_000);
+        let now = origin(1, 110 * SECOND, NOON + 60 * SECOND + Duration::from_millis(10));
         assert_eq!(now.read(NOON, &then, NOON + 60 * SECOND), NOON);
     }
 
@@ -98,9 +118,12 @@ mod tests {
     #[test]
     fn unknown_boot_keeps_times_and_clamps_future_times() {
         let none = ClockOrigin::new(None, NOON);
-        assert_eq!(none.read(NOON - 5, &ClockOrigin::default(), NOON), NOON - 5);
-        assert_eq!(none.read(NOON + 5, &ClockOrigin::default(), NOON), NOON);
-        assert_eq!(origin(1, 0, NOON).read(NOON + 5, &ClockOrigin::default(), NOON), NOON);
+        assert_eq!(none.read(NOON - SMALL, &ClockOrigin::default(), NOON), NOON - SMALL);
+        assert_eq!(none.read(NOON + SMALL, &ClockOrigin::default(), NOON), NOON);
+        assert_eq!(
+            origin(1, Duration::ZERO, NOON).read(NOON + SMALL, &ClockOrigin::default(), NOON),
+            NOON
+        );
     }
 
     #[test]
@@ -116,10 +139,11 @@ mod tests {
 
     #[test]
     fn times_saturate() {
-        let far = origin(1, u64::MAX, 0);
-        let near = origin(1, 0, u64::MAX);
-        assert_eq!(near.read(u64::MAX, &far, u64::MAX), u64::MAX);
-        assert_eq!(far.read(0, &near, u64::MAX), 0);
-        assert_eq!(near.read_until(u64::MAX, 0, &far, u64::MAX), u64::MAX);
+        let (first, last) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
+        let far = origin(1, Duration::MAX, first);
+        let near = origin(1, Duration::ZERO, last);
+        assert_eq!(near.read(last, &far, last), last);
+        assert_eq!(far.read(first, &near, last), first);
+        assert_eq!(near.read_until(last, first, &far, last), last);
     }
 }

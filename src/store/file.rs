@@ -6,14 +6,15 @@ use super::sqlite::Sqlite;
 use super::state::State;
 use super::yaml::Yaml;
 use crate::limiter::Boot;
+use crate::timestamp::Timestamp;
 
 /// What a file of [`Yaml`] or [`Sqlite`] keeps, whichever it is by its content, its times set right for
-/// `now` (nanoseconds since the epoch), and for a clock that was set where `boot` is known. Changes
+/// `now`, and for a clock that was set where `boot` is known. Changes
 /// nothing, and may be called while others have the file open.
 ///
 /// # Errors
 /// [`StoreError`] if there is no such file, and for one that isn't ours.
-pub fn peek(path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
+pub fn peek(path: &Path, now: Timestamp, boot: Option<Boot>) -> Result<State, StoreError> {
     match kind(path)? {
         FileKind::Sqlite => Sqlite::peek(path, now, boot),
         _ => Yaml::peek(path, now, boot),
@@ -28,7 +29,7 @@ pub fn peek(path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreErr
 pub fn reset(
     path: &Path,
     key: Option<&str>,
-    now: u64,
+    now: Timestamp,
     boot: Option<Boot>,
 ) -> Result<(), StoreError> {
     match kind(path)? {

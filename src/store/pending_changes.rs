@@ -3,6 +3,7 @@ use std::collections::BTreeMap;
 use compact_str::CompactString;
 
 use crate::limiter::{BucketChanges, KeyChanges};
+use crate::timestamp::Timestamp;
 
 /// Changes that are yet to be written down, one of each key: more of them need no more room.
 #[derive(Debug, Default)]
@@ -60,10 +61,10 @@ fn merge(kept: &mut KeyChanges, change: KeyChanges) {
 
 /// Of a window and what lies within one before it, entries of about the same time become one; of all
 /// before, which counts no longer, one is left for the totals.
-fn compact(taken: &mut Vec<(u64, i64)>, window: u64) {
+fn compact(taken: &mut Vec<(Timestamp, i64)>, window: u64) {
     merge_close_entries(taken, window / PARTS_PER_WINDOW);
-    let newest = taken.last().map_or(0, |entry| entry.0);
-    let past = newest.saturating_sub(window.saturating_mul(2));
+    let newest = taken.last().map_or(Timestamp::UNIX_EPOCH, |entry| entry.0);
+    let past = newest.sub_nanos(window.saturating_mul(2));
     let count = taken.partition_point(|entry| entry.0 < past);
     let sum = taken[..count].iter().fold(0, |sum: i64, entry| sum.saturating_add(entry.1));
     if count > 1 {
@@ -72,11 +73,11 @@ fn compact(taken: &mut Vec<(u64, i64)>, window: u64) {
 }
 
 /// Makes entries fewer: those within `step` nanoseconds become one, of the latest of their times.
-fn merge_close_entries(entries: &mut Vec<(u64, i64)>, step: u64) {
+fn merge_close_entries(entries: &mut Vec<(Timestamp, i64)>, step: u64) {
     entries.sort_unstable_by_key(|&(at, _)| at);
     let step = step.max(1);
     entries.dedup_by(|next, kept| {
-        let same = next.0 / step == kept.0 / step;
+        let same = next.0.as_nanos() / step == kept.0.as_nanos() / step;
         if same {
             *kept = (next.0, kept.1.saturating_add(next.1));
         }
@@ -97,6 +98,8 @@ mod tests {
 
     fn change(taken: Vec<(u64, i64)>, held: u64) -> KeyChanges {
         let mut change = KeyChanges::new("a");
+        let taken = taken.into_iter().map(|(at, amount)| (Timestamp::from_nanos(at), amount));
+        let taken = taken.collect();
         let bucket = BucketChanges::new(Dimension::Requests, Window::DAY, taken, held);
         change.buckets.push(bucket);
         change
@@ -109,10 +112,10 @@ mod tests {
         pending.add(vec![change(vec![(2, 6)], 1)]);
         assert_eq!(pending.all(), [change(vec![(1, 5), (2, 6)], 1)]);
         let mut reset = change(vec![(4, 1)], 0);
-        reset.reset_at = Some(2);
+        reset.reset_at = Some(Timestamp::from_nanos(2));
         pending.add(vec![reset]);
         let mut all = change(vec![(2, 6), (4, 1)], 0);
-        all.reset_at = Some(2);
+        all.reset_at = Some(Timestamp::from_nanos(2));
         assert_eq!(pending.all(), [all]);
         assert_eq!(pending.keys(), 1);
     }
@@ -132,8 +135,9 @@ mod tests {
 
     #[test]
     fn close_entries_merge_into_the_latest_time() {
-        let mut entries = vec![(19, 2), (10, 1), (20, 4), (31, 3), (32, -3)];
+        let at = Timestamp::from_nanos;
+        let mut entries = vec![(at(19), 2), (at(10), 1), (at(20), 4), (at(31), 3), (at(32), -3)];
         merge_close_entries(&mut entries, 10);
-        assert_eq!(entries, [(19, 3), (20, 4)]);
+        assert_eq!(entries, [(at(19), 3), (at(20), 4)]);
     }
 }

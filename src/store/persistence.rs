@@ -14,6 +14,7 @@ use super::store::Store;
 use crate::limiter::{
     Attached, Closing, KeyChanges, Limiter, MissingFeature, QuotaOrigin, WeakLimiter,
 };
+use crate::timestamp::Timestamp;
 
 /// Keeps a limiter in a store, from a thread of its own. Clones are the same.
 ///
@@ -44,7 +45,7 @@ impl Persistence {
     ) -> Result<Self, StoreError> {
         let flush = flush.max(MIN_FLUSH_INTERVAL);
         store.set_boot(limiter.state().boot());
-        store.set_flush(u64::try_from(flush.as_nanos()).unwrap_or(u64::MAX));
+        store.set_flush(flush);
         let mut state = store.open(limiter.now())?;
         state.quotas.retain(|quota| quota.origin != QuotaOrigin::Configured);
         for quota in &state.quotas {
@@ -133,7 +134,7 @@ impl PersistenceWorker {
             let begun = self.limiter.now();
             let _ = self.flush();
             // From start to start, but a slow disk has some rest.
-            let took = Duration::from_nanos(self.limiter.now().saturating_sub(begun));
+            let took = self.limiter.now() - begun;
             pause = flush.saturating_sub(took).max(flush / 4);
             // Whoever no longer waits doesn't need to hear it.
             waiting.into_iter().for_each(|waiting| {
@@ -156,7 +157,7 @@ impl PersistenceWorker {
 }
 
 impl PersistedState {
-    fn flush(&mut self, limiter: &Limiter, now: u64) -> Result<(), StoreError> {
+    fn flush(&mut self, limiter: &Limiter, now: Timestamp) -> Result<(), StoreError> {
         // The clock may have stood still since, while the machine slept.
         self.store.set_boot(limiter.state().boot());
         self.pending.add(limiter.state().collect_changes());
@@ -169,7 +170,7 @@ impl PersistedState {
         Ok(())
     }
 
-    fn finish(&mut self, limiter: &Limiter, now: u64) -> Result<(), StoreError> {
+    fn finish(&mut self, limiter: &Limiter, now: Timestamp) -> Result<(), StoreError> {
         self.flush(limiter, now)?;
         self.store.close(now)
     }

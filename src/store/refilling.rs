@@ -1,23 +1,25 @@
+use crate::timestamp::Timestamp;
+
 /// What counts still of what was taken of a bucket that refills all the time, by `refill` in each
 /// `window` (nanoseconds): as one entry, of the time of the last. `None` if all of it had come back at
 /// `until`, when something was taken next, or now.
 ///
 /// `taken` is in order of time. What comes back is rounded down.
 pub(super) fn outstanding(
-    taken: &[(u64, u64)],
+    taken: &[(Timestamp, u64)],
     refill: u64,
     window: u64,
-    until: u64,
-) -> Option<(u64, u64)> {
+    until: Timestamp,
+) -> Option<(Timestamp, u64)> {
     let left = |missing: u64, nanos: u64| {
         let back = u128::from(refill) * u128::from(nanos) / u128::from(window.max(1));
         missing.saturating_sub(u64::try_from(back).unwrap_or(u64::MAX))
     };
-    let sum = |(last, missing): (u64, u64), &(at, amount): &(u64, u64)| {
-        (at, left(missing, at.saturating_sub(last)).saturating_add(amount))
+    let sum = |(last, missing): (Timestamp, u64), &(at, amount): &(Timestamp, u64)| {
+        (at, left(missing, at.nanos_since(last)).saturating_add(amount))
     };
-    let (last, missing) = taken.iter().fold((0, 0), sum);
-    (left(missing, until.saturating_sub(last)) > 0).then_some((last, missing))
+    let (last, missing) = taken.iter().fold((Timestamp::UNIX_EPOCH, 0), sum);
+    (left(missing, until.nanos_since(last)) > 0).then_some((last, missing))
 }
 
 #[cfg(test)]
@@ -26,7 +28,12 @@ mod tests {
 
     #[test]
     fn refilled_amount_is_not_outstanding() {
-        let outstanding = |taken: &[(u64, u64)], until| outstanding(taken, 10, 100, until);
+        let outstanding = |taken: &[(u64, u64)], until| {
+            let at = Timestamp::from_nanos;
+            let taken: Vec<_> = taken.iter().map(|&(time, amount)| (at(time), amount)).collect();
+            let left = outstanding(&taken, 10, 100, at(until));
+            left.map(|(time, amount)| (time.as_nanos(), amount))
+        };
         assert_eq!(outstanding(&[], 5), None);
         assert_eq!(outstanding(&[(0, 10)], 99), Some((0, 10)));
         assert_eq!(outstanding(&[(0, 10)], 100), None);

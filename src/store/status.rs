@@ -1,11 +1,12 @@
 use super::error::StoreError;
+use crate::timestamp::Timestamp;
 
 /// How the keeping of a limiter goes.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreStatus {
-    /// When the store was last written to or asked, in nanoseconds since the epoch.
-    pub kept_at: Option<u64>,
+    /// When the store was last written to or asked.
+    pub kept_at: Option<Timestamp>,
     /// How often that went well, since the start.
     pub flushes: u64,
     /// How often it didn't.
@@ -18,7 +19,12 @@ pub struct StoreStatus {
 
 impl StoreStatus {
     /// Notes how it went, and says so once where that is new.
-    pub(super) fn note(&mut self, result: &Result<(), StoreError>, now: u64, pending_keys: usize) {
+    pub(super) fn note(
+        &mut self,
+        result: &Result<(), StoreError>,
+        now: Timestamp,
+        pending_keys: usize,
+    ) {
         self.pending_keys = pending_keys;
         match result {
             Ok(()) => {

@@ -1,6 +1,7 @@
 //! Error bodies: whatever they are, they are read, classed and shown without a panic.
 
 use http::{HeaderMap, StatusCode};
+use tollgate::Timestamp;
 use tollgate::provider::{ApiError, LONGEST_DELAY, Profile};
 
 use tollgate_testing::fuzz::fuzz;
@@ -20,7 +21,7 @@ fn error_bodies() {
                     let _ = profile.classify_in_band(error);
                 }
             }
-            let delay = profile.retry_delay(&none, input, 0);
+            let delay = profile.retry_delay(&none, input, Timestamp::UNIX_EPOCH);
             assert!(delay.is_none_or(|delay| delay <= LONGEST_DELAY), "{delay:?}");
         }
         if let Some(error) = error {

@@ -1,6 +1,7 @@
 //! Headers: whatever they are, every profile reads them without a panic, and no delay is absurd.
 
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use tollgate::Timestamp;
 use tollgate::provider::{LONGEST_DELAY, Profile};
 
 use tollgate_testing::fuzz::fuzz;
@@ -14,7 +15,7 @@ fn response_headers() {
             let _ = profile.limits(&headers);
             let _ = profile.charged_in_head(&headers);
             let _ = profile.classify(StatusCode::TOO_MANY_REQUESTS, &headers, b"");
-            for now in [0, NOW, u64::MAX] {
+            for now in [Timestamp::UNIX_EPOCH, NOW, Timestamp::MAX] {
                 let delay = profile.retry_delay(&headers, b"", now);
                 assert!(delay.is_none_or(|delay| delay <= LONGEST_DELAY), "{delay:?}");
             }
@@ -37,7 +38,7 @@ fn headers(input: &[u8]) -> HeaderMap {
 }
 
 /// Nanoseconds since the Unix epoch: November 2026.
-const NOW: u64 = 1_795_000_000_000_000_000;
+const NOW: Timestamp = Timestamp::from_unix_secs(1_795_000_000);
 
 const SEEDS: &[&str] = &[
     "x-ratelimit-limit-requests:500\nx-ratelimit-remaining-requests:499\nx-ratelimit-reset-requests:120ms\nx-ratelimit-limit-tokens:30000\nx-ratelimit-remaining-tokens:29993\nx-ratelimit-reset-tokens:6m0s",

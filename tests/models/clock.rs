@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll, Waker};
+use tollgate::Timestamp;
 
 use shuttle::sync::{Condvar, Mutex};
 use shuttle::thread;
@@ -44,11 +45,11 @@ impl JumpingClock {
 }
 
 impl Clock for JumpingClock {
-    fn now(&self) -> u64 {
+    fn now(&self) -> Timestamp {
         ManualClock::START + self.0.0.lock().unwrap().passed
     }
 
-    fn sleep_until(&self, time: u64) -> Sleep {
+    fn sleep_until(&self, time: Timestamp) -> Sleep {
         let mut state = self.0.0.lock().unwrap();
         state.next += 1;
         Box::pin(JumpingSleep { clock: self.clone(), place: (time, state.next) })

@@ -1,6 +1,7 @@
 //! The queue of a key: each waiter that ends or leaves wakes the next.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use shuttle::sync::Mutex;
 use tollgate::limiter::{Acquire, AcquireError, Limiter, ManualClock, Permit};
@@ -158,4 +159,4 @@ fn full_queue_left_by_waiters_has_room_again() {
     });
 }
 
-const MINUTE: u64 = 60_000_000_000;
+const MINUTE: Duration = Duration::from_secs(60);

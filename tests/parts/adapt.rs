@@ -14,8 +14,8 @@ mod headers;
 #[path = "adapt/recovery.rs"]
 mod recovery;
 
-const S: u64 = 1_000_000_000;
-const START: u64 = 1_000_000 * S;
+const S: Duration = Duration::from_secs(1);
+const START: Timestamp = Timestamp::from_unix_secs(1_000_000);
 
 fn limits_with(quota: &Quota, margin: Margin) -> Limits {
     Limits::new(Arc::new(Plan::new(quota, None, margin, (0, 1))))
@@ -38,7 +38,12 @@ fn steady() -> Pace {
     pace(Reduction::new().spread(Duration::ZERO))
 }
 
-fn refuse(adapt: &mut Adapt, limits: &mut Limits, refusal: &RateLimited, now: u64) -> Reaction {
+fn refuse(
+    adapt: &mut Adapt,
+    limits: &mut Limits,
+    refusal: &RateLimited,
+    now: Timestamp,
+) -> Reaction {
     adapt.refuse(limits, refusal, (Some(steady()), 0), now)
 }
 
@@ -50,7 +55,7 @@ fn amounts(limits: &Limits) -> Vec<u64> {
     limits.plan.rules.iter().map(|rule| rule.limit().amount()).collect()
 }
 
-fn used(limits: &Limits, now: u64) -> Vec<u64> {
+fn used(limits: &Limits, now: Timestamp) -> Vec<u64> {
     limits.iter().map(|(rule, bucket)| bucket.level(rule, now).used).collect()
 }
 
@@ -78,9 +83,9 @@ fn refusal_with_delay_cools_down_that_long_at_least() {
     let until = refuse(&mut adapt, &mut limits, &seconds(20), START).until;
     assert_eq!((until, adapt.cooling_until), (START + 20 * S, START + 20 * S));
     assert_eq!(adapt.sends_at(START), until);
-    assert!(!adapt.is_open(until - 1));
+    assert!(!adapt.is_open(until - Duration::from_nanos(1)));
     assert_eq!(refuse(&mut adapt, &mut limits, &seconds(3), START + S).until, until);
-    assert_eq!(adapt.sends_at(until + 5), until + 5);
+    assert_eq!(adapt.sends_at(until + Duration::from_nanos(5)), until + Duration::from_nanos(5));
 }
 
 #[test]
@@ -92,8 +97,8 @@ fn refusals_without_delay_double_up_to_64_seconds() {
         let refusal = RateLimited::new(None).sent_at(now);
         let untils = [0; 3].map(|_| refuse(&mut adapt, &mut limits, &refusal, now).until);
         assert_eq!(untils, [untils[0]; 3]);
-        delays.push((untils[0] - now) / S);
-        now = untils[0] + 1;
+        delays.push((untils[0] - now).as_secs());
+        now = untils[0] + Duration::from_nanos(1);
     }
     assert_eq!(delays, [1, 2, 4, 8, 16, 32, 64, 64]);
 }
@@ -103,7 +108,8 @@ fn refusal_after_a_step_of_recovery_starts_at_a_second_again() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(1_000)));
     let mut now = START;
     for _ in 0..3 {
-        now = refuse(&mut adapt, &mut limits, &RateLimited::new(None).sent_at(now), now).until + 1;
+        now = refuse(&mut adapt, &mut limits, &RateLimited::new(None).sent_at(now), now).until
+            + Duration::from_nanos(1);
     }
     now = adapt.recovers_at().unwrap();
     assert!(!adapt.recover(&mut limits, now));
@@ -114,12 +120,13 @@ fn refusal_after_a_step_of_recovery_starts_at_a_second_again() {
 #[test]
 fn cool_down_with_spread_ends_later_by_its_part() {
     let pace = pace(Reduction::new().spread(Duration::from_nanos(65_536 * 1_000)));
-    let end = |delay: u64, part: u64| {
-        Adapt::default().cool_down(delay, (Some(pace), part), START) - START - delay
+    let end = |delay: Duration, part: u64| {
+        let until = Adapt::default().cool_down(delay, (Some(pace), part), START);
+        (until - START - delay).as_nanos()
     };
-    assert_eq!((end(S, 0), end(S, 1), end(S, 65_535)), (0, 1_000, 65_535_000));
+    assert_eq!([end(S, 0), end(S, 1), end(S, 65_535)], [0, 1_000, 65_535_000]);
     // At most an eighth of the delay.
-    assert_eq!(end(8 * 65_536, 65_535), 65_535);
+    assert_eq!(end(Duration::from_nanos(8 * 65_536), 65_535), 65_535);
     assert_eq!(Adapt::default().cool_down(S, (None, 65_535), START), START + S);
 }
 
@@ -186,7 +193,7 @@ fn reduction_of_a_limit_of_one_keeps_one() {
 #[test]
 fn refusals_of_the_same_flight_reduce_once() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(100)));
-    let mut reduced = |sent_at: Option<u64>, now: u64| {
+    let mut reduced = |sent_at: Option<Timestamp>, now: Timestamp| {
         let refusal = RateLimited { sent_at, ..seconds(1) };
         refuse(&mut adapt, &mut limits, &refusal, now).is_reduced
     };
@@ -195,18 +202,21 @@ fn refusals_of_the_same_flight_reduce_once() {
     assert!(!reduced(Some(START), START + 20 * S));
     // Sent ten seconds ago, where that isn't known.
     assert!(!reduced(None, START + 10 * S));
-    assert!(reduced(None, START + 10 * S + 1));
-    assert!(reduced(Some(START + 10 * S + 2), START + 11 * S));
+    assert!(reduced(None, START + 10 * S + Duration::from_nanos(1)));
+    assert!(reduced(Some(START + 10 * S + Duration::from_nanos(2)), START + 11 * S));
     assert_eq!(amounts(&limits), [12]);
 }
 
 #[test]
 fn reduction_twice_within_ten_seconds_reduces_once() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(100)));
-    let times = [START, START + 10 * S, START + 10 * S + 1];
+    let times = [START, START + 10 * S, START + 10 * S + Duration::from_nanos(1)];
     let reduced = times.map(|now| adapt.reduce(&mut limits, steady(), now));
     assert_eq!((reduced, amounts(&limits)), ([true, false, true], vec![25]));
-    assert!(adapt.is_open(START) || adapt.cooling_until == 0, "no refusal, no cool-down");
+    assert!(
+        adapt.is_open(START) || adapt.cooling_until == Timestamp::UNIX_EPOCH,
+        "no refusal, no cool-down"
+    );
 }
 
 #[test]
@@ -245,7 +255,9 @@ fn update_of_another_program_lowers_rates_in_proportion() {
     assert_eq!(capacity(&limits), 100);
     adapt.follow_update(&mut limits, steady(), 40, (START - S, START));
     assert_eq!(amounts(&limits), [40, 400, 1_000]);
-    let stale = [START - S - 1, START - S, START - S + 1].map(|sent| adapt.is_update_stale(sent));
+    let stale =
+        [START - S - Duration::from_nanos(1), START - S, START - S + Duration::from_nanos(1)]
+            .map(|sent| adapt.is_update_stale(sent));
     assert_eq!(stale, [true, true, false]);
     // Never more than there is.
     adapt.follow_update(&mut limits, steady(), 80, (START, START + S));

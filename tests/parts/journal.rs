@@ -1,6 +1,8 @@
 //! The changes of one key for a store, without a limiter and without a store.
 
+use crate::timestamp::Timestamp;
 use std::sync::Arc;
+use std::time::Duration;
 
 use proptest::prelude::*;
 use tollgate_testing::full::full_or;
@@ -14,9 +16,9 @@ mod applied;
 #[path = "journal/exchange.rs"]
 mod exchange;
 
-const S: u64 = 1_000_000_000;
+const S: Duration = Duration::from_secs(1);
 /// The start of a minute.
-const START: u64 = 86_400 * 100 * S;
+const START: Timestamp = Timestamp::from_unix_secs(86_400 * 100);
 
 /// A plan of which tokens are held until the end, or are charged when they are sent.
 fn plan(quota: &Quota, is_held: bool, version: u32) -> Plan {
@@ -37,7 +39,7 @@ struct Party {
 #[derive(Debug, Clone)]
 struct Permit {
     version: u32,
-    at: u64,
+    at: Timestamp,
     reserved: Cost,
     /// The input tokens that were charged early.
     early: Option<u64>,
@@ -54,7 +56,7 @@ impl Party {
         Self::new(plan(&quota.with_algorithm(Algorithm::SlidingWindow), is_held, 1))
     }
 
-    fn reserve(&mut self, cost: &Cost, now: u64) -> Permit {
+    fn reserve(&mut self, cost: &Cost, now: Timestamp) -> Permit {
         self.limits.commit(cost, now);
         self.journal.reserved(&self.limits, cost, now);
         let version = self.limits.plan.version;
@@ -62,7 +64,7 @@ impl Party {
     }
 
     /// Ends a reservation as a permit does: what was settled early is no longer part of it.
-    fn end(&mut self, permit: &Permit, charged: Option<&Cost>, now: u64) {
+    fn end(&mut self, permit: &Permit, charged: Option<&Cost>, now: Timestamp) {
         let (mut reserved, mut charged) = (permit.reserved.clone(), charged.cloned());
         if permit.early.is_some() {
             reserved.set(&Dimension::InputTokens, 0);
@@ -75,7 +77,7 @@ impl Party {
         self.journal.ended(&self.limits, granted, charged.as_ref(), now);
     }
 
-    fn settle_early(&mut self, permit: &mut Permit, input: u64, now: u64) {
+    fn settle_early(&mut self, permit: &mut Permit, input: u64, now: Timestamp) {
         let charged = permit.reserved.clone().input_tokens(input);
         let granted = Granted { version: permit.version, at: now, cost: &permit.reserved };
         let rules = self.limits.settle_early(granted, &Dimension::InputTokens, &charged, now);
@@ -83,18 +85,18 @@ impl Party {
         permit.early = Some(input);
     }
 
-    fn charge(&mut self, cost: &Cost, now: u64) {
+    fn charge(&mut self, cost: &Cost, now: Timestamp) {
         self.limits.charge(cost, now);
         self.journal.charged(&self.limits, cost, now);
     }
 
-    fn reset(&mut self, now: u64) {
+    fn reset(&mut self, now: Timestamp) {
         let plan = self.limits.plan.renewed(self.limits.plan.version + 1);
         self.limits.clear(Arc::new(plan));
         self.journal.reset(now);
     }
 
-    fn follow(&mut self, plan: &Plan, now: u64) {
+    fn follow(&mut self, plan: &Plan, now: Timestamp) {
         let plan = plan.succeed(&self.limits.plan, self.limits.plan.version + 1);
         self.journal.follow(&mut self.limits, &plan, now);
         self.limits = self.limits.carried(Arc::new(plan), now);
@@ -106,7 +108,7 @@ impl Party {
         self.journal.collect(&"k".into(), &self.limits, false)
     }
 
-    fn apply(&mut self, changes: &KeyChanges, now: u64) {
+    fn apply(&mut self, changes: &KeyChanges, now: Timestamp) {
         if let Some(reset_at) = changes.reset_at {
             let plan = self.limits.plan.renewed(self.limits.plan.version + 1);
             self.limits.clear(Arc::new(plan));
@@ -118,14 +120,17 @@ impl Party {
     }
 
     /// Amounts used and held, by rule.
-    fn figures(&self, now: u64) -> Vec<(u64, u64)> {
+    fn figures(&self, now: Timestamp) -> Vec<(u64, u64)> {
         let levels = self.limits.iter().map(|(rule, bucket)| bucket.level(rule, now));
         levels.map(|level| (level.used, level.held)).collect()
     }
 }
 
 /// Amounts taken and held of one dimension, as they are collected.
-fn reported(changes: Option<&KeyChanges>, dimension: &Dimension) -> Option<(Vec<(u64, i64)>, u64)> {
+fn reported(
+    changes: Option<&KeyChanges>,
+    dimension: &Dimension,
+) -> Option<(Vec<(Timestamp, i64)>, u64)> {
     let of = |bucket: &&BucketChanges| bucket.dimension == *dimension;
     let bucket = changes?.buckets.iter().find(of)?;
     Some((bucket.taken.clone(), bucket.held))
@@ -212,7 +217,7 @@ fn amount_held_is_reported_whole_and_once() {
 #[test]
 fn reservation_from_before_the_journal_is_not_reported() {
     let mut party = Party::of(Quota::new().tpm(100), false);
-    let permit = party.reserve(&tokens(40), START - 1);
+    let permit = party.reserve(&tokens(40), START - Duration::from_nanos(1));
     party.journal = Journal::new(&party.limits, START);
     party.end(&permit, Some(&tokens(10)), START + S);
     assert_eq!(party.collect(), None);
@@ -256,7 +261,10 @@ fn cool_down_and_reset_are_reported_once() {
     party.journal.cooling(START + 9 * S);
     party.reset(START + 2 * S);
     let changes = party.collect().unwrap();
-    assert_eq!((changes.cooling_until, changes.reset_at), (Some(0), Some(START + 2 * S)));
+    assert_eq!(
+        (changes.cooling_until, changes.reset_at),
+        (Some(Timestamp::UNIX_EPOCH), Some(START + 2 * S))
+    );
     assert!(changes.buckets.is_empty(), "forgotten with the rest");
     assert_eq!(party.collect(), None);
 }
@@ -295,23 +303,23 @@ proptest! {
         prop_assert_eq!(collect(&mut delta), [(START + 99_999 * S, 1)]);
         let mut entered = Vec::new();
         for (after, amount, kind) in amounts {
-            now += after * S;
+            now += Duration::from_secs(after);
             // Returned are amounts that are collected; the rest is taken after them.
             let entry = if kind == 0 { (now, -amount) } else { (now + 100_000 * S, amount) };
             delta.enter((rule, bucket), entry.0, entry.1);
             entered.push(entry);
         }
         let collected = collect(&mut delta);
-        let split = |entries: &[(u64, i64)], returned: bool| {
+        let split = |entries: &[(Timestamp, i64)], returned: bool| {
             entries.iter().copied().filter(|(_, n)| (*n < 0) == returned).collect::<Vec<_>>()
         };
         for returned in [true, false] {
             let (all, kept) = (split(&entered, returned), split(&collected, returned));
             prop_assert!(kept.len() <= 128);
-            let sum = |entries: &[(u64, i64)], to: u64| {
+            let sum = |entries: &[(Timestamp, i64)], to: Timestamp| {
                 entries.iter().filter(|(at, _)| *at <= to).map(|(_, n)| n).sum::<i64>()
             };
-            prop_assert_eq!(sum(&all, u64::MAX), sum(&kept, u64::MAX));
+            prop_assert_eq!(sum(&all, Timestamp::MAX), sum(&kept, Timestamp::MAX));
             for &(at, _) in all.iter().chain(&kept) {
                 // Of what was taken, no more is over by any time; of what was returned, no less.
                 prop_assert!(sum(&kept, at) <= sum(&all, at), "{} by {}", returned, at);

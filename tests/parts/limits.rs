@@ -1,5 +1,6 @@
 //! The limits of one key, without a limiter.
 
+use crate::timestamp::Timestamp;
 use std::time::Duration;
 
 use proptest::prelude::*;
@@ -10,8 +11,8 @@ use crate::engine::{Level, Shortfall, Wait};
 use crate::provider::{OPENAI, Profile};
 use crate::quota::{Algorithm, Limit, Margin, Quota, Window};
 
-const S: u64 = 1_000_000_000;
-const START: u64 = 86_400 * 100 * S;
+const S: Duration = Duration::from_secs(1);
+const START: Timestamp = Timestamp::from_unix_secs(86_400 * 100);
 
 /// A plan of which tokens are held until the end, or with a profile are charged when they are sent.
 fn plan(quota: &Quota, profile: Option<&Profile>, version: u32) -> Plan {
@@ -26,16 +27,16 @@ fn sliding(quota: Quota) -> Quota {
     quota.with_algorithm(Algorithm::SlidingWindow)
 }
 
-fn levels(limits: &Limits, now: u64) -> Vec<Level> {
+fn levels(limits: &Limits, now: Timestamp) -> Vec<Level> {
     limits.iter().map(|(rule, bucket)| bucket.level(rule, now)).collect()
 }
 
 /// Amounts used and held, by rule.
-fn figures(limits: &Limits, now: u64) -> Vec<(u64, u64)> {
+fn figures(limits: &Limits, now: Timestamp) -> Vec<(u64, u64)> {
     levels(limits, now).iter().map(|level| (level.used, level.held)).collect()
 }
 
-fn granted(version: u32, at: u64, cost: &Cost) -> Granted<'_> {
+fn granted(version: u32, at: Timestamp, cost: &Cost) -> Granted<'_> {
     Granted { version, at, cost }
 }
 
@@ -73,10 +74,10 @@ impl Used {
         Arc::new(Plan::new(&quota, profile, margin, (0, 1)))
     }
 
-    fn build(&self) -> (Limits, u64) {
+    fn build(&self) -> (Limits, Timestamp) {
         let (mut limits, mut now) = (Limits::new(self.plan()), START);
         for &(after, amount, is_charge) in &self.steps {
-            now += after * S / 1_000;
+            now += Duration::from_millis(after);
             match is_charge {
                 true => limits.charge(&cost(amount), now),
                 false => limits.commit(&cost(amount), now),
@@ -135,7 +136,7 @@ proptest! {
         custom in 0..8_u64,
     ) {
         let (mut limits, now) = used.build();
-        let now = now + after * S / 1_000;
+        let now = now + Duration::from_millis(after);
         let cost = match custom {
             0 => cost(amount).custom("images", 1),
             1 => Cost::new().input_tokens(1),
@@ -145,7 +146,7 @@ proptest! {
         let checked = engine::check(&plan.rules, buckets, &cost, now);
         if let Err(Shortfall { wait: Wait::At(time), .. }) = checked {
             let (mut early, _) = used.build();
-            prop_assert!(!early.reserve_if_plain(&cost, time - 1), "it fits at {}", time);
+            prop_assert!(!early.reserve_if_plain(&cost, time - Duration::from_nanos(1)), "it fits at {}", time);
         }
         let fits = checked.is_ok();
         let (mut reserved, _) = used.build();
@@ -164,7 +165,7 @@ proptest! {
         amounts in (1..40_u64, 1..400_u64),
     ) {
         let (limits, now) = used.build();
-        let now = now + after * S / 1_000;
+        let now = now + Duration::from_millis(after);
         let before = figures(&limits, now);
         let same = limits.carried(Arc::clone(&limits.plan), now);
         prop_assert_eq!(figures(&same, now), &before[..]);
@@ -208,7 +209,7 @@ proptest! {
         hours in 0..48_u64,
     ) {
         let (mut limits, now) = used.build();
-        let (at, back) = (now + after * S / 1_000, hours * 3_600 * S);
+        let (at, back) = (now + Duration::from_millis(after), Duration::from_secs(hours * 3_600));
         let before = figures(&limits, at);
         let is_fresh = limits.is_fresh(at);
         limits.rebase(back);

@@ -4,17 +4,18 @@ use std::hash::Hash;
 use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
+use tollgate::Timestamp;
 use tollgate::limiter::Limiter;
 
-/// What is held by its id, each until its time: nanoseconds since the epoch by the limiter's clock.
+/// What is held by its id, each until its time by the limiter's clock.
 ///
 /// It has no clock and no lock, and ends nothing: whoever it belongs to does, with the task that is
 /// [`run`].
 #[derive(Debug)]
 pub(super) struct Expiring<K, V> {
-    held: HashMap<K, (u64, V)>,
+    held: HashMap<K, (Timestamp, V)>,
     /// By time.
-    due: BTreeSet<(u64, K)>,
+    due: BTreeSet<(Timestamp, K)>,
 }
 
 impl<K: Copy + Eq + Hash + Ord, V> Expiring<K, V> {
@@ -29,7 +30,7 @@ impl<K: Copy + Eq + Hash + Ord, V> Expiring<K, V> {
 
     /// Holds one until this time, in place of any that has its id. Says whether it is the first whose
     /// time comes.
-    pub(super) fn insert(&mut self, id: K, until: u64, value: V) -> bool {
+    pub(super) fn insert(&mut self, id: K, until: Timestamp, value: V) -> bool {
         if let Some((before, _)) = self.held.insert(id, (until, value)) {
             self.due.remove(&(before, id));
         }
@@ -42,7 +43,7 @@ impl<K: Copy + Eq + Hash + Ord, V> Expiring<K, V> {
     }
 
     /// Hands one out, with the time until which it was held.
-    pub(super) fn remove(&mut self, id: K) -> Option<(u64, V)> {
+    pub(super) fn remove(&mut self, id: K) -> Option<(Timestamp, V)> {
         let (until, value) = self.held.remove(&id)?;
         self.due.remove(&(until, id));
         Some((until, value))
@@ -50,7 +51,7 @@ impl<K: Copy + Eq + Hash + Ord, V> Expiring<K, V> {
 
     /// Hands out those whose time has come, with that; no more than so many at once, so that nobody
     /// waits for a lock while thousands end.
-    pub(super) fn expire(&mut self, now: u64) -> Vec<(K, u64, V)> {
+    pub(super) fn expire(&mut self, now: Timestamp) -> Vec<(K, Timestamp, V)> {
         let mut over = Vec::new();
         while over.len() < MOST_AT_ONCE
             && let Some(&(_, id)) = self.due.first().filter(|(until, _)| *until <= now)
@@ -61,7 +62,7 @@ impl<K: Copy + Eq + Hash + Ord, V> Expiring<K, V> {
     }
 
     /// When the time of the next comes.
-    pub(super) fn next(&self) -> Option<u64> {
+    pub(super) fn next(&self) -> Option<Timestamp> {
         self.due.first().map(|(until, _)| *until)
     }
 
@@ -78,7 +79,7 @@ pub(super) async fn run(
     limiter: &Limiter,
     nearer: &Notify,
     stopped: &CancellationToken,
-    expire: impl Fn(u64) -> Option<u64>,
+    expire: impl Fn(Timestamp) -> Option<Timestamp>,
 ) {
     loop {
         let now = limiter.now();
@@ -106,6 +107,10 @@ pub(super) const MOST_AT_ONCE: usize = 1_000;
 mod tests {
     use super::*;
 
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
     fn sizes<V>(expiring: &Expiring<u64, V>) -> (usize, usize) {
         (expiring.held.len(), expiring.due.len())
     }
@@ -114,24 +119,26 @@ mod tests {
     fn nothing_is_left_of_one_that_was_handed_out() {
         let mut expiring = Expiring::new();
         for id in 0..1_000 {
-            expiring.insert(id, 7, 7);
-            expiring.insert(id, 100 + id % 3, id);
+            expiring.insert(id, at(7), 7);
+            expiring.insert(id, at(100 + id % 3), id);
         }
-        assert!((0..500).all(|id| expiring.remove(id) == Some((100 + id % 3, id))));
+        assert!((0..500).all(|id| expiring.remove(id) == Some((at(100 + id % 3), id))));
         assert_eq!((expiring.remove(0), sizes(&expiring)), (None, (500, 500)));
-        assert!(expiring.expire(100).iter().all(|(id, until, _)| (id % 3, *until) == (0, 100)));
-        assert_eq!(expiring.next(), Some(101));
+        assert!(
+            expiring.expire(at(100)).iter().all(|(id, until, _)| (id % 3, *until) == (0, at(100)))
+        );
+        assert_eq!(expiring.next(), Some(at(101)));
         assert_eq!((expiring.drain().count(), sizes(&expiring)), (333, (0, 0)));
     }
 
     #[test]
     fn the_first_whose_time_comes_is_told_of_and_goes_first() {
         let mut expiring = Expiring::new();
-        assert!(expiring.insert(1, 30, ()));
-        assert!(expiring.insert(2, 10, ()));
-        assert!(!expiring.insert(3, 20, ()));
-        assert_eq!((expiring.expire(9), expiring.next()), (vec![], Some(10)));
-        assert_eq!(expiring.expire(20), [(2, 10, ()), (3, 20, ())]);
-        assert_eq!(expiring.next(), Some(30));
+        assert!(expiring.insert(1, at(30), ()));
+        assert!(expiring.insert(2, at(10), ()));
+        assert!(!expiring.insert(3, at(20), ()));
+        assert_eq!((expiring.expire(at(9)), expiring.next()), (vec![], Some(at(10))));
+        assert_eq!(expiring.expire(at(20)), [(2, at(10), ()), (3, at(20), ())]);
+        assert_eq!(expiring.next(), Some(at(30)));
     }
 }

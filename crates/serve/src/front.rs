@@ -30,6 +30,7 @@ use super::rate;
 use super::request_body;
 use super::request_id::LONGEST;
 use super::route::Route;
+use tollgate::Timestamp;
 use tollgate::middleware::BoxError;
 
 /// What stands before all routes, one for each connection: it gives requests their ids, bounds their
@@ -129,7 +130,7 @@ struct Head {
     open: Open,
     route: Route,
     method: Method,
-    began: u64,
+    began: Timestamp,
 }
 
 impl Future for Answering {
@@ -177,7 +178,7 @@ impl Head {
             method: &self.method,
             request_id: &self.id,
             correlation_id: self.correlation.as_ref(),
-            nanos: app.limiter.now().saturating_sub(self.began),
+            took: app.limiter.now() - self.began,
         }
         .tell();
     }

@@ -44,7 +44,7 @@ pub(super) struct Answered<'a> {
     pub(super) method: &'a Method,
     pub(super) request_id: &'a HeaderValue,
     pub(super) correlation_id: Option<&'a HeaderValue>,
-    pub(super) nanos: u64,
+    pub(super) took: Duration,
 }
 
 impl Answered<'_> {
@@ -55,7 +55,7 @@ impl Answered<'_> {
         let method = if known { self.method.as_str() } else { "other" };
         let request_id = text(Some(self.request_id));
         let correlation_id = text(self.correlation_id);
-        let latency_ms = Duration::from_nanos(self.nanos).as_secs_f64() * 1e3;
+        let latency_ms = self.took.as_secs_f64() * 1e3;
         // Of which level an event is, no variable can say.
         macro_rules! tell {
             ($level:ident) => {

@@ -2,7 +2,6 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
-use std::time::Duration;
 
 use compact_str::CompactString;
 use parking_lot::Mutex;
@@ -13,6 +12,7 @@ use super::message;
 use crate::limiter::{
     Attached, CapacityUpdate, Closing, CoolDown, Event, Ignored, KeyChanges, Limiter, WeakLimiter,
 };
+use crate::timestamp::Timestamp;
 
 /// A limiter's seat on a bus. The limiter owns it; the bus and the limiter's events only know it.
 #[derive(Debug)]
@@ -24,7 +24,7 @@ pub(super) struct Member {
     announced: AtomicU64,
     received: Mutex<AgentStatus>,
     /// Until when the others were told to pause, by key.
-    paused: Mutex<HashMap<CompactString, u64>>,
+    paused: Mutex<HashMap<CompactString, Timestamp>>,
 }
 
 impl Member {
@@ -60,7 +60,7 @@ impl Member {
     fn subscribe(
         self: &Arc<Self>,
         subject: &str,
-        apply: fn(&Self, &Limiter, &[u8]) -> Result<u64, IgnoredUpdate>,
+        apply: fn(&Self, &Limiter, &[u8]) -> Result<(), IgnoredUpdate>,
     ) {
         let member = Arc::downgrade(self);
         self.bus.subscribe(
@@ -77,17 +77,19 @@ impl Member {
         );
     }
 
-    fn apply_capacity(&self, limiter: &Limiter, message: &[u8]) -> Result<u64, IgnoredUpdate> {
+    fn apply_capacity(&self, limiter: &Limiter, message: &[u8]) -> Result<(), IgnoredUpdate> {
         let update = message::read_capacity(message).ok_or(IgnoredUpdate::Malformed)?;
-        limiter.feedback().apply(&update, &self.id).map_err(IgnoredUpdate::Ignored)
+        let applied = limiter.feedback().apply(&update, &self.id);
+        applied.map(drop).map_err(IgnoredUpdate::Ignored)
     }
 
-    fn apply_cool_down(&self, limiter: &Limiter, message: &[u8]) -> Result<u64, IgnoredUpdate> {
+    fn apply_cool_down(&self, limiter: &Limiter, message: &[u8]) -> Result<(), IgnoredUpdate> {
         let cool_down = message::read_cool_down(message).ok_or(IgnoredUpdate::Malformed)?;
-        limiter.feedback().apply_cool_down(&cool_down, &self.id).map_err(IgnoredUpdate::Ignored)
+        let applied = limiter.feedback().apply_cool_down(&cool_down, &self.id);
+        applied.map(drop).map_err(IgnoredUpdate::Ignored)
     }
 
-    fn count(&self, applied: &Result<u64, IgnoredUpdate>) {
+    fn count(&self, applied: &Result<(), IgnoredUpdate>) {
         let mut received = self.received.lock();
         match applied {
             Ok(_) => received.applied += 1,
@@ -110,21 +112,21 @@ impl Member {
         }
     }
 
-    fn publish_cool_down(&self, key: &CompactString, until: u64) {
+    fn publish_cool_down(&self, key: &CompactString, until: Timestamp) {
         let now = self.limiter.now();
-        let left = until.saturating_sub(now);
+        let left = until - now;
         {
             let mut paused = self.paused.lock();
             paused.retain(|_, until| *until > now);
             // A burst of refusals moves the end a little with each: the others needn't hear of all.
             if paused.get(key).is_some_and(|&announced_until| {
-                until <= announced_until.saturating_add(left / COOL_DOWN_TOLERANCE)
+                until <= announced_until + left / COOL_DOWN_TOLERANCE
             }) {
                 return;
             }
             paused.insert(key.clone(), until);
         }
-        let cool_down = CoolDown::new(&**key, &*self.id, Duration::from_nanos(left), now);
+        let cool_down = CoolDown::new(&**key, &*self.id, left, now);
         let cool_down = cool_down.with_reason("refused by the provider");
         self.publish(message::COOL_DOWN, &message::write_cool_down(&cool_down));
     }
@@ -157,4 +159,4 @@ enum IgnoredUpdate {
 }
 
 /// A pause that ends later by less than this part of what is left of it is the same.
-const COOL_DOWN_TOLERANCE: u64 = 8;
+const COOL_DOWN_TOLERANCE: u32 = 8;

@@ -1,10 +1,10 @@
 use std::time::Duration;
 
-use jiff::Timestamp;
 use serde::{Deserialize, Serialize};
 use serde_json::Number;
 
 use crate::limiter::{CapacityUpdate, CoolDown};
+use crate::timestamp::Timestamp;
 
 /// The subject of capacity updates.
 pub(super) const CAPACITY: &str = "ratelimit.capacity";
@@ -86,15 +86,14 @@ fn parse_amount(number: &Number) -> Option<u64> {
 }
 
 /// RFC 3339 with nanoseconds, as Go's `time.Time` is written.
-fn format_timestamp(timestamp: u64) -> String {
-    let time = Timestamp::from_nanosecond(timestamp.into());
-    time.unwrap_or(Timestamp::MAX).to_string()
+fn format_timestamp(timestamp: Timestamp) -> String {
+    timestamp.to_string()
 }
 
-/// Nanoseconds since the epoch of a time with an offset from UTC.
-fn parse_timestamp(text: &str) -> Option<u64> {
-    let time: Timestamp = text.trim().parse().ok()?;
-    Some(u64::try_from(time.as_nanosecond()).unwrap_or(0))
+/// A time with an offset from UTC; one before the Unix epoch counts as the epoch.
+fn parse_timestamp(text: &str) -> Option<Timestamp> {
+    let time: jiff::Timestamp = text.trim().parse().ok()?;
+    Some(Timestamp::from_nanos(u64::try_from(time.as_nanosecond()).unwrap_or(0)))
 }
 
 /// A reason goes into events and logs.
@@ -115,16 +114,20 @@ const MAX_REASON_CHARS: usize = 200;
 mod tests {
     use super::*;
 
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
     #[test]
     fn messages_have_documented_fields_and_round_trip() {
-        let update = CapacityUpdate::new("k \"\u{0}é", "a", 250, 1_767_225_600_123_456_789);
+        let update = CapacityUpdate::new("k \"\u{0}é", "a", 250, at(1_767_225_600_123_456_789));
         let update = update.with_reason("429");
         let format_timestamp = write_capacity(&update);
         let expected = r#"{"resource":"k \"\u0000é","agent_id":"a","new_capacity":250,"reason":"429","timestamp":"2026-01-01T00:00:00.123456789Z"}"#;
         assert_eq!(String::from_utf8_lossy(&format_timestamp), expected);
         assert_eq!(read_capacity(&format_timestamp), Some(update));
         let pause =
-            CoolDown::new("k", "a", Duration::from_micros(1_500), 1_767_225_600_000_000_000);
+            CoolDown::new("k", "a", Duration::from_micros(1_500), at(1_767_225_600_000_000_000));
         let format_timestamp = write_cool_down(&pause);
         let expected = r#"{"resource":"k","agent_id":"a","retry_after_ms":2,"reason":"","timestamp":"2026-01-01T00:00:00Z"}"#;
         assert_eq!(String::from_utf8_lossy(&format_timestamp), expected);
@@ -137,10 +140,13 @@ mod tests {
         let text = br#"{"version":2,"resource":"gpt-4o","agent_id":"go-7","new_capacity":50,
             "reason":"received 429 response","timestamp":"2026-01-01T05:30:00.123456789+05:30",
             "tags":{"a":[1,null]}}"#;
-        let update = CapacityUpdate::new("gpt-4o", "go-7", 50, 1_767_225_600_123_456_789);
+        let update = CapacityUpdate::new("gpt-4o", "go-7", 50, at(1_767_225_600_123_456_789));
         assert_eq!(read_capacity(text), Some(update.with_reason("received 429 response")));
         let zero = br#"{"resource":"k","agent_id":"a","new_capacity":-5,"timestamp":"0001-01-01T00:00:00Z"}"#;
-        assert_eq!(read_capacity(zero), Some(CapacityUpdate::new("k", "a", 0, 0)));
+        assert_eq!(
+            read_capacity(zero),
+            Some(CapacityUpdate::new("k", "a", 0, Timestamp::UNIX_EPOCH))
+        );
     }
 
     #[test]

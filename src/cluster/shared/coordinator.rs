@@ -17,6 +17,7 @@ use crate::cluster::OnFailure;
 use crate::engine::{Shortfall, Wait};
 use crate::limiter::{Clock, Reservation, Unmet};
 use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
 
 /// Decides: by the store, and without it by the mode of failure.
 #[derive(Debug)]
@@ -42,12 +43,12 @@ pub(super) struct ReserveRequest {
     /// Whether it was refused before, and has its place among those who wait.
     pub(super) is_queued: bool,
     /// By the store's `ticks`.
-    pub(super) started_at: u64,
+    pub(super) started_at: Timestamp,
 }
 
 impl Coordinator {
     pub(super) fn new(store: Store) -> Self {
-        let lease = micros(store.settings.lease).saturating_mul(1_000);
+        let lease = Duration::from_micros(micros(store.settings.lease));
         Self {
             store,
             leases: Leases::new(lease),
@@ -173,8 +174,8 @@ impl Coordinator {
         }
     }
 
-    fn unavailable_for(&self, nanos: u64) -> Unmet {
-        Unmet::Away { until: self.store.clock.now().saturating_add(nanos) }
+    fn unavailable_for(&self, wait: Duration) -> Unmet {
+        Unmet::Away { until: self.store.clock.now() + wait }
     }
 
     /// What the store says: `Err` where it has said nothing.
@@ -238,14 +239,14 @@ impl Coordinator {
         let rule = pieces.get(part).and_then(|piece| piece.rules.get(rule));
         let in_flight = rule.is_some_and(|rule| *rule.dimension() == Dimension::Concurrency);
         let others = if in_flight { RECHECK_CONCURRENCY } else { RECHECK_HELD };
-        let nanos = match wait {
+        let wait = match wait {
             RetryAfter::Never => return Wait::Never,
             RetryAfter::Unknown if !waits => return Wait::Unknown,
             RetryAfter::Unknown => others,
-            RetryAfter::In(micros) if waits && is_held => micros.saturating_mul(1_000).min(others),
-            RetryAfter::In(micros) => micros.saturating_mul(1_000),
+            RetryAfter::In(micros) if waits && is_held => Duration::from_micros(micros).min(others),
+            RetryAfter::In(micros) => Duration::from_micros(micros),
         };
-        Wait::At(self.store.clock.now().saturating_add(nanos))
+        Wait::At(self.store.clock.now() + wait)
     }
 
     pub(super) fn groups(&self, reservation: &Reservation, cost: &Cost) -> Vec<Group> {
@@ -257,11 +258,11 @@ pub(super) fn micros(duration: Duration) -> u64 {
     u64::try_from(duration.as_micros()).unwrap_or(u64::MAX).min(MAX_EXACT)
 }
 
-/// While the store is away, in nanoseconds: when it is asked again.
-const RETRY_WHILE_UNAVAILABLE: u64 = 20_000_000;
-/// When another process may have ended a request, in nanoseconds; it tells nobody.
-const RECHECK_CONCURRENCY: u64 = 20_000_000;
+/// While the store is away: when it is asked again.
+const RETRY_WHILE_UNAVAILABLE: Duration = Duration::from_millis(20);
+/// When another process may have ended a request; it tells nobody.
+const RECHECK_CONCURRENCY: Duration = Duration::from_millis(20);
 /// When another may have said that a request took less than it had reserved.
-const RECHECK_HELD: u64 = 250_000_000;
+const RECHECK_HELD: Duration = Duration::from_millis(250);
 /// The script's numbers are exact up to here.
 const MAX_EXACT: u64 = (1 << 53) - 1;

@@ -8,6 +8,7 @@ use super::piece::Piece;
 use crate::engine::{self, Bucket, Rule};
 use crate::limiter::{Reservation, Reserved, Unmet};
 use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
 
 /// What this process decides by itself while the store is away, and what of it the store isn't told
 /// yet.
@@ -45,7 +46,7 @@ impl Fallback {
         &mut self,
         reservation: &Reservation,
         members: u64,
-        now: u64,
+        now: Timestamp,
         begin: impl Fn(&Reserved) -> Option<Vec<Bucket>>,
     ) -> Result<(), Unmet> {
         let mut longest: Option<(usize, engine::Shortfall)> = None;
@@ -81,8 +82,8 @@ impl Fallback {
         reservation: &Reservation,
         actual: Option<&Cost>,
         members: u64,
-        sent: u64,
-        now: u64,
+        sent: Timestamp,
+        now: Timestamp,
     ) {
         let nothing = Cost::new().requests(0);
         self.adjust_debt(reservation, actual.unwrap_or(&nothing), &reservation.cost);
@@ -152,7 +153,7 @@ impl Fallback {
     fn share(
         &mut self,
         reserved: &Reserved,
-        now: u64,
+        now: Timestamp,
         begin: &impl Fn(&Reserved) -> Option<Vec<Bucket>>,
     ) -> &mut Share {
         let rules = &reserved.rules;
@@ -191,7 +192,7 @@ impl Fallback {
 
 impl Share {
     /// A bucket as it goes on under another rule, if it was there.
-    fn carried_over(&self, rule: &Rule, now: u64) -> Option<Bucket> {
+    fn carried_over(&self, rule: &Rule, now: Timestamp) -> Option<Bucket> {
         let index = self.rules.iter().position(|old| old.is_standing(rule))?;
         Some(self.buckets.get(index)?.carry(&self.rules[index], rule, now))
     }
@@ -207,7 +208,7 @@ impl Debt {
 
 /// What others hold when the store goes away counts as used, since nobody will say what it took. Of
 /// those in flight, one's own end.
-fn charge_held(rule: &Rule, bucket: &mut Bucket, now: u64) {
+fn charge_held(rule: &Rule, bucket: &mut Bucket, now: Timestamp) {
     let held = bucket.held();
     if held > 0 && *rule.dimension() != Dimension::Concurrency {
         bucket.drop_hold(held);

@@ -3,6 +3,7 @@ use std::sync::Arc;
 
 use super::script::Id;
 use crate::limiter::Reservation;
+use crate::timestamp::Timestamp;
 
 /// The reservations of this process that the store was asked for, by their place in memory: the
 /// limiter names a request by its [`Reservation`], and that stays where it is for as long as it is
@@ -25,9 +26,9 @@ pub(super) enum ReservationState {
     /// It was refused, and keeps its place among those who wait.
     Queued,
     /// Granted by the store; and when it was renewed last.
-    Held { renewed: u64 },
+    Held { renewed: Timestamp },
     /// Let in without the store, in this of its outages, at this time of the limiter's clock.
-    AdmittedLocally { outage: u64, at: u64 },
+    AdmittedLocally { outage: u64, at: Timestamp },
 }
 
 impl Reservations {
@@ -99,7 +100,7 @@ impl Reservations {
         })
     }
 
-    pub(super) fn mark_renewed(&mut self, reservation: &Arc<Reservation>, id: Id, now: u64) {
+    pub(super) fn mark_renewed(&mut self, reservation: &Arc<Reservation>, id: Id, now: Timestamp) {
         if let Some(entry) = self.0.get_mut(&address(reservation))
             && entry.id == id
             && let ReservationState::Held { renewed } = &mut entry.state
@@ -109,7 +110,7 @@ impl Reservations {
     }
 
     /// Those granted that weren't renewed since `before`.
-    pub(super) fn due_for_renewal(&self, before: u64) -> Vec<(Arc<Reservation>, Id)> {
+    pub(super) fn due_for_renewal(&self, before: Timestamp) -> Vec<(Arc<Reservation>, Id)> {
         let due = |entry: &&Entry| matches!(entry.state, ReservationState::Held { renewed } if renewed < before);
         let there = |entry: &Entry| (Arc::clone(&entry.reservation), entry.id);
         self.0.values().filter(due).map(there).collect()

@@ -1,27 +1,29 @@
+use crate::timestamp::Timestamp;
+
 /// The clock of a server, as this process knows it, and how it was set forward meanwhile.
 ///
-/// Times of the server are microseconds, and those of this process nanoseconds.
+/// Times of the server are in microseconds since the Unix epoch.
 #[derive(Debug, Default)]
 pub(super) struct ServerClock {
     /// What it said last, of a call that was sent then by this process's own clock.
     server: u64,
-    own: u64,
+    own: Timestamp,
     /// When it was first seen to be set forward, by itself; and by how much.
     jumps: Vec<(u64, u64)>,
 }
 
 impl ServerClock {
     /// What it should say at a time of this process's own; 0 where it has said nothing yet.
-    pub(super) fn at(&self, own: u64) -> u64 {
+    pub(super) fn at(&self, own: Timestamp) -> u64 {
         match self.server {
             0 => 0,
-            server => server.saturating_add(own.saturating_sub(self.own) / 1_000),
+            server => server.saturating_add(own.nanos_since(self.own) / 1_000),
         }
     }
 
     /// It said this to a call that was sent and answered at these times of this process's own. An
     /// answer that was late doesn't make it look set forward.
-    pub(super) fn record(&mut self, server: u64, sent: u64, received: u64) {
+    pub(super) fn record(&mut self, server: u64, sent: Timestamp, received: Timestamp) {
         let (earliest, latest) = (self.at(sent), self.at(received));
         if latest > 0 && server >= latest.saturating_add(MIN_JUMP) {
             if self.jumps.len() >= MAX_JUMPS {
@@ -63,10 +65,14 @@ mod tests {
     const NOON: u64 = 1_000_000 * SECOND;
     const HOUR: u64 = 3_600 * SECOND;
 
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
     /// Seen a second ago.
     fn seen() -> ServerClock {
         let mut clock = ServerClock::default();
-        clock.record(NOON, 0, 1_000);
+        clock.record(NOON, at(0), at(1_000));
         clock
     }
 
@@ -74,9 +80,9 @@ mod tests {
     fn clock_set_forward_applies_to_every_key_seen_before() {
         let mut clock = seen();
         let after = NOON + HOUR + SECOND;
-        clock.record(after, 1_000_000_000, 1_000_000_000);
+        clock.record(after, at(1_000_000_000), at(1_000_000_000));
         // Whatever is noted next, by whichever key.
-        clock.record(after + SECOND, 2_000_000_000, 2_000_000_000);
+        clock.record(after + SECOND, at(2_000_000_000), at(2_000_000_000));
         assert_eq!(clock.jump_since(Some(NOON), after), HOUR);
         assert_eq!(clock.jump_since(Some(after), after), 0);
         assert_eq!(clock.jump_since(None, after), HOUR);
@@ -86,17 +92,17 @@ mod tests {
     #[test]
     fn late_or_reordered_responses_are_no_clock_change() {
         let mut clock = seen();
-        clock.record(NOON + 5 * SECOND, 1_000_000_000, 5_000_000_000);
-        clock.record(NOON + 2 * SECOND, 2_000_000_000, 9_000_000_000);
-        clock.record(NOON + 10 * SECOND, 9_500_000_000, 10_000_000_000);
+        clock.record(NOON + 5 * SECOND, at(1_000_000_000), at(5_000_000_000));
+        clock.record(NOON + 2 * SECOND, at(2_000_000_000), at(9_000_000_000));
+        clock.record(NOON + 10 * SECOND, at(9_500_000_000), at(10_000_000_000));
         assert!(!clock.has_jumped());
     }
 
     #[test]
     fn clock_set_back_moves_no_times() {
         let mut clock = seen();
-        clock.record(NOON + HOUR, 1_000, 1_000);
-        clock.record(NOON, 2_000, 2_000);
+        clock.record(NOON + HOUR, at(1_000), at(1_000));
+        clock.record(NOON, at(2_000), at(2_000));
         assert_eq!(clock.jump_since(Some(0), NOON), 0);
     }
 }

@@ -21,6 +21,7 @@ use crate::engine::{Level, Rule};
 use crate::limiter::{
     Backend, BackendStatus, Clock, Closing, Ending, Reservation, Reserving, Unmet,
 };
+use crate::timestamp::Timestamp;
 
 /// Limits that many machines share, kept in Redis or Valkey: the [`Backend`] of a limiter.
 ///
@@ -142,7 +143,7 @@ impl Shared {
         reservation: &Reservation,
         ending: &Ending,
         outage: u64,
-        sent: u64,
+        sent: Timestamp,
     ) {
         let store = &self.coordinator.store;
         let actual = match ending {

@@ -1,11 +1,13 @@
+use crate::timestamp::Timestamp;
+
 /// How a [`Shared`](super::Shared) fares, and what it has done since it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SharedStatus {
     /// Whether the store answers.
     pub connected: bool,
-    /// Since when it doesn't, in nanoseconds since the epoch.
-    pub away_since: Option<u64>,
+    /// The time since which it doesn't answer, if it doesn't.
+    pub away_since: Option<Timestamp>,
     /// How often it went away.
     pub outages: u64,
     /// Decisions of the store.

@@ -1,6 +1,5 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::time::Duration;
 
 use parking_lot::Mutex;
 use smallvec::SmallVec;
@@ -14,6 +13,7 @@ use super::script::{Answer, Call, Id, Part, Verb, Verdict, View};
 use super::store_connection::StoreConnection;
 use super::views::Views;
 use crate::limiter::{Clock, SystemClock};
+use crate::timestamp::Timestamp;
 
 /// The store as this process sees it: asks it, sends again what got lost on a broken connection, and
 /// remembers what it last said.
@@ -75,9 +75,9 @@ impl Store {
         verb: Verb,
         id: Id,
         pieces: &[Piece],
-        started_at: u64,
+        started_at: Timestamp,
     ) -> Result<Answer, Failure> {
-        let passed = Duration::from_nanos(self.ticks.now().saturating_sub(started_at));
+        let passed = self.ticks.now() - started_at;
         let left = self.settings.timeout.saturating_sub(passed);
         let answer =
             tokio::time::timeout(left, self.call_until_answered(verb, id, pieces, false)).await;
@@ -150,7 +150,7 @@ impl Store {
     }
 
     /// Notes what a server's clock said to a call that was sent then.
-    pub(super) fn record_time(&self, slot: &str, time: u64, sent: u64) {
+    pub(super) fn record_time(&self, slot: &str, time: u64, sent: Timestamp) {
         self.views.lock().record_time(slot, time, sent, self.ticks.now());
     }
 
@@ -178,7 +178,7 @@ fn parts<'a>(
 }
 
 /// Another number for each process that asks.
-fn random_id(now: u64) -> u64 {
+fn random_id(now: Timestamp) -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one((std::process::id(), now))
 }

@@ -4,6 +4,7 @@ use tokio::sync::{Notify, watch};
 
 use super::failure::Failure;
 use super::link::Link;
+use crate::timestamp::Timestamp;
 
 /// The way to the store: its connection, or since when there is none.
 #[derive(Debug)]
@@ -24,8 +25,7 @@ struct ConnectionState {
 /// The store can't be asked.
 #[derive(Debug, Clone)]
 pub(super) struct Outage {
-    /// In nanoseconds since the epoch.
-    pub(super) since: u64,
+    pub(super) since: Timestamp,
     pub(super) reason: Arc<str>,
 }
 
@@ -97,7 +97,7 @@ impl StoreConnection {
     }
 
     /// The store can't be asked any more. Whether it could, before.
-    pub(super) fn mark_unavailable(&self, since: u64, reason: &str) -> bool {
+    pub(super) fn mark_unavailable(&self, since: Timestamp, reason: &str) -> bool {
         let lost = self.state.send_if_modified(|state| {
             let is_available = state.outage.is_none();
             if is_available {

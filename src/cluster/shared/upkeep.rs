@@ -9,6 +9,7 @@ use super::failure::Failure;
 use super::members;
 use super::script::{Id, Verb, Verdict};
 use crate::limiter::{Clock, Reservation};
+use crate::timestamp::Timestamp;
 
 impl Coordinator {
     /// Renews what is open for long, and takes back the places of those who wait no more.
@@ -24,8 +25,7 @@ impl Coordinator {
             if !self.store.connection.is_available() {
                 continue;
             }
-            let third = micros(ttl / 3).saturating_mul(1_000);
-            let before = self.store.ticks.now().saturating_sub(third);
+            let before = self.store.ticks.now() - ttl / 3;
             let due = self.reservations.lock().due_for_renewal(before);
             join_all(due.iter().map(|(reservation, id)| self.renew(reservation, *id))).await;
         }
@@ -107,8 +107,8 @@ impl Coordinator {
     /// Logs it, unless something was only just logged.
     fn log_failure(&self, failure: &Failure, what: &str) {
         let (now, last) = (self.store.ticks.now(), self.last_logged.load(Ordering::Relaxed));
-        if last == 0 || now.saturating_sub(last) > LOG_INTERVAL {
-            self.last_logged.store(now, Ordering::Relaxed);
+        if last == 0 || now - Timestamp::from_nanos(last) > LOG_INTERVAL {
+            self.last_logged.store(now.as_nanos(), Ordering::Relaxed);
             let (reason, on_failure) = (failure.reason(), self.store.settings.on_failure);
             tracing::warn!(reason, ?on_failure, "{what}");
         }
@@ -122,7 +122,7 @@ impl Coordinator {
         self.charge_debts().await?;
         if let Some(outage) = self.store.connection.mark_available() {
             self.fallback.lock().end_outage();
-            let millis = self.store.clock.now().saturating_sub(outage.since) / 1_000_000;
+            let millis = (self.store.clock.now() - outage.since).as_millis();
             let degraded = self.store.counters.degraded();
             let reason = &*outage.reason;
             tracing::info!(millis, reason, degraded, "the shared store is available again");
@@ -132,8 +132,8 @@ impl Coordinator {
 }
 
 const UPKEEP_INTERVAL: Duration = Duration::from_millis(100);
-/// A store that goes away again and again is spoken of this often, in nanoseconds.
-const LOG_INTERVAL: u64 = 10_000_000_000;
+/// The shortest time between two warnings about a store that goes away repeatedly.
+const LOG_INTERVAL: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
 /// For so long a limiter that ends waits for a store that doesn't answer.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

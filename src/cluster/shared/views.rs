@@ -1,5 +1,6 @@
 use std::collections::HashMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use compact_str::CompactString;
 
@@ -7,6 +8,7 @@ use super::piece::Piece;
 use super::script::{ServerTime, View};
 use super::server_clock::ServerClock;
 use crate::engine::{Bucket, Rule, Saved};
+use crate::timestamp::Timestamp;
 
 /// What the store's answers have said last: of each key, and of its clock.
 #[derive(Debug, Default)]
@@ -62,7 +64,13 @@ impl Views {
     }
 
     /// Notes what the clock of a slot's server has said to a call, which was sent and answered then.
-    pub(super) fn record_time(&mut self, slot: &str, server: u64, sent: u64, received: u64) {
+    pub(super) fn record_time(
+        &mut self,
+        slot: &str,
+        server: u64,
+        sent: Timestamp,
+        received: Timestamp,
+    ) {
         if self.clocks.len() >= MAX_KEYS {
             self.clocks.clear();
         }
@@ -71,7 +79,7 @@ impl Views {
 
     /// What the clock of a slot's server should say now, and by how much it was set forward since one
     /// of these keys was seen.
-    pub(super) fn time(&self, slot: &str, pieces: &[Piece], own: u64) -> ServerTime {
+    pub(super) fn time(&self, slot: &str, pieces: &[Piece], own: Timestamp) -> ServerTime {
         let Some(clock) = self.clocks.get(slot) else { return ServerTime::default() };
         let (expected, mut jump) = (clock.at(own), 0);
         if clock.has_jumped() {
@@ -82,7 +90,7 @@ impl Views {
         ServerTime { expected, jump }
     }
 
-    fn expected(&self, slot: &str, own: u64) -> u64 {
+    fn expected(&self, slot: &str, own: Timestamp) -> u64 {
         self.clocks.get(slot).map_or(0, |clock| clock.at(own))
     }
 
@@ -93,12 +101,12 @@ impl Views {
         key: &str,
         slot: &str,
         rules: &Arc<[Rule]>,
-        own: u64,
-        now: u64,
+        own: Timestamp,
+        now: Timestamp,
     ) -> Option<Vec<Bucket>> {
         let view = self.view(key, rules)?;
         let passed = self.expected(slot, own).saturating_sub(view.at);
-        let at = now.saturating_sub(passed.saturating_mul(1_000));
+        let at = now - Duration::from_micros(passed);
         let buckets = rules.iter().zip(&view.buckets).map(|(rule, &(used, held))| {
             let taken = if used > 0 { vec![(at, used)] } else { Vec::new() };
             let mut bucket = Bucket::new(rule);

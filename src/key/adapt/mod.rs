@@ -9,6 +9,7 @@ mod reduction;
 mod trace;
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -23,12 +24,13 @@ use crate::event::RateLimited;
 use crate::plan::Plan;
 use crate::provider::LimitReading;
 use crate::quota::{Cost, Dimension, Limit, Window};
+use crate::timestamp::{Timestamp, nanos};
 
 /// The evidence of a provider's answers about one key.
 #[derive(Debug, Default)]
 pub(crate) struct Adapt {
     /// Until when no request is admitted.
-    pub(crate) cooling_until: u64,
+    pub(crate) cooling_until: Timestamp,
     reduced: Option<Box<Reduced>>,
     trace: Option<Box<Trace>>,
 }
@@ -37,7 +39,7 @@ pub(crate) struct Adapt {
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reaction {
     /// When the cool-down ends.
-    pub(crate) until: u64,
+    pub(crate) until: Timestamp,
     /// True if it reduced the limits.
     pub(crate) is_reduced: bool,
 }
@@ -56,19 +58,19 @@ pub(crate) type ByOthers = SmallVec<[(usize, u64); 1]>;
 impl Adapt {
     /// Returns when something may be sent again. Buckets are carried over as they will be then: one
     /// that was drained for the end of a cool-down lacks no more than it can hold.
-    pub(crate) fn sends_at(&self, now: u64) -> u64 {
+    pub(crate) fn sends_at(&self, now: Timestamp) -> Timestamp {
         self.cooling_until.max(now)
     }
 
     /// Returns whether no cool-down and no reduction is left, at the latest when it is next used.
-    pub(crate) fn is_idle(&self, now: u64) -> bool {
+    pub(crate) fn is_idle(&self, now: Timestamp) -> bool {
         let whole = self.reduced.as_ref().is_none_or(|reduced| reduced.is_over(now));
         self.cooling_until <= now && whole
     }
 
     /// Returns whether requests are admitted as if there were no evidence.
     #[inline]
-    pub(crate) fn is_open(&self, now: u64) -> bool {
+    pub(crate) fn is_open(&self, now: Timestamp) -> bool {
         self.reduced.is_none() && self.cooling_until <= now
     }
 
@@ -87,12 +89,17 @@ impl Adapt {
     }
 
     /// Returns when the key recovers by a step, if it is reduced.
-    pub(crate) fn recovers_at(&self) -> Option<u64> {
+    pub(crate) fn recovers_at(&self) -> Option<Timestamp> {
         self.reduced.as_ref().map(|reduced| reduced.next_at)
     }
 
     /// Checks whether the buckets hold a cost at `at`, recovery until then included.
-    pub(crate) fn check(&self, limits: &Limits, cost: &Cost, at: u64) -> Result<(), Shortfall> {
+    pub(crate) fn check(
+        &self,
+        limits: &Limits,
+        cost: &Cost,
+        at: Timestamp,
+    ) -> Result<(), Shortfall> {
         let Some(reduced) = self.reduced.as_deref() else {
             return engine::check(&limits.plan.rules, &limits.buckets, cost, at);
         };
@@ -106,7 +113,7 @@ impl Adapt {
     }
 
     /// Returns the limits at `at`, if recovery has changed them by then.
-    pub(crate) fn recovered(&self, limits: &Limits, at: u64) -> Option<Step> {
+    pub(crate) fn recovered(&self, limits: &Limits, at: Timestamp) -> Option<Step> {
         let due = |reduced: &Reduced| reduced.next_at <= at;
         let first = self.reduced.as_deref().filter(|reduced| due(reduced))?;
         let mut step = first.step(&limits.plan.rules, &limits.buckets);
@@ -118,13 +125,13 @@ impl Adapt {
 
     /// Returns whether a step of recovery is due.
     #[inline]
-    pub(crate) fn is_due(&self, now: u64) -> bool {
+    pub(crate) fn is_due(&self, now: Timestamp) -> bool {
         self.reduced.as_ref().is_some_and(|reduced| reduced.next_at <= now)
     }
 
     /// Recovers as far as is due. Returns whether that ended the reduction.
     #[cold]
-    pub(crate) fn recover(&mut self, limits: &mut Limits, now: u64) -> bool {
+    pub(crate) fn recover(&mut self, limits: &mut Limits, now: Timestamp) -> bool {
         let Some(Step { buckets, left, .. }) = self.recovered(limits, now) else { return false };
         let plan = left.as_ref().map_or_else(|| Arc::clone(self.full(limits)), Reduced::plan);
         *limits = Limits { plan, buckets };
@@ -138,7 +145,7 @@ impl Adapt {
         &mut self,
         limits: &mut Limits,
         pace: Pace,
-        now: u64,
+        now: Timestamp,
         amount: impl Fn(&Limit) -> u64,
     ) -> bool {
         let lower = |rule: &Rule| amount(rule.limit()).clamp(1, rule.limit().amount());
@@ -162,7 +169,7 @@ impl Adapt {
         limits: &mut Limits,
         pace: Pace,
         new: u64,
-        (sent_at, now): (u64, u64),
+        (sent_at, now): (Timestamp, Timestamp),
     ) {
         let current = capacity(limits);
         self.lower(limits, pace, now, |limit| in_proportion(limit, new, current));
@@ -172,12 +179,12 @@ impl Adapt {
     }
 
     /// Returns whether an update that was sent then is no newer than the last that was applied.
-    pub(crate) fn is_update_stale(&self, sent_at: u64) -> bool {
+    pub(crate) fn is_update_stale(&self, sent_at: Timestamp) -> bool {
         self.reduced.as_ref().is_some_and(|reduced| sent_at <= reduced.heard_at)
     }
 
     /// Recovers at another pace from now on.
-    pub(crate) fn set_pace(&mut self, pace: Pace, now: u64) {
+    pub(crate) fn set_pace(&mut self, pace: Pace, now: Timestamp) {
         let from = self.sends_at(now);
         if let Some(reduced) = self.reduced.as_deref_mut() {
             reduced.set_pace(pace, from);
@@ -202,7 +209,7 @@ impl Adapt {
         limits: &mut Limits,
         refusal: &RateLimited,
         (pace, part): (Option<Pace>, u64),
-        now: u64,
+        now: Timestamp,
     ) -> Reaction {
         let sent_at = refusal.sent_at.unwrap_or(now.saturating_sub(LATENCY));
         let again = self.belongs_to_last(sent_at);
@@ -220,20 +227,21 @@ impl Adapt {
     }
 
     /// Reduces the rates for another reason than a refusal, unless they were a moment ago.
-    pub(crate) fn reduce(&mut self, limits: &mut Limits, pace: Pace, now: u64) -> bool {
+    pub(crate) fn reduce(&mut self, limits: &mut Limits, pace: Pace, now: Timestamp) -> bool {
         let again = self.belongs_to_last(now.saturating_sub(LATENCY));
         !again && self.lower(limits, pace, now, |limit| reduced_to(limit, pace, None))
     }
 
-    /// Admits nothing for so many nanoseconds, and a part of the spread. Returns until when.
+    /// Starts a cool-down of `delay` and a part of the spread. Returns its end.
     pub(crate) fn cool_down(
         &mut self,
-        delay: u64,
+        delay: Duration,
         (pace, part): (Option<Pace>, u64),
-        now: u64,
-    ) -> u64 {
-        let spread = pace.map_or(0, |pace| (pace.spread.min(delay / 8) >> 16).saturating_mul(part));
-        let until = now.saturating_add(delay).saturating_add(spread);
+        now: Timestamp,
+    ) -> Timestamp {
+        let longest = pace.map_or(Duration::ZERO, |pace| pace.spread.min(delay / 8));
+        let spread = (nanos(longest) >> 16).saturating_mul(part);
+        let until = (now + delay).add_nanos(spread);
         self.cooling_until = self.cooling_until.max(until);
         self.cooling_until
     }
@@ -243,10 +251,10 @@ impl Adapt {
     pub(crate) fn pause(
         &mut self,
         limits: &mut Limits,
-        delay: u64,
+        delay: Duration,
         spread: (Option<Pace>, u64),
-        now: u64,
-    ) -> u64 {
+        now: Timestamp,
+    ) -> Timestamp {
         let until = self.cool_down(delay, spread, now);
         if spread.0.is_some() {
             self.drain(limits, None, until);
@@ -256,7 +264,7 @@ impl Adapt {
 
     /// Moves the end of the cool-down, if it still is `from`.
     #[cfg(feature = "tower")]
-    pub(crate) fn move_cool_down(&mut self, from: u64, to: u64) {
+    pub(crate) fn move_cool_down(&mut self, from: Timestamp, to: Timestamp) {
         if self.cooling_until == from {
             self.cooling_until = to;
         }
@@ -264,7 +272,12 @@ impl Adapt {
 
     /// Admits nothing until then, if that is later than without it: the provider refused a request of
     /// another process. Its buckets are empty then, and so are these. Returns whether it is later.
-    pub(crate) fn cool_down_until(&mut self, limits: &mut Limits, until: u64, now: u64) -> bool {
+    pub(crate) fn cool_down_until(
+        &mut self,
+        limits: &mut Limits,
+        until: Timestamp,
+        now: Timestamp,
+    ) -> bool {
         if until <= self.sends_at(now) {
             return false;
         }
@@ -275,7 +288,12 @@ impl Adapt {
 
     /// Empties the buckets of all rates, or those of one dimension, at the end of a cool-down: the
     /// provider's are empty. Recovery starts after it.
-    pub(crate) fn drain(&mut self, limits: &mut Limits, named: Option<&Dimension>, until: u64) {
+    pub(crate) fn drain(
+        &mut self,
+        limits: &mut Limits,
+        named: Option<&Dimension>,
+        until: Timestamp,
+    ) {
         if let Some(reduced) = self.reduced.as_deref_mut() {
             reduced.recover_after(until);
         }
@@ -283,7 +301,7 @@ impl Adapt {
     }
 
     /// Returns whether a refusal of a request that was sent then was answered by the last reduction.
-    fn belongs_to_last(&self, sent_at: u64) -> bool {
+    fn belongs_to_last(&self, sent_at: Timestamp) -> bool {
         self.reduced.as_ref().is_some_and(|reduced| sent_at <= reduced.reduced_at)
     }
 
@@ -293,8 +311,8 @@ impl Adapt {
         &mut self,
         limits: &mut Limits,
         readings: &[LimitReading],
-        granted_at: u64,
-        now: u64,
+        granted_at: Timestamp,
+        now: Timestamp,
     ) -> (ByOthers, Vec<LowerLimit>) {
         let mut by_others = ByOthers::new();
         match &self.trace {
@@ -321,8 +339,8 @@ impl Adapt {
         &self,
         limits: &Limits,
         reading: &LimitReading,
-        granted_at: u64,
-        now: u64,
+        granted_at: Timestamp,
+        now: Timestamp,
     ) -> Option<(usize, u64)> {
         let index = limits.plan.rules.iter().position(|rule| is_of(rule.limit(), reading))?;
         let left = remaining(reading)?;
@@ -358,7 +376,7 @@ impl Adapt {
     }
 
     /// Starts the comparison with headers anew, if there is one: the limits have changed.
-    pub(crate) fn restart_trace(&mut self, limits: &Limits, now: u64) {
+    pub(crate) fn restart_trace(&mut self, limits: &Limits, now: Timestamp) {
         if let Some(trace) = self.trace.as_deref_mut() {
             trace.restart(limits.plan.rules.len(), now);
             trace.note(limits, now);
@@ -367,14 +385,14 @@ impl Adapt {
 
     /// Notes the amounts left, if they are compared with headers: after they became less.
     #[inline]
-    pub(crate) fn note(&mut self, limits: &Limits, now: u64) {
+    pub(crate) fn note(&mut self, limits: &Limits, now: Timestamp) {
         if let Some(trace) = self.trace.as_deref_mut() {
             trace.note(limits, now);
         }
     }
 
-    /// Moves all times back: the clock was set back by so many nanoseconds.
-    pub(crate) fn rebase(&mut self, back: u64) {
+    /// Moves all times back by as much as the clock was set back.
+    pub(crate) fn rebase(&mut self, back: Duration) {
         self.cooling_until = self.cooling_until.saturating_sub(back);
         if let Some(reduced) = &mut self.reduced {
             reduced.rebase(back);
@@ -418,7 +436,7 @@ fn in_proportion(limit: &Limit, new: u64, current: u64) -> u64 {
     u64::try_from(part).unwrap_or(u64::MAX)
 }
 
-fn drain_rates(limits: &mut Limits, named: Option<&Dimension>, until: u64) {
+fn drain_rates(limits: &mut Limits, named: Option<&Dimension>, until: Timestamp) {
     for (rule, bucket) in limits.iter_mut() {
         if is_rate(rule.limit()) && named.is_none_or(|named| rule.dimension() == named) {
             bucket.drain(rule, until);
@@ -437,8 +455,8 @@ fn remaining(reading: &LimitReading) -> Option<u64> {
     reading.remaining.filter(|left| reading.limit.is_none_or(|limit| *left <= limit))
 }
 
-/// The age of a request, in nanoseconds, whose time of sending isn't known.
-const LATENCY: u64 = 10_000_000_000;
+/// The age of a request whose time of sending isn't known.
+const LATENCY: Duration = Duration::from_secs(10);
 
 #[cfg(test)]
 #[path = "../../../tests/parts/adapt.rs"]

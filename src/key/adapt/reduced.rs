@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -7,6 +8,7 @@ use crate::engine::{self, Bucket, Rule, Shortfall, Wait};
 use crate::key::limits::Limits;
 use crate::plan::{Buckets, Plan, Rules, resize};
 use crate::quota::Cost;
+use crate::timestamp::Timestamp;
 
 /// A reduction of a key's limits after a refusal by its provider, until the key has recovered.
 ///
@@ -20,14 +22,14 @@ pub(crate) struct Reduced {
     /// The amounts of its limits now.
     amounts: SmallVec<[u64; 3]>,
     /// When it recovers by a step, and when it has recovered wholly.
-    pub(crate) next_at: u64,
-    ends_at: u64,
+    pub(crate) next_at: Timestamp,
+    ends_at: Timestamp,
     /// When it was reduced last: refusals of requests sent before belong to that reduction.
-    pub(crate) reduced_at: u64,
+    pub(crate) reduced_at: Timestamp,
     /// The number of reductions since it last recovered by a step.
     pub(crate) times: u32,
     /// When the last update of another program that was applied was sent.
-    pub(crate) heard_at: u64,
+    pub(crate) heard_at: Timestamp,
 }
 
 /// Limits after a step of recovery.
@@ -45,18 +47,18 @@ impl Reduced {
         limits: &Limits,
         pace: Pace,
         amounts: SmallVec<[u64; 3]>,
-        now: u64,
+        now: Timestamp,
     ) -> Self {
         let original = last.map_or(&limits.plan, |last| &last.original);
         Self {
             pace,
             original: Arc::clone(original),
             amounts,
-            next_at: 0,
-            ends_at: 0,
+            next_at: Timestamp::UNIX_EPOCH,
+            ends_at: Timestamp::UNIX_EPOCH,
             reduced_at: now,
             times: last.map_or(0, |last| last.times).saturating_add(1),
-            heard_at: last.map_or(0, |last| last.heard_at),
+            heard_at: last.map_or(Timestamp::UNIX_EPOCH, |last| last.heard_at),
         }
     }
 
@@ -66,7 +68,7 @@ impl Reduced {
         &self,
         (mut rules, mut buckets): (&[Rule], &[Bucket]),
         cost: &Cost,
-        at: u64,
+        at: Timestamp,
     ) -> Result<(), Shortfall> {
         let Err(mut short) = engine::check(rules, buckets, cost, at) else { return Ok(()) };
         let mut reduced = self;
@@ -101,7 +103,7 @@ impl Reduced {
         let amounts = amounts.map(|(&amount, original)| self.pace.recover(amount, original));
         let left = Self {
             amounts: amounts.collect(),
-            next_at: self.next_at.saturating_add(self.pace.interval),
+            next_at: self.next_at + self.pace.interval,
             times: 0,
             ..self.clone()
         };
@@ -121,13 +123,13 @@ impl Reduced {
     }
 
     /// Returns whether it will have recovered wholly.
-    pub(crate) fn is_over(&self, now: u64) -> bool {
+    pub(crate) fn is_over(&self, now: Timestamp) -> bool {
         self.ends_at <= now
     }
 
     /// Recovers no sooner than an interval after `time`.
-    pub(crate) fn recover_after(&mut self, time: u64) {
-        self.next_at = self.next_at.max(time.saturating_add(self.pace.interval));
+    pub(crate) fn recover_after(&mut self, time: Timestamp) {
+        self.next_at = self.next_at.max(time + self.pace.interval);
         let steps = |(&amount, rule): (&u64, &Rule)| {
             let (mut amount, original) = (amount, rule.limit().amount());
             std::iter::from_fn(|| {
@@ -138,18 +140,18 @@ impl Reduced {
             .count()
         };
         let steps = self.amounts.iter().zip(&*self.original.rules).map(steps).max();
-        let more = u64::try_from(steps.unwrap_or(0).saturating_sub(1)).unwrap_or(u64::MAX);
-        self.ends_at = self.next_at.saturating_add(self.pace.interval.saturating_mul(more));
+        let more = u32::try_from(steps.unwrap_or(0).saturating_sub(1)).unwrap_or(u32::MAX);
+        self.ends_at = self.next_at + self.pace.interval.saturating_mul(more);
     }
 
     /// Recovers at another pace from now on: the next step comes no later than by that pace.
-    pub(crate) fn set_pace(&mut self, pace: Pace, now: u64) {
+    pub(crate) fn set_pace(&mut self, pace: Pace, now: Timestamp) {
         self.pace = pace;
-        self.next_at = self.next_at.min(now.saturating_add(pace.interval));
-        self.recover_after(0);
+        self.next_at = self.next_at.min(now + pace.interval);
+        self.recover_after(Timestamp::UNIX_EPOCH);
     }
 
-    pub(crate) fn rebase(&mut self, back: u64) {
+    pub(crate) fn rebase(&mut self, back: Duration) {
         for time in [&mut self.next_at, &mut self.ends_at, &mut self.reduced_at] {
             *time = time.saturating_sub(back);
         }

@@ -1,7 +1,6 @@
 use std::time::Duration;
 
 use crate::answer::error::BuildError;
-use crate::clock::nanos;
 
 /// How far a key is reduced when its provider refuses a request, and how it recovers.
 ///
@@ -82,7 +81,7 @@ impl Reduction {
         if interval < Duration::from_secs(1) {
             return Err(wrong("recovery interval", format!("{interval:?}"), "of at least 1s"));
         }
-        let pace = Pace { factor, interval: nanos(interval), recovery, spread: nanos(spread) };
+        let pace = Pace { factor, interval, recovery, spread };
         Ok(on.then_some(pace))
     }
 }
@@ -93,13 +92,13 @@ impl Default for Reduction {
     }
 }
 
-/// A [`Reduction`] in whole numbers: factors in millionths, times in nanoseconds.
+/// A [`Reduction`] with its factors in millionths.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Pace {
     factor: u32,
-    pub(crate) interval: u64,
+    pub(crate) interval: Duration,
     recovery: u32,
-    pub(crate) spread: u64,
+    pub(crate) spread: Duration,
 }
 
 impl Pace {

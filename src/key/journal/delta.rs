@@ -1,22 +1,25 @@
+use std::time::Duration;
+
 use smallvec::SmallVec;
 
 use crate::engine::{Bucket, Rule};
 use crate::key::changes::BucketChanges;
 use crate::quota::{Dimension, Window};
+use crate::timestamp::Timestamp;
 
 /// The changes of one bucket, until they are collected.
 #[derive(Debug, Default)]
 pub(super) struct Delta {
     /// Times and amounts taken, oldest first; at most one entry for each part of the window.
-    entries: SmallVec<[(u64, i64); 1]>,
+    entries: SmallVec<[(Timestamp, i64); 1]>,
     /// The last time that was entered, and the last that is collected.
-    latest: u64,
-    collected: u64,
+    latest: Timestamp,
+    collected: Timestamp,
     /// Amounts returned of what is collected already, at the times at which they had been taken;
     /// oldest first.
-    returned: Vec<(u64, i64)>,
+    returned: Vec<(Timestamp, i64)>,
     /// The end of the part of the window that the last entry is in.
-    ends: u64,
+    ends: Timestamp,
     /// The amount held that was collected last.
     reported: u64,
     /// The amount that other limiters hold, which the bucket holds too.
@@ -26,7 +29,7 @@ pub(super) struct Delta {
 impl Delta {
     /// Enters an amount that was taken at `at`, after it was; a negative one was returned.
     #[inline]
-    pub(super) fn enter(&mut self, (rule, bucket): (&Rule, &Bucket), at: u64, amount: i64) {
+    pub(super) fn enter(&mut self, (rule, bucket): (&Rule, &Bucket), at: Timestamp, amount: i64) {
         let (sent, at) = (at, bucket.kept_at(at));
         if amount < 0 && (sent <= self.collected || bucket.is_past(sent)) {
             // Not off the amounts taken since: those count for longer.
@@ -43,7 +46,7 @@ impl Delta {
     }
 
     #[inline(never)]
-    fn give_back(&mut self, at: u64, amount: i64) {
+    fn give_back(&mut self, at: Timestamp, amount: i64) {
         let index = self.returned.partition_point(|entry| entry.0 < at);
         match self.returned.get_mut(index) {
             Some(entry) if entry.0 == at => entry.1 = entry.1.saturating_add(amount),
@@ -57,9 +60,9 @@ impl Delta {
     }
 
     #[inline(never)]
-    fn insert(&mut self, window: Window, at: u64, amount: i64) {
+    fn insert(&mut self, window: Window, at: Timestamp, amount: i64) {
         let width = window.as_nanos() / PARTS;
-        let part = |time: u64| time / width;
+        let part = |time: Timestamp| time.as_nanos() / width;
         let index = self.entries.partition_point(|entry| part(entry.0) < part(at));
         match self.entries.get_mut(index) {
             Some(entry) if part(entry.0) == part(at) => {
@@ -73,7 +76,7 @@ impl Delta {
             self.entries[0].1 = self.entries[0].1.saturating_add(oldest);
         }
         let last = self.entries.last().map_or(0, |last| part(last.0));
-        self.ends = last.saturating_add(1).saturating_mul(width);
+        self.ends = Timestamp::from_nanos(last.saturating_add(1).saturating_mul(width));
     }
 
     /// Returns the changes since the last collection, of a bucket of which requests of this limiter
@@ -84,7 +87,7 @@ impl Delta {
         window: Window,
         held: u64,
     ) -> Option<BucketChanges> {
-        (self.ends, self.collected) = (0, self.latest);
+        (self.ends, self.collected) = (Timestamp::UNIX_EPOCH, self.latest);
         let new = self.entries.drain(..).filter(|(_, amount)| *amount != 0);
         let mut taken = std::mem::take(&mut self.returned);
         taken.extend(new);
@@ -97,7 +100,7 @@ impl Delta {
     }
 
     /// Forgets all before this time. Returns what isn't collected yet of the rest.
-    pub(super) fn forget_before(&mut self, time: u64) -> &[(u64, i64)] {
+    pub(super) fn forget_before(&mut self, time: Timestamp) -> &[(Timestamp, i64)] {
         self.entries.retain(|entry| entry.0 >= time);
         self.returned.retain(|entry| entry.0 >= time);
         &self.entries
@@ -111,7 +114,7 @@ impl Delta {
             && self.others == 0
     }
 
-    pub(super) fn rebase(&mut self, back: u64) {
+    pub(super) fn rebase(&mut self, back: Duration) {
         let entries = self.entries.iter_mut().chain(&mut self.returned);
         for at in entries.map(|entry| &mut entry.0).chain([
             &mut self.ends,

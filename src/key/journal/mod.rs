@@ -7,6 +7,8 @@
 
 mod delta;
 
+use std::time::Duration;
+
 use compact_str::CompactString;
 use smallvec::SmallVec;
 
@@ -16,20 +18,21 @@ use super::limits::{Granted, Limits};
 use crate::engine::Rule;
 use crate::plan::Plan;
 use crate::quota::{Cost, Dimension, Window};
+use crate::timestamp::Timestamp;
 
 /// The changes of one key, until they are collected.
 #[derive(Debug)]
 pub(crate) struct Journal {
     /// Amounts that were taken before are not reported, and so are not their returns.
-    since: u64,
+    since: Timestamp,
     /// In the order of the plan's rules.
     deltas: SmallVec<[Delta; 3]>,
     /// Of limits that the key doesn't have, or no longer.
     loose: Vec<(Dimension, Window, Delta)>,
     by_others: Vec<ByOthers>,
     /// Until when it cools down, if that is new.
-    cooling: Option<u64>,
-    reset_at: Option<u64>,
+    cooling: Option<Timestamp>,
+    reset_at: Option<Timestamp>,
     listed: Listed,
 }
 
@@ -53,7 +56,7 @@ struct ByOthers {
 
 impl Journal {
     /// A journal of limits that are tracked from now on.
-    pub(crate) fn new(limits: &Limits, since: u64) -> Self {
+    pub(crate) fn new(limits: &Limits, since: Timestamp) -> Self {
         let held = limits.buckets.iter().any(|bucket| bucket.held() > 0);
         Self {
             since,
@@ -90,7 +93,7 @@ impl Journal {
     }
 
     /// Records a reservation, after it was made.
-    pub(crate) fn reserved(&mut self, limits: &Limits, cost: &Cost, now: u64) {
+    pub(crate) fn reserved(&mut self, limits: &Limits, cost: &Cost, now: Timestamp) {
         for ((rule, bucket), delta) in limits.iter().zip(&mut self.deltas) {
             if !rule.holds() {
                 delta.enter((rule, bucket), now, signed(rule.amount(cost)));
@@ -105,7 +108,7 @@ impl Journal {
         limits: &Limits,
         granted: Granted<'_>,
         charged: Option<&Cost>,
-        now: u64,
+        now: Timestamp,
     ) {
         for (at, ((rule, bucket), delta)) in limits.iter().zip(&mut self.deltas).enumerate() {
             let of = (rule, bucket);
@@ -133,7 +136,7 @@ impl Journal {
         limits: &Limits,
         rules: &[usize],
         charged: &Cost,
-        now: u64,
+        now: Timestamp,
     ) {
         for &at in rules {
             let (rule, bucket) = (&limits.plan.rules[at], &limits.buckets[at]);
@@ -143,7 +146,7 @@ impl Journal {
     }
 
     /// Records an amount that was taken without a reservation.
-    pub(crate) fn charged(&mut self, limits: &Limits, cost: &Cost, now: u64) {
+    pub(crate) fn charged(&mut self, limits: &Limits, cost: &Cost, now: Timestamp) {
         for ((rule, bucket), delta) in limits.iter().zip(&mut self.deltas) {
             if *rule.dimension() != Dimension::Concurrency {
                 delta.enter((rule, bucket), now, signed(rule.amount(cost)));
@@ -153,18 +156,18 @@ impl Journal {
     }
 
     /// Records until when the key cools down.
-    pub(crate) fn cooling(&mut self, until: u64) {
+    pub(crate) fn cooling(&mut self, until: Timestamp) {
         self.cooling = Some(until);
         self.changed();
     }
 
     /// Records that the key was reset: changes that aren't collected yet are forgotten with the rest.
-    pub(crate) fn reset(&mut self, now: u64) {
+    pub(crate) fn reset(&mut self, now: Timestamp) {
         for delta in &mut self.deltas {
-            delta.forget_before(u64::MAX);
+            delta.forget_before(Timestamp::MAX);
         }
         self.by_others.clear();
-        (self.reset_at, self.cooling) = (Some(now), Some(0));
+        (self.reset_at, self.cooling) = (Some(now), Some(Timestamp::UNIX_EPOCH));
         self.changed();
     }
 
@@ -172,7 +175,7 @@ impl Journal {
     /// stand for the same limit. The amounts that others hold are taken off the old buckets; see
     /// [`hold_for_others`](Self::hold_for_others). An amount held of a rule that holds no longer, or
     /// is no longer there, counts as taken: its holder can no longer report the charge.
-    pub(crate) fn follow(&mut self, limits: &mut Limits, new: &Plan, now: u64) {
+    pub(crate) fn follow(&mut self, limits: &mut Limits, new: &Plan, now: Timestamp) {
         for (bucket, delta) in limits.buckets.iter_mut().zip(&self.deltas) {
             bucket.drop_hold(delta.others);
         }
@@ -220,7 +223,7 @@ impl Journal {
         &mut self,
         limits: &mut Limits,
         other: &BucketChanges,
-        (round, now): (u64, u64),
+        (round, now): (u64, Timestamp),
     ) {
         let is_of = |rule: &Rule| {
             let window = named(rule.dimension(), rule.limit().window());
@@ -247,14 +250,19 @@ impl Journal {
 
     /// Applies a reset by another limiter: amounts taken since, and not collected yet, are entered
     /// again into the empty buckets. Returns until when the key cools down.
-    pub(crate) fn apply_reset(&mut self, limits: &mut Limits, reset_at: u64, now: u64) -> u64 {
+    pub(crate) fn apply_reset(
+        &mut self,
+        limits: &mut Limits,
+        reset_at: Timestamp,
+        now: Timestamp,
+    ) -> Timestamp {
         self.by_others.clear();
         for ((rule, bucket), delta) in limits.iter_mut().zip(&mut self.deltas) {
             for &entry in delta.forget_before(reset_at) {
                 bucket.follow(rule, entry, now);
             }
         }
-        self.cooling.unwrap_or(0)
+        self.cooling.unwrap_or(Timestamp::UNIX_EPOCH)
     }
 
     /// Returns the changes since the last collection, if there are any. A key whose requests count
@@ -284,8 +292,8 @@ impl Journal {
         (!same || !changes.buckets.is_empty()).then_some(changes)
     }
 
-    /// Moves all times back: the clock was set back by so many nanoseconds.
-    pub(crate) fn rebase(&mut self, back: u64) {
+    /// Moves all times back by as much as the clock was set back.
+    pub(crate) fn rebase(&mut self, back: Duration) {
         let loose = self.loose.iter_mut().map(|(.., delta)| delta);
         self.deltas.iter_mut().chain(loose).for_each(|delta| delta.rebase(back));
         let times = [&mut self.cooling, &mut self.reset_at].into_iter().flatten();

@@ -10,6 +10,7 @@ use crate::engine::{Level, Rule};
 use crate::limiter::{Figures, Limiter};
 use crate::middleware::Key;
 use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
 
 /// The limits of a request as they stand, as the fields `RateLimit-Policy` and `RateLimit` of
 /// draft-ietf-httpapi-ratelimit-headers-11 tell them.
@@ -92,7 +93,7 @@ impl<'a> Fields<'a> {
         });
     }
 
-    fn each(&self, mut visit: impl FnMut(&[u8], u64, &Rule, &Level)) {
+    fn each(&self, mut visit: impl FnMut(&[u8], Timestamp, &Rule, &Level)) {
         let mut names = self.policies.names();
         for figures in self.figures {
             for ((rule, level), name) in figures.limits().zip(&mut names) {
@@ -108,9 +109,9 @@ fn is_short(rule: &Rule, level: &Level, cost: &Cost) -> bool {
 
 /// The seconds, rounded up, within which no more than what is left should be used: until the limit is
 /// unused again, and at least so many that what is left comes at the limit's own pace.
-fn effective(rule: &Rule, level: &Level, now: u64) -> u64 {
+fn effective(rule: &Rule, level: &Level, now: Timestamp) -> u64 {
     let (amount, window) = (rule.limit().amount(), rule.limit().window().as_nanos());
-    let fresh = level.fresh_at.saturating_sub(now);
+    let fresh = level.fresh_at.nanos_since(now);
     let left = level.available.min(amount);
     let paced = match left.checked_mul(window) {
         Some(product) => product / amount.max(1),

@@ -10,6 +10,7 @@ use super::replay::Replay;
 use crate::middleware::error::Failure;
 use crate::middleware::future::Answered;
 use crate::middleware::{Classify, Journey, RateLimitService};
+use crate::timestamp::Timestamp;
 
 /// What it takes to send a request again.
 pub(super) struct Again<S, Request, C, O>
@@ -23,7 +24,7 @@ where
     left: u32,
     tries: u32,
     /// When to give up, over all tries.
-    deadline: Option<u64>,
+    deadline: Option<Timestamp>,
     journey: Option<Journey>,
     /// What was the current span at the call.
     within: Span,
@@ -50,7 +51,7 @@ where
     pub(super) fn new(
         service: RateLimitService<S, C, O>,
         (request, times): (Request, u32),
-        deadline: Option<u64>,
+        deadline: Option<Timestamp>,
         journey: Option<Journey>,
     ) -> Self {
         Self {
@@ -122,7 +123,7 @@ where
         }
         let limiter = self.service.limiter();
         let nanos = u64::try_from(wait.as_nanos()).unwrap_or(u64::MAX);
-        let at = limiter.now().saturating_add(nanos);
+        let at = limiter.now().add_nanos(nanos);
         let in_time = self.deadline.is_none_or(|deadline| at <= deadline);
         in_time.then(|| Stage::Pausing { sleep: limiter.sleep_unless_closed(at) })
     }

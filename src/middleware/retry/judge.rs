@@ -1,6 +1,7 @@
 use std::time::Duration;
 
 use crate::middleware::{Observe, Watch};
+use crate::timestamp::Timestamp;
 
 /// What becomes of a request after a try.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -30,6 +31,7 @@ pub enum Judged<Response, Judging> {
 ///
 /// ```
 /// use std::future::{Ready, ready};
+/// use tollgate::Timestamp;
 /// use tollgate::middleware::{Judge, Judged, Observe, Verdict, Watch};
 ///
 /// enum Answer {
@@ -54,7 +56,7 @@ pub enum Judged<Response, Judging> {
 ///         &self,
 ///         answer: Answer,
 ///         watch: Watch,
-///         _deadline: Option<u64>,
+///         _deadline: Option<Timestamp>,
 ///     ) -> Judged<Answer, Self::Judging> {
 ///         match answer {
 ///             Answer::Busy => {
@@ -78,13 +80,13 @@ pub trait Judge<Response>: Observe<Response> {
     /// Judges a response whose request could still be sent again.
     ///
     /// Where the verdict is [`Verdict::Again`] the [`Watch`] must be gone: the next try is a
-    /// reservation of its own. After the `deadline` of the request, in nanoseconds since the epoch,
+    /// reservation of its own. After the `deadline` of the request,
     /// no other try follows: what is not known by then needs no more reading.
     fn judge(
         &self,
         response: Response,
         watch: Watch,
-        deadline: Option<u64>,
+        deadline: Option<Timestamp>,
     ) -> Judged<Self::Observed, Self::Judging>;
 
     /// Whether a request that came to this error is worth sending again. Default: if it never left.

@@ -16,13 +16,14 @@ use crate::middleware::reading::{Reading, is_plain, is_refusal, is_refusal_in_ba
 use crate::middleware::refusal::LONGEST_ERROR;
 use crate::middleware::{ResponseBody, Watch};
 use crate::provider::{ApiError, Class, InvalidAnswer, Profile};
+use crate::timestamp::Timestamp;
 
 /// An HTTP response whose body is read ahead, until it is known whether its request is worth sending
 /// again.
 pub struct Judging<B: Body<Data = Bytes>> {
     held: Option<(Parts, Box<ReadAhead<Passing<B>>>)>,
     profile: Profile,
-    answered_at: u64,
+    answered_at: Timestamp,
     /// How many bytes of it are read; `None` for all.
     most: Option<usize>,
     /// Until when: then it is judged by what there is.
@@ -36,7 +37,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
         response: Response<B>,
         watch: Watch,
         (profile, whole): (Profile, bool),
-        deadline: Option<u64>,
+        deadline: Option<Timestamp>,
     ) -> Judged<Response<ResponseBody<B>>, Self> {
         let (answered_at, limiter) = (watch.now(), watch.limiter().clone());
         let (parts, body) = response.into_parts();
@@ -47,7 +48,7 @@ impl<B: Body<Data = Bytes>> Judging<B> {
             return Judged::Passed(Response::from_parts(parts, body));
         }
         let held = Some((parts, Box::new(ReadAhead::new(Passing::new(body, reading)))));
-        let late = (!success).then(|| answered_at.saturating_add(LONGEST_READ));
+        let late = (!success).then(|| answered_at + LONGEST_READ);
         let until = [late, deadline].into_iter().flatten().min();
         let until = until.map(|until| limiter.sleep_until(until));
         let most = (!success).then_some(LONGEST_AHEAD);
@@ -96,7 +97,8 @@ impl<B: Body<Data = Bytes>> Judging<B> {
     fn in_band(&self, error: &ApiError) -> Verdict {
         let class = self.profile.classify_in_band(error);
         let text = error.message().as_bytes();
-        let delay = || waited(self.profile.retry_delay(&HeaderMap::new(), text, 0));
+        let delay =
+            || waited(self.profile.retry_delay(&HeaderMap::new(), text, Timestamp::UNIX_EPOCH));
         match is_refusal_in_band(error) {
             true => again(class, delay().map(|_| Duration::ZERO)),
             false => again(class, None),
@@ -165,7 +167,7 @@ const LONGEST_DELAY: Duration = Duration::from_secs(60);
 /// of nearly every one is free again while its request waits.
 const LONGEST_AHEAD: usize = 64 * 1_024;
 
-/// How long, in nanoseconds: an error is written at once, and one that stalls has said what it will.
-const LONGEST_READ: u64 = 5_000_000_000;
+/// The longest time for which an error body is read ahead.
+const LONGEST_READ: Duration = Duration::from_secs(5);
 
 const ONCE: &str = "a response is judged once";

@@ -5,6 +5,7 @@ use http::HeaderMap;
 use super::per::Level;
 use crate::provider::{date, duration};
 use crate::quota::Window;
+use crate::timestamp::Timestamp;
 
 /// What a reset is read against.
 pub(in crate::provider) struct Context<'h> {
@@ -18,9 +19,9 @@ pub(in crate::provider) struct Context<'h> {
 /// in seconds or milliseconds since the Unix epoch. A time is as far away as the response's own
 /// `date` says; without one it is unknown.
 pub(super) fn any(text: &str, context: &Context<'_>) -> Option<Duration> {
-    let until = |at: u64| {
+    let until = |at: Timestamp| {
         let answered = date::of_response(context.headers)?;
-        Some(Duration::from_nanos(at.saturating_sub(answered)))
+        Some(at - answered)
     };
     duration::go(text)
         .or_else(|| until(date::rfc3339(text)?))

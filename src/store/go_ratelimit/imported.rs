@@ -4,6 +4,7 @@ use crate::engine::Saved;
 use crate::limiter::{BucketSnapshot, KeySnapshot, NamedQuota, QuotaOrigin};
 use crate::quota::{Dimension, Quota, Window};
 use crate::store::State;
+use crate::timestamp::Timestamp;
 
 /// What was read, and what of it was not taken as it stood.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -40,7 +41,7 @@ impl ImportedState {
     pub(super) fn new(
         limits: BTreeMap<String, ModelLimits>,
         models: BTreeMap<String, ModelUsage>,
-        now: u64,
+        now: Timestamp,
     ) -> Self {
         let mut imported = Self::default();
         let quotas = limits.into_iter().map(|(name, limits)| {
@@ -57,7 +58,7 @@ impl ImportedState {
         imported
     }
 
-    fn buckets(&mut self, model: &ModelUsage, now: u64) -> Vec<BucketSnapshot> {
+    fn buckets(&mut self, model: &ModelUsage, now: Timestamp) -> Vec<BucketSnapshot> {
         let requests = model.requests.iter().map(|at| (*at, 1));
         let buckets = [
             self.bucket(Dimension::Requests, Window::MINUTE, requests, now),
@@ -72,9 +73,9 @@ impl ImportedState {
         dimension: Dimension,
         window: Window,
         entries: impl IntoIterator<Item = (i128, i64)>,
-        now: u64,
+        now: Timestamp,
     ) -> BucketSnapshot {
-        let mut imported: BTreeMap<u64, u64> = BTreeMap::new();
+        let mut imported: BTreeMap<Timestamp, u64> = BTreeMap::new();
         for (at, amount) in entries {
             if let Some((at, amount)) = self.entry(at, amount, window, now) {
                 let sum = imported.entry(at).or_default();
@@ -86,19 +87,27 @@ impl ImportedState {
     }
 
     /// An entry as it counts now, if it does.
-    fn entry(&mut self, at: i128, amount: i64, window: Window, now: u64) -> Option<(u64, u64)> {
+    fn entry(
+        &mut self,
+        at: i128,
+        amount: i64,
+        window: Window,
+        now: Timestamp,
+    ) -> Option<(Timestamp, u64)> {
         if amount <= 0 {
             self.negative += u64::from(amount < 0);
             return None;
         }
-        if at > i128::from(now) {
+        if at > i128::from(now.as_nanos()) {
             self.ahead += 1;
             return Some((now, amount.unsigned_abs()));
         }
         // Our windows are longer than theirs by a margin of up to a second.
         let window = i128::from(window.as_nanos()) + i128::from(Window::SECOND.as_nanos());
         match u64::try_from(at) {
-            Ok(time) if at + window > i128::from(now) => Some((time, amount.unsigned_abs())),
+            Ok(nanos) if at + window > i128::from(now.as_nanos()) => {
+                Some((Timestamp::from_nanos(nanos), amount.unsigned_abs()))
+            }
             _ => {
                 self.past += 1;
                 None

@@ -6,6 +6,7 @@ use rusqlite::{Connection, OpenFlags, Row};
 use super::imported::{ImportedState, ModelLimits, ModelUsage};
 use crate::store::StoreError;
 use crate::store::sqlite::immutable_uri;
+use crate::timestamp::Timestamp;
 
 /// Whether this database has its tables.
 pub(in crate::store) fn is_database(path: &Path) -> Result<bool, StoreError> {
@@ -16,7 +17,10 @@ pub(in crate::store) fn is_database(path: &Path) -> Result<bool, StoreError> {
 }
 
 /// Reads the database at `path`, by a clock that says `now`.
-pub(in crate::store) fn read_database(path: &Path, now: u64) -> Result<ImportedState, StoreError> {
+pub(in crate::store) fn read_database(
+    path: &Path,
+    now: Timestamp,
+) -> Result<ImportedState, StoreError> {
     let read = || {
         let db = open(path)?;
         // One moment for all tables.

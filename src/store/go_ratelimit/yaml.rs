@@ -1,12 +1,12 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use jiff::Timestamp;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
 
 use super::imported::{ImportedState, ModelLimits, ModelUsage};
 use crate::store::StoreError;
+use crate::timestamp::Timestamp;
 
 /// Whether this is the text of its file, as far as its sections tell.
 pub(in crate::store) fn is_file(text: &str) -> bool {
@@ -18,7 +18,7 @@ pub(in crate::store) fn is_file(text: &str) -> bool {
 pub(in crate::store) fn read_file(
     path: &Path,
     text: &str,
-    now: u64,
+    now: Timestamp,
 ) -> Result<ImportedState, StoreError> {
     let file: File =
         serde_yaml::from_str(text).map_err(|error| StoreError::new(path, error.to_string()))?;
@@ -111,7 +111,7 @@ impl<'de> Deserialize<'de> for Limit {
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let time = text.parse::<Timestamp>();
+        let time = text.parse::<jiff::Timestamp>();
         time.map(|time| Self(time.as_nanosecond())).map_err(|_| {
             D::Error::custom(format!(
                 "invalid time `{text}`; expected RFC 3339, such as 2026-02-20T14:32:01.123456789Z"

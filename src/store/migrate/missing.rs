@@ -3,10 +3,11 @@ use std::collections::BTreeMap;
 use crate::limiter::{BucketChanges, BucketSnapshot, KeyChanges, KeySnapshot};
 use crate::quota::Dimension;
 use crate::store::State;
+use crate::timestamp::Timestamp;
 
 /// What requests in flight hold counts as taken when the state was last used, or where nothing tells
 /// when the file was `written`: whoever comes after never hears of their ends.
-pub(super) fn charge_held(state: &mut State, written: u64) {
+pub(super) fn charge_held(state: &mut State, written: Timestamp) {
     let buckets = state.keys.iter().flat_map(|key| &key.buckets);
     let last = buckets.filter_map(|bucket| bucket.saved.taken.last()).map(|(at, _)| *at).max();
     let last = last.unwrap_or(written);
@@ -53,7 +54,7 @@ fn key_changes(key: &KeySnapshot, stored: Option<&KeySnapshot>) -> KeyChanges {
 }
 
 /// Entries that bring what was taken in each grain of the window up to what `bucket` says.
-fn imported(bucket: &BucketSnapshot, stored: Option<&BucketSnapshot>) -> Vec<(u64, i64)> {
+fn imported(bucket: &BucketSnapshot, stored: Option<&BucketSnapshot>) -> Vec<(Timestamp, i64)> {
     let stored = stored.map(grain_totals).unwrap_or_default();
     let more = grain_totals(bucket).into_iter().filter_map(|(grain, (at, amount))| {
         let there = stored.get(&grain).map_or(0, |(_, amount)| *amount);
@@ -64,11 +65,11 @@ fn imported(bucket: &BucketSnapshot, stored: Option<&BucketSnapshot>) -> Vec<(u6
 }
 
 /// What was taken in each grain, and when last. Stores join what was taken within one.
-fn grain_totals(bucket: &BucketSnapshot) -> BTreeMap<u64, (u64, u64)> {
+fn grain_totals(bucket: &BucketSnapshot) -> BTreeMap<u64, (Timestamp, u64)> {
     let grain = (bucket.window.as_nanos() / GRAINS_PER_WINDOW).max(1);
-    let mut grain_totals: BTreeMap<u64, (u64, u64)> = BTreeMap::new();
+    let mut grain_totals: BTreeMap<u64, (Timestamp, u64)> = BTreeMap::new();
     for &(at, amount) in &bucket.saved.taken {
-        let (last, sum) = grain_totals.entry(at / grain).or_default();
+        let (last, sum) = grain_totals.entry(at.as_nanos() / grain).or_default();
         *last = at.max(*last);
         *sum = sum.saturating_add(amount);
     }

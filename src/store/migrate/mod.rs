@@ -1,6 +1,5 @@
 use std::fs;
 use std::path::Path;
-use std::time::UNIX_EPOCH;
 
 use super::{Sqlite, State, Store, StoreError, Yaml, go_ratelimit};
 use crate::limiter::{Boot, NamedQuota};
@@ -11,6 +10,7 @@ mod file_kind;
 mod missing;
 mod summary;
 
+use crate::timestamp::Timestamp;
 pub use error::MigrateError;
 pub use file_kind::FileKind;
 pub use summary::{MigrateSummary, SkippedEntries};
@@ -23,7 +23,7 @@ pub struct MigrateOptions {
 }
 
 /// Takes over what the file at `source` keeps into the one at `destination`, by a clock that says
-/// `now` (nanoseconds since the epoch) and knows of `boot`. The source stays as it is.
+/// `now` and knows of `boot`. The source stays as it is.
 ///
 /// The source is a file of ours or of go-ratelimit's, YAML or SQLite, whatever its name. The
 /// destination is a YAML or SQLite file of ours, which is made if it isn't there: then its name says
@@ -43,7 +43,7 @@ pub struct MigrateOptions {
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let (old, new) = (folder.path().join("ratelimits.yaml"), folder.path().join("state.db"));
-/// # let now = 1_771_597_922_000_000_000;
+/// # let now = tollgate::Timestamp::from_unix_secs(1_771_597_922);
 /// std::fs::write(&old, "quotas:\n  gpt-4o:\n    max_rpm: 500\n    max_tpm: 30000\n    max_rpd: 0\n")?;
 /// let summary = store::migrate(&old, &new, MigrateOptions::default(), now, None)?;
 /// assert_eq!((summary.from, summary.to, summary.quotas), (FileKind::GoYaml, FileKind::Sqlite, 1));
@@ -53,7 +53,7 @@ pub fn migrate(
     source: &Path,
     destination: &Path,
     options: MigrateOptions,
-    now: u64,
+    now: Timestamp,
     boot: Option<Boot>,
 ) -> Result<MigrateSummary, MigrateError> {
     if is_same_file(source, destination) {
@@ -84,10 +84,9 @@ pub fn migrate(
     Ok(summary)
 }
 
-/// When a file was last written, in nanoseconds since the epoch.
-fn written_at(path: &Path) -> Option<u64> {
-    let time = fs::metadata(path).ok()?.modified().ok()?;
-    u64::try_from(time.duration_since(UNIX_EPOCH).ok()?.as_nanos()).ok()
+/// Returns when a file was last written.
+fn written_at(path: &Path) -> Option<Timestamp> {
+    Some(fs::metadata(path).ok()?.modified().ok()?.into())
 }
 
 /// Whether two paths lead to one file.
@@ -118,7 +117,7 @@ fn destination_kind(path: &Path) -> Result<FileKind, MigrateError> {
 fn read(
     kind: FileKind,
     path: &Path,
-    now: u64,
+    now: Timestamp,
     boot: Option<Boot>,
 ) -> Result<ImportedState, StoreError> {
     let ours = |state| ImportedState { state, ..ImportedState::default() };
@@ -136,7 +135,12 @@ fn read(
 }
 
 /// What a destination keeps, without a change to it.
-fn stored(kind: FileKind, path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
+fn stored(
+    kind: FileKind,
+    path: &Path,
+    now: Timestamp,
+    boot: Option<Boot>,
+) -> Result<State, StoreError> {
     match FileKind::of(path)? {
         Some(_) => read(kind, path, now, boot).map(|imported| imported.state),
         None => Ok(State::default()),

@@ -1,12 +1,14 @@
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use rusqlite::{Row, params};
 
 use super::database_error::DatabaseError;
 use super::net_usage::net_usage;
-use super::owner_transaction::OwnerTransaction;
-use crate::store::clock_origin::signed;
+use super::owner_transaction::{OwnerTransaction, time};
+use crate::store::clock_origin::{signed, stored};
 use crate::store::refilling::outstanding;
+use crate::timestamp::Timestamp;
 
 /// For how long what was taken of a window is kept, in nanoseconds: as long as it may count, which on
 /// a calendar may be longer than its nominal length (a month of 31 days, a day of 25 hours).
@@ -30,7 +32,7 @@ impl OwnerTransaction<'_> {
     /// each time that somebody opens the database.
     pub(super) fn clamp_future_times(&self) -> Result<(), DatabaseError> {
         for (&id, clock) in &self.clocks {
-            let now = signed(self.now).saturating_sub(self.origin.ahead_of(clock));
+            let now = stored(self.now).saturating_sub(self.origin.ahead_of(clock));
             for table in ["usage", "resets"] {
                 let sql = format!("UPDATE {table} SET at = ?2 WHERE clock = ?1 AND at > ?2");
                 self.tx.execute(&sql, [id, now])?;
@@ -51,7 +53,7 @@ impl OwnerTransaction<'_> {
         let mut delete = self.tx.prepare(sql)?;
         for window in windows {
             for (&id, clock) in &self.clocks {
-                let now = signed(self.now).saturating_sub(self.origin.ahead_of(clock));
+                let now = stored(self.now).saturating_sub(self.origin.ahead_of(clock));
                 let past = now.saturating_sub(signed(kept_for(window)));
                 delete.execute([past, id, signed(window)])?;
             }
@@ -68,7 +70,7 @@ impl OwnerTransaction<'_> {
         let mut rows = self.tx.prepare(sql)?;
         let mut past: BTreeMap<i64, (u64, u64, PastUsage)> = BTreeMap::new();
         for (&id, clock) in &self.clocks {
-            let now = signed(self.now).saturating_sub(self.origin.ahead_of(clock));
+            let now = stored(self.now).saturating_sub(self.origin.ahead_of(clock));
             let mut rows = rows.query([now, id])?;
             while let Some(row) = rows.next()? {
                 let (_, _, past) = past.entry(row.get(0)?).or_insert((
@@ -77,24 +79,24 @@ impl OwnerTransaction<'_> {
                     PastUsage::default(),
                 ));
                 past.seqs.push(row.get(3)?);
-                past.taken.push((self.read(row.get(4)?, id), row.get(5)?));
+                past.taken.push((self.read(time(row, 4)?, id), row.get(5)?));
             }
         }
         for (bucket, (refill, window, past)) in past {
-            let next = self.next_usage(bucket, self.now.saturating_sub(kept_for(window)))?;
+            let next = self.next_usage(bucket, self.now.sub_nanos(kept_for(window)))?;
             self.replace_past(past, refill, window, next)?;
         }
         Ok(())
     }
 
-    /// When something was taken of a bucket, first after `time`; now, if nothing was.
-    fn next_usage(&self, bucket: i64, time: u64) -> Result<u64, DatabaseError> {
+    /// Returns when an amount was first taken from a bucket at or after `after`; now, if none was.
+    fn next_usage(&self, bucket: i64, after: Timestamp) -> Result<Timestamp, DatabaseError> {
         let mut rows = self.tx.prepare_cached("SELECT at, clock FROM usage WHERE bucket = ?1")?;
         let mut rows = rows.query([bucket])?;
         let mut next = self.now;
         while let Some(row) = rows.next()? {
-            let at = self.read(row.get(0)?, row.get(1)?);
-            next = if at >= time { next.min(at) } else { next };
+            let at = self.read(time(row, 0)?, row.get(1)?);
+            next = if at >= after { next.min(at) } else { next };
         }
         Ok(next)
     }
@@ -104,7 +106,7 @@ impl OwnerTransaction<'_> {
         mut past: PastUsage,
         refill: u64,
         window: u64,
-        next: u64,
+        next: Timestamp,
     ) -> Result<(), DatabaseError> {
         let left = outstanding(&net_usage(past.taken, window).taken, refill, window, next);
         past.seqs.sort_unstable();
@@ -122,7 +124,7 @@ impl OwnerTransaction<'_> {
             return Ok(());
         };
         let sql = "UPDATE usage SET owner = ?2, clock = ?3, at = ?4, amount = ?5 WHERE seq = ?1";
-        let row = params![first, NO_OWNER, self.clock, signed(at), signed(amount)];
+        let row = params![first, NO_OWNER, self.clock, stored(at), signed(amount)];
         self.tx.prepare_cached(sql)?.execute(row)?;
         Ok(())
     }
@@ -152,10 +154,11 @@ impl OwnerTransaction<'_> {
         let mut rows = rows.query([bucket])?;
         let mut groups: BTreeMap<(usize, i64, i64, u64), MergedEntries> = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            let (seq, owner, at): (i64, i64, u64) = (row.get(0)?, row.get(1)?, row.get(3)?);
+            let (seq, owner, at): (i64, i64, _) = (row.get(0)?, row.get(1)?, time(row, 3)?);
             let unseen = seen.partition_point(|seen| *seen < seq);
             let owner = if unseen == 0 { NO_OWNER } else { owner };
-            let merged_entries = groups.entry((unseen, owner, row.get(2)?, at / step)).or_default();
+            let merged_entries =
+                groups.entry((unseen, owner, row.get(2)?, at.as_nanos() / step)).or_default();
             merged_entries.rows.push(seq);
             merged_entries.at = merged_entries.at.max(at);
             merged_entries.amount = merged_entries.amount.saturating_add(row.get(4)?);
@@ -184,14 +187,14 @@ impl OwnerTransaction<'_> {
             return Ok(());
         }
         let sql = "UPDATE usage SET owner = ?2, at = ?3, amount = ?4 WHERE seq = ?1";
-        let row = params![last, owner, signed(merged_entries.at), merged_entries.amount];
+        let row = params![last, owner, stored(merged_entries.at), merged_entries.amount];
         self.tx.prepare_cached(sql)?.execute(row)?;
         Ok(())
     }
 
     /// What nothing refers to any longer.
     fn prune_unreferenced(&self) -> Result<(), DatabaseError> {
-        let past = signed(self.now.saturating_sub(FORGET_AFTER));
+        let past = stored(self.now - FORGET_AFTER);
         let sql = "DELETE FROM buckets WHERE touched < ?1 \
                    AND NOT EXISTS (SELECT 1 FROM usage WHERE bucket = id) \
                    AND id NOT IN (SELECT bucket FROM held) \
@@ -211,14 +214,14 @@ impl OwnerTransaction<'_> {
 #[derive(Default)]
 struct PastUsage {
     seqs: Vec<i64>,
-    taken: Vec<(u64, i64)>,
+    taken: Vec<(Timestamp, i64)>,
 }
 
 /// Entries that become one.
 #[derive(Default)]
 struct MergedEntries {
     rows: Vec<i64>,
-    at: u64,
+    at: Timestamp,
     amount: i64,
 }
 
@@ -229,5 +232,5 @@ pub(super) const NO_OWNER: i64 = 0;
 /// than a two hundredth of itself.
 const PARTS_PER_WINDOW: u64 = 256;
 
-/// After how long a key that was not used is forgotten, with its totals, in nanoseconds.
-const FORGET_AFTER: u64 = 31 * 86_400 * 1_000_000_000;
+/// After how long a key that was not used is forgotten, with its totals.
+const FORGET_AFTER: Duration = Duration::from_secs(31 * 86_400);

@@ -7,17 +7,18 @@ use super::bucket_id::BucketId;
 use super::compact::kept_for;
 use super::database_error::{DatabaseError, DatabaseProblem};
 use super::net_usage::net_usage;
-use super::owner_transaction::clocks;
+use super::owner_transaction::{clocks, time};
 use super::quota_text;
 use crate::limiter::{BucketSnapshot, KeySnapshot, NamedQuota};
 use crate::store::State;
 use crate::store::clock_origin::ClockOrigin;
+use crate::timestamp::Timestamp;
 
 /// All that a database keeps, by a clock that says it is `now`; without what is held.
 pub(super) fn state(
     db: &Connection,
     origin: &ClockOrigin,
-    now: u64,
+    now: Timestamp,
 ) -> Result<State, DatabaseError> {
     let clocks = clocks(db)?;
     let mut keys: BTreeMap<CompactString, KeySnapshot> = BTreeMap::new();
@@ -42,13 +43,13 @@ pub(super) fn entry(
 }
 
 /// How much of a bucket comes back in a window, and what was taken of it.
-type BucketTaken = (u64, Vec<(u64, i64)>);
+type BucketTaken = (u64, Vec<(Timestamp, i64)>);
 
 fn taken(
     db: &Connection,
     clocks: &BTreeMap<i64, ClockOrigin>,
     origin: &ClockOrigin,
-    now: u64,
+    now: Timestamp,
 ) -> Result<BTreeMap<BucketId, BucketTaken>, DatabaseError> {
     let sql = "SELECT at, usage.clock, amount, key, dimension, window_ns, refill \
                FROM usage JOIN buckets ON id = bucket";
@@ -58,9 +59,9 @@ fn taken(
     while let Some(row) = rows.next()? {
         let name = BucketId::read(row, 3)?;
         let clock = clocks.get(&row.get(1)?).unwrap_or(origin);
-        let at = origin.read(row.get(0)?, clock, now);
+        let at = origin.read(time(row, 0)?, clock, now);
         let refill: u64 = row.get(6)?;
-        if refill > 0 || now - at <= kept_for(name.window.as_nanos()) {
+        if refill > 0 || now.nanos_since(at) <= kept_for(name.window.as_nanos()) {
             let (of_bucket, taken) = taken.entry(name).or_default();
             *of_bucket = refill;
             taken.push((at, row.get(2)?));
@@ -74,14 +75,14 @@ fn cooling(
     db: &Connection,
     clocks: &BTreeMap<i64, ClockOrigin>,
     origin: &ClockOrigin,
-    now: u64,
-) -> Result<Vec<(String, u64)>, DatabaseError> {
+    now: Timestamp,
+) -> Result<Vec<(String, Timestamp)>, DatabaseError> {
     let mut rows = db.prepare("SELECT key, until, noted_at, clock FROM cooling")?;
     let mut rows = rows.query([])?;
     let mut cooling = Vec::new();
     while let Some(row) = rows.next()? {
         let clock = clocks.get(&row.get(3)?).unwrap_or(origin);
-        let until = origin.read_until(row.get(1)?, row.get(2)?, clock, now);
+        let until = origin.read_until(time(row, 1)?, time(row, 2)?, clock, now);
         if until > now {
             cooling.push((row.get(0)?, until));
         }

@@ -55,6 +55,7 @@ mod write;
 pub(super) use schema::immutable_uri;
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use rusqlite::TransactionBehavior;
 
@@ -63,6 +64,7 @@ use super::error::StoreError;
 use super::state::State;
 use super::store::Store;
 use crate::limiter::{Boot, KeyChanges, NamedQuota};
+use crate::timestamp::Timestamp;
 use database_error::{DatabaseError, DatabaseProblem};
 use owner_transaction::OwnerTransaction;
 use session::Session;
@@ -78,7 +80,7 @@ use session::Session;
 pub struct Sqlite {
     path: PathBuf,
     boot: Option<Boot>,
-    flush: u64,
+    flush: Duration,
     session: Option<Session>,
 }
 
@@ -90,12 +92,12 @@ impl Sqlite {
     }
 
     /// What the database at `path` keeps, with what those who have it open hold; its times set right
-    /// for `now` (nanoseconds since the epoch), and for a clock that was set where `boot` is known.
+    /// for `now`, and for a clock that was set where `boot` is known.
     /// Doesn't join in, and makes and changes nothing.
     ///
     /// # Errors
     /// [`StoreError`] if there is no such file, and for a database that isn't ours.
-    pub fn peek(path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
+    pub fn peek(path: &Path, now: Timestamp, boot: Option<Boot>) -> Result<State, StoreError> {
         let peek = || {
             let db = schema::peek(path)?;
             // One moment for all tables.
@@ -115,7 +117,7 @@ impl Sqlite {
     pub fn reset(
         path: &Path,
         key: Option<&str>,
-        now: u64,
+        now: Timestamp,
         boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         let reset = || {
@@ -136,7 +138,7 @@ impl Sqlite {
     pub fn replace(
         path: &Path,
         state: &State,
-        now: u64,
+        now: Timestamp,
         boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         Self::owner_tx(path, now, boot, |owner_tx| owner_tx.replace_all(state))
@@ -146,7 +148,7 @@ impl Sqlite {
     /// One transaction of nobody's.
     fn owner_tx(
         path: &Path,
-        now: u64,
+        now: Timestamp,
         boot: Option<Boot>,
         act: impl FnOnce(&mut OwnerTransaction<'_>) -> Result<(), DatabaseError>,
     ) -> Result<(), DatabaseError> {
@@ -170,11 +172,11 @@ impl Store for Sqlite {
         self.boot = boot;
     }
 
-    fn set_flush(&mut self, flush: u64) {
+    fn set_flush(&mut self, flush: Duration) {
         self.flush = flush;
     }
 
-    fn open(&mut self, now: u64) -> Result<State, StoreError> {
+    fn open(&mut self, now: Timestamp) -> Result<State, StoreError> {
         let origin = ClockOrigin::new(self.boot, now);
         let dead_after = self.flush.saturating_mul(10).max(5 * SECOND);
         let session = Session::join(&self.path, origin, dead_after, now);
@@ -187,7 +189,7 @@ impl Store for Sqlite {
         &mut self,
         changes: &[KeyChanges],
         quotas: Option<&[NamedQuota]>,
-        now: u64,
+        now: Timestamp,
     ) -> Result<Vec<KeyChanges>, StoreError> {
         let origin = ClockOrigin::new(self.boot, now);
         let others = self.session().and_then(|session| {
@@ -197,7 +199,7 @@ impl Store for Sqlite {
         others.map_err(|error| error.at(&self.path))
     }
 
-    fn close(&mut self, now: u64) -> Result<(), StoreError> {
+    fn close(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let Some(session) = &mut self.session else { return Ok(()) };
         session.leave(now).map_err(|error| error.at(&self.path))?;
         self.session = None;
@@ -205,4 +207,4 @@ impl Store for Sqlite {
     }
 }
 
-const SECOND: u64 = 1_000_000_000;
+const SECOND: Duration = Duration::from_secs(1);

@@ -4,14 +4,15 @@ use rusqlite::{OptionalExtension, Transaction, params};
 
 use super::bucket_id::BucketId;
 use super::database_error::DatabaseError;
-use crate::store::clock_origin::{ClockOrigin, signed};
+use crate::store::clock_origin::{ClockOrigin, signed, stored};
 use crate::store::dimension;
+use crate::timestamp::Timestamp;
 
 /// One transaction of one owner: what all of its statements share.
 pub(super) struct OwnerTransaction<'a> {
     pub(super) tx: &'a Transaction<'a>,
     /// By the owner's clock.
-    pub(super) now: u64,
+    pub(super) now: Timestamp,
     pub(super) origin: &'a ClockOrigin,
     /// The owner's clock, and the owner.
     pub(super) clock: i64,
@@ -26,7 +27,7 @@ impl<'a> OwnerTransaction<'a> {
         tx: &'a Transaction<'a>,
         origin: &'a ClockOrigin,
         owner: i64,
-        now: u64,
+        now: Timestamp,
     ) -> Result<Self, DatabaseError> {
         let mut clocks = clocks(tx)?;
         let same = |(id, other): (&i64, &ClockOrigin)| {
@@ -60,7 +61,7 @@ impl<'a> OwnerTransaction<'a> {
     }
 
     /// A time by the clock of a row, by ours; never later than now.
-    pub(super) fn read(&self, at: u64, clock: i64) -> u64 {
+    pub(super) fn read(&self, at: Timestamp, clock: i64) -> Timestamp {
         self.origin.read(at, self.clock_of(clock), self.now)
     }
 
@@ -73,7 +74,7 @@ impl<'a> OwnerTransaction<'a> {
         &mut self,
         bucket: i64,
         owner: i64,
-        at: u64,
+        at: Timestamp,
         amount: i64,
     ) -> Result<(), DatabaseError> {
         self.add_usages(bucket, owner, &[(at, amount)])
@@ -84,20 +85,20 @@ impl<'a> OwnerTransaction<'a> {
         &mut self,
         bucket: i64,
         owner: i64,
-        taken: &[(u64, i64)],
+        taken: &[(Timestamp, i64)],
     ) -> Result<(), DatabaseError> {
         let sql = "INSERT INTO usage (seq, bucket, owner, clock, at, amount) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
         let mut insert = self.tx.prepare_cached(sql)?;
         for &(at, amount) in taken {
             let seq = self.next();
-            insert.execute(params![seq, bucket, owner, self.clock, signed(at), amount])?;
+            insert.execute(params![seq, bucket, owner, self.clock, stored(at), amount])?;
         }
         let mut total = self.tx.prepare_cached("SELECT total FROM buckets WHERE id = ?1")?;
         let total: i64 = total.query_row([bucket], |row| row.get(0))?;
         let total = taken.iter().fold(total, |total, entry| total.saturating_add(entry.1));
         let sql = "UPDATE buckets SET total = ?2, touched = max(touched, ?3) WHERE id = ?1";
-        self.tx.prepare_cached(sql)?.execute(params![bucket, total, signed(self.now)])?;
+        self.tx.prepare_cached(sql)?.execute(params![bucket, total, stored(self.now)])?;
         Ok(())
     }
 
@@ -120,6 +121,11 @@ impl<'a> OwnerTransaction<'a> {
         let sql = "INSERT INTO buckets (key, dimension, window_ns) VALUES (?1, ?2, ?3)";
         Ok(self.tx.prepare_cached(sql)?.insert(row)?)
     }
+}
+
+/// Reads a time from a column.
+pub(super) fn time(row: &rusqlite::Row<'_>, column: usize) -> rusqlite::Result<Timestamp> {
+    row.get(column).map(Timestamp::from_nanos)
 }
 
 pub(super) fn clocks(

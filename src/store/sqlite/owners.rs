@@ -1,17 +1,20 @@
+use std::time::Duration;
+
 use rusqlite::{OptionalExtension, Row, params};
 
 use super::database_error::DatabaseError;
-use super::owner_transaction::OwnerTransaction;
+use super::owner_transaction::{OwnerTransaction, time};
 use super::process;
-use crate::store::clock_origin::signed;
+use crate::store::clock_origin::{shifted, signed, stored};
+use crate::timestamp::{Timestamp, nanos};
 
 /// Who has the database open: one for each limiter that is kept in it.
 impl OwnerTransaction<'_> {
     /// Joins as a new owner, who has seen everything.
-    pub(super) fn join(&mut self, dead_after: u64) -> Result<(), DatabaseError> {
+    pub(super) fn join(&mut self, dead_after: Duration) -> Result<(), DatabaseError> {
         let sql = "INSERT INTO owners (process, clock, dead_after, seen_at, seen_seq) \
                    VALUES (?1, ?2, ?3, ?4, ?5)";
-        let (after, now) = (signed(dead_after), signed(self.now));
+        let (after, now) = (signed(nanos(dead_after)), stored(self.now));
         self.tx.execute(sql, params![process::current(), self.clock, after, now, self.seq])?;
         self.owner = self.tx.last_insert_rowid();
         Ok(())
@@ -21,16 +24,16 @@ impl OwnerTransaction<'_> {
     pub(super) fn heartbeat(&self) -> Result<bool, DatabaseError> {
         let sql = "UPDATE owners SET seen_at = ?2, seen_seq = ?3, clock = ?4 \
                    WHERE id = ?1 AND buried_at IS NULL";
-        let row = params![self.owner, signed(self.now), self.seq, self.clock];
+        let row = params![self.owner, stored(self.now), self.seq, self.clock];
         Ok(self.tx.prepare_cached(sql)?.execute(row)? == 1)
     }
 
     /// Takes back that the owner was dead: what it held counts as held again, and no longer as taken.
-    pub(super) fn resume(&mut self, dead_after: u64, seen: i64) -> Result<(), DatabaseError> {
+    pub(super) fn resume(&mut self, dead_after: Duration, seen: i64) -> Result<(), DatabaseError> {
         let sql = "SELECT bucket, clock, at, amount FROM buried WHERE owner = ?1";
         let mut rows = self.tx.prepare(sql)?;
-        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?, row.get(3)?));
-        let buried: Vec<(i64, i64, u64, i64)> =
+        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, time(row, 2)?, row.get(3)?));
+        let buried: Vec<(i64, i64, Timestamp, i64)> =
             rows.query_map([self.owner], row)?.collect::<Result<_, _>>()?;
         for (bucket, clock, at, amount) in buried {
             let at = self.read(at, clock);
@@ -39,7 +42,7 @@ impl OwnerTransaction<'_> {
         self.tx.execute("DELETE FROM buried WHERE owner = ?1", [self.owner])?;
         let sql = "INSERT OR REPLACE INTO owners (id, process, clock, dead_after, seen_at, seen_seq) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let (after, now) = (signed(dead_after), signed(self.now));
+        let (after, now) = (signed(nanos(dead_after)), stored(self.now));
         let row = params![self.owner, process::current(), self.clock, after, now, seen];
         self.tx.execute(sql, row)?;
         Ok(())
@@ -63,13 +66,12 @@ impl OwnerTransaction<'_> {
         let is_of_another_boot =
             boot.is_some() && self.origin.boot.is_some() && *boot != self.origin.boot;
         let gone = is_of_another_boot || other.process.as_deref().is_some_and(process::has_ended);
-        let seen =
-            other.seen_at.saturating_add_signed(self.origin.ahead_of(self.clock_of(other.clock)));
+        let seen = shifted(other.seen_at, self.origin.ahead_of(self.clock_of(other.clock)));
         let is_quiet = self.now.abs_diff(seen) > other.dead_after;
         if other.buried_at.is_none() && (gone || is_quiet) {
             self.charge_held(other.id, seen.min(self.now), !gone)?;
             let sql = "UPDATE owners SET buried_at = ?2 WHERE id = ?1";
-            self.tx.execute(sql, params![other.id, signed(self.now)])?;
+            self.tx.execute(sql, params![other.id, stored(self.now)])?;
         }
         let is_forgotten = other.buried_at.is_some_and(|at| self.now.abs_diff(at) > RESUME_WITHIN);
         if gone || is_forgotten {
@@ -82,7 +84,7 @@ impl OwnerTransaction<'_> {
     pub(super) fn charge_held(
         &mut self,
         owner: i64,
-        at: u64,
+        at: Timestamp,
         may_resume: bool,
     ) -> Result<(), DatabaseError> {
         let sql = "SELECT bucket, amount, dimension FROM held JOIN buckets ON id = bucket \
@@ -99,7 +101,7 @@ impl OwnerTransaction<'_> {
             if may_resume {
                 let sql = "INSERT OR REPLACE INTO buried (owner, bucket, clock, at, amount) \
                            VALUES (?1, ?2, ?3, ?4, ?5)";
-                let row = params![owner, bucket, self.clock, signed(at), amount];
+                let row = params![owner, bucket, self.clock, stored(at), amount];
                 self.tx.execute(sql, row)?;
             }
         }
@@ -127,9 +129,9 @@ struct OtherOwner {
     id: i64,
     process: Option<String>,
     clock: i64,
-    dead_after: u64,
-    seen_at: u64,
-    buried_at: Option<u64>,
+    dead_after: Duration,
+    seen_at: Timestamp,
+    buried_at: Option<Timestamp>,
 }
 
 impl OtherOwner {
@@ -138,12 +140,12 @@ impl OtherOwner {
             id: row.get(0)?,
             process: row.get(1)?,
             clock: row.get(2)?,
-            dead_after: row.get(3)?,
-            seen_at: row.get(4)?,
-            buried_at: row.get(5)?,
+            dead_after: row.get(3).map(Duration::from_nanos)?,
+            seen_at: time(row, 4)?,
+            buried_at: row.get::<_, Option<_>>(5)?.map(Timestamp::from_nanos),
         })
     }
 }
 
-/// For how long a buried owner may yet rise, in nanoseconds: a laptop that sleeps over a holiday.
-const RESUME_WITHIN: u64 = 31 * 86_400 * 1_000_000_000;
+/// For how long a buried owner may yet rise: a laptop that sleeps over a holiday.
+const RESUME_WITHIN: Duration = Duration::from_secs(31 * 86_400);

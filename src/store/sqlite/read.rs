@@ -5,8 +5,9 @@ use rusqlite::{Connection, Params, params};
 
 use super::bucket_id::BucketId;
 use super::database_error::DatabaseError;
-use super::owner_transaction::OwnerTransaction;
+use super::owner_transaction::{OwnerTransaction, time};
 use crate::limiter::{BucketChanges, KeyChanges};
+use crate::timestamp::Timestamp;
 
 /// What others did.
 impl OwnerTransaction<'_> {
@@ -47,14 +48,14 @@ impl OwnerTransaction<'_> {
         &self,
         which: &str,
         params: impl Params,
-    ) -> Result<BTreeMap<BucketId, Vec<(u64, i64)>>, DatabaseError> {
+    ) -> Result<BTreeMap<BucketId, Vec<(Timestamp, i64)>>, DatabaseError> {
         let sql = "SELECT at, usage.clock, amount, key, dimension, window_ns \
                    FROM usage JOIN buckets ON id = bucket WHERE";
         let mut rows = self.tx.prepare_cached(&format!("{sql} {which}"))?;
         let mut rows = rows.query(params)?;
-        let mut taken: BTreeMap<BucketId, Vec<(u64, i64)>> = BTreeMap::new();
+        let mut taken: BTreeMap<BucketId, Vec<(Timestamp, i64)>> = BTreeMap::new();
         while let Some(row) = rows.next()? {
-            let at = self.read(row.get(0)?, row.get(1)?);
+            let at = self.read(time(row, 0)?, row.get(1)?);
             taken.entry(BucketId::read(row, 3)?).or_default().push((at, row.get(2)?));
         }
         taken.values_mut().for_each(|taken| taken.sort_by_key(|&(at, _)| at));
@@ -70,7 +71,7 @@ impl OwnerTransaction<'_> {
         let mut rows = self.tx.prepare_cached(sql)?;
         let mut rows = rows.query(params![seen, self.owner])?;
         while let Some(row) = rows.next()? {
-            let at = self.read(row.get(1)?, row.get(2)?);
+            let at = self.read(time(row, 1)?, row.get(2)?);
             let key: String = row.get(0)?;
             entry(keys, key.into()).reset_at = Some(at);
         }
@@ -87,7 +88,7 @@ impl OwnerTransaction<'_> {
         let mut rows = self.tx.prepare_cached(sql)?;
         let mut rows = rows.query(params![seen, self.owner])?;
         while let Some(row) = rows.next()? {
-            let (until, noted) = (row.get(1)?, row.get(2)?);
+            let (until, noted) = (time(row, 1)?, time(row, 2)?);
             let until = self.origin.read_until(until, noted, self.clock_of(row.get(3)?), self.now);
             let key: String = row.get(0)?;
             entry(keys, key.into()).cooling_until = Some(until);

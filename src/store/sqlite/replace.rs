@@ -13,12 +13,13 @@ use crate::engine::Saved;
 use crate::limiter::{BucketSnapshot, KeySnapshot};
 use crate::store::State;
 use crate::store::clock_origin::signed;
+use crate::timestamp::Timestamp;
 
 /// What is done to a database from outside.
 impl OwnerTransaction<'_> {
     /// Forgets at `now` what was taken of a key: all that is there was taken before.
     pub(super) fn reset_from_outside(&mut self, key: &str) -> Result<(), DatabaseError> {
-        self.forget_before(key, u64::MAX)?;
+        self.forget_before(key, Timestamp::MAX)?;
         self.note_reset(key, self.now)
     }
 

@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::path::Path;
+use std::time::Duration;
 
 use rusqlite::{Connection, TransactionBehavior};
 
@@ -11,14 +12,15 @@ use super::{load, schema};
 use crate::limiter::{KeyChanges, NamedQuota};
 use crate::store::State;
 use crate::store::clock_origin::ClockOrigin;
+use crate::timestamp::Timestamp;
 
 /// A database that a limiter has joined in.
 #[derive(Debug)]
 pub(super) struct Session {
     db: Connection,
     pub(super) origin: ClockOrigin,
-    /// After how long others take this owner for dead, in nanoseconds.
-    dead_after: u64,
+    /// After how long others take this owner for dead.
+    dead_after: Duration,
     owner: i64,
     state: SessionState,
 }
@@ -34,7 +36,7 @@ struct SessionState {
     /// The quotas that it answers for, as it has written or read them.
     quotas: BTreeMap<String, String>,
     /// When it last said that it is alive.
-    heartbeat_at: u64,
+    heartbeat_at: Timestamp,
     /// How much was written down since the file was last made small.
     written: i64,
 }
@@ -44,8 +46,8 @@ impl Session {
     pub(super) fn join(
         path: &Path,
         origin: ClockOrigin,
-        dead_after: u64,
-        now: u64,
+        dead_after: Duration,
+        now: Timestamp,
     ) -> Result<(Self, State), DatabaseError> {
         let mut db = schema::open(path)?;
         let tx = db.transaction_with_behavior(TransactionBehavior::Immediate)?;
@@ -57,8 +59,12 @@ impl Session {
         owner_tx.compact()?;
         owner_tx.end()?;
         // It is due at once: what others hold is yet to be told.
-        let state =
-            SessionState { seen: owner_tx.seq, heartbeat_at: 0, quotas, ..SessionState::default() };
+        let state = SessionState {
+            seen: owner_tx.seq,
+            heartbeat_at: Timestamp::UNIX_EPOCH,
+            quotas,
+            ..SessionState::default()
+        };
         let owner = owner_tx.owner;
         drop(owner_tx);
         let stored = load::state(&tx, &origin, now)?;
@@ -71,7 +77,7 @@ impl Session {
         &mut self,
         changes: &[KeyChanges],
         quotas: Option<&[NamedQuota]>,
-        now: u64,
+        now: Timestamp,
     ) -> Result<Vec<KeyChanges>, DatabaseError> {
         let is_due = self.state.heartbeat_at.abs_diff(now) >= self.dead_after / 4;
         if changes.is_empty() && quotas.is_none() && !is_due && !self.has_unseen_changes()? {
@@ -107,7 +113,7 @@ impl Session {
     }
 
     /// Leaves: what the owner holds counts as taken.
-    pub(super) fn leave(&mut self, now: u64) -> Result<(), DatabaseError> {
+    pub(super) fn leave(&mut self, now: Timestamp) -> Result<(), DatabaseError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut owner_tx = OwnerTransaction::begin(&tx, &self.origin, self.owner, now)?;
         owner_tx.charge_held(self.owner, now, false)?;
@@ -134,7 +140,7 @@ mod tests {
     use crate::limiter::BucketChanges;
     use crate::quota::{Dimension, Window};
 
-    const NOW: u64 = 1_767_225_600_000_000_000;
+    const NOW: Timestamp = Timestamp::from_unix_secs(1_767_225_600);
 
     fn changes(keys: std::ops::Range<u32>) -> Vec<KeyChanges> {
         let change = |n| {
@@ -150,7 +156,9 @@ mod tests {
     fn check_failure(error: &str, fixed: &str, reason: &str) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");
-        let (mut session, _) = Session::join(&path, ClockOrigin::default(), 1 << 60, NOW).unwrap();
+        let (mut session, _) =
+            Session::join(&path, ClockOrigin::default(), Duration::from_nanos(1 << 60), NOW)
+                .unwrap();
         session.sync(&changes(0..100), None, NOW).unwrap();
         session.db.execute_batch(error).unwrap();
         for _ in 0..2 {

@@ -4,9 +4,10 @@ use rusqlite::{OptionalExtension, Row, params};
 
 use super::bucket_id::BucketId;
 use super::database_error::DatabaseError;
-use super::owner_transaction::OwnerTransaction;
+use super::owner_transaction::{OwnerTransaction, time};
 use crate::limiter::KeyChanges;
-use crate::store::clock_origin::signed;
+use crate::store::clock_origin::{signed, stored};
+use crate::timestamp::Timestamp;
 
 /// What the owner did.
 impl OwnerTransaction<'_> {
@@ -21,14 +22,15 @@ impl OwnerTransaction<'_> {
                 self.reset(&change.key, at)?;
             }
             // A reset has ended what was to be ended.
-            if let Some(until) = change.cooling_until.filter(|until| *until > 0) {
+            if let Some(until) = change.cooling_until.filter(|until| *until > Timestamp::UNIX_EPOCH)
+            {
                 self.cool(&change.key, until)?;
             }
             let since = self.reset_at(&change.key)?;
             for bucket in &change.buckets {
                 let (dimension, window) = (bucket.dimension.clone(), bucket.window);
                 let name = BucketId { key: change.key.clone(), dimension, window };
-                let counts = |(at, amount): &(u64, i64)| *at >= since && *amount != 0;
+                let counts = |(at, amount): &(Timestamp, i64)| *at >= since && *amount != 0;
                 let taken: Vec<_> = bucket.taken.iter().copied().filter(counts).collect();
                 if !taken.is_empty() {
                     let id = self.bucket_id(&name)?;
@@ -78,7 +80,7 @@ impl OwnerTransaction<'_> {
 
     /// Forgets what was taken of a key before `at`, and by the owner, who has not written down yet what
     /// it took since; what is held stays held.
-    fn reset(&mut self, key: &str, at: u64) -> Result<(), DatabaseError> {
+    fn reset(&mut self, key: &str, at: Timestamp) -> Result<(), DatabaseError> {
         let sql = "DELETE FROM usage WHERE owner = ?2 AND bucket IN \
                    (SELECT id FROM buckets WHERE key = ?1)";
         self.tx.prepare_cached(sql)?.execute(params![key, self.owner])?;
@@ -86,9 +88,9 @@ impl OwnerTransaction<'_> {
         self.note_reset(key, at)
     }
 
-    pub(super) fn forget_before(&self, key: &str, time: u64) -> Result<(), DatabaseError> {
+    pub(super) fn forget_before(&self, key: &str, time: Timestamp) -> Result<(), DatabaseError> {
         for (&id, clock) in &self.clocks {
-            let time = signed(time).saturating_sub(self.origin.ahead_of(clock));
+            let time = stored(time).saturating_sub(self.origin.ahead_of(clock));
             for table in ["usage", "buried"] {
                 let sql = format!(
                     "DELETE FROM {table} WHERE at < ?3 AND clock = ?2 AND bucket IN \
@@ -103,29 +105,29 @@ impl OwnerTransaction<'_> {
     }
 
     /// Others have to hear of a reset.
-    pub(super) fn note_reset(&mut self, key: &str, at: u64) -> Result<(), DatabaseError> {
+    pub(super) fn note_reset(&mut self, key: &str, at: Timestamp) -> Result<(), DatabaseError> {
         let seq = self.next();
         let sql = "INSERT OR REPLACE INTO resets (key, at, clock, owner, seq) \
                    VALUES (?1, ?2, ?3, ?4, ?5)";
-        let row = params![key, signed(at), self.clock, self.owner, seq];
+        let row = params![key, stored(at), self.clock, self.owner, seq];
         self.tx.prepare_cached(sql)?.execute(row)?;
         Ok(())
     }
 
     /// When a key was reset, by our clock; what was taken before is forgotten.
-    fn reset_at(&self, key: &str) -> Result<u64, DatabaseError> {
+    fn reset_at(&self, key: &str) -> Result<Timestamp, DatabaseError> {
         let sql = "SELECT at, clock FROM resets WHERE key = ?1";
-        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?));
+        let row = |row: &Row<'_>| Ok((time(row, 0)?, row.get(1)?));
         let reset = self.tx.prepare_cached(sql)?.query_row([key], row).optional()?;
-        Ok(reset.map_or(0, |(at, clock)| self.read(at, clock)))
+        Ok(reset.map_or(Timestamp::UNIX_EPOCH, |(at, clock)| self.read(at, clock)))
     }
 
     /// Writes down until when a key cools down, unless it does so for longer.
-    pub(super) fn cool(&mut self, key: &str, until: u64) -> Result<(), DatabaseError> {
+    pub(super) fn cool(&mut self, key: &str, until: Timestamp) -> Result<(), DatabaseError> {
         let sql = "SELECT until, noted_at, clock FROM cooling WHERE key = ?1";
-        let row = |row: &Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
+        let row = |row: &Row<'_>| Ok((time(row, 0)?, time(row, 1)?, row.get(2)?));
         let known = self.tx.prepare_cached(sql)?.query_row([key], row).optional()?;
-        let known = known.map_or(0, |(until, noted, clock)| {
+        let known = known.map_or(Timestamp::UNIX_EPOCH, |(until, noted, clock)| {
             self.origin.read_until(until, noted, self.clock_of(clock), self.now)
         });
         if known >= until {
@@ -134,7 +136,7 @@ impl OwnerTransaction<'_> {
         let seq = self.next();
         let sql = "INSERT OR REPLACE INTO cooling (key, until, noted_at, clock, owner, seq) \
                    VALUES (?1, ?2, ?3, ?4, ?5, ?6)";
-        let row = params![key, signed(until), signed(self.now), self.clock, self.owner, seq];
+        let row = params![key, stored(until), stored(self.now), self.clock, self.owner, seq];
         self.tx.prepare_cached(sql)?.execute(row)?;
         Ok(())
     }

@@ -1,7 +1,8 @@
 use serde::{Deserialize, Serialize};
 
 use super::text::Time;
-use crate::store::clock_origin::ClockOrigin;
+use crate::store::clock_origin::{ClockOrigin, stored};
+use crate::timestamp::Timestamp;
 
 /// When the machine was started, by the clock of who wrote the file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -16,11 +17,10 @@ impl BootTime {
     /// None where the clock doesn't know, or says that it was before 1970.
     pub(super) fn of(origin: &ClockOrigin) -> Option<Self> {
         let at = u64::try_from(origin.offset).ok()?;
-        Some(Self { id: origin.boot.clone()?, at: Time(at) })
+        Some(Self { id: origin.boot.clone()?, at: Time(Timestamp::from_nanos(at)) })
     }
 
     pub(super) fn origin(&self) -> ClockOrigin {
-        let offset = i64::try_from(self.at.0).unwrap_or(i64::MAX);
-        ClockOrigin { boot: Some(self.id.clone()), offset }
+        ClockOrigin { boot: Some(self.id.clone()), offset: stored(self.at.0) }
     }
 }

@@ -1,3 +1,5 @@
+use std::time::Duration;
+
 use serde::{Deserialize, Serialize};
 
 use super::text;
@@ -5,6 +7,7 @@ use crate::engine::Saved;
 use crate::limiter::{BucketChanges, BucketSnapshot};
 use crate::quota::{Dimension, Window};
 use crate::store::refilling::outstanding;
+use crate::timestamp::Timestamp;
 
 /// What was used of one dimension of a key in one window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -22,7 +25,7 @@ pub(super) struct BucketUsage {
     pub(super) held: u64,
     /// What was taken and when, oldest first; each time is there once.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "text::entries")]
-    pub(super) taken: Vec<(u64, u64)>,
+    pub(super) taken: Vec<(Timestamp, u64)>,
 }
 
 impl BucketUsage {
@@ -58,7 +61,7 @@ impl BucketUsage {
 
     /// What was held is taken at `now`: those requests left, and nobody will say any more what they
     /// really took. Of requests in flight, none is left.
-    pub(super) fn charge_held(&mut self, now: u64) {
+    pub(super) fn charge_held(&mut self, now: Timestamp) {
         let held = std::mem::take(&mut self.held);
         if held > 0 && self.dimension != Dimension::Concurrency {
             self.taken.push((now, held));
@@ -67,9 +70,9 @@ impl BucketUsage {
     }
 
     /// Forgets what no longer counts in any window of this length, and has come back where it refills.
-    pub(super) fn prune(&mut self, now: u64) {
+    pub(super) fn prune(&mut self, now: Timestamp) {
         let retention = retention(self.window);
-        let past = self.taken.partition_point(|(at, _)| at.saturating_add(retention) <= now);
+        let past = self.taken.partition_point(|(at, _)| *at + retention <= now);
 
         let next = self.taken.get(past).map_or(now, |entry| entry.0);
         let left = outstanding(&self.taken[..past], self.refill, self.window.as_nanos(), next)
@@ -78,7 +81,7 @@ impl BucketUsage {
     }
 
     /// Changes every time; those that come to be the same are one.
-    pub(super) fn retime(&mut self, time: impl Fn(u64) -> u64) {
+    pub(super) fn retime(&mut self, time: impl Fn(Timestamp) -> Timestamp) {
         self.taken.iter_mut().for_each(|(at, _)| *at = time(*at));
         self.taken = merge_entries(&self.taken, 0);
     }
@@ -92,8 +95,8 @@ impl BucketUsage {
     /// Takes an amount off what was taken at about `at`, which a limiter tells to 1/64 of a window: off
     /// the last before it, and then off the next after it. What isn't found there stays: it was
     /// taken at another time, or is forgotten.
-    fn subtract(&mut self, at: u64, mut amount: u64) {
-        let about = self.window.as_nanos() / TOLERANCE_DIVISOR;
+    fn subtract(&mut self, at: Timestamp, mut amount: u64) {
+        let about = self.window.as_duration() / TOLERANCE_DIVISOR;
         let next = self.taken.partition_point(|entry| entry.0 <= at);
         let (before, after) = self.taken.split_at_mut(next);
         let near = before.iter_mut().rev().chain(after).filter(|e| e.0.abs_diff(at) <= about);
@@ -124,11 +127,12 @@ impl From<&BucketSnapshot> for BucketUsage {
 
 /// Entries within one grain of the clock are one, of the latest of their times; those of the same
 /// time always. They are in order of time.
-fn merge_entries(entries: &[(u64, u64)], grain: u64) -> Vec<(u64, u64)> {
-    let mut merge_entries: Vec<(u64, u64)> = Vec::with_capacity(entries.len());
+fn merge_entries(entries: &[(Timestamp, u64)], grain: u64) -> Vec<(Timestamp, u64)> {
+    let grain = grain.max(1);
+    let mut merge_entries: Vec<(Timestamp, u64)> = Vec::with_capacity(entries.len());
     for &(at, amount) in entries {
         match merge_entries.last_mut() {
-            Some(last) if last.0 / grain.max(1) == at / grain.max(1) => {
+            Some(last) if last.0.as_nanos() / grain == at.as_nanos() / grain => {
                 *last = (at, last.1.saturating_add(amount));
             }
             _ => merge_entries.push((at, amount)),
@@ -139,9 +143,9 @@ fn merge_entries(entries: &[(u64, u64)], grain: u64) -> Vec<(u64, u64)> {
 
 /// How long an entry may count. A day on which clocks are put back has 25 hours, a month of a
 /// calendar up to 31 days and one hour, and margins make windows longer by a second at most.
-fn retention(window: Window) -> u64 {
-    let nanos = window.as_nanos();
-    nanos + nanos / 24 + Window::SECOND.as_nanos()
+fn retention(window: Window) -> Duration {
+    let window = window.as_duration();
+    window + window / 24 + Duration::from_secs(1)
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
@@ -153,7 +157,7 @@ fn is_zero(amount: &u64) -> bool {
 const GRAINS_PER_WINDOW: u64 = 256;
 
 /// What a limiter took within one of so many parts of a window is one change.
-const TOLERANCE_DIVISOR: u64 = 64;
+const TOLERANCE_DIVISOR: u32 = 64;
 
 #[cfg(test)]
 mod tests {
@@ -166,7 +170,12 @@ mod tests {
     }
 
     fn changes(taken: &[(u64, i64)], held: u64) -> BucketChanges {
-        BucketChanges::new(Dimension::Tokens, Window::MINUTE, taken.to_vec(), held)
+        let taken = taken.iter().map(|&(time, amount)| (at(time), amount)).collect();
+        BucketChanges::new(Dimension::Tokens, Window::MINUTE, taken, held)
+    }
+
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
     }
 
     #[test]
@@ -174,7 +183,7 @@ mod tests {
         let mut bucket = bucket();
         let grain = bucket.grain();
         bucket.merge(&changes(&[(grain, 1), (grain + 5, 2), (2 * grain, 4)], 0));
-        assert_eq!(bucket.taken, [(grain + 5, 3), (2 * grain, 4)]);
+        assert_eq!(bucket.taken, [(at(grain + 5), 3), (at(2 * grain), 4)]);
     }
 
     #[test]
@@ -192,21 +201,21 @@ mod tests {
         let mut bucket = bucket();
         bucket.merge(&changes(&[(0, 500), (MINUTE / 2, 50)], 0));
         bucket.merge(&changes(&[(0, -200)], 0));
-        assert_eq!(bucket.taken, [(0, 300), (MINUTE / 2, 50)]);
+        assert_eq!(bucket.taken, [(at(0), 300), (at(MINUTE / 2), 50)]);
         bucket.merge(&changes(&[(0, -1_000)], 0));
-        assert_eq!(bucket.taken, [(MINUTE / 2, 50)]);
+        assert_eq!(bucket.taken, [(at(MINUTE / 2), 50)]);
     }
 
     #[test]
     fn refund_matches_a_merged_entry() {
-        let part = MINUTE / TOLERANCE_DIVISOR;
+        let part = MINUTE / u64::from(TOLERANCE_DIVISOR);
         for (taken, given_back) in [(10, 20), (20, 10), (0, part), (part, 0)] {
             let mut bucket = bucket();
             bucket.merge(&changes(&[(taken, 500)], 0));
             bucket.merge(&changes(&[(given_back, -200)], 0));
-            assert_eq!(bucket.taken, [(taken, 300)], "{given_back}");
+            assert_eq!(bucket.taken, [(at(taken), 300)], "{given_back}");
             bucket.merge(&changes(&[(taken + 2 * part, -200)], 0));
-            assert_eq!(bucket.taken, [(taken, 300)], "that was never taken");
+            assert_eq!(bucket.taken, [(at(taken), 300)], "that was never taken");
         }
     }
 
@@ -219,11 +228,13 @@ mod tests {
             (Window::DAY, 25 * day / 24),
             (Window::MONTH, 31 * day + day / 24),
         ] {
-            let mut bucket =
-                BucketUsage { taken: vec![(1, 1)], ..BucketUsage::new(Dimension::Tokens, window) };
-            bucket.prune(longest);
+            let mut bucket = BucketUsage {
+                taken: vec![(at(1), 1)],
+                ..BucketUsage::new(Dimension::Tokens, window)
+            };
+            bucket.prune(at(longest));
             assert_eq!(bucket.taken.len(), 1, "{window:?}");
-            bucket.prune(2 * month.max(window.as_nanos()));
+            bucket.prune(at(2 * month.max(window.as_nanos())));
             assert!(bucket.taken.is_empty(), "{window:?}");
         }
     }
@@ -232,20 +243,20 @@ mod tests {
     fn close_charges_holds_and_drops_concurrency() {
         let mut tokens = bucket();
         tokens.merge(&changes(&[], 70));
-        tokens.charge_held(5);
-        assert_eq!((tokens.held, &*tokens.taken), (0, &[(5, 70)][..]));
+        tokens.charge_held(at(5));
+        assert_eq!((tokens.held, &*tokens.taken), (0, &[(at(5), 70)][..]));
         let mut in_flight = BucketUsage::new(Dimension::Concurrency, Window::MINUTE);
         in_flight.merge(&changes(&[], 3));
-        in_flight.charge_held(5);
+        in_flight.charge_held(at(5));
         assert!(in_flight.is_empty());
     }
 
     #[test]
     fn amounts_saturate() {
-        let mut bucket = BucketUsage { taken: vec![(1, u64::MAX)], ..bucket() };
+        let mut bucket = BucketUsage { taken: vec![(at(1), u64::MAX)], ..bucket() };
         bucket.merge(&changes(&[(2, i64::MAX)], 0));
-        assert_eq!(bucket.taken, [(2, u64::MAX)]);
+        assert_eq!(bucket.taken, [(at(2), u64::MAX)]);
         bucket.merge(&changes(&[(2, i64::MIN)], 0));
-        assert_eq!(bucket.taken, [(2, u64::MAX - i64::MIN.unsigned_abs())]);
+        assert_eq!(bucket.taken, [(at(2), u64::MAX - i64::MIN.unsigned_abs())]);
     }
 }

@@ -10,6 +10,7 @@ use super::text::Time;
 use crate::limiter::{KeyChanges, NamedQuota};
 use crate::store::clock_origin::ClockOrigin;
 use crate::store::{State, StoreError};
+use crate::timestamp::Timestamp;
 
 /// All that a file of state holds.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -48,13 +49,13 @@ impl Document {
 
     /// Sets its times right for the clock of `origin`, which says `now`, and forgets what no longer
     /// counts by it.
-    pub(super) fn retime(&mut self, origin: &ClockOrigin, now: u64) {
+    pub(super) fn retime(&mut self, origin: &ClockOrigin, now: Timestamp) {
         let then = self.boot.as_ref().map(BootTime::origin).unwrap_or_default();
         self.move_times(&then, origin, now);
     }
 
     /// The same for times that one clock has told, by what is another by now.
-    pub(super) fn move_times(&mut self, then: &ClockOrigin, origin: &ClockOrigin, now: u64) {
+    pub(super) fn move_times(&mut self, then: &ClockOrigin, origin: &ClockOrigin, now: Timestamp) {
         self.keys.values_mut().for_each(|key| key.retime(then, origin, now));
         self.prune(now);
     }
@@ -64,7 +65,7 @@ impl Document {
         &mut self,
         changes: &[KeyChanges],
         quotas: Option<&[NamedQuota]>,
-        now: u64,
+        now: Timestamp,
     ) {
         for change in changes {
             self.keys.entry(change.key.to_string()).or_default().merge(change, now);
@@ -76,7 +77,7 @@ impl Document {
     }
 
     /// What is in flight counts as taken at `now`.
-    pub(super) fn charge_held(&mut self, now: u64) {
+    pub(super) fn charge_held(&mut self, now: Timestamp) {
         self.keys.values_mut().for_each(|key| key.charge_held(now));
         self.prune(now);
     }
@@ -87,7 +88,7 @@ impl Document {
     }
 
     /// Says that it is written at `now`, by the clock of `origin`.
-    pub(super) fn stamp(&mut self, origin: &ClockOrigin, now: u64) {
+    pub(super) fn stamp(&mut self, origin: &ClockOrigin, now: Timestamp) {
         self.written_at = Time(now);
         self.boot = BootTime::of(origin);
     }
@@ -98,14 +99,14 @@ impl Document {
         State { quotas, keys }
     }
 
-    pub(super) fn from_state(state: &State, now: u64) -> Self {
+    pub(super) fn from_state(state: &State, now: Timestamp) -> Self {
         let mut keys: BTreeMap<String, KeyUsage> =
             state.keys.iter().map(|key| (key.key.clone(), KeyUsage::of(key, now))).collect();
         keys.retain(|_, key| !key.is_empty());
         Self { quotas: stored_quotas(&state.quotas), keys, ..Self::default() }
     }
 
-    fn prune(&mut self, now: u64) {
+    fn prune(&mut self, now: Timestamp) {
         self.keys.values_mut().for_each(|key| key.prune(now));
         self.keys.retain(|_, key| !key.is_empty());
     }

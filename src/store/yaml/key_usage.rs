@@ -5,6 +5,7 @@ use super::text::Time;
 use crate::limiter::{KeyChanges, KeySnapshot};
 use crate::quota::{Dimension, Window};
 use crate::store::clock_origin::ClockOrigin;
+use crate::timestamp::Timestamp;
 
 /// What was used of a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,12 +28,12 @@ pub(super) struct CoolDown {
 }
 
 impl KeyUsage {
-    pub(super) fn merge(&mut self, changes: &KeyChanges, now: u64) {
+    pub(super) fn merge(&mut self, changes: &KeyChanges, now: Timestamp) {
         if changes.reset_at.is_some() {
             self.forget();
         }
         match changes.cooling_until {
-            Some(0) => self.cooling = None,
+            Some(Timestamp::UNIX_EPOCH) => self.cooling = None,
             Some(until) => {
                 self.cooling = Some(CoolDown { noted_at: Time(now), until: Time(until) })
             }
@@ -49,12 +50,12 @@ impl KeyUsage {
         self.buckets.iter_mut().for_each(|bucket| bucket.taken.clear());
     }
 
-    pub(super) fn charge_held(&mut self, now: u64) {
+    pub(super) fn charge_held(&mut self, now: Timestamp) {
         self.buckets.iter_mut().for_each(|bucket| bucket.charge_held(now));
     }
 
     /// Forgets what no longer counts.
-    pub(super) fn prune(&mut self, now: u64) {
+    pub(super) fn prune(&mut self, now: Timestamp) {
         self.cooling = self.cooling.filter(|cooling| cooling.until.0 > now);
         self.buckets.iter_mut().for_each(|bucket| bucket.prune(now));
         self.buckets.retain(|bucket| !bucket.is_empty());
@@ -65,7 +66,7 @@ impl KeyUsage {
     }
 
     /// Reads every time as the clock of `origin` does, which says `now`, and not that of `then`.
-    pub(super) fn retime(&mut self, then: &ClockOrigin, origin: &ClockOrigin, now: u64) {
+    pub(super) fn retime(&mut self, then: &ClockOrigin, origin: &ClockOrigin, now: Timestamp) {
         self.buckets.iter_mut().for_each(|bucket| bucket.retime(|at| origin.read(at, then, now)));
         if let Some(CoolDown { noted_at, until }) = &mut self.cooling {
             *until = Time(origin.read_until(until.0, noted_at.0, then, now));
@@ -80,7 +81,7 @@ impl KeyUsage {
         snapshot
     }
 
-    pub(super) fn of(snapshot: &KeySnapshot, now: u64) -> Self {
+    pub(super) fn of(snapshot: &KeySnapshot, now: Timestamp) -> Self {
         let until = snapshot.cooling_until.map(Time);
         let cooling = until.map(|until| CoolDown { noted_at: Time(now), until });
         let mut buckets: Vec<BucketUsage> =

@@ -7,6 +7,7 @@ use super::lock::Lock;
 use crate::limiter::{Boot, KeyChanges, NamedQuota};
 use crate::store::clock_origin::ClockOrigin;
 use crate::store::{State, Store, StoreError};
+use crate::timestamp::Timestamp;
 
 /// State in a YAML file, for one process.
 ///
@@ -75,7 +76,7 @@ use crate::store::{State, Store, StoreError};
 ///
 /// # let folder = tempfile::tempdir()?;
 /// # let path = folder.path().join("state.yaml");
-/// # let now = 1_771_597_921_123_456_789;
+/// # let now = tollgate::Timestamp::from_nanos(1_771_597_921_123_456_789);
 /// let mut store = Yaml::new(&path);
 /// store.open(now)?;
 /// let mut changes = KeyChanges::new("gpt-4o");
@@ -107,12 +108,12 @@ impl Yaml {
         Self { path: path.into(), boot: None, open: None }
     }
 
-    /// What a file holds, its times set right for a clock that says `now` (nanoseconds since the
-    /// epoch) and knows of `boot`; also while another process has it open.
+    /// What a file holds, its times set right for a clock that says `now` and knows of `boot`; also
+    /// while another process has it open.
     ///
     /// # Errors
     /// [`StoreError`] if there is no such file, or if it can't be read.
-    pub fn peek(path: &Path, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
+    pub fn peek(path: &Path, now: Timestamp, boot: Option<Boot>) -> Result<State, StoreError> {
         let mut document = Document::read(path, &file::read(path)?)?;
         document.retime(&ClockOrigin::new(boot, now), now);
         Ok(document.state())
@@ -126,7 +127,7 @@ impl Yaml {
     pub fn reset(
         path: &Path,
         key: Option<&str>,
-        now: u64,
+        now: Timestamp,
         boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         file::read(path)?;
@@ -137,8 +138,7 @@ impl Yaml {
         open.write_if_changed(document, now)
     }
 
-    /// Writes a state in the place of what the file holds; `now` is when, in nanoseconds since the
-    /// epoch.
+    /// Writes a state in the place of what the file holds; `now` is when.
     ///
     /// # Errors
     /// [`StoreError`] if the file can't be written, if it holds anything else than a state, and
@@ -146,7 +146,7 @@ impl Yaml {
     pub fn replace(
         path: &Path,
         state: &State,
-        now: u64,
+        now: Timestamp,
         boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         let mut open = OpenFile::new(path, boot, now)?;
@@ -166,7 +166,7 @@ impl Store for Yaml {
         self.boot = boot;
     }
 
-    fn open(&mut self, now: u64) -> Result<State, StoreError> {
+    fn open(&mut self, now: Timestamp) -> Result<State, StoreError> {
         // The lock of an earlier time is let go first.
         self.open = None;
         let mut open = OpenFile::new(&self.path, self.boot, now)?;
@@ -181,7 +181,7 @@ impl Store for Yaml {
         &mut self,
         changes: &[KeyChanges],
         quotas: Option<&[NamedQuota]>,
-        now: u64,
+        now: Timestamp,
     ) -> Result<Vec<KeyChanges>, StoreError> {
         let origin = ClockOrigin::new(self.boot, now);
         let open = self.open_file()?;
@@ -201,7 +201,7 @@ impl Store for Yaml {
         Ok(Vec::new())
     }
 
-    fn close(&mut self, now: u64) -> Result<(), StoreError> {
+    fn close(&mut self, now: Timestamp) -> Result<(), StoreError> {
         let Some(open) = &mut self.open else { return Ok(()) };
         let mut document = open.document.clone();
         document.charge_held(now);
@@ -221,7 +221,7 @@ impl fmt::Debug for Yaml {
 }
 
 impl OpenFile {
-    fn new(path: &Path, boot: Option<Boot>, now: u64) -> Result<Self, StoreError> {
+    fn new(path: &Path, boot: Option<Boot>, now: Timestamp) -> Result<Self, StoreError> {
         let target = file::target(path)?;
         file::create_directory(&target)?;
         let lock = Lock::take(&target)?;
@@ -231,7 +231,11 @@ impl OpenFile {
         Ok(Self { target, origin, document, exists, _lock: lock })
     }
 
-    fn write_if_changed(&mut self, mut document: Document, now: u64) -> Result<(), StoreError> {
+    fn write_if_changed(
+        &mut self,
+        mut document: Document,
+        now: Timestamp,
+    ) -> Result<(), StoreError> {
         if self.exists && document == self.document {
             return Ok(());
         }

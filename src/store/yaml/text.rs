@@ -1,20 +1,21 @@
 //! How times, lengths and dimensions are spelt in a file of state.
 
-use jiff::{SignedDuration, Timestamp};
+use jiff::SignedDuration;
 use serde::de::{Error as _, MapAccess, Visitor};
 use serde::ser::SerializeMap;
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 use std::fmt;
 
 use crate::quota::{Dimension, Window};
+use crate::timestamp::Timestamp;
 
-/// A time in nanoseconds since the epoch, as RFC 3339 in UTC with nine digits of a second.
+/// A time, as RFC 3339 in UTC with nine digits of a second.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Time(pub(super) u64);
+pub(super) struct Time(pub(super) Timestamp);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match Timestamp::from_nanosecond(self.0.into()) {
+        match jiff::Timestamp::from_nanosecond(self.0.as_nanos().into()) {
             Ok(time) => write!(f, "{time:.9}"),
             // No `u64` lies outside what a timestamp holds.
             Err(_) => Err(fmt::Error),
@@ -31,13 +32,13 @@ impl Serialize for Time {
 impl<'de> Deserialize<'de> for Time {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let text = String::deserialize(deserializer)?;
-        let time: Timestamp = text.parse().map_err(|_| {
+        let time: jiff::Timestamp = text.parse().map_err(|_| {
             D::Error::custom(format!(
                 "invalid time `{text}`; expected RFC 3339, such as 2026-02-20T14:32:01.123456789Z"
             ))
         })?;
-        let nanos = u64::try_from(time.as_nanosecond());
-        nanos.map(Time).map_err(|_| {
+        let time = u64::try_from(time.as_nanosecond()).map(Timestamp::from_nanos);
+        time.map(Time).map_err(|_| {
             D::Error::custom(format!("time `{text}` out of range; expected 1970 to 2554"))
         })
     }
@@ -48,7 +49,7 @@ pub(super) mod entries {
     use super::*;
 
     pub(in super::super) fn serialize<S: Serializer>(
-        entries: &[(u64, u64)],
+        entries: &[(Timestamp, u64)],
         serializer: S,
     ) -> Result<S::Ok, S::Error> {
         let mut map = serializer.serialize_map(Some(entries.len()))?;
@@ -60,14 +61,14 @@ pub(super) mod entries {
 
     pub(in super::super) fn deserialize<'de, D: Deserializer<'de>>(
         deserializer: D,
-    ) -> Result<Vec<(u64, u64)>, D::Error> {
+    ) -> Result<Vec<(Timestamp, u64)>, D::Error> {
         deserializer.deserialize_map(Entries)
     }
 
     struct Entries;
 
     impl<'de> Visitor<'de> for Entries {
-        type Value = Vec<(u64, u64)>;
+        type Value = Vec<(Timestamp, u64)>;
 
         fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
             f.write_str("a map from times to amounts")

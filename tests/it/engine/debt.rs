@@ -1,7 +1,8 @@
+use tollgate::Timestamp;
 use tollgate::engine::{Bucket, Rule, Wait, check, reserve, settle};
 use tollgate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 
-use super::{S, fresh, rules};
+use super::{S, at, fresh, rules};
 
 fn tpm(algorithm: Algorithm, margin: Margin, settle: SettleAt) -> (Vec<Rule>, Vec<Bucket>) {
     let rules = rules(&Quota::new().tpm(60).with_debt(), algorithm, margin, settle);
@@ -13,7 +14,7 @@ fn tokens(amount: u64) -> Cost {
     Cost::new().tokens(amount)
 }
 
-fn wait(rules: &[Rule], buckets: &[Bucket], amount: u64, now: u64) -> Option<Wait> {
+fn wait(rules: &[Rule], buckets: &[Bucket], amount: u64, now: Timestamp) -> Option<Wait> {
     check(rules, buckets, &tokens(amount), now).err().map(|short| short.wait)
 }
 
@@ -28,12 +29,12 @@ const ALGORITHMS: [Algorithm; 4] = [
 fn a_cost_above_the_limit_is_let_in_when_nothing_is_used() {
     for algorithm in ALGORITHMS {
         let (rules, mut buckets) = tpm(algorithm, Margin::NONE, SettleAt::Send);
-        assert_eq!(wait(&rules, &buckets, 61, 120 * S), None);
-        reserve(&rules, &mut buckets, &tokens(1), 120 * S).unwrap();
-        let fresh = buckets[0].level(&rules[0], 121 * S).fresh_at;
+        assert_eq!(wait(&rules, &buckets, 61, at(120 * S)), None);
+        reserve(&rules, &mut buckets, &tokens(1), at(120 * S)).unwrap();
+        let fresh = buckets[0].level(&rules[0], at(121 * S)).fresh_at;
         if algorithm != Algorithm::TokenBucket {
-            assert_eq!(wait(&rules, &buckets, 61, 121 * S), Some(Wait::At(fresh)));
-            assert_eq!(wait(&rules, &buckets, u64::MAX, 121 * S), Some(Wait::At(fresh)));
+            assert_eq!(wait(&rules, &buckets, 61, at(121 * S)), Some(Wait::At(fresh)));
+            assert_eq!(wait(&rules, &buckets, u64::MAX, at(121 * S)), Some(Wait::At(fresh)));
         }
         assert_eq!(wait(&rules, &buckets, 61, fresh), None, "{algorithm:?}");
     }
@@ -44,37 +45,41 @@ fn without_debt_it_never_fits() {
     for algorithm in ALGORITHMS {
         let quota = Quota::new().tpm(60);
         let rules = rules(&quota, algorithm, Margin::NONE, SettleAt::Send);
-        assert_eq!(wait(&rules, &fresh(&rules), 61, 120 * S), Some(Wait::Never));
+        assert_eq!(wait(&rules, &fresh(&rules), 61, at(120 * S)), Some(Wait::Never));
     }
 }
 
 #[test]
 fn a_token_bucket_pays_its_debt_by_refilling() {
     let (rules, mut buckets) = tpm(Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
-    reserve(&rules, &mut buckets, &tokens(180), 100 * S).unwrap();
-    let level = buckets[0].level(&rules[0], 100 * S);
-    assert_eq!((level.used, level.available, level.fresh_at), (180, 0, 280 * S));
-    assert_eq!(wait(&rules, &buckets, 1, 100 * S), Some(Wait::At(221 * S)));
-    assert_eq!(wait(&rules, &buckets, 61, 100 * S), Some(Wait::At(280 * S)));
+    reserve(&rules, &mut buckets, &tokens(180), at(100 * S)).unwrap();
+    let level = buckets[0].level(&rules[0], at(100 * S));
+    assert_eq!((level.used, level.available, level.fresh_at), (180, 0, at(280 * S)));
+    assert_eq!(wait(&rules, &buckets, 1, at(100 * S)), Some(Wait::At(at(221 * S))));
+    assert_eq!(wait(&rules, &buckets, 61, at(100 * S)), Some(Wait::At(at(280 * S))));
 }
 
 #[test]
 fn a_window_counts_a_debt_until_it_is_over() {
     for algorithm in ALGORITHMS.into_iter().skip(1) {
         let (rules, mut buckets) = tpm(algorithm, Margin::NONE, SettleAt::Send);
-        reserve(&rules, &mut buckets, &tokens(180), 120 * S).unwrap();
-        assert_eq!(buckets[0].level(&rules[0], 121 * S).used, 180);
-        assert_eq!(wait(&rules, &buckets, 1, 121 * S), Some(Wait::At(180 * S)), "{algorithm:?}");
+        reserve(&rules, &mut buckets, &tokens(180), at(120 * S)).unwrap();
+        assert_eq!(buckets[0].level(&rules[0], at(121 * S)).used, 180);
+        assert_eq!(
+            wait(&rules, &buckets, 1, at(121 * S)),
+            Some(Wait::At(at(180 * S))),
+            "{algorithm:?}"
+        );
     }
 }
 
 #[test]
 fn the_margin_is_waited_for_as_for_a_cost_of_all_that_fits() {
     let (rules, mut buckets) = tpm(Algorithm::TokenBucket, Margin::default(), SettleAt::Send);
-    reserve(&rules, &mut buckets, &tokens(30), 100 * S).unwrap();
-    let whole = wait(&rules, &buckets, 60, 101 * S);
-    assert_eq!(whole, Some(Wait::At(131 * S + S / 5)));
-    assert_eq!(wait(&rules, &buckets, 600, 101 * S), whole);
+    reserve(&rules, &mut buckets, &tokens(30), at(100 * S)).unwrap();
+    let whole = wait(&rules, &buckets, 60, at(101 * S));
+    assert_eq!(whole, Some(Wait::At(at(131 * S + S / 5))));
+    assert_eq!(wait(&rules, &buckets, 600, at(101 * S)), whole);
 }
 
 #[test]
@@ -82,11 +87,11 @@ fn while_a_debt_is_held_nobody_else_is_let_in() {
     for algorithm in ALGORITHMS {
         let (rules, mut buckets) = tpm(algorithm, Margin::NONE, SettleAt::End);
         let big = tokens(600);
-        reserve(&rules, &mut buckets, &big, 120 * S).unwrap();
-        assert_eq!(wait(&rules, &buckets, 1, 500 * S), Some(Wait::Unknown), "{algorithm:?}");
-        assert_eq!(wait(&rules, &buckets, 600, 500 * S), Some(Wait::Unknown), "{algorithm:?}");
-        settle(&rules, &mut buckets, (120 * S, &big), &tokens(10), 500 * S);
-        assert_eq!(wait(&rules, &buckets, 50, 500 * S), None, "{algorithm:?}");
+        reserve(&rules, &mut buckets, &big, at(120 * S)).unwrap();
+        assert_eq!(wait(&rules, &buckets, 1, at(500 * S)), Some(Wait::Unknown), "{algorithm:?}");
+        assert_eq!(wait(&rules, &buckets, 600, at(500 * S)), Some(Wait::Unknown), "{algorithm:?}");
+        settle(&rules, &mut buckets, (at(120 * S), &big), &tokens(10), at(500 * S));
+        assert_eq!(wait(&rules, &buckets, 50, at(500 * S)), None, "{algorithm:?}");
     }
 }
 
@@ -94,13 +99,13 @@ fn while_a_debt_is_held_nobody_else_is_let_in() {
 fn a_request_that_reserved_nothing_is_charged_what_it_took() {
     for algorithm in ALGORITHMS {
         let (rules, mut buckets) = tpm(algorithm, Margin::NONE, SettleAt::Send);
-        reserve(&rules, &mut buckets, &tokens(0), 120 * S).unwrap();
-        settle(&rules, &mut buckets, (120 * S, &tokens(0)), &tokens(50), 125 * S);
-        assert_eq!(buckets[0].level(&rules[0], 125 * S).used, 50, "{algorithm:?}");
+        reserve(&rules, &mut buckets, &tokens(0), at(120 * S)).unwrap();
+        settle(&rules, &mut buckets, (at(120 * S), &tokens(0)), &tokens(50), at(125 * S));
+        assert_eq!(buckets[0].level(&rules[0], at(125 * S)).used, 50, "{algorithm:?}");
         // And beside what others took by then.
-        reserve(&rules, &mut buckets, &tokens(5), 126 * S).unwrap();
-        settle(&rules, &mut buckets, (125 * S, &tokens(0)), &tokens(4), 126 * S);
+        reserve(&rules, &mut buckets, &tokens(5), at(126 * S)).unwrap();
+        settle(&rules, &mut buckets, (at(125 * S), &tokens(0)), &tokens(4), at(126 * S));
         let refilled = if algorithm == Algorithm::TokenBucket { 1 } else { 0 };
-        assert_eq!(buckets[0].level(&rules[0], 126 * S).used, 59 - refilled, "{algorithm:?}");
+        assert_eq!(buckets[0].level(&rules[0], at(126 * S)).used, 59 - refilled, "{algorithm:?}");
     }
 }

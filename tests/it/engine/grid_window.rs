@@ -1,17 +1,17 @@
 use std::time::Duration;
+use tollgate::Timestamp;
 
-use jiff::Timestamp;
 use tollgate::engine::{Bucket, Rule, Saved, Wait, charge, check, release, reserve, settle};
 use tollgate::quota::{
     Algorithm, Calendar, Cost, Dimension, Limit, Margin, Period, Quota, SettleAt, Window,
 };
 
-use super::{S, fresh, rules};
+use super::{S, at, fresh, rules};
 
 const HOUR: u64 = 3_600 * S;
 
 fn nanos(time: &str) -> u64 {
-    time.parse::<Timestamp>().unwrap().as_nanosecond().try_into().unwrap()
+    time.parse::<jiff::Timestamp>().unwrap().as_nanosecond().try_into().unwrap()
 }
 
 /// So many requests per day in a zone.
@@ -27,7 +27,7 @@ fn pacific(amount: u64, margin: Margin) -> (Vec<Rule>, Vec<Bucket>) {
     per_day(amount, "America/Los_Angeles", margin, SettleAt::Send)
 }
 
-fn wait(rules: &[Rule], buckets: &[Bucket], now: u64) -> Option<Wait> {
+fn wait(rules: &[Rule], buckets: &[Bucket], now: Timestamp) -> Option<Wait> {
     check(rules, buckets, &Cost::new(), now).err().map(|short| short.wait)
 }
 
@@ -41,13 +41,13 @@ fn a_day_ends_at_midnight_of_its_zone_also_when_clocks_change() {
         ("2027-11-07T20:00:00Z", "2027-11-08T08:00:00Z"),
     ] {
         let (noon, midnight) = (nanos(noon), nanos(midnight));
-        reserve(&rules, &mut buckets, &Cost::new(), noon).unwrap();
-        reserve(&rules, &mut buckets, &Cost::new(), noon + 1).unwrap();
-        assert_eq!(wait(&rules, &buckets, noon + 1), Some(Wait::At(midnight)));
-        let level = buckets[0].level(&rules[0], midnight - 1);
-        assert_eq!((level.used, level.available, level.fresh_at), (2, 0, midnight));
-        assert_eq!(wait(&rules, &buckets, midnight), None);
-        assert!(buckets[0].is_fresh(&rules[0], midnight));
+        reserve(&rules, &mut buckets, &Cost::new(), at(noon)).unwrap();
+        reserve(&rules, &mut buckets, &Cost::new(), at(noon + 1)).unwrap();
+        assert_eq!(wait(&rules, &buckets, at(noon + 1)), Some(Wait::At(at(midnight))));
+        let level = buckets[0].level(&rules[0], at(midnight - 1));
+        assert_eq!((level.used, level.available, level.fresh_at), (2, 0, at(midnight)));
+        assert_eq!(wait(&rules, &buckets, at(midnight)), None);
+        assert!(buckets[0].is_fresh(&rules[0], at(midnight)));
     }
 }
 
@@ -56,10 +56,10 @@ fn a_clock_s_minutes_start_with_the_minute() {
     let quota = Quota::new().rpm(1);
     let rules = rules(&quota, Algorithm::ClockWindow, Margin::NONE, SettleAt::Send);
     let mut buckets = fresh(&rules);
-    reserve(&rules, &mut buckets, &Cost::new(), 119 * S).unwrap();
-    assert_eq!(wait(&rules, &buckets, 119 * S), Some(Wait::At(120 * S)));
-    reserve(&rules, &mut buckets, &Cost::new(), 120 * S).unwrap();
-    assert_eq!(wait(&rules, &buckets, 121 * S), Some(Wait::At(180 * S)));
+    reserve(&rules, &mut buckets, &Cost::new(), at(119 * S)).unwrap();
+    assert_eq!(wait(&rules, &buckets, at(119 * S)), Some(Wait::At(at(120 * S))));
+    reserve(&rules, &mut buckets, &Cost::new(), at(120 * S)).unwrap();
+    assert_eq!(wait(&rules, &buckets, at(121 * S)), Some(Wait::At(at(180 * S))));
 }
 
 #[test]
@@ -67,11 +67,11 @@ fn nothing_is_sent_for_the_margin_before_a_boundary_and_after() {
     let (rules, buckets) = pacific(2, Margin::default());
     let midnight = nanos("2027-03-15T07:00:00Z");
     let (closes, opens) = (midnight - S / 2, midnight + S / 2);
-    assert_eq!(wait(&rules, &buckets, closes - 1), None);
+    assert_eq!(wait(&rules, &buckets, at(closes - 1)), None);
     for now in [closes, midnight - 1, midnight, opens - 1] {
-        assert_eq!(wait(&rules, &buckets, now), Some(Wait::At(opens)), "at {now}");
+        assert_eq!(wait(&rules, &buckets, at(now)), Some(Wait::At(at(opens))), "at {now}");
     }
-    assert_eq!(wait(&rules, &buckets, opens), None);
+    assert_eq!(wait(&rules, &buckets, at(opens)), None);
 }
 
 #[test]
@@ -81,16 +81,16 @@ fn a_window_too_short_to_be_closed_is_a_sliding_one() {
     let quota = Quota::new().limit(limit);
     let rules = rules(&quota, Algorithm::ClockWindow, Margin::default(), SettleAt::Send);
     let mut buckets = fresh(&rules);
-    reserve(&rules, &mut buckets, &Cost::new(), 100 * S).unwrap();
-    assert_eq!(wait(&rules, &buckets, 101 * S), Some(Wait::At(102 * S + S / 2)));
+    reserve(&rules, &mut buckets, &Cost::new(), at(100 * S)).unwrap();
+    assert_eq!(wait(&rules, &buckets, at(101 * S)), Some(Wait::At(at(102 * S + S / 2))));
 }
 
 #[test]
 fn a_day_that_would_be_closed_for_too_long_slides_as_long_as_the_longest() {
     let (rules, mut buckets) = pacific(1, lag(2 * HOUR));
     let noon = nanos("2027-03-14T19:00:00Z");
-    reserve(&rules, &mut buckets, &Cost::new(), noon).unwrap();
-    assert_eq!(wait(&rules, &buckets, noon), Some(Wait::At(noon + 27 * HOUR)));
+    reserve(&rules, &mut buckets, &Cost::new(), at(noon)).unwrap();
+    assert_eq!(wait(&rules, &buckets, at(noon)), Some(Wait::At(at(noon + 27 * HOUR))));
 }
 
 #[test]
@@ -102,11 +102,11 @@ fn a_wait_for_several_clocks_ends_where_all_are_open() {
     let rules = rules(&quota, Algorithm::ClockWindow, margin, SettleAt::Send);
     let buckets = fresh(&rules);
     // One is closed from 58 s to 62 s, the other from 78 s to 82 s, both from 118 s to 122 s.
-    assert_eq!(wait(&rules, &buckets, 58 * S), Some(Wait::At(62 * S)));
-    assert_eq!(wait(&rules, &buckets, 118 * S), Some(Wait::At(122 * S)));
+    assert_eq!(wait(&rules, &buckets, at(58 * S)), Some(Wait::At(at(62 * S))));
+    assert_eq!(wait(&rules, &buckets, at(118 * S)), Some(Wait::At(at(122 * S))));
     let mut used = buckets.clone();
-    reserve(&rules, &mut used, &Cost::new(), 70 * S).unwrap();
-    assert_eq!(wait(&rules, &used, 70 * S), Some(Wait::At(122 * S)));
+    reserve(&rules, &mut used, &Cost::new(), at(70 * S)).unwrap();
+    assert_eq!(wait(&rules, &used, at(70 * S)), Some(Wait::At(at(122 * S))));
 }
 
 #[test]
@@ -117,9 +117,11 @@ fn any_number_of_clocks_gets_an_answer() {
     let margin = lag(S / 16);
     let rules = rules(&quota, Algorithm::ClockWindow, margin, SettleAt::Send);
     let mut buckets = fresh(&rules);
-    charge(&rules, &mut buckets, &Cost::new(), 1_800_000_000 * S);
-    let Some(Wait::At(at)) = wait(&rules, &buckets, 1_800_000_000 * S) else { panic!("no time") };
-    assert!(at > 1_800_000_000 * S);
+    charge(&rules, &mut buckets, &Cost::new(), at(1_800_000_000 * S));
+    let Some(Wait::At(time)) = wait(&rules, &buckets, at(1_800_000_000 * S)) else {
+        panic!("no time")
+    };
+    assert!(time > at(1_800_000_000 * S));
 }
 
 #[test]
@@ -127,18 +129,18 @@ fn a_request_in_flight_over_midnight_counts_on_both_days() {
     let (rules, mut buckets) = per_day(10, "America/Los_Angeles", Margin::NONE, SettleAt::End);
     let midnight = nanos("2027-03-15T07:00:00Z");
     let four = Cost::new().requests(4);
-    reserve(&rules, &mut buckets, &four, midnight - HOUR).unwrap();
-    charge(&rules, &mut buckets, &Cost::new().requests(6), midnight - HOUR);
-    assert_eq!(wait(&rules, &buckets, midnight - 1), Some(Wait::At(midnight)));
+    reserve(&rules, &mut buckets, &four, at(midnight - HOUR)).unwrap();
+    charge(&rules, &mut buckets, &Cost::new().requests(6), at(midnight - HOUR));
+    assert_eq!(wait(&rules, &buckets, at(midnight - 1)), Some(Wait::At(at(midnight))));
     // Yesterday's six are gone; what is in flight may be counted today.
-    let level = buckets[0].level(&rules[0], midnight);
+    let level = buckets[0].level(&rules[0], at(midnight));
     assert_eq!((level.used, level.held, level.available), (0, 4, 6));
     let seven = Cost::new().requests(7);
-    let short = check(&rules, &buckets, &seven, midnight).unwrap_err();
+    let short = check(&rules, &buckets, &seven, at(midnight)).unwrap_err();
     assert_eq!(short.wait, Wait::Unknown);
     let actual = Cost::new().requests(3);
-    settle(&rules, &mut buckets, (midnight - HOUR, &four), &actual, midnight + HOUR);
-    let level = buckets[0].level(&rules[0], midnight + HOUR);
+    settle(&rules, &mut buckets, (at(midnight - HOUR), &four), &actual, at(midnight + HOUR));
+    let level = buckets[0].level(&rules[0], at(midnight + HOUR));
     assert_eq!((level.used, level.held, level.available), (3, 0, 7));
 }
 
@@ -147,33 +149,33 @@ fn a_correction_belongs_to_the_day_on_which_the_request_was_sent() {
     let (rules, mut buckets) = pacific(10, Margin::NONE);
     let midnight = nanos("2027-03-15T07:00:00Z");
     let (eight, two) = (Cost::new().requests(8), Cost::new().requests(2));
-    reserve(&rules, &mut buckets, &eight, midnight - 1).unwrap();
-    reserve(&rules, &mut buckets, &eight, midnight).unwrap();
-    settle(&rules, &mut buckets, (midnight - 1, &eight), &two, midnight + 1);
-    release(&rules, &mut buckets, (midnight - 1, &eight), midnight + 1);
-    assert_eq!(buckets[0].level(&rules[0], midnight + 1).used, 8);
-    settle(&rules, &mut buckets, (midnight, &eight), &two, midnight + 1);
-    assert_eq!(buckets[0].level(&rules[0], midnight + 1).used, 2);
-    release(&rules, &mut buckets, (midnight, &two), midnight + 1);
-    assert!(buckets[0].is_fresh(&rules[0], midnight + 1));
+    reserve(&rules, &mut buckets, &eight, at(midnight - 1)).unwrap();
+    reserve(&rules, &mut buckets, &eight, at(midnight)).unwrap();
+    settle(&rules, &mut buckets, (at(midnight - 1), &eight), &two, at(midnight + 1));
+    release(&rules, &mut buckets, (at(midnight - 1), &eight), at(midnight + 1));
+    assert_eq!(buckets[0].level(&rules[0], at(midnight + 1)).used, 8);
+    settle(&rules, &mut buckets, (at(midnight), &eight), &two, at(midnight + 1));
+    assert_eq!(buckets[0].level(&rules[0], at(midnight + 1)).used, 2);
+    release(&rules, &mut buckets, (at(midnight), &two), at(midnight + 1));
+    assert!(buckets[0].is_fresh(&rules[0], at(midnight + 1)));
 }
 
 #[test]
 fn what_was_saved_today_counts_until_midnight_and_what_was_saved_yesterday_not() {
     let (rules, mut buckets) = pacific(10, Margin::NONE);
     let midnight = nanos("2027-03-15T07:00:00Z");
-    charge(&rules, &mut buckets, &Cost::new().requests(3), midnight - HOUR);
-    charge(&rules, &mut buckets, &Cost::new().requests(4), midnight - 1);
-    let saved = buckets[0].save(&rules[0], midnight - 1);
-    assert_eq!(saved, Saved { taken: vec![(midnight - 1, 7)], held: 0 });
+    charge(&rules, &mut buckets, &Cost::new().requests(3), at(midnight - HOUR));
+    charge(&rules, &mut buckets, &Cost::new().requests(4), at(midnight - 1));
+    let saved = buckets[0].save(&rules[0], at(midnight - 1));
+    assert_eq!(saved, Saved { taken: vec![(at(midnight - 1), 7)], held: 0 });
     let used = |now| {
         let mut restored = [Bucket::new(&rules[0])];
         charge(&rules, &mut restored, &Cost::new(), now);
         restored[0].absorb(&rules[0], &saved, now);
         restored[0].level(&rules[0], now).used
     };
-    assert_eq!([used(midnight - 1), used(midnight), used(midnight + 1)], [8, 1, 1]);
-    assert!(buckets[0].save(&rules[0], midnight).taken.is_empty());
+    assert_eq!([used(at(midnight - 1)), used(at(midnight)), used(at(midnight + 1))], [8, 1, 1]);
+    assert!(buckets[0].save(&rules[0], at(midnight)).taken.is_empty());
 }
 
 #[test]
@@ -181,44 +183,47 @@ fn another_limit_on_the_same_calendar_keeps_what_is_used_and_held() {
     let (old, mut buckets) = per_day(10, "Asia/Kolkata", Margin::NONE, SettleAt::End);
     let (new, _) = per_day(5, "Asia/Kolkata", Margin::NONE, SettleAt::End);
     let noon = nanos("2027-03-15T07:00:00Z");
-    charge(&old, &mut buckets, &Cost::new().requests(2), noon);
-    reserve(&old, &mut buckets, &Cost::new().requests(2), noon).unwrap();
-    let carried = buckets[0].carry(&old[0], &new[0], noon + HOUR);
-    let level = carried.level(&new[0], noon + HOUR);
+    charge(&old, &mut buckets, &Cost::new().requests(2), at(noon));
+    reserve(&old, &mut buckets, &Cost::new().requests(2), at(noon)).unwrap();
+    let carried = buckets[0].carry(&old[0], &new[0], at(noon + HOUR));
+    let level = carried.level(&new[0], at(noon + HOUR));
     assert_eq!((level.used, level.held, level.available), (2, 2, 1));
-    assert_eq!(level.fresh_at, nanos("2027-03-15T18:30:00Z"));
+    assert_eq!(level.fresh_at, at(nanos("2027-03-15T18:30:00Z")));
 }
 
 #[test]
 fn another_algorithm_keeps_what_was_used_today() {
     let (old, mut buckets) = pacific(10, Margin::NONE);
     let noon = nanos("2027-03-15T20:00:00Z");
-    charge(&old, &mut buckets, &Cost::new().requests(4), noon);
+    charge(&old, &mut buckets, &Cost::new().requests(4), at(noon));
     let new = rules(&Quota::new().rpd(10), Algorithm::SlidingWindow, Margin::NONE, SettleAt::Send);
-    let sliding = buckets[0].carry(&old[0], &new[0], noon + HOUR);
-    assert_eq!(sliding.level(&new[0], noon + 24 * HOUR - 1).used, 4);
-    assert_eq!(sliding.level(&new[0], noon + 24 * HOUR).used, 0);
-    let back = sliding.carry(&new[0], &old[0], noon + 2 * HOUR);
-    assert_eq!(back.level(&old[0], noon + 2 * HOUR).used, 4);
+    let sliding = buckets[0].carry(&old[0], &new[0], at(noon + HOUR));
+    assert_eq!(sliding.level(&new[0], at(noon + 24 * HOUR - 1)).used, 4);
+    assert_eq!(sliding.level(&new[0], at(noon + 24 * HOUR)).used, 0);
+    let back = sliding.carry(&new[0], &old[0], at(noon + 2 * HOUR));
+    assert_eq!(back.level(&old[0], at(noon + 2 * HOUR)).used, 4);
 }
 
 #[test]
 fn a_clock_that_was_a_day_ahead_leaves_what_was_used_on_the_true_day() {
     let (rules, mut buckets) = pacific(10, Margin::NONE);
     let noon = nanos("2027-03-16T20:00:00Z");
-    charge(&rules, &mut buckets, &Cost::new().requests(4), noon);
-    buckets[0].rebase(24 * HOUR);
-    let level = buckets[0].level(&rules[0], noon - 24 * HOUR);
-    assert_eq!((level.used, level.fresh_at), (4, nanos("2027-03-16T07:00:00Z")));
-    assert!(buckets[0].is_fresh(&rules[0], noon));
+    charge(&rules, &mut buckets, &Cost::new().requests(4), at(noon));
+    buckets[0].rebase(Duration::from_nanos(24 * HOUR));
+    let level = buckets[0].level(&rules[0], at(noon - 24 * HOUR));
+    assert_eq!((level.used, level.fresh_at), (4, at(nanos("2027-03-16T07:00:00Z"))));
+    assert!(buckets[0].is_fresh(&rules[0], at(noon)));
 }
 
 #[test]
 fn what_was_taken_tomorrow_counts_until_tomorrow_ends() {
     let (rules, mut buckets) = pacific(1, Margin::NONE);
-    charge(&rules, &mut buckets, &Cost::new(), nanos("2027-03-17T20:00:00Z"));
+    charge(&rules, &mut buckets, &Cost::new(), at(nanos("2027-03-17T20:00:00Z")));
     let today = nanos("2027-03-15T20:00:00Z");
-    assert_eq!(wait(&rules, &buckets, today), Some(Wait::At(nanos("2027-03-18T07:00:00Z"))));
+    assert_eq!(
+        wait(&rules, &buckets, at(today)),
+        Some(Wait::At(at(nanos("2027-03-18T07:00:00Z"))))
+    );
 }
 
 /// A margin of a lag alone.

@@ -17,11 +17,17 @@ mod sliding_window;
 mod token_bucket;
 mod world;
 
+use tollgate::Timestamp;
 use tollgate::engine::{Bucket, Rule};
 use tollgate::quota::{Algorithm, Margin, Quota, SettleAt};
 
 /// Seconds, in nanoseconds.
 const S: u64 = 1_000_000_000;
+
+/// Returns the time so many nanoseconds after the Unix epoch.
+fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
 
 fn rules(quota: &Quota, algorithm: Algorithm, margin: Margin, settle: SettleAt) -> Vec<Rule> {
     quota.limits().iter().map(|l| Rule::new(l, algorithm, margin, settle)).collect()

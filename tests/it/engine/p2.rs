@@ -8,6 +8,7 @@ use proptest::prelude::*;
 use tollgate::engine::{Wait, check, reserve};
 use tollgate::quota::{Cost, Margin, SettleAt};
 
+use super::at;
 use super::schedule::{Act, Event, Spec, config, events, specs, start};
 use super::world::{Over, World};
 
@@ -27,7 +28,7 @@ proptest! {
             match wait(&world, &cost) {
                 None => prop_assert!(fits(&world, &cost, world.now)),
                 Some(Wait::Never) => prop_assert!(is_too_big(&world, &cost)),
-                Some(Wait::At(at)) => exact(&world, &cost, at, question)?,
+                Some(Wait::At(time)) => exact(&world, &cost, time.as_nanos(), question)?,
                 Some(Wait::Unknown) => hangs_on_a_hold(&mut world, &cost, question)?,
             }
             prop_assert_eq!(wait(&world, &cost) == Some(Wait::Never), is_too_big(&world, &cost));
@@ -82,22 +83,22 @@ fn exact(world: &World, cost: &Cost, at: u64, probe: Event) -> Result<(), TestCa
 
 fn hangs_on_a_hold(world: &mut World, cost: &Cost, question: Event) -> Result<(), TestCaseError> {
     let mut held = world.rules.iter().zip(&world.buckets);
-    prop_assert!(held.any(|(rule, bucket)| bucket.level(rule, world.now).held > 0));
+    prop_assert!(held.any(|(rule, bucket)| bucket.level(rule, at(world.now)).held > 0));
     let act = if question.delay < 128 { Act::Release } else { Act::Settle };
     world.finish_all(act);
     match wait(world, cost) {
-        Some(Wait::At(at)) => exact(world, cost, at, question),
+        Some(Wait::At(time)) => exact(world, cost, time.as_nanos(), question),
         None => Ok(()),
         Some(other) => Err(TestCaseError::fail(format!("{other:?} with nothing held"))),
     }
 }
 
 fn wait(world: &World, cost: &Cost) -> Option<Wait> {
-    check(&world.rules, &world.buckets, cost, world.now).err().map(|s| s.wait)
+    check(&world.rules, &world.buckets, cost, at(world.now)).err().map(|s| s.wait)
 }
 
 fn fits(world: &World, cost: &Cost, now: u64) -> bool {
-    reserve(&world.rules, &mut world.buckets.clone(), cost, now).is_ok()
+    reserve(&world.rules, &mut world.buckets.clone(), cost, at(now)).is_ok()
 }
 
 fn is_too_big(world: &World, cost: &Cost) -> bool {

@@ -6,6 +6,7 @@ use proptest::prelude::*;
 use tollgate::engine::{Bucket, check, reserve, settle};
 use tollgate::quota::{Algorithm, Cost, Dimension, Margin, SettleAt};
 
+use super::at;
 use super::reference::{Reference, SlidingWindow};
 use super::schedule::{Act, Spec, config, events, size, specs, start, window};
 use super::world::{Over, World};
@@ -91,7 +92,7 @@ proptest! {
         world.run(&events);
         world.finish_all(Act::Settle);
         for (index, level) in world.levels(0).into_iter().enumerate() {
-            let wait = level.fresh_at.saturating_sub(world.now);
+            let wait = level.fresh_at.as_nanos().saturating_sub(world.now);
             prop_assert_eq!(world.levels(wait)[index].used, 0, "{:?}", level);
             if wait > 0 {
                 prop_assert!(world.levels(wait - 1)[index].used > 0, "{:?}", level);
@@ -108,13 +109,13 @@ proptest! {
         world.run(&events);
         world.finish_all(Act::Settle);
         for ((spec, rule), bucket) in world.specs.iter().zip(&world.rules).zip(&world.buckets) {
-            if !bucket.is_fresh(rule, world.now) {
+            if !bucket.is_fresh(rule, at(world.now)) {
                 continue;
             }
             let (rule, new) = (std::slice::from_ref(rule), Bucket::new(rule));
             for amount in [1, size(probe, spec.capacity()), spec.capacity(), 2 * spec.capacity()] {
                 let cost = Cost::new().requests(amount).tokens(amount).input_tokens(amount);
-                let answer = |b: &Bucket| check(rule, std::slice::from_ref(b), &cost, world.now);
+                let answer = |b: &Bucket| check(rule, std::slice::from_ref(b), &cost, at(world.now));
                 prop_assert_eq!(answer(bucket), answer(&new), "{} of {:?}", amount, spec);
             }
         }
@@ -143,14 +144,14 @@ proptest! {
             now += window / 160 * u64::from(send % 4) / 2 + u64::from(send / 4 % 2);
             let reserved = Cost::new().tokens(u64::from(send / 8 % 32) + 1);
             let actual = Cost::new().tokens(u64::from(send >> 8) / 8);
-            reserve(&rules, &mut buckets, &reserved, now).unwrap();
-            settle(&rules, &mut buckets, (now, &reserved), &actual, now + 1);
+            reserve(&rules, &mut buckets, &reserved, at(now)).unwrap();
+            settle(&rules, &mut buckets, (at(now), &reserved), &actual, at(now + 1));
             log.push((now, actual.amount(&Dimension::Tokens)));
         }
         let mut reference = SlidingWindow::new(spec.amount, window);
         charge(&mut reference, log);
         for later in [0, window / 7, window / 2, window - 1, window, window + window / 255] {
-            let used = buckets[0].level(&rules[0], now + later).used;
+            let used = buckets[0].level(&rules[0], at(now + later)).used;
             let most = reference.used(now + later - window / 256);
             prop_assert!(used >= reference.used(now + later), "forgot early");
             prop_assert!(used <= most, "{} at +{}, {} at the most", used, later, most);

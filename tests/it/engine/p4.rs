@@ -5,6 +5,7 @@ use proptest::prelude::*;
 use tollgate::engine::{Shortfall, check, reserve};
 use tollgate::quota::{Cost, Margin};
 
+use super::at;
 use super::schedule::{Act, config, events, specs, start};
 use super::world::World;
 
@@ -45,7 +46,7 @@ fn charged_one_by_one(world: &mut World, cost: &Cost) -> Result<(), TestCaseErro
         let one = index..=index;
         let before = world.buckets[index].clone();
         let buckets = &mut world.buckets[one.clone()];
-        prop_assert!(reserve(&world.rules[one], buckets, cost, world.now).is_ok());
+        prop_assert!(reserve(&world.rules[one], buckets, cost, at(world.now)).is_ok());
         let counts = cost.amount(&spec.dimension) > 0;
         prop_assert_eq!(before != world.buckets[index], counts, "{:?}", spec);
     }
@@ -57,7 +58,7 @@ fn charged_one_by_one(world: &mut World, cost: &Cost) -> Result<(), TestCaseErro
 fn binds(world: &World, cost: &Cost, shortfall: Shortfall) -> Result<(), TestCaseError> {
     let alone = |index: usize| {
         let one = index..=index;
-        check(&world.rules[one.clone()], &world.buckets[one], cost, world.now).err()
+        check(&world.rules[one.clone()], &world.buckets[one], cost, at(world.now)).err()
     };
     let waits: Vec<_> = (0..world.rules.len()).filter_map(alone).map(|s| s.wait).collect();
     prop_assert!(waits.iter().all(|&wait| wait <= shortfall.wait), "{:?} {:?}", waits, shortfall);

@@ -5,11 +5,13 @@ use std::time::Duration;
 
 use proptest::collection::vec;
 use proptest::prelude::*;
+use tollgate::Timestamp;
 use tollgate::engine::{
     Bucket, Rule, Timeline, Wait, charge, check, commit, release, reserve, settle,
 };
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, SettleAt, Window};
 
+use super::at;
 use super::civil::CIVILS;
 use super::schedule::config;
 
@@ -73,15 +75,15 @@ impl Engine {
     }
 
     fn wait(&self, call: &Call) -> u64 {
-        match check(&self.rules, &self.buckets, &call.reserved, self.now).map_err(|s| s.wait) {
-            Err(Wait::At(at)) => at,
+        match check(&self.rules, &self.buckets, &call.reserved, at(self.now)).map_err(|s| s.wait) {
+            Err(Wait::At(time)) => time.as_nanos(),
             _ => self.now,
         }
     }
 
     fn call(&mut self, call: &Call, others: &[Rule]) -> Result<(), TestCaseError> {
-        let Call { at, reserved, actual, .. } = call;
-        let (now, sent) = (self.now, (*at, reserved));
+        let Call { at: sent, reserved, actual, .. } = call;
+        let (now, sent) = (at(self.now), at(*sent));
         let (rules, buckets) = (&self.rules, &mut self.buckets);
         match call.kind % 13 {
             0..=3 => {
@@ -91,37 +93,37 @@ impl Engine {
                 }
             }
             4 => commit(rules, buckets, reserved, now),
-            5 => settle(rules, buckets, sent, actual, now),
+            5 => settle(rules, buckets, (sent, reserved), actual, now),
             6 => settle(rules, buckets, (now, reserved), actual, now),
-            7 => release(rules, buckets, sent, now),
+            7 => release(rules, buckets, (sent, reserved), now),
             8 => release(rules, buckets, (now, reserved), now),
             9 => charge(rules, buckets, actual, now),
-            10 => self.advance(*at),
-            11 => self.absorb(others, *at),
+            10 => self.advance(sent),
+            11 => self.absorb(others, sent),
             _ => self.carry(others),
         }
         Ok(())
     }
 
-    fn advance(&mut self, at: u64) {
-        let (now, back) = self.time.advance(at);
-        self.now = now;
+    fn advance(&mut self, reading: Timestamp) {
+        let (now, back) = self.time.advance(reading);
+        self.now = now.as_nanos();
         self.buckets.iter_mut().for_each(|bucket| bucket.rebase(back));
     }
 
     /// What was saved under one rule can be taken up under any other.
-    fn absorb(&mut self, others: &[Rule], at: u64) {
+    fn absorb(&mut self, others: &[Rule], saved_at: Timestamp) {
         for ((rule, bucket), other) in self.rules.iter().zip(&mut self.buckets).zip(others) {
-            let saved = bucket.save(rule, at);
-            bucket.absorb(rule, &saved, self.now);
-            Bucket::new(other).absorb(other, &saved, self.now);
+            let saved = bucket.save(rule, saved_at);
+            bucket.absorb(rule, &saved, at(self.now));
+            Bucket::new(other).absorb(other, &saved, at(self.now));
         }
     }
 
     fn carry(&mut self, others: &[Rule]) {
         for ((rule, bucket), other) in self.rules.iter_mut().zip(&mut self.buckets).zip(others) {
             if rule.dimension() == other.dimension() {
-                *bucket = bucket.carry(rule, other, self.now);
+                *bucket = bucket.carry(rule, other, at(self.now));
                 *rule = other.clone();
             }
         }
@@ -129,14 +131,14 @@ impl Engine {
 
     fn look(&self) -> Result<(), TestCaseError> {
         for (rule, bucket) in self.rules.iter().zip(&self.buckets) {
-            let level = bucket.level(rule, self.now);
+            let level = bucket.level(rule, at(self.now));
             let most = match rule.dimension() {
                 Dimension::Concurrency => rule.limit().amount(),
                 _ => rule.limit().burst().unwrap_or(rule.limit().amount()),
             };
             prop_assert!(level.available <= most, "{:?} of {:?}", level, rule);
-            prop_assert!(bucket.save(rule, self.now).taken.len() <= 400);
-            bucket.is_fresh(rule, self.now);
+            prop_assert!(bucket.save(rule, at(self.now)).taken.len() <= 400);
+            bucket.is_fresh(rule, at(self.now));
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 use tollgate::engine::{Bucket, Rule, Saved, Wait, charge, reserve, settle};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt};
 
-use super::{S, fresh, rules};
+use super::{S, at, fresh, rules};
 
 const ALGORITHMS: [Algorithm; 3] =
     [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];
@@ -19,13 +19,14 @@ fn a_restart_changes_nothing() {
     for algorithm in ALGORITHMS {
         let rules = tpm(600, algorithm, SettleAt::Send);
         let mut buckets = fresh(&rules);
-        charge(&rules, &mut buckets, &tokens(100), 1_000 * S);
-        charge(&rules, &mut buckets, &tokens(300), 1_011 * S);
-        let saved = buckets[0].save(&rules[0], 1_020 * S);
+        charge(&rules, &mut buckets, &tokens(100), at(1_000 * S));
+        charge(&rules, &mut buckets, &tokens(300), at(1_011 * S));
+        let saved = buckets[0].save(&rules[0], at(1_020 * S));
         let mut restored = Bucket::new(&rules[0]);
-        restored.absorb(&rules[0], &saved, 1_033 * S);
+        restored.absorb(&rules[0], &saved, at(1_033 * S));
         for now in (1_033..1_090).map(|s| s * S) {
-            let (old, new) = (buckets[0].level(&rules[0], now), restored.level(&rules[0], now));
+            let (old, new) =
+                (buckets[0].level(&rules[0], at(now)), restored.level(&rules[0], at(now)));
             assert_eq!(new, old, "{algorithm:?} at {now}");
         }
     }
@@ -36,12 +37,12 @@ fn what_was_in_flight_at_the_restart_counts_as_taken() {
     for algorithm in ALGORITHMS {
         let rules = tpm(600, algorithm, SettleAt::End);
         let mut buckets = fresh(&rules);
-        reserve(&rules, &mut buckets, &tokens(200), 1_000 * S).unwrap();
-        let saved = buckets[0].save(&rules[0], 1_000 * S);
+        reserve(&rules, &mut buckets, &tokens(200), at(1_000 * S)).unwrap();
+        let saved = buckets[0].save(&rules[0], at(1_000 * S));
         assert_eq!(saved, Saved { taken: vec![], held: 200 });
         let mut restored = Bucket::new(&rules[0]);
-        restored.absorb(&rules[0], &saved, 1_002 * S);
-        let level = restored.level(&rules[0], 1_002 * S);
+        restored.absorb(&rules[0], &saved, at(1_002 * S));
+        let level = restored.level(&rules[0], at(1_002 * S));
         assert_eq!((level.used, level.held, level.available), (200, 0, 400), "{algorithm:?}");
     }
 }
@@ -50,11 +51,11 @@ fn what_was_in_flight_at_the_restart_counts_as_taken() {
 fn a_state_from_the_future_counts_as_of_now() {
     for algorithm in ALGORITHMS {
         let rules = tpm(600, algorithm, SettleAt::Send);
-        let saved = Saved { taken: vec![(2_000 * S, 600)], held: 0 };
+        let saved = Saved { taken: vec![(at(2_000 * S), 600)], held: 0 };
         let mut restored = Bucket::new(&rules[0]);
-        restored.absorb(&rules[0], &saved, 1_000 * S);
-        assert_eq!(restored.level(&rules[0], 1_000 * S).used, 600);
-        assert_eq!(restored.level(&rules[0], 1_060 * S).used, 0, "{algorithm:?}");
+        restored.absorb(&rules[0], &saved, at(1_000 * S));
+        assert_eq!(restored.level(&rules[0], at(1_000 * S)).used, 600);
+        assert_eq!(restored.level(&rules[0], at(1_060 * S)).used, 0, "{algorithm:?}");
     }
 }
 
@@ -64,14 +65,14 @@ fn another_limit_keeps_what_is_used_and_what_is_held() {
         let (old, new) =
             (tpm(600, algorithm, SettleAt::End), tpm(amount, algorithm, SettleAt::End));
         let mut buckets = fresh(&old);
-        charge(&old, &mut buckets, &tokens(150), 1_000 * S);
-        reserve(&old, &mut buckets, &tokens(250), 1_000 * S).unwrap();
-        let mut carried = [buckets[0].carry(&old[0], &new[0], 1_000 * S)];
-        let level = carried[0].level(&new[0], 1_000 * S);
+        charge(&old, &mut buckets, &tokens(150), at(1_000 * S));
+        reserve(&old, &mut buckets, &tokens(250), at(1_000 * S)).unwrap();
+        let mut carried = [buckets[0].carry(&old[0], &new[0], at(1_000 * S))];
+        let level = carried[0].level(&new[0], at(1_000 * S));
         let available = u64::saturating_sub(amount, 400);
         assert_eq!((level.used, level.held, level.available), (150, 250, available));
-        settle(&new, &mut carried, (1_000 * S, &tokens(250)), &tokens(20), 1_000 * S);
-        let level = carried[0].level(&new[0], 1_000 * S);
+        settle(&new, &mut carried, (at(1_000 * S), &tokens(250)), &tokens(20), at(1_000 * S));
+        let level = carried[0].level(&new[0], at(1_000 * S));
         assert_eq!((level.used, level.held, level.available), (170, 0, amount - 170));
     }
 }
@@ -83,13 +84,13 @@ fn another_limit_keeps_requests_in_flight() {
         rules(&quota, Algorithm::SlidingWindow, Margin::NONE, SettleAt::Send)
     };
     let mut buckets = fresh(&rules(3));
-    (0..3).for_each(|_| reserve(&rules(3), &mut buckets, &Cost::new(), S).unwrap());
-    let mut carried = [buckets[0].carry(&rules(3)[0], &rules(2)[0], S)];
+    (0..3).for_each(|_| reserve(&rules(3), &mut buckets, &Cost::new(), at(S)).unwrap());
+    let mut carried = [buckets[0].carry(&rules(3)[0], &rules(2)[0], at(S))];
     let wait =
-        |b: &[Bucket]| reserve(&rules(2), &mut b.to_vec(), &Cost::new(), S).map_err(|s| s.wait);
+        |b: &[Bucket]| reserve(&rules(2), &mut b.to_vec(), &Cost::new(), at(S)).map_err(|s| s.wait);
     for _ in 0..2 {
         assert_eq!(wait(&carried), Err(Wait::Unknown));
-        settle(&rules(2), &mut carried, (S, &Cost::new()), &Cost::new(), S);
+        settle(&rules(2), &mut carried, (at(S), &Cost::new()), &Cost::new(), at(S));
     }
     assert_eq!(wait(&carried), Ok(()));
 }
@@ -101,13 +102,13 @@ fn a_raised_token_bucket_keeps_its_debt() {
     let quota = Quota::new().limit(limit);
     let new = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
     let mut buckets = fresh(&old);
-    charge(&old, &mut buckets, &tokens(90), 1_000 * S);
-    let carried = buckets[0].carry(&old[0], &new[0], 1_010 * S);
+    charge(&old, &mut buckets, &tokens(90), at(1_000 * S));
+    let carried = buckets[0].carry(&old[0], &new[0], at(1_010 * S));
     // 80 are missing from 10, and 2 come back in a second.
-    let level = carried.level(&new[0], 1_010 * S);
-    assert_eq!((level.used, level.available, level.fresh_at), (80, 0, 1_050 * S));
-    let wait = reserve(&new, &mut [carried], &tokens(1), 1_010 * S).unwrap_err().wait;
-    assert_eq!(wait, Wait::At(1_045 * S + S / 2));
+    let level = carried.level(&new[0], at(1_010 * S));
+    assert_eq!((level.used, level.available, level.fresh_at), (80, 0, at(1_050 * S)));
+    let wait = reserve(&new, &mut [carried], &tokens(1), at(1_010 * S)).unwrap_err().wait;
+    assert_eq!(wait, Wait::At(at(1_045 * S + S / 2)));
 }
 
 #[test]
@@ -117,13 +118,13 @@ fn a_changed_token_bucket_keeps_what_is_used_to_the_part_of_a_token() {
         tpm(90, Algorithm::TokenBucket, SettleAt::Send),
     );
     let mut buckets = fresh(&old);
-    charge(&old, &mut buckets, &tokens(3), 1_000 * S);
+    charge(&old, &mut buckets, &tokens(3), at(1_000 * S));
     // After half a second 2.5 of them are missing, and 1.5 come back in a second.
     let now = 1_000 * S + S / 2;
-    let carried = buckets[0].carry(&old[0], &new[0], now);
-    assert_eq!(carried.level(&new[0], now).fresh_at, now + (5 * S).div_ceil(3));
-    let back = carried.carry(&new[0], &old[0], now);
-    assert_eq!(back.level(&old[0], now), buckets[0].level(&old[0], now));
+    let carried = buckets[0].carry(&old[0], &new[0], at(now));
+    assert_eq!(carried.level(&new[0], at(now)).fresh_at, at(now + (5 * S).div_ceil(3)));
+    let back = carried.carry(&new[0], &old[0], at(now));
+    assert_eq!(back.level(&old[0], at(now)), buckets[0].level(&old[0], at(now)));
 }
 
 #[test]
@@ -134,9 +135,9 @@ fn a_changed_token_bucket_waits_for_its_margin_still() {
     };
     let (old, new) = (rules(60), rules(120));
     let mut buckets = fresh(&old);
-    charge(&old, &mut buckets, &tokens(10), 1_000 * S);
+    charge(&old, &mut buckets, &tokens(10), at(1_000 * S));
     // Full at 1,010 s; 2 % of 120 tokens take another 1.2 s.
-    let carried = buckets[0].carry(&old[0], &new[0], 1_010 * S);
-    let wait = reserve(&new, &mut [carried], &tokens(120), 1_010 * S).unwrap_err().wait;
-    assert_eq!(wait, Wait::At(1_011 * S + S / 5));
+    let carried = buckets[0].carry(&old[0], &new[0], at(1_010 * S));
+    let wait = reserve(&new, &mut [carried], &tokens(120), at(1_010 * S)).unwrap_err().wait;
+    assert_eq!(wait, Wait::At(at(1_011 * S + S / 5)));
 }

@@ -3,7 +3,7 @@ use std::time::Duration;
 use tollgate::engine::{Bucket, Rule, Wait, charge, reserve, settle};
 use tollgate::quota::{Algorithm, Cost, Margin, Quota, SettleAt};
 
-use super::{S, fresh, rules};
+use super::{S, at, fresh, rules};
 
 fn tpm(amount: u64, settle: SettleAt) -> (Vec<Rule>, Vec<Bucket>) {
     let rules = rules(&Quota::new().tpm(amount), Algorithm::SlidingWindow, Margin::NONE, settle);
@@ -18,16 +18,19 @@ fn tokens(amount: u64) -> Cost {
 #[test]
 fn what_was_sent_counts_until_exactly_one_window_later() {
     let (rules, mut buckets) = tpm(10, SettleAt::Send);
-    reserve(&rules, &mut buckets, &tokens(4), 100 * S).unwrap();
-    reserve(&rules, &mut buckets, &tokens(6), 130 * S).unwrap();
+    reserve(&rules, &mut buckets, &tokens(4), at(100 * S)).unwrap();
+    reserve(&rules, &mut buckets, &tokens(6), at(130 * S)).unwrap();
     let wait =
-        |cost| reserve(&rules, &mut buckets.clone(), &tokens(cost), 131 * S).unwrap_err().wait;
-    assert_eq!(wait(4), Wait::At(160 * S));
-    assert_eq!(wait(5), Wait::At(190 * S));
+        |cost| reserve(&rules, &mut buckets.clone(), &tokens(cost), at(131 * S)).unwrap_err().wait;
+    assert_eq!(wait(4), Wait::At(at(160 * S)));
+    assert_eq!(wait(5), Wait::At(at(190 * S)));
     assert_eq!(wait(11), Wait::Never);
     let used = |now| buckets[0].level(&rules[0], now).used;
-    assert_eq!([used(160 * S - 1), used(160 * S), used(190 * S - 1), used(190 * S)], [10, 6, 6, 0]);
-    assert_eq!(buckets[0].level(&rules[0], 131 * S).fresh_at, 190 * S);
+    assert_eq!(
+        [used(at(160 * S - 1)), used(at(160 * S)), used(at(190 * S - 1)), used(at(190 * S))],
+        [10, 6, 6, 0]
+    );
+    assert_eq!(buckets[0].level(&rules[0], at(131 * S)).fresh_at, at(190 * S));
 }
 
 #[test]
@@ -36,42 +39,42 @@ fn the_margin_makes_the_window_longer() {
         |margin| rules(&Quota::new().tpm(10), Algorithm::SlidingWindow, margin, SettleAt::Send);
     let rules = rule(Margin::default());
     let mut buckets = fresh(&rules);
-    reserve(&rules, &mut buckets, &tokens(10), 100 * S).unwrap();
-    let wait = reserve(&rules, &mut buckets, &tokens(1), 101 * S).unwrap_err().wait;
-    assert_eq!(wait, Wait::At(160 * S + S / 2));
+    reserve(&rules, &mut buckets, &tokens(10), at(100 * S)).unwrap();
+    let wait = reserve(&rules, &mut buckets, &tokens(1), at(101 * S)).unwrap_err().wait;
+    assert_eq!(wait, Wait::At(at(160 * S + S / 2)));
 }
 
 #[test]
 fn settling_after_the_window_leaves_the_next_request_alone() {
     let (rules, mut buckets) = tpm(10, SettleAt::Send);
-    reserve(&rules, &mut buckets, &tokens(10), 100 * S).unwrap();
-    reserve(&rules, &mut buckets, &tokens(10), 160 * S).unwrap();
-    settle(&rules, &mut buckets, (100 * S, &tokens(10)), &tokens(3), 161 * S);
-    assert_eq!(buckets[0].level(&rules[0], 161 * S).used, 10);
-    settle(&rules, &mut buckets, (160 * S, &tokens(10)), &tokens(4), 162 * S);
-    assert_eq!(buckets[0].level(&rules[0], 162 * S).used, 4);
+    reserve(&rules, &mut buckets, &tokens(10), at(100 * S)).unwrap();
+    reserve(&rules, &mut buckets, &tokens(10), at(160 * S)).unwrap();
+    settle(&rules, &mut buckets, (at(100 * S), &tokens(10)), &tokens(3), at(161 * S));
+    assert_eq!(buckets[0].level(&rules[0], at(161 * S)).used, 10);
+    settle(&rules, &mut buckets, (at(160 * S), &tokens(10)), &tokens(4), at(162 * S));
+    assert_eq!(buckets[0].level(&rules[0], at(162 * S)).used, 4);
 }
 
 #[test]
 fn a_hold_counts_at_once_and_the_window_starts_when_it_is_settled() {
     let (rules, mut buckets) = tpm(10, SettleAt::End);
-    reserve(&rules, &mut buckets, &tokens(8), 100 * S).unwrap();
+    reserve(&rules, &mut buckets, &tokens(8), at(100 * S)).unwrap();
     let wait =
         |b: &[Bucket], now| reserve(&rules, &mut b.to_vec(), &tokens(3), now).unwrap_err().wait;
-    assert_eq!(wait(&buckets, 170 * S), Wait::Unknown);
-    settle(&rules, &mut buckets, (100 * S, &tokens(8)), &tokens(8), 170 * S);
-    assert_eq!(wait(&buckets, 170 * S), Wait::At(230 * S));
+    assert_eq!(wait(&buckets, at(170 * S)), Wait::Unknown);
+    settle(&rules, &mut buckets, (at(100 * S), &tokens(8)), &tokens(8), at(170 * S));
+    assert_eq!(wait(&buckets, at(170 * S)), Wait::At(at(230 * S)));
 }
 
 #[test]
 fn what_was_underestimated_is_debt() {
     let (rules, mut buckets) = tpm(10, SettleAt::Send);
-    reserve(&rules, &mut buckets, &tokens(8), 100 * S).unwrap();
-    settle(&rules, &mut buckets, (100 * S, &tokens(8)), &tokens(25), 110 * S);
-    let level = buckets[0].level(&rules[0], 110 * S);
+    reserve(&rules, &mut buckets, &tokens(8), at(100 * S)).unwrap();
+    settle(&rules, &mut buckets, (at(100 * S), &tokens(8)), &tokens(25), at(110 * S));
+    let level = buckets[0].level(&rules[0], at(110 * S));
     assert_eq!((level.used, level.available), (25, 0));
-    let wait = reserve(&rules, &mut buckets, &tokens(1), 110 * S).unwrap_err().wait;
-    assert_eq!(wait, Wait::At(160 * S));
+    let wait = reserve(&rules, &mut buckets, &tokens(1), at(110 * S)).unwrap_err().wait;
+    assert_eq!(wait, Wait::At(at(160 * S)));
 }
 
 #[test]
@@ -80,23 +83,23 @@ fn a_fixed_window_that_settles_at_the_end_is_a_sliding_one() {
     let rules = rules(&quota, Algorithm::FixedWindow, Margin::NONE, SettleAt::End);
     let mut buckets = fresh(&rules);
     for (sent, end) in [(100, 101), (150, 159)] {
-        reserve(&rules, &mut buckets, &tokens(5), sent * S).unwrap();
-        settle(&rules, &mut buckets, (sent * S, &tokens(5)), &tokens(5), end * S);
+        reserve(&rules, &mut buckets, &tokens(5), at(sent * S)).unwrap();
+        settle(&rules, &mut buckets, (at(sent * S), &tokens(5)), &tokens(5), at(end * S));
     }
     let wait =
-        |cost| reserve(&rules, &mut buckets.clone(), &tokens(cost), 160 * S).unwrap_err().wait;
-    assert_eq!([wait(5), wait(6)], [Wait::At(161 * S), Wait::At(219 * S)]);
+        |cost| reserve(&rules, &mut buckets.clone(), &tokens(cost), at(160 * S)).unwrap_err().wait;
+    assert_eq!([wait(5), wait(6)], [Wait::At(at(161 * S)), Wait::At(at(219 * S))]);
 }
 
 #[test]
 fn any_number_of_huge_charges_needs_bounded_memory() {
     let (rules, mut buckets) = tpm(10, SettleAt::Send);
     for i in 0..10_000 {
-        charge(&rules, &mut buckets, &tokens(u64::MAX), 100 * S + i % 7);
+        charge(&rules, &mut buckets, &tokens(u64::MAX), at(100 * S + i % 7));
     }
-    let kept = buckets[0].save(&rules[0], 100 * S).taken.len();
+    let kept = buckets[0].save(&rules[0], at(100 * S)).taken.len();
     assert!(kept < 500, "{kept} entries");
-    assert_eq!(buckets[0].level(&rules[0], 100 * S).used, u64::MAX);
+    assert_eq!(buckets[0].level(&rules[0], at(100 * S)).used, u64::MAX);
 }
 
 #[test]
@@ -104,13 +107,13 @@ fn a_long_log_forgets_at_most_a_256th_of_the_window_late() {
     let (rules, mut buckets) = tpm(1_000_000, SettleAt::Send);
     let step = Duration::from_millis(10).as_nanos() as u64;
     for i in 0..3_000 {
-        charge(&rules, &mut buckets, &tokens(1), 100 * S + i * step);
+        charge(&rules, &mut buckets, &tokens(1), at(100 * S + i * step));
     }
     let late = Duration::from_millis(235).as_nanos() as u64;
     for now in (160..192).map(|s| s * S) {
         let since =
             |now: u64| (0..3_000).filter(|i| 100 * S + i * step + 60 * S > now).count() as u64;
-        let used = buckets[0].level(&rules[0], now).used;
+        let used = buckets[0].level(&rules[0], at(now)).used;
         assert!((since(now)..=since(now - late)).contains(&used), "{used} at {now}");
     }
 }

@@ -1,7 +1,8 @@
+use tollgate::Timestamp;
 use tollgate::engine::{Wait, release, reserve, settle};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, SettleAt};
 
-use super::{S, fresh, rules};
+use super::{S, at, fresh, rules};
 
 #[test]
 fn thirty_nine_a_second_polled_every_50_ms_gives_39_a_second() {
@@ -11,7 +12,7 @@ fn thirty_nine_a_second_polled_every_50_ms_gives_39_a_second() {
     let mut granted = 0;
     for tick in 0..=200 {
         let now = 100 * S + tick * (S / 20);
-        while reserve(&rules, &mut buckets, &Cost::new(), now).is_ok() {
+        while reserve(&rules, &mut buckets, &Cost::new(), at(now)).is_ok() {
             granted += 1;
         }
     }
@@ -25,11 +26,11 @@ fn the_margin_never_turns_fits_into_never() {
     let mut buckets = fresh(&rules);
     let whole = Cost::new().tokens(60_000);
     // 2 % of 60,000 tokens is 1,200 tokens, which take 1.2 s to refill.
-    assert!(reserve(&rules, &mut buckets, &whole, 9 * S).is_ok(), "untouched since 1970");
-    let wait = reserve(&rules, &mut buckets, &whole, 9 * S).unwrap_err().wait;
-    assert_eq!(wait, Wait::At(9 * S + 61_200_000_000));
+    assert!(reserve(&rules, &mut buckets, &whole, at(9 * S)).is_ok(), "untouched since 1970");
+    let wait = reserve(&rules, &mut buckets, &whole, at(9 * S)).unwrap_err().wait;
+    assert_eq!(wait, Wait::At(at(9 * S + 61_200_000_000)));
     let over = Cost::new().tokens(60_001);
-    assert_eq!(reserve(&rules, &mut buckets, &over, 9 * S).unwrap_err().wait, Wait::Never);
+    assert_eq!(reserve(&rules, &mut buckets, &over, at(9 * S)).unwrap_err().wait, Wait::Never);
 }
 
 #[test]
@@ -38,11 +39,11 @@ fn a_hold_costs_capacity_until_it_is_settled_and_the_rest_is_never_refunded_twic
     let rules = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::End);
     let mut buckets = fresh(&rules);
     let big = Cost::new().tokens(50_000);
-    reserve(&rules, &mut buckets, &big, S).unwrap();
-    assert_eq!(reserve(&rules, &mut buckets, &big, S).unwrap_err().wait, Wait::Unknown);
+    reserve(&rules, &mut buckets, &big, at(S)).unwrap();
+    assert_eq!(reserve(&rules, &mut buckets, &big, at(S)).unwrap_err().wait, Wait::Unknown);
     let actual = Cost::new().tokens(20_000);
-    settle(&rules, &mut buckets, (S, &big), &actual, 11 * S);
-    let level = buckets[0].level(&rules[0], 11 * S);
+    settle(&rules, &mut buckets, (at(S), &big), &actual, at(11 * S));
+    let level = buckets[0].level(&rules[0], at(11 * S));
     assert_eq!((level.used, level.held, level.available), (20_000, 0, 40_000));
 }
 
@@ -53,8 +54,8 @@ fn a_burst_too_small_for_the_margin_pays_in_rate() {
     let rules = rules(&quota, Algorithm::TokenBucket, Margin::default(), SettleAt::Send);
     let (mut buckets, mut now, mut sent) = (fresh(&rules), 100 * S, Vec::new());
     while sent.len() < 4 {
-        match reserve(&rules, &mut buckets, &Cost::new(), now).map_err(|s| s.wait) {
-            Err(Wait::At(at)) => now = at,
+        match reserve(&rules, &mut buckets, &Cost::new(), at(now)).map_err(|s| s.wait) {
+            Err(Wait::At(time)) => now = time.as_nanos(),
             answer => {
                 answer.unwrap();
                 sent.push(now - 100 * S);
@@ -71,14 +72,14 @@ fn what_was_underestimated_is_debt() {
     let rules = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
     let mut buckets = fresh(&rules);
     let (estimate, actual) = (Cost::new().tokens(50), Cost::new().tokens(100));
-    reserve(&rules, &mut buckets, &estimate, 100 * S).unwrap();
-    settle(&rules, &mut buckets, (100 * S, &estimate), &actual, 110 * S);
+    reserve(&rules, &mut buckets, &estimate, at(100 * S)).unwrap();
+    settle(&rules, &mut buckets, (at(100 * S), &estimate), &actual, at(110 * S));
     // 10 seconds refilled 10 tokens, so that 90 of 60 are missing.
-    let level = buckets[0].level(&rules[0], 110 * S);
-    assert_eq!((level.used, level.available, level.fresh_at), (90, 0, 200 * S));
+    let level = buckets[0].level(&rules[0], at(110 * S));
+    assert_eq!((level.used, level.available, level.fresh_at), (90, 0, at(200 * S)));
     let one = Cost::new().tokens(1);
-    let wait = reserve(&rules, &mut buckets, &one, 110 * S).unwrap_err().wait;
-    assert_eq!(wait, Wait::At(141 * S));
+    let wait = reserve(&rules, &mut buckets, &one, at(110 * S)).unwrap_err().wait;
+    assert_eq!(wait, Wait::At(at(141 * S)));
 }
 
 #[test]
@@ -87,11 +88,11 @@ fn a_release_gives_back_no_more_than_would_be_there() {
     let rules = rules(&quota, Algorithm::TokenBucket, Margin::NONE, SettleAt::Send);
     let mut buckets = fresh(&rules);
     let (lost, kept) = (Cost::new().tokens(30), Cost::new().tokens(20));
-    reserve(&rules, &mut buckets, &lost, 100 * S).unwrap();
-    reserve(&rules, &mut buckets, &kept, 120 * S).unwrap();
-    release(&rules, &mut buckets, (100 * S, &lost), 125 * S);
+    reserve(&rules, &mut buckets, &lost, at(100 * S)).unwrap();
+    reserve(&rules, &mut buckets, &kept, at(120 * S)).unwrap();
+    release(&rules, &mut buckets, (at(100 * S), &lost), at(125 * S));
     // 25 came back since 100 s, and may have done so only because the 30 were missing.
-    assert_eq!(buckets[0].level(&rules[0], 125 * S).used, 25 - (30 - 25));
+    assert_eq!(buckets[0].level(&rules[0], at(125 * S)).used, 25 - (30 - 25));
 }
 
 #[test]
@@ -99,9 +100,9 @@ fn an_empty_bucket_is_fresh_once_a_whole_burst_needn_t_wait() {
     let quota = Quota::new().tpm(60);
     let rules = rules(&quota, Algorithm::TokenBucket, Margin::default(), SettleAt::Send);
     let mut buckets = fresh(&rules);
-    assert!(buckets[0].is_fresh(&rules[0], 0));
-    reserve(&rules, &mut buckets, &Cost::new().tokens(10), 100 * S).unwrap();
+    assert!(buckets[0].is_fresh(&rules[0], Timestamp::UNIX_EPOCH));
+    reserve(&rules, &mut buckets, &Cost::new().tokens(10), at(100 * S)).unwrap();
     // 10 s to refill, and 2 % of 60 tokens at one a second.
-    assert!(!buckets[0].is_fresh(&rules[0], 111 * S + S / 5 - 1));
-    assert!(buckets[0].is_fresh(&rules[0], 111 * S + S / 5));
+    assert!(!buckets[0].is_fresh(&rules[0], at(111 * S + S / 5 - 1)));
+    assert!(buckets[0].is_fresh(&rules[0], at(111 * S + S / 5)));
 }

@@ -3,6 +3,7 @@
 use tollgate::engine::{Bucket, Level, Rule, Shortfall, Wait, release, reserve, settle};
 use tollgate::quota::{Cost, Dimension, Margin, SettleAt};
 
+use super::at;
 use super::schedule::{Act, Event, Spec, size};
 
 pub(super) struct World {
@@ -108,7 +109,7 @@ impl World {
     }
 
     pub(super) fn reserve(&mut self, cost: &Cost, event: Event) -> Result<(), Shortfall> {
-        let answer = reserve(&self.rules, &mut self.buckets, cost, self.now);
+        let answer = reserve(&self.rules, &mut self.buckets, cost, at(self.now));
         match answer {
             Ok(()) => {
                 let actual = self.actual(cost, event.share);
@@ -116,7 +117,7 @@ impl World {
                 let (at, reserved, share) = (self.now, cost.clone(), event.delay);
                 self.open.push(Sent { at, reserved, actual, delay, share });
             }
-            Err(Shortfall { wait: Wait::At(at), .. }) => self.retry = at,
+            Err(Shortfall { wait: Wait::At(time), .. }) => self.retry = time.as_nanos(),
             Err(_) => {}
         }
         answer
@@ -136,12 +137,12 @@ impl World {
     }
 
     fn finish(&mut self, sent: Sent, act: Act) {
-        let reservation = (sent.at, &sent.reserved);
+        let (reservation, now) = ((at(sent.at), &sent.reserved), at(self.now));
         let released = act == Act::Release && self.may_release(&sent);
         if released {
-            release(&self.rules, &mut self.buckets, reservation, self.now);
+            release(&self.rules, &mut self.buckets, reservation, now);
         } else {
-            settle(&self.rules, &mut self.buckets, reservation, &sent.actual, self.now);
+            settle(&self.rules, &mut self.buckets, reservation, &sent.actual, now);
             self.charge(&sent);
         }
         let Sent { at: sent, reserved, actual, .. } = sent;
@@ -151,7 +152,7 @@ impl World {
     /// Every bucket's figures so many nanoseconds from now.
     pub(super) fn levels(&self, later: u64) -> Vec<Level> {
         let sides = self.rules.iter().zip(&self.buckets);
-        sides.map(|(rule, bucket)| bucket.level(rule, self.now + later)).collect()
+        sides.map(|(rule, bucket)| bucket.level(rule, at(self.now + later))).collect()
     }
 
     /// What one side says of the requests that are over, those that the rule didn't count left out.

@@ -34,7 +34,7 @@ impl Backend for Elsewhere {
             return Ok(());
         }
         *granted = 0;
-        Err(Unmet::Full(Wait::At(ManualClock::START + 1_000_000_000)))
+        Err(Unmet::Full(Wait::At(ManualClock::START + Duration::from_nanos(1_000_000_000))))
     }
 
     fn end(&self, _: &Arc<Reservation>, ending: Ending) {
@@ -58,7 +58,7 @@ async fn a_backend_is_asked_by_the_first_and_told_how_it_ended() {
     let begin = limiter.now();
     limiter.acquire("k", &Cost::new()).await.unwrap().settle(&Cost::new().tokens(7));
     limiter.acquire("k", &Cost::new()).await.unwrap().release();
-    assert!(limiter.now() - begin >= 1_000_000_000);
+    assert!(limiter.now() - begin >= Duration::from_secs(1));
     let endings = backend.endings.lock();
     assert_eq!(*endings, [Ending::Settled(Cost::new().tokens(7)), Ending::Released]);
 }
@@ -130,7 +130,7 @@ async fn a_refusal_by_the_provider_holds_everybody_with_a_backend_too() {
     limiter.feedback().rate_limited("k", &RateLimited::new(Some(Duration::from_secs(7))));
     assert_eq!(limiter.try_acquire("k", &Cost::new()).unwrap_err().code, Code::CoolingDown);
     limiter.acquire("k", &Cost::new()).await.unwrap();
-    assert!(limiter.now() - begin >= 7_000_000_000);
+    assert!(limiter.now() - begin >= Duration::from_secs(7));
     assert_eq!(*backend.asked.lock(), 1);
 }
 
@@ -205,13 +205,13 @@ async fn what_a_backend_has_at_hand_is_granted_without_asking_elsewhere() {
 
 #[test]
 fn what_is_short_elsewhere_is_named() {
-    let at = Wait::At(ManualClock::START + 7);
+    let at = Wait::At(ManualClock::START + Duration::from_nanos(7));
     let shortfall = Shortfall { rule: 1, wait: at };
     let (limiter, backend) = scripted(0, Some(Unmet::Short { scope: 0, shortfall }));
     let refused = limiter.try_acquire("k", &Cost::new().tokens(4)).unwrap_err();
     assert_eq!((refused.code, refused.wait), (Code::TpmExceeded, at));
     assert_eq!((refused.dimension, refused.need), (Some(Dimension::Tokens), Some((4, 10))));
-    let until = ManualClock::START + 9;
+    let until = ManualClock::START + Duration::from_nanos(9);
     *backend.answer.lock() = Some(Unmet::Away { until });
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert_eq!((refused.code, refused.wait), (Code::Unavailable, Wait::At(until)));

@@ -1,4 +1,5 @@
 use std::time::Duration;
+use tollgate::Timestamp;
 
 use tollgate::limiter::{BucketChanges, KeyChanges, Limiter, ManualClock, RateLimited, Reduction};
 use tollgate::provider::OPENAI;
@@ -6,10 +7,13 @@ use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Usage, Window};
 
 use super::{S, builder, manual, tokens};
 
-pub(super) const START: u64 = ManualClock::START;
+pub(super) const START: Timestamp = ManualClock::START;
 
 /// What is taken and held of one dimension, and how much of it.
-pub(super) fn of(changes: &[KeyChanges], dimension: &Dimension) -> Option<(Vec<(u64, i64)>, u64)> {
+pub(super) fn of(
+    changes: &[KeyChanges],
+    dimension: &Dimension,
+) -> Option<(Vec<(Timestamp, i64)>, u64)> {
     let [change] = changes else { return None };
     let bucket = change.buckets.iter().find(|bucket| bucket.dimension == *dimension)?;
     Some((bucket.taken.clone(), bucket.held))
@@ -24,7 +28,7 @@ pub(super) fn tracked(quota: Quota) -> (Limiter, ManualClock) {
 pub(super) fn taken(
     key: &str,
     dimension: Dimension,
-    entries: &[(u64, i64)],
+    entries: &[(Timestamp, i64)],
     held: u64,
 ) -> [KeyChanges; 1] {
     let mut change = KeyChanges::new(key);
@@ -116,7 +120,7 @@ fn what_is_given_back_after_a_window_has_ended_is_not_taken_off_the_next_one() {
         limiter.try_acquire("k", &tokens(30)).unwrap().settle(&tokens(30));
         late.settle(&tokens(0));
         let (told, _) = of(&limiter.state().collect_changes(), &Dimension::Tokens).unwrap();
-        assert_eq!(told.last(), Some(&(START + 60_600_000_000, 30)), "{told:?}");
+        assert_eq!(told.last(), Some(&(START + Duration::from_millis(60_600), 30)), "{told:?}");
     }
 }
 
@@ -153,7 +157,7 @@ fn what_is_taken_within_a_part_of_the_window_is_one_entry_of_the_last_time() {
         clock.advance(Duration::from_millis(1));
     }
     let told = of(&limiter.state().collect_changes(), &Dimension::Requests);
-    assert_eq!(told, Some((vec![(START + 99_000_000, 100)], 0)));
+    assert_eq!(told, Some((vec![(START + Duration::from_millis(99), 100)], 0)));
 }
 
 #[test]

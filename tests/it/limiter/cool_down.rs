@@ -1,6 +1,7 @@
 //! Pauses that other programs tell of.
 
 use std::time::Duration;
+use tollgate::Timestamp;
 
 use tollgate::engine::Wait;
 use tollgate::limiter::{Code, CoolDown, Event, Ignored, Limiter, ManualClock, Reduction};
@@ -70,7 +71,7 @@ fn longer_than_an_hour_or_the_longest_window_nobody_is_believed() {
     let cases = [(Quota::new().rpm(60), 3_600), (Quota::new().rpm(60).rpd(9), 86_400)];
     for (quota, longest) in cases {
         let (limiter, _) = limiter(quota, exact());
-        let until = limiter.now() + longest * S;
+        let until = limiter.now() + Duration::from_secs(longest);
         assert_eq!(limiter.feedback().apply_cool_down(&pause(&limiter, year), "me"), Ok(until));
         let for_ever = CoolDown::new("k", "other", Duration::MAX, limiter.now());
         assert_eq!(limiter.feedback().apply_cool_down(&for_ever, "me"), Err(Ignored::NotLonger));
@@ -91,7 +92,7 @@ fn what_is_ignored_changes_nothing() {
         (from("k", "other", 0, now), Ignored::Zero),
         (from("k", "other", 3, now - 31 * S), Ignored::Stale),
         (from("k", "other", 3, now + 31 * S), Ignored::Stale),
-        (from("k", "other", 3, 0), Ignored::Stale),
+        (from("k", "other", 3, Timestamp::UNIX_EPOCH), Ignored::Stale),
     ];
     for (pause, why) in cases {
         assert_eq!(limiter.feedback().apply_cool_down(&pause, "me"), Err(why), "{pause:?}");
@@ -113,7 +114,7 @@ fn where_nothing_is_reduced_a_pause_counts_too_and_empties_no_bucket() {
 
 #[test]
 fn not_all_start_again_at_the_same_instant() {
-    let ends: Vec<u64> = (0..20)
+    let ends: Vec<Duration> = (0..20)
         .map(|_| {
             let (limiter, _) = limiter(Quota::new().rpm(60), Reduction::new());
             let until = limiter.feedback().apply_cool_down(&pause(&limiter, 8), "me").unwrap();

@@ -10,7 +10,7 @@ use tollgate::quota::{Algorithm, Cost, Margin, Quota};
 fn wait(limiter: &Limiter, key: &str) -> Duration {
     drop(limiter.try_acquire(key, &Cost::new()).unwrap());
     match limiter.try_acquire(key, &Cost::new()).unwrap_err().wait {
-        Wait::At(at) => Duration::from_nanos(at - limiter.now()),
+        Wait::At(at) => at - limiter.now(),
         wait => panic!("{wait:?}"),
     }
 }

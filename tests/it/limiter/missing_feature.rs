@@ -1,8 +1,14 @@
+use std::time::Duration;
+use tollgate::Timestamp;
 use tollgate::limiter::{BuildError, Limiter};
 #[cfg(not(feature = "zones"))]
 use tollgate::provider::GEMINI;
 use tollgate::provider::{OPENAI, Profile};
 use tollgate::quota::{Calendar, Period, Quota};
+
+fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
 
 /// A provider's default quotas, each of them as it is or an error.
 fn build(profile: Profile) -> Result<Limiter, BuildError> {
@@ -14,8 +20,8 @@ fn utc_and_providers_without_days_need_no_zones() {
     assert!(build(OPENAI).is_ok());
     let month = Calendar::new(Period::Month, "UTC").unwrap();
     // The 29th of February 2028.
-    let window = month.around(1_835_395_200_000_000_000);
-    assert_eq!(window.end - window.start, 29 * 86_400_000_000_000);
+    let window = month.around(at(1_835_395_200_000_000_000));
+    assert_eq!(window.end - window.start, Duration::from_secs(29 * 86_400));
 }
 
 #[cfg(not(feature = "zones"))]

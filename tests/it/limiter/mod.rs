@@ -32,11 +32,12 @@ mod state;
 mod totals;
 #[cfg(feature = "requests")]
 mod uncounted;
+use std::time::Duration;
 use tollgate::limiter::{Builder, Limiter, ManualClock, Reduction, TokioClock};
 use tollgate::quota::{Algorithm, Cost, Margin, Quota};
 
 /// Seconds, in nanoseconds.
-const S: u64 = 1_000_000_000;
+const S: Duration = Duration::from_secs(1);
 
 fn builder() -> Builder {
     Limiter::builder().margin(Margin::NONE).reduction(Reduction::OFF)

@@ -2,6 +2,7 @@
 
 use std::collections::BinaryHeap;
 use std::time::Duration;
+use tollgate::Timestamp;
 
 use tollgate::limiter::{Limiter, ManualClock, Permit, Reduction};
 use tollgate::provider::{LimitReading, OPENAI};
@@ -14,16 +15,16 @@ use super::{S, tokens};
 struct Provider {
     limit: u128,
     level: u128,
-    at: u64,
+    at: Timestamp,
 }
 
 impl Provider {
-    fn new(limit: u64, now: u64) -> Self {
+    fn new(limit: u64, now: Timestamp) -> Self {
         let limit = u128::from(limit);
         Self { limit, level: limit * MINUTE, at: now }
     }
 
-    fn take(&mut self, amount: u64, now: u64) -> bool {
+    fn take(&mut self, amount: u64, now: Timestamp) -> bool {
         self.refill(now);
         let amount = u128::from(amount) * MINUTE;
         let fits = amount <= self.level;
@@ -31,13 +32,14 @@ impl Provider {
         fits
     }
 
-    fn left(&mut self, now: u64) -> u64 {
+    fn left(&mut self, now: Timestamp) -> u64 {
         self.refill(now);
         u64::try_from(self.level / MINUTE).unwrap()
     }
 
-    fn refill(&mut self, now: u64) {
-        self.level = (self.level + u128::from(now - self.at) * self.limit).min(self.limit * MINUTE);
+    fn refill(&mut self, now: Timestamp) {
+        self.level =
+            (self.level + (now - self.at).as_nanos() * self.limit).min(self.limit * MINUTE);
         self.at = now;
     }
 }
@@ -75,7 +77,7 @@ const COST: u64 = 100;
 
 /// A request on its way: when it is answered, whether in order, and what it was told.
 struct Flight {
-    answered_at: u64,
+    answered_at: Timestamp,
     left: u64,
     permit: Permit,
 }
@@ -96,7 +98,7 @@ impl Run {
         let builder = builder.quota("k", Quota::new().tpm(LIMIT)).clock(clock.clone());
         let limiter = builder.build().unwrap();
         let mut provider = Provider::new(LIMIT, limiter.now());
-        let mut arriving: BinaryHeap<(std::cmp::Reverse<u64>, u64)> = BinaryHeap::new();
+        let mut arriving: BinaryHeap<(std::cmp::Reverse<Timestamp>, u64)> = BinaryHeap::new();
         let (mut permits, mut flights) = (std::collections::HashMap::new(), Vec::<Flight>::new());
         let (mut outcome, mut number) = (Outcome { admitted: 0, refused: 0 }, 0_u64);
         for tick in 0..30_000_u64 {
@@ -106,7 +108,7 @@ impl Run {
                 let permit: Permit = permits.remove(&number).unwrap();
                 let fits = provider.take(COST, now);
                 *(if fits { &mut outcome.admitted } else { &mut outcome.refused }) += 1;
-                let answered_at = now + self.latency * 1_000_000;
+                let answered_at = now + Duration::from_millis(self.latency);
                 flights.push(Flight { answered_at, left: provider.left(now), permit });
             }
             for flight in flights.extract_if(.., |flight| flight.answered_at <= now) {
@@ -127,7 +129,7 @@ impl Run {
             {
                 number += 1;
                 let way = 20 + number * 7 % 41;
-                arriving.push((std::cmp::Reverse(now + way * 1_000_000), number));
+                arriving.push((std::cmp::Reverse(now + Duration::from_millis(way)), number));
                 permits.insert(number, permit);
             }
             clock.advance(Duration::from_millis(10));
@@ -214,7 +216,7 @@ fn a_lower_limit_of_the_provider_is_told_of_once_however_often_the_key_is_reduce
             let mut reading = reading(LIMIT / 2);
             reading.limit = Some(LIMIT / 2);
             limiter.try_acquire("k", &tokens(1)).unwrap().observe(&[reading]);
-            clock.advance(Duration::from_nanos(60 * S));
+            clock.advance(60 * S);
             if minute == 8 {
                 limiter.reset("k");
             }
@@ -229,7 +231,7 @@ fn the_first_answer_after_a_step_of_recovery_is_compared() {
     let (limiter, clock) = limiter();
     limiter.feedback().reduce("k", "429");
     answered(&limiter, LIMIT - COST);
-    clock.advance(Duration::from_nanos(31 * S));
+    clock.advance(31 * S);
     limiter.decide("k", &tokens(COST));
     let permit = limiter.try_acquire("k", &tokens(COST)).unwrap();
     let before = used(&limiter);
@@ -295,10 +297,10 @@ fn a_burst_that_has_refilled_since_proves_nothing() {
     let (limiter, clock) = limiter();
     answered(&limiter, LIMIT - COST);
     let first = limiter.try_acquire("k", &tokens(COST)).unwrap();
-    clock.advance(Duration::from_nanos(S));
+    clock.advance(S);
     let burst: Vec<_> =
         (0..550).map(|_| limiter.try_acquire("k", &tokens(COST)).unwrap()).collect();
-    clock.advance(Duration::from_nanos(30 * S));
+    clock.advance(30 * S);
     let before = used(&limiter);
     // Written down right after the burst, read only now.
     first.observe(&[reading(LIMIT - 552 * COST)]);
@@ -310,6 +312,6 @@ fn a_burst_that_has_refilled_since_proves_nothing() {
 fn a_key_whose_readings_are_compared_can_be_forgotten() {
     let (limiter, clock) = limiter();
     answered(&limiter, LIMIT - COST);
-    clock.advance(Duration::from_nanos(120 * S));
+    clock.advance(120 * S);
     assert_eq!(limiter.prune(), 1);
 }

@@ -1,4 +1,5 @@
 use std::time::Duration;
+use tollgate::Timestamp;
 
 use tollgate::limiter::{Event, KeyChanges, ManualClock, RateLimited};
 use tollgate::provider::OPENAI;
@@ -104,7 +105,7 @@ fn a_reset_is_told_and_forgets_elsewhere_what_was_used_before_it() {
     other.record("k", &usage(3, 4));
     let changes = limiter.state().collect_changes();
     assert_eq!(changes[0].reset_at, Some(START + S));
-    assert_eq!(changes[0].cooling_until, Some(0));
+    assert_eq!(changes[0].cooling_until, Some(Timestamp::UNIX_EPOCH));
     assert_eq!(of(&changes, &Dimension::Requests), Some((vec![(START + S, 1)], 0)));
     assert_eq!(of(&changes, &Dimension::Tokens), Some((vec![(START + S, 10)], 100)));
     other.state().apply_changes(&changes);
@@ -146,7 +147,7 @@ fn a_cool_down_is_told_and_taken_over() {
     shorter.cooling_until = Some(START + 5 * S);
     other.state().apply_changes(&[shorter.clone()]);
     assert_eq!(other.stats("k").cooling_until, Some(until));
-    shorter.cooling_until = Some(0);
+    shorter.cooling_until = Some(Timestamp::UNIX_EPOCH);
     other.state().apply_changes(&[shorter]);
     assert_eq!(other.stats("k").cooling_until, None);
 }

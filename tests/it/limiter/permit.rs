@@ -17,7 +17,7 @@ fn a_refusal_names_the_dimension_and_the_exact_time() {
         (Code::TpmExceeded, Some(Dimension::Tokens))
     );
     assert_eq!(refused.retry_after(), Some(Duration::from_secs(1)));
-    clock.advance(Duration::from_nanos(S - 1));
+    clock.advance(S - Duration::from_nanos(1));
     assert!(limiter.try_acquire("k", &tokens(100)).is_err());
     clock.advance(Duration::from_nanos(1));
     assert!(limiter.try_acquire("k", &tokens(100)).is_ok());

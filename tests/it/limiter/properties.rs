@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
+use tollgate::Timestamp;
 
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
@@ -116,21 +117,21 @@ impl Setup {
 /// What was granted when, and what is in flight: nothing else decides.
 #[derive(Default)]
 struct Reference {
-    granted: [Vec<(u64, u64)>; 4],
+    granted: [Vec<(Timestamp, u64)>; 4],
     in_flight: [u64; 4],
 }
 
 impl Reference {
-    fn fits(&self, setup: &Setup, bits: usize, amount: u64, now: u64) -> bool {
+    fn fits(&self, setup: &Setup, bits: usize, amount: u64, now: Timestamp) -> bool {
         bits_of(bits).all(|key| {
-            let window = setup.windows[key] * 1_000_000;
-            let live = self.granted[key].iter().filter(|(at, _)| at + window > now);
+            let window = Duration::from_millis(setup.windows[key]);
+            let live = self.granted[key].iter().filter(|(at, _)| *at + window > now);
             let used: u64 = live.map(|(_, amount)| amount).sum();
             used + amount <= setup.limits[key] && self.in_flight[key] < 3
         })
     }
 
-    fn grant(&mut self, bits: usize, amount: u64, now: u64) {
+    fn grant(&mut self, bits: usize, amount: u64, now: Timestamp) {
         for key in bits_of(bits) {
             self.granted[key].push((now, amount));
             self.in_flight[key] += 1;
@@ -180,7 +181,10 @@ fn p4_several_keys_are_granted_all_or_none() {
                     prop_assert!(!fits(now), "refused what fits: {refused}");
                     prop_assert_eq!(before, case.stats());
                     if let Wait::At(time) = refused.wait {
-                        prop_assert!(fits(time) && !fits(time - 1), "{refused}");
+                        prop_assert!(
+                            fits(time) && !fits(time - Duration::from_nanos(1)),
+                            "{refused}"
+                        );
                     }
                 }
             }
@@ -219,7 +223,7 @@ fn p5_nobody_waits_behind_one_whose_own_key_is_short() {
 }
 
 /// By the keys of a request: the numbers of those granted, and when, in the order of their grants.
-type Grants = BTreeMap<usize, Vec<(usize, u64)>>;
+type Grants = BTreeMap<usize, Vec<(usize, Duration)>>;
 
 /// Lets all wait that have to, looks at all of them every 50 ms, the last one first, and says who was granted when. The key `used_up` is never free.
 fn grants(field: &Field, setup: &Setup, used_up: Option<usize>) -> Grants {
@@ -262,7 +266,7 @@ fn look(
     waiting: &mut Vec<(usize, usize, Acquire)>,
     grants: &mut Grants,
     out: &mut Vec<Permit>,
-    now: u64,
+    now: Duration,
 ) {
     let bell = Arc::new(Bell::default());
     let waker = Waker::from(Arc::clone(&bell));

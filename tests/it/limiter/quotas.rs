@@ -128,7 +128,7 @@ fn a_changed_quota_does_not_end_a_fixed_window_sooner() {
     limiter.try_acquire("k", &Cost::new()).unwrap().settle(&Cost::new());
     never_left.release();
     let fresh_at = limiter.stats("k").limits[0].fresh_at;
-    assert!(fresh_at >= limiter.now() + 60_000_000_000);
+    assert!(fresh_at >= limiter.now() + Duration::from_nanos(60_000_000_000));
     limiter.quotas().set("k", &quota(3));
     assert_eq!(limiter.stats("k").limits[0].fresh_at, fresh_at);
 }

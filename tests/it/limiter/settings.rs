@@ -177,13 +177,13 @@ async fn fewer_may_wait_from_now_on_and_those_who_wait_stay() {
 
 #[test]
 fn a_clock_says_for_how_long_its_machine_runs_where_that_is_known() {
-    let boot = Boot::new(7, 100);
+    let boot = Boot::new(7, Duration::from_nanos(100));
     let clock = ManualClock::with_boot(boot);
     clock.advance(Duration::from_nanos(23));
-    assert_eq!(clock.boot(), Some(Boot::new(7, 123)));
+    assert_eq!(clock.boot(), Some(Boot::new(7, Duration::from_nanos(123))));
     assert_eq!(ManualClock::new().boot(), None);
     let limiter = builder().clock(clock).build().unwrap();
-    assert_eq!(limiter.state().boot(), Some(Boot::new(7, 123)));
+    assert_eq!(limiter.state().boot(), Some(Boot::new(7, Duration::from_nanos(123))));
 }
 
 #[cfg(target_os = "linux")]
@@ -191,7 +191,7 @@ fn a_clock_says_for_how_long_its_machine_runs_where_that_is_known() {
 fn the_systems_clock_says_for_how_long_linux_runs() {
     let (early, late) = (SystemClock::new().boot().unwrap(), SystemClock::new().boot().unwrap());
     assert_eq!(early.id, late.id);
-    assert!(early.id != 0 && early.uptime > 0);
+    assert!(early.id != 0 && !early.uptime.is_zero());
 }
 
 #[test]

@@ -33,10 +33,10 @@ async fn requests_wait_by_their_words_and_are_charged_what_the_response_says() {
     assert_eq!(embed(&limiter, "blue", 100).await, 100);
     assert_eq!(limiter.now(), begin);
     assert_eq!(embed(&limiter, "blue", 100).await, 100);
-    assert_eq!(Duration::from_nanos(limiter.now() - begin), Duration::from_secs(1));
+    assert_eq!(limiter.now() - begin, Duration::from_secs(1));
     // Another team has a limit of its own.
     assert_eq!(embed(&limiter, "red", 200).await, 100);
-    assert_eq!(Duration::from_nanos(limiter.now() - begin), Duration::from_secs(1));
+    assert_eq!(limiter.now() - begin, Duration::from_secs(1));
 }
 
 #[tokio::test(start_paused = true)]

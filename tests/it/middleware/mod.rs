@@ -46,7 +46,7 @@ use tower::{Layer, Service, ServiceExt};
 use self::inner::{Frames, Oops, Strict};
 
 /// Seconds, in nanoseconds.
-const S: u64 = 1_000_000_000;
+const S: Duration = Duration::from_secs(1);
 
 /// Waits on tokio's paused clock, without a margin.
 fn builder() -> Builder {
@@ -93,7 +93,7 @@ fn held(limiter: &Limiter, key: &str) -> Vec<u64> {
 /// How long the key cools down from now.
 fn cooling(limiter: &Limiter, key: &str) -> Duration {
     let until = limiter.stats(key).cooling_until;
-    until.map_or(Duration::ZERO, |until| Duration::from_nanos(until - limiter.now()))
+    until.map_or(Duration::ZERO, |until| until - limiter.now())
 }
 
 /// Lets every task that is ready run.

@@ -8,7 +8,7 @@ use tollgate::middleware::{Classified, RateLimitError, RateLimitLayer};
 use tollgate::quota::{Algorithm, Cost, Margin, Quota};
 use tower::{Layer, Service, ServiceExt, service_fn};
 
-const S: u64 = 1_000_000_000;
+const S: Duration = Duration::from_secs(1);
 
 /// Requests are a number of tokens each, all of one key with these limits.
 fn service(
@@ -29,8 +29,8 @@ async fn is_ready<S: Service<u64>>(service: &mut S) -> bool {
     poll_fn(|cx| Poll::Ready(service.poll_ready(cx).is_ready())).await
 }
 
-/// Sends two, and says after how many nanoseconds the service is ready for a third.
-async fn ready_after(quota: Quota, tokens: u64) -> u64 {
+/// Sends two, and says after how long the service is ready for a third.
+async fn ready_after(quota: Quota, tokens: u64) -> Duration {
     let (limiter, mut service) = service(quota);
     for _ in 0..2 {
         assert!(is_ready(&mut service).await);

@@ -68,7 +68,7 @@ fn g12_a_day_that_was_used_up_stays_used_up_to_the_nanosecond() {
     persist(&first, &mut store);
     drop(store);
     let (second, _store) = load(&path, &clock, Quota::new().rpd(2));
-    clock.advance_to(start + 86_400 * S - 1);
+    clock.advance_to(start + 86_400 * S - Duration::from_nanos(1));
     assert!(second.try_acquire("k", &tokens(0)).is_err());
     clock.advance_to(start + 86_400 * S);
     assert!(second.try_acquire("k", &tokens(0)).is_ok());

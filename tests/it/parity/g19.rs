@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
+use tollgate::Timestamp;
 use tollgate::engine::Saved;
 use tollgate::limiter::{BucketSnapshot, Clock, Code, KeySnapshot, Limiter, ManualClock, Sleep};
 use tollgate::quota::{Algorithm, Cost, Dimension, Quota, Usage, Window};
@@ -41,7 +42,7 @@ fn g19_a_limit_of_everything_can_be_used_up_and_comes_back() {
         assert!(limiter.try_acquire("k", &tokens(1)).is_err(), "{algorithm:?}");
         // A bucket's rate is rounded down where it takes more than 32 bits.
         let fresh_at = limiter.stats("k").limits[0].fresh_at;
-        assert!((60..75).contains(&((fresh_at - limiter.now()) / S)), "{algorithm:?}");
+        assert!((60..75).contains(&((fresh_at - limiter.now()).as_secs())), "{algorithm:?}");
         clock.advance_to(fresh_at);
         assert!(limiter.try_acquire("k", &all).is_ok(), "{algorithm:?}");
     }
@@ -52,7 +53,7 @@ fn g19_times_that_lie_ahead_count_as_now() {
     for algorithm in ALGORITHMS {
         let (limiter, clock) = manual(Quota::new().rpm(3).with_algorithm(algorithm));
         let now = limiter.now();
-        let taken = [now + S, now + 400 * 86_400 * S, u64::MAX].map(|at| (at, 1)).to_vec();
+        let taken = [now + S, now + 400 * 86_400 * S, Timestamp::MAX].map(|at| (at, 1)).to_vec();
         let saved = Saved { taken, held: 0 };
         let bucket = BucketSnapshot::new(Dimension::Requests, Window::MINUTE, saved);
         limiter.state().absorb(&[KeySnapshot::new("k", vec![bucket])]);
@@ -66,18 +67,24 @@ fn g19_times_that_lie_ahead_count_as_now() {
 #[derive(Debug, Clone)]
 struct Settable(Arc<AtomicU64>);
 
+impl Settable {
+    fn set(&self, time: Timestamp) {
+        self.0.store(time.as_nanos(), Ordering::Relaxed);
+    }
+}
+
 impl Clock for Settable {
-    fn now(&self) -> u64 {
-        self.0.load(Ordering::Relaxed)
+    fn now(&self) -> Timestamp {
+        Timestamp::from_nanos(self.0.load(Ordering::Relaxed))
     }
 
-    fn sleep_until(&self, _: u64) -> Sleep {
+    fn sleep_until(&self, _: Timestamp) -> Sleep {
         Box::pin(std::future::pending())
     }
 }
 
 fn settable(quota: Quota) -> (Limiter, Settable) {
-    let clock = Settable(Arc::new(ManualClock::START.into()));
+    let clock = Settable(Arc::new(ManualClock::START.as_nanos().into()));
     (builder().quota("k", quota).clock(clock.clone()).build().unwrap(), clock)
 }
 
@@ -87,9 +94,9 @@ fn g19_a_clock_that_is_set_back_neither_locks_a_key_nor_gives_anything_away() {
         let (limiter, clock) = settable(Quota::new().rpm(5).with_algorithm(algorithm));
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 5);
         let earlier = ManualClock::START - 3_000 * 86_400 * S;
-        clock.0.store(earlier, Ordering::Relaxed);
+        clock.set(earlier);
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 0, "{algorithm:?}");
-        clock.0.store(earlier + 60 * S, Ordering::Relaxed);
+        clock.set(earlier + 60 * S);
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 5, "{algorithm:?}");
     }
 }
@@ -98,13 +105,15 @@ fn g19_a_clock_that_is_set_back_neither_locks_a_key_nor_gives_anything_away() {
 fn g19_from_the_beginning_and_the_end_of_time_there_is_a_way_back() {
     for algorithm in ALGORITHMS {
         let (limiter, clock) = settable(Quota::new().rpm(5).with_algorithm(algorithm));
-        for time in [0, u64::MAX - 1, u64::MAX, 1, ManualClock::START] {
-            clock.0.store(time, Ordering::Relaxed);
+        let (first, last) = (Timestamp::UNIX_EPOCH, Timestamp::MAX);
+        let small = Duration::from_nanos(1);
+        for time in [first, last - small, last, first + small, ManualClock::START] {
+            clock.set(time);
             admitted(&limiter, "k", &Cost::new(), 9);
             let _ = (limiter.stats("k"), limiter.state().snapshot(), limiter.prune());
         }
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 0, "{algorithm:?}");
-        clock.0.store(ManualClock::START + 60 * S, Ordering::Relaxed);
+        clock.set(ManualClock::START + 60 * S);
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 9), 5, "{algorithm:?}");
     }
 }

@@ -1,13 +1,14 @@
 //! Limiters without a margin, on clocks that the tests move, and what they say.
 
 use std::time::Duration;
+use tollgate::Timestamp;
 use tollgate::limiter::{
     AcquireError, Builder, Limiter, ManualClock, Permit, Reduction, TokioClock,
 };
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Margin, Quota, Window};
 
 /// Seconds, in nanoseconds.
-pub(super) const S: u64 = 1_000_000_000;
+pub(super) const S: Duration = Duration::from_secs(1);
 
 pub(super) fn builder() -> Builder {
     Limiter::builder().margin(Margin::NONE).reduction(Reduction::OFF)
@@ -54,8 +55,8 @@ pub(super) fn admitted(limiter: &Limiter, key: &str, cost: &Cost, tries: usize) 
 }
 
 /// Seconds since `begin`, rounded down.
-pub(super) fn seconds(limiter: &Limiter, begin: u64) -> u64 {
-    (limiter.now() - begin) / S
+pub(super) fn seconds(limiter: &Limiter, begin: Timestamp) -> u64 {
+    (limiter.now() - begin).as_secs()
 }
 
 /// A task that waits for a reservation, keeps the charge and says how it ended.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use tollgate::quota::{Cost, Dimension, Limit, Quota};
 
-use super::rig::{S, admitted, buckets, limit, manual};
+use super::rig::{admitted, buckets, limit, manual};
 
 const SECOND: Duration = Duration::from_secs(1);
 
@@ -41,7 +41,7 @@ fn s04_each_unit_is_there_at_its_nanosecond_and_not_before() {
     assert_eq!(admitted(&limiter, "k", &Cost::new(), 100), 39);
     let begin = limiter.now();
     for unit in 1..=390_u64 {
-        clock.advance_to(begin + (unit * S).div_ceil(39) - 1);
+        clock.advance_to(begin + Duration::from_nanos((unit * 1_000_000_000).div_ceil(39) - 1));
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 3), 0, "unit {unit}");
         clock.advance(Duration::from_nanos(1));
         assert_eq!(admitted(&limiter, "k", &Cost::new(), 3), 1, "unit {unit}");

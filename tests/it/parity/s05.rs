@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use tollgate::Timestamp;
 
 use tollgate::cluster::{Agent, LocalBus};
 use tollgate::limiter::{Event, Limiter, ManualClock, RateLimited, Reduction};
@@ -21,7 +22,7 @@ pub(super) fn amounts(limiter: &Limiter) -> Vec<(u64, u64)> {
     limiter.stats("k").limits.iter().map(|limit| (limit.limit, limit.original)).collect()
 }
 
-fn refusal(sent_at: u64) -> RateLimited {
+fn refusal(sent_at: Timestamp) -> RateLimited {
     RateLimited::new(Some(Duration::from_secs(1))).sent_at(sent_at)
 }
 
@@ -68,7 +69,7 @@ fn s05_a_reduction_that_is_announced_counts_once_in_ten_seconds_and_cools_nothin
     assert_eq!(events.try_recv().unwrap(), event);
     assert!(events.try_recv().is_err());
     assert!(limiter.try_acquire("k", &Cost::new()).is_ok());
-    clock.advance(Duration::from_nanos(10 * S + 1));
+    clock.advance(10 * S + Duration::from_nanos(1));
     assert!(limiter.feedback().reduce("k", "again"));
     assert_eq!(amounts(&limiter)[0], (25, 100));
 }

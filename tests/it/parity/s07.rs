@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 use std::time::Duration;
+use tollgate::Timestamp;
 
 use tollgate::cluster::{Agent, Bus, LocalBus};
 use tollgate::limiter::{CapacityUpdate, Event, Ignored, Limiter, ManualClock, Reduction};
@@ -78,7 +79,7 @@ fn s07_what_is_stale_is_ignored() {
     clock.advance(Duration::from_secs(60));
     let at = |timestamp| CapacityUpdate::new("k", "other", 30, timestamp);
     let now = limiter.now();
-    for timestamp in [0, now - 31 * S, now + 31 * S, u64::MAX] {
+    for timestamp in [Timestamp::UNIX_EPOCH, now - 31 * S, now + 31 * S, Timestamp::MAX] {
         assert_eq!(limiter.feedback().apply(&at(timestamp), "me"), Err(Ignored::Stale));
     }
     assert_eq!(limiter.feedback().apply(&at(now - 5 * S), "me"), Ok(30));

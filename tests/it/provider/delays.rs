@@ -1,6 +1,7 @@
 //! How long to wait before the next try.
 
 use std::time::Duration;
+use tollgate::Timestamp;
 
 use http::{HeaderMap, StatusCode};
 use tollgate::provider::{ANTHROPIC, AZURE, Class, GEMINI, LONGEST_DELAY, OPENAI, OPENROUTER};
@@ -113,4 +114,4 @@ fn a_delay_on_a_success_is_no_refusal() {
 }
 
 /// 2026-10-21 07:28:00 UTC.
-const NOW: u64 = 1_792_567_680_000_000_000;
+const NOW: Timestamp = Timestamp::from_unix_secs(1_792_567_680);

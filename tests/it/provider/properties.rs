@@ -1,6 +1,7 @@
 //! Any bytes at all.
 
 use std::time::Duration;
+use tollgate::Timestamp;
 
 use http::header::CONTENT_TYPE;
 use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
@@ -10,6 +11,10 @@ use tollgate::quota::Dimension;
 
 use super::recordings::scan;
 use tollgate_testing::full::full_or;
+
+fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(full_or(4_000, 400)))]
@@ -66,7 +71,7 @@ proptest! {
             }
             prop_assert_eq!(profile.limits(&headers), profile.limits(&headers));
             profile.classify(status, &headers, &body);
-            let delay = profile.retry_delay(&headers, &body, now);
+            let delay = profile.retry_delay(&headers, &body, at(now));
             prop_assert!(delay.is_none_or(|delay| delay <= LONGEST_DELAY));
         }
         if let Some(error) = ApiError::read(&body) {

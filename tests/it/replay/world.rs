@@ -7,6 +7,7 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
+use tollgate::Timestamp;
 use tollgate::limiter::{Limiter, Permit, TokioClock};
 use tollgate::provider::Profile;
 use tollgate::quota::{Cost, Dimension, Margin, Quota};
@@ -50,7 +51,7 @@ pub(super) struct Outcome {
     /// How long somebody waited, in nanoseconds.
     pub(super) busy: u64,
     waiting: usize,
-    busy_since: u64,
+    busy_since: Timestamp,
 }
 
 impl Outcome {
@@ -65,7 +66,7 @@ impl Outcome {
         self.tokens.saturating_sub(self.left) as f64 / possible
     }
 
-    fn queue(&mut self, now: u64, available: u64) {
+    fn queue(&mut self, now: Timestamp, available: u64) {
         if self.waiting == 0 {
             self.busy_since = now;
             self.left += available;
@@ -73,12 +74,12 @@ impl Outcome {
         self.waiting += 1;
     }
 
-    fn unqueue(&mut self, now: u64, tokens: u64) {
+    fn unqueue(&mut self, now: Timestamp, tokens: u64) {
         self.waited += 1;
         self.tokens += tokens;
         self.waiting -= 1;
         if self.waiting == 0 {
-            self.busy += now - self.busy_since;
+            self.busy += nanos(now - self.busy_since);
         }
     }
 }
@@ -90,7 +91,7 @@ struct World {
     provider: Mutex<Provider>,
     outcome: Mutex<Outcome>,
     setup: Setup,
-    start: u64,
+    start: Timestamp,
 }
 
 /// Replays a trace on tokio's clock, which should be paused.
@@ -111,7 +112,7 @@ pub(super) async fn replay(trace: &[Request], setup: &Setup) -> Outcome {
     });
     let mut journeys = JoinSet::new();
     for (number, request) in trace.iter().enumerate() {
-        let elapsed = Duration::from_nanos(world.limiter.now() - world.start);
+        let elapsed = world.limiter.now() - world.start;
         if request.at > elapsed {
             sleep(request.at - elapsed).await;
         }
@@ -156,7 +157,7 @@ impl World {
         };
         let permit = result.expect("every request is granted in the end");
         let mut outcome = self.outcome.lock();
-        outcome.granted[number] = permit.granted_at() - self.start;
+        outcome.granted[number] = nanos(permit.granted_at() - self.start);
         if waits {
             outcome.unqueue(permit.granted_at(), tokens);
         }
@@ -165,7 +166,7 @@ impl World {
 
     /// The provider takes its charge, now.
     fn charge(&self, tokens: u64) {
-        let now = self.limiter.now() - self.start;
+        let now = nanos(self.limiter.now() - self.start);
         if let Err(refusal) = self.provider.lock().admit(now, MODEL, 1, tokens) {
             self.outcome.lock().refusals.push(format!("at {now} ns: {refusal}"));
         }
@@ -207,3 +208,7 @@ const MODEL: &str = "gpt-4o";
 /// One way through the network, and the time that an answer takes to write, in microseconds.
 const NETWORK: Range<u64> = 0..400_001;
 const ANSWER: Range<u64> = 200_000..8_000_000;
+
+fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).expect("a replay takes less than 584 years")
+}

@@ -1,6 +1,9 @@
 //! The comparison of remaining amounts with those of headers.
 
 use super::*;
+use crate::timestamp::Timestamp;
+
+const NANOSECOND: Duration = Duration::from_nanos(1);
 
 pub(super) fn reading(dimension: Dimension, remaining: u64) -> LimitReading {
     LimitReading {
@@ -82,18 +85,18 @@ fn reading_is_compared_with_the_least_since_its_request() {
     let quota = Quota::new().rpm(100).with_algorithm(Algorithm::SlidingWindow);
     let (mut adapt, mut limits) = traced(&quota, Margin::NONE);
     for at in [1, 2] {
-        limits.commit(&requests(10), START + at * S);
-        adapt.note(&limits, START + at * S);
+        limits.commit(&requests(10), START + Duration::from_secs(at));
+        adapt.note(&limits, START + Duration::from_secs(at));
     }
     let now = START + 61 * S;
     adapt.note(&limits, now);
-    let mut proves = |granted_at: u64, left: u64| {
+    let mut proves = |granted_at: Timestamp, left: u64| {
         let readings = [reading(Dimension::Requests, left)];
         !adapt.observe(&mut limits, &readings, granted_at, now).0.is_empty()
     };
     assert!(!proves(START + S, 79), "80 were left at the least");
     assert!(!proves(now, 89), "90 are left since the first has expired");
-    assert!(!proves(START - 1, 0), "granted before the comparison started");
+    assert!(!proves(START - Duration::from_nanos(1), 0), "granted before the comparison started");
     assert!(proves(now, 88));
 }
 
@@ -104,7 +107,7 @@ fn comparison_after_a_reduction_starts_anew() {
     let now = START + 5 * S;
     adapt.reduce(&mut limits, steady(), now);
     let low = [reading(Dimension::Requests, 0)];
-    assert!(adapt.observe(&mut limits, &low, now - 1, now).0.is_empty());
+    assert!(adapt.observe(&mut limits, &low, now - Duration::from_nanos(1), now).0.is_empty());
     assert_eq!(adapt.observe(&mut limits, &low, now, now).0[..], [(0, 49)]);
 }
 
@@ -142,14 +145,15 @@ proptest! {
         }
         let mut limits = limits(&Quota::new().concurrency(100));
         let (mut trace, mut now) = (Trace::new(1, START), START);
-        let mut noted: Vec<(u64, u64)> = Vec::new();
+        let mut noted: Vec<(Timestamp, u64)> = Vec::new();
         for (after, left) in notes {
-            now += after;
+            now += Duration::from_nanos(after);
             limits.buckets[0].drop_hold(100);
             limits.buckets[0].hold(100 - left);
             trace.note(&limits, now);
             noted.push((now, left));
         }
+        let back = Duration::from_nanos(back);
         trace.rebase(back);
         for &(time, _) in &noted {
             let since = noted.iter().filter(|(at, _)| *at >= time);
@@ -158,6 +162,6 @@ proptest! {
             prop_assert!(low.is_some() && low <= least, "{:?} {:?}", low, least);
             prop_assert!(noted.len() > 32 || low == least, "{:?} {:?}", low, least);
         }
-        prop_assert_eq!(trace.low(0, START - back - 1), None);
+        prop_assert_eq!(trace.low(0, START - back - NANOSECOND), None);
     }
 }

@@ -3,6 +3,8 @@
 use super::headers::reading;
 use super::*;
 
+const NANOSECOND: Duration = Duration::from_nanos(1);
+
 #[test]
 fn faster_pace_brings_the_next_step_forward() {
     let (mut adapt, mut limits) = (Adapt::default(), buckets(Quota::new().rpm(100)));
@@ -10,7 +12,7 @@ fn faster_pace_brings_the_next_step_forward() {
     let fast = pace(Reduction::new().interval(Duration::from_secs(2)).recovery_factor(3.0));
     adapt.set_pace(fast, START + 10 * S);
     assert_eq!(adapt.recovers_at(), Some(START + 12 * S));
-    assert!(!adapt.is_idle(START + 12 * S - 1) && adapt.is_idle(START + 12 * S));
+    assert!(!adapt.is_idle(START + 12 * S - NANOSECOND) && adapt.is_idle(START + 12 * S));
     adapt.set_pace(steady(), START + 10 * S);
     assert_eq!(adapt.recovers_at(), Some(START + 12 * S));
     assert!(adapt.recover(&mut limits, START + 3_600 * S));
@@ -26,10 +28,10 @@ struct Reduced {
 }
 
 impl Reduced {
-    fn build(&self) -> (Adapt, Limits, u64) {
+    fn build(&self) -> (Adapt, Limits, Timestamp) {
         let (mut adapt, mut limits, mut now) = (Adapt::default(), limits(&self.quota), START);
         for &(after, amount) in &self.cuts {
-            now += after * S;
+            now += Duration::from_secs(after);
             adapt.recover(&mut limits, now);
             limits.charge(&cost(amount), now);
             adapt.reduce(&mut limits, pace(self.reduction), now);
@@ -88,7 +90,7 @@ proptest! {
         part in 0..1_000_u64,
     ) {
         let (mut late, mut late_limits, now) = reduced.build();
-        let at = now + after * S;
+        let at = now + Duration::from_secs(after);
         let (is_idle, next) = (late.is_idle(at), late.recovers_at());
         let mut expected = amounts(&late_limits);
         let original = Arc::clone(late.full(&late_limits));
@@ -112,7 +114,7 @@ proptest! {
         }
 
         let (mut twice, mut twice_limits, _) = reduced.build();
-        twice.recover(&mut twice_limits, now + after * part * S / 1_000);
+        twice.recover(&mut twice_limits, now + Duration::from_millis(after * part));
         twice.recover(&mut twice_limits, at);
 
         for (adapt, limits) in [(&late, &late_limits), (&twice, &twice_limits)] {
@@ -129,10 +131,10 @@ proptest! {
         reduced in reduced(),
         after in 0..100_u64,
         amount in 0..400_u64,
-        part in 0..1_000_u64,
+        part in 0..1_000_u32,
     ) {
         let (adapt, limits, now) = reduced.build();
-        let (at, cost) = (now + after * S, cost(amount));
+        let (at, cost) = (now + Duration::from_secs(after), cost(amount));
         let answer = adapt.check(&limits, &cost, at);
         let (mut recovered, mut recovered_limits, _) = reduced.build();
         recovered.recover(&mut recovered_limits, at);
@@ -141,9 +143,9 @@ proptest! {
             Ok(()) => {}
             Err(Wait::At(time)) => {
                 prop_assert!(time > at);
-                let between = at + (time - 1 - at) / 1_000 * part;
+                let between = at + (time - NANOSECOND - at) / 1_000 * part;
                 let steps = recovered.recovers_at().into_iter().filter(|step| *step < time);
-                for early in steps.chain([between, time - 1]) {
+                for early in steps.chain([between, time - NANOSECOND]) {
                     prop_assert!(adapt.check(&limits, &cost, early).is_err(), "{}", early);
                 }
                 let interval = pace(reduced.reduction).interval;
@@ -169,7 +171,7 @@ fn check_of_a_cost_that_fits_after_a_step_names_the_step() {
     assert_eq!(wait(10), Err(Wait::At(START + 30 * S)), "55 after a step");
     assert_eq!(wait(11), Err(Wait::At(START + 60 * S)), "60 after two");
     assert_eq!(wait(101), Err(Wait::Never));
-    let early = adapt.check(&limits, &requests(10), START + 30 * S - 1);
+    let early = adapt.check(&limits, &requests(10), START + 30 * S - NANOSECOND);
     assert_eq!(early.unwrap_err().wait, Wait::At(START + 30 * S));
     assert!(adapt.check(&limits, &requests(10), START + 30 * S).is_ok());
 }
@@ -186,9 +188,9 @@ fn check_of_a_cost_due_at_a_step_counts_the_larger_limit() {
         panic!("it fits at some time");
     };
     // Six more at 66 a minute.
-    assert_eq!(time, step + (6 * 60 * S).div_ceil(66));
+    assert_eq!(time, step + Duration::from_nanos((6 * 60 * 1_000_000_000_u64).div_ceil(66)));
     assert!(adapt.check(&limits, &requests(100), time).is_ok());
-    assert!(adapt.check(&limits, &requests(100), time - 1).is_err());
+    assert!(adapt.check(&limits, &requests(100), time - NANOSECOND).is_err());
 }
 
 #[test]
@@ -221,10 +223,10 @@ proptest! {
         let (mut adapt, mut limits, now) = build();
         let (mut moved, mut moved_limits, _) = build();
         // Whole days, so that the windows of a clock stay where they are.
-        let back = back / 86_400 * 86_400 * S;
+        let back = Duration::from_secs(back / 86_400 * 86_400);
         moved.rebase(back);
         moved_limits.rebase(back);
-        let at = now + after * S;
+        let at = now + Duration::from_secs(after);
         prop_assert_eq!(moved.cooling_until, adapt.cooling_until - back);
         prop_assert_eq!(moved.recovers_at(), adapt.recovers_at().map(|next| next - back));
         prop_assert_eq!(moved.is_idle(at - back), adapt.is_idle(at));
@@ -236,7 +238,7 @@ proptest! {
         let moved_checked = moved.check(&moved_limits, &cost(amount), at - back);
         prop_assert_eq!(moved_checked.map_err(|short| short.wait), checked);
         let low = [reading(Dimension::Requests, 0)];
-        for sent_at in [now - 1, now, now + 1] {
+        for sent_at in [now - NANOSECOND, now, now + NANOSECOND] {
             prop_assert_eq!(moved.belongs_to_last(sent_at - back), adapt.belongs_to_last(sent_at));
             let proven = adapt.observe(&mut limits, &low, sent_at, now).0;
             let moved = moved.observe(&mut moved_limits, &low, sent_at - back, now - back).0;

@@ -1,6 +1,8 @@
 //! What is collected makes the same buckets elsewhere.
 
+use crate::timestamp::Timestamp;
 use proptest::test_runner::TestRunner;
+use std::time::Duration;
 
 use super::*;
 
@@ -50,7 +52,7 @@ fn cost(amount: u64) -> Cost {
     Cost::new().input_tokens(amount).output_tokens(amount)
 }
 
-fn act(party: &mut Party, scheme: Scheme, action: &Action, now: u64) {
+fn act(party: &mut Party, scheme: Scheme, action: &Action, now: Timestamp) {
     let count = party.open.len();
     match *action {
         Action::Reserve(amount) => {
@@ -107,7 +109,7 @@ fn schemes(algorithms: &'static [Algorithm]) -> impl Strategy<Value = Scheme> {
 }
 
 /// Lets both report to each other. Returns whether anything was reported.
-fn exchange([one, two]: &mut [Party; 2], now: u64) {
+fn exchange([one, two]: &mut [Party; 2], now: Timestamp) {
     let changes = [one.collect(), two.collect()];
     assert!(one.collect().is_none() && two.collect().is_none(), "reported twice");
     changes[0].iter().for_each(|changes| two.apply(changes, now));
@@ -122,7 +124,7 @@ fn parties_after_an_exchange_have_the_same_used_and_held() {
         let mut parties = [0, 1].map(|_| Party::new(scheme.plan(0)));
         let mut now = START;
         for (after, which, action) in steps.iter().chain([&LAST]) {
-            now += after * PART;
+            now += PART * u32::try_from(*after).unwrap();
             let returns = scheme.algorithm != Algorithm::SlidingWindow;
             if scheme.can(action, &parties[*which].open, returns) {
                 act(&mut parties[*which], scheme, action, now);
@@ -145,7 +147,7 @@ fn party_that_only_listens_has_the_same_used_and_held() {
         let mut parties = [0, 1].map(|_| Party::new(scheme.plan(0)));
         let mut now = START;
         for (after, _, action) in steps.iter().chain([&LAST]) {
-            now += after * PART;
+            now += PART * u32::try_from(*after).unwrap();
             let returns = scheme.algorithm != Algorithm::TokenBucket;
             if scheme.can(action, &parties[0].open, returns) {
                 act(&mut parties[0], scheme, action, now);
@@ -175,6 +177,6 @@ const ALGORITHMS: [Algorithm; 4] = [
 ];
 
 /// Amounts taken within such a part of a minute are reported as one.
-const PART: u64 = 60 * S / 64;
+const PART: Duration = Duration::from_nanos(60_000_000_000 / 64);
 
 const LAST: Step = (0, 0, Action::Exchange);

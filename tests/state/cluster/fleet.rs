@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::process::Command;
 use std::sync::Arc;
 use std::time::Duration;
+use tollgate::Timestamp;
 
 use tollgate::Limiter;
 use tollgate::cluster::{OnFailure, Shared, SharingMode};
@@ -27,7 +28,7 @@ fn fleet_worker() {
     let shared = Shared::builder(told[0], "team").mode(mode).lease(LEASE).on_failure(failure);
     let shared = shared.timeout(Duration::from_millis(250));
     let limiter = limiter(&shared.connect().unwrap());
-    let until = limiter.now() + told[2].parse::<u64>().unwrap() * 1_000_000;
+    let until = limiter.now() + Duration::from_millis(told[2].parse().unwrap());
     block_on(async {
         let tasks: Vec<_> = (0..4).map(|n| tokio::spawn(send(limiter.clone(), n, until))).collect();
         for task in tasks {
@@ -38,7 +39,7 @@ fn fleet_worker() {
 }
 
 /// Sends one request after the other, and says of each when it left and what it took.
-async fn send(limiter: Limiter, task: u64, until: u64) {
+async fn send(limiter: Limiter, task: u64, until: Timestamp) {
     let mut number = task;
     loop {
         number =
@@ -48,7 +49,7 @@ async fn send(limiter: Limiter, task: u64, until: u64) {
         else {
             return;
         };
-        say(&format!("{} {tokens}", limiter.now()));
+        say(&format!("{} {tokens}", limiter.now().as_nanos()));
         permit.settle(&Cost::new().tokens(tokens));
     }
 }
@@ -82,7 +83,7 @@ pub(super) struct Worker {
 }
 
 /// When a request left, in nanoseconds since the epoch, and its tokens.
-pub(super) type Sent = (u64, u64);
+pub(super) type Sent = (Timestamp, u64);
 
 impl Worker {
     /// The command that is one: of a server, in this mode, for so long.
@@ -95,7 +96,7 @@ impl Worker {
     }
 
     /// Listens until it has sent something at `time` or later: when that was.
-    pub(super) fn until(&mut self, time: u64) -> u64 {
+    pub(super) fn until(&mut self, time: Timestamp) -> Timestamp {
         loop {
             let sent = self.hear().expect("it ended before");
             if sent.0 >= time {
@@ -120,7 +121,8 @@ impl Worker {
     fn hear(&mut self) -> Option<Sent> {
         let said = self.process.hear()?;
         let (at, tokens) = said.split_once(' ').expect("two numbers");
-        let sent = (at.parse().expect("a time"), tokens.parse().expect("tokens"));
+        let at = Timestamp::from_nanos(at.parse().expect("a time"));
+        let sent = (at, tokens.parse().expect("tokens"));
         self.heard.push(sent);
         Some(sent)
     }
@@ -136,9 +138,10 @@ pub(super) fn over(sent: &[Sent]) -> u64 {
 /// A bucket of the full burst, that refills to the nanosecond: the most that it ever lacked.
 fn over_bucket(sent: &[Sent], (amount, window): (u64, u64), burst: u64) -> u64 {
     let (full, token) = (i128::from(burst) * i128::from(window), i128::from(window));
-    let (mut level, mut last, mut worst) = (full, 0, 0);
+    let (mut level, mut last, mut worst) = (full, Timestamp::UNIX_EPOCH, 0);
     for &(at, _) in sent {
-        level = (level + i128::from(at - last) * i128::from(amount)).min(full) - token;
+        let passed = i128::try_from((at - last).as_nanos()).unwrap();
+        level = (level + passed * i128::from(amount)).min(full) - token;
         last = at;
         worst = worst.min(level);
     }
@@ -150,7 +153,7 @@ fn over_window(sent: &[Sent]) -> u64 {
     let (mut first, mut within, mut worst) = (0, 0, 0);
     for &(at, tokens) in sent {
         within += tokens;
-        while sent[first].0 + 10_000_000_000 <= at {
+        while sent[first].0 + Duration::from_secs(10) <= at {
             within -= sent[first].1;
             first += 1;
         }
@@ -161,15 +164,15 @@ fn over_window(sent: &[Sent]) -> u64 {
 
 #[test]
 fn the_judge_of_a_fleet_knows_too_much_when_it_sees_it() {
-    let second = |n: u64| 1_000_000_000 * n;
-    let burst: Vec<_> = (0..BURST).map(|_| (second(1), 10)).collect();
+    let at = Timestamp::from_nanos;
+    let burst: Vec<_> = (0..BURST).map(|_| (at(1_000_000_000), 10)).collect();
     assert_eq!(over(&burst), 0);
-    let more: Vec<_> = burst.iter().copied().chain([(second(1) + 9_999_999, 10)]).collect();
+    let more: Vec<_> = burst.iter().copied().chain([(at(1_009_999_999), 10)]).collect();
     assert_eq!(over(&more), 1);
-    let later: Vec<_> = burst.iter().copied().chain([(second(1) + 10_000_000, 10)]).collect();
+    let later: Vec<_> = burst.iter().copied().chain([(at(1_010_000_000), 10)]).collect();
     assert_eq!(over(&later), 0);
-    assert_eq!(over(&[(1, TOKENS), (10_000_000_000, 7)]), 7);
-    assert_eq!(over(&[(1, TOKENS), (10_000_000_001, 7)]), 0);
+    assert_eq!(over(&[(at(1), TOKENS), (at(10_000_000_000), 7)]), 7);
+    assert_eq!(over(&[(at(1), TOKENS), (at(10_000_000_001), 7)]), 0);
 }
 
 fn sixteen(mode: &str) {
@@ -182,7 +185,7 @@ fn sixteen(mode: &str) {
     let each: Vec<_> = sent.iter().map(Vec::len).collect();
     let mut all: Vec<_> = sent.into_iter().flatten().collect();
     all.sort_unstable();
-    let seconds = (all[all.len() - 1].0 - all[0].0) as f64 / 1e9;
+    let seconds = (all[all.len() - 1].0 - all[0].0).as_secs_f64();
     // The margin of 500 ms is taken from the burst.
     let most = (BURST - RPM / 120) as f64 + RPM as f64 / 60.0 * seconds;
     let used = all.len() as f64 / most;
@@ -218,7 +221,7 @@ fn holders_of_leases_that_are_killed_give_nothing_away_and_strand_nothing() {
         let mut oldest = workers.pop_front().unwrap();
         workers.push_back(start());
         // It has a lease by then.
-        oldest.until(0);
+        oldest.until(Timestamp::UNIX_EPOCH);
         all.extend(oldest.kill());
     }
     all.extend(workers.into_iter().flat_map(Worker::kill));

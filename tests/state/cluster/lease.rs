@@ -26,7 +26,7 @@ pub(super) fn hourly(amount: u64) -> Quota {
 /// How many are let in until there is nothing for a while.
 pub(super) fn all(limiter: &Limiter) -> u64 {
     let (mut count, mut last) = (0, limiter.now());
-    while limiter.now() - last < 3 * nanos(LEASE) {
+    while limiter.now() - last < 3 * LEASE {
         if limiter.try_acquire("k", &Cost::new()).is_ok() {
             (count, last) = (count + 1, limiter.now());
         } else {
@@ -104,17 +104,13 @@ fn a_lease_goes_on_for_its_time_while_the_server_is_away() {
     let mut redis = Redis::start();
     let (limiter, shared) = limiter(&redis.url(), hourly(1_000_000));
     let begin = limiter.now();
-    while limiter.now() - begin < nanos(LEASE) {
+    while limiter.now() - begin < LEASE {
         drop(limiter.try_acquire("k", &Cost::new()));
     }
     redis.server().kill();
     let let_in = (0..10).filter(|_| limiter.try_acquire("k", &Cost::new()).is_ok()).count();
     assert_eq!(let_in, 10);
     assert_eq!(shared.status().degraded_local, 0);
-}
-
-fn nanos(duration: Duration) -> u64 {
-    u64::try_from(duration.as_nanos()).unwrap()
 }
 
 fn runtime() -> tokio::runtime::Runtime {

@@ -2,6 +2,7 @@
 
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
+use tollgate::Timestamp;
 
 use super::fleet::{BURST, RPM, Sent, Worker, over};
 use tollgate_testing::full::full_or;
@@ -100,15 +101,15 @@ fn a_machine_that_is_cut_off_goes_on_with_its_share_and_comes_back() {
     let phase = full_or(4, 2);
     let mut near = machines.worker(0, 3_000 * phase);
     let mut far = machines.worker(1, 3_000 * phase);
-    let begin = near.until(0).max(far.until(0));
+    let begin = near.until(Timestamp::UNIX_EPOCH).max(far.until(Timestamp::UNIX_EPOCH));
     // By what they say themselves: a phase together, one apart, and together again.
-    far.until(begin + phase * SECOND);
+    far.until(begin + Duration::from_secs(phase));
     machines.cut(true);
-    far.until(begin + 2 * phase * SECOND);
+    far.until(begin + Duration::from_secs(2 * phase));
     machines.cut(false);
     let (near, far) = (near.rest(), far.rest());
     let within = |sent: &[Sent], from: u64, to: u64| {
-        let range = begin + from * SECOND..begin + to * SECOND;
+        let range = begin + Duration::from_secs(from)..begin + Duration::from_secs(to);
         sent.iter().filter(|(at, _)| range.contains(at)).count() as u64
     };
     let apart = [&near, &far].map(|sent| within(sent, phase + 1, 2 * phase));
@@ -123,5 +124,3 @@ fn a_machine_that_is_cut_off_goes_on_with_its_share_and_comes_back() {
     let most = (RPM / 60 * (phase + 1) + BURST) / 2;
     assert!(over(&all) <= most, "over by {} of {most}", over(&all));
 }
-
-const SECOND: u64 = 1_000_000_000;

@@ -2,6 +2,7 @@
 
 use std::fs;
 use std::path::Path;
+use tollgate::Timestamp;
 
 use tollgate::limiter::{Limiter, ManualClock};
 use tollgate::store::{self, FileKind, MigrateOptions, MigrateSummary, Sqlite, State, Store, Yaml};
@@ -9,7 +10,7 @@ use tollgate::store::{self, FileKind, MigrateOptions, MigrateSummary, Sqlite, St
 use super::rig::{builder, used};
 use crate::store::go_ratelimit::{FILE, database};
 
-const NOW: u64 = ManualClock::START;
+const NOW: Timestamp = ManualClock::START;
 const MODEL: &str = "gemini-3-pro-preview";
 
 fn migrate(from: &Path, to: &Path) -> MigrateSummary {

@@ -41,7 +41,7 @@ fn s14_what_one_agent_has_in_flight_the_others_see() {
     assert_eq!(refused.code, Code::ConcurrencyExceeded);
     permit.settle(&Cost::new());
     // Its end is told without waiting.
-    let end = other.now() + 30_000_000_000;
+    let end = other.now() + Duration::from_nanos(30_000_000_000);
     while other.try_acquire("k", &Cost::new()).is_err() {
         assert!(other.now() < end, "it has ended");
     }

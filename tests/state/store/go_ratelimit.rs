@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tollgate::Timestamp;
 
 use rusqlite::Connection;
 use tempfile::TempDir;
@@ -9,10 +11,10 @@ use tollgate::limiter::{ManualClock, NamedQuota, QuotaOrigin};
 use tollgate::quota::{Dimension, Quota, Window};
 use tollgate::store::{self, FileKind, MigrateOptions, MigrateSummary, State, Store, Yaml};
 
-const S: u64 = 1_000_000_000;
+const S: Duration = Duration::from_secs(1);
 /// 2026-01-01T00:00:00Z.
-const NOW: u64 = ManualClock::START;
-const DAY: u64 = 86_400 * S;
+const NOW: Timestamp = ManualClock::START;
+const DAY: Duration = Duration::from_secs(86_400);
 
 pub(crate) const FILE: &str = include_str!("fixtures/ratelimits.yaml");
 pub(crate) const SCHEMA: &str = include_str!("fixtures/ratelimits.sql");
@@ -56,7 +58,7 @@ fn files(name: &str) -> (TempDir, PathBuf, PathBuf) {
 }
 
 /// Dimension, window, and what was taken of them and when.
-type Used<'a> = (Dimension, Window, &'a [(u64, u64)]);
+type Used<'a> = (Dimension, Window, &'a [(Timestamp, u64)]);
 
 /// What was used of the only key.
 fn used(state: &State) -> Vec<Used<'_>> {
@@ -74,12 +76,12 @@ fn check(state: &State, summary: &MigrateSummary) {
     ];
     assert_eq!(state.quotas, quotas);
     assert_eq!(state.keys[0].key, "gemini-3-pro-preview");
-    let (first, second) = (NOW - 30 * S + 123_456_789, NOW - 15 * S + S / 2);
+    let (first, second) = (NOW - 30 * S + Duration::from_nanos(123_456_789), NOW - 15 * S + S / 2);
     let expected = [
         (
             Dimension::Requests,
             Window::MINUTE,
-            &[(NOW - 60 * S - 1, 1), (first, 1), (second, 1)][..],
+            &[(NOW - 60 * S - Duration::from_nanos(1), 1), (first, 1), (second, 1)][..],
         ),
         (Dimension::Requests, Window::DAY, &[(NOW - 16 * 3_600 * S, 42)]),
         (Dimension::Tokens, Window::MINUTE, &[(first, 1_500), (second, 700)]),
@@ -98,7 +100,8 @@ fn its_yaml_is_taken_over_with_quotas_times_and_days() {
 
 #[test]
 fn its_database_is_taken_over_the_same() {
-    let (first, second) = (NOW - 30 * S + 123_456_789, NOW - 15 * S + S / 2);
+    let (first, second) = (NOW - 30 * S + Duration::from_nanos(123_456_789), NOW - 15 * S + S / 2);
+    let (first, second) = (first.as_nanos(), second.as_nanos());
     let model = "gemini-3-pro-preview";
     let (state, summary) = taken_over_sqlite(&format!(
         "INSERT INTO quotas VALUES ('{model}', 150, 1000000, 1000), ('claude-opus-4', 50, 40000, 0),
@@ -106,8 +109,8 @@ fn its_database_is_taken_over_the_same() {
          INSERT INTO requests VALUES ('{model}', {}), ('{model}', {second}), ('{model}', {first});
          INSERT INTO tokens VALUES ('{model}', {first}, 1500), ('{model}', {second}, 700);
          INSERT INTO daily VALUES ('{model}', {}, 42), ('claude-opus-4', -6795364578871345152, 0);",
-        NOW - 60 * S - 1,
-        NOW - 16 * 3_600 * S
+        (NOW - 60 * S - Duration::from_nanos(1)).as_nanos(),
+        (NOW - 16 * 3_600 * S).as_nanos()
     ))
     .unwrap();
     assert_eq!((summary.from, summary.to), (FileKind::GoSqlite, FileKind::Yaml));
@@ -119,7 +122,7 @@ fn its_database_is_read_while_it_is_in_use() {
     let (_folder, old, new) = files("ratelimits.db");
     database(&old, "");
     let db = Connection::open(&old).unwrap();
-    db.execute_batch(&format!("INSERT INTO requests VALUES ('m', {NOW})")).unwrap();
+    db.execute_batch(&format!("INSERT INTO requests VALUES ('m', {})", NOW.as_nanos())).unwrap();
     assert!(old.with_extension("db-wal").exists(), "what was written is in the log alone");
     store::migrate(&old, &new, MigrateOptions::default(), NOW, None).unwrap();
     let state = Yaml::peek(&new, NOW, None).unwrap();
@@ -148,8 +151,8 @@ fn what_no_longer_counts_is_left_out_and_counted() {
     let zero = i64::MIN;
     let (state, summary) = taken_over_sqlite(&format!(
         "INSERT INTO requests VALUES ('m', {zero}), ('m', {}); INSERT INTO daily VALUES ('m', {}, 9)",
-        NOW - 62 * S,
-        NOW - DAY - 2 * S
+        (NOW - 62 * S).as_nanos(),
+        (NOW - DAY - 2 * S).as_nanos()
     ))
     .unwrap();
     assert_eq!((used(&state), summary.skipped.past), (Vec::new(), 3));
@@ -165,8 +168,12 @@ fn times_yet_to_come_count_as_now() {
         (Dimension::Requests, Window::DAY, &[(NOW, 9)]),
     ];
     assert_eq!((used(&state), summary.skipped.ahead), (expected.to_vec(), 3));
-    let insert =
-        format!("INSERT INTO tokens VALUES ('m', {}, {}), ('m', {NOW}, 1)", i64::MAX, i64::MAX);
+    let insert = format!(
+        "INSERT INTO tokens VALUES ('m', {}, {}), ('m', {}, 1)",
+        i64::MAX,
+        i64::MAX,
+        NOW.as_nanos()
+    );
     let (state, summary) = taken_over_sqlite(&insert).unwrap();
     let most = i64::MAX.unsigned_abs();
     let [(_, _, &[(NOW, sum)])] = used(&state)[..] else { panic!("{state:?}") };

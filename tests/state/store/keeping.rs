@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use parking_lot::Mutex;
+use tollgate::Timestamp;
 use tollgate::limiter::{Boot, Clock, KeyChanges, ManualClock, NamedQuota};
 use tollgate::store::{Persistence, Sqlite, State, Store, StoreError};
 use tollgate::{Cost, Limiter, Quota};
@@ -54,7 +55,8 @@ fn a_daily_limit_that_is_used_up_stays_used_up_across_a_restart() {
 #[test]
 fn a_clock_set_back_or_forward_between_runs_gives_nothing_away_and_locks_nobody_out() {
     let day = 24 * HOUR;
-    let up = |by: Duration| Boot::new(7, u64::try_from(by.as_nanos()).unwrap());
+    let up =
+        |by: Duration| Boot::new(7, Duration::from_nanos(u64::try_from(by.as_nanos()).unwrap()));
     // Between the runs lies an hour, by the machine; the clock says something else.
     for says in [Duration::ZERO, 5 * day, 10 * day + HOUR, 40 * day] {
         let (_folder, path) = folder();
@@ -77,7 +79,8 @@ fn a_clock_set_back_or_forward_between_runs_gives_nothing_away_and_locks_nobody_
 #[test]
 fn what_is_used_after_the_machine_has_slept_is_of_today_for_others() {
     let (_folder, path) = folder();
-    let up = |by: Duration| Boot::new(7, u64::try_from(by.as_nanos()).unwrap());
+    let up =
+        |by: Duration| Boot::new(7, Duration::from_nanos(u64::try_from(by.as_nanos()).unwrap()));
     let clock = ManualClock::with_boot(up(HOUR));
     let (slept, slept_kept) = kept(&path, &clock);
     assert!(slept.try_acquire("k", &Cost::new()).is_ok());
@@ -102,7 +105,9 @@ fn a_clock_that_was_years_ahead_locks_nobody_out_for_longer_than_a_window() {
     drop(limiter);
     let clock = ManualClock::new();
     for hours in [0, 12, 23] {
-        clock.advance_to(START + u64::try_from((hours * HOUR).as_nanos()).unwrap());
+        clock.advance_to(
+            START + Duration::from_nanos(u64::try_from((hours * HOUR).as_nanos()).unwrap()),
+        );
         let (limiter, _keeping) = kept(&path, &clock);
         assert_eq!(admit(&limiter), 0, "{hours}");
     }
@@ -219,7 +224,7 @@ impl Flaky {
 }
 
 impl Store for Flaky {
-    fn open(&mut self, _now: u64) -> Result<State, StoreError> {
+    fn open(&mut self, _now: Timestamp) -> Result<State, StoreError> {
         self.went().map(|()| State::default())
     }
 
@@ -227,14 +232,14 @@ impl Store for Flaky {
         &mut self,
         changes: &[KeyChanges],
         _quotas: Option<&[NamedQuota]>,
-        _now: u64,
+        _now: Timestamp,
     ) -> Result<Vec<KeyChanges>, StoreError> {
         self.went()?;
         self.0.lock().written.push(changes.to_vec());
         Ok(Vec::new())
     }
 
-    fn close(&mut self, _now: u64) -> Result<(), StoreError> {
+    fn close(&mut self, _now: Timestamp) -> Result<(), StoreError> {
         self.went()?;
         self.0.lock().closed = true;
         Ok(())

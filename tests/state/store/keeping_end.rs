@@ -4,6 +4,7 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, ThreadId};
 use std::time::Duration;
 
+use tollgate::Timestamp;
 use tollgate::limiter::{KeyChanges, NamedQuota};
 use tollgate::store::{Persistence, Sqlite, State, Store, StoreError};
 use tollgate::{Cost, Limiter, Quota};
@@ -20,7 +21,7 @@ struct Gated {
 }
 
 impl Store for Gated {
-    fn open(&mut self, _now: u64) -> Result<State, StoreError> {
+    fn open(&mut self, _now: Timestamp) -> Result<State, StoreError> {
         Ok(State::default())
     }
 
@@ -28,7 +29,7 @@ impl Store for Gated {
         &mut self,
         changes: &[KeyChanges],
         _quotas: Option<&[NamedQuota]>,
-        _now: u64,
+        _now: Timestamp,
     ) -> Result<Vec<KeyChanges>, StoreError> {
         let taken = changes.iter().flat_map(|key| &key.buckets).flat_map(|bucket| &bucket.taken);
         let taken = taken.map(|(_, amount)| amount).sum();
@@ -37,7 +38,7 @@ impl Store for Gated {
         Ok(Vec::new())
     }
 
-    fn close(&mut self, _now: u64) -> Result<(), StoreError> {
+    fn close(&mut self, _now: Timestamp) -> Result<(), StoreError> {
         Ok(())
     }
 }

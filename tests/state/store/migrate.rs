@@ -2,6 +2,8 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tollgate::Timestamp;
 
 use proptest::prelude::*;
 use tempfile::TempDir;
@@ -13,8 +15,8 @@ use tollgate::store::{self, FileKind, MigrateOptions, MigrateSummary, Sqlite, St
 use super::go_ratelimit::{FILE, database};
 use super::states;
 
-const S: u64 = 1_000_000_000;
-const NOW: u64 = ManualClock::START;
+const S: Duration = Duration::from_secs(1);
+const NOW: Timestamp = ManualClock::START;
 
 fn folder() -> (TempDir, impl Fn(&str) -> PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -33,7 +35,7 @@ fn peek(path: &Path) -> State {
 }
 
 /// Tokens a minute of a key.
-fn tokens(key: &str, taken: &[(u64, u64)], held: u64) -> KeySnapshot {
+fn tokens(key: &str, taken: &[(Timestamp, u64)], held: u64) -> KeySnapshot {
     let saved = Saved { taken: taken.to_vec(), held };
     KeySnapshot::new(key, vec![BucketSnapshot::new(Dimension::Tokens, Window::MINUTE, saved)])
 }
@@ -53,11 +55,17 @@ fn what_was_held_and_never_settled_is_taken_over_once() {
     let (_folder, at) = folder();
     Yaml::replace(&at("a.yaml"), &state(&[], vec![tokens("a", &[], 70)]), NOW, None).unwrap();
     let file = fs::File::options().write(true).open(at("a.yaml")).unwrap();
-    let at_that_time = std::time::UNIX_EPOCH + std::time::Duration::from_nanos(NOW);
+    let at_that_time = std::time::SystemTime::from(NOW);
     file.set_modified(at_that_time).unwrap();
     for (second, new) in [(1, 1), (9, 0)] {
         let (from, to) = (at("a.yaml"), at("b.db"));
-        let summary = store::migrate(&from, &to, MigrateOptions::default(), NOW + second * S, None);
+        let summary = store::migrate(
+            &from,
+            &to,
+            MigrateOptions::default(),
+            NOW + Duration::from_secs(second),
+            None,
+        );
         assert_eq!(summary.unwrap().new_keys, new);
     }
     let taken = peek(&at("b.db")).keys[0].buckets[0].saved.taken.clone();
@@ -113,7 +121,8 @@ fn the_second_time_changes_nothing() {
 fn the_second_time_changes_nothing_though_times_were_joined() {
     let (_folder, at) = folder();
     // Many within one of 256 parts of a minute, which stores join.
-    let many: Vec<_> = (0..40).map(|i| (NOW - 30 * S + i * 10_000_000, 1)).collect();
+    let many: Vec<_> =
+        (0..40).map(|i| (NOW - 30 * S + Duration::from_nanos(i * 10_000_000), 1)).collect();
     Sqlite::replace(&at("a.db"), &state(&[], vec![tokens("a", &many, 0)]), NOW, None).unwrap();
     let sum =
         || peek(&at("b.yaml")).keys[0].buckets[0].saved.taken.iter().map(|e| e.1).sum::<u64>();
@@ -162,7 +171,7 @@ fn what_was_in_flight_counts_as_taken_when_the_source_was_last_used_and_once() {
     held.buckets.insert(0, BucketSnapshot::new(Dimension::Concurrency, Window::MINUTE, saved));
     Yaml::replace(&at("a.yaml"), &state(&[], vec![held]), NOW, None).unwrap();
     for name in ["b.yaml", "b.db"] {
-        for later in [0, S] {
+        for later in [Duration::ZERO, S] {
             let at_that_time = NOW + later;
             let options = MigrateOptions::default();
             store::migrate(&at("a.yaml"), &at(name), options, at_that_time, None).unwrap();
@@ -181,13 +190,17 @@ fn a_cool_down_goes_along_and_is_never_shortened() {
     };
     Yaml::replace(&at("a.yaml"), &cooling(NOW + 30 * S), NOW, None).unwrap();
     for (name, kept) in [("b.yaml", 20), ("b.db", 20), ("c.yaml", 40), ("c.db", 40)] {
-        let state = cooling(NOW + kept * S);
+        let state = cooling(NOW + Duration::from_secs(kept));
         match name.ends_with("db") {
             true => Sqlite::replace(&at(name), &state, NOW, None).unwrap(),
             false => Yaml::replace(&at(name), &state, NOW, None).unwrap(),
         }
         migrate(&at("a.yaml"), &at(name)).unwrap();
-        assert_eq!(peek(&at(name)).keys[0].cooling_until, Some(NOW + kept.max(30) * S), "{name}");
+        assert_eq!(
+            peek(&at(name)).keys[0].cooling_until,
+            Some(NOW + Duration::from_secs(kept.max(30))),
+            "{name}"
+        );
     }
 }
 

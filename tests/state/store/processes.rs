@@ -53,9 +53,9 @@ fn used(limiter: &Limiter) -> u64 {
 /// Admits for ever, and says of each when it was, and until when all had been written down by then.
 fn report(limiter: &Limiter, keeping: &Persistence) {
     loop {
-        let kept_at = keeping.status().kept_at.unwrap_or(0);
+        let kept_at = keeping.status().kept_at.unwrap_or_default().as_nanos();
         assert_eq!(admit(limiter, 1), 1);
-        say(&format!("at {} {kept_at}", limiter.now()));
+        say(&format!("at {} {kept_at}", limiter.now().as_nanos()));
     }
 }
 

@@ -1,6 +1,8 @@
 //! What one limiter writes down, it finds again and others hear of.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tollgate::Timestamp;
 
 use tempfile::TempDir;
 use tollgate::Quota;
@@ -8,9 +10,9 @@ use tollgate::limiter::{Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota
 use tollgate::quota::{Calendar, Dimension, Period, Window};
 use tollgate::store::{Sqlite, State, Store};
 
-pub(crate) const START: u64 = ManualClock::START;
-pub(crate) const SECOND: u64 = 1_000_000_000;
-pub(crate) const DAY: u64 = 86_400 * SECOND;
+pub(crate) const START: Timestamp = ManualClock::START;
+pub(crate) const SECOND: Duration = Duration::from_secs(1);
+pub(crate) const DAY: Duration = Duration::from_secs(86_400);
 
 pub(crate) fn folder() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -18,13 +20,13 @@ pub(crate) fn folder() -> (TempDir, PathBuf) {
     (folder, path)
 }
 
-pub(crate) fn opened(path: &Path, now: u64) -> (Sqlite, State) {
+pub(crate) fn opened(path: &Path, now: Timestamp) -> (Sqlite, State) {
     let mut store = Sqlite::new(path);
     let state = store.open(now).unwrap();
     (store, state)
 }
 
-fn booted(path: &Path, now: u64, boot: u128, uptime: u64) -> (Sqlite, State) {
+fn booted(path: &Path, now: Timestamp, boot: u128, uptime: Duration) -> (Sqlite, State) {
     let mut store = Sqlite::new(path);
     store.set_boot(Some(Boot::new(boot, uptime)));
     let state = store.open(now).unwrap();
@@ -32,7 +34,7 @@ fn booted(path: &Path, now: u64, boot: u128, uptime: u64) -> (Sqlite, State) {
 }
 
 /// Requests a day of a key: what was taken, and what is held.
-pub(crate) fn change(key: &str, taken: &[(u64, i64)], held: u64) -> KeyChanges {
+pub(crate) fn change(key: &str, taken: &[(Timestamp, i64)], held: u64) -> KeyChanges {
     let bucket = BucketChanges::new(Dimension::Requests, Window::DAY, taken.to_vec(), held);
     let mut change = KeyChanges::new(key);
     change.buckets.push(bucket);
@@ -40,12 +42,12 @@ pub(crate) fn change(key: &str, taken: &[(u64, i64)], held: u64) -> KeyChanges {
 }
 
 /// What was taken of a key's requests a day, by a state.
-pub(crate) fn taken(state: &State, key: &str) -> Vec<(u64, u64)> {
+pub(crate) fn taken(state: &State, key: &str) -> Vec<(Timestamp, u64)> {
     let key = state.keys.iter().find(|kept| kept.key == key);
     key.map_or_else(Vec::new, |key| key.buckets[0].saved.taken.clone())
 }
 
-pub(crate) fn sync(store: &mut Sqlite, changes: &[KeyChanges], now: u64) -> Vec<KeyChanges> {
+pub(crate) fn sync(store: &mut Sqlite, changes: &[KeyChanges], now: Timestamp) -> Vec<KeyChanges> {
     store.sync(changes, None, now).unwrap()
 }
 
@@ -54,15 +56,22 @@ fn what_was_taken_is_there_after_a_restart() {
     let (_folder, path) = folder();
     let (mut store, state) = opened(&path, START);
     assert_eq!(state, State::default());
-    sync(&mut store, &[change("a", &[(START, 3), (START + 5, 4)], 0)], START + 10);
     sync(
         &mut store,
-        &[change("a", &[(START + 20, 1)], 0), change("b", &[(START, 9)], 0)],
-        START + 30,
+        &[change("a", &[(START, 3), (START + Duration::from_nanos(5), 4)], 0)],
+        START + Duration::from_nanos(10),
     );
-    store.close(START + 40).unwrap();
+    sync(
+        &mut store,
+        &[change("a", &[(START + Duration::from_nanos(20), 1)], 0), change("b", &[(START, 9)], 0)],
+        START + Duration::from_nanos(30),
+    );
+    store.close(START + Duration::from_nanos(40)).unwrap();
     let (_store, state) = opened(&path, START + SECOND);
-    assert_eq!(taken(&state, "a"), [(START, 3), (START + 5, 4), (START + 20, 1)]);
+    assert_eq!(
+        taken(&state, "a"),
+        [(START, 3), (START + Duration::from_nanos(5), 4), (START + Duration::from_nanos(20), 1)]
+    );
     assert_eq!(taken(&state, "b"), [(START, 9)]);
 }
 
@@ -74,8 +83,18 @@ fn others_hear_of_what_was_taken_once_and_nobody_of_its_own() {
     assert_eq!(sync(&mut one, &[change("a", &[(START, 3)], 0)], START), []);
     assert_eq!(sync(&mut other, &[], START), [change("a", &[(START, 3)], 0)]);
     assert_eq!(sync(&mut other, &[], START), []);
-    assert_eq!(sync(&mut other, &[change("a", &[(START + 1, -2)], 0)], START + 1), []);
-    assert_eq!(sync(&mut one, &[], START + 1), [change("a", &[(START + 1, -2)], 0)]);
+    assert_eq!(
+        sync(
+            &mut other,
+            &[change("a", &[(START + Duration::from_nanos(1), -2)], 0)],
+            START + Duration::from_nanos(1)
+        ),
+        []
+    );
+    assert_eq!(
+        sync(&mut one, &[], START + Duration::from_nanos(1)),
+        [change("a", &[(START + Duration::from_nanos(1), -2)], 0)]
+    );
 }
 
 #[test]
@@ -102,10 +121,13 @@ fn what_was_held_at_the_close_is_taken() {
     let (mut two, _) = opened(&path, START);
     sync(&mut one, &[change("a", &[], 3)], START);
     sync(&mut two, &[], START);
-    one.close(START + 9).unwrap();
-    assert_eq!(sync(&mut two, &[], START + 9), [change("a", &[(START + 9, 3)], 0)]);
-    let (_store, state) = opened(&path, START + 10);
-    assert_eq!(taken(&state, "a"), [(START + 9, 3)]);
+    one.close(START + Duration::from_nanos(9)).unwrap();
+    assert_eq!(
+        sync(&mut two, &[], START + Duration::from_nanos(9)),
+        [change("a", &[(START + Duration::from_nanos(9), 3)], 0)]
+    );
+    let (_store, state) = opened(&path, START + Duration::from_nanos(10));
+    assert_eq!(taken(&state, "a"), [(START + Duration::from_nanos(9), 3)]);
 }
 
 #[test]
@@ -114,14 +136,21 @@ fn a_reset_is_heard_by_others_and_what_was_taken_before_stays_forgotten() {
     let (mut one, _) = opened(&path, START);
     let (mut two, _) = opened(&path, START);
     sync(&mut one, &[change("a", &[(START, 3)], 0)], START);
-    let mut reset = change("a", &[(START + 5, 1)], 0);
-    reset.reset_at = Some(START + 5);
-    sync(&mut one, &[reset.clone()], START + 6);
+    let mut reset = change("a", &[(START + Duration::from_nanos(5), 1)], 0);
+    reset.reset_at = Some(START + Duration::from_nanos(5));
+    sync(&mut one, &[reset.clone()], START + Duration::from_nanos(6));
     // This one took it before the reset, and says so only now.
-    let heard = sync(&mut two, &[change("a", &[(START + 4, 8)], 0)], START + 7);
+    let heard = sync(
+        &mut two,
+        &[change("a", &[(START + Duration::from_nanos(4), 8)], 0)],
+        START + Duration::from_nanos(7),
+    );
     assert_eq!(heard, [reset]);
-    assert_eq!(sync(&mut one, &[], START + 8), []);
-    assert_eq!(taken(&opened(&path, START + 9).1, "a"), [(START + 5, 1)]);
+    assert_eq!(sync(&mut one, &[], START + Duration::from_nanos(8)), []);
+    assert_eq!(
+        taken(&opened(&path, START + Duration::from_nanos(9)).1, "a"),
+        [(START + Duration::from_nanos(5), 1)]
+    );
 }
 
 #[test]
@@ -145,7 +174,7 @@ fn a_shorter_cool_down_does_not_end_a_longer_one() {
     let (mut two, _) = opened(&path, START);
     for (store, seconds) in [(&mut one, 60), (&mut two, 5)] {
         let mut cooling = KeyChanges::new("a");
-        cooling.cooling_until = Some(START + seconds * SECOND);
+        cooling.cooling_until = Some(START + Duration::from_secs(seconds));
         sync(store, &[cooling], START);
     }
     let (_store, state) = opened(&path, START);
@@ -174,16 +203,17 @@ fn a_wrong_clock_locks_no_key_for_longer_than_its_window() {
 
 #[test]
 fn a_clock_that_was_set_between_two_runs_moves_what_was_taken_with_it() {
-    for set in [-3 * DAY.cast_signed(), 3 * DAY.cast_signed()] {
+    for is_back in [true, false] {
         let (_folder, path) = folder();
         let (mut store, _) = booted(&path, START, 1, 100 * SECOND);
         sync(&mut store, &[change("a", &[(START, 3)], 0)], START);
         store.close(START).unwrap();
-        let now = (START + 60 * SECOND).saturating_add_signed(set);
+        let moved = if is_back { START - 3 * DAY } else { START + 3 * DAY };
+        let now = moved + 60 * SECOND;
         let (_store, state) = booted(&path, now, 1, 160 * SECOND);
-        assert_eq!(taken(&state, "a"), [(now - 60 * SECOND, 3)], "{set}");
+        assert_eq!(taken(&state, "a"), [(now - 60 * SECOND, 3)], "{is_back}");
         let peeked = Sqlite::peek(&path, now, Some(Boot::new(1, 160 * SECOND))).unwrap();
-        assert_eq!(taken(&peeked, "a"), [(now - 60 * SECOND, 3)], "{set}");
+        assert_eq!(taken(&peeked, "a"), [(now - 60 * SECOND, 3)], "{is_back}");
     }
 }
 
@@ -262,13 +292,13 @@ fn a_reset_from_outside_is_heard_by_those_who_run() {
     let (mut store, _) = opened(&path, START);
     let both = [change("a", &[(START, 3)], 0), change("b", &[(START, 3)], 1)];
     sync(&mut store, &both, START);
-    Sqlite::reset(&path, Some("a"), START + 1, None).unwrap();
-    let heard = sync(&mut store, &[], START + 2);
+    Sqlite::reset(&path, Some("a"), START + Duration::from_nanos(1), None).unwrap();
+    let heard = sync(&mut store, &[], START + Duration::from_nanos(2));
     assert_eq!(heard.len(), 1);
-    assert_eq!((&*heard[0].key, heard[0].reset_at), ("a", Some(START + 1)));
-    Sqlite::reset(&path, None, START + 3, None).unwrap();
-    assert_eq!(sync(&mut store, &[], START + 4).len(), 2);
-    let state = Sqlite::peek(&path, START + 5, None).unwrap();
+    assert_eq!((&*heard[0].key, heard[0].reset_at), ("a", Some(START + Duration::from_nanos(1))));
+    Sqlite::reset(&path, None, START + Duration::from_nanos(3), None).unwrap();
+    assert_eq!(sync(&mut store, &[], START + Duration::from_nanos(4)).len(), 2);
+    let state = Sqlite::peek(&path, START + Duration::from_nanos(5), None).unwrap();
     assert_eq!(taken(&state, "b"), []);
     assert_eq!(state.keys[0].buckets[0].saved.held, 1, "what is in flight stays held");
 }

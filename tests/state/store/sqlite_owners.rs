@@ -1,6 +1,7 @@
 //! What becomes of what somebody held who died, or was only asleep.
 
 use rusqlite::Connection;
+use std::time::Duration;
 use tollgate::limiter::{Boot, BucketChanges, KeyChanges};
 use tollgate::quota::{Dimension, Window};
 use tollgate::store::{Sqlite, Store};
@@ -66,15 +67,23 @@ fn an_owner_that_was_only_asleep_takes_back_what_it_holds_and_loses_nothing() {
     let heard = sync(&mut other, &[change("a", &[(later, 10)], 0)], later);
     assert_eq!(heard, [change("a", &[(START, 3)], 0)], "buried");
     // It wakes, and one of its requests has ended meanwhile.
-    let ended = change("a", &[(START + 2, 1)], 2);
+    let ended = change("a", &[(START + Duration::from_nanos(2), 1)], 2);
     assert_eq!(sync(&mut sleeper, &[ended], later), [change("a", &[(later, 10)], 0)]);
     let heard = sync(&mut other, &[], later);
-    assert_eq!(heard, [change("a", &[(START, -3), (START + 2, 1)], 2)]);
+    assert_eq!(heard, [change("a", &[(START, -3), (START + Duration::from_nanos(2), 1)], 2)]);
     assert_eq!(sync(&mut sleeper, &[], later), []);
     assert_eq!(total(&path, "a"), 12);
-    sync(&mut sleeper, &[change("a", &[(START + 3, 2)], 0)], later);
+    sync(&mut sleeper, &[change("a", &[(START + Duration::from_nanos(3), 2)], 0)], later);
     let (_third, state) = opened(&path, later);
-    assert_eq!(taken(&state, "a"), [(START, 1), (START + 2, 1), (START + 3, 2), (later, 10)]);
+    assert_eq!(
+        taken(&state, "a"),
+        [
+            (START, 1),
+            (START + Duration::from_nanos(2), 1),
+            (START + Duration::from_nanos(3), 2),
+            (later, 10)
+        ]
+    );
     assert_eq!(total(&path, "a"), 14);
 }
 

@@ -2,6 +2,8 @@
 
 use super::sqlite::{DAY, SECOND, START, change, folder, opened, sync, taken};
 use super::sqlite_owners::total;
+use std::time::Duration;
+use tollgate::Timestamp;
 
 #[test]
 fn the_file_stays_small_whatever_is_taken() {
@@ -11,7 +13,7 @@ fn the_file_stays_small_whatever_is_taken() {
     // Three days of a request every ten seconds under ten keys, synced every ten minutes.
     let keys: Vec<String> = (0..10).map(|n| format!("model-{n}")).collect();
     for round in 0..3 * 144_u64 {
-        let from = START + round * 600 * SECOND;
+        let from = START + Duration::from_secs(round * 600);
         let times: Vec<_> = (0..60).map(|n| (from + n * 10 * SECOND, 1)).collect();
         let changes: Vec<_> = keys.iter().map(|key| change(key, &times, 0)).collect();
         sync(&mut store, &changes, from + 600 * SECOND);
@@ -34,14 +36,14 @@ fn who_lags_behind_hears_of_everything_once_though_entries_become_fewer() {
     let (mut slow, _) = opened(&path, START);
     let (mut quick, _) = opened(&path, START);
     let (mut heard, mut took) = (0, 0);
-    let mut listen = |slow: &mut _, now| {
+    let mut listen = |slow: &mut _, now: Timestamp| {
         for key in sync(slow, &[change("a", &[(now, 1)], 0)], now) {
             heard += key.buckets[0].taken.iter().map(|(_, amount)| amount).sum::<i64>();
         }
     };
     for round in 0..200_u64 {
-        let now = START + round * SECOND;
-        let times: Vec<_> = (0..100).map(|n| (now + n, 1)).collect();
+        let now = START + Duration::from_secs(round);
+        let times: Vec<_> = (0..100).map(|n| (now + Duration::from_nanos(n), 1)).collect();
         took += 100;
         sync(&mut quick, &[change("a", &times, 0)], now);
         if round % 7 == 3 {

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::time::Duration;
+use tollgate::Timestamp;
 
 use proptest::collection::{btree_map, vec};
 use proptest::prelude::*;
@@ -10,7 +11,8 @@ use tollgate::limiter::{BucketSnapshot, KeySnapshot, ManualClock, NamedQuota, Qu
 use tollgate::quota::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota, Window};
 use tollgate::store::State;
 
-pub(super) const NOW: u64 = ManualClock::START + 123_456_789;
+pub(super) const NOW: Timestamp =
+    ManualClock::START.saturating_add(Duration::from_nanos(123_456_789));
 
 pub(super) fn state() -> impl Strategy<Value = State> {
     let quotas = btree_map(name(), (quota(), origin()), 0..4);
@@ -41,8 +43,8 @@ fn origin() -> impl Strategy<Value = QuotaOrigin> {
     prop::sample::select(vec![QuotaOrigin::Configured, QuotaOrigin::Set, QuotaOrigin::Learned])
 }
 
-fn cooling() -> impl Strategy<Value = Option<u64>> {
-    prop::option::of((1..3_600_000_000_000u64).prop_map(|left| NOW + left))
+fn cooling() -> impl Strategy<Value = Option<Timestamp>> {
+    prop::option::of((1..3_600_000_000_000u64).prop_map(|left| NOW + Duration::from_nanos(left)))
 }
 
 fn dimension() -> impl Strategy<Value = Dimension> {
@@ -80,8 +82,8 @@ fn buckets() -> impl Strategy<Value = Vec<BucketSnapshot>> {
 }
 
 /// Times within the window, each once.
-fn entries(window: Window, taken: BTreeMap<u64, u64>) -> Vec<(u64, u64)> {
-    let at = |ago: u64| NOW - ago % window.as_nanos();
+fn entries(window: Window, taken: BTreeMap<u64, u64>) -> Vec<(Timestamp, u64)> {
+    let at = |ago: u64| NOW - Duration::from_nanos(ago % window.as_nanos());
     let distinct: BTreeMap<_, _> =
         taken.into_iter().map(|(ago, amount)| (at(ago), amount)).collect();
     distinct.into_iter().collect()
@@ -136,7 +138,7 @@ pub(super) fn at_rest() -> impl Strategy<Value = State> {
             for bucket in &mut key.buckets {
                 bucket.saved.held = 0;
                 let grain = (bucket.window.as_nanos() / 256).max(1);
-                bucket.saved.taken.dedup_by_key(|(at, _)| *at / grain);
+                bucket.saved.taken.dedup_by_key(|(at, _)| at.as_nanos() / grain);
             }
             key.buckets
                 .retain(|b| !b.saved.taken.is_empty() && b.dimension != Dimension::Concurrency);

@@ -2,15 +2,17 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::Duration;
+use tollgate::Timestamp;
 
 use tempfile::TempDir;
 use tollgate::limiter::{Boot, BucketChanges, KeyChanges, ManualClock, NamedQuota, QuotaOrigin};
 use tollgate::quota::{Calendar, Dimension, Limit, Period, Quota, Window};
 use tollgate::store::{State, Store, Yaml};
 
-const S: u64 = 1_000_000_000;
-const NOW: u64 = ManualClock::START;
-const DAY: u64 = 86_400 * S;
+const S: Duration = Duration::from_secs(1);
+const NOW: Timestamp = ManualClock::START;
+const DAY: Duration = Duration::from_secs(86_400);
 
 pub(super) fn file() -> (TempDir, PathBuf) {
     let folder = tempfile::tempdir().unwrap();
@@ -19,7 +21,7 @@ pub(super) fn file() -> (TempDir, PathBuf) {
 }
 
 /// What was taken of a key's tokens a minute.
-pub(super) fn used(key: &str, taken: &[(u64, i64)], held: u64) -> KeyChanges {
+pub(super) fn used(key: &str, taken: &[(Timestamp, i64)], held: u64) -> KeyChanges {
     used_of(key, Dimension::Tokens, Window::MINUTE, taken, held)
 }
 
@@ -27,7 +29,7 @@ fn used_of(
     key: &str,
     dimension: Dimension,
     window: Window,
-    taken: &[(u64, i64)],
+    taken: &[(Timestamp, i64)],
     held: u64,
 ) -> KeyChanges {
     let mut changes = KeyChanges::new(key);
@@ -36,11 +38,11 @@ fn used_of(
 }
 
 /// Key, and what was taken of its first bucket.
-fn taken(state: &State) -> Vec<(&str, &[(u64, u64)])> {
+fn taken(state: &State) -> Vec<(&str, &[(Timestamp, u64)])> {
     state.keys.iter().map(|key| (&*key.key, &*key.buckets[0].saved.taken)).collect()
 }
 
-fn written(path: &Path, changes: &[KeyChanges], now: u64) {
+fn written(path: &Path, changes: &[KeyChanges], now: Timestamp) {
     let mut store = Yaml::new(path);
     store.open(now).unwrap();
     store.sync(changes, None, now).unwrap();
@@ -50,21 +52,21 @@ fn written(path: &Path, changes: &[KeyChanges], now: u64) {
 #[test]
 fn what_was_taken_is_there_at_the_next_start_to_the_nanosecond() {
     let (_folder, path) = file();
-    let at = NOW + 123_456_789;
+    let at = NOW + Duration::from_nanos(123_456_789);
     written(&path, &[used("a", &[(NOW, 7), (at, 1_500)], 0), used("b", &[(at, 2)], 0)], at);
-    let state = Yaml::new(&path).open(at + 1).unwrap();
+    let state = Yaml::new(&path).open(at + Duration::from_nanos(1)).unwrap();
     assert_eq!(
         taken(&state),
         [("a", &[(at, 1_507)][..]), ("b", &[(at, 2)][..])],
         "what lies within 1/256 of a minute is one entry"
     );
-    assert_eq!(Yaml::peek(&path, at + 1, None).unwrap(), state);
+    assert_eq!(Yaml::peek(&path, at + Duration::from_nanos(1), None).unwrap(), state);
 }
 
 #[test]
 fn a_file_is_for_people_to_read() {
     let (_folder, path) = file();
-    let at = NOW + 1;
+    let at = NOW + Duration::from_nanos(1);
     let mut store = Yaml::new(&path);
     store.set_boot(Some(Boot::new(0xabc, 3 * S)));
     store.open(at).unwrap();
@@ -101,9 +103,9 @@ fn the_format_in_the_documentation_is_what_is_read() {
     let (_folder, path) = file();
     fs::write(&path, text).unwrap();
     // 2026-02-20T14:32:01.123456789Z.
-    let state = Yaml::peek(&path, 1_771_597_921_123_456_789, None).unwrap();
+    let state = Yaml::peek(&path, Timestamp::from_nanos(1_771_597_921_123_456_789), None).unwrap();
     assert_eq!(state.quotas[0].quota.limits().len(), 2);
-    let (key, at) = (&state.keys[0], 1_771_597_900_987_654_321);
+    let (key, at) = (&state.keys[0], Timestamp::from_nanos(1_771_597_900_987_654_321));
     assert_eq!(key.buckets[0].saved.taken[0], (at, 1_500));
     assert_eq!((key.buckets[0].saved.held, key.cooling_until.is_some()), (800, true));
 }
@@ -144,9 +146,9 @@ fn a_file_is_written_only_if_something_has_changed() {
     let quotas = [NamedQuota::new("a", Quota::new().rpm(5), QuotaOrigin::Set)];
     store.sync(&[used("a", &[(NOW, 7)], 0)], Some(&quotas), NOW).unwrap();
     fs::remove_file(&path).unwrap();
-    store.sync(&[], Some(&quotas), NOW + 1).unwrap();
-    store.sync(&[used("a", &[], 0)], None, NOW + 1).unwrap();
-    store.close(NOW + 1).unwrap();
+    store.sync(&[], Some(&quotas), NOW + Duration::from_nanos(1)).unwrap();
+    store.sync(&[used("a", &[], 0)], None, NOW + Duration::from_nanos(1)).unwrap();
+    store.close(NOW + Duration::from_nanos(1)).unwrap();
     assert!(!path.exists());
 }
 
@@ -239,7 +241,7 @@ fn a_cool_down_goes_on_and_can_be_taken_back() {
     assert_eq!(until(NOW + 29 * S), Some(NOW + 30 * S));
     assert_eq!(until(NOW - DAY), Some(NOW - DAY + 30 * S), "a clock that was set back");
     assert_eq!(until(NOW + 30 * S), None);
-    written(&path, &[cooling(0)], NOW + S);
+    written(&path, &[cooling(Timestamp::UNIX_EPOCH)], NOW + S);
     assert_eq!(until(NOW + S), None);
 }
 

@@ -1,13 +1,15 @@
 //! Files that are not what they should be, and disks that don't take what is written.
 
 use std::fs;
+use std::time::Duration;
+use tollgate::Timestamp;
 
 use tollgate::limiter::ManualClock;
 use tollgate::store::{State, Store, Yaml};
 
 use super::yaml::{file, used};
 
-const NOW: u64 = ManualClock::START;
+const NOW: Timestamp = ManualClock::START;
 
 /// The error of a file with this text, which stays as it is whatever is tried.
 fn refused(text: impl AsRef<[u8]>) -> String {
@@ -145,16 +147,17 @@ fn what_could_not_be_written_is_not_taken_twice_when_it_can() {
     // A folder in the place of the temporary file: it can't be made, as on a disk that is read-only.
     let temporary = folder.path().join("state.yaml.tollgate-tmp");
     fs::create_dir(&temporary).unwrap();
-    let changes = [used("a", &[(NOW + 1, 5)], 0)];
+    let changes = [used("a", &[(NOW + Duration::from_nanos(1), 5)], 0)];
     for _ in 0..3 {
-        let error = store.sync(&changes, None, NOW + 1).unwrap_err().to_string();
+        let error =
+            store.sync(&changes, None, NOW + Duration::from_nanos(1)).unwrap_err().to_string();
         assert!(error.contains("state.yaml: cannot be written: "), "{error}");
         assert_eq!(fs::read(&path).unwrap(), before);
     }
     fs::remove_dir(&temporary).unwrap();
-    store.sync(&changes, None, NOW + 1).unwrap();
-    let state = Yaml::peek(&path, NOW + 1, None).unwrap();
-    assert_eq!(state.keys[0].buckets[0].saved.taken, [(NOW + 1, 12)]);
+    store.sync(&changes, None, NOW + Duration::from_nanos(1)).unwrap();
+    let state = Yaml::peek(&path, NOW + Duration::from_nanos(1), None).unwrap();
+    assert_eq!(state.keys[0].buckets[0].saved.taken, [(NOW + Duration::from_nanos(1), 12)]);
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn a_second_limiter_is_told_who_has_the_file_and_goes_on_without() {
 fn what_is_used_after_the_machine_has_slept_is_of_today_after_a_restart() {
     let (_folder, path) = file();
     let hour = 3_600_000_000_000;
-    let clock = ManualClock::with_boot(Boot::new(7, hour));
+    let clock = ManualClock::with_boot(Boot::new(7, Duration::from_nanos(hour)));
     let (slept, keeping) = kept(&path, &clock);
     assert!(slept.try_acquire("k", &Cost::new()).is_ok());
     keeping.unwrap().flush_now().unwrap();
@@ -82,7 +82,7 @@ fn what_is_used_after_the_machine_has_slept_is_of_today_after_a_restart() {
     clock.suspend(30 * HOUR);
     (0..2).for_each(|_| drop(slept.try_acquire("k", &Cost::new()).unwrap()));
     drop(slept);
-    let clock = ManualClock::with_boot(Boot::new(7, hour));
+    let clock = ManualClock::with_boot(Boot::new(7, Duration::from_nanos(hour)));
     clock.advance(30 * HOUR);
     let (fresh, _keeping) = kept(&path, &clock);
     assert_eq!(admit(&fresh), 3, "of five two are used today, and one was yesterday");

@@ -4,6 +4,7 @@ use std::env;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use tollgate::Timestamp;
 
 use tollgate::limiter::ManualClock;
 use tollgate::store::{Store, Yaml};
@@ -12,7 +13,7 @@ use super::yaml::{file, used};
 use tollgate_testing::full::full_or;
 use tollgate_testing::process::{self, Running, on_a_full_disk};
 
-const NOW: u64 = ManualClock::START;
+const NOW: Timestamp = ManualClock::START;
 const KEYS: u64 = 20;
 /// Names the file to a process that this test starts: the same test, in another role.
 const ROLE: &str = "TOLLGATE_TEST_YAML_FILE";

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http_body_util::Full;
 
 use super::client::Slot;
+use tollgate::Timestamp;
 use tollgate::middleware::{Http, Judge, Judged, Judging, Observe, ResponseBody, Watch};
 use tollgate::provider::Profile;
 
@@ -40,7 +41,7 @@ impl Judge<Response> for Answers {
         &self,
         response: Response,
         watch: Watch,
-        deadline: Option<u64>,
+        deadline: Option<Timestamp>,
     ) -> Judged<Self::Observed, Judging<Body>> {
         self.0.judge(response, watch, deadline)
     }

@@ -88,13 +88,11 @@ impl Gate {
 
     /// Ends when a probe has waited long enough for the limits: another model's may be free.
     pub(super) async fn probe_overdue(&self) {
-        let longest = u64::try_from(LONGEST_PROBE_WAIT.as_nanos()).unwrap_or(u64::MAX);
-        self.0.limiter.sleep_until(self.0.limiter.now().saturating_add(longest)).await;
+        self.0.limiter.sleep_until(self.0.limiter.now() + LONGEST_PROBE_WAIT).await;
     }
 
     /// Stops a run whose outage has lasted for `most`.
     pub(super) fn give_up(&self, most: Duration, stop: &Stop) {
-        let most = u64::try_from(most.as_nanos()).unwrap_or(u64::MAX);
         if let Some(why) = self.0.outage.borrow().give_up(most, self.0.limiter.now()) {
             stop.halt(Halt::Failed(why));
         }

@@ -3,6 +3,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
+use tollgate::Timestamp;
 use tollgate::engine::Wait;
 use tollgate::limiter::{Limiter, ManualClock};
 use tollgate::provider::Profile;
@@ -61,6 +62,6 @@ impl Ideal {
     }
 }
 
-fn since_start(time: u64) -> Duration {
-    Duration::from_nanos(time.saturating_sub(ManualClock::START))
+fn since_start(time: Timestamp) -> Duration {
+    time - ManualClock::START
 }

@@ -4,6 +4,7 @@ use std::time::Duration;
 use compact_str::CompactString;
 
 use crate::terminal::{Span, rfc3339, whole};
+use tollgate::Timestamp;
 use tollgate::engine::Wait;
 use tollgate::limiter::{KeyStats, Limiter};
 use tollgate::quota::{Cost, Dimension, Window};
@@ -16,7 +17,7 @@ pub(super) struct LongWaits {
     /// How long a job waits for its limits at most.
     longest: Option<Duration>,
     /// Until when that of a key is told.
-    told: HashMap<CompactString, u64>,
+    told: HashMap<CompactString, Timestamp>,
 }
 
 /// What a look has found.
@@ -65,7 +66,7 @@ impl LongWaits {
             (&limit.dimension, limit.window.as_duration().as_secs().div_ceil(3_600));
         let what = format!("{key}: {used} of {most} {dimension} in {hours} h used");
         if self.shared {
-            self.told.insert(key.clone(), now.saturating_add(AGAIN));
+            self.told.insert(key.clone(), now + AGAIN);
             return Some(format!(
                 "{what} by all machines that share the limit; resuming as it refills"
             ));
@@ -78,7 +79,7 @@ impl LongWaits {
 }
 
 /// When the first request that waits for the key is let in, if it is a small one.
-fn next(key: &str, twin: &Limiter) -> Option<u64> {
+fn next(key: &str, twin: &Limiter) -> Option<Timestamp> {
     // Nobody waits for the twin: it says when the first is let in who waits here.
     let least = Cost::new().tokens(1).input_tokens(1).output_tokens(1);
     match twin.decide(key, &least).wait {
@@ -97,7 +98,7 @@ fn too_long(
     let waits = keys.iter().map(|(key, _)| (next(key, twin).unwrap_or(now), key));
     let (until, key) = waits.min()?;
     let wait = Span::between(now, until)?;
-    if Duration::from_nanos(until - now) <= longest {
+    if until - now <= longest {
         return None;
     }
     let (most, at) = (Span::of(longest), rfc3339(until));
@@ -108,8 +109,8 @@ fn too_long(
 }
 
 /// Until when the provider has asked to wait, if that is long.
-fn cooling(stats: &KeyStats, now: u64) -> Option<u64> {
-    stats.cooling_until.filter(|until| until.saturating_sub(now) >= LONG)
+fn cooling(stats: &KeyStats, now: Timestamp) -> Option<Timestamp> {
+    stats.cooling_until.filter(|until| *until - now >= LONG)
 }
 
 /// The limit of an hour or longer that nothing is left of, if there is one.
@@ -120,10 +121,10 @@ fn used_up(stats: &KeyStats) -> Option<usize> {
     })
 }
 
-/// From when on a wait that the provider asks for is worth a notice, in nanoseconds.
-const LONG: u64 = 10 * 1_000_000_000;
-/// When a limit that is shared is worth another word, in nanoseconds.
-const AGAIN: u64 = 3_600 * 1_000_000_000;
+/// From when on a wait that the provider asks for is worth a notice.
+const LONG: Duration = Duration::from_secs(10);
+/// When a limit that is shared is worth another word.
+const AGAIN: Duration = Duration::from_secs(3_600);
 
 #[cfg(test)]
 mod tests {

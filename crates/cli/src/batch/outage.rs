@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use crate::terminal::Span;
+use tollgate::Timestamp;
 
 /// The state of the server: in order, or in an outage that pauses the job.
 ///
@@ -26,9 +27,15 @@ pub(super) struct Outage {
 #[derive(Debug)]
 enum State {
     /// The lines whose requests have failed since the last answer.
-    InOrder { failed: Vec<u64> },
-    /// All times in nanoseconds since the epoch.
-    Paused { since: u64, cause: String, next_probe: u64, delay: u64 },
+    InOrder {
+        failed: Vec<u64>,
+    },
+    Paused {
+        since: Timestamp,
+        cause: String,
+        next_probe: Timestamp,
+        delay: Duration,
+    },
 }
 
 /// The failures of one line.
@@ -69,10 +76,10 @@ impl Outage {
         matches!(self.state, State::Paused { .. })
     }
 
-    /// When the next probe may be sent, in nanoseconds since the epoch; 0 while all is in order.
-    pub(super) fn next_probe(&self) -> u64 {
+    /// When the next probe may be sent; the epoch while all is in order.
+    pub(super) fn next_probe(&self) -> Timestamp {
         match &self.state {
-            State::InOrder { .. } => 0,
+            State::InOrder { .. } => Timestamp::UNIX_EPOCH,
             State::Paused { next_probe, .. } => *next_probe,
         }
     }
@@ -84,7 +91,7 @@ impl Outage {
     }
 
     /// Notes an answer. Returns whether it has ended an outage.
-    pub(super) fn answered(&mut self, failures: &Failures, now: u64) -> bool {
+    pub(super) fn answered(&mut self, failures: &Failures, now: Timestamp) -> bool {
         self.answers += 1;
         if failures.epoch != self.epoch {
             return false;
@@ -107,7 +114,7 @@ impl Outage {
         failures: &mut Failures,
         cause: Cause,
         message: impl FnOnce() -> String,
-        now: u64,
+        now: Timestamp,
     ) -> bool {
         let is_old = failures.epoch != self.epoch;
         match &mut self.state {
@@ -117,7 +124,7 @@ impl Outage {
                 if now >= *next_probe {
                     *last = message();
                     *delay = (*delay * 2).min(LONGEST_DELAY);
-                    *next_probe = now.saturating_add(*delay);
+                    *next_probe = now + *delay;
                 }
             }
             State::InOrder { .. } if cause == Cause::Busy => {}
@@ -138,20 +145,20 @@ impl Outage {
         false
     }
 
-    fn pause(&mut self, cause: String, now: u64) {
+    fn pause(&mut self, cause: String, now: Timestamp) {
         self.notices.push(format!(
             "paused: {IN_A_ROW} consecutive requests failed ({cause}); probing with one request at \
              a time until the server responds"
         ));
         self.epoch += 1;
-        let next_probe = now.saturating_add(FIRST_DELAY);
+        let next_probe = now + FIRST_DELAY;
         self.state = State::Paused { since: now, cause, next_probe, delay: FIRST_DELAY };
     }
 
-    /// Why a job that waits no longer than `most` nanoseconds for the server ends now, if it does.
-    pub(super) fn give_up(&self, most: u64, now: u64) -> Option<String> {
+    /// Why a job that waits no longer than `most` for the server ends now, if it does.
+    pub(super) fn give_up(&self, most: Duration, now: Timestamp) -> Option<String> {
         match &self.state {
-            State::Paused { since, cause, .. } if now.saturating_sub(*since) >= most => {
+            State::Paused { since, cause, .. } if now - *since >= most => {
                 let span = words(*since, now);
                 Some(format!(
                     "gave up: the server has not responded for {span} ({cause}); results so far are \
@@ -173,20 +180,22 @@ impl Default for State {
     }
 }
 
-fn words(since: u64, now: u64) -> String {
-    Span::of(Duration::from_nanos(now.saturating_sub(since))).to_string()
+fn words(since: Timestamp, now: Timestamp) -> String {
+    Span::of(now - since).to_string()
 }
 
 /// How many failures in a row are an outage.
 const IN_A_ROW: usize = 5;
-const FIRST_DELAY: u64 = 1_000_000_000;
-const LONGEST_DELAY: u64 = 30_000_000_000;
+const FIRST_DELAY: Duration = Duration::from_secs(1);
+const LONGEST_DELAY: Duration = Duration::from_secs(30);
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    const SECOND: u64 = 1_000_000_000;
+    fn at(second: u64) -> Timestamp {
+        Timestamp::from_unix_secs(second)
+    }
 
     fn sent(outage: &Outage, line: u64) -> Failures {
         let mut failures = Failures::of_line(line);
@@ -194,7 +203,7 @@ mod tests {
         failures
     }
 
-    fn fail(outage: &mut Outage, failures: &mut Failures, cause: Cause, now: u64) -> bool {
+    fn fail(outage: &mut Outage, failures: &mut Failures, cause: Cause, now: Timestamp) -> bool {
         outage.sent(failures);
         outage.failed(failures, cause, || "HTTP 500".to_owned(), now)
     }
@@ -203,7 +212,7 @@ mod tests {
     fn paused() -> Outage {
         let mut outage = Outage::default();
         for line in 1..=5 {
-            fail(&mut outage, &mut Failures::of_line(line), Cause::Server, 10 * SECOND);
+            fail(&mut outage, &mut Failures::of_line(line), Cause::Server, at(10));
         }
         assert!(outage.is_paused());
         outage
@@ -215,11 +224,11 @@ mod tests {
             let mut outage = Outage::default();
             for line in 1..=4 {
                 let mut failures = Failures::of_line(line);
-                assert!(!fail(&mut outage, &mut failures, cause, 0));
+                assert!(!fail(&mut outage, &mut failures, cause, at(0)));
                 assert_eq!(failures.excused(), None);
             }
             let mut last = Failures::of_line(5);
-            assert!(fail(&mut outage, &mut last, cause, 0));
+            assert!(fail(&mut outage, &mut last, cause, at(0)));
             assert_eq!((outage.is_paused(), last.excused()), (true, Some(cause)));
             let notices = outage.take_notices();
             assert!(notices[0].starts_with("paused: 5 consecutive requests"), "{notices:?}");
@@ -231,10 +240,10 @@ mod tests {
     fn an_answer_between_failures_keeps_the_job_going() {
         let mut outage = Outage::default();
         for line in 1..=20 {
-            assert!(!fail(&mut outage, &mut Failures::of_line(line), Cause::Server, 0));
+            assert!(!fail(&mut outage, &mut Failures::of_line(line), Cause::Server, at(0)));
             if line % 4 == 0 {
                 let answered = sent(&outage, 100 + line);
-                assert!(!outage.answered(&answered, 0));
+                assert!(!outage.answered(&answered, at(0)));
             }
         }
         assert_eq!(outage.take_notices(), [""; 0]);
@@ -244,10 +253,10 @@ mod tests {
     fn one_line_that_fails_alone_pauses_only_if_the_server_is_at_fault() {
         let (mut outage, mut line) = (Outage::default(), Failures::of_line(1));
         for _ in 0..100 {
-            assert!(!fail(&mut outage, &mut line, Cause::Unclear, 0));
+            assert!(!fail(&mut outage, &mut line, Cause::Unclear, at(0)));
         }
         let mut outage = Outage::default();
-        let paused = (0..5).any(|_| fail(&mut outage, &mut line, Cause::Server, 0));
+        let paused = (0..5).any(|_| fail(&mut outage, &mut line, Cause::Server, at(0)));
         assert!(paused);
     }
 
@@ -256,13 +265,13 @@ mod tests {
         let mut outage = Outage::default();
         let mut bad: Vec<_> = (0..20).map(Failures::of_line).collect();
         for line in &mut bad {
-            fail(&mut outage, line, Cause::Unclear, 0);
+            fail(&mut outage, line, Cause::Unclear, at(0));
             let answered = sent(&outage, 100);
-            outage.answered(&answered, 0);
+            outage.answered(&answered, at(0));
         }
         for _ in 0..5 {
             for line in &mut bad {
-                assert!(!fail(&mut outage, line, Cause::Unclear, 0));
+                assert!(!fail(&mut outage, line, Cause::Unclear, at(0)));
                 assert_eq!(line.excused(), None);
             }
         }
@@ -272,20 +281,20 @@ mod tests {
     fn a_busy_answer_neither_pauses_nor_resumes() {
         let (mut outage, mut line) = (Outage::default(), Failures::of_line(1));
         for _ in 0..100 {
-            assert!(!fail(&mut outage, &mut line, Cause::Busy, 0));
+            assert!(!fail(&mut outage, &mut line, Cause::Busy, at(0)));
         }
         assert_eq!(line.excused(), None);
         let mut outage = paused();
-        fail(&mut outage, &mut line, Cause::Busy, 20 * SECOND);
+        fail(&mut outage, &mut line, Cause::Busy, at(20));
         assert_eq!((outage.is_paused(), line.excused()), (true, Some(Cause::Busy)));
     }
 
     #[test]
     fn probes_that_fail_are_sent_ever_later_up_to_30_s() {
-        let (mut outage, mut now) = (paused(), 10 * SECOND);
+        let (mut outage, mut now) = (paused(), at(10));
         let mut delays = Vec::new();
         for line in 0..8 {
-            delays.push((outage.next_probe() - now) / SECOND);
+            delays.push((outage.next_probe() - now).as_secs());
             now = outage.next_probe();
             let mut failures = Failures::of_line(line);
             fail(&mut outage, &mut failures, Cause::Unclear, now);
@@ -299,7 +308,7 @@ mod tests {
         let mut outage = Outage::default();
         let (mut early, answered) = (sent(&outage, 90), sent(&outage, 91));
         for line in 1..=5 {
-            fail(&mut outage, &mut Failures::of_line(line), Cause::Server, 0);
+            fail(&mut outage, &mut Failures::of_line(line), Cause::Server, at(0));
         }
         let next = outage.next_probe();
         assert!(!outage.answered(&answered, next));
@@ -313,7 +322,7 @@ mod tests {
         let mut outage = paused();
         outage.take_notices();
         let probe = sent(&outage, 7);
-        assert!(outage.answered(&probe, 41 * SECOND));
+        assert!(outage.answered(&probe, at(41)));
         assert!(!outage.is_paused());
         assert_eq!(outage.take_notices(), ["resumed: the server responds again after 31s"]);
     }
@@ -321,9 +330,9 @@ mod tests {
     #[test]
     fn an_outage_that_lasts_too_long_is_given_up_with_its_cause() {
         let outage = paused();
-        assert_eq!(outage.give_up(60 * SECOND, 69 * SECOND), None);
-        let why = outage.give_up(60 * SECOND, 70 * SECOND).expect("it is over");
+        assert_eq!(outage.give_up(Duration::from_secs(60), at(69)), None);
+        let why = outage.give_up(Duration::from_secs(60), at(70)).expect("it is over");
         assert!(why.contains("for 1m (HTTP 500)") && why.contains("--give-up-after"), "{why}");
-        assert_eq!(Outage::default().give_up(0, u64::MAX), None);
+        assert_eq!(Outage::default().give_up(Duration::ZERO, Timestamp::MAX), None);
     }
 }

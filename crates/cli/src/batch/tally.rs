@@ -12,6 +12,7 @@ use super::outcome::Outcome;
 use super::progress::{Gauge, ModelUsage, Snapshot};
 use super::report::Report;
 use crate::latencies::Latencies;
+use tollgate::Timestamp;
 use tollgate::limiter::{LimitStats, Limiter};
 use tollgate::middleware::Facts;
 use tollgate::provider::Profile;
@@ -21,8 +22,8 @@ use tollgate::quota::{Cost, Dimension, Window};
 #[derive(Debug)]
 pub(super) struct Tally {
     limiter: Limiter,
-    started: u64,
-    last_send: Option<u64>,
+    started: Timestamp,
+    last_send: Option<Timestamp>,
     report: Report,
     failures: Failures,
     reserved: u64,
@@ -147,15 +148,15 @@ impl Tally {
             failures: self.failures.by_count(),
             ..self.report.clone()
         };
-        let last = self.last_send.unwrap_or(self.started).saturating_sub(self.started);
+        let last = self.last_send.unwrap_or(self.started) - self.started;
         report
             .with_waits(&self.waits)
             .with_charge(self.reserved, self.report.charged_tokens)
-            .with_last_send(Duration::from_nanos(last).as_secs_f64())
+            .with_last_send(last.as_secs_f64())
     }
 
     fn elapsed(&self) -> Duration {
-        Duration::from_nanos(self.limiter.now().saturating_sub(self.started))
+        self.limiter.now() - self.started
     }
 
     /// The use of a model's limits per minute.
@@ -196,8 +197,8 @@ mod tests {
             (facts.key, facts.granted_at) = ("m".into(), granted_at);
             facts
         };
-        tally.finished(&facts(Some(1)));
-        tally.finished(&facts(Some(1)));
+        tally.finished(&facts(Some(Timestamp::from_nanos(1))));
+        tally.finished(&facts(Some(Timestamp::from_nanos(1))));
         assert_eq!(tally.snapshot().left_at_limits, Some(Duration::from_secs(200)));
         tally.finished(&facts(None));
         assert_eq!(tally.snapshot().left_at_limits, Some(Duration::from_secs(200)), "never sent");

@@ -10,6 +10,7 @@ use super::show::table::Table;
 use super::stored::Stored;
 use super::{Exit, StateArgs};
 use crate::terminal::{Span, printable, whole};
+use tollgate::Timestamp;
 use tollgate::engine::Wait;
 use tollgate::limiter::Decision;
 use tollgate::quota::Cost;
@@ -103,7 +104,7 @@ struct Checked {
     #[serde(flatten)]
     key: KeyFigures,
     #[serde(skip)]
-    asked_at: u64,
+    asked_at: Timestamp,
 }
 
 /// An answer to a question that is none.
@@ -121,7 +122,7 @@ impl Checked {
             Some(Wait::At(at)) => Some(at),
             _ => None,
         };
-        let after = at.map(|at| at.saturating_sub(decision.asked_at));
+        let after = at.map(|at| at - decision.asked_at);
         Self {
             allowed: decision.is_allowed(),
             code: decision.code.as_str(),
@@ -130,7 +131,7 @@ impl Checked {
             need: decision.need.map(|(need, _)| need),
             capacity: decision.need.map(|(_, capacity)| capacity),
             retry_at: at.map(Moment),
-            retry_after_s: after.map(|nanos| nanos as f64 / 1e9),
+            retry_after_s: after.map(|after| after.as_secs_f64()),
             key,
             asked_at: decision.asked_at,
         }

@@ -1,5 +1,6 @@
 use std::path::{Path, PathBuf};
 
+use tollgate::Timestamp;
 use tollgate::config::StoreFile;
 use tollgate::limiter::Boot;
 use tollgate::store::{self, State, StoreError};
@@ -29,12 +30,12 @@ impl Place {
         self.path().try_exists().unwrap_or(true)
     }
 
-    /// What it keeps, by a clock that says `now` (nanoseconds since the epoch), whichever kind its
+    /// What it keeps, by a clock that says `now`, whichever kind its
     /// content is of; nothing, where there is no such file. Nothing is written.
     ///
     /// # Errors
     /// [`StoreError`] if it can't be read.
-    pub(super) fn peek(&self, now: u64, boot: Option<Boot>) -> Result<State, StoreError> {
+    pub(super) fn peek(&self, now: Timestamp, boot: Option<Boot>) -> Result<State, StoreError> {
         if !self.exists() {
             return Ok(State::default());
         }
@@ -48,7 +49,7 @@ impl Place {
     pub(super) fn reset(
         &self,
         key: Option<&str>,
-        now: u64,
+        now: Timestamp,
         boot: Option<Boot>,
     ) -> Result<(), StoreError> {
         store::reset(self.path(), key, now, boot)

@@ -7,6 +7,7 @@ use super::StateArgs;
 use super::place::Place;
 use super::show::figures::KeyFigures;
 use crate::terminal::printable;
+use tollgate::Timestamp;
 use tollgate::limiter::{BucketChanges, KeyChanges, KeySnapshot, Limiter, NamedQuota, QuotaOrigin};
 use tollgate::store::State;
 
@@ -64,8 +65,8 @@ impl Stored {
         reset.map_err(|error| error.to_string())
     }
 
-    /// The limiter's time, in nanoseconds since the epoch.
-    pub(super) fn now(&self) -> u64 {
+    /// Returns the limiter's time.
+    pub(super) fn now(&self) -> Timestamp {
         self.limiter.now()
     }
 

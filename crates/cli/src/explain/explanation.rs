@@ -1,9 +1,10 @@
-use std::time::{Duration, UNIX_EPOCH};
+use std::time::{Duration, SystemTime};
 
 use http::header::{DATE, HeaderValue, RETRY_AFTER};
 use http::{HeaderMap, StatusCode};
 
 use super::har::{Entry, Response};
+use tollgate::Timestamp;
 use tollgate::provider::{ApiError, Class, Estimate, LimitReadings, Profile, Scanned, Scanner};
 use tollgate::quota::{Cost, Dimension, Usage};
 
@@ -29,8 +30,8 @@ pub struct Explanation {
     pub in_band: bool,
     /// How long the provider asks to wait before the next try; `None` where there was no error.
     pub retry_after: Option<Duration>,
-    /// When the response ended, in nanoseconds since the Unix epoch.
-    pub ended_unix_nanos: Option<u64>,
+    /// When the response ended.
+    pub ended_at: Option<Timestamp>,
 }
 
 /// Reads a recorded exchange as the middleware reads a live one.
@@ -40,20 +41,20 @@ pub fn explain(entry: &Entry) -> Explanation {
     let profile = Profile::find(&request.url);
     let Scanned { usage, error, .. } = scan(profile, response);
     let (class, in_band) = judge(profile, response, error.as_ref());
-    let headers = dated(&response.headers, entry.ended_unix_nanos);
+    let headers = dated(&response.headers, entry.ended_at);
     let body = match &error {
         // The rest of the body is what was generated until then.
         Some(error) if in_band => error.message().as_bytes(),
         _ => &response.body,
     };
-    let delay = || profile.retry_delay(&headers, body, entry.ended_unix_nanos.unwrap_or_default());
+    let delay = || profile.retry_delay(&headers, body, entry.ended_at.unwrap_or_default());
     Explanation {
         estimate: profile.read_request(&request.url, &request.body),
         charged: profile.charged_in_head(&headers),
         limits: profile.limits(&headers),
         // `retry-after` stands on successes too: no refusal there.
         retry_after: if class == Class::Ok { None } else { delay() },
-        ended_unix_nanos: entry.ended_unix_nanos,
+        ended_at: entry.ended_at,
         profile,
         usage,
         class,
@@ -106,12 +107,12 @@ fn scan(profile: Profile, response: &Response) -> Scanned {
 
 /// The headers with a `date`, from which times in them are counted. Where nothing tells the time, a
 /// date to wait for tells no delay.
-fn dated(headers: &HeaderMap, unix_nanos: Option<u64>) -> HeaderMap {
+fn dated(headers: &HeaderMap, ended: Option<Timestamp>) -> HeaderMap {
     let mut headers = headers.clone();
     let is_date = |value: &HeaderValue| {
         value.to_str().is_ok_and(|date| httpdate::parse_http_date(date.trim()).is_ok())
     };
-    match unix_nanos.map(|nanos| UNIX_EPOCH + Duration::from_nanos(nanos)) {
+    match ended.map(SystemTime::from) {
         Some(ended) if !headers.contains_key(DATE) => {
             let date = HeaderValue::from_str(&httpdate::fmt_http_date(ended)).ok();
             // Fails past 32,768 headers.

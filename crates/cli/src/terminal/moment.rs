@@ -1,12 +1,12 @@
 use std::fmt;
 use std::time::Duration;
 
-use jiff::Timestamp;
+use tollgate::Timestamp;
 
-/// A time, in nanoseconds since the epoch, as RFC 3339 has it: in UTC, to the millisecond, rounded up.
-pub(crate) fn rfc3339(nanos: u64) -> String {
-    let millis = i64::try_from(nanos.div_ceil(1_000_000)).unwrap_or(i64::MAX);
-    let at = Timestamp::from_millisecond(millis).unwrap_or(Timestamp::MAX);
+/// Formats a time as RFC 3339, in UTC and to the millisecond, rounded up.
+pub(crate) fn rfc3339(time: Timestamp) -> String {
+    let millis = i64::try_from(time.as_nanos().div_ceil(1_000_000)).unwrap_or(i64::MAX);
+    let at = jiff::Timestamp::from_millisecond(millis).unwrap_or(jiff::Timestamp::MAX);
     format!("{at:.3}")
 }
 
@@ -23,10 +23,9 @@ impl Span {
         Self { seconds: length.as_secs() + u64::from(length.subsec_nanos() > 0) }
     }
 
-    /// From one time to another, both in nanoseconds since the epoch; none if that has passed.
-    pub(crate) fn between(now: u64, then: u64) -> Option<Self> {
-        let nanos = then.checked_sub(now).filter(|nanos| *nanos > 0)?;
-        Some(Self { seconds: nanos.div_ceil(1_000_000_000) })
+    /// From one time to another; `None` if that has passed.
+    pub(crate) fn between(now: Timestamp, then: Timestamp) -> Option<Self> {
+        (then > now).then(|| Self::of(then - now))
     }
 }
 
@@ -59,6 +58,10 @@ const DAY: u64 = 24 * HOUR;
 mod tests {
     use super::*;
 
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
     #[test]
     fn a_span_is_told_in_its_two_largest_units() {
         let table = [
@@ -75,20 +78,22 @@ mod tests {
             (100_800_000_000_000, "1d 4h"),
         ];
         for (nanos, text) in table {
-            assert_eq!(Span::between(7, 7 + nanos).expect("to come").to_string(), text);
+            assert_eq!(Span::between(at(7), at(7 + nanos)).expect("to come").to_string(), text);
         }
-        assert!(Span::between(0, u64::MAX).is_some_and(|span| span.to_string().contains('d')));
+        assert!(
+            Span::between(at(0), Timestamp::MAX).is_some_and(|span| span.to_string().contains('d'))
+        );
     }
 
     #[test]
     fn what_has_passed_is_no_span() {
-        assert_eq!((Span::between(7, 7), Span::between(7, 6)), (None, None));
+        assert_eq!((Span::between(at(7), at(7)), Span::between(at(7), at(6))), (None, None));
     }
 
     #[test]
     fn times_are_written_in_utc_and_none_is_too_late() {
-        assert_eq!(rfc3339(1_767_225_600_000_000_001), "2026-01-01T00:00:00.001Z");
-        assert_eq!(rfc3339(0), "1970-01-01T00:00:00.000Z");
-        assert_eq!(rfc3339(u64::MAX), "2554-07-21T23:34:33.710Z");
+        assert_eq!(rfc3339(at(1_767_225_600_000_000_001)), "2026-01-01T00:00:00.001Z");
+        assert_eq!(rfc3339(at(0)), "1970-01-01T00:00:00.000Z");
+        assert_eq!(rfc3339(Timestamp::MAX), "2554-07-21T23:34:33.710Z");
     }
 }

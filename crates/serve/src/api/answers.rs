@@ -1,12 +1,14 @@
 use std::collections::{BTreeSet, HashMap};
 use std::fmt;
 use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use axum::body::Bytes;
 use axum::http::{HeaderValue, StatusCode};
 use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
+use tollgate::Timestamp;
 use tollgate::limiter::Limiter;
 
 /// The answers that were given to requests with an idempotency key, so that who asks again is answered
@@ -16,8 +18,8 @@ use tollgate::limiter::Limiter;
 /// be asked for.
 pub(super) struct Answers {
     kept: Mutex<Kept>,
-    /// The shortest time for which an answer is kept, in nanoseconds.
-    kept_for: u64,
+    /// The shortest time for which an answer is kept.
+    kept_for: Duration,
     /// What all answers may take.
     most_bytes: usize,
 }
@@ -60,9 +62,9 @@ pub(super) struct Turn {
 struct Kept {
     entries: HashMap<Digest, Entry>,
     /// By the time until which they are kept at most.
-    due: BTreeSet<(u64, Digest)>,
+    due: BTreeSet<(Timestamp, Digest)>,
     /// By the time since which they are.
-    oldest: BTreeSet<(u64, Digest)>,
+    oldest: BTreeSet<(Timestamp, Digest)>,
     bytes: usize,
 }
 
@@ -74,18 +76,18 @@ struct Entry {
 
 struct KeptAnswer {
     answer: Answer,
-    since: u64,
-    until: u64,
+    since: Timestamp,
+    until: Timestamp,
 }
 
 impl Answers {
-    /// Keeps each for so long at least (nanoseconds), all of them in about so many bytes.
-    pub(super) fn new(kept_for: u64, most_bytes: usize) -> Self {
+    /// Keeps each for so long at least, all of them in about so many bytes.
+    pub(super) fn new(kept_for: Duration, most_bytes: usize) -> Self {
         Self { kept: Mutex::default(), kept_for, most_bytes }
     }
 
     /// What to do with a request: `scope` is whose key it is and for what, `request` what it asks.
-    pub(super) fn begin(self: &Arc<Self>, scope: Digest, request: Digest, now: u64) -> Begun {
+    pub(super) fn begin(self: &Arc<Self>, scope: Digest, request: Digest, now: Timestamp) -> Begun {
         let mut kept = self.kept.lock();
         kept.forget(now, &scope);
         if let Some(entry) = kept.entries.get(&scope) {
@@ -95,7 +97,7 @@ impl Answers {
                 Some(kept) => Begun::Again(kept.answer.clone()),
             };
         }
-        if !kept.make_room(self.most_bytes, now.saturating_sub(self.kept_for)) {
+        if !kept.make_room(self.most_bytes, now - self.kept_for) {
             return Begun::Full;
         }
         kept.bytes += PER_ENTRY;
@@ -109,7 +111,7 @@ impl Answers {
     /// comes that would.
     pub(super) async fn run(answers: Weak<Self>, limiter: Limiter, stopping: CancellationToken) {
         loop {
-            let next = limiter.now().saturating_add(MINUTE);
+            let next = limiter.now() + MINUTE;
             tokio::select! {
                 () = stopping.cancelled() => return,
                 () = limiter.sleep_until(next) => {}
@@ -123,9 +125,9 @@ impl Answers {
 }
 
 impl Turn {
-    /// Keeps this answer; if there is room, for so long (nanoseconds) where that is longer than all are.
-    pub(super) fn keep(self, answer: Answer, now: u64, at_best: u64) {
-        let until = now.saturating_add(self.answers.kept_for.max(at_best));
+    /// Keeps this answer; if there is room, for so long where that is longer than all are.
+    pub(super) fn keep(self, answer: Answer, now: Timestamp, at_best: Duration) {
+        let until = now + self.answers.kept_for.max(at_best);
         let mut kept = self.answers.kept.lock();
         let kept = &mut *kept;
         if let Some(entry) = kept.entries.get_mut(&self.scope) {
@@ -151,7 +153,7 @@ impl Drop for Turn {
 impl Kept {
     /// Forgets the answer of this scope if its time is over, and some more of which that is so: never
     /// all at once, since somebody waits for the lock.
-    fn forget(&mut self, now: u64, scope: &Digest) {
+    fn forget(&mut self, now: Timestamp, scope: &Digest) {
         let kept = self.entries.get(scope).and_then(|entry| entry.answer.as_ref());
         if kept.is_some_and(|kept| kept.until <= now) {
             self.remove(scope);
@@ -160,7 +162,7 @@ impl Kept {
     }
 
     /// Forgets some of which the time is over; whether there may be more.
-    fn forget_some(&mut self, now: u64) -> bool {
+    fn forget_some(&mut self, now: Timestamp) -> bool {
         for _ in 0..MOST_AT_ONCE {
             match self.due.first() {
                 Some(&(until, scope)) if until <= now => self.remove(&scope),
@@ -172,7 +174,7 @@ impl Kept {
 
     /// Whether there is room for one more; of the answers that are kept since this time or before, the
     /// oldest make it.
-    fn make_room(&mut self, most_bytes: usize, since: u64) -> bool {
+    fn make_room(&mut self, most_bytes: usize, since: Timestamp) -> bool {
         while self.bytes >= most_bytes {
             match self.oldest.first() {
                 Some(&(at, scope)) if at <= since => self.remove(&scope),
@@ -204,16 +206,13 @@ impl fmt::Debug for Answers {
 /// What one takes besides its body, about, in bytes.
 const PER_ENTRY: usize = 400;
 
-/// In nanoseconds.
-const MINUTE: u64 = 60_000_000_000;
+const MINUTE: Duration = Duration::from_secs(60);
 
 /// How many are forgotten under one lock.
 const MOST_AT_ONCE: usize = 1_000;
 
 #[cfg(test)]
 mod tests {
-    use std::time::Duration;
-
     use sha2::{Digest as _, Sha256};
 
     use super::*;
@@ -229,10 +228,11 @@ mod tests {
     }
 
     /// Does a request, and keeps its answer; whether there was room.
-    fn done(answers: &Arc<Answers>, n: u8, now: u64, at_best: u64) -> bool {
+    fn done(answers: &Arc<Answers>, n: u8, second: u64, at_best: u64) -> bool {
+        let now = Timestamp::from_unix_secs(second);
         match answers.begin(digest(n), digest(0), now) {
             Begun::First(turn) => {
-                turn.keep(answer(), now, at_best);
+                turn.keep(answer(), now, Duration::from_secs(at_best));
                 true
             }
             Begun::Full => false,
@@ -240,14 +240,15 @@ mod tests {
         }
     }
 
-    fn is_known(answers: &Arc<Answers>, n: u8, now: u64) -> bool {
+    fn is_known(answers: &Arc<Answers>, n: u8, second: u64) -> bool {
+        let now = Timestamp::from_unix_secs(second);
         matches!(answers.begin(digest(n), digest(0), now), Begun::Again(_))
     }
 
     #[test]
     fn an_answer_kept_for_long_makes_room_once_it_was_kept_as_long_as_any_is() {
         // Room for three.
-        let answers = Arc::new(Answers::new(60, 3_000));
+        let answers = Arc::new(Answers::new(MINUTE, 3_000));
         for n in 1..=3 {
             assert!(done(&answers, n, u64::from(n), 3_600));
         }
@@ -262,7 +263,7 @@ mod tests {
 
     #[test]
     fn what_was_forgotten_takes_no_room() {
-        let answers = Arc::new(Answers::new(60, 3_000));
+        let answers = Arc::new(Answers::new(MINUTE, 3_000));
         for round in 1..9 {
             for n in 1..=3 {
                 assert!(done(&answers, n, round * 60, 0));
@@ -283,7 +284,7 @@ mod tests {
         for n in 0..2_500_u32 {
             let scope: Digest = Sha256::digest(n.to_be_bytes()).into();
             let Begun::First(turn) = answers.begin(scope, digest(0), now) else { panic!("{n}") };
-            turn.keep(answer(), now, 0);
+            turn.keep(answer(), now, Duration::ZERO);
         }
         let (weak, stopping) = (Arc::downgrade(&answers), CancellationToken::new());
         let task = tokio::spawn(Answers::run(weak, limiter, stopping.clone()));

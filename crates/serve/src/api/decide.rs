@@ -13,6 +13,7 @@ use super::keys::{KeyList, shown};
 use super::state::Api;
 use super::stats::KeyTold;
 use super::time::{Time, millis};
+use tollgate::Timestamp;
 use tollgate::engine::Wait;
 use tollgate::limiter::Decision;
 use tollgate::middleware::respond::describe;
@@ -127,12 +128,12 @@ fn told(key: &str, decision: &Decision) -> KeyDecision {
 }
 
 /// The longest wait binds: for ever, until others end, until a time.
-fn rank(decision: &Decision) -> (u8, u64) {
+fn rank(decision: &Decision) -> (u8, Timestamp) {
     match decision.wait {
-        None => (0, 0),
+        None => (0, Timestamp::UNIX_EPOCH),
         Some(Wait::At(time)) => (1, time),
-        Some(Wait::Unknown) => (2, 0),
-        Some(Wait::Never) => (3, 0),
+        Some(Wait::Unknown) => (2, Timestamp::UNIX_EPOCH),
+        Some(Wait::Never) => (3, Timestamp::UNIX_EPOCH),
     }
 }
 
@@ -142,7 +143,7 @@ impl From<&Decision> for Why {
             Some(Wait::At(time)) => Some(time),
             _ => None,
         };
-        let away = |time: u64| millis(time.saturating_sub(decision.asked_at));
+        let away = |time: Timestamp| millis(time - decision.asked_at);
         Self {
             code: decision.code.as_str(),
             dimension: decision.dimension.as_ref().map(ToString::to_string),

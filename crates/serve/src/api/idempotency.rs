@@ -1,5 +1,6 @@
 use std::convert::Infallible;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::{Body, Bytes, to_bytes};
 use axum::extract::{FromRequest, FromRequestParts, Request, State};
@@ -30,9 +31,9 @@ impl Honour {
     }
 }
 
-/// For how long an answer is best kept, in nanoseconds: an extension of the answer.
+/// For how long an answer is best kept: an extension of the answer.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct KeepFor(pub(super) u64);
+pub(super) struct KeepFor(pub(super) Duration);
 
 /// Whether a request has an idempotency key, so that its client can ask for the answer again.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +85,7 @@ async fn keep(app: &App, turn: Turn, response: Response) -> Response {
     if !response.status().is_success() {
         return response;
     }
-    let at_least = response.extensions().get::<KeepFor>().map_or(0, |keep| keep.0);
+    let at_least = response.extensions().get::<KeepFor>().map_or(Duration::ZERO, |keep| keep.0);
     let (parts, body) = response.into_parts();
     // Ours are whole, and short.
     let body = to_bytes(body, usize::MAX).await.unwrap_or_default();

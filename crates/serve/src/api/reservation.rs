@@ -1,5 +1,6 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::Json;
 use axum::extract::State;
@@ -15,7 +16,7 @@ use super::idempotency::KeepFor;
 use super::json::{Body, Name, OptionalBody};
 use super::reservations::{Ended, How, Known, Missing, Reservation};
 use super::state::Api;
-use super::time::{Time, millis, nanos};
+use super::time::{Time, millis};
 use super::whole::TtlMillis;
 use crate::problem::Problem;
 
@@ -151,7 +152,11 @@ pub(super) async fn renew(
     OptionalBody(fields): OptionalBody<RenewFields>,
 ) -> Result<Response, Fault> {
     let id = id(&name)?;
-    let about = api.reservations.renew(id, api.now(), fields.ttl_ms.map(|ttl| nanos(ttl.0)))?;
+    let about = api.reservations.renew(
+        id,
+        api.now(),
+        fields.ttl_ms.map(|ttl| Duration::from_millis(ttl.0)),
+    )?;
     let mut response = Json(OpenTold::new(id, &about)).into_response();
     response.extensions_mut().insert(KeepFor(about.ttl));
     Ok(response)

@@ -1,6 +1,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 use compact_str::CompactString;
 use parking_lot::Mutex;
@@ -10,6 +11,7 @@ use tokio_util::sync::CancellationToken;
 use super::id::Id;
 use crate::config::Serve;
 use crate::expiring::{self, Expiring, MOST_AT_ONCE};
+use tollgate::Timestamp;
 use tollgate::limiter::{Limiter, Metadata, Permit};
 use tollgate::quota::Cost;
 
@@ -17,8 +19,7 @@ use tollgate::quota::Cost;
 /// anything, at its expiry, charged as reserved. How it ended is known for a while after.
 ///
 /// It doesn't admit anybody: a permit comes in, and goes out with its end. Nor is it known elsewhere:
-/// whoever ends one asks the instance that has granted it. All times are nanoseconds since the epoch by
-/// the limiter's clock.
+/// whoever ends one asks the instance that has granted it. All times are those of the limiter's clock.
 pub(crate) struct Reservations {
     table: Mutex<Table>,
     /// One for each that may be open, or waited for.
@@ -40,10 +41,10 @@ pub(super) struct Place {
 pub(super) struct Reservation {
     pub(super) keys: Arc<[CompactString]>,
     pub(super) cost: Cost,
-    pub(super) granted_at: u64,
-    /// For how long it is held, from its grant or its last renewal, in nanoseconds.
-    pub(super) ttl: u64,
-    pub(super) expires_at: u64,
+    pub(super) granted_at: Timestamp,
+    /// For how long it is held, from its grant or its last renewal.
+    pub(super) ttl: Duration,
+    pub(super) expires_at: Timestamp,
     pub(super) metadata: Option<Metadata>,
 }
 
@@ -51,8 +52,8 @@ pub(super) struct Reservation {
 #[derive(Debug, Clone)]
 pub(super) struct Ended {
     pub(super) how: How,
-    pub(super) granted_at: u64,
-    pub(super) ended_at: u64,
+    pub(super) granted_at: Timestamp,
+    pub(super) ended_at: Timestamp,
     /// What it was charged.
     pub(super) charged: Option<Cost>,
 }
@@ -89,9 +90,9 @@ struct Table {
     open: Expiring<Id, Open>,
     ended: HashMap<Id, Ended>,
     /// In the order in which they were taken out: about that of their ends.
-    order: VecDeque<(u64, Id)>,
+    order: VecDeque<(Timestamp, Id)>,
     /// For how long ended ones are known, and how many.
-    kept_for: u64,
+    kept_for: Duration,
     most: usize,
     closed: bool,
 }
@@ -105,12 +106,11 @@ struct Open {
 impl Reservations {
     /// Those of a server that is configured so.
     pub(crate) fn of(serve: &Serve) -> Self {
-        let kept_for = u64::try_from(serve.reservation_ttl.as_nanos()).unwrap_or(u64::MAX);
-        Self::new(serve.bounds.reservations, kept_for)
+        Self::new(serve.bounds.reservations, serve.reservation_ttl)
     }
 
-    /// Room for so many; ended ones are known for so long (nanoseconds), and as many.
-    fn new(most: usize, kept_for: u64) -> Self {
+    /// Room for so many; ended ones are known for so long, and as many.
+    fn new(most: usize, kept_for: Duration) -> Self {
         let table = Table {
             open: Expiring::new(),
             ended: HashMap::new(),
@@ -160,7 +160,7 @@ impl Reservations {
     pub(super) fn settle<E: From<Missing>>(
         &self,
         id: Id,
-        now: u64,
+        now: Timestamp,
         charged: impl FnOnce(&Cost) -> Result<Cost, E>,
     ) -> Result<Ended, E> {
         self.expire_one(id, now);
@@ -178,7 +178,7 @@ impl Reservations {
     ///
     /// # Errors
     /// [`Missing`].
-    pub(super) fn release(&self, id: Id, now: u64) -> Result<Ended, Missing> {
+    pub(super) fn release(&self, id: Id, now: Timestamp) -> Result<Ended, Missing> {
         self.expire_one(id, now);
         let mut table = self.table.lock();
         let (_, open) = table.open.remove(id).ok_or_else(|| table.missing(id, now))?;
@@ -188,16 +188,21 @@ impl Reservations {
         Ok(ended)
     }
 
-    /// Holds it for so long from now on (nanoseconds), or else for as long as at first.
+    /// Holds it for so long from now on, or else for as long as at first.
     ///
     /// # Errors
     /// [`Missing`].
-    pub(super) fn renew(&self, id: Id, now: u64, ttl: Option<u64>) -> Result<Reservation, Missing> {
+    pub(super) fn renew(
+        &self,
+        id: Id,
+        now: Timestamp,
+        ttl: Option<Duration>,
+    ) -> Result<Reservation, Missing> {
         self.expire_one(id, now);
         let mut table = self.table.lock();
         let (_, mut open) = table.open.remove(id).ok_or_else(|| table.missing(id, now))?;
         open.about.ttl = ttl.unwrap_or(open.about.ttl);
-        open.about.expires_at = now.saturating_add(open.about.ttl);
+        open.about.expires_at = now + open.about.ttl;
         let about = open.about.clone();
         if table.open.insert(id, about.expires_at, open) {
             self.nearer.notify_one();
@@ -209,7 +214,7 @@ impl Reservations {
     ///
     /// # Errors
     /// [`Missing::Unknown`].
-    pub(super) fn look(&self, id: Id, now: u64) -> Result<Known, Missing> {
+    pub(super) fn look(&self, id: Id, now: Timestamp) -> Result<Known, Missing> {
         self.expire_one(id, now);
         let table = self.table.lock();
         match table.open.get(id) {
@@ -223,7 +228,7 @@ impl Reservations {
 
     /// Ends those whose time has come, and forgets those that ended long ago; says when there is more to
     /// do: by `now` if there is more than is done at once.
-    pub(super) fn expire(&self, now: u64) -> Option<u64> {
+    pub(super) fn expire(&self, now: Timestamp) -> Option<Timestamp> {
         let mut table = self.table.lock();
         let due = table.open.expire(now).into_iter();
         let end = |(id, at, open)| table.end_as_reserved((id, open), (How::Expired, at));
@@ -237,7 +242,7 @@ impl Reservations {
     }
 
     /// Ends this one if its time has come: it is over then, however many others are to be ended first.
-    fn expire_one(&self, id: Id, now: u64) {
+    fn expire_one(&self, id: Id, now: Timestamp) {
         let mut table = self.table.lock();
         if table.open.get(id).is_none_or(|open| now < open.about.expires_at) {
             return;
@@ -249,7 +254,7 @@ impl Reservations {
     }
 
     /// Ends all, and takes no more.
-    pub(crate) fn close(&self, now: u64) {
+    pub(crate) fn close(&self, now: Timestamp) {
         let mut table = self.table.lock();
         table.closed = true;
         let open = table.open.drain();
@@ -267,13 +272,13 @@ impl Reservations {
 }
 
 impl Table {
-    fn missing(&self, id: Id, now: u64) -> Missing {
+    fn missing(&self, id: Id, now: Timestamp) -> Missing {
         let known = self.ended.get(&id).filter(|ended| !self.is_old(ended.ended_at, now));
         known.cloned().map_or(Missing::Unknown, Missing::Ended)
     }
 
     /// Keeps how one ended that was taken out; its permit is the caller's to drop.
-    fn end_as_reserved(&mut self, (id, open): (Id, Open), end: (How, u64)) -> Permit {
+    fn end_as_reserved(&mut self, (id, open): (Id, Open), end: (How, Timestamp)) -> Permit {
         let reserved = open.about.cost.clone();
         self.end((id, open), end, Some(reserved)).0
     }
@@ -282,7 +287,7 @@ impl Table {
     fn end(
         &mut self,
         (id, open): (Id, Open),
-        (how, ended_at): (How, u64),
+        (how, ended_at): (How, Timestamp),
         charged: Option<Cost>,
     ) -> (Permit, Ended) {
         let ended = Ended { how, granted_at: open.about.granted_at, ended_at, charged };
@@ -297,7 +302,7 @@ impl Table {
     }
 
     /// Forgets so many at most that ended long ago.
-    fn forget(&mut self, now: u64, most: usize) {
+    fn forget(&mut self, now: Timestamp, most: usize) {
         let mut left = most;
         while left > 0 && self.order.front().is_some_and(|(at, _)| self.is_old(*at, now)) {
             self.forget_first();
@@ -306,13 +311,13 @@ impl Table {
     }
 
     /// When the next one ends or is forgotten.
-    fn next(&self) -> Option<u64> {
+    fn next(&self) -> Option<Timestamp> {
         let old = self.order.front().and_then(|(at, _)| at.checked_add(self.kept_for));
         [self.open.next(), old].into_iter().flatten().min()
     }
 
-    fn is_old(&self, ended_at: u64, now: u64) -> bool {
-        ended_at.saturating_add(self.kept_for) <= now
+    fn is_old(&self, ended_at: Timestamp, now: Timestamp) -> bool {
+        ended_at + self.kept_for <= now
     }
 
     fn forget_first(&mut self) {

@@ -20,7 +20,6 @@ use super::refusal::refused;
 use super::reservation::OpenTold;
 use super::reservations::{Place, Reservation};
 use super::state::Api;
-use super::time::nanos;
 use super::whole::{TtlMillis, WaitMillis};
 use tollgate::limiter::{Metadata, Permit};
 use tollgate::middleware::respond::describe;
@@ -61,7 +60,7 @@ struct Asked {
     cost: Cost,
     wait: Duration,
     /// In nanoseconds.
-    ttl: u64,
+    ttl: Duration,
     metadata: Option<Metadata>,
 }
 
@@ -110,7 +109,7 @@ fn open(
         cost: asked.cost,
         granted_at,
         ttl: asked.ttl,
-        expires_at: api.now().saturating_add(asked.ttl),
+        expires_at: api.now() + asked.ttl,
         metadata: asked.metadata,
     };
     let opened = api.reservations.open(permit, place, about.clone());
@@ -138,7 +137,7 @@ impl ReserveFields {
             keys: self.keys.checked(api.longest_key())?,
             cost: self.cost.cost()?,
             wait: longest.map_or(wait, |longest| wait.min(longest)),
-            ttl: nanos(self.ttl_ms.map_or_else(|| api.ttl_millis(), |ttl| ttl.0)),
+            ttl: self.ttl_ms.map_or_else(|| api.ttl(), |ttl| Duration::from_millis(ttl.0)),
             metadata: metadata(self.metadata)?,
         })
     }

@@ -1,9 +1,10 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::answers::Answers;
 use super::reservations::Reservations;
-use super::time::nanos;
 use crate::app::App;
+use tollgate::Timestamp;
 use tollgate::limiter::{KeyBudget, Limiter};
 
 /// What the routes of the JSON API share.
@@ -23,7 +24,7 @@ impl Api {
     /// Starts what ends reservations at their time, until the server has ended all of them, and what
     /// forgets old answers.
     pub(super) fn start(app: &Arc<App>) -> Arc<Self> {
-        let kept_for = nanos(ttl_millis(app));
+        let kept_for = app.serve.reservation_ttl;
         let reservations = Arc::clone(&app.reservations);
         tokio::spawn(Arc::clone(&reservations).run(app.limiter.clone()));
         let answers = |bytes| {
@@ -45,7 +46,7 @@ impl Api {
         &self.limiter
     }
 
-    pub(super) fn now(&self) -> u64 {
+    pub(super) fn now(&self) -> Timestamp {
         self.app.limiter.now()
     }
 
@@ -55,13 +56,9 @@ impl Api {
     }
 
     /// For how long a reservation is held that doesn't say.
-    pub(super) fn ttl_millis(&self) -> u64 {
-        ttl_millis(&self.app)
+    pub(super) fn ttl(&self) -> Duration {
+        self.app.serve.reservation_ttl
     }
-}
-
-fn ttl_millis(app: &App) -> u64 {
-    u64::try_from(app.serve.reservation_ttl.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// What the answers that are kept for clients may take, and those for admins, in bytes.

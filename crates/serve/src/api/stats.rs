@@ -11,6 +11,7 @@ use super::keys::key_of;
 use super::page::PageFields;
 use super::state::Api;
 use super::time::{Time, millis};
+use tollgate::Timestamp;
 use tollgate::limiter::{KeyStats, LimitStats};
 use tollgate::quota::Dimension;
 
@@ -89,8 +90,8 @@ pub(super) async fn one(
 }
 
 impl KeyTold {
-    /// What is told at this time, in nanoseconds since the epoch.
-    pub(super) fn new(key: &str, stats: &KeyStats, now: u64) -> Self {
+    /// What is told at this time.
+    pub(super) fn new(key: &str, stats: &KeyStats, now: Timestamp) -> Self {
         Self {
             key: key.to_owned(),
             limits: stats.limits.iter().map(|limit| LimitTold::new(limit, now)).collect(),
@@ -101,13 +102,13 @@ impl KeyTold {
 }
 
 impl LimitTold {
-    fn new(stats: &LimitStats, now: u64) -> Self {
+    fn new(stats: &LimitStats, now: Timestamp) -> Self {
         let in_flight = stats.dimension == Dimension::Concurrency;
         Self {
             dimension: stats.dimension.to_string(),
             limit: stats.limit,
             original: stats.original,
-            window_ms: (!in_flight).then(|| millis(stats.window.as_nanos())),
+            window_ms: (!in_flight).then(|| millis(stats.window.as_duration())),
             used: stats.used,
             held: stats.held,
             available: stats.available,

@@ -1,19 +1,21 @@
 use std::borrow::Cow;
 use std::fmt;
+use std::time::Duration;
 
-use jiff::Timestamp;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Serialize, Serializer};
+use tollgate::Timestamp;
 
-/// A time in nanoseconds since the epoch, told as RFC 3339 has it, in UTC and to the nanosecond:
+/// A time, serialized as RFC 3339 in UTC, to the nanosecond:
 /// `2026-01-01T00:00:00.000000000Z`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Time(pub(super) u64);
+pub(super) struct Time(pub(super) Timestamp);
 
 impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         // Times of 64 bits end in 2554, those of jiff in 9999.
-        let time = Timestamp::from_nanosecond(i128::from(self.0)).unwrap_or(Timestamp::MAX);
+        let time = jiff::Timestamp::from_nanosecond(i128::from(self.0.as_nanos()));
+        let time = time.unwrap_or(jiff::Timestamp::MAX);
         write!(f, "{time:.9}")
     }
 }
@@ -38,17 +40,10 @@ impl JsonSchema for Time {
     }
 }
 
-/// Nanoseconds in whole milliseconds, rounded up.
-pub(super) fn millis(nanos: u64) -> u64 {
-    nanos.div_ceil(NANOS_PER_MILLI)
+/// Returns a duration in whole milliseconds, rounded up.
+pub(super) fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos().div_ceil(1_000_000)).unwrap_or(u64::MAX)
 }
-
-/// Milliseconds in nanoseconds.
-pub(super) fn nanos(millis: u64) -> u64 {
-    millis.saturating_mul(NANOS_PER_MILLI)
-}
-
-const NANOS_PER_MILLI: u64 = 1_000_000;
 
 #[cfg(test)]
 mod tests {
@@ -56,8 +51,9 @@ mod tests {
 
     #[test]
     fn times_are_told_to_the_nanosecond_whichever_they_are() {
-        assert_eq!(Time(1_767_225_600_000_000_001).to_string(), "2026-01-01T00:00:00.000000001Z");
-        assert_eq!(Time(0).to_string(), "1970-01-01T00:00:00.000000000Z");
-        assert_eq!(Time(u64::MAX).to_string(), "2554-07-21T23:34:33.709551615Z");
+        let time = |nanos| Time(Timestamp::from_nanos(nanos)).to_string();
+        assert_eq!(time(1_767_225_600_000_000_001), "2026-01-01T00:00:00.000000001Z");
+        assert_eq!(time(0), "1970-01-01T00:00:00.000000000Z");
+        assert_eq!(time(u64::MAX), "2554-07-21T23:34:33.709551615Z");
     }
 }

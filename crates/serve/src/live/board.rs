@@ -9,13 +9,13 @@ use super::history::History;
 use super::news::News;
 use super::upstreams::Upstreams;
 use crate::app::App;
+use tollgate::Timestamp;
 use tollgate::limiter::{Event, Limiter, Totals};
 
 /// What the page shows, and who looks at it.
 #[derive(Debug)]
 pub(super) struct Board {
-    /// In nanoseconds since the epoch.
-    pub(super) started_at: u64,
+    pub(super) started_at: Timestamp,
     pub(super) history: Mutex<History>,
     pub(super) news: Arc<News>,
     pub(super) upstreams: Arc<Upstreams>,
@@ -47,7 +47,7 @@ impl Board {
     }
 
     /// Looks at what was answered since the last time.
-    pub(super) fn look(&self, limiter: &Limiter, now: u64) {
+    pub(super) fn look(&self, limiter: &Limiter, now: Timestamp) {
         let totals = limiter.state().totals();
         self.history.lock().see(now, totals);
         if let Some((key, dimension)) = limiter.state().sample_denied() {

@@ -72,7 +72,7 @@ impl Figures {
         self.gauge(WATCHERS.0, vec![]).set(watchers as f64);
         let build = vec![Label::new("version", env!("CARGO_PKG_VERSION"))];
         self.gauge(BUILD.0, build).set(1.0);
-        self.gauge(STARTED.0, vec![]).set(self.board.started_at as f64 / 1e9);
+        self.gauge(STARTED.0, vec![]).set(self.board.started_at.as_nanos() as f64 / 1e9);
         if let Some(status) = self.app.limiter.state().backend_status() {
             self.gauge(MEMBERS.0, vec![]).set(status.members as f64);
             self.gauge(CONNECTED.0, vec![]).set(f64::from(u8::from(status.connected)));

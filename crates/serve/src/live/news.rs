@@ -3,6 +3,7 @@ use std::collections::VecDeque;
 use parking_lot::Mutex;
 use serde::Serialize;
 
+use tollgate::Timestamp;
 use tollgate::limiter::Event;
 use tollgate::quota::Dimension;
 
@@ -28,10 +29,11 @@ pub(super) struct Item {
 }
 
 impl News {
-    pub(super) fn hear(&self, event: &Event, now: u64) {
+    pub(super) fn hear(&self, event: &Event, now: Timestamp) {
         match event {
             Event::CoolingDown { key, until, agent } => {
-                let seconds = until.saturating_sub(now).div_ceil(1_000_000_000);
+                let length = *until - now;
+                let seconds = length.as_secs() + u64::from(length.subsec_nanos() > 0);
                 let detail = match agent {
                     Some(agent) => format!("for {seconds} s, as {agent} says"),
                     None => format!("for {seconds} s"),
@@ -64,7 +66,13 @@ impl News {
     }
 
     /// So many were refused since this was last told, one of them for this.
-    pub(super) fn denied(&self, now: u64, key: &str, dimension: Option<&Dimension>, number: u64) {
+    pub(super) fn denied(
+        &self,
+        now: Timestamp,
+        key: &str,
+        dimension: Option<&Dimension>,
+        number: u64,
+    ) {
         let what = dimension.map_or("cooling down, or others wait".to_owned(), |dimension| {
             format!("out of {dimension}")
         });
@@ -76,10 +84,23 @@ impl News {
         self.0.lock().iter().rev().cloned().collect()
     }
 
-    fn add(&self, (now, kind): (u64, &'static str), key: &str, detail: String, more: Option<u64>) {
+    fn add(
+        &self,
+        (now, kind): (Timestamp, &'static str),
+        key: &str,
+        detail: String,
+        more: Option<u64>,
+    ) {
         let mut items = self.0.lock();
         let number = items.back().map_or(0, |last| last.number) + 1;
-        items.push_back(Item { number, at: now / 1_000_000, kind, key: key.into(), detail, more });
+        items.push_back(Item {
+            number,
+            at: now.as_nanos() / 1_000_000,
+            kind,
+            key: key.into(),
+            detail,
+            more,
+        });
         // Many refusals are not to push out what is rarer.
         let most = if kind == REFUSED { REFUSALS } else { OTHERS };
         let same = |item: &Item| (item.kind == REFUSED) == (kind == REFUSED);
@@ -104,14 +125,14 @@ mod tests {
     fn only_the_last_are_kept_the_newest_first_and_refusals_push_out_none_but_refusals() {
         let news = News::default();
         let changed = Event::QuotaChanged { key: "a".into(), quota: Quota::new().rpm(1) };
-        news.hear(&changed, 0);
+        news.hear(&changed, Timestamp::UNIX_EPOCH);
         for number in 1..=100 {
-            news.denied(number * 1_000_000, "k", None, number);
+            news.denied(Timestamp::from_nanos(number * 1_000_000), "k", None, number);
         }
         let latest = news.latest();
         assert_eq!((latest.len(), latest[0].at, latest[0].more), (REFUSALS + 1, 100, Some(99)));
         assert_eq!((latest[REFUSALS].key.as_str(), latest[REFUSALS].number), ("a", 1));
-        (0..100).for_each(|_| news.hear(&changed, 0));
+        (0..100).for_each(|_| news.hear(&changed, Timestamp::UNIX_EPOCH));
         assert_eq!(news.latest().len(), REFUSALS + OTHERS);
     }
 }

@@ -3,9 +3,9 @@ use std::sync::Arc;
 use axum::body::Bytes;
 
 use super::board::Board;
-use super::history::SECOND;
 use super::snapshot::Snapshot;
 use crate::app::App;
+use tollgate::Timestamp;
 
 /// Looks at the limiter at the beginning of each second, until the server stops; and while somebody
 /// looks at the page, makes what is shown there. What else is to be done once a second is `upkeep`.
@@ -13,7 +13,8 @@ pub(super) async fn produce(app: Arc<App>, board: Arc<Board>, upkeep: impl Fn())
     let mut seen = board.started_at;
     loop {
         // Of a second that has begun since the last look, that is now.
-        let next = (seen / SECOND + 1).saturating_mul(SECOND);
+        let second = (seen - Timestamp::UNIX_EPOCH).as_secs();
+        let next = Timestamp::from_unix_secs(second + 1);
         tokio::select! {
             biased;
             () = app.stopping.cancelled() => return,

@@ -6,6 +6,7 @@ use super::history::Past;
 use super::news::Item;
 use super::upstreams::Upstream;
 use crate::app::App;
+use tollgate::Timestamp;
 use tollgate::limiter::{Busiest, KeyStats, LimitStats, Limiter, Totals};
 use tollgate::quota::Dimension;
 
@@ -86,8 +87,8 @@ impl Snapshot {
         let (now, totals) = (limiter.now(), limiter.state().totals());
         let Busiest { keys, others, waiting, .. } = limiter.state().busiest(MOST);
         Self {
-            at: millis(now),
-            started_at: millis(board.started_at),
+            at: millis(now.as_nanos()),
+            started_at: millis(board.started_at.as_nanos()),
             version: env!("CARGO_PKG_VERSION"),
             totals: totals.into(),
             past: board.history.lock().past(),
@@ -108,7 +109,7 @@ impl From<Totals> for Counts {
 }
 
 impl Key {
-    fn new(key: CompactString, stats: KeyStats, now: u64) -> Self {
+    fn new(key: CompactString, stats: KeyStats, now: Timestamp) -> Self {
         let KeyStats { limits, waiting, cooling_until, .. } = stats;
         let limits = limits.into_iter().map(|limit| Limit::new(limit, now)).collect();
         Self { key: key.into(), waiting, cooling_until: cooling_until.map(millis_up), limits }
@@ -116,7 +117,7 @@ impl Key {
 }
 
 impl Limit {
-    fn new(stats: LimitStats, now: u64) -> Self {
+    fn new(stats: LimitStats, now: Timestamp) -> Self {
         let LimitStats {
             dimension, limit, original, window, used, held, available, fresh_at, ..
         } = stats;
@@ -147,8 +148,8 @@ fn millis(nanos: u64) -> u64 {
     nanos / 1_000_000
 }
 
-fn millis_up(nanos: u64) -> u64 {
-    nanos.div_ceil(1_000_000)
+fn millis_up(time: Timestamp) -> u64 {
+    time.as_nanos().div_ceil(1_000_000)
 }
 
 /// How many keys are shown.

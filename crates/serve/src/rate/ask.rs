@@ -14,10 +14,11 @@ use super::grants::{self, Grants, TooMany};
 use super::key::{self, NO_KEY};
 use super::limits::Limits;
 use crate::app::App;
+use tollgate::Timestamp;
 use tollgate::limiter::{Acquire, AcquireError, Permit};
 
 /// `POST` or `GET /rate/{key}`: the id of a grant, or 429.
-pub(super) fn ask<B>(app: &Arc<App>, request: &Request<B>, now: u64) -> Answer {
+pub(super) fn ask<B>(app: &Arc<App>, request: &Request<B>, now: Timestamp) -> Answer {
     let form = Form::asked(request.headers());
     let at_once = |response| Either::Left(ready(Ok(response)));
     let segment = request.uri().path().strip_prefix("/rate/").unwrap_or_default();
@@ -91,7 +92,7 @@ impl Waiting {
     }
 }
 
-fn acquire(app: &App, key: &str, (asked, limits): (&Asked, &Limits), now: u64) -> Acquire {
+fn acquire(app: &App, key: &str, (asked, limits): (&Asked, &Limits), now: Timestamp) -> Acquire {
     let acquire = app.rate.limiter.acquire(key, &grants::cost(asked.tokens));
     let acquire = acquire.default_limits(&limits.made);
     if !asked.can_wait {

@@ -80,7 +80,7 @@ impl Instance {
         let (limits, now) = (app.rate.table().of((key, None), &app.limiter), app.limiter.now());
         let window = limit.window.as_nanos();
         // What was used last is all unused again by the end of its window.
-        let idle_from = limit.fresh_at.saturating_add(window.saturating_mul(2));
+        let idle_from = limit.fresh_at + 2 * limit.window.as_duration();
         if idle_from <= now && stats.waiting == 0 {
             return None;
         }

@@ -1,4 +1,5 @@
 use std::sync::Weak;
+use std::time::Duration;
 
 use tokio_util::sync::CancellationToken;
 
@@ -10,7 +11,7 @@ use tollgate::limiter::Limiter;
 /// requests.
 pub(super) async fn run(app: Weak<App>, limiter: Limiter, stopping: CancellationToken) {
     loop {
-        let next = limiter.now().saturating_add(MINUTE);
+        let next = limiter.now() + MINUTE;
         tokio::select! {
             () = stopping.cancelled() => return,
             () = limiter.sleep_until(next) => {}
@@ -25,4 +26,4 @@ pub(super) async fn run(app: Weak<App>, limiter: Limiter, stopping: Cancellation
     }
 }
 
-const MINUTE: u64 = 60_000_000_000;
+const MINUTE: Duration = Duration::from_secs(60);

@@ -2,6 +2,7 @@ use std::collections::hash_map::RandomState;
 use std::hash::BuildHasher;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use parking_lot::Mutex;
@@ -10,6 +11,7 @@ use super::held::Held;
 use super::id::Id;
 use super::returned::{NotReturned, Returned};
 use crate::app::App;
+use tollgate::Timestamp;
 use tollgate::limiter::{LimitStats, Limiter, Permit};
 use tollgate::quota::{Cost, Dimension};
 
@@ -49,7 +51,7 @@ impl Grants {
     }
 
     /// Forgets what doesn't matter any more.
-    pub(super) fn sweep(&self, now: u64) {
+    pub(super) fn sweep(&self, now: Timestamp) {
         self.returned.lock().sweep(now);
     }
 
@@ -88,7 +90,7 @@ impl Grants {
             return held.map(Permit::release).ok_or(NotReturned::Again);
         };
         let limits = limiter.stats(key).limits;
-        let (now, until) = (limiter.now(), ticket.granted_at.saturating_add(longest(&limits)));
+        let (now, until) = (limiter.now(), ticket.granted_at + longest(&limits));
         if until <= now {
             return Err(NotReturned::Again);
         }
@@ -105,14 +107,14 @@ impl Grants {
     ) -> Result<(), TooMany> {
         let limits = app.limiter.stats(key).limits;
         let in_flight = limits.iter().any(|limit| limit.dimension == Dimension::Concurrency);
-        let ttl = u64::try_from(app.serve.reservation_ttl.as_nanos()).unwrap_or(u64::MAX);
+        let ttl = app.serve.reservation_ttl;
         let time = match in_flight {
             true => ttl,
             // It is charged as it ends, which must be now.
             false if permit.is_remote() && tokens > 0 => return Ok(()),
             false => ttl.min(longest(&limits)),
         };
-        let until = permit.granted_at().saturating_add(time);
+        let until = permit.granted_at() + time;
         match self.held.keep(number, until, permit) {
             Err(permit) if in_flight => {
                 permit.release();
@@ -129,8 +131,8 @@ pub(super) fn cost(tokens: u64) -> Cost {
     Cost::new().tokens(tokens)
 }
 
-/// For how long what a grant took counts, in nanoseconds.
-fn longest(limits: &[LimitStats]) -> u64 {
+/// For how long what a grant took counts.
+fn longest(limits: &[LimitStats]) -> Duration {
     let timed = limits.iter().filter(|limit| limit.dimension != Dimension::Concurrency);
-    timed.map(|limit| limit.window.as_nanos()).max().unwrap_or(0)
+    timed.map(|limit| limit.window.as_duration()).max().unwrap_or_default()
 }

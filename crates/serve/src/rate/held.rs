@@ -6,11 +6,10 @@ use tokio::sync::Notify;
 use tokio_util::sync::CancellationToken;
 
 use crate::expiring::{self, Expiring};
+use tollgate::Timestamp;
 use tollgate::limiter::{Limiter, Permit};
 
 /// Permits by the numbers of their grants, each until its time: one task ends them all.
-///
-/// All times are nanoseconds since the epoch by the limiter's clock.
 pub(super) struct Held {
     table: Mutex<Table>,
     most: usize,
@@ -34,7 +33,7 @@ impl Held {
     ///
     /// # Errors
     /// The permit, if there is no room or the server has stopped.
-    pub(super) fn keep(&self, number: u64, until: u64, permit: Permit) -> Result<(), Permit> {
+    pub(super) fn keep(&self, number: u64, until: Timestamp, permit: Permit) -> Result<(), Permit> {
         let mut table = self.table.lock();
         if table.closed || table.permits.len() >= self.most {
             return Err(permit);
@@ -48,13 +47,13 @@ impl Held {
     }
 
     /// Hands a permit out whose time has not come.
-    pub(super) fn take(&self, number: u64, now: u64) -> Option<Permit> {
+    pub(super) fn take(&self, number: u64, now: Timestamp) -> Option<Permit> {
         let (until, permit) = self.table.lock().permits.remove(number)?;
         (now < until).then_some(permit)
     }
 
     /// Ends those whose time has come, and says when that of the next will.
-    fn expire(&self, now: u64) -> Option<u64> {
+    fn expire(&self, now: Timestamp) -> Option<Timestamp> {
         let mut table = self.table.lock();
         let (over, next) = (table.permits.expire(now), table.permits.next());
         drop(table);
@@ -84,9 +83,15 @@ impl fmt::Debug for Held {
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use super::*;
     use tollgate::limiter::ManualClock;
     use tollgate::quota::{Cost, Quota};
+
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
 
     fn limiter() -> (Limiter, ManualClock) {
         let clock = ManualClock::new();
@@ -106,11 +111,11 @@ mod tests {
     fn a_permit_is_handed_out_once_and_before_its_time() {
         let (held, (limiter, _clock)) = (Held::new(9), limiter());
         for number in 0..2 {
-            held.keep(number, 100, permit(&limiter)).unwrap();
+            held.keep(number, at(100), permit(&limiter)).unwrap();
         }
-        assert!(held.take(0, 99).is_some());
-        assert!(held.take(0, 99).is_none());
-        assert!(held.take(1, 100).is_none());
+        assert!(held.take(0, at(99)).is_some());
+        assert!(held.take(0, at(99)).is_none());
+        assert!(held.take(1, at(100)).is_none());
         assert_eq!(limiter.stats("k").limits[0].held, 0);
     }
 
@@ -118,9 +123,9 @@ mod tests {
     fn nothing_is_left_of_one_that_was_handed_out() {
         let (held, (limiter, _clock)) = (Held::new(1), limiter());
         for number in 0..1000 {
-            held.keep(number, 100, permit(&limiter)).unwrap();
-            assert!(held.keep(1000, 100, permit(&limiter)).is_err(), "no room");
-            assert!(held.take(number, 0).is_some());
+            held.keep(number, at(100), permit(&limiter)).unwrap();
+            assert!(held.keep(1000, at(100), permit(&limiter)).is_err(), "no room");
+            assert!(held.take(number, at(0)).is_some());
         }
         assert_eq!(size(&held), 0);
     }
@@ -132,15 +137,18 @@ mod tests {
         let task = tokio::spawn(Arc::clone(&held).run(limiter.clone(), stopping.clone()));
         let now = limiter.now();
         for (number, after) in [(1, 30), (2, 10), (3, 20)] {
-            held.keep(number, now + after, permit(&limiter)).unwrap();
+            held.keep(number, now + Duration::from_nanos(after), permit(&limiter)).unwrap();
         }
-        clock.advance(std::time::Duration::from_nanos(20));
+        clock.advance(Duration::from_nanos(20));
         while size(&held) != 1 {
             tokio::task::yield_now().await;
         }
         stopping.cancel();
         task.await.unwrap();
         assert_eq!((size(&held), limiter.stats("k").limits[0].held), (0, 0));
-        assert!(held.keep(4, now + 99, permit(&limiter)).is_err(), "it has stopped");
+        assert!(
+            held.keep(4, now + Duration::from_nanos(99), permit(&limiter)).is_err(),
+            "it has stopped"
+        );
     }
 }

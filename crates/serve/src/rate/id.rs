@@ -3,6 +3,7 @@ use std::hash::{BuildHasher, Hasher};
 use bytes::Bytes;
 
 use crate::request_id::hex;
+use tollgate::Timestamp;
 use tollgate::limiter::Ticket;
 
 /// What the id of a grant says: enough to give it back, so that nothing is kept for it.
@@ -34,6 +35,7 @@ impl Id {
         let mut parts = text.split('-').map(|part| u64::from_str_radix(part, 16).ok());
         let mut part = || parts.next().flatten();
         let (number, tokens, granted_at, version) = (part()?, part()?, part()?, part()?);
+        let granted_at = Timestamp::from_nanos(granted_at);
         let (entry, mark) = (u32::try_from(part()?).ok()?, part()?);
         let version = version.checked_sub(1).map(u32::try_from).transpose().ok()?;
         let ticket = version.map(|version| Ticket { granted_at, version, entry });
@@ -56,7 +58,7 @@ impl Id {
             return [number, tokens, 0, 0, 0];
         };
         let version = u64::from(version) + 1;
-        [number, tokens, granted_at, version, entry.into()]
+        [number, tokens, granted_at.as_nanos(), version, entry.into()]
     }
 }
 
@@ -72,7 +74,7 @@ mod tests {
     #[test]
     fn an_id_is_good_for_its_key_and_its_process_alone() {
         let secret = RandomState::new();
-        let last = Ticket { granted_at: u64::MAX, version: u32::MAX, entry: u32::MAX };
+        let last = Ticket { granted_at: Timestamp::MAX, version: u32::MAX, entry: u32::MAX };
         for ticket in [None, Some(Ticket { version: 0, ..last }), Some(last)] {
             let id = Id { number: 7, ticket, tokens: 0 };
             let text = String::from_utf8(id.written("k", &secret).to_vec()).unwrap();

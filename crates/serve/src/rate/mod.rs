@@ -41,6 +41,7 @@ use super::compressed::compressed;
 use super::problem::Problem;
 use super::route::Route;
 pub(super) use state::Rate;
+use tollgate::Timestamp;
 
 /// The answer to a request for a rate: at once, unless it waits.
 pub(super) type Answer = Either<Ready<Answered>, Pin<Box<dyn Future<Output = Answered> + Send>>>;
@@ -64,7 +65,12 @@ pub(super) fn told(_: &App, _: &Uri, headers: &HeaderMap, problem: Problem) -> R
 }
 
 /// That way. Its body, if it has one, is [read](after_body) before it is answered.
-pub(super) fn ask<B>(app: &Arc<App>, client: &Auth, request: &Request<B>, now: u64) -> Answer {
+pub(super) fn ask<B>(
+    app: &Arc<App>,
+    client: &Auth,
+    request: &Request<B>,
+    now: Timestamp,
+) -> Answer {
     match client.refusal(request) {
         Some(refusal) => Either::Left(ready(Ok(refusal))),
         None => ask::ask(app, request, now),

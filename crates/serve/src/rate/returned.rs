@@ -1,4 +1,5 @@
 use std::collections::HashMap;
+use tollgate::Timestamp;
 
 /// Which grants were given back, for as long as a second time would matter.
 ///
@@ -10,7 +11,7 @@ pub(super) struct Returned {
     /// How many rows there are in all.
     rows: usize,
     /// When the first of the keys has nothing to be known any more.
-    first_ends: u64,
+    first_ends: Timestamp,
 }
 
 /// Why a grant can't be given back.
@@ -32,18 +33,17 @@ struct Key {
 #[derive(Debug, Default)]
 struct Span {
     /// Until when one of them matters.
-    until: u64,
+    until: Timestamp,
     rows: HashMap<u64, u64>,
 }
 
 impl Returned {
-    /// Notes that this grant of a key (by its hash) is given back; it matters until that time, in
-    /// nanoseconds since the epoch.
+    /// Notes that this grant of a key (by its hash) is given back; it matters until that time.
     pub(super) fn note(
         &mut self,
         (key, number): (u64, u64),
-        until: u64,
-        now: u64,
+        until: Timestamp,
+        now: Timestamp,
     ) -> Result<(), NotReturned> {
         if self.rows >= MOST && self.first_ends <= now {
             self.sweep(now);
@@ -63,18 +63,18 @@ impl Returned {
     }
 
     /// Forgets what doesn't matter any more.
-    pub(super) fn sweep(&mut self, now: u64) {
+    pub(super) fn sweep(&mut self, now: Timestamp) {
         self.keys.retain(|_, key| {
             key.forget(now);
             key.rows() > 0
         });
         self.rows = self.keys.values().map(Key::rows).sum();
-        self.first_ends = self.keys.values().map(Key::until).min().unwrap_or(u64::MAX);
+        self.first_ends = self.keys.values().map(Key::until).min().unwrap_or(Timestamp::MAX);
     }
 }
 
 impl Key {
-    fn note(&mut self, number: u64, until: u64, room: bool) -> Result<(), NotReturned> {
+    fn note(&mut self, number: u64, until: Timestamp, room: bool) -> Result<(), NotReturned> {
         let (row, bit) = (number / 64, 1_u64 << (number % 64));
         let has = |span: &Span| span.rows.get(&row).is_some_and(|bits| bits & bit != 0);
         if has(&self.older) || has(&self.newer) {
@@ -90,7 +90,7 @@ impl Key {
     }
 
     /// Once the older ones don't matter, the newer ones are the older ones.
-    fn forget(&mut self, now: u64) {
+    fn forget(&mut self, now: Timestamp) {
         for _ in 0..2 {
             if self.older.until <= now {
                 self.older = std::mem::take(&mut self.newer);
@@ -103,7 +103,7 @@ impl Key {
     }
 
     /// When something of it can be forgotten.
-    fn until(&self) -> u64 {
+    fn until(&self) -> Timestamp {
         match self.older.rows.is_empty() {
             true => self.newer.until,
             false => self.older.until,
@@ -121,15 +121,19 @@ const MOST_OF_A_KEY: usize = MOST / 16;
 mod tests {
     use super::*;
 
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
+
     #[test]
     fn a_grant_is_given_back_once_and_forgotten_when_it_does_not_matter_any_more() {
         let mut returned = Returned::default();
-        assert_eq!(returned.note((7, 1), 100, 0), Ok(()));
-        assert_eq!(returned.note((7, 1), 100, 99), Err(NotReturned::Again));
-        assert_eq!(returned.note((7, 2), 150, 99), Ok(()));
-        assert_eq!(returned.note((7, 3), 250, 150), Ok(()));
+        assert_eq!(returned.note((7, 1), at(100), at(0)), Ok(()));
+        assert_eq!(returned.note((7, 1), at(100), at(99)), Err(NotReturned::Again));
+        assert_eq!(returned.note((7, 2), at(150), at(99)), Ok(()));
+        assert_eq!(returned.note((7, 3), at(250), at(150)), Ok(()));
         assert_eq!(returned.rows, 1);
-        returned.sweep(250);
+        returned.sweep(at(250));
         assert_eq!((returned.keys.len(), returned.rows), (0, 0));
     }
 
@@ -137,11 +141,11 @@ mod tests {
     fn none_is_forgotten_early_while_others_come_and_go() {
         let mut returned = Returned::default();
         // One each ten, each of which matters for a hundred.
-        for at in 0..1000_u64 {
-            assert_eq!(returned.note((7, at), at * 10 + 100, at * 10), Ok(()));
-            for recent in at.saturating_sub(9)..=at {
-                let again = returned.note((7, recent), at * 10 + 100, at * 10);
-                assert_eq!(again, Err(NotReturned::Again), "{recent} at {at}");
+        for n in 0..1000_u64 {
+            assert_eq!(returned.note((7, n), at(n * 10 + 100), at(n * 10)), Ok(()));
+            for recent in n.saturating_sub(9)..=n {
+                let again = returned.note((7, recent), at(n * 10 + 100), at(n * 10));
+                assert_eq!(again, Err(NotReturned::Again), "{recent} at {n}");
             }
         }
         assert!(returned.rows <= 4, "{}", returned.rows);
@@ -150,16 +154,16 @@ mod tests {
     #[test]
     fn whichever_is_given_back_first_is_known_for_its_own_time() {
         let mut returned = Returned::default();
-        assert_eq!(returned.note((7, 2), 150, 98), Ok(()));
-        assert_eq!(returned.note((7, 1), 100, 99), Ok(()));
-        assert_eq!(returned.note((7, 2), 150, 149), Err(NotReturned::Again));
+        assert_eq!(returned.note((7, 2), at(150), at(98)), Ok(()));
+        assert_eq!(returned.note((7, 1), at(100), at(99)), Ok(()));
+        assert_eq!(returned.note((7, 2), at(150), at(149)), Err(NotReturned::Again));
     }
 
     #[test]
     fn millions_that_are_given_back_in_turn_take_little() {
         let mut returned = Returned::default();
-        assert!((0..2_000_000).all(|number| returned.note((7, number), 100, 0).is_ok()));
-        assert_eq!(returned.note((7, 0), 100, 99), Err(NotReturned::Again));
+        assert!((0..2_000_000).all(|number| returned.note((7, number), at(100), at(0)).is_ok()));
+        assert_eq!(returned.note((7, 0), at(100), at(99)), Err(NotReturned::Again));
         // The first of all counts among those that are forgotten first.
         assert!(returned.rows <= 2_000_000 / 64 + 1);
     }
@@ -169,11 +173,11 @@ mod tests {
         let mut returned = Returned::default();
         let part = MOST_OF_A_KEY as u64;
         // A row each: others had the numbers in between.
-        assert!((0..part).all(|at| returned.note((7, at * 64), 1_000, 0).is_ok()));
-        assert_eq!(returned.note((7, part * 64), 1_000, 0), Err(NotReturned::Full));
-        assert_eq!(returned.note((8, part * 64 + 1), 100, 0), Ok(()));
-        assert_eq!(returned.note((7, 0), 1_000, 999), Err(NotReturned::Again));
-        assert_eq!(returned.note((7, part * 64), 2_000, 1_000), Ok(()));
+        assert!((0..part).all(|n| returned.note((7, n * 64), at(1_000), at(0)).is_ok()));
+        assert_eq!(returned.note((7, part * 64), at(1_000), at(0)), Err(NotReturned::Full));
+        assert_eq!(returned.note((8, part * 64 + 1), at(100), at(0)), Ok(()));
+        assert_eq!(returned.note((7, 0), at(1_000), at(999)), Err(NotReturned::Again));
+        assert_eq!(returned.note((7, part * 64), at(2_000), at(1_000)), Ok(()));
     }
 
     #[test]
@@ -181,12 +185,13 @@ mod tests {
         let mut returned = Returned::default();
         let keys = (MOST / MOST_OF_A_KEY) as u64 + 1;
         let fill = |returned: &mut Returned, key, until| {
-            (0..MOST_OF_A_KEY as u64).all(|at| returned.note((key, at * 64), until, 0).is_ok())
+            (0..MOST_OF_A_KEY as u64)
+                .all(|n| returned.note((key, n * 64), at(until), at(0)).is_ok())
         };
         assert!((1..keys).all(|key| fill(&mut returned, key, 1_000 + key)));
         assert_eq!(returned.rows, MOST);
-        assert_eq!(returned.note((99, 1), 100, 0), Err(NotReturned::Full));
-        assert_eq!(returned.note((99, 1), 2_000, 1_001), Ok(()));
+        assert_eq!(returned.note((99, 1), at(100), at(0)), Err(NotReturned::Full));
+        assert_eq!(returned.note((99, 1), at(2_000), at(1_001)), Ok(()));
         assert_eq!(returned.rows, MOST - MOST_OF_A_KEY + 1);
     }
 }

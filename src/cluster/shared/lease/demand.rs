@@ -1,10 +1,14 @@
+use std::time::Duration;
+
+use crate::timestamp::Timestamp;
+
 /// How much is taken in a lease time: a moving average, in which the last third of a lease time
 /// weighs as much as all before.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Demand {
     per_lease: u64,
     taken: u64,
-    since: u64,
+    since: Timestamp,
 }
 
 impl Demand {
@@ -18,10 +22,10 @@ impl Demand {
         self.taken = self.taken.saturating_sub(amount);
     }
 
-    /// What a lease time takes, by all that is known now; `lease` is that time in nanoseconds.
-    pub(super) fn per_lease(&mut self, lease: u64, now: u64) -> u64 {
-        let (lease, memory) = (u128::from(lease), u128::from(lease / 3).max(1));
-        let passed = u128::from(now.saturating_sub(self.since));
+    /// Returns the amount that a lease time takes, by all that is known now.
+    pub(super) fn per_lease(&mut self, lease: Duration, now: Timestamp) -> u64 {
+        let (memory, lease) = ((lease / 3).as_nanos().max(1), lease.as_nanos());
+        let passed = (now - self.since).as_nanos();
         let before = u128::from(self.per_lease) * memory;
         let recent = u128::from(self.taken) * lease;
         let both = before.saturating_add(recent) / (memory + passed);
@@ -35,26 +39,30 @@ impl Demand {
 mod tests {
     use super::*;
 
-    const LEASE: u64 = 900;
+    const LEASE: Duration = Duration::from_nanos(900);
+
+    fn at(nanos: u64) -> Timestamp {
+        Timestamp::from_nanos(nanos)
+    }
 
     #[test]
     fn steady_use_is_the_demand_per_lease() {
         let mut demand = Demand::default();
         for now in (0..9_000).step_by(100) {
             demand.add(50);
-            demand.per_lease(LEASE, now);
+            demand.per_lease(LEASE, at(now));
         }
         demand.add(50);
-        assert!((440..=450).contains(&demand.per_lease(LEASE, 9_000)));
+        assert!((440..=450).contains(&demand.per_lease(LEASE, at(9_000))));
     }
 
     #[test]
     fn burst_counts_at_most_threefold_and_decays() {
         let mut demand = Demand::default();
-        demand.per_lease(LEASE, 1_000);
+        demand.per_lease(LEASE, at(1_000));
         demand.add(10);
-        assert_eq!(demand.per_lease(LEASE, 1_000), 30);
-        assert_eq!(demand.per_lease(LEASE, 1_000 + 100 * LEASE), 0);
+        assert_eq!(demand.per_lease(LEASE, at(1_000)), 30);
+        assert_eq!(demand.per_lease(LEASE, at(1_000) + 100 * LEASE), 0);
     }
 
     #[test]
@@ -62,6 +70,6 @@ mod tests {
         let mut demand = Demand::default();
         demand.add(u64::MAX);
         demand.add(u64::MAX);
-        assert_eq!(demand.per_lease(u64::MAX, 0), u64::MAX);
+        assert_eq!(demand.per_lease(Duration::from_nanos(u64::MAX), at(0)), u64::MAX);
     }
 }

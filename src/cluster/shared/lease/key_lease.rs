@@ -1,4 +1,5 @@
 use std::sync::Arc;
+use std::time::Duration;
 
 use smallvec::SmallVec;
 
@@ -8,13 +9,14 @@ use super::lease_debit::LeaseDebit;
 use crate::cluster::shared::script::{Amounts, Id, LeaseRequest};
 use crate::engine::{self, Bucket, Rule};
 use crate::quota::{Cost, Dimension};
+use crate::timestamp::Timestamp;
 
 /// What a process holds of one key's buckets, and what it has done with it.
 ///
 /// A request goes through [`try_take`](Self::try_take) and one of [`settle`](Self::settle) and
 /// [`release`](Self::release). In between and beside, the server is asked: [`ask`](Self::ask), then
 /// one of [`granted`](Self::granted), [`refused`](Self::refused), [`unknown`](Self::unknown) and
-/// [`on_no_response`](Self::unheard), one question at a time. Times are nanoseconds of this process's own
+/// [`on_no_response`](Self::unheard), one question at a time. Times are those of this process's own
 /// clock.
 #[derive(Debug)]
 pub(in crate::cluster::shared) struct KeyLease {
@@ -23,7 +25,7 @@ pub(in crate::cluster::shared) struct KeyLease {
     /// Fresh buckets that say when a window is closed; of rules that are always open none.
     gates: Vec<Bucket>,
     /// For how long the server holds a lease.
-    time: u64,
+    time: Duration,
     /// The name of the first lease of this ledger; that of a later one has its number in it.
     id: Id,
     generation: u32,
@@ -33,12 +35,12 @@ pub(in crate::cluster::shared) struct KeyLease {
     /// Whether the server has answered that question or one after it.
     acknowledged: bool,
     call_open: bool,
-    called_at: u64,
+    called_at: Timestamp,
     /// Nothing is admitted from then on.
-    until: u64,
-    used_at: u64,
+    until: Timestamp,
+    used_at: Timestamp,
     /// The server had no room when it was last asked: it isn't asked for a lease before then.
-    retry_at: u64,
+    retry_at: Timestamp,
 }
 
 impl KeyLease {
@@ -48,7 +50,7 @@ impl KeyLease {
         rules: Arc<[Rule]>,
         id: Id,
         generation: u32,
-        time: u64,
+        time: Duration,
     ) -> Self {
         let buckets = rules.iter().map(|_| BucketLease::default()).collect();
         let gates = if rules.iter().all(Rule::refills) {
@@ -67,10 +69,10 @@ impl KeyLease {
             first_report: 0,
             acknowledged: true,
             call_open: false,
-            called_at: 0,
-            until: 0,
-            used_at: 0,
-            retry_at: 0,
+            called_at: Timestamp::UNIX_EPOCH,
+            until: Timestamp::UNIX_EPOCH,
+            used_at: Timestamp::UNIX_EPOCH,
+            retry_at: Timestamp::UNIX_EPOCH,
         }
     }
 
@@ -92,7 +94,7 @@ impl KeyLease {
         &mut self,
         rules: &Arc<[Rule]>,
         cost: &Cost,
-        now: u64,
+        now: Timestamp,
     ) -> Option<LeaseDebit> {
         if !self.can_take(rules, cost, now) {
             return None;
@@ -113,7 +115,7 @@ impl KeyLease {
         &self,
         rules: &Arc<[Rule]>,
         cost: &Cost,
-        now: u64,
+        now: Timestamp,
     ) -> bool {
         now < self.until
             && self.has_rules(rules)
@@ -169,11 +171,11 @@ impl KeyLease {
     }
 
     /// Whether the server is to be asked now, though nobody waits for it.
-    pub(in crate::cluster::shared) fn is_due(&self, now: u64) -> bool {
+    pub(in crate::cluster::shared) fn is_due(&self, now: Timestamp) -> bool {
         if self.call_open || self.is_empty() {
             return false;
         }
-        let passed = now.saturating_sub(self.called_at);
+        let passed = now - self.called_at;
         passed >= self.time / RENEWALS_PER_LEASE
             || (passed >= self.time / EARLY_RENEWALS_PER_LEASE && self.is_half_empty())
     }
@@ -183,7 +185,7 @@ impl KeyLease {
         &self,
         rules: &Arc<[Rule]>,
         cost: &Cost,
-        now: u64,
+        now: Timestamp,
     ) -> bool {
         let fits = |rule: &Rule| rule.amount(cost) <= rule.capacity();
         let free = !self.call_open && now >= self.retry_at;
@@ -196,13 +198,13 @@ impl KeyLease {
     }
 
     /// Nobody needs it any more.
-    pub(in crate::cluster::shared) fn is_expired(&self, now: u64) -> bool {
-        let rested = now.saturating_sub(self.used_at.max(self.called_at)) >= self.time;
+    pub(in crate::cluster::shared) fn is_expired(&self, now: Timestamp) -> bool {
+        let rested = now - self.used_at.max(self.called_at) >= self.time;
         rested && !self.call_open && self.is_empty()
     }
 
     /// For each rule, what was used and isn't known to be heard, and what is free.
-    pub(in crate::cluster::shared) fn amounts(&self, now: u64) -> Vec<(u64, u64)> {
+    pub(in crate::cluster::shared) fn amounts(&self, now: Timestamp) -> Vec<(u64, u64)> {
         let free = |bucket: &BucketLease| if now < self.until { bucket.free() } else { 0 };
         self.buckets
             .iter()
@@ -218,13 +220,13 @@ impl KeyLease {
         &mut self,
         waiting: Option<&Cost>,
         room: &LeaseLimits,
-        now: u64,
+        now: Timestamp,
     ) -> LeaseCall {
         self.turn += 1;
         if self.acknowledged {
             self.first_report = self.turn;
         }
-        let idle = waiting.is_none() && now.saturating_sub(self.used_at) >= self.time;
+        let idle = waiting.is_none() && now - self.used_at >= self.time;
         let mut ask =
             LeaseCall { id: self.id(), used: Amounts::new(), wanted: LeaseRequest::default() };
         (ask.wanted.turn, ask.wanted.first_report) = (self.turn, self.first_report);
@@ -258,12 +260,12 @@ impl KeyLease {
         }
         (self.acknowledged, self.call_open) = (true, false);
         // A sixteenth earlier: clocks don't run alike.
-        self.until = self.called_at.saturating_add(self.time - self.time / DRIFT_DIVISOR);
+        self.until = self.called_at + (self.time - self.time / DRIFT_DIVISOR);
     }
 
     /// The server had too little for the request that waited: it holds what was kept, and has taken
     /// what was told. Before `until` a lease isn't asked for again.
-    pub(in crate::cluster::shared) fn on_refused(&mut self, until: u64) {
+    pub(in crate::cluster::shared) fn on_refused(&mut self, until: Timestamp) {
         self.on_granted(&[]);
         self.retry_at = until;
     }
@@ -311,7 +313,7 @@ impl KeyLease {
     }
 
     #[inline]
-    fn is_window_open(&self, cost: &Cost, now: u64) -> bool {
+    fn is_window_open(&self, cost: &Cost, now: Timestamp) -> bool {
         self.gates.is_empty() || engine::fits(&self.rules, &self.gates, cost, now)
     }
 
@@ -323,8 +325,8 @@ impl KeyLease {
 
     fn start_new_generation(&mut self) {
         self.generation = self.generation.wrapping_add(1);
-        (self.turn, self.first_report, self.acknowledged, self.call_open, self.until) =
-            (0, 0, true, false, 0);
+        (self.turn, self.first_report, self.acknowledged, self.call_open) = (0, 0, true, false);
+        self.until = Timestamp::UNIX_EPOCH;
     }
 
     fn id(&self) -> Id {
@@ -335,10 +337,10 @@ impl KeyLease {
 }
 
 /// A lease is renewed so many times in its time.
-const RENEWALS_PER_LEASE: u64 = 3;
+const RENEWALS_PER_LEASE: u32 = 3;
 
 /// At most so often in its time because it is half empty.
-const EARLY_RENEWALS_PER_LEASE: u64 = 16;
+const EARLY_RENEWALS_PER_LEASE: u32 = 16;
 
 /// By this part of its time a lease ends earlier here than on the server.
-const DRIFT_DIVISOR: u64 = 16;
+const DRIFT_DIVISOR: u32 = 16;

@@ -1,6 +1,7 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::Duration;
 
 use compact_str::CompactString;
 use foldhash::fast::RandomState;
@@ -12,13 +13,14 @@ use crate::cluster::shared::script::Id;
 use crate::engine::Rule;
 use crate::limiter::{Ending, Reservation, Reserved};
 use crate::quota::Cost;
+use crate::timestamp::Timestamp;
 
 /// The leases of this process, key by key.
 #[derive(Debug)]
 pub(in crate::cluster::shared) struct Leases {
     keys: RwLock<HashMap<CompactString, Arc<Mutex<KeyLease>>, RandomState>>,
-    /// The lease time, in nanoseconds.
-    time: u64,
+    /// The lease time.
+    time: Duration,
     number: AtomicU32,
 }
 
@@ -26,7 +28,7 @@ pub(in crate::cluster::shared) struct Leases {
 pub(in crate::cluster::shared) type Leased = (CompactString, Arc<Mutex<KeyLease>>);
 
 impl Leases {
-    pub(in crate::cluster::shared) fn new(time: u64) -> Self {
+    pub(in crate::cluster::shared) fn new(time: Duration) -> Self {
         Self { keys: RwLock::default(), time, number: AtomicU32::new(1) }
     }
 
@@ -38,7 +40,11 @@ impl Leases {
     }
 
     /// Takes a reservation out of what is held: of all keys or of none.
-    pub(in crate::cluster::shared) fn try_take(&self, reservation: &Reservation, now: u64) -> bool {
+    pub(in crate::cluster::shared) fn try_take(
+        &self,
+        reservation: &Reservation,
+        now: Timestamp,
+    ) -> bool {
         let Reservation { scopes, cost, .. } = reservation;
         let keys = self.keys.read();
         let mut limited = scopes.iter().filter(|scope| !scope.rules.is_empty()).peekable();
@@ -110,14 +116,14 @@ impl Leases {
     }
 
     /// Those about which the server is to be asked now.
-    pub(in crate::cluster::shared) fn due(&self, now: u64) -> Vec<Leased> {
+    pub(in crate::cluster::shared) fn due(&self, now: Timestamp) -> Vec<Leased> {
         let keys = self.keys.read();
         let due = keys.iter().filter(|(_, lease)| lease.lock().is_due(now));
         due.map(|(key, lease)| (key.clone(), Arc::clone(lease))).collect()
     }
 
     /// Forgets those of which nothing is left.
-    pub(in crate::cluster::shared) fn remove_expired(&self, now: u64) {
+    pub(in crate::cluster::shared) fn remove_expired(&self, now: Timestamp) {
         let over = |lease: &Arc<Mutex<KeyLease>>| {
             Arc::strong_count(lease) == 1 && lease.lock().is_expired(now)
         };
@@ -147,7 +153,7 @@ impl Leases {
         &self,
         key: &str,
         rules: &[Rule],
-        now: u64,
+        now: Timestamp,
     ) -> Option<Vec<(u64, u64)>> {
         let keys = self.keys.read();
         let lease = keys.get(key)?.lock();

@@ -14,6 +14,7 @@ use crate::cluster::shared::script::{RetryAfter, Verb, Verdict};
 use crate::engine::Rule;
 use crate::limiter::{Clock, Ending, Reserved};
 use crate::quota::Cost;
+use crate::timestamp::Timestamp;
 
 impl Coordinator {
     /// Decides out of leases, for which the store is asked where too little is held. `false`: the
@@ -77,7 +78,7 @@ impl Coordinator {
         &self,
         scope: &Reserved,
         cost: &Cost,
-        started_at: u64,
+        started_at: Timestamp,
     ) -> Result<bool, Failure> {
         let Reserved { key, rules, .. } = scope;
         let lease = self.leases.lease(scope, || self.store.id());
@@ -117,7 +118,7 @@ impl Coordinator {
         rules: &Arc<[Rule]>,
         lease: &Mutex<KeyLease>,
         ask: LeaseCall,
-        started_at: u64,
+        started_at: Timestamp,
     ) -> Result<bool, Failure> {
         let LeaseCall { id, used, wanted } = ask;
         let (key, rules) = (key.clone(), Arc::clone(rules));
@@ -145,10 +146,13 @@ impl Coordinator {
     }
 
     /// Until there is room again, but not for long: somebody may give it back.
-    fn retry_at(&self, wait: RetryAfter) -> u64 {
-        let most = micros(self.store.settings.lease / MAX_DRY_DIVISOR);
-        let wait = if let RetryAfter::In(wait) = wait { wait.min(most) } else { most };
-        self.store.ticks.now().saturating_add(wait.saturating_mul(1_000))
+    fn retry_at(&self, wait: RetryAfter) -> Timestamp {
+        let most = self.store.settings.lease / MAX_DRY_DIVISOR;
+        let wait = match wait {
+            RetryAfter::In(micros) => Duration::from_micros(micros).min(most),
+            _ => most,
+        };
+        self.store.ticks.now() + wait
     }
 
     /// What one process may ask for in advance, by what the store said last.

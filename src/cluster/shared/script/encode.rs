@@ -5,6 +5,7 @@ use super::call::{Amounts, Call, LeaseRequest, MAX_AMOUNT, Part, Verb};
 use super::text::{ScriptText, TEXT};
 use crate::engine::{Rule, Terms};
 use crate::quota::Grid;
+use crate::timestamp::Timestamp;
 
 impl Call<'_> {
     /// The command, by the script's hash: an error of the kind `NoScriptError` says that the server
@@ -142,13 +143,13 @@ impl Encoder {
     /// Until when this is all that is to be known of its windows, and from when on they are how
     /// long, from the one before the expected time on.
     fn grid(&mut self, grid: &Grid, expected: u64) {
-        let now = grid.around(expected.saturating_mul(1_000));
-        let mut runs = grid.runs(now.start.saturating_sub(1));
+        let now = grid.around(Timestamp::from_nanos(expected.saturating_mul(1_000)));
+        let mut runs = grid.runs(now.start.sub_nanos(1));
         let known: SmallVec<[_; MAX_RUNS]> = runs.by_ref().take(MAX_RUNS).collect();
-        self.push(runs.next().map_or(u64::MAX, |(start, _)| micros(start)));
+        self.push(runs.next().map_or(u64::MAX, |(start, _)| micros(start.as_nanos())));
         self.push(known.len() as u64 * 2);
         for (start, length) in known {
-            self.extend([micros(start), micros(length)]);
+            self.extend([micros(start.as_nanos()), micros(length)]);
         }
     }
 

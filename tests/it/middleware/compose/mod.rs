@@ -6,6 +6,7 @@ mod pending;
 
 use std::future::{Ready, ready};
 
+use tollgate::Timestamp;
 use tollgate::limiter::Limiter;
 use tower::retry::Policy;
 use tower::{BoxError, Service, ServiceExt};
@@ -57,8 +58,8 @@ where
 }
 
 /// Seconds since `begin`.
-fn seconds_since(limiter: &Limiter, begin: u64) -> u64 {
-    (limiter.now() - begin) / super::S
+fn seconds_since(limiter: &Limiter, begin: Timestamp) -> u64 {
+    (limiter.now() - begin).as_secs()
 }
 
 /// Tries errors of this kind again, so many times.

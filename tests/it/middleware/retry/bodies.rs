@@ -3,6 +3,7 @@
 use std::convert::Infallible;
 use std::pin::Pin;
 use std::task::{Context, Poll};
+use std::time::Duration;
 
 use bytes::Bytes;
 use http::{HeaderMap, Request};
@@ -136,6 +137,6 @@ fn a_replayed_request_has_everything_of_the_first() {
     let again = request.replay().unwrap();
     assert_eq!((again.method(), again.uri()), (request.method(), request.uri()));
     assert_eq!((again.version(), again.headers()), (request.version(), request.headers()));
-    assert_eq!(again.extensions().get::<u64>(), Some(&S));
+    assert_eq!(again.extensions().get::<Duration>(), Some(&S));
     assert_eq!(again.body().peek(|body| body.map(<[u8]>::to_vec)), Some(b"text".to_vec()));
 }

@@ -9,6 +9,7 @@ mod verdicts;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
+use std::time::Duration;
 
 use http::{HeaderMap, Request, Response, StatusCode};
 use parking_lot::Mutex;
@@ -27,7 +28,7 @@ use super::inner::{Frames, Oops, Strict};
 struct Script {
     limiter: Limiter,
     answers: Arc<Mutex<VecDeque<Answer>>>,
-    calls: Arc<Mutex<Vec<(u64, String)>>>,
+    calls: Arc<Mutex<Vec<(Duration, String)>>>,
 }
 
 type Answer = Result<Response<Frames>, Oops>;
@@ -72,7 +73,7 @@ impl Script {
 
     /// When it was asked, in milliseconds.
     fn asked(&self) -> Vec<u64> {
-        self.calls.lock().iter().map(|(at, _)| at / 1_000_000).collect()
+        self.calls.lock().iter().map(|(at, _)| u64::try_from(at.as_millis()).unwrap()).collect()
     }
 }
 

@@ -54,7 +54,7 @@ fn slow(status: u16, text: impl Into<Bytes>, then: Then) -> Response<Slow> {
 
 type Client = RetryService<Strict<Request<String>, Response<Slow>>, Http, Http>;
 /// When it was asked, in milliseconds, and how many of the bodies before were still held then.
-type Asked = Arc<Mutex<Vec<(u64, usize)>>>;
+type Asked = Arc<Mutex<Vec<(u128, usize)>>>;
 
 /// Answers with these, one after the other.
 fn client(
@@ -70,7 +70,7 @@ fn client(
     let inner = Strict::new(move |_: Request<String>| {
         let mut noted = noted.lock();
         let held = bodies[..noted.len()].iter().filter(|body| body.strong_count() > 0).count();
-        noted.push(((clock.now() - begin) / 1_000_000, held));
+        noted.push(((clock.now() - begin).as_millis(), held));
         std::future::ready(Ok(answers.lock().pop_front().expect("no more than the test says")))
     });
     (limiter.clone(), layer(limiter).observe(read).retry(3).layer(inner), asked)

@@ -72,7 +72,7 @@ impl Load {
             }
         };
         let interrupted = load.stopping_at_the_end(&stop, all).await;
-        let elapsed = Duration::from_nanos(load.clock.now().saturating_sub(started));
+        let elapsed = load.clock.now() - started;
         Ok(Measured { tally, elapsed, interrupted })
     }
 
@@ -124,8 +124,7 @@ impl Load {
             let sent = self.clock.now();
             match connection.ask(request).await {
                 Ok(status) => {
-                    let taken = self.clock.now().saturating_sub(sent);
-                    tally.answered(status, Duration::from_nanos(taken));
+                    tally.answered(status, self.clock.now() - sent);
                 }
                 Err(error) => tally.failed(error.to_string()),
             }

@@ -1,6 +1,7 @@
 use serde::{Serialize, Serializer};
 
 use crate::terminal::rfc3339;
+use tollgate::Timestamp;
 use tollgate::limiter::{BucketSnapshot, KeySnapshot, KeyStats, LimitStats};
 use tollgate::quota::{Dimension, Window};
 
@@ -39,9 +40,9 @@ pub(in crate::command) struct LimitFigures {
     pub(in crate::command) resets_at: Option<Moment>,
 }
 
-/// A time in nanoseconds since the epoch, written as RFC 3339.
+/// A time, written as RFC 3339.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::command) struct Moment(pub(in crate::command) u64);
+pub(in crate::command) struct Moment(pub(in crate::command) Timestamp);
 
 impl KeyFigures {
     /// The figures of a key; of one that no quota names, what was used of it all the same.
@@ -50,7 +51,7 @@ impl KeyFigures {
         quota: Option<String>,
         stats: &KeyStats,
         stored: Option<&KeySnapshot>,
-        now: u64,
+        now: Timestamp,
     ) -> Self {
         let known = stats.limits.iter().map(|limit| LimitFigures::of(limit, now));
         let unknown = stored.into_iter().filter(|_| stats.limits.is_empty());
@@ -67,7 +68,7 @@ impl KeyFigures {
 }
 
 impl LimitFigures {
-    fn of(limit: &LimitStats, now: u64) -> Self {
+    fn of(limit: &LimitStats, now: Timestamp) -> Self {
         Self {
             dimension: limit.dimension.to_string(),
             window: (limit.dimension != Dimension::Concurrency).then_some(limit.window),
@@ -81,10 +82,10 @@ impl LimitFigures {
     }
 
     /// What was used of a limit whose amount nobody knows.
-    fn unlimited(bucket: &BucketSnapshot, now: u64) -> Self {
-        let past = |at: u64| at.saturating_add(bucket.window.as_nanos()) <= now;
+    fn unlimited(bucket: &BucketSnapshot, now: Timestamp) -> Self {
+        let past = |at: Timestamp| at + bucket.window.as_duration() <= now;
         let taken = bucket.saved.taken.iter().filter(|(at, _)| !past(*at));
-        let last = taken.clone().map(|(at, _)| at.saturating_add(bucket.window.as_nanos())).max();
+        let last = taken.clone().map(|(at, _)| *at + bucket.window.as_duration()).max();
         Self {
             dimension: bucket.dimension.to_string(),
             window: (bucket.dimension != Dimension::Concurrency).then_some(bucket.window),
@@ -115,13 +116,14 @@ mod tests {
 
     #[test]
     fn a_key_that_no_quota_names_shows_what_was_used_in_the_window_alone() {
-        let taken = vec![(1_000_000_000, 7), (50_000_000_000, 5), (60_000_000_000, 3)];
+        let at = Timestamp::from_unix_secs;
+        let taken = vec![(at(1), 7), (at(50), 5), (at(60), 3)];
         let saved = Saved { taken, held: 2 };
         let bucket = BucketSnapshot::new(Dimension::Tokens, Window::MINUTE, saved);
         let stored = KeySnapshot::new("k", vec![bucket]);
-        let key = KeyFigures::new("k", None, &KeyStats::default(), Some(&stored), 61_000_000_000);
+        let key = KeyFigures::new("k", None, &KeyStats::default(), Some(&stored), at(61));
         let limit = &key.limits[0];
         assert_eq!((limit.limit, limit.used, limit.held), (None, 8, 2));
-        assert_eq!(limit.resets_at, Some(Moment(120_000_000_000)));
+        assert_eq!(limit.resets_at, Some(Moment(at(120))));
     }
 }

@@ -6,22 +6,23 @@ use console::{Style, measure_text_width, truncate_str};
 use super::bar::Bar;
 use super::figures::{KeyFigures, LimitFigures};
 use crate::terminal::{Span, plain_table, printable, whole};
+use tollgate::Timestamp;
 use tollgate::quota::Window;
 
 /// Keys and their limits as text of a bounded width.
 pub(in crate::command) struct Table<'a> {
     keys: &'a [KeyFigures],
-    now: u64,
+    now: Timestamp,
     /// In columns.
     width: usize,
     colors: bool,
 }
 
 impl<'a> Table<'a> {
-    /// At this time, in nanoseconds since the epoch.
+    /// Shows the keys at `now`.
     pub(in crate::command) fn new(
         keys: &'a [KeyFigures],
-        now: u64,
+        now: Timestamp,
         width: usize,
         colors: bool,
     ) -> Self {
@@ -99,7 +100,7 @@ struct Row<'a> {
 }
 
 impl<'a> Row<'a> {
-    fn new(figures: &'a LimitFigures, now: u64) -> Self {
+    fn new(figures: &'a LimitFigures, now: Timestamp) -> Self {
         let dimension = printable(&figures.dimension);
         let label = match figures.window {
             Some(window) => format!("  {dimension}/{}", unit(window)),
@@ -217,7 +218,7 @@ mod tests {
     use super::super::figures::Moment;
     use super::*;
 
-    const NOW: u64 = 1_000_000_000_000;
+    const NOW: Timestamp = Timestamp::from_unix_secs(1_000);
 
     fn limit(dimension: &str, window: Option<Window>, figures: (u64, u64, u64)) -> LimitFigures {
         let (used, held, limit) = figures;
@@ -229,7 +230,7 @@ mod tests {
             used,
             held,
             available: Some(limit.saturating_sub(used + held)),
-            resets_at: (used > 0).then_some(Moment(NOW + 12_000_000_000)),
+            resets_at: (used > 0).then_some(Moment(Timestamp::from_unix_secs(1_012))),
         }
     }
 
@@ -245,7 +246,7 @@ mod tests {
                 key: "evil\u{1b}[31m".to_owned(),
                 quota: None,
                 limits: Vec::new(),
-                cooling_until: Some(Moment(NOW + 3_000_000_000)),
+                cooling_until: Some(Moment(Timestamp::from_unix_secs(1_003))),
             },
         ]
     }

@@ -8,6 +8,7 @@ use super::body::Payload;
 use super::headers::Pairs;
 use super::lenient::{Text, lenient};
 use super::when;
+use tollgate::Timestamp;
 
 /// One recorded exchange.
 #[derive(Debug, Clone, Default)]
@@ -17,9 +18,8 @@ pub struct Entry {
     pub request: Request,
     /// What came back.
     pub response: Response,
-    /// When the response ended, in nanoseconds since the Unix epoch: from `startedDateTime` and
-    /// `time`, else from the response's `date`. `None` where neither tells, or tells 1970.
-    pub ended_unix_nanos: Option<u64>,
+    /// When the response ended: from `startedDateTime` and `time`, else from the response's `date`. `None` where neither tells, or tells 1970.
+    pub ended_at: Option<Timestamp>,
 }
 
 /// What was sent. `Debug` shows neither headers, nor the query, nor the body.
@@ -88,7 +88,7 @@ impl From<RawEntry> for Entry {
         let ended = when::ended(&raw.started_date_time.into_string(), raw.time);
         Self {
             request: raw.request.into_request(),
-            ended_unix_nanos: ended.or_else(|| when::date(&response.headers)),
+            ended_at: ended.or_else(|| when::date(&response.headers)),
             response,
         }
     }

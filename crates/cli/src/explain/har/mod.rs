@@ -10,6 +10,7 @@
 //!
 //! ```
 //! use std::ops::ControlFlow;
+//! use tollgate::Timestamp;
 //! use tollgate_cli::explain::har;
 //!
 //! let file = r#"{"log": {"entries": [{"startedDateTime": "2025-06-01T12:00:00.250Z", "time": 750,
@@ -25,7 +26,7 @@
 //! let [entry] = &entries[..] else { panic!("one entry") };
 //! assert_eq!((entry.response.status, &entry.response.body[..]), (200, &b"{}"[..]));
 //! assert_eq!(entry.response.headers["x-id"], "7");
-//! assert_eq!(entry.ended_unix_nanos, Some(1_748_779_201_000_000_000));
+//! assert_eq!(entry.ended_at, Some(Timestamp::from_unix_secs(1_748_779_201)));
 //! ```
 
 mod body;

@@ -15,6 +15,7 @@ use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::Semaphore;
+use tollgate::Timestamp;
 use tollgate::limiter::Limiter;
 
 /// A request, as it came.
@@ -29,10 +30,10 @@ pub(crate) struct Call {
     pub(crate) authorization: String,
     pub(crate) headers: HeaderMap,
     /// In nanoseconds since the epoch.
-    pub(crate) arrived: u64,
+    pub(crate) arrived: Timestamp,
     /// How many answers had been given by then, and when the last of them was.
     pub(crate) answers_before: usize,
-    pub(crate) answered_before: u64,
+    pub(crate) answered_before: Timestamp,
 }
 
 /// What is answered.
@@ -101,7 +102,7 @@ struct Shared {
 struct Seen {
     calls: Vec<Call>,
     answers: usize,
-    answered: u64,
+    answered: Timestamp,
 }
 
 impl Scripted {

@@ -1,6 +1,7 @@
 //! What each tool writes, and how it differs from the rest.
 
 use serde_json::json;
+use tollgate::Timestamp;
 
 use super::rig::{entry, har, read, read_one};
 
@@ -26,8 +27,8 @@ fn chrome_writes_pseudo_headers_sockets_and_requests_without_a_response() {
     assert_eq!((entries.len(), ended), (2, Ok(())));
     assert_eq!(entries[0].request.headers.len(), 1);
     assert_eq!((entries[0].response.status, entries[1].response.status), (0, 101));
-    assert_eq!(entries[0].ended_unix_nanos, Some(1_748_779_200_123_500_000));
-    assert_eq!(entries[1].ended_unix_nanos, None);
+    assert_eq!(entries[0].ended_at, Some(Timestamp::from_nanos(1_748_779_200_123_500_000)));
+    assert_eq!(entries[1].ended_at, None);
 }
 
 #[test]
@@ -74,7 +75,7 @@ fn a_byte_order_mark_and_a_safari_time_zone_are_read() {
     one["startedDateTime"] = json!("2025-06-01T14:00:00.000+02:00");
     let (entries, ended) = read(format!("\u{feff}{}", har(&[one])));
     assert_eq!((entries.len(), ended), (1, Ok(())));
-    assert_eq!(entries[0].ended_unix_nanos, Some(1_748_779_200_000_000_000));
+    assert_eq!(entries[0].ended_at, Some(Timestamp::from_unix_secs(1_748_779_200)));
 }
 
 #[test]
@@ -83,7 +84,7 @@ fn the_time_is_that_of_the_start_or_else_of_the_response() {
         let headers = json!([{"name": "Date", "value": date}]);
         let mut one = entry("https://h", json!({}), json!({"status": 200, "headers": headers}));
         (one["startedDateTime"], one["time"]) = (json!(started), json!(time));
-        read_one(&one).ended_unix_nanos.map(|nanos| nanos / 1_000_000)
+        read_one(&one).ended_at.map(|time| time.as_nanos() / 1_000_000)
     };
     assert_eq!(ended("2025-06-01T12:00:00Z", 1500.0, ""), Some(1_748_779_201_500));
     assert_eq!(ended("2025-06-01T12:00:00+0000", -1.0, ""), Some(1_748_779_200_000));

@@ -3,6 +3,7 @@ use std::time::Duration;
 use proptest::prelude::*;
 
 use super::*;
+use tollgate::Timestamp;
 use tollgate::limiter::ManualClock;
 use tollgate::quota::{Dimension, Margin, Quota};
 
@@ -27,9 +28,9 @@ enum Step {
 struct Model {
     id: Id,
     tokens: u64,
-    ttl: u64,
-    expires_at: u64,
-    ended: Option<(How, u64)>,
+    ttl: Duration,
+    expires_at: Timestamp,
+    ended: Option<(How, Timestamp)>,
 }
 
 struct World {
@@ -66,10 +67,10 @@ impl World {
     }
 
     fn with_room(most: usize) -> Self {
-        Self::kept_for(most, u64::MAX)
+        Self::kept_for(most, Duration::MAX)
     }
 
-    fn kept_for(most: usize, kept_for: u64) -> Self {
+    fn kept_for(most: usize, kept_for: Duration) -> Self {
         let clock = ManualClock::new();
         let quota = Quota::new().tpd(1 << 50).concurrency(10_000);
         let limiter = Limiter::builder().quota("k", quota).margin(Margin::NONE);
@@ -92,15 +93,15 @@ impl World {
                 let open = self.models.iter().filter(|model| model.ended.is_none());
                 assert_eq!(next, open.map(|model| model.expires_at).min());
             }
-            Step::Reserve { tokens, ttl } => self.reserve(tokens, ttl, now),
+            Step::Reserve { tokens, ttl } => self.reserve(tokens, nanos(ttl), now),
             Step::Settle(at, tokens) => self.end(at, now, How::Settled, tokens),
             Step::Release(at) => self.end(at, now, How::Released, 0),
-            Step::Renew(at, ttl) => self.renew(at, ttl, now),
+            Step::Renew(at, ttl) => self.renew(at, ttl.map(nanos), now),
             Step::Look(at) => self.look(at, now),
         }
     }
 
-    fn reserve(&mut self, tokens: u64, ttl: u64, now: u64) {
+    fn reserve(&mut self, tokens: u64, ttl: Duration, now: Timestamp) {
         let Some(place) = self.reservations.place() else { return };
         let cost = Cost::new().tokens(tokens);
         let permit = self.limiter.try_acquire("k", &cost).unwrap();
@@ -111,7 +112,7 @@ impl World {
         self.models.push(Model { id, tokens, ttl, expires_at, ended: None });
     }
 
-    fn end(&mut self, at: usize, now: u64, how: How, tokens: u64) {
+    fn end(&mut self, at: usize, now: Timestamp, how: How, tokens: u64) {
         self.pass(now);
         let Some(model) = pick(&mut self.models, at) else { return };
         let result = match how {
@@ -126,7 +127,7 @@ impl World {
         }
     }
 
-    fn renew(&mut self, at: usize, ttl: Option<u64>, now: u64) {
+    fn renew(&mut self, at: usize, ttl: Option<Duration>, now: Timestamp) {
         self.pass(now);
         let Some(model) = pick(&mut self.models, at) else { return };
         let ttl = ttl.unwrap_or(model.ttl);
@@ -137,7 +138,7 @@ impl World {
         }
     }
 
-    fn look(&mut self, at: usize, now: u64) {
+    fn look(&mut self, at: usize, now: Timestamp) {
         self.pass(now);
         let Some(model) = pick(&mut self.models, at) else { return };
         match (self.reservations.look(model.id, now), model.ended) {
@@ -148,7 +149,7 @@ impl World {
     }
 
     /// Those whose time has come are over, whether or not anybody looks.
-    fn pass(&mut self, now: u64) {
+    fn pass(&mut self, now: Timestamp) {
         for model in self.models.iter_mut().filter(|model| model.ended.is_none()) {
             if model.expires_at <= now {
                 model.ended = Some((How::Expired, model.expires_at));
@@ -170,8 +171,8 @@ impl World {
             keys: ["k".into()].into(),
             cost: Cost::new(),
             granted_at: now,
-            ttl: 1,
-            expires_at: now + 1,
+            ttl: nanos(1),
+            expires_at: now + nanos(1),
             metadata: None,
         };
         let permit = self.reservations.open(permit, place, about).expect_err("it is closed");
@@ -189,7 +190,7 @@ impl World {
 
 impl Model {
     /// Whether it was done, and that it was told rightly.
-    fn told(&self, result: Result<(How, u64), Missing>, done: (How, u64)) -> bool {
+    fn told(&self, result: Result<(How, Timestamp), Missing>, done: (How, Timestamp)) -> bool {
         match (result, self.ended) {
             (Ok(told), None) => assert_eq!(told, done),
             (Err(Missing::Ended(told)), Some(ended)) => {
@@ -199,6 +200,10 @@ impl Model {
         }
         self.ended.is_none()
     }
+}
+
+fn nanos(nanos: u64) -> Duration {
+    Duration::from_nanos(nanos)
 }
 
 fn pick(models: &mut [Model], at: usize) -> Option<&mut Model> {
@@ -226,7 +231,7 @@ const MOST: usize = 64;
 fn thousands_that_expire_at_once_end_a_thousand_a_time_and_none_too_late() {
     let mut world = World::with_room(3_000);
     let then = world.limiter.now();
-    (0..2_500).for_each(|_| world.reserve(1, 10, then));
+    (0..2_500).for_each(|_| world.reserve(1, nanos(10), then));
     world.take(Step::Advance(10));
     let now = world.limiter.now();
     // Its time has come, though others end first.
@@ -246,7 +251,7 @@ fn as_many_ended_ones_are_known_as_may_be_open() {
     let mut world = World::new();
     let now = world.limiter.now();
     for _ in 0..MOST + 1 {
-        world.reserve(1, 1, now);
+        world.reserve(1, nanos(1), now);
         world.end(world.models.len() - 1, now, How::Released, 0);
     }
     let known = |model: &&Model| world.reservations.look(model.id, now).is_ok();
@@ -256,10 +261,10 @@ fn as_many_ended_ones_are_known_as_may_be_open() {
 
 #[test]
 fn nothing_is_left_of_thousands_that_came_and_went_though_nobody_comes_after_them() {
-    let mut world = World::kept_for(3_000, 60);
+    let mut world = World::kept_for(3_000, nanos(60));
     let then = world.limiter.now();
     for at in 0..2_500 {
-        world.reserve(1, 10, then);
+        world.reserve(1, nanos(10), then);
         match at % 3 {
             0 => world.end(at, then, How::Settled, 1),
             1 => world.end(at, then, How::Released, 0),
@@ -271,7 +276,7 @@ fn nothing_is_left_of_thousands_that_came_and_went_though_nobody_comes_after_the
     while let Some(next) = world.reservations.expire(last) {
         last = last.max(next);
     }
-    assert_eq!(last, then + 10 + 60);
+    assert_eq!(last, then + nanos(10 + 60));
     let table = world.reservations.table.lock();
     assert_eq!([table.open.len(), table.ended.len(), table.order.len()], [0; 3]);
     assert_eq!(table.open.next(), None);

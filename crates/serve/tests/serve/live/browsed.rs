@@ -50,7 +50,7 @@ fn figures(rig: &Rig, key: &str) -> Value {
 /// Waits until the page shows what is so now.
 async fn settled(rig: &Rig, browser: &Chromium) {
     rig.clock.advance(Duration::from_secs(1));
-    let now = rig.limiter.now() / 1_000_000;
+    let now = rig.limiter.now().as_nanos() / 1_000_000;
     browser.until(&format!("document.documentElement.dataset.at >= {now}")).await;
 }
 

@@ -51,7 +51,7 @@ async fn what_is_shown_of_a_key_is_what_the_limiter_says_of_it() {
     assert_eq!((&snapshot["waiting"], &snapshot["others"]), (&1.into(), &0.into()));
     // Whoever waits stands first.
     assert_eq!(snapshot["keys"][0]["key"], "mail");
-    let fresh_at = rig.limiter.stats("mail").limits[0].fresh_at.div_ceil(1_000_000);
+    let fresh_at = rig.limiter.stats("mail").limits[0].fresh_at.as_nanos().div_ceil(1_000_000);
     assert_eq!(shown["mail"]["limits"][0]["fresh_at"], fresh_at);
     assert!(shown["idle"]["limits"][0].get("fresh_at").is_none());
 }
@@ -113,7 +113,7 @@ async fn what_is_rare_is_news_with_the_newest_first() {
     let told = |n: usize| (news[n]["key"].as_str().unwrap(), news[n]["kind"].as_str().unwrap());
     assert_eq!(told(news.len() - 1), ("mail", "quota changed"));
     assert!((0..news.len()).any(|n| told(n) == ("chat", "cooling down")), "{news:?}");
-    let until = rig.limiter.stats("chat").cooling_until.unwrap().div_ceil(1_000_000);
+    let until = rig.limiter.stats("chat").cooling_until.unwrap().as_nanos().div_ceil(1_000_000);
     assert_eq!(keys(&snapshot)["chat"]["cooling_until"], until);
 }
 

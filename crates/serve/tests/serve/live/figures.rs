@@ -47,7 +47,7 @@ async fn requests_are_counted_by_route_and_class_of_status() {
     assert_eq!(requests("/{upstream}/...", "4xx"), 1.0);
     assert_eq!(page.sum("tollgate_build_info", &[("version", env!("CARGO_PKG_VERSION"))]), 1.0);
     let started = page.sum("process_start_time_seconds", &[]);
-    assert_eq!(started, (rig.limiter.now() / 1_000_000_000) as f64);
+    assert_eq!(started, (rig.limiter.now().as_nanos() / 1_000_000_000) as f64);
 }
 
 #[tokio::test]

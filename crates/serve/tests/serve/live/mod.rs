@@ -68,7 +68,7 @@ impl Rig {
     /// To the beginning of the next second, and what is shown then.
     async fn next(&self, events: &mut Events) -> Value {
         self.clock.advance(Duration::from_secs(1));
-        let now = self.limiter.now() / 1_000_000;
+        let now = self.limiter.now().as_nanos() / 1_000_000;
         loop {
             // One that was made before may be on its way still.
             let snapshot = events.next().await.expect("there is more");

@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::reference::Reference;
 use super::server::{Reply, Server};
 use super::world::{Fate, Use, World};
-use super::{LEASE, MILLI, SECOND};
+use super::{LEASE, MILLI, SECOND, at};
 use crate::cluster::shared::lease::{KeyLease, LeaseLimits};
 use crate::cluster::shared::script::Id;
 use crate::engine::Rule;
@@ -136,15 +136,18 @@ fn window_counts_use_at_most_one_renewal_longer() {
 fn amount_held_at_a_crash_returns_as_the_bucket_refills() {
     let rules = rules(&Quota::new().rpm(600), Algorithm::TokenBucket);
     let (mut server, mut now) = (Server::new(&rules), 1_000 * SECOND);
-    let mut gone = KeyLease::new(Arc::clone(&rules), Id([1; 16]), 1, LEASE);
-    let ask =
-        gone.prepare_call(Some(&cost(100, 0)), &LeaseLimits { available: None, members: 2 }, now);
+    let mut gone = KeyLease::new(Arc::clone(&rules), Id([1; 16]), 1, Duration::from_nanos(LEASE));
+    let ask = gone.prepare_call(
+        Some(&cost(100, 0)),
+        &LeaseLimits { available: None, members: 2 },
+        at(now),
+    );
     let Reply::Leased(granted) = server.request_lease(&ask, now) else { panic!("there is room") };
     gone.on_granted(&granted);
-    assert!(gone.try_take(&rules, &cost(granted[0], 0), now).is_some());
+    assert!(gone.try_take(&rules, &cost(granted[0], 0), at(now)).is_some());
     let there = |server: &mut Server, now| {
         server.expire(now);
-        server.buckets[0].level(&rules[0], now).available
+        server.buckets[0].level(&rules[0], at(now)).available
     };
     assert_eq!(
         there(&mut server, now),

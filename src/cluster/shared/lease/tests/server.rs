@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use super::model::cost;
-use super::{LEASE, MILLI};
+use super::{LEASE, MILLI, at};
 use crate::cluster::shared::lease::{LeaseCall, LeaseLimits};
 use crate::engine::{self, Bucket, Rule, Wait};
 
@@ -38,7 +38,7 @@ impl Server {
     }
 
     pub(super) fn take(&mut self, rule: usize, amount: u64, now: u64) {
-        self.buckets[rule].charge(&self.rules[rule], amount, now);
+        self.buckets[rule].charge(&self.rules[rule], amount, at(now));
         self.taken += if rule == 0 { amount } else { 0 };
     }
 
@@ -79,12 +79,13 @@ impl Server {
             }
             self.buckets[rule].hold(wanted.inflight[rule]);
         }
-        let available = |rule: usize| self.buckets[rule].level(&self.rules[rule], now).available;
+        let available =
+            |rule: usize| self.buckets[rule].level(&self.rules[rule], at(now)).available;
         let short = (0..used.len()).find(|rule| available(*rule) < wanted.least[*rule]);
         if let Some(rule) = short {
             let cost = cost(wanted.least[0], wanted.least.get(1).copied().unwrap_or(0));
-            let wait = engine::check(&self.rules, &self.buckets, &cost, now).unwrap_err().wait;
-            let wait = if let Wait::At(at) = wait { at - now } else { 50 * MILLI };
+            let wait = engine::check(&self.rules, &self.buckets, &cost, at(now)).unwrap_err().wait;
+            let wait = if let Wait::At(time) = wait { time.as_nanos() - now } else { 50 * MILLI };
             let (until, held) = (now + LEASE, wanted.inflight.to_vec());
             self.leases.insert(id.0, Record { turn: wanted.turn, until, held });
             assert!(rule < used.len());
@@ -106,7 +107,7 @@ impl Server {
     }
 
     pub(super) fn lease_limits(&self, members: u64, now: u64) -> LeaseLimits {
-        let level = |(rule, bucket): (&Rule, &Bucket)| bucket.level(rule, now).available;
+        let level = |(rule, bucket): (&Rule, &Bucket)| bucket.level(rule, at(now)).available;
         let available = self.rules.iter().zip(&self.buckets).map(level).collect();
         LeaseLimits { available: Some(available), members }
     }

@@ -1,10 +1,11 @@
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, HashMap};
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::model::cost;
 use super::server::{Reply, Server};
-use super::{LEASE, MILLI, SECOND};
+use super::{LEASE, MILLI, SECOND, at};
 use crate::cluster::shared::lease::{KeyLease, LeaseCall, LeaseDebit, LeaseLimits};
 use crate::cluster::shared::script::Id;
 use crate::engine::Rule;
@@ -122,7 +123,7 @@ impl World {
         self.number += 1;
         let mut id = [0; 16];
         id[..8].copy_from_slice(&self.number.to_be_bytes());
-        let lease = KeyLease::new(Arc::clone(rules), Id(id), 1, LEASE);
+        let lease = KeyLease::new(Arc::clone(rules), Id(id), 1, Duration::from_nanos(LEASE));
         let (ahead, faster) = (self.random(100 * SECOND), self.random(2_000));
         let room = LeaseLimits { available: None, members: self.fate.holders as u64 };
         Holder { lease, ahead, faster, room, turn: None, waiting: None, life }
@@ -196,7 +197,9 @@ impl World {
                 (holder.turn, holder.room) = (None, room);
                 match reply {
                     Reply::Leased(granted) => holder.lease.on_granted(&granted),
-                    Reply::Refused(wait) => holder.lease.on_refused(clock + wait.min(LEASE / 8)),
+                    Reply::Refused(wait) => {
+                        holder.lease.on_refused(at(clock + wait.min(LEASE / 8)))
+                    }
                     Reply::Unknown => holder.lease.on_unknown(),
                     Reply::Stale => holder.lease.on_no_response(),
                 }
@@ -218,7 +221,7 @@ impl World {
                 self.at(LEASE / 50, Event::Tick(index));
                 self.try_serve(index);
                 let (now, holder) = (self.now, &self.holders[index]);
-                if holder.turn.is_none() && holder.lease.is_due(holder.clock(now)) {
+                if holder.turn.is_none() && holder.lease.is_due(at(holder.clock(now))) {
                     self.ask(index, None);
                 }
             }
@@ -230,8 +233,10 @@ impl World {
         let (now, holder) = (self.now, &mut self.holders[index]);
         let Some(reserved) = holder.waiting.clone() else { return };
         let clock = holder.clock(now);
-        let Some(taken) = holder.lease.try_take(&self.server.rules, &reserved, clock) else {
-            if holder.turn.is_none() && holder.lease.may_ask(&self.server.rules, &reserved, clock) {
+        let Some(taken) = holder.lease.try_take(&self.server.rules, &reserved, at(clock)) else {
+            if holder.turn.is_none()
+                && holder.lease.may_ask(&self.server.rules, &reserved, at(clock))
+            {
                 self.ask(index, Some(&reserved));
             }
             return;
@@ -256,7 +261,7 @@ impl World {
     pub(super) fn ask(&mut self, index: usize, waiting: Option<&Cost>) {
         let (now, holder) = (self.now, &mut self.holders[index]);
         let clock = holder.clock(now);
-        let ask = holder.lease.prepare_call(waiting, &holder.room.clone(), clock);
+        let ask = holder.lease.prepare_call(waiting, &holder.room.clone(), at(clock));
         let (life, turn) = (holder.life, ask.wanted.turn);
         holder.turn = Some(turn);
         if let Some(way) = self.way(index) {

@@ -1,5 +1,6 @@
 //! The script answers as the engine does: the same random schedules through both.
 
+use crate::timestamp::Timestamp;
 use redis::Pipeline;
 
 use super::super::{Answer, Id, RetryAfter, Verdict};
@@ -8,6 +9,10 @@ use super::server::Server;
 use super::world::{EngineResult, OwnedCall, TestKey};
 use crate::engine::{Rule, Wait};
 use tollgate_testing::full::full_or;
+
+fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
 
 #[test]
 fn random_schedule_matches_the_engine() {
@@ -55,10 +60,10 @@ fn schedule(server: &mut Server, seed: u64, ids: &mut u128) {
         *ids += 1;
         let (call, expected_result) = key.step(&mut random, Id(ids.to_be_bytes()), now);
         if let EngineResult::Refused(_, Wait::At(time)) = expected_result {
-            due = time.div_ceil(1_000);
+            due = time.as_nanos().div_ceil(1_000);
         }
         let level = |(rule, bucket): (&Rule, &crate::engine::Bucket)| {
-            let level = bucket.level(rule, now * 1_000);
+            let level = bucket.level(rule, at(now * 1_000));
             (level.used, level.held)
         };
         let levels = key.rules.iter().zip(&key.buckets).map(level).collect();
@@ -96,7 +101,7 @@ fn same(answer: &Answer, step: &Step, at: (u64, usize)) {
         (Verdict::Refused { part: 0, rule, wait }, EngineResult::Refused(expected, time)) => {
             let same = match (wait, time) {
                 (RetryAfter::In(a), Wait::At(b)) => {
-                    let expected = b.div_ceil(1_000) - now;
+                    let expected = b.as_nanos().div_ceil(1_000) - now;
                     close(*a, expected) || *a.min(&expected) > LONG_WAIT
                 }
                 (RetryAfter::Unknown, Wait::Unknown) | (RetryAfter::Never, Wait::Never) => true,

@@ -1,5 +1,6 @@
 //! Keys with random rules, and beside each the buckets that the engine keeps for it.
 
+use crate::timestamp::Timestamp;
 use std::time::Duration;
 
 use super::super::call::Amounts;
@@ -7,6 +8,10 @@ use super::super::{Call, Id, Part, ServerTime, Verb};
 use super::random::Random;
 use crate::engine::{self, Bucket, Rule, Shortfall, Wait};
 use crate::quota::{Algorithm, Calendar, Cost, Dimension, Limit, Margin, Period, SettleAt, Window};
+
+fn at(nanos: u64) -> Timestamp {
+    Timestamp::from_nanos(nanos)
+}
 
 /// One key.
 pub(super) struct TestKey {
@@ -96,7 +101,7 @@ impl TestKey {
         id: Id,
         now: u64,
     ) -> (OwnedCall, EngineResult) {
-        let nanos = now * 1_000;
+        let time = at(now * 1_000);
         let call = |key: &Self, verb, id, cost: &Cost| OwnedCall {
             name: key.name.clone(),
             verb,
@@ -107,34 +112,34 @@ impl TestKey {
         if choice < 9 && !self.open.is_empty() {
             let index = usize::try_from(random.below(self.open.len() as u64)).unwrap();
             let (id, sent, cost) = self.open.swap_remove(index);
-            let sent = (sent * 1_000, &cost);
+            let sent = (at(sent * 1_000), &cost);
             if choice < 2 {
-                engine::release(&self.rules, &mut self.buckets, sent, nanos);
+                engine::release(&self.rules, &mut self.buckets, sent, time);
                 return (
                     call(self, Verb::Release { unsure: false }, id, &cost),
                     EngineResult::Done,
                 );
             }
             let actual = if choice < 4 { cost.clone() } else { self.cost(random) };
-            engine::settle(&self.rules, &mut self.buckets, sent, &actual, nanos);
+            engine::settle(&self.rules, &mut self.buckets, sent, &actual, time);
             return (call(self, Verb::Settle { unsure: false }, id, &actual), EngineResult::Done);
         }
         let cost = self.cost(random);
         if choice == 19 {
-            engine::charge(&self.rules, &mut self.buckets, &cost, nanos);
+            engine::charge(&self.rules, &mut self.buckets, &cost, time);
             return (call(self, Verb::Charge, id, &cost), EngineResult::Done);
         }
         if choice == 18 {
-            let expected_result = engine::check(&self.rules, &self.buckets, &cost, nanos).err();
+            let expected_result = engine::check(&self.rules, &self.buckets, &cost, time).err();
             let _ = expected_result;
             return (call(self, Verb::Look, id, &cost), EngineResult::Done);
         }
-        let expected_result = match engine::reserve(&self.rules, &mut self.buckets, &cost, nanos) {
+        let expected_result = match engine::reserve(&self.rules, &mut self.buckets, &cost, time) {
             Ok(()) => {
                 self.open.push((id, now, cost.clone()));
                 EngineResult::Done
             }
-            Err(short) => EngineResult::Refused(self.as_short(short, &cost, nanos), short.wait),
+            Err(short) => EngineResult::Refused(self.as_short(short, &cost, time), short.wait),
         };
         (call(self, Verb::Reserve { ttl: 1 << 50, waits: false }, id, &cost), expected_result)
     }
@@ -148,10 +153,10 @@ impl TestKey {
         }
     }
 
-    fn as_short(&self, short: Shortfall, cost: &Cost, nanos: u64) -> Vec<usize> {
+    fn as_short(&self, short: Shortfall, cost: &Cost, time: Timestamp) -> Vec<usize> {
         let same = |index: &usize| {
             let one = *index..index + 1;
-            let own = engine::check(&self.rules[one.clone()], &self.buckets[one], cost, nanos);
+            let own = engine::check(&self.rules[one.clone()], &self.buckets[one], cost, time);
             own.is_err_and(|own| micros(own.wait) == micros(short.wait))
         };
         (0..self.rules.len()).filter(same).chain([short.rule]).collect()
@@ -170,7 +175,7 @@ impl TestKey {
         }
         let rules = self.made(random);
         for ((bucket, old), new) in self.buckets.iter_mut().zip(&self.rules).zip(&rules) {
-            *bucket = bucket.carry(old, new, now * 1_000);
+            *bucket = bucket.carry(old, new, at(now * 1_000));
         }
         self.rules = rules;
         self.slack = 1;
@@ -188,7 +193,7 @@ impl TestKey {
 
 fn micros(wait: Wait) -> Wait {
     match wait {
-        Wait::At(nanos) => Wait::At(nanos.div_ceil(1_000)),
+        Wait::At(time) => Wait::At(at(time.as_nanos().div_ceil(1_000))),
         wait => wait,
     }
 }

@@ -1,6 +1,7 @@
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
+use tollgate::Timestamp;
 
 use tollgate::limiter::{Clock, SystemClock};
 
@@ -26,7 +27,7 @@ impl Client {
         Self { addr, keys, clock, random: seed, wire: None }
     }
 
-    pub(super) async fn run_until(mut self, end: u64) {
+    pub(super) async fn run_until(mut self, end: Timestamp) {
         while self.clock.now() < end {
             let keys = self.keys.clone();
             let key = &keys[self.some_key()];

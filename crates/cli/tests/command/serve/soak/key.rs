@@ -1,6 +1,8 @@
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+use std::time::Duration;
 
 use parking_lot::Mutex;
+use tollgate::Timestamp;
 
 use tollgate_testing::wire::{Answer, Wire};
 
@@ -17,7 +19,7 @@ pub(super) struct Key {
     /// Clients that left before they were answered: each may have been granted something.
     vanished: AtomicU64,
     /// When each grant was asked for, and when it was received.
-    grants: Mutex<Vec<(u64, u64)>>,
+    grants: Mutex<Vec<(Timestamp, Timestamp)>>,
 }
 
 /// How clients deal with a key.
@@ -97,8 +99,8 @@ impl Key {
         self.vanished.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes when a grant was asked for and received, in nanoseconds.
-    pub(super) fn granted_between(&self, asked: u64, received: u64) {
+    /// Notes when a grant was asked for and received.
+    pub(super) fn granted_between(&self, asked: Timestamp, received: Timestamp) {
         self.grants.lock().push((asked, received));
     }
 
@@ -120,11 +122,11 @@ impl Key {
     /// than the limit allows were made too fast, wherever in between. The clocks of two processes may
     /// run apart by a thousandth.
     fn check_windows(&self) {
-        const WINDOW: u64 = 999_000_000;
+        const WINDOW: Duration = Duration::from_millis(999);
         let mut grants = self.grants.lock();
         grants.sort_unstable();
         for (at, (start, _)) in grants.iter().enumerate() {
-            let end = start + WINDOW;
+            let end = *start + WINDOW;
             let near = grants[at..].iter().take_while(|(asked, _)| *asked <= end);
             let within = near.filter(|(_, received)| *received <= end).count();
             assert!(within <= Kind::A_SECOND, "{}: {within} grants within a second", self.name);

@@ -25,7 +25,7 @@ async fn clients_that_come_wait_cancel_and_vanish_leave_memory_flat_and_limits_e
     let keys = Arc::new(Key::all((seconds * 100).min(10_000)));
     let mut server = Served::start(CONFIG);
     let clock = Arc::new(SystemClock::new());
-    let end = clock.now() + seconds * 1_000_000_000;
+    let end = clock.now() + Duration::from_secs(seconds);
     let clients: Vec<_> = (0..CLIENTS)
         .map(|seed| Client::new(server.addr(), keys.clone(), clock.clone(), seed))
         .map(|client| tokio::spawn(client.run_until(end)))
