@@ -1,7 +1,4 @@
-//! tollgate keeps programs inside the limits of LLM APIs, and services inside their own.
-//!
-//! A program that calls an LLM API wraps its client once, and then never earns a 429 of its own
-//! making, and never leaves quota unused while work waits:
+//! A rate limiter for LLM APIs: requests queue and go out as soon as the provider's limits allow.
 //!
 //! ```
 //! use tollgate::{Cost, Limiter, Quota};
@@ -10,18 +7,18 @@
 //! # runtime.block_on(async {
 //! let limiter = Limiter::builder().quota("gpt-4o", Quota::new().rpm(500).tpm(30_000)).build()?;
 //! let permit = limiter.acquire("gpt-4o", &Cost::new().tokens(1_200)).await?;
-//! // ... the request is sent; its response says that it took 900 tokens ...
+//! // ... send the request; its response reports 900 tokens ...
 //! permit.settle(&Cost::new().tokens(900));
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 //!
-//! Most programs don't call the limiter themselves: `middleware::RateLimitLayer` does, around any
-//! Tower service, and reads key, cost and usage out of the traffic. Which key, which algorithm and
-//! which margin: the [`guide`] says.
+//! Most programs don't call the limiter themselves. `middleware::RateLimitLayer` wraps any Tower
+//! service, such as a `reqwest::Client`, reads the key and the cost of each request, and settles by the
+//! usage in the response. The [`guide`] explains how to choose keys, algorithms and margins.
 //!
-//! # The journey of a request
+//! # Modules
 //!
 //! ```text
 //! request ──▶ estimate ──▶ admit ──▶ send ──▶ observe ──▶ settle
@@ -29,68 +26,65 @@
 //!                                   service  headers
 //! ```
 //!
-//! One direction: nothing on this way goes back to ask an earlier room.
-//!
-//! | room | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`quota`] | values: dimensions, limits, quotas, costs, usage; an invalid one can't be made |
-//! | [`engine`] | pure state: buckets, and one decision over all buckets of a key |
-//! | [`provider`] | pure reading: what a provider's bytes and headers mean |
-//! | [`limiter`] | the only owner of locks, clock, queue and wake-ups |
-//! | `middleware` | the Tower layer, and its glue to HTTP clients |
+//! | [`quota`] | values: dimensions, limits, quotas, costs, usage |
+//! | [`engine`] | buckets, and one decision over all buckets of a key; no clock, no locks, no I/O |
+//! | [`provider`] | the rules of each provider: charges, usage, headers, errors |
+//! | [`limiter`] | the [`Limiter`]: locks, clock, queues and wake-ups |
+//! | `middleware` | the Tower layer, and its adapters for HTTP clients and servers |
 //! | `store` | state across restarts, and between the processes of a machine |
-//! | [`cluster`] | state across machines: a bus that tells of refusals, limits in Redis or Valkey |
-//! | `config` | one file of YAML for all of it, the environment and flags over it |
-//! | `telemetry` | figures of a limiter for whoever collects them |
+//! | [`cluster`] | state across machines: limits shared through Redis or Valkey, and a bus for 429s |
+//! | `telemetry` | metrics of a limiter |
+//! | `config` | one YAML file for all of these |
 //!
-//! Dependencies point up this table, never down.
+//! A module uses only modules above it in this table.
 //!
-//! # Invariants
+//! # Guarantees
 //!
-//! - **Counts as the provider counts.** What a request is charged at admission is the provider's
-//!   rule, not its usage; each [`provider::Profile`] has its own.
-//! - **All or none.** A reservation is taken in every bucket of every key that it names, or in none,
-//!   and a refusal leaves every bucket as it was.
-//! - **Never over.** With `actual <= reserved`, what is charged never exceeds the limit of the
-//!   provider's own algorithm, whenever between sending and end it charges.
-//! - **Settled once.** A [`limiter::Permit`] ends exactly once: settled by what happened, released
-//!   if the request never left, and kept as charged if it is dropped.
-//! - **Exact waits.** A request that doesn't fit is told the nanosecond at which it will, if nobody
-//!   else comes; not one before.
-//! - **In order.** Grants on one key come in order of arrival; a big request isn't starved by small
-//!   ones, and none waits behind one that a narrower key of its own holds up.
-//! - **Bounded.** Keys, queues, logs of windows and scanners of responses hold a bounded amount,
-//!   whatever passes.
+//! - **Charges as the provider charges.** The charge at admission follows the provider's rule, not the
+//!   usage; each [`provider::Profile`] has its own.
+//! - **All or nothing.** A request is reserved in every bucket of every key, or in none.
+//! - **Within the limit.** If no request uses more than it reserved, the charge never exceeds the limit,
+//!   whenever between sending and response the provider charges it.
+//! - **Settled once.** A [`Permit`] ends once: settled with the actual cost, released if the request was
+//!   never sent, or dropped, which keeps the reservation as the charge.
+//! - **Exact waits.** A request that doesn't fit gets the nanosecond at which it will fit if no other
+//!   request is settled before.
+//! - **In order.** Requests for one key are admitted in order of arrival. A big request isn't starved by
+//!   small ones, and no request waits behind one that a different key delays.
+//! - **Bounded memory.** Keys, queues, windows and scanners of responses are bounded.
 //!
 //! # Features
 //!
-//! | feature | what it adds |
+//! | feature | adds |
 //! |---|---|
-//! | `requests` (default) | [`provider`]: reading of requests, their images measured. Without it there is no `Profile::read_request`: costs are given by the caller |
-//! | `tower` (default) | `middleware`: the layer around any service; reads requests |
-//! | `zones` (default) | calendar limits in any time zone, which Gemini's default quotas need. Without it a zone other than UTC is an error when a limiter is built or a file is read |
-//! | `regex` | quotas for keys that a regular expression matches. Without it they are an error when a limiter is built or a file is read |
-//! | `hyper-util` | the layer around hyper-util's client: which of its errors say that a request never left |
-//! | `reqwest` | the layer around a `reqwest::Client`; `count_tokens` |
-//! | `axum` | `middleware::respond`: server mode, which answers who is over the limit |
-//! | `reqwest-middleware` | the layer as a link of a chain of reqwest-middleware |
-//! | `yaml` | `config`: the configuration file, [`Limiter`]s out of it; `store::Yaml`: state across restarts |
-//! | `sqlite` | `store::Sqlite`: state across restarts, shared by the processes of a machine |
-//! | `redis` | [`cluster`]: limits that many machines share through Redis or Valkey; the bus over its channels |
-//! | `nats` | [`cluster`]: the bus over NATS |
-//! | `metrics` | `telemetry::Metrics`: counters, gauges and histograms through the facade `metrics` |
-//! | `tokenizer` | `Profile::with_tokenizer`: exact counts of prompts to OpenAI's models |
+//! | `requests` (default) | `Profile::read_request`: the model and cost of a request, images included |
+//! | `tower` (default) | `middleware`: the layer around any service; enables `requests` |
+//! | `zones` (default) | limits that reset at midnight of any time zone, as Gemini's do; UTC works without it |
+//! | `regex` | quotas for keys that match a regular expression |
+//! | `hyper-util` | the layer around hyper-util's client |
+//! | `reqwest` | the layer around a `reqwest::Client`; `middleware::count_tokens` |
+//! | `reqwest-middleware` | the layer as a link of a reqwest-middleware chain |
+//! | `axum` | `middleware::respond`: server mode, which answers 429 |
+//! | `yaml` | `config` and `Limiter::from_config`; `store::Yaml`: state in a file |
+//! | `sqlite` | `store::Sqlite`: state in a database that processes share |
+//! | `redis` | `cluster::Shared`: limits shared by machines; `cluster::Redis`: the bus over Redis |
+//! | `nats` | `cluster::Nats`: the bus over NATS |
+//! | `metrics` | `telemetry`: counters, gauges and histograms through the `metrics` facade |
+//! | `tokenizer` | `Profile::with_tokenizer`: exact token counts for OpenAI's models |
 //! | `full` | all of them |
 //!
-//! Without features there is no HTTP client and no server in the tree. Features only add: none changes
-//! what is charged or how JSON is read, and none installs cryptography for the rest of a program. TLS to
-//! Redis and NATS goes by the provider of rustls that the program has installed, else by ring for these
-//! connections alone. reqwest chooses its own beside it; a program that calls rustls itself, with another
-//! provider than ring and without installing it, has to install it once `redis` or `nats` is on, since
-//! rustls then knows two.
+//! Without features the crate has no HTTP client and no server, and links 40 crates. Features only add: none
+//! changes what is charged. Code that needs a missing feature doesn't compile, or gets an error when a limiter
+//! is built or a file is read.
 //!
-//! The command, the server and the simulated provider are packages of their own: `tollgate-cli`,
-//! `tollgate-serve`, `tollgate-simulate`.
+//! TLS to Redis and NATS uses the rustls provider that the program has installed, else ring for these
+//! connections only. With `redis` or `nats`, rustls knows two providers, so a program that uses rustls itself
+//! with another provider than ring has to install it.
+//!
+//! The command, the server and the simulated provider are the packages `tollgate-cli`, `tollgate-serve` and
+//! `tollgate-simulate`.
 
 extern crate alloc;
 
@@ -119,7 +113,10 @@ pub mod telemetry;
 #[cfg(feature = "yaml")]
 pub mod config;
 
-#[doc = include_str!("guide.md")]
+/// [cluster]: crate::cluster
+/// [configuration]: ../config/index.html
+// Its examples need all features.
+#[cfg_attr(any(not(doctest), feature = "full"), doc = include_str!("../docs/guide.md"))]
 pub mod guide {}
 
 /// Text of up to 24 bytes in place: what keys are given in.
@@ -132,6 +129,17 @@ pub use middleware::RateLimitLayer;
 pub use quota::{Cost, Quota, Usage};
 pub use timestamp::Timestamp;
 
+/// The Rust blocks of the pages for users, as doctests.
 #[cfg(all(doctest, feature = "full"))]
-#[doc = include_str!("../README.md")]
-struct Readme;
+mod pages {
+    #[doc = include_str!("../README.md")]
+    struct Readme;
+    #[doc = include_str!("../docs/cluster.md")]
+    struct Cluster;
+    #[doc = include_str!("../docs/coming-from.md")]
+    struct ComingFrom;
+    #[doc = include_str!("../docs/configuration.md")]
+    struct Configuration;
+    #[doc = include_str!("../docs/providers.md")]
+    struct Providers;
+}

@@ -9,6 +9,7 @@ pub mod full;
 pub mod fuzz;
 pub mod http;
 pub mod log;
+pub mod markdown;
 pub mod page;
 pub mod process;
 pub mod servers;

@@ -2,6 +2,7 @@
 
 mod batch;
 mod cli;
+mod docs;
 mod explain;
 mod parity;
 mod serve;

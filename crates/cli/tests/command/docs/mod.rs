@@ -1,0 +1,68 @@
+//! The pages of the documentation: their blocks are run, their links lead somewhere.
+
+mod links;
+mod page_run;
+mod project_command;
+mod transcript;
+
+use std::fs;
+
+use tollgate_testing::markdown::{Page, pages, root};
+
+use self::page_run::PageRun;
+
+/// Languages, and how their blocks are checked.
+const LANGUAGES: [(&str, &str); 8] = [
+    ("console", "run by `PageRun`, output compared"),
+    ("json", "parsed"),
+    ("jsonl", "parsed line by line"),
+    ("python", "run by `sdk::documented` of tollgate-serve"),
+    ("rust", "doctests, see `rust_pages_are_doctests`"),
+    ("sh", "run by `PageRun`"),
+    ("toml", "resolved by cargo"),
+    ("yaml", "loaded by `tollgate config check`"),
+];
+
+#[test]
+fn blocks_of_every_page_have_a_runner() {
+    for block in pages().iter().flat_map(Page::blocks) {
+        let is_known = LANGUAGES.iter().any(|(language, _)| *language == block.language);
+        assert!(is_known, "{}: no runner for {:?}", block.place, block.language);
+    }
+}
+
+#[test]
+fn blocks_of_every_page_run_in_order() {
+    let failed: Vec<_> = std::thread::scope(|scope| {
+        let run = |page: Page| scope.spawn(move || PageRun::new().run(&page.blocks()));
+        let runs: Vec<_> = pages().into_iter().map(run).collect();
+        runs.into_iter().filter_map(|run| run.join().err()).collect()
+    });
+    assert!(failed.is_empty(), "{} pages failed", failed.len());
+}
+
+/// Rustdoc runs the blocks of a page that the package's `lib.rs` includes.
+#[test]
+fn rust_pages_are_doctests() {
+    for page in pages() {
+        if page.blocks().iter().all(|block| block.language != "rust") {
+            continue;
+        }
+        let (package, name) = match page.name.strip_prefix("crates/") {
+            Some(rest) => {
+                let (package, name) = rest.split_once('/').expect("a page of a package");
+                (root().join("crates").join(package), name.to_owned())
+            }
+            None => (root(), page.name.clone()),
+        };
+        let source = fs::read_to_string(package.join("src/lib.rs")).expect("a library");
+        let include = format!("include_str!(\"../{name}\")");
+        assert!(source.contains(&include), "{}: src/lib.rs has no {include}", page.name);
+    }
+}
+
+#[test]
+fn readme_has_at_most_150_lines() {
+    let readme = fs::read_to_string(root().join("README.md")).expect("the README");
+    assert!(readme.lines().count() <= 150);
+}

@@ -1,0 +1,184 @@
+use std::process::{Command, Stdio};
+
+use serde_json::Value;
+use tollgate_testing::markdown::{Block, root};
+use tollgate_testing::process::Talking;
+
+use super::project_command::{ProjectCommand, project_command};
+use super::transcript::{entries, normalized};
+use crate::cli::rig::{Home, told};
+
+/// The addresses that pages use for the server and for the simulated provider.
+const SERVER: &str = "127.0.0.1:8080";
+const PROVIDER: &str = "127.0.0.1:8089";
+
+/// A reader who runs the blocks of a page in order, in one folder.
+///
+/// Addresses of the page are replaced by those of the servers that it has started, and the URLs of real
+/// providers by that of the simulated one.
+pub(super) struct PageRun {
+    home: Home,
+    /// `export` lines so far.
+    exports: String,
+    servers: Vec<Talking>,
+    server: Option<String>,
+    provider: String,
+}
+
+impl PageRun {
+    /// Starts the provider that stands for the real ones.
+    pub(super) fn new() -> Self {
+        let home = Home::new();
+        let requests = file("examples/requests.jsonl");
+        let few: Vec<_> = requests.lines().take(5).collect();
+        home.write("examples/requests.jsonl", &few.join("\n"));
+        home.write("examples/recording.har", &file("examples/recording.har"));
+        home.write("prompts.jsonl", PROMPTS);
+        home.write("ratelimits.yaml", &file("tests/state/store/fixtures/ratelimits.yaml"));
+        let mut run = Self {
+            home,
+            exports: "export OPENAI_API_KEY=any ANTHROPIC_API_KEY=any\n".to_owned(),
+            servers: Vec::new(),
+            server: None,
+            provider: PROVIDER.to_owned(),
+        };
+        run.start("simulate --listen 127.0.0.1:0");
+        run
+    }
+
+    /// # Panics
+    /// If a block fails.
+    pub(super) fn run(mut self, blocks: &[Block]) {
+        for block in blocks {
+            match block.language.as_str() {
+                "console" => self.console(block),
+                "json" => drop(serde_json::from_str::<Value>(&block.text).expect(&block.place)),
+                "jsonl" => block.text.lines().for_each(|line| {
+                    drop(serde_json::from_str::<Value>(line).expect(&block.place));
+                }),
+                "sh" => self.shell(block),
+                "toml" => self.manifest(block),
+                "yaml" => self.configuration(block),
+                _ => {}
+            }
+        }
+    }
+
+    fn console(&mut self, block: &Block) {
+        for entry in entries(&block.text) {
+            let (place, command) = (&block.place, &entry.command);
+            let (_, output) = self.execute(command);
+            let (shown, real) = (normalized(&entry.output), normalized(&output));
+            assert!(!shown.is_empty(), "{place}: {command}: no output is shown");
+            assert_eq!(shown, real, "{place}: {command}:\n{output}");
+        }
+    }
+
+    fn shell(&mut self, block: &Block) {
+        for command in block.text.replace("\\\n", " ").lines() {
+            let (place, words) = (&block.place, command.trim());
+            if words.is_empty() || words.starts_with('#') {
+            } else if words.starts_with("export ") {
+                self.exports.push_str(&format!("{words}\n"));
+            } else if let Some(arguments) = background(words) {
+                self.start(arguments);
+            } else {
+                let (succeeded, output) = self.execute(words);
+                assert!(succeeded, "{place}: {words}:\n{output}");
+            }
+        }
+    }
+
+    /// Starts `tollgate simulate` or `tollgate serve` on a free port.
+    fn start(&mut self, arguments: &str) {
+        let arguments = self.replaced(arguments).replace(&self.provider, "127.0.0.1:0");
+        let arguments = match arguments.starts_with("serve") {
+            true => format!("{arguments} --port 0"),
+            false if arguments.contains("--listen") => arguments,
+            false => format!("{arguments} --listen 127.0.0.1:0"),
+        };
+        let mut command = self.home.tollgate(&arguments);
+        let mut process = Talking::start(command.stderr(Stdio::null()));
+        let line = process.line().expect("the server says where it listens");
+        let address = line.strip_prefix("listening on http://").expect("an address").to_owned();
+        match arguments.starts_with("serve") {
+            true => self.server = Some(address),
+            false => self.provider = address,
+        }
+        self.servers.push(process);
+    }
+
+    /// Runs a command to its end: whether it succeeded, and its output.
+    fn execute(&self, command: &str) -> (bool, String) {
+        let command = match project_command(command) {
+            Some(ProjectCommand::Checked) => return (true, String::new()),
+            Some(ProjectCommand::Tollgate(arguments)) => format!("tollgate {arguments}"),
+            None => command.to_owned(),
+        };
+        let mut command = self.replaced(&command).replace("curl ", "curl -sS --fail-with-body ");
+        // No page sends anything to a real provider.
+        if command.starts_with("tollgate batch") && !command.contains("--base-url") {
+            command = format!("{} --simulate", command.replace(" --simulate", ""));
+        }
+        let tollgate = self.home.tollgate("");
+        let folder = std::path::Path::new(tollgate.get_program()).parent().expect("a folder");
+        let path = std::env::var("PATH").expect("a PATH");
+        let mut shell = Command::new("sh");
+        shell.envs(tollgate.get_envs().filter_map(|(name, value)| Some((name, value?))));
+        shell.env("PATH", format!("{}:{path}", folder.display()));
+        shell.current_dir(self.home.path("")).stdin(Stdio::null());
+        shell.args(["-c", &format!("{}exec 2>&1\n{command}", self.exports)]);
+        let told = told(&mut shell);
+        (told.code == Some(0), told.stdout)
+    }
+
+    /// Loads a whole file, named in its first line; a name that starts with `bad` is refused.
+    fn configuration(&self, block: &Block) {
+        let place = &block.place;
+        let name = block.text.lines().next().and_then(|line| line.strip_prefix("# "));
+        let name = name.unwrap_or_else(|| panic!("{place}: the first line names no file"));
+        let provider = format!("http://{}", self.provider);
+        let text = self.replaced(&block.text);
+        let text = text.replace("https://api.openai.com", &provider);
+        self.home.write(name, &text.replace("https://api.anthropic.com", &provider));
+        let told = self.home.run(&format!("config check {name}"));
+        let code = if name.starts_with("bad") { 2 } else { 0 };
+        assert_eq!(told.code, Some(code), "{place}: {told:?}");
+    }
+
+    /// Resolves dependencies by the lock file of the workspace: packages, versions and features.
+    fn manifest(&self, block: &Block) {
+        let text = block.text.replace("\"../tollgate\"", &format!("{:?}", root()));
+        let package = "[package]\nname = \"reader\"\nversion = \"0.1.0\"\nedition = \"2024\"\n";
+        let manifest = self.home.write("reader/Cargo.toml", &format!("{package}{text}"));
+        self.home.write("reader/src/main.rs", "fn main() {}\n");
+        self.home.write("reader/Cargo.lock", &file("Cargo.lock"));
+        let mut cargo = Command::new(env!("CARGO"));
+        cargo.args(["metadata", "--offline", "--format-version=1", "--manifest-path"]);
+        let told = told(cargo.arg(manifest));
+        assert_eq!(told.code, Some(0), "{}: {}", block.place, told.stderr);
+    }
+
+    fn replaced(&self, text: &str) -> String {
+        let text = text.replace(PROVIDER, &self.provider);
+        match &self.server {
+            Some(server) => text.replace(SERVER, server),
+            None => text,
+        }
+    }
+}
+
+/// The text of a file of the repository.
+fn file(name: &str) -> String {
+    std::fs::read_to_string(root().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
+}
+
+/// The arguments of a `tollgate` that is started in the background.
+fn background(command: &str) -> Option<&str> {
+    let command = command.split(" #").next()?.trim();
+    command.strip_prefix("tollgate ")?.strip_suffix('&').map(str::trim)
+}
+
+const PROMPTS: &str = r#"{"model": "gpt-4o", "messages": [{"role": "user", "content": "Name three rivers."}], "max_tokens": 50}
+{"model": "gpt-4o", "messages": [{"role": "user", "content": "Name three lakes."}], "max_tokens": 50}
+"#;
