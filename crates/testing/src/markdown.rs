@@ -24,7 +24,8 @@ pub struct Block {
 /// All pages for users and contributors: those at the root, in `docs/` and of the packages.
 pub fn pages() -> Vec<Page> {
     let root = root();
-    let mut names: Vec<String> = ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(String::from).into();
+    let mut names: Vec<String> =
+        ["README.md", "CONTRIBUTING.md", "SECURITY.md"].map(String::from).into();
     names.extend(["cli", "serve", "simulate"].map(|package| format!("crates/{package}/README.md")));
     let docs = fs::read_dir(root.join("docs")).expect("the folder docs");
     let docs = docs.map(|entry| entry.expect("an entry").file_name().into_string().expect("UTF-8"));
@@ -68,18 +69,19 @@ impl Page {
         blocks
     }
 
-    /// The targets of its links and pictures, code left out.
+    /// The targets of its links and pictures, those in code left out.
     pub fn links(&self) -> Vec<&str> {
-        let mut in_code = false;
-        let prose = self.text.lines().filter(|line| {
-            let is_fence = line.starts_with("```");
-            in_code ^= is_fence;
-            !in_code && !is_fence
-        });
-        let inline = prose.clone().flat_map(|line| {
-            line.match_indices("](").map(|(at, _)| &line[at + 2..]).filter_map(|rest| rest.split_once(')'))
-        });
-        let definitions = prose.filter(|line| line.starts_with('[')).filter_map(|line| line.split_once("]: "));
-        inline.map(|(target, _)| target).chain(definitions.map(|(_, target)| target)).collect()
+        let (mut links, mut in_code) = (Vec::new(), false);
+        for line in self.text.lines() {
+            if line.starts_with("```") {
+                in_code = !in_code;
+            } else if !in_code {
+                let inline = line.match_indices("](").map(|(at, _)| &line[at + 2..]);
+                links.extend(inline.filter_map(|rest| Some(rest.split_once(')')?.0)));
+                let definition = line.split_once("]: ").filter(|_| line.starts_with('['));
+                links.extend(definition.map(|(_, target)| target));
+            }
+        }
+        links
     }
 }

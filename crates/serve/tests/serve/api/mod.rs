@@ -7,7 +7,6 @@ mod expiry;
 mod idempotency;
 mod openapi;
 mod quotas;
-mod readme;
 mod reserve;
 mod settle;
 mod stats;

@@ -1,6 +1,7 @@
 //! The official Python SDKs, which nobody here wrote, at the simulated provider: what they read is
 //! what it counted, and what tollgate reads of the same bytes.
 
+mod documented;
 mod install;
 mod node;
 mod proxied;

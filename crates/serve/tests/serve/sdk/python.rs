@@ -22,6 +22,11 @@ impl Python {
         installed("Python", install).map(Self)
     }
 
+    /// The path of the interpreter.
+    pub(crate) fn interpreter(&self) -> &Path {
+        &self.0
+    }
+
     /// The lines of JSON that a script of `tests/sdk` prints.
     pub(crate) async fn run(&self, script: &str, env: &[(&str, String)]) -> Vec<Value> {
         let mut command = Command::new(&self.0);
