@@ -1,5 +1,6 @@
 """Makes the pictures of the documentation: called by scripts/pictures.sh."""
 
+import base64
 import html
 import json
 import os
@@ -16,9 +17,9 @@ from pathlib import Path
 TOLLGATE, PICTURES = (Path(argument).resolve() for argument in sys.argv[1:])
 REPOSITORY = Path(__file__).resolve().parent.parent
 CHROMIUM = [
-    "chromium", "--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run",
-    "--disable-background-networking", "--disable-component-update", "--disable-sync",
-    "--hide-scrollbars", "--force-color-profile=srgb",
+    "--headless=new", "--no-sandbox", "--disable-dev-shm-usage", "--disable-gpu", "--disable-quic",
+    "--no-first-run", "--disable-background-networking", "--disable-component-update",
+    "--disable-sync", "--hide-scrollbars", "--force-color-profile=srgb",
 ]
 
 CONFIG = """\
@@ -54,7 +55,7 @@ def batch(folder):
     environment = {**os.environ, "PATH": f"{TOLLGATE.parent}:{os.environ['PATH']}",
                    "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
     done = folder / "done"
-    subprocess.run([*tmux, "new-session", "-d", "-x", "112", "-y", "24",
+    subprocess.run([*tmux, "new-session", "-d", "-x", "124", "-y", "24",
                     f"{command}; touch {done}; sleep 60"],
                    check=True, cwd=folder, env=environment)
 
@@ -74,7 +75,7 @@ def batch(folder):
     page = folder / "batch.html"
     page.write_text(TERMINAL.format(text=to_html(text)))
     lines = text.count("\n") + 1
-    screenshot(page.as_uri(), "batch", 1000, 44 + 20 * lines)
+    screenshot(page.as_uri(), "batch", 1100, 44 + 20 * lines)
 
 
 def live(folder):
@@ -88,8 +89,7 @@ def live(folder):
     for client in range(24):
         threading.Thread(target=call, args=(server.url, client, stop), daemon=True).start()
     time.sleep(75)
-    # The virtual time lets the page receive its events and draw the charts.
-    screenshot(server.url, "live", 1280, 900, "--virtual-time-budget=15000")
+    screenshot(server.url, "live", 1280, 840)
     stop.set()
     server.stop()
     provider.stop()
@@ -129,12 +129,34 @@ class Listening:
         self.process.wait(timeout=60)
 
 
-def screenshot(url, name, width, height, *options):
-    with tempfile.TemporaryDirectory() as profile:
-        subprocess.run([*CHROMIUM, *options, f"--user-data-dir={profile}",
-                        f"--window-size={width},{height}",
-                        f"--screenshot={PICTURES / name}.png", url],
-                       check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, timeout=120)
+def screenshot(url, name, width, height):
+    """A picture of a page in Chromium, by the WebDriver protocol."""
+    driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, text=True,
+                              stderr=subprocess.DEVNULL)
+    started = next(line for line in driver.stdout if "started successfully on port" in line)
+    port = re.search(r"port (\d+)", started)[1]
+    root = f"http://127.0.0.1:{port}/session"
+
+    def send(method, path, body=None):
+        body = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(root + path, body, method=method)
+        return json.load(urllib.request.urlopen(request, timeout=60))["value"]
+
+    options = {"goog:chromeOptions": {"args": CHROMIUM}}
+    session = "/" + send("POST", "", {"capabilities": {"alwaysMatch": options}})["sessionId"]
+    try:
+        metrics = {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False}
+        send("POST", f"{session}/goog/cdp/execute",
+             {"cmd": "Emulation.setDeviceMetricsOverride", "params": metrics})
+        send("POST", f"{session}/url", {"url": url})
+        # The page has received its first events by then.
+        time.sleep(4)
+        picture = send("GET", f"{session}/screenshot")
+        (PICTURES / f"{name}.png").write_bytes(base64.b64decode(picture))
+    finally:
+        send("DELETE", session)
+        driver.terminate()
+        driver.wait(timeout=60)
 
 
 def to_html(text):
