@@ -55,7 +55,7 @@ def batch(folder):
     environment = {**os.environ, "PATH": f"{TOLLGATE.parent}:{os.environ['PATH']}",
                    "XDG_CONFIG_HOME": str(folder), "XDG_STATE_HOME": str(folder)}
     done = folder / "done"
-    subprocess.run([*tmux, "new-session", "-d", "-x", "124", "-y", "24",
+    subprocess.run([*tmux, "new-session", "-d", "-x", "136", "-y", "24",
                     f"{command}; touch {done}; sleep 60"],
                    check=True, cwd=folder, env=environment)
 
@@ -75,7 +75,7 @@ def batch(folder):
     page = folder / "batch.html"
     page.write_text(TERMINAL.format(text=to_html(text)))
     lines = text.count("\n") + 1
-    screenshot(page.as_uri(), "batch", 1100, 44 + 20 * lines)
+    screenshot(page.as_uri(), "batch", 1190, 44 + 20 * lines)
 
 
 def live(folder):

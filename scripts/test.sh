@@ -50,6 +50,7 @@ export PATH="$PATH:/usr/sbin:/sbin"
 packages() {
   local missing=()
   python3 -c 'import ensurepip, venv' >/dev/null 2>&1 || missing+=(python3-venv)
+  command -v curl >/dev/null || missing+=(curl)
   command -v redis-server >/dev/null || missing+=(redis-server)
   command -v nats-server >/dev/null || missing+=(nats-server)
   command -v ip >/dev/null || missing+=(iproute2)

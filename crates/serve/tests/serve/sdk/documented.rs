@@ -14,7 +14,8 @@ async fn python_blocks_of_the_documentation_run() {
     let provider = serve(open()).await;
     let upstream = format!("base_url: 'http://{}'", provider.addr());
     let config = format!(
-        "serve: {{listen: '127.0.0.1:0', upstreams: {{
+        "quotas: {{gpt-4o: {{rpm: 500}}, 'claude-*': {{rpm: 50}}}}
+serve: {{listen: '127.0.0.1:0', upstreams: {{
             openai: {{{upstream}, provider: openai}},
             anthropic: {{{upstream}, provider: anthropic}}}}}}"
     );
