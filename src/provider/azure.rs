@@ -1,27 +1,44 @@
 //! Azure OpenAI: OpenAI's formats behind deployments.
 
+use super::Profile;
+use super::api::Api;
+use super::charge::Charge;
+use super::limits::LimitHeaders;
+use super::openai;
+use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
-use super::{Profile, limits, openai};
+use crate::quota::Algorithm;
 
 /// Azure OpenAI, `*.openai.azure.com` and `*.services.ai.azure.com`.
 ///
 /// - **Model**: the deployment in the path (`/openai/deployments/NAME/...`), which has the quota,
-///   whatever model the body names. Paths without one (`/openai/v1/...`) name it in the body.
+///   whatever model the body names. Paths without a deployment (`/openai/v1/...`) name it in the body.
 /// - **Charge**: at admission, the prompt by its characters and `max_tokens` x `best_of`; usage
-///   plays no part. Requests are checked over slices of 1 or 10 s, so a burst can be refused that a
+///   has no effect. Requests are checked over slices of 1 or 10 s, so a burst can be refused that a
 ///   minute's limit would allow. Source: Microsoft's page on quotas.
-/// - **Limits**: token buckets; `reset` is a whole number, of seconds by its pages and of milliseconds
-///   in the recordings: whichever a bucket can take.
-/// - **Quotas**: none; they are set per deployment (6 RPM come with each 1,000 TPM).
-pub const AZURE: Profile = Profile::new(&Rules {
-    name: "azure",
-    urls: &[
-        "*.openai.azure.com",
-        "*.services.ai.azure.com",
-        "*.cognitiveservices.azure.com",
-        "*.models.ai.azure.com",
-        "*/openai/deployments/*",
-    ],
-    limits: |headers| limits::AZURE.read(headers),
-    ..openai::RULES
-});
+/// - **Limits**: token buckets; `reset` is a whole number, of seconds by the documentation and of
+///   milliseconds in recordings.
+/// - **Quotas**: none; they are set per deployment (6 RPM for each 1,000 TPM).
+pub const AZURE: Profile = Profile::new(
+    &Rules::built_in("azure")
+        .urls(&[
+            "*.openai.azure.com",
+            "*.services.ai.azure.com",
+            "*.cognitiveservices.azure.com",
+            "*.models.ai.azure.com",
+            "*/openai/deployments/*",
+        ])
+        .algorithm(Algorithm::TokenBucket)
+        .weights(PromptWeights::OPENAI)
+        .charge(Charge::at_admission(openai::ADMISSION))
+        .limits(LimitHeaders::AZURE)
+        .api(
+            Api::bearer(&["AZURE_OPENAI_API_KEY"])
+                .openai_path("/openai/v1")
+                .key_header("api-key")
+                .advice(
+                    "its base URL is https://RESOURCE.openai.azure.com; with Microsoft Entra ID, \
+                     give the token as --header \"Authorization=Bearer TOKEN\"",
+                ),
+        ),
+);

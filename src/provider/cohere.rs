@@ -1,22 +1,25 @@
 //! Cohere, both versions of its API.
 
-use super::request::{Request, Weights};
-use super::reserve::Reserved;
+use super::Profile;
+use super::api::Api;
+use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
-use super::{Profile, compatible, openai};
 
 /// Cohere, `api.cohere.com` and `api.cohere.ai`: v1, v2 and the compatible API.
 ///
-/// - **Charge**: calls a minute and a month are limited, not tokens; `Tokens` are the usage, as it was
-///   processed (`tokens`), not as it is billed. Source: Cohere's page on rate limits.
-/// - **Limits**: sliding windows; no headers tell of them.
+/// - **Charge**: calls a minute and a month are limited, not tokens; `Tokens` are the processed usage
+///   (`tokens`), not the billed one. Source: Cohere's page on rate limits.
+/// - **Limits**: sliding windows; no headers state them.
 /// - **Quotas**: none.
-pub const COHERE: Profile = Profile::new(&Rules {
-    name: "cohere",
-    urls: &["api.cohere.com", "api.cohere.ai"],
-    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
-    ..compatible::RULES
-});
+pub const COHERE: Profile = Profile::new(
+    &Rules::built_in("cohere").urls(&["api.cohere.com", "api.cohere.ai"]).weights(WEIGHTS).api(
+        Api::bearer(&["CO_API_KEY", "COHERE_API_KEY"])
+            .origin("https://api.cohere.com")
+            .endpoint("/v2/chat")
+            .openai_path("/compatibility/v1"),
+    ),
+);
 
-/// Recorded: some 60 tokens of Cohere's own around every chat, and 900 to 1,400 with tools.
-const WEIGHTS: Weights = Weights { answer: 60, functions: 1_000, schema: 6, ..openai::WEIGHTS };
+/// Recorded: Cohere adds about 60 tokens to every chat, and 900 to 1,400 with tools.
+const WEIGHTS: PromptWeights =
+    PromptWeights::OPENAI.per_conversation(60).functions(1_000).schema_bytes_per_token(6);

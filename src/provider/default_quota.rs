@@ -5,17 +5,26 @@ use serde::{Deserialize, Serialize};
 
 use crate::quota::{Calendar, Dimension, Period, Quota, UnknownZone};
 
-/// A built-in quota: what the provider gives to an account of its lowest paid tier.
+/// A quota that an account of a provider has by default, in its lowest paid tier.
 ///
-/// All of them stand in one file, `src/provider/quotas.json`, with the month and the source of each
-/// provider's; [`QuotaTable`](super::QuotaTable) shows them. Patterns there are as narrow as the
-/// numbers are known: `gpt-4o*` would take `gpt-4o-mini` in, `gemini-2.5-pro-preview*` a model that
-/// speaks.
-#[derive(Clone, Copy, Serialize)]
+/// The built-in ones are in `src/provider/quotas.json`, with the month and the source of each
+/// provider's; [`QuotaTable`](super::QuotaTable) shows them. Their patterns match only models whose
+/// numbers are known: `gpt-4o*` would include `gpt-4o-mini`, and `gemini-2.5-pro-preview*` a speech
+/// model.
+///
+/// ```
+/// use tollgate::provider::{DefaultQuota, Profile, Rules};
+///
+/// const QUOTAS: &[DefaultQuota] = &[DefaultQuota::new("acme-large*", "2026-11").rpm(60).tpm(20_000)];
+/// let acme = Profile::custom(Rules::new("acme").quotas(QUOTAS))?;
+/// assert_eq!(acme.quotas()[0].quota()?.limits().len(), 2);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct DefaultQuota {
-    /// The models it is for: a name or a glob (`*` any text, `?` one character).
+    /// The models: a name or a glob (`*` any text, `?` one character).
     pub pattern: &'static str,
-    /// The month in which it was true, as `2026-02`.
+    /// The month in which the numbers were true, as `2026-02`.
     #[serde(skip)]
     pub as_of: &'static str,
     #[serde(rename = "limits")]
@@ -23,11 +32,58 @@ pub struct DefaultQuota {
 }
 
 impl DefaultQuota {
-    /// The limits.
+    /// Returns a quota without limits, for the models that a pattern matches, with the month in which
+    /// its numbers are true.
+    pub const fn new(pattern: &'static str, as_of: &'static str) -> Self {
+        Self { pattern, as_of, amounts: Amounts::NONE }
+    }
+
+    /// Limits requests per minute.
+    #[must_use]
+    pub const fn rpm(self, amount: u64) -> Self {
+        Self { amounts: Amounts { rpm: Some(amount), ..self.amounts }, ..self }
+    }
+
+    /// Limits tokens per minute.
+    #[must_use]
+    pub const fn tpm(self, amount: u64) -> Self {
+        Self { amounts: Amounts { tpm: Some(amount), ..self.amounts }, ..self }
+    }
+
+    /// Limits input tokens per minute.
+    #[must_use]
+    pub const fn itpm(self, amount: u64) -> Self {
+        Self { amounts: Amounts { itpm: Some(amount), ..self.amounts }, ..self }
+    }
+
+    /// Limits output tokens per minute.
+    #[must_use]
+    pub const fn otpm(self, amount: u64) -> Self {
+        Self { amounts: Amounts { otpm: Some(amount), ..self.amounts }, ..self }
+    }
+
+    /// Limits requests per day, which is any 24 hours without a [zone](Self::zone).
+    #[must_use]
+    pub const fn rpd(self, amount: u64) -> Self {
+        Self { amounts: Amounts { rpd: Some(amount), ..self.amounts }, ..self }
+    }
+
+    /// Sets the time zone at whose midnight the requests per day reset: `America/Los_Angeles`.
+    #[must_use]
+    pub const fn zone(self, zone: &'static str) -> Self {
+        Self { amounts: Amounts { zone: Some(zone), ..self.amounts }, ..self }
+    }
+
+    /// Gives all models that the pattern matches one set of buckets together.
+    #[must_use]
+    pub const fn shared(self) -> Self {
+        Self { amounts: Amounts { shared: true, ..self.amounts }, ..self }
+    }
+
+    /// Returns the limits.
     ///
     /// # Errors
-    /// [`UnknownZone`] if its days end in a time zone that isn't known: without the feature `zones`
-    /// that is any but UTC.
+    /// [`UnknownZone`] if the time zone isn't known: without the feature `zones`, any but UTC.
     pub fn quota(&self) -> Result<Quota, UnknownZone> {
         self.amounts.quota()
     }
@@ -59,7 +115,7 @@ pub(super) struct Origin {
 }
 
 impl Defaults {
-    /// Those of the provider of this name, if it has any.
+    /// Returns the defaults of the provider of this name, if it has any.
     pub(super) fn of(provider: &str) -> Option<&'static Self> {
         DEFAULTS.iter().find(|defaults| defaults.provider == provider)
     }
@@ -68,14 +124,15 @@ impl Defaults {
 impl From<Section> for Defaults {
     fn from(section: Section) -> Self {
         let Section { provider, as_of, tier, source, quotas } = section;
-        let dated = |Row { pattern, limits }| DefaultQuota { pattern, as_of, amounts: limits };
+        let dated =
+            |QuotaFields { pattern, limits }| DefaultQuota { pattern, as_of, amounts: limits };
         let quotas = quotas.into_iter().map(dated).collect();
         Self { provider, origin: Origin { as_of, tier, source }, quotas }
     }
 }
 
-/// The limits of one row; what is absent is unlimited.
-#[derive(Debug, Clone, Copy, Default, Deserialize, Serialize)]
+/// The limits of one quota; an absent amount is unlimited.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Amounts {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -88,15 +145,18 @@ pub(super) struct Amounts {
     pub(super) otpm: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) rpd: Option<u64>,
-    /// Where the requests' days end; those of any 24 hours without it.
+    /// The time zone in which the requests' days end; without it a day is any 24 hours.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) zone: Option<&'static str>,
-    /// Whether all models that the pattern matches have these limits together.
+    /// True if all models that the pattern matches have these limits together.
     #[serde(default, skip_serializing_if = "core::ops::Not::not")]
     pub(super) shared: bool,
 }
 
 impl Amounts {
+    const NONE: Self =
+        Self { rpm: None, tpm: None, itpm: None, otpm: None, rpd: None, zone: None, shared: false };
+
     fn quota(&self) -> Result<Quota, UnknownZone> {
         let amount = |amount: Option<u64>| amount.unwrap_or(0);
         let quota = Quota::new().rpm(amount(self.rpm)).tpm(amount(self.tpm));
@@ -112,7 +172,7 @@ impl Amounts {
     }
 }
 
-/// A provider in the file.
+/// The quotas of a provider in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Section {
@@ -120,13 +180,13 @@ struct Section {
     as_of: &'static str,
     tier: &'static str,
     source: &'static str,
-    quotas: Vec<Row>,
+    quotas: Vec<QuotaFields>,
 }
 
-/// A row in the file.
+/// A quota in the file.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Row {
+struct QuotaFields {
     pattern: &'static str,
     limits: Amounts,
 }
@@ -146,16 +206,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_section_is_of_a_profile_that_there_is_and_of_another_one() {
+    fn section_names_are_distinct_built_in_profiles() {
         let names: HashSet<_> = DEFAULTS.iter().map(|defaults| defaults.provider).collect();
-        assert_eq!(names.len(), DEFAULTS.len(), "a provider stands there twice");
+        assert_eq!(names.len(), DEFAULTS.len(), "a provider has two sections");
         for name in names {
             assert_eq!(Profile::named(name).map(|profile| profile.name()), Some(name));
         }
     }
 
     #[test]
-    fn every_section_has_a_month_a_tier_a_source_and_rows() {
+    fn sections_state_month_tier_source_and_quotas() {
         for Defaults { provider, origin, quotas } in &*DEFAULTS {
             let Origin { as_of, tier, source } = origin;
             let (year, month) = as_of.split_once('-').expect(provider);
@@ -170,7 +230,7 @@ mod tests {
     }
 
     #[test]
-    fn no_pattern_is_there_twice() {
+    fn patterns_are_distinct() {
         let mut seen = HashSet::new();
         for quota in DEFAULTS.iter().flat_map(|defaults| &defaults.quotas) {
             assert!(!quota.pattern.is_empty() && seen.insert(quota.pattern), "{}", quota.pattern);
@@ -179,7 +239,7 @@ mod tests {
 
     #[cfg(feature = "zones")]
     #[test]
-    fn every_amount_of_a_row_is_a_limit_of_its_quota() {
+    fn amounts_become_limits_of_the_quota() {
         for quota in DEFAULTS.iter().flat_map(|defaults| &defaults.quotas) {
             let Amounts { rpm, tpm, itpm, otpm, rpd, zone, shared } = quota.amounts;
             let stated: Vec<_> = [rpm, tpm, itpm, otpm, rpd].into_iter().flatten().collect();
@@ -189,7 +249,7 @@ mod tests {
             let calendar = built.limits().iter().find_map(|limit| limit.calendar());
             assert_eq!(calendar.map(Calendar::zone), zone, "{}", quota.pattern);
             assert_eq!(built.is_shared(), shared, "{}", quota.pattern);
-            assert!(zone.is_none() || rpd.is_some(), "{}: a zone of no day", quota.pattern);
+            assert!(zone.is_none() || rpd.is_some(), "{}: a zone without a day", quota.pattern);
         }
     }
 }

@@ -1,61 +1,66 @@
-//! Google's Gemini and Vertex: the input alone is counted.
+//! Google's Gemini and Vertex: the token limit counts the input alone.
 
-use super::request::{Request, Weights};
-use super::reserve::{Reserved, at_end, usage_of_input};
+use super::Profile;
+use super::api::Api;
+use super::charge::Charge;
+use super::count_tokens::CountTokensFormat;
+use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
-use super::{Profile, compatible, media, openai};
 use crate::quota::Algorithm;
 
 /// The Gemini API, `generativelanguage.googleapis.com`: native (`models/NAME:generateContent`,
 /// streams, embeddings) and OpenAI-compatible (`/v1beta/openai/...`).
 ///
-/// - **Charge** (`Tokens`, the TPM limit): the input alone, what tools added to it included; settled
-///   at the end. Failed requests count. Source: Google's page on rate limits.
+/// - **Charge** (`Tokens`, the TPM limit): the input alone, including the tokens that tools added;
+///   settled at the end. Failed requests count. Source: Google's page on rate limits.
 /// - **Limits**: token buckets per minute; requests per day until midnight in
 ///   `America/Los_Angeles`.
 /// - **Quotas**: tier 1 of February 2026.
-pub const GEMINI: Profile = Profile::new(&Rules {
-    name: "gemini",
-    urls: &[
-        "generativelanguage.googleapis.com",
-        "*/*:generateContent",
-        "*/*:streamGenerateContent",
-        "*/*:embedContent",
-        "*/*:batchEmbedContents",
-        "*/*:countTokens",
-    ],
-    ..RULES
-});
+pub const GEMINI: Profile = Profile::new(
+    &RULES
+        .urls(&[
+            "generativelanguage.googleapis.com",
+            "*/*:generateContent",
+            "*/*:streamGenerateContent",
+            "*/*:embedContent",
+            "*/*:batchEmbedContents",
+            "*/*:countTokens",
+        ])
+        .count_tokens(CountTokensFormat::Gemini)
+        .api(
+            Api::bearer(&["GEMINI_API_KEY", "GOOGLE_API_KEY"])
+                .origin("https://generativelanguage.googleapis.com")
+                .endpoint("/v1beta/models/{model}:generateContent")
+                .openai_path("/v1beta/openai")
+                .key_header("x-goog-api-key"),
+        ),
+);
 
 /// Gemini on Vertex AI, `*aiplatform.googleapis.com`: the same charge; its quotas differ by project
-/// and region, and newer models have none but what the region has left. Native (`:generateContent`,
-/// `:predict` of embeddings) and OpenAI-compatible (`/endpoints/openapi/...`).
+/// and region, and newer models share the capacity of the region without a quota. Native
+/// (`:generateContent`, `:predict` for embeddings) and OpenAI-compatible (`/endpoints/openapi/...`).
 ///
-/// - **Charge**, **Limits**: as [`GEMINI`]. Its embeddings state their tokens only within a list, so
-///   that their estimate stays. **Quotas**: none.
-pub const VERTEX: Profile = Profile::new(&Rules {
-    name: "vertex",
-    urls: &["*aiplatform.googleapis.com", "*/publishers/google/*", "*/endpoints/openapi/*"],
-    ..RULES
-});
+/// - **Charge**, **Limits**: as [`GEMINI`]. Its embeddings state their tokens only within a list, which
+///   is not read: their estimate is final. **Quotas**: none.
+pub const VERTEX: Profile = Profile::new(
+    &Rules { name: "vertex", ..RULES }
+        .urls(&["*aiplatform.googleapis.com", "*/publishers/google/*", "*/endpoints/openapi/*"])
+        .count_tokens(CountTokensFormat::Vertex)
+        .api(
+            Api::bearer(&[])
+                .endpoint("/publishers/google/models/{model}:generateContent")
+                .openai_path("/endpoints/openapi")
+                .advice(VERTEX_ADVICE),
+        ),
+);
 
-const RULES: Rules = Rules {
-    algorithm: Algorithm::TokenBucket,
-    settles: at_end,
-    reserve: |request: &Request| Reserved::by_input(request, request.prompt_tokens(&WEIGHTS)),
-    charge: usage_of_input,
-    ..compatible::RULES
-};
+const RULES: Rules = Rules::built_in("gemini")
+    .algorithm(Algorithm::TokenBucket)
+    .weights(PromptWeights::GEMINI)
+    .charge(Charge::by_input());
 
-/// Recorded: nothing around messages, and some twelve tokens a call.
-const WEIGHTS: Weights = Weights {
-    item: 0,
-    answer: 1,
-    call: 12,
-    schema: 6,
-    functions: 0,
-    search: 0,
-    built_in: 300,
-    medium: media::gemini,
-    ..openai::WEIGHTS
-};
+/// How to reach any model on Vertex.
+pub(super) const VERTEX_ADVICE: &str = "its base URL is \
+    https://REGION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/REGION; it takes access tokens \
+    that expire after an hour: put the output of `gcloud auth print-access-token` into a variable and \
+    name that with --api-key-env";

@@ -1,34 +1,30 @@
-//! Groq: charges as OpenAI does.
+//! Groq: charges at admission, as OpenAI.
 
-use super::estimate::tokens;
-use super::request::{Endpoint, Request};
-use super::reserve::Reserved;
+use super::Profile;
+use super::admission::AdmissionCharge;
+use super::api::Api;
+use super::charge::Charge;
+use super::limits::LimitHeaders;
+use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
-use super::{Profile, limits, openai};
+use crate::quota::Algorithm;
 
 /// Groq, `api.groq.com`.
 ///
 /// - **Charge** (`Tokens`, the TPM limit): as OpenAI, at admission, but four tokens for each message:
-///   bytes of text / 4 + 4 x messages + `max_tokens` x `n` where it is set. Source: six recordings,
-///   five of which say so to the token, but all of one prompt. Cached tokens are free [Groq's page];
-///   which they will be is not known in advance.
+///   bytes of text / 4 + 4 x messages + `max_tokens` x `n` if it is set. Source: six recordings of one
+///   prompt, five of which confirm it to the token. Cached tokens are free (Groq's page on rate
+///   limits), but can't be predicted.
 /// - **Limits**: token buckets; requests per day, tokens per minute.
 /// - **Quotas**: none; they differ by model and tier.
-pub const GROQ: Profile = Profile::new(&Rules {
-    name: "groq",
-    urls: &["api.groq.com"],
-    limits: |headers| limits::GROQ.read(headers),
-    reserve,
-    ..openai::RULES
-});
-
-fn reserve(request: &Request) -> Reserved {
-    let messages = match request.endpoint {
-        Endpoint::Chat => request.items.saturating_mul(4),
-        _ => 0,
-    };
-    let charge = tokens(request.text)
-        .saturating_add(messages)
-        .saturating_add(request.max_output().unwrap_or(0));
-    Reserved::at_admission(request, request.prompt_tokens(&openai::WEIGHTS), charge)
-}
+pub const GROQ: Profile = Profile::new(
+    &Rules::built_in("groq")
+        .urls(&["api.groq.com"])
+        .algorithm(Algorithm::TokenBucket)
+        .weights(PromptWeights::OPENAI)
+        .charge(Charge::at_admission(AdmissionCharge::new().per_message(4)))
+        .limits(LimitHeaders::GROQ)
+        .api(
+            Api::bearer(&["GROQ_API_KEY"]).origin("https://api.groq.com").openai_path("/openai/v1"),
+        ),
+);

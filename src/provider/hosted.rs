@@ -1,9 +1,11 @@
-//! Providers that speak OpenAI's format and charge by usage.
+//! Providers with OpenAI's format that charge by usage.
 
-use super::request::{Request, Weights};
-use super::reserve::Reserved;
+use super::Profile;
+use super::api::Api;
+use super::charge::Charge;
+use super::limits::LimitHeaders;
+use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
-use super::{Profile, compatible, limits, openai};
 use crate::quota::Algorithm;
 
 /// DeepSeek, `api.deepseek.com`.
@@ -12,84 +14,80 @@ use crate::quota::Algorithm;
 ///   [`concurrency`](crate::quota::Quota::concurrency). `Tokens` are the usage. Source: DeepSeek's
 ///   page on rate limits.
 /// - **Limits**: no headers. **Quotas**: none.
-pub const DEEPSEEK: Profile =
-    Profile::new(&Rules { name: "deepseek", urls: &["api.deepseek.com"], ..RULES });
+pub const DEEPSEEK: Profile = Profile::new(
+    &hosted("deepseek")
+        .urls(&["api.deepseek.com"])
+        .api(Api::bearer(&["DEEPSEEK_API_KEY"]).origin("https://api.deepseek.com")),
+);
 
 /// Together, `api.together.xyz`.
 ///
 /// - **Charge**: requests and tokens, by usage.
-/// - **Limits**: its headers speak of requests per second (recorded). **Quotas**: none; they follow
+/// - **Limits**: its headers state requests per second (recorded). **Quotas**: none; they follow
 ///   from the account's recent use.
-pub const TOGETHER: Profile = Profile::new(&Rules {
-    name: "together",
-    urls: &["api.together.xyz", "api.together.ai"],
-    limits: |headers| limits::TOGETHER.read(headers),
-    ..RULES
-});
+pub const TOGETHER: Profile = Profile::new(
+    &hosted("together")
+        .urls(&["api.together.xyz", "api.together.ai"])
+        .limits(LimitHeaders::TOGETHER)
+        .api(Api::bearer(&["TOGETHER_API_KEY"]).origin("https://api.together.xyz")),
+);
 
 /// Cerebras, `api.cerebras.ai`.
 ///
-/// - **Charge** (`Tokens`): admitted by the prompt and `max_completion_tokens`, or what the context
-///   leaves where that is unset (8,192 tokens of it are reserved here: the shortest context served);
-///   in the end the usage. Source: Cerebras' page on rate limits.
-/// - **Limits**: token buckets; its headers speak of requests per day and tokens per minute.
+/// - **Charge** (`Tokens`): admitted by the prompt and `max_completion_tokens`, or the rest of the
+///   context if that is unset (8,192 tokens are assumed: the shortest context served); in the end the
+///   usage. Source: Cerebras' page on rate limits.
+/// - **Limits**: token buckets; its headers state requests per day and tokens per minute.
 /// - **Quotas**: none; they differ by model and tier.
-pub const CEREBRAS: Profile = Profile::new(&Rules {
-    name: "cerebras",
-    urls: &["api.cerebras.ai"],
-    algorithm: Algorithm::TokenBucket,
-    reserve: |request: &Request| {
-        let input = request.prompt_tokens(&WEIGHTS);
-        Reserved::at_most(request, input, CEREBRAS_CONTEXT.saturating_sub(input))
-    },
-    limits: |headers| limits::BY_NAME.read(headers),
-    ..RULES
-});
+pub const CEREBRAS: Profile = Profile::new(
+    &hosted("cerebras")
+        .urls(&["api.cerebras.ai"])
+        .algorithm(Algorithm::TokenBucket)
+        .charge(Charge::by_usage().reserving_max_output().context(8_192))
+        .limits(LimitHeaders::BY_NAME)
+        .api(Api::bearer(&["CEREBRAS_API_KEY"]).origin("https://api.cerebras.ai")),
+);
 
 /// The router of Hugging Face, `router.huggingface.co`.
 ///
 /// - **Charge**: by usage, at the provider that it routes to.
-/// - **Limits**: no headers seen. **Quotas**: none; what is limited is money.
-pub const HUGGINGFACE: Profile = Profile::new(&Rules {
-    name: "huggingface",
-    urls: &["router.huggingface.co", "api-inference.huggingface.co"],
-    ..RULES
-});
+/// - **Limits**: no headers seen. **Quotas**: none; spending is limited.
+pub const HUGGINGFACE: Profile = Profile::new(
+    &hosted("huggingface")
+        .urls(&["router.huggingface.co", "api-inference.huggingface.co"])
+        .api(Api::bearer(&["HF_TOKEN"]).origin("https://router.huggingface.co")),
+);
 
 /// Writer, `api.writer.com`.
 ///
 /// - **Charge**: requests and tokens a minute, by usage.
 /// - **Limits**: no headers seen. **Quotas**: none.
 pub const WRITER: Profile =
-    Profile::new(&Rules { name: "writer", urls: &["api.writer.com"], ..RULES });
+    Profile::new(&hosted("writer").urls(&["api.writer.com"]).api(
+        Api::bearer(&["WRITER_API_KEY"]).origin("https://api.writer.com").endpoint("/v1/chat"),
+    ));
 
 /// Voyage, `api.voyageai.com`: embeddings and rerankings.
 ///
 /// - **Charge**: requests and tokens a minute, by usage, which states a total.
 /// - **Limits**: no headers seen. **Quotas**: none; they differ by model and tier.
-pub const VOYAGE: Profile =
-    Profile::new(&Rules { name: "voyage", urls: &["api.voyageai.com"], ..RULES });
+pub const VOYAGE: Profile = Profile::new(&hosted("voyage").urls(&["api.voyageai.com"]).api(
+    Api::bearer(&["VOYAGE_API_KEY"]).origin("https://api.voyageai.com").endpoint("/v1/embeddings"),
+));
 
 /// OpenRouter, `openrouter.ai`.
 ///
-/// - **Charge**: by usage. Models whose name ends in `:free` are limited in requests, all of them
-///   together, failed ones included; others by the provider behind them.
-/// - **Limits**: only its own refusals carry headers.
-/// - **Quotas**: for `:free`, 20 requests a minute and 50 a UTC day, of February 2026; it is 1,000 a
-///   day for an account that has bought credits. Source: OpenRouter's page on limits.
-pub const OPENROUTER: Profile = Profile::new(&Rules {
-    name: "openrouter",
-    urls: &["openrouter.ai"],
-    limits: |headers| limits::OPENROUTER.read(headers),
-    ..RULES
-});
+/// - **Charge**: by usage. Requests to models whose name ends in `:free` are limited together, failed
+///   ones included; others by the provider behind them.
+/// - **Limits**: only its own refusals have headers.
+/// - **Quotas**: for `:free`, 20 requests a minute and 50 a UTC day, of February 2026; 1,000 a day for
+///   an account that has bought credits. Source: OpenRouter's page on limits.
+pub const OPENROUTER: Profile = Profile::new(
+    &hosted("openrouter").urls(&["openrouter.ai"]).limits(LimitHeaders::OPENROUTER).api(
+        Api::bearer(&["OPENROUTER_API_KEY"]).origin("https://openrouter.ai").openai_path("/api/v1"),
+    ),
+);
 
-const RULES: Rules = Rules {
-    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
-    ..compatible::RULES
-};
-
-/// Recorded: 250 to 600 tokens to introduce tools, by the model.
-const WEIGHTS: Weights = Weights { functions: 300, schema: 6, ..openai::WEIGHTS };
-
-const CEREBRAS_CONTEXT: u64 = 8_192;
+const fn hosted(name: &'static str) -> Rules {
+    Rules::built_in(name).weights(PromptWeights::OPEN_MODELS)
+}

@@ -1,49 +1,47 @@
-//! Servers of one's own: what they can do at a time is the limit.
+//! Model servers on the user's own machines, limited by the requests that they run at a time.
 
-use super::request::{Request, Weights};
-use super::reserve::Reserved;
+use super::Profile;
+use super::api::Api;
+use super::prompt_weights::PromptWeights;
 use super::rules::Rules;
-use super::{Profile, compatible, openai};
 
 /// Ollama, port 11434 or any host with its paths (`/api/chat`, `/api/generate`, `/api/embed`);
 /// native and compatible.
 ///
-/// - **Charge**: what it can do at a time is the limit: set
-///   [`concurrency`](crate::quota::Quota::concurrency) to what it runs in parallel
-///   (`OLLAMA_NUM_PARALLEL`). `Tokens` are the usage.
+/// - **Charge**: requests in flight: set [`concurrency`](crate::quota::Quota::concurrency) to the
+///   number that it runs in parallel (`OLLAMA_NUM_PARALLEL`). `Tokens` are the usage.
 /// - **Limits**: no headers. **Quotas**: none.
-pub const OLLAMA: Profile = Profile::new(&Rules {
-    name: "ollama",
-    urls: &[
-        "ollama.com",
-        "*:11434",
-        "*/api/chat",
-        "*/api/generate",
-        "*/api/embed",
-        "*/api/embeddings",
-    ],
-    ..RULES
-});
+pub const OLLAMA: Profile = Profile::new(
+    &local("ollama")
+        .urls(&[
+            "ollama.com",
+            "*:11434",
+            "*/api/chat",
+            "*/api/generate",
+            "*/api/embed",
+            "*/api/embeddings",
+        ])
+        .api(Api::without_key().origin("http://127.0.0.1:11434")),
+);
 
-/// vLLM, by name: it has no address of its own.
+/// vLLM, found by name only: it has no standard address.
 ///
 /// - **Charge**: requests in flight; `Tokens` are the usage, which it may state in every chunk of a
 ///   stream: the last one counts.
 /// - **Limits**: no headers. **Quotas**: none.
-pub const VLLM: Profile = Profile::new(&Rules { name: "vllm", ..RULES });
+pub const VLLM: Profile = Profile::new(&local("vllm"));
 
 /// The server of llama.cpp: any host with its paths (`/completion`, `/infill`), else by name.
 ///
 /// - **Charge**: requests in flight (its `--parallel` slots); `Tokens` are the usage, or `timings`
-///   where that is all it states.
+///   if it states no usage.
 /// - **Limits**: no headers. **Quotas**: none.
-pub const LLAMA_CPP: Profile =
-    Profile::new(&Rules { name: "llama-cpp", urls: &["*/completion", "*/infill"], ..RULES });
+pub const LLAMA_CPP: Profile = Profile::new(
+    &local("llama-cpp")
+        .urls(&["*/completion", "*/infill"])
+        .api(Api::without_key().origin("http://127.0.0.1:8080")),
+);
 
-const RULES: Rules = Rules {
-    reserve: |request: &Request| Reserved::by_usage(request, request.prompt_tokens(&WEIGHTS)),
-    ..compatible::RULES
-};
-
-/// Recorded: 250 to 600 tokens to introduce tools, by the model.
-const WEIGHTS: Weights = Weights { functions: 300, schema: 6, ..openai::WEIGHTS };
+const fn local(name: &'static str) -> Rules {
+    Rules::built_in(name).weights(PromptWeights::OPEN_MODELS)
+}

@@ -1,49 +1,78 @@
-//! What images, sounds, videos and files come to, in tokens.
-
 use super::estimate::tokens;
-use super::request::{Kind, Medium};
+use super::request::{Medium, MediumKind};
 
-/// As OpenAI counts: an image by its tiles, a PDF by its pages, sound at ten tokens a second.
-pub(super) fn openai(medium: &Medium) -> u64 {
-    match medium.kind {
-        Kind::Image => openai_image(medium),
-        Kind::Audio => seconds(medium, SOUND) * 10,
-        Kind::Video => seconds(medium, FILM) * 258,
-        Kind::Document => pages(medium) * 1_000,
-        Kind::Text => text(medium),
+/// The tokens of the images, audio, video and files in a prompt.
+///
+/// Durations and pages are estimated from sizes: 16 kB a second of audio (MP3 at 128 kbit/s; raw
+/// samples are overestimated), 250 kB a second of video (2 Mbit/s), and 50 kB a page. A medium that is
+/// only linked has a minute or a page.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MediaTokens {
+    image: ImageTokens,
+    audio_second: u64,
+    video_second: u64,
+    page: u64,
+}
+
+/// The tokens of an image.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ImageTokens {
+    /// 85, and 170 for each tile of 512 pixels of the image, shrunk to 2,048 pixels a side and to 768
+    /// on the short side (OpenAI's page on images, for the 4o family); 85 with `"detail": "low"`. An
+    /// image of unknown size counts as a square of four tiles: so was an image of 800 x 400 charged
+    /// that could not be loaded (recorded in 2026).
+    OpenAiTiles,
+    /// A token for 750 pixels of the image, shrunk to 1,568 pixels a side; 1,600 at most, and for an
+    /// image of unknown size.
+    AnthropicPixels,
+    /// 258 for each tile of 768 pixels, and for an image of at most 384 pixels a side or of unknown
+    /// size.
+    GeminiTiles,
+    /// The same number for each image.
+    Fixed(u64),
+}
+
+impl MediaTokens {
+    /// OpenAI: 10 tokens a second of audio, 1,000 a page. Video is estimated as at Google.
+    pub const OPENAI: Self = Self::new(ImageTokens::OpenAiTiles, 10, 258, 1_000);
+
+    /// Anthropic: 1,500 to 3,000 tokens a page. It takes neither audio nor video.
+    pub const ANTHROPIC: Self = Self::new(ImageTokens::AnthropicPixels, 32, 258, 2_250);
+
+    /// Google: 32 tokens a second of audio, 263 a second of video, 258 a page.
+    pub const GEMINI: Self = Self::new(ImageTokens::GeminiTiles, 32, 263, 258);
+
+    /// Sets the tokens of an image, of a second of audio, of a second of video, and of a page.
+    pub const fn new(image: ImageTokens, audio_second: u64, video_second: u64, page: u64) -> Self {
+        Self { image, audio_second, video_second, page }
+    }
+
+    /// Returns the tokens of a medium.
+    pub(super) fn of(&self, medium: &Medium) -> u64 {
+        match medium.kind {
+            MediumKind::Image => self.image.of(medium),
+            MediumKind::Audio => seconds(medium, AUDIO).saturating_mul(self.audio_second),
+            MediumKind::Video => seconds(medium, VIDEO).saturating_mul(self.video_second),
+            MediumKind::Document => pages(medium).saturating_mul(self.page),
+            MediumKind::Text => medium.bytes.map_or(1_000, tokens),
+        }
     }
 }
 
-/// As Anthropic counts: pixels / 750 of an image of at most 1,568 pixels a side, and 1,500 to 3,000 a
-/// page. It takes neither sound nor film.
-pub(super) fn anthropic(medium: &Medium) -> u64 {
-    match medium.kind {
-        Kind::Image => anthropic_image(medium),
-        Kind::Audio => seconds(medium, SOUND) * 32,
-        Kind::Video => seconds(medium, FILM) * 258,
-        Kind::Document => pages(medium) * 2_250,
-        Kind::Text => text(medium),
+impl ImageTokens {
+    fn of(self, image: &Medium) -> u64 {
+        match self {
+            Self::OpenAiTiles => openai(image),
+            Self::AnthropicPixels => anthropic(image),
+            Self::GeminiTiles => gemini(image),
+            Self::Fixed(tokens) => tokens,
+        }
     }
 }
 
-/// As Google counts: 258 for a page, a small image or a tile of 768 pixels; sound at 32 tokens a
-/// second, film at 263.
-pub(super) fn gemini(medium: &Medium) -> u64 {
-    match medium.kind {
-        Kind::Image => gemini_image(medium),
-        Kind::Audio => seconds(medium, SOUND) * 32,
-        Kind::Video => seconds(medium, FILM) * 263,
-        Kind::Document => pages(medium) * 258,
-        Kind::Text => text(medium),
-    }
-}
-
-/// 85 and 170 for each tile of 512 pixels, once it is shrunk to 2,048 pixels a side and to 768 on the
-/// short one (OpenAI's page on images, for the 4o family). An image of unknown size counts as the
-/// four tiles of a square; so was one of 800 x 400 charged that could not even be loaded (recorded in
-/// 2026).
-fn openai_image(image: &Medium) -> u64 {
-    if image.is_coarse {
+fn openai(image: &Medium) -> u64 {
+    if image.is_low_detail {
         return 85;
     }
     let Some((width, height)) = image.pixels else { return 765 };
@@ -52,13 +81,13 @@ fn openai_image(image: &Medium) -> u64 {
     85 + 170 * width.div_ceil(512) * height.div_ceil(512)
 }
 
-fn anthropic_image(image: &Medium) -> u64 {
+fn anthropic(image: &Medium) -> u64 {
     let Some((width, height)) = image.pixels else { return 1_600 };
     let (width, height) = shrunk(width, height, width.max(height), 1_568);
     (width * height).div_ceil(750).min(1_600)
 }
 
-fn gemini_image(image: &Medium) -> u64 {
+fn gemini(image: &Medium) -> u64 {
     match image.pixels {
         Some((width, height)) if width.max(height) > 384 => {
             258 * width.div_ceil(768).min(16) * height.div_ceil(768).min(16)
@@ -67,32 +96,26 @@ fn gemini_image(image: &Medium) -> u64 {
     }
 }
 
-/// Both sides, in proportion, so that `side` is at most `most`.
-fn shrunk(width: u64, height: u64, side: u64, most: u64) -> (u64, u64) {
-    if side <= most {
+/// Returns both sides, shrunk in proportion so that `side` is at most `limit`.
+fn shrunk(width: u64, height: u64, side: u64, limit: u64) -> (u64, u64) {
+    if side <= limit {
         return (width, height);
     }
-    let shrink = |length: u64| (length.saturating_mul(most) / side).max(1);
+    let shrink = |length: u64| (length.saturating_mul(limit) / side).max(1);
     (shrink(width), shrink(height))
 }
 
-/// The length of a sound or a film with so many bytes a second; a minute where it is only linked.
+/// Returns the duration at this many bytes a second, in seconds, rounded up.
 fn seconds(medium: &Medium, rate: u64) -> u64 {
     medium.bytes.map_or(60, |bytes| bytes.div_ceil(rate))
 }
 
-/// The pages of a PDF of 50 kB each; one where it is only linked.
 fn pages(medium: &Medium) -> u64 {
     medium.bytes.unwrap_or(0).div_ceil(50_000).max(1)
 }
 
-fn text(medium: &Medium) -> u64 {
-    medium.bytes.map_or(1_000, tokens)
-}
+/// Bytes a second.
+const AUDIO: u64 = 16_000;
 
-/// Bytes of a second of MP3 at 128 kbit/s; plain samples are several times that, and are
-/// overestimated.
-const SOUND: u64 = 16_000;
-
-/// Bytes of a second of film at 2 Mbit/s.
-const FILM: u64 = 250_000;
+/// Bytes a second.
+const VIDEO: u64 = 250_000;

@@ -1,18 +1,16 @@
-//! What a provider's bytes mean: a request's charge, a response's usage, limits and errors.
+//! The formats and rules of providers: a request's charge, a response's usage, limits and errors.
 //!
-//! A [`Profile`] is one provider's set of rules, a value that is copied freely: a built-in one, or one
-//! that is [`like`](Profile::like) it under a name and at a base URL of its own. It reads
+//! A [`Profile`] holds the rules of one provider. It reads
 //! - a request into an [`Estimate`]: model, and the [`Cost`](crate::quota::Cost) to reserve;
-//! - a response, as it passes, into [`Scanned`]: its [`Usage`](crate::quota::Usage), or the error
-//!   that a 200 carried in its stream;
+//! - a response, while it passes, into [`Scanned`]: its [`Usage`](crate::quota::Usage), or the error
+//!   in the stream of a 200;
 //! - the headers of a response into [`LimitReading`]s and a delay before the next try;
 //! - a status and an error body into a [`Class`] and an [`ApiError`].
 //!
-//! Everything here is a pure function of its arguments: no network, no clock, no lock, no state but
-//! the [`Scanner`]'s own, which is bounded, and the names and base URLs of profiles that were made. Waiting, retrying and counting down belong to
-//! [`limiter`](crate::limiter); nothing here decides whether a request may go. Bytes come from
-//! outside: whatever they are, nothing panics, and what can't be read says so
-//! ([`Estimate::exact`]) or is `None`.
+//! Everything here is a pure function of its arguments, without network, clock or locks. The only
+//! state is a [`Scanner`]'s own, which is bounded, and the list of profiles that a program made.
+//! Waiting, retrying and counting belong to [`limiter`](crate::limiter). Bytes come from outside: no
+//! input panics, and unreadable input is reported ([`Estimate::exact`]) or `None`.
 //!
 //! ```
 //! use tollgate::provider::{OPENAI, Scanner};
@@ -31,15 +29,15 @@
 //! let usage = scanner.finish().usage.expect("the response states its usage");
 //! assert_eq!((usage.input, usage.output), (12, 9));
 //!
-//! // OpenAI charges at admission: what was really generated plays no part.
+//! // OpenAI charges at admission: the actual usage has no effect.
 //! let charge = OPENAI.charge(&estimate.cost, &usage);
 //! assert_eq!(charge.amount(&Dimension::Tokens), 57);
 //! ```
 //!
 //! Prompts are estimated by their characters. With the feature `tokenizer`, `Profile::with_tokenizer`
 //! counts their texts exactly, for models whose vocabulary ships with it: `Http::new(OPENAI.with_tokenizer())`
-//! puts it into the layer. It changes input tokens, and what providers charge by them; never what
-//! OpenAI charges a chat, which goes by characters whoever counts.
+//! puts it into the layer. It changes input tokens and the charges that depend on them, but not
+//! OpenAI's charge for a chat, which counts characters.
 //!
 #![doc = include_str!("adding.md")]
 //!
@@ -47,16 +45,19 @@
 #![doc = include_str!("mistral.rs")]
 //! ```
 
+mod admission;
+mod alias;
 mod answer;
 mod anthropic;
 mod api;
 mod azure;
 mod bedrock;
+mod charge;
 mod class;
 mod cohere;
 mod compatible;
 pub mod count_tokens;
-mod custom;
+mod custom_rules;
 mod date;
 mod default_quota;
 #[doc(hidden)]
@@ -66,54 +67,63 @@ mod estimate;
 mod gemini;
 mod groq;
 mod hosted;
+mod interned;
+mod invalid_profile;
+mod json_member;
 mod limits;
 mod local;
+mod location;
+mod lookup;
 mod media;
-mod member;
 mod mistral;
 mod openai;
 mod operation;
-mod place;
 mod profile;
+mod prompt_weights;
 mod quota_table;
 #[cfg_attr(not(feature = "requests"), expect(dead_code, reason = "only `read_request` reads them"))]
 mod request;
-mod reserve;
 mod retry;
 mod rules;
 mod scanner;
 mod terms;
 #[cfg(feature = "tokenizer")]
 mod tokenizer;
-mod unknown;
-mod usage;
+mod unknown_provider;
 
+pub use admission::AdmissionCharge;
 pub use answer::InvalidAnswer;
 pub use anthropic::{ANTHROPIC, VERTEX_ANTHROPIC};
 pub use api::Api;
 pub use azure::AZURE;
 pub use bedrock::BEDROCK;
+pub use charge::Charge;
 pub use class::Class;
 pub use cohere::COHERE;
 pub use compatible::{COMPATIBLE, COMPATIBLE_USAGE};
-pub use custom::InvalidProfile;
 pub use default_quota::DefaultQuota;
-pub use error::ApiError;
+pub use error::{ApiError, ErrorRules};
 pub use estimate::Estimate;
 #[cfg(feature = "tower")]
 pub(crate) use estimate::OutputGuess;
 pub use gemini::{GEMINI, VERTEX};
 pub use groq::GROQ;
 pub use hosted::{CEREBRAS, DEEPSEEK, HUGGINGFACE, OPENROUTER, TOGETHER, VOYAGE, WRITER};
-pub use limits::{LimitReading, LimitReadings};
+pub use invalid_profile::InvalidProfile;
+pub use limits::{
+    LimitHeader, LimitHeaders, LimitReading, LimitReadings, LimitWindow, ResetFormat,
+};
 pub use local::{LLAMA_CPP, OLLAMA, VLLM};
+pub use media::{ImageTokens, MediaTokens};
 pub use mistral::MISTRAL;
 pub use openai::OPENAI;
 pub use operation::Operation;
 pub use profile::Profile;
+pub use prompt_weights::PromptWeights;
 pub use quota_table::QuotaTable;
 pub use request::UnreadableRequest;
 pub use retry::LONGEST_DELAY;
-pub use scanner::{Scanned, Scanner};
+pub use rules::Rules;
+pub use scanner::{ResponseField, Scanned, Scanner, TokenCount};
 pub use terms::Terms;
-pub use unknown::UnknownProvider;
+pub use unknown_provider::UnknownProvider;

@@ -1,28 +1,31 @@
 use std::fmt;
-use std::str::FromStr;
 use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-use super::custom::Custom;
+use super::alias::Alias;
+use super::api::Api;
+use super::count_tokens::CountTokensFormat;
+use super::custom_rules::CustomRules;
 use super::default_quota::{DefaultQuota, Defaults};
+use super::error::{ApiError, codes};
+use super::invalid_profile::InvalidProfile;
+use super::limits::LimitReadings;
 #[cfg(feature = "requests")]
 use super::request::UnreadableRequest;
 use super::request::{Request, Vocabularies};
 use super::rules::Rules;
-use super::scanner::Counts;
+use super::scanner::{FieldTable, TokenCounts};
 #[cfg(feature = "tokenizer")]
 use super::tokenizer;
-use super::{
-    ANTHROPIC, AZURE, ApiError, BEDROCK, CEREBRAS, COHERE, COMPATIBLE, COMPATIBLE_USAGE, Class,
-    DEEPSEEK, Estimate, GEMINI, GROQ, HUGGINGFACE, InvalidProfile, LLAMA_CPP, LimitReadings,
-    MISTRAL, OLLAMA, OPENAI, OPENROUTER, TOGETHER, UnknownProvider, VERTEX, VERTEX_ANTHROPIC, VLLM,
-    VOYAGE, WRITER, class, error, place,
-};
+use super::{Class, Estimate, class, retry};
 use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
 use crate::timestamp::Timestamp;
 
-/// One provider's rules: how its requests are charged, and what its responses say.
+/// The rules of one provider: how its requests are charged and how its responses are read.
+///
+/// A profile is a small value that is copied freely. It is built in, [like](Self::like) another one
+/// under a name and a base URL of its own, or made of [custom](Self::custom) [`Rules`].
 ///
 /// ```
 /// use tollgate::provider::{COMPATIBLE, OPENAI, Profile};
@@ -33,29 +36,31 @@ use crate::timestamp::Timestamp;
 #[derive(Clone, Copy)]
 pub struct Profile {
     rules: &'static Rules,
-    /// What it has of its own, where it isn't built in.
-    custom: Option<&'static Custom>,
-    /// Set where texts are counted exactly.
+    /// The fields that state usage; `None` for those of all known formats.
+    fields: Option<&'static FieldTable>,
+    /// Name and base URL, if the profile was made by `like`.
+    alias: Option<&'static Alias>,
+    /// Set if texts are counted exactly.
     vocabularies: Option<Vocabularies>,
 }
 
 impl Profile {
     pub(super) const fn new(rules: &'static Rules) -> Self {
-        Self { rules, custom: None, vocabularies: None }
+        Self { rules, fields: None, alias: None, vocabularies: None }
     }
 
-    /// Counts the texts of prompts exactly, where it was by characters, for models whose vocabulary
-    /// is at hand: OpenAI's (`gpt-3.5` and up, `o1` and up, `gpt-oss`, embeddings), wherever they are
-    /// served. Other models are estimated as before.
+    /// Returns a profile that counts the texts of prompts exactly, for models whose vocabulary ships
+    /// with the crate: OpenAI's (`gpt-3.5` and up, `o1` and up, `gpt-oss`, embeddings), on every host.
+    /// Other models are estimated as before.
     ///
-    /// What a provider charges by rules of its own stays as it is: OpenAI's chat limit goes by
-    /// characters. The input tokens change, the tokens where the provider charges what it reads, and
-    /// OpenAI's Responses. Tools, images and files stay estimates.
+    /// This changes input tokens, and the total tokens where the provider charges the tokens that it
+    /// reads, as for OpenAI's Responses. OpenAI's chat limit still counts characters. Tools, images
+    /// and files stay estimates.
     ///
-    /// Speed: some 30 MB of text a second, where reading alone takes 4 GB, and on the task that calls.
-    /// So the first 128 KiB of text in a request are counted (some 32,000 tokens, in 4 ms), and of a
-    /// word the first 256 bytes; what is left has as many tokens for its bytes. The first call in a
-    /// process reads the vocabularies, for 0.3 s: make the profile at the start.
+    /// Speed: about 30 MB of text a second (reading alone: 4 GB), on the calling task. So only the
+    /// first 128 KiB of text in a request are counted (about 32,000 tokens, in 4 ms), and the first
+    /// 256 bytes of a word; the rest is extrapolated by its bytes. The first call in a process reads
+    /// the vocabularies, for 0.3 s: make the profile at the start.
     ///
     /// ```
     /// use tollgate::provider::OPENAI;
@@ -72,18 +77,54 @@ impl Profile {
         Self { vocabularies: Some(tokenizer::vocabulary), ..self }
     }
 
-    /// Whether the texts of prompts to this model are counted exactly: the profile was made
-    /// `with_tokenizer`, and the model's vocabulary is at hand.
+    /// Returns true if the texts of prompts to this model are counted exactly: the profile was made
+    /// `with_tokenizer`, and the model's vocabulary ships with the crate.
     pub fn tokenizes(&self, model: &str) -> bool {
         self.vocabularies.is_some_and(|vocabulary| vocabulary(model).is_some())
     }
 
-    /// A provider that speaks, counts and charges as this one, under a name and at a base URL of its
-    /// own: a server on one's own machine, a gateway, a second account. Its quotas are the user's to
-    /// give: it has no [defaults](Self::quotas). Under the name of this profile it is the same
-    /// provider, reached elsewhere, and keeps them. Without a base URL it goes by its name alone.
+    /// Returns a profile of these rules, whose name no built-in profile has.
     ///
-    /// Name and base URL are kept for as long as the process runs, once for each pair.
+    /// The rules are kept for the life of the process, once.
+    ///
+    /// # Errors
+    /// [`InvalidProfile`] for a name that a built-in profile has or that has other characters than
+    /// letters, digits, `-`, `_` and `.`, and for a rule that can't be applied.
+    pub fn custom(rules: Rules) -> Result<Self, InvalidProfile> {
+        if let Some(built_in) = Self::named(rules.name) {
+            return Err(InvalidProfile::BuiltIn { name: built_in.name() });
+        }
+        let CustomRules { rules, fields } = CustomRules::keep(rules)?;
+        Ok(Self { fields: fields.as_ref(), ..Self::new(rules) })
+    }
+
+    /// Returns the rules of this profile under another name, to change some and make a
+    /// [custom](Self::custom) profile. They have no URLs, no address, no key variables and no default
+    /// quotas.
+    ///
+    /// ```
+    /// use tollgate::provider::{ANTHROPIC, Api, Profile};
+    ///
+    /// let api = Api::bearer(&["ACME_API_KEY"]).endpoint("/v1/messages");
+    /// let acme = Profile::custom(ANTHROPIC.rules_as("acme").urls(&["*.acme.example"]).api(api))?;
+    /// assert_eq!((acme.name(), acme.built_in()), ("acme", ANTHROPIC));
+    /// # Ok::<(), tollgate::provider::InvalidProfile>(())
+    /// ```
+    pub const fn rules_as(&self, name: &'static str) -> Rules {
+        let base = match self.rules.base {
+            Some(base) => base,
+            None => self.rules,
+        };
+        let api = Api { origin: None, key_variables: &[], ..self.rules.api };
+        Rules { name, base: Some(base), urls: &[], api, quotas: &[], ..*self.rules }
+    }
+
+    /// Returns a profile with the rules of this one, under a name and at a base URL of its own: a
+    /// local server, a gateway, a second account. It has no [default quotas](Self::quotas). Under the
+    /// name of this profile it is the same provider at another address, and keeps them. Without a base
+    /// URL it is found by its name only.
+    ///
+    /// Name and base URL are kept for the life of the process, once for each pair.
     ///
     /// ```
     /// use tollgate::provider::{OPENAI, Profile};
@@ -103,102 +144,76 @@ impl Profile {
         base_url: impl Into<Option<&'a str>>,
     ) -> Result<Self, InvalidProfile> {
         let name = match Self::named(name) {
-            Some(built_in) if built_in != self.built_in() => {
+            Some(built_in) if built_in.rules != self.rules => {
                 return Err(InvalidProfile::BuiltIn { name: built_in.name() });
             }
             Some(built_in) => built_in.name(),
             None => name,
         };
-        Ok(Self { custom: Some(Custom::keep(name, base_url.into())?), ..self })
+        Ok(Self { alias: Some(Alias::keep(name, base_url.into())?), ..self })
     }
 
-    /// The name in configuration: `openai`, `anthropic`, `llama-cpp`, `compatible-usage`.
+    /// Returns the name in configuration: `openai`, `anthropic`, `llama-cpp`, `compatible-usage`.
     pub fn name(&self) -> &'static str {
-        self.custom.map_or(self.rules.name, |custom| &custom.name)
+        self.alias.map_or(self.rules.name, |alias| &alias.name)
     }
 
-    /// The built-in profile whose rules these are: itself, unless it was made by
-    /// [`like`](Self::like).
+    /// Returns the built-in profile that this one is like or was derived from: itself if it is built
+    /// in, [`COMPATIBLE_USAGE`](super::COMPATIBLE_USAGE) for [`Rules::new`].
     pub fn built_in(self) -> Self {
-        Self { custom: None, ..self }
+        match self.rules.base {
+            Some(base) => Self { vocabularies: self.vocabularies, ..Self::new(base) },
+            None => Self { alias: None, ..self },
+        }
     }
 
-    /// Where a profile made by [`like`](Self::like) is served, without a slash at its end; `None`
-    /// for built-in ones, which may be served anywhere.
+    /// Returns the base URL given to [`like`](Self::like), without a trailing slash; `None` for other
+    /// profiles, which may be served anywhere.
     pub fn base_url(&self) -> Option<&'static str> {
-        self.custom?.base_url.as_deref()
+        self.alias?.base_url.as_deref()
     }
 
-    /// The built-in profile of this name; ASCII case does not matter.
+    /// Returns how the API is called. For a profile made by [`like`](Self::like) the address is its
+    /// [`base_url`](Self::base_url).
+    pub fn api(&self) -> &'static Api {
+        &self.rules.api
+    }
+
+    /// Returns the environment variables that hold the key; the first that is set counts.
     ///
-    /// [`parse`](str::parse) does the same, and says which there are where there is none.
-    pub fn named(name: &str) -> Option<Self> {
-        known(&[]).find(|profile| profile.is_named(name)).copied()
-    }
-
-    /// The profile of this name among these, else the built-in one; ASCII case does not matter.
+    /// They are those of the provider's own SDKs. A profile with a name of its own has one that
+    /// follows from the name, so that another provider's key is never sent to it: `MY_VLLM_API_KEY`
+    /// for `my-vllm`.
     ///
-    /// # Errors
-    /// [`UnknownProvider`] if neither has it; it names those that there are.
-    pub fn named_among(profiles: &[Self], name: &str) -> Result<Self, UnknownProvider> {
-        let found = known(profiles).find(|profile| profile.is_named(name));
-        found.copied().ok_or_else(|| UnknownProvider::new(name, known(profiles)))
-    }
-
-    /// The built-in profiles.
-    pub fn all() -> &'static [Self] {
-        ALL
-    }
-
-    /// The built-in profile of the provider at this base URL, request URL or host.
+    /// ```
+    /// use tollgate::provider::OPENAI;
     ///
-    /// By the host where it is a provider's; else by what only one provider's paths look like
-    /// (`/v1/messages`, `/model/NAME/converse`, `...:generateContent`), or by a first segment of the
-    /// path that names one, as gateways have it (`/groq/openai/v1/...`). [`COMPATIBLE`] where
-    /// nothing tells.
-    pub fn find(url: &str) -> Self {
-        Self::find_among(&[], url)
+    /// assert_eq!(OPENAI.key_variables(), ["OPENAI_API_KEY"]);
+    /// let own = OPENAI.like("my-vllm", "http://gpu-7:8000")?;
+    /// assert_eq!(own.key_variables(), ["MY_VLLM_API_KEY"]);
+    /// # Ok::<(), tollgate::provider::InvalidProfile>(())
+    /// ```
+    pub fn key_variables(&self) -> Vec<String> {
+        let own = self.api().key_variables;
+        if self.has_name_of_rules() && (self.rules.base.is_none() || !own.is_empty()) {
+            return own.iter().map(|&name| name.to_owned()).collect();
+        }
+        let letter = |letter: char| if letter.is_ascii_alphanumeric() { letter } else { '_' };
+        let name: String = self.name().to_ascii_uppercase().chars().map(letter).collect();
+        vec![format!("{name}_API_KEY")]
     }
 
-    /// The same among these profiles too: the URL is theirs if it lies at or below their
-    /// [base URL](Self::base_url) (the longest, and of equals the first), or behind a gateway if its
-    /// first segment names them. A base URL counts before the URLs of built-in profiles.
-    pub fn find_among(profiles: &[Self], url: &str) -> Self {
-        let place = place::Place::of(url);
-        let by = |owns: &dyn Fn(&str) -> bool| {
-            ALL.iter().find(|profile| profile.rules.urls.iter().any(|url| owns(url))).copied()
-        };
-        let segment = || {
-            let name = place.first_segment()?;
-            known(profiles).find(|profile| profile.is_named(name)).copied()
-        };
-        Self::at(profiles, &place)
-            .or_else(|| by(&|url: &str| place.is_host(url)))
-            .or_else(|| by(&|url: &str| place.is_path(url)))
-            .or_else(segment)
-            .unwrap_or(COMPATIBLE)
-    }
-
-    /// The profile with the longest base URL that `place` lies below.
-    fn at(profiles: &[Self], place: &place::Place<'_>) -> Option<Self> {
-        let below = |profile: &&Self| {
-            profile.base_url().is_some_and(|base| place.is_below(&place::Place::of(base)))
-        };
-        let length = |profile: &&Self| profile.base_url().map(str::len);
-        profiles.iter().rev().filter(below).max_by_key(length).copied()
-    }
-
-    /// How a limit is counted that names no algorithm of its own.
+    /// Returns the algorithm of limits that don't state one.
     pub fn algorithm(&self) -> Algorithm {
         self.rules.algorithm
     }
 
-    /// When the charge in this dimension becomes final.
+    /// Returns when the charge in this dimension becomes final.
     pub fn settles(&self, dimension: &Dimension) -> SettleAt {
-        (self.rules.settles)(dimension)
+        self.rules.charge.settles(dimension)
     }
 
-    /// The dimensions whose charge is final before the response ends.
+    /// Returns the dimensions whose charge is final before the response ends.
     #[cfg(feature = "tower")]
     pub(crate) fn settled_early(&self) -> impl Iterator<Item = Dimension> {
         [Dimension::InputTokens, Dimension::Tokens, Dimension::OutputTokens]
@@ -206,18 +221,23 @@ impl Profile {
             .filter(|dimension| self.settles(dimension) == SettleAt::FirstUsage)
     }
 
-    /// The quotas that an account has unless the user says otherwise; none for a profile with a name
-    /// of its own.
+    /// Returns the quotas that an account has by default; none for a profile made by
+    /// [`like`](Self::like) under a name of its own.
     pub fn quotas(&self) -> &'static [DefaultQuota] {
-        self.defaults().map_or(&[], |defaults| &defaults.quotas)
+        match self.defaults() {
+            Some(defaults) => &defaults.quotas,
+            None if self.has_name_of_rules() => self.rules.quotas,
+            None => &[],
+        }
     }
 
     pub(super) fn defaults(&self) -> Option<&'static Defaults> {
         Defaults::of(self.name())
     }
 
-    /// What a request is and what it costs. `path` is the URL's path (a whole URL will do), `body`
-    /// the whole body. Needs the feature `requests`, as its images are measured.
+    /// Reads the model and the cost of a request from its path, or whole URL, and its whole body.
+    ///
+    /// Needs the feature `requests`, which measures images.
     #[cfg(feature = "requests")]
     pub fn read_request(&self, path: &str, body: &[u8]) -> Estimate {
         match Request::read(path, body) {
@@ -226,18 +246,18 @@ impl Profile {
         }
     }
 
-    /// The same where the body is not in memory: by its size in bytes, and the model that the path names.
+    /// Estimates a request whose body isn't in memory, by its size in bytes and the model in its path.
     pub fn read_head(&self, path: &str, size: u64) -> Estimate {
         Request::estimate_of_size(path, size, None)
     }
 
-    /// The same as [`read_request`](Self::read_request), and why the request can't be read for certain,
-    /// if it can't: where two servers might see two models in it, or more than one size. For who charges
-    /// requests that others have written.
+    /// Reads a request as [`read_request`](Self::read_request) does, and returns the reason if two
+    /// servers might find different models or sizes in it. For servers that charge the requests of
+    /// their clients.
     ///
-    /// Read are JSON objects (RFC 8259) in UTF-8, forms (RFC 7578) and pairs, not compressed. The model
-    /// is that of the path, else the field `model` or `model_id` at the root, which must not stand there
-    /// twice with different values. Paths whose requests have no model, such as those of files, are
+    /// It reads JSON objects (RFC 8259) in UTF-8, forms (RFC 7578) and URL-encoded pairs, uncompressed.
+    /// The model is that of the path, else the field `model` or `model_id` at the root, which must not
+    /// occur with different values. Paths whose requests have no model, such as those of files, are
     /// never refused.
     ///
     /// ```
@@ -260,8 +280,8 @@ impl Profile {
     ) -> (Estimate, Option<UnreadableRequest>) {
         match Request::read(path, body) {
             Ok(request) => {
-                let doubt = request.doubt(path, headers, body);
-                (self.estimate(request, body), doubt)
+                let unreadable = request.ambiguity(path, headers, body);
+                (self.estimate(request, body), unreadable)
             }
             Err(json) => Request::estimate_form(path, headers, body, json),
         }
@@ -273,97 +293,109 @@ impl Profile {
             Some(vocabularies) => request.counted(body, vocabularies),
             None => request,
         };
-        let reserved = (self.rules.reserve)(&request);
+        let reserved = self.rules.charge.reserve(&request, &self.rules.weights);
         request.into_estimate(reserved)
     }
 
-    /// What each dimension is charged by this usage, before the estimate's [`Terms`](super::Terms)
-    /// are applied.
+    /// Returns the charge in each dimension for this usage, before the estimate's
+    /// [`Terms`](super::Terms) are applied.
     #[must_use]
     pub fn charge(&self, reserved: &Cost, usage: &Usage) -> Cost {
-        (self.rules.charge)(reserved, usage)
+        self.rules.charge.of_usage(reserved, usage)
     }
 
-    /// What the head of a response says that the provider charged to its token limit, whatever the
-    /// usage; `None` with providers that don't say. It is final: it takes the place of the
-    /// `Tokens` of [`charge`](Self::charge).
+    /// Returns the charge to the token limit that the headers of a response state; `None` with
+    /// providers that state none. It is final and replaces the `Tokens` of [`charge`](Self::charge).
     pub fn charged_in_head(&self, headers: &HeaderMap) -> Option<u64> {
-        (self.rules.charged_in_head)(headers)
+        number(headers, self.rules.charge_header?)
     }
 
-    /// What the headers say of limits and of what remains of them; empty where they say nothing.
-    /// Resets that are times are measured from the response's `date`.
+    /// Returns the limits and remainders that the headers of a response state. Resets that are times
+    /// are measured from the response's `date`.
     pub fn limits(&self, headers: &HeaderMap) -> LimitReadings {
-        (self.rules.limits)(headers)
+        self.rules.limits.read(headers)
     }
 
-    /// How long the provider asks to wait before the next try, at most
+    /// Returns the delay before the next try that the provider asks for, at most
     /// [`LONGEST_DELAY`](super::LONGEST_DELAY).
     ///
     /// In the order of the official SDKs: `retry-after-ms`, then `retry-after` in seconds or as an
-    /// HTTP date; then OpenRouter's `x-ratelimit-reset`, Gemini's `retryDelay` in the body, and texts
-    /// as "try again in 6m0s" and "retry after 6 seconds". A time that has passed is zero. Times are
-    /// measured from the response's `date`; without one from `now`. A success may carry a delay too (Anthropic): that is no refusal.
+    /// HTTP date; then OpenRouter's `x-ratelimit-reset`, Gemini's `retryDelay` in the body, and
+    /// messages like "try again in 6m0s" and "retry after 6 seconds". A time that has passed is zero.
+    /// Times are measured from the response's `date`; without one from `now`. A success may have a delay too (Anthropic), without being a
+    /// refusal.
     pub fn retry_delay(
         &self,
         headers: &HeaderMap,
         body: &[u8],
         now: Timestamp,
     ) -> Option<Duration> {
-        (self.rules.delay)(headers, body, now)
+        retry::delay(&self.rules.errors, headers, body, now)
     }
 
-    /// What a response's status, headers and error body mean for the request. The body of a success
-    /// is not read: an error in it is the [`Scanner`](super::Scanner)'s to find, and whether it is an
-    /// answer at all [`InvalidAnswer::check`](super::InvalidAnswer::check) tells.
+    /// Returns the class of a response by its status, headers and error body.
+    ///
+    /// The body of a success is not read: the [`Scanner`](super::Scanner) finds errors in it, and
+    /// [`InvalidAnswer::check`](super::InvalidAnswer::check) checks that it is an answer.
     pub fn classify(&self, status: StatusCode, headers: &HeaderMap, body: &[u8]) -> Class {
-        (self.rules.classify)(status, headers, body)
+        class::of_response(&self.rules.errors, status, headers, body)
     }
 
-    /// What an error in the body of a 200 means for the request: [`Class::Transient`] unless the error
-    /// says that the request or the account is at fault, or that a long limit is reached.
+    /// Returns the class of an error in the body of a 200: [`Class::Transient`] unless the error says
+    /// that the request or the account is at fault, or that a long limit was reached.
     pub fn classify_in_band(&self, error: &ApiError) -> Class {
-        class::of_error(error)
+        class::of_error(&self.rules.errors, error)
     }
 
-    /// Whether every other request of the account would fail the same way, so that a run may as
-    /// well stop: 401, 402, no credit left, a spending limit reached, a key that was revoked.
+    /// Returns true if every other request of the account would fail the same way, so that a run may
+    /// stop: 401, 402, no credit left, a spending limit reached, a revoked key.
     pub fn is_account_wide(&self, status: StatusCode, error: &ApiError) -> bool {
         matches!(status, StatusCode::UNAUTHORIZED | StatusCode::PAYMENT_REQUIRED)
-            || error::signs::is_account_wide(error)
+            || codes::is_account_wide(error, &self.rules.errors)
     }
 
-    /// The name of the built-in profile whose rules these are.
-    pub(super) fn rules_name(&self) -> &'static str {
-        self.rules.name
+    /// Returns the format of the endpoint that counts tokens; `None` if there is none, or if the
+    /// profile is only like a provider that has one.
+    pub(super) fn count_tokens_format(&self) -> Option<CountTokensFormat> {
+        self.rules.count_tokens.filter(|_| self.has_name_of_rules())
     }
 
-    /// Whether a place is at a host of the provider.
-    pub(super) fn has_host(&self, place: &place::Place<'_>) -> bool {
-        self.rules.urls.iter().any(|url| place.is_host(url))
+    /// Returns the rules.
+    pub(super) fn rules(&self) -> &'static Rules {
+        self.rules
     }
 
-    fn is_named(&self, name: &str) -> bool {
-        self.name().eq_ignore_ascii_case(name)
+    /// Returns true unless the profile has another name than its rules.
+    pub(super) fn has_name_of_rules(&self) -> bool {
+        self.name() == self.rules.name
     }
 
-    pub(super) fn counts_in_head(&self, headers: &HeaderMap) -> Counts {
-        (self.rules.counts_in_head)(headers)
+    /// Returns true if the profile was made of [custom](Self::custom) rules.
+    pub(super) fn is_custom(&self) -> bool {
+        self.alias.is_none() && self.rules.base.is_some()
     }
-}
 
-impl FromStr for Profile {
-    type Err = UnknownProvider;
+    /// Returns the fields that state usage; `None` for those of all known formats.
+    pub(super) fn fields(&self) -> Option<&'static FieldTable> {
+        self.fields
+    }
 
-    fn from_str(name: &str) -> Result<Self, UnknownProvider> {
-        Self::named_among(&[], name)
+    /// Returns the token counts that the headers of a response state.
+    pub(super) fn counts_in_head(&self, headers: &HeaderMap) -> TokenCounts {
+        let mut counts = TokenCounts::default();
+        for (name, count) in self.rules.usage_headers {
+            if let Some(tokens) = number(headers, name) {
+                counts.set(*count, tokens);
+            }
+        }
+        counts
     }
 }
 
 impl PartialEq for Profile {
-    /// The same rules, name and base URL; who counts the texts plays no part.
+    /// Compares rules, name and base URL, not whether texts are counted exactly.
     fn eq(&self, other: &Self) -> bool {
-        self.rules.name == other.rules.name && self.custom == other.custom
+        self.rules == other.rules && self.alias == other.alias
     }
 }
 
@@ -373,7 +405,7 @@ impl fmt::Debug for Profile {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut tuple = f.debug_tuple("Profile");
         tuple.field(&self.name());
-        if self.custom.is_some() {
+        if self.alias.is_some() {
             tuple.field(&format_args!("like {:?}", self.rules.name));
         }
         if let Some(base_url) = self.base_url() {
@@ -383,75 +415,7 @@ impl fmt::Debug for Profile {
     }
 }
 
-/// These, and the built-in ones.
-fn known(profiles: &[Profile]) -> impl Iterator<Item = &Profile> {
-    profiles.iter().chain(ALL)
-}
-
-/// Where two would own a URL, the first does.
-const ALL: &[Profile] = &[
-    OPENAI,
-    AZURE,
-    VERTEX_ANTHROPIC,
-    ANTHROPIC,
-    VERTEX,
-    GEMINI,
-    BEDROCK,
-    MISTRAL,
-    GROQ,
-    COHERE,
-    DEEPSEEK,
-    OPENROUTER,
-    TOGETHER,
-    CEREBRAS,
-    HUGGINGFACE,
-    WRITER,
-    VOYAGE,
-    OLLAMA,
-    VLLM,
-    LLAMA_CPP,
-    COMPATIBLE,
-    COMPATIBLE_USAGE,
-];
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_host_is_found_behind_scheme_user_and_port() {
-        for url in [
-            "api.openai.com",
-            "https://api.openai.com",
-            "https://API.openai.com:443/v1?x=y",
-            "https://user:secret@api.openai.com./v1/responses",
-        ] {
-            assert_eq!(Profile::find(url), OPENAI, "{url}");
-        }
-        for url in ["", "https://", "https://evil.com/api.openai.com", "api.openai.com.evil.com"] {
-            assert_eq!(Profile::find(url), COMPATIBLE, "{url}");
-        }
-    }
-
-    #[test]
-    fn llama_cpp_is_found_by_its_own_paths() {
-        for path in ["/completion", "/infill", "/gpu-7/completion"] {
-            assert_eq!(Profile::find(&format!("http://localhost:8080{path}")), LLAMA_CPP, "{path}");
-        }
-        assert_eq!(Profile::find("http://localhost:8080/v1/completions"), COMPATIBLE);
-    }
-
-    #[cfg(feature = "requests")]
-    #[test]
-    fn a_sound_that_is_repeated_by_its_id_is_nothing() {
-        let cost = |audio: &str| {
-            let body = format!(r#"{{"messages":[{{"role":"assistant","audio":{audio}}}]}}"#);
-            OPENAI.read_request("/v1/chat/completions", body.as_bytes()).cost
-        };
-        let nothing = cost("{}");
-        assert_eq!(cost(r#"{"id":"audio_abc"}"#), nothing);
-        assert_eq!(nothing.amount(&Dimension::Tokens), 2);
-        assert_ne!(cost(r#"{"data":"UklGRg=="}"#), nothing);
-        assert_ne!(cost(r#"{"url":"https://host/a.wav"}"#), nothing);
-    }
+/// Returns the number in a header.
+fn number(headers: &HeaderMap, name: &str) -> Option<u64> {
+    headers.get(name)?.to_str().ok()?.trim().parse().ok()
 }

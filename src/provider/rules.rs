@@ -1,29 +1,167 @@
-use std::time::Duration;
+use super::api::Api;
+use super::charge::Charge;
+use super::count_tokens::CountTokensFormat;
+use super::default_quota::DefaultQuota;
+use super::error::ErrorRules;
+use super::limits::LimitHeaders;
+use super::prompt_weights::PromptWeights;
+use super::scanner::{ResponseField, TokenCount};
+use crate::quota::Algorithm;
 
-use http::{HeaderMap, StatusCode};
-
-use super::request::Request;
-use super::reserve::Reserved;
-use super::scanner::Counts;
-use super::{Class, LimitReadings};
-use crate::quota::{Algorithm, Cost, Dimension, SettleAt, Usage};
-use crate::timestamp::Timestamp;
-
-/// All that sets one provider apart. A new provider is a file with one of these.
-pub(super) struct Rules {
+/// The rules of one provider, from which [`Profile::custom`](super::Profile::custom) makes a profile.
+///
+/// Rules are plain data and can be constants. The built-in profiles are made of the same parts: see
+/// [Adding a provider](crate::provider#adding-a-provider).
+///
+/// ```
+/// use tollgate::provider::{Api, Profile, ResponseField, Rules, Scanner, TokenCount};
+/// use tollgate::quota::Algorithm;
+///
+/// const ACME: Rules = Rules::new("acme")
+///     .urls(&["api.acme.example"])
+///     .api(Api::bearer(&["ACME_API_KEY"]).origin("https://api.acme.example"))
+///     .algorithm(Algorithm::TokenBucket)
+///     .usage(&[
+///         ResponseField::count(&["meta", "billed", "prompt"], TokenCount::Input),
+///         ResponseField::count(&["meta", "billed", "tokens"], TokenCount::Output),
+///     ]);
+///
+/// let acme = Profile::custom(ACME)?;
+/// assert_eq!(Profile::find_among(&[acme], "https://api.acme.example/v1/chat/completions"), acme);
+///
+/// let mut scanner = Scanner::new(acme, Some("text/event-stream"));
+/// scanner.feed(b"data: {\"text\": \"Hi\"}\n\n");
+/// scanner.feed(b"data: {\"meta\": {\"billed\": {\"prompt\": 7, \"tokens\": 1}}}\n\n");
+/// assert_eq!(scanner.usage().map(|usage| usage.total()), Some(8));
+/// # Ok::<(), tollgate::provider::InvalidProfile>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Rules {
     pub(super) name: &'static str,
-    /// Where it is found: globs over a host, over a host and a path behind it, or over a path alone
-    /// (`*/path`), which counts on hosts that are nobody's.
+    /// The built-in profile from which the rules were derived; `None` for a built-in one.
+    pub(super) base: Option<&'static Self>,
     pub(super) urls: &'static [&'static str],
     pub(super) algorithm: Algorithm,
-    pub(super) settles: fn(&Dimension) -> SettleAt,
-    #[cfg_attr(not(feature = "requests"), expect(dead_code, reason = "only `read_request` asks"))]
-    pub(super) reserve: fn(&Request) -> Reserved,
-    pub(super) charge: fn(&Cost, &Usage) -> Cost,
-    pub(super) limits: fn(&HeaderMap) -> LimitReadings,
-    pub(super) delay: fn(&HeaderMap, &[u8], Timestamp) -> Option<Duration>,
-    pub(super) classify: fn(StatusCode, &HeaderMap, &[u8]) -> Class,
-    /// The counts that the head of a response states. Those in its body are read alike for all.
-    pub(super) counts_in_head: fn(&HeaderMap) -> Counts,
-    pub(super) charged_in_head: fn(&HeaderMap) -> Option<u64>,
+    pub(super) weights: PromptWeights,
+    pub(super) charge: Charge,
+    pub(super) limits: LimitHeaders,
+    /// `None` for the fields of all known formats.
+    pub(super) usage: Option<&'static [ResponseField]>,
+    pub(super) usage_headers: &'static [(&'static str, TokenCount)],
+    pub(super) charge_header: Option<&'static str>,
+    pub(super) errors: ErrorRules,
+    pub(super) count_tokens: Option<CountTokensFormat>,
+    pub(super) api: Api,
+    pub(super) quotas: &'static [DefaultQuota],
 }
+
+impl Rules {
+    /// Returns the rules of an OpenAI-compatible server that charges by usage, those of
+    /// [`COMPATIBLE_USAGE`](super::COMPATIBLE_USAGE), under another name.
+    ///
+    /// The name may have up to 64 letters, digits, `-`, `_` and `.`.
+    pub const fn new(name: &'static str) -> Self {
+        Self { base: Some(&COMPATIBLE_USAGE), name, ..COMPATIBLE_USAGE }
+    }
+
+    /// Returns rules without a base, for a built-in profile.
+    pub(super) const fn built_in(name: &'static str) -> Self {
+        Self { name, ..COMPATIBLE_USAGE }
+    }
+
+    /// Sets where the provider is found: globs over a host (`*.acme.example`), a host and a path
+    /// (`acme.example/llm/*`) or, for any host, a path (`*/v1/messages`).
+    #[must_use]
+    pub const fn urls(self, urls: &'static [&'static str]) -> Self {
+        Self { urls, ..self }
+    }
+
+    /// Sets the algorithm of limits that don't state one. Default: a sliding window, which is safe
+    /// against every other algorithm.
+    #[must_use]
+    pub const fn algorithm(self, algorithm: Algorithm) -> Self {
+        Self { algorithm, ..self }
+    }
+
+    /// Sets how the tokens of a prompt are estimated.
+    #[must_use]
+    pub const fn weights(self, weights: PromptWeights) -> Self {
+        Self { weights, ..self }
+    }
+
+    /// Sets what a request is charged and when. Default: [`Charge::by_usage`].
+    #[must_use]
+    pub const fn charge(self, charge: Charge) -> Self {
+        Self { charge, ..self }
+    }
+
+    /// Sets which response headers state limits. Default: [`LimitHeaders::COMPATIBLE`].
+    #[must_use]
+    pub const fn limits(self, limits: LimitHeaders) -> Self {
+        Self { limits, ..self }
+    }
+
+    /// Sets which fields of a response state its usage, in a JSON body as in the events of a stream.
+    /// Only these are read then. Default: the fields of all known formats.
+    #[must_use]
+    pub const fn usage(self, fields: &'static [ResponseField]) -> Self {
+        Self { usage: Some(fields), ..self }
+    }
+
+    /// Sets which response headers, in lower case, state token counts. Counts in the body replace
+    /// them.
+    #[must_use]
+    pub const fn usage_headers(self, headers: &'static [(&'static str, TokenCount)]) -> Self {
+        Self { usage_headers: headers, ..self }
+    }
+
+    /// Sets the response header, in lower case, that states how many tokens were charged to the
+    /// total-token limit.
+    #[must_use]
+    pub const fn charge_header(self, header: &'static str) -> Self {
+        Self { charge_header: Some(header), ..self }
+    }
+
+    /// Sets how errors are classified, beyond the codes that are known for all providers.
+    #[must_use]
+    pub const fn errors(self, errors: ErrorRules) -> Self {
+        Self { errors, ..self }
+    }
+
+    /// Sets the format of the provider's endpoint that counts the tokens of a prompt. Default: there
+    /// is no such endpoint.
+    #[must_use]
+    pub const fn count_tokens(self, format: CountTokensFormat) -> Self {
+        Self { count_tokens: Some(format), ..self }
+    }
+
+    /// Sets how the API is called. Default: as OpenAI's, with an optional key.
+    #[must_use]
+    pub const fn api(self, api: Api) -> Self {
+        Self { api, ..self }
+    }
+
+    /// Sets the quotas that an account has by default.
+    #[must_use]
+    pub const fn quotas(self, quotas: &'static [DefaultQuota]) -> Self {
+        Self { quotas, ..self }
+    }
+}
+
+/// The rules of [`COMPATIBLE_USAGE`](super::COMPATIBLE_USAGE), which are the defaults of all others.
+pub(super) const COMPATIBLE_USAGE: Rules = Rules {
+    name: "compatible-usage",
+    base: None,
+    urls: &[],
+    algorithm: Algorithm::SlidingWindow,
+    weights: PromptWeights::GENEROUS,
+    charge: Charge::by_usage(),
+    limits: LimitHeaders::COMPATIBLE,
+    usage: None,
+    usage_headers: &[],
+    charge_header: None,
+    errors: ErrorRules::new(),
+    count_tokens: None,
+    api: Api::without_key(),
+    quotas: &[],
+};

@@ -1,14 +1,14 @@
 use crate::quota::{Cost, Dimension, Usage};
 
-/// What a provider charges one request for its usage, besides the rule that all its requests have.
+/// The terms of one request's charge, in addition to the provider's rules.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Terms {
-    /// The least that the total-token limit is charged, whatever the response uses: what the
-    /// provider takes, or may take, at admission. 0 where only usage counts.
+    /// The minimum charge to the total-token limit, in tokens: the charge at admission. 0 if only usage
+    /// counts.
     pub floor: u64,
-    /// How many tokens of the total-token limit one generated token takes in the end: 1, but 5 with
-    /// newer Claude models on Bedrock.
+    /// Tokens of the total-token limit that one output token takes in the end: 1, but 5 with newer
+    /// Claude models on Bedrock.
     pub burn_down: u64,
 }
 
@@ -17,7 +17,8 @@ impl Terms {
         Self { floor, burn_down: 1 }
     }
 
-    /// What a usage is charged that is [`charge`](super::Profile::charge) by the provider's rule.
+    /// Returns the charge for a usage, given its [`charge`](super::Profile::charge) by the provider's
+    /// rules.
     #[must_use]
     pub fn apply(&self, charge: Cost, usage: &Usage) -> Cost {
         let burnt = usage.output.saturating_mul(self.burn_down.saturating_sub(1));
@@ -27,7 +28,7 @@ impl Terms {
 }
 
 impl Default for Terms {
-    /// Usage as it is.
+    /// Returns terms that don't change a charge.
     fn default() -> Self {
         Self::at_least(0)
     }
@@ -38,7 +39,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_generated_token_may_count_several_times_and_the_sum_has_a_floor() {
+    fn apply_multiplies_output_before_the_floor() {
         let usage = Usage { input: 10, output: 3, ..Usage::default() };
         let charged = |floor, burn_down| {
             let charge = Cost::new().tokens(13);

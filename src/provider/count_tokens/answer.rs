@@ -4,8 +4,8 @@ use serde::Deserialize;
 use super::CountTokensError;
 use crate::provider::ApiError;
 
-/// The answer to a question for the count, taken in pieces: at most [`LONGEST_ANSWER`] bytes of it,
-/// or [`LONGEST_ERROR`] of an error, are held.
+/// The response to a count request, read in pieces. At most [`LONGEST_ANSWER`] bytes of it, or
+/// [`LONGEST_ERROR`] of an error, are held.
 #[derive(Debug)]
 pub struct Answer {
     status: StatusCode,
@@ -13,34 +13,34 @@ pub struct Answer {
 }
 
 impl Answer {
-    /// One of this status, before its body.
+    /// Returns a response of this status, without its body.
     pub fn new(status: StatusCode) -> Self {
         Self { status, body: Vec::new() }
     }
 
-    /// The next bytes of the body. Those of an error beyond its bound are dropped.
+    /// Adds bytes of the body. Those of an error beyond its bound are dropped.
     ///
     /// # Errors
-    /// [`CountTokensError::TooLong`]: no count is as long as that; the rest need not be read.
+    /// [`CountTokensError::TooLong`] if the body exceeds its bound; the rest need not be read.
     pub fn feed(&mut self, bytes: &[u8]) -> Result<(), CountTokensError> {
-        let most = if self.status.is_success() { LONGEST_ANSWER } else { LONGEST_ERROR };
-        let room = most - self.body.len();
-        self.body.extend_from_slice(&bytes[..bytes.len().min(room)]);
-        if bytes.len() > room && self.status.is_success() {
-            return Err(CountTokensError::TooLong { most });
+        let limit = if self.status.is_success() { LONGEST_ANSWER } else { LONGEST_ERROR };
+        let free = limit - self.body.len();
+        self.body.extend_from_slice(&bytes[..bytes.len().min(free)]);
+        if bytes.len() > free && self.status.is_success() {
+            return Err(CountTokensError::TooLong { limit });
         }
         Ok(())
     }
 
-    /// Whether nothing more of the body is wanted.
+    /// Returns true if the rest of the body is not needed.
     pub fn is_full(&self) -> bool {
         !self.status.is_success() && self.body.len() >= LONGEST_ERROR
     }
 
-    /// The tokens of the prompt.
+    /// Returns the tokens of the prompt.
     ///
     /// # Errors
-    /// [`CountTokensError`] where the provider refused, or its answer states no count.
+    /// [`CountTokensError`] if the provider refused, or the response states no count.
     pub fn finish(self) -> Result<u64, CountTokensError> {
         if !self.status.is_success() {
             let error = ApiError::read(&self.body).unwrap_or_default();
@@ -57,8 +57,8 @@ struct Counted {
     tokens: u64,
 }
 
-/// As much of a count as is read, in bytes.
+/// Bytes of a count that are read at most.
 pub const LONGEST_ANSWER: usize = 1024 * 1024;
 
-/// As much of an error as is read, in bytes.
+/// Bytes of an error that are read.
 pub const LONGEST_ERROR: usize = 8 * 1024;

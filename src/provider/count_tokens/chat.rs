@@ -2,7 +2,7 @@ use serde_json::{Map, Value, json};
 
 use super::CannotCount;
 
-/// The prompt of a chat completion, as a request for a Response has it.
+/// Returns the prompt of a chat completion in the format of OpenAI's Responses.
 pub(super) fn as_responses(mut body: Map<String, Value>) -> Result<Value, CannotCount> {
     let Some(Value::Array(messages)) = body.remove("messages") else {
         return Err(CannotCount::Unreadable);
@@ -12,32 +12,32 @@ pub(super) fn as_responses(mut body: Map<String, Value>) -> Result<Value, Cannot
         let message = &mut message;
         let calls = take(message, "tool_calls");
         if message["role"] == "tool" {
-            input.push(output(message)?);
+            input.push(call_output(message)?);
         } else if !message["content"].is_null() {
-            input.push(said(message)?);
+            input.push(message_item(message)?);
         }
         input.extend(array(calls).map(call));
     }
-    let mut asked = json!({ "model": body.remove("model"), "input": input });
+    let mut request = json!({ "model": body.remove("model"), "input": input });
     if let Some(tools) = body.remove("tools") {
-        asked["tools"] = array(tools).map(tool).collect();
+        request["tools"] = array(tools).map(tool).collect();
     }
-    Ok(asked)
+    Ok(request)
 }
 
-fn said(message: &mut Value) -> Result<Value, CannotCount> {
+fn message_item(message: &mut Value) -> Result<Value, CannotCount> {
     let role = take(message, "role");
     let content = match take(message, "content") {
         Value::Array(parts) => {
-            let of = |part| part_of(&role, part);
-            parts.into_iter().map(of).collect::<Result<_, _>>()?
+            let part = |part| content_part(&role, part);
+            parts.into_iter().map(part).collect::<Result<_, _>>()?
         }
         text => text,
     };
     Ok(json!({ "role": role, "content": content }))
 }
 
-fn part_of(role: &Value, mut part: Value) -> Result<Value, CannotCount> {
+fn content_part(role: &Value, mut part: Value) -> Result<Value, CannotCount> {
     let text = if role == "assistant" { "output_text" } else { "input_text" };
     match part["type"].as_str() {
         Some("text") => Ok(json!({ "type": text, "text": take(&mut part, "text") })),
@@ -51,11 +51,11 @@ fn part_of(role: &Value, mut part: Value) -> Result<Value, CannotCount> {
     }
 }
 
-/// What a tool answered.
-fn output(message: &mut Value) -> Result<Value, CannotCount> {
+/// Returns the output of a tool call.
+fn call_output(message: &mut Value) -> Result<Value, CannotCount> {
     let id = take(message, "tool_call_id");
-    let said = take(&mut said(message)?, "content");
-    Ok(json!({ "type": "function_call_output", "call_id": id, "output": said }))
+    let content = take(&mut message_item(message)?, "content");
+    Ok(json!({ "type": "function_call_output", "call_id": id, "output": content }))
 }
 
 fn call(mut call: Value) -> Value {
@@ -64,7 +64,7 @@ fn call(mut call: Value) -> Value {
     json!({ "type": "function_call", "call_id": id, "name": name, "arguments": arguments })
 }
 
-/// A function's members stand beside its type.
+/// Returns a tool in the format of Responses, where the members of a function are beside its type.
 fn tool(mut tool: Value) -> Value {
     if let Value::Object(mut function) = take(&mut tool, "function") {
         function.insert("type".into(), "function".into());
@@ -73,7 +73,7 @@ fn tool(mut tool: Value) -> Value {
     tool
 }
 
-/// A member that is taken out; null where there is none, or no object.
+/// Removes and returns a member; null if there is none.
 fn take(object: &mut Value, name: &str) -> Value {
     object.get_mut(name).map(Value::take).unwrap_or_default()
 }

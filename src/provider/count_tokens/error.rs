@@ -4,22 +4,22 @@ use http::StatusCode;
 
 use crate::provider::ApiError;
 
-/// Why the tokens of a request can't be asked for.
+/// The error of a request whose tokens the provider can't count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CannotCount {
-    /// The provider counts no requests of this kind.
+    /// The provider has no endpoint for this kind of request.
     NoEndpoint {
         /// The profile's name.
         provider: &'static str,
     },
-    /// The body is no JSON object.
+    /// The body is not a JSON object.
     Unreadable,
-    /// The URL is none.
-    NoUrl,
-    /// The prompt holds something that can't be put into the format of the endpoint.
+    /// The URL is invalid.
+    InvalidUrl,
+    /// The prompt has content that the format of the endpoint can't express.
     Unsupported {
-        /// Its type, as the request calls it: `input_audio`.
+        /// The type of the content, as in the request: `input_audio`.
         kind: String,
     },
 }
@@ -28,34 +28,36 @@ impl fmt::Display for CannotCount {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoEndpoint { provider } => {
-                write!(f, "{provider} has no endpoint that counts the tokens of this request")
+                write!(f, "provider {provider}: no endpoint counts the tokens of this request")
             }
-            Self::Unreadable => f.write_str("the body of the request is no JSON object"),
-            Self::NoUrl => f.write_str("the URL of the request can't be read"),
-            Self::Unsupported { kind } => write!(f, "content of type {kind} can't be counted"),
+            Self::Unreadable => f.write_str("body: not a JSON object; send one"),
+            Self::InvalidUrl => f.write_str("url: invalid; use the URL of the request to count"),
+            Self::Unsupported { kind } => {
+                write!(f, "content of type `{kind}`: the provider's endpoint can't count it")
+            }
         }
     }
 }
 
 impl std::error::Error for CannotCount {}
 
-/// Why an answer tells no count.
+/// The error of a response without a token count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CountTokensError {
     /// The provider refused to count.
     Refused {
-        /// The status of its answer.
+        /// The status of the response.
         status: StatusCode,
-        /// What it says of why.
+        /// The error in its body.
         error: ApiError,
     },
-    /// The answer is longer than any count.
+    /// The response is too long.
     TooLong {
         /// The bound, in bytes.
-        most: usize,
+        limit: usize,
     },
-    /// The answer states no count.
+    /// The response states no count.
     NoCount,
 }
 
@@ -63,12 +65,12 @@ impl fmt::Display for CountTokensError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Refused { status, error } => {
-                write!(f, "the provider refused to count the tokens: HTTP {status}: {error}")
+                write!(f, "the provider refused to count tokens: HTTP {status}: {error}")
             }
-            Self::TooLong { most } => {
-                write!(f, "the answer to the count of tokens is longer than {most} bytes")
+            Self::TooLong { limit } => {
+                write!(f, "the response to a token count is longer than {limit} bytes")
             }
-            Self::NoCount => f.write_str("the answer states no count of tokens"),
+            Self::NoCount => f.write_str("the response states no token count"),
         }
     }
 }

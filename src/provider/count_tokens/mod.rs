@@ -1,11 +1,10 @@
-//! How many tokens a prompt has, asked of the provider itself: Gemini, Vertex, Anthropic, OpenAI.
+//! Token counts of prompts by the provider's own endpoint: Gemini, Vertex, Anthropic, OpenAI.
 //!
-//! [`request`] makes the question out of the request whose prompt is to be counted, and [`Answer`]
-//! reads what comes back, in pieces and within bounds. Neither sends anything nor knows a key: the
-//! caller adds its own headers (`x-goog-api-key`, `x-api-key` and `anthropic-version`,
-//! `authorization`) and sends with whatever client it has; `middleware::count_tokens` does it with
-//! reqwest. The count is of the input alone, and asking is itself a request that the provider
-//! limits.
+//! [`request`] makes the count request for a request, and [`Answer`] reads its response, in pieces and
+//! within bounds. Neither sends anything nor adds a key: the caller adds its headers (`x-goog-api-key`,
+//! `x-api-key` and `anthropic-version`, `authorization`) and sends with any client;
+//! `middleware::count_tokens` does so with reqwest. The count is of the input alone, and the provider
+//! limits count requests too.
 //!
 //! Sources: `models.countTokens` (ai.google.dev/api/tokens), `POST /v1/messages/count_tokens`
 //! (docs.claude.com), `POST /v1/responses/input_tokens` (developers.openai.com/api/reference).
@@ -15,8 +14,8 @@
 //!
 //! let body = br#"{"model": "claude-haiku-4-5", "max_tokens": 50,
 //!                 "messages": [{"role": "user", "content": "Hello"}]}"#;
-//! let asked = count_tokens::request(ANTHROPIC, "https://api.anthropic.com/v1/messages", body)?;
-//! assert_eq!(asked.uri(), "https://api.anthropic.com/v1/messages/count_tokens");
+//! let request = count_tokens::request(ANTHROPIC, "https://api.anthropic.com/v1/messages", body)?;
+//! assert_eq!(request.uri(), "https://api.anthropic.com/v1/messages/count_tokens");
 //!
 //! let mut answer = count_tokens::Answer::new(http::StatusCode::OK);
 //! answer.feed(br#"{"input_tokens": 8}"#)?;
@@ -27,6 +26,7 @@
 mod answer;
 mod chat;
 mod error;
+mod format;
 
 use bytes::Bytes;
 use http::{Request, header};
@@ -34,18 +34,20 @@ use serde_json::{Map, Value, json};
 
 pub use answer::{Answer, LONGEST_ANSWER, LONGEST_ERROR};
 pub use error::{CannotCount, CountTokensError};
+pub use format::CountTokensFormat;
 
-use super::{ANTHROPIC, GEMINI, OPENAI, Profile, VERTEX};
+use super::profile::Profile;
 
-/// The request that asks how many tokens the prompt of another one has: `url` and `body` are those
-/// of the other, for which the profile is. The query of the URL, which may hold a key, is left out.
+/// Returns the request that counts the tokens in the prompt of another one, of which `url` and `body`
+/// are given and which goes to the profile's provider. The query of the URL, which may hold a key, is
+/// left out.
 ///
 /// OpenAI's chat completions are counted as the same prompt in the format of its Responses, in which
-/// the frame of a message may take a token more or less.
+/// the frame of a message may have a token more or less.
 ///
 /// # Errors
-/// [`CannotCount`] where the provider has no such endpoint for this kind of request, or where the
-/// body can't be read.
+/// [`CannotCount`] if the provider has no such endpoint for this kind of request, or if the body can't
+/// be read.
 pub fn request(profile: Profile, url: &str, body: &[u8]) -> Result<Request<Bytes>, CannotCount> {
     let no_endpoint = || CannotCount::NoEndpoint { provider: profile.name() };
     let url = url.split(['?', '#']).next().unwrap_or(url).trim_end_matches('/');
@@ -53,39 +55,48 @@ pub fn request(profile: Profile, url: &str, body: &[u8]) -> Result<Request<Bytes
         Ok(Value::Object(body)) => Ok(body),
         _ => Err(CannotCount::Unreadable),
     };
-    let (url, body) = if profile == GEMINI || profile == VERTEX {
-        let (model, _) = url.rsplit_once(':').ok_or_else(no_endpoint)?;
-        let (_, name) = model.rsplit_once("models/").ok_or_else(no_endpoint)?;
-        let count = if profile == GEMINI { whole(body()?, name) } else { part(body()?, GOOGLE) };
-        (format!("{model}:countTokens"), count)
-    } else if profile == ANTHROPIC && url.ends_with("/messages") {
-        (format!("{url}/count_tokens"), part(body()?, MESSAGES))
-    } else if profile == OPENAI && url.ends_with("/responses") {
-        (format!("{url}/input_tokens"), part(body()?, RESPONSES))
-    } else if let (true, Some(base)) = (profile == OPENAI, url.strip_suffix("/chat/completions")) {
-        (format!("{base}/responses/input_tokens"), chat::as_responses(body()?)?)
-    } else {
-        return Err(no_endpoint());
+    let format = profile.count_tokens_format().ok_or_else(no_endpoint)?;
+    let (url, body) = match format {
+        CountTokensFormat::Gemini | CountTokensFormat::Vertex => {
+            let (model, _) = url.rsplit_once(':').ok_or_else(no_endpoint)?;
+            let (_, name) = model.rsplit_once("models/").ok_or_else(no_endpoint)?;
+            let body = match format {
+                CountTokensFormat::Gemini => with_model(body()?, name),
+                _ => with_members(body()?, CONTENTS),
+            };
+            (format!("{model}:countTokens"), body)
+        }
+        CountTokensFormat::Anthropic if url.ends_with("/messages") => {
+            (format!("{url}/count_tokens"), with_members(body()?, MESSAGES))
+        }
+        CountTokensFormat::OpenAi if url.ends_with("/responses") => {
+            (format!("{url}/input_tokens"), with_members(body()?, RESPONSES))
+        }
+        CountTokensFormat::OpenAi => {
+            let base = url.strip_suffix("/chat/completions").ok_or_else(no_endpoint)?;
+            (format!("{base}/responses/input_tokens"), chat::as_responses(body()?)?)
+        }
+        CountTokensFormat::Anthropic => return Err(no_endpoint()),
     };
     Request::post(url)
         .header(header::CONTENT_TYPE, "application/json")
         .body(body.to_string().into())
-        .map_err(|_| CannotCount::NoUrl)
+        .map_err(|_| CannotCount::InvalidUrl)
 }
 
-/// Gemini takes the whole request, which must name its model again.
-fn whole(mut body: Map<String, Value>, model: &str) -> Value {
+/// Returns Gemini's body: the whole request, with its model.
+fn with_model(mut body: Map<String, Value>, model: &str) -> Value {
     body.insert("model".into(), format!("models/{model}").into());
     json!({ "generateContentRequest": body })
 }
 
-/// What the endpoint knows; it refuses what it doesn't.
-fn part(mut body: Map<String, Value>, members: &[&str]) -> Value {
+/// Returns the members that the endpoint accepts; it refuses others.
+fn with_members(mut body: Map<String, Value>, members: &[&str]) -> Value {
     body.retain(|name, _| members.contains(&name.as_str()));
     body.into()
 }
 
-const GOOGLE: &[&str] =
+const CONTENTS: &[&str] =
     &["contents", "systemInstruction", "system_instruction", "tools", "generationConfig"];
 
 const MESSAGES: &[&str] = &[

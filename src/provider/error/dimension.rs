@@ -1,19 +1,19 @@
 use super::ApiError;
-use super::signs::says;
+use super::codes::has_text;
 use crate::quota::Dimension;
 
-/// What the limit counts that a refusal names: in its code or type (`tokens`, `requests`), in the
-/// quota's id (Gemini), else in the text for people. `None` where none of them tells.
+/// Returns the dimension of the limit that an error names: in its code or type (`tokens`,
+/// `requests`), in the quota's id (Gemini), else in its message. `None` if it names none.
 pub(super) fn of(error: &ApiError) -> Option<Dimension> {
     error
-        .signs()
-        .find_map(by_sign)
+        .codes()
+        .find_map(by_code)
         .or_else(|| error.quota().and_then(by_quota))
-        .or_else(|| TEXTS.iter().find(|(texts, _)| says(error, texts)).map(|(_, d)| d.clone()))
+        .or_else(|| TEXTS.iter().find(|(texts, _)| has_text(error, texts)).map(|(_, d)| d.clone()))
 }
 
-fn by_sign(sign: &str) -> Option<Dimension> {
-    match sign {
+fn by_code(code: &str) -> Option<Dimension> {
+    match code {
         "tokens" | "token_quota_exceeded" | "too_many_tokens_error" => Some(Dimension::Tokens),
         "requests" | "request_quota_exceeded" | "too_many_requests_error" => {
             Some(Dimension::Requests)
@@ -23,8 +23,8 @@ fn by_sign(sign: &str) -> Option<Dimension> {
     }
 }
 
-/// `GenerateRequestsPerDayPerProjectPerModel-FreeTier`. What Gemini calls its input tokens per minute
-/// is all that its token limit counts.
+/// `GenerateRequestsPerDayPerProjectPerModel-FreeTier`. Gemini's limit of input tokens per minute is
+/// its total-token limit.
 fn by_quota(quota: &str) -> Option<Dimension> {
     match quota {
         _ if quota.contains("Tokens") => Some(Dimension::Tokens),
@@ -33,7 +33,7 @@ fn by_quota(quota: &str) -> Option<Dimension> {
     }
 }
 
-/// The first that fits: input and output tokens are tokens too.
+/// The first match counts: texts about input and output tokens also match those about tokens.
 const TEXTS: &[(&[&str], Dimension)] = &[
     (&["input tokens per", "input token rate"], Dimension::InputTokens),
     (&["output tokens per", "output token rate"], Dimension::OutputTokens),

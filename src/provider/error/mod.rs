@@ -1,18 +1,21 @@
-//! What providers say of errors.
+//! Errors of providers.
 
+pub(super) mod codes;
 mod dimension;
-pub(super) mod signs;
+mod rules;
 
 use std::fmt;
 
 use compact_str::CompactString;
 use http::HeaderMap;
 
-use super::member;
+pub use rules::ErrorRules;
+
+use super::json_member;
 use super::scanner::ErrorParts;
 use crate::quota::Dimension;
 
-/// What a provider says of an error.
+/// An error as a provider states it.
 ///
 /// The message may echo the prompt: `Debug` and `Display` show no more than 300 characters of it.
 #[derive(Clone, Default, PartialEq, Eq)]
@@ -20,14 +23,15 @@ pub struct ApiError {
     code: Option<CompactString>,
     kind: Option<CompactString>,
     message: Box<str>,
-    /// Google's `details`: the id of the quota that was exceeded, and a reason.
+    /// The id of the quota that was exceeded, from Google's `details`.
     quota: Option<CompactString>,
+    /// The reason, from Google's `details`.
     reason: Option<CompactString>,
 }
 
 impl ApiError {
-    /// Reads an error body, of which at most the first KiB of a message is kept. `None` where it
-    /// tells neither code, type nor message.
+    /// Reads an error body, keeping at most 1 KiB of its message. Returns `None` if it states neither
+    /// code, type nor message.
     ///
     /// ```
     /// # use tollgate::{provider::ApiError, quota::Dimension};
@@ -40,59 +44,59 @@ impl ApiError {
     pub fn read(body: &[u8]) -> Option<Self> {
         let known = ErrorParts::read(body);
         let mut error = known.or_else(|| Self::new("", "", text(body, OTHER_MESSAGES)?))?;
-        // Of several quotas, that of the longest window: the others pass sooner.
-        let quotas = || member::values(body, "quotaId");
+        // Of several quotas the one of the longest window counts: it resets last.
+        let quotas = || json_member::values(body, "quotaId");
         let long = quotas().find(|quota| quota.contains("PerDay"));
-        error.quota = long.or(quotas().next()).and_then(some);
-        error.reason = text(body, &["reason"]).and_then(some);
+        error.quota = long.or(quotas().next()).and_then(name);
+        error.reason = text(body, &["reason"]).and_then(name);
         Some(error)
     }
 
-    /// What AWS says in a header of the error's type.
-    pub(super) fn with_kind_of(mut self, headers: &HeaderMap) -> Self {
+    /// Sets the type from AWS's header, if the body states none.
+    pub(super) fn with_kind_from(mut self, headers: &HeaderMap) -> Self {
         let named = headers.get("x-amzn-errortype").and_then(|name| name.to_str().ok());
-        if let (None, Some(name)) = (&self.kind, named) {
-            self.kind = some(exception(name));
+        if let (None, Some(exception_name)) = (&self.kind, named) {
+            self.kind = name(exception(exception_name));
         }
         self
     }
 
     pub(super) fn new(code: &str, kind: &str, message: &str) -> Option<Self> {
-        let (code, kind) = (some(code), some(exception(kind)));
+        let (code, kind) = (name(code), name(exception(kind)));
         let error = Self { code, kind, message: message.into(), ..Self::default() };
-        let says_something = error.code.is_some() || error.kind.is_some() || !message.is_empty();
-        says_something.then_some(error)
+        let has_content = error.code.is_some() || error.kind.is_some() || !message.is_empty();
+        has_content.then_some(error)
     }
 
-    /// The machine-readable code: `rate_limit_exceeded`.
+    /// Returns the machine-readable code: `rate_limit_exceeded`.
     pub fn code(&self) -> Option<&str> {
         self.code.as_deref()
     }
 
-    /// The `type`: `insufficient_quota`, `tokens`, `server_error`.
+    /// Returns the type: `insufficient_quota`, `tokens`, `server_error`.
     pub fn kind(&self) -> Option<&str> {
         self.kind.as_deref()
     }
 
-    /// The text for people, whole; it may hold parts of the prompt.
+    /// Returns the whole message, which may hold parts of the prompt.
     pub fn message(&self) -> &str {
         &self.message
     }
 
-    /// The id of the quota that was exceeded, where Google names it:
+    /// Returns the id of the quota that was exceeded, if Google names it:
     /// `GenerateRequestsPerDayPerProjectPerModel-FreeTier`.
     pub fn quota(&self) -> Option<&str> {
         self.quota.as_deref()
     }
 
-    /// What the limit counts that the error names; `None` where it doesn't tell. The amounts are in
-    /// the headers, if anywhere.
+    /// Returns the dimension of the limit that was reached; `None` if the error doesn't name it. Its
+    /// amount and remainder are in the headers, if the provider states them.
     pub fn dimension(&self) -> Option<Dimension> {
         dimension::of(self)
     }
 
-    /// All that is machine-readable.
-    fn signs(&self) -> impl Iterator<Item = &str> {
+    /// Returns the machine-readable code, type and reason.
+    fn codes(&self) -> impl Iterator<Item = &str> {
         [self.code(), self.kind(), self.reason.as_deref()].into_iter().flatten()
     }
 }
@@ -111,8 +115,8 @@ impl fmt::Debug for ApiError {
 impl fmt::Display for ApiError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.code().or(self.kind()) {
-            Some(sign) if self.message.is_empty() => f.write_str(sign),
-            Some(sign) => write!(f, "{sign}: {}", shown(&self.message)),
+            Some(code) if self.message.is_empty() => f.write_str(code),
+            Some(code) => write!(f, "{code}: {}", shown(&self.message)),
             None => f.write_str(shown(&self.message)),
         }
     }
@@ -120,24 +124,25 @@ impl fmt::Display for ApiError {
 
 impl std::error::Error for ApiError {}
 
-/// The first of these members in a body.
+/// Returns the first of these members in a body.
 fn text<'b>(body: &'b [u8], names: &[&str]) -> Option<&'b str> {
-    names.iter().find_map(|name| member::values(body, name).next())
+    names.iter().find_map(|name| json_member::values(body, name).next())
 }
 
-/// What is kept of a text that should be a name.
-fn some(text: &str) -> Option<CompactString> {
-    let end = text.char_indices().nth(LONGEST_SIGN).map_or(text.len(), |(end, _)| end);
+/// Returns the text, cut to the length of a name; `None` if it is empty.
+fn name(text: &str) -> Option<CompactString> {
+    let end = text.char_indices().nth(MAX_NAME).map_or(text.len(), |(end, _)| end);
     (!text.is_empty()).then(|| text[..end].into())
 }
 
-/// The bare name of an AWS exception: `aws.protocoltests#Throttled:http://internal` is `Throttled`.
+/// Returns the bare name of an AWS exception: `Throttled` for
+/// `aws.protocoltests#Throttled:http://internal`.
 fn exception(name: &str) -> &str {
     let name = name.split(':').next().unwrap_or(name);
     name.rsplit('#').next().unwrap_or(name)
 }
 
-/// The message up to the last whole character within the bound.
+/// Returns the start of a message, cut between characters.
 fn shown(message: &str) -> &str {
     message.char_indices().nth(SHOWN).map_or(message, |(end, _)| &message[..end])
 }
@@ -145,8 +150,8 @@ fn shown(message: &str) -> &str {
 /// Characters of a message that are shown.
 const SHOWN: usize = 300;
 
-/// Longer than any id of a quota, in characters.
-const LONGEST_SIGN: usize = 200;
+/// Characters of a code, type or quota id that are kept; known ones are shorter.
+const MAX_NAME: usize = 200;
 
-/// Where a message may stand besides where all others put it: AWS; validation errors of FastAPI.
+/// Members that hold a message in AWS's errors and in FastAPI's validation errors.
 const OTHER_MESSAGES: &[&str] = &["Message", "msg"];

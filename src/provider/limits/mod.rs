@@ -1,40 +1,42 @@
-//! What headers say of limits: one table of names for each provider, read by one function.
+//! Limits in response headers: one table of names for each provider, read by one function.
 
-mod family;
-mod per;
-mod reset;
+mod limit_header;
+mod limit_headers;
+mod limit_window;
+mod reset_format;
 mod tables;
-mod text;
+mod texts;
 
 use std::time::Duration;
 
 use smallvec::SmallVec;
 
-pub(super) use tables::{
-    ANTHROPIC, AZURE, BY_NAME, COMPATIBLE, GROQ, OPENAI, OPENROUTER, TOGETHER,
-};
+pub use limit_header::LimitHeader;
+pub use limit_headers::LimitHeaders;
+pub use limit_window::LimitWindow;
+pub use reset_format::ResetFormat;
 
 use crate::quota::{Dimension, Window};
 
-/// What the headers of one response say of one limit. What they leave out, or write as -1 or as
-/// garbage, is `None`; so is what they say twice, and differently.
+/// One limit as the headers of a response state it. A field is `None` if its header is absent, -1,
+/// unreadable, or present with different values.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct LimitReading {
-    /// What is limited.
+    /// The limited dimension.
     pub dimension: Dimension,
-    /// The window that the limit speaks of.
+    /// The window of the limit.
     pub window: Window,
-    /// How much is allowed per window.
+    /// The amount allowed per window.
     pub limit: Option<u64>,
-    /// How much of it the provider says is left, at most the limit.
+    /// The amount that is left by the provider's count, at most the limit.
     pub remaining: Option<u64>,
-    /// How long until the limit is *full* again. Waiting for it wastes quota.
+    /// The time until the limit is *full* again. Waiting for it wastes quota.
     pub reset: Option<Duration>,
-    /// What `remaining` is a multiple of: 1 where it is exact, 1,000 for tokens at Anthropic, which
-    /// rounds to the nearest. The true value may be off by as much to either side.
+    /// The number of which `remaining` is a multiple: 1 if it is exact, 1,000 for tokens at Anthropic,
+    /// which rounds to the nearest. The true value may be off by as much to either side.
     pub granularity: u64,
 }
 
-/// The readings of one response: one for each limit, the usual two in place.
+/// The limits that one response states; two are stored inline.
 pub type LimitReadings = SmallVec<[LimitReading; 2]>;

@@ -1,129 +1,89 @@
-use super::family::{Family, Row};
-use super::per::Per;
-use super::reset;
-use crate::quota::Dimension;
+use super::limit_header::LimitHeader;
+use super::limit_headers::LimitHeaders;
+use super::limit_window::LimitWindow;
+use super::reset_format::ResetFormat;
 
-/// OpenAI. Its pages limit requests per minute or per day, and the headers have one name for both; the
-/// numbers tell which, for recorded ones satisfy reset = used / limit x window to the millisecond
-/// (<https://platform.openai.com/docs/guides/rate-limits>). `project-tokens` is a limit of the project's own beside the model's tokens, so it is a
-/// dimension of its own, as images are: `Custom("project_tokens")`, `Custom("input_images")`.
-pub(in crate::provider) const OPENAI: Family = Family {
-    rows: &[&[
-        Row::new("requests", || Dimension::Requests, Per::BucketOfMinuteOrDay),
-        Row::new("tokens", || Dimension::Tokens, Per::BucketOfMinuteOrDay),
-        Row::new("input-images", || Dimension::custom("input_images"), Per::BucketOfMinuteOrDay),
-        Row::new(
-            "project-tokens",
-            || Dimension::custom("project_tokens"),
-            Per::BucketOfMinuteOrDay,
-        ),
-    ]],
-    ..RATELIMIT
-};
-
-/// Azure OpenAI: `renewalperiod` is the window, and what remains may be less than nothing.
-pub(in crate::provider) const AZURE: Family = Family {
-    rows: &[&[
-        Row::new("requests", || Dimension::Requests, Per::Renewal),
-        Row::new("tokens", || Dimension::Tokens, Per::Renewal),
-    ]],
-    reset: reset::azure,
-    overdraws: true,
-    ..RATELIMIT
-};
-
-/// Anthropic: per minute; what remains of tokens is rounded to thousands.
-pub(in crate::provider) const ANTHROPIC: Family = Family {
-    prefixes: &["anthropic-ratelimit-"],
-    rows: &[&[
-        Row::new("requests", || Dimension::Requests, MINUTE),
-        Row::new("tokens", || Dimension::Tokens, MINUTE).rounded(1_000),
-        Row::new("input-tokens", || Dimension::InputTokens, MINUTE).rounded(1_000),
-        Row::new("output-tokens", || Dimension::OutputTokens, MINUTE).rounded(1_000),
-    ]],
-    ..RATELIMIT
-};
-
-/// Groq: OpenAI's names, but requests are per day.
-pub(in crate::provider) const GROQ: Family = Family {
-    rows: &[&[
-        Row::new("requests", || Dimension::Requests, DAY),
-        Row::new("tokens", || Dimension::Tokens, MINUTE),
-    ]],
-    ..RATELIMIT
-};
-
-/// Together: no name, per second.
-pub(in crate::provider) const TOGETHER: Family =
-    Family { rows: &[&[Row::new("", || Dimension::Requests, SECOND)]], ..RATELIMIT };
-
-/// OpenRouter's own refusals: 20 requests a minute, or so many a UTC day; there are no other windows
-/// (<https://openrouter.ai/docs/api-reference/limits>).
-pub(in crate::provider) const OPENROUTER: Family =
-    Family { rows: &[&[Row::new("", || Dimension::Requests, Per::EndOfMinuteOrDay)]], ..RATELIMIT };
-
-/// Names that state the window: Mistral, Cerebras, SambaNova (whose plain ones are per minute).
-pub(in crate::provider) const BY_NAME: Family = Family {
-    rows: &[
+impl LimitHeaders {
+    /// Any OpenAI-compatible server: the headers of all providers. A limit is per minute unless its
+    /// name states another window; the reset doesn't indicate one.
+    pub const COMPATIBLE: Self = Self::new(
+        &["x-ratelimit-", "ratelimit-"],
         &[
-            Row::new("requests", || Dimension::Requests, MINUTE),
-            Row::new("tokens", || Dimension::Tokens, MINUTE),
+            LimitHeader::new("requests", "requests", LimitWindow::MINUTE),
+            LimitHeader::new("tokens", "tokens", LimitWindow::MINUTE),
+            LimitHeader::new("tokens-prompt", "input_tokens", LimitWindow::MINUTE),
+            LimitHeader::new("tokens-generated", "output_tokens", LimitWindow::MINUTE),
+            LimitHeader::new("", "requests", LimitWindow::MINUTE),
         ],
-        WINDOW_IN_NAME,
-    ],
-    ..RATELIMIT
-};
+    )
+    .with_windows_in_names();
 
-/// A server of which nothing is known: whatever of the above it writes. A limit is per minute unless
-/// its name states another window: the size of a reset tells nothing.
-pub(in crate::provider) const COMPATIBLE: Family = Family {
-    prefixes: &["x-ratelimit-", "ratelimit-"],
-    rows: &[
+    /// Mistral, Cerebras, SambaNova: names that state the window; `requests` and `tokens` without one
+    /// are per minute.
+    pub const BY_NAME: Self = Self::new(
+        PREFIX,
         &[
-            Row::new("requests", || Dimension::Requests, MINUTE),
-            Row::new("tokens", || Dimension::Tokens, MINUTE),
-            Row::new("tokens-prompt", || Dimension::InputTokens, MINUTE),
-            Row::new("tokens-generated", || Dimension::OutputTokens, MINUTE),
-            Row::new("", || Dimension::Requests, MINUTE),
+            LimitHeader::new("requests", "requests", LimitWindow::MINUTE),
+            LimitHeader::new("tokens", "tokens", LimitWindow::MINUTE),
         ],
-        WINDOW_IN_NAME,
-    ],
-    ..RATELIMIT
-};
+    )
+    .with_windows_in_names();
 
-const WINDOW_IN_NAME: &[Row] = &[
-    Row::new("req-second", || Dimension::Requests, SECOND),
-    Row::new("req-10-second", || Dimension::Requests, TEN_SECONDS),
-    Row::new("req-minute", || Dimension::Requests, MINUTE),
-    Row::new("req-day", || Dimension::Requests, DAY),
-    Row::new("req-month", || Dimension::Requests, MONTH),
-    Row::new("requests-second", || Dimension::Requests, SECOND),
-    Row::new("requests-minute", || Dimension::Requests, MINUTE),
-    Row::new("requests-hour", || Dimension::Requests, HOUR),
-    Row::new("requests-day", || Dimension::Requests, DAY),
-    Row::new("tokens-second", || Dimension::Tokens, SECOND),
-    Row::new("tokens-minute", || Dimension::Tokens, MINUTE),
-    Row::new("tokens-hour", || Dimension::Tokens, HOUR),
-    Row::new("tokens-day", || Dimension::Tokens, DAY),
-    Row::new("tokens-month", || Dimension::Tokens, MONTH),
-];
+    /// OpenAI. Requests are limited per minute or per day, under one header name; the numbers
+    /// distinguish them, because in recordings reset = used / limit x window to the millisecond
+    /// (<https://platform.openai.com/docs/guides/rate-limits>). `project-tokens` limits the project
+    /// beside the model's tokens, so it is a custom dimension, as are images: `project_tokens`,
+    /// `input_images`.
+    pub const OPENAI: Self = Self::new(
+        PREFIX,
+        &[
+            LimitHeader::new("requests", "requests", LimitWindow::MinuteOrDayByRefill),
+            LimitHeader::new("tokens", "tokens", LimitWindow::MinuteOrDayByRefill),
+            LimitHeader::new("input-images", "input_images", LimitWindow::MinuteOrDayByRefill),
+            LimitHeader::new("project-tokens", "project_tokens", LimitWindow::MinuteOrDayByRefill),
+        ],
+    );
 
-const RATELIMIT: Family =
-    Family { prefixes: &["x-ratelimit-"], rows: &[], reset: reset::any, overdraws: false };
+    /// Azure OpenAI: `renewalperiod` states the window, and the remainder may be negative.
+    pub const AZURE: Self = Self::new(
+        PREFIX,
+        &[
+            LimitHeader::new("requests", "requests", LimitWindow::RenewalPeriod),
+            LimitHeader::new("tokens", "tokens", LimitWindow::RenewalPeriod),
+        ],
+    )
+    .reset(ResetFormat::SecondsOrMillis)
+    .overdrawn();
 
-const SECOND: Per = Per::Seconds(1);
-const TEN_SECONDS: Per = Per::Seconds(10);
-const MINUTE: Per = Per::Seconds(60);
-const HOUR: Per = Per::Seconds(3_600);
-const DAY: Per = Per::Seconds(86_400);
-const MONTH: Per = Per::Seconds(30 * 86_400);
+    /// Anthropic: per minute; the remaining tokens are rounded to thousands.
+    pub const ANTHROPIC: Self = Self::new(
+        &["anthropic-ratelimit-"],
+        &[
+            LimitHeader::new("requests", "requests", LimitWindow::MINUTE),
+            LimitHeader::new("tokens", "tokens", LimitWindow::MINUTE).rounded_to(1_000),
+            LimitHeader::new("input-tokens", "input_tokens", LimitWindow::MINUTE).rounded_to(1_000),
+            LimitHeader::new("output-tokens", "output_tokens", LimitWindow::MINUTE)
+                .rounded_to(1_000),
+        ],
+    );
 
-impl Row {
-    const fn new(name: &'static str, dimension: fn() -> Dimension, per: Per) -> Self {
-        Self { name, dimension, per, granularity: 1 }
-    }
+    /// Groq: requests per day, tokens per minute.
+    pub const GROQ: Self = Self::new(
+        PREFIX,
+        &[
+            LimitHeader::new("requests", "requests", LimitWindow::DAY),
+            LimitHeader::new("tokens", "tokens", LimitWindow::MINUTE),
+        ],
+    );
 
-    const fn rounded(self, granularity: u64) -> Self {
-        Self { granularity, ..self }
-    }
+    /// Together: requests per second, without a name.
+    pub const TOGETHER: Self =
+        Self::new(PREFIX, &[LimitHeader::new("", "requests", LimitWindow::Seconds(1))]);
+
+    /// OpenRouter's own refusals: requests per minute or per UTC day, without a name; there are no
+    /// other windows (<https://openrouter.ai/docs/api-reference/limits>).
+    pub const OPENROUTER: Self =
+        Self::new(PREFIX, &[LimitHeader::new("", "requests", LimitWindow::MinuteOrDayByReset)]);
 }
+
+const PREFIX: &[&str] = &["x-ratelimit-"];

@@ -2,7 +2,7 @@ use serde::de::{DeserializeSeed, IgnoredAny, MapAccess, SeqAccess};
 
 use super::Request;
 use super::key::{Key, RootKey};
-use super::medium::{Kind, Media};
+use super::medium::{Media, MediumKind};
 use super::named::{Mention, NO_TEXT};
 use super::prompt::{Content, Items};
 use super::size::JsonSize;
@@ -78,7 +78,7 @@ fn field<'de, A: MapAccess<'de>>(r: &mut Request, key: Key, body: &mut A) -> Res
         Key::Tools => body.next_value_seed(Walker(Tools(r))),
         Key::Functions => body.next_value_seed(Walker(Functions(r))),
         Key::ResponseFormat | Key::Text => body.next_value_seed(Walker(JsonSize(&mut r.schema))),
-        Key::Images => body.next_value_seed(Walker(Media::new(r, Kind::Image))),
+        Key::Images => body.next_value_seed(Walker(Media::new(r, MediumKind::Image))),
         _ => body.next_value::<IgnoredAny>().map(drop),
     }
 }

@@ -24,14 +24,14 @@ enum Kind<'h> {
 
 impl Request {
     /// Why a request can't be read for certain whose body is JSON.
-    pub(in crate::provider) fn doubt(
+    pub(in crate::provider) fn ambiguity(
         &self,
         path: &str,
         headers: &HeaderMap,
         body: &[u8],
     ) -> Option<UnreadableRequest> {
-        let doubt = self.check(path, headers, body).err();
-        doubt.filter(|_| !has_no_model(path))
+        let ambiguity = self.check(path, headers, body).err();
+        ambiguity.filter(|_| !has_no_model(path))
     }
 
     fn check(&self, path: &str, headers: &HeaderMap, body: &[u8]) -> Result<(), UnreadableRequest> {
@@ -69,9 +69,9 @@ impl Request {
     ) -> (Estimate, Option<UnreadableRequest>) {
         match model_of_form(path, headers, body, json) {
             Ok(model) => (Self::estimate_of_size(path, Self::fallback_size(body), model), None),
-            Err(doubt) => {
-                let doubt = Some(doubt).filter(|_| !has_no_model(path));
-                (Self::estimate_unread(path, body), doubt)
+            Err(ambiguity) => {
+                let ambiguity = Some(ambiguity).filter(|_| !has_no_model(path));
+                (Self::estimate_unread(path, body), ambiguity)
             }
         }
     }

@@ -9,7 +9,7 @@ use super::walk::{Walk, Walker};
 /// An image, a sound, a video or a file in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::provider) struct Medium {
-    pub(in crate::provider) kind: Kind,
+    pub(in crate::provider) kind: MediumKind,
     /// Its size; `None` where it is only linked.
     pub(in crate::provider) bytes: Option<u64>,
     /// Width and height of an image, where its first bytes tell them.
@@ -17,11 +17,11 @@ pub(in crate::provider) struct Medium {
     /// Whether data or a link was seen. An answer in sound is repeated by its `id` alone.
     has_source: bool,
     /// Whether the request is content with a coarse look at it (OpenAI's `detail`).
-    pub(in crate::provider) is_coarse: bool,
+    pub(in crate::provider) is_low_detail: bool,
 }
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(in crate::provider) enum Kind {
+pub(in crate::provider) enum MediumKind {
     Image,
     Audio,
     Video,
@@ -32,19 +32,21 @@ pub(in crate::provider) enum Kind {
 }
 
 impl Medium {
-    fn new(kind: Kind) -> Self {
-        Self { kind, bytes: None, pixels: None, has_source: false, is_coarse: false }
+    fn new(kind: MediumKind) -> Self {
+        Self { kind, bytes: None, pixels: None, has_source: false, is_low_detail: false }
     }
 
     /// Takes over what a name of a format tells: `image/png`, `png`, `video/mp4`, `wav`.
     fn declare(&mut self, format: &str) {
         let (major, minor) = format.split_once('/').unwrap_or(("", format));
         self.kind = match (major, minor) {
-            ("image", _) | (_, "png" | "jpeg" | "jpg" | "gif" | "webp") => Kind::Image,
-            ("audio", _) | (_, "wav" | "mp3" | "flac" | "ogg" | "opus" | "pcm16") => Kind::Audio,
-            ("video", _) | (_, "mp4" | "mov" | "webm" | "mkv") => Kind::Video,
-            (_, "pdf") => Kind::Document,
-            ("text", _) | (_, "txt" | "md" | "csv" | "html" | "json") => Kind::Text,
+            ("image", _) | (_, "png" | "jpeg" | "jpg" | "gif" | "webp") => MediumKind::Image,
+            ("audio", _) | (_, "wav" | "mp3" | "flac" | "ogg" | "opus" | "pcm16") => {
+                MediumKind::Audio
+            }
+            ("video", _) | (_, "mp4" | "mov" | "webm" | "mkv") => MediumKind::Video,
+            (_, "pdf") => MediumKind::Document,
+            ("text", _) | (_, "txt" | "md" | "csv" | "html" | "json") => MediumKind::Text,
             _ => self.kind,
         };
     }
@@ -70,7 +72,7 @@ impl Medium {
     fn measure(&mut self, data: &str) {
         self.pixels = self.pixels.or_else(|| pixels(data));
         if self.pixels.is_some() {
-            self.kind = Kind::Image;
+            self.kind = MediumKind::Image;
         }
     }
 }
@@ -78,12 +80,12 @@ impl Medium {
 /// Adds a medium, or those of a list.
 pub(super) struct Media<'a> {
     request: &'a mut Request,
-    kind: Kind,
+    kind: MediumKind,
 }
 
 impl<'a> Media<'a> {
     /// Media that are of this kind unless they say otherwise.
-    pub(super) fn new(request: &'a mut Request, kind: Kind) -> Self {
+    pub(super) fn new(request: &'a mut Request, kind: MediumKind) -> Self {
         Self { request, kind }
     }
 }
@@ -103,7 +105,7 @@ impl<'de> Walk<'de> for Media<'_> {
     fn object<A: MapAccess<'de>>(self, object: A) -> Result<(), A::Error> {
         let mut medium = Medium::new(self.kind);
         Source(&mut medium).object(object)?;
-        if medium.has_source || medium.kind != Kind::Audio {
+        if medium.has_source || medium.kind != MediumKind::Audio {
             self.request.media.push(medium);
         }
         Ok(())
@@ -143,7 +145,7 @@ struct Detail<'a>(&'a mut Medium);
 
 impl Walk<'_> for Detail<'_> {
     fn text(self, text: &str) {
-        self.0.is_coarse = text == "low";
+        self.0.is_low_detail = text == "low";
     }
 }
 

@@ -18,7 +18,6 @@ mod surrogates;
 mod tools;
 mod unreadable;
 mod walk;
-mod weights;
 mod without_model;
 
 use compact_str::CompactString;
@@ -26,12 +25,13 @@ use compact_str::CompactString;
 use counter::Counter;
 pub(super) use counter::Vocabulary;
 pub(super) use endpoint::Endpoint;
-pub(super) use medium::{Kind, Medium};
+pub(super) use medium::{Medium, MediumKind};
 use named::Named;
 pub use unreadable::UnreadableRequest;
-pub(super) use weights::Weights;
 
-use super::reserve::Reserved;
+use super::charge::Reserved;
+use super::media::MediaTokens;
+use super::prompt_weights::PromptWeights;
 use super::{Estimate, Operation};
 
 /// The vocabulary of a model, where it is at hand.
@@ -158,7 +158,7 @@ impl Request {
     }
 
     /// The prompt's tokens, by what its parts weigh.
-    pub(super) fn prompt_tokens(&self, weights: &Weights) -> u64 {
+    pub(super) fn prompt_tokens(&self, weights: &PromptWeights) -> u64 {
         let functions = if self.functions > 0 { weights.functions } else { 0 };
         self.text_tokens(weights)
             .saturating_add(self.token_ids)
@@ -166,14 +166,14 @@ impl Request {
             .saturating_add(self.schema / weights.schema)
             .saturating_add(functions)
             .saturating_add(self.searches.saturating_mul(weights.search))
-            .saturating_add(self.built_in.saturating_mul(weights.built_in))
-            .saturating_add(self.media_tokens(weights.medium))
+            .saturating_add(self.built_in.saturating_mul(weights.built_in_tool))
+            .saturating_add(self.media_tokens(&weights.media))
             .saturating_add(self.framing(weights))
     }
 
     /// What images, sounds, videos and files come to.
-    pub(super) fn media_tokens(&self, tokens: fn(&Medium) -> u64) -> u64 {
-        self.media.iter().map(tokens).fold(0, u64::saturating_add)
+    pub(super) fn media_tokens(&self, tokens: &MediaTokens) -> u64 {
+        self.media.iter().map(|medium| tokens.of(medium)).fold(0, u64::saturating_add)
     }
 
     pub(super) fn into_estimate(self, reserved: Reserved) -> Estimate {
@@ -202,7 +202,7 @@ impl Request {
     }
 
     /// The tokens of all texts; those that stand in the body as JSON are never counted one by one.
-    fn text_tokens(&self, weights: &Weights) -> u64 {
+    fn text_tokens(&self, weights: &PromptWeights) -> u64 {
         let bytes = self.text.saturating_add(self.call_text);
         let (counted, tokens) = match &self.counter {
             Some(counter) => (counter.bytes(), counter.tokens()),
@@ -216,10 +216,10 @@ impl Request {
     }
 
     /// What a conversation takes around its texts; other endpoints have none.
-    fn framing(&self, weights: &Weights) -> u64 {
+    fn framing(&self, weights: &PromptWeights) -> u64 {
         let (item, answer, names) = match &self.counter {
             Some(Counter { vocabulary: v, .. }) => (v.item(), v.answer(), self.names),
-            None => (weights.item, weights.answer, 0),
+            None => (weights.item, weights.conversation, 0),
         };
         let around = self.items.saturating_mul(item).saturating_add(answer);
         match self.endpoint {

@@ -2,7 +2,7 @@ use serde::de::{IgnoredAny, MapAccess, SeqAccess};
 
 use super::Request;
 use super::key::Key;
-use super::medium::{Kind, Media};
+use super::medium::{Media, MediumKind};
 use super::size::JsonSize;
 use super::tools::Tools;
 use super::walk::{Walk, Walker};
@@ -64,10 +64,10 @@ fn field<'de, A: MapAccess<'de>>(r: &mut Request, key: Key, part: &mut A) -> Res
         Key::Response => part.next_value_seed(Walker(JsonSize(&mut r.call_text))),
         // Tools that a search found, and that join the prompt.
         Key::Tools => part.next_value_seed(Walker(Tools(r))),
-        Key::Image | Key::Images => part.next_value_seed(Walker(Media::new(r, Kind::Image))),
-        Key::Audio => part.next_value_seed(Walker(Media::new(r, Kind::Audio))),
-        Key::Video => part.next_value_seed(Walker(Media::new(r, Kind::Video))),
-        Key::File => part.next_value_seed(Walker(Media::new(r, Kind::Document))),
+        Key::Image | Key::Images => part.next_value_seed(Walker(Media::new(r, MediumKind::Image))),
+        Key::Audio => part.next_value_seed(Walker(Media::new(r, MediumKind::Audio))),
+        Key::Video => part.next_value_seed(Walker(Media::new(r, MediumKind::Video))),
+        Key::File => part.next_value_seed(Walker(Media::new(r, MediumKind::Document))),
         _ => part.next_value::<IgnoredAny>().map(drop),
     }
 }

@@ -1,8 +1,9 @@
-use super::field::{Count, Field, Part};
+use super::fields::Fields;
 use super::frame::Frame;
 use super::lexer::Lexer;
+use super::response_field::{ErrorPart, ResponseField};
 use super::sink::Sink;
-use super::wanted::Wanted;
+use super::token_counts::TokenCount;
 
 /// Reads the payload of an `invoke-with-response-stream` message: `{"bytes": "..", "p": ".."}`,
 /// whose bytes are the JSON of the model's maker in base64 (RFC 4648, 4).
@@ -38,14 +39,14 @@ struct Inside<'s> {
 impl Sink for Inside<'_> {
     fn whole(&mut self) {}
 
-    fn begin(&mut self, part: Part) {
-        if part == Part::Bytes {
+    fn begin(&mut self, part: ErrorPart) {
+        if part == ErrorPart::Bytes {
             *self.base64 = Base64::default();
         }
     }
 
-    fn push(&mut self, part: Part, bytes: &[u8]) {
-        if part != Part::Bytes {
+    fn push(&mut self, part: ErrorPart, bytes: &[u8]) {
+        if part != ErrorPart::Bytes {
             return;
         }
         for bytes in bytes.chunks(PIECE) {
@@ -55,7 +56,7 @@ impl Sink for Inside<'_> {
         }
     }
 
-    fn count(&mut self, _: Count, _: u64) {}
+    fn count(&mut self, _: TokenCount, _: u64) {}
     fn commit(&mut self) {}
     fn end(&mut self) {}
 }
@@ -88,7 +89,7 @@ impl Base64 {
     }
 }
 
-const BYTES: &Wanted = &Wanted::new(&[Field::text(&["bytes"], Part::Bytes)]);
+const BYTES: &Fields = &Fields::new(&[ResponseField::text(&["bytes"], ErrorPart::Bytes)]);
 
 /// What is decoded at once, in bytes.
 const PIECE: usize = 512;

@@ -1,16 +1,17 @@
 use smallvec::SmallVec;
 
-use super::field::{Count, Counts, Part};
+use super::fields::Fields;
 use super::lexer::Lexer;
+use super::response_field::ErrorPart;
 use super::sink::Sink;
-use super::wanted::Wanted;
+use super::token_counts::{TokenCount, TokenCounts};
 use crate::provider::ApiError;
 
 /// What the lexer has found: in the JSON object that it is in, and in those before.
 #[derive(Default)]
 pub(super) struct Frame {
-    counts: Counts,
-    staged: Counts,
+    counts: TokenCounts,
+    staged: TokenCounts,
     parts: ErrorParts,
     /// Something has been staged; most objects of a stream stage nothing.
     is_staged: bool,
@@ -25,19 +26,19 @@ impl Frame {
         Self { has_failed: true, ..Self::default() }
     }
 
-    pub(super) fn counts(&self) -> &Counts {
+    pub(super) fn counts(&self) -> &TokenCounts {
         &self.counts
     }
 
-    /// Counts that were stated before the body; the body's own win.
-    pub(super) fn begin_with(&mut self, counts: Counts) {
+    /// TokenCounts that were stated before the body; the body's own win.
+    pub(super) fn begin_with(&mut self, counts: TokenCounts) {
         self.counts = counts;
     }
 
     /// Forgets an object that has not ended.
     pub(super) fn clear(&mut self) {
         if std::mem::take(&mut self.is_staged) {
-            self.staged = Counts::default();
+            self.staged = TokenCounts::default();
             self.parts.clear();
         }
     }
@@ -54,7 +55,7 @@ impl Frame {
 }
 
 impl Sink for Frame {
-    fn count(&mut self, count: Count, value: u64) {
+    fn count(&mut self, count: TokenCount, value: u64) {
         if value > MOST_TOKENS {
             return;
         }
@@ -67,16 +68,16 @@ impl Sink for Frame {
         self.staged.set_whole();
     }
 
-    fn begin(&mut self, part: Part) {
+    fn begin(&mut self, part: ErrorPart) {
         self.is_staged = true;
         self.parts.of(part).clear();
     }
 
-    fn push(&mut self, part: Part, bytes: &[u8]) {
+    fn push(&mut self, part: ErrorPart, bytes: &[u8]) {
         self.parts.push(part, bytes);
     }
 
-    /// Counts become final together, when the object that states them has ended.
+    /// TokenCounts become final together, when the object that states them has ended.
     fn commit(&mut self) {
         if self.is_staged {
             self.counts.update(&self.staged);
@@ -103,7 +104,7 @@ impl ErrorParts {
     /// The error that the body of a failed request tells, even one that is cut off.
     pub(in crate::provider) fn read(body: &[u8]) -> Option<ApiError> {
         let mut frame = Frame::failed();
-        const ERRORS: &Wanted = &Wanted::new(&[]);
+        const ERRORS: &Fields = &Fields::new(&[]);
         Lexer::new(ERRORS).feed(body, &mut frame);
         frame.end();
         frame.take_error()
@@ -113,33 +114,35 @@ impl ErrorParts {
     /// request has failed, or the object calls itself an error.
     fn error(&self, has_failed: bool) -> Option<ApiError> {
         let is = |part, text: &[u8]| self.0[part as usize][..] == *text;
-        let nested = [Part::Code, Part::Kind, Part::Message];
+        let nested = [ErrorPart::Code, ErrorPart::Kind, ErrorPart::Message];
         if nested.iter().any(|part| !is(*part, b"")) {
             return self.named(nested);
         }
-        let calls_itself = is(Part::RootKind, b"error") || is(Part::RootObject, b"error");
+        let calls_itself = is(ErrorPart::RootKind, b"error") || is(ErrorPart::RootObject, b"error");
         let at_root = has_failed || calls_itself;
-        at_root.then(|| self.named([Part::RootCode, Part::RootKind, Part::RootMessage])).flatten()
+        at_root
+            .then(|| self.named([ErrorPart::RootCode, ErrorPart::RootKind, ErrorPart::RootMessage]))
+            .flatten()
     }
 
-    fn named(&self, [code, kind, message]: [Part; 3]) -> Option<ApiError> {
+    fn named(&self, [code, kind, message]: [ErrorPart; 3]) -> Option<ApiError> {
         let kind = self.text(kind);
         // `"type": "error"` says that it is one, not which.
         let kind = if kind == "error" { "" } else { &kind };
         ApiError::new(&self.text(code), kind, &self.text(message))
     }
 
-    fn text(&self, part: Part) -> std::borrow::Cow<'_, str> {
+    fn text(&self, part: ErrorPart) -> std::borrow::Cow<'_, str> {
         String::from_utf8_lossy(&self.0[part as usize])
     }
 
-    fn of(&mut self, part: Part) -> &mut Text {
+    fn of(&mut self, part: ErrorPart) -> &mut Text {
         &mut self.0[part as usize]
     }
 
-    fn push(&mut self, part: Part, bytes: &[u8]) {
+    fn push(&mut self, part: ErrorPart, bytes: &[u8]) {
         let bound = match part {
-            Part::Message | Part::RootMessage => LONGEST_MESSAGE,
+            ErrorPart::Message | ErrorPart::RootMessage => LONGEST_MESSAGE,
             _ => LONGEST_SIGN,
         };
         let text = self.of(part);

@@ -1,6 +1,6 @@
-use super::field::Part;
 use super::frame::Frame;
 use super::key::Key;
+use super::response_field::ErrorPart;
 use super::sink::Sink;
 
 /// Reads the headers of a message of an AWS event stream: what kind of message it is, and what it
@@ -43,7 +43,7 @@ enum Name {
     MessageType,
     EventType,
     /// The header is a part of an error.
-    Error(Part),
+    Error(ErrorPart),
     #[default]
     Other,
 }
@@ -89,9 +89,9 @@ impl Headers {
         self.name = match self.text.complete(b"") {
             Some(b":message-type") => Name::MessageType,
             Some(b":event-type") => Name::EventType,
-            Some(b":exception-type") => Name::Error(Part::RootKind),
-            Some(b":error-code") => Name::Error(Part::RootCode),
-            Some(b":error-message") => Name::Error(Part::RootMessage),
+            Some(b":exception-type") => Name::Error(ErrorPart::RootKind),
+            Some(b":error-code") => Name::Error(ErrorPart::RootCode),
+            Some(b":error-message") => Name::Error(ErrorPart::RootMessage),
             _ => Name::Other,
         };
         Step::Type
@@ -138,8 +138,8 @@ impl Headers {
             (Name::MessageType, Some(b"exception" | b"error")) => {
                 self.kind = Kind::Failure;
                 // So that the parts at the root of its payload make an error.
-                frame.begin(Part::RootObject);
-                frame.push(Part::RootObject, b"error");
+                frame.begin(ErrorPart::RootObject);
+                frame.push(ErrorPart::RootObject, b"error");
             }
             (Name::EventType, Some(b"chunk")) if self.kind == Kind::Event => {
                 self.kind = Kind::Chunk;

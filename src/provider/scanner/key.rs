@@ -1,8 +1,10 @@
-/// A key, as far as it can be a wanted one.
+use super::response_field::MAX_KEY;
+
+/// A key of an object, up to the longest that is looked for.
 #[derive(Default)]
 pub(super) struct Key {
-    text: [u8; LONGEST_KEY],
-    /// Beyond the bound where the key is too long, or has an escape.
+    text: [u8; MAX_KEY],
+    /// Exceeds the bound if the key is too long or has an escape.
     len: usize,
 }
 
@@ -13,17 +15,18 @@ impl Key {
 
     pub(super) fn push(&mut self, bytes: &[u8]) {
         let end = self.len.saturating_add(bytes.len());
-        if let Some(room) = self.text.get_mut(self.len..end) {
-            room.copy_from_slice(bytes);
+        if let Some(free) = self.text.get_mut(self.len..end) {
+            free.copy_from_slice(bytes);
         }
         self.len = end;
     }
 
+    /// Marks the key as different from all that are looked for.
     pub(super) fn spoil(&mut self) {
         self.len = usize::MAX;
     }
 
-    /// The whole key, given its last piece; that is borrowed where it is the only one.
+    /// Returns the whole key, given its last piece, which is borrowed if it is the only one.
     pub(super) fn complete<'k>(&'k mut self, last: &'k [u8]) -> Option<&'k [u8]> {
         if self.len == 0 {
             return Some(last);
@@ -32,6 +35,3 @@ impl Key {
         self.text.get(..self.len)
     }
 }
-
-/// No wanted key is longer, in bytes.
-pub(super) const LONGEST_KEY: usize = 32;

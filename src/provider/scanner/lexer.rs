@@ -1,9 +1,9 @@
-use super::field::{Field, Part, Slot};
+use super::fields::{Fields, Set};
 use super::key::Key;
+use super::response_field::{ErrorPart, FieldValue, MAX_DEPTH, ResponseField};
 use super::sink::Sink;
 use super::skip::{closing_quote, ends_in_escape, plain_run, quote_or_escape};
 use super::unescape::Unescape;
-use super::wanted::{Set, Wanted};
 
 /// A push lexer for JSON: it follows the objects in which a wanted field may stand, and passes over
 /// everything else without looking at more than its quotes and brackets.
@@ -11,13 +11,13 @@ use super::wanted::{Set, Wanted};
 /// It holds no text but a key of up to 32 bytes. A key that is written with escapes is never a
 /// wanted one. Objects may follow one another, or stand in an array; each is a root of its own.
 pub(super) struct Lexer {
-    wanted: &'static Wanted,
+    fields: &'static Fields,
     state: State,
     /// Between the brackets of an array at the root, whose elements are roots.
     in_list: bool,
     /// Objects that are followed, and for each the fields that may stand in it.
     depth: usize,
-    open: [Set; DEEPEST],
+    open: [Set; MAX_DEPTH],
     /// The fields that the value of the current key may be or hold.
     value: Set,
     /// Brackets open in the value that is passed over.
@@ -43,8 +43,8 @@ enum State {
     /// Any other number, `true`, `false`, `null`.
     Scalar,
     /// A wanted string.
-    Text(Part),
-    TextEscape(Part),
+    Text(ErrorPart),
+    TextEscape(ErrorPart),
     /// Any other string.
     String,
     StringEscape,
@@ -55,13 +55,13 @@ enum State {
 }
 
 impl Lexer {
-    pub(super) fn new(wanted: &'static Wanted) -> Self {
+    pub(super) fn new(fields: &'static Fields) -> Self {
         Self {
-            wanted,
+            fields,
             state: State::Value,
             in_list: false,
             depth: 0,
-            open: [Set::EMPTY; DEEPEST],
+            open: [Set::EMPTY; MAX_DEPTH],
             value: Set::EMPTY,
             nested: 0,
             key: Key::default(),
@@ -110,7 +110,7 @@ impl Lexer {
     /// Before, between and after roots.
     fn root(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         match bytes[0] {
-            b'{' => self.follow(self.wanted.all()),
+            b'{' => self.follow(self.fields.all()),
             b'[' | b']' if self.in_list != (bytes[0] == b'[') => {
                 self.in_list = !self.in_list;
                 1
@@ -138,15 +138,15 @@ impl Lexer {
     }
 
     fn begin_object(&mut self, sink: &mut impl Sink) -> usize {
-        if self.here().any(|field| matches!(field.slot, Slot::Object)) {
+        if self.here().any(|field| matches!(field.value, FieldValue::Object)) {
             sink.whole();
         }
-        self.follow(self.wanted.deeper(self.value, self.depth))
+        self.follow(self.fields.deeper(self.value, self.depth))
     }
 
     /// Into an object, if any of these fields may stand in it.
     fn follow(&mut self, inside: Set) -> usize {
-        if inside.is_empty() || self.depth == DEEPEST {
+        if inside.is_empty() || self.depth == MAX_DEPTH {
             return self.pass_over();
         }
         self.open[self.depth] = inside;
@@ -160,9 +160,9 @@ impl Lexer {
     }
 
     fn begin_string(&mut self, sink: &mut impl Sink) -> usize {
-        let part = self.here().find_map(|field| match field.slot {
-            Slot::Text(part) => Some(part),
-            Slot::Count(_) | Slot::Whole(_) | Slot::Object => None,
+        let part = self.here().find_map(|field| match field.value {
+            FieldValue::Text(part) => Some(part),
+            FieldValue::Count(_) | FieldValue::WholeCount(_) | FieldValue::Object => None,
         });
         let Some(part) = part else { return self.go(State::String) };
         sink.begin(part);
@@ -204,7 +204,7 @@ impl Lexer {
         }
         let fields = self.open[self.depth - 1];
         let key = self.key.complete(&bytes[..end]);
-        self.value = key.map_or(Set::EMPTY, |key| self.wanted.with_key(fields, self.depth, key));
+        self.value = key.map_or(Set::EMPTY, |key| self.fields.with_key(fields, self.depth, key));
         if bytes.get(end + 1) == Some(&b':') {
             self.state = State::Value;
             return end + 2;
@@ -247,21 +247,21 @@ impl Lexer {
         let number = self.number.take().filter(|_| self.state != State::Scalar);
         if let Some(number) = number {
             for field in self.here() {
-                match field.slot {
-                    Slot::Count(count) => sink.count(count, number),
-                    Slot::Whole(count) => {
+                match field.value {
+                    FieldValue::Count(count) => sink.count(count, number),
+                    FieldValue::WholeCount(count) => {
                         sink.whole();
                         sink.count(count, number);
                     }
-                    Slot::Object => {}
-                    Slot::Text(part) => sink.write(part, number),
+                    FieldValue::Object => {}
+                    FieldValue::Text(part) => sink.write(part, number),
                 }
             }
         }
         self.value_ended(sink);
     }
 
-    fn text(&mut self, bytes: &[u8], part: Part, sink: &mut impl Sink) -> usize {
+    fn text(&mut self, bytes: &[u8], part: ErrorPart, sink: &mut impl Sink) -> usize {
         if self.unescape.is_cut_by(bytes[0]) {
             sink.push(part, "\u{FFFD}".as_bytes());
         }
@@ -278,7 +278,7 @@ impl Lexer {
         end + 1
     }
 
-    fn text_escape(&mut self, byte: u8, part: Part, sink: &mut impl Sink) -> usize {
+    fn text_escape(&mut self, byte: u8, part: ErrorPart, sink: &mut impl Sink) -> usize {
         if let Some(character) = self.unescape.next(byte) {
             if let Some(character) = character {
                 sink.push(part, character.encode_utf8(&mut [0; 4]).as_bytes());
@@ -342,10 +342,7 @@ impl Lexer {
     }
 
     /// The fields that the current value is.
-    fn here(&self) -> impl Iterator<Item = &'static Field> {
-        self.wanted.ending(self.value, self.depth)
+    fn here(&self) -> impl Iterator<Item = &'static ResponseField> {
+        self.fields.ending(self.value, self.depth)
     }
 }
-
-/// One more than the longest path.
-pub(super) const DEEPEST: usize = 6;

@@ -1,54 +1,60 @@
-//! Usage and errors, read out of a response body as it passes.
+//! Usage and errors in a response body, read while it passes.
 
 mod chunk;
 mod crc;
 mod event_stream;
-mod field;
+mod field_table;
+mod fields;
 mod frame;
 mod headers;
 mod key;
+mod known_fields;
 mod lexer;
-mod needles;
+mod response_field;
 mod sink;
 mod skip;
 mod sniff;
 mod sse;
+mod token_counts;
 mod unescape;
-mod wanted;
 
 use std::fmt;
 
 use http::HeaderMap;
 
-pub(super) use field::{Count, Counts, Field, OUTPUTS};
+pub(super) use field_table::FieldTable;
 pub(super) use frame::ErrorParts;
-pub(super) use wanted::Wanted;
+pub use response_field::ResponseField;
+pub(super) use response_field::check as check_fields;
+pub use token_counts::TokenCount;
+pub(super) use token_counts::TokenCounts;
 
+use self::field_table::KNOWN_FIELDS;
 use self::frame::Frame;
 use self::lexer::Lexer;
 use self::sniff::{Format, Sniff};
-use super::{ApiError, Profile, usage};
+use super::{ApiError, Profile};
 use crate::quota::Usage;
 
-/// Reads usage and in-band errors out of a response body, in pieces of any size.
+/// Reads usage and in-band errors from a response body, in pieces of any size.
 ///
-/// | format | where it is met | what is read |
+/// | format | used by | read |
 /// |---|---|---|
 /// | JSON, one object or several in a row | most responses; NDJSON (Ollama, Cohere v1) | each object |
 /// | JSON, an array of objects | Gemini's `streamGenerateContent` without `alt=sse` | each element |
 /// | server-sent events | nearly all streams | the object in the `data` of each event |
 /// | AWS event stream | Bedrock's streams | the object in each payload; in `chunk` events the one in its `bytes` |
 ///
-/// Which of them it is, the first byte tells, with the content type to settle doubts; anything else
-/// is passed over. The last usage counts, whole, so that counts that grow along a stream end as the
-/// last ones; Anthropic's, whose `message_delta` leaves out what `message_start` stated, number by
-/// number. A usage is known by its place and its names, in whatever format and from whatever host:
-/// the profile says only what the head of the response may state.
+/// The first byte determines the format, and the content type in doubt; a body of another format is
+/// skipped. The last usage of a stream counts, as a whole, so that running counts end with the last
+/// ones; only Anthropic's is merged count by count, because `message_delta` leaves out counts of
+/// `message_start`. Usage is found by its path and names, in every format and from every host, unless
+/// the profile has [fields of its own](super::Rules::usage).
 ///
-/// A scanner holds less than 8 KiB whatever the body: bytes are read where they are and not kept. It
-/// allocates nothing for an event once the first few have passed. However the body is cut into
-/// pieces, the answer is the same. It does not check that the body is well-formed: behind a mistake
-/// it may find less, but it looks for nothing at any depth but the right one.
+/// A scanner holds less than 8 KiB for a body of any size: bytes are read in place and not kept. It
+/// allocates nothing for an event after the first few. The result doesn't depend on how the body is
+/// cut into pieces. The body is not checked to be well-formed: behind a mistake fields may be missed,
+/// but none is found at a wrong depth.
 ///
 /// ```
 /// use tollgate::provider::{OPENAI, Scanner};
@@ -67,17 +73,17 @@ pub struct Scanner {
 }
 
 impl Scanner {
-    /// A scanner for one response of this provider with this `content-type`.
+    /// Returns a scanner for one response of a provider with this `content-type`.
     pub fn new(profile: Profile, content_type: Option<&str>) -> Self {
         Self {
             profile,
             format: Format::Unknown(Sniff::new(content_type)),
-            lexer: Lexer::new(usage::WANTED),
+            lexer: Lexer::new(table_of(profile).fields()),
             frame: Frame::default(),
         }
     }
 
-    /// A scanner for the body behind these headers, some of which may state the usage already.
+    /// Returns a scanner for the body of a response with these headers, which may state usage too.
     pub fn of(profile: Profile, headers: &HeaderMap) -> Self {
         let kind = headers.get(http::header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
         let mut scanner = Self::new(profile, kind);
@@ -85,7 +91,7 @@ impl Scanner {
         scanner
     }
 
-    /// Reads the next piece of the body. Any bytes will do.
+    /// Reads the next piece of the body, which may be any bytes.
     pub fn feed(&mut self, bytes: &[u8]) {
         let bytes = self.settle_format(bytes);
         match &mut self.format {
@@ -98,27 +104,27 @@ impl Scanner {
         }
     }
 
-    /// The usage as far as it is known.
+    /// Returns the usage stated so far.
     pub fn usage(&self) -> Option<Usage> {
-        usage::of(self.frame.counts())
+        self.frame.counts().usage()
     }
 
-    /// What the whole body said. A number that the body's end cut off is not counted.
+    /// Returns the result for the whole body. A number that the end of the body cut off is ignored.
     #[must_use]
     pub fn finish(mut self) -> Scanned {
         let is_final = self.frame.counts().are_final();
         Scanned { usage: self.usage(), is_final, error: self.frame.take_error() }
     }
 
-    /// Bytes held, the scanner itself included.
+    /// Returns the bytes held, including the scanner itself.
     pub fn held_bytes(&self) -> usize {
         size_of::<Self>() + self.frame.held_bytes()
     }
 
-    /// Leaves what follows the bytes that were needed to tell the format.
+    /// Determines the format and returns the bytes of the body.
     fn settle_format<'b>(&mut self, bytes: &'b [u8]) -> &'b [u8] {
         let Format::Unknown(sniff) = &mut self.format else { return bytes };
-        let (format, rest) = sniff.read(bytes);
+        let (format, rest) = sniff.read(bytes, table_of(self.profile));
         if let Some(format) = format {
             self.format = format;
         }
@@ -135,15 +141,19 @@ impl fmt::Debug for Scanner {
     }
 }
 
-/// What a whole response body said.
+fn table_of(profile: Profile) -> &'static FieldTable {
+    profile.fields().unwrap_or(&KNOWN_FIELDS)
+}
+
+/// The usage and the error in a response body.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Scanned {
-    /// The usage, where the body states one.
+    /// The usage; `None` if the body states none.
     pub usage: Option<Usage>,
-    /// Whether that is all, though the body may have been cut off: its output is not one that was
-    /// stated before the end, as `message_start` and Gemini's chunks do.
+    /// True if the usage is complete even if the body was cut off: its output isn't one that is stated
+    /// before the end, as in `message_start` and Gemini's chunks.
     pub is_final: bool,
-    /// The first error that the body carried, whatever its status.
+    /// The first error in the body, whatever its status.
     pub error: Option<ApiError>,
 }

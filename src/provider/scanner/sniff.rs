@@ -1,9 +1,9 @@
 use super::event_stream::EventStream;
-use super::needles::Needles;
+use super::field_table::FieldTable;
 use super::sse::Sse;
 
-/// How a body is framed.
-#[expect(clippy::large_enum_variant, reason = "in place, so that a response allocates nothing")]
+/// The framing of a body.
+#[expect(clippy::large_enum_variant, reason = "stored inline, without an allocation")]
 pub(super) enum Format {
     /// Not known yet.
     Unknown(Sniff),
@@ -11,15 +11,15 @@ pub(super) enum Format {
     Json,
     Sse(Sse),
     EventStream(EventStream),
-    /// Nothing that could state a usage: sound, images, plain text.
+    /// A body that states no usage: audio, images, plain text.
     Opaque,
 }
 
-/// Tells the format from the first byte that is no white space. That byte is the better witness:
-/// errors come as JSON under `text/event-stream`, and streams under `application/json`.
+/// Determines the format from the first byte that is not white space. It is more reliable than the
+/// content type: errors are sent as JSON under `text/event-stream`, streams under `application/json`.
 pub(super) struct Sniff {
     declared_stream: bool,
-    /// Bytes of a byte order mark seen.
+    /// Bytes of a byte order mark that were read.
     mark: usize,
 }
 
@@ -30,33 +30,34 @@ impl Sniff {
         Self { declared_stream, mark: 0 }
     }
 
-    /// The format if these bytes tell it, and the bytes that belong to it.
-    pub(super) fn read<'b>(&mut self, bytes: &'b [u8]) -> (Option<Format>, &'b [u8]) {
+    /// Returns the format if these bytes determine it, and the bytes of the body among them.
+    pub(super) fn read<'b>(
+        &mut self,
+        bytes: &'b [u8],
+        table: &'static FieldTable,
+    ) -> (Option<Format>, &'b [u8]) {
         for (at, byte) in bytes.iter().enumerate() {
             if MARK.get(self.mark) == Some(byte) {
                 self.mark += 1;
             } else if !byte.is_ascii_whitespace() {
-                return (Some(self.format(*byte)), &bytes[at..]);
+                return (Some(self.format(*byte, table)), &bytes[at..]);
             }
         }
         (None, &[])
     }
 
-    fn format(&self, first: u8) -> Format {
+    fn format(&self, first: u8, table: &'static FieldTable) -> Format {
+        let sse = || Format::Sse(Sse::new(table.needles()));
         match first {
             b'{' | b'[' => Format::Json,
             // `data`, `event`, `id`, `retry`, or a comment.
             b'd' | b'e' | b'i' | b'r' | b':' => sse(),
             _ if self.declared_stream => sse(),
-            // The length of a message, which is below 16 MiB; a CRC follows that tells for sure.
+            // The length of a message, which is below 16 MiB; its CRC is checked.
             0 => Format::EventStream(EventStream::new()),
             _ => Format::Opaque,
         }
     }
-}
-
-fn sse() -> Format {
-    Format::Sse(Sse::new(Needles::new()))
 }
 
 /// The byte order mark in UTF-8.

@@ -1,8 +1,8 @@
 use memchr::{memchr2, memrchr};
 
+use super::field_table::Needles;
 use super::frame::Frame;
 use super::lexer::Lexer;
-use super::needles::Needles;
 
 /// Server-sent events (WHATWG HTML, 9.2): the text of `data` lines goes to the lexer where it
 /// stands; all other lines are passed over. An empty line ends an event. Whole events without

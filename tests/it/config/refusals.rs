@@ -150,7 +150,7 @@ fn names_that_mean_nothing_are_refused() {
     refuses("providers: [groq, groq]", "1:19: providers[1]: duplicate provider \"groq\"");
     refuses(
         "providers: [{name: groq, like: openai}]",
-        "1:20: providers[0].name: `groq` is a built-in provider",
+        "1:20: providers[0].name: provider name `groq`: a built-in provider has it",
     );
 }
 

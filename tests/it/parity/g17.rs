@@ -62,7 +62,7 @@ async fn g17_an_answer_beyond_1_mib_is_given_up() {
     let error = refused(Router::new().fallback(long)).await;
     let most = count::LONGEST_ANSWER;
     assert!(
-        matches!(error, SendCountError::Answer(CountTokensError::TooLong { most: m }) if m == most)
+        matches!(error, SendCountError::Answer(CountTokensError::TooLong { limit: m }) if m == most)
     );
 }
 

@@ -84,17 +84,20 @@ fn what_cannot_be_counted_says_why() {
     assert_eq!(why(OPENAI, "https://o/v1/embeddings", "{}"), none("openai"));
     assert_eq!(why(GEMINI, "https://g/v1beta/models", "{}"), none("gemini"));
     assert_eq!(why(OPENAI, "https://o/v1/responses", "[]"), CannotCount::Unreadable);
-    assert_eq!(why(OPENAI, "ht tp://o/v1/responses", "{}"), CannotCount::NoUrl);
+    assert_eq!(why(OPENAI, "ht tp://o/v1/responses", "{}"), CannotCount::InvalidUrl);
     let audio = r#"{"messages": [{"role": "user", "content": [{"type": "input_audio"}]}]}"#;
     let error = why(OPENAI, "https://o/v1/chat/completions", audio);
-    assert_eq!(error.to_string(), "content of type input_audio can't be counted");
+    assert_eq!(
+        error.to_string(),
+        "content of type `input_audio`: the provider's endpoint can't count it"
+    );
 }
 
 #[test]
 fn an_answer_is_held_within_its_bounds() {
     let mut answer = Answer::new(StatusCode::OK);
     assert_eq!(answer.feed(&vec![b' '; LONGEST_ANSWER]), Ok(()));
-    let too_long = CountTokensError::TooLong { most: LONGEST_ANSWER };
+    let too_long = CountTokensError::TooLong { limit: LONGEST_ANSWER };
     assert_eq!(answer.feed(b" "), Err(too_long));
 
     let mut answer = Answer::new(StatusCode::FORBIDDEN);

@@ -153,11 +153,11 @@ fn a_name_that_is_taken_or_no_name_is_refused() {
     let refused = |name: &str| OPENAI.like(name, "http://gpu-7:8000").unwrap_err().to_string();
     assert_eq!(
         refused("Anthropic"),
-        "`anthropic` is a built-in provider; one that is like another needs a name of its own"
+        "provider name `anthropic`: a built-in provider has it; use another name"
     );
     for name in ["", "a b", "a/b", "a:b", "ä", "a\nb", &"x".repeat(65)] {
         let error = refused(name);
-        assert!(error.contains("can't be a provider's name: letters, digits,"), "{error}");
+        assert!(error.contains("use 1 to 64 letters, digits, `-`, `_` and `.`"), "{error}");
         assert!(!error.contains('\n'));
     }
     assert!(OPENAI.like(&"x".repeat(64), "http://gpu-7:8000").is_ok());
@@ -198,7 +198,8 @@ fn a_name_that_nobody_has_is_refused_with_those_that_there_are() {
     let custom = [OPENAI.like("my-vllm", "http://gpu-7:8000").unwrap()];
     let unknown = |name: &str| Profile::named_among(&custom, name).unwrap_err();
     let error = unknown("open-ai").to_string();
-    let start = "no such provider: `open-ai`; did you mean `openai`? known are my-vllm, openai, az";
+    let start =
+        "unknown provider `open-ai`; did you mean `openai`? known providers: my-vllm, openai, az";
     assert!(error.starts_with(start), "{error}");
     for (name, similar) in [
         ("my-vlm", Some("my-vllm")),
@@ -212,5 +213,7 @@ fn a_name_that_nobody_has_is_refused_with_those_that_there_are() {
         assert_eq!(unknown(name).similar, similar, "{name}");
     }
     let error: UnknownProvider = "acme\n".parse::<Profile>().unwrap_err();
-    assert!(error.to_string().starts_with("no such provider: `acme\\n`; known are openai, azure"));
+    assert!(
+        error.to_string().starts_with("unknown provider `acme\\n`; known providers: openai, azure")
+    );
 }

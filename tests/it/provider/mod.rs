@@ -9,6 +9,8 @@ mod corpus;
 mod count_tokens;
 #[cfg(feature = "requests")]
 mod custom;
+#[cfg(feature = "requests")]
+mod custom_rules;
 mod delays;
 mod errors;
 #[cfg(feature = "requests")]

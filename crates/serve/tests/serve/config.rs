@@ -81,7 +81,7 @@ fn serve_section_errors_have_line_and_column() {
         &upstream("a/b", "openai"),
         "1:21: serve.upstreams.\"a/b\": must be a segment of a path",
     );
-    refuses(&upstream("a", "acme"), "1:57: serve.upstreams.a.provider: no such provider: `acme`");
+    refuses(&upstream("a", "acme"), "1:57: serve.upstreams.a.provider: unknown provider `acme`");
     for (url, problem) in [
         ("https://a:b@h/v1", "must have no user name: clients send credentials of their own"),
         ("https://h/v1?key=b", "must have no query: that of a request is its client's"),

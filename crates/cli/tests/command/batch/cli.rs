@@ -99,7 +99,7 @@ fn values_that_cannot_work_are_refused_with_what_to_give_instead() {
         ("--timeout 0s", "must be longer than 0s"),
         ("--give-up-after 60", "must be a duration with units"),
         ("--max-wait soon", "must be a duration with units"),
-        ("--provider nobody", "known are openai, azure"),
+        ("--provider nobody", "known providers: openai, azure"),
         ("--header x-a", "must be NAME=VALUE"),
         ("--header =v", "NAME is not a valid header name"),
         ("--header Host=h", "host is set by the HTTP client and can't be changed; remove it"),

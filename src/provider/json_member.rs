@@ -2,14 +2,14 @@ use std::str;
 
 use memchr::memmem;
 
-/// The values of every member of this name in a JSON text, at any depth, in order: texts without
-/// their quotes and as they are escaped, numbers as they are written. For error bodies, which may
-/// be cut off; JSON within a text is not taken for JSON, since its quotes are escaped.
+/// Returns the values of every member of this name in a JSON text, at any depth, in order: strings
+/// without quotes and with their escapes, numbers as written. For error bodies, which may be cut off;
+/// JSON within a string is not searched, because its quotes are escaped.
 pub(super) fn values<'b>(json: &'b [u8], name: &str) -> impl Iterator<Item = &'b str> {
-    let json = &json[..json.len().min(LONGEST)];
+    let json = &json[..json.len().min(MAX_BODY)];
     let quoted = format!("\"{name}\"").into_bytes();
-    let places: Vec<usize> = memmem::find_iter(json, &quoted).collect();
-    places.into_iter().filter_map(move |at| value(&json[at + quoted.len()..]))
+    let positions: Vec<usize> = memmem::find_iter(json, &quoted).collect();
+    positions.into_iter().filter_map(move |at| value(&json[at + quoted.len()..]))
 }
 
 fn value(after_name: &[u8]) -> Option<&str> {
@@ -22,15 +22,15 @@ fn value(after_name: &[u8]) -> Option<&str> {
     str::from_utf8(&value[..end]).ok().filter(|value| !value.is_empty())
 }
 
-/// No error body is longer; what is, is not searched to its end.
-pub(super) const LONGEST: usize = 64 * 1024;
+/// Bytes of an error body that are searched.
+pub(super) const MAX_BODY: usize = 64 * 1024;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn members_are_found_at_any_depth_but_not_in_texts() {
+    fn members_are_found_at_any_depth_but_not_in_strings() {
         let json = br#"[{"a":{"x" : "1s"},"b":"\"x\":\"2s\"","c":[{"x":3.5},{"x":null},{"x":"4"#;
         assert_eq!(values(json, "x").collect::<Vec<_>>(), ["1s", "3.5", "4"]);
         assert_eq!(values(b"\"x\"", "x").count(), 0);

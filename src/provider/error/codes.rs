@@ -1,42 +1,45 @@
-//! What errors are told by.
+//! Codes and texts by which errors are classified.
 
-use super::ApiError;
+use super::{ApiError, ErrorRules};
 
-/// Whether every request of the account fails like this: no credit, a spending limit, a bad key.
-pub(in crate::provider) fn is_account_wide(error: &ApiError) -> bool {
-    error
-        .signs()
-        .any(|sign| ACCOUNT_WIDE.contains(&sign) || sign.ends_with("_spend_limit_exceeded"))
-        || says(error, &["credit balance is too low"])
+/// Returns true if every request of the account fails like this: no credit, a spending limit, an
+/// invalid key.
+pub(in crate::provider) fn is_account_wide(error: &ApiError, rules: &ErrorRules) -> bool {
+    has_code(error, &[rules.account_codes, ACCOUNT_WIDE])
+        || error.codes().any(|code| code.ends_with("_spend_limit_exceeded"))
+        || has_text(error, &["credit balance is too low"])
 }
 
-/// Whether the request itself is at fault: it is wrong, too long, forbidden, or filtered.
-pub(in crate::provider) fn is_of_request(error: &ApiError) -> bool {
-    error.signs().any(|sign| {
-        OF_REQUEST.contains(&sign) || OF_REQUEST_STARTS.iter().any(|start| sign.starts_with(start))
-    })
+/// Returns true if the request itself is at fault: it is invalid, too long, forbidden, or filtered.
+pub(in crate::provider) fn is_request_error(error: &ApiError, rules: &ErrorRules) -> bool {
+    has_code(error, &[rules.request_codes, REQUEST])
+        || error.codes().any(|code| REQUEST_PREFIXES.iter().any(|prefix| code.starts_with(prefix)))
 }
 
-/// Whether the error, whatever its status, is one that passes.
-pub(in crate::provider) fn is_transient(error: &ApiError) -> bool {
-    error.signs().any(|sign| TRANSIENT.contains(&sign)) || says(error, TRANSIENT_TEXTS)
+/// Returns true if the error is transient whatever its status.
+pub(in crate::provider) fn is_transient(error: &ApiError, rules: &ErrorRules) -> bool {
+    has_code(error, &[rules.transient_codes, TRANSIENT]) || has_text(error, TRANSIENT_TEXTS)
 }
 
-/// Whether the limit that was reached is one of a day or a month.
-pub(in crate::provider) fn is_of_long_window(error: &ApiError) -> bool {
+/// Returns true if the limit that was reached is one of a day or longer.
+pub(in crate::provider) fn is_long_window(error: &ApiError, rules: &ErrorRules) -> bool {
     match error.quota() {
         Some(quota) => quota.contains("PerDay") || quota.contains("PerMonth"),
-        None => says(error, LONG_WINDOWS),
+        None => has_text(error, LONG_WINDOWS) || has_text(error, rules.long_window_texts),
     }
 }
 
-/// Whether the message says one of these.
-pub(super) fn says(error: &ApiError, texts: &[&str]) -> bool {
+/// Returns true if the message contains one of these texts.
+pub(super) fn has_text(error: &ApiError, texts: &[&str]) -> bool {
     texts.iter().any(|text| error.message().contains(text))
 }
 
+fn has_code(error: &ApiError, lists: &[&[&str]]) -> bool {
+    error.codes().any(|code| lists.iter().any(|list| list.contains(&code)))
+}
+
 const ACCOUNT_WIDE: &[&str] = &[
-    // OpenAI and those that copy it.
+    // OpenAI and compatible servers.
     "insufficient_quota",
     "credit_balance_exhausted",
     "billing_hard_limit_reached",
@@ -61,10 +64,10 @@ const ACCOUNT_WIDE: &[&str] = &[
 ];
 
 /// Prefixes of codes and types: `invalid_prompt`, `invalid_request_error`, `content_filter`.
-const OF_REQUEST_STARTS: &[&str] = &["invalid_", "content_", "unsupported_"];
+const REQUEST_PREFIXES: &[&str] = &["invalid_", "content_", "unsupported_"];
 
-const OF_REQUEST: &[&str] = &[
-    // OpenAI, Azure and those that copy them.
+const REQUEST: &[&str] = &[
+    // OpenAI, Azure and compatible servers.
     "context_length_exceeded",
     "string_above_max_length",
     "model_not_found",
@@ -105,7 +108,7 @@ const TRANSIENT: &[&str] = &[
     "DEADLINE_EXCEEDED",
     "INTERNAL",
     "ABORTED",
-    // AWS: names of errors, and of exceptions in event streams.
+    // AWS: error types, and exceptions in event streams.
     "ThrottlingException",
     "throttlingException",
     "TooManyRequestsException",
@@ -121,8 +124,8 @@ const TRANSIENT: &[&str] = &[
     "internalServerException",
 ];
 
-/// Messages of errors that name no type: Bedrock's throttling where a gateway drops its header, a
-/// busy Ollama.
+/// Messages of errors without a type: Bedrock's throttling if a gateway drops the header, a busy
+/// Ollama.
 const TRANSIENT_TEXTS: &[&str] = &[
     "Too many tokens, please wait",
     "Too many tokens per day",

@@ -1,51 +1,53 @@
 use std::time::Duration;
 
-use super::text::Texts;
+use super::texts::Texts;
 use crate::quota::Window;
 
-/// How the window of a limit is known.
-#[derive(Debug, Clone, Copy)]
-pub(in crate::provider) enum Per {
-    /// The provider's pages or the header's name say it.
+/// The window of a limit that headers state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum LimitWindow {
+    /// A window of this many seconds, by the provider's documentation or the header's name.
     Seconds(u64),
-    /// The header `renewalperiod` says it, in seconds; else it is a minute.
-    Renewal,
-    /// The name does not say, but the limit is a bucket that refills all the time: its reset is
-    /// used / limit x window. A day where the numbers are exactly those of a day's bucket and not
-    /// those of a minute's; else a minute.
-    BucketOfMinuteOrDay,
-    /// The provider's pages name these two windows, and the reset is the end of one: a day where it
-    /// is further away than a minute's end can be; else a minute.
-    EndOfMinuteOrDay,
+    /// The seconds in the header `renewalperiod`; without it a minute.
+    RenewalPeriod,
+    /// A minute or a day of a token bucket, whose reset is used / limit x window: a day if the numbers
+    /// are exactly those of a day's bucket and not those of a minute's, else a minute.
+    MinuteOrDayByRefill,
+    /// A minute or a day whose end the reset states: a day if the reset is longer than a minute.
+    MinuteOrDayByReset,
 }
 
-impl Per {
-    /// The window, where nothing need be worked out.
+impl LimitWindow {
+    pub(super) const MINUTE: Self = Self::Seconds(60);
+    pub(super) const DAY: Self = Self::Seconds(86_400);
+
+    /// Returns the window if it doesn't depend on limit and reset.
     pub(super) fn stated(self, texts: &Texts<'_>) -> Option<Window> {
         match self {
             Self::Seconds(seconds) => of_seconds(seconds),
-            Self::Renewal => {
+            Self::RenewalPeriod => {
                 let seconds = texts.renewal.number().and_then(|n| u64::try_from(n).ok());
                 Some(seconds.and_then(of_seconds).unwrap_or(Window::MINUTE))
             }
-            Self::BucketOfMinuteOrDay | Self::EndOfMinuteOrDay => None,
+            Self::MinuteOrDayByRefill | Self::MinuteOrDayByReset => None,
         }
     }
 
-    /// The window that the numbers state.
+    /// Returns the window that limit, remainder and reset indicate.
     pub(super) fn computed(self, level: Level, reset: Option<Duration>) -> Window {
         let is_day = reset.is_some_and(|reset| match self {
-            Self::BucketOfMinuteOrDay => {
+            Self::MinuteOrDayByRefill => {
                 !level.fills_in(Window::MINUTE, reset) && level.fills_in(Window::DAY, reset)
             }
-            Self::EndOfMinuteOrDay => reset > Window::MINUTE.as_duration(),
-            Self::Seconds(_) | Self::Renewal => false,
+            Self::MinuteOrDayByReset => reset > Window::MINUTE.as_duration(),
+            Self::Seconds(_) | Self::RenewalPeriod => false,
         });
         if is_day { Window::DAY } else { Window::MINUTE }
     }
 }
 
-/// How full a bucket is said to be.
+/// The level of a bucket, as headers state it.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Level {
     pub(super) limit: Option<u64>,
@@ -53,16 +55,16 @@ pub(super) struct Level {
 }
 
 impl Level {
-    /// The longest that a bucket takes to be full again that refills its whole amount in a window:
-    /// the window itself where limit or remaining are unknown. What remains was rounded down.
+    /// Returns the longest time that a bucket takes to fill if it refills its whole amount in a
+    /// window: the window itself if limit or remainder are unknown. The remainder was rounded down.
     pub(super) fn full_after(self, window: Window, rounding: Duration) -> Duration {
         let used = self.used().map(|used| used.max(1));
         let part = used.and_then(|used| self.refill(used, window));
         part.unwrap_or(window.as_duration()) + rounding
     }
 
-    /// Whether a bucket of this window that is as full as this is full again after `reset`: exactly,
-    /// but for what remains, which was rounded down.
+    /// Returns true if a bucket of this window and level is full after `reset`, exactly but for the
+    /// remainder, which was rounded down.
     fn fills_in(self, window: Window, reset: Duration) -> bool {
         let bounds = || {
             let used = self.used()?;
@@ -78,7 +80,7 @@ impl Level {
         Some(self.limit?.saturating_sub(self.remaining?))
     }
 
-    /// The time in which so much comes back.
+    /// Returns the time in which this amount refills.
     fn refill(self, amount: u64, window: Window) -> Option<Duration> {
         let nanos = u128::from(amount) * u128::from(window.as_nanos());
         let nanos = nanos.checked_div(u128::from(self.limit?))?;

@@ -1,7 +1,7 @@
 use http::HeaderValue;
 
-/// What one header says: its text, trimmed. Two of one name that differ say nothing; one that begins
-/// with no digit is not there (recorded: a reset of `0s` beside one of `req_b176...`).
+/// The trimmed text of a header. Two different values under one name are contradictory; a value that
+/// begins with no digit is ignored (recorded: a reset of `0s` beside one of `req_b176...`).
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) enum Text<'h> {
     #[default]
@@ -11,6 +11,7 @@ pub(super) enum Text<'h> {
 }
 
 impl<'h> Text<'h> {
+    /// Adds a value.
     pub(super) fn put(&mut self, value: &'h HeaderValue) {
         let text = value.to_str().map_or("", str::trim);
         if !text.starts_with(|first: char| first.is_ascii_digit() || first == '-') {
@@ -30,10 +31,10 @@ impl<'h> Text<'h> {
         }
     }
 
-    /// A whole number; `None` where there is none, or one beyond belief.
+    /// Returns the whole number; `None` if there is none, or an implausible one.
     pub(super) fn number(self) -> Option<i64> {
         let number: i64 = self.get()?.parse().ok()?;
-        (number <= MOST).then_some(number)
+        (number <= MAX_NUMBER).then_some(number)
     }
 }
 
@@ -47,7 +48,7 @@ pub(super) struct Texts<'h> {
 }
 
 impl<'h> Texts<'h> {
-    /// The text of the header whose name says this, besides what is limited.
+    /// Returns the text of a part, by the word for it in header names.
     pub(super) fn of(&mut self, part: &str) -> Option<&mut Text<'h>> {
         Some(match part {
             "limit" => &mut self.limit,
@@ -63,5 +64,5 @@ impl<'h> Texts<'h> {
     }
 }
 
-/// No limit is higher: a thousand times the highest that was recorded (2 x 10^11 tokens a month).
-const MOST: i64 = 200_000_000_000_000;
+/// A thousand times the highest limit that was recorded (2 x 10^11 tokens a month).
+const MAX_NUMBER: i64 = 200_000_000_000_000;

@@ -1,0 +1,240 @@
+use wildmatch::WildMatch;
+
+use super::Terms;
+use super::admission::AdmissionCharge;
+use super::estimate::{Guess, UNBOUNDED_OUTPUT, in_full};
+use super::prompt_weights::PromptWeights;
+use super::request::Request;
+use crate::quota::{Cost, Dimension, SettleAt, Usage};
+
+/// How a provider charges tokens: what it takes when it admits a request, and what in the end.
+///
+/// `Tokens` is the total-token limit (TPM). `InputTokens` and `OutputTokens` are always charged by the
+/// usage that the response states.
+///
+/// | provider | charge |
+/// |---|---|
+/// | OpenAI, Azure, Groq | [`at_admission`](Self::at_admission) |
+/// | Anthropic | `by_usage().without_cache_reads().settling_input_early()` |
+/// | Gemini | [`by_input`](Self::by_input) |
+/// | Mistral, Cohere, vLLM | [`by_usage`](Self::by_usage) |
+/// | Cerebras | `by_usage().reserving_max_output().context(8_192)` |
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Charge {
+    counted: Counted,
+    cache_reads: CacheReads,
+    reserves_max_output: bool,
+    /// Tokens; `None` where unknown.
+    context: Option<u64>,
+    settles_input_early: bool,
+    output_factors: &'static [(&'static str, u64)],
+}
+
+/// The tokens that the total-token limit counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Counted {
+    /// A number that is fixed at admission.
+    Admission(AdmissionCharge),
+    /// Input and output, and at least the admission charge.
+    Usage(Option<AdmissionCharge>),
+    Input,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum CacheReads {
+    Charged,
+    /// Not charged to `Tokens`.
+    FreeOfTotal,
+    /// Charged neither to `Tokens` nor to `InputTokens`.
+    Free,
+}
+
+/// The reservation for a request.
+#[derive(Debug)]
+pub(super) struct Reserved {
+    pub(super) cost: Cost,
+    pub(super) terms: Terms,
+    pub(super) guess: Option<Guess>,
+}
+
+impl Charge {
+    /// Charges a number of tokens that is fixed when the request is admitted. Usage has no effect.
+    pub const fn at_admission(charge: AdmissionCharge) -> Self {
+        Self::counting(Counted::Admission(charge))
+    }
+
+    /// Charges input and output tokens as the response states them.
+    ///
+    /// Until then the estimated prompt and `max_tokens` are reserved, or 1,024 tokens a choice where
+    /// the request sets no bound.
+    pub const fn by_usage() -> Self {
+        Self::counting(Counted::Usage(None))
+    }
+
+    /// Charges input and output tokens as [`by_usage`](Self::by_usage), but at least what the
+    /// provider may have taken at admission.
+    pub const fn by_usage_at_least(floor: AdmissionCharge) -> Self {
+        Self::counting(Counted::Usage(Some(floor)))
+    }
+
+    /// Charges the input tokens alone, as the response states them.
+    pub const fn by_input() -> Self {
+        Self::counting(Counted::Input)
+    }
+
+    /// Charges no tokens that were read from a cache.
+    #[must_use]
+    pub const fn without_cache_reads(self) -> Self {
+        Self { cache_reads: CacheReads::Free, ..self }
+    }
+
+    /// Charges no tokens that were read from a cache to `Tokens`, but all input to `InputTokens`.
+    #[must_use]
+    pub const fn without_cache_reads_in_total(self) -> Self {
+        Self { cache_reads: CacheReads::FreeOfTotal, ..self }
+    }
+
+    /// Reserves `max_tokens` in full until the response ends, because the provider does so too;
+    /// otherwise the usual output of a model replaces it once known.
+    #[must_use]
+    pub const fn reserving_max_output(self) -> Self {
+        Self { reserves_max_output: true, ..self }
+    }
+
+    /// Reserves up to this many tokens, prompt included, for a request that sets no `max_tokens`,
+    /// where [`reserving_max_output`](Self::reserving_max_output) applies.
+    #[must_use]
+    pub const fn context(self, tokens: u64) -> Self {
+        Self { context: Some(tokens), ..self }
+    }
+
+    /// Settles `InputTokens` at the first usage that a stream states, not at its end.
+    #[must_use]
+    pub const fn settling_input_early(self) -> Self {
+        Self { settles_input_early: true, ..self }
+    }
+
+    /// Sets how many tokens one output token takes of `Tokens`, by model: the first glob that matches
+    /// counts, and a model without one has a factor of 1.
+    #[must_use]
+    pub const fn output_factors(self, factors: &'static [(&'static str, u64)]) -> Self {
+        Self { output_factors: factors, ..self }
+    }
+
+    const fn counting(counted: Counted) -> Self {
+        Self {
+            counted,
+            cache_reads: CacheReads::Charged,
+            reserves_max_output: false,
+            context: None,
+            settles_input_early: false,
+            output_factors: &[],
+        }
+    }
+
+    /// Returns when the charge in a dimension becomes final.
+    pub(super) fn settles(&self, dimension: &Dimension) -> SettleAt {
+        match (dimension, self.counted) {
+            (_, Counted::Admission(_)) => SettleAt::Send,
+            (Dimension::InputTokens, _) if self.settles_input_early => SettleAt::FirstUsage,
+            (Dimension::Tokens | Dimension::InputTokens | Dimension::OutputTokens, _) => {
+                SettleAt::End
+            }
+            _ => SettleAt::Send,
+        }
+    }
+
+    /// Returns the charge for a usage.
+    pub(super) fn of_usage(&self, reserved: &Cost, usage: &Usage) -> Cost {
+        let uncached = usage.input.saturating_sub(usage.cache_read);
+        let (counted, input) = match self.cache_reads {
+            CacheReads::Charged => (usage.input, usage.input),
+            CacheReads::FreeOfTotal => (uncached, usage.input),
+            CacheReads::Free => (uncached, uncached),
+        };
+        let cost = reserved.clone().input_tokens(input).output_tokens(usage.output);
+        match self.counted {
+            Counted::Admission(_) => cost,
+            Counted::Usage(_) => cost.tokens(counted.saturating_add(usage.output)),
+            Counted::Input => cost.tokens(counted),
+        }
+    }
+
+    /// Returns the reservation for a request.
+    #[cfg_attr(
+        not(feature = "requests"),
+        expect(dead_code, reason = "only `Profile::read_request` reserves")
+    )]
+    pub(super) fn reserve(&self, request: &Request, weights: &PromptWeights) -> Reserved {
+        let input = request.prompt_tokens(weights);
+        let reserved = match self.counted {
+            Counted::Admission(charge) => at_admission(request, input, charge.of(request, weights)),
+            Counted::Input => by_input(request, input),
+            Counted::Usage(floor) => match self.max_output(request, input) {
+                Some(output) => at_most(request, input, output),
+                None => at_least(request, input, floor.map_or(0, |f| f.of(request, weights))),
+            },
+        };
+        let burn_down = request.model.as_deref().map_or(1, |model| self.output_factor(model));
+        Reserved { terms: Terms { burn_down, ..reserved.terms }, ..reserved }
+    }
+
+    /// Returns the output that is reserved in full, in tokens; `None` if it is a guess.
+    fn max_output(&self, request: &Request, input: u64) -> Option<u64> {
+        let unbounded = self.context.map(|context| context.saturating_sub(input));
+        let is_known = request.max_output().is_some() || unbounded.is_some();
+        if !self.reserves_max_output || !is_known {
+            return None;
+        }
+        let generates = request.endpoint.generates();
+        Some(if generates { request.output(unbounded.unwrap_or(0)) } else { 0 })
+    }
+
+    fn output_factor(&self, model: &str) -> u64 {
+        let matches = |pattern: &str| WildMatch::new(pattern).matches(model);
+        self.output_factors
+            .iter()
+            .find(|(model, _)| matches(model))
+            .map_or(1, |(_, factor)| *factor)
+    }
+}
+
+fn at_admission(request: &Request, input: u64, tokens: u64) -> Reserved {
+    Reserved {
+        cost: cost((tokens, 0), input, guessed_output(request)),
+        terms: Terms::at_least(tokens),
+        guess: None,
+    }
+}
+
+fn at_least(request: &Request, input: u64, floor: u64) -> Reserved {
+    let output = guessed_output(request);
+    let guess = request.endpoint.generates().then_some(Guess { input: Some(input) });
+    let cost = cost(in_full(input, output, floor), input, output);
+    Reserved { cost, terms: Terms::at_least(floor), guess }
+}
+
+fn at_most(request: &Request, input: u64, output: u64) -> Reserved {
+    let (tokens, guessed) = in_full(input, output, 0);
+    let guessed = if request.max_output().is_some() { 0 } else { guessed };
+    Reserved { cost: cost((tokens, guessed), input, output), terms: Terms::default(), guess: None }
+}
+
+fn by_input(request: &Request, input: u64) -> Reserved {
+    let guess = request.endpoint.generates().then_some(Guess { input: None });
+    Reserved {
+        cost: cost((input, 0), input, guessed_output(request)),
+        terms: Terms::default(),
+        guess,
+    }
+}
+
+/// The actual output is unknown until the end, so it is always marked as guessed.
+fn cost((tokens, guessed): (u64, u64), input: u64, output: u64) -> Cost {
+    let cost = Cost::new().tokens(tokens).input_tokens(input).output_tokens(output);
+    cost.guessed_tokens(guessed).guessed_output_tokens(output)
+}
+
+fn guessed_output(request: &Request) -> u64 {
+    if request.endpoint.generates() { request.output(UNBOUNDED_OUTPUT) } else { 0 }
+}

@@ -1,0 +1,82 @@
+/// How the errors of a provider are classified, beyond the codes that are known for all providers.
+///
+/// Codes are compared with the `code`, the `type` and the `status` of an error body.
+///
+/// ```
+/// use http::{HeaderMap, StatusCode};
+/// use tollgate::provider::{Class, ErrorRules, Profile, Rules};
+///
+/// const ERRORS: ErrorRules = ErrorRules::new().account_codes(&["out_of_credits"]);
+/// let acme = Profile::custom(Rules::new("acme").errors(ERRORS))?;
+/// let body = br#"{"error": {"code": "out_of_credits", "message": "Top up"}}"#;
+/// let class = acme.classify(StatusCode::TOO_MANY_REQUESTS, &HeaderMap::new(), body);
+/// assert_eq!(class, Class::Terminal);
+/// # Ok::<(), tollgate::provider::InvalidProfile>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ErrorRules {
+    pub(in crate::provider) account_codes: &'static [&'static str],
+    pub(in crate::provider) request_codes: &'static [&'static str],
+    pub(in crate::provider) transient_codes: &'static [&'static str],
+    pub(in crate::provider) long_window_texts: &'static [&'static str],
+    pub(in crate::provider) delay_fields: &'static [&'static str],
+    pub(in crate::provider) needs_retry_after: bool,
+}
+
+impl ErrorRules {
+    /// Returns rules without codes of the provider's own.
+    pub const fn new() -> Self {
+        Self {
+            account_codes: &[],
+            request_codes: &[],
+            transient_codes: &[],
+            long_window_texts: &[],
+            delay_fields: &[],
+            needs_retry_after: false,
+        }
+    }
+
+    /// Sets the codes of errors that every request of the account gets: no credit, a spending limit,
+    /// an invalid key.
+    #[must_use]
+    pub const fn account_codes(self, codes: &'static [&'static str]) -> Self {
+        Self { account_codes: codes, ..self }
+    }
+
+    /// Sets the codes of errors that a repeated request gets again: invalid, too long, filtered.
+    #[must_use]
+    pub const fn request_codes(self, codes: &'static [&'static str]) -> Self {
+        Self { request_codes: codes, ..self }
+    }
+
+    /// Sets the codes of errors that may not recur if the request is repeated, whatever the status.
+    #[must_use]
+    pub const fn transient_codes(self, codes: &'static [&'static str]) -> Self {
+        Self { transient_codes: codes, ..self }
+    }
+
+    /// Sets the texts in messages that tell that a limit of a day or longer was reached: ` per week`.
+    #[must_use]
+    pub const fn long_window_texts(self, texts: &'static [&'static str]) -> Self {
+        Self { long_window_texts: texts, ..self }
+    }
+
+    /// Sets the fields of an error body that state the delay before a retry, as a Go duration
+    /// (`1m30s`) or in seconds.
+    #[must_use]
+    pub const fn delay_fields(self, fields: &'static [&'static str]) -> Self {
+        Self { delay_fields: fields, ..self }
+    }
+
+    /// Classifies a 429 without `retry-after` as terminal: that of a spending limit (Anthropic).
+    #[must_use]
+    pub const fn terminal_without_retry_after(self) -> Self {
+        Self { needs_retry_after: true, ..self }
+    }
+}
+
+impl Default for ErrorRules {
+    fn default() -> Self {
+        Self::new()
+    }
+}

@@ -1,0 +1,36 @@
+use std::sync::OnceLock;
+
+/// A list of distinct values that live as long as the process.
+///
+/// It only grows, without a lock. So profiles are values that are copied freely, and a configuration
+/// that is read again adds nothing.
+pub(super) struct Interned<T> {
+    first: OnceLock<Box<Node<T>>>,
+}
+
+struct Node<T> {
+    value: T,
+    next: OnceLock<Box<Self>>,
+}
+
+impl<T> Interned<T> {
+    pub(super) const fn new() -> Self {
+        Self { first: OnceLock::new() }
+    }
+
+    /// Returns the first value that matches, after adding a new one if none does.
+    pub(super) fn find_or_add(
+        &'static self,
+        matches: impl Fn(&T) -> bool,
+        new: impl Fn() -> T,
+    ) -> &'static T {
+        let mut next = &self.first;
+        loop {
+            let node = next.get_or_init(|| Box::new(Node { value: new(), next: OnceLock::new() }));
+            if matches(&node.value) {
+                return &node.value;
+            }
+            next = &node.next;
+        }
+    }
+}

@@ -1,0 +1,113 @@
+use std::sync::OnceLock;
+
+use aho_corasick::packed::{Config, MatchKind, Searcher};
+
+use super::fields::Fields;
+use super::known_fields::KNOWN;
+use super::response_field::ResponseField;
+
+/// The fields of a profile, and a search for the events of a stream that may have one.
+pub(in crate::provider) struct FieldTable {
+    fields: Fields,
+    /// Made when a stream is first read. `None` for a processor without vector instructions.
+    searcher: OnceLock<Option<Searcher>>,
+}
+
+/// Texts that every object has that states a field: the ends of the last key of each field, and
+/// `"error"`. Most events of a stream have none, and are skipped at the speed of memory.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Needles(Option<&'static Searcher>);
+
+impl FieldTable {
+    /// Returns a table of fields that [`check`](super::response_field::check) accepts.
+    ///
+    /// # Panics
+    /// If it doesn't.
+    pub(in crate::provider) const fn new(counts: &'static [ResponseField]) -> Self {
+        Self { fields: Fields::new(counts), searcher: OnceLock::new() }
+    }
+
+    pub(super) fn fields(&'static self) -> &'static Fields {
+        &self.fields
+    }
+
+    pub(super) fn needles(&'static self) -> Needles {
+        let build = || {
+            let needles = needles(self.fields.counts());
+            Config::new().match_kind(MatchKind::LeftmostFirst).builder().extend(needles).build()
+        };
+        Needles(self.searcher.get_or_init(build).as_ref())
+    }
+}
+
+impl Needles {
+    /// Returns the number of leading bytes that hold no needle.
+    pub(super) fn free(&self, bytes: &[u8]) -> usize {
+        match self.0 {
+            None => 0,
+            Some(searcher) => searcher.find(bytes).map_or(bytes.len(), |found| found.start()),
+        }
+    }
+}
+
+fn needles(fields: &[ResponseField]) -> Vec<String> {
+    let mut needles = vec![ERROR.to_owned()];
+    needles.extend(ESCAPED.iter().map(|&escape| escape.to_owned()));
+    for field in fields {
+        let key = field.path.last().copied().unwrap_or_default();
+        let end = format!("{}\"", tail(key));
+        if !needles.contains(&end) {
+            needles.push(end);
+        }
+    }
+    needles
+}
+
+/// Returns the last [`TAIL`] bytes of a key, from a character's start on.
+fn tail(key: &str) -> &str {
+    let start = key.len().saturating_sub(TAIL);
+    let start = (start..=key.len()).find(|&at| key.is_char_boundary(at));
+    &key[start.unwrap_or(0)..]
+}
+
+/// The fields of all known formats.
+pub(super) static KNOWN_FIELDS: FieldTable = FieldTable::new(KNOWN);
+
+/// Bytes of a key that are searched for: few enough that most keys share their tail, because few
+/// needles are found faster, and many enough that plain text has none of them.
+const TAIL: usize = 7;
+
+/// The key of an error, or the value of a `type` or `object` at the root of an error: see
+/// `ErrorParts`.
+const ERROR: &str = "\"error\"";
+
+/// The value could be written with escapes of letters.
+const ESCAPED: &[&str] = &["\\u006", "\\u007"];
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::provider::scanner::response_field::{ERRORS, ErrorPart, FieldValue};
+
+    #[test]
+    fn errors_outside_the_root_have_a_needle() {
+        for field in ERRORS {
+            let FieldValue::Text(part) = field.value else { panic!("an error states no count") };
+            let is_at_root = matches!(
+                part,
+                ErrorPart::RootCode
+                    | ErrorPart::RootKind
+                    | ErrorPart::RootMessage
+                    | ErrorPart::RootObject
+            );
+            assert!(is_at_root || field.path.contains(&"error"), "{field:?}");
+        }
+    }
+
+    #[test]
+    fn needles_of_known_fields_are_few_and_long() {
+        let needles = needles(KNOWN);
+        assert!(needles.len() <= 16, "{needles:?}");
+        assert!(needles.iter().all(|needle| needle.len() >= 5), "{needles:?}");
+    }
+}

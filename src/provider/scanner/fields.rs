@@ -1,0 +1,136 @@
+use super::response_field::{ERRORS, MAX_DEPTH, MAX_KEY, ResponseField};
+
+/// The fields that a lexer looks for: counts, then parts of errors.
+pub(super) struct Fields {
+    counts: &'static [ResponseField],
+    /// The keys of a root object, which are looked up in every frame, and their fields.
+    roots: [(&'static str, Set); MAX_ROOTS],
+    /// A bit for each key that is looked for, which excludes most other keys quickly.
+    sieve: [u64; 4],
+}
+
+impl Fields {
+    pub(super) const fn new(counts: &'static [ResponseField]) -> Self {
+        assert!(counts.len() + ERRORS.len() < u128::BITS as usize, "more fields than bits");
+        let mut fields = Self { counts, roots: [("", Set::EMPTY); MAX_ROOTS], sieve: [0; 4] };
+        let mut index = 0;
+        while index < counts.len() + ERRORS.len() {
+            fields.add(index, fields.at(index as u32).path);
+            index += 1;
+        }
+        fields
+    }
+
+    const fn add(&mut self, index: usize, path: &'static [&'static str]) {
+        assert!(!path.is_empty() && path.len() < MAX_DEPTH, "an empty or too deep path");
+        let mut depth = 0;
+        while depth < path.len() {
+            let key = path[depth].as_bytes();
+            assert!(!key.is_empty() && key.len() <= MAX_KEY, "an empty or too long key");
+            let (word, bit) = sieve_bit(key);
+            self.sieve[word] |= bit;
+            depth += 1;
+        }
+        let mut root = 0;
+        // Fails to compile if there are more roots than `MAX_ROOTS`.
+        while !self.roots[root].0.is_empty() && !is_same(self.roots[root].0, path[0]) {
+            root += 1;
+        }
+        self.roots[root].0 = path[0];
+        self.roots[root].1.0 |= 1 << index;
+    }
+
+    /// Returns the fields of counts.
+    pub(super) const fn counts(&self) -> &'static [ResponseField] {
+        self.counts
+    }
+
+    pub(super) const fn all(&self) -> Set {
+        Set((1 << (self.counts.len() + ERRORS.len())) - 1)
+    }
+
+    /// Returns those of the fields in an object at this depth (1 is the root) that have this key.
+    pub(super) fn with_key(&self, fields: Set, depth: usize, key: &[u8]) -> Set {
+        let (word, bit) = sieve_bit(key);
+        if self.sieve[word] & bit == 0 {
+            return Set::EMPTY;
+        }
+        if depth == 1 {
+            let root = self.roots.iter().find(|(root, _)| root.as_bytes() == key);
+            return root.map_or(Set::EMPTY, |(_, fields)| *fields);
+        }
+        self.only(fields, |f| f.path.get(depth - 1).is_some_and(|k| k.as_bytes() == key))
+    }
+
+    /// Returns those of the fields that are within a value in an object at this depth.
+    pub(super) fn deeper(&self, fields: Set, depth: usize) -> Set {
+        self.only(fields, |field| field.path.len() > depth)
+    }
+
+    /// Returns those of the fields that are a value in an object at this depth.
+    pub(super) fn ending(
+        &self,
+        fields: Set,
+        depth: usize,
+    ) -> impl Iterator<Item = &'static ResponseField> {
+        fields.map(move |index| self.at(index)).filter(move |field| field.path.len() == depth)
+    }
+
+    fn only(&self, fields: Set, keep: impl Fn(&ResponseField) -> bool) -> Set {
+        Set(fields.filter(|at| keep(self.at(*at))).fold(0, |kept, at| kept | 1 << at))
+    }
+
+    const fn at(&self, index: u32) -> &'static ResponseField {
+        let index = index as usize;
+        match index.checked_sub(self.counts.len()) {
+            Some(index) => &ERRORS[index],
+            None => &self.counts[index],
+        }
+    }
+}
+
+/// Returns one of 256 bits, as a word and a bit in it, for the length, first and last byte of a key.
+const fn sieve_bit(key: &[u8]) -> (usize, u64) {
+    let (first, last) = match key {
+        [] => (0, 0),
+        [only] => (*only, *only),
+        [first, .., last] => (*first, *last),
+    };
+    let bit = key.len() + 7 * last as usize + 31 * first as usize;
+    (bit / 64 % 4, 1 << (bit % 64))
+}
+
+/// `==` for strings in constants.
+const fn is_same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    let mut at = 0;
+    while at < a.len() && at < b.len() && a[at] == b[at] {
+        at += 1;
+    }
+    at == a.len() && at == b.len()
+}
+
+/// A set of fields, as bits of their indices. Iterating removes them.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(super) struct Set(u128);
+
+impl Set {
+    pub(super) const EMPTY: Self = Self(0);
+
+    pub(super) fn is_empty(self) -> bool {
+        self == Self::EMPTY
+    }
+}
+
+impl Iterator for Set {
+    type Item = u32;
+
+    fn next(&mut self) -> Option<u32> {
+        let index = (self.0 != 0).then(|| self.0.trailing_zeros())?;
+        self.0 &= self.0 - 1;
+        Some(index)
+    }
+}
+
+/// Different keys at the root, including those of errors.
+const MAX_ROOTS: usize = 32;

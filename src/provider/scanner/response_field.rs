@@ -1,0 +1,116 @@
+use super::token_counts::TokenCount;
+
+/// A field of a response body that states a token count: the keys from the root object down to it.
+///
+/// The body may be a JSON object, a list of objects, or a stream of them: server-sent events, NDJSON
+/// or an AWS event stream. The path starts at each object anew.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ResponseField {
+    pub(super) path: &'static [&'static str],
+    pub(super) value: FieldValue,
+}
+
+/// The meaning of a field's value.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum FieldValue {
+    Count(TokenCount),
+    /// A count of a usage that replaces earlier ones.
+    WholeCount(TokenCount),
+    /// An object that replaces earlier usage, even if it states no count.
+    Object,
+    Text(ErrorPart),
+}
+
+/// A part of an error.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum ErrorPart {
+    Code,
+    Kind,
+    Message,
+    /// The same three at the root, where they mean an error only if another field says so.
+    RootCode,
+    RootKind,
+    RootMessage,
+    /// `object` at the root: `error` with older vLLM and Mistral.
+    RootObject,
+    /// Not part of an error: the encoded text in a message of Bedrock's.
+    Bytes,
+}
+
+impl ResponseField {
+    /// Returns a field that states a count. If later objects of a stream leave it out, it stays.
+    ///
+    /// The path has at most 5 keys, each of 1 to 32 bytes without quotes and backslashes. A number
+    /// above 10^15 is ignored.
+    pub const fn count(path: &'static [&'static str], count: TokenCount) -> Self {
+        Self { path, value: FieldValue::Count(count) }
+    }
+
+    /// Returns a field that states a count of a whole usage: all counts of earlier objects and of the
+    /// headers are dropped.
+    pub const fn whole(path: &'static [&'static str], count: TokenCount) -> Self {
+        Self { path, value: FieldValue::WholeCount(count) }
+    }
+
+    /// Returns an object that is a whole usage, even if it states no count. Other fields must be
+    /// within it.
+    pub const fn object(path: &'static [&'static str]) -> Self {
+        Self { path, value: FieldValue::Object }
+    }
+
+    pub(super) const fn text(path: &'static [&'static str], part: ErrorPart) -> Self {
+        Self { path, value: FieldValue::Text(part) }
+    }
+}
+
+/// The fields of errors of all known providers.
+pub(super) const ERRORS: &[ResponseField] = &[
+    ResponseField::text(&["error"], ErrorPart::Message),
+    ResponseField::text(&["error", "message"], ErrorPart::Message),
+    ResponseField::text(&["error", "code"], ErrorPart::Code),
+    ResponseField::text(&["error", "type"], ErrorPart::Kind),
+    ResponseField::text(&["error", "status"], ErrorPart::Kind),
+    // The stream of Responses: `response.failed`.
+    ResponseField::text(&["response", "error", "message"], ErrorPart::Message),
+    ResponseField::text(&["response", "error", "code"], ErrorPart::Code),
+    // The stream of Responses: `{"type": "error", "code": .., "message": ..}`.
+    ResponseField::text(&["type"], ErrorPart::RootKind),
+    ResponseField::text(&["__type"], ErrorPart::RootKind),
+    ResponseField::text(&["object"], ErrorPart::RootObject),
+    ResponseField::text(&["code"], ErrorPart::RootCode),
+    ResponseField::text(&["message"], ErrorPart::RootMessage),
+    ResponseField::text(&["Message"], ErrorPart::RootMessage),
+    ResponseField::text(&["detail"], ErrorPart::RootMessage),
+    // Cohere v2: `message-end`.
+    ResponseField::text(&["delta", "error"], ErrorPart::Message),
+];
+
+/// Returns the reason for which fields can't be looked for, if there is one.
+pub(in crate::provider) fn check(fields: &[ResponseField]) -> Result<(), String> {
+    if fields.len() > MAX_FIELDS {
+        return Err(format!("{} fields; at most {MAX_FIELDS} can be read", fields.len()));
+    }
+    let is_key = |key: &&str| {
+        (1..=MAX_KEY).contains(&key.len())
+            && !key.contains(|c: char| c.is_control() || matches!(c, '"' | '\\'))
+    };
+    for ResponseField { path, .. } in fields {
+        if path.is_empty() || path.len() >= MAX_DEPTH || !path.iter().all(|key| is_key(&key)) {
+            let limit = MAX_DEPTH - 1;
+            return Err(format!(
+                "path {path:?}: use 1 to {limit} keys of 1 to {MAX_KEY} bytes, without quotes and \
+                 backslashes"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// One more than the longest path.
+pub(super) const MAX_DEPTH: usize = 6;
+
+/// Bytes of a key in a path.
+pub(super) const MAX_KEY: usize = 32;
+
+/// Fields of a custom profile. With the roots of errors they stay below the roots that are held.
+const MAX_FIELDS: usize = 20;

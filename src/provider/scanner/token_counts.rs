@@ -1,0 +1,123 @@
+use crate::quota::Usage;
+
+/// The meaning of a token count that a response states.
+///
+/// The counts of a response make its [`Usage`]. Its input is the first of these that is stated:
+/// `Input`; `UncachedInput`, `CacheRead` and `CacheWrite` together; `FallbackInput`; `Total` less the
+/// output. `ToolInput` is added. Its output is the first of `PrimaryOutput`, `Output`,
+/// `FallbackOutput` and `PartialOutput`, and `Reasoning` is added.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TokenCount {
+    /// The input, including tokens read from a cache.
+    Input,
+    /// The output, by the name that takes precedence over `Output`: some servers add zeros by the
+    /// names of another format.
+    PrimaryOutput,
+    /// The input, without the tokens that are stated as `CacheRead` and `CacheWrite`.
+    UncachedInput,
+    /// The output.
+    Output,
+    /// Input and output together.
+    Total,
+    /// The part of the input that was read from a cache.
+    CachedInput,
+    /// Tokens read from a cache, in addition to `UncachedInput`.
+    CacheRead,
+    /// Tokens written to a cache, in addition to `UncachedInput`.
+    CacheWrite,
+    /// Reasoning tokens, if they are stated in addition to the output.
+    Reasoning,
+    /// Input tokens that tools added, if they are stated in addition to the input.
+    ToolInput,
+    /// The input, for responses that state no other.
+    FallbackInput,
+    /// The output, for responses that state no other.
+    FallbackOutput,
+    /// The output so far, stated before the end of a response, as in Anthropic's `message_start`. Any
+    /// other output takes precedence.
+    PartialOutput,
+}
+
+/// The counts of an output, by precedence.
+const OUTPUTS: [TokenCount; 4] = [
+    TokenCount::PrimaryOutput,
+    TokenCount::Output,
+    TokenCount::FallbackOutput,
+    TokenCount::PartialOutput,
+];
+
+/// The counts that a response has stated.
+#[derive(Debug, Clone, Copy, Default)]
+pub(in crate::provider) struct TokenCounts {
+    counts: [Option<u64>; TokenCount::PartialOutput as usize + 1],
+    are_whole: bool,
+    /// True if two different outputs were stated.
+    grew: bool,
+}
+
+impl TokenCounts {
+    pub(in crate::provider) fn set(&mut self, count: TokenCount, tokens: u64) {
+        self.counts[count as usize] = Some(tokens);
+    }
+
+    /// Marks them as a whole usage, even if no count is stated.
+    pub(super) fn set_whole(&mut self) {
+        self.are_whole = true;
+    }
+
+    /// Adds newer counts. Older ones that are not stated again stay, unless the newer are a whole
+    /// usage.
+    pub(super) fn update(&mut self, newer: &Self) {
+        let differs = |count: &TokenCount| {
+            let (old, new) = (self.of(*count), newer.of(*count));
+            old.is_some() && new.is_some() && old != new
+        };
+        let grew = self.grew || OUTPUTS.iter().any(differs);
+        if newer.are_whole {
+            *self = Self { grew, ..*newer };
+            return;
+        }
+        self.grew = grew;
+        for (old, new) in self.counts.iter_mut().zip(newer.counts) {
+            *old = new.or(*old);
+        }
+    }
+
+    /// Returns true if the output is final, even if the rest of the response is missing: it has a name
+    /// that only the end of a response states, and has not grown. Servers that state a running count
+    /// (vLLM with `continuous_usage_stats`) begin with zero.
+    pub(super) fn are_final(&self) -> bool {
+        let output = OUTPUTS.iter().find_map(|count| Some((*count, self.of(*count)?)));
+        !self.grew
+            && output.is_some_and(|(at, tokens)| at != TokenCount::PartialOutput && tokens > 0)
+    }
+
+    /// Returns the usage that the counts make; `None` if none was stated.
+    pub(super) fn usage(&self) -> Option<Usage> {
+        let or_zero = |count| self.of(count).unwrap_or(0);
+        let cached = or_zero(TokenCount::CacheRead).saturating_add(or_zero(TokenCount::CacheWrite));
+        let input = self
+            .of(TokenCount::Input)
+            .or_else(|| Some(self.of(TokenCount::UncachedInput)?.saturating_add(cached)))
+            .or(self.of(TokenCount::FallbackInput));
+        let output = OUTPUTS.into_iter().find_map(|count| self.of(count));
+        let total = self.of(TokenCount::Total);
+        if input.is_none() && output.is_none() && total.is_none() && !self.are_whole {
+            return None;
+        }
+        // Embeddings may state only a total, which is then the input.
+        let rest = total.unwrap_or(0).saturating_sub(output.unwrap_or(0));
+        let cache_read = self.of(TokenCount::CachedInput);
+        Some(Usage {
+            input: input.unwrap_or(rest).saturating_add(or_zero(TokenCount::ToolInput)),
+            output: output.unwrap_or(0).saturating_add(or_zero(TokenCount::Reasoning)),
+            cache_read: cache_read.unwrap_or(or_zero(TokenCount::CacheRead)),
+            cache_write: or_zero(TokenCount::CacheWrite),
+        })
+    }
+
+    fn of(&self, count: TokenCount) -> Option<u64> {
+        self.counts[count as usize]
+    }
+}
