@@ -51,7 +51,7 @@ async fn g17_a_refusal_is_read_to_8_kib_and_says_what_it_is() {
     };
     assert_eq!((*status, said.code()), (StatusCode::NOT_FOUND, Some("model_not_found")));
     assert!(error.to_string().starts_with(
-        "the provider refused to count the tokens: HTTP 404 Not Found: model_not_found: xxx"
+        "the provider refused to count tokens: HTTP 404 Not Found: model_not_found: xxx"
     ));
     assert!(error.to_string().len() < 500);
 }

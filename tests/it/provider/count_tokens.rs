@@ -107,7 +107,7 @@ fn an_answer_is_held_within_its_bounds() {
     assert!(answer.is_full());
     // The error lay behind the bound.
     let error = answer.finish().unwrap_err();
-    assert_eq!(error.to_string(), "the provider refused to count the tokens: HTTP 403 Forbidden: ");
+    assert_eq!(error.to_string(), "the provider refused to count tokens: HTTP 403 Forbidden: ");
 }
 
 #[test]
