@@ -36,7 +36,11 @@ pub(super) fn delay(
 /// Returns the delay that a member of the body states: Gemini's `RetryInfo.retryDelay` ("34.5s"), the
 /// header that OpenRouter copies into the body, the seconds that Hugging Face takes to load a model,
 /// or one of `fields`.
-fn in_members(body: &[u8], fields: &[&str], until: impl Fn(Timestamp) -> Duration) -> Option<Duration> {
+fn in_members(
+    body: &[u8],
+    fields: &[&str],
+    until: impl Fn(Timestamp) -> Duration,
+) -> Option<Duration> {
     let delay = |text| duration::go(text).or_else(|| duration::seconds(text));
     json_member::values(body, "retryDelay")
         .find_map(duration::go)
