@@ -1,5 +1,5 @@
-//! Connections to Redis and Valkey: plain ones as their client opens them, those by TLS with [our
-//! configuration](super::tls).
+//! Opens connections to Redis and Valkey: plain ones through the redis crate, TLS ones with [our
+//! own configuration](super::tls).
 
 use std::io;
 use std::sync::Arc;
@@ -20,8 +20,9 @@ use tokio_rustls::rustls::pki_types::ServerName;
 
 use super::tls;
 
-/// A connection for calls, which clones share. A connection by TLS is to stand within `patience`;
-/// another one as the options say.
+/// Opens a multiplexed connection for commands; clones share the connection.
+///
+/// A TLS connection must be established within `patience`; for others, `options` sets the timeout.
 pub(super) async fn multiplexed(
     info: ConnectionInfo,
     options: AsyncConnectionConfig,
@@ -36,12 +37,12 @@ pub(super) async fn multiplexed(
     };
     let late = |_| io::Error::from(io::ErrorKind::TimedOut);
     let (connection, driver) = timeout(patience, open).await.map_err(late)??;
-    // Ends with the last clone.
+    // The driver ends when the last clone of the connection is dropped.
     tokio::spawn(driver);
     Ok(connection)
 }
 
-/// A connection that messages come over.
+/// Opens a connection for subscriptions.
 pub(super) async fn pubsub(info: ConnectionInfo) -> RedisResult<PubSub> {
     match info.addr() {
         ConnectionAddr::TcpTls { .. } => {
@@ -67,7 +68,7 @@ async fn secured(info: &ConnectionInfo) -> RedisResult<TlsStream<TcpStream>> {
         )
         .into());
     }
-    // The first of them that answers, as the client has it for plain connections.
+    // Uses the first address that accepts, as the redis crate does for plain connections.
     let (stream, _) = select_ok(tries).await?;
     stream.set_nodelay(true)?;
     Ok(connector.connect(name, stream).await?)
@@ -108,5 +109,6 @@ impl ConnectionLike for Node {
     }
 }
 
-/// The redis crate's own defaults kept a call for 9.4 s.
+/// The timeout for establishing a connection. With the redis crate's defaults, a call took up to
+/// 9.4 s.
 pub(super) const CONNECT: Duration = Duration::from_millis(100);

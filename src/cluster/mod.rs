@@ -1,13 +1,12 @@
-//! State across machines: a bus over which programs tell each other of refusals, and limits that
-//! many machines share.
+//! Coordination between processes and machines.
 //!
-//! - An [`Agent`] joins a limiter to a [`Bus`]: when its provider refuses a request, the others
-//!   reduce the key and pause too, before they earn a refusal of their own. Each keeps its own
-//!   buckets.
-//! - [`Shared`] keeps the buckets themselves in Redis or Valkey, for all machines together: N of
-//!   them take one limit, exactly or by leases.
+//! - An [`Agent`] connects a limiter to a [`Bus`]. When the provider refuses a request of one
+//!   process, the other processes reduce their capacity for that key and pause as well, before the
+//!   provider refuses their requests too. Each process keeps its own buckets.
+//! - [`Shared`] keeps the buckets themselves in Redis or Valkey, so that all processes draw from
+//!   one limit, exactly or by leases.
 //!
-//! It knows nothing of configuration files; `config` makes both out of one.
+//! This module does not read configuration files; the `config` module creates both from one.
 
 mod bus;
 #[cfg(feature = "redis")]

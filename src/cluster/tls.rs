@@ -3,10 +3,11 @@ use std::sync::{Arc, LazyLock};
 use tokio_rustls::rustls::crypto::{CryptoProvider, ring};
 use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 
-/// The configuration of TLS connections: the certificates that the system trusts, and the cryptography
-/// that the program has installed, else ring's. The clients of both servers would ask rustls
-/// for the program's, which panics where several are linked and none is chosen, and which chooses the
-/// only one for everybody else in the program too.
+/// Returns the TLS configuration: the certificates that the system trusts, and the crypto provider
+/// installed by the program, or ring.
+///
+/// The Redis and NATS clients would ask rustls for the process-wide provider. rustls panics if
+/// several are linked and none is installed, and installs the only one for the whole process.
 pub(super) fn config() -> ClientConfig {
     let chosen = CryptoProvider::get_default().cloned();
     let provider = chosen.unwrap_or_else(|| Arc::new(ring::default_provider()));
@@ -16,7 +17,7 @@ pub(super) fn config() -> ClientConfig {
     config.with_root_certificates(Arc::clone(&ROOTS)).with_no_client_auth()
 }
 
-/// Read once: connections are made again and again, each within a short time.
+/// Loaded once: reconnecting is frequent and must be fast.
 static ROOTS: LazyLock<Arc<RootCertStore>> = LazyLock::new(|| {
     let found = rustls_native_certs::load_native_certs();
     let mut roots = RootCertStore::empty();

@@ -7,21 +7,21 @@ use tokio::runtime;
 use tokio::runtime::Handle;
 use tokio::sync::oneshot;
 
-/// A thread with a runtime of its own: what it drives goes on whatever the program's own runtime
-/// does, and is there for programs that have none.
+/// A thread with its own Tokio runtime, independent of the program's runtime, if any.
 #[derive(Debug)]
 pub(super) struct Worker {
     #[cfg(feature = "redis")]
     handle: Handle,
-    /// Dropped at the end, which ends the task after a while.
+    /// Dropping the sender ends the task after a grace period.
     _alive: oneshot::Sender<()>,
 }
 
 impl Worker {
-    /// Runs a task until it ends. When the worker is dropped it has a while left to end by itself.
+    /// Runs a task on a new thread. When the worker is dropped, the task gets a grace period to
+    /// finish.
     ///
     /// # Errors
-    /// Of the system, for a thread that can't be started.
+    /// Returns the error of the operating system if the thread cannot be started.
     pub(super) fn start<T>(name: &str, task: T) -> io::Result<Self>
     where
         T: Future<Output = ()> + Send + 'static,
@@ -46,12 +46,13 @@ impl Worker {
         })
     }
 
-    /// Hands a task over from any thread. It is dropped when the worker's own task ends.
+    /// Returns the runtime handle, to spawn tasks from any thread. Spawned tasks are dropped when
+    /// the worker's own task ends.
     #[cfg(feature = "redis")]
     pub(super) fn handle(&self) -> &Handle {
         &self.handle
     }
 }
 
-/// How long what is queued may take to be sent after the end.
+/// The time that queued work has to finish after the worker is dropped.
 const GRACE: Duration = Duration::from_secs(2);

@@ -1,18 +1,18 @@
 use crate::limiter::Boot;
 use crate::timestamp::{Timestamp, nanos};
 
-/// What a clock says about the time at which its machine was started: by that, times that two clocks
-/// of one machine have told can be compared, though one of them was set in between.
+/// The time of the machine's boot by a clock. It relates times that two clocks of one machine have
+/// recorded, even if a clock was set in between.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct ClockOrigin {
-    /// The run of the machine, if it is known.
+    /// The id of the boot, if known.
     pub(super) boot: Option<String>,
-    /// When that started by this clock, in nanoseconds since the Unix epoch.
+    /// The time of the boot by this clock, in nanoseconds since the Unix epoch.
     pub(super) offset: i64,
 }
 
 impl ClockOrigin {
-    /// The origin of a clock that says it is `now`.
+    /// Returns the origin of a clock that shows `now`.
     pub(super) fn new(boot: Option<Boot>, now: Timestamp) -> Self {
         boot.map_or_else(Self::default, |boot| Self {
             boot: Some(format!("{:032x}", boot.id)),
@@ -20,8 +20,8 @@ impl ClockOrigin {
         })
     }
 
-    /// By how much later this clock is than `other` was: 0 if that can't be known, and for
-    /// differences that come of reading two clocks one after the other.
+    /// Returns by how much this clock is ahead of `other`; 0 if unknown, and for differences that
+    /// stem from reading two clocks in sequence.
     pub(super) fn ahead_of(&self, other: &Self) -> i64 {
         if self.boot.is_none() || self.boot != other.boot {
             return 0;
@@ -30,14 +30,14 @@ impl ClockOrigin {
         if ahead.unsigned_abs() > MAX_JITTER { ahead } else { 0 }
     }
 
-    /// A time that the clock of `other` told, as this clock would have told it; never later than
-    /// `now`, so that a clock that was wrong locks nobody out for longer than a window.
+    /// Converts a time from the clock of `other` to this clock. The result is at most `now`, so
+    /// that a wrong clock blocks a key for no longer than a window.
     pub(super) fn read(&self, at: Timestamp, other: &Self, now: Timestamp) -> Timestamp {
         shifted(at, self.ahead_of(other)).min(now)
     }
 
-    /// Until when a key cools down that was to cool down until `until`, as noted at `noted` by the
-    /// clock of `other`: never for longer from `now` on than it was to from then on.
+    /// Converts the end of a cool-down, recorded at `noted` by the clock of `other`. The remaining
+    /// cool-down is never longer than it was when recorded.
     pub(super) fn read_until(
         &self,
         until: Timestamp,
@@ -65,7 +65,7 @@ pub(super) fn shifted(time: Timestamp, nanos: i64) -> Timestamp {
     Timestamp::from_nanos(time.as_nanos().saturating_add_signed(nanos))
 }
 
-/// Two clocks of one machine that were never set differ by less, in nanoseconds.
+/// The maximum difference between two unchanged clocks of one machine, in nanoseconds.
 const MAX_JITTER: u64 = 1_000_000_000;
 
 #[cfg(test)]
@@ -93,7 +93,7 @@ mod tests {
     #[test]
     fn clock_set_back_moves_times_back() {
         let then = origin(1, 50 * SECOND, NOON);
-        // A minute later by the machine, and yet a day earlier.
+        // A minute later by uptime, and yet a day earlier.
         let time = NOON + 60 * SECOND - DAY;
         let now = origin(1, 110 * SECOND, time);
         assert_eq!(now.read(NOON, &then, time), NOON - DAY);

@@ -1,6 +1,7 @@
 use crate::quota::Dimension;
 
-/// A dimension as a file keeps it: one of the caller's own may have any name, ours too.
+/// Returns the stored name of a dimension. Custom dimensions have a prefix, so that their names
+/// can't collide with built-in ones.
 pub(super) fn write(dimension: &Dimension) -> String {
     match dimension {
         Dimension::Custom(name) => format!("{CUSTOM}{name}"),
@@ -8,7 +9,7 @@ pub(super) fn write(dimension: &Dimension) -> String {
     }
 }
 
-/// The dimension that was written as this.
+/// Parses the stored name of a dimension.
 pub(super) fn read(text: &str) -> Option<Dimension> {
     let custom = text.strip_prefix(CUSTOM).map(Dimension::custom);
     custom.or_else(|| Dimension::KNOWN.into_iter().find(|known| known.as_str() == text))

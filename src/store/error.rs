@@ -1,13 +1,13 @@
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// A store that can't be read or written.
+/// The error for a store that can't be read or written.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreError {
     /// The file.
     pub path: PathBuf,
-    /// What is wrong with it, and what to do.
+    /// The cause, and what to do about it.
     pub reason: String,
 }
 

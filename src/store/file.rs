@@ -8,12 +8,13 @@ use super::yaml::Yaml;
 use crate::limiter::Boot;
 use crate::timestamp::Timestamp;
 
-/// What a file of [`Yaml`] or [`Sqlite`] keeps, whichever it is by its content, its times set right for
-/// `now`, and for a clock that was set where `boot` is known. Changes
-/// nothing, and may be called while others have the file open.
+/// Reads the state in a file of [`Yaml`] or [`Sqlite`], detected by its content.
+///
+/// Times are adjusted to `now`, and for a changed clock if
+/// `boot` is known. Changes no file, and works while another process has the file open.
 ///
 /// # Errors
-/// [`StoreError`] if there is no such file, and for one that isn't ours.
+/// Returns [`StoreError`] if the file is missing or is not a tollgate file.
 pub fn peek(path: &Path, now: Timestamp, boot: Option<Boot>) -> Result<State, StoreError> {
     match kind(path)? {
         FileKind::Sqlite => Sqlite::peek(path, now, boot),
@@ -21,11 +22,12 @@ pub fn peek(path: &Path, now: Timestamp, boot: Option<Boot>) -> Result<State, St
     }
 }
 
-/// Forgets at `now` what was taken of a key, or of all keys, in a file of [`Yaml`] or [`Sqlite`],
-/// whichever it is by its content.
+/// Resets the usage of a key, or of all keys, in a file of [`Yaml`] or [`Sqlite`], detected by its
+/// content.
 ///
 /// # Errors
-/// [`StoreError`] as [`peek`], if it can't be written, and for YAML while another process has it open.
+/// Returns [`StoreError`] as [`peek`], if the file can't be written, and for YAML while another
+/// process has it open.
 pub fn reset(
     path: &Path,
     key: Option<&str>,
@@ -38,7 +40,8 @@ pub fn reset(
     }
 }
 
-/// One of ours; a file that is empty or isn't there is of the kind that its name says.
+/// Returns the kind of a tollgate file; for an empty or missing file, the kind that its name
+/// implies.
 fn kind(path: &Path) -> Result<FileKind, StoreError> {
     match FileKind::of(path)?.or_else(|| FileKind::named(path)) {
         Some(kind @ (FileKind::GoYaml | FileKind::GoSqlite)) => Err(StoreError::new(

@@ -1,14 +1,14 @@
 //! State across restarts, and between processes of one machine.
 //!
-//! A [`Store`] keeps what a limiter has taken, holds and has learned: `Yaml` in a file of one process,
-//! `Sqlite` in a database that several may share. [`Persistence`] keeps a limiter in one: what it did is
-//! written down in every flush interval and at its end, and what others did is taken over. `kill -9`
-//! loses what was done since the last flush.
+//! A [`Store`] saves the usage, holds and learned quotas of a limiter: `Yaml` in a file for one
+//! process, `Sqlite` in a database that several processes may share. [`Persistence`] connects a
+//! limiter to a store: it writes changes at every flush interval and when the limiter closes, and
+//! reads those of other processes. After `kill -9`, changes since the last flush are lost.
 //!
-//! It doesn't share quota exactly: processes that share a database hear of each other with the next
-//! flush, and may together go over a limit by what they admit until then. Who waits, and who is in
-//! flight, isn't kept: what was held at the end of a run counts as taken, and requests in flight end
-//! with it. It knows no other machine.
+//! Sharing is not exact: processes that share a database learn of each other's usage at the next
+//! flush, and together may exceed a limit by what they admit until then. Queued requests are not
+//! saved. Amounts held at the end of a run count as used, and concurrency slots become free. Stores
+//! don't coordinate several machines; see [`cluster`](crate::cluster) for that.
 //!
 //! ```
 //! # #[cfg(feature = "sqlite")] {

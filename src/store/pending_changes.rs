@@ -5,12 +5,13 @@ use compact_str::CompactString;
 use crate::limiter::{BucketChanges, KeyChanges};
 use crate::timestamp::Timestamp;
 
-/// Changes that are yet to be written down, one of each key: more of them need no more room.
+/// Changes not written yet, merged per key, so that memory stays bounded while the store is
+/// unavailable.
 #[derive(Debug, Default)]
 pub(super) struct PendingChanges(BTreeMap<CompactString, KeyChanges>);
 
 impl PendingChanges {
-    /// Adds what changed since.
+    /// Adds changes.
     pub(super) fn add(&mut self, changes: Vec<KeyChanges>) {
         for change in changes {
             match self.0.get_mut(&change.key) {
@@ -20,17 +21,17 @@ impl PendingChanges {
         }
     }
 
-    /// All of it, sorted by key.
+    /// Returns all changes, sorted by key.
     pub(super) fn all(&self) -> Vec<KeyChanges> {
         self.0.values().cloned().collect()
     }
 
-    /// Forgets it: it was written down.
+    /// Clears the changes after they were written.
     pub(super) fn clear(&mut self) {
         self.0.clear();
     }
 
-    /// Of how many keys.
+    /// Returns the number of changed keys.
     pub(super) fn keys(&self) -> usize {
         self.0.len()
     }
@@ -59,8 +60,8 @@ fn merge(kept: &mut KeyChanges, change: KeyChanges) {
     }
 }
 
-/// Of a window and what lies within one before it, entries of about the same time become one; of all
-/// before, which counts no longer, one is left for the totals.
+/// Merges close entries of the last two windows, and all older ones into one, which only counts for
+/// totals.
 fn compact(taken: &mut Vec<(Timestamp, i64)>, window: u64) {
     merge_close_entries(taken, window / PARTS_PER_WINDOW);
     let newest = taken.last().map_or(Timestamp::UNIX_EPOCH, |entry| entry.0);
@@ -72,7 +73,7 @@ fn compact(taken: &mut Vec<(Timestamp, i64)>, window: u64) {
     }
 }
 
-/// Makes entries fewer: those within `step` nanoseconds become one, of the latest of their times.
+/// Merges the entries within each `step` nanoseconds into one, at the latest of their times.
 fn merge_close_entries(entries: &mut Vec<(Timestamp, i64)>, step: u64) {
     entries.sort_unstable_by_key(|&(at, _)| at);
     let step = step.max(1);
@@ -86,8 +87,8 @@ fn merge_close_entries(entries: &mut Vec<(Timestamp, i64)>, step: u64) {
     entries.retain(|&(_, amount)| amount != 0);
 }
 
-/// How many entries a bucket may have before they become fewer, and into how many pieces a window is
-/// cut then.
+/// The number of entries per bucket above which they are merged, and the number of parts into which
+/// a window is split then.
 const MAX_ENTRIES: usize = 1_024;
 const PARTS_PER_WINDOW: u64 = 256;
 

@@ -16,28 +16,31 @@ use crate::limiter::{
 };
 use crate::timestamp::Timestamp;
 
-/// Keeps a limiter in a store, from a thread of its own. Clones are the same.
+/// Persists the state of a limiter in a store, from a dedicated thread. Clones share the same
+/// state.
 ///
-/// What the limiter did is written down in every flush interval, when it is
-/// [closed](Limiter::close), and when its last clone is dropped; with each time it takes over what
-/// others did who share the store. The interval is one of real time, whatever the limiter's clock.
+/// Changes are written at every flush interval, when the limiter is [closed](Limiter::close), and
+/// when its last clone is dropped; each write also reads the changes of other processes that share
+/// the store. The interval is real time, independent of the limiter's clock.
 ///
-/// If the store can't be written, the limiter goes on in memory: what it did is kept, and written
-/// down as soon as that is possible. [`status`](Self::status) tells, and so does a warning, once for
-/// each kind of trouble. Dropping this changes nothing: a limiter is kept for as long as it is there.
+/// If the store can't be written, the limiter continues in memory, and its changes are written as
+/// soon as the store works again. [`status`](Self::status) reports the problem, and a warning is
+/// logged once per kind of problem. Dropping this handle has no effect: the limiter is persisted
+/// for its lifetime.
 #[derive(Debug, Clone)]
 pub struct Persistence(Arc<PersistenceWorker>);
 
 impl Persistence {
-    /// Opens the store, puts what it keeps into the limiter, and keeps it from now on. What the
-    /// limiter did before isn't kept: start before the first request. A limiter has one store.
+    /// Opens the store, restores its state into the limiter, and persists the limiter from now on.
+    /// Earlier usage is not persisted, so call this before the first request. A limiter has one
+    /// store.
     ///
-    /// Quotas that were set or learned in an earlier run come back; of the same name, the limiter's
-    /// own count.
+    /// Quotas that were set or learned in an earlier run are restored; the limiter's own quotas of
+    /// the same name take precedence.
     ///
     /// # Errors
-    /// [`StoreError`] if the store can't be opened: the limiter is as it was, and goes on in memory if
-    /// the caller lets it. Nobody tries again.
+    /// Returns [`StoreError`] if the store can't be opened. The limiter is unchanged and can be
+    /// used in memory; opening is not retried.
     pub fn start(
         limiter: &Limiter,
         mut store: impl Store,
@@ -74,20 +77,21 @@ impl Persistence {
             StoreError::new(Path::new("store"), format!("failed to start its thread ({error})"))
         })?;
         limiter.state().attach(Arc::<PersistenceWorker>::clone(&persistence.0));
-        // What others hold is told with the first.
+        // The first flush reads what other processes hold.
         let _ = persistence.flush_now();
         Ok(persistence)
     }
 
-    /// Writes down what the limiter did by now, and takes over what others did. Blocks on the disk.
+    /// Writes all changes now, and reads those of other processes. Blocks on disk I/O.
     ///
     /// # Errors
-    /// [`StoreError`] if the store couldn't be written: what is to be written is kept.
+    /// Returns [`StoreError`] if the store can't be written. The changes are kept for the next
+    /// flush.
     pub fn flush_now(&self) -> Result<(), StoreError> {
         self.0.flush()
     }
 
-    /// How it goes.
+    /// Returns the time, counts and errors of the flushes.
     pub fn status(&self) -> StoreStatus {
         self.0.status.lock().clone()
     }
@@ -101,10 +105,10 @@ struct PersistenceWorker {
     wake: Condvar,
 }
 
-/// What the thread is to do before its time.
+/// Requests to the thread between two flushes.
 #[derive(Default)]
 struct PendingCalls {
-    /// Who waits for everything to be written down.
+    /// The callers that wait for a flush.
     waiting: Vec<oneshot::Sender<()>>,
     ended: bool,
 }
@@ -112,9 +116,9 @@ struct PendingCalls {
 struct PersistedState {
     store: Box<dyn Store>,
     pending: PendingChanges,
-    /// The version of the quotas that was last written down.
+    /// The version of the quotas that was last written.
     quotas: Option<u64>,
-    /// Nothing is written any more.
+    /// Set after the final write.
     ended: bool,
 }
 
@@ -133,10 +137,10 @@ impl PersistenceWorker {
             drop(calls);
             let begun = self.limiter.now();
             let _ = self.flush();
-            // From start to start, but a slow disk has some rest.
+            // The interval counts from start to start, with a minimum pause for slow disks.
             let took = self.limiter.now() - begun;
             pause = flush.saturating_sub(took).max(flush / 4);
-            // Whoever no longer waits doesn't need to hear it.
+            // The receiver may have been dropped.
             waiting.into_iter().for_each(|waiting| {
                 let _ = waiting.send(());
             });
@@ -158,7 +162,7 @@ impl PersistenceWorker {
 
 impl PersistedState {
     fn flush(&mut self, limiter: &Limiter, now: Timestamp) -> Result<(), StoreError> {
-        // The clock may have stood still since, while the machine slept.
+        // The clock may have stopped while the machine slept.
         self.store.set_boot(limiter.state().boot());
         self.pending.add(limiter.state().collect_changes());
         let version = limiter.quotas().version();
@@ -220,5 +224,5 @@ impl fmt::Debug for PersistenceWorker {
     }
 }
 
-/// A store that is written to all the time is of no use to anybody.
+/// The minimum flush interval, which avoids constant writes.
 const MIN_FLUSH_INTERVAL: Duration = Duration::from_millis(1);

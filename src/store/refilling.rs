@@ -1,10 +1,10 @@
 use crate::timestamp::Timestamp;
 
-/// What counts still of what was taken of a bucket that refills all the time, by `refill` in each
-/// `window` (nanoseconds): as one entry, of the time of the last. `None` if all of it had come back at
-/// `until`, when something was taken next, or now.
+/// Returns the outstanding usage of a continuously refilled bucket as one entry at the last time,
+/// or `None` if it has refilled by `until`: the next use, or now.
 ///
-/// `taken` is in order of time. What comes back is rounded down.
+/// The bucket refills by `refill` per `window` nanoseconds, rounded down. `taken` is sorted by
+/// time.
 pub(super) fn outstanding(
     taken: &[(Timestamp, u64)],
     refill: u64,
@@ -37,10 +37,10 @@ mod tests {
         assert_eq!(outstanding(&[], 5), None);
         assert_eq!(outstanding(&[(0, 10)], 99), Some((0, 10)));
         assert_eq!(outstanding(&[(0, 10)], 100), None);
-        // Each leaves nothing by itself; together they leave the bucket as empty as it was.
+        // Each amount refills by itself; together they leave the bucket just as empty.
         assert_eq!(outstanding(&[(0, 10), (50, 5), (100, 5)], 199), Some((100, 10)));
         assert_eq!(outstanding(&[(0, 10), (50, 5), (100, 5)], 200), None);
-        // All that was missing came back before the next was taken.
+        // Everything had refilled before the next use.
         assert_eq!(outstanding(&[(0, 10), (1_000, 3)], 1_001), Some((1_000, 3)));
         assert_eq!(outstanding(&[(0, u64::MAX), (1, u64::MAX)], 2), Some((1, u64::MAX)));
     }

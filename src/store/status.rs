@@ -1,24 +1,24 @@
 use super::error::StoreError;
 use crate::timestamp::Timestamp;
 
-/// How the keeping of a limiter goes.
+/// The state of a [`Persistence`](super::Persistence).
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct StoreStatus {
-    /// When the store was last written to or asked.
+    /// The time of the last successful flush.
     pub kept_at: Option<Timestamp>,
-    /// How often that went well, since the start.
+    /// Successful flushes since the start.
     pub flushes: u64,
-    /// How often it didn't.
+    /// Failed flushes since the start.
     pub failures: u64,
-    /// Of how many keys changes are yet to be written down, after the store couldn't be.
+    /// The number of keys with changes that could not be written yet.
     pub pending_keys: usize,
-    /// Why it couldn't, if it couldn't the last time; the limiter goes on in memory.
+    /// The error of the last flush, if it failed; the limiter continues in memory.
     pub trouble: Option<StoreError>,
 }
 
 impl StoreStatus {
-    /// Notes how it went, and says so once where that is new.
+    /// Records the result of a flush, and logs changes.
     pub(super) fn note(
         &mut self,
         result: &Result<(), StoreError>,

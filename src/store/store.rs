@@ -6,28 +6,29 @@ use super::state::State;
 use crate::limiter::{Boot, KeyChanges, NamedQuota};
 use crate::timestamp::Timestamp;
 
-/// Where a limiter's state is kept across restarts. Every call may block on a disk.
+/// A store of a limiter's state across restarts. Every call may block on disk I/O.
 pub trait Store: Debug + Send + 'static {
-    /// Told before the store is opened, and before each time that it is written to: for how long the
-    /// machine has been running, where the limiter's clock knows it. By that a clock is found out that
-    /// was set between two runs, or stood still while the machine slept.
+    /// Sets the machine's uptime, if the limiter's clock knows it. Called before the store is
+    /// opened and before each sync. Stores use it to detect that a clock was set between two runs,
+    /// or stopped while the machine slept.
     fn set_boot(&mut self, _boot: Option<Boot>) {}
 
-    /// Told before the store is opened: how often it will be written to.
+    /// Sets the flush interval. Called before the store is opened.
     fn set_flush(&mut self, _flush: Duration) {}
 
-    /// Joins in: from now on others who share the store see what this limiter does. Answers with all
-    /// that is kept, its times set right for `now`.
+    /// Opens the store and registers the limiter with it, so that its changes become visible to
+    /// others that share the store. Returns the stored state, with times adjusted to `now`.
     ///
     /// # Errors
-    /// [`StoreError`], with the file's name. Nothing was changed.
+    /// Returns [`StoreError`] with the path; the store is unchanged.
     fn open(&mut self, now: Timestamp) -> Result<State, StoreError>;
 
-    /// Writes down what changed, and the quotas if they are given; answers with what others who
-    /// share the store did since the last time.
+    /// Writes changes, and the quotas if given. Returns the changes of others that share the store
+    /// since the last call.
     ///
     /// # Errors
-    /// [`StoreError`], with the file's name. Nothing was written: the changes are still to be.
+    /// Returns [`StoreError`] with the path. No change was written; the caller keeps them for the
+    /// next call.
     fn sync(
         &mut self,
         changes: &[KeyChanges],
@@ -35,9 +36,9 @@ pub trait Store: Debug + Send + 'static {
         now: Timestamp,
     ) -> Result<Vec<KeyChanges>, StoreError>;
 
-    /// Leaves: what this limiter still held counts as taken.
+    /// Closes the store: amounts that this limiter still holds count as used.
     ///
     /// # Errors
-    /// [`StoreError`], with the file's name.
+    /// Returns [`StoreError`] with the path.
     fn close(&mut self, now: Timestamp) -> Result<(), StoreError>;
 }

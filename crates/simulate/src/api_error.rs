@@ -1,10 +1,10 @@
-//! Why a request got no answer.
+//! Error responses, before a format writes them.
 
 use serde_json::Value;
 
 use super::reply::Headers;
 
-/// An error, before its format writes it.
+/// An error response, before its format writes it.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ApiError {
     pub(super) status: u16,
@@ -13,9 +13,9 @@ pub(super) struct ApiError {
     pub(super) kind: &'static str,
     pub(super) param: Option<&'static str>,
     pub(super) code: Option<&'static str>,
-    /// What Gemini adds.
+    /// Gemini's error details.
     pub(super) details: Box<[Value]>,
-    /// What is said of it in the head, above all when to come back.
+    /// Headers of the error, such as the retry time.
     pub(super) headers: Headers,
 }
 

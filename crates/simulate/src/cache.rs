@@ -1,25 +1,25 @@
-//! Prompts that need not be read again.
+//! The prompt cache.
 
 use std::collections::BTreeMap;
 
-/// A beginning of a prompt that is to be cached.
+/// A cacheable prefix of a prompt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Prefix {
-    /// Of all that it holds.
+    /// The hash of the prefix's content.
     pub(super) hash: u64,
     pub(super) tokens: u64,
 }
 
-/// The cached prompts of one model. What is not used for five minutes is forgotten.
+/// The cached prompts of one model, kept for five minutes after the last use.
 #[derive(Debug, Default)]
 pub(super) struct Cache {
-    /// Until when, by hash.
+    /// The expiry times, by hash.
     until: BTreeMap<u64, u64>,
 }
 
 impl Cache {
-    /// Tokens of a prompt with these prefixes that are read from the cache, and tokens that would
-    /// be written to it.
+    /// Returns the tokens of a prompt with these prefixes that are read from the cache, and those
+    /// that are written to it.
     pub(super) fn lookup(&self, now: u64, prefixes: &[Prefix]) -> (u64, u64) {
         let cached = |prefix: &&Prefix| self.until.get(&prefix.hash).is_some_and(|at| *at > now);
         let worth = || prefixes.iter().filter(|prefix| prefix.tokens >= MIN_TOKENS);
@@ -28,7 +28,7 @@ impl Cache {
         (read, whole.saturating_sub(read))
     }
 
-    /// Keeps the prefixes of a prompt that was answered.
+    /// Caches the prefixes of a prompt.
     pub(super) fn insert(&mut self, now: u64, prefixes: &[Prefix]) {
         self.until.retain(|_, until| *until > now);
         for prefix in prefixes.iter().filter(|prefix| prefix.tokens >= MIN_TOKENS) {
@@ -37,10 +37,10 @@ impl Cache {
     }
 }
 
-/// Anthropic caches no prompt of fewer tokens, with most of its models.
+/// The minimum size of a cached prompt, for most of Anthropic's models.
 const MIN_TOKENS: u64 = 1_024;
 
-/// Five minutes, from the last use.
+/// Five minutes after the last use, in nanoseconds.
 const LIFETIME_NS: u64 = 300_000_000_000;
 
 #[cfg(test)]

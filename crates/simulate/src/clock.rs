@@ -1,8 +1,8 @@
-//! The one place of the simulation that reads time.
+//! The clock of the server, the only code that reads the time.
 
 use std::time::{Instant, SystemTime};
 
-/// A clock that starts at the time of day and then never jumps.
+/// A monotonic clock that starts at the system time.
 #[derive(Debug)]
 pub(super) struct Clock {
     epoch_ns: u64,

@@ -1,16 +1,16 @@
-//! Failures that have nothing to do with a limit, to try a client with.
+//! Simulated failures that are unrelated to limits.
 
-/// Every `every`th request that is received fails, before the limits are asked: it takes
-/// nothing. 0 is never.
+/// A failure of every `every`th request, before its limits are checked and without a charge. 0
+/// disables it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Fault {
-    /// 1 fails each request, 2 every second one, ...
+    /// The interval: 1 fails each request, 2 every second one, and so on.
     pub every: u64,
-    /// How it fails.
+    /// The kind of failure.
     pub failure: Failure,
 }
 
-/// A failure, which each format puts in its own words.
+/// A kind of failure, reported as each format does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Failure {
     /// 500: OpenAI's `server_error`, Anthropic's `api_error`, Gemini's `INTERNAL`.
@@ -21,13 +21,13 @@ pub enum Failure {
     /// 401: OpenAI's `invalid_api_key`, Anthropic's `authentication_error`; Gemini's 400
     /// `API_KEY_INVALID`.
     Unauthorized,
-    /// 429 without a time to come back, since waiting does not help: OpenAI's
-    /// `insufficient_quota`, Anthropic's spending limit, Gemini's quota of 0 per day.
+    /// 429 without a retry time, since waiting does not help: OpenAI's `insufficient_quota`,
+    /// Anthropic's spending limit, Gemini's daily quota of 0.
     InsufficientQuota,
 }
 
 impl Fault {
-    /// Whether the `nth` request (from 1) is one that fails.
+    /// Returns whether the `nth` request, counted from 1, fails.
     pub(super) fn applies_to(&self, nth: u64) -> bool {
         self.every > 0 && nth.is_multiple_of(self.every)
     }

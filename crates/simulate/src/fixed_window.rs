@@ -1,15 +1,14 @@
-//! The fixed window, anchored at first use.
+//! The fixed window algorithm, anchored at first use.
 
 use super::meter::Meter;
 
-/// A window opens with the first use, lasts its length, and opens again with the next use
-/// after it ended.
+/// A window that starts with the first use, and again with the next use after its end.
 #[derive(Debug)]
 pub(super) struct FixedWindow {
     amount: u64,
     window: u64,
     used: u64,
-    /// When the open window began; it counts while `now - started_at < window`.
+    /// The start of the current window, which counts while `now - started_at < window`.
     started_at: Option<u64>,
 }
 

@@ -1,7 +1,8 @@
-//! What sets one provider's API apart: how a request is read, and how all that is said is written.
+//! The interface of an API format: parsing of requests, and writing of responses, headers and
+//! errors.
 //!
-//! The limits are kept elsewhere, in the same way for all; a format says which there are and what
-//! a request takes of them.
+//! Limits are enforced in the same way for all formats; a format says which limits exist, and what
+//! a request is charged.
 
 use std::fmt::Debug;
 use std::time::Duration;
@@ -22,90 +23,91 @@ use super::request_charge::RequestCharge;
 use super::settings::{ChargeRule, Settings};
 use crate::usage::SimulatedUsage;
 
-/// One provider's API.
+/// The API format of one provider.
 pub(super) trait Format: Debug + Sync {
-    /// Sets its accounts apart from those of others.
+    /// Returns the name of the format, which separates its limits from those of other formats.
     fn name(&self) -> &'static str;
 
-    /// The limits that it knows.
+    /// Returns the kinds of limits that the format has.
     fn kinds(&self) -> &'static [LimitKind];
 
-    /// A fresh meter of one of them.
+    /// Creates a meter for a limit.
     fn meter(&self, kind: LimitKind, amount: u64, settings: &Settings) -> Box<dyn Meter> {
         meter(settings.algorithm, amount, kind.window_ns(), settings.capacity(kind, amount))
     }
 
-    /// Reads a POST of `body` to `path`, which has its query.
+    /// Parses a POST of `body` to `path`, which includes the query.
     fn read(&self, path: &str, body: &[u8]) -> Result<Box<dyn ParsedRequest>, ApiError>;
 
-    /// What the head of each answer says of the limits.
+    /// Returns the rate-limit headers of a response.
     fn limits(&self, limits: &mut ModelLimits, now: u64) -> Headers;
 
-    /// The head of every answer, errors too: whose it is, and its `id` of 32 digits.
+    /// Returns the headers that identify the organization and the request, whose `id` has 32
+    /// digits; also for errors.
     fn identity(&self, id: &str) -> Headers;
 
-    /// How it says that a limit has no room.
+    /// Returns the error for a request over a limit.
     fn refusal(&self, refusal: &Refusal) -> ApiError;
 
-    /// How it says that something else is wrong.
+    /// Returns the error for a simulated failure.
     fn failure(&self, failure: Failure) -> ApiError;
 
-    /// That nothing answers to this method and path.
+    /// Returns the error for an unknown method or path.
     fn not_found(&self, method: &str, path: &str) -> ApiError;
 
-    /// The body of an error that answers a request to `path`.
+    /// Returns the body of an error response to `path`.
     fn error(&self, path: &str, api_error: &ApiError, id: &str) -> Value;
 }
 
-/// A request, read.
+/// A parsed request.
 pub(super) trait ParsedRequest: Debug {
-    /// The model that is asked for.
+    /// Returns the requested model.
     fn model(&self) -> &str;
 
-    /// Tokens of the prompt, cached ones included, as the usage of the answer states them; 0 where
-    /// nothing is asked of the model.
+    /// Returns the tokens of the prompt as reported in the usage, cached ones included; 0 if the
+    /// request does not run the model.
     fn input(&self) -> u64;
 
-    /// How many answers are wanted.
+    /// Returns the number of requested choices.
     fn choices(&self) -> u64 {
         1
     }
 
-    /// The output tokens of each that the request itself tells.
+    /// Returns the output tokens of each choice that the request asks for, if it does.
     fn requested_output(&self) -> Option<u64> {
         None
     }
 
-    /// Tokens of each, if `desired` is how long the model would go on.
+    /// Returns the output tokens of each choice, if the model would generate `desired`.
     fn output(&self, desired: u64) -> u64;
 
-    /// The parts of the prompt that are to be cached, each the beginning of the next.
+    /// Returns the cacheable prefixes of the prompt, each a prefix of the next.
     fn prefixes(&self) -> &[Prefix] {
         &[]
     }
 
-    /// What it takes from the limits, if `usage` is what it will use.
+    /// Returns the charges of the request, which will use `usage`.
     fn request_charge(&self, usage: &SimulatedUsage, charge: ChargeRule) -> RequestCharge;
 
-    /// The content type and the body of the answer.
+    /// Returns the content type and body of the response.
     fn write(&self, generated: &Generated<'_>) -> (&'static str, ReplyBody);
 }
 
-/// What was made for a request; its text means nothing.
+/// The generated response; its text is meaningless.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Generated<'a> {
-    /// 32 hexadecimal digits.
+    /// The id of the response, 32 hexadecimal digits.
     pub(super) id: &'a str,
-    /// Since the Unix epoch.
+    /// The time of the response since the Unix epoch.
     pub(super) at: Duration,
-    /// Tokens of each choice.
+    /// The output tokens of each choice.
     pub(super) output: u64,
-    /// Whether the most output tokens cut it short.
+    /// Whether the maximum output tokens truncated the response.
     pub(super) truncated: bool,
     pub(super) usage: SimulatedUsage,
 }
 
-/// Whose requests go to this path. What is nobody's is OpenAI's, whose API everybody else copies.
+/// Returns the format of a path: OpenAI's, which most providers copy, unless another one matches.
 pub(super) fn for_path(path: &str) -> &'static dyn Format {
     let path_only = path_only(path);
     if Gemini::matches_path(path_only) {
@@ -117,13 +119,13 @@ pub(super) fn for_path(path: &str) -> &'static dyn Format {
     }
 }
 
-/// A path without its query and the slash at its end.
+/// Returns a path without its query and trailing slash.
 pub(super) fn path_only(path: &str) -> &str {
     let path_only = path.split_once('?').map_or(path, |(path_only, _)| path_only);
     path_only.trim_end_matches('/')
 }
 
-/// The output tokens in `metadata.output_tokens`: a number, or a string as OpenAI's metadata has it.
+/// Parses `metadata.output_tokens`: a number, or a string, as in OpenAI's metadata.
 pub(super) fn requested_output(body: &Value) -> Result<Option<u64>, &'static str> {
     match &body["metadata"]["output_tokens"] {
         Value::Null => Ok(None),
@@ -132,7 +134,7 @@ pub(super) fn requested_output(body: &Value) -> Result<Option<u64>, &'static str
     }
 }
 
-/// No request makes the simulation write more: the largest output of the models of 2026.
+/// The maximum output of any response: the largest of the models of 2026.
 pub(super) const MAX_OUTPUT_TOKENS: u64 = 128_000;
 
 const REQUESTED_OUTPUT: &str = "metadata.output_tokens";

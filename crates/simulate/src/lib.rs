@@ -1,25 +1,25 @@
-//! A provider that enforces its limits, so that a client can be judged without an API key.
+//! A simulated LLM provider that enforces rate limits, to test clients without an API key.
 //!
-//! [`Provider`] is the pure state machine: bytes and a time in, a [`SimulatedReply`] out. [`SimulatedServer`] puts it
-//! behind real HTTP. [`Settings`] says what it enforces, by token bucket, sliding or fixed window,
-//! for each model name apart. It speaks three formats at once; which of them a request is in, its
-//! path tells:
+//! [`Provider`] is a pure state machine: it takes bytes and a time, and returns a
+//! [`SimulatedReply`]. [`SimulatedServer`] serves it over HTTP. [`Settings`] sets the limits, which
+//! are enforced by a token bucket, a sliding window or a fixed window, separately for each model
+//! name. The provider speaks three API formats, selected by the path of a request:
 //!
-//! | format | answers | takes from its limits |
+//! | format | endpoints | limits |
 //! |---|---|---|
-//! | OpenAI | chat completions, completions, Responses and their `input_tokens`, embeddings | requests per minute and day; tokens, all at admission: characters / 4 and `max_tokens`. At Azure's paths too (`/openai/v1`, `/openai/deployments/NAME`) |
-//! | Anthropic | Messages and their `count_tokens`; prompts are cached | requests per minute; input at admission, estimated and corrected, cache reads left out; output as it is made |
-//! | Gemini | `generateContent`, streamed as events or as one array, `countTokens`, `embedContent`, `batchEmbedContents`; at Vertex's paths too | requests per minute and Pacific day; tokens of the input alone |
+//! | OpenAI | chat completions, completions, Responses and their `input_tokens`, embeddings; also under Azure's paths (`/openai/v1`, `/openai/deployments/NAME`) | requests per minute and day; tokens, charged at admission: characters / 4 plus `max_tokens` |
+//! | Anthropic | Messages and their `count_tokens`, with prompt caching | requests per minute; input tokens, estimated at admission and then corrected, without cache reads; output tokens as they are generated |
+//! | Gemini | `generateContent`, streamed as events or as one array, `countTokens`, `embedContent`, `batchEmbedContents`; also under Vertex's paths | requests per minute and per Pacific day; input tokens |
 //!
-//! Streams, headers and errors are those of the format: a 429 is OpenAI's with `x-ratelimit-*`,
-//! Anthropic's with `anthropic-ratelimit-*` and `retry-after`, or Gemini's, which says all in its
-//! body. The official Python SDKs of all three take it for the real thing: a test runs them.
+//! Streams, headers and errors follow each format: OpenAI's 429 has `x-ratelimit-*` headers,
+//! Anthropic's has `anthropic-ratelimit-*` and `retry-after`, and Gemini's has all details in its
+//! body. A test runs the official Python SDKs of all three against it.
 //!
-//! It is the judge of the limiter, so it shares no code with it: its meters, its charge rules and
-//! its parsing are its own, exact and simple rather than fast. It does not understand what it
-//! is asked, and checks no key. It calls a tool where the request forces one (`tool_choice`, Gemini's
-//! mode `ANY`), with the least that its schema asks for, and otherwise never; where the most output
-//! tokens have no room for the call, the answer is a text, cut short.
+//! The simulation is the reference for testing the limiter, so it shares no code with it: its
+//! meters, charge rules and parsing are independent, exact, and simple rather than fast. It does
+//! not interpret prompts, and accepts any API key. It calls a tool only if the request forces one
+//! (`tool_choice`, Gemini's mode `ANY`), with the smallest arguments that the tool's schema allows;
+//! if the maximum output tokens are too few for the call, it answers with truncated text.
 //!
 //! ```
 //! use tollgate_simulate::{Provider, Settings};

@@ -1,4 +1,4 @@
-//! What every way of metering can tell. One meter is the state of one limit of one model.
+//! The interface of the metering algorithms. One meter holds the state of one limit of one model.
 
 use std::fmt::Debug;
 
@@ -7,25 +7,25 @@ use super::settings::LimitAlgorithm;
 use super::sliding_log::SlidingLog;
 use super::token_bucket::TokenBucket;
 
-/// The state of one limit. Times are nanoseconds and never go back (the provider sees to it).
+/// The state of one limit. Times are nanoseconds, and never decrease (the provider ensures that).
 pub(super) trait Meter: Debug + Send {
-    /// Nanoseconds until `n` fits if nobody else comes; 0 where it fits now, `None` where it
-    /// never will.
+    /// Returns the nanoseconds until `n` fits without further requests: 0 if it fits now, `None` if
+    /// it never does.
     fn wait(&mut self, now: u64, n: u64) -> Option<u64>;
 
-    /// Takes `n` now. What does not fit is owed.
+    /// Charges `n` now. What does not fit becomes debt.
     fn take(&mut self, now: u64, n: u64);
 
-    /// What is left, rounded down.
+    /// Returns the remaining amount, rounded down.
     fn remaining(&mut self, now: u64) -> u64;
 
-    /// Nanoseconds until nothing is used any more.
+    /// Returns the nanoseconds until the limit is unused.
     fn time_until_full(&mut self, now: u64) -> u64;
 }
 
-/// A fresh meter of `amount` per `window` (ns) that never holds more than `capacity` at once.
+/// Creates a meter of `amount` per `window` nanoseconds that holds at most `capacity`.
 ///
-/// Only a token bucket can hold less than the amount.
+/// Only a token bucket can hold less than its amount.
 pub(super) fn meter(
     algorithm: LimitAlgorithm,
     amount: u64,

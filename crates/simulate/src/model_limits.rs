@@ -1,4 +1,4 @@
-//! The limits of one model, taken all or none.
+//! The limits of one model, charged atomically.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -10,20 +10,20 @@ use super::refusal::{LimitKind, Refusal};
 use super::request_charge::{LimitCharge, RequestCharge};
 use super::settings::Settings;
 
-/// The meters of one model, and what answers on their way will still take from them.
+/// The limits of one model, and the charges of responses in progress.
 #[derive(Debug)]
 pub(super) struct ModelLimits {
     limits: Vec<Limit>,
-    /// When, of which gate, how much; earliest first.
+    /// Pending charges: time, index of the limit, and amount; earliest first.
     pending: BinaryHeap<Reverse<(u64, usize, u64)>>,
 }
 
-/// One limit of a model, as its headers state it.
+/// The state of one limit, as reported in headers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct LimitStatus {
     pub(super) limit: u64,
     pub(super) remaining: u64,
-    /// Nanoseconds until nothing is used any more.
+    /// Nanoseconds until the limit is unused.
     pub(super) reset: u64,
 }
 
@@ -40,10 +40,10 @@ impl ModelLimits {
         Self { limits: limits.collect(), pending: BinaryHeap::new() }
     }
 
-    /// Takes a bill from every limit, or, where one falls short, nothing from any.
+    /// Charges a request to every limit, or to none if one has too little.
     ///
-    /// What is taken as the answer is made is taken in even steps until `duration` from now. Of several
-    /// limits that fall short the one with the longest wait is named.
+    /// Amounts charged during generation are charged in even steps over `duration`. If several
+    /// limits have too little, the error names the one with the longest wait.
     pub(super) fn admit(
         &mut self,
         now: u64,
@@ -70,7 +70,7 @@ impl ModelLimits {
         Ok(())
     }
 
-    /// How a limit stands now; `None` where the model has no such limit.
+    /// Returns the current state of a limit; `None` if the model has no such limit.
     pub(super) fn status(&mut self, now: u64, kind: LimitKind) -> Option<LimitStatus> {
         self.settle(now);
         let limit = self.limits.iter_mut().find(|limit| limit.kind == kind)?;
@@ -81,7 +81,7 @@ impl ModelLimits {
         })
     }
 
-    /// Takes what was made until now.
+    /// Charges what was generated until now.
     fn settle(&mut self, now: u64) {
         while let Some(Reverse((at, number, amount))) = self.pending.peek().copied()
             && at <= now
@@ -118,7 +118,7 @@ impl Limit {
     }
 }
 
-/// When how much of `amount` is made, if it takes so long from now.
+/// Returns the times and amounts in which `amount` is generated over `duration`.
 fn charge_steps(now: u64, duration: Duration, amount: u64) -> impl Iterator<Item = (u64, u64)> {
     let duration = u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let count = if duration == 0 { amount.min(1) } else { amount.min(MAX_STEPS) };
@@ -131,5 +131,5 @@ fn charge_steps(now: u64, duration: Duration, amount: u64) -> impl Iterator<Item
     })
 }
 
-/// An answer is taken in no more steps than this, however long it is.
+/// The maximum number of charges of one response.
 const MAX_STEPS: u64 = 64;

@@ -1,4 +1,4 @@
-//! A body whose frames are spread over the latency of the answer.
+//! A response body whose frames are spread over the latency.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -9,7 +9,7 @@ use bytes::Bytes;
 use http_body::{Body, Frame};
 use tokio::time::{Sleep, sleep};
 
-/// Frames with the same gap before each; the last one is sent at the end of the latency.
+/// A body with the same gap before each frame; the last one is sent at the end of the latency.
 #[derive(Debug)]
 pub(super) struct PacedBody {
     frames: std::vec::IntoIter<Bytes>,
@@ -18,7 +18,7 @@ pub(super) struct PacedBody {
 }
 
 impl PacedBody {
-    /// Must be called within a Tokio runtime, at the time when the request arrived.
+    /// Creates a body. Must be called within a Tokio runtime, when the request arrives.
     pub(super) fn new(frames: Vec<Bytes>, latency: Duration) -> Self {
         let count = u32::try_from(frames.len()).unwrap_or(u32::MAX).max(1);
         let gap = latency / count;
@@ -37,7 +37,7 @@ impl Body for PacedBody {
         if self.frames.len() == 0 {
             return Poll::Ready(None);
         }
-        // Without latency nothing is waited for: a timer would still cost a millisecond.
+        // Skip the timer without latency: it would still cost a millisecond.
         if !self.gap.is_zero() {
             ready!(self.next.as_mut().poll(cx));
             let next = self.next.deadline() + self.gap;

@@ -16,15 +16,15 @@ use super::settings::Settings;
 use super::stats::{Counters, Stats};
 use crate::usage::SimulatedUsage;
 
-/// A provider that enforces its limits, in virtual time.
+/// A provider that enforces limits in virtual time.
 ///
-/// The same settings and the same calls give the same answers. Time is in nanoseconds since the Unix
-/// epoch, which only dates and Gemini's days depend on; a time before the last one counts as the
-/// last one.
+/// The same settings and calls give the same responses. Times are nanoseconds since the Unix epoch,
+/// which matters only for dates and Gemini's days; a time before the previous one counts as the
+/// previous one.
 #[derive(Debug)]
 pub struct Provider {
     settings: Settings,
-    /// By the name of their format, and their own.
+    /// The models, by the name of their format and their own.
     models: BTreeMap<&'static str, BTreeMap<String, Model>>,
     total: Counters,
     now: u64,
@@ -38,16 +38,16 @@ struct Model {
 }
 
 impl Provider {
-    /// A provider that nobody has called yet.
+    /// Creates a provider.
     pub fn new(settings: Settings) -> Self {
         Self { settings, models: BTreeMap::new(), total: Counters::default(), now: 0 }
     }
 
-    /// Answers a POST of `body` to `path` with its query, received whole at `now_ns`. Whose format
-    /// it is, the path tells; `/v1` may be left out.
+    /// Handles a POST of `body` to `path` with its query, received in full at `now_ns`. The path
+    /// selects the format; `/v1` is optional.
     ///
-    /// It is charged at this moment, and what is charged as the answer is made until its latency is
-    /// over. What is refused or malformed takes nothing.
+    /// The request is charged now, and amounts charged during generation until the end of its
+    /// latency. Refused and malformed requests are not charged.
     pub fn receive(&mut self, now_ns: u64, path: &str, body: &[u8]) -> SimulatedReply {
         let nth = self.total.received + 1;
         let id = id(self.settings.seed, nth);
@@ -71,13 +71,14 @@ impl Provider {
         reply
     }
 
-    /// Takes `requests` and `tokens` from the limits of an OpenAI model at `now_ns`: all or nothing.
+    /// Charges `requests` and `tokens` to the limits of an OpenAI model at `now_ns`, to all or
+    /// none.
     ///
-    /// This is [`receive`](Self::receive) without its bytes, for traces.
+    /// This is [`receive`](Self::receive) without bytes, for traces.
     ///
     /// # Errors
     ///
-    /// A limit has no room; nothing was taken.
+    /// Returns [`Refusal`] if a limit has too little; no limit is charged.
     pub fn admit(
         &mut self,
         now_ns: u64,
@@ -95,7 +96,7 @@ impl Provider {
         self.take(&OpenAi, model, &request_charge, Duration::ZERO)
     }
 
-    /// What was counted so far.
+    /// Returns the counters.
     pub fn stats(&self) -> Stats {
         let mut models: BTreeMap<String, Counters> = BTreeMap::new();
         for (name, model) in self.models.values().flatten() {
@@ -104,7 +105,7 @@ impl Provider {
         Stats { total: self.total, models }
     }
 
-    /// Reads a request, unless it is one that fails anyway.
+    /// Parses a request, or returns the simulated failure that applies to it.
     fn read(
         &self,
         format: &dyn Format,
@@ -164,7 +165,7 @@ impl Provider {
         })
     }
 
-    /// Takes a bill from the limits of a model, all or nothing, and counts it.
+    /// Charges a request to the limits of a model, to all or none, and counts it.
     fn take(
         &mut self,
         format: &dyn Format,
@@ -191,7 +192,7 @@ impl Provider {
         models.get_mut(name).expect("the model was just inserted")
     }
 
-    /// Counts for a model, and in all.
+    /// Updates the counters of a model and the total.
     fn count(&mut self, format: &dyn Format, model: &str, count: impl Fn(&mut Counters)) {
         count(&mut self.model(format, model).counters);
         count(&mut self.total);

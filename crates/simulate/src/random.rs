@@ -1,4 +1,4 @@
-//! Sizes and times drawn from a seed.
+//! Random sizes, latencies and ids, derived from a seed.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::time::Duration;
@@ -6,15 +6,14 @@ use std::time::Duration;
 use rand::rngs::StdRng;
 use rand::{RngExt, SeedableRng};
 
-/// How many output tokens an answer has that its request does not say.
+/// The distribution of output tokens of requests that do not set them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum OutputSize {
-    /// Always so many.
+    /// A fixed number.
     Fixed(u64),
-    /// Any number from the first to the second, all as likely.
+    /// A uniform distribution over an inclusive range.
     Uniform(u64, u64),
-    /// Any number from the first to the second, small ones as likely as large ones: as many
-    /// from 10 to 100 as from 100 to 1,000.
+    /// A log-uniform distribution over an inclusive range: 10 to 100 is as likely as 100 to 1,000.
     LogUniform(u64, u64),
 }
 
@@ -24,10 +23,10 @@ impl Default for OutputSize {
     }
 }
 
-/// The draws of one request.
+/// The random numbers of one request.
 ///
-/// They depend on the seed and the body alone: a job makes the same work whatever the order
-/// and however often a request is sent again, and a large answer is not shrunk by retrying it.
+/// They depend only on the seed and the body: the result is independent of the order of requests,
+/// and a retry gets the same response.
 #[derive(Debug)]
 pub(super) struct RequestRng(StdRng);
 
@@ -38,7 +37,7 @@ impl RequestRng {
         Self(StdRng::seed_from_u64(hasher.finish()))
     }
 
-    /// Tokens of one answer.
+    /// Returns the output tokens of a response.
     pub(super) fn output(&mut self, size: OutputSize) -> u64 {
         match size {
             OutputSize::Fixed(tokens) => tokens,
@@ -51,13 +50,13 @@ impl RequestRng {
         }
     }
 
-    /// A time between two others.
+    /// Returns a random latency in a range.
     pub(super) fn latency(&mut self, (shortest, longest): (Duration, Duration)) -> Duration {
         self.0.random_range(shortest..=longest.max(shortest))
     }
 }
 
-/// 32 hexadecimal digits, others for each `nth` request.
+/// Returns an id of 32 hexadecimal digits, different for each request.
 pub(super) fn id(seed: u64, nth: u64) -> String {
     let mut hasher = DefaultHasher::new();
     (seed, nth).hash(&mut hasher);

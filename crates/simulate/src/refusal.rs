@@ -1,48 +1,48 @@
-//! A request above a limit, and how OpenAI words it to who asks in Rust.
+//! A refusal by a limit, with the message of OpenAI's 429.
 
 use std::fmt;
 use std::time::Duration;
 
 use super::openai::{ORGANIZATION, go_duration};
 
-/// Which limit fell short.
+/// The kinds of limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum LimitKind {
     /// Requests per minute.
     RequestsPerMinute,
     /// Tokens per minute, as the charge rule counts them.
     TokensPerMinute,
-    /// Requests per day: of 24 hours, or Pacific time's where it is Gemini's.
+    /// Requests per day: 24 hours, or a Pacific day for Gemini.
     RequestsPerDay,
-    /// Tokens of prompts per minute, those read from a cache left out.
+    /// Input tokens per minute, without those read from a cache.
     InputTokensPerMinute,
-    /// Tokens of answers per minute.
+    /// Output tokens per minute.
     OutputTokensPerMinute,
 }
 
-/// A request that a limit had no room for; it took nothing.
+/// A request that a limit refused; it was not charged.
 ///
 /// Displays as the message of OpenAI's 429.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refusal {
-    /// The model that was asked for.
+    /// The requested model.
     pub model: String,
-    /// The limit that fell short; of several, the one with the longest wait.
+    /// The limit that refused; of several, the one with the longest wait.
     pub kind: LimitKind,
-    /// What the limit allows per window, in requests or tokens.
+    /// The amount that the limit allows per window, in requests or tokens.
     pub limit: u64,
-    /// What of it was in use, rounded up.
+    /// The amount in use, rounded up.
     pub used: u64,
-    /// What this request asked for.
+    /// The amount that this request needs.
     pub requested: u64,
-    /// The exact time after which it would be admitted if nobody else came; `None` where it
-    /// never would.
+    /// The exact wait after which the request is admitted without further requests; `None` if it
+    /// never is.
     pub retry_after: Option<Duration>,
 }
 
 impl LimitKind {
-    /// The length of the window in nanoseconds.
+    /// Returns the length of the window in nanoseconds.
     pub(super) fn window_ns(self) -> u64 {
         match self {
             Self::RequestsPerDay => 24 * 60 * MINUTE_NS,

@@ -1,4 +1,4 @@
-//! What the provider answers.
+//! The reply of the provider to a request.
 
 use std::time::Duration;
 
@@ -8,44 +8,44 @@ use super::api_error::ApiError;
 use super::format::Format;
 use crate::usage::SimulatedUsage;
 
-/// Names and values of headers; the names are lower case.
+/// Headers with lowercase names.
 pub(super) type Headers = Vec<(&'static str, String)>;
 
-/// The answer to one request.
+/// The reply to one request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SimulatedReply {
     /// The HTTP status.
     pub status: u16,
-    /// Names in lower case, and values.
+    /// The headers, with lowercase names.
     pub headers: Vec<(&'static str, String)>,
     /// The body.
     pub body: ReplyBody,
-    /// From the arrival of the request to the end of the answer; the frames of a stream are
+    /// The time from the arrival of the request to the end of the reply; the frames of a stream are
     /// spread over it evenly.
     pub latency: Duration,
-    /// What is taken from the token limit, now and until the answer ends; 0 unless admitted.
+    /// The tokens charged to the token limit, until the end of the reply; 0 unless admitted.
     pub charged: u64,
-    /// What the model used; zero unless admitted.
+    /// The usage of the model; zero unless admitted.
     pub usage: SimulatedUsage,
 }
 
-/// The body of an answer.
+/// The body of a reply.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum ReplyBody {
     /// One JSON object.
     Json(Bytes),
-    /// Server-sent events, each with the empty line that ends it, or the elements of a JSON array.
+    /// Server-sent events, each with its terminating empty line, or the elements of a JSON array.
     Stream(Vec<Bytes>),
 }
 
 impl SimulatedReply {
-    /// The value of a header, by its name in lower case.
+    /// Returns the value of a header, by its lowercase name.
     pub fn header(&self, name: &str) -> Option<&str> {
         self.headers.iter().find(|(known, _)| *known == name).map(|(_, value)| value.as_str())
     }
 
-    /// An error that answers a request to `path`, at once.
+    /// Creates an error reply to a request, without latency.
     pub(super) fn from_error(
         format: &dyn Format,
         path: &str,
@@ -67,7 +67,7 @@ impl SimulatedReply {
 }
 
 impl ReplyBody {
-    /// The whole body: the object, or all frames.
+    /// Returns the whole body: the object, or all frames.
     pub fn bytes(&self) -> Bytes {
         match self {
             Self::Json(json) => json.clone(),

@@ -1,25 +1,25 @@
-//! What a request takes from each limit, and when.
+//! The amounts that a request takes from each limit, and when.
 
 use super::refusal::LimitKind;
 
-/// All that one request takes. The default is free: it passes whatever the limits are.
+/// The charges of one request. The default is free, and passes all limits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct RequestCharge {
     pub(super) requests: LimitCharge,
-    /// From the limit of all tokens, whatever a format counts as such.
+    /// The charge to the limit on all tokens, as the format counts them.
     pub(super) tokens: LimitCharge,
     pub(super) input: LimitCharge,
     pub(super) output: LimitCharge,
 }
 
-/// What a request takes from one limit. Where it needs no room, the limit is not asked.
+/// The charge of a request to one limit. If nothing is required, the limit is not checked.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct LimitCharge {
-    /// What there must be room for when it is received.
+    /// The amount that must be available when the request arrives.
     pub(super) required: u64,
-    /// What it takes then, which may be more or less.
+    /// The amount charged on arrival, which may be more or less.
     pub(super) taken: u64,
-    /// What it takes until the end of its answer, as that is made.
+    /// The amount charged while the response is generated.
     pub(super) generated: u64,
 }
 
@@ -35,12 +35,12 @@ impl RequestCharge {
 }
 
 impl LimitCharge {
-    /// Takes what there must be room for.
+    /// Charges the required amount on arrival.
     pub(super) fn on_arrival(amount: u64) -> Self {
         Self { required: amount, taken: amount, generated: 0 }
     }
 
-    /// All that is taken, from first to last.
+    /// Returns the total charge.
     pub(super) fn total(&self) -> u64 {
         self.taken.saturating_add(self.generated)
     }

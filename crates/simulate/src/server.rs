@@ -1,4 +1,4 @@
-//! The provider over real HTTP.
+//! The provider over HTTP.
 
 use std::io;
 use std::net::SocketAddr;
@@ -25,11 +25,11 @@ use super::reply::{ReplyBody, SimulatedReply};
 use super::settings::Settings;
 use super::stats::Stats;
 
-/// A [`Provider`] that listens for HTTP/1.1 and HTTP/2 without TLS.
+/// A [`Provider`] served over HTTP/1.1 and HTTP/2 without TLS.
 ///
 /// A request is charged when its body has arrived, and answered after its latency. `GET /stats`
-/// answers the counters as JSON. A server that is dropped takes no new connections, and ends
-/// when the answers on their way are.
+/// returns the counters as JSON. A dropped server accepts no new connections, and stops after the
+/// responses in flight.
 #[derive(Debug)]
 pub struct SimulatedServer {
     addr: SocketAddr,
@@ -45,15 +45,16 @@ struct Shared {
 }
 
 impl SimulatedServer {
-    /// Listens on `addr`, of which port 0 is any free one, within a Tokio runtime.
+    /// Starts a server on `addr`; port 0 selects a free port. Must be called within a Tokio
+    /// runtime.
     ///
     /// # Errors
     ///
-    /// The address can't be listened on.
+    /// Returns the I/O error if the address can't be bound.
     pub async fn bind(settings: Settings, addr: SocketAddr) -> io::Result<Self> {
         let listener = TcpListener::bind(addr).await?;
         let addr = listener.local_addr()?;
-        // The frames of a stream are small, and each is to leave at its time.
+        // Frames of a stream are small, and must be sent at their time.
         let listener = listener.tap_io(|tcp| drop(tcp.set_nodelay(true)));
         let provider = Mutex::new(Provider::new(settings));
         let shared = Arc::new(Shared { provider, clock: Clock::start() });
@@ -66,22 +67,22 @@ impl SimulatedServer {
         Ok(Self { addr, shared, stop, task })
     }
 
-    /// Where it listens.
+    /// Returns the bound address.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
-    /// What it counted so far.
+    /// Returns the counters.
     pub fn stats(&self) -> Stats {
         self.shared.provider.lock().stats()
     }
 
-    /// Takes no new connections, and returns the last counts when all answers on their way
-    /// have ended.
+    /// Stops accepting connections, waits for the responses in flight, and returns the final
+    /// counters.
     ///
     /// # Errors
     ///
-    /// The server had failed before.
+    /// Returns the I/O error if the server had failed.
     pub async fn shutdown(self) -> io::Result<Stats> {
         drop(self.stop);
         self.task.await??;
@@ -114,7 +115,7 @@ async fn receive(
         let not_found = format.not_found(method.as_str(), uri.path());
         return respond(SimulatedReply::from_error(format, uri.path(), &not_found, "")).await;
     }
-    // Locked before the clock is read: the provider sees times in order.
+    // Lock before reading the clock, so that the provider sees increasing times.
     let reply = {
         let path = uri.path_and_query().map_or("/", |path| path.as_str());
         let mut provider = shared.provider.lock();
@@ -123,7 +124,7 @@ async fn receive(
     respond(reply).await
 }
 
-/// Sends a stream over its latency, anything else after it.
+/// Sends a stream over its latency, and other bodies after it.
 async fn respond(reply: SimulatedReply) -> Response<Body> {
     let body = match reply.body {
         ReplyBody::Stream(frames) => Body::new(PacedBody::new(frames, reply.latency)),
@@ -141,5 +142,5 @@ async fn respond(reply: SimulatedReply) -> Response<Body> {
     response.body(body).unwrap_or_else(|_| StatusCode::INTERNAL_SERVER_ERROR.into_response())
 }
 
-/// 32 MiB: more than any model reads.
+/// The maximum request body, 32 MiB: more than any model reads.
 const MAX_BODY_BYTES: usize = 32 << 20;

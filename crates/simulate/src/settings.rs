@@ -1,4 +1,4 @@
-//! What the simulated provider enforces, and how it answers.
+//! The settings of the simulated provider.
 
 use std::str::FromStr;
 use std::time::Duration;
@@ -8,65 +8,64 @@ use super::fault::Fault;
 use super::random::OutputSize;
 use super::refusal::LimitKind;
 
-/// What a [`Provider`](super::Provider) enforces. By default nothing is limited, and every
-/// request is answered at once.
+/// The settings of a [`Provider`](super::Provider). By default there are no limits and no latency.
 ///
-/// The limits apply to each model name apart.
+/// Limits apply to each model name separately.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct Settings {
-    /// Requests per minute; `None` and 0 are unlimited, as in the other limits.
+    /// Requests per minute. For all limits, `None` and 0 are unlimited.
     pub rpm: Option<u64>,
-    /// Tokens per minute: of OpenAI as [`charge`](Self::charge) counts them, of Anthropic input and
-    /// output, of Gemini input alone.
+    /// Tokens per minute: for OpenAI as [`charge`](Self::charge) counts them, for Anthropic input
+    /// and output, for Gemini input only.
     pub tpm: Option<u64>,
-    /// Input tokens per minute, which Anthropic alone limits.
+    /// Input tokens per minute (Anthropic only).
     pub itpm: Option<u64>,
-    /// Output tokens per minute, which Anthropic alone limits.
+    /// Output tokens per minute (Anthropic only).
     pub otpm: Option<u64>,
-    /// Requests per day: of 24 hours, of Gemini until midnight in Los Angeles; Anthropic has no such
-    /// limit.
+    /// Requests per day: 24 hours for OpenAI, until midnight in Los Angeles for Gemini; Anthropic
+    /// has no such limit.
     pub rpd: Option<u64>,
-    /// How the limits are metered.
+    /// The metering algorithm of the limits.
     pub algorithm: LimitAlgorithm,
-    /// How much of its minute a token bucket can hold; the whole of it where `None`.
+    /// The part of its minute that a token bucket can hold; all of it if `None`.
     pub burst: Option<Duration>,
-    /// What a request in OpenAI's format takes from the token limit.
+    /// The charge rule of requests in OpenAI's format.
     pub charge: ChargeRule,
-    /// Shortest and longest time from the request to the end of its answer.
+    /// The shortest and longest time from a request to the end of its response.
     pub latency: (Duration, Duration),
-    /// Output tokens of a request that does not say them itself.
+    /// The output tokens of a request that does not set them itself.
     pub output: OutputSize,
-    /// Requests that fail for another reason than a limit.
+    /// Simulated failures.
     pub faults: Vec<Fault>,
-    /// What all draws depend on.
+    /// The seed of all random numbers.
     pub seed: u64,
 }
 
-/// How a limit is metered.
+/// A metering algorithm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum LimitAlgorithm {
-    /// Full at first, refilled all the time: what OpenAI does.
+    /// A bucket that starts full and refills continuously, as OpenAI's limits do.
     #[default]
     TokenBucket,
-    /// Never more than the amount in any window.
+    /// A log that never allows more than the amount in any window.
     SlidingWindow,
-    /// Windows that begin with the first use after the last one ended.
+    /// Windows that start with the first use after the previous one ended.
     FixedWindow,
 }
 
-/// What a request in OpenAI's format takes from the token limit, when it is received. The other
-/// formats have one rule each.
+/// The rule by which a request in OpenAI's format is charged to the token limit on arrival. The
+/// other formats have one rule each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 pub enum ChargeRule {
     /// OpenAI's rule: characters / 4, some tokens per message, and `max_tokens` times `n`.
     #[default]
     OpenAi,
-    /// What the response will state: input and output tokens.
+    /// The usage that the response will report: input and output tokens.
     Usage,
 }
 
-/// A name that is none of the known ones.
+/// The error for an unknown name.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnknownName {
     name: String,
@@ -74,63 +73,64 @@ pub struct UnknownName {
 }
 
 impl Settings {
-    /// Allows so many requests per minute; 0 is unlimited.
+    /// Sets the requests per minute; 0 is unlimited.
     #[must_use]
     pub fn with_rpm(self, rpm: u64) -> Self {
         Self { rpm: limited(rpm), ..self }
     }
 
-    /// Allows so many tokens per minute; 0 is unlimited.
+    /// Sets the tokens per minute; 0 is unlimited.
     #[must_use]
     pub fn with_tpm(self, tpm: u64) -> Self {
         Self { tpm: limited(tpm), ..self }
     }
 
-    /// Allows so many input tokens per minute; 0 is unlimited.
+    /// Sets the input tokens per minute; 0 is unlimited.
     #[must_use]
     pub fn with_itpm(self, itpm: u64) -> Self {
         Self { itpm: limited(itpm), ..self }
     }
 
-    /// Allows so many output tokens per minute; 0 is unlimited.
+    /// Sets the output tokens per minute; 0 is unlimited.
     #[must_use]
     pub fn with_otpm(self, otpm: u64) -> Self {
         Self { otpm: limited(otpm), ..self }
     }
 
-    /// Allows so many requests per day; 0 is unlimited.
+    /// Sets the requests per day; 0 is unlimited.
     #[must_use]
     pub fn with_rpd(self, rpd: u64) -> Self {
         Self { rpd: limited(rpd), ..self }
     }
 
-    /// Meters by this algorithm.
+    /// Sets the metering algorithm.
     #[must_use]
     pub fn with_algorithm(self, algorithm: LimitAlgorithm) -> Self {
         Self { algorithm, ..self }
     }
 
-    /// Lets a token bucket hold what flows in during `burst`, rounded down, but at least 1.
+    /// Limits a token bucket to the amount that refills during `burst`, rounded down, but at least
+    /// 1.
     ///
-    /// The day's bucket always holds the whole amount.
+    /// A daily bucket always holds the whole amount.
     #[must_use]
     pub fn with_burst(self, burst: Duration) -> Self {
         Self { burst: Some(burst), ..self }
     }
 
-    /// Charges by this rule.
+    /// Sets the charge rule.
     #[must_use]
     pub fn with_charge(self, charge: ChargeRule) -> Self {
         Self { charge, ..self }
     }
 
-    /// Ends an answer between `shortest` and `longest` after its request.
+    /// Sets the latency of responses: a random time from `shortest` to `longest`.
     #[must_use]
     pub fn with_latency(self, shortest: Duration, longest: Duration) -> Self {
         Self { latency: (shortest, longest.max(shortest)), ..self }
     }
 
-    /// Draws output tokens so, where a request does not say them in `metadata.output_tokens`.
+    /// Sets the output tokens of requests that do not set `metadata.output_tokens`.
     #[must_use]
     pub fn with_output(self, output: OutputSize) -> Self {
         Self { output, ..self }
@@ -143,13 +143,13 @@ impl Settings {
         self
     }
 
-    /// Draws from this seed.
+    /// Sets the seed of all random numbers.
     #[must_use]
     pub fn with_seed(self, seed: u64) -> Self {
         Self { seed, ..self }
     }
 
-    /// What a limit allows per window.
+    /// Returns the amount of a limit per window.
     pub(super) fn amount(&self, kind: LimitKind) -> Option<u64> {
         match kind {
             LimitKind::RequestsPerMinute => self.rpm,
@@ -160,7 +160,7 @@ impl Settings {
         }
     }
 
-    /// The most that a limit can hold at once.
+    /// Returns the capacity of a limit.
     pub(super) fn capacity(&self, kind: LimitKind, amount: u64) -> u64 {
         let (LimitAlgorithm::TokenBucket, Some(burst)) = (self.algorithm, self.burst) else {
             return amount;

@@ -1,17 +1,17 @@
-//! The sliding window: a log of everything taken in the last window.
+//! The sliding window algorithm, as a log of all use in the last window.
 
 use std::collections::VecDeque;
 
 use super::meter::Meter;
 
-/// Never more than the amount in any window: what was taken at `s` counts while
-/// `now - s < window`.
+/// A window that never allows more than its amount in any period of its length: use at `s` counts
+/// while `now - s < window`.
 #[derive(Debug)]
 pub(super) struct SlidingLog {
     amount: u64,
     window: u64,
     used: u64,
-    /// When, and how much; oldest first.
+    /// Times and amounts of use, oldest first.
     entries: VecDeque<(u64, u64)>,
 }
 

@@ -1,4 +1,4 @@
-//! What the provider has counted.
+//! The counters of the provider.
 
 use std::collections::BTreeMap;
 
@@ -6,34 +6,34 @@ use serde::Serialize;
 
 use crate::usage::SimulatedUsage;
 
-/// Counts since the start, of all models and of each.
+/// Counters since the start, in total and per model.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Stats {
-    /// Of everything that was received.
+    /// The totals.
     #[serde(flatten)]
     pub total: Counters,
-    /// Of each model that was asked for, by its name.
+    /// The counters of each requested model, by name.
     pub models: BTreeMap<String, Counters>,
 }
 
-/// Counts of requests and tokens.
+/// Counters of requests and tokens.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct Counters {
-    /// Requests that arrived: those admitted, refused and failed.
+    /// Requests received: admitted, refused and failed.
     pub received: u64,
-    /// Requests that the limits had room for.
+    /// Requests admitted by the limits.
     pub admitted: u64,
-    /// Requests that a limit refused: the 429s.
+    /// Requests refused by a limit with 429.
     pub refused: u64,
     /// Requests that were malformed, or failed by a [`Fault`](super::Fault).
     pub failed: u64,
-    /// Tokens taken from the token limit, by all admitted requests until the end of their answers.
+    /// Tokens charged to the token limit by admitted requests, until the end of their responses.
     pub charged_tokens: u64,
-    /// Tokens of prompts, as usage states them.
+    /// Input tokens, as reported in usage.
     pub input_tokens: u64,
-    /// Tokens of answers, as usage states them.
+    /// Output tokens, as reported in usage.
     pub output_tokens: u64,
 }
 
@@ -54,7 +54,7 @@ impl Counters {
         self.failed += 1;
     }
 
-    /// Adds what is counted elsewhere.
+    /// Adds other counters.
     pub(super) fn join(&mut self, other: Self) {
         self.received += other.received;
         self.admitted += other.admitted;

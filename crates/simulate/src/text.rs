@@ -1,17 +1,17 @@
-//! Texts of a known number of tokens; they mean nothing.
+//! Meaningless texts with a known number of tokens.
 
-/// A text of so many tokens, at [`CHARS_PER_TOKEN`] characters each.
+/// Returns a text of `tokens` tokens, with [`CHARS_PER_TOKEN`] characters each.
 pub(super) fn text(tokens: u64) -> String {
     let tokens = usize::try_from(tokens).unwrap_or(usize::MAX);
     WORDS.iter().cycle().take(tokens).copied().collect()
 }
 
-/// That text in the steps of a stream.
+/// Returns that text in the chunks of a stream.
 pub(super) fn deltas(tokens: u64) -> impl Iterator<Item = String> {
     split(&text(tokens))
 }
 
-/// A text in as many steps as it would have tokens, but not too many.
+/// Splits a text into one chunk per token, up to a maximum.
 pub(super) fn split(text: &str) -> impl Iterator<Item = String> + use<> {
     let text: Vec<char> = text.chars().collect();
     let tokens = text.len().div_ceil(CHARS_PER_TOKEN);
@@ -26,10 +26,11 @@ pub(super) fn split(text: &str) -> impl Iterator<Item = String> + use<> {
 pub(super) const VECTOR: [f32; 4] = [0.5; 4];
 pub(super) const VECTOR_BASE64: &str = "AAAAPwAAAD8AAAA/AAAAPw==";
 
-/// Characters of a token.
+/// Characters per token.
 const CHARS_PER_TOKEN: usize = 4;
 
 const WORDS: [&str; 7] = ["the ", "fox ", "may ", "not ", "eat ", "any ", "hen "];
 
-/// Providers send an event per token or two; a long answer is sent in this many, to stay cheap.
+/// The maximum number of chunks of a stream. Providers send one per token or two; fewer are
+/// cheaper.
 const MAX_DELTAS: usize = 64;

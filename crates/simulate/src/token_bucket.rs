@@ -1,15 +1,15 @@
-//! The token bucket: refilled all the time, without a lost fraction.
+//! The token bucket algorithm, refilled continuously without rounding errors.
 
 use super::meter::Meter;
 
-/// A bucket that starts full. Its level is kept in parts of `1 / window` of a unit, of which
-/// every nanosecond brings exactly `amount`.
+/// A bucket that starts full. The level is in units of `1 / window`, so that each nanosecond adds
+/// exactly `amount`.
 #[derive(Debug)]
 pub(super) struct TokenBucket {
     amount: i128,
     window: i128,
     capacity: i128,
-    /// Below 0 is owed.
+    /// Negative when in debt.
     level: i128,
     at: u64,
 }
@@ -27,7 +27,7 @@ impl TokenBucket {
         self.at = self.at.max(now);
     }
 
-    /// Nanoseconds, rounded up, in which the missing parts flow in.
+    /// Returns the nanoseconds, rounded up, in which the missing units refill.
     fn time_for(&self, missing: i128) -> u64 {
         let missing = u128::try_from(missing).unwrap_or(0);
         u64::try_from(missing.div_ceil(self.amount.unsigned_abs())).unwrap_or(u64::MAX)

@@ -1,10 +1,9 @@
-//! About how many tokens a tokenizer cuts a text into.
+//! An estimate of the number of tokens in a text.
 
-/// Counts words, groups of three digits, runs of punctuation and of space, each as one token;
-/// a word has one more for every ten letters past the first ten.
+/// Estimates the tokens of a text: one per word, group of three digits, run of punctuation, and run
+/// of white space; words over ten letters have one more per ten letters.
 ///
-/// Found from the usage of recorded Responses, which states the tokens of the prompt: exact for
-/// most of the short English ones.
+/// Derived from recorded usage of OpenAI's Responses; exact for most short English prompts.
 pub(super) fn count_tokens(text: &str) -> u64 {
     let mut rest = text;
     let mut count = 0;
@@ -45,14 +44,16 @@ impl Class {
     }
 }
 
-/// Length in bytes of the run of one class that `text` begins with; `Other` does not run.
+/// Returns the length in bytes of the run of one class at the start of `text`; `Other` does not
+/// form runs.
 fn run(text: &str, class: Class) -> usize {
     let next = text.char_indices().skip(1);
     let mut end = next.skip_while(|(_, c)| class != Class::Other && Class::of(*c) == class);
     end.next().map_or(text.len(), |(at, _)| at)
 }
 
-/// Whether a space is part of the word or mark after it; before a digit it stands alone.
+/// Returns whether a space belongs to the following word or punctuation; before a digit it is a
+/// separate token.
 fn joins_next(space: &str, after: &str) -> bool {
     let next = after.chars().next().map(Class::of);
     space == " " && matches!(next, Some(Class::Letter | Class::Punctuation | Class::Other))

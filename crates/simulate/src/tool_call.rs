@@ -1,12 +1,12 @@
-//! The call of a tool, made where a request forces one.
+//! Tool calls, made if a request forces one.
 
 use serde_json::{Map, Value};
 
 use super::text::{split, text};
 use super::token_count::count_tokens;
 
-/// A call that means as little as any text: what it passes is the least that the tool's JSON schema
-/// asks for. Formats, patterns and bounds other than the lowest are not looked at.
+/// A tool call with the smallest arguments that the tool's JSON schema allows. Formats, patterns,
+/// and bounds other than `minimum` and `minItems` are ignored.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct ToolCall {
     pub(super) name: String,
@@ -14,8 +14,8 @@ pub(super) struct ToolCall {
 }
 
 impl ToolCall {
-    /// A call of the first of these tools, by name and schema, that is allowed: any, where nothing
-    /// is said.
+    /// Creates a call of the first of these tools, given by name and schema, that is allowed;
+    /// `None` allows any.
     pub(super) fn first<'a>(
         mut tools: impl Iterator<Item = (&'a Value, &'a Value)>,
         allowed: Option<&[&Value]>,
@@ -30,27 +30,27 @@ impl ToolCall {
         Some(Self { name: name.as_str()?.to_owned(), arguments })
     }
 
-    /// About how many tokens it is.
+    /// Returns the estimated tokens of the call.
     pub(super) fn tokens(&self) -> u64 {
         count_tokens(&self.name) + count_tokens(&self.arguments.to_string())
     }
 
-    /// The arguments as JSON, in the steps of a stream.
+    /// Returns the arguments as JSON, in the chunks of a stream.
     pub(super) fn deltas(&self) -> impl Iterator<Item = String> {
         split(&self.arguments.to_string())
     }
 }
 
-/// The elements, where it is an array.
+/// Returns the elements of an array, and none for other values.
 pub(super) fn elements(array: &Value) -> impl Iterator<Item = &Value> {
     array.as_array().into_iter().flatten()
 }
 
-/// The smallest value of a schema.
+/// A generator of the smallest value of a schema.
 struct MinimalValue<'a> {
-    /// Where references begin.
+    /// The root of references.
     root: &'a Value,
-    /// Values that it may still have: a schema can ask for more than there is room for.
+    /// The remaining number of values, since a schema can require unlimited ones.
     budget: u32,
 }
 
@@ -91,13 +91,13 @@ impl<'a> MinimalValue<'a> {
     }
 }
 
-/// The type, or the first of several.
+/// Returns the type of a schema, or the first of several.
 fn type_of(schema: &Value) -> Option<&str> {
     let kind = &schema["type"];
     kind.as_str().or_else(|| kind[0].as_str())
 }
 
-/// Far more than a tool asks for.
+/// The maximum number of values, far more than a tool needs.
 const MAX_VALUES: u32 = 256;
 
 #[cfg(test)]

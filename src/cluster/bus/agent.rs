@@ -9,68 +9,68 @@ use super::status::BusStatus;
 use crate::limiter::{Event, Feedback};
 use crate::limiter::{Ignored, Limiter};
 
-/// Joins a limiter to a bus: it tells the others of its refusals, and follows theirs.
+/// Connects a limiter to a bus: publishes the limiter's refusals and applies those of other agents.
 ///
-/// - When a key is reduced here, by a refusal ([`Feedback::rate_limited`]) or a call of
-///   [`Feedback::reduce`], its new capacity is published on `ratelimit.capacity` as
-///   `{resource, agent_id, new_capacity, reason, timestamp}`. Messages of other agents there are
-///   passed to [`Feedback::apply`].
-/// - When a key cools down here, the time that is left is published on `ratelimit.cooldown` as
-///   `{resource, agent_id, retry_after_ms, reason, timestamp}`, so that the others pause before they
-///   earn a refusal of their own ([`Feedback::apply_cool_down`]).
+/// - When a key is reduced in this limiter, by a refusal ([`Feedback::rate_limited`]) or a call of
+///   [`Feedback::reduce`], the agent publishes its new capacity on `ratelimit.capacity` as
+///   `{resource, agent_id, new_capacity, reason, timestamp}`. It passes messages of other agents on
+///   this subject to [`Feedback::apply`].
+/// - When a key cools down in this limiter, the agent publishes the remaining time on
+///   `ratelimit.cooldown` as `{resource, agent_id, retry_after_ms, reason, timestamp}`, so that
+///   other agents pause before the provider refuses them too ([`Feedback::apply_cool_down`]).
 ///
-/// Messages are JSON; timestamps are of RFC 3339; fields that nobody knows are passed over. Keys are
-/// sent as they are called: those of all agents should be called alike, and be no secrets. Who may
-/// publish can slow everybody down: a bus should be as closed as the account's API key.
+/// Messages are JSON, timestamps are RFC 3339, and unknown fields are ignored. Keys are sent
+/// verbatim: all agents should use the same names, and keys should not be secrets. Any publisher
+/// can slow down all agents, so restrict access to the bus as you would to the account's API key.
 ///
-/// What was followed is told by [`Limiter::subscribe`] and [`Limiter::listen`], as
-/// [`Event::Reduced`] and [`Event::CoolingDown`] with the other's name; what was not is counted by
-/// reason. Each keeps its own buckets, and a bus that is down changes nothing for the limiter: its own
-/// reduction holds, and it recovers by itself.
+/// [`Limiter::subscribe`] and [`Limiter::listen`] report applied messages as [`Event::Reduced`] and
+/// [`Event::CoolingDown`] with the id of the other agent; ignored messages are counted by reason.
+/// Each limiter keeps its own buckets. While the bus is down, the limiter works as without it: its
+/// own reductions apply, and it recovers on its own.
 ///
-/// How far to reduce, and how to recover, is the limiter's [`Reduction`](crate::limiter::Reduction).
-/// For those who come from a `DistributedConfig`:
+/// The limiter's [`Reduction`](crate::limiter::Reduction) sets the size of a reduction and the pace
+/// of recovery. The settings of go-ratelimit's `DistributedConfig` correspond as follows:
 ///
-/// | there | here |
+/// | `DistributedConfig` | tollgate |
 /// |---|---|
 /// | `Bus`, `AgentID` | required by [`join`](Self::join) |
 /// | `ReduceFactor` 0.5 | [`Reduction::factor`](crate::limiter::Reduction::factor) 0.5 |
 /// | `RecoveryInterval` 30 s | [`Reduction::interval`](crate::limiter::Reduction::interval) 30 s |
-/// | `RecoveryFactor` 1.1 | [`Reduction::recovery_factor`](crate::limiter::Reduction::recovery_factor) 1.1, and at least one unit a step |
-/// | `MaxRecovery` true | always so: never beyond the original |
+/// | `RecoveryFactor` 1.1 | [`Reduction::recovery_factor`](crate::limiter::Reduction::recovery_factor) 1.1, and at least one unit per step |
+/// | `MaxRecovery` true | always: capacity never exceeds the original |
 /// | `OnCapacityChange` | `subscribe` or `listen` |
 ///
-/// It goes with the limiter and ends with it, whether somebody keeps this handle or not. An example is
-/// at [`LocalBus`](super::LocalBus).
+/// The agent lives as long as its limiter; dropping this handle does not disconnect it. See
+/// [`LocalBus`](super::LocalBus) for an example.
 #[derive(Debug, Clone)]
 pub struct Agent(Arc<Member>);
 
-/// What an [`Agent`] did since it joined.
+/// Counters of an [`Agent`] since it joined its bus.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct AgentStatus {
-    /// What its bus did, for all who use it.
+    /// Status of the bus, over all of its users.
     pub bus: BusStatus,
-    /// Messages that it published.
+    /// Messages that this agent published.
     pub announced: u64,
-    /// Messages of others that it followed.
+    /// Messages of other agents that were applied.
     pub applied: u64,
-    /// Messages that could not be read.
+    /// Messages that could not be parsed.
     pub malformed: u64,
-    /// Messages that it did not follow, its own included, by reason.
+    /// Messages that were not applied, the agent's own included, by reason.
     pub ignored: BTreeMap<Ignored, u64>,
 }
 
-/// An agent that has no name: others could not tell its messages from their own.
+/// The error for an empty agent id: other agents could not tell its messages from their own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NoAgentId;
 
 impl Agent {
-    /// Joins a limiter to a bus, under a name that no other of its agents has.
+    /// Connects a limiter to a bus under an id that no other agent on the bus uses.
     ///
     /// # Errors
-    /// If the name is empty or blank.
+    /// Returns [`NoAgentId`] if the id is empty or blank.
     pub fn join(
         limiter: &Limiter,
         bus: Arc<dyn Bus>,
@@ -83,12 +83,12 @@ impl Agent {
         Ok(Self(Member::new(limiter, bus, id)))
     }
 
-    /// Its name among the agents.
+    /// Returns the id of this agent.
     pub fn id(&self) -> &str {
         &self.0.id
     }
 
-    /// What it did so far.
+    /// Returns the counters of this agent.
     pub fn status(&self) -> AgentStatus {
         self.0.status()
     }

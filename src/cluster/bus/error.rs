@@ -1,15 +1,17 @@
 use std::{fmt, io};
 
-/// Why a bus can't be made. That its server can't be reached is no reason: it goes on trying.
+/// An error that prevents the creation of a bus.
+///
+/// An unreachable server is not an error: the bus keeps trying to connect.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum BusError {
-    /// This isn't a URL of such a server. Without the URL, which may hold a password.
+    /// The URL is not supported. The error omits the URL, which may contain a password.
     Url {
-        /// Which would be one.
+        /// The supported URL schemes.
         expected: &'static str,
     },
-    /// The system gives no thread for it.
+    /// The operating system could not start a thread.
     Thread(io::Error),
 }
 

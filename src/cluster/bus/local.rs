@@ -4,25 +4,9 @@ use super::bus::{Bus, MessageHandler};
 use super::status::BusStatus;
 use super::subscriptions::Subscriptions;
 
-/// A bus within the process, for tests and for programs with several limiters. Messages are received
-/// on the thread that publishes them, before [`publish`](Bus::publish) returns.
+/// A bus within one process, for tests and for programs with several limiters.
 ///
-/// ```
-/// use std::sync::Arc;
-/// use tollgate::cluster::{Agent, Bus, LocalBus};
-/// use tollgate::{Limiter, Quota};
-///
-/// let bus: Arc<dyn Bus> = Arc::new(LocalBus::new());
-/// let limiter = || Limiter::builder().quota("gpt-4o", Quota::new().rpm(500)).build();
-/// let (here, there) = (limiter()?, limiter()?);
-/// let _agents = [
-///     Agent::join(&here, Arc::clone(&bus), "here")?,
-///     Agent::join(&there, Arc::clone(&bus), "there")?,
-/// ];
-/// here.feedback().reduce("gpt-4o", "received 429 response");
-/// assert_eq!(there.stats("gpt-4o").limits[0].limit, 250);
-/// # Ok::<(), Box<dyn std::error::Error>>(())
-/// ```
+/// [`publish`](Bus::publish) delivers a message on the calling thread, before it returns.
 #[derive(Debug, Default)]
 pub struct LocalBus {
     subscriptions: Subscriptions,
@@ -30,7 +14,7 @@ pub struct LocalBus {
 }
 
 impl LocalBus {
-    /// A bus that nobody listens to yet.
+    /// Creates a bus without subscribers.
     pub fn new() -> Self {
         Self::default()
     }

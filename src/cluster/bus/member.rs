@@ -14,7 +14,9 @@ use crate::limiter::{
 };
 use crate::timestamp::Timestamp;
 
-/// A limiter's seat on a bus. The limiter owns it; the bus and the limiter's events only know it.
+/// A limiter's membership of a bus: publishes its events and applies the messages of other agents.
+///
+/// The limiter owns the member. The bus and the limiter's event listener hold weak references.
 #[derive(Debug)]
 pub(super) struct Member {
     pub(super) id: String,
@@ -23,12 +25,12 @@ pub(super) struct Member {
     ended: AtomicBool,
     announced: AtomicU64,
     received: Mutex<AgentStatus>,
-    /// Until when the others were told to pause, by key.
+    /// The end of the cool-down that was last published, by key.
     paused: Mutex<HashMap<CompactString, Timestamp>>,
 }
 
 impl Member {
-    /// Takes a seat on a bus for a limiter.
+    /// Subscribes to the bus and to the limiter's events.
     pub(super) fn new(limiter: &Limiter, bus: Arc<dyn Bus>, id: String) -> Arc<Self> {
         let member = Arc::new(Self {
             id,
@@ -67,7 +69,7 @@ impl Member {
             subject,
             Arc::new(move |message| {
                 let Some(member) = Weak::upgrade(&member) else { return ControlFlow::Break(()) };
-                // Not a clone that would put off the limiter's end, and bring it about here.
+                // A normal clone could become the last one, and end the limiter on this thread.
                 let limiter = member.limiter.aside().filter(|_| member.is_active());
                 let Some(limiter) = limiter else { return ControlFlow::Break(()) };
                 let applied = apply(&member, &limiter, message);
@@ -98,7 +100,7 @@ impl Member {
         }
     }
 
-    /// Tells the others of what happened here.
+    /// Publishes a reduction or cool-down that originated in this limiter.
     fn on_event(&self, event: &Event) {
         match event {
             _ if !self.is_active() => {}
@@ -118,7 +120,8 @@ impl Member {
         {
             let mut paused = self.paused.lock();
             paused.retain(|_, until| *until > now);
-            // A burst of refusals moves the end a little with each: the others needn't hear of all.
+            // A burst of refusals extends the cool-down a little with each; publish only
+            // significant changes.
             if paused.get(key).is_some_and(|&announced_until| {
                 until <= announced_until + left / COOL_DOWN_TOLERANCE
             }) {
@@ -143,7 +146,8 @@ impl Member {
 
 impl Attached for Member {
     fn close(&self) -> Closing {
-        // Nothing new is sent from here; those in flight may still be refused, which others should know.
+        // Closing stops new requests. Requests in flight may still be refused, and other agents
+        // should learn of that.
         Box::pin(std::future::ready(()))
     }
 
@@ -152,11 +156,12 @@ impl Attached for Member {
     }
 }
 
-/// Why a message changed nothing.
+/// The reason why a message was not applied.
 enum IgnoredUpdate {
     Malformed,
     Ignored(Ignored),
 }
 
-/// A pause that ends later by less than this part of what is left of it is the same.
+/// A cool-down is published again only if it is longer by this fraction (1/8) of its remaining
+/// time.
 const COOL_DOWN_TOLERANCE: u32 = 8;

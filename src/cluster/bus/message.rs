@@ -1,3 +1,5 @@
+//! The JSON messages of the bus, in the format of go-ratelimit's `DistributedLimiter`.
+
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
@@ -22,7 +24,7 @@ pub(super) fn write_capacity(update: &CapacityUpdate) -> Vec<u8> {
     })
 }
 
-/// `None` for what is malformed.
+/// Returns `None` for a malformed message.
 pub(super) fn read_capacity(message: &[u8]) -> Option<CapacityUpdate> {
     let CapacityMessage { resource, agent_id, new_capacity, reason, timestamp } = read(message)?;
     let (capacity, timestamp) = (parse_amount(&new_capacity)?, parse_timestamp(&timestamp)?);
@@ -43,7 +45,7 @@ pub(super) fn write_cool_down(cool_down: &CoolDown) -> Vec<u8> {
     })
 }
 
-/// `None` for what is malformed.
+/// Returns `None` for a malformed message.
 pub(super) fn read_cool_down(message: &[u8]) -> Option<CoolDown> {
     let CoolDownMessage { resource, agent_id, retry_after_ms, reason, timestamp } = read(message)?;
     let (after, timestamp) = (parse_amount(&retry_after_ms)?, parse_timestamp(&timestamp)?);
@@ -51,7 +53,7 @@ pub(super) fn read_cool_down(message: &[u8]) -> Option<CoolDown> {
     Some(pause.with_reason(truncate_reason(reason)))
 }
 
-/// The words of DistributedLimiter's `CapacityUpdate` in Go.
+/// A capacity update, with the field names of `CapacityUpdate` in go-ratelimit.
 #[derive(Serialize, Deserialize)]
 struct CapacityMessage {
     resource: String,
@@ -62,6 +64,7 @@ struct CapacityMessage {
     timestamp: String,
 }
 
+/// A cool-down, with the time left in milliseconds.
 #[derive(Serialize, Deserialize)]
 struct CoolDownMessage {
     resource: String,
@@ -80,12 +83,12 @@ fn read<'a, T: Deserialize<'a>>(message: &'a [u8]) -> Option<T> {
     (message.len() <= MAX_MESSAGE_BYTES).then(|| serde_json::from_slice(message).ok()).flatten()
 }
 
-/// Nothing where it is negative: an `int` in Go may be.
+/// Converts an integer; negative ones, which Go's `int` allows, become 0.
 fn parse_amount(number: &Number) -> Option<u64> {
     number.as_u64().or_else(|| number.is_i64().then_some(0))
 }
 
-/// RFC 3339 with nanoseconds, as Go's `time.Time` is written.
+/// Formats a time as RFC 3339 with nanoseconds, as Go formats `time.Time`.
 fn format_timestamp(timestamp: Timestamp) -> String {
     timestamp.to_string()
 }
@@ -96,7 +99,7 @@ fn parse_timestamp(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from_nanos(u64::try_from(time.as_nanosecond()).unwrap_or(0)))
 }
 
-/// A reason goes into events and logs.
+/// Truncates a reason to [`MAX_REASON_CHARS`]: it is copied into events and logs.
 fn truncate_reason(reason: String) -> String {
     match reason.char_indices().nth(MAX_REASON_CHARS) {
         Some((at, _)) => reason[..at].to_owned(),
@@ -104,10 +107,10 @@ fn truncate_reason(reason: String) -> String {
     }
 }
 
-/// Bytes above which nothing is a message of ours.
+/// The maximum size of a message in bytes; longer ones are malformed.
 const MAX_MESSAGE_BYTES: usize = 64 * 1_024;
 
-/// Characters of a reason that are kept.
+/// The maximum length of a reason in characters.
 const MAX_REASON_CHARS: usize = 200;
 
 #[cfg(test)]

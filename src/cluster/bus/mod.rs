@@ -1,3 +1,8 @@
+//! A message bus over which limiters announce reductions and cool-downs to each other.
+//!
+//! [`Bus`] is the interface; [`LocalBus`], [`RedisBus`] and [`NatsBus`] implement it. An [`Agent`]
+//! connects a limiter to a bus.
+
 mod agent;
 #[expect(clippy::module_inception, reason = "the trait that this module is named after")]
 mod bus;

@@ -13,21 +13,21 @@ use super::remote::{BusDriver, Message, PING_INTERVAL, RemoteBus, Shared, TIMEOU
 use super::status::BusStatus;
 use crate::cluster::tls;
 
-/// A bus over NATS, on a thread of its own.
+/// A bus over NATS, driven by a dedicated thread.
 ///
-/// It connects by itself and for ever, also to a server that isn't there yet; what is published
-/// meanwhile waits for up to a second. A message counts as published once the connection has taken it:
-/// NATS acknowledges none. It is pinged every second, and taken for lost after three without an
-/// answer.
+/// The bus connects in the background and retries indefinitely, also if the server is not running
+/// yet; messages published meanwhile wait for up to one second. A message counts as published when
+/// the connection has accepted it, since NATS does not acknowledge messages. The bus pings the
+/// server every second and reconnects after three missed replies.
 #[derive(Debug)]
 pub struct NatsBus(RemoteBus);
 
 impl NatsBus {
-    /// A bus over the server at a URL (`nats`, `tls`, `ws`, `wss`), which may hold a user and a
-    /// password, or a token. Returns before it is connected.
+    /// Creates a bus for the server at a URL (`nats`, `tls`, `ws`, `wss`), which may contain a user
+    /// and password, or a token. Returns without waiting for the connection.
     ///
     /// # Errors
-    /// If that is no such URL, or there can be no thread.
+    /// Returns [`BusError`] if the URL is not supported or the thread cannot be started.
     pub fn connect(url: &str) -> Result<Self, BusError> {
         let wrong = || BusError::Url { expected: "nats://, tls://, ws:// or wss://" };
         let address: ServerAddr = url.parse().map_err(|_| wrong())?;
@@ -53,7 +53,7 @@ impl Bus for NatsBus {
     }
 }
 
-/// The address, and apart from it who logs in: the client logs addresses.
+/// Splits the credentials off the address, because the client logs addresses.
 fn split_credentials(address: ServerAddr) -> Option<(ServerAddr, ConnectOptions)> {
     let decoded = |text: &str| percent_decode_str(text).decode_utf8_lossy().into_owned();
     let options = match (address.username().map(decoded), address.password().map(decoded)) {
@@ -67,7 +67,7 @@ fn split_credentials(address: ServerAddr) -> Option<(ServerAddr, ConnectOptions)
     Some((ServerAddr::from_url(bare).ok()?, options))
 }
 
-/// Options by which the client never gives up, and tells how it goes.
+/// Sets options by which the client reconnects indefinitely and reports its connection state.
 fn reconnecting(options: ConnectOptions, shared: &Arc<Shared>) -> ConnectOptions {
     let shared = Arc::clone(shared);
     options
@@ -111,8 +111,8 @@ async fn drive(address: ServerAddr, options: ConnectOptions, mut driver: BusDriv
     }
 }
 
-/// The client subscribes again by itself after each new connection. This waits only while its own
-/// queue is full, and fails only for a subject that is none.
+/// Subscribes to more subjects. The client renews subscriptions itself after a reconnect; this
+/// waits only while the client's queue is full, and fails only for an invalid subject.
 async fn subscribe(client: &Client, subjects: &[Arc<str>], incoming: &mut SelectAll<Subscriber>) {
     for subject in subjects {
         match client.subscribe(subject.to_string()).await {
@@ -125,14 +125,14 @@ async fn subscribe(client: &Client, subjects: &[Arc<str>], incoming: &mut Select
 fn record_event(shared: &Shared, event: &Event) {
     match event {
         Event::Connected => shared.set_connected(true),
-        // Of the client itself: an attempt to connect has failed.
+        // `ClientError` also reports a failed attempt to connect.
         Event::Disconnected | Event::Closed | Event::ClientError(_) => shared.set_connected(false),
         _ => {}
     }
 }
 
-/// Sends once there is a connection; says whether it did. What the client is given without one, it
-/// would keep for as long as it takes.
+/// Sends a message once connected, and returns whether it was sent. Without a connection the client
+/// would buffer the message for an unlimited time.
 async fn send(client: &Client, shared: &Shared, message: Message) -> bool {
     shared.connected().await;
     client.publish(message.subject, message.body).await.is_ok() && client.flush().await.is_ok()

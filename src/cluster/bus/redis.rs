@@ -9,20 +9,22 @@ use super::remote::{BusDriver, Message, PING_INTERVAL, RemoteBus, Shared, TIMEOU
 use super::status::BusStatus;
 use crate::cluster::dial;
 
-/// A bus over the channels of Redis or Valkey (`PUBLISH`, `SUBSCRIBE`), on a thread of its own.
+/// A bus over the channels of Redis or Valkey (`PUBLISH`, `SUBSCRIBE`), driven by a dedicated
+/// thread.
 ///
-/// It connects by itself and for ever, also to a server that isn't there yet; what is published
-/// meanwhile waits for up to two seconds. A message counts as published once the server has
-/// acknowledged it. Nothing is stored there. Of a Redis Cluster, any node will do.
+/// The bus connects in the background and retries indefinitely, also if the server is not running
+/// yet; messages published meanwhile wait for up to two seconds. A message counts as published when
+/// the server has acknowledged it. The server stores no messages. With Redis Cluster, connect to
+/// any node.
 #[derive(Debug)]
 pub struct RedisBus(RemoteBus);
 
 impl RedisBus {
-    /// A bus over the server at a URL (`redis`, `rediss`), which may hold a user and a password.
-    /// Returns before it is connected.
+    /// Creates a bus for the server at a URL (`redis`, `rediss`), which may contain a user and
+    /// password. Returns without waiting for the connection.
     ///
     /// # Errors
-    /// If that is no such URL, or there can be no thread.
+    /// Returns [`BusError`] if the URL is not supported or the thread cannot be started.
     pub fn connect(url: &str) -> Result<Self, BusError> {
         let wrong = |_| BusError::Url { expected: "redis:// or rediss://" };
         let server = url.into_connection_info().map_err(wrong)?;
@@ -58,7 +60,7 @@ async fn drive(server: ConnectionInfo, mut driver: BusDriver) {
             }
             _ => {
                 driver.shared.set_connected(false);
-                // It has waited for the attempt and for the pause before.
+                // Queued messages have already waited for this attempt and the pause before it.
                 driver.discard_queued();
             }
         }
@@ -67,7 +69,7 @@ async fn drive(server: ConnectionInfo, mut driver: BusDriver) {
     }
 }
 
-/// Two connections: one that has subscribed can't publish.
+/// A pair of connections, since a connection in subscriber mode cannot publish.
 struct Session {
     sink: PubSubSink,
     incoming: PubSubStream,
@@ -75,7 +77,7 @@ struct Session {
     subscribed: usize,
 }
 
-/// The connection is lost.
+/// The error for a lost connection.
 struct ConnectionLost;
 
 impl Session {
@@ -90,7 +92,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Until the connection is lost; `Ok` once nobody publishes any more.
+    /// Publishes and delivers messages until the connection is lost; returns `Ok` when the bus is
+    /// dropped.
     async fn run(&mut self, driver: &mut BusDriver) -> Result<(), ConnectionLost> {
         let mut ping = interval(PING_INTERVAL);
         ping.set_missed_tick_behavior(MissedTickBehavior::Delay);
@@ -118,7 +121,7 @@ impl Session {
         command.arg(message.subject).arg(&message.body[..]);
         let answer = command.query_async::<u64>(&mut self.publisher).await;
         shared.count(answer.is_ok());
-        // An error that the server says, such as a lack of permission, is about this message alone.
+        // An error reply of the server, such as a missing permission, affects this message alone.
         match answer {
             Err(error) if error.is_io_error() || error.is_unrecoverable_error() => {
                 Err(ConnectionLost)
@@ -136,7 +139,7 @@ impl Session {
     }
 }
 
-/// What should not take long; an error of any kind ends the session.
+/// Runs a command with a timeout; any error ends the session.
 async fn with_timeout(
     task: impl Future<Output = Result<(), RedisError>>,
 ) -> Result<(), ConnectionLost> {

@@ -1,3 +1,6 @@
+//! The parts shared by the buses with a remote server: a bounded queue, and the thread that drains
+//! it.
+
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
@@ -11,8 +14,7 @@ use super::status::BusStatus;
 use super::subscriptions::Subscriptions;
 use crate::cluster::worker::Worker;
 
-/// The program's side of a bus whose server is elsewhere: a bounded queue before the thread that
-/// drives it.
+/// The caller's side of a remote bus: a bounded queue to the thread that drives the connection.
 #[derive(Debug)]
 pub(super) struct RemoteBus {
     queue: mpsc::Sender<Message>,
@@ -20,27 +22,27 @@ pub(super) struct RemoteBus {
     _worker: Worker,
 }
 
-/// The thread's side.
+/// The state that the driving thread works on.
 #[derive(Debug)]
 pub(super) struct BusDriver {
     pub(super) queue: mpsc::Receiver<Message>,
     pub(super) shared: Arc<Shared>,
 }
 
-/// What is to be published.
+/// A message to publish.
 #[derive(Debug)]
 pub(super) struct Message {
     pub(super) subject: String,
     pub(super) body: Bytes,
 }
 
-/// What both sides see.
+/// State shared between the callers and the driving thread.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) subscriptions: Subscriptions,
-    /// That there may be a new subject.
+    /// Notified when a subject may have been added.
     pub(super) subscribed: Notify,
-    /// `None` before the first attempt has ended.
+    /// The connection state; `None` until the first attempt has ended.
     connected: watch::Sender<Option<bool>>,
     published: AtomicU64,
     failed: AtomicU64,
@@ -86,7 +88,7 @@ impl RemoteBus {
 }
 
 impl BusDriver {
-    /// Gives up what waits: it would come too late.
+    /// Drops all queued messages and counts them as failed: they would arrive too late.
     pub(super) fn discard_queued(&mut self) {
         while self.queue.try_recv().is_ok() {
             self.shared.count(false);
@@ -95,13 +97,13 @@ impl BusDriver {
 }
 
 impl Shared {
-    /// Counts what was sent, or failed to be.
+    /// Counts a message as published or failed.
     pub(super) fn count(&self, sent: bool) {
         let count = if sent { &self.published } else { &self.failed };
         count.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Notes whether there is a connection; tells of a change.
+    /// Records the connection state, and logs a change.
     pub(super) fn set_connected(&self, connected: bool) {
         if self.connected.send_replace(Some(connected)) != Some(connected) {
             match connected {
@@ -111,28 +113,28 @@ impl Shared {
         }
     }
 
-    /// Waits for a connection.
+    /// Waits until the bus is connected.
     #[cfg(feature = "nats")]
     pub(super) async fn connected(&self) {
-        // The sender is here, so it doesn't end.
+        // Cannot fail: `self` holds the sender.
         let _ = self.connected.subscribe().wait_for(|connected| *connected == Some(true)).await;
     }
 }
 
-/// How long to wait before the attempt of this number, from 1 on, to reach a server again: from 10 ms
-/// to 1 s, twice as long each time.
+/// Returns the pause before reconnect attempt `attempt`, which counts from 1: 10 ms, doubled with
+/// each attempt, and at most 1 s.
 pub(super) fn backoff(attempt: usize) -> Duration {
     let doubled = u32::try_from(attempt.saturating_sub(1)).unwrap_or(u32::MAX).min(7);
     (MIN_BACKOFF * (1 << doubled)).min(TIMEOUT)
 }
 
-/// How long anything may take: to connect, to send, to be answered. What waits for longer is given up.
+/// The timeout for connecting, sending and replies.
 pub(super) const TIMEOUT: Duration = Duration::from_secs(1);
 
-/// How often a silent server is asked whether it is still there.
+/// The interval at which an idle connection is pinged.
 pub(super) const PING_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Messages that may wait.
+/// The capacity of the queue, in messages.
 const QUEUE_CAPACITY: usize = 1_024;
 
 const MIN_BACKOFF: Duration = Duration::from_millis(10);

@@ -1,15 +1,15 @@
-/// What a [`Bus`](super::Bus) did since it was made.
+/// The connection state of a [`Bus`](super::Bus) and its message counters since creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct BusStatus {
-    /// Whether it is connected now.
+    /// Whether the bus is connected.
     pub connected: bool,
-    /// Messages that were sent: given to Redis, or to the connection to NATS.
+    /// Messages sent: acknowledged by Redis, or accepted by the connection to NATS.
     pub published: u64,
-    /// Messages that could not be sent, or not in time.
+    /// Messages that could not be sent in time.
     pub failed: u64,
-    /// Messages that were not even taken, because too many wait.
+    /// Messages dropped because the queue was full.
     pub dropped: u64,
-    /// Messages that came in, one's own included.
+    /// Messages received, the publisher's own included.
     pub received: u64,
 }

@@ -7,10 +7,10 @@ use parking_lot::Mutex;
 
 use super::bus::MessageHandler;
 
-/// Who listens to what.
+/// The message handlers of a bus, by subject.
 #[derive(Default)]
 pub(super) struct Subscriptions {
-    /// By subject, in the order of their first subscription; never fewer.
+    /// Subjects in the order of their first subscription; subjects are never removed.
     all: Mutex<Vec<(Arc<str>, Vec<MessageHandler>)>>,
     received: AtomicU64,
 }
@@ -24,18 +24,19 @@ impl Subscriptions {
         }
     }
 
-    /// The subjects from a number on.
+    /// Returns the subjects from index `from` on.
     #[cfg(any(feature = "redis", feature = "nats"))]
     pub(super) fn subjects(&self, from: usize) -> Vec<Arc<str>> {
         self.all.lock().iter().skip(from).map(|(subject, _)| Arc::clone(subject)).collect()
     }
 
-    /// Calls who listens, under no lock: they may publish and subscribe.
+    /// Calls the handlers of a subject without holding the lock, since handlers may publish and
+    /// subscribe.
     pub(super) fn deliver(&self, subject: &str, message: &[u8]) {
         self.received.fetch_add(1, Ordering::Relaxed);
         let handlers = self.with(subject, |handlers| handlers.clone()).unwrap_or_default();
         for handler in handlers {
-            // Who panics must not end the bus for all others.
+            // A panicking handler must not stop the bus for the other handlers.
             let result = catch_unwind(AssertUnwindSafe(|| handler(message)));
             if result.is_err() {
                 tracing::error!(subject, "a bus subscriber panicked; unsubscribed it");

@@ -9,7 +9,7 @@ use crate::cluster::OnFailure;
 use crate::cluster::SharingMode;
 use crate::limiter::{Clock, SystemClock};
 
-/// Builds a [`Shared`].
+/// A builder for [`Shared`].
 #[derive(Clone)]
 #[must_use = "a builder does nothing until it connects"]
 pub struct SharedBuilder {
@@ -42,34 +42,36 @@ impl SharedBuilder {
         Self { url: url.to_owned(), account: account.to_owned(), settings, clock: None }
     }
 
-    /// How long a decision waits for the store; by default, 50 ms. At least 1 ms.
+    /// Sets how long a decision waits for the store. Default: 50 ms; at least 1 ms.
     pub fn timeout(mut self, timeout: Duration) -> Self {
         self.settings.timeout = timeout.max(Duration::from_millis(1));
         self
     }
 
-    /// What happens while the store can't be reached; by default, [`OnFailure::LocalShare`].
+    /// Sets how requests are decided while the store is unavailable. Default:
+    /// [`OnFailure::LocalShare`].
     pub fn on_failure(mut self, on_failure: OnFailure) -> Self {
         self.settings.on_failure = on_failure;
         self
     }
 
-    /// How exactly the limits are kept; by default, [`SharingMode::Exact`].
+    /// Sets how exactly the limits are enforced. Default: [`SharingMode::Exact`].
     pub fn mode(mut self, mode: SharingMode) -> Self {
         self.settings.mode = mode;
         self
     }
 
-    /// The keys of the account may lie on different nodes of a Redis Cluster. A request under several
-    /// keys is then decided key by key, in their order, and given back where a later one refuses:
-    /// for that moment, others see it as held.
+    /// Spreads the keys of the account over the nodes of a Redis Cluster.
+    ///
+    /// A request under several keys is then decided key by key, in their order, and released again
+    /// if a later key refuses it. Other processes see the amount as held in the meantime.
     pub fn spread(mut self) -> Self {
         self.settings.spread = true;
         self
     }
 
-    /// How long the reservation of a request is kept that nobody renews, because its process is gone;
-    /// by default, a minute. Then it counts as used. At least 1 s.
+    /// Sets how long the store keeps a reservation that is not renewed because its process is gone;
+    /// after that it counts as used. Default: one minute; at least 1 s.
     pub fn reservation_ttl(mut self, ttl: Duration) -> Self {
         self.settings.ttl = ttl.max(Duration::from_secs(1));
         self
@@ -81,17 +83,17 @@ impl SharedBuilder {
         self
     }
 
-    /// The clock of the limiter that uses it; by default, the system's.
+    /// Sets the clock, which must be the limiter's. Default: the system clock.
     pub fn clock(mut self, clock: impl Clock) -> Self {
         self.clock = Some(Arc::new(clock));
         self
     }
 
-    /// Starts the thread that keeps the connection. That the store isn't there is no error: it is
-    /// away then, and used as soon as it comes.
+    /// Starts the thread that maintains the connection. An unreachable store is not an error: it
+    /// counts as unavailable until it can be reached.
     ///
     /// # Errors
-    /// [`SharedError`], for an address or an account that can't be meant.
+    /// Returns [`SharedError`] for an invalid URL or an empty account.
     pub fn connect(self) -> Result<Arc<Shared>, SharedError> {
         let server = Server::parse(&self.url)?;
         if self.account.is_empty() {

@@ -1,3 +1,5 @@
+//! The background task that keeps the connection to the store alive.
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -9,13 +11,13 @@ use super::url::Server;
 use crate::cluster::dial::CONNECT;
 use crate::limiter::Clock;
 
-/// Keeps the connection: opens it, tests it once a second and whenever something was wrong, and says
-/// when the store is away and when it is back.
+/// Opens the connection, checks it once per second and after each failure, and reports when the
+/// store becomes unavailable or available again.
 #[derive(Debug)]
 pub(super) struct ConnectionMonitor {
     coordinator: Arc<Coordinator>,
     server: Server,
-    /// Which of several hosts is asked for the way.
+    /// The index of the host to connect through, if there are several.
     host: usize,
 }
 
@@ -41,14 +43,14 @@ impl ConnectionMonitor {
         }
     }
 
-    /// Until the next beat, or until something is wrong.
+    /// Waits until the next check is due or a failure is reported.
     async fn wait_for_next_check(&self) {
         let check_requested = self.coordinator.store.connection.check_requested.notified();
         let _ = tokio::time::timeout(CHECK_INTERVAL, check_requested).await;
     }
 
-    /// Whether the store can be used now; opens a connection if there is none. One that breaks under
-    /// the test says no more than one that breaks under a call: there may be another.
+    /// Checks whether the store is usable, and opens a connection if there is none. A connection
+    /// that breaks during the check is replaced.
     async fn check(&mut self) -> Result<(), Failure> {
         let coordinator = Arc::clone(&self.coordinator);
         let connection = &coordinator.store.connection;
@@ -72,7 +74,7 @@ impl ConnectionMonitor {
         Err(Failure::ConnectionLost)
     }
 
-    /// By way of the host that led there last, or of the first after it that does.
+    /// Opens a connection through the host that worked last, or the first one after it that does.
     async fn open(&mut self) -> Result<Link, Failure> {
         let mut opened = Err(Failure::TimedOut);
         for _ in 0..self.server.hosts() {
@@ -111,7 +113,7 @@ impl ConnectionMonitor {
     }
 }
 
-/// So many may break one after the other.
+/// The number of connections that may break in a row during one check.
 const MAX_ATTEMPTS: usize = 10;
 const CHECK_INTERVAL: Duration = Duration::from_secs(1);
 const MIN_PAUSE: Duration = Duration::from_millis(10);

@@ -1,3 +1,6 @@
+//! The decision about a request: by a lease, by the store, or locally while the store is
+//! unavailable.
+
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
@@ -19,30 +22,30 @@ use crate::limiter::{Clock, Reservation, Unmet};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
-/// Decides: by the store, and without it by the mode of failure.
+/// Decides about requests, and tells the store how they end.
 #[derive(Debug)]
 pub(super) struct Coordinator {
     pub(super) store: Store,
     pub(super) reservations: Mutex<Reservations>,
     pub(super) fallback: Mutex<Fallback>,
     pub(super) outbox: Mutex<Outbox>,
-    /// Of calls that nobody waits for, so many are on their way at once.
+    /// Limits the number of concurrent background calls.
     pub(super) background_calls: Semaphore,
     pub(super) leases: Leases,
-    /// When it was last said that the store is away.
+    /// The time of the last warning about the store, for rate-limited logging.
     pub(super) last_logged: AtomicU64,
 }
 
-/// A decision that is asked of the store.
+/// A request for a decision of the store.
 #[derive(Debug)]
 pub(super) struct ReserveRequest {
     pub(super) reservation: Arc<Reservation>,
     pub(super) id: Id,
-    /// Whether it is asked again where it is refused.
+    /// Whether the caller retries after a refusal.
     pub(super) waits: bool,
-    /// Whether it was refused before, and has its place among those who wait.
+    /// Whether the request was refused before and has a place in the store's queue.
     pub(super) is_queued: bool,
-    /// By the store's `ticks`.
+    /// The start of the call, by the store's `ticks`.
     pub(super) started_at: Timestamp,
 }
 
@@ -70,7 +73,8 @@ impl Coordinator {
         ReserveRequest { reservation, id, waits, is_queued, started_at: self.store.ticks.now() }
     }
 
-    /// Asks the store, and decides without it where it has no answer in time.
+    /// Decides about a request by a lease or by the store, or locally if the store does not answer
+    /// in time.
     pub(super) async fn reserve(self: Arc<Self>, request: ReserveRequest) -> Result<(), Unmet> {
         let ReserveRequest { reservation, id, waits, .. } = &request;
         let reserve_by_lease = self.reserve_by_lease(&request).await;
@@ -96,14 +100,14 @@ impl Coordinator {
         if !self.store.connection.is_unavailable() {
             self.fallback.lock().discard_shares(reservation);
         }
-        // If somebody has given it up meanwhile, the store has been told so.
+        // If the call was cancelled meanwhile, the store has been told to release the reservation.
         self.reservations.lock().finish_call(reservation, *id, state);
         self.store.counters.decided.add(1);
         answer
     }
 
-    /// Nobody waits for the answer any more, if there is none yet: what the store may have done is
-    /// undone. Must be called on the worker's runtime.
+    /// Cancels a pending call, and tells the store to undo it. Returns `false` if it has been
+    /// decided already. Must be called on the worker's runtime.
     pub(super) fn cancel(self: &Arc<Self>, reservation: &Arc<Reservation>, id: Id) -> bool {
         let given_up = self.reservations.lock().finish_call(reservation, id, None);
         if given_up {
@@ -113,7 +117,7 @@ impl Coordinator {
         given_up
     }
 
-    /// A decision without the store.
+    /// Decides without the store, as [`OnFailure`] says.
     pub(super) fn decide_locally(
         &self,
         reservation: &Arc<Reservation>,
@@ -159,8 +163,8 @@ impl Coordinator {
         self.reservations.lock().admit_locally(reservation, self.store.id(), state);
     }
 
-    /// The store may be back sooner than the share has room. What is never in the share may be in the
-    /// limit.
+    /// Shortens the wait of a refusal by the local share, since the store may be available again
+    /// earlier. A request that never fits the share may fit the limit.
     fn cap_wait(&self, unmet: Unmet, waits: bool) -> Unmet {
         match unmet.wait() {
             Wait::Never => self.unavailable_for(RETRY_WHILE_UNAVAILABLE),
@@ -178,7 +182,8 @@ impl Coordinator {
         Unmet::Away { until: self.store.clock.now() + wait }
     }
 
-    /// What the store says: `Err` where it has said nothing.
+    /// Asks the store for a reservation of all keys. The outer `Err` means that the store did not
+    /// answer.
     async fn reserve_in_store(
         self: &Arc<Self>,
         request: &ReserveRequest,
@@ -201,7 +206,7 @@ impl Coordinator {
                     let scope = group.scopes.get(part).copied().unwrap_or_default();
                     return Ok(Err(Unmet::Short { scope, shortfall: Shortfall { rule, wait } }));
                 }
-                // Its end has overtaken it.
+                // The end of the request has overtaken this call.
                 Verdict::Unknown => return Err(Failure::Cancelled),
                 _ => return Err(Failure::UNREADABLE),
             }
@@ -209,9 +214,9 @@ impl Coordinator {
         Ok(Ok(()))
     }
 
-    /// What was granted of a request that is refused is given back before its owner hears of it: a
-    /// late copy of that would take the grant away that comes when it asks again under this name. Where
-    /// that isn't known to be done, it asks under another.
+    /// Releases the groups that were granted before another one refused, and waits for the store to
+    /// confirm: a late copy of the release would remove the grant of the next attempt under this
+    /// id. If the store does not confirm, the next attempt uses another id.
     async fn release_granted(self: &Arc<Self>, request: &ReserveRequest, granted: &[Group]) {
         let ReserveRequest { reservation, id, started_at, .. } = request;
         let release = Verb::Release { unsure: false };
@@ -224,7 +229,8 @@ impl Coordinator {
         }
     }
 
-    /// When there may be room. Who asks again does so when others may have ended at the latest.
+    /// Returns when to retry a refused request: at the latest when requests of other processes may
+    /// have ended.
     fn retry_wait(
         &self,
         pieces: &[Piece],
@@ -260,9 +266,11 @@ pub(super) fn micros(duration: Duration) -> u64 {
 
 /// While the store is away: when it is asked again.
 const RETRY_WHILE_UNAVAILABLE: Duration = Duration::from_millis(20);
-/// When another process may have ended a request; it tells nobody.
+/// The interval at which a waiting request checks whether another process has ended a request in
+/// flight; ends are not announced.
 const RECHECK_CONCURRENCY: Duration = Duration::from_millis(20);
-/// When another may have said that a request took less than it had reserved.
+/// The interval at which a waiting request checks whether another process has settled below its
+/// reservation.
 const RECHECK_HELD: Duration = Duration::from_millis(250);
-/// The script's numbers are exact up to here.
+/// The largest integer that the script's doubles represent exactly.
 const MAX_EXACT: u64 = (1 << 53) - 1;

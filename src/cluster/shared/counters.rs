@@ -1,6 +1,6 @@
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// What has happened since the start.
+/// Counters since the start.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
     pub(super) outages: Count,
@@ -10,12 +10,12 @@ pub(super) struct Counters {
     pub(super) local: Count,
     pub(super) retries: Count,
     pub(super) timeouts: Count,
-    /// As many as there are now.
+    /// The current number, not a total.
     pub(super) unacknowledged: Count,
     pub(super) members: Count,
 }
 
-/// A figure that several threads count up.
+/// An atomic counter.
 #[derive(Debug, Default)]
 pub(super) struct Count(AtomicU64);
 
@@ -38,7 +38,7 @@ impl Count {
 }
 
 impl Counters {
-    /// All that was decided without the store.
+    /// Returns the number of decisions made without the store.
     pub(super) fn degraded(&self) -> u64 {
         self.closed.now() + self.open.now() + self.local.now()
     }

@@ -1,14 +1,17 @@
 use std::{fmt, io};
 
-/// Why a shared limit can't be set up. That its store can't be reached is no reason.
+/// An error that prevents the setup of shared limits.
+///
+/// An unreachable store is not an error: the limits work as [`OnFailure`](crate::cluster::OnFailure) says
+/// until it can be reached.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum SharedError {
-    /// The address is none of a Redis server. The address itself isn't told: it may hold a password.
+    /// The URL is invalid, for this reason. The error omits the URL, which may contain a password.
     Url(&'static str),
-    /// The account has no name.
+    /// The account name is empty.
     NoAccount,
-    /// The system starts no thread.
+    /// The operating system could not start a thread.
     Thread(io::Error),
 }
 

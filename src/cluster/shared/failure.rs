@@ -2,26 +2,27 @@ use std::borrow::Cow;
 
 use redis::{ErrorKind, RedisError};
 
-/// Why a call has no answer.
+/// The reason why a call to the store has no result.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Failure {
-    /// The connection is gone: to be sent again over another.
+    /// The connection was lost; the call can be repeated over a new one.
     ConnectionLost,
-    /// It answers, but doesn't do it now: read-only, out of memory, loading.
+    /// The server replied with an error, such as read-only, out of memory or loading. Contains the
+    /// error code.
     Rejected(Cow<'static, str>),
-    /// No answer in time.
+    /// The store did not answer in time.
     TimedOut,
-    /// The store is away: nothing was sent.
+    /// The store is unavailable; the call was not sent.
     Unavailable,
-    /// The question was given up meanwhile: nobody waits for its answer.
+    /// The call was cancelled; its result is not needed any more.
     Cancelled,
 }
 
 impl Failure {
-    /// An answer that nobody gives to such a call.
+    /// The failure for a response that the script never produces.
     pub(super) const UNREADABLE: Self = Self::Rejected(Cow::Borrowed(UNREADABLE));
 
-    /// In a word, for the log; never all that the server said.
+    /// Returns a short reason for the log, never the server's full message.
     pub(super) fn reason(&self) -> &str {
         match self {
             Self::ConnectionLost => "connection lost",
@@ -32,12 +33,13 @@ impl Failure {
         }
     }
 
-    /// Whether it says nothing of the next call: of another key, perhaps.
+    /// Returns whether the failure concerns this call alone, so that calls on other keys may
+    /// succeed.
     pub(super) fn is_call_specific(&self) -> bool {
         matches!(self, Self::Rejected(code) if CALL_ERRORS.contains(&&**code))
     }
 
-    /// Whether another connection may do better: to whoever stands behind the address by now.
+    /// Returns whether to replace the connection: another server may have taken over the address.
     pub(super) fn breaks_link(&self) -> bool {
         match self {
             Self::ConnectionLost | Self::TimedOut => true,
@@ -59,7 +61,8 @@ impl From<RedisError> for Failure {
     }
 }
 
-/// Before Redis 7, a script's error hides the code of the command that it stands for.
+/// Returns the error code. Before Redis 7, the error of a script hides the code of the command that
+/// failed in it.
 fn code(error: &RedisError) -> &str {
     let code = error.code().unwrap_or_else(|| error.category());
     let detail = error.detail().unwrap_or_default();
@@ -69,9 +72,9 @@ fn code(error: &RedisError) -> &str {
     hidden.copied().unwrap_or(code)
 }
 
-/// Errors that say something of one call, and nothing of the next.
+/// Error codes that concern one call.
 const CALL_ERRORS: [&str; 5] = ["ERR", "TOLLGATE", "WRONGTYPE", "CROSSSLOT", UNREADABLE];
 const UNREADABLE: &str = "invalid response";
-/// Errors that say how the server is.
+/// Error codes that concern the server.
 const SERVER_STATE_ERRORS: [&str; 6] =
     ["READONLY", "MASTERDOWN", "OOM", "MISCONF", "NOREPLICAS", "CLUSTERDOWN"];

@@ -1,3 +1,6 @@
+//! Admission while the store is unavailable: each process enforces its share of each limit, and
+//! records what it admits, to charge it to the store later.
+
 use std::collections::HashMap;
 use std::sync::Arc;
 
@@ -10,8 +13,7 @@ use crate::limiter::{Reservation, Reserved, Unmet};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
-/// What this process decides by itself while the store is away, and what of it the store isn't told
-/// yet.
+/// The local shares, and the amounts admitted without the store that the store does not know yet.
 #[derive(Debug, Default)]
 pub(super) struct Fallback {
     outage: u64,
@@ -19,15 +21,15 @@ pub(super) struct Fallback {
     debts: HashMap<CompactString, Debt>,
 }
 
-/// The buckets of a key as if there were only this process, in which each cost counts as often as
-/// there are members.
+/// The buckets of a key, in which each cost counts once per live process: the local share of the
+/// limit.
 #[derive(Debug)]
 struct Share {
     rules: Arc<[Rule]>,
     buckets: Vec<Bucket>,
 }
 
-/// What was let in of a key.
+/// The amounts of a key that were admitted without the store.
 #[derive(Debug)]
 struct Debt {
     rules: Arc<[Rule]>,
@@ -35,13 +37,13 @@ struct Debt {
 }
 
 impl Fallback {
-    /// The number of the outage that lasts, or comes next.
+    /// Returns the number of the current outage, or of the next one.
     pub(super) fn outage(&self) -> u64 {
         self.outage
     }
 
-    /// Reserves in this process's share of all keys, or in none. A key that has none yet begins with
-    /// the buckets that `begin` knows.
+    /// Reserves a cost in the local shares of all keys, or in none. A new share starts with the
+    /// buckets that `begin` returns.
     pub(super) fn reserve(
         &mut self,
         reservation: &Reservation,
@@ -70,13 +72,12 @@ impl Fallback {
         Ok(())
     }
 
-    /// It was let in: the store is to be told.
+    /// Records the cost of an admitted request, to charge it to the store.
     pub(super) fn add_debt(&mut self, reservation: &Reservation) {
         self.adjust_debt(reservation, &reservation.cost, &Cost::new().requests(0));
     }
 
-    /// A request that was let in during this outage has ended: what it took counts, and nothing if it
-    /// never left.
+    /// Settles a request that was admitted during this outage; `None` for one that was never sent.
     pub(super) fn end(
         &mut self,
         reservation: &Reservation,
@@ -101,7 +102,7 @@ impl Fallback {
         }
     }
 
-    /// A request that the store had granted has ended: of what is in flight, there is one less.
+    /// Frees the concurrency slots of a request that the store had granted.
     pub(super) fn release_concurrency(&mut self, reservation: &Reservation) {
         for reserved in &reservation.scopes {
             let Some(share) = self.shares.get_mut(&reserved.key) else { continue };
@@ -113,7 +114,7 @@ impl Fallback {
         }
     }
 
-    /// Forgets what a key has used.
+    /// Resets the usage of a key.
     pub(super) fn reset(&mut self, key: &str) {
         self.debts.remove(key);
         if let Some(Share { rules, buckets }) = self.shares.get_mut(key) {
@@ -123,18 +124,18 @@ impl Fallback {
         }
     }
 
-    /// The store decides again.
+    /// Ends the outage: the store decides again.
     pub(super) fn end_outage(&mut self) {
         self.outage += 1;
         self.shares.clear();
     }
 
-    /// Whether the store is to be told of anything.
+    /// Returns whether there are amounts to charge to the store.
     pub(super) fn has_debt(&self) -> bool {
         self.debts.values().any(|debts| debts.amounts.iter().any(|amount| *amount > 0))
     }
 
-    /// The store, which isn't away, has decided about these keys: no share goes on beside it.
+    /// Discards the shares of these keys, because the store has decided about them.
     pub(super) fn discard_shares(&mut self, reservation: &Reservation) {
         if !self.shares.is_empty() {
             for reserved in &reservation.scopes {
@@ -143,7 +144,7 @@ impl Fallback {
         }
     }
 
-    /// What is to be charged of what was let in until now; it is owed here no more.
+    /// Takes the recorded amounts, to charge them to the store.
     pub(super) fn take_debts(&mut self) -> Vec<Piece> {
         let debts = std::mem::take(&mut self.debts).into_iter();
         let piece = |(key, Debt { rules, amounts })| Piece { key, rules, amounts, lease: None };
@@ -173,7 +174,7 @@ impl Fallback {
         self.shares.get_mut(&reserved.key).expect("the share was just inserted")
     }
 
-    /// More is owed by so much, and less by so much.
+    /// Adds `more` to the recorded amounts and subtracts `less`.
     fn adjust_debt(&mut self, reservation: &Reservation, more: &Cost, less: &Cost) {
         for Reserved { key, rules, .. } in &reservation.scopes {
             let new = || Debt { rules: Arc::clone(rules), amounts: SmallVec::new() };
@@ -191,7 +192,7 @@ impl Fallback {
 }
 
 impl Share {
-    /// A bucket as it goes on under another rule, if it was there.
+    /// Carries the bucket of the same limit over to a changed rule.
     fn carried_over(&self, rule: &Rule, now: Timestamp) -> Option<Bucket> {
         let index = self.rules.iter().position(|old| old.is_standing(rule))?;
         Some(self.buckets.get(index)?.carry(&self.rules[index], rule, now))
@@ -199,15 +200,16 @@ impl Share {
 }
 
 impl Debt {
-    /// What is owed under a rule, which may be another than before.
+    /// Returns the recorded amount of a rule's limit, whose rule may have changed.
     fn amount_for(&self, rule: &Rule) -> u64 {
         let index = self.rules.iter().position(|old| old.is_standing(rule));
         index.and_then(|index| self.amounts.get(index).copied()).unwrap_or(0)
     }
 }
 
-/// What others hold when the store goes away counts as used, since nobody will say what it took. Of
-/// those in flight, one's own end.
+/// Converts the amounts that other processes hold to usage when the store becomes unavailable,
+/// since their settlements will not be known. Concurrency slots stay held until the process's own
+/// requests end.
 fn charge_held(rule: &Rule, bucket: &mut Bucket, now: Timestamp) {
     let held = bucket.held();
     if held > 0 && *rule.dimension() != Dimension::Concurrency {
@@ -216,7 +218,7 @@ fn charge_held(rule: &Rule, bucket: &mut Bucket, now: Timestamp) {
     }
 }
 
-/// A cost that counts so often, of these rules.
+/// Multiplies the amounts of these rules by the number of members.
 fn multiplied(rules: &[Rule], cost: &Cost, members: u64) -> Cost {
     let mut all = Cost::new().requests(0);
     for rule in rules {

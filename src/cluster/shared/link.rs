@@ -14,7 +14,8 @@ use super::script::{Answer, Call};
 use super::url::Server;
 use crate::cluster::dial::{self, CONNECT, Node};
 
-/// A connection. Clones share it: calls are sent as they come, and answered in that order.
+/// A connection to a single server or a cluster. Clones share the connection; responses arrive in
+/// the order of the calls.
 #[derive(Clone)]
 pub(super) enum Link {
     One(MultiplexedConnection),
@@ -22,7 +23,7 @@ pub(super) enum Link {
 }
 
 impl Link {
-    /// Opens one; where Sentinels know the master, they are asked anew.
+    /// Opens a connection; with Sentinel, asks for the current master first.
     pub(super) async fn open(server: &Server, timeout: Duration) -> RedisResult<Self> {
         let options = AsyncConnectionConfig::new()
             .set_connection_timeout(Some(CONNECT))
@@ -50,10 +51,10 @@ impl Link {
         }
     }
 
-    /// Has the script decide.
+    /// Runs the script.
     ///
     /// # Errors
-    /// [`Failure`]. Whether it was carried out is unknown then.
+    /// Returns [`Failure`]; it is then unknown whether the call was executed.
     pub(super) async fn call(&mut self, call: &Call<'_>) -> Result<Answer, Failure> {
         let mut value = self.query::<Value>(&call.by_hash()).await;
         if let Err(error) = &value
@@ -80,5 +81,5 @@ impl fmt::Debug for Link {
 
 const MIN_REDIRECT_WAIT_MS: u64 = 10;
 const MAX_REDIRECT_WAIT_MS: u64 = 100;
-/// Of a call to a cluster whose slots have moved.
+/// The maximum number of redirections of a call to a cluster whose slots have moved.
 const REDIRECTIONS: u32 = 3;

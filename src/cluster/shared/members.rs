@@ -1,23 +1,26 @@
+//! The set of live processes of an account, in the store.
+
 use redis::Cmd;
 
-/// The set of who is alive on an account.
+/// Returns the heartbeat command, which records this process as alive and counts the live
+/// processes.
 ///
-/// Each process puts itself down with the time, by the server's clock, and those are dropped that
-/// haven't done so for a while. As it writes, it also tells whether the store can.
+/// Each process writes the server's time to a sorted set, from which expired entries are removed.
+/// As the heartbeat writes, it also tells whether the store accepts writes.
 pub(super) fn heartbeat(name: &[u8], process: u64) -> Cmd {
     let mut command = redis::cmd("EVAL");
     command.arg(HEARTBEAT).arg(1).arg(name).arg(format!("{process:016x}")).arg(EXPIRY_MICROS);
     command
 }
 
-/// Leaves it.
+/// Returns the command that removes this process from the set.
 pub(super) fn leave(name: &[u8], process: u64) -> Cmd {
     let mut command = redis::cmd("ZREM");
     command.arg(name).arg(format!("{process:016x}"));
     command
 }
 
-/// Answers the server's time and how many there are.
+/// Returns the server's time and the number of live processes.
 const HEARTBEAT: &str = "\
 local t = redis.call('TIME')
 local now = t[1] * 1000000 + t[2]
@@ -27,5 +30,5 @@ redis.call('ZREMRANGEBYSCORE', KEYS[1], string.format('(%.0f', now + ARGV[2]), '
 redis.call('PEXPIRE', KEYS[1], string.format('%.0f', ARGV[2] / 1000))
 return {now, redis.call('ZCARD', KEYS[1])}";
 
-/// Who hasn't been heard of for three beats and a half is gone.
+/// A process counts as dead after three and a half missed heartbeats.
 const EXPIRY_MICROS: u64 = 3_500_000;

@@ -1,3 +1,15 @@
+//! Limits shared by many processes, kept in Redis or Valkey.
+//!
+//! - `shared` implements the limiter's backend, and `builder` configures it. A worker thread owns
+//!   the connection.
+//! - `coordinator` decides about each request: by a lease (`lease`), by the store (`store`), or
+//!   locally while the store is unavailable (`fallback`).
+//! - `script` encodes the calls of the Lua script that decides in the server, and decodes its
+//!   responses.
+//! - `store_connection` tracks whether the store is available; `connection_monitor` keeps its
+//!   connection alive.
+//! - `outbox` and `upkeep` report ends of requests in the background and renew reservations.
+
 mod builder;
 mod connection_monitor;
 mod coordinator;

@@ -1,3 +1,6 @@
+//! Background calls to the store: ends of requests, and amounts that were admitted without the
+//! store.
+
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -8,7 +11,7 @@ use super::piece::{Group, Piece};
 use super::script::{Answer, Id, Verb};
 use crate::limiter::Clock;
 
-/// What was let in without the store, and is to be charged before it decides again.
+/// Amounts admitted without the store, to be charged before the store decides again.
 #[derive(Debug, Default)]
 pub(super) struct Outbox(Vec<(Id, Piece)>);
 
@@ -19,12 +22,13 @@ impl Outbox {
 }
 
 impl Coordinator {
-    /// Charges what was let in while the store was away. What it takes for one key no more than it
-    /// decided about that key is told like an end, and stands in nobody's way; so is what one of
-    /// several servers has no answer to.
+    /// Charges what was admitted while the store was unavailable.
+    ///
+    /// Keys that the store can't process are charged in the background, so that they don't block
+    /// the others; so are those of an unreachable node if the keys are spread over several.
     ///
     /// # Errors
-    /// The first [`Failure`] of another kind; what is charged already isn't charged again.
+    /// Returns the first other [`Failure`]; amounts that were charged are not charged again.
     pub(super) async fn charge_debts(self: &Arc<Self>) -> Result<(), Failure> {
         self.collect_debts();
         let several = self.store.redis_keys.is_spread();
@@ -65,8 +69,8 @@ impl Coordinator {
         outbox.0.extend(debts.into_iter().map(|piece| (self.store.id(), piece)));
     }
 
-    /// Tells the store of an end, or of what went past it, again and again until it has heard. Counted
-    /// as unacknowledged from now on.
+    /// Returns a future that delivers the end of a request, or a charge, with retries until the
+    /// store has received it. The call counts as unacknowledged from now on.
     pub(super) fn deliver(
         self: &Arc<Self>,
         verb: Verb,
@@ -83,15 +87,15 @@ impl Coordinator {
         }
     }
 
-    /// A call that nobody waits for: when its turn comes among the others, so that they don't make
-    /// each other late.
+    /// Makes a background call. Concurrent background calls are limited, so that they don't delay
+    /// each other past the timeout.
     pub(super) async fn call_in_background(
         &self,
         verb: Verb,
         id: Id,
         pieces: &[Piece],
     ) -> Result<Answer, Failure> {
-        // The turns never end.
+        // The semaphore is never closed.
         let _permit = self.background_calls.acquire().await;
         self.store.call(verb, id, pieces, self.store.ticks.now()).await
     }
@@ -115,8 +119,8 @@ impl Coordinator {
     }
 }
 
-/// So many calls are on their way at once.
+/// The maximum number of concurrent background calls.
 pub(super) const MAX_BACKGROUND_CALLS: usize = 64;
-/// A store that answers, but refuses, is told so often: for about a minute and a half.
+/// The number of attempts with a store that rejects the call: about a minute and a half.
 const MAX_REJECTIONS: u32 = 14;
 const FIRST_PAUSE: std::time::Duration = std::time::Duration::from_millis(5);

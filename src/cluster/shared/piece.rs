@@ -7,17 +7,18 @@ use crate::engine::Rule;
 use crate::limiter::{Reservation, Reserved};
 use crate::quota::Cost;
 
-/// What a call asks of one key.
+/// The part of a call that concerns one key.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
     pub(super) key: CompactString,
     pub(super) rules: Arc<[Rule]>,
-    /// For each rule.
+    /// The amount for each rule.
     pub(super) amounts: Amounts,
     pub(super) lease: Option<LeaseRequest>,
 }
 
-/// Pieces that lie in one slot, and so are one call; and which scopes of the reservation they are.
+/// Pieces of one cluster slot, which form one call, and the indexes of their scopes in the
+/// reservation.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Group {
     pub(super) pieces: Vec<Piece>,
@@ -25,14 +26,14 @@ pub(super) struct Group {
 }
 
 impl Piece {
-    /// What a cost takes of a key.
+    /// Creates the piece for a cost of a key.
     pub(super) fn from_cost(reserved: &Reserved, cost: &Cost) -> Self {
         let Reserved { key, rules, .. } = reserved;
         let amounts = rules.iter().map(|rule| rule.amount(cost).min(MAX_AMOUNT)).collect();
         Self { key: key.clone(), rules: Arc::clone(rules), amounts, lease: None }
     }
 
-    /// Takes off what was reserved; says whether anything is left.
+    /// Subtracts the reserved cost; returns whether any amount is left.
     pub(super) fn subtract(&mut self, reserved: &Cost) -> bool {
         for (rule, amount) in self.rules.iter().zip(&mut self.amounts) {
             *amount = amount.saturating_sub(rule.amount(reserved));
@@ -42,18 +43,19 @@ impl Piece {
 }
 
 impl Group {
-    /// A key, and no amounts.
+    /// Creates a group of one key with zero amounts.
     pub(super) fn without_amounts(key: &str, rules: Arc<[Rule]>) -> Self {
         let amounts = rules.iter().map(|_| 0).collect();
         Self::single(Piece { key: key.into(), rules, amounts, lease: None })
     }
 
-    /// One piece alone.
+    /// Creates a group of one piece.
     pub(super) fn single(piece: Piece) -> Self {
         Self { pieces: vec![piece], scopes: vec![0] }
     }
 
-    /// What a cost takes of the keys of a reservation: one group for all, or for each its own.
+    /// Creates the groups for a cost of a reservation: one group for all keys, or one per key if
+    /// they are spread.
     pub(super) fn for_reservation(
         reservation: &Reservation,
         cost: &Cost,

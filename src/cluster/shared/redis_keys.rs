@@ -1,4 +1,4 @@
-/// What the states of an account are called in the store.
+/// The names of an account's keys in Redis.
 #[derive(Debug)]
 pub(super) struct RedisKeys {
     account: String,
@@ -10,8 +10,8 @@ impl RedisKeys {
         Self { account: escaped(account), spread }
     }
 
-    /// Of a key. What is in braces says which slot of a cluster it lies in: all of an account lie in
-    /// one, unless they are spread.
+    /// Returns the Redis key of a limiter's key. The hash tag in braces selects the cluster slot:
+    /// one for the whole account, or one per key if they are spread.
     pub(super) fn key(&self, key: &str) -> Vec<u8> {
         let (account, key) = (&self.account, escaped(key));
         match self.spread {
@@ -21,18 +21,18 @@ impl RedisKeys {
         .into_bytes()
     }
 
-    /// Of the set of who is alive.
+    /// Returns the Redis key of the set of live processes.
     pub(super) fn members(&self) -> Vec<u8> {
         format!("tollgate:{{{}}}#members", self.account).into_bytes()
     }
 
-    /// Whether each key has a slot of its own.
+    /// Returns whether each key has its own slot.
     pub(super) fn is_spread(&self) -> bool {
         self.spread
     }
 }
 
-/// Without what could move the braces, or the end of the account.
+/// Escapes the characters that could change the hash tag or the end of the account name.
 fn escaped(name: &str) -> String {
     let mut escaped = String::with_capacity(name.len());
     for letter in name.chars() {

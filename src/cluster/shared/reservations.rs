@@ -5,9 +5,8 @@ use super::script::Id;
 use crate::limiter::Reservation;
 use crate::timestamp::Timestamp;
 
-/// The reservations of this process that the store was asked for, by their place in memory: the
-/// limiter names a request by its [`Reservation`], and that stays where it is for as long as it is
-/// in here.
+/// The reservations of this process that the store decides about, by address: the limiter
+/// identifies a request by its [`Reservation`], whose address is stable while it is in this table.
 #[derive(Debug, Default)]
 pub(super) struct Reservations(HashMap<usize, Entry>);
 
@@ -18,21 +17,23 @@ struct Entry {
     state: ReservationState,
 }
 
-/// What became of a reservation.
+/// The state of a reservation.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum ReservationState {
-    /// The store is being asked.
+    /// Waiting for the store's decision.
     Pending,
-    /// It was refused, and keeps its place among those who wait.
+    /// Refused, with a place in the store's queue of waiting requests.
     Queued,
-    /// Granted by the store; and when it was renewed last.
+    /// Granted by the store, and last renewed at this time.
     Held { renewed: Timestamp },
-    /// Let in without the store, in this of its outages, at this time of the limiter's clock.
+    /// Admitted without the store during outage number `outage`, at this time of the limiter's
+    /// clock.
     AdmittedLocally { outage: u64, at: Timestamp },
 }
 
 impl Reservations {
-    /// Begins to ask. Who was refused before keeps its name and its place; whether it was.
+    /// Starts a call for a reservation. Returns its id, which a queued reservation keeps, and
+    /// whether it is queued.
     pub(super) fn begin(
         &mut self,
         reservation: &Arc<Reservation>,
@@ -49,7 +50,8 @@ impl Reservations {
         (entry.id, is_queued)
     }
 
-    /// What the asking came to, if nobody has given it up since; `None` forgets it.
+    /// Records the result of a call, unless the call was cancelled; `None` removes the reservation.
+    /// Returns whether it was still pending.
     pub(super) fn finish_call(
         &mut self,
         reservation: &Arc<Reservation>,
@@ -68,7 +70,7 @@ impl Reservations {
         true
     }
 
-    /// Let in without the store.
+    /// Records a reservation that was admitted without the store.
     pub(super) fn admit_locally(
         &mut self,
         reservation: &Arc<Reservation>,
@@ -86,13 +88,13 @@ impl Reservations {
         self.0.remove(&address(reservation)).map(|entry| (entry.id, entry.state))
     }
 
-    /// Whether it is still being asked for under this name.
+    /// Returns whether a call under this id is still pending.
     pub(super) fn is_pending(&self, reservation: &Arc<Reservation>, id: Id) -> bool {
         let entry = self.0.get(&address(reservation));
         entry.is_some_and(|entry| entry.id == id && entry.state == ReservationState::Pending)
     }
 
-    /// Whether it is granted under this name, and hasn't ended.
+    /// Returns whether the reservation is granted under this id and has not ended.
     pub(super) fn is_held(&self, reservation: &Arc<Reservation>, id: Id) -> bool {
         let entry = self.0.get(&address(reservation));
         entry.is_some_and(|entry| {
@@ -109,15 +111,15 @@ impl Reservations {
         }
     }
 
-    /// Those granted that weren't renewed since `before`.
+    /// Returns the granted reservations that were last renewed before `before`.
     pub(super) fn due_for_renewal(&self, before: Timestamp) -> Vec<(Arc<Reservation>, Id)> {
         let due = |entry: &&Entry| matches!(entry.state, ReservationState::Held { renewed } if renewed < before);
         let there = |entry: &Entry| (Arc::clone(&entry.reservation), entry.id);
         self.0.values().filter(due).map(there).collect()
     }
 
-    /// Those that were refused and whose owner went without a word, as who only waited does. They are
-    /// forgotten here, and so is who was let in the moment after it had gone.
+    /// Removes the reservations whose owner has dropped them, and returns the queued ones, which
+    /// the store still has to remove.
     pub(super) fn take_abandoned(&mut self) -> Vec<(Arc<Reservation>, Id)> {
         let abandoned = |_: &usize, entry: &mut Entry| {
             matches!(
@@ -130,7 +132,7 @@ impl Reservations {
         refused.map(|entry| (entry.reservation, entry.id)).collect()
     }
 
-    /// How many are granted.
+    /// Returns the number of admitted reservations that have not ended.
     pub(super) fn count_open(&self) -> usize {
         let open = |entry: &&Entry| {
             matches!(

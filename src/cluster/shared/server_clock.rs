@@ -1,19 +1,19 @@
 use crate::timestamp::Timestamp;
 
-/// The clock of a server, as this process knows it, and how it was set forward meanwhile.
+/// An estimate of a server's clock, and the times at which it was set forward.
 ///
-/// Times of the server are in microseconds since the Unix epoch.
+/// Server times are microseconds.
 #[derive(Debug, Default)]
 pub(super) struct ServerClock {
-    /// What it said last, of a call that was sent then by this process's own clock.
+    /// The last server time, and the local time at which that call was sent.
     server: u64,
     own: Timestamp,
-    /// When it was first seen to be set forward, by itself; and by how much.
+    /// The server times at which the clock was found set forward, and by how much.
     jumps: Vec<(u64, u64)>,
 }
 
 impl ServerClock {
-    /// What it should say at a time of this process's own; 0 where it has said nothing yet.
+    /// Returns the expected server time at a local time; 0 if unknown.
     pub(super) fn at(&self, own: Timestamp) -> u64 {
         match self.server {
             0 => 0,
@@ -21,8 +21,8 @@ impl ServerClock {
         }
     }
 
-    /// It said this to a call that was sent and answered at these times of this process's own. An
-    /// answer that was late doesn't make it look set forward.
+    /// Records the server time in the response to a call that was sent and answered at these local
+    /// times. A late response is not mistaken for a clock set forward.
     pub(super) fn record(&mut self, server: u64, sent: Timestamp, received: Timestamp) {
         let (earliest, latest) = (self.at(sent), self.at(received));
         if latest > 0 && server >= latest.saturating_add(MIN_JUMP) {
@@ -31,7 +31,7 @@ impl ServerClock {
             }
             self.jumps.push((server, server - latest));
         } else if server.saturating_add(MIN_JUMP) <= earliest {
-            // Set back: it will come to the same times once more.
+            // The clock was set back and will show the same times again.
             self.jumps.clear();
         }
         (self.server, self.own) = (server, sent);
@@ -41,8 +41,9 @@ impl ServerClock {
         !self.jumps.is_empty()
     }
 
-    /// By how much a state has to move that this process saw last at a time of the server's. One that
-    /// it never saw is moved only as long as the server can tell that nobody else has done so.
+    /// Returns by how much the times of a state have to move that this process last saw at server
+    /// time `seen`. A state that it never saw moves only as long as the server can tell that no
+    /// other process has moved it.
     pub(super) fn jump_since(&self, seen: Option<u64>, now: u64) -> u64 {
         let lacks = |&&(at, by): &&(u64, u64)| match seen {
             Some(seen) => seen < at,
@@ -52,9 +53,9 @@ impl ServerClock {
     }
 }
 
-/// A server's clock that is less ahead, in microseconds, is late rather than set forward.
+/// A smaller difference, in microseconds, is latency rather than a clock change.
 const MIN_JUMP: u64 = 1_000_000;
-/// So many settings of a clock are remembered.
+/// The number of clock changes that are remembered.
 const MAX_JUMPS: usize = 16;
 
 #[cfg(test)]
@@ -69,7 +70,7 @@ mod tests {
         Timestamp::from_nanos(nanos)
     }
 
-    /// Seen a second ago.
+    /// A clock with one record.
     fn seen() -> ServerClock {
         let mut clock = ServerClock::default();
         clock.record(NOON, at(0), at(1_000));
@@ -81,7 +82,7 @@ mod tests {
         let mut clock = seen();
         let after = NOON + HOUR + SECOND;
         clock.record(after, at(1_000_000_000), at(1_000_000_000));
-        // Whatever is noted next, by whichever key.
+        // A later record, by any key, does not hide the change.
         clock.record(after + SECOND, at(2_000_000_000), at(2_000_000_000));
         assert_eq!(clock.jump_since(Some(NOON), after), HOUR);
         assert_eq!(clock.jump_since(Some(after), after), 0);

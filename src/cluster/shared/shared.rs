@@ -23,38 +23,40 @@ use crate::limiter::{
 };
 use crate::timestamp::Timestamp;
 
-/// Limits that many machines share, kept in Redis or Valkey: the [`Backend`] of a limiter.
+/// Limits shared by many processes, kept in Redis or Valkey: a [`Backend`] of the limiter.
 ///
-/// All limiters whose `Shared` names the same store and account take one limit for each key. One
-/// decision is one call of a script, over all buckets of all keys of a request; when a request has
-/// ended is told in the background. A thread of its own keeps the connection, and nothing depends on
-/// the program's runtime.
+/// All limiters whose `Shared` uses the same store and account draw from one limit per key. Each
+/// decision is one script call over all buckets of all keys of a request; ends of requests are
+/// reported in the background. A dedicated thread maintains the connection, independent of the
+/// program's runtime.
 ///
-/// It doesn't queue: that is the limiter's, and who waits in several processes is let in in the order
-/// in which they were refused. It doesn't hear of other processes' endings: who waits for them asks
-/// again, every 20 ms for a place among requests in flight, and every 250 ms else.
+/// The limiter queues requests, not the store: requests that wait in several processes are admitted
+/// in the order of their first refusal. The store does not announce ends of requests, so waiting
+/// requests retry: every 20 ms for a concurrency slot, otherwise every 250 ms.
 ///
-/// # What is promised
-/// - A decision never takes longer than the [timeout](SharedBuilder::timeout) and 10 ms, whatever
-///   the store does. One that came too late is undone.
-/// - While the store answers, no more is let in than the limit, over all processes; and what it knew
-///   is told to it by who saw it, if it comes back empty. One that comes back with an older state (a
-///   replica that lacks the last writes, a file that was written before them) is believed: what it
-///   lacks is let in once more. Of requests in flight it knows none at first, if it comes back empty:
-///   they are told it within a third of a reservation's [time](SharedBuilder::reservation_ttl).
-/// - While it doesn't, [`OnFailure`](crate::cluster::OnFailure) decides, and
-///   [`status`](Self::status) counts it. What was let in meanwhile is charged before the store
-///   decides again, which it does within 100 ms of its return. With keys that are
-///   [spread](SharedBuilder::spread), one whose server is still away is charged when that is back; and
-///   so is a key that the store can't decide about (it holds something else there).
-/// - A reservation that was sent twice is made once, and ends once. What is charged without one is
-///   charged once if it is sent again within a minute, and else, rather than not at all, perhaps twice.
-/// - What a process held that is gone counts as used once its
-///   [time](SharedBuilder::reservation_ttl) has passed, and its place among requests in flight is
-///   free again.
+/// # Guarantees
+/// - A decision never takes longer than the [timeout](SharedBuilder::timeout) plus 10 ms. A
+///   decision that arrives later is undone.
+/// - While the store responds, all processes together are never admitted above the limit. If the
+///   store comes back empty, processes restore the usage that they know. If it comes back with an
+///   older state (a replica that lacks the last writes, an old snapshot), that state is trusted,
+///   and the lost usage is admitted once more. After a restart without data, requests in flight are
+///   unknown at first; they are restored within a third of the [reservation's
+///   lifetime](SharedBuilder::reservation_ttl).
+/// - While the store is unavailable, [`OnFailure`](crate::cluster::OnFailure) decides, and
+///   [`status`](Self::status) counts these decisions. Everything admitted meanwhile is charged
+///   before the store decides again, within 100 ms of its return. If keys are
+///   [spread](SharedBuilder::spread), those of a node that is still down are charged when it
+///   returns; the same holds for a key that the store can't process, because it holds another kind
+///   of value.
+/// - A repeated reservation call reserves once, and a reservation ends once. A charge without
+///   reservation is executed once if repeated within a minute; after that it may be charged twice
+///   rather than not at all.
+/// - The amounts held by a dead process count as used after the [reservation's
+///   lifetime](SharedBuilder::reservation_ttl); its concurrency slots become free then.
 ///
 /// # Cancel safety
-/// A decision that nobody waits for any more is undone, in the store too.
+/// Dropping the future of a decision undoes the decision, in the store too.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -82,12 +84,12 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// For the limits of an account, in the store at this URL.
+    /// Returns a builder for the limits of an account, in the store at this URL.
     pub fn builder(url: impl AsRef<str>, account: impl AsRef<str>) -> SharedBuilder {
         SharedBuilder::new(url.as_ref(), account.as_ref())
     }
 
-    /// How it fares.
+    /// Returns the connection state and counters.
     pub fn status(&self) -> SharedStatus {
         let (connection, counters) =
             (&self.coordinator.store.connection, &self.coordinator.store.counters);
@@ -130,14 +132,14 @@ impl Shared {
         self.worker.handle().spawn(self.coordinator.deliver(verb, id, groups));
     }
 
-    /// The store is to forget what it was asked for, whatever it did: nobody needs it.
+    /// Tells the store to undo a reservation, whatever it did with it.
     fn undo(&self, id: Id, reservation: &Reservation) {
         let groups = self.coordinator.groups(reservation, &reservation.cost);
         self.spawn_delivery(Verb::Release { unsure: true }, id, groups);
     }
 
-    /// A request that was let in without the store. It was charged what it had reserved, if the store
-    /// is back, and then only what it took beyond that is told.
+    /// Ends a request that was admitted without the store. If the store is available again, it has
+    /// been charged the reserved cost, and only usage beyond that is reported.
     fn end_local_admission(
         &self,
         reservation: &Reservation,
@@ -175,7 +177,7 @@ impl Backend for Shared {
         let request = coordinator.begin_request(reservation, true);
         let (answer, answered) = oneshot::channel();
         self.worker.handle().spawn(async move {
-            // Whoever has dropped the other end says how it ended.
+            // The receiver was dropped if the caller has cancelled.
             let _ = answer.send(Arc::clone(&coordinator).reserve(request).await);
         });
         let (coordinator, reservation) = (Arc::clone(&self.coordinator), Arc::clone(reservation));
@@ -191,7 +193,7 @@ impl Backend for Shared {
         if !leases || !coordinator.leases.try_take(reservation, coordinator.store.ticks.now()) {
             return None;
         }
-        // The store keeps no place for it any more.
+        // Removes the request from the store's queue.
         let refused = coordinator.reservations.lock().remove(reservation);
         if let Some((id, _)) = refused {
             self.undo(id, reservation);
@@ -217,7 +219,7 @@ impl Backend for Shared {
                 let _on_worker = self.worker.handle().enter();
                 match coordinator.cancel(reservation, id) {
                     true => Ok(coordinator.decide_locally(reservation, false)),
-                    // It was decided just now.
+                    // The decision arrived just now.
                     false => answered.recv(),
                 }
             })
@@ -229,7 +231,7 @@ impl Backend for Shared {
     }
 
     fn end(&self, reservation: &Arc<Reservation>, ending: Ending) {
-        // Whoever is being asked for must find it gone, before what it has taken is given back.
+        // A pending call must find the reservation gone before its amounts are released.
         let booked = self.coordinator.reservations.lock().remove(reservation);
         if let Some(beyond) = self.coordinator.leases.end(reservation, &ending) {
             if let Some((id, _)) = booked {
@@ -326,5 +328,5 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// A thread that waits gives its own worker so much more time than that gives the store.
+/// The extra time beyond the timeout that a blocked caller allows the worker thread.
 const WORKER_GRACE: Duration = Duration::from_millis(5);

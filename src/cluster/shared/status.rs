@@ -1,31 +1,31 @@
 use crate::timestamp::Timestamp;
 
-/// How a [`Shared`](super::Shared) fares, and what it has done since it was made.
+/// The connection state of a [`Shared`](super::Shared), and its counters since creation.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SharedStatus {
-    /// Whether the store answers.
+    /// Whether the store is available.
     pub connected: bool,
     /// The time since which it doesn't answer, if it doesn't.
     pub away_since: Option<Timestamp>,
-    /// How often it went away.
+    /// The number of outages.
     pub outages: u64,
-    /// Decisions of the store.
+    /// Decisions made by the store.
     pub decided: u64,
-    /// Refused because the store was away.
+    /// Requests refused because the store was unavailable.
     pub degraded_closed: u64,
-    /// Let in because the store was away.
+    /// Requests admitted because the store was unavailable.
     pub degraded_open: u64,
-    /// Decided by this process's own share because the store was away.
+    /// Requests decided by the local share because the store was unavailable.
     pub degraded_local: u64,
-    /// Calls that were sent again.
+    /// Calls that were repeated.
     pub retries: u64,
-    /// Decisions that the store gave no answer to in time.
+    /// Calls that the store did not answer in time.
     pub timeouts: u64,
-    /// Ends of requests that the store doesn't know of yet.
+    /// Ends of requests that the store has not acknowledged yet.
     pub unacknowledged: u64,
-    /// Processes on the account that lived when the store was last seen, this one included.
+    /// Live processes of the account when the store last responded, this one included.
     pub members: u64,
-    /// Reservations of this process that are open.
+    /// Open reservations of this process.
     pub opened: u64,
 }

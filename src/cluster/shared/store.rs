@@ -15,10 +15,10 @@ use super::views::Views;
 use crate::limiter::{Clock, SystemClock};
 use crate::timestamp::Timestamp;
 
-/// The store as this process sees it: asks it, sends again what got lost on a broken connection, and
-/// remembers what it last said.
+/// A client of the store: calls the script, repeats calls after a lost connection, and remembers
+/// the last known state.
 ///
-/// It decides nothing without the store.
+/// Does not decide while the store is unavailable.
 #[derive(Debug)]
 pub(super) struct Store {
     pub(super) settings: Settings,
@@ -26,11 +26,11 @@ pub(super) struct Store {
     pub(super) connection: StoreConnection,
     pub(super) counters: Counters,
     pub(super) views: Mutex<Views>,
-    /// The limiter's clock; manual, in tests.
+    /// The limiter's clock, which is manual in tests.
     pub(super) clock: Arc<dyn Clock>,
-    /// The time that really passes.
+    /// The system's monotonic clock, for timeouts and leases.
     pub(super) ticks: SystemClock,
-    /// This process's own number.
+    /// A random number that identifies this process.
     pub(super) process: u64,
     next: AtomicU64,
 }
@@ -51,7 +51,7 @@ impl Store {
         }
     }
 
-    /// A name that no other reservation has, of this process or another.
+    /// Returns a new id, unique among all processes.
     pub(super) fn id(&self) -> Id {
         let number = self.next.fetch_add(1, Ordering::Relaxed);
         let mut id = [0; 16];
@@ -60,16 +60,16 @@ impl Store {
         Id(id)
     }
 
-    /// Which slot a key lies in: the same text for the same slot.
+    /// Returns a text that identifies the cluster slot of a key.
     pub(super) fn slot<'a>(&self, key: &'a str) -> &'a str {
         if self.redis_keys.is_spread() { key } else { "" }
     }
 
-    /// One call on keys of one slot, sent again where a connection broke, for at most the configured
-    /// time from `started_at` on (by `ticks`).
+    /// Makes one call on keys of one slot, repeated after a lost connection, within the configured
+    /// timeout from `started_at` (by `ticks`).
     ///
     /// # Errors
-    /// [`Failure`]. Whether it was carried out is unknown then.
+    /// Returns [`Failure`]; it is then unknown whether the call was executed.
     pub(super) async fn call(
         &self,
         verb: Verb,
@@ -84,7 +84,7 @@ impl Store {
         answer.unwrap_or(Err(Failure::TimedOut))
     }
 
-    /// The same for who tests the way while the store is away.
+    /// Makes a call although the store counts as unavailable, to check the connection.
     pub(super) async fn call_while_away(
         &self,
         verb: Verb,
@@ -95,7 +95,7 @@ impl Store {
         tokio::time::timeout(self.settings.timeout, answer).await.unwrap_or(Err(Failure::TimedOut))
     }
 
-    /// Until there is an answer, or the store is away.
+    /// Repeats a call until the store responds or becomes unavailable.
     async fn call_until_answered(
         &self,
         verb: Verb,
@@ -139,7 +139,7 @@ impl Store {
         }
     }
 
-    /// What is known of the keys; all of it only where the store has lost it.
+    /// Returns the known states of the keys; with amounts only if the store has lost its state.
     fn views(&self, pieces: &[Piece], whole: bool) -> SmallVec<[Option<View>; 2]> {
         let views = self.views.lock();
         let known = pieces.iter().map(|piece| match whole {
@@ -149,7 +149,7 @@ impl Store {
         known.collect()
     }
 
-    /// Notes what a server's clock said to a call that was sent then.
+    /// Records the server time in the response to a call that was sent at `sent`.
     pub(super) fn record_time(&self, slot: &str, time: u64, sent: Timestamp) {
         self.views.lock().record_time(slot, time, sent, self.ticks.now());
     }
@@ -177,11 +177,11 @@ fn parts<'a>(
     parts.collect()
 }
 
-/// Another number for each process that asks.
+/// Returns a random number, different in each process.
 fn random_id(now: Timestamp) -> u64 {
     use std::hash::{BuildHasher, RandomState};
     RandomState::new().hash_one((std::process::id(), now))
 }
 
-/// So often a call is sent again that came too late, or after the server's clock was set.
+/// The number of repetitions after a stale response.
 const MAX_STALE_RETRIES: u32 = 2;

@@ -1,3 +1,5 @@
+//! The connection to the store, and whether the store is available.
+
 use std::sync::Arc;
 
 use tokio::sync::{Notify, watch};
@@ -6,23 +8,23 @@ use super::failure::Failure;
 use super::link::Link;
 use crate::timestamp::Timestamp;
 
-/// The way to the store: its connection, or since when there is none.
+/// The connection to the store, or the current outage.
 #[derive(Debug)]
 pub(super) struct StoreConnection {
     state: watch::Sender<ConnectionState>,
-    /// Tells who keeps the connection that something is wrong with it.
+    /// Asks the connection monitor to check the connection now.
     pub(super) check_requested: Notify,
 }
 
 #[derive(Debug, Clone, Default)]
 struct ConnectionState {
     link: Option<Link>,
-    /// How many connections there have been.
+    /// The number of connections so far.
     number: u64,
     outage: Option<Outage>,
 }
 
-/// The store can't be asked.
+/// A period in which the store is unavailable.
 #[derive(Debug, Clone)]
 pub(super) struct Outage {
     pub(super) since: Timestamp,
@@ -54,7 +56,8 @@ impl StoreConnection {
         self.state.borrow().link.is_some()
     }
 
-    /// The connection and its number, once it stands; for who tests it, also while the store is away.
+    /// Waits for a connection, and returns it with its number. With `while_away`, also returns one
+    /// while the store counts as unavailable.
     pub(super) async fn link(&self, while_away: bool) -> Result<(Link, u64), Failure> {
         let mut states = self.state.subscribe();
         let is_settled = |state: &ConnectionState| {
@@ -68,10 +71,10 @@ impl StoreConnection {
         }
     }
 
-    /// Waits until the store can be asked.
+    /// Waits until the store is available.
     pub(super) async fn wait_until_available(&self) {
         let is_available = |state: &ConnectionState| state.outage.is_none() && state.link.is_some();
-        // Fails only where the way itself is gone.
+        // Cannot fail: `self` holds the sender.
         let _ = self.state.subscribe().wait_for(is_available).await;
     }
 
@@ -82,7 +85,7 @@ impl StoreConnection {
         });
     }
 
-    /// This connection is of no use any more.
+    /// Drops the connection with this number, after it broke.
     pub(super) fn drop_link(&self, number: u64) {
         let ended = self.state.send_if_modified(|state| {
             let current = state.number == number && state.link.is_some();
@@ -96,7 +99,7 @@ impl StoreConnection {
         }
     }
 
-    /// The store can't be asked any more. Whether it could, before.
+    /// Marks the store as unavailable. Returns whether it was available before.
     pub(super) fn mark_unavailable(&self, since: Timestamp, reason: &str) -> bool {
         let lost = self.state.send_if_modified(|state| {
             let is_available = state.outage.is_none();
@@ -109,7 +112,7 @@ impl StoreConnection {
         lost
     }
 
-    /// It can be asked again: how it was away, if it was.
+    /// Marks the store as available. Returns the outage that ended, if any.
     pub(super) fn mark_available(&self) -> Option<Outage> {
         let mut outage = None;
         self.state.send_if_modified(|state| {

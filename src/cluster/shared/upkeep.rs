@@ -1,3 +1,6 @@
+//! Background upkeep: renewal of reservations, the close of the connection, and reactions to failed
+//! calls.
+
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
@@ -12,7 +15,7 @@ use crate::limiter::{Clock, Reservation};
 use crate::timestamp::Timestamp;
 
 impl Coordinator {
-    /// Renews what is open for long, and takes back the places of those who wait no more.
+    /// Renews long-lived reservations, and removes abandoned ones from the store's queue.
     pub(super) async fn upkeep(self: Arc<Self>) {
         let ttl = self.store.settings.ttl;
         loop {
@@ -42,7 +45,7 @@ impl Coordinator {
                     Ok(_) => break,
                     Err(failure) => return self.on_background_failure(&failure),
                 }
-                // The store has lost it, if it hasn't ended here.
+                // The store has lost the reservation, unless the request has ended here.
                 if !self.reservations.lock().is_held(reservation, id) {
                     return;
                 }
@@ -51,7 +54,8 @@ impl Coordinator {
         self.reservations.lock().mark_renewed(reservation, id, now);
     }
 
-    /// Waits for a moment until the store knows how all requests have ended, and takes its leave.
+    /// Waits for up to a second until all ends are reported, then removes this process from the set
+    /// of members.
     pub(super) async fn close(&self) {
         let first_report = async {
             self.store.connection.check_requested.notify_one();
@@ -67,16 +71,16 @@ impl Coordinator {
         let _ = tokio::time::timeout(CLOSE_TIMEOUT, first_report).await;
     }
 
-    /// Whether there is something that the store doesn't know yet.
+    /// Returns whether the store has not received all ends and charges yet.
     fn has_undelivered(&self) -> bool {
         let has_debt = self.fallback.lock().has_debt();
-        // What is owed goes there, and from there it is told.
+        // Recorded amounts move to the outbox, from which they are delivered.
         let is_empty = self.outbox.lock().is_empty();
         has_debt || !is_empty || self.store.counters.unacknowledged.now() > 0
     }
 
-    /// A call has no answer. Unless that says nothing of the next, decisions are made without the
-    /// store from now on, until it is tested.
+    /// Handles a failed call. Unless the failure is specific to the call, the store counts as
+    /// unavailable until the next successful check.
     pub(super) fn on_call_failure(&self, failure: &Failure) {
         if *failure == Failure::TimedOut {
             self.store.counters.timeouts.add(1);
@@ -88,8 +92,8 @@ impl Coordinator {
         }
     }
 
-    /// The same of a call that nobody waits for: it may be late because there are many. Whoever keeps
-    /// the connection sees whether the store is there.
+    /// Handles a failed background call. It may be late because of load, so the connection is
+    /// checked first.
     pub(super) fn on_background_failure(&self, failure: &Failure) {
         match failure {
             Failure::TimedOut => self.store.connection.check_requested.notify_one(),
@@ -104,7 +108,7 @@ impl Coordinator {
         }
     }
 
-    /// Logs it, unless something was only just logged.
+    /// Logs a warning, at most once per [`LOG_INTERVAL`].
     fn log_failure(&self, failure: &Failure, what: &str) {
         let (now, last) = (self.store.ticks.now(), self.last_logged.load(Ordering::Relaxed));
         if last == 0 || now - Timestamp::from_nanos(last) > LOG_INTERVAL {
@@ -114,10 +118,11 @@ impl Coordinator {
         }
     }
 
-    /// The store answers: it is told what was let in without it, and then it decides again.
+    /// Handles a store that responds again: charges what was admitted without it, then lets it
+    /// decide again.
     ///
     /// # Errors
-    /// [`Failure`], if it doesn't take that.
+    /// Returns [`Failure`] if the store does not accept the charges.
     pub(super) async fn on_connection_restored(self: &Arc<Self>) -> Result<(), Failure> {
         self.charge_debts().await?;
         if let Some(outage) = self.store.connection.mark_available() {
@@ -135,5 +140,5 @@ const UPKEEP_INTERVAL: Duration = Duration::from_millis(100);
 /// The shortest time between two warnings about a store that goes away repeatedly.
 const LOG_INTERVAL: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(2);
-/// For so long a limiter that ends waits for a store that doesn't answer.
+/// The maximum time to wait for the store when the limiter closes.
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(1);

@@ -5,7 +5,7 @@ use redis::{ConnectionInfo, IntoConnectionInfo};
 
 use super::error::SharedError;
 
-/// Where the store is. Says nothing of itself: it holds a password.
+/// The address of the store. `Debug` prints only the kind, since the address contains a password.
 #[derive(Clone)]
 pub(super) enum Server {
     One(ConnectionInfo),
@@ -14,8 +14,9 @@ pub(super) enum Server {
 }
 
 impl Server {
-    /// `redis://`, `rediss://`, `redis-cluster://[user:password@]h:p,h:p`,
-    /// `redis-sentinel://[user:password@]h:p,h:p/MASTER` (who logs in there, logs in at the master).
+    /// Parses a URL: `redis://`, `rediss://`, `redis-cluster://[user:password@]h:p,h:p` or
+    /// `redis-sentinel://[user:password@]h:p,h:p/MASTER`, whose credentials are those of the
+    /// master.
     pub(super) fn parse(url: &str) -> Result<Self, SharedError> {
         let (scheme, rest) = url.split_once("://").ok_or(SharedError::Url(NO_SCHEME))?;
         match scheme {
@@ -29,8 +30,8 @@ impl Server {
         }
     }
 
-    /// The same, found by way of one of its hosts alone, so that one that swallows what is sent to it
-    /// doesn't take the time of all.
+    /// Returns the same store, to be reached through one of its hosts, so that an unresponsive host
+    /// does not use up the timeout of all.
     pub(super) fn via_host(&self, host: usize) -> Self {
         let one = |hosts: &[ConnectionInfo]| {
             let host = hosts.get(host % hosts.len().max(1));
@@ -54,12 +55,12 @@ impl Server {
         }
     }
 
-    /// How many connections are opened one after the other, at most, until it can be asked.
+    /// Returns the maximum number of connections that are opened in sequence before the first call.
     pub(super) fn hops(&self) -> u32 {
         match self {
             Self::One(_) => 1,
             Self::Sentinel { .. } => 2,
-            // The nodes that the first one names.
+            // The first node, and nodes that it names.
             Self::Cluster(_) => 4,
         }
     }

@@ -10,11 +10,11 @@ use super::server_clock::ServerClock;
 use crate::engine::{Bucket, Rule, Saved};
 use crate::timestamp::Timestamp;
 
-/// What the store's answers have said last: of each key, and of its clock.
+/// The last known state of each key, and of the servers' clocks.
 #[derive(Debug, Default)]
 pub(super) struct Views {
     keys: HashMap<CompactString, KnownKey>,
-    /// By slot; one for all, where all keys lie in one.
+    /// By slot; a single entry if all keys are in one slot.
     clocks: HashMap<CompactString, ServerClock>,
 }
 
@@ -25,7 +25,7 @@ struct KnownKey {
 }
 
 impl Views {
-    /// What is known of a key, by these rules.
+    /// Returns the last known state of a key, for these rules.
     pub(super) fn view(&self, key: &str, rules: &Arc<[Rule]>) -> Option<View> {
         let known = self.keys.get(key)?;
         if known.rules == *rules {
@@ -38,13 +38,13 @@ impl Views {
         Some(View { buckets: rules.iter().map(same).collect(), ..known.view.clone() })
     }
 
-    /// Which state of a key it was, and no more.
+    /// Returns the identity of a key's state, without amounts.
     pub(super) fn born(&self, key: &str) -> Option<View> {
         let view = &self.keys.get(key)?.view;
         Some(View { born: view.born, at: view.at, ..View::default() })
     }
 
-    /// Notes what an answer has said. Answers may overtake each other: an older one changes nothing.
+    /// Records the state in a response. Responses may be reordered: an older one is ignored.
     pub(super) fn record(&mut self, key: &str, rules: &Arc<[Rule]>, view: View) {
         if let Some(known) = self.keys.get_mut(key) {
             if known.view.born != view.born || known.view.at <= view.at {
@@ -58,12 +58,13 @@ impl Views {
         self.keys.insert(key.into(), KnownKey { rules: Arc::clone(rules), view });
     }
 
-    /// The rules by which a key was last asked for.
+    /// Returns the rules of the last call on a key.
     pub(super) fn rules(&self, key: &str) -> Arc<[Rule]> {
         self.keys.get(key).map_or_else(|| Arc::from([]), |known| Arc::clone(&known.rules))
     }
 
-    /// Notes what the clock of a slot's server has said to a call, which was sent and answered then.
+    /// Records the server time of a slot in the response to a call that was sent and received at
+    /// these times.
     pub(super) fn record_time(
         &mut self,
         slot: &str,
@@ -77,8 +78,8 @@ impl Views {
         self.clocks.entry(slot.into()).or_default().record(server, sent, received);
     }
 
-    /// What the clock of a slot's server should say now, and by how much it was set forward since one
-    /// of these keys was seen.
+    /// Returns the expected server time of a slot, and by how much the clock was set forward since
+    /// these keys were last seen.
     pub(super) fn time(&self, slot: &str, pieces: &[Piece], own: Timestamp) -> ServerTime {
         let Some(clock) = self.clocks.get(slot) else { return ServerTime::default() };
         let (expected, mut jump) = (clock.at(own), 0);
@@ -94,8 +95,8 @@ impl Views {
         self.clocks.get(slot).map_or(0, |clock| clock.at(own))
     }
 
-    /// The buckets of a key as they were seen last, with the time `now` of the limiter's clock. What
-    /// is held stays held, as long as nobody says otherwise.
+    /// Returns the last known buckets of a key, at time `now` of the limiter's clock. Held amounts
+    /// are assumed to be held still.
     pub(super) fn buckets(
         &self,
         key: &str,
@@ -117,7 +118,7 @@ impl Views {
         Some(buckets.collect())
     }
 
-    /// Of the keys, those that were seen last stay.
+    /// Evicts the half of the keys that was seen longest ago.
     #[cold]
     fn evict_half(&mut self) {
         let mut times: Vec<u64> = self.keys.values().map(|known| known.view.at).collect();

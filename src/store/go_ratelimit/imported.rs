@@ -6,19 +6,19 @@ use crate::quota::{Dimension, Quota, Window};
 use crate::store::State;
 use crate::timestamp::Timestamp;
 
-/// What was read, and what of it was not taken as it stood.
+/// The imported state, and the number of entries that were skipped or adjusted.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::store) struct ImportedState {
     pub(in crate::store) state: State,
-    /// Entries that no longer count, by their own time.
+    /// Expired entries, which are skipped.
     pub(in crate::store) past: u64,
-    /// Entries of a time yet to come, which count as now.
+    /// Entries dated in the future, which count from now on.
     pub(in crate::store) ahead: u64,
-    /// Entries of less than nothing, left out.
+    /// Entries with a negative amount, which are skipped.
     pub(in crate::store) negative: u64,
 }
 
-/// What go-ratelimit allows a model; 0 is no limit.
+/// The limits of a model in go-ratelimit; 0 is unlimited.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct ModelLimits {
     pub(super) rpm: u64,
@@ -26,18 +26,18 @@ pub(super) struct ModelLimits {
     pub(super) rpd: u64,
 }
 
-/// What it knows to be used of a model: times in nanoseconds since the epoch, which may lie before
-/// it (a time that was never set is the year 1), and amounts.
+/// The usage of a model in go-ratelimit: times in nanoseconds since the Unix epoch, and amounts.
+/// Unset times are in the year 1, so times may be negative.
 #[derive(Debug, Default)]
 pub(super) struct ModelUsage {
     pub(super) requests: Vec<i128>,
     pub(super) tokens: Vec<(i128, i64)>,
-    /// When the day started, and how many requests there were since.
+    /// The start of the day, and the number of requests since.
     pub(super) day: Option<(i128, i64)>,
 }
 
 impl ImportedState {
-    /// Makes a state of it, by a clock that says `now`.
+    /// Converts limits and usage to a state at time `now`.
     pub(super) fn new(
         limits: BTreeMap<String, ModelLimits>,
         models: BTreeMap<String, ModelUsage>,
@@ -86,7 +86,7 @@ impl ImportedState {
         BucketSnapshot::new(dimension, window, saved)
     }
 
-    /// An entry as it counts now, if it does.
+    /// Converts an entry; returns `None` if it does not count at `now`.
     fn entry(
         &mut self,
         at: i128,
@@ -102,7 +102,7 @@ impl ImportedState {
             self.ahead += 1;
             return Some((now, amount.unsigned_abs()));
         }
-        // Our windows are longer than theirs by a margin of up to a second.
+        // tollgate's windows are longer by a margin of up to a second.
         let window = i128::from(window.as_nanos()) + i128::from(Window::SECOND.as_nanos());
         match u64::try_from(at) {
             Ok(nanos) if at + window > i128::from(now.as_nanos()) => {

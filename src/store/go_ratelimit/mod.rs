@@ -1,8 +1,8 @@
-//! State of go-ratelimit, a rate limiter in Go: read, never written.
+//! Reads the state of go-ratelimit, a rate limiter in Go; never writes it.
 //!
-//! It knows three limits of a model: requests and tokens of the last minute, and requests of the 24
-//! hours since the first of them. It keeps them in a YAML file (`ratelimits.yaml`) or in a SQLite
-//! database, times as RFC 3339 or as nanoseconds since the epoch.
+//! go-ratelimit limits each model by requests and tokens of the last minute, and by requests of the
+//! 24 hours since the first of them. Its state is a YAML file (`ratelimits.yaml`) or a SQLite
+//! database, with times as RFC 3339 or as nanoseconds since the Unix epoch.
 
 mod imported;
 mod sqlite;

@@ -8,7 +8,7 @@ use crate::store::StoreError;
 use crate::store::sqlite::immutable_uri;
 use crate::timestamp::Timestamp;
 
-/// Whether this database has its tables.
+/// Returns whether a database has the tables of go-ratelimit.
 pub(in crate::store) fn is_database(path: &Path) -> Result<bool, StoreError> {
     let sql = "SELECT count(*) FROM sqlite_master WHERE type = 'table' \
                AND name IN ('quotas', 'requests', 'tokens', 'daily')";
@@ -16,14 +16,14 @@ pub(in crate::store) fn is_database(path: &Path) -> Result<bool, StoreError> {
     count.map(|count| count == 4).map_err(|error| unreadable(path, &error))
 }
 
-/// Reads the database at `path`, by a clock that says `now`.
+/// Reads the database at `path`, at time `now`.
 pub(in crate::store) fn read_database(
     path: &Path,
     now: Timestamp,
 ) -> Result<ImportedState, StoreError> {
     let read = || {
         let db = open(path)?;
-        // One moment for all tables.
+        // Read all tables in one transaction.
         let tx = db.unchecked_transaction()?;
         Ok((quotas(&tx)?, models(&tx)?))
     };
@@ -43,7 +43,7 @@ pub(in crate::store) fn read_database(
     Ok(ImportedState::new(by_model, models, now))
 }
 
-/// Opens it to read. Where nobody has it open, no file is made beside it.
+/// Opens a database read-only. If no process has it open, SQLite creates no files beside it.
 fn open(path: &Path) -> rusqlite::Result<Connection> {
     let flags = OpenFlags::SQLITE_OPEN_READ_ONLY
         | OpenFlags::SQLITE_OPEN_NO_MUTEX
@@ -74,7 +74,7 @@ fn models(db: &Connection) -> rusqlite::Result<BTreeMap<String, ModelUsage>> {
     Ok(models)
 }
 
-/// Every row of a model, a time and an amount.
+/// Calls `act` with the model, time and amount of each row.
 fn each(
     db: &Connection,
     sql: &str,

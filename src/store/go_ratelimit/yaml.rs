@@ -8,13 +8,13 @@ use super::imported::{ImportedState, ModelLimits, ModelUsage};
 use crate::store::StoreError;
 use crate::timestamp::Timestamp;
 
-/// Whether this is the text of its file, as far as its sections tell.
+/// Returns whether a text is a go-ratelimit file, judged by its sections.
 pub(in crate::store) fn is_file(text: &str) -> bool {
     let ours: Result<Sections, _> = serde_yaml::from_str(text);
     ours.is_ok_and(|ours| ours.version.is_none() && (ours.quotas.is_some() || ours.state.is_some()))
 }
 
-/// Reads the text of the file at `path`, by a clock that says `now`.
+/// Reads the text of the file at `path`, at time `now`.
 pub(in crate::store) fn read_file(
     path: &Path,
     text: &str,
@@ -38,7 +38,7 @@ struct Sections {
     state: Option<serde_yaml::Mapping>,
 }
 
-/// Go writes nothing as `null`, `[]` or `{}`.
+/// Go writes empty values as `null`, `[]` or `{}`.
 #[derive(Deserialize)]
 struct File {
     quotas: Option<BTreeMap<String, Option<ModelQuota>>>,
@@ -71,11 +71,11 @@ struct TokenEntry {
     count: i64,
 }
 
-/// A number from 0.
+/// A non-negative number.
 #[derive(Clone, Copy, Default)]
 struct Limit(u64);
 
-/// Nanoseconds since the epoch.
+/// Nanoseconds since the Unix epoch.
 #[derive(Clone, Copy)]
 struct Time(i128);
 

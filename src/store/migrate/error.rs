@@ -4,33 +4,33 @@ use std::path::PathBuf;
 use super::file_kind::FileKind;
 use crate::store::StoreError;
 
-/// Why state was not taken over. The destination is as it was.
+/// An error of [`migrate`](super::migrate). The destination is unchanged.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum MigrateError {
-    /// Source and destination are one file.
+    /// Source and destination are the same file.
     SameFile {
         /// The file.
         path: PathBuf,
     },
-    /// The source is empty, or not there.
+    /// The source is missing or empty.
     EmptySource {
         /// The source.
         path: PathBuf,
     },
-    /// The destination is a file of somebody else's that is only read.
+    /// The destination has a format of another program, which is read-only.
     ReadOnlyFormat {
         /// The destination.
         path: PathBuf,
-        /// Whose it is.
+        /// The format of the destination.
         kind: FileKind,
     },
-    /// The destination isn't there, and its name doesn't say what it is to be.
+    /// The destination does not exist, and its name does not imply a format.
     UnknownFileType {
         /// The destination.
         path: PathBuf,
     },
-    /// One of the two can't be read or written.
+    /// The source or the destination can't be read or written.
     Store(StoreError),
 }
 

@@ -7,14 +7,14 @@ use serde::Serialize;
 
 use crate::store::{StoreError, go_ratelimit};
 
-/// Whose file it is, and in what format.
+/// The program and format of a state file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 #[non_exhaustive]
 pub enum FileKind {
-    /// [`Yaml`](crate::store::Yaml)'s.
+    /// A file of [`Yaml`](crate::store::Yaml).
     Yaml,
-    /// [`Sqlite`](crate::store::Sqlite)'s.
+    /// A database of [`Sqlite`](crate::store::Sqlite).
     Sqlite,
     /// go-ratelimit's `ratelimits.yaml`.
     GoYaml,
@@ -23,9 +23,8 @@ pub enum FileKind {
 }
 
 impl FileKind {
-    /// The kind of a file by its content; `None` for one that is empty or isn't there. A file of
-    /// anybody else's is taken for one of ours of the same format, whose reader says what is wrong
-    /// with it.
+    /// Detects the kind of a file by its content; `None` for an empty or missing file. A file of an
+    /// unknown program counts as tollgate's of the same format, whose reader reports what is wrong.
     pub(in crate::store) fn of(path: &Path) -> Result<Option<Self>, StoreError> {
         let failed = |error: io::Error| StoreError::new(path, format!("cannot be read: {error}"));
         let mut file = match File::open(path) {
@@ -46,7 +45,7 @@ impl FileKind {
         Ok(Some(if theirs { Self::GoYaml } else { Self::Yaml }))
     }
 
-    /// The kind that a file is to be by its name.
+    /// Returns the kind that a file name implies.
     pub(in crate::store) fn named(path: &Path) -> Option<Self> {
         match path.extension()?.to_str()?.to_ascii_lowercase().as_str() {
             "yaml" | "yml" => Some(Self::Yaml),
@@ -67,5 +66,5 @@ impl fmt::Display for FileKind {
     }
 }
 
-/// How every SQLite database starts.
+/// The header of a SQLite database.
 const SQLITE: &[u8] = b"SQLite format 3\0";

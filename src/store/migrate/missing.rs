@@ -5,8 +5,8 @@ use crate::quota::Dimension;
 use crate::store::State;
 use crate::timestamp::Timestamp;
 
-/// What requests in flight hold counts as taken when the state was last used, or where nothing tells
-/// when the file was `written`: whoever comes after never hears of their ends.
+/// Converts amounts held by requests in flight to usage at the last use of the state, or at
+/// `written` if the state has no usage, since the ends of these requests will not be known.
 pub(super) fn charge_held(state: &mut State, written: Timestamp) {
     let buckets = state.keys.iter().flat_map(|key| &key.buckets);
     let last = buckets.filter_map(|bucket| bucket.saved.taken.last()).map(|(at, _)| *at).max();
@@ -24,7 +24,7 @@ pub(super) fn charge_held(state: &mut State, written: Timestamp) {
     state.keys.retain(|key| !key.buckets.is_empty() || key.cooling_until.is_some());
 }
 
-/// What `stored` lacks of `source`.
+/// Returns the changes that `stored` lacks compared to `source`.
 pub(super) fn missing(source: &State, stored: &State) -> Vec<KeyChanges> {
     let all = source.keys.iter().map(|key| {
         let same = stored.keys.iter().find(|other| other.key == key.key);
@@ -53,7 +53,7 @@ fn key_changes(key: &KeySnapshot, stored: Option<&KeySnapshot>) -> KeyChanges {
     changes
 }
 
-/// Entries that bring what was taken in each grain of the window up to what `bucket` says.
+/// Returns the entries that raise the usage in each grain of the window to that of `bucket`.
 fn imported(bucket: &BucketSnapshot, stored: Option<&BucketSnapshot>) -> Vec<(Timestamp, i64)> {
     let stored = stored.map(grain_totals).unwrap_or_default();
     let more = grain_totals(bucket).into_iter().filter_map(|(grain, (at, amount))| {
@@ -64,7 +64,7 @@ fn imported(bucket: &BucketSnapshot, stored: Option<&BucketSnapshot>) -> Vec<(Ti
     more.collect()
 }
 
-/// What was taken in each grain, and when last. Stores join what was taken within one.
+/// Returns the last time and the total of each grain. Stores merge entries within one.
 fn grain_totals(bucket: &BucketSnapshot) -> BTreeMap<u64, (Timestamp, u64)> {
     let grain = (bucket.window.as_nanos() / GRAINS_PER_WINDOW).max(1);
     let mut grain_totals: BTreeMap<u64, (Timestamp, u64)> = BTreeMap::new();
@@ -76,5 +76,5 @@ fn grain_totals(bucket: &BucketSnapshot) -> BTreeMap<u64, (Timestamp, u64)> {
     grain_totals
 }
 
-/// Into how many grains a window is split.
+/// The number of grains per window.
 const GRAINS_PER_WINDOW: u64 = 256;

@@ -1,3 +1,5 @@
+//! Copies state from one store to another, or from go-ratelimit's files.
+
 use std::fs;
 use std::path::Path;
 
@@ -15,28 +17,29 @@ pub use error::MigrateError;
 pub use file_kind::FileKind;
 pub use summary::{MigrateSummary, SkippedEntries};
 
-/// How state is taken over.
+/// Options of [`migrate`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MigrateOptions {
-    /// Writes nothing, and says what would be written.
+    /// Only reports what would be written.
     pub dry_run: bool,
 }
 
-/// Takes over what the file at `source` keeps into the one at `destination`, by a clock that says
-/// `now` and knows of `boot`. The source stays as it is.
+/// Copies the state in the file `source` into the file `destination`, at time `now`,
+/// and adjusted for a changed clock if `boot` is known. The source stays
+/// unchanged.
 ///
-/// The source is a file of ours or of go-ratelimit's, YAML or SQLite, whatever its name. The
-/// destination is a YAML or SQLite file of ours, which is made if it isn't there: then its name says
-/// which, by `.yaml`, `.yml`, `.db`, `.sqlite` or `.sqlite3`.
+/// The source is a file of tollgate or go-ratelimit, YAML or SQLite, whatever its name. The
+/// destination is a YAML or SQLite file of tollgate. If it does not exist, it is created in the
+/// format that its name implies: `.yaml`, `.yml`, `.db`, `.sqlite` or `.sqlite3`.
 ///
-/// Nothing that the destination keeps is lost: its own quotas and keys stay. A quota of the same name
-/// gives way to the source's, and is named in the summary. Of what was used of a bucket at about the
-/// same time (within 1/256 of its window), the larger amount stays: so the second time changes
-/// nothing. What the source holds for requests in flight counts as taken when it was last used (or its
-/// file was last written, if nothing else is in it); what no longer counts is left out.
+/// Quotas and keys of the destination are kept. A quota of the source replaces one of the same
+/// name, which the summary lists. Of usage of a bucket at about the same time (within 1/256 of its
+/// window), the larger amount is kept, so that a second migration changes nothing. Amounts that the
+/// source holds for requests in flight count as used at its last use (or at the file's modification
+/// time if it has no usage); expired entries are left out.
 ///
 /// # Errors
-/// [`MigrateError`]: the destination is as it was.
+/// Returns [`MigrateError`]; the destination is then unchanged.
 ///
 /// ```
 /// use tollgate::store::{self, FileKind, MigrateOptions};
@@ -76,7 +79,7 @@ pub fn migrate(
     let stored = store.open(now)?;
     summary.compare(&imported.state, &stored);
     let changes = missing::missing(&imported.state, &stored);
-    // Told of quotas, a store writes a file where there is none, though there be nothing in it.
+    // A store that receives quotas writes a new file even if there are none.
     let quotas = all_quotas(&imported.state, &stored);
     let quotas = (quotas != stored.quotas || is_new).then_some(quotas);
     store.sync(&changes, quotas.as_deref(), now)?;
@@ -89,7 +92,7 @@ fn written_at(path: &Path) -> Option<Timestamp> {
     Some(fs::metadata(path).ok()?.modified().ok()?.into())
 }
 
-/// Whether two paths lead to one file.
+/// Returns whether two paths lead to the same file.
 fn is_same_file(a: &Path, b: &Path) -> bool {
     matches!((file_id(a), file_id(b)), (Some(a), Some(b)) if a == b)
 }
@@ -134,7 +137,7 @@ fn read(
     }
 }
 
-/// What a destination keeps, without a change to it.
+/// Reads the state of a destination without changing it.
 fn stored(
     kind: FileKind,
     path: &Path,
@@ -154,7 +157,7 @@ fn store(kind: FileKind, path: &Path) -> Box<dyn Store> {
     }
 }
 
-/// The quotas of both, sorted by name.
+/// Returns the quotas of both states, sorted by name.
 fn all_quotas(source: &State, stored: &State) -> Vec<NamedQuota> {
     let mut quotas = source.quotas.clone();
     let named = |name: &str| source.quotas.iter().any(|quota| quota.name == name);

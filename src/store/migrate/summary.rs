@@ -7,39 +7,39 @@ use super::missing::missing;
 use crate::store::State;
 use crate::store::go_ratelimit::ImportedState;
 
-/// What was taken over, or would be.
+/// The result of a migration.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct MigrateSummary {
-    /// What the source is.
+    /// The kind of the source.
     pub from: FileKind,
-    /// What the destination is.
+    /// The kind of the destination.
     pub to: FileKind,
-    /// Quotas of the source.
+    /// The number of quotas in the source.
     pub quotas: usize,
-    /// Quotas of the destination that gave way to others of their name.
+    /// Names of the destination's quotas that were replaced.
     pub replaced_quotas: Vec<String>,
-    /// Keys of the source that have used something.
+    /// The number of keys with usage in the source.
     pub keys: usize,
-    /// Entries of the source: what was taken of a key's dimension and window at one time.
+    /// The number of entries in the source: amounts of a key's dimension and window at one time.
     pub entries: usize,
-    /// Keys of which the destination didn't know all of that.
+    /// The number of keys whose usage the destination did not have in full.
     pub new_keys: usize,
-    /// What was not taken over as it stood.
+    /// Entries that were skipped or adjusted.
     pub skipped: SkippedEntries,
-    /// Nothing was written.
+    /// Whether this was a dry run, in which nothing was written.
     pub dry_run: bool,
 }
 
-/// Entries of a source that were not taken over as they stood.
+/// Entries of the source that were skipped or adjusted.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct SkippedEntries {
-    /// Left out, since they no longer count.
+    /// Expired entries, skipped.
     pub past: u64,
-    /// Left out, since they are of less than nothing.
+    /// Entries with a negative amount, skipped.
     pub negative: u64,
-    /// Taken over as of now, since their time was yet to come.
+    /// Entries dated in the future, which count from now on.
     pub ahead: u64,
 }
 

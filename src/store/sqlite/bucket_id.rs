@@ -7,7 +7,7 @@ use super::database_error::{DatabaseError, DatabaseProblem};
 use crate::quota::{Dimension, Window};
 use crate::store::dimension;
 
-/// What a bucket is known by, whoever counts in it.
+/// The identity of a bucket, the same for all owners.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BucketId {
     pub(super) key: CompactString,
@@ -16,7 +16,7 @@ pub(super) struct BucketId {
 }
 
 impl BucketId {
-    /// The name in three columns of a row, the first of which is `from`: key, dimension, window.
+    /// Reads key, dimension and window from three columns of a row, starting at `from`.
     pub(super) fn read(row: &Row<'_>, from: usize) -> Result<Self, DatabaseError> {
         let key: String = row.get(from)?;
         let dimension = dimension::read(row.get_ref(from + 1)?.as_str().unwrap_or_default());

@@ -10,26 +10,26 @@ use crate::store::clock_origin::{signed, stored};
 use crate::store::refilling::outstanding;
 use crate::timestamp::Timestamp;
 
-/// For how long what was taken of a window is kept, in nanoseconds: as long as it may count, which on
-/// a calendar may be longer than its nominal length (a month of 31 days, a day of 25 hours).
+/// Returns how long usage of a window is kept, in nanoseconds: as long as it may count, which on a
+/// calendar may exceed the nominal length (a month of 31 days, a day of 25 hours).
 pub(super) const fn kept_for(window: u64) -> u64 {
     window.saturating_add(window / 16).saturating_add(60_000_000_000)
 }
 
 /// Keeps the file small.
 impl OwnerTransaction<'_> {
-    /// Deletes what counts no longer, and makes fewer of the entries of the same time.
+    /// Deletes expired usage, and merges entries of about the same time.
     pub(super) fn compact(&self) -> Result<(), DatabaseError> {
         self.prune_usage()?;
         self.prune_refilling_usage()?;
         self.merge_entries()?;
         self.prune_unreferenced()?;
-        // Gives room in the file back to the disk.
+        // Returns free pages to the file system.
         Ok(self.tx.execute_batch("PRAGMA incremental_vacuum")?)
     }
 
-    /// Entries that are ahead of now, as this clock tells it, are of now: or they would be again
-    /// each time that somebody opens the database.
+    /// Clamps times in the future, by this clock, to now; otherwise each opening would clamp them
+    /// again.
     pub(super) fn clamp_future_times(&self) -> Result<(), DatabaseError> {
         for (&id, clock) in &self.clocks {
             let now = stored(self.now).saturating_sub(self.origin.ahead_of(clock));
@@ -61,8 +61,8 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// What was taken of a bucket that refills counts until it has come back: what lies before a window
-    /// becomes one entry.
+    /// Merges usage of refilled buckets that is older than a window into one entry, which counts
+    /// until it has refilled.
     fn prune_refilling_usage(&self) -> Result<(), DatabaseError> {
         let sql = "SELECT bucket, refill, window_ns, seq, at, amount \
                    FROM usage JOIN buckets ON id = bucket WHERE clock = ?2 AND refill > 0 \
@@ -110,7 +110,8 @@ impl OwnerTransaction<'_> {
     ) -> Result<(), DatabaseError> {
         let left = outstanding(&net_usage(past.taken, window).taken, refill, window, next);
         past.seqs.sort_unstable();
-        // The first number: whoever has seen a part of it won't read the whole.
+        // Keep the first sequence number: an owner that has read part of these entries must not
+        // read the merged one.
         let [first, merged @ ..] = &past.seqs[..] else { return Ok(()) };
         if left.is_some() && merged.is_empty() {
             return Ok(());
@@ -144,10 +145,10 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// Makes one of the entries of a bucket that are of the same `step`, of the latest of their times.
+    /// Merges the entries of a bucket within each `step`, at the latest of their times.
     ///
-    /// Never of entries that an owner has seen and of others that it hasn't: it would read the whole
-    /// again, or nothing. What one owner hasn't seen stays each other owner's own.
+    /// Entries that an owner has read are never merged with others that it hasn't: it would read
+    /// the sum again, or not at all. Entries that some owner hasn't read are merged per owner.
     fn merge_bucket(&self, bucket: i64, step: u64, seen: &[i64]) -> Result<(), DatabaseError> {
         let sql = "SELECT seq, owner, clock, at, amount FROM usage WHERE bucket = ?1 ORDER BY seq";
         let mut rows = self.tx.prepare_cached(sql)?;
@@ -192,7 +193,7 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// What nothing refers to any longer.
+    /// Deletes rows that no other row refers to.
     fn prune_unreferenced(&self) -> Result<(), DatabaseError> {
         let past = stored(self.now - FORGET_AFTER);
         let sql = "DELETE FROM buckets WHERE touched < ?1 \
@@ -210,14 +211,14 @@ impl OwnerTransaction<'_> {
     }
 }
 
-/// What was taken of a bucket before its window.
+/// The usage of a bucket that is older than its window.
 #[derive(Default)]
 struct PastUsage {
     seqs: Vec<i64>,
     taken: Vec<(Timestamp, i64)>,
 }
 
-/// Entries that become one.
+/// Entries to be merged into one.
 #[derive(Default)]
 struct MergedEntries {
     rows: Vec<i64>,
@@ -225,12 +226,12 @@ struct MergedEntries {
     amount: i64,
 }
 
-/// The owner of what every owner has seen.
+/// The owner id of usage that every owner has read.
 pub(super) const NO_OWNER: i64 = 0;
 
-/// Into how many pieces a window is cut, each of which may be one entry: a window is long by less
-/// than a two hundredth of itself.
+/// The number of parts of a window that are merged into one entry each, which prolongs the window
+/// by less than 0.5 %.
 const PARTS_PER_WINDOW: u64 = 256;
 
-/// After how long a key that was not used is forgotten, with its totals.
+/// The time after which an unused key is deleted with its totals.
 const FORGET_AFTER: Duration = Duration::from_secs(31 * 86_400);

@@ -5,14 +5,14 @@ use rusqlite::ErrorCode;
 
 use crate::store::StoreError;
 
-/// Why a database can't be used.
+/// An error of the database.
 #[derive(Debug)]
 pub(super) enum DatabaseError {
     Sqlite(rusqlite::Error),
     DatabaseProblem(DatabaseProblem),
 }
 
-/// What SQLite doesn't say itself.
+/// Problems that SQLite does not report itself.
 #[derive(Debug)]
 pub(super) enum DatabaseProblem {
     Io(io::Error),

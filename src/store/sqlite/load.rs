@@ -14,7 +14,7 @@ use crate::store::State;
 use crate::store::clock_origin::ClockOrigin;
 use crate::timestamp::Timestamp;
 
-/// All that a database keeps, by a clock that says it is `now`; without what is held.
+/// Reads the state of a database at time `now`, without held amounts.
 pub(super) fn state(
     db: &Connection,
     origin: &ClockOrigin,
@@ -42,7 +42,7 @@ pub(super) fn entry(
     keys.entry(key.clone()).or_insert_with(|| KeySnapshot::new(key, Vec::new()))
 }
 
-/// How much of a bucket comes back in a window, and what was taken of it.
+/// The refill of a bucket per window, and its usage.
 type BucketTaken = (u64, Vec<(Timestamp, i64)>);
 
 fn taken(
@@ -70,7 +70,7 @@ fn taken(
     Ok(taken)
 }
 
-/// The keys that cool down, and until when.
+/// Returns the keys that cool down, and the ends of their cool-downs.
 fn cooling(
     db: &Connection,
     clocks: &BTreeMap<i64, ClockOrigin>,
@@ -90,7 +90,7 @@ fn cooling(
     Ok(cooling)
 }
 
-/// The quotas, sorted by name.
+/// Returns the quotas, sorted by name.
 pub(super) fn quotas(db: &Connection) -> Result<Vec<NamedQuota>, DatabaseError> {
     let mut rows = db.prepare("SELECT name, origin, quota FROM quotas ORDER BY name")?;
     let mut rows = rows.query([])?;

@@ -1,18 +1,18 @@
 //! State in a SQLite database, which several processes of one machine may share.
 //!
-//! What a limiter takes is appended, in one transaction for each [`sync`](Store::sync), and each
-//! other limiter reads what it hasn't seen: two never overwrite each other's usage. What is held in
-//! flight is known by owner: if one dies, what it held counts as taken, and if it was only asleep, it
-//! takes that back. The file stays small: what counts no longer is deleted, and entries of about the
-//! same time become one, of the latest of their times.
+//! Each [`sync`](Store::sync) appends a limiter's usage in one transaction, and reads the entries
+//! of other limiters that it has not seen, so that processes never overwrite each other's usage.
+//! Held amounts are stored per owner: if an owner dies, they count as used, and if it was only
+//! suspended, it takes them back. The file stays small: expired entries are deleted, and entries of
+//! about the same time are merged, at the latest of their times.
 //!
-//! The database is in WAL mode, and each transaction is on the disk before it counts: `kill -9`
-//! loses what had not been synced, and never the file. A file that is damaged, or another program's,
-//! is left as it is.
+//! The database is in WAL mode, and a transaction is on disk before it counts: `kill -9` loses only
+//! changes that were not synced, and never corrupts the file. A file that is corrupt, or belongs to
+//! another program, is left unchanged.
 //!
-//! It doesn't decide what is admitted (the limiter does), when to write
-//! ([`Persistence`](super::Persistence) does), or share quota exactly: others learn what was taken with the
-//! next sync. It doesn't work on network file systems.
+//! This module does not decide about requests (the limiter does), nor when to write
+//! ([`Persistence`](super::Persistence) does), and it does not share quotas exactly: other
+//! processes learn of usage at the next sync. It does not work on network file systems.
 //!
 //! ```
 //! use std::time::Duration;
@@ -69,13 +69,14 @@ use database_error::{DatabaseError, DatabaseProblem};
 use owner_transaction::OwnerTransaction;
 use session::Session;
 
-/// A SQLite database as a [`Store`], which several processes of one machine may share: each appends
-/// what it took, hears from the others with every sync, and never writes over theirs. What a process
-/// that died held counts as taken.
+/// A SQLite database as a [`Store`], which several processes of one machine may share. Each process
+/// appends its usage and reads that of the others with every sync; amounts held by a process that
+/// died count as used.
 ///
-/// Each sync is one transaction, on the disk before it counts. The file stays small: what counts no
-/// longer is deleted, and entries of about the same time become one. A file that is damaged, newer, or
-/// another program's is refused and left as it is. Not for network file systems.
+/// Each sync is one transaction, which is on disk before it counts. The file stays small: expired
+/// entries are deleted, and entries of about the same time are merged. A file that is corrupt,
+/// newer, or belongs to another program is refused and left unchanged. Not for network file
+/// systems.
 #[derive(Debug)]
 pub struct Sqlite {
     path: PathBuf,
@@ -85,22 +86,22 @@ pub struct Sqlite {
 }
 
 impl Sqlite {
-    /// The database at `path`, which is made when it is opened if it isn't there, with the folders
-    /// it is in.
+    /// Creates a store for the database at `path`. Opening it creates the file and its directories
+    /// if they are missing.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), boot: None, flush: SECOND, session: None }
     }
 
-    /// What the database at `path` keeps, with what those who have it open hold; its times set right
-    /// for `now`, and for a clock that was set where `boot` is known.
-    /// Doesn't join in, and makes and changes nothing.
+    /// Reads the state of the database at `path`, with the amounts that open processes hold. Times
+    /// are adjusted to `now`, and for a changed clock if `boot`
+    /// is known. Does not register as an owner, and creates and changes no file.
     ///
     /// # Errors
-    /// [`StoreError`] if there is no such file, and for a database that isn't ours.
+    /// Returns [`StoreError`] if the file is missing or is not a tollgate database.
     pub fn peek(path: &Path, now: Timestamp, boot: Option<Boot>) -> Result<State, StoreError> {
         let peek = || {
             let db = schema::peek(path)?;
-            // One moment for all tables.
+            // Read all tables in one transaction.
             let tx = db.unchecked_transaction()?;
             let mut state = load::state(&tx, &ClockOrigin::new(boot, now), now)?;
             replace::add_held(&tx, &mut state)?;
@@ -109,11 +110,11 @@ impl Sqlite {
         peek().map_err(|error: DatabaseError| error.at(path))
     }
 
-    /// Forgets at `now` what was taken of a key, or of all keys that the database at `path` knows:
-    /// whoever has it open does so too.
+    /// Resets the usage of a key, or of all keys, in the database at `path`. Processes that have it
+    /// open reset their usage too.
     ///
     /// # Errors
-    /// [`StoreError`] as [`peek`](Self::peek), or if it can't be written.
+    /// Returns [`StoreError`] as [`peek`](Self::peek), or if the database can't be written.
     pub fn reset(
         path: &Path,
         key: Option<&str>,
@@ -130,11 +131,12 @@ impl Sqlite {
         reset().map_err(|error| error.at(path))
     }
 
-    /// Puts `state` in the place of all that the database at `path` keeps, which is made if it isn't
-    /// there: the second time changes nothing.
+    /// Replaces the state of the database at `path`, which is created if it is missing. Repeating
+    /// the call changes nothing.
     ///
     /// # Errors
-    /// [`StoreError`] if it can't be written, or isn't ours. Nothing was changed.
+    /// Returns [`StoreError`] if the database can't be written, or is not tollgate's; it is then
+    /// unchanged.
     pub fn replace(
         path: &Path,
         state: &State,
@@ -145,7 +147,7 @@ impl Sqlite {
             .map_err(|error| error.at(path))
     }
 
-    /// One transaction of nobody's.
+    /// Runs a transaction that belongs to no owner.
     fn owner_tx(
         path: &Path,
         now: Timestamp,

@@ -3,9 +3,9 @@ use std::time::Duration;
 use crate::engine::Saved;
 use crate::timestamp::Timestamp;
 
-/// What is left of entries of a window that were taken and given back, as a bucket's state. Given back
-/// is what was taken first since about that time, and where that is less, last before it. What isn't
-/// found there stays: it was taken at another time, or is forgotten.
+/// Subtracts refunds, which are negative entries, from usage. A refund reduces the first usage
+/// since about its time, then the last usage before it. A refund without matching usage is ignored:
+/// the usage was at another time, or has expired.
 pub(super) fn net_usage(mut entries: Vec<(Timestamp, i64)>, window: u64) -> Saved {
     entries.sort_unstable_by_key(|&(at, _)| at);
     let mut taken: Vec<(Timestamp, u64)> = Vec::new();
@@ -39,7 +39,8 @@ fn subtract(taken: &mut [(Timestamp, u64)], at: Timestamp, mut amount: u64, tole
     }
 }
 
-/// A limiter tells times to 1/64 of a window, and entries that become one are moved by less than that.
+/// The tolerance for matching times is 1/32 of a window: a limiter rounds times to 1/64 of a
+/// window, and merging moves them by less than that.
 const TOLERANCE_DIVISOR: u64 = 32;
 
 #[cfg(test)]

@@ -8,17 +8,17 @@ use crate::store::clock_origin::{ClockOrigin, signed, stored};
 use crate::store::dimension;
 use crate::timestamp::Timestamp;
 
-/// One transaction of one owner: what all of its statements share.
+/// A transaction of one owner, with the state that its statements share.
 pub(super) struct OwnerTransaction<'a> {
     pub(super) tx: &'a Transaction<'a>,
-    /// By the owner's clock.
+    /// The current time by the owner's clock.
     pub(super) now: Timestamp,
     pub(super) origin: &'a ClockOrigin,
-    /// The owner's clock, and the owner.
+    /// The ids of the owner's clock and of the owner.
     pub(super) clock: i64,
     pub(super) owner: i64,
     pub(super) clocks: BTreeMap<i64, ClockOrigin>,
-    /// The number of the last thing that was written down.
+    /// The last sequence number.
     pub(super) seq: i64,
 }
 
@@ -48,19 +48,19 @@ impl<'a> OwnerTransaction<'a> {
         Ok(Self { tx, now, origin, clock, owner, clocks, seq })
     }
 
-    /// The number of what is written down next.
+    /// Returns the next sequence number.
     pub(super) fn next(&mut self) -> i64 {
         self.seq += 1;
         self.seq
     }
 
-    /// Writes down how far the numbers have come.
+    /// Stores the last sequence number.
     pub(super) fn end(&self) -> Result<(), DatabaseError> {
         self.tx.prepare_cached("UPDATE counter SET seq = ?1")?.execute([self.seq])?;
         Ok(())
     }
 
-    /// A time by the clock of a row, by ours; never later than now.
+    /// Converts a time from the clock of a row to this clock; never later than now.
     pub(super) fn read(&self, at: Timestamp, clock: i64) -> Timestamp {
         self.origin.read(at, self.clock_of(clock), self.now)
     }
@@ -69,7 +69,7 @@ impl<'a> OwnerTransaction<'a> {
         self.clocks.get(&clock).unwrap_or(self.origin)
     }
 
-    /// Writes down that so much was taken of a bucket by `owner`, less than nothing given back.
+    /// Records usage of a bucket by `owner`; a negative amount is a refund.
     pub(super) fn add_usage(
         &mut self,
         bucket: i64,
@@ -80,7 +80,7 @@ impl<'a> OwnerTransaction<'a> {
         self.add_usages(bucket, owner, &[(at, amount)])
     }
 
-    /// The same of several times.
+    /// Records usage at several times.
     pub(super) fn add_usages(
         &mut self,
         bucket: i64,
@@ -102,14 +102,14 @@ impl<'a> OwnerTransaction<'a> {
         Ok(())
     }
 
-    /// Notes how much of a bucket comes back in a window.
+    /// Stores the refill of a bucket per window.
     pub(super) fn set_refill(&self, bucket: i64, refill: u64) -> Result<(), DatabaseError> {
         let sql = "UPDATE buckets SET refill = ?2 WHERE id = ?1 AND refill <> ?2";
         self.tx.prepare_cached(sql)?.execute([bucket, signed(refill)])?;
         Ok(())
     }
 
-    /// The number of a bucket, which is made if need be.
+    /// Returns the id of a bucket, which is created if needed.
     pub(super) fn bucket_id(&self, name: &BucketId) -> Result<i64, DatabaseError> {
         let dimension = dimension::write(&name.dimension);
         let row = params![name.key.as_str(), dimension, signed(name.window.as_nanos())];

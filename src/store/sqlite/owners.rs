@@ -8,9 +8,9 @@ use super::process;
 use crate::store::clock_origin::{shifted, signed, stored};
 use crate::timestamp::{Timestamp, nanos};
 
-/// Who has the database open: one for each limiter that is kept in it.
+/// The owners of the database: one for each limiter that has it open.
 impl OwnerTransaction<'_> {
-    /// Joins as a new owner, who has seen everything.
+    /// Registers a new owner that has read all entries.
     pub(super) fn join(&mut self, dead_after: Duration) -> Result<(), DatabaseError> {
         let sql = "INSERT INTO owners (process, clock, dead_after, seen_at, seen_seq) \
                    VALUES (?1, ?2, ?3, ?4, ?5)";
@@ -20,7 +20,8 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// Says that the owner is alive and has seen everything; `false` if others took it for dead.
+    /// Records that the owner is alive and has read all entries. Returns `false` if it has been
+    /// declared dead.
     pub(super) fn heartbeat(&self) -> Result<bool, DatabaseError> {
         let sql = "UPDATE owners SET seen_at = ?2, seen_seq = ?3, clock = ?4 \
                    WHERE id = ?1 AND buried_at IS NULL";
@@ -28,7 +29,8 @@ impl OwnerTransaction<'_> {
         Ok(self.tx.prepare_cached(sql)?.execute(row)? == 1)
     }
 
-    /// Takes back that the owner was dead: what it held counts as held again, and no longer as taken.
+    /// Resumes an owner that was declared dead: its amounts are held again, and no longer count as
+    /// used.
     pub(super) fn resume(&mut self, dead_after: Duration, seen: i64) -> Result<(), DatabaseError> {
         let sql = "SELECT bucket, clock, at, amount FROM buried WHERE owner = ?1";
         let mut rows = self.tx.prepare(sql)?;
@@ -48,7 +50,8 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// Buries every other owner that is dead: what it held counts as taken when it was last seen.
+    /// Declares owners dead whose process has ended or that have been silent too long: their held
+    /// amounts count as used when they were last seen.
     pub(super) fn reap_dead_processes(&mut self) -> Result<(), DatabaseError> {
         let sql = "SELECT id, process, clock, dead_after, seen_at, buried_at FROM owners \
                    WHERE id <> ?1";
@@ -80,7 +83,8 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// What an owner holds is taken from now on, at `at`; if it may yet rise, that is noted.
+    /// Converts the amounts that an owner holds to usage at `at`; if the owner may resume, records
+    /// the conversion.
     pub(super) fn charge_held(
         &mut self,
         owner: i64,
@@ -105,20 +109,20 @@ impl OwnerTransaction<'_> {
                 self.tx.execute(sql, row)?;
             }
         }
-        // Others have to hear that it is no longer held.
+        // A new sequence number makes other owners read that the amounts are not held any more.
         self.next();
         self.tx.execute("DELETE FROM held WHERE owner = ?1", [owner])?;
         Ok(())
     }
 
-    /// Forgets an owner that won't come back.
+    /// Deletes an owner that can't resume.
     pub(super) fn delete_owner(&self, owner: i64) -> Result<(), DatabaseError> {
         self.tx.execute("DELETE FROM buried WHERE owner = ?1", [owner])?;
         self.tx.execute("DELETE FROM owners WHERE id = ?1", [owner])?;
         Ok(())
     }
 
-    /// Whether an owner is there and not buried.
+    /// Returns whether an owner is registered and not declared dead.
     pub(super) fn is_alive(&self, owner: i64) -> Result<bool, DatabaseError> {
         let sql = "SELECT 1 FROM owners WHERE id = ?1 AND buried_at IS NULL";
         Ok(self.tx.prepare_cached(sql)?.query_row([owner], |_| Ok(())).optional()?.is_some())
@@ -147,5 +151,6 @@ impl OtherOwner {
     }
 }
 
-/// For how long a buried owner may yet rise: a laptop that sleeps over a holiday.
+/// The time during which a dead owner may resume: long enough for a laptop that
+/// sleeps over a holiday.
 const RESUME_WITHIN: Duration = Duration::from_secs(31 * 86_400);

@@ -1,13 +1,13 @@
 use std::fs;
 
-/// This process, so that others can tell when it has ended: its namespace, its number, and when it
-/// started, since numbers are given again. `None` where that can't be known.
+/// Returns the identity of this process: PID namespace, PID and start time, since PIDs are reused.
+/// Returns `None` if unknown.
 pub(super) fn current() -> Option<String> {
     let (_, started) = proc_stat("self")?;
     Some(format!("{} {} {started}", namespace()?, std::process::id()))
 }
 
-/// Whether a process is known to have ended; one of another namespace is not.
+/// Returns whether a process is known to have ended; `false` for one of another PID namespace.
 pub(super) fn has_ended(process: &str) -> bool {
     let mut parts = process.split(' ');
     let (Some(space), Some(number), Some(started)) = (parts.next(), parts.next(), parts.next())
@@ -24,10 +24,11 @@ fn namespace() -> Option<String> {
     Some(fs::read_link("/proc/self/ns/pid").ok()?.to_str()?.to_owned())
 }
 
-/// A process's state, and when it started, in ticks since the machine did: proc_pid_stat(5).
+/// Returns the state of a process and its start time in clock ticks since boot; see
+/// proc_pid_stat(5).
 fn proc_stat(number: &str) -> Option<(String, String)> {
     let stat = fs::read_to_string(format!("/proc/{number}/stat")).ok()?;
-    // The name before may hold anything, spaces and brackets too.
+    // The process name before it may contain spaces and parentheses.
     let mut fields = stat.get(stat.rfind(')')? + 1..)?.split_whitespace();
     Some((fields.next()?.to_owned(), fields.nth(18)?.to_owned()))
 }

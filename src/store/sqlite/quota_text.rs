@@ -6,14 +6,14 @@ use crate::limiter::QuotaOrigin;
 use crate::quota::{Algorithm, Calendar, Limit, Margin, Period, Quota, Window};
 use crate::store::dimension;
 
-/// A quota as a database keeps it: JSON. `None` for one that this version can't tell.
+/// Serializes a quota as JSON; `None` if this version can't express it.
 pub(super) fn write(quota: &Quota) -> Option<String> {
     let limits = quota.limits().iter().map(StoredLimit::of).collect();
     let stored = StoredQuota { limits, shared: quota.is_shared(), margin: quota.margin() };
     serde_json::to_string(&stored).ok()
 }
 
-/// The quota that a text tells; `None` if it tells none.
+/// Parses a quota; `None` if the text is invalid.
 pub(super) fn read(text: &str) -> Option<Quota> {
     let stored: StoredQuota = serde_json::from_str(text).ok()?;
     let limits: Option<Vec<Limit>> = stored.limits.iter().map(StoredLimit::limit).collect();

@@ -9,8 +9,8 @@ use crate::limiter::NamedQuota;
 
 /// The quotas of all owners.
 impl OwnerTransaction<'_> {
-    /// Writes down those of the owner's quotas that aren't as it knows them, and takes away those that
-    /// it has no more; others' stay.
+    /// Writes the owner's quotas that differ from `known`, and deletes those that it no longer has.
+    /// Quotas of other owners stay.
     pub(super) fn write_quotas(
         &mut self,
         quotas: &[NamedQuota],
@@ -37,8 +37,8 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// The quotas that an owner who joins answers for: those that were set or learned, which it
-    /// restores, and those that were configured for somebody who is gone and are its own from now on.
+    /// Returns the quotas that a new owner becomes responsible for: those that were set or learned,
+    /// and those that were configured for an owner that is gone.
     pub(super) fn inherited_quotas(&self) -> Result<BTreeMap<String, String>, DatabaseError> {
         let gone = "owner NOT IN (SELECT id FROM owners WHERE buried_at IS NULL)";
         let sql = format!(

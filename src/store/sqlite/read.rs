@@ -9,10 +9,11 @@ use super::owner_transaction::{OwnerTransaction, time};
 use crate::limiter::{BucketChanges, KeyChanges};
 use crate::timestamp::Timestamp;
 
-/// What others did.
+/// Reading the changes of other owners.
 impl OwnerTransaction<'_> {
-    /// What others wrote down since the number `seen`, by our clock and sorted by key; `others_held` is what
-    /// the owner knows of what they hold, and knows after this.
+    /// Returns the changes of other owners since sequence number `seen`, sorted by key, with times
+    /// by this clock. `others_held` holds the amounts that others held at the last call, and is
+    /// updated.
     pub(super) fn read_changes(
         &self,
         seen: i64,
@@ -20,7 +21,7 @@ impl OwnerTransaction<'_> {
     ) -> Result<Vec<KeyChanges>, DatabaseError> {
         let mut keys: BTreeMap<CompactString, KeyChanges> = BTreeMap::new();
         self.read_resets(seen, &mut keys)?;
-        // Whoever hears of a reset forgets its own as well, and is told all that was noted since.
+        // A reset clears this owner's usage as well, so read all usage since then.
         let reset: Vec<String> = keys.keys().map(ToString::to_string).collect();
         self.read_cool_downs(seen, &mut keys)?;
         let mut taken = self.read_usage(BY_OTHERS, params![seen, self.owner])?;
@@ -97,7 +98,7 @@ impl OwnerTransaction<'_> {
     }
 }
 
-/// What all owners but one hold.
+/// Returns the amounts that all owners but one hold.
 pub(super) fn held(db: &Connection, but: i64) -> Result<BTreeMap<BucketId, u64>, DatabaseError> {
     let sql = "SELECT amount, key, dimension, window_ns FROM held JOIN buckets ON id = bucket \
                WHERE owner <> ?1";
@@ -115,6 +116,6 @@ fn entry(keys: &mut BTreeMap<CompactString, KeyChanges>, key: CompactString) -> 
     keys.entry(key.clone()).or_insert_with(|| KeyChanges::new(key))
 }
 
-/// What others took that the owner hasn't seen; and all that anybody took of a key.
+/// Filters: usage of others that this owner has not read, and all usage of a key.
 const BY_OTHERS: &str = "seq > ?1 AND owner <> ?2";
 const BY_KEY: &str = "key = ?1";

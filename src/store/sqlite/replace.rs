@@ -15,22 +15,22 @@ use crate::store::State;
 use crate::store::clock_origin::signed;
 use crate::timestamp::Timestamp;
 
-/// What is done to a database from outside.
+/// Changes made from outside a session.
 impl OwnerTransaction<'_> {
-    /// Forgets at `now` what was taken of a key: all that is there was taken before.
+    /// Resets the usage of a key now: all its entries are earlier.
     pub(super) fn reset_from_outside(&mut self, key: &str) -> Result<(), DatabaseError> {
         self.forget_before(key, Timestamp::MAX)?;
         self.note_reset(key, self.now)
     }
 
-    /// The same of every key.
+    /// Resets all keys.
     pub(super) fn reset_all(&mut self) -> Result<(), DatabaseError> {
         let mut keys = self.tx.prepare("SELECT key FROM buckets UNION SELECT key FROM cooling")?;
         let keys: Vec<String> = keys.query_map([], |row| row.get(0))?.collect::<Result<_, _>>()?;
         keys.iter().try_for_each(|key| self.reset_from_outside(key))
     }
 
-    /// Keeps this state and nothing else.
+    /// Replaces everything by this state.
     pub(super) fn replace_all(&mut self, state: &State) -> Result<(), DatabaseError> {
         self.reset_all()?;
         self.tx.execute("UPDATE buckets SET total = 0", [])?;
@@ -41,7 +41,7 @@ impl OwnerTransaction<'_> {
         self.write_quotas(&state.quotas, &mut BTreeMap::new())
     }
 
-    /// What is held by nobody who is known is taken.
+    /// Inserts a key. Amounts held without a known owner count as used.
     fn insert_key(&mut self, key: &KeySnapshot) -> Result<(), DatabaseError> {
         for BucketSnapshot { dimension, window, saved, refill } in &key.buckets {
             let (dimension, window) = (dimension.clone(), *window);
@@ -59,7 +59,7 @@ impl OwnerTransaction<'_> {
     }
 }
 
-/// Adds what everybody holds to a state.
+/// Adds the amounts that all owners hold to a state.
 pub(super) fn add_held(db: &Connection, state: &mut State) -> Result<(), DatabaseError> {
     let by_key = state.keys.drain(..).map(|key| (key.key.as_str().into(), key));
     let mut keys: BTreeMap<CompactString, KeySnapshot> = by_key.collect();

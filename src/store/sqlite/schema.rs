@@ -6,8 +6,8 @@ use rusqlite::{Connection, ErrorCode, OpenFlags, OptionalExtension};
 
 use super::database_error::{DatabaseError, DatabaseProblem};
 
-/// Opens the database to read and write it, and makes it if it isn't there. Nothing is written to a
-/// file before it is known to be ours.
+/// Opens the database for writing, and creates it if it is missing. A file is written only after it
+/// is known to be tollgate's.
 pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
     make_folder(path)?;
     check_file(path)?;
@@ -21,7 +21,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
         return Err(DatabaseProblem::ReadOnly.into());
     }
     if version == 0 {
-        // Only an empty database can be told to give room back.
+        // `auto_vacuum` can be enabled only in an empty database.
         db.pragma_update(None, "auto_vacuum", "INCREMENTAL")?;
     } else {
         check(&db)?;
@@ -31,7 +31,7 @@ pub(super) fn open(path: &Path) -> Result<Connection, DatabaseError> {
     Ok(db)
 }
 
-/// Opens a database of ours to read it; makes nothing, not even the files beside a database in use.
+/// Opens a tollgate database read-only; creates no files, not even beside a database in use.
 pub(super) fn peek(path: &Path) -> Result<Connection, DatabaseError> {
     fs::metadata(path).map_err(DatabaseProblem::Io)?;
     check_file(path)?;
@@ -50,10 +50,10 @@ pub(super) fn peek(path: &Path) -> Result<Connection, DatabaseError> {
     Ok(db)
 }
 
-/// What a database is opened as that nobody has open: one without a log beside it. `None` for one in
-/// use, and for a path that no URI can name.
+/// Returns a URI that opens a database as immutable, if no process has it open, that is, if it has
+/// no WAL file. Returns `None` otherwise, and for a path that a URI can't express.
 pub(in crate::store) fn immutable_uri(path: &Path) -> Option<String> {
-    // The log lies beside the file, and not beside a link to it.
+    // The WAL file is beside the file itself, not beside a link to it.
     let path = &fs::canonicalize(path).ok()?;
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -75,12 +75,12 @@ fn make_folder(path: &Path) -> Result<(), DatabaseError> {
     folder.map_or(Ok(()), fs::create_dir_all).map_err(|error| DatabaseProblem::Folder(error).into())
 }
 
-/// Refuses what is no database before SQLite sees it.
+/// Rejects files that are not databases before SQLite opens them.
 fn check_file(path: &Path) -> Result<(), DatabaseError> {
     match fs::metadata(path) {
         Ok(metadata) if metadata.is_dir() => return Err(DatabaseProblem::IsFolder.into()),
         Ok(metadata) if metadata.len() == 0 => return Ok(()),
-        // SQLite would take what is missing of a page for zeros.
+        // SQLite would read the missing part of a page as zeros.
         Ok(metadata) if metadata.len() % MIN_PAGE_SIZE != 0 && immutable_uri(path).is_some() => {
             return Err(truncated(path));
         }
@@ -100,19 +100,20 @@ fn check_file(path: &Path) -> Result<(), DatabaseError> {
     }
 }
 
-/// What a file is that is no whole number of pages.
+/// Returns the problem with a file whose size is not a multiple of the page size.
 fn truncated(path: &Path) -> DatabaseError {
     let is_ours = fs::read(path).is_ok_and(|bytes| bytes.starts_with(MAGIC));
     if is_ours { DatabaseProblem::Corrupt.into() } else { DatabaseProblem::NoDatabase.into() }
 }
 
-/// The same outside a transaction: as of one moment, since another process may be making it.
+/// Returns the schema version outside a transaction; reads in one, since another process may be
+/// creating the database.
 fn current_version(db: &Connection) -> Result<i32, DatabaseError> {
     let tx = db.unchecked_transaction()?;
     version(&tx)
 }
 
-/// The version of our schema in a database: 0 for an empty one. To be read in a transaction.
+/// Returns the schema version of a database, 0 if it is empty. Must be called in a transaction.
 fn version(db: &Connection) -> Result<i32, DatabaseError> {
     let number = |name| db.pragma_query_value(None, name, |row| row.get::<_, i32>(0));
     let (application, version) = (number("application_id")?, number("user_version")?);
@@ -134,7 +135,7 @@ fn version(db: &Connection) -> Result<i32, DatabaseError> {
     }
 }
 
-/// Whether every page of the database can be read and is where it belongs.
+/// Checks that every page of the database is readable and in place.
 fn check(db: &Connection) -> Result<(), DatabaseError> {
     let metadata: String = db.query_row("PRAGMA quick_check(1)", [], |row| row.get(0))?;
     if metadata == "ok" { Ok(()) } else { Err(DatabaseProblem::Corrupt.into()) }
@@ -143,7 +144,7 @@ fn check(db: &Connection) -> Result<(), DatabaseError> {
 fn configure(db: &Connection) -> Result<(), DatabaseError> {
     let mut tries = 0;
     let mode: String = loop {
-        // For the lock that this takes SQLite doesn't wait by itself: another may be doing the same.
+        // SQLite does not wait for this lock itself, and another process may be doing the same.
         match db.pragma_update_and_check(None, "journal_mode", "WAL", |row| row.get(0)) {
             Err(error) if is_busy(&error) && tries < MAX_TRIES => {
                 tries += 1;
@@ -165,7 +166,7 @@ fn is_busy(error: &rusqlite::Error) -> bool {
     error.sqlite_error_code() == Some(ErrorCode::DatabaseBusy)
 }
 
-/// Brings the schema to this version; of several who do so at once one does it.
+/// Migrates the schema to this version; of several concurrent processes, one does.
 fn migrate(db: &mut Connection) -> Result<(), DatabaseError> {
     let tx = db.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)?;
     let from = version(&tx)?;
@@ -180,7 +181,7 @@ fn migrate(db: &mut Connection) -> Result<(), DatabaseError> {
     Ok(())
 }
 
-/// `toll`, in the header of the file.
+/// The application id in the file header: `toll`.
 const APPLICATION: i32 = 0x746f_6c6c;
 const VERSION: i32 = 1;
 const MAGIC: &[u8; 16] = b"SQLite format 3\0";
@@ -189,10 +190,10 @@ const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
 const MAX_TRIES: u32 = 500;
 const WAL_SIZE_LIMIT: i64 = 4 << 20;
 
-/// What leads from each version to the next.
+/// The migration from each version to the next.
 const MIGRATIONS: [&str; VERSION as usize] = [
-    // Times are nanoseconds since the epoch by the clock of the row; `seq` counts all that others
-    // have to hear of, over all tables.
+    // Times are nanoseconds since the Unix epoch by the row's clock. `seq` numbers all changes that
+    // other owners have to read, over all tables.
     "
 CREATE TABLE counter (seq INTEGER NOT NULL);
 INSERT INTO counter VALUES (0);

@@ -14,35 +14,35 @@ use crate::store::State;
 use crate::store::clock_origin::ClockOrigin;
 use crate::timestamp::Timestamp;
 
-/// A database that a limiter has joined in.
+/// A limiter's session with the database, from open to close.
 #[derive(Debug)]
 pub(super) struct Session {
     db: Connection,
     pub(super) origin: ClockOrigin,
-    /// After how long others take this owner for dead.
+    /// The silence after which other processes consider this owner dead.
     dead_after: Duration,
     owner: i64,
     state: SessionState,
 }
 
-/// What the owner knows of the database; of a transaction that fails it knows nothing.
+/// The owner's knowledge of the database, which a failed transaction leaves unchanged.
 #[derive(Debug, Clone, Default)]
 struct SessionState {
-    /// The number of the last thing that the owner has seen.
+    /// The last sequence number that the owner has read.
     seen: i64,
-    /// What it holds, and what it was told that all others hold.
+    /// The amounts that this owner holds, and those that all others hold.
     held: BTreeMap<BucketId, u64>,
     others_held: BTreeMap<BucketId, u64>,
-    /// The quotas that it answers for, as it has written or read them.
+    /// The quotas that this owner is responsible for, as last written or read.
     quotas: BTreeMap<String, String>,
-    /// When it last said that it is alive.
+    /// The time of the last heartbeat.
     heartbeat_at: Timestamp,
-    /// How much was written down since the file was last made small.
+    /// The number of entries written since the last compaction.
     written: i64,
 }
 
 impl Session {
-    /// Opens the database, and joins in.
+    /// Opens the database, and registers as an owner.
     pub(super) fn join(
         path: &Path,
         origin: ClockOrigin,
@@ -58,7 +58,7 @@ impl Session {
         owner_tx.join(dead_after)?;
         owner_tx.compact()?;
         owner_tx.end()?;
-        // It is due at once: what others hold is yet to be told.
+        // The zero heartbeat makes the next sync due immediately: it reads what others hold.
         let state = SessionState {
             seen: owner_tx.seq,
             heartbeat_at: Timestamp::UNIX_EPOCH,
@@ -72,7 +72,7 @@ impl Session {
         Ok((Self { db, origin, dead_after, owner, state }, stored))
     }
 
-    /// Writes down what changed, and tells what others did since.
+    /// Writes changes, and returns those of other owners since the last sync.
     pub(super) fn sync(
         &mut self,
         changes: &[KeyChanges],
@@ -112,7 +112,7 @@ impl Session {
         Ok(others)
     }
 
-    /// Leaves: what the owner holds counts as taken.
+    /// Ends the session: amounts that the owner holds count as used.
     pub(super) fn leave(&mut self, now: Timestamp) -> Result<(), DatabaseError> {
         let tx = self.db.transaction_with_behavior(TransactionBehavior::Immediate)?;
         let mut owner_tx = OwnerTransaction::begin(&tx, &self.origin, self.owner, now)?;
@@ -123,7 +123,7 @@ impl Session {
         Ok(tx.commit()?)
     }
 
-    /// Whether others wrote anything down that the owner hasn't seen.
+    /// Returns whether there are changes that this owner has not read.
     fn has_unseen_changes(&self) -> Result<bool, DatabaseError> {
         let mut counter = self.db.prepare_cached("SELECT seq FROM counter")?;
         let seq: i64 = counter.query_row([], |row| row.get(0))?;
@@ -131,7 +131,7 @@ impl Session {
     }
 }
 
-/// After how many entries, of all owners together, the file is made small.
+/// The number of entries, of all owners, after which the file is compacted.
 const COMPACT_EVERY: i64 = 4_096;
 
 #[cfg(test)]
@@ -152,7 +152,7 @@ mod tests {
         keys.map(change).collect()
     }
 
-    /// A database of a hundred keys, and what a `PRAGMA` makes of it.
+    /// Checks that a sync fails with `reason` after the `fault` pragma, and succeeds after `fixed`.
     fn check_failure(error: &str, fixed: &str, reason: &str) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("state.db");

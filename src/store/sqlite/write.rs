@@ -9,9 +9,10 @@ use crate::limiter::KeyChanges;
 use crate::store::clock_origin::{signed, stored};
 use crate::timestamp::Timestamp;
 
-/// What the owner did.
+/// Writing the changes of the owner.
 impl OwnerTransaction<'_> {
-    /// Writes down what changed; `held` is what the owner held at the last time, and does now.
+    /// Writes changes; `held` contains the amounts that the owner held at the last sync, and is
+    /// updated.
     pub(super) fn write(
         &mut self,
         changes: &[KeyChanges],
@@ -21,7 +22,7 @@ impl OwnerTransaction<'_> {
             if let Some(at) = change.reset_at {
                 self.reset(&change.key, at)?;
             }
-            // A reset has ended what was to be ended.
+            // 0 ends a cool-down, which the reset has done already.
             if let Some(until) = change.cooling_until.filter(|until| *until > Timestamp::UNIX_EPOCH)
             {
                 self.cool(&change.key, until)?;
@@ -43,7 +44,7 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// Writes down all that the owner holds, after others took it for dead.
+    /// Rewrites all amounts that the owner holds, after it was declared dead.
     pub(super) fn rewrite_held(
         &mut self,
         held: &BTreeMap<BucketId, u64>,
@@ -63,7 +64,7 @@ impl OwnerTransaction<'_> {
             return Ok(());
         }
         let bucket = self.bucket_id(&name)?;
-        // Others have to hear of it.
+        // A new sequence number makes other owners read the change.
         self.next();
         if amount == 0 {
             let sql = "DELETE FROM held WHERE owner = ?1 AND bucket = ?2";
@@ -78,8 +79,8 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// Forgets what was taken of a key before `at`, and by the owner, who has not written down yet what
-    /// it took since; what is held stays held.
+    /// Resets the usage of a key before `at`, and all recorded usage of this owner, whose later
+    /// usage is not written yet. Held amounts stay.
     fn reset(&mut self, key: &str, at: Timestamp) -> Result<(), DatabaseError> {
         let sql = "DELETE FROM usage WHERE owner = ?2 AND bucket IN \
                    (SELECT id FROM buckets WHERE key = ?1)";
@@ -104,7 +105,7 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// Others have to hear of a reset.
+    /// Records a reset for the other owners.
     pub(super) fn note_reset(&mut self, key: &str, at: Timestamp) -> Result<(), DatabaseError> {
         let seq = self.next();
         let sql = "INSERT OR REPLACE INTO resets (key, at, clock, owner, seq) \
@@ -114,7 +115,7 @@ impl OwnerTransaction<'_> {
         Ok(())
     }
 
-    /// When a key was reset, by our clock; what was taken before is forgotten.
+    /// Returns the time of the last reset of a key by this clock; usage before it is deleted.
     fn reset_at(&self, key: &str) -> Result<Timestamp, DatabaseError> {
         let sql = "SELECT at, clock FROM resets WHERE key = ?1";
         let row = |row: &Row<'_>| Ok((time(row, 0)?, row.get(1)?));
@@ -122,7 +123,7 @@ impl OwnerTransaction<'_> {
         Ok(reset.map_or(Timestamp::UNIX_EPOCH, |(at, clock)| self.read(at, clock)))
     }
 
-    /// Writes down until when a key cools down, unless it does so for longer.
+    /// Records the end of a cool-down, unless a later one is recorded.
     pub(super) fn cool(&mut self, key: &str, until: Timestamp) -> Result<(), DatabaseError> {
         let sql = "SELECT until, noted_at, clock FROM cooling WHERE key = ?1";
         let row = |row: &Row<'_>| Ok((time(row, 0)?, time(row, 1)?, row.get(2)?));

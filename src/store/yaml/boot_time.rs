@@ -4,17 +4,17 @@ use super::text::Time;
 use crate::store::clock_origin::{ClockOrigin, stored};
 use crate::timestamp::Timestamp;
 
-/// When the machine was started, by the clock of who wrote the file.
+/// The machine's boot, by the clock of the writer.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BootTime {
-    /// Tells this start from every other.
+    /// A unique id of the boot.
     id: String,
     at: Time,
 }
 
 impl BootTime {
-    /// None where the clock doesn't know, or says that it was before 1970.
+    /// Returns `None` if the boot is unknown or before 1970.
     pub(super) fn of(origin: &ClockOrigin) -> Option<Self> {
         let at = u64::try_from(origin.offset).ok()?;
         Some(Self { id: origin.boot.clone()?, at: Time(Timestamp::from_nanos(at)) })

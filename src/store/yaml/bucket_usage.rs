@@ -9,7 +9,7 @@ use crate::quota::{Dimension, Window};
 use crate::store::refilling::outstanding;
 use crate::timestamp::Timestamp;
 
-/// What was used of one dimension of a key in one window.
+/// The usage of one dimension of a key in one window.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct BucketUsage {
@@ -17,13 +17,13 @@ pub(super) struct BucketUsage {
     pub(super) dimension: Dimension,
     #[serde(with = "text::window")]
     pub(super) window: Window,
-    /// How much comes back in a window, if it refills all the time.
+    /// The refill per window, for continuously refilled buckets.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) refill: u64,
-    /// What requests in flight held.
+    /// The amount held by requests in flight.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub(super) held: u64,
-    /// What was taken and when, oldest first; each time is there once.
+    /// Times and amounts of usage, sorted by time; each time occurs once.
     #[serde(default, skip_serializing_if = "Vec::is_empty", with = "text::entries")]
     pub(super) taken: Vec<(Timestamp, u64)>,
 }
@@ -41,7 +41,7 @@ impl BucketUsage {
         self.taken.is_empty() && self.held == 0
     }
 
-    /// Takes changes on top.
+    /// Applies changes.
     pub(super) fn merge(&mut self, changes: &BucketChanges) {
         let grain = self.grain();
         let (given_back, taken): (Vec<_>, Vec<_>) =
@@ -59,8 +59,8 @@ impl BucketUsage {
         }
     }
 
-    /// What was held is taken at `now`: those requests left, and nobody will say any more what they
-    /// really took. Of requests in flight, none is left.
+    /// Converts held amounts to usage at `now`, since the actual usage of these requests will not
+    /// be known. Concurrency slots become free.
     pub(super) fn charge_held(&mut self, now: Timestamp) {
         let held = std::mem::take(&mut self.held);
         if held > 0 && self.dimension != Dimension::Concurrency {
@@ -69,7 +69,7 @@ impl BucketUsage {
         }
     }
 
-    /// Forgets what no longer counts in any window of this length, and has come back where it refills.
+    /// Deletes usage that no window of this length counts any more, and that has refilled.
     pub(super) fn prune(&mut self, now: Timestamp) {
         let retention = retention(self.window);
         let past = self.taken.partition_point(|(at, _)| *at + retention <= now);
@@ -80,7 +80,7 @@ impl BucketUsage {
         self.taken.splice(..past, left);
     }
 
-    /// Changes every time; those that come to be the same are one.
+    /// Maps every time; entries that get the same time are merged.
     pub(super) fn retime(&mut self, time: impl Fn(Timestamp) -> Timestamp) {
         self.taken.iter_mut().for_each(|(at, _)| *at = time(*at));
         self.taken = merge_entries(&self.taken, 0);
@@ -92,9 +92,9 @@ impl BucketUsage {
         BucketSnapshot { refill: self.refill, ..snapshot }
     }
 
-    /// Takes an amount off what was taken at about `at`, which a limiter tells to 1/64 of a window: off
-    /// the last before it, and then off the next after it. What isn't found there stays: it was
-    /// taken at another time, or is forgotten.
+    /// Subtracts an amount from usage at about `at`, which a limiter rounds to 1/64 of a window:
+    /// first from the last entry before it, then from the next one after it. A refund without
+    /// matching usage is ignored: the usage was at another time, or has expired.
     fn subtract(&mut self, at: Timestamp, mut amount: u64) {
         let about = self.window.as_duration() / TOLERANCE_DIVISOR;
         let next = self.taken.partition_point(|entry| entry.0 <= at);
@@ -108,7 +108,7 @@ impl BucketUsage {
         self.taken.retain(|(_, taken)| *taken > 0);
     }
 
-    /// What was taken within so many nanoseconds is one entry.
+    /// Returns the interval within which entries are merged, in nanoseconds.
     fn grain(&self) -> u64 {
         self.window.as_nanos() / GRAINS_PER_WINDOW
     }
@@ -125,8 +125,7 @@ impl From<&BucketSnapshot> for BucketUsage {
     }
 }
 
-/// Entries within one grain of the clock are one, of the latest of their times; those of the same
-/// time always. They are in order of time.
+/// Merges the entries within each grain, at the latest of their times. `entries` is sorted by time.
 fn merge_entries(entries: &[(Timestamp, u64)], grain: u64) -> Vec<(Timestamp, u64)> {
     let grain = grain.max(1);
     let mut merge_entries: Vec<(Timestamp, u64)> = Vec::with_capacity(entries.len());
@@ -141,8 +140,8 @@ fn merge_entries(entries: &[(Timestamp, u64)], grain: u64) -> Vec<(Timestamp, u6
     merge_entries
 }
 
-/// How long an entry may count. A day on which clocks are put back has 25 hours, a month of a
-/// calendar up to 31 days and one hour, and margins make windows longer by a second at most.
+/// Returns how long an entry may count. A day with a clock change has 25 hours, a month up to 31
+/// days and one hour, and margins prolong windows by at most a second.
 fn retention(window: Window) -> Duration {
     let window = window.as_duration();
     window + window / 24 + Duration::from_secs(1)
@@ -153,10 +152,10 @@ fn is_zero(amount: &u64) -> bool {
     *amount == 0
 }
 
-/// Into how many parts a window is split: within one of them, times are not told apart.
+/// The number of parts of a window within which entries are merged.
 const GRAINS_PER_WINDOW: u64 = 256;
 
-/// What a limiter took within one of so many parts of a window is one change.
+/// A limiter merges usage within this fraction (1/64) of a window into one change.
 const TOLERANCE_DIVISOR: u32 = 64;
 
 #[cfg(test)]

@@ -12,15 +12,15 @@ use crate::store::clock_origin::ClockOrigin;
 use crate::store::{State, StoreError};
 use crate::timestamp::Timestamp;
 
-/// All that a file of state holds.
+/// The content of a state file.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Document {
     version: u64,
-    /// When it was written.
+    /// The time of the last write.
     #[serde(default)]
     written_at: Time,
-    /// The machine's last start, by the clock of who wrote it.
+    /// The machine's boot, by the clock of the writer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     boot: Option<BootTime>,
     #[serde(default)]
@@ -30,7 +30,7 @@ pub(super) struct Document {
 }
 
 impl Document {
-    /// Reads a file's text; one without any is a state of nothing.
+    /// Parses the text of a file; an empty text is an empty state.
     pub(super) fn read(path: &Path, text: &str) -> Result<Self, StoreError> {
         if text.trim().is_empty() {
             return Ok(Self::default());
@@ -42,25 +42,24 @@ impl Document {
         Ok(document)
     }
 
-    /// The text of a file that holds it.
+    /// Returns the text of the file.
     pub(super) fn print(&self) -> Result<String, serde_yaml::Error> {
         Ok(format!("{TITLE}{}{END}\n", serde_yaml::to_string(self)?))
     }
 
-    /// Sets its times right for the clock of `origin`, which says `now`, and forgets what no longer
-    /// counts by it.
+    /// Adjusts times to the clock of `origin`, which shows `now`, and deletes expired usage.
     pub(super) fn retime(&mut self, origin: &ClockOrigin, now: Timestamp) {
         let then = self.boot.as_ref().map(BootTime::origin).unwrap_or_default();
         self.move_times(&then, origin, now);
     }
 
-    /// The same for times that one clock has told, by what is another by now.
+    /// Adjusts times of one clock to another.
     pub(super) fn move_times(&mut self, then: &ClockOrigin, origin: &ClockOrigin, now: Timestamp) {
         self.keys.values_mut().for_each(|key| key.retime(then, origin, now));
         self.prune(now);
     }
 
-    /// Takes changes on top.
+    /// Applies changes.
     pub(super) fn merge(
         &mut self,
         changes: &[KeyChanges],
@@ -76,18 +75,18 @@ impl Document {
         self.prune(now);
     }
 
-    /// What is in flight counts as taken at `now`.
+    /// Converts held amounts to usage at `now`.
     pub(super) fn charge_held(&mut self, now: Timestamp) {
         self.keys.values_mut().for_each(|key| key.charge_held(now));
         self.prune(now);
     }
 
-    /// Forgets what was used of a key, or of all.
+    /// Resets the usage of a key, or of all keys.
     pub(super) fn forget(&mut self, only: Option<&str>) {
         self.keys.retain(|key, _| only.is_some_and(|only| only != key));
     }
 
-    /// Says that it is written at `now`, by the clock of `origin`.
+    /// Records the time of the write, by the clock of `origin`.
     pub(super) fn stamp(&mut self, origin: &ClockOrigin, now: Timestamp) {
         self.written_at = Time(now);
         self.boot = BootTime::of(origin);
@@ -119,7 +118,7 @@ impl Default for Document {
     }
 }
 
-/// What tells whose file it is.
+/// The fields that identify the program and version of a file.
 #[derive(Deserialize)]
 struct Head {
     version: Option<u64>,
@@ -127,7 +126,7 @@ struct Head {
     state: Option<serde_yaml::Value>,
 }
 
-/// Whether a text is a whole file of ours, of this version.
+/// Checks that a text is a complete tollgate file of this version.
 fn check(path: &Path, text: &str) -> Result<(), StoreError> {
     let head: Head =
         serde_yaml::from_str(text).map_err(|error| invalid(path, &not_state(&error)))?;
@@ -153,7 +152,7 @@ fn check(path: &Path, text: &str) -> Result<(), StoreError> {
     Err(invalid(path, &format!("truncated: it ends at line {line} without `{END}`")))
 }
 
-/// Without what stands there: a file of another program may be full of secrets.
+/// Formats an error without the content, since a file of another program may contain secrets.
 fn not_state(error: &serde_yaml::Error) -> String {
     let place = |at: serde_yaml::Location| format!(" (line {}, column {})", at.line(), at.column());
     format!("not a tollgate state file{}", error.location().map(place).unwrap_or_default())
@@ -169,7 +168,7 @@ fn stored_quotas(quotas: &[NamedQuota]) -> BTreeMap<String, StoredQuota> {
 
 const VERSION: u64 = 1;
 const TITLE: &str = "# State of tollgate, which overwrites this file; see `tollgate::store::Yaml` for its format.\n";
-/// The end of a document, in YAML; a file that lacks it isn't whole.
+/// The YAML end-of-document marker; a file without it is truncated.
 const END: &str = "...";
 const UNCHANGED: &str = "the file was left unchanged: fix it, or move it aside to start fresh";
 const MAYBE_GO: &str = "it has no `version`; if go-ratelimit wrote it, import it with `tollgate \

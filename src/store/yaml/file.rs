@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use crate::store::StoreError;
 
-/// Where a path leads to through links, whether or not there is a file yet.
+/// Resolves symbolic links; the target may not exist.
 pub(super) fn target(path: &Path) -> Result<PathBuf, StoreError> {
     let mut target = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -19,12 +19,12 @@ pub(super) fn target(path: &Path) -> Result<PathBuf, StoreError> {
     Err(StoreError::new(path, "symbolic link loop"))
 }
 
-/// The text of a file.
+/// Reads a file.
 pub(super) fn read(path: &Path) -> Result<String, StoreError> {
     fs::read_to_string(path).map_err(|error| StoreError::new(path, unreadable(&error)))
 }
 
-/// The text of a file; none where there is no file.
+/// Reads a file; returns an empty text if it is missing.
 pub(super) fn read_or_empty(path: &Path) -> Result<String, StoreError> {
     match fs::read_to_string(path) {
         Err(error) if error.kind() == ErrorKind::NotFound => Ok(String::new()),
@@ -32,28 +32,28 @@ pub(super) fn read_or_empty(path: &Path) -> Result<String, StoreError> {
     }
 }
 
-/// Makes the folder of a file.
+/// Creates the directory of a file.
 pub(super) fn create_directory(path: &Path) -> Result<(), StoreError> {
     let made = fs::create_dir_all(directory(path));
     made.map_err(|error| StoreError::new(path, format!("cannot create its directory: {error}")))
 }
 
-/// Takes away what a process that was killed while it wrote has left. The caller holds the file's
+/// Removes the temporary file of a process that was killed while writing. The caller must hold the
 /// lock.
 pub(super) fn remove_temporary(path: &Path) {
-    // One that can't be taken away can't be overwritten either, and that is told then.
+    // If it can't be removed, it can't be overwritten either, and the write reports that.
     let _ = fs::remove_file(temporary(path));
 }
 
-/// Replaces a file, or leaves it as it is: temporary file, sync, rename, sync of the folder. Its
-/// permissions stay. The caller holds its lock.
+/// Replaces a file atomically: writes and syncs a temporary file, renames it, and syncs the
+/// directory. Keeps the file's permissions. The caller must hold the lock.
 pub(super) fn replace(path: &Path, text: &str) -> Result<(), StoreError> {
     let temporary = temporary(path);
     let replaced = write(path, &temporary, text)
         .and_then(|()| fs::rename(&temporary, path))
         .and_then(|()| sync(directory(path)));
     replaced.map_err(|error| {
-        // The first error is the one to tell; a file left over is overwritten next time.
+        // Report the first error; the next write overwrites a leftover file.
         let _ = fs::remove_file(&temporary);
         StoreError::new(path, format!("cannot be written: {error}"))
     })
@@ -77,7 +77,7 @@ fn write(path: &Path, temporary: &Path, text: &str) -> io::Result<()> {
     file.sync_all()
 }
 
-/// The rename is on disk once the folder is. Only Unix can open a folder.
+/// The rename is durable once the directory is synced. Only Unix can open a directory.
 fn sync(directory: &Path) -> io::Result<()> {
     if cfg!(unix) { File::open(directory)?.sync_all() } else { Ok(()) }
 }
@@ -95,5 +95,5 @@ fn temporary(path: &Path) -> PathBuf {
     name.into()
 }
 
-/// As many as Linux follows.
+/// The maximum number of links, as on Linux.
 const MAX_LINKS: usize = 40;

@@ -7,7 +7,7 @@ use crate::quota::{Dimension, Window};
 use crate::store::clock_origin::ClockOrigin;
 use crate::timestamp::Timestamp;
 
-/// What was used of a key.
+/// The usage of a key.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct KeyUsage {
@@ -17,12 +17,12 @@ pub(super) struct KeyUsage {
     pub(super) buckets: Vec<BucketUsage>,
 }
 
-/// A key that cools down after a refusal.
+/// The cool-down of a key after a refusal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct CoolDown {
-    /// When that was written down: where a clock is found to be elsewhere later, the cool-down is no
-    /// longer than it was then.
+    /// The time at which it was recorded: if the clock has changed since, the remaining cool-down
+    /// is at most as long as it was then.
     pub(super) noted_at: Time,
     pub(super) until: Time,
 }
@@ -44,7 +44,7 @@ impl KeyUsage {
         }
     }
 
-    /// Forgets what was used; what is in flight stays held.
+    /// Deletes usage; held amounts stay.
     fn forget(&mut self) {
         self.cooling = None;
         self.buckets.iter_mut().for_each(|bucket| bucket.taken.clear());
@@ -54,7 +54,7 @@ impl KeyUsage {
         self.buckets.iter_mut().for_each(|bucket| bucket.charge_held(now));
     }
 
-    /// Forgets what no longer counts.
+    /// Deletes expired usage.
     pub(super) fn prune(&mut self, now: Timestamp) {
         self.cooling = self.cooling.filter(|cooling| cooling.until.0 > now);
         self.buckets.iter_mut().for_each(|bucket| bucket.prune(now));
@@ -65,7 +65,7 @@ impl KeyUsage {
         self.cooling.is_none() && self.buckets.is_empty()
     }
 
-    /// Reads every time as the clock of `origin` does, which says `now`, and not that of `then`.
+    /// Converts every time from the clock of `then` to that of `origin`, which shows `now`.
     pub(super) fn retime(&mut self, then: &ClockOrigin, origin: &ClockOrigin, now: Timestamp) {
         self.buckets.iter_mut().for_each(|bucket| bucket.retime(|at| origin.read(at, then, now)));
         if let Some(CoolDown { noted_at, until }) = &mut self.cooling {

@@ -6,18 +6,18 @@ use fs4::TryLockError;
 
 use crate::store::StoreError;
 
-/// An exclusive lock on a file beside the state, held until it is dropped or the process ends.
+/// An exclusive lock on a file beside the state file, held until it is dropped or the process ends.
 ///
-/// Beside it, since a rename that replaces the state would also replace what is locked. The lock file
-/// stays when the lock is let go: were it deleted, a process could hold a lock on a file that nobody
-/// else sees. It holds the number of the process that locked it last.
+/// The lock is on a separate file, since a rename replaces the state file. The lock file is never
+/// deleted: otherwise a process could hold a lock on a file that other processes can't see. It
+/// contains the PID of the last holder.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
 }
 
 impl Lock {
-    /// Locks the state at this path, which is no link.
+    /// Locks the state file at this path, which must not be a link.
     pub(super) fn take(state: &Path) -> Result<Self, StoreError> {
         let path = lock_path(state);
         let failed = |error: io::Error| {
@@ -27,7 +27,7 @@ impl Lock {
         let mut file = opened.map_err(failed)?;
         match fs4::FileExt::try_lock(&file) {
             Ok(()) => {
-                // Only for people to read; without it the lock holds as well.
+                // Informational; the lock holds without it.
                 let _ = file.set_len(0).and_then(|()| writeln!(file, "{}", std::process::id()));
                 Ok(Self { _file: file })
             }

@@ -1,6 +1,7 @@
-//! State in a YAML file: for one process, and for people to read.
+//! State in a human-readable YAML file, for one process. Use `sqlite` for state shared by several
+//! processes.
 //!
-//! Doesn't share: see `sqlite` for that. The format stands at [`Yaml`].
+//! [`Yaml`] documents the format.
 
 mod boot_time;
 mod bucket_usage;

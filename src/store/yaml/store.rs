@@ -11,63 +11,63 @@ use crate::timestamp::Timestamp;
 
 /// State in a YAML file, for one process.
 ///
-/// All of it is kept in memory, and the whole file is replaced when something has changed: by a
-/// temporary file beside it, which is synced and renamed. Whoever is killed at any moment leaves the
-/// file before or the file after, whole. Permissions of a file that is there stay; where the path is
-/// a link, the file that it leads to is replaced, and the link stays.
+/// The state is kept in memory, and every change replaces the whole file: a temporary file beside
+/// it is written, synced and renamed. A process that is killed at any moment leaves either the old
+/// or the new file, complete. The permissions of an existing file are kept. If the path is a
+/// symbolic link, its target is replaced, and the link stays.
 ///
-/// A file that isn't there, or is empty, is a state of nothing. One that can't be read is an error,
-/// and never written to.
+/// A missing or empty file is an empty state. A file that can't be parsed is an error, and is never
+/// overwritten.
 ///
-/// While the store is open it holds a lock on a file beside the state (`state.yaml.lock`, which
-/// stays).
+/// While the store is open, it holds a lock on a file beside the state (`state.yaml.lock`), which
+/// is never deleted.
 ///
 /// # Format
 ///
 /// ```yaml
 /// version: 1
 /// written_at: 2026-02-20T14:32:01.123456789Z
-/// boot:                          # the machine's last start, by the clock of who wrote this
+/// boot:                          # the machine's boot, by the clock of the writer
 ///   id: 3c1ed9f66c5f4a499b1c0f2c1a6f7d11
 ///   at: 2026-02-19T07:00:12.500000000Z
 /// quotas:                        # by name: a key, a glob, or `regex:` and a regular expression
 ///   gpt-4o:
 ///     origin: set                # configured, set or learned
-///     shared: false              # one set of buckets for all that the name matches
+///     shared: false              # one set of buckets for all keys that the name matches
 ///     limits:
 ///     - dimension: tokens        # requests, tokens, input_tokens, output_tokens, concurrency, custom:NAME
 ///       limit: 30000
 ///       window: 1m               # with a zone: day, week or month
-///       algorithm: token_bucket  # sliding_window, fixed_window, clock_window; absent: the provider's
-///       burst: 500               # of a token bucket; absent: the limit
+///       algorithm: token_bucket  # sliding_window, fixed_window, clock_window; default: the provider's
+///       burst: 500               # of a token bucket; default: the limit
 ///     - dimension: requests
 ///       limit: 1000
 ///       window: day
 ///       zone: America/Los_Angeles
-///       debt: true               # lets in what is above the limit when nothing is used
-/// keys:                          # what was used of each key
+///       debt: true               # admits a request above the limit when nothing is used
+/// keys:                          # the usage of each key
 ///   gpt-4o:
-///     cooling:                   # its provider refused it
+///     cooling:                   # the cool-down after a refusal of the provider
 ///       noted_at: 2026-02-20T14:31:59.000000000Z
 ///       until: 2026-02-20T14:32:29.000000000Z
 ///     buckets:
 ///     - dimension: tokens
 ///       window: 1m
-///       refill: 30000            # of a token bucket: what comes back in a window
+///       refill: 30000            # of a token bucket: the refill per window
 ///       held: 800                # by requests in flight
-///       taken:                   # when, and how much
+///       taken:                   # times and amounts of usage
 ///         2026-02-20T14:31:40.987654321Z: 1500
 ///         2026-02-20T14:32:01.123456789Z: 200
 /// ...
 /// ```
 ///
-/// Times are in UTC, to the nanosecond. Entries that lie within 1/256 of a window are one, of the
-/// latest of their times; those that no window counts any more are left out, and of a token bucket
-/// those that have come back. The last line is the
-/// mark with which YAML ends a document: a file without it was cut short, and is refused.
+/// Times are in UTC, with nanoseconds. Entries within 1/256 of a window are merged, at the latest
+/// of their times. Entries that no window counts any more are left out, as are those of a token
+/// bucket that have refilled. The last line is YAML's end-of-document marker: a file without it is
+/// truncated, and is refused.
 ///
-/// All of it is written each time, which suits some hundreds of keys; for more, and for several
-/// processes, there is the SQLite store.
+/// Every write contains the whole state, which suits up to some hundreds of keys; for more, or for
+/// several processes, use the SQLite store.
 ///
 /// ```
 /// use tollgate::limiter::{BucketChanges, KeyChanges};
@@ -91,39 +91,39 @@ pub struct Yaml {
     open: Option<OpenFile>,
 }
 
-/// A file that is ours.
+/// An open state file.
 struct OpenFile {
-    /// Where the path leads to.
+    /// The target of the path, links resolved.
     target: PathBuf,
     origin: ClockOrigin,
     document: Document,
-    /// Whether there is a file, or all of this is new.
+    /// Whether the file exists.
     exists: bool,
     _lock: Lock,
 }
 
 impl Yaml {
-    /// State in this file. Nothing is read or written before it is opened.
+    /// Creates a store for this file, which is first read when the store is opened.
     pub fn new(path: impl Into<PathBuf>) -> Self {
         Self { path: path.into(), boot: None, open: None }
     }
 
-    /// What a file holds, its times set right for a clock that says `now` and knows of `boot`; also
-    /// while another process has it open.
+    /// Reads the state in a file, with times adjusted to `now`,
+    /// and for a changed clock if `boot` is known. Works while another process has the file open.
     ///
     /// # Errors
-    /// [`StoreError`] if there is no such file, or if it can't be read.
+    /// Returns [`StoreError`] if the file is missing or can't be parsed.
     pub fn peek(path: &Path, now: Timestamp, boot: Option<Boot>) -> Result<State, StoreError> {
         let mut document = Document::read(path, &file::read(path)?)?;
         document.retime(&ClockOrigin::new(boot, now), now);
         Ok(document.state())
     }
 
-    /// Forgets what was taken of a key, or of all keys that the file knows.
+    /// Resets the usage of a key, or of all keys in the file.
     ///
     /// # Errors
-    /// [`StoreError`] as [`peek`](Self::peek), if it can't be written, and while another process has
-    /// it open: that process would write down again what it knows.
+    /// Returns [`StoreError`] as [`peek`](Self::peek), if the file can't be written, and while
+    /// another process has it open, which would write its own state again.
     pub fn reset(
         path: &Path,
         key: Option<&str>,
@@ -138,11 +138,11 @@ impl Yaml {
         open.write_if_changed(document, now)
     }
 
-    /// Writes a state in the place of what the file holds; `now` is when.
+    /// Replaces the state in the file; `now` is the time of the write.
     ///
     /// # Errors
-    /// [`StoreError`] if the file can't be written, if it holds anything else than a state, and
-    /// while another process has it open.
+    /// Returns [`StoreError`] if the file can't be written, contains anything but a state, or is
+    /// open in another process.
     pub fn replace(
         path: &Path,
         state: &State,
@@ -167,16 +167,16 @@ impl Store for Yaml {
     }
 
     fn open(&mut self, now: Timestamp) -> Result<State, StoreError> {
-        // The lock of an earlier time is let go first.
+        // Release an earlier lock first.
         self.open = None;
         let mut open = OpenFile::new(&self.path, self.boot, now)?;
-        // Whoever held something is gone: the lock is ours.
+        // The lock is ours, so other holders are gone.
         open.document.retime(&open.origin, now);
         open.document.charge_held(now);
         Ok(self.open.insert(open).document.state())
     }
 
-    /// Nobody else shares a YAML file: the answer is always empty.
+    /// Always returns an empty list, since a YAML file is not shared.
     fn sync(
         &mut self,
         changes: &[KeyChanges],
@@ -213,7 +213,7 @@ impl Store for Yaml {
     }
 }
 
-/// Without what it holds: keys may be secrets.
+/// Omits the content, since keys may be secrets.
 impl fmt::Debug for Yaml {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Yaml").field("path", &self.path).finish_non_exhaustive()
@@ -243,7 +243,7 @@ impl OpenFile {
         self.write(document)
     }
 
-    /// Writes a document; where that fails, this still knows what the file holds.
+    /// Writes a document. If that fails, `document` still equals the content of the file.
     fn write(&mut self, document: Document) -> Result<(), StoreError> {
         let text =
             document.print().map_err(|error| StoreError::new(&self.target, error.to_string()))?;

@@ -4,7 +4,7 @@ use super::text;
 use crate::limiter::{NamedQuota, QuotaOrigin};
 use crate::quota::{Algorithm, Calendar, Dimension, Limit, Margin, Period, Quota};
 
-/// A quota as it stands in a file.
+/// The stored form of a quota.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct StoredQuota {
@@ -24,7 +24,7 @@ enum StoredOrigin {
     Learned,
 }
 
-/// A limit, parsed and spelt by way of its [`LimitFields`].
+/// A limit, serialized as [`LimitFields`].
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(into = "LimitFields", try_from = "LimitFields")]
 struct StoredLimit(Limit);
@@ -35,7 +35,7 @@ struct LimitFields {
     #[serde(with = "text::dimension")]
     dimension: Dimension,
     limit: u64,
-    /// A length, or with a zone `day`, `week` or `month`.
+    /// A duration; with a zone, `day`, `week` or `month`.
     window: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     zone: Option<String>,

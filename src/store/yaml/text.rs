@@ -1,4 +1,4 @@
-//! How times, lengths and dimensions are spelt in a file of state.
+//! The text forms of times, durations and dimensions in a state file.
 
 use jiff::SignedDuration;
 use serde::de::{Error as _, MapAccess, Visitor};
@@ -17,7 +17,7 @@ impl fmt::Display for Time {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match jiff::Timestamp::from_nanosecond(self.0.as_nanos().into()) {
             Ok(time) => write!(f, "{time:.9}"),
-            // No `u64` lies outside what a timestamp holds.
+            // Every `u64` is in the range of a timestamp.
             Err(_) => Err(fmt::Error),
         }
     }
@@ -44,7 +44,7 @@ impl<'de> Deserialize<'de> for Time {
     }
 }
 
-/// Times and amounts, one line each: `2026-02-20T14:32:01.123456789Z: 1500`.
+/// A map from times to amounts, one line each: `2026-02-20T14:32:01.123456789Z: 1500`.
 pub(super) mod entries {
     use super::*;
 
@@ -85,7 +85,7 @@ pub(super) mod entries {
     }
 }
 
-/// A dimension by its name; one's own as `custom:NAME`.
+/// The name of a dimension; `custom:NAME` for a custom one.
 pub(super) mod dimension {
     use super::*;
     use crate::store::dimension as names;
@@ -108,7 +108,7 @@ pub(super) mod dimension {
     }
 }
 
-/// A window by its length: `1m`, `24h`, `1m 500ms`.
+/// The length of a window: `1m`, `24h`, `1m 500ms`.
 pub(super) mod window {
     use super::*;
 
@@ -126,14 +126,14 @@ pub(super) mod window {
     }
 }
 
-/// The length of a window, for people.
+/// Formats the length of a window.
 pub(super) fn spell(window: Window) -> String {
-    // 366 days of nanoseconds fit.
+    // Windows are at most 366 days, which fits.
     let nanos = i64::try_from(window.as_nanos()).unwrap_or(i64::MAX);
     format!("{:#}", SignedDuration::from_nanos(nanos))
 }
 
-/// The window of this length.
+/// Parses the length of a window.
 pub(super) fn read(text: &str) -> Result<Window, String> {
     let length = text.parse::<SignedDuration>().ok().and_then(|length| length.try_into().ok());
     let length = length

@@ -1,4 +1,4 @@
-//! The rate-limit headers, as Anthropic writes them.
+//! Anthropic's rate-limit headers.
 
 use std::time::Duration;
 
@@ -8,9 +8,9 @@ use crate::model_limits::{LimitStatus, ModelLimits};
 use crate::refusal::LimitKind;
 use crate::reply::Headers;
 
-/// `anthropic-ratelimit-*` of one model.
+/// Returns the `anthropic-ratelimit-*` headers of a model.
 ///
-/// Where input and output are limited and all tokens are not, `-tokens` states the sum of both.
+/// If input and output are limited but all tokens are not, `-tokens` is the sum of both.
 pub(super) fn limits(limits: &mut ModelLimits, now: u64) -> Headers {
     let requests = limits.status(now, LimitKind::RequestsPerMinute);
     let input = limits.status(now, LimitKind::InputTokensPerMinute);
@@ -22,7 +22,8 @@ pub(super) fn limits(limits: &mut ModelLimits, now: u64) -> Headers {
     stated.flat_map(|(names, status)| headers_of(names, status, now)).collect()
 }
 
-/// `retry_headers-after` in whole seconds, rounded up, so that who waits as long is admitted.
+/// Returns `retry-after` in whole seconds, rounded up, so that a client that waits that long is
+/// admitted.
 pub(super) fn retry_headers(wait: Duration) -> Headers {
     vec![("retry-after", wait.as_nanos().div_ceil(SECOND_NS.into()).to_string())]
 }
@@ -52,12 +53,12 @@ fn headers_of(
     ]
 }
 
-/// To the nearest thousand, as tokens are recorded.
+/// Rounds to the nearest thousand, as recorded.
 fn round_to_thousand(tokens: u64) -> u64 {
     tokens.saturating_add(500) / 1_000 * 1_000
 }
 
-/// RFC 3339, rounded up to the second: `2025-05-13T13:41:24Z`.
+/// Formats a time as RFC 3339, rounded up to the second: `2025-05-13T13:41:24Z`.
 fn format_date(unix_ns: u64) -> String {
     let seconds = i64::try_from(unix_ns.div_ceil(SECOND_NS)).unwrap_or(i64::MAX);
     Timestamp::from_second(seconds).unwrap_or(Timestamp::MAX).to_string()

@@ -1,4 +1,4 @@
-//! Anthropic's API: Messages, and its count of tokens.
+//! Anthropic's API: Messages, and their token count.
 
 mod headers;
 mod prompt;
@@ -16,14 +16,14 @@ use super::model_limits::ModelLimits;
 use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
 
-/// The format that limits input and output apart: input as it is estimated when it arrives and
-/// corrected at once, output as it is made. `max_tokens` plays no part, and what is read from the
-/// cache takes nothing.
+/// Anthropic's format. Input and output have separate limits: input is estimated on arrival and
+/// then corrected, output is charged as it is generated. `max_tokens` is not charged, and cache
+/// reads are free.
 #[derive(Debug)]
 pub(super) struct Anthropic;
 
 impl Anthropic {
-    /// Whether a path without query is one of this API.
+    /// Returns whether a path without query belongs to this API.
     pub(super) fn matches_path(path: &str) -> bool {
         let plain = path.strip_prefix("/v1").unwrap_or(path);
         plain == "/messages" || plain.starts_with("/messages/")
@@ -93,7 +93,7 @@ fn invalid(message: impl Into<Box<str>>) -> ApiError {
     ApiError::new(400, "invalid_request_error", message)
 }
 
-/// A refusal in Anthropic's words.
+/// Returns the message of a refusal, as Anthropic words it.
 fn message(refusal: &Refusal) -> String {
     let what = match refusal.kind {
         LimitKind::InputTokensPerMinute => "input tokens per minute",
@@ -112,7 +112,7 @@ fn message(refusal: &Refusal) -> String {
     )
 }
 
-/// The organization that every request belongs to.
+/// The organization of all requests.
 const ORGANIZATION: &str = "00000000-0000-4000-8000-746f6c6c6761";
 
 const RATE_LIMIT: &str = "rate_limit_error";

@@ -1,4 +1,4 @@
-//! What of a request is read by the model, and counted.
+//! The parts of a request that count as input tokens.
 
 use std::hash::{DefaultHasher, Hash, Hasher};
 
@@ -7,20 +7,20 @@ use serde_json::Value;
 use crate::cache::Prefix;
 use crate::token_count::count_tokens;
 
-/// The size of a prompt, and of those beginnings of it that are to be cached.
+/// The size of a prompt and of its cacheable prefixes.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub(super) struct Prompt {
-    /// About how many tokens a tokenizer makes of it.
+    /// The estimated tokens of the prompt.
     pub(super) tokens: u64,
-    /// Unicode scalar values of its text.
+    /// Unicode scalar values of the text.
     characters: u64,
-    /// Tokens that are none of the text.
+    /// Tokens of images and documents.
     media: u64,
     pub(super) prefixes: Vec<Prefix>,
 }
 
 impl Prompt {
-    /// Tools, system and messages, which is the order in which they are cached.
+    /// Counts tools, system prompt and messages, in the order in which they are cached.
     pub(super) fn of(body: &Value, messages: &[Value]) -> Self {
         let mut reader = PromptReader::default();
         reader.prompt.tokens = BASE;
@@ -33,7 +33,7 @@ impl Prompt {
         reader.prompt
     }
 
-    /// What is taken it to be before the model has read it: a token for four characters.
+    /// Returns the estimate before the model has read the prompt: one token per four characters.
     pub(super) fn estimate(&self) -> u64 {
         self.characters.div_ceil(4) + self.media
     }
@@ -46,7 +46,7 @@ struct PromptReader {
 }
 
 impl PromptReader {
-    /// A text, or an array of blocks.
+    /// Counts a text or an array of blocks.
     fn blocks(&mut self, blocks: &Value) {
         match blocks {
             Value::Array(blocks) => blocks.iter().for_each(|block| self.block(block)),
@@ -76,7 +76,7 @@ impl PromptReader {
                 Value::Array(blocks) => blocks.iter().for_each(|block| self.count(block)),
                 content => self.text(content.as_str().unwrap_or_default()),
             },
-            // Calls of tools, tools themselves, thoughts: as they are written.
+            // Tool calls, tools and thinking count as their JSON.
             _ => self.text(&block.to_string()),
         }
     }
@@ -92,12 +92,12 @@ impl PromptReader {
     }
 }
 
-/// Of a request, and of each of its messages, beside their text.
+/// Tokens of a request and of each message, besides their text.
 const BASE: u64 = 3;
 const MESSAGE: u64 = 4;
 
-/// An image at the size to which larger ones are scaled down: width x height / 750, as Anthropic's
-/// guide to vision says.
+/// An image at the size to which larger ones are scaled: width x height / 750, as Anthropic's
+/// vision guide says.
 const IMAGE: u64 = 1_600;
 
 /// A page or two of a PDF, at 1,500 to 3,000 tokens each.

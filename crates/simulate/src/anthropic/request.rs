@@ -1,4 +1,4 @@
-//! A request, read.
+//! Requests in Anthropic's format.
 
 use serde_json::Value;
 
@@ -16,17 +16,17 @@ use crate::settings::ChargeRule;
 use crate::tool_call::{ToolCall, elements};
 use crate::usage::SimulatedUsage;
 
-/// What is asked for, and how.
+/// A request in Anthropic's format.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Request {
     pub(super) model: String,
     pub(super) prompt: Prompt,
-    /// What the answer is for: to be read, or to tell how many tokens the prompt has.
+    /// Whether the request only counts the tokens of the prompt.
     pub(super) is_token_count: bool,
     max_output: u64,
     requested_output: Option<u64>,
     stream: bool,
-    /// The call that `tool_choice` forces.
+    /// The tool call that `tool_choice` forces.
     pub(super) forced_call: Option<ToolCall>,
 }
 
@@ -104,7 +104,7 @@ impl ParsedRequest for Request {
     }
 }
 
-/// The call of any tool, or of one.
+/// Returns the forced call of any tool, or of a named one.
 fn forced_call(body: &Value) -> Option<ToolCall> {
     let choice = &body["tool_choice"];
     let allowed = match choice["type"].as_str()? {
@@ -112,7 +112,7 @@ fn forced_call(body: &Value) -> Option<ToolCall> {
         "tool" => Some([&choice["name"]]),
         _ => return None,
     };
-    // Tools that Anthropic runs itself have no schema.
+    // Tools that Anthropic runs on its servers have no schema.
     let tools = elements(&body["tools"]).filter(|tool| tool["input_schema"].is_object());
     let tools = tools.map(|tool| (&tool["name"], &tool["input_schema"]));
     ToolCall::first(tools, allowed.as_ref().map(<[_; 1]>::as_slice))

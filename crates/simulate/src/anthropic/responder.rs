@@ -1,4 +1,4 @@
-//! An answer as one JSON object.
+//! JSON responses in Anthropic's format.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::text::text;
 use crate::tool_call::ToolCall;
 use crate::usage::SimulatedUsage;
 
-/// What was made, and for whom.
+/// A writer of the response to a request.
 #[derive(Debug)]
 pub(super) struct Responder<'a> {
     pub(super) request: &'a Request,
@@ -16,7 +16,7 @@ pub(super) struct Responder<'a> {
 }
 
 impl Responder<'_> {
-    /// The body, where it is no stream.
+    /// Returns the body of a response that is not streamed.
     pub(super) fn json(&self) -> Value {
         if self.request.is_token_count {
             return json!({"input_tokens": self.request.prompt.tokens});
@@ -30,7 +30,7 @@ impl Responder<'_> {
         message
     }
 
-    /// The message before anything of it is made, after so many output tokens.
+    /// Returns the message without content, after `output` tokens.
     pub(super) fn message(&self, output: u64) -> Value {
         json!({
             "id": format!("msg_{}", self.generated.id),
@@ -52,18 +52,18 @@ impl Responder<'_> {
         }
     }
 
-    /// The call that is made in place of a text.
+    /// Returns the tool call that replaces the text, if any.
     pub(super) fn tool(&self) -> Option<&ToolCall> {
         self.request.forced_call.as_ref().filter(|_| !self.generated.truncated)
     }
 
-    /// The block of that call.
+    /// Returns the content block of a tool call.
     pub(super) fn tool_use(&self, tool: &ToolCall, input: &Value) -> Value {
         let id = format!("toolu_{}", self.generated.id);
         json!({"type": "tool_use", "id": id, "name": tool.name, "input": input})
     }
 
-    /// `usage`: here `input_tokens` are those that have nothing to do with the cache.
+    /// Returns `usage`, whose `input_tokens` exclude cached tokens.
     fn usage(&self, output: u64) -> Value {
         let SimulatedUsage { input, cache_read, cache_write, .. } = self.generated.usage;
         json!({
@@ -79,7 +79,7 @@ impl Responder<'_> {
         })
     }
 
-    /// `usage` at the end of a stream: of the whole of it, not of what came since the last.
+    /// Returns the `usage` at the end of a stream, which is cumulative.
     pub(super) fn last_usage(&self) -> Value {
         let mut usage = self.usage(self.generated.usage.output);
         if let Some(usage) = usage.as_object_mut() {

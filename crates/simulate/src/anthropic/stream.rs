@@ -1,4 +1,4 @@
-//! An answer as server-sent events.
+//! Streamed responses as server-sent events.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::text::deltas;
 use crate::tool_call::ToolCall;
 
 impl Responder<'_> {
-    /// The events in order, each with the empty line that ends it.
+    /// Returns the events in order, each with its terminating empty line.
     pub(super) fn frames(&self) -> Vec<Bytes> {
         let (block, deltas) = match self.tool() {
             Some(tool) => self.tool_use_deltas(tool),
@@ -33,14 +33,14 @@ impl Responder<'_> {
         events.iter().map(frame).collect()
     }
 
-    /// The empty block that the content begins with, and what comes into it.
+    /// Returns the initial empty content block, and its deltas.
     fn text_deltas(&self) -> (Value, Vec<Value>) {
         let deltas = deltas(self.generated.output);
         let deltas = deltas.map(|text| json!({"type": "text_delta", "text": text}));
         (json!({"type": "text", "text": ""}), deltas.collect())
     }
 
-    /// The same of a call, whose first piece is recorded to be empty.
+    /// Returns the same for a tool call, whose first delta is empty, as recorded.
     fn tool_use_deltas(&self, tool: &ToolCall) -> (Value, Vec<Value>) {
         let count_tokens = [String::new()].into_iter().chain(tool.deltas());
         let deltas =
@@ -54,5 +54,5 @@ fn frame(event: &Value) -> Bytes {
     format!("event: {name}\ndata: {event}\n\n").into()
 }
 
-/// The output that `message_start` states, recorded as 1 to 8: what is made when it is sent.
+/// The output tokens in `message_start`: those generated when it is sent, 1 to 8 in recordings.
 const FIRST: u64 = 1;

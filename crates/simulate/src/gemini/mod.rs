@@ -1,4 +1,4 @@
-//! Gemini's API: `generateContent`, streamed or not, embeddings, and its count of tokens.
+//! Gemini's API: `generateContent`, streamed or not, embeddings, and the token count.
 
 mod pacific_day;
 mod refusal;
@@ -20,13 +20,13 @@ use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
 use super::settings::Settings;
 
-/// The format whose token limit is of input alone, whose day is Pacific time's, and whose answers
-/// say nothing of limits.
+/// Gemini's format. Its token limit counts input only, its days are Pacific time, and its responses
+/// have no rate-limit headers.
 #[derive(Debug)]
 pub(super) struct Gemini;
 
 impl Gemini {
-    /// Whether a path without query is one of this API, at Google or at Vertex.
+    /// Returns whether a path without query belongs to this API, at Google or Vertex.
     pub(super) fn matches_path(path: &str) -> bool {
         path.starts_with("/v1beta/") || Target::of(path).is_some()
     }
@@ -82,7 +82,7 @@ impl Format for Gemini {
         ApiError::new(404, "NOT_FOUND", format!("No method matches {method} {path}"))
     }
 
-    /// A stream that is no SSE is an array, and so are its errors.
+    /// Errors of streams that are JSON arrays are arrays, too.
     fn error(&self, path: &str, api_error: &ApiError, _id: &str) -> Value {
         let ApiError { status, message, kind, details, .. } = api_error;
         let mut error = json!({"code": status, "message": message, "status": kind});

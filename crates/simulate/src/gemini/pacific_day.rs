@@ -1,23 +1,23 @@
-//! The day of Gemini's limits: it begins at midnight in Los Angeles.
+//! Gemini's daily window, which starts at midnight in Los Angeles.
 
 use jiff::tz::TimeZone;
 use jiff::{Timestamp, ToSpan};
 
 use crate::meter::Meter;
 
-/// A window that is over at midnight, Pacific time, however long that day is.
+/// A window that ends at midnight Pacific time, whatever the length of the day.
 #[derive(Debug)]
 pub(super) struct PacificDay {
     amount: u64,
     used: u64,
-    /// When the window of what is used ends.
+    /// The end of the current window.
     ends_at: u64,
     zone: TimeZone,
 }
 
 impl PacificDay {
     pub(super) fn new(amount: u64) -> Self {
-        // The zones are compiled in where the system has none.
+        // Time zones are compiled in if the system has none.
         let zone = TimeZone::get("America/Los_Angeles").unwrap_or(TimeZone::UTC);
         Self { amount, used: 0, ends_at: 0, zone }
     }
@@ -67,7 +67,7 @@ mod tests {
 
     #[test]
     fn day_ends_at_local_midnight_across_dst_change() {
-        // 2027-03-14 12:00 PDT; clocks were put forward in the night, to seven hours behind UTC.
+        // 2027-03-14 12:00 PDT. Clocks went forward that night, to UTC-7.
         let noon = 1_805_050_800_000_000_000;
         let mut day = PacificDay::new(2);
         day.take(noon - 11 * HOUR, 2);

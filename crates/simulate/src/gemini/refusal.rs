@@ -1,4 +1,4 @@
-//! A 429 as Gemini writes it: which quota, and when to come back, in the body alone.
+//! Gemini's 429 responses, which name the quota and the retry delay in the body only.
 
 use std::time::Duration;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use crate::api_error::ApiError;
 use crate::refusal::{LimitKind, Refusal};
 
-/// A refusal in Gemini's words.
+/// Returns the error of a refusal, as Gemini words it.
 pub(super) fn api_error(refusal: &Refusal) -> ApiError {
     let (metric, id) = quota(refusal.kind);
     let Refusal { limit, model, .. } = refusal;
@@ -23,14 +23,14 @@ pub(super) fn api_error(refusal: &Refusal) -> ApiError {
     ApiError::new(429, "RESOURCE_EXHAUSTED", message).with_details(details)
 }
 
-/// What an account is told that has no quota at all.
+/// Returns the error of an account without any quota.
 pub(super) fn without_quota() -> ApiError {
     let (metric, id) = quota(LimitKind::RequestsPerDay);
     let details = vec![help(), failure(metric, id, 0, None)];
     ApiError::new(429, "RESOURCE_EXHAUSTED", EXCEEDED).with_details(details)
 }
 
-/// The metric of a quota, and its id.
+/// Returns the metric and the id of a quota.
 fn quota(kind: LimitKind) -> (&'static str, &'static str) {
     match kind {
         LimitKind::RequestsPerMinute => {
@@ -63,7 +63,7 @@ fn help() -> Value {
     json!({"@type": "type.googleapis.com/google.rpc.Help", "links": [link]})
 }
 
-/// A duration as protobuf writes it in JSON, to the nanosecond: `34.074824224s`, `2s`.
+/// Formats a duration as protobuf JSON does, with nanoseconds: `34.074824224s`, `2s`.
 fn seconds(wait: Duration) -> String {
     let text = format!("{}.{:09}", wait.as_secs(), wait.subsec_nanos());
     format!("{}s", text.trim_end_matches('0').trim_end_matches('.'))

@@ -1,4 +1,4 @@
-//! A request, read.
+//! Requests in Gemini's format.
 
 use serde_json::Value;
 
@@ -16,21 +16,21 @@ use crate::token_count::count_tokens;
 use crate::tool_call::{ToolCall, elements};
 use crate::usage::SimulatedUsage;
 
-/// What is asked for, and how.
+/// A request in Gemini's format.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Request {
     pub(super) model: String,
     pub(super) method: Method,
     /// Tokens of the prompt, or of all texts to embed.
     pub(super) tokens: u64,
-    /// Texts to embed.
+    /// The number of texts to embed.
     pub(super) inputs: usize,
     candidates: u64,
     max_output: u64,
     requested_output: Option<u64>,
-    /// Whether a stream comes as one JSON array.
+    /// Whether to stream as one JSON array.
     array: bool,
-    /// The call that `functionCallingConfig` forces.
+    /// The tool call that `functionCallingConfig` forces.
     pub(super) forced_call: Option<ToolCall>,
 }
 
@@ -40,7 +40,7 @@ impl Request {
         let target = target.ok_or_else(|| super::Gemini.not_found("POST", path_only(path)))?;
         let body: Value = serde_json::from_slice(body)
             .map_err(|error| invalid(format!("Invalid JSON payload received. {error}")))?;
-        // A count may be asked for of a whole request.
+        // Tokens of a whole request can be counted, too.
         let asked = match &body["generateContentRequest"] {
             Value::Null => &body,
             asked => asked,
@@ -118,7 +118,7 @@ impl Method {
     }
 }
 
-/// The call of any function, or of one that is allowed.
+/// Returns the forced call of any function, or of an allowed one.
 fn forced_call(body: &Value) -> Option<ToolCall> {
     let config = &body["toolConfig"]["functionCallingConfig"];
     if config["mode"] != "ANY" {
@@ -131,13 +131,13 @@ fn forced_call(body: &Value) -> Option<ToolCall> {
     ToolCall::first(tools, (!allowed.is_empty()).then_some(&allowed))
 }
 
-/// The schema of a function, recorded under three names.
+/// Returns the schema of a function, which recordings have under three names.
 fn schema(function: &Value) -> &Value {
     let names = ["parametersJsonSchema", "parameters_json_schema", "parameters"];
     names.iter().find_map(|name| function.get(name)).unwrap_or(&Value::Null)
 }
 
-/// Tokens of all that the model reads.
+/// Returns the tokens of the input.
 fn prompt(body: &Value) -> u64 {
     let contents = body["contents"].as_array().into_iter().flatten();
     let requests = body["requests"].as_array().into_iter().flatten();
@@ -150,7 +150,7 @@ fn prompt(body: &Value) -> u64 {
     texts.map(content).sum::<u64>() + tools
 }
 
-/// Tokens of the parts of a content: texts, media, and calls of functions as they are written.
+/// Returns the tokens of a content: of texts, media, and function calls as JSON.
 fn content(content: &Value) -> u64 {
     let parts = content["parts"].as_array().into_iter().flatten();
     let tokens = parts.map(|part| match (&part["text"], part.get("inlineData")) {
@@ -164,8 +164,8 @@ fn content(content: &Value) -> u64 {
 
 const JSON: &str = "application/json; charset=UTF-8";
 
-/// Gemini's bound of `candidateCount`.
+/// Gemini's maximum `candidateCount`.
 const MAX_CANDIDATES: u64 = 8;
 
-/// An image of one tile, as Google's guide to tokens says.
+/// An image of one tile, as in Google's token guide.
 const MEDIA: u64 = 258;

@@ -1,4 +1,4 @@
-//! An answer: one JSON object, server-sent events, or one JSON array.
+//! Responses in Gemini's format: one JSON object, server-sent events, or one JSON array.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -9,7 +9,7 @@ use crate::format::Generated;
 use crate::text::{VECTOR, deltas, text};
 use crate::tool_call::ToolCall;
 
-/// What was made, and for whom.
+/// A writer of the response to a request.
 #[derive(Debug)]
 pub(super) struct Responder<'a> {
     pub(super) request: &'a Request,
@@ -18,7 +18,7 @@ pub(super) struct Responder<'a> {
 }
 
 impl Responder<'_> {
-    /// The body, where it is no stream.
+    /// Returns the body of a response that is not streamed.
     pub(super) fn json(&self) -> Value {
         let (tokens, vector) = (self.request.tokens, json!({"values": VECTOR}));
         match self.request.method {
@@ -31,12 +31,12 @@ impl Responder<'_> {
         }
     }
 
-    /// The server-sent events, each with the empty line that ends it.
+    /// Returns the server-sent events, each with its terminating empty line.
     pub(super) fn frames(&self) -> Vec<Bytes> {
         self.chunks().map(|chunk| format!("data: {chunk}\r\n\r\n").into()).collect()
     }
 
-    /// The same as elements of one array, which is what comes without `alt=sse`.
+    /// Returns the chunks as elements of one array, as sent without `alt=sse`.
     pub(super) fn elements(&self) -> Vec<Bytes> {
         let begin = |number| if number == 0 { "[" } else { ",\r\n" };
         let chunks = self.chunks().enumerate();
@@ -44,9 +44,9 @@ impl Responder<'_> {
         elements.chain([Bytes::from_static(b"]")]).collect()
     }
 
-    /// The responses of a stream. Each states the usage so far; the last one counts.
+    /// Returns the chunks of a stream. Each reports the usage so far.
     fn chunks(&self) -> impl Iterator<Item = Value> {
-        // A call comes whole, at the end.
+        // A tool call is sent in one piece, at the end.
         let text_tokens = if self.tool().is_some() { 0 } else { self.generated.output };
         let texts = (0..self.candidates).flat_map(move |index| {
             deltas(text_tokens).map(move |text| candidate(index, &json!({"text": text})))
@@ -54,7 +54,7 @@ impl Responder<'_> {
         texts.map(|candidate| self.response(&[candidate], None)).chain([self.last("")])
     }
 
-    /// The response that ends all candidates, with the call or this text.
+    /// Returns the chunk that ends all candidates, with the tool call or this text.
     fn last(&self, text: &str) -> Value {
         let part = match self.tool() {
             Some(tool) => json!({"functionCall": {"name": tool.name, "args": tool.arguments}}),
@@ -65,7 +65,7 @@ impl Responder<'_> {
         self.response(&ends, Some(self.generated.usage.output))
     }
 
-    /// The call that is made in place of a text.
+    /// Returns the tool call that replaces the text, if any.
     fn tool(&self) -> Option<&ToolCall> {
         self.request.forced_call.as_ref().filter(|_| !self.generated.truncated)
     }

@@ -1,15 +1,15 @@
-//! What a path asks for, and of which model.
+//! The model and method in a request path.
 
 use crate::format::path_only;
 
-/// `models/{model}:{method}`, after whatever leads there.
+/// A path that ends in `models/{model}:{method}`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Target<'a> {
     pub(super) model: &'a str,
     pub(super) method: Method,
 }
 
-/// The kinds of request.
+/// The methods of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Method {
     Generate,
@@ -20,7 +20,7 @@ pub(super) enum Method {
 }
 
 impl<'a> Target<'a> {
-    /// Reads a path without query; `None` where it is none of this API.
+    /// Parses a path without query; `None` if it does not belong to this API.
     pub(super) fn of(path: &'a str) -> Option<Self> {
         let (_, name) = path.rsplit_once("models/")?;
         let (model, method) = name.rsplit_once(':')?;
@@ -36,7 +36,7 @@ impl<'a> Target<'a> {
     }
 }
 
-/// Whether a path asks for a stream as one JSON array: without `alt=sse`.
+/// Returns whether a path requests a stream as one JSON array, that is, without `alt=sse`.
 pub(super) fn is_array(path: &str) -> bool {
     let streams = Target::of(path_only(path)).is_some_and(|target| target.method == Method::Stream);
     let query = path.split_once('?').map_or("", |(_, query)| query);

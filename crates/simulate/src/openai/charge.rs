@@ -1,16 +1,16 @@
-//! What a request takes from the token limit, and what its usage states.
+//! The tokens that a request is charged, and those that its usage reports.
 //!
-//! Worked out from recorded `limit - remaining` of OpenAI's headers in 2025 and 2026. Chat,
-//! completions and embeddings are charged by characters; Responses by the tokens of the input:
-//! 19 above what the usage states, or 217 with functions, in 15 of 19 recordings exactly. Three
-//! of the other four are reasoning models, charged 60 to 600 more in a way that is not known.
+//! Derived from recorded `limit - remaining` values of OpenAI's headers in 2025 and 2026. Chat,
+//! completions and embeddings are charged by characters; Responses by input tokens: 19 above the
+//! reported usage, or 217 with functions, exactly so in 15 of 19 recordings. Three of the other
+//! four are reasoning models, charged 60 to 600 tokens more by an unknown rule.
 
 use super::request::{Endpoint, Request};
 use crate::settings::ChargeRule;
 use crate::usage::SimulatedUsage;
 
 impl ChargeRule {
-    /// Tokens that `request` is charged when it is received, if `usage` is what it will use.
+    /// Returns the tokens that `request`, which will use `usage`, is charged on arrival.
     pub(super) fn tokens(self, request: &Request, usage: &SimulatedUsage) -> u64 {
         match self {
             Self::OpenAi => openai(request),
@@ -19,9 +19,9 @@ impl ChargeRule {
     }
 }
 
-/// Tokens of the prompt, as the usage of the answer states them.
+/// Returns the tokens of the prompt as reported in the usage.
 ///
-/// Never above what OpenAI's rule charges for the same prompt.
+/// Never above OpenAI's charge for the same prompt.
 pub(super) fn input_tokens(request: &Request) -> u64 {
     let prompt = &request.prompt;
     match request.endpoint {
@@ -34,7 +34,7 @@ pub(super) fn input_tokens(request: &Request) -> u64 {
     }
 }
 
-/// OpenAI's rule. It knows nothing of the answer.
+/// Returns the charge by OpenAI's rule, which is independent of the response.
 fn openai(request: &Request) -> u64 {
     let prompt = &request.prompt;
     let text = prompt.characters.div_ceil(4) + prompt.tokens;
@@ -50,7 +50,7 @@ fn openai(request: &Request) -> u64 {
     }
 }
 
-/// Tokens of the functions that the model may call.
+/// Returns the tokens of the functions that the model may call.
 fn functions(request: &Request) -> u64 {
     match request.prompt.functions {
         0 => 0,
@@ -58,7 +58,7 @@ fn functions(request: &Request) -> u64 {
     }
 }
 
-/// A chat: one per message, and this.
+/// Tokens of a chat besides one per message.
 const CHAT_BASE: u64 = 1;
 
 const RESPONSE_BASE: u64 = 3;
@@ -66,6 +66,6 @@ const RESPONSE_ITEM: u64 = 4;
 const FUNCTIONS_BASE: u64 = 12;
 const FUNCTION: u64 = 10;
 
-/// What a Responses request is charged above its input.
+/// The charge of a Responses request above its input tokens.
 const WITHOUT_FUNCTIONS: u64 = 19;
 const WITH_FUNCTIONS: u64 = 217;

@@ -1,4 +1,4 @@
-//! The rate-limit headers, as OpenAI writes them.
+//! OpenAI's rate-limit headers.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -7,9 +7,9 @@ use crate::model_limits::{LimitStatus, ModelLimits};
 use crate::refusal::LimitKind;
 use crate::reply::Headers;
 
-/// `x-ratelimit-*` of one model.
+/// Returns the `x-ratelimit-*` headers of a model.
 ///
-/// The request headers speak of the minute, or of the day where the minute has no limit.
+/// The request headers report the limit per minute, or per day if there is none.
 pub(super) fn limits(limits: &mut ModelLimits, now: u64) -> Headers {
     let requests = (limits.status(now, LimitKind::RequestsPerMinute))
         .or_else(|| limits.status(now, LimitKind::RequestsPerDay));
@@ -20,14 +20,14 @@ pub(super) fn limits(limits: &mut ModelLimits, now: u64) -> Headers {
     headers
 }
 
-/// `retry_headers-after` in whole seconds and `retry_headers-after-ms`, both rounded up, so that who waits as
-/// long is admitted.
+/// Returns `retry-after` in whole seconds and `retry-after-ms`, both rounded up, so that a client
+/// that waits that long is admitted.
 pub(super) fn retry_headers(wait: Duration) -> Headers {
     let seconds = wait.as_nanos().div_ceil(1_000_000_000);
     vec![("retry-after", seconds.to_string()), ("retry-after-ms", millis(wait).to_string())]
 }
 
-/// A duration as Go prints it, rounded up to the millisecond: `0s`, `12ms`, `13.065s`, `6m0s`.
+/// Formats a duration as Go does, rounded up to the millisecond: `0s`, `12ms`, `13.065s`, `6m0s`.
 pub(crate) fn go_duration(duration: Duration) -> String {
     let millis = millis(duration);
     let (total_seconds, fraction) = (millis / 1_000, millis % 1_000);

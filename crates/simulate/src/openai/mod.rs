@@ -1,4 +1,4 @@
-//! OpenAI's API: chat completions, completions, embeddings, Responses and its count of tokens.
+//! OpenAI's API: chat completions, completions, embeddings, Responses, and their token count.
 
 mod charge;
 mod headers;
@@ -21,7 +21,7 @@ use super::model_limits::ModelLimits;
 use super::refusal::{LimitKind, Refusal};
 use super::reply::Headers;
 
-/// The format whose limits are of requests and tokens, as its charge rule counts them.
+/// OpenAI's format. It limits requests and tokens, as its charge rule counts them.
 #[derive(Debug)]
 pub(super) struct OpenAi;
 
@@ -82,24 +82,24 @@ impl Format for OpenAi {
     }
 }
 
-/// An `invalid_request_error` without a code.
+/// Returns an `invalid_request_error` without a code.
 fn invalid(status: u16, message: impl Into<Box<str>>) -> ApiError {
     ApiError::new(status, "invalid_request_error", message)
 }
 
-/// 400: a field is missing.
+/// Returns a 400 error for a missing field.
 fn missing_parameter(param: &'static str) -> ApiError {
     let message = format!("Missing required parameter: '{param}'.");
     invalid(400, message).with_code("missing_required_parameter").with_param(param)
 }
 
-/// 400: a field has another type than `expected`.
+/// Returns a 400 error for a field that is not of the `expected` type.
 fn invalid_type(param: &'static str, expected: &str) -> ApiError {
     let message = format!("Invalid type for '{param}': expected {expected}.");
     invalid(400, message).with_code("invalid_type").with_param(param)
 }
 
-/// The organization that every request belongs to.
+/// The organization of all requests.
 pub(super) const ORGANIZATION: &str = "org-tollgate";
 
 const SERVER_ERROR: &str =

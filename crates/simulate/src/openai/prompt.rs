@@ -1,28 +1,28 @@
-//! What of a request is read by the model, and counted.
+//! The parts of a request that count as input tokens.
 
 use serde_json::Value;
 
 use crate::token_count::count_tokens;
 
-/// The countable parts of a prompt.
+/// The size of a prompt.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Prompt {
     /// Unicode scalar values of all text.
     pub(super) characters: u64,
-    /// About how many tokens a tokenizer makes of that text.
+    /// The estimated tokens of that text.
     pub(super) count_tokens: u64,
-    /// Tokens that are none of the text: token ids, images.
+    /// Tokens besides the text: token ids, images.
     pub(super) tokens: u64,
     /// Messages, or items of a Responses input.
     pub(super) messages: u64,
     /// Functions that the model may call.
     pub(super) functions: u64,
-    /// Tokens of their names, descriptions and parameters.
+    /// Tokens of the functions' names, descriptions and parameters.
     pub(super) schema: u64,
 }
 
 impl Prompt {
-    /// The messages of a chat. Calls of tools and the tools themselves are not counted.
+    /// Counts the messages of a chat, without tools and tool calls.
     pub(super) fn from_chat(messages: &[Value]) -> Self {
         let mut prompt = Self { messages: messages.len() as u64, ..Self::default() };
         for message in messages {
@@ -31,7 +31,7 @@ impl Prompt {
         prompt
     }
 
-    /// The `prompt` or `input` of completions and embeddings: a text, token ids, or an array
+    /// Counts the `prompt` or `input` of completions and embeddings: a text, token ids, or an array
     /// of either.
     pub(super) fn from_texts(texts: &Value) -> Self {
         let mut prompt = Self::default();
@@ -39,7 +39,7 @@ impl Prompt {
         prompt
     }
 
-    /// `instructions`, `input` and `tools` of a Responses request.
+    /// Counts `instructions`, `input` and `tools` of a Responses request.
     pub(super) fn from_responses(body: &Value) -> Self {
         let mut prompt = Self::default();
         if let Some(instructions) = body["instructions"].as_str() {
@@ -64,7 +64,7 @@ impl Prompt {
         self.text(text);
     }
 
-    /// A string, a token id, a part with a text or an image, or an array of such.
+    /// Counts a string, a token id, a part with a text or an image, or an array of these.
     fn read(&mut self, content: &Value) {
         match content {
             Value::String(text) => self.text(text),
@@ -78,7 +78,7 @@ impl Prompt {
         }
     }
 
-    /// A message, a call of a function, or its output.
+    /// Counts a message, a function call, or its output.
     fn read_item(&mut self, item: &Value) {
         self.messages += 1;
         for field in ["content", "name", "arguments", "output"] {
@@ -95,7 +95,7 @@ impl Prompt {
     }
 }
 
-/// Tokens of the properties of a schema, and of theirs.
+/// Returns the tokens of the properties of a schema, recursively.
 fn properties(schema: &Value) -> u64 {
     let properties = schema["properties"].as_object().into_iter().flatten();
     let each = properties.map(|(name, property)| {
@@ -105,9 +105,9 @@ fn properties(schema: &Value) -> u64 {
     each.sum()
 }
 
-/// An image of four tiles: 85 + 4 x 170, as OpenAI's vision guide says. Recorded in 2026: 775
-/// for a message of 22 characters and an image.
+/// An image of four tiles: 85 + 4 x 170, as in OpenAI's vision guide. Recorded in 2026: 775 for a
+/// message of 22 characters and an image.
 const IMAGE: u64 = 765;
 
-/// A property beside its name and description: its type and punctuation.
+/// Tokens of a property besides its name and description: its type and punctuation.
 const PROPERTY: u64 = 6;

@@ -1,4 +1,4 @@
-//! A request, read.
+//! Requests in OpenAI's format.
 
 use serde_json::Value;
 
@@ -15,44 +15,44 @@ use crate::settings::ChargeRule;
 use crate::tool_call::ToolCall;
 use crate::usage::SimulatedUsage;
 
-/// What is asked for, and how.
+/// A request in OpenAI's format.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Request {
     pub(super) endpoint: Endpoint,
     pub(super) model: String,
     pub(super) prompt: Prompt,
-    /// Texts to embed.
+    /// The number of texts to embed.
     pub(super) inputs: usize,
     pub(super) choices: u64,
-    /// The most output tokens of one choice.
+    /// The maximum output tokens of each choice.
     pub(super) max_output: Option<u64>,
-    /// The output tokens of one choice that `metadata.output_tokens` asks for.
+    /// The output tokens of each choice, from `metadata.output_tokens`.
     pub(super) requested_output: Option<u64>,
     pub(super) stream: bool,
     pub(super) include_usage: bool,
     pub(super) base64: bool,
-    /// Which an answer repeats.
+    /// The tools, which the response repeats.
     pub(super) tools: Vec<Value>,
-    /// Which an answer repeats, too.
+    /// The tool choice, which the response repeats.
     pub(super) tool_choice: Value,
-    /// The call that it forces.
+    /// The tool call that `tool_choice` forces.
     pub(super) forced_call: Option<ToolCall>,
 }
 
-/// The kinds of request.
+/// The endpoints of the API.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Endpoint {
     Chat,
     Completions,
     Embeddings,
     Responses,
-    /// How many tokens the input of a Responses request has.
+    /// Counts the input tokens of a Responses request.
     InputTokens,
 }
 
 impl Request {
-    /// Reads a request to `path`, with or without `/v1`, or as Azure has it: `/openai/v1`, or the
-    /// model as `/openai/deployments/NAME`.
+    /// Parses a request to `path`, with or without `/v1`, or under Azure's paths: `/openai/v1`, or
+    /// `/openai/deployments/NAME`, which names the model.
     pub(super) fn parse(path: &str, body: &[u8]) -> Result<Self, ApiError> {
         let (deployment, endpoint) = Endpoint::at(path)?;
         let body: Value = serde_json::from_slice(body).map_err(|_| invalid_json())?;
@@ -120,7 +120,7 @@ impl ParsedRequest for Request {
 }
 
 impl Endpoint {
-    /// The deployment that a path names, and its endpoint.
+    /// Returns the deployment in a path, if any, and the endpoint.
     fn at(path: &str) -> Result<(Option<&str>, Self), ApiError> {
         let path_only = format::path_only(path);
         let azure = path_only.strip_prefix("/openai");
@@ -198,7 +198,7 @@ fn missing_model() -> ApiError {
     invalid(400, "you must provide a model parameter").with_param("model")
 }
 
-/// How many texts are embedded: one, unless an array holds other than token ids.
+/// Returns the number of texts to embed: one, unless an array contains other values than token ids.
 fn inputs(input: &Value) -> usize {
     match input {
         Value::Array(texts) if texts.first().is_some_and(|text| !text.is_number()) => texts.len(),
@@ -223,7 +223,7 @@ fn parse_integer(value: &Value, name: &'static str) -> Result<Option<u64>, ApiEr
 
 const NON_NEGATIVE: &str = "a non-negative integer";
 
-/// OpenAI's bound of `n`.
+/// OpenAI's maximum `n`.
 const MAX_CHOICES: u64 = 128;
 
 const EVENTS: &str = "text/event-stream; charset=utf-8";

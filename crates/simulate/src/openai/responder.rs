@@ -1,4 +1,4 @@
-//! An answer as one JSON object, in OpenAI's shapes.
+//! JSON responses in OpenAI's format.
 
 use serde_json::{Value, json};
 
@@ -8,7 +8,7 @@ use crate::format::Generated;
 use crate::text::{VECTOR, VECTOR_BASE64, text};
 use crate::usage::SimulatedUsage;
 
-/// What was made, and for whom.
+/// A writer of the response to a request.
 #[derive(Debug)]
 pub(super) struct Responder<'a> {
     pub(super) request: &'a Request,
@@ -16,7 +16,7 @@ pub(super) struct Responder<'a> {
 }
 
 impl Responder<'_> {
-    /// The body, where it is no stream.
+    /// Returns the body of a response that is not streamed.
     pub(super) fn json(&self) -> Value {
         match self.request.endpoint {
             Endpoint::Chat => self.chat(),
@@ -92,7 +92,7 @@ impl Responder<'_> {
         })
     }
 
-    /// `usage`, in the words of the endpoint.
+    /// Returns `usage`, with the field names of the endpoint.
     pub(super) fn usage(&self) -> Value {
         let SimulatedUsage { input, output, .. } = self.generated.usage;
         let total = input + output;
@@ -128,16 +128,16 @@ impl Responder<'_> {
         }
     }
 
-    /// Seconds since the epoch.
+    /// Returns the creation time in seconds since the Unix epoch.
     pub(super) fn created(&self) -> u64 {
         self.generated.at.as_secs()
     }
 
-    /// The id, after what it is the id of.
+    /// Returns the id with a prefix.
     pub(super) fn prefixed_id(&self, prefix: &str) -> String {
         format!("{prefix}{}", self.generated.id)
     }
 }
 
-/// What the model is said to run on.
+/// The reported backend configuration.
 pub(super) const FINGERPRINT: &str = "fp_tollgate";

@@ -6,7 +6,7 @@ use super::responder::Responder;
 use crate::text::text;
 
 impl Responder<'_> {
-    /// The `response` object, ended or as a stream begins with it.
+    /// Returns the `response` object, complete or as at the start of a stream.
     pub(super) fn response(&self, ended: bool) -> Value {
         let status = match (ended, self.generated.truncated) {
             (false, _) => "in_progress",
@@ -43,7 +43,7 @@ impl Responder<'_> {
         })
     }
 
-    /// The one output item of a `response`.
+    /// Returns the output item of a `response`.
     fn item(&self, status: &str) -> Value {
         match self.tool() {
             Some(tool) => self.function_call(tool, &tool.arguments.to_string(), status),
@@ -51,7 +51,7 @@ impl Responder<'_> {
         }
     }
 
-    /// That item where it is a text.
+    /// Returns the output item of a text.
     pub(super) fn message(&self, text: &str, status: &str) -> Value {
         let parts = if status == "in_progress" { vec![] } else { vec![part(text)] };
         json!({
@@ -64,7 +64,7 @@ impl Responder<'_> {
     }
 }
 
-/// A part of a message of a `response`.
+/// Returns a text part of a message.
 pub(super) fn part(text: &str) -> Value {
     json!({"type": "output_text", "text": text, "annotations": [], "logprobs": []})
 }

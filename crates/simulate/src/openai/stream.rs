@@ -1,4 +1,4 @@
-//! An answer as server-sent events, in OpenAI's shapes.
+//! Streamed responses as server-sent events, in OpenAI's format.
 
 use bytes::Bytes;
 use serde_json::{Value, json};
@@ -8,11 +8,11 @@ use super::responder::{FINGERPRINT, Responder};
 use super::response::part;
 use crate::text::{deltas, text};
 
-/// The name and the data of an event of a Responses stream.
+/// The name and data of an event in a Responses stream.
 pub(super) type Event = (&'static str, Value);
 
 impl Responder<'_> {
-    /// The events in order, each with the empty line that ends it.
+    /// Returns the events in order, each with its terminating empty line.
     pub(super) fn frames(&self) -> Vec<Bytes> {
         if self.request.endpoint == Endpoint::Responses {
             return self.response_frames();
@@ -29,7 +29,7 @@ impl Responder<'_> {
         frames.chain([Bytes::from_static(b"data: [DONE]\n\n")]).collect()
     }
 
-    /// The chunks of one choice.
+    /// Returns the chunks of one choice.
     fn choice(&self, index: u64) -> Vec<Value> {
         let end = Some(self.finish_reason());
         if self.request.endpoint == Endpoint::Completions {
@@ -46,7 +46,7 @@ impl Responder<'_> {
         chunks.chain([self.chunk(&piece(json!({}), end))]).collect()
     }
 
-    /// Who speaks, and what.
+    /// Returns the deltas of a chat: the role, then the text.
     fn chat_deltas(&self) -> Vec<Value> {
         let role = json!({"role": "assistant", "content": "", "refusal": null});
         let texts = deltas(self.generated.output).map(|text| json!({"content": text}));
@@ -102,7 +102,7 @@ impl Responder<'_> {
         events
     }
 
-    /// The fields that say which part of which item an event is about.
+    /// Adds the fields that identify the item and part of an event.
     fn with_part(&self, mut event: Value) -> Value {
         event["item_id"] = json!(self.prefixed_id("msg_"));
         event["content_index"] = json!(0);
@@ -110,7 +110,7 @@ impl Responder<'_> {
     }
 }
 
-/// One event of a Responses stream.
+/// Formats one event of a Responses stream.
 fn frame(number: usize, (name, mut event): Event) -> Bytes {
     event["type"] = json!(name);
     event["sequence_number"] = json!(number);

@@ -1,4 +1,4 @@
-//! Calls of tools, in OpenAI's shapes.
+//! Tool calls in OpenAI's format.
 
 use serde_json::{Value, json};
 
@@ -6,9 +6,10 @@ use super::responder::Responder;
 use super::stream::Event;
 use crate::tool_call::{ToolCall, elements};
 
-/// The call that `tool_choice` forces: of any function, of one, or of one of those allowed.
+/// Returns the tool call that `tool_choice` forces: of any function, of a named one, or of one of
+/// those allowed.
 ///
-/// A chat has the fields of each in an object of their own; Responses have not.
+/// Chat completions nest the fields of a function in an object; Responses don't.
 pub(super) fn forced_call(body: &Value) -> Option<ToolCall> {
     let choice = &body["tool_choice"];
     let kind = choice.as_str().or_else(|| choice["type"].as_str())?;
@@ -27,12 +28,12 @@ pub(super) fn forced_call(body: &Value) -> Option<ToolCall> {
 }
 
 impl Responder<'_> {
-    /// The call that is made in place of a text.
+    /// Returns the tool call that replaces the text, if any.
     pub(super) fn tool(&self) -> Option<&ToolCall> {
         self.request.forced_call.as_ref().filter(|_| !self.generated.truncated)
     }
 
-    /// An element of `tool_calls`.
+    /// Returns an element of `tool_calls`.
     pub(super) fn chat_call(&self, tool: &ToolCall, choice: u64) -> Value {
         json!({
             "id": format!("{}{choice}", self.prefixed_id("call_")),
@@ -41,7 +42,7 @@ impl Responder<'_> {
         })
     }
 
-    /// The same in a stream: all but the arguments, and then these.
+    /// Returns the deltas of that element: first all but the arguments, then the arguments.
     pub(super) fn chat_call_deltas(&self, tool: &ToolCall, choice: u64) -> Vec<Value> {
         let mut first = self.chat_call(tool, choice);
         first["index"] = json!(0);
@@ -54,7 +55,7 @@ impl Responder<'_> {
         [first].into_iter().chain(arguments).collect()
     }
 
-    /// An output item of a `response`.
+    /// Returns an output item of a `response`.
     pub(super) fn function_call(&self, tool: &ToolCall, arguments: &str, status: &str) -> Value {
         json!({
             "id": self.prefixed_id("fc_"),
@@ -66,7 +67,7 @@ impl Responder<'_> {
         })
     }
 
-    /// The events of that item.
+    /// Returns the events of that item.
     pub(super) fn function_call_events(&self, tool: &ToolCall) -> Vec<Event> {
         let id = self.prefixed_id("fc_");
         let whole = tool.arguments.to_string();

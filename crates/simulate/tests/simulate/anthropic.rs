@@ -1,4 +1,4 @@
-//! Anthropic's format: Messages, its streams, its limits and its errors.
+//! Anthropic's format: messages, streams, limits and errors.
 
 use std::time::Duration;
 
@@ -87,7 +87,7 @@ fn input_is_charged_on_arrival_and_output_when_generated() {
     assert!((10_000..12_000).contains(&first.usage.input), "{:?}", first.usage);
     assert_eq!(left(&first, "input").as_deref(), Some("50000"));
     assert_eq!(left(&first, "output").as_deref(), Some("6000"), "nothing is made yet");
-    // By 20 s half is made, and 100 tokens flow in each second.
+    // After 20 s half is generated, and 100 tokens refill per second.
     let mut small = ask("Hello");
     small["metadata"] = json!({"output_tokens": 0});
     let second = send(&mut provider, 20 * SECOND, &small);
@@ -97,8 +97,8 @@ fn input_is_charged_on_arrival_and_output_when_generated() {
 
 #[test]
 fn output_beyond_the_limit_becomes_debt() {
-    // 60 a minute flow in; 180 are made at once: the next is admitted when the third minute is over,
-    // for which it must have room for one token.
+    // 60 tokens refill per minute, and 180 are generated immediately. The next request, which needs
+    // one token, is admitted after two minutes and one second.
     let mut provider = Provider::new(output(180).with_otpm(60));
     assert_eq!(send(&mut provider, 0, &ask("Hello")).status, 200);
     let refused = send(&mut provider, 0, &ask("Hello"));
@@ -125,7 +125,7 @@ fn cached_prompt_is_free() {
     let usage = first.usage;
     assert_eq!((usage.cache_read, usage.input - usage.cache_write < 100), (0, true), "{usage:?}");
     assert_eq!(first.charged, usage.input + 1);
-    // Uncached it would not fit a second time.
+    // Without the cache, the prompt would not fit a second time.
     let second = send(&mut provider, SECOND, &body);
     assert_eq!(
         (second.status, second.usage.cache_read, second.usage.cache_write),
@@ -135,7 +135,7 @@ fn cached_prompt_is_free() {
     let stated = &object(&second)["usage"];
     assert_eq!(stated["cache_read_input_tokens"], usage.cache_write);
     assert_eq!(stated["input_tokens"], usage.input - usage.cache_write);
-    // Five minutes after its last use it is forgotten.
+    // The cache entry expires five minutes after its last use.
     assert_eq!(send(&mut provider, SECOND + 5 * MINUTE, &body).usage.cache_read, 0);
 }
 

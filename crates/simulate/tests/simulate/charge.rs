@@ -1,4 +1,4 @@
-//! The charge rule, beside what OpenAI was recorded to charge.
+//! The charge rule, compared with recorded charges of OpenAI.
 
 use std::path::PathBuf;
 
@@ -115,12 +115,12 @@ impl Recording {
     }
 }
 
-/// How far off the rule is, in tokens, for each recording, and whether that is close.
+/// The error of the rule for each recording in tokens, and whether it is close.
 struct Errors(Vec<(u64, bool)>);
 
 fn errors(recordings: &[Recording], select: impl Fn(&Recording) -> bool) -> Errors {
     let selected = recordings.iter().filter(|r| select(r));
-    // Close is within 2 tokens, or within 2 %.
+    // Close means within 2 tokens or 2 %.
     let mut errors: Vec<_> =
         selected.map(|r| (r.error(), r.error() <= 2.max(r.charged / 50))).collect();
     errors.sort_unstable();
@@ -147,7 +147,7 @@ impl Errors {
     }
 }
 
-/// OpenAI's recordings with a charge, or `None` where no corpus is given.
+/// Returns OpenAI's recordings with a charge; `None` without a corpus.
 fn recordings() -> Option<Vec<Recording>> {
     let Some(corpus) = std::env::var_os("TOLLGATE_CORPUS") else {
         println!("left out: TOLLGATE_CORPUS is not set");

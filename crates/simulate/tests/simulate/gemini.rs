@@ -1,4 +1,4 @@
-//! Gemini's format: its methods, streams, limits and errors.
+//! Gemini's format: methods, streams, limits and errors.
 
 use serde_json::{Value, json};
 use tollgate_simulate::{Failure, Fault, OutputSize, Provider, Settings, SimulatedReply};
@@ -106,7 +106,7 @@ fn refusal_reports_quota_and_retry_delay() {
 
 #[test]
 fn the_day_ends_at_midnight_in_los_angeles() {
-    // 2026-11-21 17:00 UTC is 9 in the morning there.
+    // 2026-11-21 17:00 UTC is 9:00 in Los Angeles.
     let now = 1_795_280_400 * SECOND;
     let mut provider = Provider::new(output(5).with_rpd(1));
     assert_eq!(send(&mut provider, now, "Hello").status, 200);

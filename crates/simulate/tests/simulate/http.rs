@@ -1,4 +1,4 @@
-//! The provider over real HTTP, called with bare requests.
+//! The provider over HTTP, called with raw requests.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -15,7 +15,7 @@ async fn bind(settings: Settings) -> SimulatedServer {
     SimulatedServer::bind(settings, any).await.expect("a free port")
 }
 
-/// The head and the body of the answer to one request on a connection of its own.
+/// Sends one request on a new connection, and returns the head and body of the response.
 async fn call(addr: SocketAddr, method: &str, path: &str, body: &str) -> (String, String) {
     let mut stream = TcpStream::connect(addr).await.expect("a connection");
     let request = format!(
@@ -87,7 +87,7 @@ async fn request_is_charged_on_arrival_and_answered_later() {
     let server = bind(Settings::default().with_rpm(1).with_latency(day, day)).await;
     let body = chat("Hello").to_string();
     let slow = call(server.addr(), "POST", "/v1/chat/completions", &body);
-    // The first is charged and will not be answered today; the second is refused at once.
+    // The first request is charged, with a latency of a day; the second is refused immediately.
     let refused = tokio::time::timeout(PATIENCE, async {
         while server.stats().total.admitted == 0 {
             tokio::task::yield_now().await;
@@ -136,5 +136,5 @@ async fn http2_client_receives_http2_settings() {
     assert_eq!(frame[3], SETTINGS);
 }
 
-/// After this a test has failed; none waits for it when all is well.
+/// The timeout of a failing test.
 const PATIENCE: Duration = Duration::from_secs(20);

@@ -1,4 +1,4 @@
-//! What is admitted, and when.
+//! Admission by the limits, and its times.
 
 use std::time::Duration;
 
@@ -21,7 +21,7 @@ fn admits(provider: &mut Provider, now: u64) -> bool {
 
 #[test]
 fn token_bucket_refills_continuously() {
-    // Full at 0, then one each 20 s: the fourth comes at 20 s and not a nanosecond earlier.
+    // Full at 0, then one every 20 s: the fourth is admitted at 20 s, not a nanosecond earlier.
     let mut provider = provider(3, LimitAlgorithm::TokenBucket);
     assert!((0..3).all(|_| admits(&mut provider, 0)));
     assert!(!admits(&mut provider, 20 * SECOND - 1));
@@ -32,7 +32,8 @@ fn token_bucket_refills_continuously() {
 
 #[test]
 fn token_bucket_refill_keeps_fractions() {
-    // 7 per minute, asked at odd steps: after the burst, 7 in each minute exactly, the last at 10 min.
+    // 7 per minute, tried at odd intervals: after the burst exactly 7 per minute, the last at 10
+    // min.
     let mut provider = provider(7, LimitAlgorithm::TokenBucket);
     let steps = (0..).map(|i| i * 123_456_789).take_while(|&now| now < 10 * MINUTE);
     let admitted = steps.filter(|&now| admits(&mut provider, now)).count();
@@ -57,7 +58,7 @@ fn a_fixed_window_starts_again_at_the_next_use() {
     assert!(admits(&mut provider, at(50)));
     assert!(admits(&mut provider, at(109)));
     assert!(!admits(&mut provider, at(110) - 1));
-    // The next window runs from 200 s to 260 s, not from 170 s.
+    // The next window is from 200 s to 260 s, not from 170 s.
     assert!(admits(&mut provider, at(200)));
     assert!(admits(&mut provider, at(231)));
     assert!(!admits(&mut provider, at(260) - 1));
@@ -72,7 +73,7 @@ fn refusal_reports_longest_wait_and_charges_no_limit() {
     let refusal = provider.admit(0, "gpt-4o", 1, 8_172).expect_err("it does not fit");
     assert_eq!(refusal.kind, LimitKind::TokensPerMinute);
     assert_eq!((refusal.limit, refusal.used, refusal.requested), (10_000, 8_782, 8_172));
-    // OpenAI's own example: (8782 + 8172 - 10000) / 10000 x 60 s.
+    // OpenAI's example: (8782 + 8172 - 10000) / 10000 x 60 s.
     assert_eq!(refusal.retry_after, Some(Duration::from_millis(41_724)));
     assert!((0..59).all(|_| provider.admit(0, "gpt-4o", 1, 0).is_ok()));
     assert!(provider.admit(0, "gpt-4o", 1, 0).is_err());
@@ -124,7 +125,7 @@ fn extreme_amounts_and_times_do_not_panic() {
 const ALGORITHMS: [LimitAlgorithm; 3] =
     [LimitAlgorithm::TokenBucket, LimitAlgorithm::SlidingWindow, LimitAlgorithm::FixedWindow];
 
-/// Everything that was taken, and whether a limit has room, worked out from all of it anew.
+/// A log of all use, from which admission is computed by brute force.
 #[derive(Default)]
 struct History(Vec<(u64, u64)>);
 
@@ -139,7 +140,7 @@ impl History {
         used + u128::from(n) <= amount
     }
 
-    /// From any past moment on, no more than a full bucket and what flowed in since.
+    /// Since any past time, at most a full bucket plus its refill.
     fn fits_bucket(&self, amount: u128, window: u64, now: u64, n: u64) -> bool {
         let window = u128::from(window);
         let bound = |at: u64| amount * window + amount * u128::from(now - at);
@@ -152,7 +153,7 @@ impl History {
         self.0.iter().filter(|(at, _)| *at >= start).map(|&(_, n)| u128::from(n)).sum()
     }
 
-    /// Start of the window that `now` falls into.
+    /// Returns the start of the window that contains `now`.
     fn anchor(&self, window: u64, now: u64) -> u64 {
         let uses = self.0.iter().filter(|(_, n)| *n > 0).map(|&(at, _)| at).chain([now]);
         uses.reduce(|anchor, at| if at - anchor >= window { at } else { anchor }).unwrap_or(now)
@@ -163,7 +164,7 @@ fn algorithm() -> impl Strategy<Value = LimitAlgorithm> {
     prop::sample::select(ALGORITHMS.to_vec())
 }
 
-/// Gaps (ns) and tokens of a schedule: bursts, odd steps, and whole windows.
+/// Gaps in nanoseconds and tokens of a schedule: bursts, odd intervals, and whole windows.
 fn schedule() -> impl Strategy<Value = Vec<(u64, u64)>> {
     let gap = prop_oneof![
         3 => Just(0),
@@ -178,8 +179,8 @@ fn schedule() -> impl Strategy<Value = Vec<(u64, u64)>> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(full_or(50_000, 5_000)))]
 
-    /// Admitted exactly when every limit has room by brute force, all or none; and where a
-    /// refusal states a wait, that nanosecond is the first one with room.
+    /// A request is admitted exactly if every limit has enough by brute force, atomically; if a
+    /// refusal has a wait, that nanosecond is the first that fits.
     #[test]
     fn admission_matches_brute_force(
         algorithm in algorithm(),

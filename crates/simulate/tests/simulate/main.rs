@@ -1,4 +1,4 @@
-//! The simulated provider: its limits, its charge, what it says, and its HTTP.
+//! Tests of the simulated provider: limits, charges, responses and HTTP.
 
 mod anthropic;
 mod charge;
@@ -12,15 +12,15 @@ mod tools;
 use serde_json::{Value, json};
 use tollgate_simulate::{Provider, ReplyBody, Settings, SimulatedReply};
 
-/// Nanoseconds of a second.
+/// One second in nanoseconds.
 const SECOND: u64 = 1_000_000_000;
 
-/// Posts to a provider of these settings at time 0.
+/// Posts to a new provider at time 0.
 fn post(settings: Settings, path: &str, body: &Value) -> SimulatedReply {
     Provider::new(settings).receive(0, path, body.to_string().as_bytes())
 }
 
-/// A chat request of one message.
+/// Returns a chat request with one message.
 fn chat(text: &str) -> Value {
     json!({"model": "gpt-4o", "messages": [{"role": "user", "content": text}]})
 }
@@ -29,7 +29,7 @@ fn object(reply: &SimulatedReply) -> Value {
     serde_json::from_slice(&reply.body.bytes()).expect("the body is JSON")
 }
 
-/// The events of a stream: their names, where they have one, and their data.
+/// Returns the events of a stream: their names, if any, and their data.
 fn events(reply: &SimulatedReply) -> Vec<(Option<String>, Value)> {
     let ReplyBody::Stream(frames) = &reply.body else { panic!("not a stream") };
     let text = |frame: &[u8]| String::from_utf8(frame.to_vec()).expect("events are UTF-8");

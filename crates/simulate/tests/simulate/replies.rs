@@ -1,4 +1,4 @@
-//! Answers and refusals as JSON.
+//! Responses and refusals as JSON.
 
 use std::time::Duration;
 
@@ -137,7 +137,7 @@ fn headers_report_remaining_and_reset() {
     assert_eq!(reply.header("retry-after"), None);
 }
 
-/// A provider of 10,000 TPM of which 8,782 are used, and its refusal of 8,172 more at once.
+/// Returns a provider of 10,000 TPM with 8,782 used, and its refusal of 8,172 more.
 fn refused() -> (Provider, SimulatedReply, Vec<u8>) {
     let mut provider = Provider::new(Settings::default().with_tpm(10_000));
     provider.admit(0, "gpt-4o", 1, 8_782).expect("it fits");

@@ -1,4 +1,4 @@
-//! Answers as server-sent events.
+//! Responses as server-sent events.
 
 use serde_json::{Value, json};
 use tollgate_simulate::Settings;

@@ -1,4 +1,4 @@
-//! Calls of tools, which a request forces.
+//! Tool calls that a request forces.
 
 use serde_json::{Value, json};
 use tollgate_simulate::{Provider, Settings, SimulatedReply};
@@ -11,7 +11,7 @@ const MESSAGES: &str = "/v1/messages";
 const GENERATE: &str = "/v1beta/models/gemini-2.5-flash:generateContent";
 const STREAM: &str = "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse";
 
-/// Two tools, of which the second wants a city; and what it is called with.
+/// Two tools, of which the second requires a city, and the expected arguments.
 const NAMES: [&str; 2] = ["wait", "look_up"];
 const ARGUMENTS: &str = r#"{"city":"Paris"}"#;
 
@@ -54,7 +54,7 @@ fn streamed(mut body: Value) -> Value {
     body
 }
 
-/// The name of the tool that an answer calls, in any format; `None` for a text.
+/// Returns the name of the called tool, in any format; `None` for a text.
 fn called(reply: &SimulatedReply) -> Option<String> {
     let answer = object(reply);
     let names = [
@@ -66,7 +66,7 @@ fn called(reply: &SimulatedReply) -> Option<String> {
     names.into_iter().find_map(Value::as_str).map(str::to_owned)
 }
 
-/// Each choice has this tool called, or none.
+/// Checks that each choice calls the expected tool, or none.
 fn check(path: &str, ask: fn(&Value) -> Value, choices: &[(Value, Option<&str>)]) {
     for (choice, name) in choices {
         let reply = post(Settings::default(), path, &ask(choice));

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use crate::timestamp::Timestamp;
 
-/// How much is taken in a lease time: a moving average, in which the last third of a lease time
-/// weighs as much as all before.
+/// The demand per lease duration: a moving average in which the last third of a lease duration
+/// weighs as much as everything before it.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Demand {
     per_lease: u64,
@@ -17,7 +17,7 @@ impl Demand {
         self.taken = self.taken.saturating_add(amount);
     }
 
-    /// What was taken was given back.
+    /// Undoes an addition.
     pub(super) fn sub(&mut self, amount: u64) {
         self.taken = self.taken.saturating_sub(amount);
     }

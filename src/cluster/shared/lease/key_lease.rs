@@ -11,41 +11,42 @@ use crate::engine::{self, Bucket, Rule};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
-/// What a process holds of one key's buckets, and what it has done with it.
+/// The lease of one key: the amounts held on the server for this process, and their use.
 ///
-/// A request goes through [`try_take`](Self::try_take) and one of [`settle`](Self::settle) and
-/// [`release`](Self::release). In between and beside, the server is asked: [`ask`](Self::ask), then
-/// one of [`granted`](Self::granted), [`refused`](Self::refused), [`unknown`](Self::unknown) and
-/// [`on_no_response`](Self::unheard), one question at a time. Times are those of this process's own
-/// clock.
+/// A request calls [`try_take`](Self::try_take), then either [`settle`](Self::settle) or
+/// [`release`](Self::release). Meanwhile, the server is called:
+/// [`prepare_call`](Self::prepare_call), then one of [`on_granted`](Self::on_granted),
+/// [`on_refused`](Self::on_refused), [`on_unknown`](Self::on_unknown) and
+/// [`on_no_response`](Self::on_no_response), one call at a time. Times are those of this
+/// process's own clock.
 #[derive(Debug)]
 pub(in crate::cluster::shared) struct KeyLease {
     rules: Arc<[Rule]>,
     buckets: SmallVec<[BucketLease; 3]>,
-    /// Fresh buckets that say when a window is closed; of rules that are always open none.
+    /// Empty buckets that tell when a window is closed; none if all rules are always open.
     gates: Vec<Bucket>,
-    /// For how long the server holds a lease.
+    /// The duration of a lease.
     time: Duration,
-    /// The name of the first lease of this ledger; that of a later one has its number in it.
+    /// The id of the first generation; later ones contain their generation number.
     id: Id,
     generation: u32,
-    /// The number of the last question, and of the first that told what is being told.
+    /// The number of the last call, and of the first call that reported the usage in transit.
     turn: u32,
     first_report: u32,
-    /// Whether the server has answered that question or one after it.
+    /// Whether the server has answered the last call or a later one.
     acknowledged: bool,
     call_open: bool,
     called_at: Timestamp,
-    /// Nothing is admitted from then on.
+    /// The end of the lease; no request is admitted from then on.
     until: Timestamp,
     used_at: Timestamp,
-    /// The server had no room when it was last asked: it isn't asked for a lease before then.
+    /// After a refusal, no lease is requested before this time.
     retry_at: Timestamp,
 }
 
 impl KeyLease {
-    /// Nothing is held yet. `time` is the lease time; the last 4 bytes of `id` are the ledger's to
-    /// use, for the number of the lease, of which the first is given too.
+    /// Creates an empty lease that lasts for `time`. The last 4 bytes of `id` are overwritten with
+    /// the generation, which starts at `generation`.
     pub(in crate::cluster::shared) fn new(
         rules: Arc<[Rule]>,
         id: Id,
@@ -76,8 +77,9 @@ impl KeyLease {
         }
     }
 
-    /// Whether requests under these rules can be decided out of a lease. What counts from its first
-    /// use on has to be known when it is used, and so has what is in flight.
+    /// Returns whether leases can decide about requests under these rules. Windows anchored at
+    /// first use and concurrency limits need every use to be known immediately, and can't be
+    /// leased.
     pub(in crate::cluster::shared) fn supports(rules: &[Rule]) -> bool {
         let exact = |rule: &Rule| rule.is_anchored() || *rule.dimension() == Dimension::Concurrency;
         !rules.is_empty() && !rules.iter().any(exact)
@@ -87,8 +89,8 @@ impl KeyLease {
         &self.rules
     }
 
-    /// Takes a cost out of what is held: of all buckets or of none. `None`: it isn't there, or not any
-    /// more, or the window is closed.
+    /// Takes a cost from all buckets, or from none. Returns `None` if too little is held, the lease
+    /// has ended, or a window is closed.
     #[inline]
     pub(in crate::cluster::shared) fn try_take(
         &mut self,
@@ -109,7 +111,7 @@ impl KeyLease {
         Some(LeaseDebit { generation: self.generation, first_report: self.first_report })
     }
 
-    /// Whether it can take it.
+    /// Returns whether [`try_take`](Self::try_take) would succeed.
     #[inline]
     pub(in crate::cluster::shared) fn can_take(
         &self,
@@ -123,7 +125,7 @@ impl KeyLease {
             && self.is_window_open(cost, now)
     }
 
-    /// Undoes a taking of this moment: another key of the request had no room.
+    /// Undoes a take, because another key of the request had too little.
     pub(in crate::cluster::shared) fn undo_take(&mut self, taken: LeaseDebit, cost: &Cost) {
         self.release(taken, cost);
         for (rule, bucket) in self.rules.iter().zip(&mut self.buckets) {
@@ -131,8 +133,8 @@ impl KeyLease {
         }
     }
 
-    /// A request ended that had reserved `reserved`, and took `actual`. More than was reserved is told
-    /// as it is. Less is free again, unless it was charged when it was sent and is told already.
+    /// Settles a request. Usage above the reservation is reported as it is. Unused reservation
+    /// becomes free again, unless it was charged at send time and has been reported.
     pub(in crate::cluster::shared) fn settle(
         &mut self,
         taken: LeaseDebit,
@@ -152,25 +154,25 @@ impl KeyLease {
                     bucket.unreported = bucket.unreported.saturating_sub(reserved);
                     actual
                 }
-                // The server has taken what was reserved.
+                // The server has already charged the reserved amount.
                 _ => actual.saturating_sub(reserved),
             };
             bucket.unreported = bucket.unreported.saturating_add(more);
         }
     }
 
-    /// A request that never left.
+    /// Releases a request that was never sent.
     pub(in crate::cluster::shared) fn release(&mut self, taken: LeaseDebit, reserved: &Cost) {
         let nothing = Cost::new().requests(0);
         self.settle(taken, reserved, &nothing);
     }
 
-    /// What was used and not told is forgotten; what is held stays held.
+    /// Discards unreported usage; holds stay.
     pub(in crate::cluster::shared) fn reset(&mut self) {
         self.buckets.iter_mut().for_each(|bucket| bucket.unreported = 0);
     }
 
-    /// Whether the server is to be asked now, though nobody waits for it.
+    /// Returns whether a call is due although no request waits for it.
     pub(in crate::cluster::shared) fn is_due(&self, now: Timestamp) -> bool {
         if self.call_open || self.is_empty() {
             return false;
@@ -180,7 +182,7 @@ impl KeyLease {
             || (passed >= self.time / EARLY_RENEWALS_PER_LEASE && self.is_half_empty())
     }
 
-    /// Whether a lease is worth asking for on behalf of a request that can't be taken.
+    /// Returns whether to request a lease for a request that can't be taken.
     pub(in crate::cluster::shared) fn may_ask(
         &self,
         rules: &Arc<[Rule]>,
@@ -192,18 +194,18 @@ impl KeyLease {
         free && self.has_rules(rules) && self.rules.iter().all(fits)
     }
 
-    /// Nothing is held, and there is nothing to tell.
+    /// Returns whether no amount is held and none is to be reported.
     pub(in crate::cluster::shared) fn is_empty(&self) -> bool {
         self.buckets.iter().all(BucketLease::is_empty)
     }
 
-    /// Nobody needs it any more.
+    /// Returns whether the lease is empty and has not been used for a lease duration.
     pub(in crate::cluster::shared) fn is_expired(&self, now: Timestamp) -> bool {
         let rested = now - self.used_at.max(self.called_at) >= self.time;
         rested && !self.call_open && self.is_empty()
     }
 
-    /// For each rule, what was used and isn't known to be heard, and what is free.
+    /// Returns the usage not known to be reported and the free amount, for each rule.
     pub(in crate::cluster::shared) fn amounts(&self, now: Timestamp) -> Vec<(u64, u64)> {
         let free = |bucket: &BucketLease| if now < self.until { bucket.free() } else { 0 };
         self.buckets
@@ -212,10 +214,11 @@ impl KeyLease {
             .collect()
     }
 
-    /// What to ask the server: to hold what is wanted from now on, and what was used. With a `waiting`
-    /// request at least that, or nothing: what is free is given back first, so that it doesn't stand in
-    /// the request's own way, and can't be taken until there is an answer. Not to be called while
-    /// another question is open.
+    /// Prepares a call that reports usage and requests amounts for the next period.
+    ///
+    /// For a `waiting` request, the call requests at least its cost: free amounts are returned
+    /// first, so that they don't block the request, and cannot be taken until the server responds.
+    /// Must not be called while another call is open.
     pub(in crate::cluster::shared) fn prepare_call(
         &mut self,
         waiting: Option<&Cost>,
@@ -253,41 +256,42 @@ impl KeyLease {
         ask
     }
 
-    /// The server holds so much more than what was kept.
+    /// Handles a grant of `granted` in addition to the kept amounts.
     pub(in crate::cluster::shared) fn on_granted(&mut self, granted: &[u64]) {
         for (index, bucket) in self.buckets.iter_mut().enumerate() {
             bucket.acknowledge(granted.get(index).copied().unwrap_or(0));
         }
         (self.acknowledged, self.call_open) = (true, false);
-        // A sixteenth earlier: clocks don't run alike.
+        // Ends a sixteenth earlier than on the server, since clocks run at different rates.
         self.until = self.called_at + (self.time - self.time / DRIFT_DIVISOR);
     }
 
-    /// The server had too little for the request that waited: it holds what was kept, and has taken
-    /// what was told. Before `until` a lease isn't asked for again.
+    /// Handles a refusal: the server holds the kept amounts and has charged the reported usage. No
+    /// lease is requested before `until`.
     pub(in crate::cluster::shared) fn on_refused(&mut self, until: Timestamp) {
         self.on_granted(&[]);
         self.retry_at = until;
     }
 
-    /// The server no longer has this lease: it has counted as used what it held.
+    /// Handles an unknown lease: the server has dropped it and counted its amounts as used.
     pub(in crate::cluster::shared) fn on_unknown(&mut self) {
         self.buckets.iter_mut().for_each(BucketLease::expire);
         self.start_new_generation();
     }
 
-    /// There was no answer: whether the server has heard it isn't known. The next question tells the
-    /// same once more.
+    /// Handles a missing response: the server may or may not have executed the call. The next call
+    /// reports the same usage again.
     pub(in crate::cluster::shared) fn on_no_response(&mut self) {
         self.call_open = false;
     }
 
-    /// The end: what was used, with what is in flight as it was reserved. Nothing is held any more.
+    /// Closes the lease, and returns the call that reports all usage, with requests in flight
+    /// counted as reserved.
     pub(in crate::cluster::shared) fn close(&mut self) -> LeaseCall {
         self.turn += 1;
         let mut ask =
             LeaseCall { id: self.id(), used: Amounts::new(), wanted: LeaseRequest::default() };
-        // Rather told twice than not at all.
+        // Usage may be reported twice here, but is never lost.
         (ask.wanted.turn, ask.wanted.first_report) = (self.turn, self.turn);
         for bucket in &mut self.buckets {
             ask.used.push(bucket.reporting.saturating_add(bucket.committed()));
@@ -297,8 +301,8 @@ impl KeyLease {
         ask
     }
 
-    /// Whether these are the rules that the lease was taken by. Under others it isn't used any more, and
-    /// so given back.
+    /// Returns whether the lease was taken under these rules. Under changed rules it is not used,
+    /// and so returned.
     #[inline]
     fn has_rules(&self, rules: &Arc<[Rule]>) -> bool {
         Arc::ptr_eq(&self.rules, rules) || self.rules == *rules
@@ -336,11 +340,11 @@ impl KeyLease {
     }
 }
 
-/// A lease is renewed so many times in its time.
+/// Renewals per lease duration.
 const RENEWALS_PER_LEASE: u32 = 3;
 
-/// At most so often in its time because it is half empty.
+/// The maximum number of early renewals per lease duration, made when a lease is half empty.
 const EARLY_RENEWALS_PER_LEASE: u32 = 16;
 
-/// By this part of its time a lease ends earlier here than on the server.
+/// A lease ends this fraction (1/16) of its duration earlier here than on the server.
 const DRIFT_DIVISOR: u32 = 16;

@@ -1,4 +1,5 @@
-/// What a request has taken of a ledger: under which lease, and after which question.
+/// The record of a request taken from a lease: the generation of the lease, and the last report
+/// before it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cluster::shared) struct LeaseDebit {
     pub(super) generation: u32,
@@ -6,7 +7,7 @@ pub(in crate::cluster::shared) struct LeaseDebit {
 }
 
 impl LeaseDebit {
-    /// As a number that isn't 0.
+    /// Packs the debit into a nonzero number.
     pub(super) fn pack(self) -> u64 {
         (u64::from(self.generation) << 32 | u64::from(self.first_report)).wrapping_add(1).max(1)
     }

@@ -15,7 +15,7 @@ use crate::limiter::{Ending, Reservation, Reserved};
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
-/// The leases of this process, key by key.
+/// The leases of this process, by key.
 #[derive(Debug)]
 pub(in crate::cluster::shared) struct Leases {
     keys: RwLock<HashMap<CompactString, Arc<Mutex<KeyLease>>, RandomState>>,
@@ -32,14 +32,14 @@ impl Leases {
         Self { keys: RwLock::default(), time, number: AtomicU32::new(1) }
     }
 
-    /// Whether all of a reservation can come out of leases.
+    /// Returns whether leases can decide about all keys of a reservation.
     pub(in crate::cluster::shared) fn supports(reservation: &Reservation) -> bool {
         let mut limited = reservation.scopes.iter().filter(|scope| !scope.rules.is_empty());
         !reservation.scopes.iter().all(|scope| scope.rules.is_empty())
             && limited.all(|scope| KeyLease::supports(&scope.rules))
     }
 
-    /// Takes a reservation out of what is held: of all keys or of none.
+    /// Takes a reservation from the leases of all its keys, or of none.
     pub(in crate::cluster::shared) fn try_take(
         &self,
         reservation: &Reservation,
@@ -69,7 +69,8 @@ impl Leases {
         false
     }
 
-    /// Ends a reservation, if it came out of leases: what is to be charged beyond them.
+    /// Ends a reservation that was taken from leases, and returns the amounts to charge beyond
+    /// them; `None` if it was not.
     pub(in crate::cluster::shared) fn end(
         &self,
         reservation: &Reservation,
@@ -96,7 +97,7 @@ impl Leases {
         beyond
     }
 
-    /// The lease of a key; a new one, of which nothing is held yet, where there is none.
+    /// Returns the lease of a key; creates an empty one if needed.
     pub(in crate::cluster::shared) fn lease(
         &self,
         scope: &Reserved,
@@ -106,7 +107,8 @@ impl Leases {
             return Arc::clone(lease);
         }
         let new = || {
-            // None of a key begins with a number that one before it has come to.
+            // A new lease must not start with a generation that an earlier lease of the key has
+            // reached.
             let number = self.number.fetch_add(GENERATION_STEP, Ordering::Relaxed);
             let rules = Arc::clone(&scope.rules);
             Arc::new(Mutex::new(KeyLease::new(rules, id(), number, self.time)))
@@ -115,14 +117,14 @@ impl Leases {
         Arc::clone(keys.entry(scope.key.clone()).or_insert_with(new))
     }
 
-    /// Those about which the server is to be asked now.
+    /// Returns the leases that are due for a call.
     pub(in crate::cluster::shared) fn due(&self, now: Timestamp) -> Vec<Leased> {
         let keys = self.keys.read();
         let due = keys.iter().filter(|(_, lease)| lease.lock().is_due(now));
         due.map(|(key, lease)| (key.clone(), Arc::clone(lease))).collect()
     }
 
-    /// Forgets those of which nothing is left.
+    /// Removes expired and empty leases.
     pub(in crate::cluster::shared) fn remove_expired(&self, now: Timestamp) {
         let over = |lease: &Arc<Mutex<KeyLease>>| {
             Arc::strong_count(lease) == 1 && lease.lock().is_expired(now)
@@ -132,7 +134,7 @@ impl Leases {
         }
     }
 
-    /// Ends all of them: what to tell the server.
+    /// Closes all leases, and returns the calls that return them.
     pub(in crate::cluster::shared) fn close(&self) -> Vec<(CompactString, Arc<[Rule]>, LeaseCall)> {
         let all = std::mem::take(&mut *self.keys.write());
         let close = |(key, lease): (CompactString, Arc<Mutex<KeyLease>>)| {
@@ -148,7 +150,7 @@ impl Leases {
         }
     }
 
-    /// For each rule of a key, what was used and not told, and what is free.
+    /// Returns the unreported usage and the free amount for each rule of a key.
     pub(in crate::cluster::shared) fn amounts(
         &self,
         key: &str,
@@ -161,7 +163,7 @@ impl Leases {
     }
 }
 
-/// What a reservation has taken of a key's lease; from now on nothing.
+/// Takes the debit that a reservation's note records for a key.
 fn take_debit(scope: &Reserved) -> Option<LeaseDebit> {
     match scope.note.load(Ordering::Relaxed) {
         0 => None,
@@ -169,11 +171,12 @@ fn take_debit(scope: &Reserved) -> Option<LeaseDebit> {
     }
 }
 
-/// What was taken beyond what was reserved.
+/// Returns the usage beyond the reserved amount.
 fn beyond_reservation(scope: &Reserved, actual: &Cost, reserved: &Cost) -> Option<Piece> {
     let mut piece = Piece::from_cost(scope, actual);
     piece.subtract(reserved).then_some(piece)
 }
 
-/// So many times a lease of one key lapses before its number could be that of another.
+/// The distance between the first generations of two leases: a lease can lapse this often before
+/// generations collide.
 const GENERATION_STEP: u32 = 256;

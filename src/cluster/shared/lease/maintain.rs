@@ -1,3 +1,5 @@
+//! Requests, renews and returns leases.
+
 use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,11 +19,12 @@ use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
 impl Coordinator {
-    /// Decides out of leases, for which the store is asked where too little is held. `false`: the
-    /// store is to decide about the request itself. It does so for all who wait, in their order.
+    /// Decides about a request by leases, after asking the store for more if too little is held.
+    /// Returns `false` if the store has to decide about the request itself, as it does for all
+    /// waiting requests, in their order.
     ///
     /// # Errors
-    /// [`Failure`], and [`Failure::Cancelled`] for a question that was given up meanwhile.
+    /// Returns [`Failure`]; [`Failure::Cancelled`] if the request was cancelled meanwhile.
     pub(in crate::cluster::shared) async fn reserve_by_lease(
         &self,
         question: &ReserveRequest,
@@ -47,7 +50,7 @@ impl Coordinator {
         Err(Failure::Cancelled)
     }
 
-    /// Renews leases, and gives back those that aren't used.
+    /// Renews leases in the background, and returns unused ones.
     pub(in crate::cluster::shared) async fn maintain_leases(self: Arc<Self>) {
         if self.store.settings.mode != SharingMode::Lease {
             return;
@@ -65,7 +68,7 @@ impl Coordinator {
         }
     }
 
-    /// Gives all leases back. Must be called on the worker's runtime.
+    /// Returns all leases. Must be called on the worker's runtime.
     pub(in crate::cluster::shared) fn return_leases(self: &Arc<Self>) {
         for (key, rules, LeaseCall { id, used, .. }) in self.leases.close() {
             let piece = Piece { key, rules, amounts: used, lease: None };
@@ -73,7 +76,7 @@ impl Coordinator {
         }
     }
 
-    /// Sees to it that a request's part of one key can be taken: `false` if it can't.
+    /// Makes sure that a lease covers a request's cost for one key. Returns `false` if it does not.
     async fn ensure_lease(
         &self,
         scope: &Reserved,
@@ -111,7 +114,7 @@ impl Coordinator {
         }
     }
 
-    /// Asks the store: whether there is a lease now.
+    /// Sends a lease call, and returns whether the lease was granted.
     async fn request_lease(
         &self,
         key: &CompactString,
@@ -145,7 +148,8 @@ impl Coordinator {
         Ok(false)
     }
 
-    /// Until there is room again, but not for long: somebody may give it back.
+    /// Returns when to request a lease again after a refusal: soon, since another process may
+    /// return a lease early.
     fn retry_at(&self, wait: RetryAfter) -> Timestamp {
         let most = self.store.settings.lease / MAX_DRY_DIVISOR;
         let wait = match wait {
@@ -155,7 +159,7 @@ impl Coordinator {
         self.store.ticks.now() + wait
     }
 
-    /// What one process may ask for in advance, by what the store said last.
+    /// Returns how much this process may lease, from the last known state of the key.
     fn lease_limits(&self, key: &str, rules: &Arc<[Rule]>) -> LeaseLimits {
         let (store, now) = (&self.store, self.store.clock.now());
         let (slot, ticks) = (store.slot(key), store.ticks.now());
@@ -168,8 +172,8 @@ impl Coordinator {
     }
 }
 
-/// In a lease time, it is looked so often whether there is something to ask.
+/// The number of checks for due renewals per lease duration.
 const CHECKS_PER_LEASE: u32 = 32;
 const MIN_INTERVAL: Duration = Duration::from_millis(5);
-/// For this part of a lease time at most, no lease of a key is asked for after there was no room.
+/// After a refusal, no lease is requested for at most this fraction (1/8) of a lease duration.
 const MAX_DRY_DIVISOR: u32 = 8;

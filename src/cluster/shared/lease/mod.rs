@@ -1,14 +1,13 @@
-//! Leases: what a process has fetched of a shared limit for later, to decide out of it at local
-//! speed.
+//! Leases: amounts of a shared limit that a process holds in advance, to decide about requests
+//! without a call to the store.
 //!
-//! A lease *holds* its amount on the server: nobody else can have it, and the bucket goes on as if
-//! nothing had been taken. What is used of it is taken there when it is told, never before it was
-//! used. So for every algorithm that counts from the time of use, what the server counts is at
-//! least what was used, at every moment: over-admission is 0. The cost: what was used counts until a
-//! whole window after it was *told*, which is a third of a lease time later at most while the
-//! server answers.
+//! A lease *holds* its amount on the server: other processes can't use it, and the bucket refills
+//! as if the amount were unused. The server charges usage when the process reports it, never before
+//! it happened. So for every algorithm that counts from the time of use, the server always counts
+//! at least the actual usage, and never over-admits. The cost: usage counts until one window after
+//! the *report*, which is at most a third of a lease duration later while the server responds.
 //!
-//! It doesn't queue and asks nobody itself: [`KeyLease`] is a value to which time is an argument.
+//! [`KeyLease`] is a plain state machine: it takes the time as an argument, and does no I/O.
 
 mod bucket_lease;
 mod demand;

@@ -2,51 +2,53 @@ use smallvec::SmallVec;
 
 use super::call::Amounts;
 
-/// What the script has answered.
+/// The response of the script.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cluster::shared) struct Answer {
     pub(in crate::cluster::shared) verdict: Verdict,
-    /// What the server's clock said.
+    /// The server's time, in microseconds since the Unix epoch.
     pub(in crate::cluster::shared) time: u64,
-    /// What there is of each part now.
+    /// The state of each part after the call.
     pub(in crate::cluster::shared) views: Vec<View>,
 }
 
+/// The outcome of a call.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(in crate::cluster::shared) enum Verdict {
-    /// Done; for a reservation: granted.
+    /// Executed; for a reservation: granted.
     Done,
-    /// No room.
+    /// Refused by this rule of this part.
     Refused { part: usize, rule: usize, wait: RetryAfter },
-    /// A lease: what was granted of each part, what is in flight left out.
+    /// A granted lease: the amounts of each part, without those in flight.
     Leased(Vec<Amounts>),
-    /// The call came later than it was sent, by more than a second of the server's clock: nothing was
-    /// done. Either it was held up on its way, or the server's clock was set forward. Or the call knows
-    /// no windows of a calendar around the server's time.
+    /// Not executed: the call arrived more than a second late by the server's clock (it was
+    /// delayed, or the clock was set forward), or lacks calendar windows around the server's time.
     Stale,
-    /// The server has another state of these parts than the one that this process knew (it came back
-    /// without it): nothing was done; to be called again with views.
+    /// Not executed: the server has lost the state that this process knew. Repeat the call with
+    /// views.
     Lost,
-    /// There is no such reservation (any more).
+    /// No such reservation, or not any more.
     Unknown,
 }
 
+/// The time after which a refused request may fit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cluster::shared) enum RetryAfter {
-    /// So many microseconds from now, if nobody else comes.
+    /// In this many microseconds, if no other request comes first.
     In(u64),
-    /// When others end.
+    /// When requests of other processes end.
     Unknown,
     Never,
 }
 
-/// The state of one key, as it was at one moment.
+/// The state of one key at one time.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(in crate::cluster::shared) struct View {
-    /// When the server began to keep it: another figure later means that it was lost in between.
+    /// When the server created the state; a different value later means that the state was lost in
+    /// between.
     pub(in crate::cluster::shared) born: u64,
-    /// When this was so.
+    /// The time of this state.
     pub(in crate::cluster::shared) at: u64,
-    /// For each rule: what is used, and what is held.
+    /// The used and held amounts of each rule.
     pub(in crate::cluster::shared) buckets: SmallVec<[(u64, u64); 3]>,
 }

@@ -7,10 +7,10 @@ use super::answer::{Answer, RetryAfter, Verdict, View};
 use super::call::{Amounts, Call, Part};
 
 impl Answer {
-    /// What the script has answered to a call.
+    /// Decodes the response of the script to a call.
     ///
     /// # Errors
-    /// [`InvalidResponse`] for anything that it doesn't say.
+    /// Returns [`InvalidResponse`] for a value that the script never returns.
     pub(in crate::cluster::shared) fn read(
         call: &Call<'_>,
         value: &Value,
@@ -42,7 +42,7 @@ impl Answer {
     }
 }
 
-/// An answer that isn't the script's.
+/// A response that the script never returns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::cluster::shared) struct InvalidResponse(&'static str);
 
@@ -109,7 +109,7 @@ impl Numbers<'_> {
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "checked before")]
 fn whole(double: f64) -> Result<u64, InvalidResponse> {
-    // Sums of amounts may be above what is exact.
+    // Sums of amounts may exceed the exact range.
     let fits = (0.0..=1e18).contains(&double) && double.fract() == 0.0;
     if fits { Ok(double as u64) } else { Err(InvalidResponse("a number is not an integer")) }
 }

@@ -8,13 +8,13 @@ use crate::quota::Grid;
 use crate::timestamp::Timestamp;
 
 impl Call<'_> {
-    /// The command, by the script's hash: an error of the kind `NoScriptError` says that the server
-    /// hasn't seen its text yet.
+    /// Returns the command by the script's hash; a `NOSCRIPT` error means that the server does not
+    /// know the script yet.
     pub(in crate::cluster::shared) fn by_hash(&self) -> Cmd {
         self.with(&TEXT, ScriptText::by_hash)
     }
 
-    /// The command with the script's text, after which the server knows it.
+    /// Returns the command with the script's text, after which the server knows the script.
     pub(in crate::cluster::shared) fn by_text(&self) -> Cmd {
         self.with(&TEXT, ScriptText::by_text)
     }
@@ -29,7 +29,7 @@ impl Call<'_> {
         command
     }
 
-    /// All the script is told, as doubles.
+    /// Encodes all arguments of the script as doubles.
     fn encoded(&self) -> Vec<u8> {
         let mut encoded = Encoder(Vec::with_capacity(384));
         let (verb, flag, ttl) = self.verb.numbers();
@@ -62,7 +62,7 @@ impl Verb {
     }
 }
 
-/// Numbers as the script reads them: doubles, exact below 2^53.
+/// An encoder of numbers as little-endian doubles, exact below 2^53.
 struct Encoder(Vec<u8>);
 
 impl Encoder {
@@ -127,8 +127,8 @@ impl Encoder {
         }
     }
 
-    /// The rate per microsecond, and the margin in tokens and the rest. A rate too fine for the
-    /// script is rounded down, the margin up.
+    /// Encodes the rate per microsecond, and the margin as whole tokens and a rest. A rate too fine
+    /// for the script is rounded down, the margin up.
     fn token(&mut self, per_nano: u32, per_token: u64, margin: u128) {
         let (mut rate, mut whole) = (u64::from(per_nano) * 1_000, per_token);
         let tokens =
@@ -140,8 +140,8 @@ impl Encoder {
         self.extend([rate, whole, tokens, rest]);
     }
 
-    /// Until when this is all that is to be known of its windows, and from when on they are how
-    /// long, from the one before the expected time on.
+    /// Encodes the calendar windows from the one before the expected time on: the time up to which
+    /// they are valid, and pairs of start and length.
     fn grid(&mut self, grid: &Grid, expected: u64) {
         let now = grid.around(Timestamp::from_nanos(expected.saturating_mul(1_000)));
         let mut runs = grid.runs(now.start.sub_nanos(1));
@@ -170,8 +170,8 @@ fn micros(nanos: u64) -> u64 {
     nanos.div_ceil(1_000)
 }
 
-/// A bucket's name in the state: its dimension and window, as FNV-1a in 52 bits. There are at most
-/// some tens of them in one state.
+/// Returns the tag that identifies a bucket in the state: an FNV-1a hash of its dimension and
+/// window, in 52 bits. A state has at most some tens of buckets.
 fn tag(rule: &Rule) -> u64 {
     let window = rule.limit().window().as_nanos().to_le_bytes();
     let mut hash = 0xcbf2_9ce4_8422_2325_u64;
@@ -193,10 +193,11 @@ const fn kind(terms: Terms<'_>) -> u64 {
     }
 }
 
-/// So many changes of length are told of a calendar: days and weeks for two years, months for some.
+/// The maximum number of changes of window length to encode: enough for two years of days or weeks,
+/// and several months.
 const MAX_RUNS: usize = 4;
 
 const EXACT: u64 = 1 << 53;
 
-/// A margin in tokens is at most so large: it is many times the largest burst.
+/// The maximum margin in tokens, many times the largest burst.
 const MAX_MARGIN: u64 = 1 << 52;

@@ -1,8 +1,7 @@
-//! The script that decides over all buckets of a call at once, in the server: its arguments, and what
-//! it answers. Knows nothing of connections.
+//! The Lua script that decides atomically over all buckets of a call, in the server: encoding of
+//! its arguments and decoding of its responses. Does no I/O.
 //!
-//! Times are microseconds of the server's clock; amounts are below 2^53, as its numbers are exact
-//! up to there.
+//! Times are microseconds of the server's clock. Amounts are below 2^53, where doubles are exact.
 
 mod answer;
 mod call;

@@ -2,7 +2,7 @@ use std::sync::LazyLock;
 
 use redis::{Cmd, Script};
 
-/// The script's text and its hash.
+/// The text of a script and its hash.
 #[derive(Debug)]
 pub(super) struct ScriptText {
     text: String,
@@ -15,15 +15,15 @@ impl ScriptText {
         Self { text, hash }
     }
 
-    /// A command by the hash alone: an error of the kind `NoScriptError` says that the server hasn't
-    /// seen the text yet.
+    /// Returns a command by hash; a `NOSCRIPT` error means that the server does not know the script
+    /// yet.
     pub(super) fn by_hash(&self) -> Cmd {
         let mut command = redis::cmd("EVALSHA");
         command.arg(&self.hash);
         command
     }
 
-    /// A command with the text, after which the server knows it.
+    /// Returns a command with the text, after which the server knows the script.
     pub(super) fn by_text(&self) -> Cmd {
         let mut command = redis::cmd("EVAL");
         command.arg(&self.text);
@@ -31,7 +31,7 @@ impl ScriptText {
     }
 }
 
-/// The text of production: the server's own clock, and no way to say another time.
+/// The production script, which reads only the server's clock; tests substitute another one.
 pub(super) static TEXT: LazyLock<ScriptText> = LazyLock::new(|| ScriptText::new(SOURCES.concat()));
 
 pub(super) const SOURCES: [&str; 13] = [

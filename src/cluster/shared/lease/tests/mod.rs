@@ -26,7 +26,7 @@ fn rules(quota: &Quota, algorithm: Algorithm, settle: SettleAt) -> Arc<[Rule]> {
     quota.limits().iter().map(rule).collect()
 }
 
-/// A ledger that holds so much since `now`.
+/// Returns a lease that holds `amount` since `now`.
 fn holding(rules: &Arc<[Rule]>, amount: u64, now: u64) -> KeyLease {
     let mut lease = KeyLease::new(Arc::clone(rules), Id([0; 16]), 1, Duration::from_nanos(LEASE));
     lease.prepare_call(Some(&cost(1)), &LeaseLimits::default(), at(now));

@@ -1,5 +1,5 @@
-//! Holders of leases in a world of lost and late messages, crashes and clocks that differ, beside
-//! plain judges of what they admitted.
+//! Simulates lease holders with lost and late messages, crashes and diverging clocks, and checks
+//! what they admit against simple reference counters.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,7 +34,7 @@ fn rules(quota: &Quota, algorithm: Algorithm) -> Arc<[Rule]> {
     quota.limits().iter().map(rule).collect()
 }
 
-/// Makes the judge of an amount per window.
+/// Creates the reference counter of an amount per window.
 type Judge = fn(u64, u64) -> Reference;
 
 fn algorithms() -> [(Algorithm, Judge); 3] {
@@ -45,7 +45,8 @@ fn algorithms() -> [(Algorithm, Judge); 3] {
     ]
 }
 
-/// A world after its end: nothing is held, and nobody used more than there was.
+/// Runs a simulation to its end, and checks that no amount stays held and that usage never exceeded
+/// the limits.
 fn judged(fate: Fate, algorithm: usize, seed: u64) -> World {
     let (algorithm, reference) = algorithms()[algorithm];
     let rules = rules(&quota(), algorithm);
@@ -102,7 +103,7 @@ proptest! {
     }
 }
 
-/// Of all that a limit of 6,000 a minute has for so many seconds, in thousandths.
+/// Returns the used fraction of a limit of 6,000 per minute over `seconds`, in thousandths.
 fn share(algorithm: Algorithm, holders: usize, pause: u64, seconds: u64) -> u64 {
     let rules = rules(&Quota::new().rpm(6_000), algorithm);
     let fate = Fate { holders, pause, seconds, ..Fate::CALM };

@@ -1,6 +1,6 @@
 use std::collections::{HashMap, VecDeque};
 
-/// A provider's own count, as plainly as possible.
+/// A reference counter of the provider, as simple as possible.
 #[derive(Debug, Clone, Copy)]
 pub(super) enum Reference {
     Token(u64, u64),

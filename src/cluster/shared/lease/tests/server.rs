@@ -6,12 +6,12 @@ use super::{LEASE, MILLI, at};
 use crate::cluster::shared::lease::{LeaseCall, LeaseLimits};
 use crate::engine::{self, Bucket, Rule, Wait};
 
-/// The server as the contract has it: buckets of the engine, and leases that hold of them.
+/// A model of the server: the engine's buckets, and leases that hold amounts of them.
 pub(super) struct Server {
     pub(super) rules: Arc<[Rule]>,
     pub(super) buckets: Vec<Bucket>,
     pub(super) leases: HashMap<[u8; 16], Record>,
-    /// What was ever taken, and what of that because nobody renewed a lease.
+    /// The total charged, and the part of it charged because leases lapsed.
     pub(super) taken: u64,
     pub(super) lapsed: u64,
 }
@@ -42,7 +42,7 @@ impl Server {
         self.taken += if rule == 0 { amount } else { 0 };
     }
 
-    /// What nobody has renewed counts as used.
+    /// Charges the leases that were not renewed in time.
     pub(super) fn expire(&mut self, now: u64) {
         let mut over: Vec<_> = self.leases.iter().map(|(id, lease)| (lease.until, *id)).collect();
         over.retain(|(until, _)| *until <= now);

@@ -13,15 +13,15 @@ use crate::quota::{Cost, Dimension};
 
 pub(super) struct Holder {
     pub(super) lease: KeyLease,
-    /// How far its clock is ahead, and by how many of 1,000,000 it runs faster.
+    /// The offset of its clock, and its drift in parts per million.
     pub(super) ahead: u64,
     pub(super) faster: u64,
-    /// What it last knew of the server.
+    /// The last known limits for lease calls.
     pub(super) room: LeaseLimits,
-    /// The question that is open.
+    /// The number of the open call.
     pub(super) turn: Option<u32>,
     pub(super) waiting: Option<Cost>,
-    /// Another one in place of one that crashed.
+    /// The generation of the holder: a crashed one is replaced.
     pub(super) life: u32,
 }
 
@@ -33,28 +33,28 @@ impl Holder {
 
 #[derive(Debug)]
 pub(super) enum Event {
-    /// A request comes, or comes again.
+    /// A request arrives, or retries.
     Comes(usize),
-    /// A question arrives at the server.
+    /// A call arrives at the server.
     Asked(usize, u32, Box<LeaseCall>),
-    /// An answer arrives.
+    /// A response arrives.
     Answered(usize, u32, u32, Reply, LeaseLimits),
-    /// Nobody waits for an answer any more.
+    /// A call times out.
     Overdue(usize, u32, u32),
     /// A request ends.
     Ends(usize, u32, LeaseDebit, Cost, Cost),
     Tick(usize),
 }
 
-/// How bad the world is.
+/// The fault rates of a simulation.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Fate {
-    /// Of 1,000 messages, so many are lost, and so many are late.
+    /// Messages of 1,000 that are lost, and that are late.
     pub(super) lost: u64,
     pub(super) late: u64,
-    /// Whether each holder is cut off for 3 lease times of 8.
+    /// Whether each holder is disconnected for 3 of every 8 lease durations.
     pub(super) cut: bool,
-    /// Of 1,000 requests, so many are the last of their process.
+    /// Requests of 1,000 after which the process crashes.
     pub(super) crashes: u64,
     /// Nanoseconds between two requests of a holder, on average.
     pub(super) pause: u64,
@@ -74,7 +74,7 @@ impl Fate {
     };
 }
 
-/// What the provider charged when.
+/// A charge of the provider.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Use {
     pub(super) at: u64,
@@ -143,7 +143,7 @@ impl World {
         self.what.insert(self.number, event);
     }
 
-    /// How long a message takes, if it arrives.
+    /// Returns the latency of a message; `None` if it is lost.
     pub(super) fn way(&mut self, holder: usize) -> Option<u64> {
         let cut = self.fate.cut && (self.now / LEASE + 3 * holder as u64) % 8 < 3;
         match self.random(1_000) {
@@ -160,7 +160,7 @@ impl World {
             self.now = at;
             let event = self.what.remove(&number).unwrap();
             match event {
-                // Past the end nobody comes, and what is there runs out.
+                // After the end no requests arrive, and leases run out.
                 Event::Comes(_) if at > end => {}
                 Event::Tick(_) if at > end + 20 * LEASE => {}
                 event => self.step(event),
@@ -228,7 +228,7 @@ impl World {
         }
     }
 
-    /// The request that waits at this holder, if one does.
+    /// Serves the waiting request of a holder, if any.
     pub(super) fn try_serve(&mut self, index: usize) {
         let (now, holder) = (self.now, &mut self.holders[index]);
         let Some(reserved) = holder.waiting.clone() else { return };
@@ -245,7 +245,7 @@ impl World {
         let life = holder.life;
         let actual = cost(1, self.random(reserved.amount(&Dimension::Tokens) + 1));
         let long = self.random(LEASE) / 2 + 1;
-        // What a lease that lapses had in flight counts from when it lapsed.
+        // Amounts in flight of a lapsed lease count from the lapse.
         let calm = self.fate.lost + self.fate.late + self.fate.crashes == 0 && !self.fate.cut;
         let later = if calm { self.random(long) } else { 0 };
         let tokens = actual.amount(&Dimension::Tokens);

@@ -1,5 +1,5 @@
--- tollgate: one decision over all buckets of a call. Times are microseconds, and every number is a
--- whole one below 2^53. KEYS: a hash for each part. ARGV: the id, the call.
+-- tollgate: decides atomically over all buckets of a call. Times are microseconds, and every number
+-- is an integer below 2^53. KEYS: one hash per part. ARGV: the id, the encoded call.
 local unpack, pack, sub = struct.unpack, struct.pack, string.sub
 local id, packed = ARGV[1], ARGV[2]
 local clock = redis.call('TIME')

@@ -1,4 +1,4 @@
--- Requests in flight; written down in the form of a token bucket.
+-- Concurrency limits, stored in the layout of a token bucket.
 local flight = {}
 
 function flight.fresh(tag)

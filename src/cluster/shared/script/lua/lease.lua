@@ -1,10 +1,10 @@
--- Leases: reservations of which their holder gives to its own requests.
+-- Leases: reservations from which the holder admits its own requests.
 
--- in a lease, in place of a bucket's tag: the number of the last call for it
+-- the tag, in a lease, under which the number of its last call is stored
 local TURN = 0
 
--- Whether a call for a lease is to be carried out. It isn't when it is about a lease that isn't there
--- any more, or comes after a later one; and once only: then what it granted is granted as it was.
+-- Checks whether to execute a lease call. A call for a missing lease, or one that arrives after a
+-- later call, is not executed; a repeated call returns the first grant.
 local function is_due(part)
   local had, told = part.mine and reserved(part.mine) or {}, false
   part.heard = had[TURN] or 0

@@ -9,7 +9,7 @@ local function halves(a)
   return high, a - high
 end
 
--- a * b, and what that double lacks of the exact product
+-- a * b, and its rounding error
 local function product(a, b)
   local high = a * b
   local ah, al = halves(a)
@@ -17,7 +17,7 @@ local function product(a, b)
   return high, ((ah * bh - high) + ah * bl + al * bh) + al * bl
 end
 
--- floor(a * b / by), and the rest; the quotient must be below 2^53
+-- floor(a * b / by), and the remainder; the quotient must be below 2^53
 local function divide(a, b, by)
   local x = a * b
   if x < EXACT then

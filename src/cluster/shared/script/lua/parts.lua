@@ -1,5 +1,6 @@
--- What the call says of each part, and the state of its hash: field s the buckets, w the tickets of
--- those who wait, v what was restored; a reservation is a field named by its id.
+-- Decodes the parts of a call, and loads and saves their hashes. Fields of a hash: s holds the
+-- buckets, w the tickets of waiting requests, v the restored usage; each reservation has a field
+-- named by its id.
 local kinds = { token, flight, sliding, first, grid }
 
 local function read_rule(p)
@@ -53,7 +54,7 @@ local function load(part, state)
   return true
 end
 
--- a bucket that was of another kind: what was used counts as used now
+-- converts a bucket of another kind: its usage counts from now
 local function convert(old, rule)
   local b = kinds[rule.kind].fresh(rule.tag, rule)
   local used = old.kind == 5 and now < old.to and old.sum or 0
@@ -82,7 +83,7 @@ local function bind(part)
   end
 end
 
--- how long the hash is needed
+-- returns the time until which the hash is needed
 local function needed(part)
   local till = part.keep or 0
   for _, rule in ipairs(part.rules) do till = max(till, rule.of.gone(rule.bucket, rule)) end

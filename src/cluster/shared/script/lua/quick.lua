@@ -1,5 +1,6 @@
--- The way of nearly every call, without a function of its own: one key of token buckets and requests
--- in flight, where nothing has come due and numbers are exact. All else is left to what follows.
+-- The fast path for most calls, without function calls: one key with only token buckets and
+-- concurrency limits, with no expired reservations and exact numbers. All other calls continue
+-- below.
 local found
 if verb <= 3 and #KEYS == 1 and jump == 0 then
   local fmod, EXACT = math.fmod, 9007199254740992
@@ -30,7 +31,7 @@ if verb <= 3 and #KEYS == 1 and jump == 0 then
     local name, sort, r1, u1, t, w, r, h
     name, sort, r1, u1, t, w, r, h, from = unpack('<dddddddd', state, from)
     plain = name == tag and sort == kind and r1 == rate and u1 == unit and kind <= 2
-    -- units missing at t, and refilled since
+    -- units missing at t, and units refilled since
     local x, y = w * unit + r, (now - t) * rate
     if verb == 1 then
       if amount > 0 then

@@ -1,4 +1,4 @@
--- The call.
+-- Executes the call.
 for i, key in ipairs(KEYS) do parts[i], pos = read_part(key, pos) end
 if (verb == 1 or verb == 6) and expected > 0 and now > expected + jump + SECOND then return answer(STALE) end
 for _, part in ipairs(parts) do

@@ -1,4 +1,4 @@
--- Sliding windows: a log of (time, amount), oldest first; their sum is the total.
+-- Sliding windows: a log of (time, amount), oldest first, and their total.
 local sliding = {}
 
 function sliding.fresh(tag, rule)
@@ -34,7 +34,7 @@ function sliding.check(b, rule, need, at, ahead)
   return till
 end
 
--- up to where the log is over, and how much of it
+-- returns the position of the first live entry, and the sum of those expired before it
 local function expired(b, at)
   local log, from, sum, since = b.log, 1, 0, at - b.span
   local size = #log

@@ -1,4 +1,4 @@
--- Places of those who wait: whoever came earlier has its amounts kept for it.
+-- Tickets of waiting requests: amounts are kept for earlier requests.
 local GRACE, LONGEST = 250000, 30 * SECOND
 
 local function read_tickets(part, moved)
@@ -32,7 +32,7 @@ local function write_tickets(part)
   part.tickets, part.dirty = #part.queue, true
 end
 
--- what is kept for those before the caller, on each rule
+-- adds up the amounts kept for earlier requests, on each rule
 local function look_ahead(part)
   if part.tickets == 0 then return end
   read_tickets(part)

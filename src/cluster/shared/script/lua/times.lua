@@ -1,5 +1,4 @@
--- What time does to a part: a clock that was set, reservations that nobody renewed, a state that was
--- lost.
+-- Effects of time on a part: changed clocks, expired reservations, and lost state.
 local function each_reservation(part, visit)
   local all = redis.call('HGETALL', part.key)
   for i = 1, #all, 2 do
@@ -7,7 +6,7 @@ local function each_reservation(part, visit)
   end
 end
 
--- what was taken by 'restore': for each bucket, how much of it at which time
+-- reads what 'restore' has charged: amount and time for each bucket
 local function read_restored(part)
   local field = redis.call('HGET', part.key, 'v')
   local had, p = {}, 1
@@ -49,7 +48,7 @@ local function shift(part, by)
   part.last, part.expires, part.dirty = part.last + by, 0, true
 end
 
--- drops what a reservation holds, or takes it
+-- drops the amounts that a reservation holds, or charges them
 local function let_go(part, value, takes)
   local p = 17
   while p <= #value do
@@ -78,7 +77,7 @@ local function sweep(part)
   part.next, part.dirty = next, true
 end
 
--- what this state lacks of what the caller knew is taken, once for all who knew it
+-- charges the usage that the caller knew and this state lacks, once for all callers
 local function restore(part)
   local had = read_restored(part)
   for i, rule in ipairs(part.rules) do

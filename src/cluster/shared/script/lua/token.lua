@@ -1,5 +1,5 @@
--- Token buckets. At time t, w whole tokens and r / q of one were missing; p / q refill in a
--- microsecond. Nothing is missing since t, if w and r are 0.
+-- Token buckets. At time t, w + r / q tokens were missing; p / q tokens refill per microsecond. If
+-- w and r are 0, the bucket is full since t.
 local token = {}
 
 function token.fresh(tag, rule)
@@ -29,7 +29,7 @@ local function missing(b, at)
   return w, r
 end
 
--- what was missing is missing still, to the part of a token; whether anything has changed
+-- keeps the missing amount under a changed rate; returns whether the state has changed
 function token.bind(b, rule)
   if b.p == rule.p and b.q == rule.q then return end
   local w, r = missing(b, now)
@@ -112,12 +112,12 @@ function token.room(b, rule)
   return floor(w - b.held + r / b.q)
 end
 
--- what of an amount that was used at a time still is
+-- returns the part of an amount used at a time that has not refilled
 function token.left(b, _, amount, at)
   return amount - min(floor((now - at) * b.p / b.q), amount)
 end
 
--- when nothing is missing, were what is held taken now
+-- returns when the bucket is full, if the held amount were charged now
 function token.gone(b, rule)
   local rest = b.held * b.q + (rule and rule.mw * b.q + rule.mr or 0)
   local full = b.t + (b.w * b.q + b.r) / b.p

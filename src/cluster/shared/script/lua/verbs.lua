@@ -1,5 +1,5 @@
 local DONE, REFUSED, LEASED, STALE, LOST, GONE = 0, 1, 2, 3, 4, 5
--- for so long an end, and a charge or a reset, is known to have been carried out
+-- how long an ended reservation, and an executed charge or reset, is remembered
 local TOMB, DONE_ONCE = 5 * SECOND, 60 * SECOND
 local parts = {}
 
@@ -36,7 +36,7 @@ local function keep(part, value, till)
   part.put, part.keep, part.next = value, max(part.keep or 0, till), min(part.next, till)
 end
 
--- the longest wait among all rules, at a time
+-- returns the longest wait among all rules, at a time
 local function shortest_of(at)
   local longest, which, where = 0, 0, 0
   for i, part in ipairs(parts) do
@@ -63,7 +63,7 @@ end
 local function shortfall()
   local wait, part, rule = shortest_of(now)
   if wait == 0 or wait >= UNKNOWN or not closes() then return wait, part, rule end
-  -- a window that is open now may have closed by then
+  -- a window that is open now may be closed by then
   for _ = 1, 64 do
     local later, p, r = shortest_of(wait)
     if later <= wait then break end
@@ -107,7 +107,7 @@ local function reserve()
   return finish(DONE)
 end
 
--- what a reservation has of each bucket, and when it was sent
+-- returns the amount of a reservation in each bucket, and when it was sent
 local function reserved(value)
   local had, sent, p = {}, unpack('<d', value), 17
   while p <= #value do
@@ -118,7 +118,7 @@ local function reserved(value)
   return had, sent
 end
 
--- what was put back was taken at a time that nobody knows: only what is above it is taken
+-- a restored reservation was charged at an unknown time: only charge more, never refund
 local function correct(rule, sent, was, actual)
   if sent > 0 then
     rule.of.correct(rule.bucket, rule, sent, was, actual)
@@ -170,7 +170,7 @@ local function finish_one()
   return finish(code)
 end
 
--- what is in flight is held again, all else was taken already
+-- restores a reservation: holds concurrency slots again; all other amounts are charged already
 local function put_back(part)
   local out = { pack('<dd', 0, 0) }
   for _, rule in ipairs(part.rules) do
@@ -197,7 +197,7 @@ local function renew()
   return finish(code)
 end
 
--- what an id does to each part, unless it has done so
+-- executes an operation on each part, once per id
 local function once(act)
   for _, part in ipairs(parts) do
     if not part.mine then

@@ -1,4 +1,4 @@
--- Windows that start at their first use. They hold nothing. 'late' counts steps of 8388.608 us, by
+-- Windows anchored at first use; they never hold amounts. 'late' counts steps of 8388.608 us by
 -- which the provider's window may have started later.
 local first = {}
 
@@ -91,8 +91,8 @@ function first.move(b, by)
   b.start = b.start + by
 end
 
--- Windows of a clock or a calendar: what was taken in the window around 'at', which ends at 'to'. The
--- call says from when on they are how long, as pairs in the rule.
+-- Windows of a clock or a calendar: usage of the window around 'at', which ends at 'to'. The rule
+-- contains pairs of start and length.
 local grid = {}
 
 function grid.fresh(tag)

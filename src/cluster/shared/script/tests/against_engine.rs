@@ -1,4 +1,4 @@
-//! The script answers as the engine does: the same random schedules through both.
+//! Runs the same random schedules through the script and the engine, and compares the results.
 
 use crate::timestamp::Timestamp;
 use redis::Pipeline;
@@ -23,7 +23,7 @@ fn random_schedule_matches_the_engine() {
     }
 }
 
-/// A call, and what it must say.
+/// A call and its expected response.
 struct Step {
     call: OwnedCall,
     rules: Vec<Rule>,
@@ -44,12 +44,12 @@ fn schedule(server: &mut Server, seed: u64, ids: &mut u128) {
     let changes = random.one_in(3);
     for _ in 0..STEPS / count {
         now += if random.one_in(3) { 0 } else { random.below(pace * 2) };
-        // On the edges of what goes by whole seconds and half ones.
+        // Aligns to whole and half seconds, the edges of windows.
         if random.one_in(4) {
             now = now.next_multiple_of(HALF_SECOND);
         }
-        // Just when there should be room, and just before. A changed limit may put the script off by
-        // a microsecond.
+        // Retries exactly when the request should fit, or just before. A changed limit may put the
+        // script off by one microsecond.
         if !changes && random.one_in(4) && due > now && due < now + MONTH {
             now = due - random.below(2);
         }
@@ -121,11 +121,11 @@ fn same(answer: &Answer, step: &Step, at: (u64, usize)) {
 
 const STEPS: u64 = 1_200;
 
-/// In microseconds.
+/// Half a second, in microseconds.
 const HALF_SECOND: u64 = 500_000;
 const MONTH: u64 = 31 * 86_400_000_000;
 
-/// 71 years, in microseconds: the script doesn't count on for more than twice that.
+/// 71 years, in microseconds: the script computes at most about twice as far ahead.
 const LONG_WAIT: u64 = 1 << 51;
 
 /// 2027-03-12, two days before a day of 23 hours.

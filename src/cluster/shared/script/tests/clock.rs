@@ -28,7 +28,7 @@ fn clock_set_back_keeps_waits() {
     }
 }
 
-/// The clock had gone on for half a second since it was last written down.
+/// The clock advanced half a second after the last write.
 fn back(before: Verdict, _: Algorithm) -> Verdict {
     match before {
         Verdict::Refused { part, rule, wait: RetryAfter::In(wait) } => {
@@ -77,6 +77,6 @@ fn clock_set_forward_prolongs_reservations() {
     assert_eq!(fixture.level(), (61, 0));
 }
 
-/// A clock's windows go by the clock.
+/// Clock windows follow the clock, so they are left out.
 const ALGORITHMS: [Algorithm; 3] =
     [Algorithm::TokenBucket, Algorithm::SlidingWindow, Algorithm::FixedWindow];

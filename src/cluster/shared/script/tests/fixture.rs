@@ -7,7 +7,7 @@ use super::server::Server;
 use crate::engine::Rule;
 use crate::quota::{Algorithm, Dimension, Limit, Margin, SettleAt, Window};
 
-/// One key in a server, and the time.
+/// One key in a server, and the current time.
 pub(super) struct Fixture {
     pub(super) server: Server,
     pub(super) rules: Vec<Rule>,
@@ -17,7 +17,7 @@ pub(super) struct Fixture {
 }
 
 impl Fixture {
-    /// With these limits; all but requests are held until they are settled.
+    /// Creates a key with these limits; all dimensions except requests are held until settled.
     pub(super) fn with(limits: &[(Dimension, u64, Algorithm)]) -> Self {
         let rule = |(dimension, amount, algorithm): &(Dimension, u64, Algorithm)| {
             let window = Window::new(Duration::from_secs(*amount)).unwrap();
@@ -33,12 +33,13 @@ impl Fixture {
         Self { server: Server::start(), rules, now: START, time, view: None }
     }
 
-    /// A token bucket of 100 tokens, one more every second, that are held until they are settled.
+    /// Creates a token bucket of 100 tokens that refills by one per second; tokens are held until
+    /// settled.
     pub(super) fn tokens() -> Self {
         Self::with(&[(Dimension::Tokens, 100, Algorithm::TokenBucket)])
     }
 
-    /// A token bucket of 100 requests, one more every second.
+    /// Creates a token bucket of 100 requests that refills by one per second.
     pub(super) fn requests() -> Self {
         Self::with(&[(Dimension::Requests, 100, Algorithm::TokenBucket)])
     }
@@ -72,7 +73,7 @@ impl Fixture {
         self.ask(Verb::Release { unsure: false }, id, &[0]).verdict
     }
 
-    /// What is used and held of the first rule.
+    /// Returns the used and held amounts of the first rule.
     pub(super) fn level(&mut self) -> (u64, u64) {
         self.look().buckets[0]
     }
@@ -90,10 +91,10 @@ pub(super) fn refused(wait: RetryAfter) -> Verdict {
     Verdict::Refused { part: 0, rule: 0, wait }
 }
 
-/// For ten seconds.
+/// A reservation for ten seconds.
 pub(super) const RESERVE: Verb = Verb::Reserve { ttl: 10 * S, waits: false };
 
-/// A second.
+/// One second, in microseconds.
 pub(super) const S: u64 = 1_000_000;
 
 pub(super) const START: u64 = 1_800_000_000 * S;

@@ -1,4 +1,4 @@
-/// Numbers that look random, the same for the same seed.
+/// A deterministic pseudo-random generator.
 pub(super) struct Random(pub(super) u64);
 
 impl Random {

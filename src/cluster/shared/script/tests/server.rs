@@ -4,7 +4,7 @@ use super::super::text::{SOURCES, ScriptText};
 use super::super::{Answer, Call};
 use tollgate_testing::servers::Redis;
 
-/// A server, and the script with a door through which these tests tell it the time.
+/// A Redis server, and a script whose time the tests set.
 pub(super) struct Server {
     _redis: Redis,
     connection: Connection,
@@ -22,14 +22,14 @@ impl Server {
         Self { _redis: redis, connection, text }
     }
 
-    /// What the script answers at a time.
+    /// Runs the script at time `now`.
     pub(super) fn call(&mut self, call: &Call<'_>, now: u64) -> Answer {
         let command = call.with(&self.text, ScriptText::by_text).arg(now).to_owned();
         let value: Value = command.query(&mut self.connection).unwrap();
         Answer::read(call, &value).unwrap()
     }
 
-    /// Puts a call behind others.
+    /// Adds a call to a pipeline.
     pub(super) fn queue(&self, calls: &mut Pipeline, call: &Call<'_>, now: u64) {
         calls.add_command(call.with(&self.text, ScriptText::by_hash).arg(now).to_owned());
     }

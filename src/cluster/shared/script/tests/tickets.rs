@@ -8,7 +8,7 @@ fn wait(fixture: &mut Fixture, id: u8, amount: u64) -> Verdict {
     fixture.ask(WAITS, id, &[amount]).verdict
 }
 
-/// Forty are free; the second wants eighty of them.
+/// Creates a key with forty free requests, and a waiter for eighty.
 fn waited() -> Fixture {
     let mut fixture = Fixture::requests();
     assert_eq!(fixture.reserve(1, 60), Verdict::Done);
@@ -39,7 +39,7 @@ fn released_waiter_frees_the_amount_for_the_next() {
 #[test]
 fn waiter_that_stops_retrying_loses_the_ticket() {
     let mut fixture = waited();
-    // It is asked for half a minute at most, and a quarter of a second.
+    // A ticket lasts at most 30.25 s without a retry.
     fixture.now += 30 * S + S / 4 - 1;
     assert!(matches!(fixture.reserve(3, 40), Verdict::Refused { .. }));
     fixture.now += 1;

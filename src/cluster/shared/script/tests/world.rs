@@ -1,4 +1,4 @@
-//! Keys with random rules, and beside each the buckets that the engine keeps for it.
+//! Keys with random rules, each beside the engine's buckets for it.
 
 use crate::timestamp::Timestamp;
 use std::time::Duration;
@@ -13,30 +13,31 @@ fn at(nanos: u64) -> Timestamp {
     Timestamp::from_nanos(nanos)
 }
 
-/// One key.
+/// A key and the engine's state of it.
 pub(super) struct TestKey {
     name: Vec<u8>,
     pub(super) rules: Vec<Rule>,
     pub(super) buckets: Vec<Bucket>,
     open: Vec<(Id, u64, Cost)>,
-    /// The clocks in the server count microseconds: how far a change of limits may have put them off.
+    /// The tolerance in microseconds after a change of limits, since the server counts whole
+    /// microseconds.
     pub(super) slack: u64,
     biggest: u64,
-    /// Whether it is asked for little at a time, so that a window has a long log.
+    /// Whether amounts are small, so that windows have long logs.
     little: bool,
     terms: Vec<Term>,
     margin: Margin,
     settle: SettleAt,
 }
 
-/// Dimension, amount, window, algorithm and burst (0 for the amount), and whether it is on a calendar.
+/// A limit: dimension, amount, window, algorithm, and whether it is on a calendar.
 type Term = (Dimension, u64, Window, (Algorithm, u64), bool);
 
-/// What the engine said.
+/// The decision of the engine.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum EngineResult {
     Done,
-    /// By these rules, any of them: in microseconds they are short for the same time.
+    /// Refused by any of these rules, which are short for the same time in microseconds.
     Refused(Vec<usize>, Wait),
 }
 
@@ -94,7 +95,7 @@ impl TestKey {
         rules
     }
 
-    /// Something happens to it: what is asked of the script, and what the engine says.
+    /// Takes a random step; returns the call for the script and the engine's decision.
     pub(super) fn step(
         &mut self,
         random: &mut Random,
@@ -162,8 +163,8 @@ impl TestKey {
         (0..self.rules.len()).filter(same).chain([short.rule]).collect()
     }
 
-    /// Its limits change: as [`Bucket::carry`] has it, but for a long log, which the engine shortens
-    /// and the script keeps.
+    /// Changes the limits as [`Bucket::carry`] does, except for long logs, which the engine
+    /// shortens and the script keeps.
     pub(super) fn change(&mut self, random: &mut Random, now: u64) {
         if self.little {
             return;
@@ -198,7 +199,7 @@ fn micros(wait: Wait) -> Wait {
     }
 }
 
-/// A call that owns what it says.
+/// A call with owned data.
 #[derive(Debug)]
 pub(super) struct OwnedCall {
     pub(super) name: Vec<u8>,
@@ -219,7 +220,7 @@ impl OwnedCall {
     }
 }
 
-/// Where it is `plain`, one that the script has a shorter way for.
+/// Returns a random algorithm; if `plain`, one that the script's fast path supports.
 fn algorithm(random: &mut Random, biggest: u64, plain: bool) -> (Algorithm, u64) {
     let burst = if random.one_in(3) { 1 + random.below(biggest) } else { 0 };
     if plain {
@@ -243,5 +244,5 @@ static DIMENSIONS: std::sync::LazyLock<Vec<Dimension>> = std::sync::LazyLock::ne
     [Dimension::Requests, Dimension::Concurrency, images].into_iter().chain(tokens).collect()
 });
 
-/// Milliseconds.
+/// Window lengths in milliseconds.
 const WINDOWS: [u64; 8] = [1, 37, 1_000, 10_007, 60_000, 3_600_000, 86_400_000, 2_592_000_000];
