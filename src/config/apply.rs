@@ -143,5 +143,5 @@ fn path(configured: &ConfiguredQuota) -> String {
     let name = match &configured.keys {
         Keys::Named(name) | Keys::Matching(name) => name,
     };
-    FieldPath::to(["quotas", name]).to_string()
+    FieldPath::new(["quotas", name]).to_string()
 }

@@ -33,7 +33,7 @@ impl ConfiguredQuota {
     pub fn parse_json(name: &str, fields: &Value) -> Result<Self, ConfigError> {
         let origin = Origin::File { file: "request".into(), position: None };
         let (pattern, is_regex) = name.strip_prefix(REGEX).map_or((name, false), |p| (p, true));
-        let path = FieldPath::to(["quotas", pattern]);
+        let path = FieldPath::new(["quotas", pattern]);
         let mut fields = fields.clone();
         if let Some(fields) = fields.as_object_mut() {
             if fields.contains_key("regex") {

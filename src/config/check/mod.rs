@@ -57,8 +57,8 @@ impl<'a> Check<'a> {
             },
             reduction,
             retry: RetryConfig { attempts: self.attempts(attempts) },
-            margin: self.margin(&FieldPath::to(["margin"]), &margin),
-            share: self.share(&FieldPath::to(["share"]), fields.share.unwrap_or(1.0)),
+            margin: self.margin(&FieldPath::new(["margin"]), &margin),
+            share: self.share(&FieldPath::new(["share"]), fields.share.unwrap_or(1.0)),
             store: fields.store.and_then(|store| self.store(store)),
             bus: fields.bus.and_then(|bus| self.bus(bus)),
             cluster: fields.cluster.and_then(|cluster| self.cluster(cluster)),
@@ -108,7 +108,7 @@ impl<'a> Check<'a> {
     }
 
     fn attempts(&mut self, attempts: u32) -> core::num::NonZeroU32 {
-        let path = FieldPath::to(["retry", "attempts"]);
+        let path = FieldPath::new(["retry", "attempts"]);
         if !(1..=MAX_ATTEMPTS).contains(&attempts) {
             self.report(&path, format!("must be from 1 to {MAX_ATTEMPTS}, not {attempts}"));
         }
@@ -146,7 +146,7 @@ impl<'a> Check<'a> {
             Some(TextOrMap::Text(UnknownKeyName::Refuse)) => UnknownKey::Refuse,
             Some(TextOrMap::Text(UnknownKeyName::Learn)) => UnknownKey::Learn,
             Some(TextOrMap::Map(quota)) => {
-                let path = FieldPath::to(["unknown_key"]);
+                let path = FieldPath::new(["unknown_key"]);
                 if quota.regex {
                     self.report(&path.key("regex"), "not allowed here; remove it");
                 }

@@ -10,7 +10,7 @@ impl Check<'_> {
     ) -> Vec<Profile> {
         let mut providers = Vec::<Profile>::new();
         for (at, fields) in fields.iter().enumerate() {
-            let path = self.item(&FieldPath::to(["providers"]), at);
+            let path = self.item(&FieldPath::new(["providers"]), at);
             let provider = match fields {
                 TextOrMap::Text(ProviderName(profile)) => Some(*profile),
                 TextOrMap::Map(fields) => self.custom(&path, fields),

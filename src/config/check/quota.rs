@@ -14,7 +14,7 @@ use crate::quota::Quota;
 
 impl Check<'_> {
     pub(super) fn quotas(&mut self, quotas: &[(String, QuotaFields)]) -> Vec<ConfiguredQuota> {
-        let root = FieldPath::to(["quotas"]);
+        let root = FieldPath::new(["quotas"]);
         let named = quotas.iter().filter_map(|(name, fields)| {
             let path = root.key(name);
             let keys = self.keys(&path, name, fields)?;

@@ -7,7 +7,7 @@ use crate::limiter::Reduction;
 
 impl Check<'_> {
     pub(super) fn reduction(&mut self, fields: &ReductionFields) -> Reduction {
-        let root = FieldPath::to(["reduction"]);
+        let root = FieldPath::new(["reduction"]);
         let factor = fields.factor;
         if !(MIN_FACTOR..=1.0 - MIN_FACTOR).contains(&factor) {
             self.report(&root.key("factor"), format!("must be above 0 and below 1, not {factor}"));

@@ -10,7 +10,7 @@ use crate::config::value::{BusConfig, BusServer, ClusterConfig, StoreConfig, Sto
 
 impl Check<'_> {
     pub(super) fn store(&mut self, fields: StoreFields) -> Option<StoreConfig> {
-        let root = FieldPath::to(["store"]);
+        let root = FieldPath::new(["store"]);
         let flush = fields.flush.0;
         self.require_range(
             &root.key("flush"),
@@ -47,7 +47,7 @@ impl Check<'_> {
     }
 
     pub(super) fn bus(&mut self, fields: BusFields) -> Option<BusConfig> {
-        let root = FieldPath::to(["bus"]);
+        let root = FieldPath::new(["bus"]);
         let server = match (fields.nats, fields.redis) {
             (Some(url), None) => {
                 self.scheme(&root.key("nats"), &url, NATS);
@@ -73,7 +73,7 @@ impl Check<'_> {
     }
 
     pub(super) fn cluster(&mut self, fields: ClusterFields) -> Option<ClusterConfig> {
-        let root = FieldPath::to(["cluster"]);
+        let root = FieldPath::new(["cluster"]);
         self.shared_url(&root.key("redis"), &fields.redis);
         self.name(&root.key("account"), &fields.account);
         let [milli, second] = [Duration::from_millis(1), Duration::from_secs(1)];

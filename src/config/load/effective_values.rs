@@ -87,7 +87,7 @@ fn collect(
 fn add_profiles(config: &Config, values: &mut Vec<EffectiveValue>) {
     for provider in &config.providers {
         for built_in in provider.quotas() {
-            let path = FieldPath::to(["quotas", built_in.pattern]);
+            let path = FieldPath::new(["quotas", built_in.pattern]);
             let is_listed = |listed: &EffectiveValue| path.contains(&listed.path);
             if let (false, Ok(built_in_quota)) = (values.iter().any(is_listed), built_in.quota()) {
                 let value = quota(&built_in_quota);

@@ -82,7 +82,7 @@ impl Layers {
         let entries = tree.entries();
         for (name, node) in entries.iter().filter(|(name, _)| *name != entry) {
             let message = format!("not allowed in this file, which may only have `{entry}`");
-            problems.push(Problem::new(node.origin.clone(), &FieldPath::to([*name]), message));
+            problems.push(Problem::new(node.origin.clone(), &FieldPath::new([*name]), message));
         }
         let list = entries.get(entry.as_str()).copied().cloned().map(without_zeros);
         if let Some(list) = list.filter(|_| !self.tree.is_removed()) {
@@ -119,7 +119,7 @@ impl Layers {
 
     fn value(&mut self, source: &Source, path: &[String], value: &str) {
         let Parsed { root, problems } = parse(value, source);
-        let field = FieldPath::to(path.iter().map(String::as_str));
+        let field = FieldPath::new(path.iter().map(String::as_str));
         self.problems.extend(problems.into_iter().map(|mut problem| {
             problem.path = field.to_string();
             problem

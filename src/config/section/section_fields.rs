@@ -29,6 +29,6 @@ impl<S: Section> SectionFields for FieldsOf<S> {
     }
 
     fn check(&self, check: &mut Check<'_>) -> Arc<dyn SectionValue> {
-        Arc::new(S::check(&self.0, &FieldPath::to([S::NAME]), check))
+        Arc::new(S::check(&self.0, &FieldPath::new([S::NAME]), check))
     }
 }

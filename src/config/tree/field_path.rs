@@ -17,7 +17,7 @@ pub(in crate::config) enum Segment {
 
 impl FieldPath {
     /// Returns the path with these keys.
-    pub fn to<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
+    pub fn new<'a>(keys: impl IntoIterator<Item = &'a str>) -> Self {
         Self(keys.into_iter().map(|key| Segment::Key(key.to_owned())).collect())
     }
 
@@ -85,10 +85,10 @@ mod tests {
 
     #[test]
     fn path_display_quotes_ambiguous_keys() {
-        let path = FieldPath::to(["quotas", "gpt-4o", "limits"]).item(2).key("zone");
+        let path = FieldPath::new(["quotas", "gpt-4o", "limits"]).item(2).key("zone");
         assert_eq!(path.to_string(), "quotas.gpt-4o.limits[2].zone");
         assert_eq!(
-            FieldPath::to(["quotas", "gemini-2.5-pro"]).to_string(),
+            FieldPath::new(["quotas", "gemini-2.5-pro"]).to_string(),
             "quotas.\"gemini-2.5-pro\""
         );
         assert_eq!(FieldPath::default().to_string(), "");

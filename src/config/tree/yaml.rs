@@ -233,7 +233,7 @@ impl<'a> TreeBuilder<'a> {
             Content::Map { key, .. } => key.as_ref().map(|key| key.name.as_str()),
             Content::List(_) => None,
         });
-        let path = FieldPath::to(open).key(&key.name);
+        let path = FieldPath::new(open).key(&key.name);
         let line =
             first.position().map_or(String::new(), |at| format!(" (first on line {})", at.line));
         let message = format!("duplicate key{line}; remove one");
