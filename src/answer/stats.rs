@@ -47,7 +47,7 @@ impl KeyStats {
     pub(crate) fn short(&self, rules: &[Rule], cost: &Cost) -> Option<Shortfall> {
         let full = |(rule, limit): (&Rule, &LimitStats)| rule.amount(cost) > limit.available;
         let rule = rules.iter().zip(&self.limits).position(full)?;
-        let wait = if rules[rule].can_hold(cost) { Wait::Unknown } else { Wait::Never };
+        let wait = if rules[rule].can_admit(cost) { Wait::Unknown } else { Wait::Never };
         Some(Shortfall { rule, wait })
     }
 }

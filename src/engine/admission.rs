@@ -2,9 +2,9 @@ use super::{Bucket, Rule, Shortfall, Wait};
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
-/// Whether `cost` fits into every bucket now; changes nothing.
+/// Checks that `cost` fits every bucket now, without changing anything.
 ///
-/// `rules` and `buckets` run side by side. A dimension that the cost doesn't use is not looked at.
+/// `rules` and `buckets` have the same length and order. Dimensions with an amount of 0 are skipped.
 ///
 /// # Errors
 /// The [`Shortfall`] with the longest wait.
@@ -15,8 +15,8 @@ pub fn check(
     now: Timestamp,
 ) -> Result<(), Shortfall> {
     let Err(mut longest) = check_at(rules, buckets, cost, now) else { return Ok(()) };
-    // A window that is open now may have closed by then: a few times at most, if they are few.
-    let mut rounds = ROUNDS;
+    // Another window may be closed at that time, which can repeat a few times.
+    let mut rounds = MAX_ROUNDS;
     while let Wait::At(then) = longest.wait
         && rounds > 0
         && rules.iter().any(Rule::closes)
@@ -29,7 +29,7 @@ pub fn check(
     Err(longest)
 }
 
-/// Takes or holds `cost` in every bucket, without asking whether it fits.
+/// Takes or holds `cost` in every bucket, without a check.
 #[inline]
 pub fn commit(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: Timestamp) {
     for (rule, bucket) in rules.iter().zip(buckets) {
@@ -40,10 +40,10 @@ pub fn commit(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: Timestam
     }
 }
 
-/// [`check`], then [`commit`]: all buckets or none.
+/// Reserves `cost` in all buckets or none: [`check`], then [`commit`].
 ///
 /// # Errors
-/// The [`Shortfall`] with the longest wait; every bucket is as it was.
+/// The [`Shortfall`] with the longest wait. The buckets are unchanged.
 #[inline]
 pub fn reserve(
     rules: &[Rule],
@@ -58,8 +58,8 @@ pub fn reserve(
     Ok(())
 }
 
-/// Whether it is plain that `cost` fits: the way that nearly every request goes. `false` says
-/// nothing; [`check`] knows.
+/// Checks quickly that `cost` fits every bucket, as it does for most requests. `false` means unknown:
+/// [`check`] decides.
 #[inline]
 pub fn fits(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: Timestamp) -> bool {
     rules.iter().zip(buckets).all(|(rule, bucket)| {
@@ -68,12 +68,13 @@ pub fn fits(rules: &[Rule], buckets: &[Bucket], cost: &Cost, now: Timestamp) -> 
     })
 }
 
-/// Ends a reservation of `reserved` that was made at `sent`: it took `actual`.
+/// Ends a reservation that was made at `sent`, with the `actual` amounts in place of the `reserved` ones.
 #[inline]
 pub fn settle(
     rules: &[Rule],
     buckets: &mut [Bucket],
-    (sent, reserved): (Timestamp, &Cost),
+    sent: Timestamp,
+    reserved: &Cost,
     actual: &Cost,
     now: Timestamp,
 ) {
@@ -88,11 +89,12 @@ pub fn settle(
     }
 }
 
-/// Undoes a reservation of `reserved` that was made at `sent`: the request never left.
+/// Cancels a reservation that was made at `sent`: the request was never sent.
 pub fn release(
     rules: &[Rule],
     buckets: &mut [Bucket],
-    (sent, reserved): (Timestamp, &Cost),
+    sent: Timestamp,
+    reserved: &Cost,
     now: Timestamp,
 ) {
     for (rule, bucket) in rules.iter().zip(buckets) {
@@ -100,12 +102,12 @@ pub fn release(
         if rule.holds() {
             bucket.drop_hold(reserved);
         } else if reserved > 0 {
-            bucket.give_back(rule, reserved, sent, now);
+            bucket.refund(rule, reserved, sent, now);
         }
     }
 }
 
-/// Takes `cost` from every bucket, whether it fits or not: a request that went past the limiter.
+/// Takes `cost` from every bucket without a check, for a request that was sent without the limiter.
 pub fn charge(rules: &[Rule], buckets: &mut [Bucket], cost: &Cost, now: Timestamp) {
     for (rule, bucket) in rules.iter().zip(buckets) {
         bucket.take(rule, rule.amount(cost), now);
@@ -134,6 +136,6 @@ fn check_at(
     longest.map_or(Ok(()), Err)
 }
 
-/// So many windows that close one after the other are waited for in one answer. Seven rules need no
-/// more than 15; beyond that the answer may be too early, but it comes.
-const ROUNDS: u32 = 64;
+/// The maximum number of closed windows that one answer takes into account. Seven rules need at most 15.
+/// Beyond the maximum, the time in the answer may be too early.
+const MAX_ROUNDS: u32 = 64;

@@ -4,8 +4,8 @@ use core::time::Duration;
 
 use crate::timestamp::{Timestamp, nanos};
 
-/// The state of one [`Rule`]: 24 bytes, and for a sliding window the log it points to, for a clock's
-/// or calendar's 24 more.
+/// The state of one [`Rule`]: 24 bytes, plus the log of a sliding window, or 24 bytes of a window of a
+/// clock or calendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Bucket(State);
 
@@ -18,33 +18,32 @@ enum State {
     Concurrency(concurrency::State),
 }
 
-/// What a bucket looks like at one moment.
+/// The amounts of a bucket at one time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Level {
-    /// What counts against the limit, in-flight reservations left out; rounded up.
+    /// The usage that counts against the limit, without reservations in flight; rounded up.
     pub used: u64,
-    /// What is reserved by requests in flight.
+    /// The amount that requests in flight hold.
     pub held: u64,
-    /// What a request could still take now, margin left out; rounded down.
+    /// The amount that a request can take now, without the margin; rounded down.
     pub available: u64,
-    /// When nothing of the limit is used any more, if no more requests are sent and none is in
-    /// flight.
+    /// The time at which nothing is used any more, if no further request is sent and none is in flight.
     pub fresh_at: Timestamp,
 }
 
-/// A bucket's state as it is kept across restarts: amounts and times, whatever the algorithm.
+/// The state of a bucket across restarts: amounts and times, independent of the algorithm.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Saved {
-    /// The amounts taken and when, oldest first. A token bucket is one
-    /// entry: what is missing from it, at the time of the snapshot. A fixed window is one entry at
-    /// the window's start, a clock's or calendar's one at the time of its last request.
+    /// The times and amounts of usage, oldest first. A token bucket has one entry: the missing amount at
+    /// the time of the snapshot. A fixed window has one entry at its start, a window of a clock or
+    /// calendar one at its last request.
     pub taken: Vec<(Timestamp, u64)>,
-    /// What requests in flight had reserved.
+    /// The amount that requests in flight held.
     pub held: u64,
 }
 
 impl Bucket {
-    /// A fresh bucket: nothing used, nothing held.
+    /// Creates a bucket with nothing used and nothing held.
     pub fn new(rule: &Rule) -> Self {
         Self(match rule.spec {
             Spec::Token(_) => State::Token(token_bucket::State::default()),
@@ -55,7 +54,7 @@ impl Bucket {
         })
     }
 
-    /// The bucket's figures at `now`.
+    /// Returns the amounts of the bucket at `now`.
     pub fn level(&self, rule: &Rule, now: Timestamp) -> Level {
         let limit = rule.limit.amount();
         match (&self.0, &rule.spec) {
@@ -77,7 +76,7 @@ impl Bucket {
         }
     }
 
-    /// Whether the bucket is as a new one would be.
+    /// Returns `true` if the bucket is equivalent to a new one.
     pub fn is_fresh(&self, rule: &Rule, now: Timestamp) -> bool {
         if let (State::Token(b), Spec::Token(s)) = (&self.0, &rule.spec) {
             return b.is_fresh(s, now);
@@ -86,7 +85,7 @@ impl Bucket {
         level.used == 0 && level.held == 0
     }
 
-    /// Moves every time in the bucket back by as much as the clock was set back.
+    /// Moves all times in the bucket back, after the clock was set back by this much.
     pub fn rebase(&mut self, back: Duration) {
         let back = nanos(back);
         match &mut self.0 {
@@ -98,7 +97,7 @@ impl Bucket {
         }
     }
 
-    /// The state to keep across a restart or a change of the rule.
+    /// Returns the state to keep across a restart or a change of the rule.
     pub fn save(&self, rule: &Rule, now: Timestamp) -> Saved {
         let level = self.level(rule, now);
         let taken = match (&self.0, &rule.spec) {
@@ -113,8 +112,8 @@ impl Bucket {
         Saved { taken, held: level.held }
     }
 
-    /// Takes a saved state on top of this one; times ahead of `now` count as now. What was held is
-    /// taken too: those requests left, and nobody will say what they really took.
+    /// Adds a saved state to this one. Times after `now` count as now. Held amounts are taken, since those
+    /// requests were sent and their actual usage will not be reported.
     pub fn absorb(&mut self, rule: &Rule, saved: &Saved, now: Timestamp) {
         for &(at, amount) in &saved.taken {
             if !rule.is_past(at, now) {
@@ -124,13 +123,13 @@ impl Bucket {
         self.take(rule, saved.held, now);
     }
 
-    /// This bucket under another rule of the same dimension: what was used stays used, what is held
-    /// stays held. Where only one of the rules holds, what was held is taken: whoever held it can no
-    /// longer say what it was.
+    /// Converts the bucket to another rule of the same dimension. Usage and held amounts are kept. If only
+    /// one of the rules holds amounts, held amounts are taken, since their reservations can no longer be
+    /// settled.
     #[must_use]
     pub fn carry(&self, old: &Rule, new: &Rule, now: Timestamp) -> Self {
         match (&self.0, &old.spec, &new.spec) {
-            // With how much later than ours the provider's window may have started.
+            // Keeps the uncertainty about the start of the provider's window.
             (State::Fixed(_), _, Spec::Fixed(_)) => return self.clone(),
             (State::Token(b), Spec::Token(from), Spec::Token(to)) if old.holds() == new.holds() => {
                 return Self(State::Token(b.carry(from, to, now)));
@@ -147,8 +146,8 @@ impl Bucket {
         bucket
     }
 
-    /// This bucket under the same rule of another amount: what a token bucket has stays in it, as far
-    /// as there is room, and what was used in a window stays used.
+    /// Converts the bucket to the same rule with another amount. A token bucket keeps its tokens, up to the
+    /// new capacity; a window keeps its usage.
     #[must_use]
     pub fn resize(&self, old: &Rule, new: &Rule, now: Timestamp) -> Self {
         match (&self.0, &old.spec, &new.spec) {
@@ -159,7 +158,7 @@ impl Bucket {
         }
     }
 
-    /// This bucket with nothing used: what is held stays held.
+    /// Returns the bucket with nothing used. Held amounts are kept.
     #[must_use]
     pub fn cleared(&self, rule: &Rule) -> Self {
         let mut bucket = Self::new(rule);
@@ -167,15 +166,16 @@ impl Bucket {
         bucket
     }
 
-    /// What the provider has left at least, its own figure, if nobody else uses it and everything
-    /// that is held takes no more than was reserved; rounded down. The margin isn't taken off.
+    /// Returns the least amount that the provider has left, as it would report it, if no other client uses
+    /// the limit and no request in flight exceeds its reservation; rounded down. The margin isn't
+    /// subtracted.
     pub fn left(&self, rule: &Rule, now: Timestamp) -> u64 {
         let level = self.level(rule, now);
         rule.capacity().saturating_sub(level.used).saturating_sub(level.held)
     }
 
-    /// By how much the provider may have less left than [`left`](Self::left) says, though nobody else
-    /// uses it: half of the margin, and what may be taken beyond what is held.
+    /// Returns the amount by which the provider's remaining amount can be below [`left`](Self::left) without
+    /// another client: half of the margin, and the excess of requests over their reservations.
     pub fn slack(&self, rule: &Rule) -> u64 {
         match (&self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) => s.slack().saturating_add(b.held()),
@@ -185,13 +185,13 @@ impl Bucket {
         }
     }
 
-    /// Takes an amount, whether it is there or not.
+    /// Takes an amount without a check.
     pub fn charge(&mut self, rule: &Rule, amount: u64, now: Timestamp) {
         self.take(rule, amount, now);
     }
 
-    /// Leaves nothing available at `at`: a token bucket refills from there. What is in a window says
-    /// when it has room, and stays.
+    /// Removes the available tokens of a token bucket at `at`; it refills from then on. Windows are
+    /// unchanged, since their usage determines when capacity returns.
     pub fn drain(&mut self, rule: &Rule, at: Timestamp) {
         if let (State::Token(b), Spec::Token(s)) = (&mut self.0, &rule.spec) {
             let available = b.available(s, at);
@@ -201,7 +201,7 @@ impl Bucket {
         }
     }
 
-    /// What is held.
+    /// Returns the held amount.
     pub fn held(&self) -> u64 {
         match &self.0 {
             State::Token(b) => b.held(),
@@ -212,8 +212,7 @@ impl Bucket {
         }
     }
 
-    /// Holds an amount, whether it is there or not. A window that starts at its first use holds
-    /// nothing.
+    /// Holds an amount without a check. A window that starts at its first use holds nothing.
     #[inline]
     pub fn hold(&mut self, amount: u64) {
         match &mut self.0 {
@@ -225,7 +224,7 @@ impl Bucket {
         }
     }
 
-    /// Holds so much less.
+    /// Reduces the held amount.
     #[inline]
     pub fn drop_hold(&mut self, amount: u64) {
         match &mut self.0 {
@@ -237,29 +236,29 @@ impl Bucket {
         }
     }
 
-    /// Takes what was taken at `at`, by now in another bucket of the same limit; less than nothing is
-    /// given back, as far as that is safe. Times ahead of `now` count as now.
+    /// Applies a change that another bucket of the same limit recorded at `at`. A negative amount is
+    /// returned as far as that is safe. Times after `now` count as now.
     pub fn follow(&mut self, rule: &Rule, (at, amount): (Timestamp, i64), now: Timestamp) {
         let at = at.min(now);
         match (&mut self.0, &rule.spec, amount.unsigned_abs()) {
             _ if rule.is_past(at, now) => {}
-            (.., given) if amount < 0 => self.give_back(rule, given, at, now),
+            (.., given) if amount < 0 => self.refund(rule, given, at, now),
             (State::Fixed(b), Spec::Fixed(s), taken) if taken > 0 => b.join(s, taken, at),
             (.., taken) => self.take(rule, taken, at),
         }
     }
 
-    /// The time by which to keep what was taken at `at`, so that taken again at these times it makes
-    /// the same bucket: of a window that starts at its first use, that is when it started.
+    /// Returns the time to record for usage at `at`, so that a bucket restored from the records is the same:
+    /// for a window that starts at its first use, its start.
     #[inline]
-    pub fn kept_at(&self, at: Timestamp) -> Timestamp {
+    pub fn record_time(&self, at: Timestamp) -> Timestamp {
         match &self.0 {
             State::Fixed(b) if b.start() <= at => b.start(),
             _ => at,
         }
     }
 
-    /// Whether what was taken at `at` was taken in an earlier window than the one that counts now.
+    /// Returns `true` if `at` lies in a window before the current one.
     #[inline]
     pub fn is_past(&self, at: Timestamp) -> bool {
         matches!(&self.0, State::Fixed(b) if b.start() > at)
@@ -320,8 +319,8 @@ impl Bucket {
         }
     }
 
-    /// Corrects an amount that was taken at `sent`. Less than was taken is given back only as far
-    /// as that is safe; more becomes debt.
+    /// Corrects an amount that was taken at `sent`. An excess is returned only as far as that is safe; a
+    /// shortfall becomes debt.
     pub(super) fn correct(
         &mut self,
         rule: &Rule,
@@ -332,9 +331,9 @@ impl Bucket {
     ) {
         match (&mut self.0, &rule.spec) {
             (State::Token(b), Spec::Token(s)) if actual > taken => b.take(s, actual - taken, now),
-            (State::Token(b), Spec::Token(s)) => b.give_back(s, taken - actual, sent, now),
+            (State::Token(b), Spec::Token(s)) => b.refund(s, taken - actual, sent, now),
             (State::Sliding(b), Spec::Sliding(s)) => b.correct(s, sent, taken, actual, now),
-            // Nothing was taken for it, so that its window may not have started.
+            // Nothing was taken for the request, so its window may not have started.
             (State::Fixed(b), Spec::Fixed(s)) if taken == 0 => b.join(s, actual, sent),
             (State::Fixed(b), _) => b.correct(sent, taken, actual),
             (State::Grid(b), Spec::Grid(s)) => b.correct(s, sent, taken, actual),
@@ -342,10 +341,10 @@ impl Bucket {
         }
     }
 
-    /// Undoes an amount that was taken at `sent` for a request that never left.
-    pub(super) fn give_back(&mut self, rule: &Rule, taken: u64, sent: Timestamp, now: Timestamp) {
+    /// Returns an amount that was taken at `sent` for a request that was never sent.
+    pub(super) fn refund(&mut self, rule: &Rule, taken: u64, sent: Timestamp, now: Timestamp) {
         match (&mut self.0, &rule.spec) {
-            (State::Fixed(b), Spec::Fixed(s)) => b.give_back(s, taken, sent, now),
+            (State::Fixed(b), Spec::Fixed(s)) => b.refund(s, taken, sent, now),
             _ => self.correct(rule, sent, taken, 0, now),
         }
     }
@@ -363,7 +362,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bucket_is_24_bytes() {
+    fn bucket_has_24_bytes() {
         assert_eq!(size_of::<Bucket>(), 24);
     }
 }

@@ -7,8 +7,8 @@ use crate::timestamp::Timestamp;
 pub(super) struct Spec {
     pub(super) limit: u64,
     pub(super) window: u64,
-    /// The provider's window starts up to this much later than ours, so nothing is sent that long
-    /// before and after our window's end.
+    /// The maximum delay between the start of this window and that of the provider. No request is admitted
+    /// within it before and after the end of the window.
     pub(super) margin: u64,
 }
 
@@ -16,8 +16,8 @@ pub(super) struct Spec {
 pub(super) struct State {
     start: Packed,
     used: Packed,
-    /// How much later than `start` the provider's window may have started, because the request that
-    /// started ours never left; in steps of [`LATE_STEP`] nanoseconds, rounded up.
+    /// The maximum delay of the provider's window after `start`, if the request that started this window was
+    /// never sent; in steps of [`LATE_STEP`] nanoseconds, rounded up.
     late: u32,
     started: bool,
 }
@@ -46,8 +46,8 @@ impl State {
         }
     }
 
-    /// Takes what was taken at `at` in another bucket of the same limit: if that was before this window
-    /// started, the provider's started then. What is of an earlier window has no part in it.
+    /// Takes an amount that another bucket of the same limit took at `at`. The window then starts at `at` if
+    /// that is earlier. Amounts of an earlier window are ignored.
     pub(super) fn join(&mut self, spec: &Spec, amount: u64, at: Timestamp) {
         let start = self.start.time();
         if self.started && at < start {
@@ -59,17 +59,17 @@ impl State {
         self.take(spec, amount, at);
     }
 
-    /// Corrects a request of this window; one of an earlier window has no part in it any more.
+    /// Corrects the amount of a request of this window. A request of an earlier window is ignored.
     pub(super) fn correct(&mut self, sent: Timestamp, taken: u64, actual: u64) {
         if self.started && sent >= self.start.time() {
             self.used = (self.used.value().saturating_sub(taken).saturating_add(actual)).into();
         }
     }
 
-    /// Gives back a request that never left. If it may have been the one that started the window,
-    /// the provider's window starts with a later one, sent by now: which one isn't known, so that
-    /// nothing is sent from the earliest end of that window to its latest.
-    pub(super) fn give_back(&mut self, spec: &Spec, amount: u64, sent: Timestamp, now: Timestamp) {
+    /// Returns the amount of a request that was never sent. If it may have started the window, the provider's
+    /// window starts with a later request, at the latest now. It isn't known which one, so no request is
+    /// admitted between the earliest and the latest end of that window.
+    pub(super) fn refund(&mut self, spec: &Spec, amount: u64, sent: Timestamp, now: Timestamp) {
         self.correct(sent, amount, 0);
         let first = self.start.time()..=self.start.time().add_nanos(self.late());
         if self.is_over(spec, now) || !first.contains(&sent) {
@@ -84,13 +84,13 @@ impl State {
         if self.is_over(spec, now) { 0 } else { self.used.value() }
     }
 
-    /// When the next window can start.
+    /// Returns the earliest start of the next window.
     fn end(&self, spec: &Spec) -> Timestamp {
         let start = self.start.time().add_nanos(self.late());
         start.add_nanos(spec.window).add_nanos(spec.margin)
     }
 
-    /// When nothing is used any more.
+    /// Returns the time at which nothing is used any more.
     pub(super) fn fresh_at(&self, spec: &Spec) -> Timestamp {
         if self.started { self.end(spec) } else { Timestamp::UNIX_EPOCH }
     }

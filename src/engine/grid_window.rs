@@ -4,21 +4,21 @@ use super::Wait;
 use crate::quota::Grid;
 use crate::timestamp::Timestamp;
 
-/// Windows whose boundaries are known beforehand: of a clock, or of a calendar.
+/// Windows with boundaries that are known in advance: those of a clock or a calendar.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spec {
     pub(super) limit: u64,
     pub(super) grid: Arc<Grid>,
-    /// Nothing is sent for so long before a boundary and after, so that nothing arrives in another
-    /// window than it was sent in. Every window is longer than twice that.
+    /// The time before and after a boundary in which no request is admitted, so that each arrives in the
+    /// window in which it was sent. Every window is longer than twice this margin.
     pub(super) margin: u64,
 }
 
-/// What is held counts in whichever window it is: a request in flight at a boundary may be counted
-/// by the provider before it or after. What it took counts when it is settled.
+/// Held amounts count in every window, since the provider may count a request in flight at a boundary on
+/// either side. The actual amount counts when the request is settled.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
-    /// When something was last taken; `used` is that of the window around it.
+    /// The time at which an amount was last taken. `used` belongs to the window around it.
     at: Timestamp,
     used: u64,
     held: u64,
@@ -29,11 +29,11 @@ impl State {
         if cost > spec.limit {
             return Err(Wait::Never);
         }
-        let Some(room) = (spec.limit - cost).checked_sub(self.held) else {
+        let Some(unused) = (spec.limit - cost).checked_sub(self.held) else {
             return Err(Wait::Unknown);
         };
-        let full = self.used(spec, now) > room;
-        // What was taken later than now counts until the end of its own window.
+        let full = self.used(spec, now) > unused;
+        // Usage with a time after now counts until the end of its own window.
         let window = spec.grid.around(if full { now.max(self.at) } else { now });
         let opens = window.start.add_nanos(spec.margin);
         if full || now >= window.end.sub_nanos(spec.margin) {
@@ -47,7 +47,7 @@ impl State {
         self.at = self.at.max(now);
     }
 
-    /// Corrects a request of the latest window; one of an earlier window has no part in it any more.
+    /// Corrects the amount of a request of the latest window. A request of an earlier window is ignored.
     pub(super) fn correct(&mut self, spec: &Spec, sent: Timestamp, taken: u64, actual: u64) {
         if sent >= spec.grid.around(self.at).start {
             self.used = self.used(spec, sent).saturating_sub(taken).saturating_add(actual);
@@ -71,12 +71,12 @@ impl State {
         if self.at >= spec.grid.around(now).start { self.used } else { 0 }
     }
 
-    /// When something was last taken.
+    /// Returns the time at which an amount was last taken.
     pub(super) fn at(&self) -> Timestamp {
         self.at
     }
 
-    /// The boundary at which nothing is used any more.
+    /// Returns the boundary at which nothing is used any more.
     pub(super) fn fresh_at(&self, spec: &Spec) -> Timestamp {
         if self.used > 0 { spec.grid.around(self.at).end } else { Timestamp::UNIX_EPOCH }
     }

@@ -1,22 +1,21 @@
-//! Pure state: buckets, and the one atomic decision over all buckets of a key.
+//! Buckets, and the atomic admission decision over all buckets of a key.
 //!
-//! Integers only, and nothing but `core` and `alloc`; no clock, no lock, no I/O, no allocation but
-//! that of a sliding window's log and of a calendar window's figures. Every function takes `now`.
-//! Arithmetic saturates and no input panics. Of calendars and time
-//! zones it knows the boundaries, as values.
+//! The engine is pure: integer arithmetic on `core` and `alloc`, without a clock, locks or I/O. It allocates
+//! only the log of a sliding window and the state of a window of a clock or calendar. Every function takes
+//! `now`. Arithmetic saturates, and no input panics. Calendars and time zones are boundaries that were
+//! computed in advance.
 //!
-//! A request's way through here: [`check`] (dry) or [`reserve`] (all buckets or none), then exactly
-//! one of [`settle`] (it left, and this is what it took) and [`release`] (it never left).
+//! For each request, call [`check`] (a dry run) or [`reserve`] (all buckets or none), then exactly one of
+//! [`settle`] (the request was sent; these are the actual amounts) and [`release`] (it was never sent).
 //!
-//! - A dimension that is charged when the request is sent ([`SettleAt::Send`]) is taken by
-//!   `reserve` for good.
-//! - Any other is *held*: a held amount can't be given to somebody else, and the bucket goes on
-//!   refilling as if nothing had been taken. `settle` drops the hold and takes the actual amount at
-//!   that time. So whenever the provider counts the request, from its sending to its end, it never
-//!   counts more than its limit.
+//! - `reserve` takes the amount of a dimension that is charged when the request is sent
+//!   ([`SettleAt::Send`]).
+//! - It *holds* the amounts of other dimensions: a held amount is not available to other requests, while
+//!   the bucket refills as if nothing had been taken. `settle` drops the hold and takes the actual amount
+//!   at that time. So the provider never counts more than its limit, whenever it counts a request
+//!   between the start and the end.
 //!
-//! It doesn't queue, doesn't wake anybody and doesn't know what a key is; that is
-//! [`limiter`](crate::limiter).
+//! Keys, queues and wake-ups are part of [`limiter`](crate::limiter).
 //!
 //! ```
 //! use std::time::Duration;

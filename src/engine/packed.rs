@@ -1,6 +1,6 @@
 use crate::timestamp::Timestamp;
 
-/// A `u64` of alignment 4, so that a bucket and its tag fit into 24 bytes.
+/// A `u64` with an alignment of 4, so that a bucket and its tag fit into 24 bytes.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Packed {
     low: u32,

@@ -2,8 +2,7 @@ use super::{concurrency, fixed_window, grid_window, sliding_window, token_bucket
 use crate::quota::{Algorithm, Cost, Dimension, Limit, Margin, SettleAt};
 use crate::timestamp::Timestamp;
 
-/// A [`Limit`] made ready for the engine: its algorithm resolved, its margin taken off, and when
-/// its dimension settles.
+/// A [`Limit`] with its algorithm, its margin and the time of settlement resolved.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Rule {
     pub(super) limit: Limit,
@@ -22,15 +21,16 @@ pub(super) enum Spec {
 }
 
 impl Rule {
-    /// A rule for `limit`; `algorithm` is for a limit that names none.
+    /// Creates a rule for `limit`. `algorithm` applies if the limit has none of its own.
     ///
-    /// A fixed window starts when the provider first counts. If that isn't the sending (`settle`
-    /// is not [`SettleAt::Send`]), its phase is unknown, and the rule is a sliding window of the
-    /// same length: safe for every phase.
+    /// A fixed window starts when the provider first counts a request. If that isn't the time of sending
+    /// (`settle` is not [`SettleAt::Send`]), its phase is unknown, and the rule is a sliding window of the
+    /// same length, which is safe for every phase.
     ///
-    /// A window of a clock or calendar stays what it is whenever its dimension settles: what is held
-    /// counts before a boundary and after. But one that is shorter than 16 times the margin's lag is
-    /// a sliding window as long as its longest, so that it needn't be closed for much of its time.
+    /// A window of a clock or calendar doesn't depend on the time of settlement, since held amounts count
+    /// on both sides of a boundary. If it is shorter than 16 times the lag of the margin, the rule is a
+    /// sliding window as long as the longest of these windows, which would otherwise be closed for much of
+    /// their time.
     pub fn new(limit: &Limit, algorithm: Algorithm, margin: Margin, settle: SettleAt) -> Self {
         let spec = match limit.dimension() {
             Dimension::Concurrency => {
@@ -43,24 +43,25 @@ impl Rule {
         Self { limit: limit.clone(), spec, column, holds }
     }
 
-    /// The limit that the rule enforces.
+    /// Returns the limit that the rule enforces.
     pub fn limit(&self) -> &Limit {
         &self.limit
     }
 
-    /// The dimension that the rule counts.
+    /// Returns the dimension that the rule counts.
     pub fn dimension(&self) -> &Dimension {
         self.limit.dimension()
     }
 
-    /// Whether both limit the same, in whatever amount: what was used under one goes on under the other.
-    pub fn is_standing(&self, other: &Self) -> bool {
+    /// Returns `true` if both rules count the same dimension and window, so that the usage of one carries
+    /// over to the other.
+    pub fn counts_same_as(&self, other: &Self) -> bool {
         let any_window = *self.dimension() == Dimension::Concurrency;
         self.dimension() == other.dimension()
             && (any_window || self.limit.window() == other.limit.window())
     }
 
-    /// The most that its bucket can hold.
+    /// Returns the capacity of the bucket.
     pub fn capacity(&self) -> u64 {
         match &self.spec {
             Spec::Token(spec) => spec.burst(),
@@ -68,33 +69,30 @@ impl Rule {
         }
     }
 
-    /// Whether a request of this cost is ever let in.
-    pub fn can_hold(&self, cost: &Cost) -> bool {
+    /// Returns `true` if a request of this cost can be admitted at some time.
+    pub fn can_admit(&self, cost: &Cost) -> bool {
         self.needed(self.amount(cost)) <= self.capacity()
     }
 
-    /// Whether a request keeps something of this rule's bucket until it ends.
+    /// Returns `true` if requests hold their amounts until they end.
     #[inline]
     pub fn holds(&self) -> bool {
         self.holds
     }
 
-    /// Whether its bucket refills all the time. More than was reserved is taken of it when that is
-    /// known; of a window, where it was sent.
+    /// Returns `true` if the bucket refills continuously. An excess over the reservation is then taken when
+    /// it is known; in a window it is taken at the time of sending.
     pub fn refills(&self) -> bool {
         matches!(self.spec, Spec::Token(_))
     }
 
-    /// Whether its window starts at its first use.
-    #[cfg_attr(
-        not(feature = "redis"),
-        expect(dead_code, reason = "for what several machines share")
-    )]
+    /// Returns `true` if the window starts at its first use.
+    #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "used by shared limits"))]
     pub(crate) fn is_anchored(&self) -> bool {
         matches!(self.spec, Spec::Fixed(_))
     }
 
-    /// Whether its bucket can close while it has room.
+    /// Returns `true` if the window can be closed while it has capacity left.
     pub(super) fn closes(&self) -> bool {
         match &self.spec {
             Spec::Fixed(_) => true,
@@ -103,30 +101,30 @@ impl Rule {
         }
     }
 
-    /// Whether what was taken at `at` no longer counts, because another window has begun.
+    /// Returns `true` if usage at `at` no longer counts, because another window has started.
     pub(super) fn is_past(&self, at: Timestamp, now: Timestamp) -> bool {
         matches!(&self.spec, Spec::Grid(spec) if at < spec.grid.around(now).start)
     }
 
-    /// The largest amount of a request that is ever let in: the limit may be a part of a larger one,
-    /// or go into debt.
-    pub fn largest(&self) -> u64 {
+    /// Returns the largest amount that a request can have. It is above the capacity if the limit is a part
+    /// of a larger one, or may go into debt.
+    pub fn max_amount(&self) -> u64 {
         let whole = self.limit.whole().unwrap_or(0);
         if self.limit.has_debt() { u64::MAX } else { whole.max(self.capacity()) }
     }
 
-    /// What must be free for a request to be let in that takes this amount.
+    /// Returns the amount that must be available to admit a request of this amount.
     pub(crate) fn needed(&self, amount: u64) -> u64 {
-        if amount <= self.largest() { amount.min(self.capacity()) } else { amount }
+        if amount <= self.max_amount() { amount.min(self.capacity()) } else { amount }
     }
 
-    /// What a cost takes of this rule's bucket.
+    /// Returns the amount of a cost in the dimension of this rule.
     #[inline]
     pub fn amount(&self, cost: &Cost) -> u64 {
         cost.column(self.column).unwrap_or_else(|| self.custom_amount(cost))
     }
 
-    // Apart, so that the loops over built-in dimensions stay in registers.
+    // Not inlined, so that the loops over built-in dimensions stay in registers.
     #[cold]
     #[inline(never)]
     fn custom_amount(&self, cost: &Cost) -> u64 {
@@ -136,7 +134,7 @@ impl Rule {
     fn spec(limit: &Limit, algorithm: Algorithm, margin: Margin, settle: SettleAt) -> Spec {
         let (amount, window, lag) = (limit.amount(), limit.window(), margin.lag_nanos());
         if let Some(grid) = limit.grid(algorithm) {
-            if grid.shortest() / LAGS >= lag {
+            if grid.shortest() / MIN_LAGS >= lag {
                 return Spec::Grid(grid_window::Spec { limit: amount, grid, margin: lag });
             }
             let span = grid.longest().saturating_add(lag);
@@ -160,6 +158,6 @@ impl Rule {
     }
 }
 
-/// A window that closes is at least so many lags long. It is closed for two of them, so that among
-/// up to seven such rules of a key there is a time within sixteen lags at which all are open.
-const LAGS: u64 = 16;
+/// The minimum length of a window that closes, in lags. It is closed for two of them, so among up to seven
+/// such rules of a key there is a time within sixteen lags at which all are open.
+const MIN_LAGS: u64 = 16;

@@ -3,15 +3,15 @@ use alloc::collections::VecDeque;
 use super::Wait;
 use crate::timestamp::Timestamp;
 
-/// Never more than `limit` in any `span` of nanoseconds (the window and its margin).
+/// At most `limit` in any `span` of nanoseconds (the window and its margin).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spec {
     pub(super) limit: u64,
     pub(super) span: u64,
 }
 
-/// What was sent and when: an exact run-length log while it is short; beyond that, one entry per
-/// sub-window, which keeps the time of its last request and expires a whole span after it.
+/// The log of requests: exact while it is short, then one entry per sub-window, which has the time of its
+/// last request and expires one span after it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Log {
     entries: VecDeque<Entry>,
@@ -30,14 +30,14 @@ impl Log {
         if cost > spec.limit {
             return Err(Wait::Never);
         }
-        let room = u128::from(spec.limit - cost);
-        let Some(room) = room.checked_sub(u128::from(self.held)) else {
+        let unused = u128::from(spec.limit - cost);
+        let Some(unused) = unused.checked_sub(u128::from(self.held)) else {
             return Err(Wait::Unknown);
         };
         let mut used = self.total;
         let mut expiries = self.entries.iter();
         let mut until = Timestamp::UNIX_EPOCH;
-        while used > room {
+        while used > unused {
             let Some(entry) = expiries.next() else { break };
             used -= u128::from(entry.amount);
             until = entry.at.add_nanos(spec.span);
@@ -48,7 +48,7 @@ impl Log {
     pub(super) fn take(&mut self, spec: &Spec, amount: u64, now: Timestamp) {
         let now = self.entries.back().map_or(now, |last| last.at.max(now));
         self.expire(spec, now);
-        let exact = self.entries.len() < EXACT;
+        let exact = self.entries.len() < EXACT_ENTRIES;
         let width = (spec.span / SUB_WINDOWS).max(1);
         if let Some(last) = self.entries.back_mut()
             && (last.at == now || (!exact && last.at.as_nanos() / width == now.as_nanos() / width))
@@ -72,11 +72,11 @@ impl Log {
         now: Timestamp,
     ) {
         if sent.add_nanos(spec.span) <= now {
-            return; // The next entry is somebody else's.
+            return; // The next entry belongs to another request.
         }
         let index = self.entries.partition_point(|e| e.at < sent);
         let Some(entry) = self.entries.get_mut(index) else {
-            // Nothing was taken for it, so that it has no entry.
+            // Nothing was taken for the request, so it has no entry.
             return self.take(spec, actual.saturating_sub(taken), sent);
         };
         let amount = entry.amount.saturating_sub(taken).saturating_add(actual);
@@ -101,7 +101,7 @@ impl Log {
         u64::try_from(used).unwrap_or(u64::MAX)
     }
 
-    /// When the window is empty, if nothing more is sent.
+    /// Returns the time at which the window is empty, if no further request is sent.
     pub(super) fn empty_at(&self, spec: &Spec) -> Timestamp {
         let last = self.entries.iter().rev().find(|e| e.amount > 0);
         last.map_or(Timestamp::UNIX_EPOCH, |e| e.at.add_nanos(spec.span))
@@ -129,9 +129,9 @@ impl Log {
     }
 }
 
-/// Entries that are kept exactly, and sub-windows of a span beyond that: at most 384 entries of 16
-/// bytes, and at most 1/256 of a span of delay.
-const EXACT: usize = 128;
+/// The maximum length of an exact log, and the number of sub-windows after that: at most 384 entries of 16
+/// bytes, and a delay of at most 1/256 of the span.
+const EXACT_ENTRIES: usize = 128;
 const SUB_WINDOWS: u64 = 256;
 
 #[cfg(test)]
@@ -139,12 +139,12 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_log_stays_bounded_and_never_forgets_early() {
+    fn long_log_is_bounded_and_expires_late() {
         let spec = Spec { limit: 1_000_000, span: 60_000_000_000 };
         let mut log = Log::default();
         for i in 0..100_000_u64 {
             log.take(&spec, 1, Timestamp::from_nanos(i * 600_000));
-            assert!(log.entries.len() <= EXACT + SUB_WINDOWS as usize + 2);
+            assert!(log.entries.len() <= EXACT_ENTRIES + SUB_WINDOWS as usize + 2);
         }
         let end = Timestamp::from_nanos(99_999 * 600_000);
         assert_eq!(log.used(&spec, end), 100_000);

@@ -1,19 +1,19 @@
 use super::rule::{Rule, Spec};
 use crate::quota::Grid;
 
-/// What a [`Rule`]'s algorithm goes by, for whoever keeps its bucket elsewhere. Times are
+/// The parameters of a [`Rule`]'s algorithm, for shared limits, whose buckets are in a store. Times are in
 /// nanoseconds.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Terms<'a> {
-    /// A token is `per_token` units, and `per_nano` of them refill in a nanosecond; `margin` units
-    /// are left unused.
+    /// A token has `per_token` units, of which `per_nano` refill per nanosecond. `margin` units are left
+    /// unused.
     Token {
         burst: u64,
         per_nano: u32,
         per_token: u64,
         margin: u128,
     },
-    /// Never more than the limit in any such span, margin included.
+    /// At most the limit in any span, which includes the margin.
     Sliding {
         limit: u64,
         span: u64,
@@ -34,7 +34,7 @@ pub(crate) enum Terms<'a> {
 }
 
 impl Rule {
-    /// The figures of its algorithm.
+    /// Returns the parameters of the algorithm.
     pub(crate) fn terms(&self) -> Terms<'_> {
         match &self.spec {
             Spec::Token(spec) => {

@@ -2,31 +2,32 @@ use core::time::Duration;
 
 use crate::timestamp::Timestamp;
 
-/// Time that doesn't run back.
+/// Monotonic time from readings of a wall clock.
 ///
-/// Threads read the clock before they take a lock, so readings arrive a little out of order: those
-/// count as the latest one. A clock that was set back by more than a second is believed instead,
-/// and the buckets are to be moved back with it ([`Bucket::rebase`](super::Bucket::rebase)), so
-/// that a wrong clock neither locks a key nor gives quota away.
+/// Threads read the clock before they take a lock, so readings arrive slightly out of order; an earlier
+/// reading counts as the latest one. A reading that is more than a second earlier means that the clock was
+/// set back. Time then follows the clock, and the buckets must be moved back with it
+/// ([`Bucket::rebase`](super::Bucket::rebase)), so that a wrong clock neither blocks a key nor grants
+/// additional quota.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Timeline {
     last: Timestamp,
 }
 
 impl Timeline {
-    /// Whether a reading of `now` would be taken for that of a clock that was set back.
+    /// Returns `true` if a reading of `now` means that the clock was set back.
     #[inline]
     pub fn is_far_ahead(&self, now: Timestamp) -> bool {
-        self.last.nanos_since(now) > OUT_OF_ORDER
+        self.last.nanos_since(now) > MAX_DISORDER
     }
 
-    /// The time that was used last.
+    /// Returns the latest time.
     #[inline]
     pub fn now(&self) -> Timestamp {
         self.last
     }
 
-    /// Returns the time to use for a reading of `now`, and by how much all buckets are to be moved
+    /// Returns the time to use for a reading of `now`, and the duration by which all buckets must be moved
     /// back first: zero unless the clock was set back.
     #[inline]
     pub fn advance(&mut self, now: Timestamp) -> (Timestamp, Duration) {
@@ -43,14 +44,14 @@ impl Timeline {
     }
 }
 
-const OUT_OF_ORDER: u64 = 1_000_000_000;
+const MAX_DISORDER: u64 = 1_000_000_000;
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn small_steps_back_are_out_of_order_readings_and_large_ones_a_clock_set_back() {
+    fn advance_tells_late_reading_from_clock_set_back() {
         let at = |millis| Timestamp::UNIX_EPOCH + Duration::from_millis(millis);
         let mut time = Timeline::default();
         assert!(!time.is_far_ahead(at(0)));

@@ -3,19 +3,19 @@ use super::packed::Packed;
 use crate::quota::{Margin, Window};
 use crate::timestamp::Timestamp;
 
-/// A token bucket's constants, in *units*: a token is `per_token` units, and `per_nano` units refill
-/// in a nanosecond, so that every rate is exact.
+/// The constants of a token bucket in *units*: a token has `per_token` units, and `per_nano` units refill
+/// per nanosecond, so every rate is exact.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Spec {
     burst: u64,
     per_nano: u32,
     per_token: u64,
-    /// Units that a full bucket of the provider holds, and how many of them are left unused.
+    /// The units of a full bucket of the provider, and the part of them that is left unused.
     full: u128,
     margin: u128,
-    /// What is left to use of it; and the same in 64 bits, at the most.
-    short: u128,
-    plain: u64,
+    /// The usable units, and the same saturated to 64 bits.
+    usable: u128,
+    usable_64: u64,
 }
 
 impl Spec {
@@ -24,23 +24,23 @@ impl Spec {
         let full = wide(burst, per_token);
         let share = full / 100 * u128::from(margin.percent());
         let margin = share.max(wide(margin.lag_nanos(), u64::from(per_nano)));
-        let short = full.saturating_sub(margin);
-        // One less than the most, so that a product that saturates never fits.
-        let plain = narrow_wide(short).min(u64::MAX - 1);
-        Self { burst, per_nano, per_token, full, margin, short, plain }
+        let usable = full.saturating_sub(margin);
+        // One less than the maximum, so that a saturated product never fits.
+        let usable_64 = narrow_wide(usable).min(u64::MAX - 1);
+        Self { burst, per_nano, per_token, full, margin, usable, usable_64 }
     }
 
     pub(super) fn burst(&self) -> u64 {
         self.burst
     }
 
-    /// Units per nanosecond, units of a token, and units that are left unused.
+    /// Returns the units per nanosecond, the units of a token, and the units that are left unused.
     #[cfg(feature = "redis")]
     pub(super) fn rate(&self) -> (u32, u64, u128) {
         (self.per_nano, self.per_token, self.margin)
     }
 
-    /// Half of the margin, in tokens.
+    /// Returns half of the margin in tokens.
     pub(super) fn slack(&self) -> u64 {
         narrow_wide((self.margin / 2).div_ceil(u128::from(self.per_token)))
     }
@@ -54,22 +54,22 @@ impl Spec {
     }
 }
 
-/// The state is the time at which the bucket is full again, if nothing more is taken: refilling
-/// costs nothing, and debt is a time further away than a whole bucket takes to fill.
+/// The time at which the bucket is full again if nothing more is taken. So refilling needs no update, and
+/// debt is a time beyond that of filling an empty bucket.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct State {
     full_at: Packed,
     held: Packed,
-    /// Part of a nanosecond on top of `full_at`, in 1 / `per_nano`.
+    /// The fraction of a nanosecond in addition to `full_at`, in 1 / `per_nano`.
     fraction: u32,
 }
 
 impl State {
-    /// Whether it fits, margin and all, by 64-bit arithmetic; `false` says nothing.
+    /// Checks in 64-bit arithmetic that a cost fits within the margin. `false` means unknown.
     #[inline]
     pub(super) fn fits(&self, spec: &Spec, cost: u64, now: Timestamp) -> bool {
         let wanted = self.held.value().saturating_add(cost);
-        let Some(early) = spec.plain.checked_sub(wanted.saturating_mul(spec.per_token)) else {
+        let Some(early) = spec.usable_64.checked_sub(wanted.saturating_mul(spec.per_token)) else {
             return false;
         };
         let full_at = self.full_at.time();
@@ -80,9 +80,9 @@ impl State {
         missing.saturating_add(u64::from(self.fraction)) <= early
     }
 
-    /// A cost between the shortened and the real burst is let in when the bucket is full and the
-    /// missing part has had time to refill at the provider; it then runs into debt by that part,
-    /// which gives the margin back.
+    /// Checks that a cost fits. A cost between the usable and the full burst is admitted once the bucket has
+    /// been full for as long as the missing part takes to refill. It then leaves a debt of that part, which
+    /// restores the margin.
     pub(super) fn check(&self, spec: &Spec, cost: u64, now: Timestamp) -> Result<(), Wait> {
         if self.fits(spec, cost, now) {
             return Ok(());
@@ -119,9 +119,9 @@ impl State {
         self.fraction = narrow(fraction - carry * u64::from(spec.per_nano));
     }
 
-    /// Gives back what was taken at `sent`, less what may have refilled since then: what refilled
-    /// while the amount was missing would have been lost had the bucket been full.
-    pub(super) fn give_back(&mut self, spec: &Spec, amount: u64, sent: Timestamp, now: Timestamp) {
+    /// Returns an amount that was taken at `sent`, minus the refill since then: had the bucket been full, that
+    /// refill would have been lost.
+    pub(super) fn refund(&mut self, spec: &Spec, amount: u64, sent: Timestamp, now: Timestamp) {
         let refilled = spec.refill(now.nanos_since(sent));
         let units = spec.units(amount).saturating_sub(refilled);
         let missing = match self.missing(spec, now) {
@@ -145,7 +145,8 @@ impl State {
         self.held.value()
     }
 
-    /// The same under another spec: what is missing is missing still, to the part of a token.
+    /// Converts the state to another spec. The missing amount stays the same, including fractions of a
+    /// token.
     pub(super) fn carry(&self, old: &Spec, new: &Spec, now: Timestamp) -> Self {
         let missing = self.missing(old, now);
         if missing == 0 {
@@ -159,8 +160,8 @@ impl State {
         Self { full_at, fraction: narrow(rest), ..self.clone() }
     }
 
-    /// The same under a spec of another burst and rate: what is there stays there, as far as there is
-    /// room for it.
+    /// Converts the state to a spec with another burst and rate. The available tokens are kept, up to the new
+    /// burst.
     pub(super) fn resize(&self, old: &Spec, new: &Spec, now: Timestamp) -> Self {
         let carried = self.carry(old, new, now);
         let missing = carried.missing(new, now).saturating_add(new.full);
@@ -174,22 +175,22 @@ impl State {
         Self { full_at, fraction: narrow(rest), ..carried }
     }
 
-    /// Tokens that are missing from a full bucket at `now`, rounded up.
+    /// Returns the tokens that are missing from a full bucket at `now`, rounded up.
     pub(super) fn used(&self, spec: &Spec, now: Timestamp) -> u64 {
         narrow_wide(self.missing(spec, now).div_ceil(u128::from(spec.per_token)))
     }
 
-    /// Tokens that the largest cost admitted at `now` may have, rounded down.
+    /// Returns the largest cost that is admitted at `now`, in tokens, rounded down.
     pub(super) fn available(&self, spec: &Spec, now: Timestamp) -> u64 {
         let gone = self.missing(spec, now).saturating_add(spec.units(self.held.value()));
-        narrow_wide(spec.short.saturating_sub(gone) / u128::from(spec.per_token))
+        narrow_wide(spec.usable.saturating_sub(gone) / u128::from(spec.per_token))
     }
 
     pub(super) fn full_at(&self) -> Timestamp {
         self.full_at.time().add_nanos(u64::from(self.fraction > 0))
     }
 
-    /// Nothing is missing, and a cost that needs the margin needn't wait for it either.
+    /// Returns `true` if nothing is missing, and a cost that needs the margin doesn't have to wait.
     pub(super) fn is_fresh(&self, spec: &Spec, now: Timestamp) -> bool {
         let rested = spec.refill(now.nanos_since(self.full_at()));
         let whole = now >= self.full_at() && rested >= spec.margin;
@@ -208,7 +209,7 @@ impl State {
     }
 }
 
-/// Lowest terms of amount / window. A rate too fine for 32 bits is rounded down, never up.
+/// Returns amount / window in lowest terms. A rate that exceeds 32 bits is rounded down, never up.
 fn rate(amount: u64, nanos: u64) -> (u32, u64) {
     let common = gcd(amount, nanos);
     let (mut per_nano, mut per_token) = (amount / common, nanos / common);
@@ -230,7 +231,7 @@ fn wide(a: u64, b: u64) -> u128 {
     u128::from(a) * u128::from(b)
 }
 
-/// Whole nanoseconds and the rest; 128-bit division is slow and hardly ever needed.
+/// Returns whole nanoseconds and the remainder. 128-bit division is slow, and rarely needed.
 #[inline]
 fn divide(units: u128, per_nano: u32) -> (u64, u64) {
     let by = u64::from(per_nano);

@@ -52,7 +52,7 @@ impl Denial {
             Self::Short(short) => match full.rules.get(short.rule) {
                 Some(rule) => {
                     let is_never = short.wait == Wait::Never;
-                    let most = if is_never { rule.largest() } else { rule.capacity() };
+                    let most = if is_never { rule.max_amount() } else { rule.capacity() };
                     let need = (cost.amount(rule.dimension()), most);
                     let code = Code::of(rule.limit(), short.wait);
                     (code, Some(rule.dimension().clone()), Some(need))

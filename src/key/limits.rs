@@ -73,12 +73,12 @@ impl Limits {
     /// Ends a reservation; `charged` is `None` for a request that never left.
     pub(crate) fn end(&mut self, granted: Granted<'_>, charged: Option<&Cost>, now: Timestamp) {
         let Self { plan, buckets } = self;
-        let reserved = (granted.at, granted.cost);
+        let (sent, reserved) = (granted.at, granted.cost);
         let mut end = |from: usize, to: usize| {
             let (rules, buckets) = (&plan.rules[from..to], &mut buckets[from..to]);
             match charged {
-                Some(actual) => engine::settle(rules, buckets, reserved, actual, now),
-                None => engine::release(rules, buckets, reserved, now),
+                Some(actual) => engine::settle(rules, buckets, sent, reserved, actual, now),
+                None => engine::release(rules, buckets, sent, reserved, now),
             }
         };
         if granted.version == plan.version {
@@ -105,7 +105,7 @@ impl Limits {
             if rule.holds() && rule.dimension() == dimension && plan.stood(at, granted.version) {
                 let bucket = &mut buckets[at..=at];
                 // A bucket that holds doesn't ask for the time of sending.
-                engine::settle(slice::from_ref(rule), bucket, (now, granted.cost), charged, now);
+                engine::settle(slice::from_ref(rule), bucket, now, granted.cost, charged, now);
                 settled.push(at);
             }
         }

@@ -183,7 +183,7 @@ impl Plan {
     }
 
     fn standing(&self, rule: &Rule) -> Option<usize> {
-        self.rules.iter().position(|old| old.is_standing(rule))
+        self.rules.iter().position(|old| old.counts_same_as(rule))
     }
 
     /// Returns whether `new` goes on where `old` was, a rule of this plan.

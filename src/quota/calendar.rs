@@ -7,13 +7,14 @@ use super::zone::{UnknownZone, Zone};
 use super::{Period, Window};
 use crate::timestamp::Timestamp;
 
-/// Days, weeks or months of a time zone: where a limit starts again at midnight, wherever that is.
+/// The days, weeks or months of a time zone, for limits that reset at midnight there.
 ///
-/// Days on which clocks change are 23 or 25 hours long (or whatever the zone did), months as long as
-/// they are. Exact from 1970 to 2100; from 2101 on every window has the nominal length of
-/// [`Period::window`].
+/// A day on which clocks change has 23 or 25 hours, or another length that the zone defines; months have
+/// their actual lengths. Boundaries are exact from 1970 to 2100; from 2101 on every window has the nominal
+/// length of [`Period::window`].
 ///
-/// Making one looks the zone up and computes all boundaries, some 200 µs; a clone is free.
+/// Creating a calendar looks up the zone and computes all boundaries, which takes about 200 µs. Clones are
+/// cheap.
 ///
 /// ```
 /// use std::time::Duration;
@@ -25,7 +26,7 @@ use crate::timestamp::Timestamp;
 /// let quota = Quota::new().rpm(150).on_calendar(Dimension::Requests, 1_000, &day);
 /// assert_eq!(quota.limits()[1].calendar(), Some(&day));
 ///
-/// // 2027-03-14: clocks are put forward, and the day is an hour short.
+/// // On 2027-03-14 clocks go forward, and the day has 23 hours.
 /// let noon = Timestamp::from_unix_secs(1_805_050_800);
 /// let today = day.around(noon);
 /// assert_eq!(today.end - today.start, Duration::from_secs(23 * 3_600));
@@ -39,8 +40,8 @@ pub struct Calendar {
 }
 
 impl Calendar {
-    /// The days, weeks or months of a zone of the IANA time zone database: `America/Los_Angeles`,
-    /// `UTC`. The database is the system's; where there is none, that of this program's build.
+    /// Creates a calendar of a zone of the IANA time zone database, such as `America/Los_Angeles` or `UTC`.
+    /// The database is that of the system, else the one bundled with the program.
     ///
     /// # Errors
     /// [`UnknownZone`] if the database has no zone of that name. Without the feature `zones` every
@@ -50,12 +51,12 @@ impl Calendar {
         Ok(Self { period, zone: zone.name().into(), grid: zone.grid(period).into() })
     }
 
-    /// What the calendar counts in.
+    /// Returns the unit of the calendar.
     pub fn period(&self) -> Period {
         self.period
     }
 
-    /// The name of the time zone, as the database spells it.
+    /// Returns the name of the time zone, as the database spells it.
     pub fn zone(&self) -> &str {
         &self.zone
     }
@@ -66,7 +67,7 @@ impl Calendar {
         self.grid.around(time)
     }
 
-    /// The nominal length, as which a limit on this calendar is known.
+    /// Returns the nominal length, which is the [`window`](super::Limit::window) of limits on this calendar.
     pub fn window(&self) -> Window {
         self.period.window()
     }
@@ -77,7 +78,7 @@ impl Calendar {
 }
 
 impl fmt::Debug for Calendar {
-    /// Without its boundaries, a century of them.
+    /// Formats the period and the zone without the boundaries.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_tuple("Calendar").field(&self.period).field(&self.zone).finish()
     }
@@ -90,7 +91,7 @@ mod tests {
 
     use super::*;
 
-    /// The boundaries of the `count` windows from the one around `time` on, in UTC.
+    /// Returns the starts in UTC of `count` windows, from the one that contains `time`.
     fn boundaries(period: Period, zone: &str, time: &str, count: usize) -> Vec<String> {
         let calendar = Calendar::new(period, zone).unwrap();
         let mut time = at(time);
@@ -120,7 +121,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_on_which_clocks_change_has_23_or_25_hours() {
+    fn day_of_clock_change_has_23_or_25_hours() {
         let days = boundaries(Period::Day, "America/Los_Angeles", "2027-03-13T20:00:00Z", 4);
         let midnights =
             ["2027-03-13 08:00", "2027-03-14 08:00", "2027-03-15 07:00", "2027-03-16 07:00"];
@@ -132,7 +133,7 @@ mod tests {
     }
 
     #[test]
-    fn a_day_without_a_midnight_starts_when_clocks_are_put_forward() {
+    fn day_without_midnight_starts_at_clock_change() {
         let days = boundaries(Period::Day, "America/Sao_Paulo", "2018-11-03T12:00:00Z", 3);
         assert_eq!(days, ["2018-11-03 03:00", "2018-11-04 03:00", "2018-11-05 02:00"]);
         let days = boundaries(Period::Day, "Asia/Beirut", "2024-03-30T12:00:00Z", 3);
@@ -140,23 +141,23 @@ mod tests {
     }
 
     #[test]
-    fn a_day_with_two_midnights_starts_at_the_first() {
-        // At 1:00 clocks are put back to 0:00.
+    fn day_with_two_midnights_starts_at_first() {
+        // At 1:00 clocks go back to 0:00.
         let days = boundaries(Period::Day, "America/Havana", "2024-11-02T12:00:00Z", 3);
         assert_eq!(days, ["2024-11-02 04:00", "2024-11-03 04:00", "2024-11-04 05:00"]);
-        // At 24:00 clocks are put back to 23:00.
+        // At 24:00 clocks go back to 23:00.
         let days = boundaries(Period::Day, "America/Sao_Paulo", "2018-02-17T12:00:00Z", 2);
         assert_eq!(days, ["2018-02-17 02:00", "2018-02-18 03:00"]);
     }
 
     #[test]
-    fn a_day_that_was_left_out_is_none() {
+    fn skipped_day_has_no_window() {
         let days = boundaries(Period::Day, "Pacific/Apia", "2011-12-29T20:00:00Z", 3);
         assert_eq!(days, ["2011-12-29 10:00", "2011-12-30 10:00", "2011-12-31 10:00"]);
     }
 
     #[test]
-    fn zones_of_half_hours_and_of_the_southern_hemisphere() {
+    fn half_hour_and_southern_zones_have_exact_days() {
         let days = boundaries(Period::Day, "Asia/Kolkata", "2027-06-01T12:00:00Z", 2);
         assert_eq!(days, ["2027-05-31 18:30", "2027-06-01 18:30"]);
         // Lord Howe changes by half an hour; summer ends in April.
@@ -168,7 +169,7 @@ mod tests {
     }
 
     #[test]
-    fn months_are_as_long_as_they_are() {
+    fn months_have_actual_lengths() {
         let months = boundaries(Period::Month, "UTC", "2028-01-31T23:59:59Z", 4);
         let starts =
             ["2028-01-01 00:00", "2028-02-01 00:00", "2028-03-01 00:00", "2028-04-01 00:00"];
@@ -191,7 +192,7 @@ mod tests {
     }
 
     #[test]
-    fn all_of_time_lies_in_a_window() {
+    fn every_time_lies_in_a_window() {
         let calendar = |period| Calendar::new(period, "America/Los_Angeles").unwrap();
         for period in [Period::Day, Period::Week, Period::Month] {
             let first = calendar(period).around(Timestamp::UNIX_EPOCH);
@@ -210,9 +211,9 @@ mod tests {
         assert_eq!(late.start, at("2101-01-31T08:00:00Z"));
     }
 
-    /// Every window of a century, one by one, against the dates that the zone's own clock shows.
+    /// Compares every window of a century with the dates of the zone.
     #[test]
-    fn in_every_window_the_local_date_is_one() {
+    fn window_has_one_local_date() {
         for zone in ["America/Los_Angeles", "Africa/Casablanca", "Pacific/Apia", "Asia/Kolkata"] {
             let day = Calendar::new(Period::Day, zone).unwrap();
             let clock = jiff::tz::TimeZone::get(zone).unwrap();
@@ -230,16 +231,19 @@ mod tests {
     }
 
     #[test]
-    fn a_zone_is_found_by_its_name_or_not_at_all() {
+    fn unknown_zone_is_an_error() {
         let zone = |name| Calendar::new(Period::Day, name).map(|c| c.zone().to_owned());
         assert_eq!(zone("America/Los_Angeles").as_deref(), Ok("America/Los_Angeles"));
         let unknown = zone("America/Los_Angles").unwrap_err();
-        assert_eq!(unknown.to_string(), r#"time zone "America/Los_Angles" is unknown"#);
+        assert_eq!(
+            unknown.to_string(),
+            r#"unknown time zone "America/Los_Angles"; give an IANA name such as Europe/Berlin"#
+        );
         assert!(zone("").is_err());
     }
 
     #[test]
-    fn the_zones_came_with_the_program() {
+    fn zones_are_bundled() {
         let bundled = jiff::tz::TimeZoneDatabase::bundled();
         assert!(bundled.get("America/Los_Angeles").is_ok());
     }

@@ -3,15 +3,15 @@ use core::ops::Range;
 use super::Window;
 use crate::timestamp::Timestamp;
 
-/// All of time cut into windows without gaps: what the engine sees of a clock or a calendar.
+/// Consecutive windows that cover all time, computed from a clock or a calendar.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Grid {
-    /// In order of time, each going on to the start of the next. Before the first there is one
-    /// window, from the epoch to its start.
+    /// In chronological order. Each run ends at the start of the next. The time from the epoch to the first
+    /// run is one window.
     runs: Vec<Run>,
 }
 
-/// Windows of one length, one after the other.
+/// Consecutive windows of the same length.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Run {
     start: Timestamp,
@@ -19,20 +19,20 @@ struct Run {
 }
 
 impl Grid {
-    /// Windows of one length that start at its multiples.
+    /// Creates windows of one length that start at its multiples.
     pub(crate) fn every(window: Window) -> Self {
         Self { runs: vec![Run { start: Timestamp::UNIX_EPOCH, length: window.as_nanos() }] }
     }
 
-    /// Windows of this length from `start` on, until the next start; later than all before. One
-    /// without length is left out.
+    /// Appends windows of this length from `start`, which must be later than all before. A length of 0 is
+    /// ignored.
     pub(super) fn push(&mut self, start: Timestamp, length: u64) {
         if length > 0 && self.runs.last().is_none_or(|last| last.length != length) {
             self.runs.push(Run { start, length });
         }
     }
 
-    /// The window that `time` lies in.
+    /// Returns the window that contains `time`.
     pub(crate) fn around(&self, time: Timestamp) -> Range<Timestamp> {
         let later = self.runs.partition_point(|run| run.start <= time);
         let Some(run) = later.checked_sub(1).map(|last| self.runs[last]) else {
@@ -43,7 +43,7 @@ impl Grid {
         start..start.add_nanos(run.length)
     }
 
-    /// From when on windows are how long, from the window around `time` on; never empty.
+    /// Returns the start and the window length of each run, from the window that contains `time`; never empty.
     #[cfg(feature = "redis")]
     pub(crate) fn runs(&self, time: Timestamp) -> impl Iterator<Item = (Timestamp, u64)> {
         let window = self.around(time);
@@ -53,12 +53,12 @@ impl Grid {
         core::iter::once(first).chain(later)
     }
 
-    /// The length of the shortest window, in nanoseconds.
+    /// Returns the length of the shortest window in nanoseconds.
     pub(crate) fn shortest(&self) -> u64 {
         self.runs.iter().map(|run| run.length).min().unwrap_or(u64::MAX)
     }
 
-    /// The length of the longest window, in nanoseconds.
+    /// Returns the length of the longest window in nanoseconds.
     pub(crate) fn longest(&self) -> u64 {
         self.runs.iter().map(|run| run.length).max().unwrap_or(u64::MAX)
     }

@@ -25,7 +25,7 @@ impl Window {
     /// [`InvalidWindow`] if it is shorter than a millisecond or longer than 366 days.
     pub fn new(length: Duration) -> Result<Self, InvalidWindow> {
         let nanos = u64::try_from(length.as_nanos()).unwrap_or(u64::MAX);
-        if (SHORTEST..=LONGEST).contains(&nanos) {
+        if (MIN_NANOS..=MAX_NANOS).contains(&nanos) {
             Ok(Self(nanos))
         } else {
             Err(InvalidWindow { length })
@@ -59,8 +59,8 @@ impl fmt::Display for InvalidWindow {
 
 impl core::error::Error for InvalidWindow {}
 
-const SHORTEST: u64 = 1_000_000;
-const LONGEST: u64 = 366 * Window::DAY.0;
+const MIN_NANOS: u64 = 1_000_000;
+const MAX_NANOS: u64 = 366 * Window::DAY.0;
 
 #[cfg(test)]
 mod tests {

@@ -91,13 +91,14 @@ impl Fallback {
         for reserved in &reservation.scopes {
             let Some(share) = self.shares.get_mut(&reserved.key) else { continue };
             let rules = &share.rules;
-            let before = multiplied(rules, &reservation.cost, members);
-            let (buckets, sent) = (&mut share.buckets, (sent, &before));
+            let (buckets, before) =
+                (&mut share.buckets, multiplied(rules, &reservation.cost, members));
             match actual {
                 Some(actual) => {
-                    engine::settle(rules, buckets, sent, &multiplied(rules, actual, members), now);
+                    let actual = multiplied(rules, actual, members);
+                    engine::settle(rules, buckets, sent, &before, &actual, now);
                 }
-                None => engine::release(rules, buckets, sent, now),
+                None => engine::release(rules, buckets, sent, &before, now),
             }
         }
     }
@@ -194,7 +195,7 @@ impl Fallback {
 impl Share {
     /// Carries the bucket of the same limit over to a changed rule.
     fn carried_over(&self, rule: &Rule, now: Timestamp) -> Option<Bucket> {
-        let index = self.rules.iter().position(|old| old.is_standing(rule))?;
+        let index = self.rules.iter().position(|old| old.counts_same_as(rule))?;
         Some(self.buckets.get(index)?.carry(&self.rules[index], rule, now))
     }
 }
@@ -202,7 +203,7 @@ impl Share {
 impl Debt {
     /// Returns the recorded amount of a rule's limit, whose rule may have changed.
     fn amount_for(&self, rule: &Rule) -> u64 {
-        let index = self.rules.iter().position(|old| old.is_standing(rule));
+        let index = self.rules.iter().position(|old| old.counts_same_as(rule));
         index.and_then(|index| self.amounts.get(index).copied()).unwrap_or(0)
     }
 }

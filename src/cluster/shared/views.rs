@@ -32,7 +32,7 @@ impl Views {
             return Some(known.view.clone());
         }
         let same = |rule: &Rule| {
-            let index = known.rules.iter().position(|old| old.is_standing(rule));
+            let index = known.rules.iter().position(|old| old.counts_same_as(rule));
             index.and_then(|index| known.view.buckets.get(index).copied()).unwrap_or_default()
         };
         Some(View { buckets: rules.iter().map(same).collect(), ..known.view.clone() })

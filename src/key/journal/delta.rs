@@ -30,7 +30,7 @@ impl Delta {
     /// Enters an amount that was taken at `at`, after it was; a negative one was returned.
     #[inline]
     pub(super) fn enter(&mut self, (rule, bucket): (&Rule, &Bucket), at: Timestamp, amount: i64) {
-        let (sent, at) = (at, bucket.kept_at(at));
+        let (sent, at) = (at, bucket.record_time(at));
         if amount < 0 && (sent <= self.collected || bucket.is_past(sent)) {
             // Not off the amounts taken since: those count for longer.
             return self.give_back(at, amount);

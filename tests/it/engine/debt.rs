@@ -90,7 +90,7 @@ fn while_a_debt_is_held_nobody_else_is_let_in() {
         reserve(&rules, &mut buckets, &big, at(120 * S)).unwrap();
         assert_eq!(wait(&rules, &buckets, 1, at(500 * S)), Some(Wait::Unknown), "{algorithm:?}");
         assert_eq!(wait(&rules, &buckets, 600, at(500 * S)), Some(Wait::Unknown), "{algorithm:?}");
-        settle(&rules, &mut buckets, (at(120 * S), &big), &tokens(10), at(500 * S));
+        settle(&rules, &mut buckets, at(120 * S), &big, &tokens(10), at(500 * S));
         assert_eq!(wait(&rules, &buckets, 50, at(500 * S)), None, "{algorithm:?}");
     }
 }
@@ -100,11 +100,11 @@ fn a_request_that_reserved_nothing_is_charged_what_it_took() {
     for algorithm in ALGORITHMS {
         let (rules, mut buckets) = tpm(algorithm, Margin::NONE, SettleAt::Send);
         reserve(&rules, &mut buckets, &tokens(0), at(120 * S)).unwrap();
-        settle(&rules, &mut buckets, (at(120 * S), &tokens(0)), &tokens(50), at(125 * S));
+        settle(&rules, &mut buckets, at(120 * S), &tokens(0), &tokens(50), at(125 * S));
         assert_eq!(buckets[0].level(&rules[0], at(125 * S)).used, 50, "{algorithm:?}");
         // And beside what others took by then.
         reserve(&rules, &mut buckets, &tokens(5), at(126 * S)).unwrap();
-        settle(&rules, &mut buckets, (at(125 * S), &tokens(0)), &tokens(4), at(126 * S));
+        settle(&rules, &mut buckets, at(125 * S), &tokens(0), &tokens(4), at(126 * S));
         let refilled = if algorithm == Algorithm::TokenBucket { 1 } else { 0 };
         assert_eq!(buckets[0].level(&rules[0], at(126 * S)).used, 59 - refilled, "{algorithm:?}");
     }

@@ -45,9 +45,9 @@ fn a_correction_belongs_to_the_window_in_which_the_request_was_sent() {
     let (rules, mut buckets) = tpm(10, Margin::NONE);
     reserve(&rules, &mut buckets, &tokens(10), at(100 * S)).unwrap();
     reserve(&rules, &mut buckets, &tokens(5), at(160 * S)).unwrap();
-    settle(&rules, &mut buckets, (at(100 * S), &tokens(10)), &tokens(1), at(161 * S));
+    settle(&rules, &mut buckets, at(100 * S), &tokens(10), &tokens(1), at(161 * S));
     assert_eq!(buckets[0].level(&rules[0], at(161 * S)).used, 5);
-    settle(&rules, &mut buckets, (at(160 * S), &tokens(5)), &tokens(12), at(162 * S));
+    settle(&rules, &mut buckets, at(160 * S), &tokens(5), &tokens(12), at(162 * S));
     let level = buckets[0].level(&rules[0], at(162 * S));
     assert_eq!((level.used, level.available), (12, 0));
 }
@@ -56,7 +56,7 @@ fn a_correction_belongs_to_the_window_in_which_the_request_was_sent() {
 fn a_window_whose_only_request_never_left_has_not_started() {
     let (rules, mut buckets) = tpm(10, Margin::NONE);
     reserve(&rules, &mut buckets, &tokens(4), at(100 * S)).unwrap();
-    release(&rules, &mut buckets, (at(100 * S), &tokens(4)), at(105 * S));
+    release(&rules, &mut buckets, at(100 * S), &tokens(4), at(105 * S));
     reserve(&rules, &mut buckets, &tokens(10), at(150 * S)).unwrap();
     let wait = reserve(&rules, &mut buckets, &tokens(1), at(209 * S)).unwrap_err().wait;
     assert_eq!(wait, Wait::At(at(210 * S)));
@@ -68,7 +68,7 @@ fn when_the_first_request_never_left_nothing_is_sent_while_the_window_may_end() 
     reserve(&rules, &mut buckets, &tokens(1), at(100 * S)).unwrap();
     // The provider's window starts with this one, at 103 s, and ends at 163 s.
     reserve(&rules, &mut buckets, &tokens(1), at(103 * S)).unwrap();
-    release(&rules, &mut buckets, (at(100 * S), &tokens(1)), at(105 * S));
+    release(&rules, &mut buckets, at(100 * S), &tokens(1), at(105 * S));
     let answer =
         |cost, now| reserve(&rules, &mut buckets.clone(), &tokens(cost), now).map_err(|s| s.wait);
     assert_eq!(answer(9, at(160 * S - 1)), Ok(()));

@@ -139,7 +139,7 @@ fn a_request_in_flight_over_midnight_counts_on_both_days() {
     let short = check(&rules, &buckets, &seven, at(midnight)).unwrap_err();
     assert_eq!(short.wait, Wait::Unknown);
     let actual = Cost::new().requests(3);
-    settle(&rules, &mut buckets, (at(midnight - HOUR), &four), &actual, at(midnight + HOUR));
+    settle(&rules, &mut buckets, at(midnight - HOUR), &four, &actual, at(midnight + HOUR));
     let level = buckets[0].level(&rules[0], at(midnight + HOUR));
     assert_eq!((level.used, level.held, level.available), (3, 0, 7));
 }
@@ -151,12 +151,12 @@ fn a_correction_belongs_to_the_day_on_which_the_request_was_sent() {
     let (eight, two) = (Cost::new().requests(8), Cost::new().requests(2));
     reserve(&rules, &mut buckets, &eight, at(midnight - 1)).unwrap();
     reserve(&rules, &mut buckets, &eight, at(midnight)).unwrap();
-    settle(&rules, &mut buckets, (at(midnight - 1), &eight), &two, at(midnight + 1));
-    release(&rules, &mut buckets, (at(midnight - 1), &eight), at(midnight + 1));
+    settle(&rules, &mut buckets, at(midnight - 1), &eight, &two, at(midnight + 1));
+    release(&rules, &mut buckets, at(midnight - 1), &eight, at(midnight + 1));
     assert_eq!(buckets[0].level(&rules[0], at(midnight + 1)).used, 8);
-    settle(&rules, &mut buckets, (at(midnight), &eight), &two, at(midnight + 1));
+    settle(&rules, &mut buckets, at(midnight), &eight, &two, at(midnight + 1));
     assert_eq!(buckets[0].level(&rules[0], at(midnight + 1)).used, 2);
-    release(&rules, &mut buckets, (at(midnight), &two), at(midnight + 1));
+    release(&rules, &mut buckets, at(midnight), &two, at(midnight + 1));
     assert!(buckets[0].is_fresh(&rules[0], at(midnight + 1)));
 }
 

@@ -145,7 +145,7 @@ proptest! {
             let reserved = Cost::new().tokens(u64::from(send / 8 % 32) + 1);
             let actual = Cost::new().tokens(u64::from(send >> 8) / 8);
             reserve(&rules, &mut buckets, &reserved, at(now)).unwrap();
-            settle(&rules, &mut buckets, (at(now), &reserved), &actual, at(now + 1));
+            settle(&rules, &mut buckets, at(now), &reserved, &actual, at(now + 1));
             log.push((now, actual.amount(&Dimension::Tokens)));
         }
         let mut reference = SlidingWindow::new(spec.amount, window);

@@ -93,10 +93,10 @@ impl Engine {
                 }
             }
             4 => commit(rules, buckets, reserved, now),
-            5 => settle(rules, buckets, (sent, reserved), actual, now),
-            6 => settle(rules, buckets, (now, reserved), actual, now),
-            7 => release(rules, buckets, (sent, reserved), now),
-            8 => release(rules, buckets, (now, reserved), now),
+            5 => settle(rules, buckets, sent, reserved, actual, now),
+            6 => settle(rules, buckets, now, reserved, actual, now),
+            7 => release(rules, buckets, sent, reserved, now),
+            8 => release(rules, buckets, now, reserved, now),
             9 => charge(rules, buckets, actual, now),
             10 => self.advance(sent),
             11 => self.absorb(others, sent),

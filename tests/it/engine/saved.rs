@@ -71,7 +71,7 @@ fn another_limit_keeps_what_is_used_and_what_is_held() {
         let level = carried[0].level(&new[0], at(1_000 * S));
         let available = u64::saturating_sub(amount, 400);
         assert_eq!((level.used, level.held, level.available), (150, 250, available));
-        settle(&new, &mut carried, (at(1_000 * S), &tokens(250)), &tokens(20), at(1_000 * S));
+        settle(&new, &mut carried, at(1_000 * S), &tokens(250), &tokens(20), at(1_000 * S));
         let level = carried[0].level(&new[0], at(1_000 * S));
         assert_eq!((level.used, level.held, level.available), (170, 0, amount - 170));
     }
@@ -90,7 +90,7 @@ fn another_limit_keeps_requests_in_flight() {
         |b: &[Bucket]| reserve(&rules(2), &mut b.to_vec(), &Cost::new(), at(S)).map_err(|s| s.wait);
     for _ in 0..2 {
         assert_eq!(wait(&carried), Err(Wait::Unknown));
-        settle(&rules(2), &mut carried, (at(S), &Cost::new()), &Cost::new(), at(S));
+        settle(&rules(2), &mut carried, at(S), &Cost::new(), &Cost::new(), at(S));
     }
     assert_eq!(wait(&carried), Ok(()));
 }

@@ -49,9 +49,9 @@ fn settling_after_the_window_leaves_the_next_request_alone() {
     let (rules, mut buckets) = tpm(10, SettleAt::Send);
     reserve(&rules, &mut buckets, &tokens(10), at(100 * S)).unwrap();
     reserve(&rules, &mut buckets, &tokens(10), at(160 * S)).unwrap();
-    settle(&rules, &mut buckets, (at(100 * S), &tokens(10)), &tokens(3), at(161 * S));
+    settle(&rules, &mut buckets, at(100 * S), &tokens(10), &tokens(3), at(161 * S));
     assert_eq!(buckets[0].level(&rules[0], at(161 * S)).used, 10);
-    settle(&rules, &mut buckets, (at(160 * S), &tokens(10)), &tokens(4), at(162 * S));
+    settle(&rules, &mut buckets, at(160 * S), &tokens(10), &tokens(4), at(162 * S));
     assert_eq!(buckets[0].level(&rules[0], at(162 * S)).used, 4);
 }
 
@@ -62,7 +62,7 @@ fn a_hold_counts_at_once_and_the_window_starts_when_it_is_settled() {
     let wait =
         |b: &[Bucket], now| reserve(&rules, &mut b.to_vec(), &tokens(3), now).unwrap_err().wait;
     assert_eq!(wait(&buckets, at(170 * S)), Wait::Unknown);
-    settle(&rules, &mut buckets, (at(100 * S), &tokens(8)), &tokens(8), at(170 * S));
+    settle(&rules, &mut buckets, at(100 * S), &tokens(8), &tokens(8), at(170 * S));
     assert_eq!(wait(&buckets, at(170 * S)), Wait::At(at(230 * S)));
 }
 
@@ -70,7 +70,7 @@ fn a_hold_counts_at_once_and_the_window_starts_when_it_is_settled() {
 fn what_was_underestimated_is_debt() {
     let (rules, mut buckets) = tpm(10, SettleAt::Send);
     reserve(&rules, &mut buckets, &tokens(8), at(100 * S)).unwrap();
-    settle(&rules, &mut buckets, (at(100 * S), &tokens(8)), &tokens(25), at(110 * S));
+    settle(&rules, &mut buckets, at(100 * S), &tokens(8), &tokens(25), at(110 * S));
     let level = buckets[0].level(&rules[0], at(110 * S));
     assert_eq!((level.used, level.available), (25, 0));
     let wait = reserve(&rules, &mut buckets, &tokens(1), at(110 * S)).unwrap_err().wait;
@@ -84,7 +84,7 @@ fn a_fixed_window_that_settles_at_the_end_is_a_sliding_one() {
     let mut buckets = fresh(&rules);
     for (sent, end) in [(100, 101), (150, 159)] {
         reserve(&rules, &mut buckets, &tokens(5), at(sent * S)).unwrap();
-        settle(&rules, &mut buckets, (at(sent * S), &tokens(5)), &tokens(5), at(end * S));
+        settle(&rules, &mut buckets, at(sent * S), &tokens(5), &tokens(5), at(end * S));
     }
     let wait =
         |cost| reserve(&rules, &mut buckets.clone(), &tokens(cost), at(160 * S)).unwrap_err().wait;

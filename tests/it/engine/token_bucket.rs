@@ -42,7 +42,7 @@ fn a_hold_costs_capacity_until_it_is_settled_and_the_rest_is_never_refunded_twic
     reserve(&rules, &mut buckets, &big, at(S)).unwrap();
     assert_eq!(reserve(&rules, &mut buckets, &big, at(S)).unwrap_err().wait, Wait::Unknown);
     let actual = Cost::new().tokens(20_000);
-    settle(&rules, &mut buckets, (at(S), &big), &actual, at(11 * S));
+    settle(&rules, &mut buckets, at(S), &big, &actual, at(11 * S));
     let level = buckets[0].level(&rules[0], at(11 * S));
     assert_eq!((level.used, level.held, level.available), (20_000, 0, 40_000));
 }
@@ -73,7 +73,7 @@ fn what_was_underestimated_is_debt() {
     let mut buckets = fresh(&rules);
     let (estimate, actual) = (Cost::new().tokens(50), Cost::new().tokens(100));
     reserve(&rules, &mut buckets, &estimate, at(100 * S)).unwrap();
-    settle(&rules, &mut buckets, (at(100 * S), &estimate), &actual, at(110 * S));
+    settle(&rules, &mut buckets, at(100 * S), &estimate, &actual, at(110 * S));
     // 10 seconds refilled 10 tokens, so that 90 of 60 are missing.
     let level = buckets[0].level(&rules[0], at(110 * S));
     assert_eq!((level.used, level.available, level.fresh_at), (90, 0, at(200 * S)));
@@ -90,7 +90,7 @@ fn a_release_gives_back_no_more_than_would_be_there() {
     let (lost, kept) = (Cost::new().tokens(30), Cost::new().tokens(20));
     reserve(&rules, &mut buckets, &lost, at(100 * S)).unwrap();
     reserve(&rules, &mut buckets, &kept, at(120 * S)).unwrap();
-    release(&rules, &mut buckets, (at(100 * S), &lost), at(125 * S));
+    release(&rules, &mut buckets, at(100 * S), &lost, at(125 * S));
     // 25 came back since 100 s, and may have done so only because the 30 were missing.
     assert_eq!(buckets[0].level(&rules[0], at(125 * S)).used, 25 - (30 - 25));
 }

@@ -137,12 +137,12 @@ impl World {
     }
 
     fn finish(&mut self, sent: Sent, act: Act) {
-        let (reservation, now) = ((at(sent.at), &sent.reserved), at(self.now));
+        let (sent_at, now) = (at(sent.at), at(self.now));
         let released = act == Act::Release && self.may_release(&sent);
         if released {
-            release(&self.rules, &mut self.buckets, reservation, now);
+            release(&self.rules, &mut self.buckets, sent_at, &sent.reserved, now);
         } else {
-            settle(&self.rules, &mut self.buckets, reservation, &sent.actual, now);
+            settle(&self.rules, &mut self.buckets, sent_at, &sent.reserved, &sent.actual, now);
             self.charge(&sent);
         }
         let Sent { at: sent, reserved, actual, .. } = sent;

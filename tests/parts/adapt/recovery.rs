@@ -154,7 +154,7 @@ proptest! {
             }
             Err(Wait::Never) => {
                 let whole = self::limits(&reduced.quota);
-                prop_assert!(whole.plan.rules.iter().any(|rule| !rule.can_hold(&cost)));
+                prop_assert!(whole.plan.rules.iter().any(|rule| !rule.can_admit(&cost)));
             }
             Err(Wait::Unknown) => prop_assert!(false, "no request is in flight"),
         }

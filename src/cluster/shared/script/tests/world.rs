@@ -113,16 +113,16 @@ impl TestKey {
         if choice < 9 && !self.open.is_empty() {
             let index = usize::try_from(random.below(self.open.len() as u64)).unwrap();
             let (id, sent, cost) = self.open.swap_remove(index);
-            let sent = (at(sent * 1_000), &cost);
+            let sent = at(sent * 1_000);
             if choice < 2 {
-                engine::release(&self.rules, &mut self.buckets, sent, time);
+                engine::release(&self.rules, &mut self.buckets, sent, &cost, time);
                 return (
                     call(self, Verb::Release { unsure: false }, id, &cost),
                     EngineResult::Done,
                 );
             }
             let actual = if choice < 4 { cost.clone() } else { self.cost(random) };
-            engine::settle(&self.rules, &mut self.buckets, sent, &actual, time);
+            engine::settle(&self.rules, &mut self.buckets, sent, &cost, &actual, time);
             return (call(self, Verb::Settle { unsure: false }, id, &actual), EngineResult::Done);
         }
         let cost = self.cost(random);
