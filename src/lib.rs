@@ -32,11 +32,11 @@
 //! | [`engine`] | buckets, and one decision over all buckets of a key; no clock, no locks, no I/O |
 //! | [`provider`] | the rules of each provider: charges, usage, headers, errors |
 //! | [`limiter`] | the [`Limiter`]: locks, clock, queues and wake-ups |
-//! | `middleware` | the Tower layer, and its adapters for HTTP clients and servers |
-//! | `store` | state across restarts, and between the processes of a machine |
+//! | [`middleware`](./middleware/index.html) | the Tower layer, and its adapters for HTTP clients and servers |
+//! | [`store`](./store/index.html) | state across restarts, and between the processes of a machine |
 //! | [`cluster`] | state across machines: limits shared through Redis or Valkey, and a bus for 429s |
-//! | `telemetry` | metrics of a limiter |
-//! | `config` | one YAML file for all of these |
+//! | [`telemetry`](./telemetry/index.html) | metrics of a limiter |
+//! | [`config`](./config/index.html) | one YAML file for all of these |
 //!
 //! A module uses only modules above it in this table.
 //!
@@ -50,7 +50,7 @@
 //! - **Settled once.** A [`Permit`] ends once: settled with the actual cost, released if the request was
 //!   never sent, or dropped, which keeps the reservation as the charge.
 //! - **Exact waits.** A request that doesn't fit gets the nanosecond at which it will fit if no other
-//!   request is settled before.
+//!   request comes first.
 //! - **In order.** Requests for one key are admitted in order of arrival. A big request isn't starved by
 //!   small ones, and no request waits behind one that a different key delays.
 //! - **Bounded memory.** Keys, queues, windows and scanners of responses are bounded.
