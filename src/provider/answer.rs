@@ -1,4 +1,4 @@
-//! Whether the body of a success is an answer at all.
+//! Checks that the body of a success is an answer.
 
 use std::fmt;
 
@@ -6,29 +6,29 @@ use http::{HeaderMap, header};
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Why the body of a success is no answer to any request.
+/// The error of a success whose body is not an answer.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum InvalidAnswer {
-    /// It has no bytes but white space.
+    /// The body is empty or white space.
     Empty,
-    /// It is an HTML or XML page.
+    /// The body is an HTML or XML page.
     Html,
-    /// It is text that is not JSON.
+    /// The body is text that is not JSON.
     NotJson,
-    /// Its JSON is wrong or cut off.
+    /// The JSON is invalid or cut off.
     BrokenJson {
-        /// What the parser says.
+        /// The parser's message.
         reason: String,
     },
-    /// It is JSON without content: `null`, `{}`, `[]` or an empty string.
+    /// The JSON has no content: `null`, `{}`, `[]` or an empty string.
     NoContent {
         /// The JSON.
         json: &'static str,
     },
-    /// It has an `error` beside or instead of an answer.
+    /// The body has an `error`.
     Error,
-    /// It is a stream that ends before its last event.
+    /// The stream ends before its last event.
     CutStream,
 }
 
@@ -47,7 +47,7 @@ impl InvalidAnswer {
     /// ```
     ///
     /// # Errors
-    /// Why it is no answer.
+    /// [`InvalidAnswer`] with the reason.
     pub fn check(headers: &HeaderMap, body: &[u8]) -> Result<(), Self> {
         let body = body.strip_prefix(MARK).unwrap_or(body).trim_ascii();
         let kind = headers.get(header::CONTENT_TYPE).and_then(|kind| kind.to_str().ok());
@@ -79,7 +79,7 @@ impl fmt::Display for InvalidAnswer {
 
 impl std::error::Error for InvalidAnswer {}
 
-/// Whether a content type is of neither text nor JSON.
+/// Returns true for a content type of neither text nor JSON.
 fn is_binary(kind: &str) -> bool {
     let starts = |start: &&str| {
         kind.get(..start.len()).is_some_and(|beginning| beginning.eq_ignore_ascii_case(start))
@@ -140,7 +140,7 @@ fn stream(body: &[u8]) -> Result<(), InvalidAnswer> {
     stream.end()
 }
 
-/// What the events of a stream have said so far.
+/// The state of a stream after some events.
 #[derive(Default)]
 struct Stream {
     has_data: bool,
@@ -173,7 +173,7 @@ impl Stream {
     }
 }
 
-/// What an object says of the answer that it is, or is a part of.
+/// The members of an answer, or of an event of one, that are checked.
 #[derive(Deserialize)]
 struct Event<'a> {
     /// Anthropic, Cohere, OpenAI's Responses.
@@ -202,7 +202,7 @@ impl<'a> Event<'a> {
         }
     }
 
-    /// Whether it is a part of a stream that has an end of its own.
+    /// Returns true for an event of a stream whose last event is known.
     fn awaits_end(&self) -> bool {
         let kind = self.kind.map_or("", RawValue::get);
         kind.starts_with("\"response.")
@@ -218,7 +218,7 @@ impl<'a> Event<'a> {
     }
 }
 
-/// Whether one of the choices says why it has ended.
+/// Returns true if a choice states its finish reason.
 fn has_reason(choices: &str) -> bool {
     let choices: Vec<Choice<'_>> = serde_json::from_str(choices).unwrap_or_default();
     choices.iter().any(|choice| choice.reason.is_some_and(|reason| reason.get() != "null"))
@@ -245,7 +245,7 @@ const BINARY: &[&str] = &[
     "application/vnd.amazon.eventstream",
 ];
 
-/// JSON that says nothing.
+/// JSON without content.
 const EMPTY: &[&str] = &["null", "{}", "[]", "\"\""];
 
 /// The types of the events that end a stream.
@@ -274,7 +274,7 @@ mod tests {
     }
 
     #[test]
-    fn bodies_that_are_no_answer_say_why() {
+    fn invalid_answers_state_the_reason() {
         let json = "application/json";
         for (kind, body, expected) in [
             (json, "", "the body is empty"),
@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn a_stream_is_valid_if_its_last_event_is_there() {
+    fn stream_without_its_last_event_is_invalid() {
         let cut = "the stream ends before its last event";
         for (body, expected) in [
             ("data: {\"choices\":[{\"delta\":{}}]}\n\ndata: [DONE]\n\n", "ok"),

@@ -1,7 +1,7 @@
 use http::header::InvalidHeaderValue;
 use http::{HeaderName, HeaderValue};
 
-/// How the API of a provider is called: its address, its paths, and the header that carries its key.
+/// The address, the paths and the credential header of a provider's API.
 ///
 /// ```
 /// use tollgate::provider::ANTHROPIC;
@@ -36,7 +36,7 @@ pub struct Api {
     pub needs_key: bool,
     /// Headers that every request needs, with names in lower case.
     pub constant_headers: &'static [(&'static str, &'static str)],
-    /// How to get a credential or an address, if the provider needs an unusual one; else empty.
+    /// Instructions for an unusual credential or address; else empty.
     pub advice: &'static str,
 }
 

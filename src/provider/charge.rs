@@ -7,7 +7,7 @@ use super::prompt_weights::PromptWeights;
 use super::request::Request;
 use crate::quota::{Cost, Dimension, SettleAt, Usage};
 
-/// How a provider charges tokens: what it takes when it admits a request, and what in the end.
+/// The tokens that a provider charges: when it admits a request, and in the end.
 ///
 /// `Tokens` is the total-token limit (TPM). `InputTokens` and `OutputTokens` are always charged by the
 /// usage that the response states.

@@ -106,7 +106,7 @@ pub(super) struct Defaults {
     pub(super) quotas: Vec<DefaultQuota>,
 }
 
-/// Where the built-in quotas of a provider come from.
+/// The source of the built-in quotas of a provider.
 #[derive(Debug, Clone, Copy, Serialize)]
 pub(super) struct Origin {
     pub(super) as_of: &'static str,

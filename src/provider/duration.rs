@@ -1,7 +1,7 @@
 use std::time::Duration;
 
-/// A Go duration, as OpenAI and Groq write `reset`: `12ms`, `1s`, `6m0s`, `2m59.56s`. `None` for
-/// anything else, negative ones included.
+/// Parses a Go duration, as OpenAI and Groq write `reset`: `12ms`, `1s`, `6m0s`, `2m59.56s`. `None`
+/// for other texts and for negative durations.
 pub fn go(text: &str) -> Option<Duration> {
     let text = text.trim();
     if text == "0" {
@@ -11,17 +11,17 @@ pub fn go(text: &str) -> Option<Duration> {
     rest.is_empty().then_some(duration)
 }
 
-/// A number of seconds, with a fraction or without; a negative one is zero.
+/// Parses a number of seconds, with a fraction or without; a negative one is zero.
 pub(super) fn seconds(text: &str) -> Option<Duration> {
     scaled(text.trim(), 1.0)
 }
 
-/// A number of milliseconds, with a fraction or without; a negative one is zero.
+/// Parses a number of milliseconds, with a fraction or without; a negative one is zero.
 pub(super) fn millis(text: &str) -> Option<Duration> {
     scaled(text.trim(), 1e-3)
 }
 
-/// The duration that a text begins with, and what follows it: `6m0s`, `41.724s`, `20 seconds`.
+/// Parses the duration at the start of a text, and returns it with the rest: `6m0s`, `41.724s`, `20 seconds`.
 pub(super) fn leading(text: &str) -> Option<(Duration, &str)> {
     let (mut total, mut rest) = component(text)?;
     while let Some((more, after)) = component(rest) {
@@ -31,7 +31,7 @@ pub(super) fn leading(text: &str) -> Option<(Duration, &str)> {
     Some((total, rest))
 }
 
-/// One number with its unit.
+/// Parses a number with its unit.
 fn component(text: &str) -> Option<(Duration, &str)> {
     let digits = text.find(|c: char| !(c.is_ascii_digit() || c == '.'))?;
     let (number, rest) = text.split_at(digits);
@@ -63,7 +63,7 @@ fn scaled(number: &str, unit_seconds: f64) -> Option<Duration> {
         return None;
     }
     let seconds = (number * unit_seconds).max(0.0);
-    // Too long for a `Duration` is as good as for ever.
+    // Longer than a `Duration` can be.
     Some(Duration::try_from_secs_f64(seconds).unwrap_or(Duration::MAX))
 }
 
@@ -97,7 +97,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_no_duration_is_none() {
+    fn invalid_durations_are_none() {
         for text in
             ["", "-1", "-1s", "s", "1", "1x", "..s", "1s!", "req_b176", "NaNs", "infs", "1e3s"]
         {

@@ -3,32 +3,31 @@ use compact_str::CompactString;
 use super::{Operation, Terms};
 use crate::quota::Cost;
 
-/// What a request is and what it will cost, read from its body before it is sent.
+/// The model and the cost of a request, estimated before it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Estimate {
     /// The model that the request names.
     pub model: Option<CompactString>,
-    /// What it asks of it.
+    /// The operation.
     pub operation: Operation,
-    /// What to reserve.
+    /// The cost to reserve.
     pub cost: Cost,
-    /// How its usage will be charged, beside the provider's rule.
+    /// The terms of its charge, in addition to the provider's rules.
     pub terms: Terms,
-    /// Whether it asks for a stream.
+    /// True if it requests a stream.
     pub stream: bool,
-    /// The most tokens that it lets the provider generate, over all choices; `None` where it sets
-    /// no bound.
+    /// The maximum output of all choices together, in tokens; `None` if it sets no bound.
     pub max_output: Option<u64>,
-    /// Whether the body could be read. Where it could not, `cost` is a guess from its size.
+    /// True if the body could be read; otherwise `cost` is estimated from its size.
     pub exact: bool,
     pub(super) guess: Option<Guess>,
 }
 
-/// What of a cost hangs on how much will be generated.
+/// The part of a cost that depends on the output.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Guess {
-    /// The input's part of the tokens, where the tokens hold the output too.
+    /// The input tokens in `Tokens`, if those include the output.
     pub(super) input: Option<u64>,
 }
 
@@ -42,9 +41,9 @@ pub(crate) struct OutputGuess {
 }
 
 impl Estimate {
-    /// A request of which only the size is known: one token for four bytes, and no output.
+    /// Returns the estimate of a request by its size alone: one token for four bytes, and no output.
     ///
-    /// For a body that is streamed, or that can't be read.
+    /// For a body that is streamed or can't be read.
     pub fn from_size(bytes: u64) -> Self {
         let input = tokens(bytes);
         Self {
@@ -59,14 +58,13 @@ impl Estimate {
         }
     }
 
-    /// Whether real output is charged, so that the output in `cost` is a guess that experience
-    /// should replace.
+    /// Returns true if the actual output is charged, so that the output in `cost` is a guess.
     pub fn guesses_output(&self) -> bool {
         self.guess.is_some()
     }
 
-    /// Expects so many tokens of output, but no more than the request allows: what is reserved for
-    /// them is changed. Nothing changes where the charge doesn't hang on real output.
+    /// Reserves this much output, in tokens, but no more than the request allows. Has no effect if the
+    /// charge doesn't depend on the actual output.
     #[must_use]
     pub fn with_output(mut self, tokens: u64) -> Self {
         if let Some(guess) = self.output_guess() {
@@ -93,8 +91,8 @@ impl OutputGuess {
     }
 }
 
-/// All tokens where input and output count together, but `floor` at least; and how much of them is
-/// there only because of the output.
+/// Returns the tokens of input and output together, at least `floor`, and the part of them that
+/// depends on the output.
 pub(super) fn in_full(input: u64, output: u64, floor: u64) -> (u64, u64) {
     let tokens = input.saturating_add(output).max(floor);
     (tokens, tokens - input.max(floor))

@@ -59,7 +59,7 @@ const RULES: Rules = Rules::built_in("gemini")
     .weights(PromptWeights::GEMINI)
     .charge(Charge::by_input());
 
-/// How to reach any model on Vertex.
+/// The address and credentials of Vertex.
 pub(super) const VERTEX_ADVICE: &str = "its base URL is \
     https://REGION-aiplatform.googleapis.com/v1/projects/PROJECT/locations/REGION; it takes access tokens \
     that expire after an hour: put the output of `gcloud auth print-access-token` into a variable and \

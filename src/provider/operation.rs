@@ -1,25 +1,25 @@
 use super::request::Endpoint;
 
-/// What a request asks of a model, in the words of OpenTelemetry's conventions for generative AI
+/// The operation of a request, by OpenTelemetry's semantic conventions for generative AI
 /// (`gen_ai.operation.name`; version 1.41.0, in development).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Operation {
-    /// The next message of a conversation.
+    /// Generate the next message of a conversation.
     Chat,
-    /// The same, or other contents, as Google's `generateContent` has it.
+    /// Generate content by Google's `generateContent`.
     GenerateContent,
-    /// The rest of a text.
+    /// Complete a text.
     TextCompletion,
-    /// Texts as vectors.
+    /// Embed texts as vectors.
     Embeddings,
-    /// Anything else: moderations, images, speech. The conventions have no word for it.
+    /// Any other: moderations, images, speech. The conventions have no name for it.
     #[default]
     Other,
 }
 
 impl Operation {
-    /// The word of the conventions; `other` where they have none.
+    /// Returns the name in the conventions; `other` if they have none.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Chat => "chat",

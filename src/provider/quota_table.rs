@@ -53,7 +53,7 @@ impl fmt::Display for QuotaTable {
 #[derive(Debug, Clone, Serialize)]
 struct Listed {
     provider: &'static str,
-    /// Of a custom one.
+    /// The profile that a custom one is like.
     #[serde(skip_serializing_if = "Option::is_none")]
     like: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -123,10 +123,10 @@ const HEADS: [&str; 10] = [
 
 const NO_LIMIT: &str = "-";
 
-/// Where numbers stand, to the right.
+/// Columns of numbers, which are right-aligned.
 const AMOUNTS: core::ops::Range<usize> = 2..7;
 
-/// What each column needs; `None` for one that says nothing.
+/// Returns the width of each column; `None` for an empty one.
 fn widths(lines: &[Cells]) -> [Option<usize>; HEADS.len()] {
     core::array::from_fn(|at| {
         let cells = lines.iter().map(|line| &*line[at]);

@@ -50,7 +50,7 @@ impl Vocabulary for Family {
     }
 }
 
-/// Whether a name is that of a family, or begins with it and goes on with a date, a size, a tag.
+/// Returns true if a name is that of a family, or that with a date, a size or a tag behind it.
 fn is_of(name: &str, family: &str) -> bool {
     let goes_on = |rest: &str| family.ends_with('.') || rest.starts_with(['-', ':']);
     name.strip_prefix(family).is_some_and(|rest| rest.is_empty() || goes_on(rest))
@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_model_is_known_by_its_family_whatever_stands_around_it() {
+    fn model_is_found_by_its_family_name() {
         for (model, tokens) in [
             ("gpt-4o", 3),
             ("gpt-4o-2024-08-06", 3),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn a_long_word_is_told_by_its_beginning() {
+    fn long_word_is_extrapolated_from_its_start() {
         for letter in ["a", " ", "=", "-", "\n", "😀", "速", "'"] {
             let text = letter.repeat(5_000);
             for tokenizer in [cl100k_base(), o200k_base()] {

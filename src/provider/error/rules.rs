@@ -1,4 +1,4 @@
-/// How the errors of a provider are classified, beyond the codes that are known for all providers.
+/// The error codes of a provider, in addition to the codes that are known for all providers.
 ///
 /// Codes are compared with the `code`, the `type` and the `status` of an error body.
 ///

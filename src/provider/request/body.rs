@@ -10,8 +10,10 @@ use super::tools::{Functions, Tools};
 use super::unreadable::UnreadableRequest;
 use super::walk::{Walk, Walker};
 
-/// Counts a body; an error where it is no JSON object, or not all of one. What stood before the place
-/// that could not be read is counted.
+/// Counts a body.
+///
+/// # Errors
+/// [`UnreadableRequest`] if it is not a whole JSON object. The part before the mistake is counted.
 pub(super) fn read(body: &[u8], request: &mut Request) -> Result<(), UnreadableRequest> {
     let body = body.strip_prefix(MARK).unwrap_or(body).trim_ascii();
     if body.is_empty() {
@@ -19,7 +21,7 @@ pub(super) fn read(body: &[u8], request: &mut Request) -> Result<(), UnreadableR
     }
     if !body.starts_with(b"{") {
         return Err(UnreadableRequest::body(
-            "it is not a JSON object; send one, in UTF-8 and not compressed",
+            "not a JSON object; send one, in UTF-8 and uncompressed",
         ));
     }
     let mut json = serde_json::Deserializer::from_slice(body);

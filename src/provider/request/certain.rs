@@ -1,4 +1,4 @@
-//! What of a request can be read for certain: by every server in the same way.
+//! Checks that every server reads a request in the same way.
 
 use std::borrow::Cow;
 
@@ -12,18 +12,18 @@ use super::without_model::has_no_model;
 use super::{Request, endpoint, form, multipart};
 use crate::provider::Estimate;
 
-/// How a request's `content-type` has its body read.
+/// The format of a body by its `content-type`.
 enum Kind<'h> {
     /// A form of parts, between boundaries.
     Multipart(Cow<'h, str>),
     /// A form of pairs.
     Pairs,
-    /// JSON, whatever it says.
+    /// JSON, under any other type.
     Json,
 }
 
 impl Request {
-    /// Why a request can't be read for certain whose body is JSON.
+    /// Returns the reason if servers may read a request with a JSON body differently.
     pub(in crate::provider) fn ambiguity(
         &self,
         path: &str,
@@ -39,14 +39,14 @@ impl Request {
         check_encoding(headers)?;
         let kind = kind(headers)?;
         if std::str::from_utf8(body).is_err() {
-            return Err(UnreadableRequest::body("it is not UTF-8; send it in UTF-8"));
+            return Err(UnreadableRequest::body("not UTF-8; send it in UTF-8"));
         }
         if self.is_named_by_path {
             return Ok(());
         }
         self.named.check()?;
         match kind {
-            // `curl -d` says so of JSON too. A server that believes it may find another model.
+            // `curl -d` declares JSON as a form too. A server that reads a form may find another model.
             Kind::Pairs => {
                 let pairs = form::pairs(body);
                 pairs.check()?;
@@ -59,8 +59,8 @@ impl Request {
         }
     }
 
-    /// What a request comes to whose body is no JSON, for the reason `json`, and why it can't be read
-    /// for certain.
+    /// Returns the estimate of a request whose body is not JSON, for the reason `json`, and the reason
+    /// if servers may read it differently.
     pub(in crate::provider) fn estimate_form(
         path: &str,
         headers: &HeaderMap,
@@ -109,7 +109,7 @@ fn kind(headers: &HeaderMap) -> Result<Kind<'_>, UnreadableRequest> {
     let mut lines = headers.get_all(CONTENT_TYPE).into_iter();
     let Some(line) = lines.next() else { return Ok(Kind::Json) };
     if lines.next().is_some() {
-        return Err(unread_type("it stands in the request more than once; give it once"));
+        return Err(unread_type("given more than once; give it once"));
     }
     let text = line.to_str().map_err(|_| unread_type(NO_PARAMETERS))?;
     let essence = text.split(';').next().unwrap_or(text).trim();
@@ -123,12 +123,12 @@ fn kind(headers: &HeaderMap) -> Result<Kind<'_>, UnreadableRequest> {
     })
     .ok_or_else(|| unread_type(NO_PARAMETERS))?;
     if is_foreign {
-        return Err(unread_type("its `charset` isn't read; send the body in UTF-8"));
+        return Err(unread_type("unsupported `charset`; send the body in UTF-8"));
     }
     match essence {
         _ if essence.eq_ignore_ascii_case("multipart/form-data") => match boundary {
             Some(boundary) if !is_twice && !boundary.is_empty() => Ok(Kind::Multipart(boundary)),
-            _ => Err(unread_type("a form needs one `boundary` in it")),
+            _ => Err(unread_type("a form needs exactly one `boundary`; state it once")),
         },
         _ if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") => Ok(Kind::Pairs),
         _ => Ok(Kind::Json),
@@ -139,12 +139,12 @@ fn unread_type(why: &'static str) -> UnreadableRequest {
     UnreadableRequest::header("content-type", why)
 }
 
-/// In each of them, what is ASCII is so in UTF-8 too.
+/// Character sets in which ASCII bytes have the same meaning as in UTF-8.
 const CHARSETS: [&str; 4] = ["utf-8", "utf8", "us-ascii", "iso-8859-1"];
 
-const NO_PARAMETERS: &str = "its parameters can't be read; write them as `; name=value`";
+const NO_PARAMETERS: &str = "invalid parameters; write them as `; name=value`";
 
 const TWO_KINDS: &str = "as the form that its `content-type` states, the body names another model than \
                          as the JSON that it is; send it as `application/json`";
 
-const ENCODED: &str = "a body in an encoding isn't read; send it as it is";
+const ENCODED: &str = "compressed bodies are not supported; send it uncompressed";

@@ -1,24 +1,24 @@
 use std::fmt;
 
-/// How a model reads texts: exact counts, where its vocabulary is at hand.
+/// A model's vocabulary, which counts the tokens of texts exactly.
 pub(in crate::provider) trait Vocabulary: fmt::Debug + Sync {
-    /// The tokens of a text.
+    /// Returns the tokens of a text.
     fn count(&self, text: &str) -> u64;
 
-    /// Tokens around each item of a conversation.
+    /// Returns the tokens around each item of a conversation.
     fn item(&self) -> u64;
 
-    /// Tokens that a conversation takes once.
+    /// Returns the tokens that a conversation has beside its items.
     fn answer(&self) -> u64;
 }
 
-/// Counts the tokens of texts as they pass, and keeps none of them.
+/// Counts the tokens of texts without keeping them.
 #[derive(Debug)]
 pub(super) struct Counter {
     pub(super) vocabulary: &'static dyn Vocabulary,
     /// Bytes of all texts.
     bytes: u64,
-    /// Bytes of those that were counted, and their tokens.
+    /// Bytes and tokens of the counted texts.
     counted: u64,
     tokens: u64,
 }
@@ -29,7 +29,7 @@ impl Counter {
     }
 
     pub(super) fn add(&mut self, text: &str) {
-        let within = prefix(text, MOST.saturating_sub(self.counted));
+        let within = prefix(text, MAX_COUNTED.saturating_sub(self.counted));
         self.bytes = self.bytes.saturating_add(text.len() as u64);
         self.counted += within.len() as u64;
         self.tokens = self.tokens.saturating_add(self.vocabulary.count(within));
@@ -39,8 +39,7 @@ impl Counter {
         self.bytes
     }
 
-    /// The tokens of all texts; what is past the most that is counted has as many for its bytes as
-    /// what is before.
+    /// Returns the tokens of all texts, extrapolated by bytes beyond the bound.
     pub(super) fn tokens(&self) -> u64 {
         if self.counted == self.bytes {
             return self.tokens;
@@ -50,7 +49,7 @@ impl Counter {
     }
 }
 
-/// At most so many bytes of a text, cut between characters.
+/// Returns the start of a text of at most this many bytes, cut between characters.
 fn prefix(text: &str, bytes: u64) -> &str {
     let most = usize::try_from(bytes).unwrap_or(usize::MAX);
     if text.len() <= most {
@@ -60,9 +59,9 @@ fn prefix(text: &str, bytes: u64) -> &str {
     &text[..end]
 }
 
-/// Bytes of text of a request that are counted: some 32,000 tokens. A request is read where it is
-/// called, maybe by an async task, which must not be held up for long.
-const MOST: u64 = 128 << 10;
+/// Bytes of text of a request that are counted: about 32,000 tokens. Counting blocks the calling task,
+/// which may be asynchronous.
+const MAX_COUNTED: u64 = 128 << 10;
 
 #[cfg(test)]
 mod tests {
@@ -86,13 +85,13 @@ mod tests {
     }
 
     #[test]
-    fn short_texts_are_counted_and_the_rest_of_long_ones_is_extrapolated() {
+    fn texts_beyond_the_bound_are_extrapolated() {
         let mut counter = Counter::new(&Pairs);
         counter.add("abcd");
         assert_eq!((counter.tokens(), counter.bytes()), (2, 4));
         counter.add(&"é".repeat(1 << 20));
         assert_eq!((counter.tokens(), counter.bytes()), ((1 << 20) + 2, (2 << 20) + 4));
-        assert!(counter.counted <= MOST);
+        assert!(counter.counted <= MAX_COUNTED);
     }
 
     #[test]

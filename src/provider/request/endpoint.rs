@@ -18,7 +18,7 @@ pub(in crate::provider) enum Endpoint {
 }
 
 impl Endpoint {
-    /// From the end of the path (query and trailing slash aside); `None` where it says nothing.
+    /// Returns the endpoint by the end of a path, without query and trailing slash; `None` if unknown.
     pub(in crate::provider) fn of(path: &str) -> Option<Self> {
         let path = bare(path);
         let last = path.rsplit('/').next().unwrap_or("");
@@ -28,7 +28,7 @@ impl Endpoint {
             "completions" | "complete" | "generate" => Self::Completions,
             "responses" => Self::Responses,
             "embeddings" | "embed" | "embedContent" | "batchEmbedContents" => Self::Embeddings,
-            // Adding to a thread of OpenAI's, which answers nothing.
+            // Adds to a thread of OpenAI's, without an answer.
             "messages" if path.contains("/threads/") => Self::Other,
             "chat" | "messages" | "converse" | "converse-stream" => Self::Chat,
             "generateContent" | "streamGenerateContent" => Self::Chat,
@@ -38,13 +38,13 @@ impl Endpoint {
         })
     }
 
-    /// Whether it answers with generated text.
+    /// Returns true if the endpoint answers with generated text.
     pub(in crate::provider) fn generates(self) -> bool {
         matches!(self, Self::Chat | Self::Completions | Self::Responses)
     }
 }
 
-/// The model that a path names: it is the one that answers, whatever the body says.
+/// Returns the model that a path names, which takes precedence over the body's.
 pub(super) fn model_of(path: &str) -> Option<CompactString> {
     let path = &plain(path);
     if !path.split('/').any(precedes_model) {
@@ -53,18 +53,19 @@ pub(super) fn model_of(path: &str) -> Option<CompactString> {
     model_of_verb(path).or_else(|| model(path))
 }
 
-/// Whether a model may come after a segment of this name: most paths have none, and are not searched.
+/// Returns true if a model may follow a segment of this name. Most paths have no such segment and are
+/// not searched.
 fn precedes_model(segment: &str) -> bool {
     let name = segment.as_bytes();
     name.last_chunk::<5>().is_some_and(|end| end.eq_ignore_ascii_case(b"odels"))
         || BEFORE_MODEL.iter().any(|before| name.eq_ignore_ascii_case(before.as_bytes()))
 }
 
-/// Beside those that end in `models`.
+/// Segments before a model, beside those that end in `models`.
 const BEFORE_MODEL: &[&str] = &["model", "deployments", "engines", "serving-endpoints"];
 
-/// Refuses a path in which two servers may read two models: of parameters, escapes in escapes, and
-/// letters that no model has.
+/// Refuses a path in which servers may read different models: one with parameters, nested escapes, or
+/// characters that no model has.
 pub(super) fn check(path: &str) -> Result<(), UnreadableRequest> {
     if !path.bytes().any(|byte| b"%;\\".contains(&byte)) {
         return Ok(());
@@ -76,7 +77,7 @@ pub(super) fn check(path: &str) -> Result<(), UnreadableRequest> {
     }
 }
 
-/// The model or the deployment that a path names: `/model/NAME/converse` (Bedrock),
+/// Returns the model or deployment in a path: `/model/NAME/converse` (Bedrock),
 /// `/deployments/NAME/...` (Azure), `/engines/NAME/...` (OpenAI's first),
 /// `/models/OWNER/NAME/predictions` (Replicate), `/serving-endpoints/NAME/invocations` (Databricks).
 fn model(path: &str) -> Option<CompactString> {
@@ -93,7 +94,7 @@ fn model(path: &str) -> Option<CompactString> {
     decoded(name)
 }
 
-/// The model in a path that ends in a verb, `/models/NAME:generateContent` (Google).
+/// Returns the model in a path that ends in a verb, `/models/NAME:generateContent` (Google).
 fn model_of_verb(path: &str) -> Option<CompactString> {
     let (_, rest) = split(bare(path), "odels/")?;
     let (name, verb) = rest.rsplit_once(':')?;
@@ -101,7 +102,7 @@ fn model_of_verb(path: &str) -> Option<CompactString> {
     is_verb.then(|| decoded(name)).flatten()
 }
 
-/// What stands before and behind a part of a path; some servers take it in any case.
+/// Splits a path before and behind a part, in any case, as some servers do.
 fn split<'p>(path: &'p str, part: &str) -> Option<(&'p str, &'p str)> {
     let mut windows = path.as_bytes().windows(part.len());
     let at = windows.position(|window| window.eq_ignore_ascii_case(part.as_bytes()))?;
@@ -154,10 +155,10 @@ pub(super) fn bare(path: &str) -> &str {
     path.split(['?', '#']).next().unwrap_or(path).trim_end_matches('/')
 }
 
-const ODD_PATH: &str = "servers may read it differently: it has `;`, `\\`, a blank, an escape within an \
-                        escape, or what is no UTF-8; leave these out";
+const ODD_PATH: &str = "ambiguous: it has `;`, `\\`, a space, a nested escape or invalid UTF-8; leave these \
+                        out";
 
-/// Of Google's paths.
+/// Verbs in Google's paths.
 const VERBS: &[&str] = &[
     "generateContent",
     "streamGenerateContent",
@@ -181,7 +182,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn escapes_are_read_once_and_what_parts_a_path_stays() {
+    fn plain_decodes_escapes_once_and_keeps_separators() {
         for (path, expected) in [
             ("/v1/chat/completions", "/v1/chat/completions"),
             ("/mod%65ls/a%3AgenerateContent", "/models/a:generateContent"),

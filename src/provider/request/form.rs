@@ -22,7 +22,7 @@ fn within(body: &[u8], name: &[u8]) -> Option<CompactString> {
     memmem::find_iter(body, name).find_map(|at| value(&body[at + name.len()..]))
 }
 
-/// What stands behind the headers of the part, up to the end of its line; nothing of a file.
+/// Returns the line behind the headers of a part, unless the part is a file.
 fn value(after_name: &[u8]) -> Option<CompactString> {
     let after_name = &after_name[..after_name.len().min(LONGEST_PART)];
     let line = memchr::memchr(b'\n', after_name)?;
@@ -37,12 +37,13 @@ fn value(after_name: &[u8]) -> Option<CompactString> {
     named(value[..memchr::memchr(b'\n', value)?].trim_ascii())
 }
 
-/// Whether a body is written as pairs are (URL Standard, 5.2), and so as nothing else that names a model.
+/// Returns true if a body has only characters of URL-encoded pairs (URL Standard, 5.2), which excludes
+/// other formats that name a model.
 pub(super) fn is_pairs(body: &[u8]) -> bool {
     body.iter().all(|byte| byte.is_ascii_graphic() && !b"{}\"\\<>".contains(byte))
 }
 
-/// The model that pairs name, whichever of `&` and `;` parts them.
+/// Returns the model that pairs name, separated by `&` or `;`.
 pub(super) fn pairs(body: &[u8]) -> Named {
     let mut named = Named::default();
     for pair in body.split(|byte| b"&;".contains(byte)) {
@@ -83,7 +84,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_form_of_pairs_names_its_model() {
+    fn model_is_read_from_pairs() {
         for (body, expected) in [
             ("model=whisper-1&file=x", Some("whisper-1")),
             ("file=x&model=owner%2Fname", Some("owner/name")),

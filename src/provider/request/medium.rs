@@ -6,17 +6,17 @@ use super::Request;
 use super::pixels::pixels;
 use super::walk::{Walk, Walker};
 
-/// An image, a sound, a video or a file in a request.
+/// An image, audio, a video or a file in a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::provider) struct Medium {
     pub(in crate::provider) kind: MediumKind,
-    /// Its size; `None` where it is only linked.
+    /// The size; `None` if it is only linked.
     pub(in crate::provider) bytes: Option<u64>,
-    /// Width and height of an image, where its first bytes tell them.
+    /// Width and height of an image, if its first bytes state them.
     pub(in crate::provider) pixels: Option<(u64, u64)>,
-    /// Whether data or a link was seen. An answer in sound is repeated by its `id` alone.
+    /// True if it has data or a link. An audio answer is referred to by its `id` alone.
     has_source: bool,
-    /// Whether the request is content with a coarse look at it (OpenAI's `detail`).
+    /// True if the request asks for low detail (OpenAI's `detail`).
     pub(in crate::provider) is_low_detail: bool,
 }
 
@@ -25,9 +25,9 @@ pub(in crate::provider) enum MediumKind {
     Image,
     Audio,
     Video,
-    /// A PDF, or a file of which nothing is known.
+    /// A PDF, or a file of unknown type.
     Document,
-    /// A file that is text.
+    /// A text file.
     Text,
 }
 
@@ -36,7 +36,7 @@ impl Medium {
         Self { kind, bytes: None, pixels: None, has_source: false, is_low_detail: false }
     }
 
-    /// Takes over what a name of a format tells: `image/png`, `png`, `video/mp4`, `wav`.
+    /// Sets the kind from a format: `image/png`, `png`, `video/mp4`, `wav`.
     fn declare(&mut self, format: &str) {
         let (major, minor) = format.split_once('/').unwrap_or(("", format));
         self.kind = match (major, minor) {
@@ -51,7 +51,7 @@ impl Medium {
         };
     }
 
-    /// Takes over a link, a data URL, or bare Base64.
+    /// Sets the source: a link, a data URL, or bare Base64.
     fn hold(&mut self, text: &str) {
         self.has_source = true;
         let data = match text.strip_prefix("data:").and_then(|rest| rest.split_once(',')) {
@@ -67,7 +67,7 @@ impl Medium {
         self.measure(data);
     }
 
-    /// Takes over the size of an image, if that is what it is.
+    /// Sets width and height, if the data are an image.
     #[cfg(feature = "requests")]
     fn measure(&mut self, data: &str) {
         self.pixels = self.pixels.or_else(|| pixels(data));
@@ -77,14 +77,14 @@ impl Medium {
     }
 }
 
-/// Adds a medium, or those of a list.
+/// Adds a medium, or the media of a list.
 pub(super) struct Media<'a> {
     request: &'a mut Request,
     kind: MediumKind,
 }
 
 impl<'a> Media<'a> {
-    /// Media that are of this kind unless they say otherwise.
+    /// Adds media of this kind, unless they state another.
     pub(super) fn new(request: &'a mut Request, kind: MediumKind) -> Self {
         Self { request, kind }
     }
@@ -112,7 +112,7 @@ impl<'de> Walk<'de> for Media<'_> {
     }
 }
 
-/// The object around a medium, and those within it.
+/// The object around a medium, and objects within it.
 struct Source<'a>(&'a mut Medium);
 
 impl<'de> Walk<'de> for Source<'_> {
@@ -175,5 +175,5 @@ fn is_link(text: &str) -> bool {
     text.contains("://") || text.len() < SHORTEST_DATA
 }
 
-/// Text below this many bytes is the name of a file, not its content.
+/// A shorter text, in bytes, is the name of a file and not its content.
 const SHORTEST_DATA: usize = 64;

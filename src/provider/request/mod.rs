@@ -1,4 +1,4 @@
-//! Requests of every shape, counted without being kept.
+//! Reading of requests in every known format.
 
 mod body;
 mod certain;
@@ -34,16 +34,16 @@ use super::media::MediaTokens;
 use super::prompt_weights::PromptWeights;
 use super::{Estimate, Operation};
 
-/// The vocabulary of a model, where it is at hand.
+/// Returns the vocabulary of a model, if it ships with the crate.
 pub(super) type Vocabularies = fn(&str) -> Option<&'static dyn Vocabulary>;
 
-/// What a request body says of its size: counts only, and the model.
+/// The model of a request and the counts of its parts.
 #[derive(Debug, Default)]
 pub(super) struct Request {
     pub(super) model: Option<CompactString>,
-    /// Whether the path names it.
+    /// True if the path names the model.
     is_named_by_path: bool,
-    /// What the body says of it.
+    /// The models that the body names.
     named: Named,
     pub(super) stream: bool,
     /// Bytes of UTF-8 in the contents of messages, the prompt, the input, the instructions.
@@ -71,20 +71,23 @@ pub(super) struct Request {
     pub(super) choices: Option<u64>,
     /// `max_tokens`, `max_completion_tokens` or `max_output_tokens`, of one choice.
     bound: Option<u64>,
-    /// Whether it has `messages`, which tells a chat where the path does not.
+    /// True if it has `messages`, which identifies a chat if the path doesn't.
     has_messages: bool,
-    /// Counts the texts, where the model's vocabulary is at hand.
+    /// Counts the texts, if the model's vocabulary is known.
     counter: Option<Counter>,
     pub(super) endpoint: Endpoint,
     operation: Operation,
 }
 
 impl Request {
-    /// The counts of a request with this path and body; an error where the body is no JSON object.
+    /// Reads a request.
+    ///
+    /// # Errors
+    /// [`UnreadableRequest`] if the body is not a JSON object.
     pub(super) fn read(path: &str, body: &[u8]) -> Result<Self, UnreadableRequest> {
         let mut request = Self::default();
         if let Err(error) = body::read(body, &mut request) {
-            // Half a pair, as of a text that was cut in the middle of an emoji: JSON allows it.
+            // JSON allows half a surrogate pair, as of a text that was cut within an emoji.
             let Some(body) = surrogates::replaced(body) else { return Err(error) };
             request = Self::default();
             body::read(&body, &mut request)?;
@@ -98,8 +101,8 @@ impl Request {
         Ok(request)
     }
 
-    /// What a request comes to whose body can't be read, or not to its end: by its path, its size,
-    /// and the model if that can be read.
+    /// Returns the estimate of a request whose body can't be read to its end: by its path, its size, and
+    /// the model if that can be read.
     pub(super) fn estimate_unread(path: &str, body: &[u8]) -> Estimate {
         let mut request = Self::default();
         let _ = body::read(body, &mut request);
@@ -107,7 +110,7 @@ impl Request {
         Self::estimate_of_size(path, Self::fallback_size(body), stated)
     }
 
-    /// What a request comes to by its path, the size of its body and the model that this names.
+    /// Returns the estimate of a request by its path, the size of its body and the model in the body.
     pub(super) fn estimate_of_size(
         path: &str,
         size: u64,
@@ -119,7 +122,7 @@ impl Request {
         Estimate { model, operation, ..Estimate::from_size(size) }
     }
 
-    /// What the fields of the body speak for.
+    /// Returns the endpoint that the fields of the body indicate.
     fn likely_endpoint(&self) -> Endpoint {
         match (self.has_messages, self.bound) {
             (true, _) => Endpoint::Chat,
@@ -128,7 +131,7 @@ impl Request {
         }
     }
 
-    /// Reads the body once more and counts its texts as its model does, if that is known.
+    /// Reads the body again and counts its texts exactly, if the model's vocabulary is known.
     pub(super) fn counted(self, body: &[u8], vocabulary: Vocabularies) -> Self {
         let Some(vocabulary) = self.model.as_deref().and_then(vocabulary) else { return self };
         let mut request = Self { counter: Some(Counter::new(vocabulary)), ..Self::default() };
@@ -141,13 +144,13 @@ impl Request {
         }
     }
 
-    /// How many bytes of an unreadable body are to be charged as text: all, but none of a form with
-    /// a file in it, whose size says nothing of tokens.
+    /// Returns the bytes of an unreadable body that are charged as text: all, but none of a form with a
+    /// file in it, whose size doesn't indicate tokens.
     fn fallback_size(body: &[u8]) -> u64 {
         if body.starts_with(b"--") { 0 } else { body.len() as u64 }
     }
 
-    /// The most that all choices together may generate, in tokens.
+    /// Returns the maximum output of all choices together, in tokens.
     pub(super) fn max_output(&self) -> Option<u64> {
         self.bound.map(|bound| bound.saturating_mul(self.choices()))
     }
@@ -157,7 +160,7 @@ impl Request {
         self.max_output().unwrap_or_else(|| unbounded.saturating_mul(self.choices()))
     }
 
-    /// The prompt's tokens, by what its parts weigh.
+    /// Returns the estimated tokens of the prompt.
     pub(super) fn prompt_tokens(&self, weights: &PromptWeights) -> u64 {
         let functions = if self.functions > 0 { weights.functions } else { 0 };
         self.text_tokens(weights)
@@ -171,7 +174,7 @@ impl Request {
             .saturating_add(self.framing(weights))
     }
 
-    /// What images, sounds, videos and files come to.
+    /// Returns the tokens of images, audio, videos and files.
     pub(super) fn media_tokens(&self, tokens: &MediaTokens) -> u64 {
         self.media.iter().map(|medium| tokens.of(medium)).fold(0, u64::saturating_add)
     }
@@ -183,13 +186,13 @@ impl Request {
         Estimate { model, operation, cost, terms, stream, max_output, exact: true, guess }
     }
 
-    /// Takes note of a text of the conversation.
+    /// Adds a text of the conversation.
     fn add_text(&mut self, text: &str) {
         self.text = self.text.saturating_add(text.len() as u64);
         self.count(text);
     }
 
-    /// Takes note of the name or the arguments of a call.
+    /// Adds the name or the arguments of a call.
     fn add_call_text(&mut self, text: &str) {
         self.call_text = self.call_text.saturating_add(text.len() as u64);
         self.count(text);
@@ -201,7 +204,7 @@ impl Request {
         }
     }
 
-    /// The tokens of all texts; those that stand in the body as JSON are never counted one by one.
+    /// Returns the tokens of all texts; texts that are JSON are always estimated.
     fn text_tokens(&self, weights: &PromptWeights) -> u64 {
         let bytes = self.text.saturating_add(self.call_text);
         let (counted, tokens) = match &self.counter {
@@ -215,7 +218,7 @@ impl Request {
         self.choices.unwrap_or(1).max(1)
     }
 
-    /// What a conversation takes around its texts; other endpoints have none.
+    /// Returns the tokens of a conversation around its texts; other endpoints have none.
     fn framing(&self, weights: &PromptWeights) -> u64 {
         let (item, answer, names) = match &self.counter {
             Some(Counter { vocabulary: v, .. }) => (v.item(), v.answer(), self.names),

@@ -1,4 +1,4 @@
-//! A form of parts (RFC 7578), read to its end, for who must know of every field.
+//! A multipart form (RFC 7578), read to its end to find every field.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,10 @@ use super::fields::parameters;
 use super::named::{Mention, NO_TEXT, Named, is_model};
 use super::unreadable::UnreadableRequest;
 
-/// The model that the form names; an error where a server may find other parts in it.
+/// Returns the model that the form names.
+///
+/// # Errors
+/// [`UnreadableRequest`] if a server may find other parts in the form.
 pub(super) fn read(boundary: &str, body: &[u8]) -> Result<Named, UnreadableRequest> {
     let mut named = Named::default();
     let mut body = body.strip_prefix(b"\r\n").unwrap_or(body);
@@ -38,7 +41,7 @@ pub(super) fn read(boundary: &str, body: &[u8]) -> Result<Named, UnreadableReque
     }
 }
 
-/// What a part says of the model, if it is the part to say it.
+/// Returns the model that a part names, if it is the field of the model.
 fn mention(part: &[u8]) -> Result<Option<Mention>, UnreadableRequest> {
     let end = memmem::find(part, b"\r\n\r\n").ok_or_else(|| UnreadableRequest::body(NO_HEAD))?;
     let (head, value) = (String::from_utf8_lossy(&part[..end]), &part[end + 4..]);
@@ -66,8 +69,8 @@ fn mention(part: &[u8]) -> Result<Option<Mention>, UnreadableRequest> {
     }))
 }
 
-/// Whether a part is the field of the model, as any server may read its name; `None` where it has no
-/// one name.
+/// Returns true if any server may read a part as the field of the model; `None` if it doesn't have
+/// exactly one name.
 fn names_model(disposition: &str) -> Option<bool> {
     let (kind, _) = disposition.split_once(';')?;
     let mut names: Option<Cow<'_, str>> = None;
@@ -84,32 +87,33 @@ fn names_model(disposition: &str) -> Option<bool> {
 /// Encodings that leave a value as it is.
 const PLAIN: [&str; 3] = ["7bit", "8bit", "binary"];
 
-/// A longer value is no model, in bytes.
+/// Bytes of the longest model name.
 const LONGEST: usize = 256;
 
-const NO_START: &str = "it doesn't begin with the boundary that its `content-type` states";
+const NO_START: &str =
+    "the form doesn't begin with the boundary in its `content-type`; use the same one";
 
-const NO_LINE: &str = "a boundary of the form stands on no line of its own, or the lines end without a \
-                       carriage return; write the form as RFC 7578 has it";
+const NO_LINE: &str = "a boundary of the form is not on a line by itself, or lines end without CRLF; \
+                       write the form by RFC 7578";
 
-const NO_END: &str = "the form breaks off before its last boundary; send all of it";
+const NO_END: &str = "the form ends before its last boundary; send all of it";
 
-const BEHIND: &str = "something follows the last boundary of the form; leave it out";
+const BEHIND: &str = "the form has data behind its last boundary; remove them";
 
-const NO_HEAD: &str = "a part of the form has header fields that can't be read; write them as RFC 7578 \
-                       has it, one on a line";
+const NO_HEAD: &str = "a part of the form has invalid header fields; write them by RFC 7578, one on a \
+                       line";
 
 const NO_NAME: &str = "a part of the form has no name, or more than one; give it one `name` in its \
                        `content-disposition: form-data`";
 
-const ENCODED: &str = "the field has a `content-transfer-encoding`; send its value as it is";
+const ENCODED: &str = "the field has a `content-transfer-encoding`; send its value without one";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn a_field_is_found_wherever_it_stands_and_nothing_else_is() {
+    fn model_field_is_found_at_any_position() {
         let part = |head: &str, value: &str| format!("--b\r\n{head}\r\n\r\n{value}\r\n");
         let form = |name: &str, value: &str| {
             part(&format!("Content-Disposition: form-data; {name}"), value)

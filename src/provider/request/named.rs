@@ -3,15 +3,15 @@ use compact_str::CompactString;
 use super::unreadable::UnreadableRequest;
 use super::walk::Walk;
 
-/// The model that a body or a form names, and whether it names it for certain.
+/// The model that a body or a form names, and the reason if it is ambiguous.
 #[derive(Debug, Default)]
 pub(super) struct Named {
-    /// Of several the last.
+    /// The last one that was named.
     pub(super) model: Option<CompactString>,
     is_text: bool,
     is_null: bool,
-    doubt: Option<&'static str>,
-    /// Whether a settings object names one.
+    ambiguity: Option<&'static str>,
+    /// True if a settings object names a model.
     is_nested: bool,
 }
 
@@ -20,14 +20,14 @@ pub(super) struct Named {
 pub(super) enum Mention {
     Text(CompactString),
     Null,
-    /// No name, whatever it is.
+    /// Not a name, for this reason.
     Other(&'static str),
 }
 
 impl Named {
-    /// Takes note of one more field that names the model.
+    /// Adds a field that names the model.
     pub(super) fn add(&mut self, mention: Mention) {
-        let doubt = match mention {
+        let ambiguity = match mention {
             Mention::Text(model) => {
                 let differs = self.is_null || self.model.as_ref().is_some_and(|m| *m != model);
                 (self.model, self.is_text) = (Some(model), true);
@@ -39,23 +39,23 @@ impl Named {
             }
             Mention::Other(why) => Some(why),
         };
-        self.doubt = self.doubt.or(doubt);
+        self.ambiguity = self.ambiguity.or(ambiguity);
     }
 
-    /// Takes note of one within a settings object, which counts for nothing.
+    /// Adds a field in a settings object, which is ignored.
     pub(super) fn add_nested(&mut self) {
         self.is_nested = true;
     }
 
-    /// Refuses a model that isn't named for certain.
+    /// Refuses an ambiguous model.
     pub(super) fn check(&self) -> Result<(), UnreadableRequest> {
         let nested = (self.is_nested && !self.is_text).then_some(NESTED);
-        self.doubt.or(nested).map_or(Ok(()), |why| Err(UnreadableRequest::model(why)))
+        self.ambiguity.or(nested).map_or(Ok(()), |why| Err(UnreadableRequest::model(why)))
     }
 }
 
 impl Mention {
-    /// The value of a field, as some write it: with `models/` in front (Google), or spaces around.
+    /// Reads the value of a field, without spaces and the prefix `models/` (Google).
     pub(super) fn text(text: &str) -> Self {
         let text = text.trim();
         Self::Text(text.strip_prefix("models/").unwrap_or(text).into())
@@ -72,18 +72,18 @@ impl Walk<'_> for &mut Mention {
     }
 }
 
-/// Whether a field of this name names the model, as one server or another reads the name: in any case
+/// Returns true if any server may read a field of this name as the model: in any case
 /// (Go's `encoding/json`), with an index behind it, or up to a zero.
 pub(super) fn is_model(name: &[u8]) -> bool {
     let name = name.split(|byte| b"[\0".contains(byte)).next().unwrap_or(name).trim_ascii();
     [&b"model"[..], b"model_id"].iter().any(|model| name.eq_ignore_ascii_case(model))
 }
 
-/// What a field holds that names the model, but is no text.
-pub(super) const NO_TEXT: &str = "it is not a string; give the name of a model";
+/// The reason for a model that is not a string.
+pub(super) const NO_TEXT: &str = "not a string; give the name of a model";
 
-const DIFFERS: &str = "it stands in the request more than once, with different values (`model_id` and \
-                       other cases of the letters are the same field); give it once";
+const DIFFERS: &str = "given more than once, with different values (`model_id` and other cases of the \
+                       letters are the same field); give it once";
 
-const NESTED: &str = "it stands in a settings object (`options`, `generationConfig`, `toolConfig`), and \
-                      not at the root of the body; move it there";
+const NESTED: &str = "given in a settings object (`options`, `generationConfig`, `toolConfig`), not at \
+                      the root of the body; move it there";

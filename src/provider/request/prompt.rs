@@ -99,7 +99,7 @@ impl<'de> Walk<'de> for Calls<'_> {
     }
 }
 
-/// What marks a call, wherever it stands.
+/// Reads arguments, which identify a call at any position.
 fn arguments<'de, A: MapAccess<'de>>(request: &mut Request, call: &mut A) -> Result<(), A::Error> {
     request.calls += 1;
     call.next_value_seed(Walker(Arguments(request)))

@@ -2,8 +2,8 @@ use serde::de::{MapAccess, SeqAccess};
 
 use super::walk::{Walk, Walker};
 
-/// Adds the bytes that a value takes as compact JSON, whatever spaces the client sent; escapes count
-/// as what they stand for, and `true`, `false` and `null` as four bytes.
+/// Adds the bytes of a value as compact JSON, without the client's spaces. Escapes count as the
+/// characters that they encode, and `true`, `false` and `null` as four bytes.
 pub(super) struct JsonSize<'a>(pub(super) &'a mut u64);
 
 impl JsonSize<'_> {
@@ -52,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_size_is_that_of_compact_json_whatever_the_spaces() {
+    fn size_of_spaced_json_equals_compact_size() {
         for compact in ["0", "12", "true", r#""ab""#, "[1,2]", r#"{"a":1,"b":[{"c":"d"}]}"#] {
             let spaced = compact.replace(',', " , ").replace(':', " : ");
             let mut size = 0;

@@ -2,8 +2,8 @@ use std::borrow::Cow;
 use std::error::Error;
 use std::fmt;
 
-/// A request that can't be read for certain: two servers might see two models in it, or more than one
-/// size. It says which part of the request is wrong, why, and what to do, and repeats nothing of it.
+/// The error of an ambiguous request, in which servers might read different models or sizes. It states
+/// the wrong part, the reason and the fix, and repeats no content of the request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct UnreadableRequest {
     part: &'static str,
@@ -11,7 +11,7 @@ pub struct UnreadableRequest {
 }
 
 impl UnreadableRequest {
-    /// The part that is wrong: `body`, `path`, the name of a header, or the field `model`.
+    /// Returns the wrong part: `body`, `path`, the name of a header, or the field `model`.
     pub fn part(&self) -> &'static str {
         self.part
     }
@@ -36,8 +36,8 @@ impl UnreadableRequest {
 impl From<serde_json::Error> for UnreadableRequest {
     fn from(error: serde_json::Error) -> Self {
         match error.is_eof() {
-            true => Self::body("its JSON breaks off; send all of it"),
-            false => Self::body(format!("it is not JSON: {error}; write it as RFC 8259 has it")),
+            true => Self::body("incomplete JSON; send all of it"),
+            false => Self::body(format!("invalid JSON: {error}; send JSON by RFC 8259")),
         }
     }
 }

@@ -1,7 +1,6 @@
 use super::endpoint::{Endpoint, bare, check, model_of, plain};
 
-/// Whether a path is that of requests that have no model, whatever their bodies hold: none of them has
-/// to be read.
+/// Returns true if requests to a path have no model, so that their bodies need not be read.
 pub(super) fn has_no_model(path: &str) -> bool {
     let path = &plain(path);
     let segments = || bare(path).rsplit('/');

@@ -91,7 +91,7 @@ impl Base64 {
 
 const BYTES: &Fields = &Fields::new(&[ResponseField::text(&["bytes"], ErrorPart::Bytes)]);
 
-/// What is decoded at once, in bytes.
+/// Bytes that are decoded together.
 const PIECE: usize = 512;
 
 const NONE: u8 = 0xFF;

@@ -22,7 +22,7 @@ pub(super) struct EventStream {
 
 #[derive(Debug, Clone, Copy)]
 enum State {
-    /// So many bytes of it have been seen.
+    /// In the prelude, behind this many bytes.
     Prelude(usize),
     /// Bytes that are left of the headers, and bytes of payload behind them.
     Headers(u32, u32),
@@ -83,7 +83,7 @@ impl EventStream {
         (state, &bytes[taken..])
     }
 
-    /// Of the headers and of the payload.
+    /// Returns the lengths of headers and payload.
     fn lengths(&self) -> Option<(u32, u32)> {
         let [all, headers, crc] = [0, 4, 8].map(|at| {
             let word = self.prelude[at..at + 4].try_into().expect("four bytes");
@@ -106,12 +106,12 @@ impl EventStream {
     }
 }
 
-/// With so many bytes of payload to come.
+/// Returns the state before a payload of this length.
 fn begin(payload: u32) -> State {
     if payload > 0 { State::Payload(payload) } else { State::Crc(CRC) }
 }
 
-/// So many of the bytes; how many of those are missing; the rest.
+/// Splits off at most `want` bytes, and returns them, the number of missing bytes, and the rest.
 fn split(bytes: &[u8], want: u32) -> (&[u8], u32, &[u8]) {
     let (part, rest) = bytes.split_at(bytes.len().min(want as usize));
     (part, want - part.len() as u32, rest)

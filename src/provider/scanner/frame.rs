@@ -7,16 +7,16 @@ use super::sink::Sink;
 use super::token_counts::{TokenCount, TokenCounts};
 use crate::provider::ApiError;
 
-/// What the lexer has found: in the JSON object that it is in, and in those before.
+/// The fields that were found in the current JSON object, and in earlier ones.
 #[derive(Default)]
 pub(super) struct Frame {
     counts: TokenCounts,
     staged: TokenCounts,
     parts: ErrorParts,
-    /// Something has been staged; most objects of a stream stage nothing.
+    /// True if the current object has a field; most objects of a stream have none.
     is_staged: bool,
     error: Option<ApiError>,
-    /// The body is that of a failed request, so that whatever it says is an error.
+    /// True if the request failed, so that the whole body is an error.
     has_failed: bool,
 }
 
@@ -158,11 +158,11 @@ impl ErrorParts {
 /// No response uses more: a number above is a mistake, and left out.
 const MOST_TOKENS: u64 = 1_000_000_000_000_000;
 
-/// What is kept of a message, in bytes. The capacity of its buffer is at most twice that.
+/// Bytes of a message that are kept. The capacity of its buffer is at most twice that.
 const LONGEST_MESSAGE: usize = 1_024;
 
-/// What is kept of a code or a type, in bytes.
+/// Bytes of a code or a type that are kept.
 const LONGEST_SIGN: usize = 64;
 
-/// What is kept without an allocation, in bytes: the names of nearly all events of a stream.
+/// Bytes that are kept without an allocation: enough for the names of nearly all events of a stream.
 const SHORT: usize = 40;

@@ -3,18 +3,18 @@ use super::key::Key;
 use super::response_field::ErrorPart;
 use super::sink::Sink;
 
-/// Reads the headers of a message of an AWS event stream: what kind of message it is, and what it
-/// says of an error. A header is the length of its name, the name, a type, and a value.
+/// Reads the headers of a message of an AWS event stream: the kind of the message, and parts of an
+/// error. A header is the length of its name, the name, a type, and a value.
 #[derive(Default)]
 pub(super) struct Headers {
     kind: Kind,
     step: Step,
-    /// The name, then the value, as far as they can be known ones.
+    /// The name, then the value, up to the longest that is compared.
     text: Key,
     name: Name,
 }
 
-/// What a message is.
+/// The kind of a message.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Its payload is JSON.
@@ -30,7 +30,7 @@ pub(super) enum Kind {
 enum Step {
     #[default]
     NameLength,
-    /// So many bytes are left of it.
+    /// The bytes that are left of the name.
     Name(u8),
     Type,
     /// The first byte of it is the larger.
@@ -97,7 +97,7 @@ impl Headers {
         Step::Type
     }
 
-    /// Only texts are wanted; of the others the length must be known.
+    /// Begins a value of a type. Only texts are read; other values are skipped by their length.
     fn value_of(&mut self, kind: u8) -> Step {
         let length = match kind {
             TEXT => return Step::Length(None),
@@ -110,7 +110,7 @@ impl Headers {
             4 => 4,
             5 | 8 => 8,
             9 => 16,
-            // `true`, `false`; and what there isn't.
+            // `true`, `false` and unknown types.
             _ => 0,
         };
         self.name = Name::Other;

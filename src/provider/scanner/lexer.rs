@@ -5,11 +5,11 @@ use super::sink::Sink;
 use super::skip::{closing_quote, ends_in_escape, plain_run, quote_or_escape};
 use super::unescape::Unescape;
 
-/// A push lexer for JSON: it follows the objects in which a wanted field may stand, and passes over
-/// everything else without looking at more than its quotes and brackets.
+/// A push lexer for JSON: it follows the objects that may hold a field, and skips
+/// everything else by its quotes and brackets.
 ///
-/// It holds no text but a key of up to 32 bytes. A key that is written with escapes is never a
-/// wanted one. Objects may follow one another, or stand in an array; each is a root of its own.
+/// It holds no text but a key of up to 32 bytes. A key that is written with escapes is never
+/// found. Objects may follow one another, or be in an array; each is a root.
 pub(super) struct Lexer {
     fields: &'static Fields,
     state: State,
@@ -36,21 +36,21 @@ enum State {
     Key,
     KeyEscape,
     Colon,
-    /// A wanted number, whole so far.
+    /// In the integer part of a field.
     Number,
-    /// The fraction of a wanted number.
+    /// In the fraction of a field.
     Fraction,
     /// Any other number, `true`, `false`, `null`.
     Scalar,
-    /// A wanted string.
+    /// In the string of a field.
     Text(ErrorPart),
     TextEscape(ErrorPart),
     /// Any other string.
     String,
     StringEscape,
-    /// Between brackets that are passed over.
+    /// Within brackets that are skipped.
     Nested,
-    /// This is no JSON; until the next reset.
+    /// Invalid JSON, until the next reset.
     Lost,
 }
 
@@ -302,7 +302,7 @@ impl Lexer {
         end + 1
     }
 
-    /// Between brackets that are passed over. Which bracket closes which is not checked.
+    /// Within brackets that are skipped. Which bracket closes which is not checked.
     fn nested(&mut self, bytes: &[u8], sink: &mut impl Sink) -> usize {
         let mut at = 0;
         while let Some(byte) = bytes.get(at) {

@@ -1,27 +1,27 @@
 use super::response_field::ErrorPart;
 use super::token_counts::TokenCount;
 
-/// Is told what a lexer finds.
+/// The receiver of the fields that a lexer finds.
 pub(super) trait Sink {
-    /// A wanted number.
+    /// Receives a count.
     fn count(&mut self, count: TokenCount, value: u64);
 
-    /// What this root states is a whole usage.
+    /// Marks the usage in the current root object as whole.
     fn whole(&mut self);
 
-    /// The text of a part begins.
+    /// Begins the text of a part.
     fn begin(&mut self, part: ErrorPart);
 
-    /// A piece of that text, its escapes decoded.
+    /// Receives a piece of the text, with escapes decoded.
     fn push(&mut self, part: ErrorPart, bytes: &[u8]);
 
-    /// A member of a root object has ended, if it was an object that was followed.
+    /// Ends a member of a root object, if it is an object that holds fields.
     fn commit(&mut self);
 
-    /// A root has ended.
+    /// Ends a root object.
     fn end(&mut self);
 
-    /// A part that is written as a number.
+    /// Receives a part that is written as a number.
     fn write(&mut self, part: ErrorPart, number: u64) {
         self.begin(part);
         self.push(part, compact_str::format_compact!("{number}").as_bytes());

@@ -1,4 +1,4 @@
-//! Passing over what isn't wanted, at the speed of memory.
+//! Fast skipping of strings and numbers.
 
 use memchr::{memchr, memchr2};
 
@@ -23,7 +23,7 @@ pub(super) fn quote_or_escape(bytes: &[u8]) -> Option<usize> {
     }
 }
 
-/// Whether the byte after these belongs to an escape: behind an odd number of backslashes.
+/// Returns true if the next byte belongs to an escape: behind an odd number of backslashes.
 pub(super) fn ends_in_escape(bytes: &[u8]) -> bool {
     bytes.iter().rev().take_while(|byte| **byte == b'\\').count() % 2 == 1
 }

@@ -5,8 +5,8 @@ use super::frame::Frame;
 use super::lexer::Lexer;
 
 /// Server-sent events (WHATWG HTML, 9.2): the text of `data` lines goes to the lexer where it
-/// stands; all other lines are passed over. An empty line ends an event. Whole events without
-/// anything that could be wanted are passed over too.
+/// is; all other lines are skipped. An empty line ends an event. Whole events without a field are
+/// skipped too.
 pub(super) struct Sse {
     needles: Needles,
     line: Line,
@@ -20,7 +20,7 @@ pub(super) struct Sse {
 enum Line {
     #[default]
     Start,
-    /// So many bytes of `data:` have been seen.
+    /// In `data:`, behind this many bytes.
     Name(usize),
     /// After `data:`.
     Data,
@@ -56,7 +56,7 @@ impl Sse {
         self.text(bytes, lexer, frame);
     }
 
-    /// Leaves the first event that could say something, or that is not whole.
+    /// Skips whole events that state no field.
     fn pass_over<'b>(&self, bytes: &'b [u8]) -> &'b [u8] {
         if self.has_data || !matches!(self.line, Line::Start) {
             return bytes;
@@ -87,7 +87,7 @@ impl Sse {
         }
     }
 
-    /// Whether that ends the event too.
+    /// Ends a line, and returns true if that ends the event.
     fn end_line(&mut self, lexer: &mut Lexer, frame: &mut Frame) -> bool {
         let line = std::mem::replace(&mut self.line, Line::Start);
         match line {

@@ -10,7 +10,7 @@ pub(super) struct Unescape {
 enum State {
     #[default]
     Letter,
-    /// So many hexadecimal digits of a code unit.
+    /// In a code unit, behind this many hexadecimal digits.
     Unit(u8, u32),
 }
 
@@ -39,7 +39,7 @@ impl Unescape {
         Some(self.unit(unit))
     }
 
-    /// Whether this byte, which follows an escape, leaves the first half of a pair alone.
+    /// Returns true if this byte, which follows an escape, leaves half a surrogate pair incomplete.
     pub(super) fn is_cut_by(&mut self, byte: u8) -> bool {
         byte != b'\\' && self.high.take().is_some()
     }

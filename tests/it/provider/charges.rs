@@ -35,7 +35,7 @@ struct Figures {
 }
 
 #[test]
-fn recent_text_requests_are_charged_as_openai_charges_them() {
+fn recorded_text_requests_have_the_charge_of_openai() {
     let Some(charges) = charges() else { return };
     report(&charges);
     let figures =
@@ -109,7 +109,7 @@ fn most_prompts_of_mere_text_are_estimated_within_a_few_tokens() {
 }
 
 #[test]
-fn tools_and_calls_add_nothing_to_a_recent_chat() {
+fn tools_and_calls_in_a_chat_are_free() {
     let Some(charges) = charges() else { return };
     let tools = |c: &&Charge| c.recent && !c.text_only && c.endpoint == "chat";
     let figures = figures(charges.iter().filter(tools));

@@ -9,7 +9,7 @@ use tollgate::provider::count_tokens::{
 use tollgate::provider::{ANTHROPIC, COMPATIBLE, GEMINI, OPENAI, Profile, VERTEX};
 
 #[test]
-fn the_question_is_the_request_without_what_the_endpoint_refuses() {
+fn count_request_omits_unsupported_members() {
     let gemini = json!({"contents": [1], "generationConfig": {"temperature": 1}});
     assert_eq!(
         asked(
@@ -77,7 +77,7 @@ fn a_chat_is_asked_for_as_a_response() {
 }
 
 #[test]
-fn what_cannot_be_counted_says_why() {
+fn uncountable_requests_state_the_reason() {
     let why = |profile, url, body: &str| request(profile, url, body.as_bytes()).unwrap_err();
     let none = |provider| CannotCount::NoEndpoint { provider };
     assert_eq!(why(COMPATIBLE, "https://x/v1/messages", "{}"), none("compatible"));
@@ -94,7 +94,7 @@ fn what_cannot_be_counted_says_why() {
 }
 
 #[test]
-fn an_answer_is_held_within_its_bounds() {
+fn count_response_is_bounded() {
     let mut answer = Answer::new(StatusCode::OK);
     assert_eq!(answer.feed(&vec![b' '; LONGEST_ANSWER]), Ok(()));
     let too_long = CountTokensError::TooLong { limit: LONGEST_ANSWER };

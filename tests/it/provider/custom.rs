@@ -7,7 +7,7 @@ use tollgate::provider::{
 use tollgate::quota::{Cost, Dimension, Quota, Usage};
 
 #[test]
-fn a_custom_profile_reads_and_charges_as_the_one_it_is_like() {
+fn like_profile_reads_and_charges_as_its_base() {
     let body = br#"{"model":"m","max_tokens":100,"messages":[{"content":"How are you?"}]}"#;
     let usage = Usage { input: 1_000, output: 50, cache_read: 600, cache_write: 100 };
     let reserved = Cost::new().tokens(500).input_tokens(400).output_tokens(100);
@@ -23,7 +23,7 @@ fn a_custom_profile_reads_and_charges_as_the_one_it_is_like() {
 }
 
 #[test]
-fn it_has_a_name_and_a_base_url_of_its_own_and_no_default_quotas() {
+fn like_profile_has_own_name_and_no_default_quotas() {
     let custom = OPENAI.like("My-vLLM_2.0", "HTTP://gpu-7:8000/v1/").unwrap();
     assert_eq!(custom.name(), "My-vLLM_2.0");
     assert_eq!(custom.base_url(), Some("http://gpu-7:8000/v1"));
@@ -34,7 +34,7 @@ fn it_has_a_name_and_a_base_url_of_its_own_and_no_default_quotas() {
 }
 
 #[test]
-fn a_built_in_provider_that_is_reached_elsewhere_keeps_its_quotas() {
+fn like_profile_with_same_name_keeps_default_quotas() {
     let moved = OPENAI.like("OpenAI", "http://proxy:8080/openai").unwrap();
     assert_eq!((moved.name(), moved.built_in()), ("openai", OPENAI));
     assert_eq!(moved.quotas().len(), OPENAI.quotas().len());
@@ -44,7 +44,7 @@ fn a_built_in_provider_that_is_reached_elsewhere_keeps_its_quotas() {
 }
 
 #[test]
-fn without_a_base_url_it_goes_by_its_name_alone() {
+fn like_profile_without_base_url_is_found_by_name() {
     let custom = [ANTHROPIC.like("mine", None).unwrap()];
     assert_eq!((custom[0].base_url(), custom[0] == ANTHROPIC), (None, false));
     assert_eq!(Profile::find_among(&custom, "http://gateway/mine/v1/responses"), custom[0]);
@@ -67,7 +67,7 @@ fn profiles_are_the_same_by_rules_name_and_base_url() {
 }
 
 #[test]
-fn a_configuration_that_is_read_again_keeps_nothing_twice() {
+fn like_with_same_arguments_is_kept_once() {
     let again = || OPENAI.like("read-again", "http://gpu-7:8000").unwrap();
     let first = again();
     for other in ["a", "b", "c"] {
@@ -77,7 +77,7 @@ fn a_configuration_that_is_read_again_keeps_nothing_twice() {
 }
 
 #[test]
-fn threads_that_make_the_same_profile_at_once_keep_it_once() {
+fn like_in_several_threads_is_kept_once() {
     let make = || OPENAI.like("at-once", "http://gpu-7:8000").unwrap().name().as_ptr() as usize;
     let made = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..8).map(|_| scope.spawn(make)).collect();
@@ -87,7 +87,7 @@ fn threads_that_make_the_same_profile_at_once_keep_it_once() {
 }
 
 #[test]
-fn a_url_at_or_below_its_base_url_is_its_own() {
+fn url_below_base_url_finds_the_profile() {
     let custom = [
         OPENAI.like("whole", "http://gpu-7:8000").unwrap(),
         ANTHROPIC.like("part", "http://gpu-7:8000/claude").unwrap(),
@@ -131,7 +131,7 @@ fn of_two_at_one_base_url_the_first_counts() {
 }
 
 #[test]
-fn a_limiter_counts_its_keys_by_the_profile_it_is_like() {
+fn limiter_uses_algorithm_of_like_profile() {
     let limits = |profile| {
         let quota = Quota::new().rpm(60).tpm(1_000);
         let limiter = Limiter::builder().provider(profile).quota("llama", quota).build().unwrap();
@@ -164,7 +164,7 @@ fn a_name_that_is_taken_or_no_name_is_refused() {
 }
 
 #[test]
-fn a_base_url_that_no_request_can_be_sent_to_is_refused_without_its_secrets() {
+fn invalid_base_url_is_refused_without_its_secrets() {
     for (base_url, reason) in [
         ("", "is not a URL"),
         ("gpu-7", "has no scheme"),
@@ -194,7 +194,7 @@ fn names_are_looked_up_among_custom_profiles_and_built_in_ones() {
 }
 
 #[test]
-fn a_name_that_nobody_has_is_refused_with_those_that_there_are() {
+fn unknown_name_is_refused_with_known_names() {
     let custom = [OPENAI.like("my-vllm", "http://gpu-7:8000").unwrap()];
     let unknown = |name: &str| Profile::named_among(&custom, name).unwrap_err();
     let error = unknown("open-ai").to_string();

@@ -47,7 +47,7 @@ const COHERE_RULES: Rules = Rules::new("my-cohere")
     .api(Api::bearer(&["CO_API_KEY"]).endpoint("/v2/chat"));
 
 #[test]
-fn rebuilt_profiles_read_recordings_as_built_in_ones() {
+fn rebuilt_profiles_read_recordings_as_built_in_profiles() {
     for (rules, built_in, file) in [
         (GROQ_RULES, GROQ, "groq.har"),
         (MISTRAL_RULES, MISTRAL, "mistral.har"),
@@ -81,7 +81,7 @@ fn rebuilt_profiles_read_recordings_as_built_in_ones() {
 }
 
 #[test]
-fn rebuilt_profiles_have_algorithm_and_settlement_of_built_in_ones() {
+fn rebuilt_profiles_settle_as_built_in_profiles() {
     for (rules, built_in) in [(GROQ_RULES, GROQ), (MISTRAL_RULES, MISTRAL), (COHERE_RULES, COHERE)]
     {
         let custom = Profile::custom(rules).unwrap();
@@ -154,7 +154,7 @@ const ACME: Rules = Rules::new("acme-rules")
     .quotas(&[DefaultQuota::new("acme-5*", "2026-11").rpm(60).tpm(1_000).rpd(50).zone("UTC")]);
 
 #[test]
-fn rules_of_built_in_profiles_are_available_to_custom_ones() {
+fn rules_of_built_in_profiles_are_available() {
     let acme = Profile::custom(ACME).unwrap();
 
     assert_eq!(acme.settles(&Dimension::InputTokens), SettleAt::FirstUsage);
@@ -192,7 +192,7 @@ fn rules_of_built_in_profiles_are_available_to_custom_ones() {
 }
 
 #[test]
-fn custom_profile_derived_from_built_in_keeps_its_rules() {
+fn rules_derived_from_built_in_are_kept() {
     let acme = Profile::custom(GROQ.rules_as("acme-groq").urls(&["*.acme.example"])).unwrap();
     assert_eq!((acme.name(), acme.built_in(), acme.base_url()), ("acme-groq", GROQ, None));
     assert_eq!(acme.algorithm(), GROQ.algorithm());

@@ -31,7 +31,7 @@ fn a_delay_is_read_in_the_order_of_the_official_sdks() {
 }
 
 #[test]
-fn a_time_is_measured_by_the_clock_of_whoever_names_it() {
+fn delay_to_a_time_is_measured_from_response_date() {
     let headers = headers(&[
         ("date", "Wed, 21 Oct 2026 07:20:00 GMT"),
         ("retry-after", "Wed, 21 Oct 2026 07:20:05 GMT"),
@@ -83,7 +83,7 @@ fn a_delay_is_read_out_of_the_details_of_an_error() {
 }
 
 #[test]
-fn a_limit_that_is_spent_says_when_it_is_full_again() {
+fn exhausted_limit_states_its_reset() {
     let delay = |remaining, reset| {
         let headers =
             headers(&[("x-ratelimit-remaining", remaining), ("x-ratelimit-reset", reset)]);

@@ -10,7 +10,7 @@ use tollgate::quota::Dimension;
 use super::headers::headers;
 
 #[test]
-fn a_status_and_its_error_make_a_class() {
+fn status_and_error_determine_the_class() {
     for (status, body, class) in [
         (200, "", Class::Ok),
         (304, "", Class::Ok),
@@ -53,7 +53,7 @@ fn the_provider_may_say_whether_to_try_again() {
 }
 
 #[test]
-fn a_spent_quota_passes_with_its_window() {
+fn exhausted_quota_is_classified_by_its_window() {
     let gemini = |ids: &[&str]| {
         let violations: Vec<_> = ids.iter().map(|id| format!(r#"{{"quotaId": "{id}"}}"#)).collect();
         let violations = violations.join(",");
@@ -91,7 +91,7 @@ fn a_spent_quota_passes_with_its_window() {
 }
 
 #[test]
-fn anthropic_says_when_to_come_back_unless_a_spending_limit_is_reached() {
+fn anthropic_429_without_retry_after_is_terminal() {
     let body = br#"{"type":"error","error":{"type":"rate_limit_error","message":"m"}}"#;
     let class = |profile: Profile, status, pairs| {
         profile.classify(StatusCode::from_u16(status).unwrap(), &headers(pairs), body)
@@ -107,7 +107,7 @@ fn anthropic_says_when_to_come_back_unless_a_spending_limit_is_reached() {
 }
 
 #[test]
-fn bedrock_names_its_errors_in_a_header_or_a_member() {
+fn bedrock_error_type_is_read_from_header_or_member() {
     let class = |status, kind: &str, body: &str| {
         let status = StatusCode::from_u16(status).unwrap();
         let headers = headers(&[("x-amzn-errortype", kind)]);
@@ -246,7 +246,7 @@ fn error_bodies_of_several_shapes_are_read() {
 }
 
 #[test]
-fn an_error_shows_no_more_than_the_beginning_of_its_message() {
+fn error_shows_only_the_start_of_its_message() {
     let secret = "é".repeat(290) + &"x".repeat(50) + "the end of the prompt";
     let body = format!(r#"{{"error":{{"code":"bad","message":"{secret}"}}}}"#);
     let error = ApiError::read(body.as_bytes()).unwrap();

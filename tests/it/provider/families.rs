@@ -99,7 +99,7 @@ fn azure_deployment_in_path_is_the_model_of_every_operation() {
 }
 
 #[test]
-fn anthropic_counts_input_and_output_apart_and_leaves_cache_reads_out() {
+fn anthropic_charge_excludes_cache_reads() {
     let body = r#"{"model":"claude-sonnet-4-5","max_tokens":4096,"system":"1234","messages":[
                    {"role":"user","content":[{"type":"text","text":"12345678"}]}]}"#;
     let estimate = read(ANTHROPIC, "/v1/messages", body);
@@ -122,7 +122,7 @@ fn gemini_counts_the_input_alone() {
 }
 
 #[test]
-fn bedrock_takes_what_may_be_generated_and_burns_claude_down_five_times() {
+fn bedrock_charges_claude_output_five_times() {
     let body = r#"{"messages":[{"role":"user","content":[{"text":"12345678"}]}],
                    "inferenceConfig":{"maxTokens":300}}"#;
     for (model, burn_down) in [
@@ -144,7 +144,7 @@ fn bedrock_takes_what_may_be_generated_and_burns_claude_down_five_times() {
 }
 
 #[test]
-fn mistral_says_what_it_charged() {
+fn mistral_charge_is_read_from_its_header() {
     let headers = [("x-ratelimit-tokens-query-cost", "107")]
         .into_iter()
         .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))
@@ -154,7 +154,7 @@ fn mistral_says_what_it_charged() {
 }
 
 #[test]
-fn cerebras_is_admitted_by_the_bound_or_by_what_the_context_leaves() {
+fn cerebras_reserves_the_bound_or_the_context() {
     let bounded = r#"{"messages":[{"content":"12345678"}],"max_completion_tokens":100}"#;
     let estimate = read(CEREBRAS, "/v1/chat/completions", bounded);
     assert_eq!(amounts(&estimate.cost), [9 + 100, 9, 100]);

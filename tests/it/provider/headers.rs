@@ -36,7 +36,7 @@ fn limits_of_requests_tokens_and_images_are_read() {
 }
 
 #[test]
-fn openai_numbers_of_a_daily_bucket_are_per_day_and_all_others_per_minute() {
+fn openai_window_is_a_day_for_numbers_of_a_daily_bucket() {
     for (limit, remaining, reset, window) in [
         ("10000", "9999", "8.64s", Window::DAY),
         // Of one request the most is back already.
@@ -75,7 +75,7 @@ fn limit_without_stated_window_is_per_minute_for_every_profile() {
 }
 
 #[test]
-fn azure_writes_whole_numbers_and_its_own_window() {
+fn azure_resets_and_windows_are_read() {
     let azure = |limit, remaining, reset, period| {
         let headers = headers(&[
             ("x-ratelimit-limit-tokens", limit),
@@ -218,7 +218,7 @@ fn a_bucket_refills_slowly_but_a_window_ends_at_once() {
 }
 
 #[test]
-fn what_is_unknown_or_garbage_is_none() {
+fn unknown_or_invalid_values_are_none() {
     for profile in Profile::all() {
         for (limit, remaining, reset) in [
             ("-1", "-1", "-1s"),
@@ -241,7 +241,7 @@ fn what_is_unknown_or_garbage_is_none() {
 }
 
 #[test]
-fn what_contradicts_itself_is_none() {
+fn contradictory_values_are_none() {
     // More is left than there can be.
     assert_eq!(requests(OPENAI, "5", "6", "0s").unwrap().remaining, None);
     let mut headers =
@@ -254,7 +254,7 @@ fn what_contradicts_itself_is_none() {
 }
 
 #[test]
-fn garbage_beside_a_value_changes_nothing() {
+fn invalid_value_beside_a_valid_one_is_ignored() {
     let mut headers =
         headers(&[("x-ratelimit-limit-requests", "10"), ("x-ratelimit-remaining-requests", "9")]);
     for garbage in [&b"\xff"[..], b"", b"req_b176c7aa266e48aa8eff647b6b309bb8"] {

@@ -34,7 +34,7 @@ proptest! {
     }
 
     #[test]
-    fn strictly_read_requests_never_panic_and_are_estimated_the_same(
+    fn strict_reading_never_panics_and_estimates_alike(
         body in json_like(),
         path in "(/|/v1|//|%2[fF]|%|;|/models/m|:generateContent|/files|/deployments/d|[ -~]){0,6}",
         kind in "(application/json|multipart/form-data|)(; ?(boundary|charset)=(\"?b\"?|-|utf-8|\\\\)){0,2}",
@@ -114,7 +114,7 @@ proptest! {
 
     /// The scanner against a parser that builds the whole tree.
     #[test]
-    fn a_scan_of_valid_json_finds_what_a_parser_finds(value in json_value()) {
+    fn scanner_agrees_with_parser_on_valid_json(value in json_value()) {
         let body = serde_json::to_vec(&value).unwrap();
         let usage = scan(OPENAI, "", &body, || 7).usage;
         let count = |value: &serde_json::Value, a: &str, b: &str| {

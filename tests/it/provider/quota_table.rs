@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 use tollgate::provider::{COMPATIBLE, GEMINI, OPENAI, OPENROUTER, Profile, QuotaTable};
 
 #[test]
-fn a_row_shows_what_is_limited_and_since_when_in_aligned_columns() {
+fn table_rows_are_aligned_with_limits_and_month() {
     let custom = OPENAI.like("my-vllm", "http://gpu-7:8000").unwrap();
     let text = QuotaTable::of(&[OPENROUTER, COMPATIBLE, custom]).to_string();
     let expected = "\
@@ -18,7 +18,7 @@ openrouter: an account that has bought no credits, 2026-02, by OpenRouter's page
 }
 
 #[test]
-fn a_model_without_limits_is_told_from_a_provider_without_quotas() {
+fn unlimited_model_differs_from_provider_without_quotas() {
     let text = QuotaTable::of(&[GEMINI]).to_string();
     let row = |model: &str| {
         let row = text.lines().find(|line| line.contains(model)).expect(model);
@@ -31,7 +31,7 @@ fn a_model_without_limits_is_told_from_a_provider_without_quotas() {
 }
 
 #[test]
-fn every_profile_and_every_built_in_quota_has_its_row() {
+fn every_profile_and_built_in_quota_has_a_row() {
     let text = QuotaTable::of(Profile::all()).to_string();
     let rows: Vec<Vec<&str>> = text
         .lines()

@@ -34,7 +34,7 @@ fn every_header_that_states_a_limit_is_read() {
 
 /// reset = used / limit x window, for buckets that refill all the time.
 #[test]
-fn a_reset_is_the_time_in_which_what_was_used_comes_back() {
+fn recorded_resets_equal_refill_of_used_amounts() {
     let mut compared = 0;
     for response in responses() {
         let name = response.profile.name();

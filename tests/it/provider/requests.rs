@@ -75,7 +75,7 @@ fn fields_of_the_wrong_type_or_twice_are_no_reason_to_give_up() {
 }
 
 #[test]
-fn numbers_in_texts_count_as_servers_in_python_read_them() {
+fn numbers_in_strings_are_read_as_numbers() {
     let body = r#"{"messages":[{"content":"1234"}],"max_tokens":"50","n":" 2 "}"#;
     assert_eq!(chat(OPENAI, body).max_output, Some(100));
     let body = r#"{"messages":[],"max_tokens":"fifty"}"#;
@@ -102,7 +102,7 @@ fn absurd_numbers_saturate() {
 }
 
 #[test]
-fn what_cannot_be_read_is_charged_by_its_size_and_says_so() {
+fn unreadable_body_is_charged_by_its_size() {
     for body in ["{\"messages\": [", "not json at all.", "[{\"model\": \"m\"}]", "{} {}"] {
         let estimate = chat(OPENAI, body);
         let tokens = (body.len() as u64).div_ceil(4);
@@ -164,7 +164,7 @@ fn a_compatible_server_settles_by_usage_at_the_end() {
 }
 
 #[test]
-fn an_unknown_server_is_charged_at_least_what_openai_would_take() {
+fn unknown_server_charge_is_at_least_that_of_openai() {
     let body = r#"{"messages":[{"content":"123456"}],"max_tokens":100}"#;
     let estimate = chat(COMPATIBLE, body);
     assert_eq!(estimate.terms.floor, chat(OPENAI, body).cost.amount(&Dimension::Tokens));

@@ -15,7 +15,7 @@ fn the_usage_of_each_format_is_read() {
 }
 
 #[test]
-fn the_format_shows_in_the_first_bytes_whatever_the_content_type() {
+fn format_is_detected_from_the_first_bytes() {
     for (name, _, body, expected) in BODIES {
         for content_type in ["", "application/json", "text/event-stream; charset=utf-8"] {
             assert_eq!(whole(content_type, body).usage, *expected, "{name} as {content_type}");
@@ -39,7 +39,7 @@ fn a_body_cut_anywhere_gives_the_same_answer() {
 }
 
 #[test]
-fn usage_counts_at_its_own_place_only() {
+fn usage_is_read_only_at_its_path() {
     for body in [
         r#"{"choices": [{"usage": {"prompt_tokens": 9, "completion_tokens": 9}}]}"#,
         r#"{"choices": [{"message": {"content": "{\"usage\": {\"prompt_tokens\": 9}}"}}]}"#,
@@ -94,7 +94,7 @@ fn an_error_in_a_successful_response_is_found() {
 }
 
 #[test]
-fn what_is_no_error_is_none() {
+fn bodies_without_error_have_none() {
     for body in [
         r#"{"error": null, "message": "hello", "code": 7, "type": "message"}"#,
         r#"{"response": {"error": null}}"#,

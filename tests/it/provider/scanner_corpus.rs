@@ -24,7 +24,7 @@ fn every_recorded_body_cut_anyhow_gives_the_same_answer() {
 }
 
 #[test]
-fn recorded_event_streams_say_what_their_last_messages_state() {
+fn recorded_event_streams_have_usage_of_last_message() {
     let Some(entries) = all() else { return };
     let mut converse = 0;
     let mut invoke = 0;

@@ -7,7 +7,7 @@ use super::scanner_fixtures::{Fixture, fixtures};
 use super::scanner_messages::{event, message, with_head};
 
 #[test]
-fn each_format_says_what_it_says() {
+fn each_format_has_the_expected_usage() {
     for fixture in fixtures() {
         let scanned = in_pieces(&fixture, || usize::MAX);
         assert_eq!(scanned.usage, fixture.expected(), "{}", fixture.name);
@@ -18,7 +18,7 @@ fn each_format_says_what_it_says() {
 }
 
 #[test]
-fn each_format_shows_without_its_content_type() {
+fn each_format_is_detected_without_content_type() {
     for fixture in fixtures() {
         let expected = in_pieces(&fixture, || usize::MAX);
         for content_type in ["", "application/json", "application/octet-stream"] {
@@ -84,7 +84,7 @@ fn headers_of_every_type_are_passed_over() {
 }
 
 #[test]
-fn a_message_that_says_nothing_does_not_spoil_the_next() {
+fn empty_message_does_not_affect_the_next() {
     let last = event("x", r#"{"usage":{"prompt_tokens":2}}"#);
     for first in [
         event("x", r#"{"usage":{"prompt_tokens":1"#),
