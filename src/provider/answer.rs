@@ -323,7 +323,7 @@ mod tests {
     }
 
     #[test]
-    fn stream_without_its_last_event_is_invalid() {
+    fn stream_without_last_event_is_invalid() {
         let cut = "the stream ends before its last event";
         for (body, expected) in [
             ("data: {\"choices\":[{\"delta\":{}}]}\n\ndata: [DONE]\n\n", "ok"),

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn model_is_found_by_its_family_name() {
+    fn model_is_found_by_family_name() {
         for (model, tokens) in [
             ("gpt-4o", 3),
             ("gpt-4o-2024-08-06", 3),
@@ -146,7 +146,7 @@ mod tests {
     }
 
     #[test]
-    fn long_word_is_extrapolated_from_its_start() {
+    fn long_word_is_extrapolated_from_the_start() {
         for letter in ["a", " ", "=", "-", "\n", "😀", "速", "'"] {
             let text = letter.repeat(5_000);
             for tokenizer in [cl100k_base(), o200k_base()] {
