@@ -3,13 +3,13 @@ use std::fmt;
 use crate::engine::Wait;
 use crate::quota::{Dimension, Limit, Window};
 
-/// The kind of a decision. New codes may come.
+/// The kind of a decision. New codes may be added.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[non_exhaustive]
 pub enum Code {
-    /// It fits.
+    /// The request fits.
     Ok,
-    /// Nothing is known of this key.
+    /// The key is unknown: no quota covers it.
     UnknownModel,
     /// The key has no limits.
     Unlimited,
@@ -25,28 +25,28 @@ pub enum Code {
     ItpmExceeded,
     /// Output tokens per minute are used up.
     OtpmExceeded,
-    /// As many requests as allowed are in flight.
+    /// The allowed number of requests is in flight.
     ConcurrencyExceeded,
     /// A limit of another dimension or window is used up.
     LimitExceeded,
-    /// More than the limit can ever hold.
+    /// The cost is more than the limit can ever hold.
     ExceedsCapacity,
-    /// The cost names a dimension that no limit of the key counts.
+    /// The cost has a dimension that no limit of the key counts.
     MissingLimit,
-    /// The provider refused a request of this key a moment ago.
+    /// The key cools down after its provider refused a request.
     CoolingDown,
-    /// Others wait for this key, and their turn comes first.
+    /// Earlier requests wait for this key.
     OthersWaiting,
-    /// The limiter keeps as many keys as it may, and this one would be one more.
+    /// The limiter holds the largest number of keys allowed.
     TooManyKeys,
-    /// The place where the limits are kept can't be asked.
+    /// The backend that keeps the limits cannot be reached.
     Unavailable,
-    /// The limiter was closed.
+    /// The limiter is closed.
     Closed,
 }
 
 impl Code {
-    /// The code as events, HTTP and the command line spell it, such as `tpm_exceeded`.
+    /// Returns the code as spelled in events, HTTP and the command line, such as `tpm_exceeded`.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -70,7 +70,31 @@ impl Code {
         }
     }
 
-    /// The code for a limit that falls short for so long.
+    /// Returns the reason in words, as a clause without a subject.
+    pub(crate) fn reason(self) -> &'static str {
+        match self {
+            Self::Ok => "the request fits",
+            Self::UnknownModel => "unknown key",
+            Self::Unlimited => "not limited",
+            Self::RpmExceeded => "requests per minute exceeded",
+            Self::RpdExceeded => "requests per day exceeded",
+            Self::TpmExceeded => "tokens per minute exceeded",
+            Self::TpdExceeded => "tokens per day exceeded",
+            Self::ItpmExceeded => "input tokens per minute exceeded",
+            Self::OtpmExceeded => "output tokens per minute exceeded",
+            Self::ConcurrencyExceeded => "too many requests in flight",
+            Self::LimitExceeded => "limit exceeded",
+            Self::ExceedsCapacity => "the request is larger than the limit",
+            Self::MissingLimit => "no limit counts a dimension of the cost",
+            Self::CoolingDown => "cooling down after the provider refused a request",
+            Self::OthersWaiting => "earlier requests are waiting",
+            Self::TooManyKeys => "the limiter holds the largest number of keys allowed",
+            Self::Unavailable => "the shared store is unavailable",
+            Self::Closed => "the limiter is closed",
+        }
+    }
+
+    /// Returns the code of a limit that is short until then.
     pub(crate) fn of(limit: &Limit, wait: Wait) -> Self {
         if wait == Wait::Never {
             return Self::ExceedsCapacity;

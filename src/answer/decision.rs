@@ -1,39 +1,47 @@
 use compact_str::CompactString;
 
 use super::code::Code;
-use super::error::Refused;
+use super::error::{Need, Refused};
 use super::stats::KeyStats;
 use crate::engine::Wait;
 use crate::quota::Dimension;
 use crate::timestamp::Timestamp;
 
-/// The answer to "may I?".
+/// The answer of [`Limiter::decide`](crate::Limiter::decide).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Decision {
-    /// The answer.
+    /// The kind of the answer.
     pub code: Code,
-    /// The key that was asked about, or that binds.
+    /// The key of the request, or of several keys the one that refuses.
     pub key: CompactString,
-    /// The dimension that binds, if one does.
+    /// The dimension that is short, if a limit refuses.
     pub dimension: Option<Dimension>,
-    /// When it would fit, where it doesn't now.
+    /// The time at which the request fits; `None` if it fits now.
     pub wait: Option<Wait>,
-    /// The amount needed of the dimension that binds, and its limit.
-    pub need: Option<(u64, u64)>,
-    /// When it was asked.
+    /// The amount needed of that dimension, and its limit.
+    pub need: Option<Need>,
+    /// The time of the decision.
     pub asked_at: Timestamp,
-    /// The key's figures at the moment of the decision.
+    /// The statistics of the key at that time.
     pub stats: KeyStats,
 }
 
 impl Decision {
-    /// Returns whether the request would have been granted.
+    /// Creates the decision of a refusal, without statistics.
+    pub(crate) fn refused_by(refused: Refused) -> Self {
+        let Refused { key, code, dimension, wait, need, asked_at, .. } = refused;
+        let stats = KeyStats::default();
+        Self { code, key, dimension, wait: Some(wait), need, asked_at, stats }
+    }
+
+    /// Returns `true` if the request would be admitted.
     pub fn is_allowed(&self) -> bool {
         self.wait.is_none()
     }
 
-    /// Returns the refusal, with the reason in words and the wait, if it would have been refused.
+    /// Returns the refusal, whose text states the reason and the wait; `None` if the request would be
+    /// admitted.
     pub fn refused(&self) -> Option<Refused> {
         let Self { code, need, asked_at, .. } = *self;
         let (key, dimension) = (self.key.clone(), self.dimension.clone());

@@ -11,49 +11,58 @@ use crate::plan::MissingFeature;
 use crate::quota::{Dimension, UnknownZone};
 use crate::timestamp::Timestamp;
 
-/// A reservation that was not granted now.
+/// The refusal of a request that doesn't fit now.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Refused {
-    /// Whose it would have been.
+    /// The key that refuses.
     pub key: CompactString,
-    /// Why not.
+    /// The reason.
     pub code: Code,
-    /// The dimension that binds, if one does.
+    /// The dimension that is short, if a limit refuses.
     pub dimension: Option<Dimension>,
-    /// When it would be granted.
+    /// The time at which the request fits.
     pub wait: Wait,
-    /// The amount needed of the dimension, and its limit.
-    pub need: Option<(u64, u64)>,
-    /// When it was asked.
+    /// The amount needed of that dimension, and its limit.
+    pub need: Option<Need>,
+    /// The time of the refusal.
     pub asked_at: Timestamp,
-    /// The figures of the request's keys at that moment, one for each in its order, where it asked for
-    /// them.
+    /// The levels of the request's keys at that time, one for each in its order, if requested.
     pub(crate) figures: Option<Box<SmallVec<[Figures; 1]>>>,
 }
 
+/// The amount that a request needs, and the limit that it is checked against.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Need {
+    /// The amount that the request needs.
+    pub amount: u64,
+    /// The largest amount that one request can reserve.
+    pub limit: u64,
+}
+
 impl Refused {
-    /// The refusal of a cost in a dimension that no limit counts.
-    #[cold]
-    pub(crate) fn missing_limit(
-        key: &CompactString,
-        dimension: Dimension,
-        asked_at: Timestamp,
-    ) -> Self {
-        let (key, code, wait) = (key.clone(), Code::MissingLimit, Wait::Never);
-        let dimension = Some(dimension);
-        Self { key, code, dimension, wait, need: None, asked_at, figures: None }
+    /// Creates a refusal without a dimension.
+    pub(crate) fn new(key: &CompactString, code: Code, wait: Wait, asked_at: Timestamp) -> Self {
+        let key = key.clone();
+        Self { key, code, dimension: None, wait, need: None, asked_at, figures: None }
     }
 
-    /// Returns the figures of the request's keys at the moment of the refusal, one for each in its
-    /// order, where the request asked for them.
+    /// Creates the refusal of a cost in a dimension that no limit counts.
+    #[cold]
+    pub(crate) fn missing_limit(key: &CompactString, dimension: Dimension, asked_at: Timestamp) -> Self {
+        let refused = Self::new(key, Code::MissingLimit, Wait::Never, asked_at);
+        Self { dimension: Some(dimension), ..refused }
+    }
+
+    /// Returns the levels of the request's keys at the time of the refusal, one for each in its order, if
+    /// the request asked for them.
     #[cfg(feature = "axum")]
     pub(crate) fn figures(&self) -> Option<&[Figures]> {
         self.figures.as_ref().map(|figures| &figures[..])
     }
 
-    /// How long after asking it would be granted, if nobody else comes; `None` if that hangs on a
-    /// request in flight, or will never be.
+    /// Returns the time from the refusal until the request fits, if no other request comes first. `None`
+    /// if that depends on requests in flight, or the request can never fit.
     pub fn retry_after(&self) -> Option<Duration> {
         match self.wait {
             Wait::At(time) => Some(time - self.asked_at),
@@ -64,21 +73,28 @@ impl Refused {
 
 impl fmt::Display for Refused {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { key, code, .. } = self;
-        match (&self.dimension, self.need) {
-            (Some(dimension), Some((need, limit))) if self.wait == Wait::Never => {
-                write!(f, "request needs {need} {dimension}; the limit of {key} holds {limit}")?;
+        let Self { key, code, wait, .. } = self;
+        write!(f, "{key}: ")?;
+        match (code, &self.dimension, self.need) {
+            (Code::MissingLimit, Some(dimension), _) => {
+                write!(f, "no limit counts {dimension}; {MISSING_LIMIT_ADVICE}")?;
             }
-            (Some(dimension), _) if *code == Code::MissingLimit => write!(
+            (_, Some(dimension), Some(Need { amount, limit })) if *wait == Wait::Never => write!(
                 f,
-                "{key}: the request costs {dimension}, but no limit of the key counts {dimension}; \
-                 state the cost in the dimensions that are limited, or add a limit"
+                "the request needs {amount} {dimension}, the limit allows at most {limit}; \
+                 make the request smaller or raise the limit"
             )?,
-            _ => write!(f, "{key}: {code}")?,
+            (Code::LimitExceeded, Some(dimension), Some(Need { amount, limit })) => {
+                write!(f, "{dimension} limit exceeded (needs {amount}, limit {limit})")?;
+            }
+            (_, _, Some(Need { amount, limit })) => {
+                write!(f, "{} (needs {amount}, limit {limit})", code.reason())?;
+            }
+            _ => f.write_str(code.reason())?,
         }
         match self.retry_after() {
-            Some(after) => write!(f, "; fits in {:.3} s", after.as_secs_f64()),
-            None if self.wait == Wait::Unknown => f.write_str("; fits when others end"),
+            Some(after) => write!(f, "; retry in {:.3} s", after.as_secs_f64()),
+            None if *wait == Wait::Unknown => f.write_str("; retry when a request in flight ends"),
             None => Ok(()),
         }
     }
@@ -86,30 +102,30 @@ impl fmt::Display for Refused {
 
 impl std::error::Error for Refused {}
 
-/// A reservation that was waited for in vain.
+/// The error of a request that waited for a reservation, or would have had to.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum AcquireError {
-    /// It can never be granted: the key is unknown and unknown keys are refused, the cost is above
-    /// what a limit can ever hold, or no limit counts a dimension of it.
+    /// The request can never be granted: the key is unknown and unknown keys are refused, the cost is
+    /// more than a limit can ever hold, or no limit counts one of its dimensions.
     Refused(Refused),
-    /// It can't be granted by its deadline. Said as soon as that is known.
+    /// The request cannot be granted by its deadline. Returned as soon as that is known.
     DeadlineExceeded {
         /// The deadline.
         deadline: Timestamp,
-        /// The refusal that it would have had to wait out.
+        /// The reason why the request didn't fit, and the time at which it does.
         refused: Refused,
     },
     /// The key's queue is full.
     QueueFull {
-        /// Whose queue.
+        /// The key of the queue.
         key: CompactString,
         /// The number of requests in it.
         waiting: usize,
     },
-    /// The quota of the key was removed while the request waited for it, and no other names it.
+    /// The quota of the key was removed while the request waited, and no other quota covers the key.
     Removed {
-        /// Whose quota.
+        /// The key.
         key: CompactString,
     },
     /// The limiter was closed.
@@ -117,7 +133,7 @@ pub enum AcquireError {
 }
 
 impl AcquireError {
-    /// Returns the refusal, where the request failed for want of quota.
+    /// Returns the refusal, if the request failed for lack of quota.
     pub fn refused(&self) -> Option<&Refused> {
         match self {
             Self::Refused(refused) | Self::DeadlineExceeded { refused, .. } => Some(refused),
@@ -131,12 +147,12 @@ impl fmt::Display for AcquireError {
         match self {
             Self::Refused(refused) => refused.fmt(f),
             Self::DeadlineExceeded { refused, .. } => {
-                write!(f, "can't be granted by its deadline: {refused}")
+                write!(f, "the request cannot be granted by its deadline: {refused}")
             }
             Self::QueueFull { key, waiting } => {
-                write!(f, "{key}: {waiting} requests wait already, which is the most allowed")
+                write!(f, "{key}: the wait queue is full with {waiting} requests; retry later")
             }
-            Self::Removed { key } => write!(f, "{key}: its quota was removed"),
+            Self::Removed { key } => write!(f, "{key}: the quota was removed during the wait"),
             Self::Closed => f.write_str("the limiter is closed"),
         }
     }
@@ -144,30 +160,13 @@ impl fmt::Display for AcquireError {
 
 impl std::error::Error for AcquireError {}
 
-/// A cost in a dimension that limits given with the call don't have.
-#[derive(Debug, Clone, PartialEq, Eq)]
-#[non_exhaustive]
-pub struct MissingLimit {
-    /// The dimension.
-    pub dimension: Dimension,
-}
-
-impl fmt::Display for MissingLimit {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { dimension } = self;
-        write!(f, "the request costs {dimension}, but no limit on {dimension} was given")
-    }
-}
-
-impl std::error::Error for MissingLimit {}
-
-/// A limiter that can't be built.
+/// The error of [`Builder::build`](crate::limiter::Builder::build).
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
     /// A quota was given for an empty key.
     EmptyKey,
-    /// A number that can't be meant.
+    /// A number is out of range.
     OutOfRange {
         /// The name of the number.
         name: &'static str,
@@ -176,18 +175,18 @@ pub enum BuildError {
         /// The allowed range, in words.
         range: &'static str,
     },
-    /// A quota needs a feature that this program was built without.
+    /// A quota needs a Cargo feature that this program was built without.
     MissingFeature(MissingFeature),
-    /// A default quota of a provider ends its days in a time zone that isn't known.
+    /// A default quota of a provider uses an unknown time zone.
     UnknownZone(UnknownZone),
 }
 
 impl fmt::Display for BuildError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::EmptyKey => f.write_str("a quota has an empty key; name a key or a glob"),
+            Self::EmptyKey => f.write_str("quota: the key is empty; name a key or a glob"),
             Self::OutOfRange { name, value, range } => {
-                write!(f, "{name} is {value}; give one {range}")
+                write!(f, "{name}: {value} is out of range; set a value {range}")
             }
             Self::MissingFeature(error) => error.fmt(f),
             Self::UnknownZone(error) => write!(f, "a provider's default quota: {error}"),
@@ -208,3 +207,6 @@ impl From<UnknownZone> for BuildError {
 }
 
 impl std::error::Error for BuildError {}
+
+const MISSING_LIMIT_ADVICE: &str =
+    "add such a limit, or state the cost in dimensions that are limited";

@@ -1,49 +1,76 @@
 use std::sync::Arc;
 
+use serde::Serialize;
 use smallvec::SmallVec;
 
 use crate::engine::{Bucket, Level, Rule, Shortfall, Wait};
 use crate::quota::{Cost, Dimension, Limit, Window};
 use crate::timestamp::Timestamp;
 
-/// The figures of one key at one moment.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+/// The statistics of one key at one point in time.
+///
+/// They serialize with times and windows in nanoseconds. Look up a limit with [`get`](Self::get):
+///
+/// ```
+/// use tollgate::quota::{Dimension, Window};
+/// use tollgate::{Cost, Limiter, Quota};
+/// let limiter = Limiter::builder().quota("k", Quota::new().rpm(10).tpm(500)).build()?;
+/// let permit = limiter.try_acquire("k", &Cost::new().tokens(100))?;
+/// let stats = limiter.stats("k");
+/// assert_eq!(stats.get(&Dimension::Tokens).unwrap().available, 400);
+/// assert_eq!(stats.get_window(&Dimension::Requests, Window::MINUTE).unwrap().used, 1);
+/// # drop(permit);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct KeyStats {
-    /// Each limit of the key, in the order of its quota.
+    /// The limits of the key, in the order of its quota.
     pub limits: Vec<LimitStats>,
-    /// Requests that wait in the key's queue.
+    /// The number of requests in the key's queue.
     pub waiting: usize,
-    /// Until when the key cools down after a refusal.
+    /// The end of the cool-down after a refusal by the provider.
     pub cooling_until: Option<Timestamp>,
 }
 
-/// The figures of one limit.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// The statistics of one limit.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[non_exhaustive]
 pub struct LimitStats {
     /// The dimension that is counted.
     pub dimension: Dimension,
     /// The limit's amount now.
     pub limit: u64,
-    /// The limit's amount in the key's quota: more than it is now while the key is reduced after a
-    /// refusal.
+    /// The limit's amount in the key's quota, which is larger than `limit` while the key is reduced after
+    /// a refusal.
     pub original: u64,
     /// The limit's window.
     pub window: Window,
     /// The amount that counts against the limit now, rounded up.
     pub used: u64,
-    /// The amount that requests in flight have reserved and not yet used.
+    /// The amount that requests in flight have reserved.
     pub held: u64,
-    /// The amount that a request could still take, less the margin; rounded down.
+    /// The amount that a request can reserve now, less the margin; rounded down.
     pub available: u64,
-    /// When the limit is all unused again; a time that has passed if
-    /// it is.
+    /// The time at which all usage has expired. In the past if the
+    /// limit is unused.
     pub fresh_at: Timestamp,
 }
 
 impl KeyStats {
-    /// Returns the limit that has no room for a cost, by these figures.
+    /// Returns the limit of a dimension; of several with different windows, the one with the least
+    /// available.
+    pub fn get(&self, dimension: &Dimension) -> Option<&LimitStats> {
+        let limits = self.limits.iter().filter(|limit| limit.dimension == *dimension);
+        limits.min_by_key(|limit| limit.available)
+    }
+
+    /// Returns the limit of a dimension with this window.
+    pub fn get_window(&self, dimension: &Dimension, window: Window) -> Option<&LimitStats> {
+        self.limits.iter().find(|limit| limit.dimension == *dimension && limit.window == window)
+    }
+
+    /// Returns the limit that a cost exceeds, by these statistics.
     pub(crate) fn short(&self, rules: &[Rule], cost: &Cost) -> Option<Shortfall> {
         let full = |(rule, limit): (&Rule, &LimitStats)| rule.amount(cost) > limit.available;
         let rule = rules.iter().zip(&self.limits).position(full)?;
@@ -55,15 +82,15 @@ impl KeyStats {
 /// The limits of one key and the levels of their buckets, at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(crate) struct Figures {
-    /// The limits as they are now, reduced or not; `None` of a key that has none.
+    /// The current limits; `None` if the key has none.
     pub(crate) rules: Option<Arc<[Rule]>>,
     levels: SmallVec<[Level; 3]>,
-    /// When that was.
+    /// The time of the levels.
     pub(crate) at: Timestamp,
 }
 
 impl Figures {
-    /// The figures of rules with their buckets, and of levels that a backend knows instead.
+    /// Reads the levels of buckets; levels that a backend knows replace them.
     pub(crate) fn new(
         rules: Arc<[Rule]>,
         buckets: &[Bucket],
@@ -83,7 +110,7 @@ impl Figures {
         self.rules.as_deref().unwrap_or_default()
     }
 
-    /// Returns each limit with the level of its bucket.
+    /// Returns the limits with the levels of their buckets.
     pub(crate) fn limits(&self) -> impl Iterator<Item = (&Rule, &Level)> {
         self.rules().iter().zip(&self.levels)
     }

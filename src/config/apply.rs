@@ -106,7 +106,7 @@ impl Config {
             applied.changed.push("unknown_key".to_owned());
         }
         if self.waiting.max_waiting != previous.waiting.max_waiting {
-            limiter.set_max_waiting(self.waiting.max_waiting);
+            limiter.quotas().set_max_waiting(self.waiting.max_waiting);
             applied.changed.push("waiting.max_waiting".to_owned());
         }
         if self.reduction != previous.reduction {

@@ -1,7 +1,7 @@
 use compact_str::CompactString;
 
 use crate::answer::code::Code;
-use crate::answer::error::Refused;
+use crate::answer::error::{Need, Refused};
 use crate::engine::{Shortfall, Wait};
 use crate::plan::Plan;
 use crate::quota::Cost;
@@ -52,8 +52,8 @@ impl Denial {
             Self::Short(short) => match full.rules.get(short.rule) {
                 Some(rule) => {
                     let is_never = short.wait == Wait::Never;
-                    let most = if is_never { rule.max_amount() } else { rule.capacity() };
-                    let need = (cost.amount(rule.dimension()), most);
+                    let limit = if is_never { rule.max_amount() } else { rule.capacity() };
+                    let need = Need { amount: cost.amount(rule.dimension()), limit };
                     let code = Code::of(rule.limit(), short.wait);
                     (code, Some(rule.dimension().clone()), Some(need))
                 }
@@ -61,8 +61,7 @@ impl Denial {
                 None => (Code::LimitExceeded, None, None),
             },
         };
-        let (key, wait) = (key.clone(), self.wait());
-        Refused { key, code, dimension, wait, need, asked_at: now, figures: None }
+        Refused { dimension, need, ..Refused::new(key, code, self.wait(), now) }
     }
 
     pub(crate) fn wait(self) -> Wait {

@@ -13,6 +13,7 @@ use super::request::{Request, Verdict};
 use super::scopes::{Blocked, Scopes};
 use super::table::Name;
 use super::waiting::{Arrival, Look, NEWCOMER, Waiting};
+use crate::answer::decision::Decision;
 use crate::answer::error::{AcquireError, Refused};
 use crate::backend::{Ending, Reservation, Reserving};
 use crate::clock::Sleep;
@@ -22,16 +23,17 @@ use crate::plan::DefaultLimits;
 use crate::quota::{Cost, Quota};
 use crate::timestamp::Timestamp;
 
-/// A future of a reservation, granted in order of arrival.
+/// A future that waits for a reservation. Returned by [`Limiter::acquire`](super::Limiter::acquire).
 ///
-/// It arrives when it is first polled, or with [`arrive`](Self::arrive).
+/// Requests for one key are granted in order of arrival. A request joins the queue when the future is
+/// first polled, or with [`arrive`](Self::arrive).
 ///
-/// Each result takes one unit of the tokio task's [cooperative budget](tokio::task::coop): a task that is
-/// granted in a loop yields to the others now and then. A poll without budget reserves nothing.
+/// Each result consumes one unit of the tokio task's [cooperative budget](tokio::task::coop), so that a
+/// task that is granted in a loop yields to others. A poll without budget reserves nothing.
 ///
 /// # Cancel safety
-/// Dropping it at any time gives up its place and hands on. As with any queue, a future that is
-/// kept but neither polled nor dropped holds up those behind it.
+/// Dropping the future gives up its place in the queue and wakes the next request. A future that is
+/// neither polled nor dropped holds up the requests behind it.
 #[must_use = "futures do nothing unless polled"]
 pub struct Acquire {
     request: Request,
@@ -39,25 +41,25 @@ pub struct Acquire {
     timer: Option<(Timestamp, Sleep)>,
 }
 
-/// The states of an acquisition. New -> Waiting -> Done; where a backend keeps the buckets, Waiting
-/// and Asking alternate until it has answered. A retired key leads from Waiting back to New.
+/// The states of the future. New -> Waiting -> Done; where a backend keeps the buckets, Waiting and
+/// Asking alternate until it has answered. A retired key leads from Waiting back to New.
 enum Stage {
-    /// It has not arrived.
+    /// The request has not joined the queue.
     New,
-    /// It waits in the queue of one of its keys.
+    /// The request waits in the queue of one of its keys.
     Waiting(Box<Waiting>),
-    /// It is the first in its queue, and asks the backend.
+    /// The request is the first of its queue and waits for the backend's answer.
     Asking(Box<Asking>),
-    /// It was granted or has failed.
+    /// The request was granted or has failed.
     Done,
 }
 
-/// A question to a backend.
+/// A reservation that a backend decides about.
 struct Asking {
     waiting: Box<Waiting>,
     asked: Arc<Reservation>,
     reserving: Reserving,
-    /// When the answer is due.
+    /// The time at which the answer is due.
     until: Timestamp,
 }
 
@@ -66,30 +68,51 @@ impl Acquire {
         Self { request: Request::new(names, cost), stage: Stage::New, timer: None }
     }
 
-    pub(super) fn given(mut self, quota: Quota) -> Self {
-        self.request.given = Some(Box::new(quota));
+    /// Sets the limits of its keys for this request, regardless of their quotas and of the limiter's
+    /// share.
+    ///
+    /// A key keeps these limits until it is dropped as idle, a quota is set for exactly this key, or a
+    /// request comes with other limits. Usage of limits with the same dimension and window is kept.
+    ///
+    /// A cost in a dimension that none of the limits counts is refused with
+    /// [`Code::MissingLimit`](super::Code::MissingLimit) (one request needs no limit). A key that is
+    /// refused as unknown stays refused.
+    ///
+    /// ```
+    /// use tollgate::{Cost, Limiter, Quota};
+    /// let limiter = Limiter::builder().build()?;
+    /// let limits = Quota::new().rpm(1);
+    /// assert!(limiter.acquire("user:7", &Cost::new()).limits(&limits).try_now().is_ok());
+    /// assert!(limiter.acquire("user:7", &Cost::new()).limits(&limits).try_now().is_err());
+    /// # Ok::<(), tollgate::limiter::BuildError>(())
+    /// ```
+    pub fn limits(mut self, limits: &Quota) -> Self {
+        self.request.set_limits(limits);
         self
     }
 
-    /// Waits no longer than until `time` by the limiter's clock, and
-    /// fails with [`AcquireError::DeadlineExceeded`] then, or as soon as it is known that it won't be
-    /// granted by then. What fits when it is looked at is granted all the same, even if this future
-    /// was polled late.
+    /// Sets the time until which the request waits, by the limiter's clock.
+    ///
+    /// The request fails with [`AcquireError::DeadlineExceeded`] at that time, or as soon as it is known
+    /// that it cannot be granted by then. A request that fits when the future is polled is granted, even
+    /// if the deadline has passed.
     pub fn deadline(mut self, time: Timestamp) -> Self {
         self.request.deadline = Some(time);
         self
     }
 
-    /// The same as a deadline `duration` from now.
+    /// Sets the deadline to `duration` from now.
     pub fn max_wait(self, duration: Duration) -> Self {
         let time = self.request.core().clock.now() + duration;
         self.deadline(time)
     }
 
-    /// Limits for those of its keys that no quota names, in the place of what happens to unknown keys.
-    /// They are those of the key until it is forgotten, a quota names it, or a request brings others;
-    /// what was used of limits of the same dimension and window stays used. A request that waits is
-    /// judged by its own.
+    /// Sets the limits of those of its keys that no quota covers, instead of the limiter's policy for
+    /// unknown keys.
+    ///
+    /// A key keeps these limits until it is dropped as idle, a quota covers it, or a request comes with
+    /// others. Usage of limits with the same dimension and window is kept. A waiting request is checked
+    /// against its own limits.
     ///
     /// ```
     /// use std::time::Duration;
@@ -109,39 +132,40 @@ impl Acquire {
         self
     }
 
-    /// The same for a request that may wait already: it keeps its place, and is judged by these when it
-    /// is next polled.
+    /// Sets the default limits of a request that may be waiting: it keeps its place in the queue, and is
+    /// checked against these limits when it is polled next.
     pub fn set_default_limits(&mut self, limits: &DefaultLimits) {
         for name in &mut self.request.names {
             name.default = Some(Arc::clone(&limits.0));
         }
     }
 
-    /// Isn't willing to wait behind more than so many, whatever the limiter's own bound is: it fails with
-    /// [`AcquireError::QueueFull`] then. With 0 it doesn't wait at all.
+    /// Sets the number of requests that this one waits behind at most, in addition to the limiter's own
+    /// bound. If more are queued, the request fails with [`AcquireError::QueueFull`]; with 0 it never
+    /// waits.
     pub fn max_waiting(mut self, requests: usize) -> Self {
         self.request.max_waiting = Some(requests);
         self
     }
 
-    /// Makes a refusal carry the figures of its keys, so that they need not be looked up again.
+    /// Adds the levels of the keys' limits to a refusal, which saves looking them up again.
     #[cfg(feature = "tower")]
     pub(crate) fn with_figures(mut self, with_figures: bool) -> Self {
         self.request.with_figures = with_figures;
         self
     }
 
-    /// What the events of this request carry along: its user, its trace. Nothing secret belongs in
-    /// here.
+    /// Attaches metadata to the events of this request, such as its user or trace. It must not hold
+    /// secrets.
     pub fn metadata(mut self, metadata: Metadata) -> Self {
         self.request.metadata = Some(metadata);
         self
     }
 
-    /// The reservation now, or the reason why not; doesn't wait.
+    /// Reserves immediately, or returns the reason for the refusal; doesn't wait.
     ///
     /// # Errors
-    /// [`Refused`], with the time at which it would be granted.
+    /// [`Refused`], with the time at which the request fits.
     pub fn try_now(mut self) -> Result<Permit, Refused> {
         let result = self.now();
         if let Err(refused) = &result {
@@ -150,8 +174,20 @@ impl Acquire {
         result
     }
 
-    /// Arrives now instead of at the first poll: takes its reservation if nobody waits and it fits,
-    /// and else its place in the queue. `Some` is how it has ended; it must not be polled then.
+    /// Checks whether the request would be admitted now, without reserving anything and without changing
+    /// the limits of its keys.
+    ///
+    /// Of several keys, the decision is that of the key with the longest wait.
+    pub fn decide(self) -> Decision {
+        let decisions = self.request.names.iter().map(|name| self.request.decide(name));
+        let longest = decisions.reduce(|a, b| if b.wait > a.wait { b } else { a });
+        longest.expect("a request has a key")
+    }
+
+    /// Joins the queue now instead of at the first poll: reserves if the cost fits and no request waits,
+    /// and takes a place in the queue otherwise.
+    ///
+    /// Returns `Some` if the request has ended; the future must not be polled then.
     #[inline]
     pub fn arrive(&mut self) -> Option<Result<Permit, AcquireError>> {
         match self.stage {
@@ -176,7 +212,7 @@ impl Acquire {
         }
     }
 
-    /// Takes the fast exit, if the request has one key and no options that need more.
+    /// Reserves by the fast path, if the request has one key and no options that need the slow one.
     #[inline]
     fn try_fast(&mut self) -> Option<Permit> {
         let name = self.request.fast_name()?;
@@ -220,14 +256,14 @@ impl Acquire {
         }
     }
 
-    /// Asks the backend, which may know the answer.
+    /// Asks the backend. Returns the result if the answer is known without a wait.
     fn ask(&mut self, asked: Arc<Reservation>) -> Option<Look> {
         let core = self.request.core();
         let Some(answer) = core.reserve_here(&asked) else {
             let backend = core.backend.as_ref().expect("only a backend is asked");
             let reserving = backend.reserve(&asked);
             let until = core.clock.now() + backend.patience();
-            // Only now: if the backend panics, its place is given up with the rest.
+            // Only now: if the backend panics, dropping the future gives up the place in the queue.
             if let Stage::Waiting(waiting) = std::mem::replace(&mut self.stage, Stage::Done) {
                 self.stage = Stage::Asking(Box::new(Asking { waiting, asked, reserving, until }));
             }
@@ -239,7 +275,7 @@ impl Acquire {
         }
     }
 
-    /// Goes on when the backend has answered; until then `Pending`.
+    /// Polls the backend's answer.
     fn poll_asking(&mut self, cx: &mut Context<'_>) -> Poll<Look> {
         let Stage::Asking(asking) = &mut self.stage else {
             unreachable!("only asked while asking");
@@ -251,7 +287,7 @@ impl Acquire {
             return Poll::Ready(look);
         }
         if waiting.is_retired() {
-            // The question is taken back, and asked again under the key that has taken its place.
+            // Cancels the question and asks again under the key that replaced the retired one.
             self.request.arrival = Some(waiting.arrival());
             self.give_up();
             return Poll::Ready(Look::Retired);
@@ -272,7 +308,7 @@ impl Acquire {
         }
     }
 
-    /// Undoes what it has begun.
+    /// Leaves the queue and cancels a question to the backend.
     fn give_up(&mut self) {
         match std::mem::replace(&mut self.stage, Stage::Done) {
             Stage::Waiting(mut waiting) => waiting.leave(),
@@ -288,7 +324,7 @@ impl Acquire {
         }
     }
 
-    /// Sleeps until `time`; ready when it has come.
+    /// Polls a timer for `time`; never ready without a time.
     fn poll_timer(&mut self, time: Option<Timestamp>, cx: &mut Context<'_>) -> Poll<()> {
         let Some(time) = time else {
             self.timer = None;
@@ -309,7 +345,7 @@ impl Future for Acquire {
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
         let this = &mut *self;
-        // Before anything is reserved: a poll without budget holds nothing.
+        // Before the reservation, so that a poll without budget holds nothing.
         let budget = std::task::ready!(coop::poll_proceed(cx));
         loop {
             let look = match &mut this.stage {
@@ -319,7 +355,7 @@ impl Future for Acquire {
                 },
                 Stage::Waiting(waiting) => waiting.look(&mut this.request, cx.waker()),
                 Stage::Asking(..) => std::task::ready!(this.poll_asking(cx)),
-                Stage::Done => panic!("an acquisition was polled after it had ended"),
+                Stage::Done => panic!("`Acquire` polled after completion"),
             };
             let look = match look {
                 Look::Ask(asked) => match this.ask(asked) {

@@ -44,7 +44,7 @@ impl Busiest {
         let best = best.into_sorted_vec();
         let others = seen - best.len();
         let stats = |Reverse((_, Reverse(key))): Ranked| {
-            let stats = shared.peek(&key, |key, state| state.stats(key, backend));
+            let stats = shared.table.peek(&key, |key, state| state.stats(key, backend));
             (key, stats.unwrap_or_default())
         };
         Self { keys: best.into_iter().map(stats).collect(), others, waiting }

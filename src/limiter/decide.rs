@@ -5,7 +5,6 @@ use super::key_state::KeyState;
 use crate::answer::code::Code;
 use crate::answer::decision::Decision;
 use crate::answer::error::Refused;
-use crate::answer::stats::KeyStats;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
 use crate::quota::Cost;
@@ -31,17 +30,14 @@ impl Decision {
                 Self { code, key, dimension: None, wait: None, need: None, asked_at, stats }
             }
             Err(denial) => {
-                let Refused { key, code, dimension, wait, need, asked_at, .. } =
-                    state.refused(key, denial, cost);
-                Self { code, key, dimension, wait: Some(wait), need, asked_at, stats }
+                let refused = state.refused(key, denial, cost);
+                Self { stats, ..Self::refused_by(refused) }
             }
         }
     }
 
-    /// The decision about a key that is unknown and refused.
+    /// Returns the decision about an unknown key that is refused.
     pub(super) fn unknown(key: &str, asked_at: Timestamp) -> Self {
-        let (code, key, stats) = (Code::UnknownModel, key.into(), KeyStats::default());
-        let wait = Some(Wait::Never);
-        Self { code, key, dimension: None, wait, need: None, asked_at, stats }
+        Self::refused_by(Refused::new(&key.into(), Code::UnknownModel, Wait::Never, asked_at))
     }
 }

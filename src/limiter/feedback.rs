@@ -87,7 +87,7 @@ impl Feedback<'_> {
             return;
         }
         // Its limits may have come with a request.
-        let given = self.shared.peek(key, |_, state| state.plan().given.is_some());
+        let given = self.shared.table.peek(key, |_, state| state.plan().given.is_some());
         if given != Some(false) {
             return;
         }
@@ -171,7 +171,7 @@ impl Feedback<'_> {
         match () {
             () if update.agent_id == own => return Err(Ignored::Own),
             () if update.new_capacity == 0 => return Err(Ignored::Zero),
-            () if !self.shared.peek(key, has_capacity).unwrap_or(false) => {
+            () if !self.shared.table.peek(key, has_capacity).unwrap_or(false) => {
                 return Err(Ignored::Unknown);
             }
             () => {}
@@ -213,7 +213,7 @@ impl Feedback<'_> {
         match () {
             () if cool_down.agent_id == own => return Err(Ignored::Own),
             () if cool_down.retry_after.is_zero() => return Err(Ignored::Zero),
-            () if !self.shared.peek(key, is_known).unwrap_or(false) => {
+            () if !self.shared.table.peek(key, is_known).unwrap_or(false) => {
                 return Err(Ignored::Unknown);
             }
             () => {}

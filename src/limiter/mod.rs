@@ -77,12 +77,12 @@ pub use quotas_handle::Quotas;
 /// The regular expression of [`Builder::quota_regex`].
 #[cfg(feature = "regex")]
 pub use regex::Regex;
-pub use state::State;
+pub use state::LimiterState;
 pub use ticket::Ticket;
 
 pub use crate::answer::code::Code;
 pub use crate::answer::decision::Decision;
-pub use crate::answer::error::{AcquireError, BuildError, MissingLimit, Refused};
+pub use crate::answer::error::{AcquireError, BuildError, Need, Refused};
 #[cfg(feature = "axum")]
 pub(crate) use crate::answer::stats::Figures;
 pub use crate::answer::stats::{KeyStats, LimitStats};

@@ -9,9 +9,9 @@ use crate::plan::regex_name;
 use crate::plan::{MissingFeature, NamedQuota, QuotaOrigin, UnknownKey};
 use crate::provider::Profile;
 use crate::quota::{Quota, UnknownZone};
+use crate::sync::atomic::Ordering;
 
-/// A handle to the quotas of a [`Limiter`](super::Limiter): sets, removes and reads them while the
-/// limiter runs.
+/// A handle to the quotas and settings of a [`Limiter`](super::Limiter), which can change while it runs.
 ///
 /// A change applies immediately: usage is kept, reservations stay held, and waiting requests are
 /// checked again.
@@ -33,7 +33,7 @@ impl Quotas<'_> {
     /// Sets the quota of a key, of a glob, or of a regular expression by the name `regex:PATTERN`.
     ///
     /// Without the feature `regex`, a quota of a regular expression applies to no key, and a warning
-    /// is logged. Limits that came with a request ([`acquire_limits`](super::Limiter::acquire_limits)) are
+    /// is logged. Limits that came with a request ([`Acquire::limits`](super::Acquire::limits)) are
     /// replaced by a quota of the same key, and not by that of a pattern. Keys that a
     /// [`shared`](Quota::shared) quota covers use its buckets from then on.
     ///
@@ -91,6 +91,11 @@ impl Quotas<'_> {
         let version = self.0.core.version();
         self.0.core.quotas.write().set_unknown(policy, version);
         self.0.replan_all();
+    }
+
+    /// Sets the number of requests that may wait for one key. Requests that already wait stay queued.
+    pub fn set_max_waiting(&self, requests: usize) {
+        self.0.core.max_waiting.store(requests, Ordering::Relaxed);
     }
 
     /// Returns all quotas that were configured, set or learned, sorted by name, without the default
@@ -160,7 +165,7 @@ impl Quotas<'_> {
             let rules = state.full().rules.iter();
             rules.fold(Quota::new(), |quota, rule| quota.limit(rule.limit().clone()))
         };
-        self.0.peek(key, quota).unwrap_or_default()
+        self.0.table.peek(key, quota).unwrap_or_default()
     }
 
     /// Returns the provider's profile that applies to a key, or `None` if no profile is loaded.

@@ -8,6 +8,8 @@ use super::entry::{Entry, Locked};
 use super::permit::{Parts, Permit};
 use super::scopes::{Blocked, Entries, Scopes};
 use super::table::Name;
+use crate::answer::code::Code;
+use crate::answer::decision::Decision;
 use crate::answer::error::{AcquireError, Refused};
 use crate::backend::{Reservation, Reserved};
 use crate::engine::Wait;
@@ -22,8 +24,10 @@ use crate::timestamp::Timestamp;
 pub(super) struct Request {
     pub(super) names: SmallVec<[Name; 1]>,
     pub(super) cost: Cost,
-    /// Limits that came with it.
-    pub(super) given: Option<Box<Quota>>,
+    /// Limits that came with the request.
+    limits: Option<Box<Quota>>,
+    /// The dimension of the cost that those limits don't count.
+    missing_limit: Option<Dimension>,
     pub(super) metadata: Option<Metadata>,
     pub(super) deadline: Option<Timestamp>,
     /// The number of requests that it is willing to wait behind.
@@ -48,18 +52,52 @@ pub(super) enum Verdict {
 
 impl Request {
     pub(super) fn new(names: SmallVec<[Name; 1]>, cost: Cost) -> Self {
-        let (given, metadata, deadline) = (None, None, None);
-        let (max_waiting, with_figures, arrival, patience) = (None, false, None, None);
         Self {
             names,
             cost,
-            given,
-            metadata,
-            deadline,
-            max_waiting,
-            with_figures,
-            arrival,
-            patience,
+            limits: None,
+            missing_limit: None,
+            metadata: None,
+            deadline: None,
+            max_waiting: None,
+            with_figures: false,
+            arrival: None,
+            patience: None,
+        }
+    }
+
+    /// Sets limits for the keys of the request, unless they miss a dimension of the cost: such a request
+    /// is refused, and changes no limits.
+    pub(super) fn set_limits(&mut self, limits: &Quota) {
+        self.missing_limit = missing_limit(&self.cost, limits);
+        self.limits = self.missing_limit.is_none().then(|| Box::new(limits.clone()));
+    }
+
+    /// Decides about the request under one of its keys, without reserving.
+    pub(super) fn decide(&self, name: &Name) -> Decision {
+        let (core, key) = (self.core(), &name.key);
+        let Some(table) = name.shard.table() else {
+            return Decision::refused_by(Refused::new(
+                key,
+                Code::Closed,
+                Wait::Never,
+                core.clock.now(),
+            ));
+        };
+        if let Some(dimension) = &self.missing_limit {
+            let refused = Refused::missing_limit(key, dimension.clone(), core.clock.now());
+            return Decision { stats: table.stats(key), ..Decision::refused_by(refused) };
+        }
+        let quotas = core.quotas.read();
+        let plan = match (self.limits.as_deref(), &name.default) {
+            (Some(limits), _) => Some(Arc::new(quotas.given(key, limits, 0))),
+            (None, Some(default)) if quotas.name_of(key).is_none() => Some(Arc::clone(default)),
+            _ => None,
+        };
+        drop(quotas);
+        match plan {
+            Some(plan) => table.decide_under(key, &self.cost, &plan),
+            None => table.decide(key, &self.cost),
         }
     }
 
@@ -67,11 +105,17 @@ impl Request {
         &self.names[0].shard.core
     }
 
-    /// Returns the only key of the request, where it may take the fast exit.
+    /// Returns whether the request has no options that need the slow path.
+    #[inline]
+    fn has_fast_path(&self) -> bool {
+        self.limits.is_none() && self.missing_limit.is_none() && self.metadata.is_none()
+    }
+
+    /// Returns the key of a request that may take the fast path.
     #[inline]
     pub(super) fn fast_name(&self) -> Option<&Name> {
         match &self.names[..] {
-            [name] if self.given.is_none() && self.metadata.is_none() => Some(name),
+            [name] if self.has_fast_path() => Some(name),
             _ => None,
         }
     }
@@ -99,8 +143,8 @@ impl Request {
             self.unlist_retired(entries);
             return None;
         }
-        if let Some(quota) = self.given.as_deref() {
-            scopes.give(quota, self.core());
+        if let Some(limits) = self.limits.as_deref() {
+            scopes.give(limits, self.core());
         }
         if let Some(plan) = self.default() {
             scopes.give_default(plan, self.core());
@@ -139,7 +183,7 @@ impl Request {
         if core.is_closed() {
             return Verdict::Fail(AcquireError::Closed);
         }
-        if let Some(refused) = scopes.uncounted(&self.cost) {
+        if let Some(refused) = self.uncounted(scopes) {
             return Verdict::Fail(AcquireError::Refused(self.with_figures_of(scopes, refused)));
         }
         match scopes.blocked(&self.cost, turn, core.is_local()) {
@@ -148,6 +192,17 @@ impl Request {
             Some(blocked) => {
                 let hopeless = self.hopeless(scopes, blocked);
                 hopeless.map_or(Verdict::Wait(blocked), Verdict::Fail)
+            }
+        }
+    }
+
+    /// Returns the refusal of a cost in a dimension that no limit counts.
+    fn uncounted(&self, scopes: &Scopes<'_>) -> Option<Refused> {
+        match &self.missing_limit {
+            None => scopes.uncounted(&self.cost),
+            Some(dimension) => {
+                let key = scopes.get(0).key();
+                Some(Refused::missing_limit(key, dimension.clone(), scopes.now()))
             }
         }
     }
@@ -263,4 +318,14 @@ impl Reserved {
         let (key, rules) = (scope.key().clone(), Arc::clone(&scope.plan().rules));
         Self { key, rules, note: AtomicU64::new(0) }
     }
+}
+
+/// Returns the first dimension of a cost that limits don't count. One request needs no limit.
+fn missing_limit(cost: &Cost, limits: &Quota) -> Option<Dimension> {
+    let tokens = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
+    let customs = cost.customs().map(|(name, _)| Dimension::custom(name));
+    let named = tokens.into_iter().chain(customs).filter(|named| cost.amount(named) > 0);
+    let several = (cost.amount(&Dimension::Requests) > 1).then_some(Dimension::Requests);
+    let is_limited = |named: &Dimension| limits.limits().iter().any(|l| l.dimension() == named);
+    named.chain(several).find(|named| !is_limited(named))
 }

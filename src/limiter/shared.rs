@@ -2,13 +2,10 @@ use std::collections::HashMap;
 use std::fmt;
 use std::sync::Arc;
 
-use compact_str::CompactString;
-
 use super::attached::Attached;
 use super::core::Core;
 use super::entry::{Entry, Locked};
 use super::key_budget::KeyBudget;
-use super::key_state::KeyState;
 use super::table::{Name, Shard, Table};
 use crate::event::Event;
 use crate::plan::{Home, Pattern, Plan};
@@ -38,36 +35,6 @@ impl Shared {
 
     pub(super) fn name(&self, key: &str, budget: Option<&KeyBudget>) -> Name {
         self.table.name(key.into(), budget.cloned())
-    }
-
-    /// Finds the entry of a key by its own name, or that of the quota that it shares.
-    pub(super) fn find(&self, key: &str) -> Option<Arc<Entry>> {
-        let home = || self.core.quotas.read().home(key).map(|home| home.key);
-        self.name(key, None).find().or_else(|| self.name(&home()?, None).find())
-    }
-
-    /// Looks at a key without making it: one without an entry is as its quota has it. `None` for a key
-    /// that is unknown and refused.
-    pub(super) fn peek<T>(
-        &self,
-        key: &str,
-        look: impl Fn(&CompactString, &KeyState) -> T,
-    ) -> Option<T> {
-        let home = self.core.quotas.read().home(key)?;
-        let find = |key: &str| {
-            let entry = self.name(key, None).find()?;
-            let state = entry.lock();
-            (!state.is_retired()).then(|| look(&entry.key, &state))
-        };
-        let found = find(key).or_else(|| if home.key == key { None } else { find(&home.key) });
-        Some(found.unwrap_or_else(|| look(&home.key, &self.new_state(home.plan))))
-    }
-
-    /// The state of a key that has no entry.
-    pub(super) fn new_state(&self, plan: Arc<Plan>) -> KeyState {
-        let mut state = KeyState::new(plan);
-        state.advance(self.core.clock.now(), || self.core.clock.now());
-        state
     }
 
     /// Changes a key, which is made if it has no entry; `None` if it is refused.

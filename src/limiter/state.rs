@@ -7,6 +7,7 @@ use super::busiest::Busiest;
 use super::key_budget::KeyBudget;
 use super::shared::Shared;
 use super::ticket::Ticket;
+use crate::answer::stats::KeyStats;
 use crate::backend::BackendStatus;
 use crate::clock::Boot;
 use crate::event::Event;
@@ -31,12 +32,37 @@ use crate::quota::{Cost, Dimension};
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Debug, Clone, Copy)]
-pub struct State<'a> {
+pub struct LimiterState<'a> {
     pub(super) shared: &'a Shared,
     pub(super) budget: Option<&'a KeyBudget>,
 }
 
-impl State<'_> {
+impl LimiterState<'_> {
+    /// Returns the keys that a quota names, and all other keys that have an entry, sorted. Idle keys are
+    /// dropped little by little as new keys come.
+    pub fn keys(&self) -> Vec<CompactString> {
+        let mut keys: Vec<_> = self.shared.core.quotas.read().named().cloned().collect();
+        keys.extend(self.shared.table.shards().flat_map(|shard| shard.keys()));
+        keys.sort_unstable();
+        keys.dedup();
+        keys
+    }
+
+    /// Returns the statistics of all [`keys`](Self::keys). Each key is read at one point in time, but not
+    /// all keys at the same.
+    pub fn stats(&self) -> Vec<(CompactString, KeyStats)> {
+        let stats = |key: CompactString| {
+            let stats = self.shared.table.stats(&key);
+            (key, stats)
+        };
+        self.keys().into_iter().map(stats).collect()
+    }
+
+    /// Drops all idle keys and returns their number.
+    pub fn prune(&self) -> usize {
+        self.shared.table.prune()
+    }
+
     /// Returns the state of every key that has any, sorted by key.
     pub fn snapshot(&self) -> Vec<KeySnapshot> {
         let mut all = Vec::new();
@@ -74,7 +100,8 @@ impl State<'_> {
     }
 
     /// Returns the statistics of the busiest of the keys that
-    /// [`Limiter::keys`](super::Limiter::keys) lists, at most `most` of them. Each key is read at one point in time, but not all keys at the same.
+    /// [`keys`](Self::keys) lists, at most `most` of them. Each key is read at one point in time, but
+    /// not all keys at the same.
     ///
     /// Takes about a hundred ns for each key, independent of `most`. New keys of a shard, a 64th of all
     /// keys, wait while its keys are listed; each key is locked for itself.
@@ -135,7 +162,7 @@ impl State<'_> {
         self.track();
         let core = &self.shared.core;
         let concerns = |change: &&KeyChanges| {
-            change.concerns_new_key() || self.shared.find(&change.key).is_some()
+            change.concerns_new_key() || self.shared.table.find(&change.key).is_some()
         };
         for change in others.iter().filter(concerns) {
             let applied = self.shared.with(&change.key, self.budget, |state| {
@@ -170,7 +197,8 @@ impl State<'_> {
     /// Use a ticket once: a second time would return the quota of another request.
     #[doc(hidden)]
     pub fn give_back(&self, key: &str, cost: &Cost, ticket: Ticket) -> bool {
-        let Some(entry) = self.shared.find(key).filter(|entry| entry.id == ticket.entry) else {
+        let Some(entry) = self.shared.table.find(key).filter(|entry| entry.id == ticket.entry)
+        else {
             return false;
         };
         let mut state = entry.lock();

@@ -6,10 +6,14 @@ use hashbrown::HashTable;
 use super::core::Core;
 use super::entry::Entry;
 use super::key_budget::KeyBudget;
+use super::key_state::KeyState;
 use crate::answer::code::Code;
+use crate::answer::decision::Decision;
 use crate::answer::error::Refused;
+use crate::answer::stats::KeyStats;
 use crate::engine::Wait;
 use crate::plan::Plan;
+use crate::quota::Cost;
 use crate::sync::{Mutex, SHARDS};
 use crate::timestamp::Timestamp;
 
@@ -92,6 +96,61 @@ impl Table {
         Name { shard: Arc::clone(self.shard(hash)), hash, key, default: None, budget }
     }
 
+    /// Returns the entry of a key, or the entry of the shared quota that the key belongs to.
+    pub(super) fn find(&self, key: &str) -> Option<Arc<Entry>> {
+        let home = || self.core().quotas.read().home(key).map(|home| home.key);
+        self.name(key.into(), None).find().or_else(|| self.name(home()?, None).find())
+    }
+
+    /// Calls a function with the state of a key, without creating an entry: a key without an entry has
+    /// the initial state of its quota. Returns `None` for a key that is unknown and refused.
+    pub(super) fn peek<T>(
+        &self,
+        key: &str,
+        look: impl Fn(&CompactString, &KeyState) -> T,
+    ) -> Option<T> {
+        let home = self.core().quotas.read().home(key)?;
+        let find = |key: &str| {
+            let entry = self.name(key.into(), None).find()?;
+            let state = entry.lock();
+            (!state.is_retired()).then(|| look(&entry.key, &state))
+        };
+        let found = find(key).or_else(|| if home.key == key { None } else { find(&home.key) });
+        Some(found.unwrap_or_else(|| look(&home.key, &self.new_state(home.plan))))
+    }
+
+    /// Returns the statistics of a key, or none if it is unknown and refused.
+    pub(super) fn stats(&self, key: &str) -> KeyStats {
+        let backend = self.core().backend.as_ref();
+        let stats = |key: &CompactString, state: &KeyState| state.stats(key, backend);
+        self.peek(key, stats).unwrap_or_default()
+    }
+
+    /// Decides about a cost without reserving it.
+    pub(super) fn decide(&self, key: &str, cost: &Cost) -> Decision {
+        let core = self.core();
+        let decide = |key: &_, state: &_| Decision::of(key, state, cost, core);
+        self.peek(key, decide).unwrap_or_else(|| Decision::unknown(key, core.clock.now()))
+    }
+
+    /// Decides about a cost under another plan, which the key doesn't keep.
+    pub(super) fn decide_under(&self, key: &str, cost: &Cost, plan: &Arc<Plan>) -> Decision {
+        let core = self.core();
+        let Some(entry) = self.find(key) else {
+            let state = self.new_state(Arc::clone(plan));
+            return Decision::of(&key.into(), &state, cost, core);
+        };
+        let decide = |state: &KeyState| Decision::of(&entry.key, state, cost, core);
+        entry.lock().under(plan, decide)
+    }
+
+    /// Returns the initial state of a key under a plan.
+    pub(super) fn new_state(&self, plan: Arc<Plan>) -> KeyState {
+        let mut state = KeyState::new(plan);
+        state.advance(self.core().clock.now(), || self.core().clock.now());
+        state
+    }
+
     /// Calls a function for every entry. Entries are collected shard by shard; no lock is held
     /// meanwhile.
     pub(super) fn for_each(&self, mut act: impl FnMut(&Arc<Entry>)) {
@@ -122,6 +181,11 @@ impl Drop for Table {
 }
 
 impl Shard {
+    /// Returns the table, if its limiter still exists.
+    pub(super) fn table(&self) -> Option<Arc<Table>> {
+        self.table.upgrade()
+    }
+
     /// Finds an entry.
     #[inline]
     pub(super) fn find(&self, hash: u64, key: &str) -> Option<Arc<Entry>> {
@@ -235,7 +299,7 @@ impl Name {
     pub(super) fn renamed(&self, key: CompactString) -> Self {
         let hash = self.shard.core.hash(&key);
         // Of a limiter that is gone, keys stay where they are.
-        let table = self.shard.table.upgrade();
+        let table = self.shard.table();
         let shard = table.as_ref().map_or(&self.shard, |table| table.shard(hash));
         Self { shard: Arc::clone(shard), hash, key, default: None, budget: None }
     }
@@ -261,13 +325,12 @@ impl Name {
     }
 
     fn make_room(&self) -> bool {
-        let table = self.shard.table.upgrade();
+        let table = self.shard.table();
         table.is_some_and(|table| table.make_room(self.budget.as_ref()))
     }
 
     fn refused(&self, code: Code, wait: Wait) -> Refused {
-        let (key, asked_at) = (self.key.clone(), self.shard.core.clock.now());
-        Refused { key, code, dimension: None, wait, need: None, asked_at, figures: None }
+        Refused::new(&self.key, code, wait, self.shard.core.clock.now())
     }
 }
 

@@ -6,20 +6,20 @@ use super::keys::Keys;
 use crate::limiter::{AcquireError, Code, Refused};
 use crate::quota::{Cost, Dimension};
 
-/// Why a call through the layer failed.
+/// The error of a call through the layer. Its text is that of the error inside.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RateLimitError {
-    /// It wasn't sent: the limiter said no.
+    /// The limiter refused the request, which was not sent.
     Limited(AcquireError),
-    /// The service inside failed.
+    /// The inner service failed.
     Inner(BoxError),
 }
 
-/// Any error at all, as tower's own layers pass it on.
+/// A boxed error, as in tower's own layers.
 pub type BoxError = Box<dyn Error + Send + Sync>;
 
-/// The same, with the inner service's error as it is.
+/// The error of a call, with the inner service's error unboxed.
 #[derive(Debug)]
 pub(super) enum Failure<E> {
     Limited(Box<RefusedRequest>),
@@ -37,8 +37,8 @@ pub(super) struct RefusedRequest {
 }
 
 impl RateLimitError {
-    /// What fell short and when it would have fitted, if it was the limiter that said no for want
-    /// of quota.
+    /// Returns the reason and the time at which the request fits, if the limiter refused it for lack of
+    /// quota.
     pub fn refused(&self) -> Option<&Refused> {
         match self {
             Self::Limited(error) => error.refused(),
@@ -46,12 +46,12 @@ impl RateLimitError {
         }
     }
 
-    /// The limiter's code.
+    /// Returns the limiter's code.
     pub fn code(&self) -> Option<Code> {
         self.refused().map(|refused| refused.code)
     }
 
-    /// The key that was refused.
+    /// Returns the key that refused.
     pub fn key(&self) -> Option<&str> {
         match self {
             Self::Limited(AcquireError::QueueFull { key, .. } | AcquireError::Removed { key }) => {
@@ -61,20 +61,20 @@ impl RateLimitError {
         }
     }
 
-    /// The dimension that binds, if one does.
+    /// Returns the dimension that is short, if a limit refused.
     pub fn dimension(&self) -> Option<&Dimension> {
         self.refused()?.dimension.as_ref()
     }
 
-    /// How long after the call it would have fitted; `None` where that isn't known, or never.
+    /// Returns the time from the call until the request fits; `None` if that is unknown or never.
     pub fn retry_after(&self) -> Option<Duration> {
         self.refused()?.retry_after()
     }
 
-    /// The service's own error, if it was that and is an `E`.
+    /// Returns the inner service's error, if that failed with an `E`.
     ///
     /// # Errors
-    /// This error as it was.
+    /// Returns this error unchanged otherwise.
     pub fn into_inner<E: Error + 'static>(self) -> Result<E, Self> {
         match self {
             Self::Inner(error) => error.downcast().map(|error| *error).map_err(Self::Inner),
@@ -95,8 +95,8 @@ impl<E: Into<BoxError>> From<Failure<E>> for RateLimitError {
 impl fmt::Display for RateLimitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Limited(_) => f.write_str("the request was not sent"),
-            Self::Inner(_) => f.write_str("the service failed"),
+            Self::Limited(error) => write!(f, "rate limited: {error}"),
+            Self::Inner(error) => error.fmt(f),
         }
     }
 }
@@ -104,8 +104,8 @@ impl fmt::Display for RateLimitError {
 impl Error for RateLimitError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Limited(error) => Some(error),
-            Self::Inner(error) => Some(&**error),
+            Self::Limited(error) => error.source(),
+            Self::Inner(error) => error.source(),
         }
     }
 }

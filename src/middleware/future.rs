@@ -11,8 +11,8 @@ use super::classify::Classified;
 use super::error::{BoxError, Failure, RateLimitError, RefusedRequest};
 use super::observe::Observe;
 use super::record::{OTHER, Record};
+use super::response_guard::ResponseGuard;
 use super::settings::Settings;
-use super::watch::Watch;
 use crate::limiter::{Acquire, AcquireError, Permit};
 use crate::timestamp::Timestamp;
 
@@ -28,7 +28,7 @@ pin_project! {
         S: Service<Request>,
     {
         // The guard of the reservation, once the request has one.
-        watch: Option<Watch>,
+        guard: Option<ResponseGuard>,
         #[pin]
         state: State<S, Request, S::Future>,
         pub(super) shared: Arc<Settings<C, O>>,
@@ -69,8 +69,10 @@ pub(super) enum Arrived {
 }
 
 /// The response to a request with the guard of its reservation, or its failure.
-pub(super) type Answered<S, Request> =
-    Result<(<S as Service<Request>>::Response, Watch), Failure<<S as Service<Request>>::Error>>;
+pub(super) type Answered<S, Request> = Result<
+    (<S as Service<Request>>::Response, ResponseGuard),
+    Failure<<S as Service<Request>>::Error>,
+>;
 
 impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
     /// Sends an admitted request through `inner`, which is ready.
@@ -83,12 +85,12 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
         request: Request,
         shared: Arc<Settings<C, O>>,
     ) -> Self {
-        let watch = Watch::new(permit, classified, record, None, &shared);
-        let inside = watch.span().map(Span::entered);
+        let guard = ResponseGuard::new(permit, classified, record, None, &shared);
+        let inside = guard.span().map(Span::entered);
         // A panic here releases the reservation: the request never left.
         let state = State::Sent { future: inner.call(request) };
         drop(inside);
-        Self { watch: Some(watch), state, shared }
+        Self { guard: Some(guard), state, shared }
     }
 
     /// A request that has arrived; `inner` has yet to become ready.
@@ -103,15 +105,16 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
         let record = Record::begin(&shared.limiter, &classified);
         match arrived {
             Arrived::Granted(permit) => {
-                let watch = Some(Watch::new(permit, &mut classified, record, arrived_at, &shared));
+                let guard =
+                    Some(ResponseGuard::new(permit, &mut classified, record, arrived_at, &shared));
                 let state = State::Readying { unsent: Some(Box::new((inner, request))) };
-                Self { state, watch, shared }
+                Self { state, guard, shared }
             }
             Arrived::Queued(acquire) => {
                 let (acquire, arrived) = (*acquire, arrived_at);
                 let waiting = Waiting { acquire, inner, request, classified, arrived, record };
                 let state = State::Waiting { waiting: Some(Box::new(waiting)) };
-                Self { state, watch: None, shared }
+                Self { state, guard: None, shared }
             }
         }
     }
@@ -151,7 +154,7 @@ where
                 State::Waiting { waiting: Some(Box::new(waiting)) }
             }
         };
-        Self { state, watch: None, shared }
+        Self { state, guard: None, shared }
     }
 }
 
@@ -167,7 +170,7 @@ where
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Result<O::Observed, Failure<S::Error>>> {
-        self.poll_with(cx, |observe, response, watch| observe.observe(response, watch))
+        self.poll_with(cx, |observe, response, guard| observe.observe(response, guard))
     }
 
     /// The same, with the response as it came, and the guard of its reservation.
@@ -175,35 +178,35 @@ where
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Answered<S, Request>> {
-        self.poll_with(cx, |_, response, watch| (response, watch))
+        self.poll_with(cx, |_, response, guard| (response, guard))
     }
 
     #[inline]
     fn poll_with<T>(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        answered: impl FnOnce(&O, S::Response, Watch) -> T,
+        answered: impl FnOnce(&O, S::Response, ResponseGuard) -> T,
     ) -> Poll<Result<T, Failure<S::Error>>> {
         let mut this = self.project();
-        let _inside = span(&this.state, this.watch.as_ref()).map(Span::entered);
+        let _inside = span(&this.state, this.guard.as_ref()).map(Span::entered);
         loop {
             let next = match this.state.as_mut().project() {
                 StateProjection::Sent { future } => {
-                    let watch = this.watch.as_mut().expect(POLLED_AGAIN);
-                    watch.sent();
+                    let guard = this.guard.as_mut().expect(POLLED_AGAIN);
+                    guard.sent();
                     let observe = &this.shared.observe;
                     return Poll::Ready(match ready!(future.poll(cx)) {
                         Ok(response) => {
-                            watch.answered();
-                            if O::KEEPS_WATCH {
-                                watch.keep(&this.shared.limiter);
+                            guard.answered();
+                            if O::KEEPS_GUARD {
+                                guard.keep(&this.shared.limiter);
                             }
-                            let watch = this.watch.take().expect(POLLED_AGAIN);
-                            Ok(answered(observe, response, watch))
+                            let guard = this.guard.take().expect(POLLED_AGAIN);
+                            Ok(answered(observe, response, guard))
                         }
                         Err(error) => {
-                            watch.failed_with(observe.never_left(&error));
-                            *this.watch = None;
+                            guard.failed_with(observe.never_left(&error));
+                            *this.guard = None;
                             Err(Failure::Inner(error))
                         }
                     });
@@ -212,20 +215,20 @@ where
                     let acquire = &mut waiting.as_mut().expect(POLLED_AGAIN).acquire;
                     let result = ready!(Pin::new(acquire).poll(cx));
                     let waiting = waiting.take().expect(POLLED_AGAIN);
-                    waiting.ended(result, this.watch, this.shared)
+                    waiting.ended(result, this.guard, this.shared)
                 }
                 StateProjection::Readying { unsent } => {
                     let (inner, _) = &mut **unsent.as_mut().expect(POLLED_AGAIN);
                     let ready = ready!(inner.poll_ready(cx));
                     let (mut inner, request) = *unsent.take().expect(POLLED_AGAIN);
                     // While this call holds the reservation, an error or a panic releases it.
-                    let mut watch = this.watch.take().expect(POLLED_AGAIN);
+                    let mut guard = this.guard.take().expect(POLLED_AGAIN);
                     if let Err(error) = ready {
-                        watch.failed(OTHER);
+                        guard.failed(OTHER);
                         return Poll::Ready(Err(Failure::Inner(error)));
                     }
                     let future = inner.call(request);
-                    *this.watch = Some(watch);
+                    *this.guard = Some(guard);
                     State::Sent { future }
                 }
                 StateProjection::Refused { refused, record } => {
@@ -244,14 +247,14 @@ impl<S, Request> Waiting<S, Request> {
     fn ended<F, C, O>(
         self,
         result: Result<Permit, AcquireError>,
-        watch: &mut Option<Watch>,
+        guard: &mut Option<ResponseGuard>,
         shared: &Settings<C, O>,
     ) -> State<S, Request, F> {
         let Self { acquire, inner, request, mut classified, arrived, mut record } = self;
         drop(acquire);
         match result {
             Ok(permit) => {
-                *watch = Some(Watch::new(permit, &mut classified, record, arrived, shared));
+                *guard = Some(ResponseGuard::new(permit, &mut classified, record, arrived, shared));
                 State::Readying { unsent: Some(Box::new((inner, request))) }
             }
             Err(error) => {
@@ -280,9 +283,12 @@ impl<S, Request, F> State<S, Request, F> {
 
 /// Returns the span of a request in this state, if it has one.
 #[inline]
-fn span<S, Request, F>(state: &State<S, Request, F>, watch: Option<&Watch>) -> Option<Span> {
-    match watch {
-        Some(watch) => watch.span(),
+fn span<S, Request, F>(
+    state: &State<S, Request, F>,
+    guard: Option<&ResponseGuard>,
+) -> Option<Span> {
+    match guard {
+        Some(guard) => guard.span(),
         None => state.record().map(Record::span),
     }
 }

@@ -7,9 +7,9 @@ use super::classify::{Classified, Classify};
 use super::observe::Observe;
 use super::peek::PeekBody;
 use super::record::Call;
+use super::response_guard::ResponseGuard;
 use super::retry::{Judge, Judged, Judging};
 use super::unsent::never_left;
-use super::watch::Watch;
 use crate::provider::{Estimate, Profile, UnreadableRequest};
 use crate::timestamp::Timestamp;
 
@@ -97,22 +97,22 @@ impl Http {
         Classified::estimated(key, estimate).calling(call)
     }
 
-    pub(super) fn watch<B: Body<Data = Bytes>>(
+    pub(super) fn guard<B: Body<Data = Bytes>>(
         &self,
         response: http::Response<B>,
-        watch: Watch,
+        guard: ResponseGuard,
     ) -> http::Response<ResponseBody<B>> {
-        let reading = watch.head(self.profile, response.status(), response.headers());
+        let reading = guard.head(self.profile, response.status(), response.headers());
         response.map(|body| ResponseBody::new(body, reading))
     }
 
     pub(super) fn judging<B: Body<Data = Bytes>>(
         &self,
         response: http::Response<B>,
-        watch: Watch,
+        guard: ResponseGuard,
         deadline: Option<Timestamp>,
     ) -> Judged<http::Response<ResponseBody<B>>, Judging<B>> {
-        Judging::of(response, watch, (self.profile, self.whole), deadline)
+        Judging::of(response, guard, (self.profile, self.whole), deadline)
     }
 }
 
@@ -128,8 +128,8 @@ impl<B: PeekBody> Classify<http::Request<B>> for Http {
 impl<B: Body<Data = Bytes>> Observe<http::Response<B>> for Http {
     type Observed = http::Response<ResponseBody<B>>;
 
-    fn observe(&self, response: http::Response<B>, watch: Watch) -> Self::Observed {
-        self.watch(response, watch)
+    fn observe(&self, response: http::Response<B>, guard: ResponseGuard) -> Self::Observed {
+        self.guard(response, guard)
     }
 
     fn never_left<E: 'static>(&self, error: &E) -> bool {
@@ -143,10 +143,10 @@ impl<B: Body<Data = Bytes>> Judge<http::Response<B>> for Http {
     fn judge(
         &self,
         response: http::Response<B>,
-        watch: Watch,
+        guard: ResponseGuard,
         deadline: Option<Timestamp>,
     ) -> Judged<Self::Observed, Judging<B>> {
-        self.judging(response, watch, deadline)
+        self.judging(response, guard, deadline)
     }
 }
 

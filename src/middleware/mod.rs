@@ -84,10 +84,10 @@ mod read_ahead;
 mod reading;
 mod record;
 mod refusal;
+mod response_guard;
 mod service;
 mod settings;
 mod unsent;
-mod watch;
 
 pub mod retry;
 
@@ -123,7 +123,7 @@ pub use reading::Reading;
 pub use reqwest::ReqwestJudging;
 #[cfg(feature = "reqwest-middleware")]
 pub use reqwest_middleware::ChainedRequest;
+pub use response_guard::ResponseGuard;
 pub use retry::{Judge, Judged, Judging, Replay, RetryFuture, RetryService, Verdict};
 pub use service::RateLimitService;
 pub use unsent::{Unsent, find_refusal};
-pub use watch::Watch;

@@ -1,4 +1,4 @@
-use super::watch::Watch;
+use super::response_guard::ResponseGuard;
 
 /// Says what a response means for the reservation behind its request.
 ///
@@ -12,12 +12,12 @@ pub trait Observe<Response> {
     /// What the caller gets: the response, wrapped where its end is still to come.
     type Observed;
 
-    /// True if the [`Watch`] may outlive the call, so that it has to keep the limiter.
+    /// True if the [`ResponseGuard`] may outlive the call, so that it has to keep the limiter.
     #[doc(hidden)]
-    const KEEPS_WATCH: bool = true;
+    const KEEPS_GUARD: bool = true;
 
-    /// Takes the [`Watch`] over: it settles when it is dropped.
-    fn observe(&self, response: Response, watch: Watch) -> Self::Observed;
+    /// Takes the [`ResponseGuard`] over: it settles when it is dropped.
+    fn observe(&self, response: Response, guard: ResponseGuard) -> Self::Observed;
 
     /// Whether this error says that the request never left, so that nothing is charged for it.
     fn never_left<E: 'static>(&self, error: &E) -> bool {
@@ -32,11 +32,11 @@ where
 {
     type Observed = Response;
 
-    const KEEPS_WATCH: bool = false;
+    const KEEPS_GUARD: bool = false;
 
-    fn observe(&self, response: Response, mut watch: Watch) -> Response {
+    fn observe(&self, response: Response, mut guard: ResponseGuard) -> Response {
         if let Some(charge) = self(&response) {
-            watch.charged(charge);
+            guard.charged(charge);
         }
         response
     }

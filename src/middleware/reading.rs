@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue, StatusCode};
 use tracing::Span;
 
 use super::refusal::Refusal;
-use super::watch::Watch;
+use super::response_guard::ResponseGuard;
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 
 /// A response on its way: its body is read as it passes, for its usage or for how long a refusal
@@ -14,7 +14,7 @@ use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 /// and moved as little as can be.
 pub struct Reading {
     body: Body,
-    watch: Watch,
+    guard: ResponseGuard,
     /// Something is to be settled by the first usage that the body states.
     settles_early: bool,
     /// Nothing of the body is missing.
@@ -34,19 +34,19 @@ enum Body {
 
 impl Reading {
     pub(super) fn new(
-        watch: Watch,
+        guard: ResponseGuard,
         profile: Profile,
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Self {
         let body = match () {
             () if is_refusal(status) => {
-                let refusal = Refusal::new(&watch, profile, status, headers);
+                let refusal = Refusal::new(&guard, profile, status, headers);
                 match is_plain(headers) {
                     true => Body::Refusal(Box::new(refusal)),
                     // Its head is all that it says.
                     false => {
-                        refusal.end(&watch);
+                        refusal.end(&guard);
                         Body::Unread
                     }
                 }
@@ -56,13 +56,13 @@ impl Reading {
             }
             () => {
                 if let (false, Some(encoding)) = (status.as_u16() >= 400, encoding(headers)) {
-                    watch.unread(encoding);
+                    guard.unread(encoding);
                 }
                 Body::Unread
             }
         };
         let settles_early = profile.settled_early().next().is_some();
-        Self { body, watch, settles_early, whole: false }
+        Self { body, guard, settles_early, whole: false }
     }
 
     /// The next bytes of the body.
@@ -73,7 +73,7 @@ impl Reading {
                 if self.settles_early
                     && let Some(usage) = scanner.usage()
                 {
-                    self.watch.uses(*profile, &usage);
+                    self.guard.uses(*profile, &usage);
                     self.settles_early = false;
                 }
             }
@@ -88,7 +88,7 @@ impl Reading {
 
     /// The span of the request.
     pub(super) fn span(&self) -> Option<Span> {
-        self.watch.span()
+        self.guard.span()
     }
 
     /// The body has come to its end. Where that isn't said before this is dropped, something of it is
@@ -107,7 +107,7 @@ impl Reading {
         match std::mem::replace(&mut self.body, Body::Unread) {
             Body::Success(profile, scanner) => self.succeeded(profile, scanner.finish()),
             Body::Refusal(refusal) => {
-                refusal.end(&self.watch);
+                refusal.end(&self.guard);
                 None
             }
             Body::Unread => None,
@@ -118,22 +118,22 @@ impl Reading {
         if let Some(usage) = &said.usage {
             // What failed in between says no more than what was cut off.
             let is_final = said.is_final || (self.whole && said.error.is_none());
-            self.watch.used(profile, usage, is_final);
+            self.guard.used(profile, usage, is_final);
         }
         let error = said.error.clone().map(Box::new);
         if let Some(error) = &error {
             self.failed_in_band(profile, error);
         }
-        self.watch.said(said);
+        self.guard.said(said);
         error
     }
 
     fn failed_in_band(&self, profile: Profile, error: &ApiError) {
-        let (now, none) = (self.watch.now(), HeaderMap::new());
+        let (now, none) = (self.guard.now(), HeaderMap::new());
         let delay = profile.retry_delay(&none, error.message().as_bytes(), now);
         let class = profile.classify_in_band(error);
         if class != Class::Terminal && (delay.is_some() || is_refusal_in_band(error)) {
-            self.watch.refused((delay, class, error.dimension()), None);
+            self.guard.refused((delay, class, error.dimension()), None);
         }
     }
 }
@@ -146,7 +146,7 @@ impl Drop for Reading {
 
 impl fmt::Debug for Reading {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Reading").field("watch", &self.watch).finish_non_exhaustive()
+        f.debug_struct("Reading").field("guard", &self.guard).finish_non_exhaustive()
     }
 }
 

@@ -2,7 +2,7 @@ use std::time::Duration;
 
 use http::{HeaderMap, StatusCode};
 
-use super::watch::Watch;
+use super::response_guard::ResponseGuard;
 use crate::limiter::Hold;
 use crate::provider::{ApiError, Class, Profile};
 use crate::timestamp::Timestamp;
@@ -21,15 +21,15 @@ pub(super) struct Refusal {
 
 impl Refusal {
     pub(super) fn new(
-        watch: &Watch,
+        guard: &ResponseGuard,
         profile: Profile,
         status: StatusCode,
         headers: &HeaderMap,
     ) -> Self {
-        let answered_at = watch.now();
+        let answered_at = guard.now();
         let waits = profile.classify(status, headers, b"") != Class::Terminal;
         let delay = || profile.retry_delay(headers, b"", answered_at).unwrap_or(UNTIL_READ);
-        let hold = if waits { watch.hold(delay()) } else { None };
+        let hold = if waits { guard.hold(delay()) } else { None };
         let headers = headers.clone();
         Self { profile, status, headers, body: Vec::new(), answered_at, hold }
     }
@@ -42,17 +42,17 @@ impl Refusal {
     }
 
     /// Acts on what was read. One that waiting doesn't help holds nobody and reduces nothing.
-    pub(super) fn end(self, watch: &Watch) {
+    pub(super) fn end(self, guard: &ResponseGuard) {
         let Self { profile, status, headers, body, answered_at, hold } = self;
         let class = profile.classify(status, &headers, &body);
         if class == Class::Terminal {
-            return hold.into_iter().for_each(|hold| watch.let_go(hold));
+            return hold.into_iter().for_each(|hold| guard.let_go(hold));
         }
         let delay = profile.retry_delay(&headers, &body, answered_at);
-        let since = watch.now() - answered_at;
+        let since = guard.now() - answered_at;
         let dimension = ApiError::read(&body).and_then(|error| error.dimension());
         let delay = delay.map(|delay| delay.saturating_sub(since));
-        watch.refused((delay, class, dimension), hold);
+        guard.refused((delay, class, dimension), hold);
     }
 }
 

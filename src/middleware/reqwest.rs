@@ -9,9 +9,9 @@ use super::classify::{Classified, Classify};
 use super::http::Http;
 use super::observe::Observe;
 use super::peek::{PeekBody, stated_size};
+use super::response_guard::ResponseGuard;
 use super::retry::{Judge, Judged, Judging, Verdict};
 use super::unsent::never_left;
-use super::watch::Watch;
 use crate::timestamp::Timestamp;
 
 /// Reads reqwest's own requests.
@@ -69,9 +69,9 @@ impl PeekBody for Body {
 impl Observe<Response> for Http {
     type Observed = Response;
 
-    fn observe(&self, response: Response, watch: Watch) -> Response {
+    fn observe(&self, response: Response, guard: ResponseGuard) -> Response {
         let url = response.url().clone();
-        with_url(self.watch(response.into(), watch), url)
+        with_url(self.guard(response.into(), guard), url)
     }
 
     fn never_left<E: 'static>(&self, error: &E) -> bool {
@@ -85,11 +85,11 @@ impl Judge<Response> for Http {
     fn judge(
         &self,
         response: Response,
-        watch: Watch,
+        guard: ResponseGuard,
         deadline: Option<Timestamp>,
     ) -> Judged<Response, ReqwestJudging> {
         let url = response.url().clone();
-        match self.judging(response.into(), watch, deadline) {
+        match self.judging(response.into(), guard, deadline) {
             Judged::Judging(judging) => Judged::Judging(ReqwestJudging { judging, url: Some(url) }),
             Judged::Passed(response) => Judged::Passed(with_url(response, url)),
         }

@@ -7,14 +7,15 @@ use tower_service::Service;
 use super::classify::{Classified, Classify};
 use super::error::{BoxError, Failure, RateLimitError};
 use super::future::{Arrived, ResponseFuture};
+use super::http::Http;
 use super::observe::Observe;
 use super::record::Record;
 use super::settings::Settings;
 use crate::limiter::{Acquire, AcquireError, Gate, Limiter, Permit};
 use crate::timestamp::Timestamp;
 
-/// A service that keeps to its limits; made by [`RateLimitLayer`](super::RateLimitLayer).
-pub struct RateLimitService<S, C, O> {
+/// A service that keeps within its limits. Created by [`RateLimitLayer`](super::RateLimitLayer).
+pub struct RateLimitService<S, C = Http, O = Http> {
     pub(super) inner: S,
     shared: Arc<Settings<C, O>>,
     gate: Option<Gate>,

@@ -2,25 +2,24 @@ use std::any::Any;
 use std::error::Error;
 
 use super::error::{BoxError, RateLimitError};
-use crate::error_chain::causes;
 use crate::limiter::AcquireError;
 
-/// Whether an error says that the request never left: the client got no connection, or another
-/// layer of ours further in didn't let it through.
+/// Returns `true` if an error means that the request was never sent: the client got no connection, or
+/// another rate-limit layer further in refused it.
 ///
-/// Sees through the boxes that tower's own layers put errors into. A client that it doesn't know
-/// may have sent the request.
+/// Looks through the boxes that tower's layers put errors into. A client of unknown type counts as
+/// having sent the request.
 pub(super) fn never_left<E: 'static>(error: &E) -> bool {
-    outermost(error).is_some_and(|error| causes(error).any(is_unsent))
+    outermost(error).is_some_and(|error| all_causes(error).any(is_unsent))
 }
 
-/// An error of a client that knows that nobody has read the request, so that it is as if it had never
-/// left: its reservation is given back, and it may be sent again.
+/// An error of a client that knows that the server has not read the request. The layer releases the
+/// reservation, and may send the request again.
 #[derive(Debug)]
 pub struct Unsent(BoxError);
 
 impl Unsent {
-    /// What the client says of it.
+    /// Wraps the client's error.
     pub fn new(error: impl Into<BoxError>) -> Self {
         Self(error.into())
     }
@@ -38,8 +37,8 @@ impl Error for Unsent {
     }
 }
 
-/// The refusal of a limiter among an error and its causes, whatever a client or another layer has
-/// wrapped it into.
+/// Returns the limiter's refusal from an error or its causes, also if a client or another layer has
+/// wrapped it.
 ///
 /// ```
 /// use tollgate::limiter::{AcquireError, Limiter};
@@ -49,12 +48,22 @@ impl Error for Unsent {
 /// assert_eq!(find_refusal(&wrapped), Some(&AcquireError::Closed));
 /// ```
 pub fn find_refusal<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a AcquireError> {
-    causes(error).find_map(|cause| cause.downcast_ref())
+    all_causes(error).find_map(|cause| cause.downcast_ref())
 }
 
 type Cause<'a> = &'a (dyn Error + 'static);
 
-/// The error itself, if it is of a type that is known.
+/// Returns an error and its causes. Unlike [`causes`], it includes the error inside a [`RateLimitError`],
+/// whose own `source` leaves that out, since it has the same text.
+fn all_causes<'a>(error: Cause<'a>) -> impl Iterator<Item = Cause<'a>> {
+    std::iter::successors(Some(error), |cause| match cause.downcast_ref() {
+        Some(RateLimitError::Limited(error)) => Some(error),
+        Some(RateLimitError::Inner(error)) => Some(&**error),
+        None => (**cause).source(),
+    })
+}
+
+/// Returns the error itself, if its type is known.
 fn outermost(error: &dyn Any) -> Option<Cause<'_>> {
     boxed(error).or_else(|| of_client(error))
 }

@@ -62,3 +62,10 @@ impl fmt::Display for Dimension {
         f.write_str(self.as_str())
     }
 }
+
+impl serde::Serialize for Dimension {
+    /// Serializes as [`as_str`](Self::as_str).
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.serialize_str(self.as_str())
+    }
+}

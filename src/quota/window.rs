@@ -2,7 +2,7 @@ use core::fmt;
 use core::time::Duration;
 
 /// The period of a limit, from one millisecond to 366 days.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, serde::Serialize)]
 pub struct Window(u64);
 
 impl Window {

@@ -37,7 +37,7 @@ impl Meter {
     pub fn sample(&self) {
         let Some(limiter) = self.limiter.upgrade() else { return };
         let mut reading = Reading::new();
-        for (key, stats) in limiter.iter() {
+        for (key, stats) in limiter.state().stats() {
             self.add(&mut reading, self.listener.names.of(&key), &stats);
         }
         let mut last = self.last.lock();

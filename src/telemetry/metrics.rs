@@ -81,7 +81,7 @@ impl Metrics {
         });
         let recording = Arc::clone(&listener);
         match without_reservations {
-            true => limiter.listen_for_news(move |event| recording.on_event(event)),
+            true => limiter.on_change(move |event| recording.on_event(event)),
             false => limiter.listen(move |event| recording.on_event(event)),
         }
         Meter::new(limiter.downgrade(), listener)

@@ -22,9 +22,9 @@ fn take(limiter: &Limiter, key: &'static str) -> Thread {
 /// A thread that makes keys, each of which sweeps a few others.
 fn prune_and_make_keys(limiter: &Limiter) -> Thread {
     thread_of(limiter, |limiter| {
-        limiter.prune();
+        limiter.state().prune();
         make_keys(limiter);
-        limiter.prune();
+        limiter.state().prune();
     })
 }
 
@@ -62,7 +62,7 @@ fn permit_of_reset_key_released_changes_no_other_key() {
         let permits = ["a", "b"].map(|key| limiter.try_acquire(key, &Cost::new()).unwrap());
         let replace = thread_of(&limiter, |limiter| {
             limiter.reset_all();
-            limiter.prune();
+            limiter.state().prune();
             make_keys(limiter);
         });
         let end = move || permits.into_iter().for_each(Permit::release);
@@ -97,7 +97,7 @@ fn idle_key_used_while_pruned_keeps_its_usage() {
         let limiter = builder_of_all(Quota::new().rpm(5)).build().unwrap();
         limiter.try_acquire("a", &Cost::new()).unwrap().release();
         let prune = thread_of(&limiter, |limiter| {
-            limiter.prune();
+            limiter.state().prune();
         });
         let by_handle = thread_of(&limiter, |limiter| {
             let handle = limiter.key("a").unwrap();
@@ -145,7 +145,7 @@ fn key_with_waiters_pruned_is_kept() {
         ["a", "b"].iter().for_each(|key| assert_unused(&limiter, key));
         assert_new_keys_used_once(&limiter);
         limiter.reset_all();
-        assert_eq!(limiter.prune(), NEW.len() + 2, "keys without waiters are dropped");
+        assert_eq!(limiter.state().prune(), NEW.len() + 2, "keys without waiters are dropped");
     });
 }
 
@@ -157,7 +157,7 @@ fn keys_up_to_max_keys_made_concurrently_are_admitted() {
         assert_eq!((requests(&limiter, "a"), requests(&limiter, "b")), (2, 2));
         assert_room(&limiter, 0);
         limiter.reset_all();
-        assert_eq!(limiter.prune(), 2);
+        assert_eq!(limiter.state().prune(), 2);
         assert_room(&limiter, 2);
     });
 }
@@ -177,11 +177,11 @@ fn keys_made_and_pruned_concurrently_count_is_exact() {
             })
         };
         let threads = ["a", "b", "c", "a"].map(make_and_release);
-        let mut pruned = limiter.prune();
+        let mut pruned = limiter.state().prune();
         granted(threads);
-        assert!(limiter.keys().len() <= 2);
-        pruned += limiter.prune();
-        assert!(pruned <= 4 && limiter.keys().is_empty());
+        assert!(limiter.state().keys().len() <= 2);
+        pruned += limiter.state().prune();
+        assert!(pruned <= 4 && limiter.state().keys().is_empty());
         assert_room(&limiter, 2);
     });
 }
@@ -199,7 +199,7 @@ fn keys_of_budget_made_and_pruned_concurrently_count_is_exact() {
             })
         };
         let prune = thread_of(&limiter, |limiter| {
-            limiter.prune();
+            limiter.state().prune();
         });
         run_threads([
             make_and_release(&budgeted, "a"),
@@ -208,8 +208,8 @@ fn keys_of_budget_made_and_pruned_concurrently_count_is_exact() {
             make_and_release(&limiter, "c"),
             prune,
         ]);
-        limiter.prune();
-        assert_eq!(limiter.keys(), ["gold"]);
+        limiter.state().prune();
+        assert_eq!(limiter.state().keys(), ["gold"]);
         assert_room(&budgeted, 1);
     });
 }
@@ -237,7 +237,7 @@ fn idle_key_at_max_keys_makes_room_while_pruned() {
         check(move || {
             let limiter = builder_of_all(Quota::new().rpm(5)).max_keys(1).build().unwrap();
             limiter.try_acquire("a", &Cost::new()).unwrap().release();
-            let prune = thread_of(&limiter, |limiter| assert!(limiter.prune() <= 2));
+            let prune = thread_of(&limiter, |limiter| assert!(limiter.state().prune() <= 2));
             run_threads([prune, take(&limiter, key)]);
             assert_eq!(requests(&limiter, key), 1);
             let several = limiter.acquire_all(&[key, "c"], &Cost::new()).try_now();
@@ -264,7 +264,7 @@ fn idle_keys_with_permit_and_handle_stay_at_max_keys() {
         assert_eq!(refused.code, Code::TooManyKeys);
         let _handle = act.join().unwrap();
         assert_eq!(requests(&limiter, "b"), 1);
-        assert_eq!(limiter.keys(), ["a", "b"]);
+        assert_eq!(limiter.state().keys(), ["a", "b"]);
     });
 }
 
@@ -301,8 +301,8 @@ fn keys_waited_for_at_max_keys_all_end() {
             })
         };
         run_threads([act("a"), act("a"), act("w"), act("x")]);
-        limiter.prune();
-        assert!(limiter.keys().is_empty());
+        limiter.state().prune();
+        assert!(limiter.state().keys().is_empty());
         assert_room(&limiter, 1);
     });
 }

@@ -21,7 +21,7 @@ impl Collected {
         thread_of(limiter, move |limiter| {
             for _ in 0..2 {
                 collected.collect(limiter);
-                limiter.prune();
+                limiter.state().prune();
             }
         })
     }

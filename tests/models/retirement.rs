@@ -77,7 +77,7 @@ fn waiters_of_key_moved_while_its_permit_ends_all_end() {
         let held = limiter.try_acquire("m-1", &Cost::new()).unwrap();
         let share = thread_of(&limiter, move |limiter| {
             limiter.quotas().set("m-*", &one.shared());
-            limiter.prune();
+            limiter.state().prune();
         });
         run_threads([
             acquire(&limiter, "m-1"),

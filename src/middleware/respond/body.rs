@@ -7,7 +7,7 @@ use http_body::{Body, Frame, SizeHint};
 use pin_project_lite::pin_project;
 use tracing::Span;
 
-use crate::middleware::Watch;
+use crate::middleware::ResponseGuard;
 
 pin_project! {
     /// The body of an answer in server mode: the inner service's, unchanged, with the reservation that
@@ -25,17 +25,17 @@ pin_project! {
     #[project = AnswerProjection]
     // Not boxed: nearly every body is the larger one.
     enum Answer<B> {
-        // The watch ends the reservation when it is dropped.
-        Inner { #[pin] body: B, watch: Option<Watch> },
+        // The guard ends the reservation when it is dropped.
+        Inner { #[pin] body: B, guard: Option<ResponseGuard> },
         Refusal { text: Option<Bytes> },
     }
 }
 
 impl<B: Body<Data = Bytes>> RespondBody<B> {
-    pub(super) fn inner(body: B, watch: Watch) -> Self {
+    pub(super) fn inner(body: B, guard: ResponseGuard) -> Self {
         // A caller that sees the end already may never poll.
-        let watch = (!body.is_end_stream()).then_some(watch);
-        Self { answer: Answer::Inner { body, watch } }
+        let guard = (!body.is_end_stream()).then_some(guard);
+        Self { answer: Answer::Inner { body, guard } }
     }
 
     pub(super) fn refusal(text: Bytes) -> Self {
@@ -51,16 +51,16 @@ impl<B: Body<Data = Bytes>> Body for RespondBody<B> {
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, B::Error>>> {
-        let (mut body, watch) = match self.project().answer.project() {
-            AnswerProjection::Inner { body, watch } => (body, watch),
+        let (mut body, guard) = match self.project().answer.project() {
+            AnswerProjection::Inner { body, guard } => (body, guard),
             AnswerProjection::Refusal { text } => {
                 return Poll::Ready(text.take().map(Frame::data).map(Ok));
             }
         };
-        let _inside = watch.as_ref().and_then(Watch::span).map(Span::entered);
+        let _inside = guard.as_ref().and_then(ResponseGuard::span).map(Span::entered);
         let frame = ready!(body.as_mut().poll_frame(cx));
         if !matches!(frame, Some(Ok(_))) || body.is_end_stream() {
-            *watch = None;
+            *guard = None;
         }
         Poll::Ready(frame)
     }

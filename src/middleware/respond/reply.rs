@@ -8,7 +8,7 @@ use http_body::Body;
 use super::body::RespondBody;
 use super::fields::{Fields, figures};
 use super::policies::PolicyCache;
-use crate::middleware::{Charge, Observe, Watch};
+use crate::middleware::{Charge, Observe, ResponseGuard};
 use crate::quota::Cost;
 
 /// Lets the inner service's responses pass, and adds how the limits stand.
@@ -31,18 +31,18 @@ impl Reply {
 impl<B: Body<Data = Bytes>> Observe<Response<B>> for Reply {
     type Observed = Response<RespondBody<B>>;
 
-    fn observe(&self, response: Response<B>, mut watch: Watch) -> Self::Observed {
+    fn observe(&self, response: Response<B>, mut guard: ResponseGuard) -> Self::Observed {
         let (mut parts, body) = response.into_parts();
         if let Some(charge) = self.charge.as_ref().and_then(|charge| charge(&parts)) {
-            watch.charged(charge);
+            guard.charged(charge);
         }
         if let Some(charge) = parts.extensions.get::<Charge>() {
-            watch.charged_later(charge.clone());
+            guard.charged_later(charge.clone());
         }
-        let keys = &watch.keys;
-        let figures = figures(watch.limiter(), keys);
+        let keys = &guard.keys;
+        let figures = figures(guard.limiter(), keys);
         Fields::new(keys, &figures, Some(&self.policies)).append(&mut parts.headers);
-        Response::from_parts(parts, RespondBody::inner(body, watch))
+        Response::from_parts(parts, RespondBody::inner(body, guard))
     }
 }
 

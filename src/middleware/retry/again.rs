@@ -79,14 +79,14 @@ where
     pub(super) fn answered(&mut self, answered: Answered<S, Request>) -> Next<S, Request, C, O> {
         let judge = self.service.judge();
         match answered {
-            Ok((response, watch)) if self.request.is_some() => {
+            Ok((response, guard)) if self.request.is_some() => {
                 self.kept = None;
-                match judge.judge(response, watch, self.deadline) {
+                match judge.judge(response, guard, self.deadline) {
                     Judged::Judging(judging) => Next::Stage(Stage::Judging { judging }),
                     Judged::Passed(response) => Next::Ended(Ok(response)),
                 }
             }
-            Ok((response, watch)) => Next::Ended(Ok(judge.observe(response, watch))),
+            Ok((response, guard)) => Next::Ended(Ok(judge.observe(response, guard))),
             Err(Failure::Inner(error)) if self.request.is_some() && judge.passes(&error) => {
                 self.came_to(Err(error), Verdict::Again(None))
             }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use crate::middleware::{Observe, Watch};
+use crate::middleware::{Observe, ResponseGuard};
 use crate::timestamp::Timestamp;
 
 /// What becomes of a request after a try.
@@ -32,7 +32,7 @@ pub enum Judged<Response, Judging> {
 /// ```
 /// use std::future::{Ready, ready};
 /// use tollgate::Timestamp;
-/// use tollgate::middleware::{Judge, Judged, Observe, Verdict, Watch};
+/// use tollgate::middleware::{Judge, Judged, Observe, Verdict, ResponseGuard};
 ///
 /// enum Answer {
 ///     Busy,
@@ -44,7 +44,7 @@ pub enum Judged<Response, Judging> {
 /// impl Observe<Answer> for Tell {
 ///     type Observed = Answer;
 ///
-///     fn observe(&self, answer: Answer, _watch: Watch) -> Answer {
+///     fn observe(&self, answer: Answer, _watch: ResponseGuard) -> Answer {
 ///         answer
 ///     }
 /// }
@@ -55,15 +55,15 @@ pub enum Judged<Response, Judging> {
 ///     fn judge(
 ///         &self,
 ///         answer: Answer,
-///         watch: Watch,
+///         guard: ResponseGuard,
 ///         _deadline: Option<Timestamp>,
 ///     ) -> Judged<Answer, Self::Judging> {
 ///         match answer {
 ///             Answer::Busy => {
-///                 drop(watch);
+///                 drop(guard);
 ///                 Judged::Judging(ready((answer, Verdict::Again(None))))
 ///             }
-///             Answer::Done(_) => Judged::Passed(self.observe(answer, watch)),
+///             Answer::Done(_) => Judged::Passed(self.observe(answer, guard)),
 ///         }
 ///     }
 /// }
@@ -79,13 +79,13 @@ pub trait Judge<Response>: Observe<Response> {
 
     /// Judges a response whose request could still be sent again.
     ///
-    /// Where the verdict is [`Verdict::Again`] the [`Watch`] must be gone: the next try is a
+    /// Where the verdict is [`Verdict::Again`] the [`ResponseGuard`] must be gone: the next try is a
     /// reservation of its own. After the `deadline` of the request,
     /// no other try follows: what is not known by then needs no more reading.
     fn judge(
         &self,
         response: Response,
-        watch: Watch,
+        guard: ResponseGuard,
         deadline: Option<Timestamp>,
     ) -> Judged<Self::Observed, Self::Judging>;
 

@@ -14,7 +14,7 @@ use crate::middleware::passing::Passing;
 use crate::middleware::read_ahead::{End, ReadAhead};
 use crate::middleware::reading::{Reading, is_plain, is_refusal, is_refusal_in_band};
 use crate::middleware::refusal::LONGEST_ERROR;
-use crate::middleware::{ResponseBody, Watch};
+use crate::middleware::{ResponseBody, ResponseGuard};
 use crate::provider::{ApiError, Class, InvalidAnswer, Profile};
 use crate::timestamp::Timestamp;
 
@@ -35,13 +35,13 @@ impl<B: Body<Data = Bytes>> Judging<B> {
     /// neither anything after the deadline. A success that is not whole passes.
     pub(in crate::middleware) fn of(
         response: Response<B>,
-        watch: Watch,
+        guard: ResponseGuard,
         (profile, whole): (Profile, bool),
         deadline: Option<Timestamp>,
     ) -> Judged<Response<ResponseBody<B>>, Self> {
-        let (answered_at, limiter) = (watch.now(), watch.limiter().clone());
+        let (answered_at, limiter) = (guard.now(), guard.limiter().clone());
         let (parts, body) = response.into_parts();
-        let reading: Reading = watch.head(profile, parts.status, &parts.headers);
+        let reading: Reading = guard.head(profile, parts.status, &parts.headers);
         let success = parts.status.as_u16() < 400;
         if success && !whole {
             let body = ResponseBody::new(body, reading);

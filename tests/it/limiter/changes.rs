@@ -178,9 +178,9 @@ fn a_key_is_not_forgotten_before_its_changes_are_collected() {
     let (limiter, clock) = tracked(Quota::new().rpm(1_000));
     drop(limiter.try_acquire("k", &Cost::new()).unwrap());
     clock.advance(Duration::from_secs(3_600));
-    assert_eq!(limiter.prune(), 0);
+    assert_eq!(limiter.state().prune(), 0);
     assert_eq!(limiter.state().collect_changes().len(), 1);
-    assert_eq!(limiter.prune(), 1);
+    assert_eq!(limiter.state().prune(), 1);
 }
 
 #[test]

@@ -99,7 +99,7 @@ fn what_is_ignored_changes_nothing() {
     }
     assert!(events.try_recv().is_err());
     assert_eq!(refused(&limiter), None);
-    assert_eq!(limiter.keys(), ["k"]);
+    assert_eq!(limiter.state().keys(), ["k"]);
 }
 
 #[test]

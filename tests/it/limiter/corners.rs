@@ -50,10 +50,10 @@ fn removed_keys_that_are_refused_take_no_room() {
 fn a_quota_that_is_set_takes_the_place_of_limits_that_came_with_a_call() {
     let (limiter, _) = manual(Quota::new().rpm(9));
     let limits = Quota::new().rpm(1);
-    limiter.acquire_limits("k", &Cost::new(), &limits).unwrap().try_now().unwrap();
+    limiter.acquire("k", &Cost::new()).limits(&limits).try_now().unwrap();
     limiter.quotas().set("k", &Quota::new().rpm(7));
     assert_eq!(limiter.quotas().of("k"), Quota::new().rpm(7));
-    limiter.acquire_limits("k", &Cost::new(), &limits).unwrap().try_now().unwrap_err();
+    limiter.acquire("k", &Cost::new()).limits(&limits).try_now().unwrap_err();
     limiter.quotas().remove("k");
     assert_eq!(limiter.quotas().of("k"), Quota::new());
 }
@@ -107,7 +107,7 @@ fn huge_amounts_neither_panic_nor_forget() {
             limiter.quotas().set("k", &quota(n));
             clock.advance(Duration::from_secs(1));
             assert!(limiter.try_acquire("k", &tokens(1)).is_err(), "{algorithm:?} {n}");
-            assert_eq!(limiter.prune(), 0);
+            assert_eq!(limiter.state().prune(), 0);
             let _figures = (limiter.decide("k", &tokens(u64::MAX)), limiter.state().snapshot());
         }
         limiter.reset("k");
@@ -236,8 +236,8 @@ fn given_limits_are_tried_on_what_a_key_shares() {
     let limiter = builder().quota("g*", Quota::new().rpm(2).shared()).build().unwrap();
     limiter.try_acquire("g1", &Cost::new()).unwrap();
     let limits = Quota::new().rpm(1);
-    let decided = limiter.decide_limits("g1", &Cost::new(), &limits).unwrap().is_allowed();
-    let acquired = limiter.acquire_limits("g1", &Cost::new(), &limits).unwrap().try_now();
+    let decided = limiter.acquire("g1", &Cost::new()).limits(&limits).decide().is_allowed();
+    let acquired = limiter.acquire("g1", &Cost::new()).limits(&limits).try_now();
     assert_eq!(decided, acquired.is_ok());
 }
 
@@ -247,7 +247,7 @@ fn debt_is_charged_even_if_its_key_was_idle_in_between() {
     let quota = Quota::new().tpm(60).with_algorithm(Algorithm::TokenBucket);
     let limiter = builder().quota("*", quota).clock(clock.clone()).build().unwrap();
     let permit = limiter.try_acquire("k", &Cost::new()).unwrap();
-    limiter.prune();
+    limiter.state().prune();
     permit.settle(&tokens(50));
     assert_eq!(limiter.stats("k").limits[0].used, 50);
 }

@@ -143,7 +143,7 @@ fn a_request_stands_in_no_queue_that_is_longer_than_it_likes() {
         assert_eq!(error, AcquireError::QueueFull { key: "k".into(), waiting: 1 });
     }
     assert!(poll(&mut ask(2)).is_none());
-    limiter.set_max_waiting(0);
+    limiter.quotas().set_max_waiting(0);
     assert!(poll(&mut ask(2)).is_none(), "its own bound is the one that counts");
 }
 
@@ -181,7 +181,7 @@ fn a_ticket_of_a_key_that_was_forgotten_since_gives_nothing_back() {
     let take = || limiter.acquire("k", &Cost::new()).default_limits(&limits).try_now();
     let early = take().unwrap().into_ticket().unwrap();
     limiter.reset("k");
-    assert_eq!(limiter.prune(), 1);
+    assert_eq!(limiter.state().prune(), 1);
     drop(take().unwrap());
     assert!(!limiter.state().give_back("k", &Cost::new(), early));
     assert!(take().is_err());

@@ -116,9 +116,9 @@ fn a_key_is_forgotten_when_it_is_as_good_as_new_and_not_before() {
     let limiter = builder().quota("*", buckets(Quota::new().rpm(60))).clock(clock.clone());
     let limiter = limiter.build().unwrap();
     limiter.try_acquire("a", &Cost::new()).unwrap();
-    assert_eq!((limiter.prune(), limiter.keys().len()), (0, 1));
+    assert_eq!((limiter.state().prune(), limiter.state().keys().len()), (0, 1));
     clock.advance(Duration::from_secs(1));
-    assert_eq!((limiter.prune(), limiter.keys().len()), (1, 0));
+    assert_eq!((limiter.state().prune(), limiter.state().keys().len()), (1, 0));
     assert_eq!(available(&limiter, "a"), 60);
     limiter.try_acquire("a", &Cost::new().requests(60)).unwrap();
     assert_eq!(available(&limiter, "a"), 0);
@@ -133,11 +133,11 @@ fn a_key_with_a_permit_a_handle_or_a_cool_down_is_not_forgotten() {
     let handle = limiter.key("pinned").unwrap();
     limiter.feedback().rate_limited("cooling", &RateLimited::new(Some(Duration::from_secs(9))));
     limiter.try_acquire("gone", &Cost::new()).unwrap();
-    assert_eq!(limiter.prune(), 1);
-    assert_eq!(limiter.keys(), ["cooling", "held", "pinned"]);
+    assert_eq!(limiter.state().prune(), 1);
+    assert_eq!(limiter.state().keys(), ["cooling", "held", "pinned"]);
     clock.advance(Duration::from_secs(9));
     drop((permit, handle));
-    assert_eq!((limiter.prune(), limiter.keys().len()), (3, 0));
+    assert_eq!((limiter.state().prune(), limiter.state().keys().len()), (3, 0));
 }
 
 #[test]
@@ -149,7 +149,7 @@ fn idle_keys_are_forgotten_as_new_ones_come() {
         limiter.try_acquire(&format!("key {number}"), &Cost::new()).unwrap();
         clock.advance(Duration::from_millis(100));
     }
-    assert!(limiter.keys().len() < 500, "{} keys", limiter.keys().len());
+    assert!(limiter.state().keys().len() < 500, "{} keys", limiter.state().keys().len());
 }
 
 #[test]
@@ -163,7 +163,7 @@ fn key_with_permit_is_kept_until_the_permit_ends() {
     assert_eq!(refused.code, Code::TooManyKeys);
     drop(old);
     limiter.try_acquire("b", &Cost::new().requests(9)).unwrap();
-    assert_eq!(limiter.keys(), ["b"]);
+    assert_eq!(limiter.state().keys(), ["b"]);
     assert_eq!(available(&limiter, "b"), 51);
 }
 
@@ -189,7 +189,7 @@ fn too_many_keys_are_refused_and_debt_is_never_forgotten() {
     let refused = limiter.try_acquire("one more", &Cost::new()).unwrap_err();
     assert_eq!((refused.code, refused.wait), (Code::TooManyKeys, Wait::Unknown));
     assert_eq!(limiter.key("one more").unwrap_err().code, Code::TooManyKeys);
-    assert_eq!(limiter.keys().len(), 10);
+    assert_eq!(limiter.state().keys().len(), 10);
     clock.advance(Duration::from_secs(60));
     limiter.try_acquire("one more", &Cost::new()).unwrap();
 }
@@ -201,7 +201,7 @@ async fn a_waiter_keeps_all_its_keys_from_being_forgotten() {
     limiter.acquire("short", &Cost::new().requests(60)).await.unwrap();
     let waiter = tokio::spawn(limiter.acquire_all(&["idle", "short"], &Cost::new()));
     settle_down().await;
-    assert_eq!((limiter.prune(), limiter.keys().len()), (0, 2));
+    assert_eq!((limiter.state().prune(), limiter.state().keys().len()), (0, 2));
     waiter.await.unwrap().unwrap();
     assert_eq!(limiter.stats("idle").limits[0].used, 1);
 }
@@ -212,9 +212,11 @@ fn keys_and_figures_come_sorted_with_those_that_have_a_quota_of_their_own() {
     let limiter = limiter.build().unwrap();
     limiter.try_acquire("xa", &Cost::new()).unwrap();
     limiter.try_acquire("a", &Cost::new()).unwrap();
-    assert_eq!(limiter.keys(), ["a", "b", "xa"]);
+    assert_eq!(limiter.state().keys(), ["a", "b", "xa"]);
     let figures: Vec<_> = limiter
-        .iter()
+        .state()
+        .stats()
+        .into_iter()
         .map(|(key, stats)| (key, stats.limits.first().map(|limit| (limit.limit, limit.used))))
         .collect();
     let expected = [("a", None), ("b", Some((7, 0))), ("xa", Some((5, 1)))];
@@ -228,7 +230,7 @@ fn figures_and_dry_runs_make_no_key() {
     assert_eq!(limiter.decide("a", &Cost::new().requests(6)).code, Code::ExceedsCapacity);
     assert_eq!(available(&limiter, "a"), 5);
     assert_eq!(limiter.quotas().of("a"), Quota::new().rpm(5));
-    assert!(limiter.keys().is_empty());
+    assert!(limiter.state().keys().is_empty());
 }
 
 #[test]
@@ -242,7 +244,7 @@ fn keys_of_a_shared_glob_count_by_the_same_buckets() {
     assert_eq!((&*refused.key, refused.code), ("gpt-4o*", Code::RpmExceeded));
     limiter.try_acquire("gpt-4o-mini", &Cost::new()).unwrap();
     assert_eq!(available(&limiter, "gpt-4o-anything"), 0);
-    assert_eq!(limiter.keys(), ["gpt-4o*", "gpt-4o-mini"]);
+    assert_eq!(limiter.state().keys(), ["gpt-4o*", "gpt-4o-mini"]);
 }
 
 #[test]
@@ -261,7 +263,7 @@ fn a_quota_that_becomes_shared_takes_its_keys_over() {
     limiter.try_acquire("g2", &Cost::new()).unwrap();
     limiter.try_acquire("g1", &Cost::new()).unwrap_err();
     drop(permit);
-    assert_eq!(limiter.keys(), ["g*"]);
+    assert_eq!(limiter.state().keys(), ["g*"]);
 }
 
 #[test]
@@ -279,13 +281,13 @@ fn a_provider_that_comes_later_limits_the_keys_that_it_names() {
 fn limits_given_with_a_call_are_those_of_its_key() {
     let (limiter, clock) = manual(Quota::new());
     let five = Quota::new().rpm(5).tpm(100);
-    let take = |limits: &Quota, cost: &Cost| limiter.acquire_limits("user:chat", cost, limits);
-    let now = |limits: &Quota, cost: &Cost| take(limits, cost).unwrap().try_now();
+    let take = |limits: &Quota, cost: &Cost| limiter.acquire("user:chat", cost).limits(limits);
+    let now = |limits: &Quota, cost: &Cost| take(limits, cost).try_now();
     now(&five, &tokens(60)).unwrap();
     let refused = now(&five, &tokens(50)).unwrap_err();
     assert_eq!(refused.code, Code::TpmExceeded);
     assert_eq!(limiter.stats("user:chat").limits[0].used, 1);
-    let dry = |limits: &Quota| limiter.decide_limits("user:chat", &tokens(50), limits).unwrap();
+    let dry = |limits: &Quota| limiter.acquire("user:chat", &tokens(50)).limits(limits).decide();
     assert_eq!(dry(&five).code, Code::TpmExceeded);
     assert!(dry(&Quota::new().tpm(200)).is_allowed(), "what was used stays used");
     assert_eq!(limiter.stats("user:chat").limits.len(), 2, "a dry run changes nothing");
@@ -297,11 +299,14 @@ fn limits_given_with_a_call_are_those_of_its_key() {
 fn a_cost_without_a_limit_is_an_error_that_names_it() {
     let (limiter, _) = manual(Quota::new());
     let cost = tokens(5).custom("images", 1);
-    let error = limiter.acquire_limits("k", &cost, &Quota::new().tpm(5)).unwrap_err();
-    assert_eq!(error.dimension, Dimension::custom("images"));
-    assert_eq!(error.to_string(), "the request costs images, but no limit on images was given");
-    let error = limiter.decide_limits("k", &cost, &Quota::new().rpm(5)).unwrap_err();
-    assert_eq!(error.dimension, Dimension::Tokens);
+    let refused = limiter.acquire("k", &cost).limits(&Quota::new().tpm(5)).try_now().unwrap_err();
+    assert_eq!((refused.code, refused.wait), (Code::MissingLimit, Wait::Never));
+    assert_eq!(refused.dimension, Some(Dimension::custom("images")));
+    let advice = "add such a limit, or state the cost in dimensions that are limited";
+    assert_eq!(refused.to_string(), format!("k: no limit counts images; {advice}"));
+    let decision = limiter.acquire("k", &cost).limits(&Quota::new().rpm(5)).decide();
+    assert_eq!((decision.code, decision.dimension), (Code::MissingLimit, Some(Dimension::Tokens)));
+    assert!(limiter.stats("k").limits.is_empty(), "a refused request sets no limits");
 }
 
 #[tokio::test(start_paused = true)]
@@ -347,7 +352,7 @@ fn several_new_keys_of_one_request_are_not_forgotten_for_each_other() {
 #[test]
 fn a_quota_of_the_very_key_replaces_limits_that_came_with_a_request() {
     let limiter = builder().quota("k", Quota::new().tpm(1_000)).build().unwrap();
-    let given = limiter.acquire_limits("k", &tokens(5), &Quota::new().tpm(50)).unwrap();
+    let given = limiter.acquire("k", &tokens(5)).limits(&Quota::new().tpm(50));
     given.try_now().unwrap();
     assert_eq!(limiter.quotas().of("k"), Quota::new().tpm(50));
     limiter.quotas().set("*", &Quota::new().tpm(7));
@@ -355,7 +360,7 @@ fn a_quota_of_the_very_key_replaces_limits_that_came_with_a_request() {
     limiter.quotas().set("k", &Quota::new().tpm(2_000));
     assert_eq!(limiter.quotas().of("k"), Quota::new().tpm(2_000));
     assert_eq!(limiter.stats("k").limits[0].held, 0);
-    let given = limiter.acquire_limits("k", &tokens(5), &Quota::new().tpm(50)).unwrap();
+    let given = limiter.acquire("k", &tokens(5)).limits(&Quota::new().tpm(50));
     given.try_now().unwrap();
     limiter.quotas().remove("k");
     assert_eq!(limiter.quotas().of("k"), Quota::new().tpm(7));

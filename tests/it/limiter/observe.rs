@@ -313,5 +313,5 @@ fn a_key_whose_readings_are_compared_can_be_forgotten() {
     let (limiter, clock) = limiter();
     answered(&limiter, LIMIT - COST);
     clock.advance(120 * S);
-    assert_eq!(limiter.prune(), 1);
+    assert_eq!(limiter.state().prune(), 1);
 }

@@ -166,10 +166,10 @@ async fn fewer_may_wait_from_now_on_and_those_who_wait_stay() {
         async move { limiter.acquire("k", &tokens(1)).await.map(drop) }
     });
     settle_down().await;
-    limiter.set_max_waiting(1);
+    limiter.quotas().set_max_waiting(1);
     let error = limiter.acquire("k", &tokens(1)).await.unwrap_err();
     assert!(matches!(error, AcquireError::QueueFull { waiting: 1, .. }), "{error}");
-    limiter.set_max_waiting(2);
+    limiter.quotas().set_max_waiting(2);
     let second = limiter.acquire("k", &tokens(1));
     assert_eq!(waiting.await.unwrap(), Ok(()));
     assert!(second.await.is_ok());

@@ -69,7 +69,7 @@ fn who_listens_for_news_hears_of_no_single_reservation() {
     let limiter = limiter(&clock);
     let heard = Arc::new(AtomicUsize::new(0));
     let ear = Arc::clone(&heard);
-    limiter.listen_for_news(move |event| {
+    limiter.on_change(move |event| {
         let news = matches!(
             event,
             Event::CoolingDown { .. } | Event::Reduced { .. } | Event::QuotaChanged { .. }

@@ -31,7 +31,7 @@ fn figures(limiter: &Limiter) -> Vec<(u64, u64)> {
 fn mismatches(limiter: &Limiter) -> Arc<Mutex<Vec<(String, String, bool)>>> {
     let told = Arc::new(Mutex::new(Vec::new()));
     let heard = Arc::clone(&told);
-    limiter.listen_for_news(move |event| {
+    limiter.on_change(move |event| {
         if let Event::ChargeMismatch { key, dimension, kept } = event {
             heard.lock().unwrap().push((key.to_string(), dimension.to_string(), *kept));
         }

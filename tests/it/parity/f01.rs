@@ -21,7 +21,7 @@ fn f01_one_call_takes_what_it_costs_of_every_bucket() {
     let limiter = limiter();
     let (key, limits) = (key("openai-key", "call"), Quota::new().rpm(10_000).tpm(2_000_000));
     for done in 1..=3 {
-        limiter.acquire_limits(&key, &tokens(1_500), &limits).unwrap().try_now().unwrap();
+        limiter.acquire(&key, &tokens(1_500)).limits(&limits).try_now().unwrap();
         assert_eq!(used(&limiter, &key), [done, done * 1_500]);
     }
 }
@@ -31,8 +31,7 @@ fn f01_a_bucket_that_refuses_leaves_every_other_as_it_was() {
     let orders = [Quota::new().rpm(10).tpm(100), Quota::new().tpm(100).rpm(10)];
     for limits in orders {
         let limiter = limiter();
-        let attempt =
-            |cost: &Cost| limiter.acquire_limits("k", cost, &limits).unwrap().try_now().map(drop);
+        let attempt = |cost: &Cost| limiter.acquire("k", cost).limits(&limits).try_now().map(drop);
         attempt(&tokens(95)).unwrap();
         let before = (limiter.stats("k"), limiter.state().snapshot());
         for _ in 0..50 {
@@ -54,7 +53,7 @@ fn f01_threads_that_race_for_two_buckets_leave_both_with_the_same_count() {
         for _ in 0..8 {
             scope.spawn(|| {
                 for _ in 0..500 {
-                    let acquire = limiter.acquire_limits("k", &tokens(7), &limits).unwrap();
+                    let acquire = limiter.acquire("k", &tokens(7)).limits(&limits);
                     let _ = acquire.try_now();
                 }
             });
@@ -67,9 +66,8 @@ fn f01_threads_that_race_for_two_buckets_leave_both_with_the_same_count() {
 fn f01_each_entity_and_operation_has_buckets_of_its_own() {
     let limiter = limiter();
     let limits = Quota::new().rpm(1);
-    let attempt = |key: String| {
-        limiter.acquire_limits(&key, &Cost::new(), &limits).unwrap().try_now().is_ok()
-    };
+    let attempt =
+        |key: String| limiter.acquire(&key, &Cost::new()).limits(&limits).try_now().is_ok();
     assert!(attempt(key("one", "call")));
     assert!(!attempt(key("one", "call")));
     assert!(attempt(key("one", "evaluation")));
@@ -81,11 +79,11 @@ fn f01_asking_takes_nothing_and_leaves_nothing_behind() {
     let limiter = limiter();
     let limits = Quota::new().rpm(1).tpm(100);
     for _ in 0..5 {
-        assert_eq!(limiter.decide_limits("k", &tokens(100), &limits).unwrap().code, Code::Ok);
+        assert_eq!(limiter.acquire("k", &tokens(100)).limits(&limits).decide().code, Code::Ok);
     }
-    assert!(limiter.keys().is_empty());
-    limiter.acquire_limits("k", &tokens(100), &limits).unwrap().try_now().unwrap();
-    let more = limiter.decide_limits("k", &tokens(100), &Quota::new().rpm(9).tpm(300)).unwrap();
+    assert!(limiter.state().keys().is_empty());
+    limiter.acquire("k", &tokens(100)).limits(&limits).try_now().unwrap();
+    let more = limiter.acquire("k", &tokens(100)).limits(&Quota::new().rpm(9).tpm(300)).decide();
     assert_eq!((more.code, more.stats.limits[1].used), (Code::Ok, 100));
     assert_eq!(limiter.quotas().of("k"), limits);
 }
@@ -96,7 +94,7 @@ fn f01_metadata_goes_to_the_events_granted_or_denied() {
     let mut events = limiter.subscribe();
     let metadata: Metadata = Arc::from([("trace".to_owned(), "t-7".to_owned())]);
     for _ in 0..2 {
-        let acquire = limiter.acquire_limits("k", &Cost::new(), &Quota::new().rpm(1)).unwrap();
+        let acquire = limiter.acquire("k", &Cost::new()).limits(&Quota::new().rpm(1));
         let _ = acquire.metadata(Arc::clone(&metadata)).try_now();
     }
     let mut carried = Vec::new();

@@ -1,18 +1,25 @@
 //! A cost without a limit is the caller's mistake, on every path.
 
-use tollgate::limiter::{ManualClock, MissingLimit};
+use tollgate::limiter::{Code, ManualClock};
 use tollgate::quota::{Cost, Dimension, Quota};
 
 use super::rig::{builder, limit, tokens};
 
 fn missing(cost: &Cost, limits: &Quota) -> Option<Dimension> {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
-    let checked = limiter.decide_limits("k", cost, limits).err();
-    // The waiting path says so before it waits.
-    let waited = limiter.acquire_limits("k", cost, limits).err();
-    assert_eq!(checked, waited);
-    assert!(limiter.keys().is_empty(), "nothing was taken, nothing was made");
-    waited.map(|MissingLimit { dimension, .. }| dimension)
+    let decision = limiter.acquire("k", cost).limits(limits).decide();
+    assert!(limiter.state().keys().is_empty(), "a decision adds no key");
+    // The waiting path refuses before it waits.
+    let waited = limiter.acquire("k", cost).limits(limits).arrive().expect("ends immediately");
+    match waited {
+        Ok(_) => assert_eq!(decision.refused(), None),
+        Err(error) => {
+            assert_eq!(error.refused().map(|refused| refused.code), Some(Code::MissingLimit));
+            assert_eq!(error.refused(), decision.refused().as_ref());
+            assert!(limiter.stats("k").limits.is_empty(), "a refused request sets no limits");
+        }
+    }
+    decision.dimension
 }
 
 #[test]
@@ -50,6 +57,8 @@ fn f03_nothing_is_missing_for_what_costs_nothing_or_for_the_one_request() {
 #[test]
 fn f03_the_message_says_what_to_do() {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
-    let error = limiter.acquire_limits("k", &tokens(5), &Quota::new().rpm(1)).unwrap_err();
-    assert_eq!(error.to_string(), "the request costs tokens, but no limit on tokens was given");
+    let acquire = limiter.acquire("k", &tokens(5)).limits(&Quota::new().rpm(1));
+    let advice = "add such a limit, or state the cost in dimensions that are limited";
+    let text = acquire.try_now().unwrap_err().to_string();
+    assert_eq!(text, format!("k: no limit counts tokens; {advice}"));
 }

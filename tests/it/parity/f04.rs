@@ -17,7 +17,7 @@ async fn f04_what_fits_does_not_wait() {
     let limiter = limiter();
     let (begin, limits) = (limiter.now(), Quota::new().rpm(3).tpm(30));
     for _ in 0..3 {
-        limiter.acquire_limits("k", &tokens(10), &limits).unwrap().await.unwrap();
+        limiter.acquire("k", &tokens(10)).limits(&limits).await.unwrap();
     }
     assert_eq!(limiter.now(), begin);
 }
@@ -29,9 +29,9 @@ async fn f04_it_waits_for_the_slowest_of_the_buckets_and_then_takes_of_all() {
     let all = Cost::new().requests(60).tokens(60).input_tokens(60);
     let cost = Cost::new().requests(5).tokens(12).input_tokens(3);
     let limiter = limiter();
-    limiter.acquire_limits("k", &all, &limits).unwrap().try_now().unwrap().settle(&all);
+    limiter.acquire("k", &all).limits(&limits).try_now().unwrap().settle(&all);
     let begin = limiter.now();
-    limiter.acquire_limits("k", &cost, &limits).unwrap().await.unwrap().settle(&cost);
+    limiter.acquire("k", &cost).limits(&limits).await.unwrap().settle(&cost);
     assert_eq!(seconds(&limiter, begin), 12);
     assert_eq!(used(&limiter, "k"), [60 - 12 + 5, 60, 60 - 12 + 3]);
 }
@@ -43,7 +43,7 @@ async fn f04_a_herd_that_waits_is_let_in_as_the_limit_allows_and_no_faster() {
     let (begin, granted) = (limiter.now(), Arc::new(Mutex::new(Vec::new())));
     let mut tasks = tokio::task::JoinSet::new();
     for _ in 0..100 {
-        let acquire = limiter.acquire_limits("k", &tokens(100), &limits).unwrap();
+        let acquire = limiter.acquire("k", &tokens(100)).limits(&limits);
         let (limiter, granted) = (limiter.clone(), Arc::clone(&granted));
         tasks.spawn(async move {
             let permit = acquire.await.unwrap();
@@ -65,10 +65,10 @@ async fn f04_a_herd_that_waits_is_let_in_as_the_limit_allows_and_no_faster() {
 async fn f04_a_cost_above_a_limit_is_refused_at_once_and_not_let_in_after_a_while() {
     let limiter = limiter();
     let (begin, limits) = (limiter.now(), Quota::new().rpm(10).tpm(100));
-    let error = limiter.acquire_limits("k", &tokens(101), &limits).unwrap().await.unwrap_err();
+    let error = limiter.acquire("k", &tokens(101)).limits(&limits).await.unwrap_err();
     assert_eq!(error.refused().map(|refused| refused.code), Some(Code::ExceedsCapacity));
     assert_eq!(limiter.now(), begin);
     assert_eq!(limiter.stats("k").waiting, 0);
-    limiter.acquire_limits("k", &tokens(100), &limits).unwrap().await.unwrap();
+    limiter.acquire("k", &tokens(100)).limits(&limits).await.unwrap();
     assert_eq!(limiter.now(), begin);
 }

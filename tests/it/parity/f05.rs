@@ -37,8 +37,8 @@ fn f05_they_can_come_with_the_call() {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
     let limits = Quota::new().limit(limit(Dimension::custom("pages"), 40, 77 * MS));
     let cost = Cost::new().custom("pages", 40);
-    assert!(limiter.acquire_limits("k", &cost, &limits).unwrap().try_now().is_ok());
-    let refused = limiter.acquire_limits("k", &cost, &limits).unwrap().try_now().unwrap_err();
+    assert!(limiter.acquire("k", &cost).limits(&limits).try_now().is_ok());
+    let refused = limiter.acquire("k", &cost).limits(&limits).try_now().unwrap_err();
     assert_eq!(refused.dimension, Some(Dimension::custom("pages")));
 }
 

@@ -28,7 +28,7 @@ async fn f06_a_denied_request_is_told_with_its_bucket_entity_and_operation() {
     let mut events = limiter.subscribe();
     let limits = Quota::new().rpm(100).tpm(50);
     let attempt = |cost: Cost| {
-        let acquire = limiter.acquire_limits(KEY, &cost, &limits).unwrap();
+        let acquire = limiter.acquire(KEY, &cost).limits(&limits);
         acquire.metadata(Arc::clone(&metadata)).try_now()
     };
     attempt(tokens(40)).unwrap();
@@ -55,10 +55,10 @@ async fn f06_a_wait_is_told_with_its_duration_entity_and_operation() {
     let (limiter, figures, metadata) = rig();
     let limits = buckets(Quota::new().rpm(60).tpm(60));
     let all = Cost::new().requests(60).tokens(60);
-    limiter.acquire_limits(KEY, &all, &limits).unwrap().try_now().unwrap().settle(&all);
+    limiter.acquire(KEY, &all).limits(&limits).try_now().unwrap().settle(&all);
     let begin = limiter.now();
     for _ in 0..2 {
-        let acquire = limiter.acquire_limits(KEY, &tokens(5), &limits).unwrap();
+        let acquire = limiter.acquire(KEY, &tokens(5)).limits(&limits);
         acquire.metadata(Arc::clone(&metadata)).await.unwrap().settle(&tokens(5));
     }
     assert_eq!((limiter.now() - begin).as_secs(), 10);
@@ -80,7 +80,7 @@ async fn f06_an_entity_whose_name_nobody_vouches_for_is_counted_under_other() {
     let limiter = builder().clock(TokioClock::new()).build().unwrap();
     let figures = Figures::of(&limiter, Metrics::new());
     for _ in 0..2 {
-        let acquire = limiter.acquire_limits(KEY, &Cost::new(), &Quota::new().rpm(1)).unwrap();
+        let acquire = limiter.acquire(KEY, &Cost::new()).limits(&Quota::new().rpm(1));
         let _ = acquire.try_now();
     }
     let labels = [("key", "other"), ("dimension", "requests")];

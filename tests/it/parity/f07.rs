@@ -48,10 +48,10 @@ fn f07_at_the_time_of_its_reset_nothing_is_counted_and_a_nanosecond_before_somet
 fn f07_what_came_with_the_call_has_a_status_as_well_and_asking_for_it_changes_nothing() {
     let limiter = builder().clock(ManualClock::new()).build().unwrap();
     assert!(limiter.stats("k").limits.is_empty());
-    assert!(limiter.keys().is_empty());
+    assert!(limiter.state().keys().is_empty());
     let window = Duration::from_millis(90_000);
     let limits = Quota::new().limit(limit(tollgate::quota::Dimension::Tokens, 100, window));
-    let acquire = limiter.acquire_limits("k", &tokens(40), &limits).unwrap();
+    let acquire = limiter.acquire("k", &tokens(40)).limits(&limits);
     acquire.try_now().unwrap().settle(&tokens(40));
     for _ in 0..3 {
         assert_eq!(status(&limiter), [(40, 90)]);

@@ -25,13 +25,13 @@ fn touch(limiter: &Limiter, names: std::ops::Range<usize>) -> usize {
 fn g08_pruning_forgets_the_keys_that_are_unused_again() {
     let (limiter, clock) = limiter(10_000);
     assert_eq!(touch(&limiter, 0..500), 500);
-    assert_eq!((limiter.prune(), limiter.keys().len()), (0, 500));
+    assert_eq!((limiter.state().prune(), limiter.state().keys().len()), (0, 500));
     clock.advance(MINUTE / 2);
     assert_eq!(touch(&limiter, 500..600), 100);
     clock.advance(MINUTE / 2);
-    assert_eq!((limiter.prune(), limiter.keys().len()), (500, 100));
+    assert_eq!((limiter.state().prune(), limiter.state().keys().len()), (500, 100));
     clock.advance(MINUTE);
-    assert_eq!((limiter.prune(), limiter.keys().len()), (100, 0));
+    assert_eq!((limiter.state().prune(), limiter.state().keys().len()), (100, 0));
 }
 
 #[test]
@@ -41,7 +41,11 @@ fn g08_nobody_has_to_prune_idle_keys_go_as_new_ones_come() {
         assert_eq!(touch(&limiter, minute * 500..(minute + 1) * 500), 500);
         clock.advance(MINUTE);
         // How keys fall into shards is chance: in some minutes there are a few more than twice those in use.
-        assert!(limiter.keys().len() <= 1_250, "{} in minute {minute}", limiter.keys().len());
+        assert!(
+            limiter.state().keys().len() <= 1_250,
+            "{} in minute {minute}",
+            limiter.state().keys().len()
+        );
     }
 }
 
@@ -49,7 +53,7 @@ fn g08_nobody_has_to_prune_idle_keys_go_as_new_ones_come() {
 fn g08_a_flood_of_keys_stays_within_the_bound_and_pushes_nobody_out() {
     let (limiter, clock) = limiter(100);
     assert_eq!(touch(&limiter, 0..10_000), 100);
-    assert_eq!(limiter.keys().len(), 100);
+    assert_eq!(limiter.state().keys().len(), 100);
     let refused = limiter.try_acquire("user-9999", &Cost::new()).unwrap_err();
     assert_eq!(refused.code, Code::TooManyKeys);
     // Whoever was there has used its quota, and still has.
@@ -58,7 +62,7 @@ fn g08_a_flood_of_keys_stays_within_the_bound_and_pushes_nobody_out() {
     // When it has come back, new ones find room.
     clock.advance(MINUTE);
     assert_eq!(touch(&limiter, 5_000..5_100), 100);
-    assert_eq!(limiter.keys().len(), 100);
+    assert_eq!(limiter.state().keys().len(), 100);
 }
 
 #[test]
@@ -68,13 +72,13 @@ fn g08_no_debt_is_forgotten_before_it_is_paid() {
     limiter.record("debtor", &Usage { input: 1_000, ..Usage::default() });
     for minute in 1..10 {
         clock.advance(MINUTE);
-        limiter.prune();
+        limiter.state().prune();
         touch(&limiter, minute * 1_000..minute * 1_000 + 50);
         assert_eq!(used(&limiter, "debtor")[1], 1_000 - 100 * minute as u64);
     }
     clock.advance(MINUTE);
-    limiter.prune();
-    assert!(limiter.keys().is_empty());
+    limiter.state().prune();
+    assert!(limiter.state().keys().is_empty());
 }
 
 #[test]
@@ -84,10 +88,10 @@ fn g08_what_is_in_flight_or_cooling_down_is_not_forgotten() {
     let cooling = tollgate::limiter::RateLimited::new(Some(5 * MINUTE));
     limiter.feedback().rate_limited("cooling", &cooling);
     clock.advance(2 * MINUTE);
-    assert_eq!(limiter.prune(), 0);
+    assert_eq!(limiter.state().prune(), 0);
     permit.settle(&tokens(90));
     assert_eq!(used(&limiter, "in-flight")[1], 90);
     assert_eq!(limiter.try_acquire("cooling", &Cost::new()).unwrap_err().code, Code::CoolingDown);
     clock.advance(3 * MINUTE);
-    assert_eq!(limiter.prune(), 2);
+    assert_eq!(limiter.state().prune(), 2);
 }

@@ -46,7 +46,7 @@ fn s02_an_unknown_resource_is_an_error_and_so_is_one_that_was_removed() {
     assert!(limiter.quotas().remove("k"));
     assert_eq!(limiter.try_acquire("k", &Cost::new()).unwrap_err().code, Code::UnknownModel);
     assert!(!limiter.quotas().remove("k"), "it is gone already");
-    assert!(limiter.keys().iter().all(|key| key != "other"), "asking makes no resource");
+    assert!(limiter.state().keys().iter().all(|key| key != "other"), "asking makes no resource");
 }
 
 #[tokio::test(start_paused = true)]

@@ -58,7 +58,7 @@ fn s07_what_is_ignored_changes_nothing() {
     }
     assert_eq!(amounts(&limiter), [100, 1_000, 500]);
     assert!(events.try_recv().is_err());
-    assert_eq!(limiter.keys(), ["k"]);
+    assert_eq!(limiter.state().keys(), ["k"]);
 }
 
 #[test]

@@ -56,9 +56,9 @@ fn s08_a_key_that_nobody_used_meanwhile_has_recovered_too_and_can_be_forgotten()
     let limiter = limiter(Quota::new().rpm(100), &clock);
     limiter.feedback().reduce("k", "429");
     clock.advance(Duration::from_secs(239));
-    assert_eq!(limiter.prune(), 0);
+    assert_eq!(limiter.state().prune(), 0);
     clock.advance(Duration::from_secs(1));
-    assert_eq!(limiter.prune(), 1);
+    assert_eq!(limiter.state().prune(), 1);
 }
 
 #[test]

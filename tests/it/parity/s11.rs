@@ -72,7 +72,7 @@ async fn s11_every_error_has_words_of_its_own() {
         Box::new(AcquireError::Closed),
         Box::new(AcquireError::Removed { key: "k".into() }),
         Box::new(limiter.acquire("k", &tokens(11)).await.unwrap_err()),
-        Box::new(limiter.acquire_limits("k", &tokens(1), &Quota::new()).unwrap_err()),
+        Box::new(limiter.acquire("k", &tokens(1)).limits(&Quota::new()).try_now().unwrap_err()),
         Box::new(BuildError::EmptyKey),
         Box::new(Margin::new(100, Duration::ZERO).unwrap_err()),
         Box::new(Window::new(Duration::ZERO).unwrap_err()),

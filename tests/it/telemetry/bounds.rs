@@ -61,7 +61,7 @@ fn custom_dimensions_that_come_with_requests_are_bounded() {
         let limit =
             Limit::new(Dimension::custom(&format!("d{number}")), 1, Window::MINUTE).unwrap();
         let cost = Cost::new().custom(&format!("d{number}"), 2);
-        let acquire = limiter.acquire_limits("k", &cost, &Quota::new().limit(limit)).unwrap();
+        let acquire = limiter.acquire("k", &cost).limits(&Quota::new().limit(limit));
         acquire.try_now().unwrap_err();
     }
     let page = figures.page();

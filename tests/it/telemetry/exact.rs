@@ -60,7 +60,7 @@ fn a_listener_may_use_the_limiter_since_it_is_called_under_no_lock() {
     limiter.listen(move |event| {
         counter.fetch_add(1, Ordering::Relaxed);
         let limiter = weak.upgrade().unwrap();
-        let _ = (limiter.stats("k"), limiter.keys());
+        let _ = (limiter.stats("k"), limiter.state().keys());
         if let Event::QuotaChanged { .. } | Event::CoolingDown { .. } | Event::Reduced { .. } =
             event
         {

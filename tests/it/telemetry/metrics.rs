@@ -65,7 +65,7 @@ fn a_gauge_whose_keys_are_gone_says_nothing_is_left() {
     assert_eq!(figures.page().sum("tollgate_used", &[("key", "tenant:*")]), 3.0);
     assert_eq!(figures.page().sum("tollgate_capacity", &[("key", "tenant:*")]), 30.0);
     clock.advance(Duration::from_secs(61));
-    limiter.prune();
+    limiter.state().prune();
     assert_eq!(figures.page().sum("tollgate_used", &[("key", "tenant:*")]), 0.0);
     assert_eq!(figures.page().sum("tollgate_capacity", &[("key", "tenant:*")]), 0.0);
 }

@@ -5,7 +5,7 @@ use http_body_util::Full;
 
 use super::client::Slot;
 use tollgate::Timestamp;
-use tollgate::middleware::{Http, Judge, Judged, Judging, Observe, ResponseBody, Watch};
+use tollgate::middleware::{Http, Judge, Judged, Judging, Observe, ResponseBody, ResponseGuard};
 use tollgate::provider::Profile;
 
 type Body = Full<Bytes>;
@@ -25,8 +25,8 @@ impl Answers {
 impl Observe<Response> for Answers {
     type Observed = http::Response<ResponseBody<Body>>;
 
-    fn observe(&self, response: Response, watch: Watch) -> Self::Observed {
-        self.0.observe(response, watch)
+    fn observe(&self, response: Response, guard: ResponseGuard) -> Self::Observed {
+        self.0.observe(response, guard)
     }
 
     fn never_left<E: 'static>(&self, error: &E) -> bool {
@@ -40,10 +40,10 @@ impl Judge<Response> for Answers {
     fn judge(
         &self,
         response: Response,
-        watch: Watch,
+        guard: ResponseGuard,
         deadline: Option<Timestamp>,
     ) -> Judged<Self::Observed, Judging<Body>> {
-        self.0.judge(response, watch, deadline)
+        self.0.judge(response, guard, deadline)
     }
 
     fn passes<E: 'static>(&self, _: &E) -> bool {

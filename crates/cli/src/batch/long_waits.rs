@@ -37,7 +37,8 @@ impl LongWaits {
     /// Looks at the keys that requests wait for. `twin` makes a limiter with the same quotas.
     pub(super) fn look(&mut self, limiter: &Limiter, twin: impl Fn() -> Option<Limiter>) -> Found {
         let now = limiter.now();
-        let keys: Vec<_> = limiter.iter().filter(|(_, stats)| stats.waiting > 0).collect();
+        let keys: Vec<_> =
+            limiter.state().stats().into_iter().filter(|(_, stats)| stats.waiting > 0).collect();
         let is_told = |key: &CompactString| self.told.get(key).is_some_and(|until| *until > now);
         let is_news = |(key, stats): &(CompactString, KeyStats)| {
             !is_told(key) && (used_up(stats).is_some() || cooling(stats, now).is_some())

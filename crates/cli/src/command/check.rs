@@ -128,8 +128,8 @@ impl Checked {
             code: decision.code.as_str(),
             reason: decision.wait.map(|wait| reason(decision, wait)),
             dimension: decision.dimension.as_ref().map(ToString::to_string),
-            need: decision.need.map(|(need, _)| need),
-            capacity: decision.need.map(|(_, capacity)| capacity),
+            need: decision.need.map(|need| need.amount),
+            capacity: decision.need.map(|need| need.limit),
             retry_at: at.map(Moment),
             retry_after_s: after.map(|after| after.as_secs_f64()),
             key,
@@ -151,11 +151,11 @@ fn reason(decision: &Decision, wait: Wait) -> String {
             None => format!("{cause}; retry now"),
         },
         (Wait::Unknown, _) => format!("{cause}; retry when a request in flight finishes"),
-        (Wait::Never, Some((need, most))) => format!(
+        (Wait::Never, Some(need)) => format!(
             "the request needs {} {}, the limit allows at most {}",
-            whole(need),
+            whole(need.amount),
             dimension.unwrap_or_default(),
-            whole(most),
+            whole(need.limit),
         ),
         (Wait::Never, None) => "no quota matches the key, and unknown keys are refused".to_owned(),
     }

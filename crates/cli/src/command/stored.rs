@@ -72,7 +72,7 @@ impl Stored {
 
     /// The names of all keys that are kept or configured, sorted.
     pub(super) fn names(&self) -> Vec<String> {
-        let known = self.limiter.keys().into_iter().map(String::from);
+        let known = self.limiter.state().keys().into_iter().map(String::from);
         known.chain(self.keys.keys().cloned()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 

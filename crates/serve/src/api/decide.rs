@@ -147,8 +147,8 @@ impl From<&Decision> for Why {
         Self {
             code: decision.code.as_str(),
             dimension: decision.dimension.as_ref().map(ToString::to_string),
-            need: decision.need.map(|(need, _)| need),
-            limit: decision.need.map(|(_, limit)| limit),
+            need: decision.need.map(|need| need.amount),
+            limit: decision.need.map(|need| need.limit),
             fits_at: fits_at.map(Time),
             retry_after_ms: fits_at.map(away),
             never: decision.wait == Some(Wait::Never),

@@ -72,7 +72,7 @@ pub(super) async fn list(
 ) -> Result<Json<StatsTold>, Fault> {
     let limiter = api.limiter().clone();
     let look = move || {
-        let (keys, next) = page.of(&limiter.keys(), |key| key.as_str());
+        let (keys, next) = page.of(&limiter.state().keys(), |key| key.as_str());
         let keys = keys.iter().map(|key| KeyTold::new(key, &limiter.stats(key), limiter.now()));
         StatsTold { keys: keys.collect(), next }
     };

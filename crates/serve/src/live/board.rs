@@ -67,7 +67,7 @@ impl Board {
 
 fn listen(limiter: &Limiter, news: Arc<News>, upstreams: Arc<Upstreams>) {
     let clock = limiter.downgrade();
-    limiter.listen_for_news(move |event| match event {
+    limiter.on_change(move |event| match event {
         Event::Exchanged(exchange) => upstreams.hear(exchange),
         event => news.hear(event, clock.now()),
     });

@@ -16,7 +16,7 @@ use tollgate::quota::{Dimension, Limit};
 pub(super) async fn all(State(app): State<Arc<App>>) -> Response<Body> {
     let shared = Arc::clone(&app);
     let looking = app.survey(move || {
-        let instances = shared.limiter.iter().filter_map(|(key, stats)| {
+        let instances = shared.limiter.state().stats().into_iter().filter_map(|(key, stats)| {
             let instance = Instance::of(&shared, &key, &stats)?;
             Some((key.into_string(), instance))
         });

@@ -19,7 +19,7 @@ pub(super) async fn run(app: Weak<App>, limiter: Limiter, stopping: Cancellation
         let Some(app) = app.upgrade() else { return };
         // It only fails as the process ends.
         let _ = tokio::task::spawn_blocking(move || {
-            app.limiter.prune();
+            app.limiter.state().prune();
             app.rate.grants.sweep(app.limiter.now());
         })
         .await;

@@ -62,7 +62,7 @@ async fn azure_deployment_in_the_base_url_is_the_key() {
     assert_eq!(job.plan().expect("a plan").models.keys().collect::<Vec<_>>(), ["mine"]);
     let limiter = job.limiter().expect("limits");
     job.run_with(limiter.clone(), &Stop::new()).await.expect("it begins");
-    assert_eq!(limiter.keys(), ["mine"]);
+    assert_eq!(limiter.state().keys(), ["mine"]);
 }
 
 #[tokio::test]

@@ -79,7 +79,7 @@ async fn an_api_key_is_a_scope_wherever_it_stands_and_is_kept_as_its_hash() {
         let status = sent.await.unwrap().unwrap().status().as_u16();
         assert_eq!(status, if n == 0 { 200 } else { 429 }, "{name}");
     }
-    let keys = proxy.limiter.keys();
+    let keys = proxy.limiter.state().keys();
     let [key] = &keys[..] else { panic!("{keys:?}") };
     let hash = key.strip_prefix("api_key:").expect("its name");
     assert!(hash.len() == 16 && hash.bytes().all(|b| b.is_ascii_hexdigit()), "{key}");

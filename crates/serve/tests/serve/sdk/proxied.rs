@@ -182,7 +182,9 @@ serve:
         assert!(counted.admitted >= 5 && counted.refused == 0, "{script}: {counted:?}");
         let held = || {
             self.limiter
-                .iter()
+                .state()
+                .stats()
+                .into_iter()
                 .flat_map(|(_, stats)| stats.limits)
                 .map(|limit| limit.held)
                 .sum::<u64>()
@@ -197,7 +199,7 @@ serve:
             self.limiter.stats("tools").limits.iter().map(|limit| limit.used).collect();
         assert_eq!(["input", "output"].map(|name| tools[name].as_u64()), counted.map(Some));
         assert_eq!(charged, counted, "{script}");
-        let keys = format!("{:?}", self.limiter.keys());
+        let keys = format!("{:?}", self.limiter.state().keys());
         assert!(!keys.contains("proxied"), "no API key is kept: {keys}");
     }
 }

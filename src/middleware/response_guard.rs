@@ -19,7 +19,7 @@ use crate::timestamp::Timestamp;
 
 /// Goes with a request from its admission to the end of its response, and ends its reservation when
 /// it is dropped: releases it if the request never left, and else settles it.
-pub struct Watch {
+pub struct ResponseGuard {
     permit: Option<Permit>,
     /// Once there is a response that may outlive the service: until then the service's future keeps it.
     limiter: Option<Limiter>,
@@ -37,7 +37,7 @@ pub struct Watch {
     later: Option<Charge>,
 }
 
-impl Watch {
+impl ResponseGuard {
     /// Guards the reservation of a request that was admitted; `arrived` is when it arrived.
     #[inline]
     pub(super) fn new<C, O>(
@@ -106,7 +106,7 @@ impl Watch {
 
     /// Returns the limiter.
     pub(super) fn limiter(&self) -> &Limiter {
-        self.limiter.as_ref().expect("a watch that is handed over keeps the limiter")
+        self.limiter.as_ref().expect("a guard that is handed over keeps the limiter")
     }
 
     /// It came to a response.
@@ -257,15 +257,15 @@ impl Watch {
     }
 }
 
-impl Drop for Watch {
+impl Drop for ResponseGuard {
     fn drop(&mut self) {
         self.end();
     }
 }
 
-impl fmt::Debug for Watch {
+impl fmt::Debug for ResponseGuard {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Watch")
+        f.debug_struct("ResponseGuard")
             .field("keys", &self.keys)
             .field("sent", &self.sent)
             .finish_non_exhaustive()
