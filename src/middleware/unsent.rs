@@ -53,8 +53,8 @@ pub fn find_refusal<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a AcquireE
 
 type Cause<'a> = &'a (dyn Error + 'static);
 
-/// Returns an error and its causes. Unlike [`causes`], it includes the error inside a [`RateLimitError`],
-/// whose own `source` leaves that out, since it has the same text.
+/// Returns an error and its causes. Unlike `source`, it includes the error inside a [`RateLimitError`],
+/// since both have the same text.
 fn all_causes<'a>(error: Cause<'a>) -> impl Iterator<Item = Cause<'a>> {
     std::iter::successors(Some(error), |cause| match cause.downcast_ref() {
         Some(RateLimitError::Limited(error)) => Some(error),

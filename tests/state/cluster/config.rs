@@ -147,7 +147,9 @@ fn refusals_go_over_the_bus_of_the_file() {
             here.feedback().rate_limited(&key, &RateLimited::new(Some(Duration::from_secs(60))));
             !heard.is_empty()
         });
-        until(&bus, || there.state().stats().iter().any(|(_, stats)| stats.cooling_until.is_some()));
+        until(&bus, || {
+            there.state().stats().iter().any(|(_, stats)| stats.cooling_until.is_some())
+        });
         until(&bus, || there.state().stats().iter().any(|(_, stats)| stats.limits[0].limit == 50));
     }
 }
