@@ -6,7 +6,7 @@ use super::keys::Keys;
 use crate::limiter::{AcquireError, Code, Refused};
 use crate::quota::{Cost, Dimension};
 
-/// The error of a call through the layer. Its text is that of the error inside.
+/// The error of a call through the layer. Its text includes that of its source.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum RateLimitError {
@@ -104,8 +104,8 @@ impl fmt::Display for RateLimitError {
 impl Error for RateLimitError {
     fn source(&self) -> Option<&(dyn Error + 'static)> {
         match self {
-            Self::Limited(error) => error.source(),
-            Self::Inner(error) => error.source(),
+            Self::Limited(error) => Some(error),
+            Self::Inner(error) => Some(&**error),
         }
     }
 }

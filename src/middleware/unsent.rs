@@ -2,6 +2,7 @@ use std::any::Any;
 use std::error::Error;
 
 use super::error::{BoxError, RateLimitError};
+use crate::error_chain::causes;
 use crate::limiter::AcquireError;
 
 /// Returns `true` if an error means that the request was never sent: the client got no connection, or
@@ -10,7 +11,7 @@ use crate::limiter::AcquireError;
 /// Looks through the boxes that tower's layers put errors into. A client of unknown type counts as
 /// having sent the request.
 pub(super) fn never_left<E: 'static>(error: &E) -> bool {
-    outermost(error).is_some_and(|error| all_causes(error).any(is_unsent))
+    outermost(error).is_some_and(|error| causes(error).any(is_unsent))
 }
 
 /// An error of a client that knows that the server has not read the request. The layer releases the
@@ -48,20 +49,10 @@ impl Error for Unsent {
 /// assert_eq!(find_refusal(&wrapped), Some(&AcquireError::Closed));
 /// ```
 pub fn find_refusal<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a AcquireError> {
-    all_causes(error).find_map(|cause| cause.downcast_ref())
+    causes(error).find_map(|cause| cause.downcast_ref())
 }
 
 type Cause<'a> = &'a (dyn Error + 'static);
-
-/// Returns an error and its causes. Unlike `source`, it includes the error inside a [`RateLimitError`],
-/// since both have the same text.
-fn all_causes<'a>(error: Cause<'a>) -> impl Iterator<Item = Cause<'a>> {
-    std::iter::successors(Some(error), |cause| match cause.downcast_ref() {
-        Some(RateLimitError::Limited(error)) => Some(error),
-        Some(RateLimitError::Inner(error)) => Some(&**error),
-        None => (**cause).source(),
-    })
-}
 
 /// Returns the error itself, if its type is known.
 fn outermost(error: &dyn Any) -> Option<Cause<'_>> {

@@ -59,7 +59,9 @@ fn a_flood_of_keys_drives_out_the_keys_that_nobody_uses_and_no_others() {
 fn a_quantile_that_is_none_is_refused() {
     for (quantile, shown) in [(0.0, "0"), (1.1, "1.1"), (f64::NAN, "NaN"), (-1.0, "-1")] {
         let error = builder().output_quantile(quantile).build().unwrap_err();
-        let text = format!("quantile of outputs is {shown}; give one above 0 and at most 1");
+        let text = format!(
+            "quantile of outputs: {shown} is out of range; set a value above 0 and at most 1"
+        );
         assert_eq!(error.to_string(), text);
     }
 }

@@ -60,7 +60,9 @@ fn a_cost_above_the_limit_is_told_so_at_once() {
     let (limiter, _) = manual(Quota::new().tpm(8_000));
     let refused = limiter.try_acquire("k", &tokens(9_000)).unwrap_err();
     assert_eq!(refused.code, Code::ExceedsCapacity);
-    assert_eq!(refused.to_string(), "request needs 9000 tokens; the limit of k holds 8000");
+    let text = "k: the request needs 9000 tokens, the limit allows at most 8000; \
+                make the request smaller or raise the limit";
+    assert_eq!(refused.to_string(), text);
     assert_eq!(refused.retry_after(), None);
 }
 

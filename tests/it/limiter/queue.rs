@@ -106,7 +106,8 @@ async fn a_deadline_that_cannot_be_met_is_refused_at_once() {
     let Err(AcquireError::DeadlineExceeded { refused, .. }) = &late else { panic!("{late:?}") };
     assert_eq!((refused.code, &*refused.key), (Code::TpmExceeded, "k"));
     assert_eq!(refused.retry_after(), Some(Duration::from_secs(30)));
-    let text = "can't be granted by its deadline: k: tpm_exceeded; fits in 30.000 s";
+    let text = "the request cannot be granted by its deadline: \
+                k: tokens per minute exceeded (needs 30, limit 60); retry in 30.000 s";
     assert_eq!(late.unwrap_err().to_string(), text);
     assert_eq!(limiter.now(), begin);
     assert!(limiter.acquire("k", &tokens(30)).max_wait(Duration::from_secs(31)).await.is_ok());
@@ -228,7 +229,7 @@ async fn a_closed_limiter_refuses_new_work_by_every_call_and_says_why() {
     ];
     for refused in refused {
         assert_eq!((refused.code, refused.wait), (Code::Closed, Wait::Never));
-        assert_eq!(refused.to_string(), "k: closed");
+        assert_eq!(refused.to_string(), "k: the limiter is closed");
     }
     assert_eq!(limiter.decide("k", &Cost::new()).code, Code::Closed);
 }

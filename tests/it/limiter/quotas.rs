@@ -78,7 +78,7 @@ fn a_limit_that_came_later_is_not_settled_by_an_older_permit() {
 #[test]
 fn what_cannot_work_is_refused_when_it_is_built() {
     let error = builder().quota("", Quota::new()).build().unwrap_err();
-    assert_eq!(error.to_string(), "a quota has an empty key; name a key or a glob");
+    assert_eq!(error.to_string(), "quota: the key is empty; name a key or a glob");
 }
 
 #[test]

@@ -124,7 +124,7 @@ fn what_the_quota_can_hold_still_can_be_had_and_what_it_cannot_is_refused_for_go
         limiter.feedback().reduce("k", "429");
         let refused = limiter.try_acquire("k", &tokens(101)).unwrap_err();
         assert_eq!((refused.code, refused.wait), (Code::ExceedsCapacity, Wait::Never));
-        assert!(refused.to_string().contains("holds 100"), "{refused}");
+        assert!(refused.to_string().contains("allows at most 100;"), "{refused}");
         limiter.try_acquire("k", &tokens(80)).unwrap().settle(&tokens(80));
         clock.advance(Duration::from_secs(10));
         let wait = limiter.try_acquire("k", &tokens(80)).unwrap_err().wait;
@@ -188,7 +188,7 @@ async fn a_deadline_before_the_next_step_does_not_reject_who_waits_for_a_request
 fn a_reduction_that_is_none_is_refused_with_what_it_may_be() {
     let error = |reduction| builder().reduction(reduction).build().unwrap_err().to_string();
     for factor in [0.0, 1.0, -1.0, f64::NAN, f64::INFINITY] {
-        assert!(error(steady().factor(factor)).ends_with("give one above 0 and below 1"));
+        assert!(error(steady().factor(factor)).ends_with("set a value above 0 and below 1"));
     }
     for factor in [1.0, 0.5, f64::NAN, 1e9] {
         assert!(error(steady().recovery_factor(factor)).contains("from 1.01 to 1000"));

@@ -209,6 +209,6 @@ async fn spans_around_it_tell_the_outcome_and_no_secret() {
     drop(logged);
     let log = log.text();
     assert!(log.contains("http.response.status_code=200"), "{log}");
-    assert!(log.contains("the limit of gpt-4o holds 10"), "{log}");
+    assert!(log.contains("the limit allows at most 10"), "{log}");
     assert!(!log.contains(SECRET), "{log}");
 }

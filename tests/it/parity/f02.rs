@@ -56,5 +56,7 @@ async fn f02_a_wait_in_vain_names_it_too() {
     let never = limiter.acquire("k", &tokens(101)).await.unwrap_err();
     let refused = never.refused().unwrap();
     assert_eq!((refused.dimension.as_ref(), refused.wait), (Some(&Dimension::Tokens), Wait::Never));
-    assert_eq!(never.to_string(), "request needs 101 tokens; the limit of k holds 100");
+    let text = "k: the request needs 101 tokens, the limit allows at most 100; \
+                make the request smaller or raise the limit";
+    assert_eq!(never.to_string(), text);
 }

@@ -63,7 +63,8 @@ fn g03_a_decision_says_why_when_to_come_back_and_what_is_used() {
     limiter.try_acquire("k", &tokens(5_950)).unwrap().settle(&tokens(5_950));
     let decision = limiter.decide("k", &tokens(100));
     let reason = decision.refused().unwrap().to_string();
-    assert_eq!(reason, "k: tpm_exceeded; fits in 0.500 s");
+    let text = "k: tokens per minute exceeded (needs 100, limit 6000); retry in 0.500 s";
+    assert_eq!(reason, text);
     assert_eq!(retry_after(&decision), Some(SECOND / 2));
     let figures: Vec<_> = decision.stats.limits.iter().map(|l| (l.used, l.limit)).collect();
     assert_eq!(figures, [(1, 10), (5_950, 6_000)]);
