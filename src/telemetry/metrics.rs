@@ -63,7 +63,7 @@ impl Metrics {
 
     /// Leaves out the metrics that add cost to each reservation. The gauges, cool-downs, reductions,
     /// recoveries, and the metrics of the layer about requests to a provider remain.
-    /// [`State::totals`](crate::limiter::State::totals) counts granted and denied requests.
+    /// [`LimiterState::totals`](crate::limiter::LimiterState::totals) counts granted and denied requests.
     #[must_use]
     pub fn without_reservations(self) -> Self {
         Self { without_reservations: true, ..self }

@@ -124,7 +124,7 @@ async fn layers_with_boxed_errors_go_inside_and_outside() {
     let error = stack.oneshot(1).await.unwrap_err().downcast::<RateLimitError>().unwrap();
     assert_eq!(error.code(), Some(Code::RpmExceeded));
     // As any other error, it goes where errors go.
-    fn fails(error: RateLimitError) -> Result<(), Box<dyn Error>> {
+    fn fails(error: RateLimitError) -> Result<(), Box<dyn std::error::Error>> {
         Err(error)?
     }
     assert!(fails(*error).is_err());
