@@ -49,7 +49,11 @@ impl Refused {
 
     /// Creates the refusal of a cost in a dimension that no limit counts.
     #[cold]
-    pub(crate) fn missing_limit(key: &CompactString, dimension: Dimension, asked_at: Timestamp) -> Self {
+    pub(crate) fn missing_limit(
+        key: &CompactString,
+        dimension: Dimension,
+        asked_at: Timestamp,
+    ) -> Self {
         let refused = Self::new(key, Code::MissingLimit, Wait::Never, asked_at);
         Self { dimension: Some(dimension), ..refused }
     }

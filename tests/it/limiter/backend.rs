@@ -210,7 +210,10 @@ fn what_is_short_elsewhere_is_named() {
     let (limiter, backend) = scripted(0, Some(Unmet::Short { scope: 0, shortfall }));
     let refused = limiter.try_acquire("k", &Cost::new().tokens(4)).unwrap_err();
     assert_eq!((refused.code, refused.wait), (Code::TpmExceeded, at));
-    assert_eq!((refused.dimension, refused.need.map(|need| (need.amount, need.limit))), (Some(Dimension::Tokens), Some((4, 10))));
+    assert_eq!(
+        (refused.dimension, refused.need.map(|need| (need.amount, need.limit))),
+        (Some(Dimension::Tokens), Some((4, 10)))
+    );
     let until = ManualClock::START + Duration::from_nanos(9);
     *backend.answer.lock() = Some(Unmet::Away { until });
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
