@@ -71,7 +71,7 @@ use crate::timestamp::Timestamp;
 ///
 /// ```
 /// use tollgate::limiter::{BucketChanges, KeyChanges};
-/// use tollgate::stored_quota::{Dimension, Window};
+/// use tollgate::quota::{Dimension, Window};
 /// use tollgate::store::{Store, Yaml};
 ///
 /// # let folder = tempfile::tempdir()?;
