@@ -7,7 +7,7 @@ use tollgate::provider::{
 use tollgate::quota::{Cost, Dimension, Quota, Usage};
 
 #[test]
-fn like_profile_reads_and_charges_as_its_base() {
+fn like_profile_reads_and_charges_as_base() {
     let body = br#"{"model":"m","max_tokens":100,"messages":[{"content":"How are you?"}]}"#;
     let usage = Usage { input: 1_000, output: 50, cache_read: 600, cache_write: 100 };
     let reserved = Cost::new().tokens(500).input_tokens(400).output_tokens(100);
@@ -164,7 +164,7 @@ fn a_name_that_is_taken_or_no_name_is_refused() {
 }
 
 #[test]
-fn invalid_base_url_is_refused_without_its_secrets() {
+fn invalid_base_url_is_refused_without_secrets() {
     for (base_url, reason) in [
         ("", "is not a URL"),
         ("gpu-7", "has no scheme"),

@@ -83,7 +83,7 @@ fn a_delay_is_read_out_of_the_details_of_an_error() {
 }
 
 #[test]
-fn exhausted_limit_states_its_reset() {
+fn exhausted_limit_states_reset() {
     let delay = |remaining, reset| {
         let headers =
             headers(&[("x-ratelimit-remaining", remaining), ("x-ratelimit-reset", reset)]);

@@ -53,7 +53,7 @@ fn the_provider_may_say_whether_to_try_again() {
 }
 
 #[test]
-fn exhausted_quota_is_classified_by_its_window() {
+fn exhausted_quota_is_classified_by_window() {
     let gemini = |ids: &[&str]| {
         let violations: Vec<_> = ids.iter().map(|id| format!(r#"{{"quotaId": "{id}"}}"#)).collect();
         let violations = violations.join(",");
@@ -246,7 +246,7 @@ fn error_bodies_of_several_shapes_are_read() {
 }
 
 #[test]
-fn error_shows_only_the_start_of_its_message() {
+fn error_shows_only_start_of_message() {
     let secret = "é".repeat(290) + &"x".repeat(50) + "the end of the prompt";
     let body = format!(r#"{{"error":{{"code":"bad","message":"{secret}"}}}}"#);
     let error = ApiError::read(body.as_bytes()).unwrap();

@@ -144,7 +144,7 @@ fn bedrock_charges_claude_output_five_times() {
 }
 
 #[test]
-fn mistral_charge_is_read_from_its_header() {
+fn mistral_charge_is_read_from_header() {
     let headers = [("x-ratelimit-tokens-query-cost", "107")]
         .into_iter()
         .map(|(name, value)| (name.parse().unwrap(), value.parse().unwrap()))

@@ -102,7 +102,7 @@ fn absurd_numbers_saturate() {
 }
 
 #[test]
-fn unreadable_body_is_charged_by_its_size() {
+fn unreadable_body_is_charged_by_size() {
     for body in ["{\"messages\": [", "not json at all.", "[{\"model\": \"m\"}]", "{} {}"] {
         let estimate = chat(OPENAI, body);
         let tokens = (body.len() as u64).div_ceil(4);

@@ -39,7 +39,7 @@ fn a_body_cut_anywhere_gives_the_same_answer() {
 }
 
 #[test]
-fn usage_is_read_only_at_its_path() {
+fn usage_is_read_only_at_stated_path() {
     for body in [
         r#"{"choices": [{"usage": {"prompt_tokens": 9, "completion_tokens": 9}}]}"#,
         r#"{"choices": [{"message": {"content": "{\"usage\": {\"prompt_tokens\": 9}}"}}]}"#,
