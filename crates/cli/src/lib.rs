@@ -1,10 +1,10 @@
-//! The `tollgate` command: what it does, composed of the library, the server and the simulator.
+//! The implementation of the `tollgate` command.
 //!
-//! | module | what it is |
+//! | module | content |
 //! |---|---|
-//! | [`batch`] | a file of requests in, a file of results out |
-//! | [`explain`] | what recorded traffic would have been charged |
-//! | [`command`] | the arguments, and what each subcommand does |
+//! | [`batch`] | batches of requests |
+//! | [`explain`] | explanations of recorded traffic |
+//! | [`command`] | arguments and subcommands |
 
 pub mod batch;
 pub mod command;

@@ -1,4 +1,4 @@
-//! The `tollgate` command: everything is in `tollgate_cli::command`.
+//! The `tollgate` command; see `tollgate_cli::command`.
 
 use std::process::ExitCode;
 

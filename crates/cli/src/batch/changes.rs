@@ -3,18 +3,18 @@ use std::io::{self, BufRead};
 
 use super::ids::{Id, Ids};
 use super::input::{Entry, Reader};
-use super::output::{Done, LineStatus};
+use super::output::{FinishedRequests, LineStatus};
 
-/// How a run goes on with an output that earlier runs have written.
+/// Options for resuming an output of earlier runs.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Resume {
-    /// What is done about lines that have changed since.
+    /// The action for changed lines.
     pub changed: OnChange,
-    /// Whether lines that failed for good are sent again.
+    /// Send permanently failed lines again.
     pub retry_failed: bool,
 }
 
-/// What is done about lines of the input that have changed since an earlier run finished them.
+/// The action for input lines that have changed since an earlier run finished them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, clap::ValueEnum)]
 #[non_exhaustive]
 pub enum OnChange {
@@ -25,7 +25,7 @@ pub enum OnChange {
     Resend,
 }
 
-/// Lines of the input that have changed since an earlier run finished them.
+/// The input lines that have changed since an earlier run finished them.
 #[derive(Debug, Default)]
 pub struct Changes {
     ids: Ids,
@@ -34,11 +34,11 @@ pub struct Changes {
 }
 
 impl Changes {
-    /// Compares every line of the input with what is done.
+    /// Compares every input line with the finished requests.
     ///
     /// # Errors
-    /// Those of reading.
-    pub fn find(reader: Reader<impl BufRead>, done: &Done) -> io::Result<Self> {
+    /// An I/O error of the input.
+    pub fn find(reader: Reader<impl BufRead>, done: &FinishedRequests) -> io::Result<Self> {
         let mut changes = Self::default();
         for entry in reader {
             let entry = entry?;
@@ -49,26 +49,26 @@ impl Changes {
         Ok(changes)
     }
 
-    /// A single changed line.
+    /// Returns the changes for one changed line.
     pub(super) fn of(entry: &Entry) -> Self {
         let mut changes = Self::default();
         changes.add(entry);
         changes
     }
 
-    /// Their ids, each with its line.
+    /// Returns the ids of the changed lines.
     pub fn ids(&self) -> &Ids {
         &self.ids
     }
 
-    /// Whether no line has changed.
+    /// Returns true if no line has changed.
     pub fn is_empty(&self) -> bool {
         self.ids.is_empty()
     }
 
     fn add(&mut self, entry: &Entry) {
         let (number, custom_id) = entry.place();
-        // No id comes out of a reader twice.
+        // A reader returns each id once.
         let _ = self.ids.insert(Id::of(custom_id), number);
         if self.first.len() < SHOWN {
             self.first.push((number, custom_id.to_owned()));
@@ -104,7 +104,7 @@ impl fmt::Display for Changes {
     }
 }
 
-/// The start of an id, which may be of any length.
+/// Truncates an id, which may be of any length.
 pub(super) fn shortened(custom_id: &str) -> String {
     match custom_id.char_indices().nth(LONGEST_ID) {
         Some((end, _)) => format!("{}...", &custom_id[..end]),
@@ -112,7 +112,7 @@ pub(super) fn shortened(custom_id: &str) -> String {
     }
 }
 
-/// How many lines a message names.
+/// The number of lines in a message.
 const SHOWN: usize = 5;
-/// How many characters of an id a message shows.
+/// The length of an id in a message, in characters.
 const LONGEST_ID: usize = 64;

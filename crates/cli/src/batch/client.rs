@@ -1,4 +1,4 @@
-//! The HTTP side: a Tower service from a line's request to the provider's response.
+//! The HTTP client: a Tower service from the request of a line to the response of the provider.
 
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,30 +19,30 @@ use super::outage::{Cause, Failures};
 use super::stop::Stop;
 use super::target::Base;
 
-/// Whether a request is in flight: put a clone into its extensions.
+/// The in-flight state of a request, shared with the client through the request's extensions.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Left(Arc<Leaving>);
+pub(super) struct InFlight(Arc<InFlightState>);
 
 #[derive(Debug, Default)]
-struct Leaving {
+struct InFlightState {
     is_in_flight: AtomicBool,
     failures: Mutex<Failures>,
 }
 
-impl Left {
-    /// The request of a line, by its number.
+impl InFlight {
+    /// Returns the state for the request of a line.
     pub(super) fn of_line(line: u64) -> Self {
         let failures = Mutex::new(Failures::of_line(line));
-        Self(Arc::new(Leaving { failures, ..Leaving::default() }))
+        Self(Arc::new(InFlightState { failures, ..InFlightState::default() }))
     }
 
-    /// The failures of its tries.
+    /// Returns the failures of its attempts.
     pub(super) fn failures(&self) -> &Mutex<Failures> {
         &self.0.failures
     }
 
-    /// From when it is handed to a connection, or to the making of one, until it has failed or its
-    /// answer has been judged.
+    /// Returns true from the time that the request is passed to a connection, or to connecting,
+    /// until it has failed or its response has been judged.
     pub(super) fn is_set(&self) -> bool {
         self.0.is_in_flight.load(Ordering::Relaxed)
     }
@@ -52,32 +52,32 @@ impl Left {
     }
 }
 
-/// One of the requests that may be in flight: goes with the response to its end.
+/// A permit for one request in flight, kept in the response's extensions.
 #[derive(Debug, Clone)]
 pub(super) struct Slot {
-    _flying: Arc<Flying>,
+    _flying: Arc<SlotGuard>,
 }
 
 #[derive(Debug)]
-struct Flying {
-    left: Left,
+struct SlotGuard {
+    left: InFlight,
     _permit: OwnedSemaphorePermit,
 }
 
 impl Slot {
-    fn new(left: Left, permit: OwnedSemaphorePermit) -> Self {
+    fn new(left: InFlight, permit: OwnedSemaphorePermit) -> Self {
         left.set(true);
-        Self { _flying: Arc::new(Flying { left, _permit: permit }) }
+        Self { _flying: Arc::new(SlotGuard { left, _permit: permit }) }
     }
 }
 
-impl Drop for Flying {
+impl Drop for SlotGuard {
     fn drop(&mut self) {
         self.left.set(false);
     }
 }
 
-/// Sends requests, a bounded number at a time.
+/// An HTTP client with a bounded number of requests in flight.
 #[derive(Debug, Clone)]
 pub(super) struct Client {
     http: reqwest::Client,
@@ -120,12 +120,12 @@ impl Service<http::Request<Bytes>> for Client {
     fn call(&mut self, request: http::Request<Bytes>) -> Self::Future {
         let (slots, stop) = (Arc::clone(&self.slots), self.stop.clone());
         let gate = self.gate.clone();
-        let left = request.extensions().get::<Left>().cloned().unwrap_or_default();
+        let left = request.extensions().get::<InFlight>().cloned().unwrap_or_default();
         let request = self.request(&request.uri().clone(), request.into_body());
         Box::pin(async move {
-            let permit = slots.acquire_owned().await.expect("nobody closes it");
+            let permit = slots.acquire_owned().await.expect("the semaphore is never closed");
             if stop.reason().is_some() {
-                // It is dropped by whoever waits for it.
+                // The caller drops this future.
                 return std::future::pending().await;
             }
             let slot = Slot::new(left.clone(), permit);
@@ -137,7 +137,7 @@ impl Service<http::Request<Bytes>> for Client {
             if is_outage || is_no_refusal(&response) {
                 let status =
                     std::mem::replace(response.status_mut(), StatusCode::INTERNAL_SERVER_ERROR);
-                response.extensions_mut().insert(Status(status));
+                response.extensions_mut().insert(OriginalStatus(status));
             }
             response.extensions_mut().insert(slot);
             Ok(response.map(Full::new))
@@ -145,16 +145,16 @@ impl Service<http::Request<Bytes>> for Client {
     }
 }
 
-/// Sends a request, and receives all of its answer: what breaks off is none.
+/// Sends a request and receives the whole response; a truncated response is an error.
 async fn whole(request: reqwest::RequestBuilder) -> Result<http::Response<Bytes>, reqwest::Error> {
     let (parts, body) = http::Response::from(request.send().await?).into_parts();
     Ok(http::Response::from_parts(parts, body.collect().await?.to_bytes()))
 }
 
-/// The status of an answer that the layer was told another of: a server that can't answer says nothing
-/// about the limits, which a refusal reduces, unless it asks for a delay.
+/// The original status of a response that the layer sees as a 500. A server that is down says
+/// nothing about the limits unless it asks for a delay, and a 503 would reduce them.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Status(pub(super) StatusCode);
+pub(super) struct OriginalStatus(pub(super) StatusCode);
 
 fn is_no_refusal(response: &http::Response<Bytes>) -> bool {
     let asks =
@@ -162,9 +162,10 @@ fn is_no_refusal(response: &http::Response<Bytes>) -> bool {
     matches!(response.status().as_u16(), 503 | 529) && !asks
 }
 
-/// A client for requests under a base URL: it follows no redirects, and takes no proxy to this machine.
+/// Returns a builder for a client of this base URL, without redirects, and without a proxy for
+/// loopback addresses.
 pub(crate) fn http_client(base: &Base) -> reqwest::ClientBuilder {
-    // Another provider may be installed already, and will do as well.
+    // Fails if another provider is installed already, which works as well.
     drop(rustls::crypto::ring::default_provider().install_default());
     let http = reqwest::Client::builder()
         .connect_timeout(CONNECT)
@@ -175,5 +176,5 @@ pub(crate) fn http_client(base: &Base) -> reqwest::ClientBuilder {
 }
 
 const CONNECT: Duration = Duration::from_secs(10);
-/// As long as the official SDKs wait.
+/// The timeout of the official SDKs.
 const ANSWER: Duration = Duration::from_secs(600);

@@ -2,9 +2,9 @@ use tollgate::config::Config;
 use tollgate::limiter::UnknownKey;
 use tollgate::provider::Profile;
 
-/// A configuration as a run goes by it: the profile of the run counts first, a model that no quota
-/// names learns its limits from its responses instead of being let in without any, and the whole input
-/// may wait.
+/// Returns the configuration of a run: its own profile comes first, models without a quota learn
+/// their limits from responses instead of being unlimited, and the wait queue holds the whole
+/// input.
 #[must_use]
 pub fn configured(config: Config, profile: Profile) -> Config {
     let mut config = config;

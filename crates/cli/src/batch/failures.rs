@@ -5,34 +5,34 @@ use serde::{Deserialize, Serialize};
 
 use super::changes::shortened;
 use super::outcome::Failure;
-use super::repeats::repeats;
+use super::quotes::quotes;
 
-/// The failures of one cause.
+/// The failures with the same cause.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailureCount {
-    /// The cause, as [`Failure::code`] has it: `http_400`, `connection`, `invalid_line`.
+    /// The [`Failure::code`]: `http_400`, `connection`, `invalid_line`.
     pub code: String,
-    /// How many lines failed by it.
+    /// The number of failed lines.
     pub count: u64,
-    /// The first of them.
+    /// The first failed line.
     pub example: FailureExample,
 }
 
-/// A line that failed.
+/// A failed line.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FailureExample {
-    /// Its `custom_id`, or `line-N`.
+    /// The `custom_id`, or `line-N`.
     pub custom_id: String,
-    /// The start of its error message. One that repeats the request is withheld.
+    /// The start of its error message. One that quotes the request is withheld.
     pub message: String,
 }
 
-/// Failures, counted by cause.
+/// The failures by cause.
 #[derive(Debug, Default)]
 pub(super) struct Failures(BTreeMap<String, (u64, FailureExample)>);
 
 impl Failures {
-    /// Counts the failure of a line with this body.
+    /// Counts a failed line. `body` is the body of its request.
     pub(super) fn add(&mut self, custom_id: &str, failure: &Failure, body: &[u8]) {
         match self.0.entry(failure.code().to_owned()) {
             Entry::Occupied(mut known) => known.get_mut().0 += 1,
@@ -44,7 +44,7 @@ impl Failures {
         }
     }
 
-    /// The causes, the most frequent first.
+    /// Returns the causes, most frequent first.
     pub(super) fn by_count(&self) -> Vec<FailureCount> {
         let causes = self.0.iter().map(|(code, (count, example))| FailureCount {
             code: code.clone(),
@@ -59,7 +59,7 @@ impl Failures {
 
 fn example(message: &str, body: &[u8]) -> String {
     let start: String = message.chars().take(LONGEST_MESSAGE).collect();
-    if repeats(&start, body) {
+    if quotes(&start, body) {
         return "withheld, since it quotes the request; see its line in the output".to_owned();
     }
     match start.len() < message.len() {
@@ -68,5 +68,5 @@ fn example(message: &str, body: &[u8]) -> String {
     }
 }
 
-/// How many characters of a message are shown.
+/// The length of a message, in characters.
 const LONGEST_MESSAGE: usize = 200;

@@ -1,17 +1,15 @@
-//! How long the rest of a job takes at its limits.
+//! The remaining time of a job at its limits.
 
 use std::collections::HashMap;
 use std::time::Duration;
 
-/// When each request of a job is sent at the limits, by model, from the start of the job.
-///
-/// `--dry-run` and the progress line both take their time from it.
+/// The send times of a job's requests at its limits, by model, from the start of the job.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Forecast {
     models: HashMap<String, Sends>,
 }
 
-/// The times of a model's sends: of every one, or where there are many of every second, fourth, ...
+/// The send times of a model: of every request, or of every second, fourth, ... if there are many.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Sends {
     times: Vec<Duration>,
@@ -21,7 +19,7 @@ struct Sends {
 }
 
 impl Forecast {
-    /// Adds the next request of a model, which is sent at this time.
+    /// Adds the next request of a model.
     pub(super) fn add(&mut self, model: &str, at: Duration) {
         match self.models.get_mut(model) {
             Some(sends) => sends.add(at),
@@ -29,7 +27,8 @@ impl Forecast {
         }
     }
 
-    /// The time until the last request is sent, of a job that has `finished` so many of each model.
+    /// Returns the time until the last request is sent, given the number of finished requests of
+    /// each model.
     pub(super) fn left(&self, finished: impl Fn(&str) -> usize) -> Duration {
         let left = self.models.iter().map(|(model, sends)| sends.left(finished(model)));
         left.max().unwrap_or_default()
@@ -66,7 +65,7 @@ impl Sends {
     }
 }
 
-/// How many times of a model are kept.
+/// The maximum number of times kept per model.
 const MOST: usize = 4_096;
 
 #[cfg(test)]
@@ -74,7 +73,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn rest_is_that_of_the_model_that_takes_longest() {
+    fn remaining_time_is_that_of_slowest_model() {
         let mut forecast = Forecast::default();
         for second in 0..10 {
             forecast.add("fast", Duration::from_secs(second));
@@ -89,7 +88,7 @@ mod tests {
     }
 
     #[test]
-    fn long_jobs_keep_few_times_and_lose_little_precision() {
+    fn long_jobs_keep_few_times_with_small_error() {
         let mut forecast = Forecast::default();
         for second in 0..100_000 {
             forecast.add("m", Duration::from_secs(second));

@@ -1,4 +1,4 @@
-//! Holds requests back while the server has an outage.
+//! Pauses requests during an outage of the server.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -15,16 +15,16 @@ use tollgate::causes;
 use tollgate::limiter::Limiter;
 use tollgate::provider::InvalidAnswer;
 
-/// The gate between the lines of a job and the server. Clones are the same gate.
+/// Pauses requests during an outage, except for one probe at a time. Clones share their state.
 #[derive(Debug, Clone)]
 pub(super) struct Gate(Arc<Inner>);
 
 #[derive(Debug)]
 struct Inner {
     outage: watch::Sender<Outage>,
-    /// Held by the line whose request is the probe; handed on in the order in which lines ask.
-    seat: Arc<tokio::sync::Mutex<()>>,
-    /// The clock.
+    /// Held by the line that probes the server, in order of request.
+    probe_lock: Arc<tokio::sync::Mutex<()>>,
+    /// Used as a clock.
     limiter: Limiter,
     base: Base,
 }
@@ -32,21 +32,21 @@ struct Inner {
 /// The permission to send one request during an outage.
 #[derive(Debug)]
 pub(super) struct Probe {
-    _seat: OwnedMutexGuard<()>,
+    _lock: OwnedMutexGuard<()>,
 }
 
 impl Gate {
     pub(super) fn new(limiter: Limiter, base: Base) -> Self {
-        let (outage, seat) = (watch::Sender::default(), Arc::default());
-        Self(Arc::new(Inner { outage, seat, limiter, base }))
+        let (outage, probe_lock) = (watch::Sender::default(), Arc::default());
+        Self(Arc::new(Inner { outage, probe_lock, limiter, base }))
     }
 
-    /// Notes that a request is sent.
+    /// Records that a request is sent.
     pub(super) fn sent(&self, failures: &Mutex<Failures>) {
         self.0.outage.borrow().sent(&mut failures.lock());
     }
 
-    /// Notes the result of a request: its whole answer, or an error without one.
+    /// Records the result of a request: its whole response, or an error.
     pub(super) fn received(
         &self,
         failures: &Mutex<Failures>,
@@ -59,13 +59,13 @@ impl Gate {
         });
     }
 
-    /// Ends when an outage begins, or at once during one.
+    /// Waits until an outage begins; returns immediately during one.
     pub(super) async fn paused(&self) {
         self.wait(Outage::is_paused).await;
     }
 
-    /// Waits for the end of the outage, or for the turn to probe whether it has ended.
-    pub(super) async fn turn(&self) -> Option<Probe> {
+    /// Waits for the end of the outage, or for the turn to probe the server.
+    pub(super) async fn wait_turn(&self) -> Option<Probe> {
         tokio::select! {
             biased;
             () = self.wait(|outage| !outage.is_paused()) => None,
@@ -74,10 +74,10 @@ impl Gate {
     }
 
     async fn probe(&self) -> Probe {
-        let seat = Arc::clone(&self.0.seat).lock_owned().await;
+        let probe_lock = Arc::clone(&self.0.probe_lock).lock_owned().await;
         let at = self.0.outage.borrow().next_probe();
         self.0.limiter.sleep_until(at).await;
-        Probe { _seat: seat }
+        Probe { _lock: probe_lock }
     }
 
     async fn wait(&self, condition: impl Fn(&Outage) -> bool) {
@@ -86,19 +86,20 @@ impl Gate {
         drop(outage.wait_for(condition).await);
     }
 
-    /// Ends when a probe has waited long enough for the limits: another model's may be free.
+    /// Waits for the longest time that a probe may be queued for its limits; another model may be
+    /// free.
     pub(super) async fn probe_overdue(&self) {
         self.0.limiter.sleep_until(self.0.limiter.now() + LONGEST_PROBE_WAIT).await;
     }
 
-    /// Stops a run whose outage has lasted for `most`.
+    /// Stops the run if its outage has lasted for `most`.
     pub(super) fn give_up(&self, most: Duration, stop: &Stop) {
         if let Some(why) = self.0.outage.borrow().give_up(most, self.0.limiter.now()) {
             stop.halt(Halt::Failed(why));
         }
     }
 
-    /// What is to be told now.
+    /// Returns the pending notices.
     pub(super) fn take_notices(&self) -> Vec<String> {
         let mut notices = Vec::new();
         self.0.outage.send_if_modified(|outage| {
@@ -122,7 +123,7 @@ impl Gate {
     }
 }
 
-/// What a result says of the server; `None` for an answer.
+/// Classifies a result; `None` for a valid response.
 fn cause(result: Result<&http::Response<Bytes>, &reqwest::Error>) -> Option<Cause> {
     match result.map(|answer| answer.status().as_u16()) {
         Err(error) if error.is_connect() => Some(Cause::Server),
@@ -136,7 +137,7 @@ fn cause(result: Result<&http::Response<Bytes>, &reqwest::Error>) -> Option<Caus
     }
 }
 
-/// Why a success is no answer at all.
+/// Returns the reason why a success is invalid.
 fn invalid(answer: &http::Response<Bytes>) -> Option<InvalidAnswer> {
     let checked = || InvalidAnswer::check(answer.headers(), answer.body());
     let invalid = if answer.status() == StatusCode::OK { checked().err() } else { None };

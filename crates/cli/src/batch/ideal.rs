@@ -1,4 +1,4 @@
-//! How long a job takes at best.
+//! The shortest possible duration of a job.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -9,8 +9,8 @@ use tollgate::limiter::{Limiter, ManualClock};
 use tollgate::provider::Profile;
 use tollgate::quota::{Cost, Quota};
 
-/// A sender without latency, first in first out for each model, against the same limits, burst and
-/// margin counted, in virtual time.
+/// A simulated sender with zero latency that sends each model's requests in order within the same
+/// limits, including burst and margin, in virtual time.
 #[derive(Debug)]
 pub struct Ideal {
     profile: Profile,
@@ -23,8 +23,8 @@ impl Ideal {
         Self { profile, models: HashMap::new() }
     }
 
-    /// Sends one more request of a model with this quota: as soon as `reserved` fits, and settled at
-    /// once with `charged`. Returns when that is, from the start; `None` for one that never fits.
+    /// Sends a request as soon as `reserved` fits, and settles it immediately with `charged`.
+    /// Returns its send time from the start; `None` if it never fits.
     pub fn send(
         &mut self,
         model: &str,
@@ -54,7 +54,7 @@ impl Ideal {
         }
     }
 
-    /// The time from the first to the last send, over all models.
+    /// Returns the time from the first to the last send, over all models.
     pub fn duration(&self) -> Duration {
         let ends = self.models.values().map(|(limiter, _)| limiter.now());
         let longest = ends.max().unwrap_or(ManualClock::START);

@@ -1,4 +1,4 @@
-//! Many `custom_id`s in little memory.
+//! A compact set of `custom_id`s.
 
 use std::fmt;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -9,8 +9,8 @@ use hashbrown::hash_map::Entry;
 
 /// A `custom_id` as a 128-bit hash.
 ///
-/// Two of a million different ids meet with a chance of about 10⁻²⁷. The hash may differ between
-/// builds: it is for one run, and is never read back from a file.
+/// The chance of a collision among a million ids is about 10⁻²⁷. The hash may differ between
+/// builds: it is valid for one run and never read from a file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Id(u64, u64);
 
@@ -27,7 +27,7 @@ impl fmt::Display for Id {
     }
 }
 
-/// Ids, each with the number of the line where it was first seen.
+/// A map from ids to the lines where they first occur.
 ///
 /// Takes 25 bytes per slot and at most about 58 bytes per id, however long the ids are.
 #[derive(Debug, Clone, Default)]
@@ -36,11 +36,10 @@ pub struct Ids {
 }
 
 impl Ids {
-    /// Notes that `id` stands in line `number`, unless it stood in an earlier one: then that
-    /// line's number.
+    /// Inserts an id with its line number.
     ///
     /// # Errors
-    /// The number of the line where the id was first seen.
+    /// Returns the line number of the first occurrence if the id exists.
     pub fn insert(&mut self, id: Id, number: u64) -> Result<(), u64> {
         match self.lines.entry(id) {
             Entry::Occupied(first) => Err(*first.get()),
@@ -51,27 +50,27 @@ impl Ids {
         }
     }
 
-    /// The line where this id was first seen.
+    /// Returns the line where an id first occurs.
     pub fn line(&self, id: Id) -> Option<u64> {
         self.lines.get(&id).copied()
     }
 
-    /// Whether this id was seen.
+    /// Returns true if the id exists.
     pub fn contains(&self, id: Id) -> bool {
         self.lines.contains_key(&id)
     }
 
-    /// How many ids were seen.
+    /// Returns the number of ids.
     pub fn len(&self) -> usize {
         self.lines.len()
     }
 
-    /// Whether none was seen.
+    /// Returns true if there are no ids.
     pub fn is_empty(&self) -> bool {
         self.lines.is_empty()
     }
 
-    /// The memory in use, in bytes.
+    /// Returns the allocated memory in bytes.
     pub fn memory(&self) -> usize {
         self.lines.allocation_size()
     }
@@ -89,7 +88,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn an_id_keeps_the_line_where_it_was_first_seen() {
+    fn id_keeps_first_line() {
         let mut ids = Ids::default();
         assert_eq!(ids.insert(Id::of("a"), 3), Ok(()));
         assert_eq!(ids.insert(Id::of("a"), 7), Err(3));
@@ -97,7 +96,7 @@ mod tests {
     }
 
     #[test]
-    fn a_hundred_thousand_ids_of_any_length_stay_apart_in_six_megabytes() {
+    fn hundred_thousand_ids_fit_six_megabytes() {
         let mut ids = Ids::default();
         let tail = "x".repeat(200);
         for number in 0..100_000 {

@@ -1,4 +1,4 @@
-//! A whole run: reads, sends, writes, and tells how it went.
+//! Runs of a batch job.
 
 use std::fmt;
 use std::fs::File;
@@ -13,7 +13,6 @@ use tokio::sync::oneshot;
 use tokio::task::JoinSet;
 use tower_layer::Layer;
 
-use super::answers::Answers;
 use super::attempt::Attempt;
 use super::changes::{Changes, Resume};
 use super::client::Client;
@@ -21,16 +20,17 @@ use super::forecast::Forecast;
 use super::gate::Gate;
 use super::ids::Ids;
 use super::input::{self, Entry, Line, Reader};
-use super::intake::{Intake, Room};
+use super::input_queue::{InputQueue, MemoryPermit};
+use super::job_context::JobContext;
 use super::long_waits::LongWaits;
-use super::output::{Done, LineStatus, OpenError};
+use super::output::{FinishedRequests, LineStatus, OpenError};
 use super::plan::Plan;
 use super::progress::Progress;
 use super::report::Report;
+use super::response_policy::ResponsePolicy;
+use super::run_stats::RunStats;
 use super::secrets::Secrets;
-use super::shared::Shared;
 use super::stop::{Halt, Stop};
-use super::tally::Tally;
 use super::target::Base;
 use tollgate::config::Config;
 use tollgate::limiter::{BuildError, Builder, Limiter, UnknownKey};
@@ -38,59 +38,59 @@ use tollgate::middleware::RateLimitLayer;
 use tollgate::provider::Profile;
 use tollgate::quota::Quota;
 
-/// What is to be done.
+/// A batch job.
 #[derive(Debug, Clone)]
 pub struct Job {
-    /// The file of requests.
+    /// The input file.
     pub input: PathBuf,
-    /// The file of results.
+    /// The output file.
     pub output: PathBuf,
-    /// A file for failures, if they don't go to the results.
+    /// A file for failures; `None` writes them to the output.
     pub errors: Option<PathBuf>,
-    /// Where requests are sent.
+    /// The base URL.
     pub base: Base,
-    /// What every request carries besides its content type: the credential, and what the API needs.
-    /// Values that are [sensitive](http::HeaderValue::set_sensitive) are hidden in what is written.
+    /// Headers of every request besides the content type, such as the credential. Values marked as
+    /// [sensitive](http::HeaderValue::set_sensitive) are hidden in the output.
     pub headers: HeaderMap,
-    /// Whose rules count.
+    /// The provider profile.
     pub profile: Profile,
-    /// The limits of each model; where there are none, the profile's, or what responses tell.
+    /// The limits of each model; if unlimited, those of the profile or of responses apply.
     pub quota: Quota,
-    /// The quotas and policies of a configuration, as [`configured`](super::configured) has them; a
-    /// model that it names keeps to that and not to `quota`.
+    /// The quotas and policies of a configuration, as prepared by
+    /// [`configured`](super::configured). Models that it names use its quotas instead of `quota`.
     pub config: Option<Config>,
-    /// How many requests may be in flight at a time.
+    /// The maximum number of requests in flight.
     pub max_in_flight: usize,
-    /// How often a request is sent again.
+    /// The maximum number of retries.
     pub retries: u32,
-    /// How long a try may take, from its sending to the end of its answer.
+    /// The timeout of one attempt, from sending the request to the end of the response.
     pub timeout: Duration,
-    /// How long the job waits for its limits before it ends: when every line that waits would have to
-    /// wait longer. `None` waits for ever.
+    /// The longest wait for the limits: the job ends if every queued line would wait longer. `None`
+    /// waits without bound.
     pub max_wait: Option<Duration>,
-    /// How long the job waits for a server that has an outage before it ends.
+    /// The longest outage of the server before the job ends.
     pub give_up_after: Duration,
-    /// Whether results end up in the order of the input.
+    /// Sort the results into input order at the end.
     pub ordered: bool,
-    /// The path of raw bodies.
+    /// The path for raw bodies.
     pub endpoint: String,
-    /// How it goes on with an output of earlier runs.
+    /// The options for resuming an output.
     pub resume: Resume,
-    /// Whether progress is shown on a terminal.
+    /// Show progress on a terminal.
     pub progress: bool,
 }
 
-/// A run that has ended.
+/// The result of a run.
 #[derive(Debug)]
 #[non_exhaustive]
-pub struct Ended {
-    /// How it went.
+pub struct RunResult {
+    /// The report.
     pub report: Report,
-    /// Why it ended before its input did, if it did.
+    /// The reason if the run was stopped early.
     pub halt: Option<Halt>,
 }
 
-/// A run that could not begin.
+/// An error that prevents a run from starting.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum JobError {
@@ -98,11 +98,11 @@ pub enum JobError {
     Input(PathBuf, io::Error),
     /// The output can't be used.
     Open(OpenError),
-    /// Lines of the input have changed since an earlier run finished them.
+    /// Input lines have changed since an earlier run finished them.
     Changed(PathBuf, Changes),
-    /// No HTTP client can be made.
+    /// The HTTP client can't be built.
     Client(reqwest::Error),
-    /// The limits can't be kept.
+    /// The limiter can't be built.
     Limits(BuildError),
 }
 
@@ -133,22 +133,22 @@ impl std::error::Error for JobError {
 }
 
 impl Job {
-    /// The [`timeout`](Self::timeout) of a job that sets none: as long as the official SDKs wait.
+    /// The default [`timeout`](Self::timeout), that of the official SDKs.
     pub const TIMEOUT: Duration = Duration::from_secs(600);
-    /// The [`give_up_after`](Self::give_up_after) of a job that sets none.
+    /// The default [`give_up_after`](Self::give_up_after).
     pub const GIVE_UP_AFTER: Duration = Duration::from_secs(3_600);
 
-    /// The limiter of a run: for each model the configuration's quota, or the job's, or the profile's,
-    /// or what its responses tell. Its buckets are in this process.
+    /// Returns a limiter for a run, with local buckets: each model uses the configuration's quota,
+    /// else the job's, else the profile's, else the limits of its responses.
     ///
     /// # Errors
-    /// As [`Builder::build`].
+    /// See [`Builder::build`].
     pub fn limiter(&self) -> Result<Limiter, BuildError> {
         self.builder().build()
     }
 
-    /// The builder of that limiter, for who keeps its buckets elsewhere:
-    /// [`Config::backend`](tollgate::config::Config::backend).
+    /// Returns the builder of that limiter, for use with a shared
+    /// [`backend`](tollgate::config::Config::backend).
     pub fn builder(&self) -> Builder {
         let builder = match &self.config {
             Some(config) => config.builder(),
@@ -159,14 +159,14 @@ impl Job {
         };
         match self.quota.is_unlimited() {
             true => builder,
-            // How many others have in flight is no concern of this run.
+            // Concurrency is limited per run, not across machines.
             false if self.is_shared() => builder.quota("*", self.quota.clone()),
-            // Of one model, no more are let in than may be in flight.
+            // Each model admits at most as many requests as may be in flight.
             false => builder.quota("*", self.quota.clone().concurrency(self.in_flight())),
         }
     }
 
-    /// Reads and estimates the input, and sends nothing.
+    /// Estimates the input without sending anything.
     ///
     /// # Errors
     /// [`JobError`] if the input can't be read or the limits can't be kept.
@@ -181,29 +181,26 @@ impl Job {
         plan.map_err(|error| JobError::Input(self.input.clone(), error))
     }
 
-    /// Runs the job until its input ends or `stop` halts it. What was in flight has ended then.
+    /// Runs the job until its input ends or `stop` halts it, then waits for the requests in flight.
     ///
-    /// An input that can't be read on, and an output that can't be written to, halt it too: what is
-    /// in flight is waited for, and [`Ended::halt`] tells why.
+    /// An I/O error of the input or output also halts the run; see [`RunResult::halt`].
     ///
-    /// # Errors
-    /// [`JobError`], before anything is sent.
+    /// [`JobError`] before anything is sent.
     ///
-    /// # Cancel safety
-    /// Dropped, it leaves a file that can be resumed; answers in flight are lost.
-    pub async fn run(&self, stop: &Stop) -> Result<Ended, JobError> {
+    /// If the future is dropped, the output can be resumed; responses in flight are lost.
+    pub async fn run(&self, stop: &Stop) -> Result<RunResult, JobError> {
         self.run_with(self.limiter().map_err(JobError::Limits)?, stop).await
     }
 
-    /// The same with a limiter that the caller has made by [`limiter`](Self::limiter) or
-    /// [`builder`](Self::builder), and keeps in a store, say, or shares with other machines.
+    /// Runs the job with a limiter from [`limiter`](Self::limiter) or [`builder`](Self::builder),
+    /// which the caller may keep in a store or share with other machines.
     ///
     /// # Errors
     /// As [`run`](Self::run).
     ///
     /// # Cancel safety
     /// As [`run`](Self::run).
-    pub async fn run_with(&self, limiter: Limiter, stop: &Stop) -> Result<Ended, JobError> {
+    pub async fn run_with(&self, limiter: Limiter, stop: &Stop) -> Result<RunResult, JobError> {
         let total = self.count()?;
         let file = self.open()?;
         let gate = Gate::new(limiter.clone(), self.base.clone());
@@ -214,20 +211,20 @@ impl Job {
         let (output, done) = self.resume_output(&file)?;
         let done = Arc::new(done);
         let layer = RateLimitLayer::new(limiter.clone()).provider(self.profile).discover();
-        let layer = layer.observe(Answers::new(self.profile)).retry(self.retries);
-        let shared = Arc::new(Shared {
+        let layer = layer.observe(ResponsePolicy::new(self.profile)).retry(self.retries);
+        let shared = Arc::new(JobContext {
             service: layer.layer(client.clone()),
             once: layer.retry(0).layer(client),
             gate,
             base: self.base.clone(),
             profile: self.profile,
             secrets: Secrets::of(&self.headers),
-            tally: Mutex::new(Tally::new(limiter, self.profile)),
+            stats: Mutex::new(RunStats::new(limiter, self.profile)),
             stop: stop.clone(),
             output: Mutex::new(output),
         });
-        let intake = Intake::start(self.reader(file), self.max_in_flight);
-        let ids = self.send_all(intake, &done, &shared, total).await;
+        let input_queue = InputQueue::start(self.reader(file), self.max_in_flight);
+        let ids = self.send_all(input_queue, &done, &shared, total).await;
         Ok(self.finish(shared, &ids))
     }
 
@@ -239,7 +236,7 @@ impl Job {
         File::open(&self.input).map_err(|error| JobError::Input(self.input.clone(), error))
     }
 
-    /// How many lines there are, where somebody looks. A pipe could not be read a second time.
+    /// Counts the input lines if progress is shown. A pipe can't be read twice.
     fn count(&self) -> Result<Option<u64>, JobError> {
         let failed = |error| JobError::Input(self.input.clone(), error);
         if !Progress::is_shown(self.progress) {
@@ -252,12 +249,11 @@ impl Job {
         }
     }
 
-    /// Estimates on a thread of its own how long the lines take that are not done; `None` where nobody
-    /// looks.
+    /// Estimates the time for the remaining lines on another thread, if progress is shown.
     fn forecast(
         &self,
         total: Option<u64>,
-        done: &Arc<Done>,
+        done: &Arc<FinishedRequests>,
     ) -> Option<oneshot::Receiver<Forecast>> {
         total?;
         let (job, done) = (self.clone(), Arc::clone(done));
@@ -271,19 +267,19 @@ impl Job {
         Some(receiver)
     }
 
-    /// Hands every line to the layer, in order, and waits for them all. The ids of the input, where
+    /// Passes every line to the layer in order, and waits for all. Returns the ids of the input if
     /// it was read to its end.
     async fn send_all(
         &self,
-        mut intake: Intake,
-        done: &Arc<Done>,
-        shared: &Arc<Shared>,
+        mut input_queue: InputQueue,
+        done: &Arc<FinishedRequests>,
+        shared: &Arc<JobContext>,
         total: Option<u64>,
     ) -> Ids {
         let mut progress = Progress::new(total, self.progress);
         let mut forecast = self.forecast(total, done);
         let (mut tick, mut look) = (tokio::time::interval(TICK), tokio::time::interval(LOOK));
-        let limiter = shared.tally.lock().limiter().clone();
+        let limiter = shared.stats.lock().limiter().clone();
         let mut waits = LongWaits::new(self.is_shared(), self.max_wait);
         let (mut lines, mut reading) = (JoinSet::new(), true);
         while reading || !lines.is_empty() {
@@ -292,42 +288,42 @@ impl Job {
                 () = shared.stop.halted(), if reading => reading = false,
                 _ = tick.tick() => {
                     if let Some(Ok(forecast)) = forecast.as_mut().map(oneshot::Receiver::try_recv) {
-                        shared.tally.lock().set_forecast(forecast);
+                        shared.stats.lock().set_forecast(forecast);
                     }
-                    progress.update(&shared.tally.lock().snapshot());
-                    shared.gate.take_notices().iter().for_each(|text| progress.say(text));
+                    progress.update(&shared.stats.lock().snapshot());
+                    shared.gate.take_notices().iter().for_each(|text| progress.notify(text));
                     shared.gate.give_up(self.give_up_after, &shared.stop);
                 }
                 _ = look.tick() => {
                     let found = waits.look(&limiter, || self.limiter().ok());
-                    found.notices.iter().for_each(|text| progress.say(text));
+                    found.notices.iter().for_each(|text| progress.notify(text));
                     if let Some(why) = found.too_long {
                         shared.stop.halt(Halt::Failed(why));
                     }
                 }
                 Some(ended) = lines.join_next() => shared.stop.check(ended),
-                next = intake.next(), if reading => match next {
+                next = input_queue.next(), if reading => match next {
                     Some((entry, room)) => begin(entry, room, done, shared, &mut lines),
                     None => reading = false,
                 },
             }
         }
-        shared.gate.take_notices().iter().for_each(|text| progress.say(text));
+        shared.gate.take_notices().iter().for_each(|text| progress.notify(text));
         progress.finish();
         if shared.stop.reason().is_some() {
             return Ids::default();
         }
-        intake.ids().await.unwrap_or_else(|error| {
+        input_queue.ids().await.unwrap_or_else(|error| {
             let path = self.input.display();
             shared.stop.halt(Halt::Failed(format!("{path}: cannot read to the end: {error}")));
             Ids::default()
         })
     }
 
-    fn finish(&self, shared: Arc<Shared>, ids: &Ids) -> Ended {
+    fn finish(&self, shared: Arc<JobContext>, ids: &Ids) -> RunResult {
         let shared = Arc::into_inner(shared).expect("the tasks that shared it have ended");
-        let Shared { stop, output, tally, .. } = shared;
-        let report = Report { shared: self.is_shared(), ..tally.into_inner().report() };
+        let JobContext { stop, output, stats, .. } = shared;
+        let report = Report { shared: self.is_shared(), ..stats.into_inner().report() };
         let output = output.into_inner();
         let finished = match self.ordered && stop.reason().is_none() {
             true => output.finish_in_order(ids),
@@ -336,10 +332,10 @@ impl Job {
         if let Err(error) = finished {
             stop.halt(Halt::Failed(error.to_string()));
         }
-        Ended { report, halt: stop.reason() }
+        RunResult { report, halt: stop.reason() }
     }
 
-    /// Whether other machines take of the same limits.
+    /// Returns true if the limits are shared with other machines.
     fn is_shared(&self) -> bool {
         self.config.as_ref().is_some_and(|config| config.cluster.is_some())
     }
@@ -349,7 +345,13 @@ impl Job {
     }
 }
 
-fn begin(entry: Entry, room: Room, done: &Done, shared: &Arc<Shared>, lines: &mut JoinSet<()>) {
+fn begin(
+    entry: Entry,
+    room: MemoryPermit,
+    done: &FinishedRequests,
+    shared: &Arc<JobContext>,
+    lines: &mut JoinSet<()>,
+) {
     match (done.status(&entry), entry) {
         (LineStatus::Changed, entry) => {
             let changes = Changes::of(&entry);
@@ -357,18 +359,18 @@ fn begin(entry: Entry, room: Room, done: &Done, shared: &Arc<Shared>, lines: &mu
                 .stop
                 .halt(Halt::Failed(format!("{changes}; the remaining requests were not sent")));
         }
-        (LineStatus::Succeeded, _) => shared.tally.lock().skipped(false),
-        (LineStatus::Failed, _) => shared.tally.lock().skipped(true),
-        (LineStatus::Open, Entry::Bad(bad)) => shared.write(&bad.into(), b""),
+        (LineStatus::Succeeded, _) => shared.stats.lock().skipped(false),
+        (LineStatus::Failed, _) => shared.stats.lock().skipped(true),
+        (LineStatus::Open, Entry::Invalid(bad)) => shared.write(&bad.into(), b""),
         (LineStatus::Open, Entry::Request(line)) => {
-            // It takes its place in the queue here, in the order of the input.
+            // Queued here, in input order.
             let first = Attempt::start(&mut shared.service.clone(), &shared.base, &line);
             lines.spawn(go(first, line, Arc::clone(shared), room));
         }
     }
 }
 
-async fn go(first: Attempt, line: Line, shared: Arc<Shared>, room: Room) {
+async fn go(first: Attempt, line: Line, shared: Arc<JobContext>, room: MemoryPermit) {
     if let Some(outcome) = first.finish(&line, &shared).await {
         shared.write(&outcome.with_hash(line.hash), &line.body);
     }
@@ -376,5 +378,5 @@ async fn go(first: Attempt, line: Line, shared: Arc<Shared>, room: Room) {
 }
 
 const TICK: Duration = Duration::from_millis(200);
-/// How often it is looked whether something holds the run up for long.
+/// The interval of checks for long waits.
 const LOOK: Duration = Duration::from_secs(1);

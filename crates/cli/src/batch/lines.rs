@@ -1,6 +1,6 @@
 use std::io::{self, BufRead, Read};
 
-/// The lines of a file, none kept that is longer than a bound.
+/// A reader of lines with a maximum length.
 #[derive(Debug)]
 pub(super) struct Lines<R> {
     read: R,
@@ -8,21 +8,21 @@ pub(super) struct Lines<R> {
     offset: u64,
 }
 
-/// Where a line stands in its file, and how much of it was kept.
+/// The position of a line in its file.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Span {
+pub(super) struct LineSpan {
     /// The offset of its first byte.
     pub(super) start: u64,
     /// Its length in bytes, line ending included.
     pub(super) len: u64,
-    /// Whether a newline ends it.
+    /// True if it ends with a newline.
     pub(super) ended: bool,
-    /// Whether it was longer than the bound, and so not kept.
+    /// True if it exceeds the maximum length and was skipped.
     pub(super) too_long: bool,
 }
 
 impl<R: BufRead> Lines<R> {
-    /// The lines of `read`, of up to `longest` bytes each.
+    /// Returns a reader of lines of up to `longest` bytes.
     pub(super) fn new(read: R, longest: usize) -> Self {
         Self { read, longest, offset: 0 }
     }
@@ -31,10 +31,10 @@ impl<R: BufRead> Lines<R> {
         self.longest = longest;
     }
 
-    /// Puts the next line into `buf`, without its line ending; `None` at the end of the file.
+    /// Reads the next line into `buf`, without its line ending; `None` at the end of the file.
     ///
-    /// A line that is too long is skipped to its end and leaves `buf` empty.
-    pub(super) fn next(&mut self, buf: &mut Vec<u8>) -> io::Result<Option<Span>> {
+    /// A line that is too long is skipped and leaves `buf` empty.
+    pub(super) fn next(&mut self, buf: &mut Vec<u8>) -> io::Result<Option<LineSpan>> {
         buf.clear();
         let start = self.offset;
         self.fill(buf, self.longest.saturating_add(1))?;
@@ -47,7 +47,7 @@ impl<R: BufRead> Lines<R> {
             ended = self.skip(buf)?;
         }
         trim_ending(buf);
-        Ok(Some(Span { start, len: self.offset - start, ended, too_long }))
+        Ok(Some(LineSpan { start, len: self.offset - start, ended, too_long }))
     }
 
     fn fill(&mut self, buf: &mut Vec<u8>, most: usize) -> io::Result<()> {
@@ -87,7 +87,7 @@ const SKIP: usize = 64 * 1024;
 mod tests {
     use super::*;
 
-    fn all(text: &str, longest: usize) -> Vec<(String, Span)> {
+    fn all(text: &str, longest: usize) -> Vec<(String, LineSpan)> {
         let mut lines = Lines::new(text.as_bytes(), longest);
         let mut buf = Vec::new();
         let mut found = Vec::new();
@@ -98,18 +98,18 @@ mod tests {
     }
 
     #[test]
-    fn a_line_as_long_as_the_bound_is_kept_and_a_longer_one_is_skipped_whole() {
+    fn line_above_maximum_length_is_skipped() {
         let found = all("abc\nabcd\nabc", 3);
         let texts: Vec<_> = found.iter().map(|(text, _)| text.as_str()).collect();
         assert_eq!(texts, ["abc", "", "abc"]);
-        assert_eq!(found[1].1, Span { start: 4, len: 5, ended: true, too_long: true });
-        assert_eq!(found[2].1, Span { start: 9, len: 3, ended: false, too_long: false });
+        assert_eq!(found[1].1, LineSpan { start: 4, len: 5, ended: true, too_long: true });
+        assert_eq!(found[2].1, LineSpan { start: 9, len: 3, ended: false, too_long: false });
     }
 
     #[test]
-    fn a_long_last_line_without_an_ending_is_skipped_to_the_end() {
+    fn long_last_line_without_newline_is_skipped() {
         let found = all(&"x".repeat(200_000), 3);
-        assert_eq!(found[0].1, Span { start: 0, len: 200_000, ended: false, too_long: true });
+        assert_eq!(found[0].1, LineSpan { start: 0, len: 200_000, ended: false, too_long: true });
         assert_eq!(found.len(), 1);
     }
 }

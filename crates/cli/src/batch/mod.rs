@@ -1,19 +1,20 @@
-//! `tollgate batch`: a file of requests in, a file of results out, as fast as the limits allow.
+//! `tollgate batch`: sends a file of requests as fast as the limits allow.
 //!
-//! A [`Job`] composes the rest of the crate: its lines go through one
-//! [`RateLimitLayer`](tollgate::middleware::RateLimitLayer) in the order of the input, so that every
-//! model has its own queue; the layer [sends again](tollgate::middleware::retry) what fails in passing. [`Plan`] tells what a job would be, [`Ideal`] how long it takes at best.
+//! A [`Job`] sends its lines through one [`RateLimitLayer`](tollgate::middleware::RateLimitLayer)
+//! in input order, so that every model has its own queue; the layer
+//! [retries](tollgate::middleware::retry) transient failures. [`Plan`] estimates a job, [`Ideal`]
+//! its shortest possible duration.
 //!
 //! - [`input`] reads Batch lines of OpenAI, Anthropic or Gemini, or raw bodies, one line at a time.
 //! - [`target`] joins a base URL and the path of a line.
-//! - [`output`] appends result lines, knows which are finished, and survives `kill -9`.
-//! - [`report`] and [`progress`] say how it went and how it goes.
+//! - [`output`] appends result lines, detects finished ones, and survives `kill -9`.
+//! - [`report`] and [`progress`] present results and progress.
 //!
-//! The files by themselves:
+//! Reading an input and writing an output:
 //!
 //! ```
 //! use tollgate_cli::batch::input::{Entry, Reader};
-//! use tollgate_cli::batch::outcome::{Answer, Outcome};
+//! use tollgate_cli::batch::outcome::{BatchResponse, Outcome};
 //! use tollgate_cli::batch::output::Output;
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
@@ -25,9 +26,9 @@
 //!     let outcome = match entry? {
 //!         Entry::Request(line) if done.contains(&line.custom_id) => continue,
 //!         Entry::Request(line) => {
-//!             Outcome::succeeded(line.custom_id, Answer::new(200, "{}")).with_hash(line.hash)
+//!             Outcome::succeeded(line.custom_id, BatchResponse::new(200, "{}")).with_hash(line.hash)
 //!         }
-//!         Entry::Bad(line) => line.into(),
+//!         Entry::Invalid(line) => line.into(),
 //!     };
 //!     output.write(&outcome)?;
 //! }
@@ -36,8 +37,6 @@
 //! # }
 //! ```
 
-mod answered;
-mod answers;
 mod attempt;
 mod changes;
 mod client;
@@ -48,8 +47,9 @@ mod gate;
 mod ideal;
 pub mod ids;
 pub mod input;
-mod intake;
+mod input_queue;
 mod job;
+mod job_context;
 mod lines;
 mod long_waits;
 mod outage;
@@ -57,21 +57,22 @@ pub mod outcome;
 pub mod output;
 mod plan;
 pub mod progress;
-mod repeats;
+mod quotes;
+mod received_response;
 pub mod report;
 mod request_hash;
+mod response_policy;
 mod resume;
+mod run_stats;
 mod secrets;
-mod shared;
 mod stop;
-mod tally;
 pub mod target;
 
 pub use changes::{Changes, OnChange, Resume};
 pub(crate) use client::http_client;
 pub use configured::configured;
 pub use ideal::Ideal;
-pub use job::{Ended, Job, JobError};
+pub use job::{Job, JobError, RunResult};
 pub use plan::Plan;
 pub use request_hash::RequestHash;
 pub(crate) use secrets::Secrets;

@@ -1,24 +1,24 @@
-//! Decides from the results of a job's requests whether the server has an outage.
+//! Detects outages of the server from the results of requests.
 
 use std::time::Duration;
 
-use crate::terminal::Span;
+use crate::terminal::HumanDuration;
 use tollgate::Timestamp;
 
 /// The state of the server: in order, or in an outage that pauses the job.
 ///
-/// | state | what goes out | ends |
+/// | state | requests sent | ends |
 /// |---|---|---|
-/// | in order | every request | with 5 failures in a row |
-/// | outage | one request at a time, the probe, after a growing delay | with an answer to a probe |
+/// | in order | all | after 5 consecutive failures |
+/// | outage | one probe at a time, after a growing delay | after a response to a probe |
 ///
-/// A failure counts as one of the 5 if it can be the server's. A request that fails while others are
-/// answered is at fault itself: it counts no more. A failure that may be the request's own counts once
-/// for each request.
+/// A failure counts if the server may be the cause. A request that fails while others succeed is
+/// the cause itself and doesn't count. A failure that may be caused by the request counts once per
+/// request.
 #[derive(Debug, Default)]
 pub(super) struct Outage {
     state: State,
-    /// Goes up with each change of the state: results of requests that were sent before don't count.
+    /// Incremented with each change of the state; results of requests sent before don't count.
     epoch: u64,
     answers: u64,
     notices: Vec<String>,
@@ -26,7 +26,7 @@ pub(super) struct Outage {
 
 #[derive(Debug)]
 enum State {
-    /// The lines whose requests have failed since the last answer.
+    /// The lines that have failed since the last response.
     InOrder {
         failed: Vec<u64>,
     },
@@ -43,20 +43,20 @@ enum State {
 pub(super) struct Failures {
     line: u64,
     epoch: u64,
-    /// How many answers there had been when it failed first.
+    /// The number of responses before the first failure.
     first: Option<u64>,
-    /// Why its last failure is no failure of the line.
+    /// The cause if the last failure doesn't count against the line.
     excused: Option<Cause>,
 }
 
-/// What a failure says of the server.
+/// The cause of a failure.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Cause {
-    /// No request can be at fault: no connection, 503, 529.
+    /// The server: no connection, 503, 529.
     Server,
-    /// Either the server or the request: another 5xx, a broken connection, no answer in time.
+    /// The server or the request: another 5xx, a broken connection, a timeout.
     Unclear,
-    /// Something is there, but answers no requests now: 429 and the like, or a success without an answer.
+    /// The server is running but busy: 429 and the like, or a success without a valid body.
     Busy,
 }
 
@@ -65,7 +65,7 @@ impl Failures {
         Self { line, ..Self::default() }
     }
 
-    /// Why the last failure uses up no try of the line; `None` if it does.
+    /// Returns the cause if the last failure doesn't use up a retry of the line.
     pub(super) fn excused(&self) -> Option<Cause> {
         self.excused
     }
@@ -84,13 +84,13 @@ impl Outage {
         }
     }
 
-    /// Notes that a request is sent.
+    /// Records that a request is sent.
     pub(super) fn sent(&self, failures: &mut Failures) {
         failures.epoch = self.epoch;
         failures.excused = None;
     }
 
-    /// Notes an answer. Returns whether it has ended an outage.
+    /// Records a response. Returns true if it ends an outage.
     pub(super) fn answered(&mut self, failures: &Failures, now: Timestamp) -> bool {
         self.answers += 1;
         if failures.epoch != self.epoch {
@@ -108,7 +108,7 @@ impl Outage {
         }
     }
 
-    /// Notes a failure. Returns whether an outage has begun with it.
+    /// Records a failure. Returns true if it starts an outage.
     pub(super) fn failed(
         &mut self,
         failures: &mut Failures,
@@ -155,7 +155,7 @@ impl Outage {
         self.state = State::Paused { since: now, cause, next_probe, delay: FIRST_DELAY };
     }
 
-    /// Why a job that waits no longer than `most` for the server ends now, if it does.
+    /// Returns the reason to give up if an outage has lasted for `most` nanoseconds.
     pub(super) fn give_up(&self, most: Duration, now: Timestamp) -> Option<String> {
         match &self.state {
             State::Paused { since, cause, .. } if now - *since >= most => {
@@ -181,10 +181,10 @@ impl Default for State {
 }
 
 fn words(since: Timestamp, now: Timestamp) -> String {
-    Span::of(now - since).to_string()
+    HumanDuration::of(now - since).to_string()
 }
 
-/// How many failures in a row are an outage.
+/// The number of consecutive failures that start an outage.
 const IN_A_ROW: usize = 5;
 const FIRST_DELAY: Duration = Duration::from_secs(1);
 const LONGEST_DELAY: Duration = Duration::from_secs(30);
@@ -237,7 +237,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answer_between_failures_keeps_the_job_going() {
+    fn response_between_failures_prevents_pause() {
         let mut outage = Outage::default();
         for line in 1..=20 {
             assert!(!fail(&mut outage, &mut Failures::of_line(line), Cause::Server, at(0)));
@@ -250,7 +250,7 @@ mod tests {
     }
 
     #[test]
-    fn one_line_that_fails_alone_pauses_only_if_the_server_is_at_fault() {
+    fn single_failing_line_pauses_only_for_server_errors() {
         let (mut outage, mut line) = (Outage::default(), Failures::of_line(1));
         for _ in 0..100 {
             assert!(!fail(&mut outage, &mut line, Cause::Unclear, at(0)));
@@ -261,7 +261,7 @@ mod tests {
     }
 
     #[test]
-    fn lines_that_failed_while_others_were_answered_never_pause() {
+    fn lines_failing_beside_successes_never_pause() {
         let mut outage = Outage::default();
         let mut bad: Vec<_> = (0..20).map(Failures::of_line).collect();
         for line in &mut bad {
@@ -278,7 +278,7 @@ mod tests {
     }
 
     #[test]
-    fn a_busy_answer_neither_pauses_nor_resumes() {
+    fn busy_response_neither_pauses_nor_resumes() {
         let (mut outage, mut line) = (Outage::default(), Failures::of_line(1));
         for _ in 0..100 {
             assert!(!fail(&mut outage, &mut line, Cause::Busy, at(0)));
@@ -304,7 +304,7 @@ mod tests {
     }
 
     #[test]
-    fn results_of_requests_from_before_the_outage_change_nothing() {
+    fn results_sent_before_outage_are_ignored() {
         let mut outage = Outage::default();
         let (mut early, answered) = (sent(&outage, 90), sent(&outage, 91));
         for line in 1..=5 {
@@ -318,7 +318,7 @@ mod tests {
     }
 
     #[test]
-    fn an_answered_probe_resumes_the_job_and_tells_how_long_it_took() {
+    fn successful_probe_resumes_job_and_reports_duration() {
         let mut outage = paused();
         outage.take_notices();
         let probe = sent(&outage, 7);
@@ -328,7 +328,7 @@ mod tests {
     }
 
     #[test]
-    fn an_outage_that_lasts_too_long_is_given_up_with_its_cause() {
+    fn long_outage_gives_up_with_cause() {
         let outage = paused();
         assert_eq!(outage.give_up(Duration::from_secs(60), at(69)), None);
         let why = outage.give_up(Duration::from_secs(60), at(70)).expect("it is over");

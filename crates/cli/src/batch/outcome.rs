@@ -1,4 +1,4 @@
-//! What became of a request: one line of the output, in OpenAI's Batch format.
+//! The outcome of a request: one line of the output, in OpenAI's Batch format.
 
 use std::borrow::Cow;
 
@@ -7,47 +7,51 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::ids::Id;
-use super::input::BadLine;
+use super::input::InvalidLine;
 use super::request_hash::RequestHash;
 
-/// What became of one line of the input.
+/// The outcome of one input line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Outcome {
     custom_id: String,
-    response: Option<Answer>,
+    response: Option<BatchResponse>,
     error: Option<Failure>,
     line: Option<u64>,
     hash: Option<RequestHash>,
 }
 
 impl Outcome {
-    /// The provider answered, and the answer is what was asked for.
-    pub fn succeeded(custom_id: impl Into<String>, answer: Answer) -> Self {
+    /// Returns the outcome of a successful request.
+    pub fn succeeded(custom_id: impl Into<String>, answer: BatchResponse) -> Self {
         Self::new(custom_id.into(), Some(answer), None)
     }
 
-    /// The request failed; `answer` is the last one the provider gave, if it gave any.
-    pub fn failed(custom_id: impl Into<String>, answer: Option<Answer>, failure: Failure) -> Self {
+    /// Returns the outcome of a failed request; `answer` is the last response, if any.
+    pub fn failed(
+        custom_id: impl Into<String>,
+        answer: Option<BatchResponse>,
+        failure: Failure,
+    ) -> Self {
         Self::new(custom_id.into(), answer, Some(failure))
     }
 
-    fn new(custom_id: String, response: Option<Answer>, error: Option<Failure>) -> Self {
+    fn new(custom_id: String, response: Option<BatchResponse>, error: Option<Failure>) -> Self {
         Self { custom_id, response, error, line: None, hash: None }
     }
 
-    /// The same outcome, with the request that it is of: the next run compares its line with it.
+    /// Sets the hash of the request, which the next run compares with its line.
     #[must_use]
     pub fn with_hash(mut self, hash: RequestHash) -> Self {
         self.hash = Some(hash);
         self
     }
 
-    /// Whose outcome it is.
+    /// Returns the `custom_id`.
     pub fn custom_id(&self) -> &str {
         &self.custom_id
     }
 
-    /// Why it failed, if it did.
+    /// Returns the failure, if any.
     pub fn failure(&self) -> Option<&Failure> {
         self.error.as_ref()
     }
@@ -55,8 +59,8 @@ impl Outcome {
     /// Appends the outcome to `buf` as one line, newline included:
     /// `{"id","custom_id","response":{"status_code","request_id","body"},"error","request_hash"}`.
     ///
-    /// A body that is JSON stands as it was received, less the line breaks between its tokens;
-    /// any other body (a stream of events, a page of HTML) is a string.
+    /// A JSON body is written as received, without the line breaks between its tokens; any other
+    /// body (an event stream, HTML) is written as a string.
     pub fn append_to(&self, buf: &mut Vec<u8>) {
         let body = self.response.as_ref().map(|answer| Text::of(&answer.body));
         let response = self.response.as_ref().zip(body.as_ref()).map(|(answer, body)| WireAnswer {
@@ -77,30 +81,30 @@ impl Outcome {
     }
 }
 
-impl From<BadLine> for Outcome {
-    /// An error line that also names the line of the input.
-    fn from(bad: BadLine) -> Self {
+impl From<InvalidLine> for Outcome {
+    /// Converts to an error line with the input line number.
+    fn from(bad: InvalidLine) -> Self {
         let failure = Failure::new(bad.fault.code(), bad.to_string());
         let failure = if bad.fault.depends_on_arguments() { failure.retryable() } else { failure };
         Self { line: Some(bad.number), ..Self::new(bad.custom_id, None, Some(failure)) }
     }
 }
 
-/// What the provider answered.
+/// The response of the provider.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Answer {
+pub struct BatchResponse {
     status: u16,
     request_id: Option<String>,
     body: Bytes,
 }
 
-impl Answer {
-    /// An answer of this HTTP status and body.
+impl BatchResponse {
+    /// Returns a response with a status and body.
     pub fn new(status: u16, body: impl Into<Bytes>) -> Self {
         Self { status, request_id: None, body: body.into() }
     }
 
-    /// The same answer, with the provider's name for the request (`x-request-id`).
+    /// Sets the provider's request id (`x-request-id`).
     #[must_use]
     pub fn with_request_id(mut self, request_id: impl Into<String>) -> Self {
         self.request_id = Some(request_id.into());
@@ -108,7 +112,7 @@ impl Answer {
     }
 }
 
-/// Why a request failed.
+/// The reason why a request failed.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Failure {
     code: Cow<'static, str>,
@@ -117,46 +121,45 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// A failure for good: the next run leaves it as it is.
+    /// Returns a permanent failure, which the next run keeps.
     pub fn new(code: impl Into<Cow<'static, str>>, message: impl Into<String>) -> Self {
         Self { code: code.into(), message: message.into(), retryable: false }
     }
 
-    /// An answer of this HTTP status, which is an error; `message` should be the provider's.
+    /// Returns the failure for an HTTP error status; `message` should be the provider's.
     ///
-    /// For good where the request itself is refused (400, 403, 404, 413, 422 and the like). Of this
-    /// run only where the same request may succeed later: redirects (another base URL), 401 and 402
+    /// Permanent if the request itself is rejected (400, 403, 404, 413, 422 and the like).
+    /// Retryable if the same request may succeed later: redirects (another base URL), 401 and 402
     /// (another key, more credit), 408, 409, 425, 429 and all from 500 on.
     pub fn http(status: u16, message: impl Into<String>) -> Self {
         let retryable = matches!(status, 300..=399 | 401 | 402 | 408 | 409 | 425 | 429 | 500..);
         Self { retryable, ..Self::new(format!("http_{status}"), message) }
     }
 
-    /// The same failure, but of this run only: the next run sends the request again, and the line
-    /// of this failure makes room for its outcome.
+    /// Makes the failure retryable: the next run sends the request again and replaces this line.
     #[must_use]
     pub fn retryable(mut self) -> Self {
         self.retryable = true;
         self
     }
 
-    /// Whether the next run sends the request again.
+    /// Returns true if the next run sends the request again.
     pub fn is_retryable(&self) -> bool {
         self.retryable
     }
 
-    /// A short word for programs, such as `invalid_line` or `http_400`.
+    /// Returns the code, such as `invalid_line` or `http_400`.
     pub fn code(&self) -> &str {
         &self.code
     }
 
-    /// A sentence for people.
+    /// Returns the message.
     pub fn message(&self) -> &str {
         &self.message
     }
 }
 
-/// How every line starts: the first key of [`Wire`], and the constant part of its value.
+/// The start of every line: the first key of [`Wire`] and the constant part of its value.
 pub(super) const PREFIX: &[u8] = br#"{"id":"batch_req_"#;
 
 #[derive(Serialize)]

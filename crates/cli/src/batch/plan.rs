@@ -1,4 +1,4 @@
-//! What a run would be, told without sending anything.
+//! Estimates of a run.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,7 +11,7 @@ use super::forecast::Forecast;
 use super::ideal::Ideal;
 use super::input::{Entry, Line, Reader};
 use super::target::Base;
-use crate::terminal::{Span, counted, plain_table, printable, whole};
+use crate::terminal::{HumanDuration, counted, plain_table, printable, whole};
 use tollgate::limiter::{Code, Limiter};
 use tollgate::provider::Profile;
 use tollgate::quota::{Cost, Dimension, Quota};
@@ -20,21 +20,21 @@ use tollgate::quota::{Cost, Dimension, Quota};
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Plan {
-    /// Requests and their estimated charge, by model.
+    /// The number of requests and their estimated charge, by model.
     pub models: BTreeMap<String, (u64, u64)>,
-    /// Lines that are no request.
-    pub bad_lines: u64,
-    /// Requests that no limit can ever hold.
+    /// The number of invalid lines.
+    pub invalid_lines: u64,
+    /// The number of requests above the limits, which can never be sent.
     pub never_fit: u64,
-    /// Requests of models that no limit is given or known for.
+    /// The number of requests for models without known limits.
     pub unlimited: u64,
-    /// The time it takes at the limits, without latency.
+    /// The duration at the limits, with zero latency.
     pub duration: Duration,
     pub(super) forecast: Forecast,
 }
 
 impl Plan {
-    /// Estimates the lines of an input that are `left` to be sent within the limits of a limiter.
+    /// Estimates the lines for which `is_left` returns true, within the limits of a limiter.
     pub(super) fn read<R: BufRead>(
         lines: Reader<R>,
         limiter: &Limiter,
@@ -44,7 +44,7 @@ impl Plan {
         let (mut plan, mut ideal) = (Self::default(), Ideal::new(profile));
         for entry in lines {
             let Entry::Request(line) = entry? else {
-                plan.bad_lines += 1;
+                plan.invalid_lines += 1;
                 continue;
             };
             if !is_left(&line) {
@@ -83,8 +83,8 @@ impl fmt::Display for Plan {
         });
         let table = plain_table([Left, Right, Right], std::iter::once(header).chain(models));
         writeln!(f, "{}", table.trim_fmt())?;
-        if self.bad_lines > 0 {
-            writeln!(f, "{}", counted(self.bad_lines, "invalid line"))?;
+        if self.invalid_lines > 0 {
+            writeln!(f, "{}", counted(self.invalid_lines, "invalid line"))?;
         }
         if self.never_fit > 0 {
             let requests = counted(self.never_fit, "request");
@@ -94,7 +94,7 @@ impl fmt::Display for Plan {
             let requests = counted(self.unlimited, "request");
             writeln!(f, "{requests} for models without known limits")?;
         }
-        write!(f, "about {} at these limits", Span::of(self.duration))
+        write!(f, "about {} at these limits", HumanDuration::of(self.duration))
     }
 }
 

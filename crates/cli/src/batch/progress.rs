@@ -1,4 +1,4 @@
-//! The line that a run shows on a terminal.
+//! The progress line on a terminal.
 
 use std::collections::VecDeque;
 use std::io::IsTerminal;
@@ -6,9 +6,9 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-use crate::terminal::{Span, counted, say, whole};
+use crate::terminal::{HumanDuration, counted, notify, whole};
 
-/// Progress on stderr, or nothing at all.
+/// The progress line on stderr, if shown.
 #[derive(Debug)]
 pub struct Progress {
     bar: Option<ProgressBar>,
@@ -16,25 +16,24 @@ pub struct Progress {
     pace: Pace,
 }
 
-/// How a run stands.
+/// The progress of a run.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Snapshot {
-    /// Lines done with: succeeded, failed, or finished by an earlier run.
+    /// Finished lines: succeeded, failed, or finished by an earlier run.
     pub done: u64,
-    /// Those of them that failed in this run.
+    /// Lines that failed in this run.
     pub failed: u64,
-    /// What each model has used of its limits.
+    /// The usage of each model.
     pub models: Vec<ModelUsage>,
-    /// 429s seen.
+    /// The number of 429 responses.
     pub rate_limited: u64,
     /// Time since the run began.
     pub elapsed: Duration,
-    /// The time that the rest takes at the limits, as `--dry-run` estimates it; `None` until it is
-    /// known.
+    /// The remaining time at the limits, as estimated by `--dry-run`; `None` until it is known.
     pub left_at_limits: Option<Duration>,
 }
 
-/// What a model has used of its limits per minute.
+/// The usage of a model's limits per minute.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ModelUsage {
     /// The model.
@@ -45,17 +44,17 @@ pub struct ModelUsage {
     pub tpm: Gauge,
 }
 
-/// How much of a limit is used.
+/// The usage of a limit.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Gauge {
-    /// What is used.
+    /// The amount used.
     pub used: u64,
     /// The limit; 0 where there is none.
     pub limit: u64,
 }
 
 impl Progress {
-    /// Progress towards `total` lines, if they were counted. Shows nothing unless `enabled` and
+    /// Returns a progress line for `total` lines, if counted. Shows nothing unless `enabled` and
     /// stderr is a terminal.
     pub fn new(total: Option<u64>, enabled: bool) -> Self {
         let bar = Self::is_shown(enabled).then(|| {
@@ -66,12 +65,12 @@ impl Progress {
         Self { bar, total, pace: Pace::default() }
     }
 
-    /// Whether anybody would see it.
+    /// Returns true if the line would be shown.
     pub(super) fn is_shown(enabled: bool) -> bool {
         enabled && std::io::stderr().is_terminal()
     }
 
-    /// Shows how the run stands. A few times per second is enough.
+    /// Updates the line. A few times per second is enough.
     pub fn update(&mut self, snapshot: &Snapshot) {
         let Some(bar) = &self.bar else { return };
         self.pace.note(snapshot.elapsed, snapshot.done);
@@ -80,15 +79,15 @@ impl Progress {
         bar.set_message(status(snapshot, self.total, left));
     }
 
-    /// Says something on stderr, above the line.
-    pub fn say(&self, text: &str) {
+    /// Prints a notice on stderr, above the line.
+    pub fn notify(&self, text: &str) {
         match &self.bar {
-            Some(bar) => bar.suspend(|| say(&text)),
-            None => say(&text),
+            Some(bar) => bar.suspend(|| notify(&text)),
+            None => notify(&text),
         }
     }
 
-    /// Clears the line: the report takes its place.
+    /// Clears the line.
     pub fn finish(self) {
         if let Some(bar) = self.bar {
             bar.finish_and_clear();
@@ -110,12 +109,13 @@ fn status(snapshot: &Snapshot, total: Option<u64>, left: Option<Duration>) -> St
     let failed = whole(snapshot.failed);
     let usage = usage(&snapshot.models);
     let refused = whole(snapshot.rate_limited);
-    let left = left.map_or_else(String::new, |left| format!("  about {} left", Span::of(left)));
-    // A narrow terminal cuts the end off.
+    let left =
+        left.map_or_else(String::new, |left| format!("  about {} left", HumanDuration::of(left)));
+    // A narrow terminal truncates the end.
     format!("{done}{left}  {failed} failed  429s {refused}{usage}")
 }
 
-/// Of several models those that have used most of their limits, by name.
+/// Formats the usage of the models closest to their limits.
 fn usage(models: &[ModelUsage]) -> String {
     if let [model] = models {
         return format!("  {}", model.limits());
@@ -146,14 +146,14 @@ impl Gauge {
 
 fn gauge(gauge: Gauge) -> String {
     match gauge.limit {
-        // Where nothing is limited nothing is counted.
+        // Without a limit, usage is not counted.
         0 if gauge.used == 0 => "-".to_owned(),
         0 => whole(gauge.used),
         limit => format!("{}/{}", whole(gauge.used), whole(limit)),
     }
 }
 
-/// How fast the last minute went: a burst at the start says nothing of the rest.
+/// The pace of the last minute, which excludes the burst at the start.
 #[derive(Debug, Default)]
 struct Pace {
     past: VecDeque<(Duration, u64)>,
@@ -165,14 +165,14 @@ impl Pace {
         if last.is_none_or(|last| elapsed >= last + BETWEEN) {
             self.past.push_back((elapsed, done));
         }
-        // One sample older than the minute stays: the minute is measured from it.
+        // One sample older than a minute is kept as the start of the minute.
         while self.past.get(1).is_some_and(|&(at, _)| at + MINUTE <= elapsed) {
             self.past.pop_front();
         }
     }
 
-    /// The time that the rest of `total` lines takes: at the limits, or if that is longer at the pace
-    /// of the last minute, once there was one. Without limits the pace is all there is.
+    /// Estimates the remaining time: at the limits, or at the pace of the last minute if that is
+    /// longer. Without limits the pace decides.
     fn time_left(&self, total: u64, at_limits: Option<Duration>) -> Option<Duration> {
         let is_limited = at_limits.is_some_and(|left| !left.is_zero());
         let at_pace = self.at_pace(total).filter(|_| !is_limited || self.span() >= MINUTE);
@@ -195,7 +195,7 @@ impl Pace {
 
 const MINUTE: Duration = Duration::from_secs(60);
 const BETWEEN: Duration = Duration::from_secs(1);
-/// How many models are shown.
+/// The number of models shown.
 const MODELS: usize = 3;
 
 #[cfg(test)]
@@ -224,7 +224,7 @@ mod tests {
     }
 
     #[test]
-    fn status_of_several_models_shows_the_limits_of_each_the_fullest_first() {
+    fn status_lists_models_with_highest_usage_first() {
         let models = vec![
             usage_of("a", (5, 500), (0, 0)),
             usage_of("b", (1, 500), (90, 100)),
@@ -257,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn pace_is_that_of_the_last_minute_and_forgets_the_burst_before_it() {
+    fn pace_covers_last_minute_without_initial_burst() {
         let mut pace = Pace::default();
         pace.note(Duration::ZERO, 0);
         assert_eq!(pace.at_pace(1_000), None, "nothing is known yet");

@@ -1,4 +1,4 @@
-//! What is told at the end of a run.
+//! The report of a run.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -10,52 +10,51 @@ pub use super::failures::{FailureCount, FailureExample};
 use crate::latencies::Latencies;
 use crate::terminal::{plain_table, printable, whole};
 
-/// The report of a run: `Display` for people, serde for programs. Field names are a contract.
+/// The report of a run: `Display` prints a table, serde the JSON. Field names are stable.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Report {
-    /// Lines of the input that this run dealt with, bad lines included; `succeeded + failed`.
+    /// Input lines handled by this run, including invalid ones; `succeeded + failed`.
     pub requests: u64,
-    /// Requests that the provider answered as asked.
+    /// Successful requests.
     pub succeeded: u64,
-    /// Requests that failed, and bad lines.
+    /// Failed requests and invalid lines.
     pub failed: u64,
-    /// Lines that this run left alone, since an earlier one had answered them or they had failed for
-    /// good.
+    /// Lines finished by earlier runs.
     pub skipped: u64,
-    /// Those of them that had failed.
+    /// Skipped lines that had failed.
     #[serde(default)]
     pub failed_earlier: u64,
-    /// Requests that were sent again, each time counted.
+    /// The number of retries.
     pub retries: u64,
-    /// 429s seen.
+    /// The number of 429 responses.
     pub rate_limited: u64,
-    /// From the start of the run to its end, in seconds.
+    /// The duration of the run, in seconds.
     pub elapsed_s: f64,
-    /// What a zero-latency first-in-first-out sender takes for the same requests against the same
-    /// limits, burst and margin counted, in seconds.
+    /// The duration of an ideal sender with zero latency, for the same requests, limits, burst and
+    /// margin, in seconds.
     pub ideal_s: f64,
-    /// `ideal_s` by the time to the last send: 1 is as fast as the limits allow. `None` where no
-    /// limit held the run up, and where it was faster than its limits: they were raised, or their
-    /// usage was forgotten, while it went on.
+    /// `ideal_s` divided by the time to the last send: 1 is as fast as the limits allow. `None` if
+    /// no limit delayed the run, or if it was faster than its limits because they were raised or
+    /// reset meanwhile.
     pub utilization: Option<f64>,
-    /// Whether other machines take of the same limits (`cluster` in the configuration): then
-    /// `ideal_s` is what it would take with all of them, and `utilization` this run's part.
+    /// True if the limits are shared with other machines (`cluster`): `ideal_s` then assumes the
+    /// whole limits, and `utilization` is this run's part.
     #[serde(default)]
     pub shared: bool,
-    /// Tokens of the prompts, as the responses report them.
+    /// Prompt tokens reported by responses.
     pub input_tokens: u64,
-    /// Tokens generated, as the responses report them.
+    /// Generated tokens reported by responses.
     pub output_tokens: u64,
-    /// Tokens that the provider took for the requests, by its rule.
+    /// Tokens charged by the provider's rule.
     pub charged_tokens: u64,
-    /// Tokens reserved more (or, below 0, less) than charged, by those charged: 0.1 is 10 % too
-    /// many. `None` where nothing was charged.
+    /// Reserved minus charged tokens, divided by charged tokens: 0.1 is 10 % too many. `None` if
+    /// nothing was charged.
     pub estimate_error: Option<f64>,
-    /// The wait for the limits that half of the requests did not exceed, in seconds.
+    /// The median wait for the limits, in seconds.
     pub wait_p50_s: f64,
-    /// The wait for the limits that 99 % of the requests did not exceed, in seconds.
+    /// The 99th percentile of waits for the limits, in seconds.
     pub wait_p99_s: f64,
-    /// What `failed` counts, by cause, the most frequent first.
+    /// The failures by cause, most frequent first.
     #[serde(default)]
     pub failures: Vec<FailureCount>,
 }
@@ -68,8 +67,7 @@ impl Report {
         self
     }
 
-    /// The same report, with the utilization of a run that sent its last request after
-    /// `last_send_s` seconds.
+    /// Sets the utilization of a run that sent its last request after `last_send_s` seconds.
     #[must_use]
     pub fn with_last_send(mut self, last_send_s: f64) -> Self {
         let utilization = ratio(self.ideal_s, last_send_s).filter(|_| self.ideal_s > 0.0);
@@ -77,8 +75,7 @@ impl Report {
         self
     }
 
-    /// The same report, with `charged_tokens`, and the error of an estimate that reserved
-    /// `reserved` tokens for them.
+    /// Sets `charged_tokens`, and the estimation error of `reserved` tokens.
     #[must_use]
     pub fn with_charge(mut self, reserved: u64, charged: u64) -> Self {
         self.charged_tokens = charged;
@@ -86,7 +83,7 @@ impl Report {
         self
     }
 
-    /// The report as JSON of one line per field, newline at the end.
+    /// Returns the report as pretty-printed JSON with a trailing newline.
     pub fn to_json(&self) -> String {
         let mut json = serde_json::to_string_pretty(self).expect("numbers always serialise");
         json.push('\n');
@@ -154,7 +151,7 @@ impl fmt::Display for Report {
     }
 }
 
-/// Above which a run was faster than its limits, the roundings of a short one counted.
+/// The highest plausible utilization, allowing for rounding in short runs.
 const FASTEST: f64 = 1.1;
 
 /// Returns the cells of a row: name, value, unit and note.

@@ -3,17 +3,17 @@ use std::fmt;
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de};
 use sha2::{Digest, Sha256};
 
-/// The identity of a request: the first 128 bits of a SHA-256 over its path and the bytes of its body.
+/// The identity of a request: the first 128 bits of the SHA-256 of its path and body.
 ///
-/// It stands in each result line as `request_hash`, and is the same in every version and on every
+/// Written to each result line as `request_hash`. It is the same in every version and on every
 /// machine. A body with other spaces or another order of keys is another request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct RequestHash([u8; 16]);
 
 impl RequestHash {
-    /// The hash of a request to this path, with its query, and of this body.
+    /// Returns the hash of a request with this path, including its query, and body.
     pub fn of(url_path: &str, body: &[u8]) -> Self {
-        // No path holds a line break, so no two requests hash the same bytes.
+        // Paths contain no line breaks, so the hashed bytes are unambiguous.
         let hash = Sha256::new().chain_update(url_path).chain_update(b"\n").chain_update(body);
         let (mut first, whole) = ([0; 16], hash.finalize());
         first.copy_from_slice(&whole[..16]);
@@ -50,7 +50,7 @@ mod tests {
 
     /// Outputs are resumed by later versions: this value never changes.
     #[test]
-    fn hash_of_a_request_is_the_start_of_its_sha256() {
+    fn request_hash_is_sha256_prefix() {
         let hash = RequestHash::of("/v1/chat/completions", br#"{"model":"gpt-4o"}"#);
         assert_eq!(hash.to_string(), "71eb674bb2c71ce1f0e65b6fe2373605");
         assert_ne!(hash, RequestHash::of("/v1/chat/completions", br#"{"model": "gpt-4o"}"#));
@@ -58,7 +58,7 @@ mod tests {
     }
 
     #[test]
-    fn hash_reads_back_and_other_text_does_not() {
+    fn request_hash_round_trips_and_rejects_other_text() {
         let hash = RequestHash::of("/v1/x", b"{}");
         let json = serde_json::to_string(&hash).expect("JSON");
         assert_eq!(serde_json::from_str::<RequestHash>(&json).ok(), Some(hash));

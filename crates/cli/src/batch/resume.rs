@@ -1,20 +1,22 @@
-//! How a job goes on with the output of earlier runs.
+//! Resuming of earlier outputs.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom};
 
 use super::changes::{Changes, OnChange};
 use super::job::{Job, JobError};
-use super::output::{Done, EarlierResults, Output};
-use crate::terminal::{counted, say};
+use super::output::{EarlierResults, FinishedRequests, Output};
+use crate::terminal::{counted, notify};
 
 impl Job {
-    /// Opens the output for what is left to do; `input` is the input, not read yet.
+    /// Opens the output for the remaining lines; `input` is not read yet.
     ///
-    /// Nothing is changed where lines of the input have changed that it holds results of, unless
-    /// these are to be sent again. An input that is a pipe can't be read twice: its lines are
-    /// compared as they come.
-    pub(super) fn resume_output(&self, input: &File) -> Result<(Output, Done), JobError> {
+    /// Changes nothing if finished lines of the input have changed, unless they are to be sent
+    /// again. A pipe can't be read twice, so its lines are compared during the run.
+    pub(super) fn resume_output(
+        &self,
+        input: &File,
+    ) -> Result<(Output, FinishedRequests), JobError> {
         let retry_failed = self.resume.retry_failed;
         let earlier = EarlierResults::read(&self.output, self.errors.as_deref(), retry_failed)
             .map_err(JobError::Open)?;
@@ -28,7 +30,7 @@ impl Job {
         Ok((output, done))
     }
 
-    fn changes(&self, input: &File, done: &Done) -> Result<Changes, JobError> {
+    fn changes(&self, input: &File, done: &FinishedRequests) -> Result<Changes, JobError> {
         let failed = |error| JobError::Input(self.input.clone(), error);
         if done.is_empty() {
             return Ok(Changes::default());
@@ -42,19 +44,18 @@ impl Job {
         }
     }
 
-    /// Reads the input, and leaves it where it was: to open it again is not enough everywhere, as of
-    /// `/dev/stdin`.
-    fn compare(&self, mut input: &File, done: &Done) -> io::Result<Changes> {
+    /// Reads the input and seeks back. Opening it again doesn't work for `/dev/stdin` everywhere.
+    fn compare(&self, mut input: &File, done: &FinishedRequests) -> io::Result<Changes> {
         let start = input.stream_position()?;
         let changes = Changes::find(self.reader(input), done)?;
         input.seek(SeekFrom::Start(start))?;
         Ok(changes)
     }
 
-    fn warn_without_hash(&self, done: &Done) {
+    fn warn_without_hash(&self, done: &FinishedRequests) {
         let count = done.without_hash();
         if count > 0 {
-            say(&format_args!(
+            notify(&format_args!(
                 "{}: {} without a request hash (written by an earlier version); assuming that \
                  the input lines are unchanged",
                 self.output.display(),

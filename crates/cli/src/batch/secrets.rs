@@ -4,8 +4,8 @@ use memchr::memmem;
 
 use tollgate::provider::Api;
 
-/// The secrets among the headers of a request: the words of the values that are marked as sensitive, of
-/// headers that carry a credential by their name. Some servers repeat them when they refuse them.
+/// The secrets in the headers of a request, which some servers quote in errors: the words of
+/// sensitive values of headers that carry credentials.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets(Vec<Vec<u8>>);
 
@@ -16,17 +16,17 @@ impl Secrets {
         let words = values.flat_map(|(_, value)| value.as_bytes().split(u8::is_ascii_whitespace));
         let secrets = words.filter(|word| word.len() >= SHORTEST).map(<[u8]>::to_vec);
         let mut secrets: Vec<_> = secrets.collect();
-        // One may begin another.
+        // Longest first, since one may be a prefix of another.
         secrets.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
         Self(secrets)
     }
 
-    /// A body with `***` in place of each.
+    /// Replaces each secret in a body with `***`.
     pub(crate) fn hide(&self, body: Bytes) -> Bytes {
         self.0.iter().fold(body, |body, secret| replace(body, secret))
     }
 
-    /// A text with `***` in place of each.
+    /// Replaces each secret in a text with `***`.
     pub(crate) fn hide_in(&self, text: String) -> String {
         String::from_utf8_lossy(&self.hide(text.into())).into_owned()
     }
@@ -38,7 +38,8 @@ impl std::fmt::Debug for Secrets {
     }
 }
 
-/// Whether the value of such a header is a secret: `HTTP-Referer` and `anthropic-beta` stand in answers.
+/// Returns true if the header carries a secret. `HTTP-Referer` and `anthropic-beta` occur in
+/// responses.
 fn is_secret(name: &HeaderName) -> bool {
     Api::is_credential(name) || SIGNS.iter().any(|sign| name.as_str().contains(sign))
 }
@@ -58,10 +59,10 @@ fn replace(body: Bytes, secret: &[u8]) -> Bytes {
     hidden.into()
 }
 
-/// What is in the names of headers that carry a credential.
+/// Parts of the names of headers that carry credentials.
 const SIGNS: &[&str] = &["auth", "cookie", "key", "pass", "secret", "token"];
 
-/// A shorter word is no secret, but one like `any` or `none` for a server that asks for no key.
+/// Shorter words are not secrets, such as `none` for a server without keys.
 const SHORTEST: usize = 8;
 
 #[cfg(test)]

@@ -1,26 +1,27 @@
-//! Why a run ends before its input does.
+//! Stopping of runs.
 
 use std::sync::Arc;
 
 use tokio::sync::watch;
 use tokio::task::JoinError;
 
-/// A run that nobody has stopped, or the reason why it was.
+/// The reason why a run was stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Halt {
     /// Ctrl-C.
     Interrupted,
-    /// Every other request would fail too, or a result could not be written.
+    /// All other requests would fail too, or a result could not be written.
     Failed(String),
 }
 
-/// Stops a run: nothing more is sent, what is in flight is waited for. The first reason counts.
+/// Stops a run: no further requests are sent, and those in flight are awaited. The first reason
+/// counts.
 #[derive(Debug, Clone)]
 pub struct Stop(Arc<watch::Sender<Option<Halt>>>);
 
 impl Stop {
-    /// A run that goes on.
+    /// Returns a handle that is not stopped.
     pub fn new() -> Self {
         Self(Arc::new(watch::Sender::new(None)))
     }
@@ -36,8 +37,7 @@ impl Stop {
         });
     }
 
-    /// Stops the run if a line's task has died: that line has no outcome, which must not pass for a
-    /// run that went well.
+    /// Stops the run if the task of a line has panicked: its line has no outcome.
     pub(super) fn check(&self, task: Result<(), JoinError>) {
         if let Err(error) = task {
             let message =
@@ -46,15 +46,14 @@ impl Stop {
         }
     }
 
-    /// Why the run was stopped, if it was.
+    /// Returns the reason if the run was stopped.
     pub fn reason(&self) -> Option<Halt> {
         self.0.borrow().clone()
     }
 
-    /// Ends when the run is stopped.
+    /// Waits until the run is stopped.
     ///
-    /// # Cancel safety
-    /// Can be dropped and called again at any time.
+    /// Cancel safe.
     pub async fn halted(&self) {
         let mut reason = self.0.subscribe();
         // The sender is in `self`, so this can't fail.
@@ -73,7 +72,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn a_line_whose_task_has_died_stops_the_run_and_one_that_has_ended_does_not() {
+    async fn panicked_task_stops_run() {
         let stop = Stop::new();
         stop.check(tokio::spawn(async {}).await);
         assert_eq!(stop.reason(), None);

@@ -1,4 +1,4 @@
-//! Where a request goes: a base URL and the path of its line.
+//! URLs of requests: a base URL joined with the path of a line.
 
 use std::fmt;
 use std::net::IpAddr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 
 use http::Uri;
 
-/// A base URL, as `--base-url` or an SDK's `base_url` gives it: with `/v1` at its end, or without.
+/// A base URL, as in `--base-url` or an SDK's `base_url`, with or without a trailing `/v1`.
 ///
 /// ```
 /// use tollgate_cli::batch::target::Base;
@@ -21,16 +21,15 @@ use http::Uri;
 pub struct Base {
     origin: String,
     path: String,
-    /// Where OpenAI's endpoints are, if that is known.
+    /// The path of OpenAI's endpoints, if known.
     openai_path: Option<&'static str>,
 }
 
 impl Base {
-    /// The URL of `path` (absolute, with its query) under this base.
+    /// Joins an absolute path, with its query, to this base.
     ///
-    /// Segments that end the base and start the path are written once. Where the base names a
-    /// version of its own (`/v1beta/openai`, `/api/paas/v4`), that version replaces the `/v1` that
-    /// Batch lines start with.
+    /// Segments at the end of the base and the start of the path are not duplicated. A version in
+    /// the base (`/v1beta/openai`, `/api/paas/v4`) replaces the `/v1` of Batch lines.
     pub fn join(&self, path: &str) -> String {
         if let (Some(place), Some(endpoint)) = (self.openai_path, openai_endpoint(path)) {
             return format!("{}{place}{endpoint}", self.origin);
@@ -43,16 +42,15 @@ impl Base {
         format!("{}{}/{rest}", self.origin, self.path)
     }
 
-    /// Whether it is where an API of another format speaks OpenAI's too, as Gemini's
+    /// Returns true for an OpenAI-compatible path of another API, such as Gemini's
     /// `/v1beta/openai`.
     pub fn is_compatible_with_openai(&self) -> bool {
         let above = self.path.strip_suffix("/openai").and_then(|path| path.rsplit('/').next());
         above.is_some_and(|version| version.starts_with("v1"))
     }
 
-    /// The same base for an API that has OpenAI's endpoints at another path than `/v1`
-    /// (`/openai/v1` at Azure and Groq). It counts for a base that has no path: one with a path says
-    /// itself where they are.
+    /// Sets another path than `/v1` for OpenAI's endpoints (`/openai/v1` at Azure and Groq).
+    /// Ignored if the base has a path.
     ///
     /// ```
     /// use tollgate_cli::batch::target::Base;
@@ -70,7 +68,7 @@ impl Base {
         Self { openai_path: self.path.is_empty().then_some(path), ..self }
     }
 
-    /// Whether it is on this machine, where no proxy leads.
+    /// Returns true for a loopback address.
     pub(crate) fn is_loopback(&self) -> bool {
         let host = self.origin.parse::<Uri>().ok().and_then(|uri| Some(uri.host()?.to_owned()));
         let host = host.unwrap_or_default();
@@ -78,7 +76,7 @@ impl Base {
         host == "localhost" || address.is_ok_and(|address| address.is_loopback())
     }
 
-    /// The length of the start of `path` that the base ends in, in whole segments.
+    /// Returns the length of the prefix of `path` that the base ends with, in whole segments.
     fn overlap(&self, path: &str) -> usize {
         let end = path.find('?').unwrap_or(path.len());
         let cuts = path[..end].match_indices('/').map(|(at, _)| at).chain([end]);
@@ -121,7 +119,7 @@ impl FromStr for Base {
     }
 }
 
-/// What follows the `/v1` in the path of an endpoint of OpenAI's. Azure's Batch lines leave `/v1` out.
+/// Returns the part after `/v1` of a path of OpenAI's. Azure's Batch lines omit `/v1`.
 fn openai_endpoint(path: &str) -> Option<&str> {
     let endpoint = if path.starts_with("/v1/") { &path["/v1".len()..] } else { path };
     let bare = endpoint.split('?').next().unwrap_or(endpoint);
@@ -141,13 +139,13 @@ impl fmt::Display for Base {
     }
 }
 
-/// A base URL that no request can be sent to.
+/// An invalid base URL.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidBase {
-    /// What was given, without user name, password, query or fragment.
+    /// The given URL, without user name, password, query and fragment.
     pub base: String,
-    /// What is wrong with it.
+    /// The error.
     pub reason: &'static str,
 }
 
@@ -160,7 +158,7 @@ impl fmt::Display for InvalidBase {
 
 impl std::error::Error for InvalidBase {}
 
-/// Passwords stand before an `@`, keys in queries: neither is repeated in an error.
+/// Removes user info and query, which may hold secrets.
 fn without_secret(text: &str) -> String {
     let text = text.split(['?', '#']).next().unwrap_or_default();
     match text.rsplit_once('@') {

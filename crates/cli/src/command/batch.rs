@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use clap::Args;
 
-use super::unechoed::Unechoed;
+use super::redacted_parser::RedactedParser;
 use super::{CredentialArgs, LimitArgs, StateArgs};
 use crate::batch::target::{Base, InvalidBase};
 use crate::batch::{OnChange, Resume};
@@ -43,7 +43,7 @@ pub struct BatchArgs {
     pub retry_failed: bool,
 
     /// Base URL of the API, with or without a trailing `/v1` [default: the provider's]
-    #[arg(long, value_name = "URL", value_parser = Unechoed(base_url))]
+    #[arg(long, value_name = "URL", value_parser = RedactedParser(base_url))]
     pub base_url: Option<Base>,
 
     /// Credentials and other headers.
@@ -138,22 +138,21 @@ pub struct BatchArgs {
 }
 
 impl BatchArgs {
-    /// How the run goes on with an output of earlier ones.
+    /// Returns the options for resuming.
     pub(super) fn resume(&self) -> Resume {
         Resume { changed: self.changed, retry_failed: self.retry_failed }
     }
 
-    /// What the built-in provider enforces: the limits given, or else some that make a small file
-    /// take a while.
+    /// Returns the limits of the simulated provider: those given, else defaults that slow down a
+    /// small file.
     pub(super) fn simulated_limits(&self) -> LimitArgs {
         let LimitArgs { rpm, tpm, rpd, algorithm } = self.limits;
         let default = |amount| self.limits.is_empty().then_some(amount);
         LimitArgs { rpm: rpm.or(default(500)), tpm: tpm.or(default(30_000)), rpd, algorithm }
     }
 
-    /// Checks that no file is named for two purposes: a report must not replace the results.
+    /// Checks that no file is used twice: a report must not replace the results.
     ///
-    /// # Errors
     /// [`SameFile`] with the two arguments. The output and the errors may be one file.
     pub fn check_files(&self) -> Result<(), SameFile> {
         let files = [
@@ -177,13 +176,13 @@ impl BatchArgs {
     }
 }
 
-/// One file is named for two purposes.
+/// One file is used for two purposes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct SameFile {
-    /// One argument that names it.
+    /// The first argument.
     pub first: &'static str,
-    /// The other.
+    /// The second argument.
     pub second: &'static str,
     /// The file.
     pub path: PathBuf,
@@ -198,7 +197,7 @@ impl fmt::Display for SameFile {
 
 impl std::error::Error for SameFile {}
 
-/// Compares what the names stand for, so far as they stand for anything yet.
+/// Compares two paths, resolved as far as they exist.
 fn same(one: &Path, other: &Path) -> bool {
     match (one.canonicalize(), other.canonicalize()) {
         (Ok(one), Ok(other)) => one == other,

@@ -7,24 +7,23 @@ use std::time::Duration;
 
 use http::HeaderMap;
 
-use super::kept::Kept;
-use super::output::Output;
 use super::run::{settings, stopped, text};
+use super::run_services::RunServices;
 use super::signal::StopRequests;
+use super::stdout::Stdout;
 use super::{BatchArgs, Exit, LimitArgs};
 use crate::batch::target::Base;
-use crate::batch::{Ended, Halt, Job, Stop, configured};
-use crate::terminal::say;
+use crate::batch::{Halt, Job, RunResult, Stop, configured};
+use crate::terminal::notify;
 use tollgate::config::{ClusterConfig, Config, Loaded};
 use tollgate::provider::{Api, OPENAI, Profile};
 use tollgate::quota::Quota;
 use tollgate_simulate::SimulatedServer;
 
-/// What `tollgate batch` does.
+/// Runs `tollgate batch`.
 ///
-/// # Errors
-/// Says why the run could not begin.
-pub(super) async fn batch(args: &BatchArgs, out: &mut Output<'_>) -> Result<Exit, String> {
+/// Returns the reason why the run could not start.
+pub(super) async fn batch(args: &BatchArgs, out: &mut Stdout<'_>) -> Result<Exit, String> {
     args.check_files().map_err(text)?;
     let loaded = args.state.config.load()?;
     if args.dry_run {
@@ -51,21 +50,22 @@ pub(super) async fn batch(args: &BatchArgs, out: &mut Output<'_>) -> Result<Exit
         None => builder.build(),
     };
     let limiter = limiter.map_err(text)?;
-    let kept = Kept::start(args, &loaded, &job, &limiter, shared)?;
+    let kept = RunServices::start(args, &loaded, &job, &limiter, shared)?;
     let ended = job.run_with(limiter.clone(), &stop).await.map_err(text)?;
     limiter.close().await;
     kept.end();
     if let Some(server) = server {
         server.shutdown().await.map_err(text)?;
     }
-    tell(args, &ended, out)
+    print_report(args, &ended, out)
 }
 
-/// The run that the arguments ask for; `simulated` is where the built-in provider listens.
+/// Returns the job of the arguments; `simulated` is the address of the simulated provider.
 fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job, String> {
     let providers = &loaded.config.providers;
-    let told = args.base_url.as_ref().map(|base| Profile::find_among(providers, &base.to_string()));
-    let profile = args.provider.or(told).or(providers.first().copied()).unwrap_or(OPENAI);
+    let detected =
+        args.base_url.as_ref().map(|base| Profile::find_among(providers, &base.to_string()));
+    let profile = args.provider.or(detected).or(providers.first().copied()).unwrap_or(OPENAI);
     let base = base(args, profile, simulated)?;
     let api = if base.is_compatible_with_openai() { OPENAI.api() } else { profile.api() };
     let endpoint = args.endpoint.clone().unwrap_or_else(|| api.endpoint.to_owned());
@@ -91,8 +91,8 @@ fn job(args: &BatchArgs, loaded: &Loaded, simulated: Option<Base>) -> Result<Job
     })
 }
 
-/// The configuration that the run goes by: limits of the arguments take the place of all of its own,
-/// and a trial run against the built-in provider takes nothing of what others share.
+/// Returns the configuration of the run: limits of the arguments replace its quotas, and a trial
+/// run shares no limits.
 pub(super) fn config(args: &BatchArgs, config: &Config, profile: Profile) -> Config {
     let mut config = configured(config.clone(), profile);
     if args.simulate {
@@ -104,7 +104,7 @@ pub(super) fn config(args: &BatchArgs, config: &Config, profile: Profile) -> Con
     config
 }
 
-/// A configuration that says nothing of it has one attempt.
+/// One attempt is the default of the configuration.
 fn retries(config: &Config) -> u32 {
     match config.retry.attempts.get() {
         1 => RETRIES,
@@ -112,7 +112,7 @@ fn retries(config: &Config) -> u32 {
     }
 }
 
-/// Where requests go: as the arguments say, or the configuration, or to the provider's own address.
+/// Returns the base URL of the arguments, else the configuration's, else the provider's.
 fn base(args: &BatchArgs, profile: Profile, simulated: Option<Base>) -> Result<Base, String> {
     let api = profile.api();
     let built_in = (profile == profile.built_in()).then_some(api.origin).flatten();
@@ -121,7 +121,7 @@ fn base(args: &BatchArgs, profile: Profile, simulated: Option<Base>) -> Result<B
         Some(base) => base,
         None => match own {
             Some(own) => own?,
-            // Nothing is sent.
+            // A dry run sends nothing.
             None if args.dry_run => return "http://localhost".parse().map_err(text),
             None => return Err(no_address(profile)),
         },
@@ -130,7 +130,7 @@ fn base(args: &BatchArgs, profile: Profile, simulated: Option<Base>) -> Result<B
     Ok(if is_bare { base.with_openai_at(api.openai_path) } else { base })
 }
 
-/// The credential and the other headers; nothing for a run that sends nothing to a provider.
+/// Returns the headers; empty if nothing is sent to a provider.
 fn headers(args: &BatchArgs, profile: Profile, base: &Base) -> Result<HeaderMap, String> {
     if args.simulate || args.dry_run {
         return Ok(HeaderMap::new());
@@ -139,7 +139,7 @@ fn headers(args: &BatchArgs, profile: Profile, base: &Base) -> Result<HeaderMap,
     let headers = args.credentials.headers(profile, base, is_named)?;
     let has_credential = headers.keys().any(Api::is_credential);
     if !has_credential && !is_named && !is_at(profile, base) && !base.is_loopback() && !args.quiet {
-        say(&format_args!(
+        notify(&format_args!(
             "{base}: sending no API key; select one with --provider or --api-key-env"
         ));
     }
@@ -156,8 +156,8 @@ fn no_address(profile: Profile) -> String {
     format!("{name}: no default base URL; set --base-url{separator}{advice}")
 }
 
-/// The limits that are given. Where all of them are 0, that is said in a way that no default and no
-/// header changes: by the requests in flight, which are bounded anyway.
+/// Returns the quota of the limits. If all are 0, the quota limits only the requests in flight, so
+/// that neither defaults nor headers apply.
 fn quota(limits: &LimitArgs, max_in_flight: usize) -> Quota {
     let amount = |limit: Option<u64>| limit.unwrap_or(0);
     let quota = Quota::new().rpm(amount(limits.rpm)).tpm(amount(limits.tpm));
@@ -184,20 +184,20 @@ fn warn_without_limits(args: &BatchArgs, job: &Job) {
         ),
         None => "and the provider has no default limits; each model".to_owned(),
     };
-    say(&format_args!(
+    notify(&format_args!(
         "no limits given, {known} starts with one request at a time and follows the limits \
          stated in its responses; set limits with --rpm and --tpm"
     ));
 }
 
-/// A report that can't be written is better known before the run than after it.
+/// Checks before the run that the report can be written.
 fn check_report(args: &BatchArgs) -> Result<(), String> {
     let Some(path) = &args.report else { return Ok(()) };
     let opened = OpenOptions::new().append(true).create(true).open(path);
     opened.map(drop).map_err(|error| unwritable(path, &error))
 }
 
-/// What the built-in provider enforces: nothing that the configuration limits already.
+/// Returns the limits of the simulated provider: none if the configuration has quotas.
 fn simulated_limits(args: &BatchArgs, loaded: &Loaded) -> LimitArgs {
     if !loaded.config.quotas.is_empty() && args.limits.is_empty() {
         args.limits.clone()
@@ -206,7 +206,7 @@ fn simulated_limits(args: &BatchArgs, loaded: &Loaded) -> LimitArgs {
     }
 }
 
-/// The built-in provider, with the limits that the run keeps and the charge that it counts.
+/// Starts the simulated provider with the limits and the charge rule of the run.
 async fn simulated(args: &BatchArgs, loaded: &Loaded) -> Result<SimulatedServer, String> {
     let charge = match args.provider {
         Some(profile) if profile != OPENAI => tollgate_simulate::ChargeRule::Usage,
@@ -219,23 +219,23 @@ async fn simulated(args: &BatchArgs, loaded: &Loaded) -> Result<SimulatedServer,
     SimulatedServer::bind(settings, SocketAddr::from(([127, 0, 0, 1], 0))).await.map_err(text)
 }
 
-/// The first Ctrl-C ends the run in good order, the second at once: either can be resumed.
+/// Stops the run at the first Ctrl-C, and exits at the second. Both runs can be resumed.
 async fn interrupt(stop: Stop) {
     let Ok(mut requests) = StopRequests::listen() else { return };
     requests.next().await;
-    say(&"waiting for requests in flight; press Ctrl-C again to exit immediately");
+    notify(&"waiting for requests in flight; press Ctrl-C again to exit immediately");
     stop.halt(Halt::Interrupted);
     requests.next().await;
     std::process::exit(Exit::Interrupted.code().into());
 }
 
-/// Prints the report, and says how the run ended.
-fn tell(args: &BatchArgs, ended: &Ended, out: &mut Output<'_>) -> Result<Exit, String> {
+/// Prints the report and the reason of an early end.
+fn print_report(args: &BatchArgs, ended: &RunResult, out: &mut Stdout<'_>) -> Result<Exit, String> {
     let printed = out.line(&ended.report);
     let exit = match &ended.halt {
         Some(Halt::Failed(message)) => stopped(message),
         Some(Halt::Interrupted) => {
-            say(&"interrupted; run the same command again to continue");
+            notify(&"interrupted; run the same command again to continue");
             Exit::Interrupted
         }
         None if ended.report.failed + ended.report.failed_earlier > 0 => Exit::SomeFailed,

@@ -3,13 +3,13 @@ use std::fmt;
 use clap::Args;
 use serde::Serialize;
 
-use super::output::Output;
-use super::show::figures::{KeyFigures, Moment};
+use super::show::key_usage::{KeyUsage, Rfc3339};
 use super::show::screen::Screen;
-use super::show::table::Table;
-use super::stored::Stored;
+use super::show::table::KeyTable;
+use super::stdout::Stdout;
+use super::stored_state::StoredState;
 use super::{Exit, StateArgs};
-use crate::terminal::{Span, printable, whole};
+use crate::terminal::{HumanDuration, printable, whole};
 use tollgate::Timestamp;
 use tollgate::engine::Wait;
 use tollgate::limiter::Decision;
@@ -35,7 +35,7 @@ pub struct CheckArgs {
     #[arg(long, value_name = "N")]
     pub input: Option<u64>,
 
-    /// Output tokens, for separate output limits
+    /// Stdout tokens, for separate output limits
     #[arg(long, value_name = "N", default_value_t = 0)]
     pub output: u64,
 
@@ -49,20 +49,19 @@ pub struct CheckArgs {
 }
 
 impl CheckArgs {
-    /// # Errors
-    /// Says what of the configuration or the state can't be read, or that nothing can be written.
-    pub(super) fn run(&self, out: &mut Output<'_>) -> Result<Exit, String> {
+    /// Returns an error of the configuration, the state or standard output.
+    pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let tokens = match self.tokens.parse() {
             Ok(tokens) => tokens,
             Err(_) => return self.invalid(out),
         };
-        self.state.tell_if_shared()?;
-        let stored = Stored::read(&self.state)?;
+        self.state.warn_if_shared()?;
+        let stored = StoredState::read(&self.state)?;
         let input = self.input.unwrap_or(u64::saturating_sub(tokens, self.output));
         let cost = Cost::new().requests(self.requests).tokens(tokens);
         let cost = cost.input_tokens(input).output_tokens(self.output);
         let decision = stored.limiter.decide(&self.key, &cost);
-        let checked = Checked::new(&decision, stored.key(&self.key));
+        let checked = CheckOutput::new(&decision, stored.key(&self.key));
         match self.json {
             true => out.json(&checked)?,
             false => out.write(&checked)?,
@@ -70,54 +69,59 @@ impl CheckArgs {
         Ok(if checked.allowed { Exit::Success } else { Exit::Refused })
     }
 
-    fn invalid(&self, out: &mut Output<'_>) -> Result<Exit, String> {
+    fn invalid(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let reason = format!(
             "`{}` is not a number of tokens; give an integer from 0 to {}",
             printable(&self.tokens),
             u64::MAX
         );
         if self.json {
-            out.json(&Invalid { key: &self.key, allowed: false, code: INVALID, reason: &reason })?;
+            out.json(&InvalidTokens {
+                key: &self.key,
+                allowed: false,
+                code: INVALID,
+                reason: &reason,
+            })?;
         }
         Err(format!("{INVALID}: {reason}"))
     }
 }
 
-/// A decision, told. Names are a contract.
+/// The decision as JSON. Field names are stable.
 #[derive(Debug, Serialize)]
-struct Checked {
+struct CheckOutput {
     allowed: bool,
     code: &'static str,
-    /// In words, where it is refused.
+    /// The reason of a refusal.
     reason: Option<String>,
-    /// Which dimension is short.
+    /// The exceeded dimension.
     dimension: Option<String>,
-    /// What is needed of it.
+    /// The amount that the request needs.
     need: Option<u64>,
-    /// The most of it that the limit ever holds.
+    /// The capacity of the limit.
     capacity: Option<u64>,
-    /// When it would be let in, where that is known.
-    retry_at: Option<Moment>,
+    /// The time at which the request would be allowed, if known.
+    retry_at: Option<Rfc3339>,
     /// In seconds from now.
     retry_after_s: Option<f64>,
     /// The key and its limits.
     #[serde(flatten)]
-    key: KeyFigures,
+    key: KeyUsage,
     #[serde(skip)]
     asked_at: Timestamp,
 }
 
-/// An answer to a question that is none.
+/// The JSON output for an invalid number of tokens.
 #[derive(Debug, Serialize)]
-struct Invalid<'a> {
+struct InvalidTokens<'a> {
     key: &'a str,
     allowed: bool,
     code: &'a str,
     reason: &'a str,
 }
 
-impl Checked {
-    fn new(decision: &Decision, key: KeyFigures) -> Self {
+impl CheckOutput {
+    fn new(decision: &Decision, key: KeyUsage) -> Self {
         let at = match decision.wait {
             Some(Wait::At(at)) => Some(at),
             _ => None,
@@ -130,7 +134,7 @@ impl Checked {
             dimension: decision.dimension.as_ref().map(ToString::to_string),
             need: decision.need.map(|need| need.amount),
             capacity: decision.need.map(|need| need.limit),
-            retry_at: at.map(Moment),
+            retry_at: at.map(Rfc3339),
             retry_after_s: after.map(|after| after.as_secs_f64()),
             key,
             asked_at: decision.asked_at,
@@ -138,7 +142,7 @@ impl Checked {
     }
 }
 
-/// The cause of a refusal, and when to retry.
+/// Returns the cause of a refusal and the time to retry.
 fn reason(decision: &Decision, wait: Wait) -> String {
     let dimension = decision.dimension.as_ref().map(|name| printable(name.as_str()));
     let cause = match &dimension {
@@ -146,7 +150,7 @@ fn reason(decision: &Decision, wait: Wait) -> String {
         None => "the key is paused".to_owned(),
     };
     match (wait, decision.need) {
-        (Wait::At(at), _) => match Span::between(decision.asked_at, at) {
+        (Wait::At(at), _) => match HumanDuration::between(decision.asked_at, at) {
             Some(span) => format!("{cause}; retry in {span}"),
             None => format!("{cause}; retry now"),
         },
@@ -161,14 +165,14 @@ fn reason(decision: &Decision, wait: Wait) -> String {
     }
 }
 
-impl fmt::Display for Checked {
+impl fmt::Display for CheckOutput {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match &self.reason {
             None => writeln!(f, "allowed ({})", self.code)?,
             Some(reason) => writeln!(f, "refused ({}): {reason}", self.code)?,
         }
         let Screen { width, colors, .. } = Screen::stdout();
-        Table::new(std::slice::from_ref(&self.key), self.asked_at, width, colors).fmt(f)
+        KeyTable::new(std::slice::from_ref(&self.key), self.asked_at, width, colors).fmt(f)
     }
 }
 

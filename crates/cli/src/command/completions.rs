@@ -1,7 +1,7 @@
 use clap::{Args, CommandFactory};
 use clap_complete::Shell;
 
-use super::output::Output;
+use super::stdout::Stdout;
 use super::{Cli, Exit};
 
 /// The arguments of `tollgate completions`.
@@ -14,9 +14,8 @@ pub struct CompletionsArgs {
 }
 
 impl CompletionsArgs {
-    /// # Errors
-    /// Says why `out` can't be written to.
-    pub(super) fn run(&self, out: &mut Output<'_>) -> Result<Exit, String> {
+    /// Returns an error of standard output.
+    pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let mut script = Vec::new();
         clap_complete::generate(self.shell, &mut Cli::command(), "tollgate", &mut script);
         out.write(&String::from_utf8_lossy(&script))?;

@@ -1,4 +1,4 @@
-//! `tollgate config`: the configuration, checked and shown.
+//! `tollgate config`: checks and shows the configuration.
 
 use std::io::{Write, stderr};
 use std::path::{Path, PathBuf};
@@ -7,10 +7,10 @@ use clap::{Args, Subcommand};
 use serde::Serialize;
 use serde_json::json;
 
-use super::output::Output;
 use super::paths::Paths;
+use super::stdout::Stdout;
 use super::{ConfigArgs, Exit};
-use crate::terminal::{printable, say};
+use crate::terminal::{notify, printable};
 use tollgate::config::{self, ConfigError, LoadOptions, Origin, Problem};
 use tollgate::provider::{Profile, QuotaTable};
 
@@ -18,12 +18,12 @@ use tollgate::provider::{Profile, QuotaTable};
 #[derive(Debug, Args)]
 #[command(after_long_help = EXAMPLES)]
 pub struct ConfigCommand {
-    /// What to do.
+    /// The action.
     #[command(subcommand)]
     pub action: ConfigAction,
 }
 
-/// What is done with the configuration.
+/// The subcommands of `tollgate config`.
 #[derive(Debug, Subcommand)]
 #[non_exhaustive]
 pub enum ConfigAction {
@@ -62,9 +62,8 @@ pub enum ConfigAction {
 }
 
 impl ConfigCommand {
-    /// # Errors
-    /// Says what is wrong with the configuration, or that nothing can be written.
-    pub(super) fn run(&self, out: &mut Output<'_>) -> Result<Exit, String> {
+    /// Returns the errors of the configuration, or an error of standard output.
+    pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         match &self.action {
             ConfigAction::Check { file, json } => return check(file, *json, out),
             ConfigAction::Path { config } => return path(config, out),
@@ -84,12 +83,12 @@ impl ConfigCommand {
     }
 }
 
-fn check(file: &Path, as_json: bool, out: &mut Output<'_>) -> Result<Exit, String> {
+fn check(file: &Path, as_json: bool, out: &mut Stdout<'_>) -> Result<Exit, String> {
     let options = LoadOptions::new().with_path(file).with_sections(tollgate_serve::sections());
     let checked = config::load(&options);
     if as_json {
         let problems = checked.as_ref().err().map_or(&[][..], |error| &error.problems);
-        let problems: Vec<_> = problems.iter().map(Wrong::of).collect();
+        let problems: Vec<_> = problems.iter().map(ProblemOutput::of).collect();
         let file = file.display().to_string();
         out.json(&json!({"file": file, "ok": problems.is_empty(), "problems": problems}))?;
     }
@@ -102,9 +101,9 @@ fn check(file: &Path, as_json: bool, out: &mut Output<'_>) -> Result<Exit, Strin
             Ok(Exit::Success)
         }
         Err(ConfigError { problems, .. }) => {
-            // A line each, as compilers have it: editors jump to the place.
-            let told = problems.iter().filter(|_| !as_json);
-            told.for_each(|problem| {
+            // One line each, in the format of compilers, which editors can jump to.
+            let printed = problems.iter().filter(|_| !as_json);
+            printed.for_each(|problem| {
                 drop(writeln!(stderr(), "{}", printable(&problem.to_string())))
             });
             let (count, file) = (problems.len(), file.display());
@@ -113,7 +112,7 @@ fn check(file: &Path, as_json: bool, out: &mut Output<'_>) -> Result<Exit, Strin
     }
 }
 
-fn path(args: &ConfigArgs, out: &mut Output<'_>) -> Result<Exit, String> {
+fn path(args: &ConfigArgs, out: &mut Stdout<'_>) -> Result<Exit, String> {
     let path = match args.options().file() {
         Some(path) => path,
         None => Paths::from_env().config().map_err(|error| error.to_string())?,
@@ -122,13 +121,13 @@ fn path(args: &ConfigArgs, out: &mut Output<'_>) -> Result<Exit, String> {
     if path.exists() {
         return Ok(Exit::Success);
     }
-    say(&"the file does not exist; the defaults apply");
+    notify(&"the file does not exist; the defaults apply");
     Ok(Exit::Missing)
 }
 
-/// A problem, told. Names are a contract.
+/// A problem as JSON. Field names are stable.
 #[derive(Debug, Serialize)]
-struct Wrong {
+struct ProblemOutput {
     origin: String,
     line: Option<usize>,
     column: Option<usize>,
@@ -136,7 +135,7 @@ struct Wrong {
     message: String,
 }
 
-impl Wrong {
+impl ProblemOutput {
     fn of(problem: &Problem) -> Self {
         let position = Origin::position(&problem.origin);
         Self {

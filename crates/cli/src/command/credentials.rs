@@ -4,11 +4,11 @@ use clap::Args;
 use http::header::{CONNECTION, CONTENT_LENGTH, HOST, TRANSFER_ENCODING};
 use http::{HeaderMap, HeaderName, HeaderValue};
 
-use super::unechoed::Unechoed;
+use super::redacted_parser::RedactedParser;
 use crate::batch::target::Base;
 use tollgate::provider::{Api, OPENAI, Profile};
 
-/// The credential of requests, and their other headers.
+/// The credentials and other headers of requests.
 #[derive(Debug, Clone, Default, Args)]
 pub struct CredentialArgs {
     /// Environment variable with the API key [default: the provider's, such as OPENAI_API_KEY or
@@ -18,7 +18,7 @@ pub struct CredentialArgs {
     /// `x-goog-api-key` (Gemini) or `api-key` (Azure). The provider's own variable is read only if
     /// the provider is named (--provider, configuration) or the request goes to a host of the
     /// provider; any other server gets a key only if this option names it. The key is never shown.
-    #[arg(long, value_name = "NAME", value_parser = Unechoed(variable))]
+    #[arg(long, value_name = "NAME", value_parser = RedactedParser(variable))]
     pub api_key_env: Option<String>,
 
     /// Add or replace a header of every request; may be repeated
@@ -26,26 +26,25 @@ pub struct CredentialArgs {
     /// A header that carries a credential (authorization, x-api-key, x-goog-api-key, api-key)
     /// replaces the API key. Values are never printed, but other users of this machine can see
     /// command-line arguments: pass keys in environment variables.
-    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = Unechoed(header))]
+    #[arg(long = "header", value_name = "NAME=VALUE", value_parser = RedactedParser(header))]
     pub headers: Vec<Header>,
 }
 
 /// A header of every request.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Header {
-    /// Its name.
+    /// The name.
     pub name: HeaderName,
-    /// Its value, marked as sensitive.
+    /// The value, marked as sensitive.
     pub value: HeaderValue,
 }
 
 impl CredentialArgs {
-    /// The headers of every request to this provider at this base URL. Its own key is read only if
-    /// `is_named` or the requests go to its own host; never if they go to the host of another provider.
+    /// Returns the headers of requests to this provider at this base URL. Its own API key is used
+    /// only if `is_named`, or for its own hosts; never for a host of another provider.
     ///
-    /// # Errors
-    /// Names the variable that holds no key, without its value, or the provider that would be sent the
-    /// key of another.
+    /// Returns an error that names the unset variable, or the provider that would get the key of
+    /// another.
     pub(super) fn headers(
         &self,
         profile: Profile,
@@ -86,7 +85,7 @@ impl CredentialArgs {
         self.headers.iter().any(|header| Api::is_credential(&header.name))
     }
 
-    /// The key and its variable.
+    /// Returns the variable and the API key.
     fn key(&self, profile: Profile, is_known: bool) -> Result<Option<(String, String)>, String> {
         let given = self.gives_credential();
         let (variables, is_needed) = match &self.api_key_env {
@@ -130,7 +129,7 @@ fn missing(profile: Profile, variables: &[String]) -> String {
     text
 }
 
-/// Keys of most providers hold a hyphen or a dot, names of variables never do.
+/// Checks the name of a variable. API keys contain hyphens or dots, names don't.
 fn variable(text: &str) -> Result<String, String> {
     let named = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'_';
     if !text.is_empty() && text.bytes().all(named) {
@@ -153,5 +152,5 @@ fn header(text: &str) -> Result<Header, String> {
     Ok(Header { name, value })
 }
 
-/// Headers that say where a request goes and how long it is.
+/// Headers set by the HTTP client.
 const FRAMING: &[HeaderName] = &[HOST, CONTENT_LENGTH, TRANSFER_ENCODING, CONNECTION];

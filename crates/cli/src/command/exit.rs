@@ -1,35 +1,35 @@
 use std::process::ExitCode;
 
-/// How the command ended, as its exit code.
+/// The exit code of the command.
 ///
-/// | code | every command | what it is |
+/// | code | meaning | examples |
 /// |---|---|---|
-/// | 0 | done | all requests succeeded; allowed; nothing wrong with the file |
-/// | 1 | done, but | some requests failed; refused; no such key |
-/// | 2 | stopped | wrong arguments, a file that can't be used, no request could have succeeded, too long a wait |
-/// | 130 | interrupted | Ctrl-C; the same command goes on where it stopped |
+/// | 0 | success | all requests succeeded; allowed; the file is valid |
+/// | 1 | completed with failures | some requests failed; refused; no such key |
+/// | 2 | error | wrong arguments, an unusable file, a run that had to stop |
+/// | 130 | interrupted | Ctrl-C; the same command continues |
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Exit {
-    /// 0: done; allowed; all requests succeeded, in this run or an earlier one.
+    /// 0: success.
     Success,
-    /// 1: the run came to its end, but some requests failed.
+    /// 1: some requests failed.
     SomeFailed,
-    /// 1: the request would not be let in now.
+    /// 1: the request would be refused.
     Refused,
-    /// 1: there is nothing of that name.
+    /// 1: no such key or file.
     Missing,
-    /// 1: the server has stopped, but its state could not be saved.
+    /// 1: the server stopped, but its state could not be saved.
     Unsaved,
-    /// 2: wrong arguments, files that can't be used, or a run that was stopped because no request
-    /// could have succeeded (401, no credit left) or because the server or a limit took too long.
+    /// 2: wrong arguments, unusable files, or a run that had to stop (401, no credit left, a wait
+    /// or outage that is too long).
     Stopped,
-    /// 130: interrupted by Ctrl-C; the same command goes on where it stopped.
+    /// 130: interrupted by Ctrl-C.
     Interrupted,
 }
 
 impl Exit {
-    /// The code.
+    /// Returns the code.
     pub fn code(self) -> u8 {
         match self {
             Self::Success => 0,
@@ -46,8 +46,8 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// The same for `--help`.
-pub(super) const AFTER: &str = "\
+/// The end of `--help`.
+pub(super) const AFTER_HELP: &str = "\
 Run `tollgate COMMAND --help` for details and examples.
 
 Exit codes:

@@ -7,8 +7,8 @@ use clap::Args;
 
 use super::Exit;
 use crate::explain::har::{self, Entry};
-use crate::explain::{HEADING, Line, Row, Summary, explain};
-use crate::terminal::say;
+use crate::explain::{HEADING, JsonLine, Summary, TableRow, explain};
+use crate::terminal::notify;
 
 /// The arguments of `tollgate explain`.
 #[derive(Debug, Args)]
@@ -24,10 +24,9 @@ pub struct ExplainArgs {
 }
 
 impl ExplainArgs {
-    /// Explains every file to `out`, as far as each can be read.
+    /// Explains every file to `out`, as far as it is readable.
     ///
-    /// # Errors
-    /// Says why `out` can't be written to. One that was closed is no error.
+    /// Returns an error of `out`. A closed pipe is not an error.
     pub(super) fn run(&self, out: &mut dyn Write) -> Result<Exit, String> {
         let mut session =
             Session { json: self.json, out, summary: Summary::default(), written: Ok(()) };
@@ -35,7 +34,7 @@ impl ExplainArgs {
         for file in &self.files {
             if let Err(reason) = session.file(file) {
                 unread += 1;
-                say(&format_args!("{}: {reason}", file.display()));
+                notify(&format_args!("{}: {reason}", file.display()));
             }
             if session.written.is_err() {
                 return session.ended();
@@ -57,11 +56,11 @@ struct Session<'o> {
 }
 
 impl Session<'_> {
-    /// Explains one file until its end, or until nobody listens.
+    /// Explains one file, until its end or until the output is closed.
     fn file(&mut self, path: &Path) -> Result<(), String> {
         let source: Box<dyn Read> = match path.as_os_str() == "-" {
             true => Box::new(io::stdin().lock()),
-            false => Box::new(File::open(path).map_err(|error| unopened(&error))?),
+            false => Box::new(File::open(path).map_err(|error| open_error(&error))?),
         };
         let name = path.to_string_lossy();
         if !self.json {
@@ -83,8 +82,8 @@ impl Session<'_> {
         let explanation = explain(entry);
         self.summary.add(&explanation);
         match self.json {
-            true => self.write(&Line::new(file, index, &explanation)),
-            false => self.write(&Row::new(index, &explanation)),
+            true => self.write(&JsonLine::new(file, index, &explanation)),
+            false => self.write(&TableRow::new(index, &explanation)),
         }
     }
 
@@ -102,7 +101,7 @@ impl Session<'_> {
         }
     }
 
-    /// Whoever has closed the output, as `head` does, has read enough.
+    /// Returns the exit code. A closed pipe, as by `head`, is not an error.
     fn ended(self) -> Result<Exit, String> {
         match self.written {
             Err(error) if error.kind() != ErrorKind::BrokenPipe => {
@@ -113,7 +112,7 @@ impl Session<'_> {
     }
 }
 
-fn unopened(error: &io::Error) -> String {
+fn open_error(error: &io::Error) -> String {
     match error.kind() {
         ErrorKind::NotFound => "no such file; check the path".to_owned(),
         _ => format!("cannot open: {error}"),

@@ -2,7 +2,7 @@ use clap::{Args, ValueEnum};
 
 use tollgate::quota::Algorithm;
 
-/// The limits to keep, or to enforce. A limit of 0 is no limit.
+/// Limits as arguments. 0 is unlimited.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Args)]
 pub struct LimitArgs {
     /// Requests per minute; 0 = no limit
@@ -23,13 +23,13 @@ pub struct LimitArgs {
 }
 
 impl LimitArgs {
-    /// Whether no limit is given, be it one of 0.
+    /// Returns true if no limit is given.
     pub(super) fn is_empty(&self) -> bool {
         self.rpm.is_none() && self.tpm.is_none() && self.rpd.is_none()
     }
 }
 
-/// How a limit is counted over time.
+/// The algorithm of a limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum AlgorithmName {
     /// Continuous refill (OpenAI, Azure, Anthropic, Groq)

@@ -3,7 +3,7 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::Exit;
-use super::output::Output;
+use super::stdout::Stdout;
 use tollgate::limiter::{Clock, SystemClock};
 use tollgate::store::{self, MigrateOptions};
 
@@ -29,9 +29,8 @@ pub struct MigrateArgs {
 }
 
 impl MigrateArgs {
-    /// # Errors
-    /// Says which of the two files can't be read or written, and why. The destination is as it was.
-    pub(super) fn run(&self, out: &mut Output<'_>) -> Result<Exit, String> {
+    /// Returns an error that names the unusable file. The destination is unchanged.
+    pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let clock = SystemClock::new();
         let options = MigrateOptions { dry_run: self.dry_run };
         let (source, destination) = (&self.source, &self.destination);

@@ -1,7 +1,7 @@
-//! The `tollgate` command: its arguments, and what each subcommand composes.
+//! The arguments and subcommands of `tollgate`.
 //!
-//! What can be checked about a value by itself is checked where it is read; what comes out of here
-//! is valid. Keys are read from the environment; a value of `--header` is shown nowhere.
+//! Arguments are validated while they are parsed. API keys are read from the environment; values of
+//! `--header` are never shown.
 //!
 //! ```
 //! use clap::Parser;
@@ -22,33 +22,33 @@ mod count;
 mod credentials;
 mod exit;
 mod explain;
-mod kept;
 mod limits;
 mod migrate;
-mod output;
 mod paths;
-mod place;
+mod redacted_parser;
 mod reset;
 mod run;
+mod run_services;
 mod serve;
 mod show;
 mod signal;
 mod simulate;
 mod state_args;
-mod stored;
-mod unechoed;
+mod state_file;
+mod stdout;
+mod stored_state;
 
 use clap::{Parser, Subcommand};
 
 pub use batch::{BatchArgs, SameFile};
-pub use bench::{BenchArgs, Template, Url};
+pub use bench::{BenchArgs, PathTemplate, Url};
 pub use check::CheckArgs;
 pub use completions::CompletionsArgs;
 pub use config::{ConfigAction, ConfigCommand};
 pub use count::{CountArgs, CountBy};
 pub use credentials::{CredentialArgs, Header};
 
-use exit::AFTER;
+use exit::AFTER_HELP;
 pub use exit::Exit;
 pub use explain::ExplainArgs;
 pub use limits::{AlgorithmName, LimitArgs};
@@ -69,17 +69,17 @@ pub use state_args::{ConfigArgs, StateArgs};
     max_term_width = 100,
     help_template = TEMPLATE,
     after_help = "Run `tollgate COMMAND --help` for details and examples.",
-    after_long_help = AFTER
+    after_long_help = AFTER_HELP
 )]
 pub struct Cli {
-    /// What to do.
+    /// The subcommand.
     #[command(subcommand)]
     pub command: Command,
 }
 
-/// What the command can do.
+/// The subcommands.
 ///
-/// The description of a variant would replace the long one of its arguments: both stand here.
+/// A variant's doc comment replaces the long description of its arguments, so both are set here.
 #[derive(Debug, Subcommand)]
 #[non_exhaustive]
 pub enum Command {
@@ -121,7 +121,7 @@ pub enum Command {
     Bench(Box<BenchArgs>),
 }
 
-/// Clap lists commands in one row; a test holds these against it.
+/// Lists the commands in groups, which clap can't; a test compares it with the commands.
 const TEMPLATE: &str = "\
 {about}
 

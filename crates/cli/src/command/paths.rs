@@ -3,9 +3,9 @@ use std::ffi::OsString;
 use std::fmt;
 use std::path::PathBuf;
 
-/// Where files are unless somebody says otherwise, by the XDG Base Directory Specification 0.8.
+/// The default paths of files, by the XDG Base Directory Specification 0.8.
 ///
-/// A variable that is empty or holds a relative path counts as unset, as the specification has it.
+/// A variable that is empty or contains a relative path counts as unset, as specified.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Paths {
     config: Result<PathBuf, NoHome>,
@@ -13,7 +13,7 @@ pub(super) struct Paths {
 }
 
 impl Paths {
-    /// As this process's environment has it.
+    /// Returns the paths for the environment of this process.
     pub(super) fn from_env() -> Self {
         Self::of(|name| env::var_os(name))
     }
@@ -32,18 +32,18 @@ impl Paths {
         }
     }
 
-    /// The configuration file.
+    /// Returns the configuration file.
     pub(super) fn config(&self) -> Result<PathBuf, NoHome> {
         self.config.clone()
     }
 
-    /// The file of state.
+    /// Returns the state file.
     pub(super) fn state(&self) -> Result<PathBuf, NoHome> {
         self.state.clone()
     }
 }
 
-/// There is no folder to look in.
+/// There is no default directory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct NoHome {
     option: &'static str,
@@ -66,7 +66,7 @@ mod tests {
     }
 
     #[test]
-    fn files_are_below_home_unless_the_xdg_variables_name_another_folder() {
+    fn default_paths_follow_xdg_variables() {
         let default = paths(&[("HOME", "/home/me")]);
         assert_eq!(default.config(), Ok("/home/me/.config/tollgate/config.yaml".into()));
         assert_eq!(default.state(), Ok("/home/me/.local/state/tollgate/state.db".into()));
@@ -84,7 +84,7 @@ mod tests {
     }
 
     #[test]
-    fn without_a_home_the_option_to_give_is_named() {
+    fn missing_home_error_names_required_option() {
         for variables in [&[][..], &[("HOME", "")], &[("HOME", "here")]] {
             let paths = paths(variables);
             let error = paths.state().expect_err("no folder").to_string();

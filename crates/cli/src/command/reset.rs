@@ -3,10 +3,10 @@ use std::io::{self, BufRead, IsTerminal};
 use clap::Args;
 use serde::Serialize;
 
-use super::output::Output;
-use super::stored::Stored;
+use super::stdout::Stdout;
+use super::stored_state::StoredState;
 use super::{Exit, StateArgs};
-use crate::terminal::{printable, say};
+use crate::terminal::{notify, printable};
 
 /// The arguments of `tollgate reset`.
 #[derive(Debug, Args)]
@@ -16,7 +16,7 @@ pub struct ResetArgs {
     #[arg(value_name = "KEY", conflicts_with = "all")]
     pub key: Option<String>,
 
-    /// Reset all keys, without asking
+    /// ResetOutput all keys, without asking
     #[arg(long)]
     pub all: bool,
 
@@ -30,16 +30,15 @@ pub struct ResetArgs {
 }
 
 impl ResetArgs {
-    /// # Errors
-    /// Says what of the state can't be read or written, or that nobody said what is to be forgotten.
-    pub(super) fn run(&self, out: &mut Output<'_>) -> Result<Exit, String> {
-        let stored = Stored::read(&self.state)?;
+    /// Returns an error of the state, or if no key is given.
+    pub(super) fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
+        let stored = StoredState::read(&self.state)?;
         let kept = stored.kept();
         if let Some(key) = self.key.as_deref().filter(|key| !kept.contains(key)) {
             return self.missing(key, &stored, out);
         }
         if self.key.is_none() && !self.all && !confirmed(kept.len(), &stored)? {
-            say(&"nothing was reset");
+            notify(&"nothing was reset");
             return Ok(Exit::Refused);
         }
         if !kept.is_empty() {
@@ -50,22 +49,27 @@ impl ResetArgs {
             None => kept,
         };
         match self.json {
-            true => out.json(&Reset { store: stored.path(), reset: keys })?,
-            false => out.line(&told(&keys, &stored.path()))?,
+            true => out.json(&ResetOutput { store: stored.path(), reset: keys })?,
+            false => out.line(&summary(&keys, &stored.path()))?,
         }
         Ok(Exit::Success)
     }
 
-    fn missing(&self, key: &str, stored: &Stored, out: &mut Output<'_>) -> Result<Exit, String> {
+    fn missing(
+        &self,
+        key: &str,
+        stored: &StoredState,
+        out: &mut Stdout<'_>,
+    ) -> Result<Exit, String> {
         if self.json {
-            out.json(&Reset { store: stored.path(), reset: Vec::new() })?;
+            out.json(&ResetOutput { store: stored.path(), reset: Vec::new() })?;
         }
-        let (told, path) = (printable(key), stored.path());
+        let (shown, path) = (printable(key), stored.path());
         let near: Vec<_> = near(key, &stored.kept()).into_iter().map(printable).collect();
         match near.is_empty() {
-            true => say(&format_args!("{told}: no such key in {path}")),
-            false => say(&format_args!(
-                "{told}: no such key in {path}; did you mean {}?",
+            true => notify(&format_args!("{shown}: no such key in {path}")),
+            false => notify(&format_args!(
+                "{shown}: no such key in {path}; did you mean {}?",
                 near.join(", ")
             )),
         }
@@ -73,25 +77,25 @@ impl ResetArgs {
     }
 }
 
-/// What was forgotten. Names are a contract.
+/// The JSON output. Field names are stable.
 #[derive(Debug, Serialize)]
-struct Reset<'a> {
+struct ResetOutput<'a> {
     store: String,
     reset: Vec<&'a str>,
 }
 
-/// Asks whoever sits at the terminal.
-fn confirmed(keys: usize, stored: &Stored) -> Result<bool, String> {
+/// Asks for confirmation on the terminal.
+fn confirmed(keys: usize, stored: &StoredState) -> Result<bool, String> {
     if !io::stdin().is_terminal() {
         return Err("KEY: missing; name a key, or reset all keys with --all".to_owned());
     }
-    eprint!("Reset usage of {} in {}? [y/N] ", counted(keys), stored.path());
+    eprint!("ResetOutput usage of {} in {}? [y/N] ", counted(keys), stored.path());
     let mut answer = String::new();
     io::stdin().lock().read_line(&mut answer).map_err(|error| error.to_string())?;
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-fn told(keys: &[&str], path: &str) -> String {
+fn summary(keys: &[&str], path: &str) -> String {
     match keys {
         [] => format!("no usage to reset in {path}"),
         [key] => format!("reset usage of {}", printable(key)),
@@ -106,7 +110,7 @@ fn counted(keys: usize) -> String {
     }
 }
 
-/// The names that somebody may have meant, the nearest first, at most three.
+/// Returns up to three similar names, most similar first.
 fn near<'a>(given: &str, names: &[&'a str]) -> Vec<&'a str> {
     let lower = given.to_lowercase();
     let likeness = |name: &&'a str| {
@@ -121,11 +125,11 @@ fn near<'a>(given: &str, names: &[&'a str]) -> Vec<&'a str> {
     near.into_iter().take(3).map(|(_, name)| name).collect()
 }
 
-/// Above which two names are alike; 1 is the same.
+/// The similarity from which a name is suggested; 1 is equal.
 const LIKE: f64 = 0.8;
 
 pub(super) const ABOUT: &str = "\
-Reset usage counters.
+ResetOutput usage counters.
 
 Resets the counters of KEY, or of all keys with --all; without either, asks on the terminal \
 before it resets all keys. Limits are kept, and so are reservations of requests in flight. \
@@ -134,10 +138,10 @@ be reset while a program has it open.";
 
 const EXAMPLES: &str = "\
 Examples:
-  Reset one key:
+  ResetOutput one key:
     tollgate reset gpt-4o
 
-  Reset all keys of a project:
+  ResetOutput all keys of a project:
     tollgate reset --all --store state.db
 
 JSON:
@@ -153,7 +157,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn names_that_are_near_are_told_nearest_first_and_others_are_not() {
+    fn similar_names_are_sorted_by_similarity() {
         let names = ["", " ", "claude-sonnet-4-5", "gpt-4o", "gpt-4o-mini", "tenant:a"];
         assert_eq!(near("gpt4o", &names), ["gpt-4o", "gpt-4o-mini"]);
         assert_eq!(near("sonnet", &names), ["claude-sonnet-4-5"]);

@@ -5,19 +5,19 @@ use std::time::Duration;
 use clap::Parser;
 
 use super::batch_run::batch;
-use super::output::Output;
 use super::serve::serve;
 use super::signal::StopRequests;
+use super::stdout::Stdout;
 use super::{ChargeRule, Cli, Command, Exit, LimitArgs, SimulateArgs};
-use crate::terminal::say;
+use crate::terminal::notify;
 use tollgate_simulate::{Settings, SimulatedServer};
 
-/// Does what the command line says.
+/// Runs the command line.
 pub fn main() -> Exit {
     Cli::try_parse().map_or_else(|error| wrong(&error), run)
 }
 
-/// Does what the arguments say, on a runtime of its own.
+/// Runs a command on its own runtime.
 pub fn run(cli: Cli) -> Exit {
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
@@ -25,7 +25,7 @@ pub fn run(cli: Cli) -> Exit {
     };
     runtime.block_on(async {
         let mut stdout = std::io::stdout();
-        let out = &mut Output::new(&mut stdout);
+        let out = &mut Stdout::new(&mut stdout);
         let ended = match cli.command {
             Command::Batch(args) => batch(&args, out).await,
             Command::Explain(args) => args.run(&mut std::io::stdout().lock()),
@@ -44,8 +44,7 @@ pub fn run(cli: Cli) -> Exit {
     })
 }
 
-/// Says what is wrong with the arguments, as everything else is said; or shows the help, if that is
-/// what was asked for.
+/// Prints an error of the arguments, or the help.
 fn wrong(error: &clap::Error) -> Exit {
     match error.render().to_string().strip_prefix("error: ") {
         Some(text) => stopped(&text.trim_end()),
@@ -71,7 +70,7 @@ async fn simulate(args: &SimulateArgs) -> Result<Exit, String> {
     let server = server.map_err(|error| {
         format!("{}: cannot listen: {error}; choose another address with --listen", args.listen)
     })?;
-    // Before it says where it listens: whoever reads that may interrupt it.
+    // Listens for signals before the address is printed, since the reader may send one.
     let mut requests = StopRequests::listen().map_err(text)?;
     print(&format_args!("listening on http://{}", server.addr()));
     requests.next().await;
@@ -92,13 +91,13 @@ pub(super) fn settings(limits: &LimitArgs) -> Settings {
         .with_algorithm(limits.algorithm.map_or_else(Default::default, Into::into))
 }
 
-/// Prints to stdout. Whoever has closed it does not want to know.
+/// Prints to stdout, ignoring errors.
 fn print(text: &dyn Display) {
     let _ = writeln!(std::io::stdout(), "{text}");
 }
 
 pub(super) fn stopped(message: &dyn Display) -> Exit {
-    say(message);
+    notify(message);
     Exit::Stopped
 }
 

@@ -5,8 +5,8 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 #[cfg(not(unix))]
 use tokio::signal::windows::{CtrlC, ctrl_c};
 
-/// Requests to end: Ctrl-C, or a `kill` that leaves time. None of them ends the process by itself any
-/// more, and none that comes after this was made is lost.
+/// SIGINT and SIGTERM. Their default actions are disabled, and no signal is lost from the creation
+/// on.
 #[derive(Debug)]
 pub(super) struct StopRequests {
     #[cfg(unix)]
@@ -18,10 +18,10 @@ pub(super) struct StopRequests {
 }
 
 impl StopRequests {
-    /// Listens from now on.
+    /// Starts listening.
     ///
     /// # Errors
-    /// If signals can't be listened to.
+    /// Returns an error if a signal handler can't be installed.
     pub(super) fn listen() -> io::Result<Self> {
         #[cfg(unix)]
         return Ok(Self {
@@ -32,7 +32,7 @@ impl StopRequests {
         Ok(Self { interrupt: ctrl_c()? })
     }
 
-    /// Ends at the next one.
+    /// Waits for the next signal.
     pub(super) async fn next(&mut self) {
         #[cfg(unix)]
         tokio::select! {
@@ -47,8 +47,8 @@ impl StopRequests {
 /// Ends at the first request to end.
 ///
 /// # Errors
-/// If signals can't be listened to.
-pub(super) async fn asked_to_stop() -> io::Result<()> {
+/// Returns an error if a signal handler can't be installed.
+pub(super) async fn stop_requested() -> io::Result<()> {
     StopRequests::listen()?.next().await;
     Ok(())
 }

@@ -26,7 +26,7 @@ pub struct SimulateArgs {
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
     pub itpm: u64,
 
-    /// Output tokens per minute, for Anthropic's API only; 0 = no limit
+    /// Stdout tokens per minute, for Anthropic's API only; 0 = no limit
     #[arg(long, value_name = "N", default_value_t = 0, help_heading = "Limits")]
     pub otpm: u64,
 
@@ -47,7 +47,7 @@ pub struct SimulateArgs {
     pub seed: u64,
 }
 
-/// What a request takes from the token limit.
+/// The charge rule of the token limit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 pub enum ChargeRule {
     /// At admission: about characters / 4 + the maximum output tokens
@@ -56,7 +56,7 @@ pub enum ChargeRule {
     Usage,
 }
 
-/// How long an answer takes: between two durations, both possible.
+/// A range of latencies, inclusive.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Latency {
     min: Duration,
@@ -64,12 +64,12 @@ pub struct Latency {
 }
 
 impl Latency {
-    /// The shortest.
+    /// Returns the shortest latency.
     pub fn min(self) -> Duration {
         self.min
     }
 
-    /// The longest.
+    /// Returns the longest latency.
     pub fn max(self) -> Duration {
         self.max
     }
@@ -78,7 +78,7 @@ impl Latency {
 impl FromStr for Latency {
     type Err = InvalidLatency;
 
-    /// Reads `MIN..MAX` or one number, in whole milliseconds.
+    /// Parses `MIN..MAX` or one number, in milliseconds.
     fn from_str(text: &str) -> Result<Self, InvalidLatency> {
         let (min, max) = text.split_once("..").unwrap_or((text, text));
         let millis = |text: &str| text.parse().ok().map(Duration::from_millis);
@@ -89,11 +89,11 @@ impl FromStr for Latency {
     }
 }
 
-/// A latency that is no range of milliseconds.
+/// An invalid range of latencies.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct InvalidLatency {
-    /// What was given.
+    /// The given text.
     pub text: String,
 }
 

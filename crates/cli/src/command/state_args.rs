@@ -3,8 +3,8 @@ use std::path::PathBuf;
 use clap::Args;
 
 use super::paths::Paths;
-use super::place::Place;
-use crate::terminal::say;
+use super::state_file::StateFile;
+use crate::terminal::notify;
 use tollgate::config::{self, LoadOptions, Loaded};
 
 /// The configuration and the store.
@@ -30,8 +30,8 @@ pub struct ConfigArgs {
 }
 
 impl ConfigArgs {
-    /// What the configuration is loaded from: the file that is named here, or in the environment, or
-    /// the default one if it is there; and the environment over it.
+    /// Returns the sources of the configuration: the given file, else the environment's, else the
+    /// default file if it exists, overridden by environment variables.
     pub(super) fn options(&self) -> LoadOptions {
         let options = LoadOptions::from_environment().with_sections(tollgate_serve::sections());
         match &self.config {
@@ -40,25 +40,24 @@ impl ConfigArgs {
         }
     }
 
-    /// The configuration.
+    /// Loads the configuration.
     ///
-    /// # Errors
-    /// All that is wrong with it, one thing a line.
+    /// Returns all errors of the configuration, one per line.
     pub(super) fn load(&self) -> Result<Loaded, String> {
         config::load(&self.options()).map_err(|error| error.to_string())
     }
 }
 
 impl StateArgs {
-    /// Says so if the limits of the configuration are shared with other machines: what is used of them
-    /// is known to the server alone, and this command looks at the store.
+    /// Prints a note if the limits are shared with other machines, since their usage is not in the
+    /// store.
     ///
     /// # Errors
     /// As [`ConfigArgs::load`].
-    pub(super) fn tell_if_shared(&self) -> Result<(), String> {
+    pub(super) fn warn_if_shared(&self) -> Result<(), String> {
         if let Some(cluster) = self.config.load()?.config.cluster {
             let (account, url) = (&cluster.account, &cluster.redis);
-            say(&format_args!(
+            notify(&format_args!(
                 "usage of these limits is shared at {url} for the account {account} and not included: \
                  showing only the state of the store"
             ));
@@ -66,15 +65,17 @@ impl StateArgs {
         Ok(())
     }
 
-    /// The file of state that counts with this configuration.
+    /// Returns the state file.
     ///
     /// # Errors
-    /// If nobody names one and there is no home to look in.
-    pub(super) fn place(&self, loaded: &Loaded) -> Result<Place, String> {
-        let configured = || loaded.config.store.as_ref().map(|store| Place(store.file.clone()));
-        match self.store.clone().map(Place::named).or_else(configured) {
+    /// Returns an error if no file is given and there is no home directory.
+    pub(super) fn place(&self, loaded: &Loaded) -> Result<StateFile, String> {
+        let configured = || loaded.config.store.as_ref().map(|store| StateFile(store.file.clone()));
+        match self.store.clone().map(StateFile::named).or_else(configured) {
             Some(place) => Ok(place),
-            None => Paths::from_env().state().map(Place::named).map_err(|error| error.to_string()),
+            None => {
+                Paths::from_env().state().map(StateFile::named).map_err(|error| error.to_string())
+            }
         }
     }
 }

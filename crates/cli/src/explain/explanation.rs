@@ -8,33 +8,33 @@ use tollgate::Timestamp;
 use tollgate::provider::{ApiError, Class, Estimate, LimitReadings, Profile, Scanned, Scanner};
 use tollgate::quota::{Cost, Dimension, Usage};
 
-/// What tollgate makes of one recorded exchange.
+/// The explanation of a recorded exchange.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Explanation {
-    /// Whose rules count, told by the URL.
+    /// The provider profile, detected from the URL.
     pub profile: Profile,
-    /// What the request is and costs, as reserved before it is sent.
+    /// The estimate of the request, as reserved before sending.
     pub estimate: Estimate,
-    /// What the response states that it used.
+    /// The usage reported in the response.
     pub usage: Option<Usage>,
-    /// What the headers say was charged to the token limit, with providers that say so.
+    /// The charge to the token limit stated in the headers, if any.
     pub charged: Option<u64>,
-    /// What the headers say of limits.
+    /// The limits stated in the headers.
     pub limits: LimitReadings,
-    /// What the response means for the request.
+    /// The class of the response.
     pub class: Class,
-    /// What the response says of an error, in the body of a success too.
+    /// The error in the response, in the body of a success too.
     pub error: Option<ApiError>,
-    /// Whether the error came in the body of a success.
+    /// True if the error is in the body of a success.
     pub in_band: bool,
-    /// How long the provider asks to wait before the next try; `None` where there was no error.
+    /// The delay before a retry; `None` without an error.
     pub retry_after: Option<Duration>,
     /// When the response ended.
     pub ended_at: Option<Timestamp>,
 }
 
-/// Reads a recorded exchange as the middleware reads a live one.
+/// Explains a recorded exchange, read as the middleware reads a live one.
 #[must_use]
 pub fn explain(entry: &Entry) -> Explanation {
     let (request, response) = (&entry.request, &entry.response);
@@ -43,7 +43,7 @@ pub fn explain(entry: &Entry) -> Explanation {
     let (class, in_band) = judge(profile, response, error.as_ref());
     let headers = dated(&response.headers, entry.ended_at);
     let body = match &error {
-        // The rest of the body is what was generated until then.
+        // The rest of the body is generated text.
         Some(error) if in_band => error.message().as_bytes(),
         _ => &response.body,
     };
@@ -52,7 +52,7 @@ pub fn explain(entry: &Entry) -> Explanation {
         estimate: profile.read_request(&request.url, &request.body),
         charged: profile.charged_in_head(&headers),
         limits: profile.limits(&headers),
-        // `retry-after` stands on successes too: no refusal there.
+        // Successes may have `retry-after` too.
         retry_after: if class == Class::Ok { None } else { delay() },
         ended_at: entry.ended_at,
         profile,
@@ -64,7 +64,7 @@ pub fn explain(entry: &Entry) -> Explanation {
 }
 
 impl Explanation {
-    /// What the response settles the charge to, where it states its usage.
+    /// Returns the settled charge, if the response reports its usage.
     pub fn settled(&self) -> Option<Cost> {
         let cost = self.profile.charge(&self.estimate.cost, &self.usage?);
         Some(match self.charged {
@@ -73,23 +73,23 @@ impl Explanation {
         })
     }
 
-    /// The class by its name in JSON: `ok`, `transient`, `until_reset`, `terminal`, or `in_band` for
-    /// an error in the body of a success.
+    /// Returns the class name in JSON: `ok`, `transient`, `until_reset`, `terminal`, or `in_band`
+    /// for an error in the body of a success.
     pub fn class_name(&self) -> &'static str {
         if self.in_band { "in_band" } else { self.class.as_str() }
     }
 
-    /// What is missing from the total-token limit after this exchange: if the bucket was full
-    /// before it, that is what the provider charged.
+    /// Returns the tokens missing from the token limit after this exchange: the charge, if the
+    /// bucket was full.
     pub(super) fn missing_tokens(&self) -> Option<u64> {
         let tokens = self.limits.iter().find(|limit| limit.dimension == Dimension::Tokens)?;
         tokens.limit?.checked_sub(tokens.remaining?)
     }
 }
 
-/// What the response means for the request, and whether its body, that of a success, said so.
+/// Returns the class, and true if the error is in the body of a success.
 fn judge(profile: Profile, response: &Response, error: Option<&ApiError>) -> (Class, bool) {
-    // No status: no response came, as behind a broken connection.
+    // No status: there was no response.
     let Ok(status) = StatusCode::from_u16(response.status) else {
         return (Class::Transient, false);
     };
@@ -105,8 +105,8 @@ fn scan(profile: Profile, response: &Response) -> Scanned {
     scanner.finish()
 }
 
-/// The headers with a `date`, from which times in them are counted. Where nothing tells the time, a
-/// date to wait for tells no delay.
+/// Adds a `date`, to which times in headers are relative. Without any time, a date in `retry-after`
+/// is removed.
 fn dated(headers: &HeaderMap, ended: Option<Timestamp>) -> HeaderMap {
     let mut headers = headers.clone();
     let is_date = |value: &HeaderValue| {

@@ -1,16 +1,15 @@
-//! `tollgate explain`: what recorded traffic would have cost, and what its answers said.
+//! `tollgate explain`: explains the charges of recorded traffic.
 //!
 //! [`explain`] reads one recorded [`Entry`](har::Entry) as tollgate reads live traffic: the charge
 //! that it would reserve, the usage that the response states, the limits that its headers tell, the
-//! class of an error and the delay before another try. [`Line`] writes that as JSON, [`Row`] for
+//! class of an error and the delay before another try. [`JsonLine`] writes that as JSON, [`TableRow`] for
 //! people, and [`Summary`] tells how far the estimates of many were off. [`har`] reads the files.
 //!
-//! It sends nothing, limits nothing and judges nothing that [`provider`](tollgate::provider) doesn't.
-//! What it writes holds no header's value, no part of a prompt and no query of a URL.
+//! It sends nothing. Its output contains no header values, prompts or URL queries.
 //!
 //! ```
 //! use std::ops::ControlFlow;
-//! use tollgate_cli::explain::{Line, Summary, explain, har};
+//! use tollgate_cli::explain::{JsonLine, Summary, explain, har};
 //!
 //! let file = r#"{"log": {"entries": [{
 //!     "request": {"method": "POST", "url": "https://api.openai.com/v1/chat/completions?key=s3cret",
@@ -25,7 +24,7 @@
 //! har::read(file.as_bytes(), |entry| {
 //!     let explanation = explain(&entry);
 //!     summary.add(&explanation);
-//!     lines.push(Line::new("a.har", lines.len(), &explanation).to_string());
+//!     lines.push(JsonLine::new("a.har", lines.len(), &explanation).to_string());
 //!     ControlFlow::Continue(())
 //! })?;
 //! assert_eq!(lines, [concat!(
@@ -40,15 +39,15 @@
 //! ```
 
 mod explanation;
-mod fresh;
+mod full_buckets;
 pub mod har;
-mod line;
+mod json_line;
 mod relative_errors;
-mod row;
 mod seconds;
 mod summary;
+mod table_row;
 
 pub use explanation::{Explanation, explain};
-pub use line::Line;
-pub use row::{HEADING, Row};
+pub use json_line::JsonLine;
 pub use summary::Summary;
+pub use table_row::{HEADING, TableRow};

@@ -1,7 +1,6 @@
 use std::time::Duration;
 
-/// Seconds to the microsecond: no header is more exact, and what is not a multiple of one comes from
-/// reading a decimal fraction.
+/// Returns seconds rounded to microseconds: no header is more exact.
 pub(super) fn seconds(duration: &Duration) -> f64 {
     (duration.as_nanos().saturating_add(500) / 1_000) as f64 / 1e6
 }

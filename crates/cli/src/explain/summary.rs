@@ -6,19 +6,19 @@ use comfy_table::CellAlignment::{Left, Right};
 use comfy_table::Table;
 
 use super::Explanation;
-use super::fresh::Fresh;
+use super::full_buckets::FullBuckets;
 use super::relative_errors::RelativeErrors;
 use crate::terminal::{counted, plain_table};
 use tollgate::quota::Dimension;
 
-/// What many explanations come to: exchanges by provider and class, and how far estimates were off.
+/// A summary of explanations: exchanges by provider and class, and estimation errors.
 ///
-/// The charge is compared with what the headers say was charged, or is missing from the token limit
-/// where the bucket was full before; the input with the usage that the response states.
+/// The charge is compared with the charge stated in headers, or with the missing part of a full
+/// bucket; the input with the reported usage.
 #[derive(Debug, Clone, Default)]
 pub struct Summary {
     providers: BTreeMap<&'static str, Provider>,
-    fresh: Fresh,
+    full_buckets: FullBuckets,
 }
 
 #[derive(Debug, Clone, Default)]
@@ -29,13 +29,14 @@ struct Provider {
 }
 
 impl Summary {
-    /// Counts one more.
+    /// Adds an explanation.
     pub fn add(&mut self, explanation: &Explanation) {
         let provider = self.providers.entry(explanation.profile.name()).or_default();
         *provider.classes.entry(explanation.class_name()).or_default() += 1;
         let cost = &explanation.estimate.cost;
-        let fresh = self.fresh.admits(explanation);
-        let missing = || explanation.missing_tokens().filter(|missing| fresh && *missing > 0);
+        let full_buckets = self.full_buckets.is_full_for(explanation);
+        let missing =
+            || explanation.missing_tokens().filter(|missing| full_buckets && *missing > 0);
         let charged = explanation.charged.or_else(missing);
         if let Some(charged) = charged {
             provider.charge.record(cost.amount(&Dimension::Tokens), charged);
@@ -45,7 +46,7 @@ impl Summary {
         }
     }
 
-    /// How many were counted.
+    /// Returns the number of exchanges.
     pub fn exchanges(&self) -> u64 {
         self.providers.values().map(Provider::exchanges).sum()
     }

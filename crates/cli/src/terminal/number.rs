@@ -1,4 +1,4 @@
-/// A number with its thousands apart: `1,234,567`.
+/// Formats a number with thousands separators: `1,234,567`.
 pub(crate) fn whole(number: u64) -> String {
     let digits = number.to_string();
     let mut text = String::with_capacity(digits.len() + digits.len() / 3);
@@ -11,7 +11,7 @@ pub(crate) fn whole(number: u64) -> String {
     text
 }
 
-/// A number and its noun, in the plural unless the number is 1: `1 line`, `1,234 lines`.
+/// Formats a number and its noun, in the plural unless the number is 1: `1 line`, `1,234 lines`.
 pub(crate) fn counted(number: u64, noun: &str) -> String {
     let plural = if number == 1 { "" } else { "s" };
     format!("{} {noun}{plural}", whole(number))
@@ -22,7 +22,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn thousands_stand_apart() {
+    fn thousands_are_separated() {
         let table = [(0, "0"), (999, "999"), (1_000, "1,000"), (1_234_567, "1,234,567")];
         for (number, text) in table {
             assert_eq!(whole(number), text);

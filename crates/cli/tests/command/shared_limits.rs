@@ -47,12 +47,12 @@ impl Machine {
         Self { batch: command.spawn().unwrap(), folder }
     }
 
-    /// Its report, once it has ended, and what it said on stderr.
+    /// Its report, once it has ended, and what it received on stderr.
     fn ended(self) -> (Value, String) {
         let output = self.batch.wait_with_output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        assert!(output.status.success(), "{:?}: {said}", output.status);
-        (read(&self.folder.path().join("report.json")), said)
+        let received = String::from_utf8(output.stderr).unwrap();
+        assert!(output.status.success(), "{:?}: {received}", output.status);
+        (read(&self.folder.path().join("report.json")), received)
     }
 }
 
@@ -76,8 +76,8 @@ fn config(redis: &str, more: &str) -> String {
     )
 }
 
-/// What a large and a small file come to that are sent by two machines under this configuration, and
-/// how long both took.
+/// Sends a large and a small file from two machines with this configuration; returns the reports,
+/// the provider's counters and the duration.
 async fn both(more: &str) -> ([Value; 2], Stats, Duration) {
     let (redis, server) = (Redis::start(), provider().await);
     let (base, config) = (format!("http://{}", server.addr()), config(&redis.url(), more));
@@ -86,8 +86,8 @@ async fn both(more: &str) -> ([Value; 2], Stats, Duration) {
         .map(|(name, requests)| Machine::start(name, requests, &config, &base, &[]));
     let ended = tokio::task::spawn_blocking(|| machines.map(Machine::ended)).await.unwrap();
     let took = begun.elapsed();
-    let reports = ended.map(|(report, said)| {
-        assert_eq!(said, "", "nothing was amiss");
+    let reports = ended.map(|(report, received)| {
+        assert_eq!(received, "", "nothing was amiss");
         report
     });
     (reports, server.shutdown().await.unwrap(), took)
@@ -112,7 +112,7 @@ async fn two_batches_on_two_machines_share_one_limit() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_batch_goes_on_with_its_share_where_nobody_is_and_says_so() {
+async fn batch_without_redis_uses_local_share_and_warns() {
     let mut redis = Redis::start();
     redis.server().kill();
     let server = provider().await;
@@ -120,18 +120,18 @@ async fn a_batch_goes_on_with_its_share_where_nobody_is_and_says_so() {
 
     let config = config(&redis.url(), "on_failure: local_share");
     let machine = Machine::start("alone", 300, &config, &base, &[]);
-    let (report, said) = tokio::task::spawn_blocking(|| machine.ended()).await.unwrap();
+    let (report, received) = tokio::task::spawn_blocking(|| machine.ended()).await.unwrap();
     assert_eq!(
         (report["succeeded"].as_u64(), report["rate_limited"].as_u64()),
         (Some(300), Some(0))
     );
-    let told = "tollgate: the store of shared limits is unreachable: this run uses its local share until it is back\n";
-    assert_eq!(said, told, "once");
+    let output = "tollgate: the store of shared limits is unreachable: this run uses its local share until it is back\n";
+    assert_eq!(received, output, "once");
     server.shutdown().await.unwrap();
 }
 
 #[test]
-fn a_trial_run_takes_nothing_of_what_others_share() {
+fn simulated_run_leaves_shared_limits_unused() {
     let redis = Redis::start();
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);
@@ -147,7 +147,7 @@ fn a_trial_run_takes_nothing_of_what_others_share() {
 }
 
 #[test]
-fn commands_that_look_at_the_store_say_what_is_kept_elsewhere() {
+fn store_commands_warn_about_shared_limits() {
     let folder = tempfile::tempdir().unwrap();
     let config = config("redis://:hunter2@127.0.0.1:1", "mode: exact");
     std::fs::write(folder.path().join("t.yaml"), config).unwrap();
@@ -155,9 +155,10 @@ fn commands_that_look_at_the_store_say_what_is_kept_elsewhere() {
         let mut command = Command::new(env!("CARGO_BIN_EXE_tollgate"));
         command.current_dir(folder.path()).args(arguments.split(' ')).args(["--config", "t.yaml"]);
         let output = command.args(["--store", "state.db"]).output().unwrap();
-        let said = String::from_utf8(output.stderr).unwrap();
-        let told = "is shared at redis://***@127.0.0.1:1 for the account team-a and not included";
-        assert!(output.status.success() && said.contains(told), "{arguments}: {said}");
+        let received = String::from_utf8(output.stderr).unwrap();
+        let expected =
+            "is shared at redis://***@127.0.0.1:1 for the account team-a and not included";
+        assert!(output.status.success() && received.contains(expected), "{arguments}: {received}");
     }
 }
 

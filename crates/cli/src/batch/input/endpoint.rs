@@ -7,7 +7,7 @@ use super::Fault;
 use super::shape::Form;
 use tollgate::provider::{ANTHROPIC, GEMINI, Profile, VERTEX, VERTEX_ANTHROPIC};
 
-/// The path of a line that names none.
+/// Returns the path of a line without a `url`.
 pub(super) fn path(endpoint: &str, form: Form, body: &str) -> Result<String, Fault> {
     let takes = |profiles: &[Profile]| profiles.contains(&Profile::find(endpoint));
     let other = match form {
@@ -35,9 +35,9 @@ struct Body<'a> {
     model: Option<Cow<'a, str>>,
 }
 
-/// What the model of the body takes the place of.
+/// The placeholder for the model of the body.
 const MODEL: &str = "{model}";
 
-/// All that would end a segment of a path, or that no path may have.
+/// Characters that are not allowed in a path segment.
 const ESCAPED: &AsciiSet =
     &NON_ALPHANUMERIC.remove(b'-').remove(b'_').remove(b'.').remove(b'~').remove(b':').remove(b'@');

@@ -1,22 +1,22 @@
 //! The input of a batch: batch lines of OpenAI, Anthropic or Gemini, raw request bodies, or a mix.
 //!
-//! | line | what it is |
+//! | line | format |
 //! |---|---|
 //! | `{"custom_id", "method", "url", "body"}` | a Batch line of OpenAI or Azure: a `body` object and a `custom_id`, a `url` or both (`method`, if any, is `POST`) |
-//! | `{"custom_id", "params"}` | one of Anthropic's Message Batches |
-//! | `{"key", "request"}` | one of Gemini's Batch API; the `key` is its `custom_id` |
-//! | any other object | a *raw body*, under the `custom_id` `line-N` |
+//! | `{"custom_id", "params"}` | a line of Anthropic's Message Batches |
+//! | `{"key", "request"}` | a line of Gemini's Batch API; the `key` is its `custom_id` |
+//! | any other object | a *raw body*, with the `custom_id` `line-N` |
 //!
-//! A line without a `url` goes to the path that the reader was made with. `{model}` in that path stands
-//! for the `model` of the body, without `models/` in front. Bodies pass byte for byte.
+//! A line without a `url` is sent to the path of the reader. `{model}` in that path is replaced by
+//! the `model` of the body, without a leading `models/`. Bodies are passed through byte for byte.
 //!
-//! Blank lines are skipped, but counted: numbers are those an editor shows. A byte order mark and
-//! CRLF are tolerated. A line that is no request comes out as a [`BadLine`], and reading goes on.
+//! Blank lines are skipped but counted, so that line numbers match those of an editor. A byte order
+//! mark and CRLF are accepted. An invalid line is returned as an [`InvalidLine`], and reading
+//! continues.
 //!
-//! **Repeated `custom_id`s.** The first line with a `custom_id` is the request; each later one is a
-//! [`BadLine`] that names the first, and that stands under `line-N` (or `line-N-2` and so on, where
-//! that is taken), so that no id comes out twice.
-//! The reader keeps a 128-bit hash of each id, and nothing else of the lines it has read.
+//! **Duplicate `custom_id`s.** The first line with a `custom_id` is the request; each later one is
+//! an [`InvalidLine`] that names the first. Its own id is `line-N` (or `line-N-2` and so on, if
+//! that is taken), so that no id is returned twice. The reader keeps a 128-bit hash of each id.
 //!
 //! ```
 //! use tollgate_cli::batch::input::{Entry, Reader};
@@ -31,21 +31,21 @@
 //! # }
 //! ```
 
-mod bad_line;
 mod endpoint;
+mod invalid_line;
 mod shape;
 
 use std::io::{self, BufRead};
 
 use bytes::Bytes;
 
-pub use bad_line::{BadLine, Fault};
+pub use invalid_line::{Fault, InvalidLine};
 
 use super::ids::{Id, Ids};
 use super::lines::Lines;
 use super::request_hash::RequestHash;
 
-/// Reads requests from the lines of a file, in memory bounded by its longest line and a hash per
+/// A reader of requests, one per line. Its memory is bounded by the longest line and a hash per
 /// `custom_id`.
 #[derive(Debug)]
 pub struct Reader<R> {
@@ -57,37 +57,37 @@ pub struct Reader<R> {
     buf: Vec<u8>,
 }
 
-/// What a line of the input is.
+/// A line of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Entry {
     /// A request to send.
     Request(Line),
-    /// A line that is no request.
-    Bad(BadLine),
+    /// An invalid line.
+    Invalid(InvalidLine),
 }
 
 /// A request to send.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Line {
-    /// The number of its line, from 1.
+    /// The line number, from 1.
     pub number: u64,
-    /// The caller's name for it, or `line-N`.
+    /// The `custom_id`, or `line-N`.
     pub custom_id: String,
-    /// The absolute path to call, with its query.
+    /// The absolute path with its query.
     pub url_path: String,
-    /// The JSON object to send, byte for byte as it was read.
+    /// The JSON object to send, exactly as read.
     pub body: Bytes,
-    /// The identity of its request.
+    /// The hash of the request.
     pub hash: RequestHash,
 }
 
 impl Entry {
-    /// The number of its line, and its `custom_id`.
+    /// Returns the line number and the `custom_id`.
     pub fn place(&self) -> (u64, &str) {
         match self {
             Self::Request(Line { number, custom_id, .. })
-            | Self::Bad(BadLine { number, custom_id, .. }) => (*number, custom_id),
+            | Self::Invalid(InvalidLine { number, custom_id, .. }) => (*number, custom_id),
         }
     }
 }
@@ -100,8 +100,8 @@ impl Line {
 }
 
 impl<R: BufRead> Reader<R> {
-    /// Reads `read`; lines without a `url` go to the path `endpoint`. A line is at most 64 MiB
-    /// long.
+    /// Returns a reader of `read`. Lines without a `url` are sent to the path `endpoint`. A line
+    /// may be up to 64 MiB long.
     pub fn new(read: R, endpoint: impl Into<String>) -> Self {
         Self {
             lines: Lines::new(read, LONGEST_LINE),
@@ -113,7 +113,7 @@ impl<R: BufRead> Reader<R> {
         }
     }
 
-    /// The same reader, with another bound on the length of a line, in bytes.
+    /// Sets the maximum length of a line, in bytes.
     #[must_use]
     pub fn with_longest_line(mut self, bytes: usize) -> Self {
         self.longest = bytes;
@@ -121,13 +121,13 @@ impl<R: BufRead> Reader<R> {
         self
     }
 
-    /// The ids read so far, each with its line: what
-    /// [`finish_in_order`](super::output::Output::finish_in_order) puts the output in order by.
+    /// Returns the ids read so far, for
+    /// [`finish_in_order`](super::output::Output::finish_in_order).
     pub fn ids(&self) -> &Ids {
         &self.ids
     }
 
-    /// The ids read so far, without the reader.
+    /// Returns the ids read so far.
     pub fn into_ids(self) -> Ids {
         self.ids
     }
@@ -153,26 +153,29 @@ impl<R: BufRead> Reader<R> {
         });
         match found {
             Ok(line) => Entry::Request(line),
-            Err(fault) => Entry::Bad(BadLine { number, custom_id, fault }),
+            Err(fault) => Entry::Invalid(InvalidLine { number, custom_id, fault }),
         }
     }
 
     fn repeated(&mut self, custom_id: String, first: u64) -> Entry {
         let number = self.number;
-        // Taken already where someone named another line `line-N` by hand.
+        // Another line may have this id as its `custom_id`.
         let names = (2..).map(|again| format!("line-{number}-{again}"));
         let mut names = std::iter::once(named_by_line(number)).chain(names);
         let own = names.find(|id| self.ids.insert(Id::of(id), number).is_ok());
         let own = own.expect("there are names without end");
-        Entry::Bad(BadLine { number, custom_id: own, fault: Fault::Repeats { custom_id, first } })
+        Entry::Invalid(InvalidLine {
+            number,
+            custom_id: own,
+            fault: Fault::DuplicateId { custom_id, first },
+        })
     }
 }
 
 impl<R: BufRead> Iterator for Reader<R> {
     type Item = io::Result<Entry>;
 
-    /// The next line that is not blank. An error is one of reading; nothing comes after it that
-    /// can be relied on.
+    /// Returns the next line that is not blank. After an I/O error, further lines are unspecified.
     fn next(&mut self) -> Option<Self::Item> {
         loop {
             let span = match self.lines.next(&mut self.buf) {
@@ -191,10 +194,10 @@ impl<R: BufRead> Iterator for Reader<R> {
     }
 }
 
-/// How many lines of a file are not blank: what a [`Reader`] will yield, for a progress bar.
+/// Counts the lines that are not blank.
 ///
 /// # Errors
-/// Those of reading.
+/// An I/O error.
 pub fn count(read: impl BufRead) -> io::Result<u64> {
     let mut lines = Lines::new(read, LONGEST_LINE);
     let mut buf = Vec::new();

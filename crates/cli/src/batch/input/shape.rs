@@ -4,7 +4,7 @@ use serde_json::value::RawValue;
 
 use super::Fault;
 
-/// A line that is a request.
+/// A valid line.
 pub(super) struct Request<'a> {
     pub(super) form: Form,
     pub(super) custom_id: Option<String>,
@@ -12,7 +12,7 @@ pub(super) struct Request<'a> {
     pub(super) body: &'a str,
 }
 
-/// A line that is none, with its `custom_id` where that could be read.
+/// An invalid line, with its `custom_id` if it is readable.
 pub(super) struct Refused {
     pub(super) custom_id: Option<String>,
     pub(super) fault: Fault,
@@ -24,10 +24,10 @@ impl From<Fault> for Refused {
     }
 }
 
-/// The provider whose batch lines a line is one of.
+/// The format of a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Form {
-    /// None: it is a body.
+    /// A request body.
     Raw,
     /// `{custom_id, method, url, body}`
     OpenAi,
@@ -38,7 +38,7 @@ pub(super) enum Form {
 }
 
 impl Form {
-    /// The member that holds the body.
+    /// Returns the member that contains the body.
     fn body(self) -> &'static str {
         match self {
             Self::Raw | Self::OpenAi => "body",
@@ -48,7 +48,7 @@ impl Form {
     }
 }
 
-/// Reads one line, without its ending.
+/// Parses one line, without its line ending.
 pub(super) fn parse(line: &[u8]) -> Result<Request<'_>, Refused> {
     let text = str::from_utf8(line)
         .map_err(|error| Fault::NotUtf8 { column: error.valid_up_to() + 1 })?
@@ -88,8 +88,9 @@ struct Shape<'a> {
 }
 
 impl<'a> Shape<'a> {
-    /// No provider's own body has a `custom_id`, a `url` beside a `body` or `method`, or a `key`
-    /// beside a `request`: a line with those is a batch line, even if something else is missing from it.
+    /// Detects a batch line. No provider's request body has a `custom_id`, a `url` beside a `body`
+    /// or `method`, or a `key` beside a `request`; a line with them is a batch line even if it is
+    /// incomplete.
     fn form(&self) -> Option<Form> {
         let beside_url = self.body.is_some() || self.method.is_some();
         let is_openai = self.body.is_some() || self.url.is_some() || self.method.is_some();
@@ -139,7 +140,7 @@ fn path_of(raw: &RawValue) -> Result<String, Fault> {
     .ok_or_else(|| Fault::Url { url: without_secret(raw.get()) })
 }
 
-/// Queries may hold keys, and a user name its password: neither is repeated in an error.
+/// Removes the query and user info, which may hold secrets.
 fn without_secret(url: &str) -> String {
     let url = url.split(['?', '#']).next().unwrap_or_default();
     match url.split_once("//").and_then(|(scheme, rest)| Some((scheme, rest.rsplit_once('@')?.1))) {
@@ -151,7 +152,7 @@ fn without_secret(url: &str) -> String {
 #[expect(clippy::needless_pass_by_value, reason = "the argument of `map_err`")]
 fn not_json(error: serde_json::Error) -> Fault {
     let text = error.to_string();
-    // The parser sees one line only: its "line 1" would mislead.
+    // The parser gets one line, so its "line 1" would be misleading.
     let message = text.split(" at line ").next().unwrap_or_default().to_owned();
     Fault::NotJson { message, column: error.column() }
 }

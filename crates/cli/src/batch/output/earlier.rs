@@ -1,32 +1,31 @@
 use std::path::{Path, PathBuf};
 
-use super::done::Done;
 use super::file::{ResultFile, canonical};
+use super::finished::FinishedRequests;
 use super::lock::Lock;
 use super::scan::{Removal, Scan};
 use super::{FileError, OpenError};
 use crate::batch::ids::Ids;
 
-/// The results of earlier runs, read and locked, and not changed yet.
+/// The results of earlier runs, read and locked but not changed.
 #[derive(Debug)]
 pub struct EarlierResults {
     files: Vec<(PathBuf, Scan)>,
     locks: Vec<Lock>,
-    done: Done,
+    done: FinishedRequests,
     retry_failed: bool,
 }
 
 impl EarlierResults {
-    /// Reads the output at `out`, and the file of failures, if `errors` names one. With
-    /// `retry_failed`, lines that failed for good are not done, and make room too.
+    /// Reads the output at `out`, and the file of failures at `errors`. With `retry_failed`,
+    /// permanently failed lines count as not finished and are removed.
     ///
-    /// # Errors
-    /// [`OpenError`]: another run holds a file, a file is not a regular one, holds anything but
-    /// result lines, or cannot be read.
+    /// [`OpenError`] if another run has locked a file, a file is not regular, contains anything but
+    /// result lines, or can't be read.
     pub fn read(out: &Path, errors: Option<&Path>, retry_failed: bool) -> Result<Self, OpenError> {
         let paths = distinct(out, errors)?;
         let locks = paths.iter().map(|path| Lock::take(path)).collect::<Result<_, _>>()?;
-        let (mut done, mut files) = (Done::default(), Vec::new());
+        let (mut done, mut files) = (FinishedRequests::default(), Vec::new());
         for path in paths {
             let scan = Scan::of(&path, &mut done, retry_failed)?;
             files.push((path, scan));
@@ -34,17 +33,17 @@ impl EarlierResults {
         Ok(Self { files, locks, done, retry_failed })
     }
 
-    /// What they finished.
-    pub fn done(&self) -> &Done {
+    /// Returns the finished requests.
+    pub fn done(&self) -> &FinishedRequests {
         &self.done
     }
 
-    /// Makes each file one of whole, finished lines, without those of `changed` requests. The first
-    /// is the output.
+    /// Removes incomplete and retried lines and those of `changed` requests from each file. The
+    /// first is the output.
     pub(super) fn prepare(
         mut self,
         changed: &Ids,
-    ) -> Result<(Vec<ResultFile>, Vec<Lock>, Done), FileError> {
+    ) -> Result<(Vec<ResultFile>, Vec<Lock>, FinishedRequests), FileError> {
         let removal = Removal { failed: self.retry_failed, ids: changed };
         let mut results = Vec::new();
         for (path, scan) in self.files {
@@ -56,7 +55,7 @@ impl EarlierResults {
     }
 }
 
-/// The canonical paths of the files to open, one where both are the same.
+/// Returns the canonical paths of the files, without duplicates.
 fn distinct(out: &Path, errors: Option<&Path>) -> Result<Vec<PathBuf>, OpenError> {
     let mut paths = vec![canonical(out)?];
     if let Some(errors) = errors {

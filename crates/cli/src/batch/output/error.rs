@@ -2,39 +2,39 @@ use std::fmt;
 use std::io;
 use std::path::{Path, PathBuf};
 
-/// Why an output can't be opened. Nothing was changed.
+/// An error while opening an output. No file was changed.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum OpenError {
-    /// Another run writes to it.
+    /// Another run writes to the output.
     Locked {
         /// The output.
         path: PathBuf,
-        /// The file that the other run holds.
+        /// The lock file.
         lock: PathBuf,
     },
-    /// It is a folder, a pipe or a device.
+    /// The output is a directory, a pipe or a device.
     NotAFile {
         /// The output.
         path: PathBuf,
     },
-    /// It holds something else than results.
+    /// The file is not an output of batch.
     Foreign {
         /// The output.
         path: PathBuf,
-        /// Why its first line is no result.
+        /// The error in its first line.
         reason: String,
     },
-    /// A line after the first is no result.
+    /// A line after the first is not a result.
     Corrupt {
         /// The output.
         path: PathBuf,
-        /// The number of the line, from 1.
+        /// The line number, from 1.
         line: u64,
-        /// Why it is no result.
+        /// The error in the line.
         reason: String,
     },
-    /// It cannot be read or written.
+    /// An I/O error.
     File(FileError),
 }
 
@@ -82,20 +82,20 @@ impl From<FileError> for OpenError {
     }
 }
 
-/// Something the operating system could not do with a file.
+/// An I/O error of a file.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct FileError {
-    /// What was tried: `read`, `write`, `lock`.
+    /// The operation: `read`, `write`, `lock`.
     pub doing: &'static str,
     /// The file.
     pub path: PathBuf,
-    /// What the operating system says.
+    /// The I/O error.
     pub source: io::Error,
 }
 
 impl FileError {
-    /// Turns an [`io::Error`] into one that says what was done to which file.
+    /// Returns a function that adds the operation and the file to an [`io::Error`].
     pub(super) fn of(doing: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Self {
         move |source| Self { doing, path: path.to_owned(), source }
     }

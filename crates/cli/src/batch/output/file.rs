@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{FileError, OpenError};
 
-/// A file of whole lines that only grows.
+/// An append-only file of complete lines.
 #[derive(Debug)]
 pub(super) struct ResultFile {
     path: PathBuf,
@@ -14,7 +14,7 @@ pub(super) struct ResultFile {
 }
 
 impl ResultFile {
-    /// Opens the file at the end of its last line; makes it if it isn't there.
+    /// Opens the file for appending; creates it if missing.
     pub(super) fn open(path: PathBuf) -> Result<Self, FileError> {
         let opened = OpenOptions::new().append(true).create(true).open(&path);
         let file = opened.map_err(FileError::of("write", &path))?;
@@ -26,10 +26,10 @@ impl ResultFile {
         &self.path
     }
 
-    /// Hands a whole line to the operating system.
+    /// Writes a complete line.
     ///
-    /// If that fails half way (a full disk), the half is taken back: a line after it would be lost
-    /// with it. If that fails too, the file takes no more lines.
+    /// A partial write (a full disk) is truncated. If that fails too, the file accepts no more
+    /// lines.
     pub(super) fn append(&mut self, line: &[u8]) -> Result<(), FileError> {
         let written = if self.closed {
             Err(io::Error::other("an earlier line was written only partially"))
@@ -43,14 +43,14 @@ impl ResultFile {
         written.map_err(FileError::of("write", &self.path))
     }
 
-    /// Waits for the disk.
+    /// Syncs the file to disk.
     pub(super) fn sync(&self) -> Result<(), FileError> {
         self.file.sync_all().map_err(FileError::of("write", &self.path))
     }
 }
 
-/// The path with every symbolic link resolved, so that two names of one file have one lock, and a
-/// rename replaces the file and not the link.
+/// Returns the path with symbolic links resolved, so that two names of one file have one lock, and
+/// a rename replaces the file, not the link.
 pub(super) fn canonical(path: &Path) -> Result<PathBuf, OpenError> {
     match fs::metadata(path) {
         Ok(found) if !found.is_file() => Err(OpenError::NotAFile { path: path.to_owned() }),

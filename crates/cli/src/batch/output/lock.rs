@@ -7,9 +7,8 @@ use super::{FileError, OpenError};
 
 /// An exclusive lock on a file beside the output, held until it is dropped or the process ends.
 ///
-/// Beside it, since a rename that replaces the output would also replace what is locked. The lock
-/// file stays when the lock is let go: were it deleted, a run could hold a lock on a file that
-/// nobody else sees.
+/// A rename would replace a lock on the output itself. The lock file is kept: after its deletion,
+/// two runs could hold locks on different files of the same name.
 #[derive(Debug)]
 pub(super) struct Lock {
     _file: File,
@@ -31,7 +30,7 @@ impl Lock {
     }
 }
 
-/// The path with something added to the name of its file.
+/// Appends a suffix to the file name.
 pub(super) fn beside(path: &Path, suffix: &str) -> PathBuf {
     let mut name = path.as_os_str().to_owned();
     name.push(suffix);

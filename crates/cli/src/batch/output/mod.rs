@@ -1,34 +1,36 @@
-//! The output of a batch: a file that is whole after `kill -9` at any moment, and resumable.
+//! The output of a batch: a resumable file that is valid after `kill -9` at any time.
 //!
-//! - **Every outcome is one line, appended by one write** as soon as it is known. The operating
-//!   system has it when [`write`](Output::write) returns: killing the process loses nothing.
-//!   [`finish`](Output::finish) also waits for the disk.
-//! - **Opening learns what is finished** from the file itself; there is no second journal that
-//!   could disagree with it. Finished is every line without an `error`, and every line whose error
-//!   is final: the next run leaves both alone.
-//! - **A result names its request** by a [hash](super::RequestHash) of its path and body, in the same
-//!   line. [`EarlierResults`] are compared with the input before anything is changed.
-//! - **Opening makes room** for what this run does again: lines of failures that were
-//!   [`retryable`](super::outcome::Failure::retryable), of bad input lines (they cost no request
-//!   and may have been fixed), and on demand of all failures and of requests that have changed. They
-//!   leave the file by one atomic rename, so no `custom_id` stands in it twice, before or after a
-//!   crash.
-//! - **A torn last line** (the process was killed within the write) is cut off, and its request is
-//!   not finished. One that only lacks its newline gets it, and is. Anything else that is no result
-//!   line is an error: nothing is changed.
-//! - **One run at a time**: an advisory lock on `OUT.lock` beside the output, which the operating
-//!   system lets go when the process ends, however it ends. The empty file stays.
-//! - **Order**: lines stand in the order they were written.
-//!   [`finish_in_order`](Output::finish_in_order) puts them in the order of the input, also by one
-//!   atomic rename. (Holding results back in memory until it is their turn would lose them, and
-//!   their cost, to a `kill -9`.)
+//! - **Each outcome is one line, appended by one write** as soon as it is known. When
+//!   [`write`](Output::write) returns, the operating system has the line, and killing the process
+//! loses   nothing. [`finish`](Output::finish) also syncs it to disk.
+//! - **Finished requests are read from the file itself**; there is no separate journal that could
+//!   disagree.
+//!   Every line without an `error` is finished, and every line with a permanent error.
+//! - **A result contains a [hash](super::RequestHash)** of its request's path and body.
+//!   [`EarlierResults`] are
+//!   compared with the input before anything is changed.
+//! - **Opening removes the lines that this run replaces**:
+//!   [retryable](super::outcome::Failure::retryable) failures, invalid input lines (they may have
+//! been fixed),   and on request all failures and changed requests. One atomic rename removes them,
+//! so that no `custom_id`   occurs twice, before or after a crash.
+//! - **An incomplete last line** (the process was killed during the write) is removed and its
+//!   request sent
+//!   again. A last line without a newline is completed. Any other invalid line is an error, and
+//! nothing is   changed.
+//! - **One run at a time**: an advisory lock on `OUT.lock` beside the output, released when the
+//!   process ends.
+//!   The empty file is kept.
+//! - **Order**: lines are in order of completion. [`finish_in_order`](Output::finish_in_order)
+//!   sorts them into
+//!   input order with one atomic rename. Holding results back in memory would lose them to a `kill
+//! -9`.
 //!
-//! Of each finished request two hashes of 16 bytes are kept in memory.
+//! Two hashes of 16 bytes are kept in memory per finished request.
 
-mod done;
 mod earlier;
 mod error;
 mod file;
+mod finished;
 mod lock;
 mod order;
 mod replace;
@@ -36,9 +38,9 @@ mod scan;
 
 use std::path::Path;
 
-pub use done::{Done, LineStatus};
 pub use earlier::EarlierResults;
 pub use error::{FileError, OpenError};
+pub use finished::{FinishedRequests, LineStatus};
 
 use self::file::ResultFile;
 use self::lock::Lock;
@@ -55,34 +57,34 @@ pub struct Output {
 }
 
 impl Output {
-    /// Opens the output at `out`, and a file of its own for failures if `errors` names one; makes
-    /// either if it isn't there. Says what they hold already.
+    /// Opens the output at `out`, and a separate file for failures at `errors`; creates missing
+    /// files. Returns the finished requests.
     ///
-    /// Nothing is changed before both files were read to their end and found sound.
+    /// No file is changed before both were read and are valid.
     ///
-    /// # Errors
-    /// [`OpenError`]: another run holds a file, a file is not a regular one, holds anything but
-    /// result lines, or cannot be read or written.
-    pub fn open(out: &Path, errors: Option<&Path>) -> Result<(Self, Done), OpenError> {
+    /// [`OpenError`] if another run has locked a file, a file is not regular, contains anything but
+    /// result lines, or can't be read or written.
+    pub fn open(out: &Path, errors: Option<&Path>) -> Result<(Self, FinishedRequests), OpenError> {
         Ok(Self::resume(EarlierResults::read(out, errors, false)?, &Ids::default())?)
     }
 
-    /// The same with results that were read already; those of `changed` requests make room too.
+    /// Opens results that were read already, and removes those of `changed` requests.
     ///
-    /// # Errors
-    /// [`FileError`]: a file cannot be written.
-    pub fn resume(earlier: EarlierResults, changed: &Ids) -> Result<(Self, Done), FileError> {
+    /// [`FileError`] if a file can't be written.
+    pub fn resume(
+        earlier: EarlierResults,
+        changed: &Ids,
+    ) -> Result<(Self, FinishedRequests), FileError> {
         let (files, locks, done) = earlier.prepare(changed)?;
         let mut files = files.into_iter();
         let results = files.next().expect("the first file is the output");
         Ok((Self { results, errors: files.next(), line: Vec::new(), _locks: locks }, done))
     }
 
-    /// Appends an outcome: a failure to the file of failures, where there is one, all else to the
-    /// output. When this returns, the operating system has the whole line.
+    /// Appends an outcome: a failure to the file of failures, if there is one, anything else to the
+    /// output.
     ///
-    /// # Errors
-    /// [`FileError`], as of a full disk. The file ends with the last whole line, or takes no other.
+    /// [`FileError`], such as a full disk. The file ends with the last complete line.
     pub fn write(&mut self, outcome: &Outcome) -> Result<(), FileError> {
         self.line.clear();
         outcome.append_to(&mut self.line);
@@ -93,7 +95,7 @@ impl Output {
         file.append(&self.line)
     }
 
-    /// Waits until the disk has every line.
+    /// Syncs all lines to disk.
     ///
     /// # Errors
     /// [`FileError`] of the disk.
@@ -101,13 +103,13 @@ impl Output {
         self.files().try_for_each(ResultFile::sync)
     }
 
-    /// The same, and puts the lines in the order of the input: `ids` are those of its
-    /// [`Reader`](super::input::Reader::ids). Lines of requests that are not in the input come last.
+    /// Syncs all lines and sorts them by the ids of the input, from
+    /// [`Reader::ids`](super::input::Reader::ids). Lines of requests that are not in the input come
+    /// last.
     ///
-    /// Rewrites a file only if it is out of order. Keeps 24 bytes per line in memory meanwhile.
+    /// Rewrites a file only if it is unsorted. Needs 24 bytes of memory per line.
     ///
-    /// # Errors
-    /// [`FileError`] of the disk; the lines are all there then, in the order they were written.
+    /// [`FileError`]; all lines are kept, in order of completion.
     pub fn finish_in_order(self, ids: &Ids) -> Result<(), FileError> {
         self.files().try_for_each(ResultFile::sync)?;
         self.files().try_for_each(|file| order::restore(file.path(), ids))

@@ -5,10 +5,10 @@ use std::path::Path;
 use super::FileError;
 use super::lock::beside;
 
-/// Replaces a file by what `fill` writes, or leaves it as it is: temporary file, sync, rename.
+/// Replaces a file with the content written by `fill`, atomically: temporary file, sync, rename.
 ///
-/// A crash can leave the temporary file behind; the next replacement overwrites it. The caller
-/// holds the file's lock.
+/// A crash may leave the temporary file, which the next replacement overwrites. The caller holds
+/// the lock.
 pub(super) fn replace(
     path: &Path,
     fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
@@ -18,7 +18,7 @@ pub(super) fn replace(
         .and_then(|()| fs::rename(&temporary, path))
         .and_then(|()| sync_folder(path));
     if replaced.is_err() {
-        // The first error is the one to tell; a file left over is overwritten next time.
+        // The first error is returned; a leftover file is overwritten next time.
         let _ = fs::remove_file(&temporary);
     }
     replaced.map_err(FileError::of("rewrite", path))
@@ -36,7 +36,7 @@ fn filled(
     writer.get_ref().sync_all()
 }
 
-/// The rename is on disk once the folder is. Only Unix can open a folder.
+/// Syncs the rename. Directories can be opened only on Unix.
 fn sync_folder(path: &Path) -> io::Result<()> {
     match path.parent() {
         Some(folder) if cfg!(unix) => File::open(folder)?.sync_all(),

@@ -6,70 +6,70 @@ use std::path::Path;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 
-use super::done::{Done, Finished};
+use super::finished::{FinishedRequest, FinishedRequests};
 use super::replace::replace;
 use super::{FileError, OpenError};
 use crate::batch::ids::{Id, Ids};
-use crate::batch::lines::{Lines, Span};
+use crate::batch::lines::{LineSpan, Lines};
 use crate::batch::outcome::PREFIX;
 use crate::batch::request_hash::RequestHash;
 
-/// What a file of results holds, and what has to be mended before it can grow.
+/// The content of a result file, and the repairs it needs before lines are appended.
 #[derive(Debug, Default)]
 pub(super) struct Scan {
-    /// Whether it holds a result.
+    /// True if it contains a result.
     has_results: bool,
-    /// Whether lines make room for another attempt.
+    /// True if lines must be removed.
     again: bool,
-    /// The end of the last whole line.
+    /// The end of the last complete line.
     whole: u64,
     tail: Tail,
 }
 
-/// What comes after the last newline.
+/// The content after the last newline.
 #[derive(Debug, Default, PartialEq, Eq)]
 enum Tail {
     #[default]
     Nothing,
-    /// A whole line that lacks its newline.
+    /// A complete line without a newline.
     Unended,
-    /// The start of a line.
+    /// An incomplete line.
     Torn,
 }
 
-/// A line of results, as far as resuming needs it.
+/// The members of a result line that resuming needs.
 #[derive(Deserialize)]
-pub(super) struct Seen<'a> {
+pub(super) struct ResultLine<'a> {
     #[serde(borrow)]
     pub(super) custom_id: Cow<'a, str>,
     #[serde(rename = "response")]
     _response: IgnoredAny,
-    error: Option<SeenError>,
+    error: Option<ResultError>,
     line: Option<u64>,
     request_hash: Option<RequestHash>,
 }
 
-/// Which finished results are removed, besides those that every run removes.
+/// The finished results to remove, in addition to retryable ones.
 #[derive(Debug)]
 pub(super) struct Removal<'a> {
-    /// Whether failures for good are removed.
+    /// Remove permanent failures.
     pub(super) failed: bool,
-    /// The requests whose results are removed.
+    /// Remove the results of these requests.
     pub(super) ids: &'a Ids,
 }
 
 #[derive(Deserialize)]
-struct SeenError {
+struct ResultError {
     #[serde(default)]
     retryable: bool,
 }
 
-impl Seen<'_> {
-    /// Reads a line.
-    pub(super) fn parse(line: &[u8]) -> Result<Seen<'_>, String> {
+impl ResultLine<'_> {
+    /// Parses a line.
+    pub(super) fn parse(line: &[u8]) -> Result<ResultLine<'_>, String> {
         serde_json::from_slice(line).map_err(|error| {
-            // One line was parsed: the parser's "line 1" would mislead. What it expected shows what the
-            // file holds, which may be another than an output.
+            // The parser gets one line, so its "line 1" would be misleading. Its "expected" texts
+            // quote the content, which may be another program's.
             let text = error.to_string();
             let shows = ["invalid type", "invalid value", "unknown variant"];
             let message = match shows.iter().any(|start| text.starts_with(start)) {
@@ -80,23 +80,27 @@ impl Seen<'_> {
         })
     }
 
-    /// Whether the next run does it again: a bad line of the input, or a failure that may pass, or
-    /// with `retry_failed` any.
-    fn makes_room(&self, retry_failed: bool) -> bool {
-        let retried = |error: &SeenError| error.retryable || retry_failed;
+    /// Returns true if the next run sends it again: an invalid input line or a retryable failure;
+    /// with `retry_failed` any failure.
+    fn is_retried(&self, retry_failed: bool) -> bool {
+        let retried = |error: &ResultError| error.retryable || retry_failed;
         self.line.is_some() || self.error.as_ref().is_some_and(retried)
     }
 }
 
 impl Removal<'_> {
-    fn keeps(&self, seen: &Seen<'_>) -> bool {
-        !seen.makes_room(self.failed) && !self.ids.contains(Id::of(&seen.custom_id))
+    fn keeps(&self, seen: &ResultLine<'_>) -> bool {
+        !seen.is_retried(self.failed) && !self.ids.contains(Id::of(&seen.custom_id))
     }
 }
 
 impl Scan {
-    /// Reads the file at `path`, if there is one, and adds what it finished to `done`.
-    pub(super) fn of(path: &Path, done: &mut Done, retry_failed: bool) -> Result<Self, OpenError> {
+    /// Reads the file at `path`, if it exists, and adds its finished requests to `done`.
+    pub(super) fn of(
+        path: &Path,
+        done: &mut FinishedRequests,
+        retry_failed: bool,
+    ) -> Result<Self, OpenError> {
         let mut scan = Self::default();
         let file = match File::open(path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(scan),
@@ -119,28 +123,28 @@ impl Scan {
         Ok(scan)
     }
 
-    /// Makes the file one of whole, finished lines.
+    /// Removes incomplete, retried and given lines from the file.
     pub(super) fn repair(&self, path: &Path, removal: &Removal<'_>) -> Result<(), FileError> {
         if self.again || !removal.ids.is_empty() {
             return keep_finished(path, removal);
         }
         let mut options = OpenOptions::new();
-        let mended = match self.tail {
+        let repaired = match self.tail {
             Tail::Nothing => return Ok(()),
-            // Cutting takes the right to write anywhere, which Windows does not give to appenders.
+            // On Windows, a file opened for appending can't be truncated.
             Tail::Torn => options.write(true).open(path).and_then(|file| file.set_len(self.whole)),
             Tail::Unended => {
                 options.append(true).open(path).and_then(|mut file| file.write_all(b"\n"))
             }
         };
-        mended.map_err(FileError::of("repair", path))
+        repaired.map_err(FileError::of("repair", path))
     }
 
     fn add(
         &mut self,
-        span: Span,
+        span: LineSpan,
         line: &[u8],
-        done: &mut Done,
+        done: &mut FinishedRequests,
         retry_failed: bool,
     ) -> Result<(), String> {
         if span.too_long {
@@ -150,7 +154,7 @@ impl Scan {
             self.whole = span.start + span.len;
             return Ok(());
         }
-        let seen = match Seen::parse(line) {
+        let seen = match ResultLine::parse(line) {
             Ok(seen) => seen,
             Err(_) if !span.ended && self.may_be_torn(line) => {
                 self.tail = Tail::Torn;
@@ -163,18 +167,19 @@ impl Scan {
             self.tail = Tail::Unended;
         }
         self.has_results = true;
-        if seen.makes_room(retry_failed) {
+        if seen.is_retried(retry_failed) {
             self.again = true;
             done.again += 1;
         } else {
-            let finished = Finished { hash: seen.request_hash, failed: seen.error.is_some() };
+            let finished =
+                FinishedRequest { hash: seen.request_hash, failed: seen.error.is_some() };
             done.insert(Id::of(&seen.custom_id), finished);
         }
         Ok(())
     }
 
-    /// In a file of results, whatever lacks its newline was torn. In a file that holds nothing
-    /// else it must be the start of a result, or what a power cut leaves: nothing else is cut off.
+    /// Returns true if the last line may be an interrupted write: in a file with results, any line
+    /// without a newline; otherwise only the start of a result line, or zeros left by a power cut.
     fn may_be_torn(&self, line: &[u8]) -> bool {
         self.has_results
             || PREFIX.starts_with(line)
@@ -183,13 +188,13 @@ impl Scan {
     }
 }
 
-/// Rewrites the file without the lines that make room.
+/// Rewrites the file without removed lines.
 fn keep_finished(path: &Path, removal: &Removal<'_>) -> Result<(), FileError> {
     replace(path, |writer| {
         let mut lines = Lines::new(BufReader::new(File::open(path)?), LONGEST_LINE);
         let mut buf = Vec::new();
         while lines.next(&mut buf)?.is_some() {
-            if Seen::parse(&buf).is_ok_and(|seen| removal.keeps(&seen)) {
+            if ResultLine::parse(&buf).is_ok_and(|seen| removal.keeps(&seen)) {
                 buf.push(b'\n');
                 writer.write_all(&buf)?;
             }
@@ -198,5 +203,5 @@ fn keep_finished(path: &Path, removal: &Removal<'_>) -> Result<(), FileError> {
     })
 }
 
-/// Longer than any answer: the bound is on what a file that is not ours can take in memory.
+/// Longer than any response; bounds the memory for files of other programs.
 pub(super) const LONGEST_LINE: usize = 1024 * 1024 * 1024;

@@ -8,21 +8,20 @@ use hyper::client::conn::{http1, http2};
 use hyper_util::rt::{TokioExecutor, TokioIo};
 use tokio::net::TcpStream;
 
-/// One connection, kept alive, on which one request is sent after the other.
+/// A kept-alive connection that sends one request at a time.
 pub(super) enum Connection {
     Http1(http1::SendRequest<Empty<Bytes>>),
     Http2(http2::SendRequest<Empty<Bytes>>),
 }
 
 impl Connection {
-    /// # Errors
-    /// Says why there is none.
+    /// Returns the reason why the connection failed.
     pub(super) async fn open(address: SocketAddr, http2: bool) -> Result<Self, String> {
         let refused = |error: &dyn std::error::Error| format!("{address}: {error}");
         let stream = TcpStream::connect(address).await.map_err(|error| refused(&error))?;
         stream.set_nodelay(true).map_err(|error| refused(&error))?;
         let stream = TokioIo::new(stream);
-        // How a connection ends, its next request is told.
+        // The error of a connection is returned by its next request.
         Ok(match http2 {
             false => {
                 let made = http1::handshake(stream).await;
@@ -41,8 +40,7 @@ impl Connection {
 
     /// Waits until another request can be sent.
     ///
-    /// # Errors
-    /// The server has closed it.
+    /// The server has closed the connection.
     pub(super) async fn ready(&mut self) -> hyper::Result<()> {
         match self {
             Self::Http1(sender) => sender.ready().await,
@@ -50,11 +48,10 @@ impl Connection {
         }
     }
 
-    /// Sends a request, and reads its answer to the end.
+    /// Sends a request and reads the whole response.
     ///
-    /// # Errors
-    /// The connection breaks before that, or what comes is not HTTP.
-    pub(super) async fn ask(
+    /// The connection breaks, or the response is not HTTP.
+    pub(super) async fn send(
         &mut self,
         request: Request<Empty<Bytes>>,
     ) -> hyper::Result<StatusCode> {

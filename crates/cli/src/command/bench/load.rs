@@ -6,43 +6,43 @@ use std::time::Duration;
 use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 
-use super::super::signal::asked_to_stop;
+use super::super::signal::stop_requested;
 use super::BenchArgs;
 use super::connection::Connection;
-use super::question::Question;
-use super::tally::Tally;
+use super::load_stats::LoadStats;
+use super::request_template::RequestTemplate;
 use tollgate::limiter::{Clock, SystemClock};
 
-/// What is sent, and for how long.
+/// The requests to send and their duration.
 pub(super) struct Load {
     address: SocketAddr,
     http2: bool,
     connections: u16,
-    question: Question,
-    /// How many requests there are.
+    request_template: RequestTemplate,
+    /// The total number of requests.
     requests: u64,
-    /// The number of the next.
+    /// The number of the next request.
     next: AtomicU64,
     limit: Option<Duration>,
     clock: SystemClock,
 }
 
-/// How it went.
-pub(super) struct Measured {
-    pub(super) tally: Tally,
+/// The result of a benchmark.
+pub(super) struct LoadResult {
+    pub(super) stats: LoadStats,
     pub(super) elapsed: Duration,
     pub(super) interrupted: bool,
 }
 
 impl Load {
     /// # Errors
-    /// As [`Question::new`].
+    /// As [`RequestTemplate::new`].
     pub(super) fn new(args: &BenchArgs, address: SocketAddr) -> Result<Self, String> {
         Ok(Self {
             address,
             http2: args.http2,
             connections: args.connections,
-            question: Question::new(args)?,
+            request_template: RequestTemplate::new(args)?,
             requests: args.requests.unwrap_or(u64::MAX),
             next: AtomicU64::new(0),
             limit: args.limit(),
@@ -50,11 +50,11 @@ impl Load {
         })
     }
 
-    /// Opens the connections, and asks on all of them until the requests or the time are used up.
+    /// Opens the connections and sends requests on all of them until the requests or the time are
+    /// used up.
     ///
-    /// # Errors
-    /// Says why a connection can't be made.
-    pub(super) async fn run(self) -> Result<Measured, String> {
+    /// Returns the reason why a connection failed.
+    pub(super) async fn run(self) -> Result<LoadResult, String> {
         let mut connections = Vec::new();
         for _ in 0..self.connections {
             connections.push(Connection::open(self.address, self.http2).await?);
@@ -63,25 +63,22 @@ impl Load {
         let started = load.clock.now();
         let mut asking = JoinSet::new();
         for connection in connections {
-            asking.spawn(load.clone().ask_until(stop.clone(), connection));
+            asking.spawn(load.clone().send_until(stop.clone(), connection));
         }
-        let mut tally = Tally::default();
+        let mut stats = LoadStats::default();
         let all = async {
             while let Some(ended) = asking.join_next().await {
-                tally.add(ended.unwrap_or_default());
+                stats.add(ended.unwrap_or_default());
             }
         };
-        let interrupted = load.stopping_at_the_end(&stop, all).await;
+        let interrupted = load.wait_or_stop(&stop, all).await;
         let elapsed = load.clock.now() - started;
-        Ok(Measured { tally, elapsed, interrupted })
+        Ok(LoadResult { stats, elapsed, interrupted })
     }
 
-    /// Waits for all, and has them stop in time; says whether they were interrupted.
-    async fn stopping_at_the_end(
-        &self,
-        stop: &CancellationToken,
-        all: impl Future<Output = ()>,
-    ) -> bool {
+    /// Waits until all connections finish, the time is up, or the user interrupts. Returns true if
+    /// interrupted.
+    async fn wait_or_stop(&self, stop: &CancellationToken, all: impl Future<Output = ()>) -> bool {
         let mut all = std::pin::pin!(all);
         let time_is_up = async {
             match self.limit {
@@ -92,22 +89,26 @@ impl Load {
         let interrupted = tokio::select! {
             () = &mut all => return false,
             () = time_is_up => false,
-            _ = asked_to_stop() => true,
+            _ = stop_requested() => true,
         };
         stop.cancel();
         all.await;
         interrupted
     }
 
-    /// What a connection has seen until it is stopped, which cuts off the request it is waiting for.
-    async fn ask_until(self: Arc<Self>, stop: CancellationToken, connection: Connection) -> Tally {
-        let mut tally = Tally::default();
-        stop.run_until_cancelled(self.ask(connection, &mut tally)).await;
-        tally
+    /// Sends requests until stopped, which cancels the request in flight.
+    async fn send_until(
+        self: Arc<Self>,
+        stop: CancellationToken,
+        connection: Connection,
+    ) -> LoadStats {
+        let mut stats = LoadStats::default();
+        stop.run_until_cancelled(self.send_all(connection, &mut stats)).await;
+        stats
     }
 
-    /// Asks until all requests are sent. A connection that breaks is made again, once.
-    async fn ask(&self, mut connection: Connection, tally: &mut Tally) {
+    /// Sends requests until none is left. Reconnects once if the connection breaks.
+    async fn send_all(&self, mut connection: Connection, stats: &mut LoadStats) {
         loop {
             let number = self.next.fetch_add(1, Ordering::Relaxed);
             if number >= self.requests {
@@ -116,17 +117,17 @@ impl Load {
             if connection.ready().await.is_err() {
                 connection = match Connection::open(self.address, self.http2).await {
                     Ok(connection) => connection,
-                    Err(error) => return tally.failed(error),
+                    Err(error) => return stats.failed(error),
                 };
             }
-            let request = self.question.request(number);
-            tally.sent += 1;
+            let request = self.request_template.request(number);
+            stats.sent += 1;
             let sent = self.clock.now();
-            match connection.ask(request).await {
+            match connection.send(request).await {
                 Ok(status) => {
-                    tally.answered(status, self.clock.now() - sent);
+                    stats.answered(status, self.clock.now() - sent);
                 }
-                Err(error) => tally.failed(error.to_string()),
+                Err(error) => stats.failed(error.to_string()),
             }
         }
     }

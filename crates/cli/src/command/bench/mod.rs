@@ -1,13 +1,13 @@
-//! `tollgate bench`: how fast a running server answers.
+//! `tollgate bench`: measures a running server.
 //!
-//! It is a closed loop: each connection sends its next request when it has the answer to the last, so
-//! what is measured is what that many clients see. It doesn't send at a given rate.
+//! A closed loop: each connection sends its next request after the response to the last, so that
+//! the results are those of as many clients. There is no fixed request rate.
 
 mod connection;
 mod load;
-mod question;
+mod load_stats;
 mod report;
-mod tally;
+mod request_template;
 mod target;
 
 use std::time::Duration;
@@ -16,11 +16,11 @@ use clap::{Args, value_parser};
 use http::Method;
 
 use super::Exit;
-use super::output::Output;
-use super::unechoed::Unechoed;
+use super::redacted_parser::RedactedParser;
+use super::stdout::Stdout;
 use load::Load;
 use report::Report;
-pub use target::{Template, Url};
+pub use target::{PathTemplate, Url};
 use tollgate::config::parse_duration;
 
 /// The arguments of `tollgate bench`.
@@ -28,7 +28,7 @@ use tollgate::config::parse_duration;
 #[command(after_long_help = EXAMPLES)]
 pub struct BenchArgs {
     /// URL of the server
-    #[arg(value_name = "http://HOST:PORT", value_parser = Unechoed(|text| text.parse::<Url>()))]
+    #[arg(value_name = "http://HOST:PORT", value_parser = RedactedParser(|text| text.parse::<Url>()))]
     pub url: Url,
 
     /// Number of concurrent connections, each sending one request at a time
@@ -57,7 +57,7 @@ pub struct BenchArgs {
 
     /// Path to request; {key} is replaced by bench-0, bench-1, ...
     #[arg(long, value_name = "PATH", default_value = "/rate/{key}")]
-    pub path: Template,
+    pub path: PathTemplate,
 
     /// HTTP method
     #[arg(long, value_name = "METHOD", default_value = "POST")]
@@ -73,9 +73,8 @@ pub struct BenchArgs {
 }
 
 impl BenchArgs {
-    /// # Errors
-    /// Says why the server can't be asked, or that nothing can be written.
-    pub(super) async fn run(&self, out: &mut Output<'_>) -> Result<Exit, String> {
+    /// Returns the reason why the server is unreachable, or an error of standard output.
+    pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let address = self.url.resolve(self.allow_remote).await?;
         let measured = Load::new(self, address)?.run().await?;
         let report = Report::new(self, &measured);
@@ -90,7 +89,7 @@ impl BenchArgs {
         })
     }
 
-    /// For how long it asks, unless the requests are all sent before.
+    /// Returns the time limit.
     fn limit(&self) -> Option<Duration> {
         let unless_counted = self.requests.is_none().then_some(Duration::from_secs(10));
         self.duration.or(unless_counted)

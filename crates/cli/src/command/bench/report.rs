@@ -4,10 +4,10 @@ use std::fmt;
 use serde::Serialize;
 
 use super::BenchArgs;
-use super::load::Measured;
+use super::load::LoadResult;
 use crate::terminal::{printable, whole};
 
-/// What was measured. Names are a contract.
+/// The report of a benchmark. Field names are stable.
 #[derive(Debug, Serialize)]
 pub(super) struct Report {
     url: String,
@@ -15,14 +15,14 @@ pub(super) struct Report {
     connections: u16,
     keys: u64,
     seconds: f64,
-    /// That were answered.
+    /// The number of responses.
     requests: u64,
     requests_per_second: f64,
     latency_ms: Latency,
     statuses: BTreeMap<u16, u64>,
     pub(super) errors: u64,
     first_error: Option<String>,
-    /// That were on their way when the time was up.
+    /// The number of requests in flight at the end.
     unanswered: u64,
 }
 
@@ -35,11 +35,11 @@ struct Latency {
 }
 
 impl Report {
-    pub(super) fn new(args: &BenchArgs, measured: &Measured) -> Self {
-        let tally = &measured.tally;
-        let requests = tally.latencies.len();
+    pub(super) fn new(args: &BenchArgs, measured: &LoadResult) -> Self {
+        let stats = &measured.stats;
+        let requests = stats.latencies.len();
         let seconds = measured.elapsed.as_secs_f64();
-        let millis = |quantile| tally.latencies.quantile(quantile).as_secs_f64() * 1e3;
+        let millis = |quantile| stats.latencies.quantile(quantile).as_secs_f64() * 1e3;
         Self {
             url: format!("{}{}", args.url, args.path),
             http: if args.http2 { "2" } else { "1.1" },
@@ -54,10 +54,10 @@ impl Report {
                 p99: millis(0.99),
                 max: millis(1.0),
             },
-            statuses: tally.statuses.clone(),
-            errors: tally.errors,
-            first_error: tally.first_error.clone(),
-            unanswered: tally.sent.saturating_sub(requests + tally.errors),
+            statuses: stats.statuses.clone(),
+            errors: stats.errors,
+            first_error: stats.first_error.clone(),
+            unanswered: stats.sent.saturating_sub(requests + stats.errors),
         }
     }
 }

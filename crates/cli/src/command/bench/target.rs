@@ -5,7 +5,7 @@ use std::str::FromStr;
 use http::Uri;
 use http::uri::{Authority, PathAndQuery};
 
-/// Where a server listens: `http://HOST:PORT`.
+/// The URL of a server: `http://HOST:PORT`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Url {
     pub(super) authority: Authority,
@@ -13,15 +13,15 @@ pub struct Url {
 }
 
 impl Url {
-    /// The address of it.
+    /// Resolves the address.
     ///
-    /// # Errors
-    /// Says that there is none, or that it is of another machine and `remote` doesn't allow that.
+    /// Returns an error if there is no address, or if it is of another machine and `remote` is
+    /// false.
     pub(super) async fn resolve(&self, remote: bool) -> Result<SocketAddr, String> {
         let host = self.authority.host().trim_matches(['[', ']']);
         let found = tokio::net::lookup_host((host, self.port)).await;
         let found = found.map_err(|error| format!("{host}: {error}"))?;
-        // A server listens on one of them, most often the IPv4 one.
+        // A server listens on one of the addresses, most often the IPv4 one.
         let mut addresses: Vec<SocketAddr> = found.collect();
         addresses.sort_by_key(SocketAddr::is_ipv6);
         let address = *addresses
@@ -58,11 +58,11 @@ impl fmt::Display for Url {
     }
 }
 
-/// A path in which `{key}` stands for the key that is asked for.
+/// A path with the placeholder `{key}`.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Template(String);
+pub struct PathTemplate(String);
 
-impl Template {
+impl PathTemplate {
     pub(super) fn path(&self, key: u64) -> String {
         self.0.replace("{key}", &format!("bench-{key}"))
     }
@@ -72,7 +72,7 @@ impl Template {
     }
 }
 
-impl FromStr for Template {
+impl FromStr for PathTemplate {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -84,7 +84,7 @@ impl FromStr for Template {
     }
 }
 
-impl fmt::Display for Template {
+impl fmt::Display for PathTemplate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.0)
     }

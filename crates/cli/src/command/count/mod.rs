@@ -1,19 +1,19 @@
-//! `tollgate count`: the tokens of a text.
+//! `tollgate count`: counts the tokens of a text.
 
-mod asked;
 mod text;
+mod token_counter;
 
 use clap::{Args, ValueEnum};
 use serde::Serialize;
 use serde_json::json;
 
 use super::batch::base_url;
-use super::output::Output;
-use super::unechoed::Unechoed;
+use super::redacted_parser::RedactedParser;
+use super::stdout::Stdout;
 use super::{CredentialArgs, Exit};
 use crate::batch::target::Base;
-use crate::terminal::say;
-use asked::Asked;
+use crate::terminal::notify;
+use token_counter::TokenCounter;
 use tollgate::provider::{OPENAI, Profile};
 use tollgate::quota::Dimension;
 
@@ -44,7 +44,7 @@ pub struct CountArgs {
     pub provider: Option<Profile>,
 
     /// Base URL to ask with `--by provider` [default: the provider's]
-    #[arg(long, value_name = "URL", value_parser = Unechoed(base_url))]
+    #[arg(long, value_name = "URL", value_parser = RedactedParser(base_url))]
     pub base_url: Option<Base>,
 
     /// Credentials and other headers.
@@ -56,7 +56,7 @@ pub struct CountArgs {
     pub json: bool,
 }
 
-/// How the tokens of a text are counted.
+/// The counting method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum CountBy {
@@ -70,9 +70,8 @@ pub enum CountBy {
 }
 
 impl CountArgs {
-    /// # Errors
-    /// Says why the tokens can't be counted, or the count not be printed.
-    pub(super) async fn run(&self, out: &mut Output<'_>) -> Result<Exit, String> {
+    /// Returns the reason why counting failed, or an error of standard output.
+    pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
         let text = text::read(self.text.as_deref())?;
         let tokenizer = tokenizer().filter(|profile| profile.tokenizes(&self.model));
         let by = self.by.unwrap_or(match tokenizer {
@@ -85,13 +84,13 @@ impl CountArgs {
                 let profile = tokenizer.ok_or_else(|| self.no_vocabulary())?;
                 text::pieces(&text).map(|piece| self.tokens(profile, piece)).sum()
             }
-            CountBy::Provider => Asked::new(self)?.tokens(&self.model, &text).await?,
+            CountBy::Provider => TokenCounter::new(self)?.tokens(&self.model, &text).await?,
         };
         self.print(tokens, by, &text, out)?;
         Ok(Exit::Success)
     }
 
-    /// The tokens of a bare text, as a request has it that puts nothing around it.
+    /// Counts the tokens of the text alone.
     fn tokens(&self, profile: Profile, text: &str) -> u64 {
         let body = json!({"model": self.model, "input": text}).to_string();
         let estimate = profile.read_request("/v1/embeddings", body.as_bytes());
@@ -103,18 +102,18 @@ impl CountArgs {
         tokens: u64,
         by: CountBy,
         text: &str,
-        out: &mut Output<'_>,
+        out: &mut Stdout<'_>,
     ) -> Result<(), String> {
         if self.json {
             let (model, bytes) = (self.model.as_str(), text.len());
-            return out.json(&Counted { model, tokens, by, bytes });
+            return out.json(&CountOutput { model, tokens, by, bytes });
         }
         if self.by.is_none() {
             let how = match by {
                 CountBy::Estimate => "estimated at four bytes per token",
                 _ => "counted with the model's vocabulary",
             };
-            say(&format_args!("{how}; choose another method with --by"));
+            notify(&format_args!("{how}; choose another method with --by"));
         }
         out.line(&tokens)
     }
@@ -132,16 +131,16 @@ impl CountArgs {
     }
 }
 
-/// What is printed with `--json`. Names are a contract.
+/// The JSON output. Field names are stable.
 #[derive(Debug, Serialize)]
-struct Counted<'a> {
+struct CountOutput<'a> {
     model: &'a str,
     tokens: u64,
     by: CountBy,
     bytes: usize,
 }
 
-/// A profile that counts by vocabularies, where they are built in.
+/// Returns a profile with built-in vocabularies, if compiled in.
 fn tokenizer() -> Option<Profile> {
     #[cfg(feature = "tokenizer")]
     return Some(OPENAI.with_tokenizer());

@@ -1,9 +1,8 @@
 use std::io::{self, Read};
 
-/// The text of the argument, or of standard input.
+/// Returns the text of the argument, or of standard input.
 ///
-/// # Errors
-/// Says what is wrong with standard input.
+/// Returns an error of standard input.
 pub(super) fn read(argument: Option<&str>) -> Result<String, String> {
     match argument {
         Some(text) if text != "-" => Ok(text.to_owned()),
@@ -24,10 +23,10 @@ fn read_from(input: impl Read, longest: u64) -> Result<String, String> {
     })
 }
 
-/// A text in pieces that are counted apart: whole lines, none of which a token reaches out of.
+/// Splits a text into pieces of whole lines, whose tokens are counted separately.
 ///
-/// Vocabularies split a text before a letter that begins a line, whatever stands around it. A piece
-/// of which no line begins with one is cut between characters, which may count a token twice.
+/// Vocabularies split a text before a letter at the start of a line. A piece without such a line is
+/// cut between characters, which may count one token twice.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
@@ -50,10 +49,10 @@ fn cut(text: &str) -> usize {
     (1..end).rev().find(begins).unwrap_or(end)
 }
 
-/// The most that is read, in bytes.
+/// The maximum length of the input, in bytes.
 const LONGEST: u64 = 64 << 20;
 
-/// As much as the tokenizer counts of one text before it begins to guess, in bytes.
+/// The length from which the tokenizer estimates, in bytes.
 const PIECE: usize = 128 << 10;
 
 #[cfg(test)]
@@ -61,7 +60,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_too_long_or_no_text_is_refused_with_the_reason() {
+    fn long_or_invalid_input_is_rejected_with_reason() {
         assert_eq!(read_from(&b"abc"[..], 3), Ok("abc".to_owned()));
         let error = read_from(&[b'a'; (1 << 20) + 1][..], 1 << 20).expect_err("too long");
         assert_eq!(error, "standard input: longer than 1 MiB");
@@ -70,7 +69,7 @@ mod tests {
     }
 
     #[test]
-    fn pieces_are_the_text_and_end_where_a_line_begins() {
+    fn pieces_cover_text_and_end_at_line_starts() {
         let line = "the quick brown fox\n";
         for text in [line.repeat(20_000), "é".repeat(200_000), String::new(), "a".to_owned()] {
             let all: Vec<&str> = pieces(&text).collect();

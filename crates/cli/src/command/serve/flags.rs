@@ -148,7 +148,7 @@ impl<'a> Flag<'a> {
             return Some(to_value(format!("--{}", self.name), given));
         }
         let name = format!("TOLLGATE_{}", self.name.replace('-', "_").to_uppercase());
-        // Scripts and Compose files unset a variable by leaving it empty. Kubernetes sets TOLLGATE_PORT
+        // Scripts and Compose open_files unset a variable by leaving it empty. Kubernetes sets TOLLGATE_PORT
         // to the address of a service named `tollgate`.
         let value = variable(&name)
             .filter(|value| !value.trim().is_empty() && !value.starts_with("tcp://"))?;

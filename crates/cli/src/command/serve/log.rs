@@ -6,9 +6,9 @@ use tracing_subscriber::util::SubscriberInitExt;
 
 use tollgate_serve::{Log, LogFormat, LogLevel};
 
-/// Writes what happens to standard error, from now on. Of libraries below only what is wrong is
-/// written: what they tell of connections holds headers. What the limiter tells holds keys, which are
-/// nobody's but the client's: the page and the figures tell it to who may know.
+/// Starts logging to standard error. Dependencies log only warnings, since their connection logs
+/// contain headers. The limiter's events contain keys and are not logged; the status page and the
+/// metrics show them to authorized users.
 pub(super) fn start(log: Log) {
     let level = match log.level {
         LogLevel::Debug => LevelFilter::DEBUG,
@@ -24,7 +24,7 @@ pub(super) fn start(log: Log) {
     let colours = io::stderr().is_terminal() && std::env::var_os("NO_COLOR").is_none();
     let lines = tracing_subscriber::fmt::layer().with_writer(io::stderr).with_ansi(colours);
     let registry = tracing_subscriber::registry().with(filter);
-    // Somebody else has begun to write, in the same process: then that is where it goes.
+    // Fails if another logger is installed in this process, which then stays.
     let _ = match log.format {
         LogFormat::Json => registry.with(lines.json().flatten_event(true)).try_init(),
         LogFormat::Text => registry.with(lines).try_init(),

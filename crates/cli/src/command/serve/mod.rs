@@ -1,8 +1,8 @@
-//! `tollgate serve`: its arguments, over the configuration, and its run.
+//! `tollgate serve`: its arguments, which override the configuration, and its run.
 
-mod files;
 mod flags;
 mod log;
+mod open_files;
 mod run;
 mod signals;
 
@@ -30,10 +30,9 @@ pub struct ServeArgs {
 }
 
 impl ServeArgs {
-    /// The configuration, with what these arguments and their variables say over it.
+    /// Loads the configuration, overridden by these arguments and their environment variables.
     ///
-    /// # Errors
-    /// All that is wrong with it, one thing a line, each with the name of its flag.
+    /// Returns all errors of the configuration, one per line, each with its option.
     pub(super) fn load(&self) -> Result<Loaded, String> {
         self.load_from(self.config.options(), &|name| std::env::var(name).ok())
     }

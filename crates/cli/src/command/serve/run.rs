@@ -1,27 +1,26 @@
 use tokio::sync::oneshot;
 
 use super::super::Exit;
-use super::super::output::Output;
 use super::super::run::text;
+use super::super::stdout::Stdout;
 use super::signals::{Signal, Signals};
-use super::{ServeArgs, files, log};
-use crate::terminal::say;
+use super::{ServeArgs, log, open_files};
+use crate::terminal::notify;
 use tollgate::config::ReloadOutcome;
 use tollgate_serve::{Serve, Server, Tokens};
 
-/// Serves until it is asked to stop.
+/// Serves until a signal stops the server.
 ///
-/// # Errors
-/// Says what is wrong with the configuration, or why it can't listen.
+/// Returns an error of the configuration or the address.
 pub(in crate::command) async fn serve(
     args: &ServeArgs,
-    out: &mut Output<'_>,
+    out: &mut Stdout<'_>,
 ) -> Result<Exit, String> {
     let mut signals = Signals::listen().map_err(text)?;
     let loaded = args.load()?;
-    let said = Serve::of(&loaded.config).map_err(text)?;
-    log::start(said.log);
-    files::allow(said);
+    let settings = Serve::of(&loaded.config).map_err(text)?;
+    log::start(settings.log);
+    open_files::raise_limit(settings);
     let limiter = tollgate_serve::limiter(&loaded.config).map_err(text)?;
     let tokens = Tokens::from_environment();
     let server = Server::bind(loaded.config.clone(), limiter, tokens).await.map_err(text)?;
@@ -35,7 +34,7 @@ async fn serve_until_stopped(server: &Server, signals: &mut Signals) {
     loop {
         match signals.next().await {
             Signal::Stop => return,
-            Signal::Reload => tell(&server.reload().await),
+            Signal::Reload => log_reload(&server.reload().await),
             Signal::Ignored(name) => {
                 tracing::info!("{name}: ignored; SIGTERM or SIGINT ends the server");
             }
@@ -43,7 +42,7 @@ async fn serve_until_stopped(server: &Server, signals: &mut Signals) {
     }
 }
 
-fn tell(reload: &ReloadOutcome) {
+fn log_reload(reload: &ReloadOutcome) {
     match reload {
         ReloadOutcome::NoFile => {
             tracing::info!("SIGHUP: no configuration file in use, nothing to reload")
@@ -60,7 +59,7 @@ fn tell(reload: &ReloadOutcome) {
     }
 }
 
-/// The second signal cuts off the answers that are on their way; the third ends all at once.
+/// Shuts down. A second signal cuts off responses in progress; a third returns immediately.
 async fn shut_down(server: Server, signals: &mut Signals) -> Exit {
     let (cut, cutting) = oneshot::channel();
     let mut ending = std::pin::pin!(server.shutdown_until(async {
@@ -79,7 +78,7 @@ async fn shut_down(server: Server, signals: &mut Signals) -> Exit {
     match ended {
         Ok(()) => exit,
         Err(error) => {
-            say(&error);
+            notify(&error);
             Exit::Unsaved
         }
     }

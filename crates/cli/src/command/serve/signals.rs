@@ -8,12 +8,12 @@ pub(super) enum Signal {
     /// SIGHUP.
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no such signals"))]
     Reload,
-    /// Another that would end a process that doesn't listen to it.
+    /// A signal whose default action ends the process.
     #[cfg_attr(not(unix), expect(dead_code, reason = "there are no such signals"))]
     Ignored(&'static str),
 }
 
-/// The signals to this process, from when this is made. None of them ends it any more.
+/// Signals of this process. Their default actions are disabled.
 pub(super) struct Signals {
     #[cfg(unix)]
     listened: Vec<(Signal, tokio::signal::unix::Signal)>,
@@ -21,10 +21,10 @@ pub(super) struct Signals {
 
 #[cfg(unix)]
 impl Signals {
-    /// Listens from now on.
+    /// Starts listening.
     ///
     /// # Errors
-    /// If signals can't be listened to.
+    /// Returns an error if a signal handler can't be installed.
     pub(super) fn listen() -> io::Result<Self> {
         use tokio::signal::unix::{SignalKind, signal};
         let kinds = [
@@ -36,7 +36,8 @@ impl Signals {
             (Signal::Ignored("SIGUSR2"), SignalKind::user_defined2()),
             (Signal::Ignored("SIGALRM"), SignalKind::alarm()),
         ];
-        // A write beyond a limit on the size of files fails then, instead of ending the server.
+        // With SIGXFSZ ignored, a write beyond the file size limit fails instead of ending the
+        // server.
         #[cfg(target_os = "linux")]
         let kinds = kinds.into_iter().chain([
             (Signal::Ignored("SIGXFSZ"), SignalKind::from_raw(25)),
@@ -49,7 +50,7 @@ impl Signals {
         Ok(Self { listened: listened.collect::<io::Result<_>>()? })
     }
 
-    /// The next one; of several that have come, the one that stops the server first.
+    /// Waits for the next signal; of several, the one that stops the server comes first.
     pub(super) async fn next(&mut self) -> Signal {
         std::future::poll_fn(|cx| {
             let mut come = self.listened.iter_mut();
@@ -63,24 +64,24 @@ impl Signals {
 
 #[cfg(not(unix))]
 impl Signals {
-    /// Listens from now on.
+    /// Starts listening.
     ///
     /// # Errors
-    /// If signals can't be listened to.
+    /// Returns an error if a signal handler can't be installed.
     pub(super) fn listen() -> io::Result<Self> {
         Ok(Self {})
     }
 
     /// The next one.
     pub(super) async fn next(&mut self) -> Signal {
-        // Where Ctrl-C can't be listened to it ends the process.
+        // Without a handler, Ctrl-C ends the process.
         let _ = tokio::signal::ctrl_c().await;
         Signal::Stop
     }
 }
 
 impl Signals {
-    /// Ends at the next one that stops the server.
+    /// Waits for the next signal that stops the server.
     pub(super) async fn stop(&mut self) {
         while self.next().await != Signal::Stop {}
     }

@@ -21,7 +21,7 @@ fn loaded(given: &[&str], variables: &[(&str, &str)]) -> Result<Serve, String> {
 }
 
 #[test]
-fn the_flags_of_gocc_are_values_of_the_configuration() {
+fn gocc_flags_set_configuration_values() {
     let given = [
         "-m",
         "7",
@@ -50,7 +50,7 @@ fn the_flags_of_gocc_are_values_of_the_configuration() {
 }
 
 #[test]
-fn a_variable_says_what_no_flag_does() {
+fn environment_variable_applies_without_flag() {
     let variables = [
         ("TOLLGATE_MAX_REQUESTS", "3"),
         ("TOLLGATE_WINDOW_MILLIS", ""),
@@ -65,7 +65,7 @@ fn a_variable_says_what_no_flag_does() {
 }
 
 #[test]
-fn address_of_ipv6_is_listened_on_as_it_is_written() {
+fn ipv6_address_is_accepted_unquoted() {
     for (given, variables) in [
         (&["--listen", "[::1]:9090"][..], &[][..]),
         (&["--listen=[::1]:8080", "--port=9090"], &[]),
@@ -79,7 +79,7 @@ fn address_of_ipv6_is_listened_on_as_it_is_written() {
 }
 
 #[test]
-fn a_wrong_value_is_refused_with_the_name_of_what_gave_it() {
+fn invalid_value_error_names_flag_or_variable() {
     for (given, variables, told) in [
         (&["--window-millis", "-5"][..], &[][..], "--window-millis: serve.window_millis: "),
         (&["--max-requests=0"], &[], "--max-requests: serve.max_requests: "),
@@ -94,7 +94,7 @@ fn a_wrong_value_is_refused_with_the_name_of_what_gave_it() {
 }
 
 #[test]
-fn a_file_of_gocc_gives_the_limits_of_keys() {
+fn gocc_keys_file_sets_limits_by_key() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("keys.json");
     let text = "{\n\t\"keys\": [{\"key_pattern\": \"^a\", \"key_pattern_is_regex\": true, \

@@ -1,8 +1,8 @@
 use std::fmt;
 
-/// A part of a limit as a bar: `#` what is used, `=` what is held, `-` what is left.
+/// The usage of a limit as a bar: `#` used, `=` reserved, `-` available.
 ///
-/// Anything used or held is at least one cell, and only a limit that has no room left is a full bar.
+/// Any usage or reservation fills at least one cell, and only a reached limit fills all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Bar {
     used: usize,
@@ -11,7 +11,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// A bar of this many columns, its two ends included.
+    /// Returns a bar of this width, including its two ends.
     pub(super) fn new(used: u64, held: u64, limit: u64, width: usize) -> Self {
         let cells = width.saturating_sub(2);
         let (some_used, some_held) = (usize::from(used > 0), usize::from(held > 0));
@@ -30,7 +30,7 @@ impl fmt::Display for Bar {
     }
 }
 
-/// How many cells an amount fills.
+/// Returns the number of cells of an amount.
 fn fill(amount: u64, limit: u64, cells: usize) -> usize {
     if amount >= limit {
         return if amount == 0 { 0 } else { cells };
@@ -45,7 +45,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_bar_shows_what_is_used_held_and_left() {
+    fn bar_shows_used_held_and_available() {
         let table = [
             (0, 0, 10, "[----------]"),
             (5, 0, 10, "[#####-----]"),
@@ -64,7 +64,7 @@ mod tests {
     }
 
     #[test]
-    fn little_is_not_nothing_and_almost_all_is_not_all() {
+    fn small_usage_fills_one_cell_and_full_bar_means_limit() {
         assert_eq!(Bar::new(1, 0, 1_000_000, 12).to_string(), "[#---------]");
         assert_eq!(Bar::new(1, 1, 1_000_000, 12).to_string(), "[#=--------]");
         assert_eq!(Bar::new(500_000, 1, 1_000_000, 12).to_string(), "[####=-----]");
@@ -73,7 +73,7 @@ mod tests {
     }
 
     #[test]
-    fn a_bar_is_as_wide_as_it_may_be_and_no_wider() {
+    fn bar_has_the_given_width() {
         for width in 2..40 {
             for used in 0..20 {
                 let bar = Bar::new(used, 3, 17, width).to_string();

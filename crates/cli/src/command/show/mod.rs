@@ -1,7 +1,7 @@
-//! `tollgate show`: what is used of each limit.
+//! `tollgate show`: shows the usage of each limit.
 
 mod bar;
-pub(super) mod figures;
+pub(super) mod key_usage;
 pub(super) mod screen;
 pub(super) mod table;
 
@@ -11,14 +11,14 @@ use clap::Args;
 use serde::Serialize;
 use tokio::time::MissedTickBehavior;
 
-use super::output::Output;
-use super::signal::asked_to_stop;
-use super::stored::Stored;
+use super::signal::stop_requested;
+use super::stdout::Stdout;
+use super::stored_state::StoredState;
 use super::{Exit, StateArgs};
 use crate::terminal::printable;
-use figures::{KeyFigures, Moment};
+use key_usage::{KeyUsage, Rfc3339};
 use screen::Screen;
-use table::Table;
+use table::KeyTable;
 
 /// The arguments of `tollgate show`.
 #[derive(Debug, Args)]
@@ -42,10 +42,9 @@ pub struct ShowArgs {
 }
 
 impl ShowArgs {
-    /// # Errors
-    /// Says what of the configuration or the state can't be read, or that nothing can be written.
-    pub(super) async fn run(&self, out: &mut Output<'_>) -> Result<Exit, String> {
-        self.state.tell_if_shared()?;
+    /// Returns an error of the configuration, the state or standard output.
+    pub(super) async fn run(&self, out: &mut Stdout<'_>) -> Result<Exit, String> {
+        self.state.warn_if_shared()?;
         if !self.watch {
             let shown = self.look()?;
             let Screen { width, colors, .. } = Screen::stdout();
@@ -55,7 +54,7 @@ impl ShowArgs {
             }
             return Ok(shown.exit());
         }
-        let mut interrupted = std::pin::pin!(asked_to_stop());
+        let mut interrupted = std::pin::pin!(stop_requested());
         let mut tick = tokio::time::interval(SECOND);
         tick.set_missed_tick_behavior(MissedTickBehavior::Delay);
         while !out.is_closed() {
@@ -68,7 +67,7 @@ impl ShowArgs {
         Ok(Exit::Success)
     }
 
-    fn again(&self, out: &mut Output<'_>) -> Result<(), String> {
+    fn again(&self, out: &mut Stdout<'_>) -> Result<(), String> {
         let shown = self.look()?;
         if self.json {
             return out.json(&shown);
@@ -77,32 +76,32 @@ impl ShowArgs {
         out.write(&screen.replaced_by(&shown.text(screen.width, screen.colors)))
     }
 
-    fn look(&self) -> Result<Shown, String> {
-        let stored = Stored::read(&self.state)?;
-        let (at, keys) = (Moment(stored.now()), stored.figures(&self.keys));
+    fn look(&self) -> Result<ShowOutput, String> {
+        let stored = StoredState::read(&self.state)?;
+        let (at, keys) = (Rfc3339(stored.now()), stored.key_usage(&self.keys));
         let missing = self.keys.iter().filter(|name| !keys.iter().any(|key| is_named(key, name)));
         let missing = missing.cloned().collect();
         let config = stored.config.as_ref().map(|path| path.display().to_string());
-        Ok(Shown { at, store: stored.path(), exists: stored.exists(), config, keys, missing })
+        Ok(ShowOutput { at, store: stored.path(), exists: stored.exists(), config, keys, missing })
     }
 }
 
-/// What is shown. Names are a contract.
+/// The JSON output. Field names are stable.
 #[derive(Debug, Serialize)]
-struct Shown {
-    at: Moment,
+struct ShowOutput {
+    at: Rfc3339,
     store: String,
     #[serde(skip)]
     exists: bool,
     config: Option<String>,
-    keys: Vec<KeyFigures>,
-    /// What was asked for, and is not there.
+    keys: Vec<KeyUsage>,
+    /// The requested keys that don't exist.
     missing: Vec<String>,
 }
 
-impl Shown {
+impl ShowOutput {
     fn text(&self, width: usize, colors: bool) -> String {
-        let mut text = Table::new(&self.keys, self.at.0, width, colors).to_string();
+        let mut text = KeyTable::new(&self.keys, self.at.0, width, colors).to_string();
         if self.keys.is_empty() && self.missing.is_empty() {
             text = match self.exists {
                 true => format!("no usage: {} has no keys\n", self.store),
@@ -120,7 +119,7 @@ impl Shown {
     }
 }
 
-fn is_named(key: &KeyFigures, name: &str) -> bool {
+fn is_named(key: &KeyUsage, name: &str) -> bool {
     wildmatch::WildMatch::new(name).matches(&key.key)
 }
 

@@ -1,17 +1,17 @@
 use console::Term;
 
-/// What standard output is.
+/// The properties of standard output.
 #[derive(Debug, Clone, Copy)]
 pub(in crate::command) struct Screen {
-    /// In columns.
+    /// The width in columns.
     pub(in crate::command) width: usize,
-    /// In lines; `None` for a file or a pipe.
+    /// The height in lines; `None` for a file or a pipe.
     height: Option<usize>,
     pub(in crate::command) colors: bool,
 }
 
 impl Screen {
-    /// As it is now: a terminal may be resized.
+    /// Returns the current properties; a terminal may be resized.
     pub(in crate::command) fn stdout() -> Self {
         let term = Term::stdout();
         let size = term.is_term().then(|| term.size_checked()).flatten();
@@ -19,16 +19,15 @@ impl Screen {
             Some((height, width)) if width > 0 => (Some(usize::from(height)), usize::from(width)),
             _ => (None, PIPED),
         };
-        // By NO_COLOR and TERM too.
+        // Respects NO_COLOR and TERM.
         Self { width, height, colors: term.features().colors_supported() }
     }
 
-    /// A text that takes the place of the one before; that stands by itself where nothing can be
-    /// replaced.
+    /// Returns a text that replaces the previous one on a terminal.
     pub(super) fn replaced_by(&self, text: &str) -> String {
         let Some(height) = self.height else { return format!("{text}\n") };
         let lines: Vec<_> = text.lines().collect();
-        // The cursor stands in a line of its own below.
+        // The cursor is on the line below the text.
         let most = height.saturating_sub(1).max(1);
         let shown = if lines.len() > most { most - 1 } else { lines.len() };
         let mut screen = HOME.to_owned();
@@ -53,7 +52,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_screen_is_never_scrolled() {
+    fn screen_is_never_scrolled() {
         let screen = Screen { width: 80, height: Some(4), colors: false };
         let text = screen.replaced_by("a\nb\nc\n");
         assert_eq!(text, "\u{1b}[Ha\u{1b}[K\nb\u{1b}[K\nc\u{1b}[K\n\u{1b}[J");
@@ -62,7 +61,7 @@ mod tests {
     }
 
     #[test]
-    fn a_pipe_gets_one_text_after_the_other() {
+    fn pipe_output_is_sequential() {
         let screen = Screen { width: 80, height: None, colors: false };
         assert_eq!(screen.replaced_by("a\n"), "a\n\n");
     }

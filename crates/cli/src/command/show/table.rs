@@ -4,24 +4,24 @@ use comfy_table::CellAlignment::{Left, Right};
 use console::{Style, measure_text_width, truncate_str};
 
 use super::bar::Bar;
-use super::figures::{KeyFigures, LimitFigures};
-use crate::terminal::{Span, plain_table, printable, whole};
+use super::key_usage::{KeyUsage, LimitUsage};
+use crate::terminal::{HumanDuration, plain_table, printable, whole};
 use tollgate::Timestamp;
 use tollgate::quota::Window;
 
-/// Keys and their limits as text of a bounded width.
-pub(in crate::command) struct Table<'a> {
-    keys: &'a [KeyFigures],
+/// A table of keys and their limits with a maximum width.
+pub(in crate::command) struct KeyTable<'a> {
+    keys: &'a [KeyUsage],
     now: Timestamp,
     /// In columns.
     width: usize,
     colors: bool,
 }
 
-impl<'a> Table<'a> {
+impl<'a> KeyTable<'a> {
     /// Shows the keys at `now`.
     pub(in crate::command) fn new(
-        keys: &'a [KeyFigures],
+        keys: &'a [KeyUsage],
         now: Timestamp,
         width: usize,
         colors: bool,
@@ -29,12 +29,14 @@ impl<'a> Table<'a> {
         Self { keys, now, width, colors }
     }
 
-    fn heading(&self, key: &KeyFigures) -> String {
+    fn heading(&self, key: &KeyUsage) -> String {
         let mut heading = printable(&key.key);
         if let Some(quota) = key.quota.as_ref().filter(|quota| **quota != key.key) {
             heading.push_str(&format!("  (quota {})", printable(quota)));
         }
-        if let Some(span) = key.cooling_until.and_then(|until| Span::between(self.now, until.0)) {
+        if let Some(span) =
+            key.cooling_until.and_then(|until| HumanDuration::between(self.now, until.0))
+        {
             heading.push_str(&format!("  (cooling down, resumes in {span})"));
         }
         self.styled(&self.truncated(&heading), Style::new().bold())
@@ -44,13 +46,13 @@ impl<'a> Table<'a> {
     /// it.
     fn limits(&self) -> Vec<String> {
         let limits = self.keys.iter().flat_map(|key| &key.limits);
-        let rows: Vec<_> = limits.map(|limit| Row::new(limit, self.now)).collect();
+        let rows: Vec<_> = limits.map(|limit| LimitRow::new(limit, self.now)).collect();
         let layout = Layout::new(&rows, self.width);
         let lines = columns(&rows, &layout);
         lines.iter().zip(&rows).map(|(line, row)| self.limit(line, row, &layout)).collect()
     }
 
-    fn limit(&self, line: &str, row: &Row, layout: &Layout) -> String {
+    fn limit(&self, line: &str, row: &LimitRow, layout: &Layout) -> String {
         let line = match row.bar(layout) {
             Some(bar) => line.replacen(&bar, &self.styled(&bar, row.style()), 1),
             None => line.to_owned(),
@@ -73,7 +75,7 @@ impl<'a> Table<'a> {
     }
 }
 
-impl fmt::Display for Table<'_> {
+impl fmt::Display for KeyTable<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut limits = self.limits().into_iter();
         for key in self.keys {
@@ -90,8 +92,8 @@ impl fmt::Display for Table<'_> {
 }
 
 /// The texts of a limit.
-struct Row<'a> {
-    figures: &'a LimitFigures,
+struct LimitRow<'a> {
+    key_usage: &'a LimitUsage,
     label: String,
     used: String,
     /// The limit, after a slash.
@@ -99,37 +101,39 @@ struct Row<'a> {
     note: String,
 }
 
-impl<'a> Row<'a> {
-    fn new(figures: &'a LimitFigures, now: Timestamp) -> Self {
-        let dimension = printable(&figures.dimension);
-        let label = match figures.window {
+impl<'a> LimitRow<'a> {
+    fn new(key_usage: &'a LimitUsage, now: Timestamp) -> Self {
+        let dimension = printable(&key_usage.dimension);
+        let label = match key_usage.window {
             Some(window) => format!("  {dimension}/{}", unit(window)),
             None => format!("  {dimension}"),
         };
         let mut notes = Vec::new();
-        if figures.held > 0 {
-            notes.push(format!("{} reserved", whole(figures.held)));
+        if key_usage.held > 0 {
+            notes.push(format!("{} reserved", whole(key_usage.held)));
         }
-        if let Some(original) = figures.original.filter(|original| Some(*original) != figures.limit)
+        if let Some(original) =
+            key_usage.original.filter(|original| Some(*original) != key_usage.limit)
         {
             notes.push(format!("reduced from {}", whole(original)));
         }
-        if let Some(span) = figures.resets_at.and_then(|at| Span::between(now, at.0)) {
+        if let Some(span) = key_usage.resets_at.and_then(|at| HumanDuration::between(now, at.0)) {
             notes.push(format!("resets in {span}"));
         }
-        let limit = figures.limit.map_or_else(|| "used".to_owned(), |n| format!("/ {}", whole(n)));
-        Self { figures, label, used: whole(figures.used), limit, note: notes.join(", ") }
+        let limit =
+            key_usage.limit.map_or_else(|| "used".to_owned(), |n| format!("/ {}", whole(n)));
+        Self { key_usage, label, used: whole(key_usage.used), limit, note: notes.join(", ") }
     }
 
     fn bar(&self, layout: &Layout) -> Option<String> {
-        let limit = self.figures.limit.filter(|_| layout.bar > 0)?;
-        Some(Bar::new(self.figures.used, self.figures.held, limit, layout.bar).to_string())
+        let limit = self.key_usage.limit.filter(|_| layout.bar > 0)?;
+        Some(Bar::new(self.key_usage.used, self.key_usage.held, limit, layout.bar).to_string())
     }
 
     /// Returns the color of the bar: red if the limit is reached, yellow from 80 % on.
     fn style(&self) -> Style {
-        let taken = self.figures.used.saturating_add(self.figures.held);
-        let limit = self.figures.limit.unwrap_or(u64::MAX);
+        let taken = self.key_usage.used.saturating_add(self.key_usage.held);
+        let limit = self.key_usage.limit.unwrap_or(u64::MAX);
         match () {
             () if taken >= limit => Style::new().red(),
             () if taken >= limit - limit / 5 => Style::new().yellow(),
@@ -143,12 +147,12 @@ impl<'a> Row<'a> {
 struct Layout {
     /// The width of the bars; 0 if they would be too narrow.
     bar: usize,
-    /// Whether each note has its own line, below its limit.
+    /// True if each note has its own line, below its limit.
     notes_below: bool,
 }
 
 impl Layout {
-    fn new(rows: &[Row<'_>], width: usize) -> Self {
+    fn new(rows: &[LimitRow<'_>], width: usize) -> Self {
         let without_bars = Self { bar: 0, notes_below: true };
         let columns = widest(columns(rows, &without_bars).iter().map(|line| line.trim_end()));
         let note = widest(rows.iter().map(|row| row.note.as_str()));
@@ -161,20 +165,22 @@ impl Layout {
 }
 
 /// Returns a line for each row.
-fn columns(rows: &[Row<'_>], layout: &Layout) -> Vec<String> {
-    let note = |row: &Row<'_>| if layout.notes_below { String::new() } else { row.note.clone() };
+fn columns(rows: &[LimitRow<'_>], layout: &Layout) -> Vec<String> {
+    let note =
+        |row: &LimitRow<'_>| if layout.notes_below { String::new() } else { row.note.clone() };
     let used = match layout.bar {
         0 => 1,
         _ => 2,
     };
     let mut table = match layout.bar {
         0 => {
-            let cells =
-                |row: &Row<'_>| [row.label.clone(), row.used.clone(), row.limit.clone(), note(row)];
+            let cells = |row: &LimitRow<'_>| {
+                [row.label.clone(), row.used.clone(), row.limit.clone(), note(row)]
+            };
             plain_table([Left, Right, Left, Left], rows.iter().map(cells))
         }
         _ => {
-            let cells = |row: &Row<'_>| {
+            let cells = |row: &LimitRow<'_>| {
                 let bar = row.bar(layout).unwrap_or_default();
                 [row.label.clone(), bar, row.used.clone(), row.limit.clone(), note(row)]
             };
@@ -191,7 +197,7 @@ fn widest<'a>(texts: impl Iterator<Item = &'a str>) -> usize {
     texts.map(measure_text_width).max().unwrap_or(0)
 }
 
-/// A window in one word.
+/// Returns the name of a window.
 pub(in crate::command) fn unit(window: Window) -> String {
     let named = [
         (Window::SECOND, "second"),
@@ -215,14 +221,14 @@ const WIDEST_BAR: usize = 32;
 
 #[cfg(test)]
 mod tests {
-    use super::super::figures::Moment;
+    use super::super::key_usage::Rfc3339;
     use super::*;
 
     const NOW: Timestamp = Timestamp::from_unix_secs(1_000);
 
-    fn limit(dimension: &str, window: Option<Window>, figures: (u64, u64, u64)) -> LimitFigures {
-        let (used, held, limit) = figures;
-        LimitFigures {
+    fn limit(dimension: &str, window: Option<Window>, key_usage: (u64, u64, u64)) -> LimitUsage {
+        let (used, held, limit) = key_usage;
+        LimitUsage {
             dimension: dimension.to_owned(),
             window,
             limit: Some(limit),
@@ -230,29 +236,29 @@ mod tests {
             used,
             held,
             available: Some(limit.saturating_sub(used + held)),
-            resets_at: (used > 0).then_some(Moment(Timestamp::from_unix_secs(1_012))),
+            resets_at: (used > 0).then_some(Rfc3339(Timestamp::from_unix_secs(1_012))),
         }
     }
 
-    fn keys() -> Vec<KeyFigures> {
+    fn keys() -> Vec<KeyUsage> {
         let limits = vec![
             limit("requests", Some(Window::MINUTE), (12, 0, 500)),
             limit("tokens", Some(Window::MINUTE), (24_000, 1_000, 30_000)),
             limit("concurrency", None, (0, 0, 8)),
         ];
         vec![
-            KeyFigures { key: "gpt-4o".to_owned(), quota: None, limits, cooling_until: None },
-            KeyFigures {
+            KeyUsage { key: "gpt-4o".to_owned(), quota: None, limits, cooling_until: None },
+            KeyUsage {
                 key: "evil\u{1b}[31m".to_owned(),
                 quota: None,
                 limits: Vec::new(),
-                cooling_until: Some(Moment(Timestamp::from_unix_secs(1_003))),
+                cooling_until: Some(Rfc3339(Timestamp::from_unix_secs(1_003))),
             },
         ]
     }
 
     #[test]
-    fn at_eighty_columns_a_limit_is_a_line() {
+    fn limits_are_single_lines_at_88_columns() {
         let expected = "\
 gpt-4o
   requests/minute  [#------------------]      12 / 500     resets in 12s
@@ -261,11 +267,11 @@ gpt-4o
 evil\\u{1b}[31m  (cooling down, resumes in 3s)
   no known limits
 ";
-        assert_eq!(Table::new(&keys(), NOW, 88, false).to_string(), expected);
+        assert_eq!(KeyTable::new(&keys(), NOW, 88, false).to_string(), expected);
     }
 
     #[test]
-    fn at_forty_columns_notes_go_below() {
+    fn notes_are_below_limits_at_forty_columns() {
         let expected = "\
 gpt-4o
   requests/minute      12 / 500
@@ -276,14 +282,14 @@ gpt-4o
 evil\\u{1b}[31m  (cooling down, resumes …
   no known limits
 ";
-        assert_eq!(Table::new(&keys(), NOW, 40, false).to_string(), expected);
+        assert_eq!(KeyTable::new(&keys(), NOW, 40, false).to_string(), expected);
     }
 
     #[test]
-    fn no_line_is_wider_than_asked() {
+    fn lines_fit_the_width() {
         for width in 1..120 {
             for colors in [false, true] {
-                let text = Table::new(&keys(), NOW, width, colors).to_string();
+                let text = KeyTable::new(&keys(), NOW, width, colors).to_string();
                 for line in text.lines() {
                     assert!(measure_text_width(line) <= width, "{width}: {line}");
                 }
@@ -292,18 +298,18 @@ evil\\u{1b}[31m  (cooling down, resumes …
     }
 
     #[test]
-    fn colours_are_there_only_if_asked_for() {
-        assert!(!Table::new(&keys(), NOW, 80, false).to_string().contains('\u{1b}'));
-        assert!(Table::new(&keys(), NOW, 80, true).to_string().contains("\u{1b}[33m[###"));
+    fn colors_are_optional() {
+        assert!(!KeyTable::new(&keys(), NOW, 80, false).to_string().contains('\u{1b}'));
+        assert!(KeyTable::new(&keys(), NOW, 80, true).to_string().contains("\u{1b}[33m[###"));
     }
 
     #[test]
-    fn a_reduced_limit_and_one_that_nobody_knows_say_so() {
+    fn reduced_and_unknown_limits_are_labeled() {
         let mut reduced = limit("requests", Some(Window::DAY), (1, 0, 5));
         reduced.original = Some(10);
-        assert_eq!(Row::new(&reduced, NOW).note, "reduced from 10, resets in 12s");
-        let unknown = LimitFigures { limit: None, original: None, ..reduced };
-        let row = Row::new(&unknown, NOW);
+        assert_eq!(LimitRow::new(&reduced, NOW).note, "reduced from 10, resets in 12s");
+        let unknown = LimitUsage { limit: None, original: None, ..reduced };
+        let row = LimitRow::new(&unknown, NOW);
         assert_eq!((row.used.as_str(), row.limit.as_str()), ("1", "used"));
         assert_eq!(unit(Window::new(std::time::Duration::from_secs(90)).expect("a window")), "90s");
     }

@@ -6,7 +6,7 @@ use base64::engine::{DecodePaddingMode, GeneralPurpose, GeneralPurposeConfig};
 use flate2::read::MultiGzDecoder;
 use serde::Deserialize;
 
-use super::headers::Pairs;
+use super::headers::NameValueList;
 use super::lenient::{Text, lenient};
 
 /// `postData` or `content`.
@@ -20,7 +20,7 @@ pub(super) struct Payload {
     #[serde(deserialize_with = "lenient")]
     encoding: Text,
     #[serde(deserialize_with = "lenient")]
-    params: Pairs,
+    params: NameValueList,
 }
 
 impl Payload {
@@ -28,7 +28,7 @@ impl Payload {
         std::str::from_utf8(&self.mime_type.0).unwrap_or_default()
     }
 
-    /// The bytes before any transfer.
+    /// Returns the decoded bytes.
     pub(super) fn into_bytes(self) -> Vec<u8> {
         let Some(Text(text)) = self.text else { return self.params.into_form() };
         match self.encoding.0.eq_ignore_ascii_case(b"base64") {
@@ -38,23 +38,24 @@ impl Payload {
     }
 }
 
-/// Most tools save bodies decompressed; where one did not, their first bytes say so.
+/// Decompresses gzip, detected by its first bytes; most tools save bodies decompressed.
 fn inflated(bytes: Vec<u8>) -> Vec<u8> {
     if !bytes.starts_with(GZIP) {
         return bytes;
     }
     let mut inflated = Vec::new();
-    // One that is cut off is read as far as it goes; one that isn't gzip after all stays as it is.
+    // Truncated data is decompressed as far as possible; data that is not gzip is returned
+    // unchanged.
     let read = MultiGzDecoder::new(&*bytes).take(MOST_INFLATED).read_to_end(&mut inflated);
     if read.is_err() && inflated.is_empty() { bytes } else { inflated }
 }
 
-/// Some tools break base64 into lines.
+/// Removes the line breaks that some tools write in base64.
 fn without_breaks(text: &[u8]) -> Vec<u8> {
     text.iter().copied().filter(|byte| !byte.is_ascii_whitespace()).collect()
 }
 
-/// With its padding, or without.
+/// Base64 with or without padding.
 const BASE64: GeneralPurpose = GeneralPurpose::new(
     &STANDARD,
     GeneralPurposeConfig::new().with_decode_padding_mode(DecodePaddingMode::Indifferent),
@@ -63,5 +64,5 @@ const BASE64: GeneralPurpose = GeneralPurpose::new(
 /// The magic number and the only method (RFC 1952).
 const GZIP: &[u8] = b"\x1f\x8b\x08";
 
-/// What follows is not read: a small file may not fill the memory.
+/// The maximum decompressed size: a small file must not exhaust the memory.
 const MOST_INFLATED: u64 = 64 * 1024 * 1024;

@@ -9,21 +9,21 @@ use super::lenient::Lenient;
 use super::{Entry, HarError, Problem};
 
 /// One pass over a source.
-pub(super) struct Reading<'f> {
+pub(super) struct HarReader<'f> {
     each: &'f mut dyn FnMut(Entry) -> ControlFlow<()>,
-    /// Entries handed out.
+    /// The number of entries read.
     entries: usize,
-    /// Whether a list of entries, or an entry by itself, was seen.
+    /// True if a list of entries, or a single entry, was found.
     is_har: bool,
     broken: bool,
 }
 
-impl<'f> Reading<'f> {
+impl<'f> HarReader<'f> {
     pub(super) fn new(each: &'f mut dyn FnMut(Entry) -> ControlFlow<()>) -> Self {
         Self { each, entries: 0, is_har: false, broken: false }
     }
 
-    /// Reads documents until the source ends: one of a HAR file, many of lines.
+    /// Reads documents until the end: one of a HAR file, many of a file with one entry per line.
     pub(super) fn read(mut self, source: impl Read) -> Result<(), HarError> {
         let source = without_mark(source).map_err(|error| self.failed(Problem::of_io(&error)))?;
         let mut json = serde_json::Deserializer::from_reader(source);
@@ -55,8 +55,8 @@ impl<'f> Reading<'f> {
     }
 }
 
-/// A whole HAR file, or an entry by itself.
-struct Document<'r, 'f>(&'r mut Reading<'f>);
+/// A HAR file, or a single entry.
+struct Document<'r, 'f>(&'r mut HarReader<'f>);
 
 impl<'de> Visitor<'de> for Document<'_, '_> {
     type Value = ();
@@ -88,7 +88,7 @@ impl<'de> Visitor<'de> for Document<'_, '_> {
     }
 }
 
-struct Log<'r, 'f>(&'r mut Reading<'f>);
+struct Log<'r, 'f>(&'r mut HarReader<'f>);
 
 impl<'de> DeserializeSeed<'de> for Log<'_, '_> {
     type Value = ();
@@ -116,7 +116,7 @@ impl<'de> Visitor<'de> for Log<'_, '_> {
     }
 }
 
-struct Entries<'r, 'f>(&'r mut Reading<'f>);
+struct Entries<'r, 'f>(&'r mut HarReader<'f>);
 
 impl<'de> DeserializeSeed<'de> for Entries<'_, '_> {
     type Value = ();
@@ -142,7 +142,7 @@ impl<'de> Visitor<'de> for Entries<'_, '_> {
     }
 }
 
-/// Windows tools begin a file with a byte order mark, which is no JSON.
+/// Skips a byte order mark, written by Windows tools.
 fn without_mark(mut source: impl Read) -> std::io::Result<impl Read> {
     let mut start = Vec::with_capacity(MARK.len());
     source.by_ref().take(MARK.len() as u64).read_to_end(&mut start)?;

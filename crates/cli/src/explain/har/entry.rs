@@ -5,47 +5,47 @@ use http::header::{CONTENT_TYPE, HeaderValue};
 use serde::Deserialize;
 
 use super::body::Payload;
-use super::headers::Pairs;
+use super::end_time;
+use super::headers::NameValueList;
 use super::lenient::{Text, lenient};
-use super::when;
 use tollgate::Timestamp;
 
-/// One recorded exchange.
+/// A recorded exchange.
 #[derive(Debug, Clone, Default)]
 #[non_exhaustive]
 pub struct Entry {
-    /// What was sent.
+    /// The request.
     pub request: Request,
-    /// What came back.
+    /// The response.
     pub response: Response,
     /// When the response ended: from `startedDateTime` and `time`, else from the response's `date`. `None` where neither tells, or tells 1970.
     pub ended_at: Option<Timestamp>,
 }
 
-/// What was sent. `Debug` shows neither headers, nor the query, nor the body.
+/// A request. `Debug` shows neither headers, query nor body.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Request {
     /// The method.
     pub method: String,
-    /// The whole URL.
+    /// The URL.
     pub url: String,
-    /// The headers, without HTTP/2's pseudo ones and such as are none.
+    /// The valid headers, without HTTP/2 pseudo-headers.
     pub headers: HeaderMap,
-    /// The body; empty where the recording has none.
+    /// The body; empty if not recorded.
     pub body: Vec<u8>,
 }
 
-/// What came back. `Debug` shows neither headers nor the body.
+/// A response. `Debug` shows neither headers nor body.
 #[derive(Clone, Default)]
 #[non_exhaustive]
 pub struct Response {
-    /// The status; 0 where no response came.
+    /// The status; 0 without a response.
     pub status: u16,
-    /// The headers, without HTTP/2's pseudo ones and such as are none. Where `content-type` is
-    /// missing, it is that of the recorded content.
+    /// The valid headers, without HTTP/2 pseudo-headers. A missing `content-type` is that of the
+    /// recorded content.
     pub headers: HeaderMap,
-    /// The body, decoded; empty where the recording has none.
+    /// The decoded body; empty if not recorded.
     pub body: Vec<u8>,
 }
 
@@ -85,10 +85,10 @@ pub(super) struct RawEntry {
 impl From<RawEntry> for Entry {
     fn from(raw: RawEntry) -> Self {
         let response = raw.response.into_response();
-        let ended = when::ended(&raw.started_date_time.into_string(), raw.time);
+        let ended = end_time::ended(&raw.started_date_time.into_string(), raw.time);
         Self {
             request: raw.request.into_request(),
-            ended_at: ended.or_else(|| when::date(&response.headers)),
+            ended_at: ended.or_else(|| end_time::date(&response.headers)),
             response,
         }
     }
@@ -102,7 +102,7 @@ pub(super) struct RawRequest {
     #[serde(deserialize_with = "lenient")]
     url: Text,
     #[serde(deserialize_with = "lenient")]
-    headers: Pairs,
+    headers: NameValueList,
     #[serde(deserialize_with = "lenient")]
     post_data: Payload,
 }
@@ -124,7 +124,7 @@ pub(super) struct RawResponse {
     #[serde(deserialize_with = "lenient")]
     status: f64,
     #[serde(deserialize_with = "lenient")]
-    headers: Pairs,
+    headers: NameValueList,
     #[serde(deserialize_with = "lenient")]
     content: Payload,
 }
@@ -135,7 +135,7 @@ impl RawResponse {
         if let Ok(kind) = HeaderValue::from_str(self.content.mime_type()) {
             headers.entry(CONTENT_TYPE).or_insert(kind);
         }
-        // Charles writes 0 and mitmproxy -1 or nothing where no response came; the cast saturates.
+        // Without a response, Charles writes 0 and mitmproxy -1 or nothing; the cast saturates.
         Response { status: self.status as u16, headers, body: self.content.into_bytes() }
     }
 }

@@ -2,37 +2,37 @@ use std::fmt;
 
 use serde_json::error::Category;
 
-/// A source that is no HAR file, or that could not be read to its end.
+/// An error while reading a HAR file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct HarError {
-    /// How many entries were handed out before.
+    /// The number of entries read before the error.
     pub entries: usize,
-    /// What is wrong.
+    /// The problem.
     pub problem: Problem,
 }
 
-/// What is wrong with a source.
+/// The problem of a HAR file.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Problem {
-    /// It holds nothing.
+    /// The file is empty.
     Empty,
-    /// It is JSON, but neither a HAR file nor an entry of one.
+    /// The file is JSON, but neither a HAR file nor an entry.
     NoEntries,
-    /// It ends in the middle.
+    /// The file is truncated.
     CutOff {
-        /// The line at which it ends, from 1.
+        /// The last line, from 1.
         line: usize,
     },
-    /// It is no JSON from here on.
+    /// The file is not valid JSON.
     NotJson {
         /// The line, from 1.
         line: usize,
         /// The byte in the line, from 1.
         column: usize,
     },
-    /// The system could not read it.
+    /// An I/O error.
     Unreadable(String),
 }
 
@@ -41,7 +41,7 @@ impl Problem {
         Self::Unreadable(error.to_string())
     }
 
-    /// What the parser says, without what it met: that may be a secret.
+    /// Converts an error of the parser, without the quoted content, which may be a secret.
     pub(super) fn of_json(error: &serde_json::Error) -> Self {
         let (line, column) = (error.line(), error.column());
         match error.classify() {

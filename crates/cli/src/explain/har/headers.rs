@@ -6,22 +6,22 @@ use super::lenient::{Text, lenient};
 
 /// `headers` or `params`: a list of names and values.
 #[derive(Default, Deserialize)]
-pub(super) struct Pairs(Vec<Pair>);
+pub(super) struct NameValueList(Vec<NameValue>);
 
 #[derive(Default, Deserialize)]
 #[serde(default)]
-struct Pair {
+struct NameValue {
     #[serde(deserialize_with = "lenient")]
     name: Text,
     #[serde(deserialize_with = "lenient")]
     value: Text,
 }
 
-impl Pairs {
-    /// The headers. HTTP/2's `:status` and the like are no header names, and left out.
+impl NameValueList {
+    /// Returns the headers, without HTTP/2 pseudo-headers such as `:status`.
     pub(super) fn into_map(self) -> HeaderMap {
         let mut map = HeaderMap::new();
-        for Pair { name, value } in self.0 {
+        for NameValue { name, value } in self.0 {
             let Ok(name) = HeaderName::from_bytes(&name.0) else { continue };
             // Firefox and Safari write headers of one name as one, with line breaks between them.
             for value in value.0.split(|byte| *byte == b'\n') {
@@ -34,9 +34,9 @@ impl Pairs {
         map
     }
 
-    /// A form's fields, one a line. What files it carried is not recorded.
+    /// Returns the fields of a form, one per line. Uploaded files are not recorded.
     pub(super) fn into_form(self) -> Vec<u8> {
-        let field = |Pair { name, value }| [name.0, b"=".into(), value.0].concat();
+        let field = |NameValue { name, value }| [name.0, b"=".into(), value.0].concat();
         self.0.into_iter().map(field).collect::<Vec<_>>().join(&b'\n')
     }
 }

@@ -1,4 +1,4 @@
-//! Members of an entry, whatever their types: what isn't as it should be is left out.
+//! Lenient deserialization: a member of another type is replaced by its default.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use serde::Deserialize;
 use serde::de::{DeserializeOwned, Deserializer, Visitor};
 use serde_json::value::RawValue;
 
-/// For `deserialize_with`: the value, or its default where it is of another type.
+/// Deserializes a value, or its default if it has another type. For `deserialize_with`.
 pub(super) fn lenient<'de, D: Deserializer<'de>, T: DeserializeOwned + Default>(
     json: D,
 ) -> Result<T, D::Error> {
@@ -23,8 +23,8 @@ impl<'de, T: DeserializeOwned + Default> Deserialize<'de> for Lenient<T> {
     }
 }
 
-/// The bytes of a JSON string: half a surrogate pair, which browsers write where a text was cut, is
-/// not worth a body.
+/// The bytes of a JSON string, including lone surrogates, which browsers write where a text was
+/// cut.
 #[derive(Default)]
 pub(super) struct Text(pub(super) Vec<u8>);
 

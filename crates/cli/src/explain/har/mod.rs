@@ -1,12 +1,11 @@
 //! Recorded HTTP traffic: HAR 1.2, as browsers and proxies save it, or one entry of it per line.
 //!
-//! [`read`] hands out one [`Entry`] at a time and never holds more than one, however long the file.
-//! It takes what the tools write: Chrome, Firefox and Safari, mitmproxy, Charles, Proxyman. A member
-//! of an entry that is missing or of another type is as if it were empty, so that one odd entry
-//! doesn't cost the rest; cookies, timings and pages are passed over. Bodies come out as they were
-//! before they were sent: `base64` and a gzip that the tool left in place are undone.
+//! [`read`] returns one [`Entry`] at a time and never holds more than one in memory. It supports
+//! the output of Chrome, Firefox and Safari, mitmproxy, Charles and Proxyman. A member that is
+//! missing or has another type counts as empty; cookies, timings and pages are skipped. Bodies are
+//! decoded: `base64`, and gzip that the tool left in place.
 //!
-//! It does not know what an LLM is; [`explain`](super::explain) does.
+//! It is independent of LLM APIs; see [`explain`](super::explain).
 //!
 //! ```
 //! use std::ops::ControlFlow;
@@ -31,11 +30,11 @@
 
 mod body;
 mod document;
+mod end_time;
 mod entry;
 mod error;
 mod headers;
 mod lenient;
-mod when;
 
 use std::io::Read;
 use std::ops::ControlFlow;
@@ -43,19 +42,17 @@ use std::ops::ControlFlow;
 pub use entry::{Entry, Request, Response};
 pub use error::{HarError, Problem};
 
-use self::document::Reading;
+use self::document::HarReader;
 
-/// Reads the entries of a HAR file, or of lines that hold one entry each, and hands them to `each`
-/// in their order until it breaks.
+/// Reads the entries of a HAR file, or of a file with one entry per line, and calls `each` with
+/// them in order until it breaks.
 ///
-/// The source is best buffered: it is read byte by byte.
+/// The source should be buffered, since it is read byte by byte.
 ///
-/// # Errors
-/// [`HarError`] where the source can't be read to its end; the entries before that place were
-/// handed out.
+/// [`HarError`] if the source can't be read to its end, after the readable entries.
 pub fn read(
     source: impl Read,
     mut each: impl FnMut(Entry) -> ControlFlow<()>,
 ) -> Result<(), HarError> {
-    Reading::new(&mut each).read(source)
+    HarReader::new(&mut each).read(source)
 }

@@ -37,7 +37,7 @@ fn the_definition_of_the_arguments_is_sound() {
 }
 
 #[test]
-fn a_batch_needs_an_input_and_an_output_and_has_defaults_for_the_rest() {
+fn batch_requires_only_input_and_output() {
     let args = batch("");
     assert_eq!((args.input.to_str(), args.output.to_str()), (Some("in.jsonl"), Some("out.jsonl")));
     assert_eq!((args.max_in_flight, args.retries), (512, None));
@@ -86,7 +86,7 @@ fn a_simulated_batch_has_no_url() {
 }
 
 #[test]
-fn values_that_cannot_work_are_refused_with_what_to_give_instead() {
+fn invalid_argument_error_suggests_value() {
     let table = [
         ("--max-in-flight 0", "must be at least 1"),
         ("--endpoint v1/chat", "must be an absolute path, such as /v1/chat/completions"),
@@ -112,7 +112,7 @@ fn values_that_cannot_work_are_refused_with_what_to_give_instead() {
 }
 
 #[test]
-fn an_error_repeats_neither_a_key_in_place_of_a_name_nor_a_password_in_a_url() {
+fn argument_errors_never_quote_secrets() {
     for argument in [
         "--api-key-env sk-s3cret",
         "--base-url https://me:s3cret@host/v1",
@@ -137,7 +137,7 @@ fn headers_are_read_and_their_values_never_shown() {
 }
 
 #[test]
-fn a_file_named_for_two_purposes_is_refused_but_results_and_errors_may_be_one() {
+fn file_used_twice_is_error_except_output_and_errors() {
     let check = |line: &str| match parse(&format!("tollgate batch {line}")) {
         Ok(Cli { command: Command::Batch(args) }) => args.check_files(),
         other => panic!("{other:?}"),
@@ -156,7 +156,7 @@ fn a_file_named_for_two_purposes_is_refused_but_results_and_errors_may_be_one() 
 }
 
 #[test]
-fn a_simulated_provider_has_defaults_and_reads_its_arguments() {
+fn simulate_parses_defaults_and_arguments() {
     let args = simulate("");
     assert_eq!(args.listen.to_string(), "127.0.0.1:8089");
     assert_eq!((args.charge, args.burst, args.seed), (ChargeRule::Openai, None, 1));
@@ -181,14 +181,14 @@ fn a_latency_is_a_number_or_a_range_of_milliseconds() {
 }
 
 #[test]
-fn names_of_algorithms_are_those_of_the_engine() {
+fn algorithm_names_map_to_engine_algorithms() {
     assert_eq!(Algorithm::from(AlgorithmName::TokenBucket), Algorithm::TokenBucket);
     assert_eq!(Algorithm::from(AlgorithmName::SlidingWindow), Algorithm::SlidingWindow);
     assert_eq!(Algorithm::from(AlgorithmName::FixedWindow), Algorithm::FixedWindow);
 }
 
 #[test]
-fn the_help_tells_the_exit_codes_examples_and_what_zero_means() {
+fn batch_help_has_exit_codes_examples_and_zero_limit() {
     let help = refused("batch --help").to_string();
     for part in ["Exit codes:", "130  interrupted", "Examples:", "0 = no limit", "--simulate --rpm"]
     {

@@ -9,7 +9,7 @@ use tollgate_cli::batch::input::{Entry, Reader};
 use self::har_to_batch::convert;
 
 #[test]
-fn posts_with_a_json_object_become_lines_and_the_rest_is_counted() {
+fn json_posts_become_lines_and_others_are_counted() {
     let har = serde_json::json!({"log": {"entries": [
         {"request": {"method": "GET", "url": "https://h/v1/models"}},
         {"request": {"method": "POST", "url": "https://h/v1/x?a=1", "postData": {"text": "{\n \"n\": 1.0\n}"}}},

@@ -1,4 +1,4 @@
-use tollgate_cli::batch::input::{BadLine, Entry, Fault, Line, Reader, count};
+use tollgate_cli::batch::input::{Entry, Fault, InvalidLine, Line, Reader, count};
 use tollgate_cli::batch::outcome::{Failure, Outcome};
 
 const ENDPOINT: &str = "/v1/chat/completions";
@@ -15,15 +15,15 @@ fn request(text: impl AsRef<[u8]>) -> Line {
     }
 }
 
-fn bad(text: impl AsRef<[u8]>) -> BadLine {
+fn bad(text: impl AsRef<[u8]>) -> InvalidLine {
     match read(text).pop() {
-        Some(Entry::Bad(line)) => line,
+        Some(Entry::Invalid(line)) => line,
         other => panic!("no bad line: {other:?}"),
     }
 }
 
 #[test]
-fn a_batch_line_gives_its_id_its_path_and_its_body_unchanged() {
+fn batch_line_yields_id_path_and_exact_body() {
     let body = r#"{ "model" : "gpt-4o-mini", "temperature":1.0e0, "x":12345678901234567890123, "é":"\u00e9"}"#;
     let line = request(format!(
         r#"{{"custom_id":"a\n1","method":"POST","url":"/v1/embeddings","body":{body}}}"#
@@ -34,7 +34,7 @@ fn a_batch_line_gives_its_id_its_path_and_its_body_unchanged() {
 }
 
 #[test]
-fn an_id_or_a_url_beside_a_body_makes_a_batch_line_and_the_rest_has_defaults() {
+fn id_or_url_beside_body_makes_batch_line() {
     let only_id = request(r#"{"custom_id":"a","body":{"model":"m"}}"#);
     assert_eq!((only_id.custom_id.as_str(), only_id.url_path.as_str()), ("a", ENDPOINT));
     let only_url = request(r#"{"url":"/v1/responses","body":{"model":"m"}}"#);
@@ -64,13 +64,13 @@ fn of_a_full_url_the_path_and_query_are_called() {
 }
 
 #[test]
-fn blank_lines_a_byte_order_mark_and_crlf_are_tolerated_and_numbers_are_the_editors() {
+fn blank_lines_bom_and_crlf_keep_editor_line_numbers() {
     let text = "\u{feff}{\"a\":1}\r\n\r\n  \t\n  {\"b\":2}  \n\n{\"c\":3}";
     let found: Vec<_> = read(text)
         .into_iter()
         .map(|entry| match entry {
             Entry::Request(line) => (line.number, String::from_utf8_lossy(&line.body).into_owned()),
-            Entry::Bad(line) => panic!("{line}"),
+            Entry::Invalid(line) => panic!("{line}"),
         })
         .collect();
     let expected = [(1, r#"{"a":1}"#), (4, r#"{"b":2}"#), (6, r#"{"c":3}"#)];
@@ -80,7 +80,7 @@ fn blank_lines_a_byte_order_mark_and_crlf_are_tolerated_and_numbers_are_the_edit
 }
 
 #[test]
-fn each_bad_line_says_its_number_and_what_is_wrong() {
+fn invalid_line_error_has_number_and_reason() {
     let table: [(&[u8], &str); 15] = [
         (b"{\"a\":", "line 1: not a JSON object: EOF while parsing a value at column 5"),
         (b"{\"a\":1} x", "line 1: not a JSON object: trailing characters at column 9"),
@@ -122,10 +122,10 @@ fn each_bad_line_says_its_number_and_what_is_wrong() {
     }
 }
 
-fn read_for(endpoint: &str, line: &str) -> Result<Line, BadLine> {
+fn read_for(endpoint: &str, line: &str) -> Result<Line, InvalidLine> {
     match Reader::new(line.as_bytes(), endpoint).next().expect("a line").expect("text") {
         Entry::Request(line) => Ok(line),
-        Entry::Bad(line) => Err(line),
+        Entry::Invalid(line) => Err(line),
     }
 }
 
@@ -175,7 +175,7 @@ fn batch_lines_of_other_providers_give_their_id_path_and_body() {
 }
 
 #[test]
-fn batch_lines_for_another_provider_or_without_a_model_say_what_to_do() {
+fn other_provider_line_error_suggests_arguments() {
     for (endpoint, line, message) in [
         (
             ENDPOINT,
@@ -214,7 +214,7 @@ fn batch_lines_for_another_provider_or_without_a_model_say_what_to_do() {
 }
 
 #[test]
-fn a_bad_line_keeps_its_id_where_that_can_be_read_and_the_run_goes_on() {
+fn invalid_line_keeps_readable_id_and_reading_continues() {
     let entries = read(concat!(
         r#"{"custom_id":"a","method":"PUT","body":{}}"#,
         "\n{oops\n",
@@ -223,7 +223,7 @@ fn a_bad_line_keeps_its_id_where_that_can_be_read_and_the_run_goes_on() {
     let ids: Vec<_> = entries
         .iter()
         .map(|entry| match entry {
-            Entry::Bad(line) => (line.number, line.custom_id.as_str(), false),
+            Entry::Invalid(line) => (line.number, line.custom_id.as_str(), false),
             Entry::Request(line) => (line.number, line.custom_id.as_str(), true),
         })
         .collect();
@@ -235,27 +235,27 @@ fn a_line_above_the_bound_is_a_bad_line_and_the_next_is_read() {
     let text = format!("{{\"a\":\"{}\"}}\n{{\"b\":1}}\n", "x".repeat(1_000_000));
     let reader = Reader::new(text.as_bytes(), ENDPOINT).with_longest_line(1_000);
     let entries: Vec<_> = reader.map(|entry| entry.expect("memory can be read")).collect();
-    let Entry::Bad(long) = &entries[0] else { panic!("{:?}", entries[0]) };
+    let Entry::Invalid(long) = &entries[0] else { panic!("{:?}", entries[0]) };
     assert_eq!(long.to_string(), "line 1: longer than 1000 bytes");
     assert!(matches!(&entries[1], Entry::Request(line) if line.body == r#"{"b":1}"#));
     assert_eq!(entries.len(), 2);
 }
 
 #[test]
-fn of_a_repeated_id_the_first_line_is_sent_and_each_other_names_it() {
+fn duplicate_id_error_names_first_line() {
     let line = |id: &str| format!("{{\"custom_id\":\"{id}\",\"body\":{{}}}}\n");
     let entries = read([line("a"), line("b"), line("a"), line("a")].concat());
     assert!(matches!(&entries[0], Entry::Request(line) if line.custom_id == "a"));
     for (entry, number) in entries[2..].iter().zip(3..) {
-        let Entry::Bad(bad) = entry else { panic!("{entry:?} is sent a second time") };
+        let Entry::Invalid(bad) = entry else { panic!("{entry:?} is sent a second time") };
         assert_eq!((bad.number, &bad.custom_id), (number, &format!("line-{number}")));
-        assert_eq!(bad.fault, Fault::Repeats { custom_id: "a".to_owned(), first: 1 });
+        assert_eq!(bad.fault, Fault::DuplicateId { custom_id: "a".to_owned(), first: 1 });
         assert_eq!(bad.fault.code(), "duplicate_custom_id");
     }
 }
 
 #[test]
-fn a_hundred_thousand_lines_leave_six_megabytes_behind() {
+fn hundred_thousand_lines_leave_six_megabytes_of_ids() {
     let mut text = String::new();
     for number in 0..100_000 {
         text.push_str(&format!(
@@ -272,7 +272,7 @@ fn a_hundred_thousand_lines_leave_six_megabytes_behind() {
 }
 
 #[test]
-fn every_line_of_the_example_is_a_request_of_an_id_of_its_own() {
+fn example_lines_are_requests_with_unique_ids() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../examples/requests.jsonl");
     let entries = read(std::fs::read(path).expect("the example is there"));
     assert_eq!(entries.len(), 300);

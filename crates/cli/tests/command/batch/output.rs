@@ -5,15 +5,15 @@ use serde_json::{Value, json};
 use tempfile::{TempDir, tempdir, tempdir_in};
 use tollgate_cli::batch::RequestHash;
 use tollgate_cli::batch::input::{Entry, Reader};
-use tollgate_cli::batch::outcome::{Answer, Failure, Outcome};
+use tollgate_cli::batch::outcome::{BatchResponse, Failure, Outcome};
 use tollgate_cli::batch::output::{OpenError, Output};
 
 pub(super) fn ok(id: &str) -> Outcome {
-    Outcome::succeeded(id, Answer::new(200, r#"{"usage":{"total_tokens":3}}"#))
+    Outcome::succeeded(id, BatchResponse::new(200, r#"{"usage":{"total_tokens":3}}"#))
 }
 
 pub(super) fn refused(id: &str) -> Outcome {
-    let answer = Answer::new(400, r#"{"error":{"message":"no such model"}}"#);
+    let answer = BatchResponse::new(400, r#"{"error":{"message":"no such model"}}"#);
     Outcome::failed(id, Some(answer), Failure::new("http_400", "no such model"))
 }
 
@@ -53,7 +53,7 @@ fn one(outcome: &Outcome) -> Value {
 
 #[test]
 fn a_result_has_the_shape_of_openais_batch_output() {
-    let answer = Answer::new(200, "{\"n\": 1}").with_request_id("req_7");
+    let answer = BatchResponse::new(200, "{\"n\": 1}").with_request_id("req_7");
     let value = one(&Outcome::succeeded("a", answer));
     assert!(value["id"].as_str().expect("an id").starts_with("batch_req_"));
     assert_eq!(value["custom_id"], "a");
@@ -66,7 +66,7 @@ fn a_result_has_the_shape_of_openais_batch_output() {
 }
 
 #[test]
-fn a_failure_keeps_the_response_and_a_bad_line_its_number() {
+fn failure_keeps_response_and_invalid_line_keeps_number() {
     let failed = one(&refused("a"));
     assert_eq!(failed["response"]["status_code"], 400);
     assert_eq!(
@@ -74,16 +74,16 @@ fn a_failure_keeps_the_response_and_a_bad_line_its_number() {
         json!({"code": "http_400", "message": "no such model", "retryable": false})
     );
     let bad = Reader::new("\n{oops".as_bytes(), "/").next().expect("a line").expect("text");
-    let Entry::Bad(bad) = bad else { panic!("{bad:?}") };
+    let Entry::Invalid(bad) = bad else { panic!("{bad:?}") };
     let bad = one(&bad.into());
     assert_eq!((&bad["custom_id"], &bad["line"]), (&json!("line-2"), &json!(2)));
     assert_eq!((&bad["response"], &bad["error"]["code"]), (&Value::Null, &json!("invalid_line")));
 }
 
 #[test]
-fn a_body_is_json_as_it_was_or_else_a_string_and_always_on_one_line() {
+fn body_is_exact_json_or_string_on_one_line() {
     let body = |bytes: &'static [u8]| {
-        one(&Outcome::succeeded("a", Answer::new(200, bytes)))["response"]["body"].clone()
+        one(&Outcome::succeeded("a", BatchResponse::new(200, bytes)))["response"]["body"].clone()
     };
     assert_eq!(body(b"{\r\n  \"a\": [\n1,\n2]\n}\n"), json!({"a": [1, 2]}));
     assert_eq!(body(b"data: {\"a\":1}\n\ndata: [DONE]\n\n"), "data: {\"a\":1}\n\ndata: [DONE]\n\n");
@@ -91,14 +91,17 @@ fn a_body_is_json_as_it_was_or_else_a_string_and_always_on_one_line() {
     assert_eq!(body(b""), "");
     assert_eq!(body(b"\xff"), "\u{fffd}");
     let mut line = Vec::new();
-    Outcome::succeeded("a", Answer::new(200, r#"{"x": 1.0e+2, "y":123456789012345678901234}"#))
-        .append_to(&mut line);
+    Outcome::succeeded(
+        "a",
+        BatchResponse::new(200, r#"{"x": 1.0e+2, "y":123456789012345678901234}"#),
+    )
+    .append_to(&mut line);
     let line = String::from_utf8(line).expect("text");
     assert!(line.contains(r#"{"x": 1.0e+2, "y":123456789012345678901234}"#), "{line}");
 }
 
 #[test]
-fn failures_go_to_a_file_of_their_own_where_one_is_named() {
+fn failures_go_to_errors_file_if_named() {
     let folder = folder();
     let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
     let (mut output, _) = Output::open(&out, Some(&errors)).expect("both open");
@@ -145,7 +148,7 @@ fn a_second_run_is_refused_while_the_first_holds_either_file() {
 
 #[cfg(unix)]
 #[test]
-fn a_link_and_its_target_have_one_lock_and_the_link_stays_a_link() {
+fn link_and_target_share_lock_and_link_is_kept() {
     let folder = folder();
     let (out, link) = (folder.path().join("out"), folder.path().join("link"));
     run(&out, &[ok("a"), passing("b")]);
@@ -158,7 +161,7 @@ fn a_link_and_its_target_have_one_lock_and_the_link_stays_a_link() {
 }
 
 #[test]
-fn a_file_that_holds_something_else_is_refused_and_left_as_it_is() {
+fn foreign_file_is_rejected_and_unchanged() {
     let folder = folder();
     let path = folder.path().join("mine");
     let foreign: [&[u8]; 8] = [
@@ -181,7 +184,7 @@ fn a_file_that_holds_something_else_is_refused_and_left_as_it_is() {
 }
 
 #[test]
-fn corruption_in_the_middle_is_an_error_with_its_line_and_changes_neither_file() {
+fn corrupt_line_is_error_and_files_are_unchanged() {
     let folder = folder();
     let (out, errors) = (folder.path().join("out"), folder.path().join("errors"));
     run(&out, &[ok("a"), passing("b")]);
@@ -204,7 +207,7 @@ fn corruption_in_the_middle_is_an_error_with_its_line_and_changes_neither_file()
 }
 
 #[test]
-fn what_is_no_regular_file_and_what_has_no_folder_is_refused() {
+fn irregular_output_and_missing_directory_are_rejected() {
     let folder = folder();
     let error = Output::open(folder.path(), None).expect_err("a folder is no file");
     assert!(matches!(error, OpenError::NotAFile { .. }), "{error}");
@@ -213,7 +216,7 @@ fn what_is_no_regular_file_and_what_has_no_folder_is_refused() {
 }
 
 #[test]
-fn a_hundred_thousand_finished_ids_take_six_megabytes() {
+fn hundred_thousand_finished_ids_fit_six_megabytes() {
     let folder = folder();
     let path = folder.path().join("out");
     let mut text = Vec::new();

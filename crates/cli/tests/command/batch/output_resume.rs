@@ -5,7 +5,7 @@ use std::path::Path;
 use tollgate_cli::batch::RequestHash;
 use tollgate_cli::batch::ids::{Id, Ids};
 use tollgate_cli::batch::input::{Entry, Reader};
-use tollgate_cli::batch::outcome::{Answer, Failure, Outcome};
+use tollgate_cli::batch::outcome::{BatchResponse, Failure, Outcome};
 use tollgate_cli::batch::output::{EarlierResults, LineStatus, Output};
 
 use super::output::{folder, ids, ok, passing, refused, run, values};
@@ -30,7 +30,7 @@ fn resume(out: &Path, errors: Option<&Path>) -> Vec<String> {
                 sent.push(line.custom_id.clone());
                 ok(&line.custom_id)
             }
-            Entry::Bad(line) => line.into(),
+            Entry::Invalid(line) => line.into(),
         };
         output.write(&outcome).expect("the disk has room");
     }
@@ -48,7 +48,7 @@ fn sorted(mut ids: Vec<String>) -> Vec<String> {
 
 /// Cuts a finished output after every number of bytes, as a kill within a write does.
 #[test]
-fn a_file_cut_at_any_byte_resumes_without_loss_doubling_or_tearing() {
+fn file_truncated_at_any_byte_resumes_completely() {
     let folder = folder();
     let whole = folder.path().join("whole");
     run(&whole, &[ok("a"), ok("b \"é\\n\""), refused("c"), ok("d")]);
@@ -68,7 +68,7 @@ fn a_file_cut_at_any_byte_resumes_without_loss_doubling_or_tearing() {
 }
 
 #[test]
-fn failures_that_may_pass_cut_at_any_byte_are_sent_again_and_stand_once() {
+fn truncated_retryable_failures_are_resent_once() {
     let folder = folder();
     let whole = folder.path().join("whole");
     run(&whole, &[passing("a"), ok("b \"é\\n\""), passing("d")]);
@@ -103,7 +103,7 @@ fn a_torn_line_is_reported_and_a_whole_one_is_not() {
 }
 
 #[test]
-fn what_a_power_cut_leaves_is_cut_off() {
+fn trailing_zeros_are_truncated() {
     let folder = folder();
     let path = folder.path().join("out");
     for good in [vec![], vec![ok("a")]] {
@@ -131,7 +131,7 @@ fn a_write_is_in_the_file_before_the_run_ends() {
 }
 
 #[test]
-fn a_mended_line_of_the_input_replaces_its_error() {
+fn fixed_input_line_replaces_error() {
     let folder = folder();
     let path = folder.path().join("out");
     resume(&path, None);
@@ -187,7 +187,7 @@ fn failures_for_good_make_room_when_asked() {
 }
 
 #[test]
-fn hash_that_is_none_is_an_error_with_its_line() {
+fn invalid_request_hash_is_error_with_line() {
     let folder = folder();
     let path = folder.path().join("out");
     run(&path, &[ok("a"), ok("b").with_hash(RequestHash::of("/v1/x", b"{}"))]);
@@ -222,14 +222,13 @@ fn numbered(count: usize) -> Reader<std::io::Cursor<String>> {
 }
 
 #[test]
-fn an_ordered_output_is_in_the_order_of_the_input_whatever_came_first_and_however_often_it_resumed()
-{
+fn ordered_output_is_sorted_after_resume() {
     let folder = folder();
     let path = folder.path().join("out");
     run(&path, &[ok("7"), passing("1"), ok("3"), refused("9")]);
     let (mut output, done) = Output::open(&path, None).expect("it opens");
     for n in (0..10).rev().filter(|n: &i32| !done.contains(&n.to_string())) {
-        let long = Answer::new(200, format!("{{\"x\":\"{}\"}}", "y".repeat(20_000)));
+        let long = BatchResponse::new(200, format!("{{\"x\":\"{}\"}}", "y".repeat(20_000)));
         output.write(&Outcome::succeeded(n.to_string(), long)).expect("the disk has room");
     }
     output.finish_in_order(numbered(10).ids()).expect("the disk works");
@@ -242,7 +241,7 @@ fn an_ordered_output_is_in_the_order_of_the_input_whatever_came_first_and_howeve
 }
 
 #[test]
-fn in_an_ordered_output_lines_of_requests_that_left_the_input_come_last() {
+fn ordered_output_ends_with_removed_requests() {
     let folder = folder();
     let path = folder.path().join("out");
     run(&path, &[ok("gone"), ok("1"), ok("went"), ok("0")]);
@@ -253,7 +252,7 @@ fn in_an_ordered_output_lines_of_requests_that_left_the_input_come_last() {
 
 #[cfg(unix)]
 #[test]
-fn making_room_keeps_the_permissions_and_leaves_no_temporary_file() {
+fn rewrite_keeps_permissions_and_removes_temporary_file() {
     use std::os::unix::fs::PermissionsExt;
     let folder = folder();
     let path = folder.path().join("out");
@@ -274,8 +273,8 @@ fn making_room_keeps_the_permissions_and_leaves_no_temporary_file() {
 /// Runs itself in a shell that lets files grow to a few kilobytes only, as a full disk does.
 #[cfg(target_os = "linux")]
 #[test]
-fn a_line_that_a_full_disk_cuts_short_is_taken_back_whole() {
-    const NAME: &str = "a_line_that_a_full_disk_cuts_short_is_taken_back_whole";
+fn partial_write_on_full_disk_is_truncated() {
+    const NAME: &str = "partial_write_on_full_disk_is_truncated";
     if let Some(path) = std::env::var_os("TOLLGATE_TEST_FULL") {
         return write_until_full(Path::new(&path));
     }
@@ -293,7 +292,7 @@ fn write_until_full(path: &Path) {
     let (mut output, _) = Output::open(path, None).expect("it opens");
     let long = |n: u32| {
         let body = format!("{{\"x\":\"{}\"}}", "y".repeat(701));
-        Outcome::succeeded(n.to_string(), Answer::new(200, body))
+        Outcome::succeeded(n.to_string(), BatchResponse::new(200, body))
     };
     let error = (0..100).find_map(|n| output.write(&long(n)).err()).expect("it gets full");
     assert!(error.to_string().contains("out: cannot write: "), "{error}");
@@ -301,7 +300,7 @@ fn write_until_full(path: &Path) {
 }
 
 #[test]
-fn a_failure_says_whether_it_may_pass() {
+fn failure_is_retryable_by_status() {
     assert!(Failure::new("timeout", "").retryable().is_retryable());
     assert!(!Failure::new("too_large", "").is_retryable());
     for (status, may_pass) in [(400, false), (401, true), (403, false), (404, false), (422, false)]

@@ -17,7 +17,7 @@ fn report() -> Report {
 }
 
 #[test]
-fn the_report_is_a_table_with_its_numbers_aligned() {
+fn report_is_table_with_aligned_numbers() {
     let text = report().to_string();
     let expected = "\
 requests        1,234,567
@@ -82,7 +82,7 @@ fn report_of_an_earlier_version_reads_back() {
 }
 
 #[test]
-fn a_run_without_limits_or_charges_has_no_utilization_and_no_estimate_error() {
+fn run_without_limits_and_charges_has_no_ratios() {
     let report = Report::default().with_last_send(0.0).with_charge(7, 0);
     assert_eq!((report.utilization, report.estimate_error), (None, None));
     assert!(report.to_json().contains("\"utilization\": null"));
@@ -90,7 +90,7 @@ fn a_run_without_limits_or_charges_has_no_utilization_and_no_estimate_error() {
 }
 
 #[test]
-fn a_run_that_was_faster_than_its_limits_has_no_utilization() {
+fn run_faster_than_limits_has_no_utilization() {
     // Somebody forgot what it had used of its day.
     let report = |ideal_s| Report { ideal_s, ..Report::default() }.with_last_send(6.0);
     assert_eq!(report(172_801.0).utilization, None);

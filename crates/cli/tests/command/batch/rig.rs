@@ -12,17 +12,17 @@ use tempfile::TempDir;
 use tokio::process::{Child, Command};
 use tollgate::provider::COMPATIBLE;
 use tollgate::quota::Quota;
-use tollgate_cli::batch::{Ended, Halt, Job, Resume, Stop};
+use tollgate_cli::batch::{Halt, Job, Resume, RunResult, Stop};
 use tollgate_simulate::{Settings, SimulatedServer};
 
-/// What no output may show.
+/// An API key, which must not be printed.
 pub(crate) const KEY: &str = "sk-test-0123456789abcdef-s3cret";
 
 pub(crate) struct Folder(TempDir);
 
-/// How the command ended.
+/// The exit code and output of a command.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -92,13 +92,13 @@ impl Folder {
         results
     }
 
-    /// Whole lines in `out.jsonl` so far, while somebody writes it.
+    /// Returns the number of complete lines in `out.jsonl`.
     pub(crate) fn written(&self) -> usize {
         let text = fs::read(self.path("out.jsonl")).unwrap_or_default();
         text.iter().filter(|byte| **byte == b'\n').count()
     }
 
-    /// Everything that stands in the files of this folder, but for the input.
+    /// Returns the content of all files in the directory except the input.
     pub(crate) fn everything_written(&self) -> String {
         let names = self.listing().into_iter().filter(|name| name != "in.jsonl");
         names.map(|name| fs::read_to_string(self.path(&name)).unwrap_or_default()).collect()
@@ -129,33 +129,37 @@ pub(crate) fn squeezed(text: &str) -> String {
 }
 
 /// Waits for the end of a command.
-pub(crate) async fn told(mut command: Command) -> Told {
+pub(crate) async fn output_of(mut command: Command) -> CommandOutput {
     ended(command.spawn().expect("it starts")).await
 }
 
-pub(crate) async fn ended(child: Child) -> Told {
+pub(crate) async fn ended(child: Child) -> CommandOutput {
     let output = tokio::time::timeout(DEADLINE, child.wait_with_output());
     let output = output.await.expect("it ends in time").expect("it is waited for");
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("it prints text");
-    Told { code: output.status.code(), stdout: text(output.stdout), stderr: text(output.stderr) }
+    CommandOutput {
+        code: output.status.code(),
+        stdout: text(output.stdout),
+        stderr: text(output.stderr),
+    }
 }
 
 /// Runs a job that nobody stops, to its end.
-pub(crate) async fn run(job: &Job) -> Ended {
+pub(crate) async fn run(job: &Job) -> RunResult {
     let stop = Stop::new();
     let ended = tokio::time::timeout(DEADLINE, job.run(&stop));
     ended.await.expect("it ends in time").expect("it can begin")
 }
 
 /// The reason why a run was stopped.
-pub(crate) fn reason(ended: &Ended) -> &str {
+pub(crate) fn reason(ended: &RunResult) -> &str {
     match &ended.halt {
         Some(Halt::Failed(reason)) => reason,
         other => panic!("stopped by {other:?}"),
     }
 }
 
-/// Polls until it is so.
+/// Polls until the condition holds.
 pub(crate) async fn until(what: &str, mut so: impl FnMut() -> bool) {
     let polls = async {
         while !so() {
@@ -201,5 +205,5 @@ pub(crate) fn lines(count: usize) -> Vec<String> {
     (0..count).map(|n| line(&format!("r{n}"), chat("gpt-4o", 100))).collect()
 }
 
-/// No test takes as long, unless it hangs.
+/// The timeout of a test that hangs.
 const DEADLINE: Duration = Duration::from_secs(100);

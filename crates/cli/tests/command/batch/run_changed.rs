@@ -6,7 +6,7 @@ use std::process::Stdio;
 use serde_json::{Value, json};
 use tokio::io::AsyncWriteExt;
 
-use super::rig::{Folder, KEY, chat, ended, line, lines, told};
+use super::rig::{Folder, KEY, chat, ended, line, lines, output_of};
 use super::scripted::{Reply, Scripted};
 
 /// Raw bodies, each with its user.
@@ -51,11 +51,11 @@ async fn line_inserted_above_raw_bodies_is_refused_and_named() {
     let folder = Folder::with(&raw(&["a", "b", "c"]));
     let server = echo().await;
     let arguments = format!("--base-url {} --rpm 1000", server.base());
-    assert_eq!(told(folder.batch(&arguments)).await.code, Some(0));
+    assert_eq!(output_of(folder.batch(&arguments)).await.code, Some(0));
     let before = bytes(&folder);
 
     rewrite(&folder, &raw(&["a", "new", "b", "c"]));
-    let refused = told(folder.batch(&arguments)).await;
+    let refused = output_of(folder.batch(&arguments)).await;
     assert_eq!((refused.code, refused.stdout.as_str()), (Some(2), ""), "{refused:?}");
     for part in [
         "in.jsonl: 2 lines have changed since",
@@ -70,26 +70,26 @@ async fn line_inserted_above_raw_bodies_is_refused_and_named() {
     assert!(!refused.stderr.contains("line-1"), "{refused:?}");
     assert_eq!((server.received(), bytes(&folder)), (3, before));
 
-    let resent = told(folder.batch(&format!("{arguments} --changed resend"))).await;
+    let resent = output_of(folder.batch(&format!("{arguments} --changed resend"))).await;
     assert_eq!((resent.code, server.received()), (Some(0), 6), "{resent:?}");
     let expected = [("line-1", "a"), ("line-2", "new"), ("line-3", "b"), ("line-4", "c")];
     assert_eq!(answered(&folder), pairs(&expected));
-    let last = told(folder.batch(&arguments)).await;
+    let last = output_of(folder.batch(&arguments)).await;
     assert_eq!((last.code, server.received()), (Some(0), 6), "{last:?}");
 }
 
 #[tokio::test]
-async fn body_changed_under_its_id_is_refused_or_sent_again() {
+async fn changed_body_is_rejected_or_resent() {
     let folder = Folder::with(&lines(30));
     let server = echo().await;
     let arguments = format!("--base-url {} --rpm 1000 --errors failed.jsonl", server.base());
-    assert_eq!(told(folder.batch(&arguments)).await.code, Some(0));
+    assert_eq!(output_of(folder.batch(&arguments)).await.code, Some(0));
     let mut changed = lines(30);
     for (n, line) in changed.iter_mut().enumerate().skip(10) {
         *line = line.replace("Why is", &format!("secret prompt {n}"));
     }
     rewrite(&folder, &changed);
-    let refused = told(folder.batch(&arguments)).await;
+    let refused = output_of(folder.batch(&arguments)).await;
     assert_eq!((refused.code, server.received()), (Some(2), 30), "{refused:?}");
     for part in ["20 lines have changed", "line 11 (\"r10\")", "line 15 (\"r14\") and 15 more"] {
         assert!(refused.stderr.contains(part), "{part} is missing from {}", refused.stderr);
@@ -97,7 +97,7 @@ async fn body_changed_under_its_id_is_refused_or_sent_again() {
     for part in ["secret prompt", "line number"] {
         assert!(!refused.stderr.contains(part), "{part} stands in {}", refused.stderr);
     }
-    let resent = told(folder.batch(&format!("{arguments} --changed resend --ordered"))).await;
+    let resent = output_of(folder.batch(&format!("{arguments} --changed resend --ordered"))).await;
     assert_eq!((resent.code, server.received()), (Some(0), 50), "{resent:?}");
     assert_eq!(folder.results().len(), 30);
     assert_eq!(folder.lines()[10]["custom_id"], "r10");
@@ -108,8 +108,8 @@ async fn request_of_another_endpoint_is_another_request() {
     let folder = Folder::with(&raw(&["a"]));
     let server = echo().await;
     let arguments = format!("--base-url {} --rpm 1000", server.base());
-    assert_eq!(told(folder.batch(&arguments)).await.code, Some(0));
-    let refused = told(folder.batch(&format!("{arguments} --endpoint /v1/responses"))).await;
+    assert_eq!(output_of(folder.batch(&arguments)).await.code, Some(0));
+    let refused = output_of(folder.batch(&format!("{arguments} --endpoint /v1/responses"))).await;
     assert_eq!((refused.code, server.received()), (Some(2), 1), "{refused:?}");
     assert!(refused.stderr.contains("1 line has changed"), "{refused:?}");
 }
@@ -119,12 +119,12 @@ async fn lines_that_moved_under_their_own_ids_are_left_alone() {
     let folder = Folder::with(&lines(3));
     let server = echo().await;
     let arguments = format!("--base-url {} --rpm 1000", server.base());
-    assert_eq!(told(folder.batch(&arguments)).await.code, Some(0));
+    assert_eq!(output_of(folder.batch(&arguments)).await.code, Some(0));
     let mut moved = lines(3);
     moved.reverse();
     moved.insert(0, line("new", chat("gpt-4o", 100)));
     rewrite(&folder, &moved);
-    let next = told(folder.batch(&arguments)).await;
+    let next = output_of(folder.batch(&arguments)).await;
     assert_eq!((next.code, server.received(), folder.results().len()), (Some(0), 4, 4), "{next:?}");
 }
 
@@ -133,14 +133,14 @@ async fn answered_line_that_became_invalid_is_refused_or_replaced() {
     let folder = Folder::with(&lines(3));
     let server = echo().await;
     let arguments = format!("--base-url {} --rpm 1000", server.base());
-    assert_eq!(told(folder.batch(&arguments)).await.code, Some(0));
+    assert_eq!(output_of(folder.batch(&arguments)).await.code, Some(0));
     let mut broken = lines(3);
     broken[1] = broken[1].replace("POST", "GET");
     rewrite(&folder, &broken);
-    let refused = told(folder.batch(&arguments)).await;
+    let refused = output_of(folder.batch(&arguments)).await;
     assert_eq!(refused.code, Some(2), "{refused:?}");
     assert!(refused.stderr.contains("line 2 (\"r1\")"), "{refused:?}");
-    let resent = told(folder.batch(&format!("{arguments} --changed resend"))).await;
+    let resent = output_of(folder.batch(&format!("{arguments} --changed resend"))).await;
     assert_eq!((resent.code, server.received()), (Some(1), 3), "{resent:?}");
     assert_eq!(folder.results()["r1"]["error"]["code"], "invalid_line");
 }
@@ -154,7 +154,7 @@ async fn output_without_hashes_is_resumed_with_one_warning() {
         format!(r#"{{"id":"batch_req_1","custom_id":"{id}","response":{{"status_code":200,"request_id":"r","body":{{}}}},"error":null}}"#) + "\n"
     });
     fs::write(folder.path("out.jsonl"), earlier.concat()).expect("the output is written");
-    let resumed = told(folder.batch(&arguments)).await;
+    let resumed = output_of(folder.batch(&arguments)).await;
     assert_eq!((resumed.code, server.received()), (Some(0), 1), "{resumed:?}");
     let warnings: Vec<_> = resumed.stderr.lines().collect();
     assert_eq!(warnings.len(), 1, "{resumed:?}");
@@ -163,14 +163,14 @@ async fn output_without_hashes_is_resumed_with_one_warning() {
 
     // The lines that can be checked still are.
     rewrite(&folder, &raw(&["new", "a", "b", "c"]));
-    let refused = told(folder.batch(&arguments)).await;
+    let refused = output_of(folder.batch(&arguments)).await;
     assert_eq!((refused.code, server.received()), (Some(2), 1), "{refused:?}");
     assert!(refused.stderr.contains("1 line has changed"), "{refused:?}");
 }
 
 /// Runs the command with this input on a pipe.
 #[cfg(unix)]
-async fn piped(folder: &Folder, rest: &str, lines: &[String]) -> super::rig::Told {
+async fn piped(folder: &Folder, rest: &str, lines: &[String]) -> super::rig::CommandOutput {
     let mut command = super::rig::tollgate();
     command.current_dir(folder.path("")).env("OPENAI_API_KEY", KEY).stdin(Stdio::piped());
     command.args(["batch", "/dev/stdin", "-o", "out.jsonl"]).args(rest.split_whitespace());
@@ -185,7 +185,7 @@ async fn piped(folder: &Folder, rest: &str, lines: &[String]) -> super::rig::Tol
 /// A pipe can be read only once: its lines are compared as they come.
 #[cfg(unix)]
 #[tokio::test]
-async fn changed_line_of_a_pipe_stops_the_run_when_it_is_read() {
+async fn changed_line_from_pipe_stops_run() {
     let folder = Folder::with(&[]);
     let server = echo().await;
     let arguments = format!("--base-url {} --rpm 1000 --max-in-flight 1", server.base());

@@ -1,14 +1,14 @@
-//! What the arguments of the command do, over the wire.
+//! The effects of command-line arguments.
 
 use std::time::Duration;
 
 use tokio::io::{AsyncBufReadExt, BufReader};
 
-use super::rig::{Folder, chat, ended, line, lines, signal, squeezed, told, tollgate};
+use super::rig::{Folder, chat, ended, line, lines, output_of, signal, squeezed, tollgate};
 use super::scripted::{Reply, Scripted};
 
 #[tokio::test]
-async fn results_stand_in_the_order_they_came_or_of_the_input() {
+async fn results_are_in_completion_or_input_order() {
     for (ordered, expected) in [("", ["r1", "r2", "r0"]), ("--ordered", ["r0", "r1", "r2"])] {
         let folder = Folder::with(&lines(3));
         let server = Scripted::start(|call| match call.id.as_str() {
@@ -18,7 +18,7 @@ async fn results_stand_in_the_order_they_came_or_of_the_input() {
         })
         .await;
         let arguments = format!("--base-url {} --rpm 100 {ordered}", server.base());
-        assert_eq!(told(folder.batch(&arguments)).await.code, Some(0));
+        assert_eq!(output_of(folder.batch(&arguments)).await.code, Some(0));
         let lines = folder.lines();
         let ids: Vec<_> =
             lines.iter().map(|line| line["custom_id"].as_str().expect("an id")).collect();
@@ -27,7 +27,7 @@ async fn results_stand_in_the_order_they_came_or_of_the_input() {
 }
 
 #[tokio::test]
-async fn failures_can_go_to_a_file_of_their_own_and_bad_lines_do_not_end_the_run() {
+async fn invalid_lines_continue_run_and_go_to_errors_file() {
     let mut all = lines(3);
     all.insert(1, "not json".to_owned());
     all.insert(2, "  ".to_owned());
@@ -39,8 +39,8 @@ async fn failures_can_go_to_a_file_of_their_own_and_bad_lines_do_not_end_the_run
     .await;
     let arguments = format!("--base-url {} --rpm 100 --errors failed.jsonl", server.base());
     for sent in [3, 3] {
-        let told = told(folder.batch(&arguments)).await;
-        assert_eq!((told.code, server.received()), (Some(1), sent), "{told:?}");
+        let output = output_of(folder.batch(&arguments)).await;
+        assert_eq!((output.code, server.received()), (Some(1), sent), "{output:?}");
         assert_eq!(folder.results().keys().collect::<Vec<_>>(), ["r0", "r1"]);
         let mut failed = folder.lines_of("failed.jsonl");
         failed.sort_by_key(|line| line["custom_id"].to_string());
@@ -51,7 +51,7 @@ async fn failures_can_go_to_a_file_of_their_own_and_bad_lines_do_not_end_the_run
 }
 
 #[tokio::test]
-async fn a_dry_run_tells_counts_tokens_and_time_and_touches_nothing() {
+async fn dry_run_prints_estimates_and_writes_no_files() {
     let mut all: Vec<_> = (0..61).map(|n| line(&format!("r{n}"), chat("gpt-4o", 1_000))).collect();
     all.push(line("big", chat("gpt-4o", 70_000)));
     all.push("[]".to_owned());
@@ -63,18 +63,18 @@ async fn a_dry_run_tells_counts_tokens_and_time_and_touches_nothing() {
     );
     let mut command = folder.batch(&arguments);
     command.env_remove("OPENAI_API_KEY");
-    let told = told(command).await;
-    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
-    let row = told.stdout.lines().nth(1).expect("a row").split_whitespace().collect::<Vec<_>>();
+    let output = output_of(command).await;
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
+    let row = output.stdout.lines().nth(1).expect("a row").split_whitespace().collect::<Vec<_>>();
     assert_eq!(row, ["gpt-4o", "61", "61,000"]);
     for part in ["1 invalid line\n", "1 request above the limits", "about 3s at these limits"] {
-        assert!(told.stdout.contains(part), "{part} is missing from\n{}", told.stdout);
+        assert!(output.stdout.contains(part), "{part} is missing from\n{}", output.stdout);
     }
     assert_eq!((folder.listing(), server.received()), (vec!["in.jsonl".to_owned()], 0));
 
     let unknown = format!("--base-url {} --dry-run", server.base());
-    let told = super::rig::told(folder.batch(&unknown)).await;
-    assert!(told.stdout.contains("62 requests for models without known limits"), "{told:?}");
+    let output = super::rig::output_of(folder.batch(&unknown)).await;
+    assert!(output.stdout.contains("62 requests for models without known limits"), "{output:?}");
 }
 
 #[tokio::test]
@@ -82,10 +82,10 @@ async fn without_a_terminal_only_the_report_is_printed() {
     let folder = Folder::with(&lines(3));
     let server = Scripted::start(|_| Reply::ok()).await;
     for quiet in ["", "--quiet"] {
-        let told =
-            told(folder.batch(&format!("--base-url {} --rpm 9 {quiet}", server.base()))).await;
-        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
-        assert_eq!(told.stdout.lines().count(), 15, "{}", told.stdout);
+        let output =
+            output_of(folder.batch(&format!("--base-url {} --rpm 9 {quiet}", server.base()))).await;
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
+        assert_eq!(output.stdout.lines().count(), 15, "{}", output.stdout);
     }
 }
 
@@ -96,18 +96,18 @@ async fn raw_bodies_go_to_the_endpoint_under_every_form_of_base_url() {
         let server = Scripted::start(|_| Reply::ok()).await;
         let base = server.base();
         let arguments = format!("--base-url {base}{end} --endpoint /v1/embeddings --rpm 9");
-        assert_eq!(told(folder.batch(&arguments)).await.code, Some(0));
+        assert_eq!(output_of(folder.batch(&arguments)).await.code, Some(0));
         assert_eq!(server.calls()[0].path, "/v1/embeddings", "{end}");
         assert_eq!(folder.lines()[0]["custom_id"], "line-1");
     }
 }
 
 #[tokio::test]
-async fn a_key_is_asked_for_only_where_it_is_needed() {
+async fn api_key_is_required_only_by_provider() {
     let folder = Folder::with(&lines(1));
     let mut command = folder.batch("--rpm 9");
     command.env("OPENAI_API_KEY", " ");
-    let missing = told(command).await;
+    let missing = output_of(command).await;
     assert_eq!(missing.code, Some(2));
     assert!(missing.stderr.contains("OPENAI_API_KEY: not set"), "{missing:?}");
     assert!(missing.stderr.contains("--api-key-env"), "{missing:?}");
@@ -115,7 +115,7 @@ async fn a_key_is_asked_for_only_where_it_is_needed() {
     let server = Scripted::start(|_| Reply::ok()).await;
     let mut command = folder.batch(&format!("--base-url {} --rpm 9", server.base()));
     command.env_remove("OPENAI_API_KEY");
-    assert_eq!(told(command).await.code, Some(0));
+    assert_eq!(output_of(command).await.code, Some(0));
     assert_eq!(server.calls()[0].authorization, "");
 }
 
@@ -127,25 +127,25 @@ async fn the_built_in_provider_needs_no_key_and_no_network() {
         command.env_remove("OPENAI_API_KEY");
         // A proxy that nobody listens at: the way to this machine does not lead there.
         command.env("HTTP_PROXY", "http://127.0.0.1:1").env("http_proxy", "http://127.0.0.1:1");
-        let told = told(command).await;
-        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
+        let output = output_of(command).await;
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
         assert_eq!(folder.results().len(), 30);
-        assert!(squeezed(&told.stdout).contains("rate limited 0 "), "{}", told.stdout);
+        assert!(squeezed(&output.stdout).contains("rate limited 0 "), "{}", output.stdout);
     }
 }
 
 #[tokio::test]
-async fn a_simulated_provider_serves_a_batch_and_tells_its_counts_when_interrupted() {
+async fn simulated_provider_prints_counters_when_interrupted() {
     let mut command = tollgate();
     command.args(["simulate", "--listen", "127.0.0.1:0", "--latency-ms", "1..5", "--rpm", "500"]);
     let mut server = command.spawn().expect("it starts");
     let mut stdout = BufReader::new(server.stdout.take().expect("a pipe"));
-    let mut said = String::new();
-    stdout.read_line(&mut said).await.expect("it says where it listens");
-    let base = said.trim().strip_prefix("listening on ").expect("it says where it listens");
+    let mut received = String::new();
+    stdout.read_line(&mut received).await.expect("it says where it listens");
+    let base = received.trim().strip_prefix("listening on ").expect("it says where it listens");
 
     let folder = Folder::with(&lines(20));
-    let batch = told(folder.batch(&format!("--base-url {base} --rpm 500"))).await;
+    let batch = output_of(folder.batch(&format!("--base-url {base} --rpm 500"))).await;
     assert_eq!((batch.code, folder.results().len()), (Some(0), 20), "{batch:?}");
 
     signal(&server, "-INT");

@@ -11,7 +11,7 @@ use super::har::har_to_batch::convert;
 use super::rig::{Folder, run, simulated};
 
 #[tokio::test]
-async fn every_recorded_request_is_answered_or_refused_for_a_stated_reason() {
+async fn recorded_request_succeeds_or_fails_with_reason() {
     let Ok(corpus) = std::env::var("TOLLGATE_CORPUS") else {
         eprintln!("left out: TOLLGATE_CORPUS names no folder of recorded traffic");
         return;

@@ -1,11 +1,11 @@
-//! What is reported of lines that failed, in this run and in earlier ones.
+//! Reports of failed lines.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use serde_json::Value;
 
-use super::rig::{Folder, KEY, lines, squeezed, told};
+use super::rig::{Folder, KEY, lines, output_of, squeezed};
 use super::scripted::{Reply, Scripted};
 
 fn report(folder: &Folder) -> Value {
@@ -26,7 +26,7 @@ async fn failures_are_counted_by_cause_with_one_example_each() {
     .await;
     let arguments =
         format!("--base-url {} --rpm 1000 --max-in-flight 1 --report r.json", server.base());
-    let failed = told(folder.batch(&arguments)).await;
+    let failed = output_of(folder.batch(&arguments)).await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
     let text = squeezed(&failed.stdout);
     for part in [
@@ -43,7 +43,7 @@ async fn failures_are_counted_by_cause_with_one_example_each() {
     assert_eq!(failures.as_array().map(Vec::len), Some(3), "{failures}");
     assert_eq!(failures[0]["example"]["custom_id"], "r1");
 
-    let again = told(folder.batch(&arguments)).await;
+    let again = output_of(folder.batch(&arguments)).await;
     assert_eq!((again.code, server.received()), (Some(1), 6), "{again:?}");
     let text = squeezed(&again.stdout);
     assert!(text.contains("skipped 6 3 failed in an earlier run"), "{}", again.stdout);
@@ -65,15 +65,15 @@ async fn example_that_repeats_the_prompt_or_the_key_is_withheld() {
     .await;
     let arguments =
         format!("--base-url {} --provider openai --rpm 1000 --report r.json", server.base());
-    let failed = told(folder.batch(&arguments)).await;
+    let failed = output_of(folder.batch(&arguments)).await;
     assert_eq!(failed.code, Some(1), "{failed:?}");
-    let told = format!("{}{}{}", failed.stdout, failed.stderr, report(&folder));
-    assert!(!told.contains("sky blue") && !told.contains(KEY), "{told}");
+    let output = format!("{}{}{}", failed.stdout, failed.stderr, report(&folder));
+    assert!(!output.contains("sky blue") && !output.contains(KEY), "{output}");
     assert!(server.calls().iter().all(|call| call.authorization.contains(KEY)));
     assert!(!folder.everything_written().contains(KEY), "{:?}", folder.results());
     assert!(
-        told.contains("withheld, since it quotes the request; see its line in the output"),
-        "{told}"
+        output.contains("withheld, since it quotes the request; see its line in the output"),
+        "{output}"
     );
     assert_eq!(
         folder.results()["r0"]["error"]["message"],
@@ -95,16 +95,16 @@ async fn lines_that_failed_for_good_are_sent_again_when_asked() {
         let _ = std::fs::remove_file(folder.path("out.jsonl"));
         fixed.store(false, Ordering::Relaxed);
         let arguments = format!("--base-url {} --rpm 1000 --report r.json{errors}", server.base());
-        assert_eq!(told(folder.batch(&arguments)).await.code, Some(1));
+        assert_eq!(output_of(folder.batch(&arguments)).await.code, Some(1));
         fixed.store(true, Ordering::Relaxed);
         let before = server.received();
-        assert_eq!(told(folder.batch(&arguments)).await.code, Some(1), "they failed earlier");
-        let retried = told(folder.batch(&format!("{arguments} --retry-failed"))).await;
+        assert_eq!(output_of(folder.batch(&arguments)).await.code, Some(1), "they failed earlier");
+        let retried = output_of(folder.batch(&format!("{arguments} --retry-failed"))).await;
         assert_eq!((retried.code, server.received()), (Some(0), before + 2), "{retried:?}");
         assert_eq!(report(&folder)["failed_earlier"], 0);
         let results = folder.results();
         assert_eq!(results.len(), 5);
         assert!(results.values().all(|line| line["error"].is_null()));
-        assert_eq!(told(folder.batch(&arguments)).await.code, Some(0));
+        assert_eq!(output_of(folder.batch(&arguments)).await.code, Some(0));
     }
 }

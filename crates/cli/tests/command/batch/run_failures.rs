@@ -1,4 +1,4 @@
-//! What the provider refuses or fails, and what becomes of its line.
+//! Rejected and failed requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,18 +11,18 @@ use tollgate::provider::{COMPATIBLE_USAGE, OPENAI};
 use tollgate_cli::batch::Job;
 use tollgate_simulate::{Failure, Fault, Settings};
 
-use super::rig::{Folder, KEY, chat, line, lines, reason, run, simulated, told};
+use super::rig::{Folder, KEY, chat, line, lines, output_of, reason, run, simulated};
 use super::scripted::{Reply, Scripted};
 
 #[tokio::test]
-async fn a_refused_key_stops_the_run_and_is_shown_nowhere() {
+async fn rejected_api_key_stops_run_and_is_hidden() {
     let folder = Folder::with(&lines(40));
     let mended = Arc::new(AtomicBool::new(false));
     let open = Arc::clone(&mended);
     let server = Scripted::start(move |call| match call.number {
         3.. if !open.load(Ordering::Relaxed) => {
-            let told = format!("Incorrect API key provided: {}.", call.authorization);
-            Reply::error(401, "invalid_api_key", &told)
+            let output = format!("Incorrect API key provided: {}.", call.authorization);
+            Reply::error(401, "invalid_api_key", &output)
         }
         _ => Reply::ok(),
     })
@@ -31,7 +31,7 @@ async fn a_refused_key_stops_the_run_and_is_shown_nowhere() {
         "--base-url {} --api-key-env OPENAI_API_KEY --rpm 1000 --max-in-flight 2 --report r.json",
         server.base()
     );
-    let stopped = told(folder.batch(&arguments)).await;
+    let stopped = output_of(folder.batch(&arguments)).await;
     assert_eq!(stopped.code, Some(2), "{stopped:?}");
     assert!(stopped.stderr.contains("the provider rejects the account (HTTP 401)"), "{stopped:?}");
     assert!(stopped.stderr.contains("Incorrect API key provided: Bearer ***."), "{stopped:?}");
@@ -49,7 +49,7 @@ async fn a_refused_key_stops_the_run_and_is_shown_nowhere() {
     }
 
     mended.store(true, Ordering::Relaxed);
-    let next = told(folder.batch(&arguments)).await;
+    let next = output_of(folder.batch(&arguments)).await;
     assert_eq!(next.code, Some(0), "{next:?}");
     let results = folder.results();
     assert_eq!(results.len(), 40);
@@ -57,7 +57,7 @@ async fn a_refused_key_stops_the_run_and_is_shown_nowhere() {
 }
 
 #[tokio::test]
-async fn a_spent_account_stops_the_run_whatever_its_status() {
+async fn exhausted_account_stops_run_for_any_status() {
     let spent = [
         Reply::error(429, "insufficient_quota", "You exceeded your current quota"),
         Reply::error(400, "billing_hard_limit_reached", "Billing hard limit has been reached"),
@@ -83,7 +83,7 @@ async fn a_spent_account_stops_the_run_whatever_its_status() {
 }
 
 #[tokio::test]
-async fn a_request_that_is_wrong_fails_at_once_and_for_good() {
+async fn rejected_request_fails_permanently_without_retry() {
     let folder = Folder::with(&lines(5));
     let server = Scripted::start(|call| match call.id.as_str() {
         "r1" => Reply::error(400, "invalid_value", "max_tokens is too large"),
@@ -108,7 +108,7 @@ async fn a_request_that_is_wrong_fails_at_once_and_for_good() {
 }
 
 #[tokio::test]
-async fn failures_of_the_server_are_sent_again() {
+async fn server_errors_are_retried() {
     let faults = [(Failure::ServerError, 4), (Failure::Overloaded, 9)];
     for (failure, every) in faults {
         let folder = Folder::with(&lines(12));
@@ -124,7 +124,7 @@ async fn failures_of_the_server_are_sent_again() {
 }
 
 #[tokio::test]
-async fn what_fails_too_often_is_an_error_line_that_the_next_run_replaces() {
+async fn exhausted_retries_write_error_line_replaced_by_next_run() {
     let folder = Folder::with(&lines(3));
     let fault = Fault { every: 1, failure: Failure::ServerError };
     let (server, base) = simulated(Settings::default().with_fault(fault)).await;
@@ -142,7 +142,7 @@ async fn what_fails_too_often_is_an_error_line_that_the_next_run_replaces() {
 }
 
 #[tokio::test]
-async fn a_delay_that_the_provider_asks_for_holds_every_request_of_that_model_only() {
+async fn retry_after_delays_only_requests_of_same_model() {
     let all: Vec<_> = ["a", "a", "a", "b", "b", "a"].into_iter().enumerate().collect();
     let all: Vec<_> =
         all.iter().map(|(n, model)| line(&format!("r{n}"), chat(model, 100))).collect();
@@ -170,7 +170,7 @@ async fn a_delay_that_the_provider_asks_for_holds_every_request_of_that_model_on
 }
 
 #[tokio::test]
-async fn an_error_within_a_success_is_judged_as_the_provider_says() {
+async fn in_band_error_is_classified_by_provider() {
     let folder = Folder::with(&lines(3));
     let event =
         |code: &str| format!("data: {{\"error\":{{\"code\":\"{code}\",\"message\":\"oh\"}}}}\n\n");
@@ -192,7 +192,7 @@ async fn an_error_within_a_success_is_judged_as_the_provider_says() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_not_followed_and_never_passes_for_an_answer() {
+async fn redirect_is_a_retryable_failure() {
     let folder = Folder::with(&lines(2));
     let server = Scripted::start(|call| match call.path.as_str() {
         "/elsewhere" => Reply::ok().body("<html>Log in</html>"),
@@ -214,7 +214,7 @@ async fn a_redirect_is_not_followed_and_never_passes_for_an_answer() {
 }
 
 #[tokio::test]
-async fn connections_that_fail_are_tried_again_and_charged_nothing() {
+async fn connection_error_is_retried_without_charge() {
     let mut lines = lines(1);
     lines[0] = lines[0].replace("completions", "completions?key=s3cret");
     let folder = Folder::with(&lines);
@@ -231,7 +231,7 @@ async fn connections_that_fail_are_tried_again_and_charged_nothing() {
 }
 
 #[tokio::test]
-async fn an_answer_that_breaks_off_is_asked_for_again() {
+async fn truncated_response_is_retried() {
     let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let base = format!("http://{}", listener.local_addr().expect("an address"));
     tokio::spawn(async move {
@@ -274,7 +274,7 @@ const NO_ANSWERS: &[(&str, &str, &str)] = &[
 ];
 
 #[tokio::test]
-async fn a_200_that_answers_nothing_is_sent_again() {
+async fn invalid_200_response_is_retried() {
     let folder = Folder::with(&lines(NO_ANSWERS.len()));
     let server = Scripted::start(|call| match call.answers_before {
         before if before < NO_ANSWERS.len() => no_answer(&call.id),
@@ -290,7 +290,7 @@ async fn a_200_that_answers_nothing_is_sent_again() {
 }
 
 #[tokio::test]
-async fn a_200_that_never_answers_is_an_error_line_that_says_why() {
+async fn invalid_200_response_after_retries_is_error_line() {
     let folder = Folder::with(&lines(NO_ANSWERS.len()));
     let server = Scripted::start(|call| no_answer(&call.id)).await;
     for retries in [0, 1] {
@@ -321,7 +321,7 @@ fn no_answer(id: &str) -> Reply {
 }
 
 #[test]
-fn a_job_is_printed_without_its_key() {
+fn job_debug_omits_api_key() {
     let folder = Folder::with(&[]);
     let (name, value) = OPENAI.api().credential(KEY).expect("a key");
     let headers = HeaderMap::from_iter([(name, value)]);

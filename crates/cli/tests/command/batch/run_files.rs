@@ -6,22 +6,22 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::Command;
 use tollgate_cli::batch::{Job, JobError, Stop};
 
-use super::rig::{Folder, KEY, ended, lines, reason, run, squeezed, told};
+use super::rig::{Folder, KEY, ended, lines, output_of, reason, run, squeezed};
 use super::scripted::{Reply, Scripted};
 
 #[tokio::test]
-async fn an_input_that_is_not_there_leaves_no_output_behind() {
+async fn missing_input_creates_no_output() {
     let folder = Folder::with(&[]);
     std::fs::remove_file(folder.path("in.jsonl")).expect("it was there");
-    let told = told(folder.batch("--base-url http://127.0.0.1:1 --rpm 1")).await;
-    assert_eq!(told.code, Some(2), "{told:?}");
-    assert!(told.stderr.contains("in.jsonl: No such file"), "{told:?}");
+    let output = output_of(folder.batch("--base-url http://127.0.0.1:1 --rpm 1")).await;
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert!(output.stderr.contains("in.jsonl: No such file"), "{output:?}");
     assert_eq!(folder.listing(), [""; 0]);
 }
 
 #[cfg(unix)]
 #[tokio::test]
-async fn an_input_that_cannot_be_read_on_stops_the_run_and_says_so() {
+async fn unreadable_input_stops_run() {
     let folder = Folder::with(&[]);
     let input = folder.path("folder");
     std::fs::create_dir(&input).expect("a folder");
@@ -32,7 +32,7 @@ async fn an_input_that_cannot_be_read_on_stops_the_run_and_says_so() {
 
 #[cfg(unix)]
 #[tokio::test]
-async fn an_input_that_is_a_pipe_is_read_once() {
+async fn piped_input_is_read_once() {
     let folder = Folder::with(&[]);
     let server = Scripted::start(|_| Reply::ok()).await;
     let mut command = super::rig::tollgate();
@@ -49,7 +49,7 @@ async fn an_input_that_is_a_pipe_is_read_once() {
 /// A pipe into which nothing comes any more can't be waited for.
 #[cfg(unix)]
 #[tokio::test]
-async fn an_interrupt_does_not_wait_for_an_input_that_does_not_end() {
+async fn interrupt_ends_run_with_open_pipe() {
     let folder = Folder::with(&[]);
     let server = Scripted::start(|_| Reply::ok()).await;
     let mut command = super::rig::tollgate();
@@ -66,7 +66,7 @@ async fn an_interrupt_does_not_wait_for_an_input_that_does_not_end() {
 }
 
 #[tokio::test]
-async fn an_output_that_cannot_be_used_is_found_before_anything_is_sent() {
+async fn unusable_output_fails_before_sending() {
     let folder = Folder::with(&lines(1));
     let server = Scripted::start(|_| Reply::ok()).await;
     std::fs::write(folder.path("out.jsonl"), "my own notes\n").expect("it is written");
@@ -77,20 +77,20 @@ async fn an_output_that_cannot_be_used_is_found_before_anything_is_sent() {
 }
 
 #[tokio::test]
-async fn a_report_that_cannot_be_written_is_found_before_anything_is_sent() {
+async fn unwritable_report_fails_before_sending() {
     let folder = Folder::with(&lines(1));
     let server = Scripted::start(|_| Reply::ok()).await;
     let arguments = format!("--base-url {} --rpm 1 --report none/r.json", server.base());
-    let told = told(folder.batch(&arguments)).await;
-    assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{told:?}");
-    assert!(told.stderr.contains("none/r.json: cannot write"), "{told:?}");
+    let output = output_of(folder.batch(&arguments)).await;
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{output:?}");
+    assert!(output.stderr.contains("none/r.json: cannot write"), "{output:?}");
     assert_eq!((server.received(), folder.listing()), (0, vec!["in.jsonl".to_owned()]));
 }
 
 /// The bound on a file's size stands for a disk that is full.
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn a_full_disk_stops_the_run_and_the_next_one_goes_on() {
+async fn full_disk_stops_run_and_next_run_continues() {
     let folder = Folder::with(&lines(200));
     let server = Scripted::start(|_| Reply::ok()).await;
     let arguments = format!("--base-url {} --rpm 10000 --max-in-flight 4", server.base());
@@ -101,7 +101,7 @@ async fn a_full_disk_stops_the_run_and_the_next_one_goes_on() {
     );
     command.args(["-c", &script]).current_dir(folder.path("")).env("OPENAI_API_KEY", KEY);
     command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    let stopped = told(command).await;
+    let stopped = output_of(command).await;
     assert_eq!(stopped.code, Some(2), "{stopped:?}");
     assert!(stopped.stderr.contains("cannot write"), "{stopped:?}");
     assert!(stopped.stderr.contains("out.jsonl"), "{stopped:?}");
@@ -110,6 +110,6 @@ async fn a_full_disk_stops_the_run_and_the_next_one_goes_on() {
     let counted = format!("succeeded {written} ");
     assert!(squeezed(&stopped.stdout).contains(&counted), "{stopped:?}");
 
-    let next = told(folder.batch(&arguments)).await;
+    let next = output_of(folder.batch(&arguments)).await;
     assert_eq!((next.code, folder.results().len()), (Some(0), 200), "{next:?}");
 }

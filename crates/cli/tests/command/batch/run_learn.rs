@@ -1,4 +1,4 @@
-//! Runs without limits: what the responses teach.
+//! Runs without limits, which follow the limits in responses.
 
 use std::time::Duration;
 
@@ -6,11 +6,11 @@ use tollgate::quota::Quota;
 use tollgate_cli::batch::{Halt, Job, Stop};
 use tollgate_simulate::Settings;
 
-use super::rig::{Folder, lines, run, simulated, told, until};
+use super::rig::{Folder, lines, output_of, run, simulated, until};
 use super::scripted::{Reply, Scripted};
 
 #[tokio::test]
-async fn one_request_goes_first_and_the_limits_of_its_answer_hold() {
+async fn first_response_sets_limits_of_following_requests() {
     let folder = Folder::with(&lines(50));
     let (server, base) = simulated(Settings::default().with_rpm(30)).await;
     let stop = Stop::new();
@@ -29,7 +29,7 @@ async fn one_request_goes_first_and_the_limits_of_its_answer_hold() {
 }
 
 #[tokio::test]
-async fn without_limits_in_the_answers_nothing_is_limited_after_the_first() {
+async fn responses_without_limits_leave_run_unlimited() {
     let folder = Folder::with(&lines(20));
     let server = Scripted::start(|call| match call.number {
         0 => Reply::ok().after(Duration::from_millis(100)),
@@ -44,7 +44,7 @@ async fn without_limits_in_the_answers_nothing_is_limited_after_the_first() {
 }
 
 #[tokio::test]
-async fn an_answer_that_teaches_nothing_leaves_one_request_at_a_time() {
+async fn response_without_limits_keeps_one_in_flight() {
     let folder = Folder::with(&lines(4));
     let server = Scripted::start(|call| match call.number {
         0..3 => Reply::error(400, "x", "no").after(Duration::from_millis(20)),
@@ -57,7 +57,7 @@ async fn an_answer_that_teaches_nothing_leaves_one_request_at_a_time() {
 }
 
 #[tokio::test]
-async fn a_run_without_limits_warns_and_limits_of_zero_are_none() {
+async fn run_without_limits_warns_and_zero_is_unlimited() {
     let folder = Folder::with(&lines(12));
     // Held until all have come: they only do if nothing limits them.
     let server = Scripted::start(|call| match call.number {
@@ -73,9 +73,9 @@ async fn a_run_without_limits_warns_and_limits_of_zero_are_none() {
     assert_eq!((first.code, first.stderr.as_str()), (Some(0), ""), "{first:?}");
 
     let again = format!("--base-url {}", server.base());
-    let second = told(folder.batch(&again)).await;
+    let second = output_of(folder.batch(&again)).await;
     assert!(second.stderr.contains("one request at a time"), "{second:?}");
     assert!(second.stderr.contains("set limits with --rpm and --tpm"), "{second:?}");
-    let quiet = told(folder.batch(&format!("{again} --quiet"))).await;
+    let quiet = output_of(folder.batch(&format!("{again} --quiet"))).await;
     assert_eq!((quiet.code, quiet.stderr.as_str()), (Some(0), ""), "{quiet:?}");
 }

@@ -1,4 +1,4 @@
-//! Runs that the limits hold up: nothing is refused, everything is counted.
+//! Runs delayed by limits, without 429s.
 
 use tollgate::provider::{AZURE, OPENAI};
 use tollgate::quota::{Algorithm, Quota};
@@ -6,11 +6,11 @@ use tollgate_cli::batch::report::Report;
 use tollgate_cli::batch::{Job, Stop};
 use tollgate_simulate::{Counters, Settings};
 
-use super::rig::{Folder, chat, line, run, simulated, squeezed, told};
+use super::rig::{Folder, chat, line, output_of, run, simulated, squeezed};
 use super::scripted::{Reply, Scripted};
 
 /// 61,000 tokens: the bucket of 60,000 gives 58,800 at once and the rest in 2.2 s.
-fn a_little_above_the_burst() -> Folder {
+fn folder_above_burst() -> Folder {
     let lines: Vec<_> = (0..61).map(|n| line(&format!("r{n}"), chat("gpt-4o", 1_000))).collect();
     Folder::with(&lines)
 }
@@ -66,8 +66,8 @@ async fn azure_deployment_in_the_base_url_is_the_key() {
 }
 
 #[tokio::test]
-async fn a_job_above_the_burst_waits_and_is_never_refused() {
-    let folder = a_little_above_the_burst();
+async fn job_above_burst_waits_without_429() {
+    let folder = folder_above_burst();
     let settings = Settings::default().with_tpm(60_000);
     let report = judged(&folder, Quota::new().tpm(60_000), settings, 61).await;
     assert_waited(&report);
@@ -75,21 +75,21 @@ async fn a_job_above_the_burst_waits_and_is_never_refused() {
 
 #[tokio::test]
 async fn the_command_waits_for_the_same_limits_and_writes_the_report() {
-    let folder = a_little_above_the_burst();
+    let folder = folder_above_burst();
     let (server, base) = simulated(Settings::default().with_tpm(60_000)).await;
     let arguments = format!("--base-url {base} --provider openai --tpm 60000 --report r.json");
-    let told = told(folder.batch(&arguments)).await;
-    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
+    let output = output_of(folder.batch(&arguments)).await;
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
     let report = std::fs::read_to_string(folder.path("r.json")).expect("a report");
     let report: Report = serde_json::from_str(&report).expect("the report is JSON");
-    assert_eq!(told.stdout.trim_end(), report.to_string());
+    assert_eq!(output.stdout.trim_end(), report.to_string());
     let stats = server.shutdown().await.expect("it ends well");
     assert_accounts(&folder, 61, &report, &stats.total);
     assert_waited(&report);
 }
 
 #[tokio::test]
-async fn the_answer_is_stored_as_it_came() {
+async fn response_is_stored_unchanged() {
     let folder = Folder::with(&[line("r0", chat("gpt-4o", 100))]);
     let (_server, base) = simulated(Settings::default()).await;
     run(&folder.job(&base)).await;
@@ -102,7 +102,7 @@ async fn the_answer_is_stored_as_it_came() {
 }
 
 #[tokio::test]
-async fn windows_give_out_their_whole_amount_at_once() {
+async fn windows_admit_whole_amount_immediately() {
     let table = [
         (Algorithm::SlidingWindow, tollgate_simulate::LimitAlgorithm::SlidingWindow),
         (Algorithm::FixedWindow, tollgate_simulate::LimitAlgorithm::FixedWindow),
@@ -129,7 +129,7 @@ async fn limits_of_a_minute_and_a_day_hold_together() {
 }
 
 #[tokio::test]
-async fn every_model_has_limits_of_its_own() {
+async fn each_model_has_separate_limits() {
     let models = ["gpt-4o", "gpt-4o-mini", "o3-mini"];
     let lines: Vec<_> =
         (0..27).map(|n| line(&format!("r{n}"), chat(models[n % 3], 1_000))).collect();
@@ -140,7 +140,7 @@ async fn every_model_has_limits_of_its_own() {
 }
 
 #[tokio::test]
-async fn a_request_that_can_never_fit_is_an_error_line_at_once_and_is_not_sent() {
+async fn request_above_capacity_fails_unsent() {
     let mut lines = super::rig::lines(3);
     lines.insert(1, line("big", chat("gpt-4o", 70_000)));
     let folder = Folder::with(&lines);
@@ -173,11 +173,11 @@ async fn wait_longer_than_max_wait_ends_the_run_and_fails_no_line() {
     .await;
     let arguments =
         format!("--base-url {} --rpm 1000 --max-in-flight 1 --max-wait 10m", server.base());
-    let told = told(folder.batch(&arguments)).await;
-    assert_eq!(told.code, Some(2), "{told:?}");
-    assert_eq!(told.stderr.matches("gpt-4o: the provider asks to wait").count(), 1, "{told:?}");
+    let output = output_of(folder.batch(&arguments)).await;
+    assert_eq!(output.code, Some(2), "{output:?}");
+    assert_eq!(output.stderr.matches("gpt-4o: the provider asks to wait").count(), 1, "{output:?}");
     for part in ["gpt-4o: the next request would wait ", "longer than --max-wait (10m)"] {
-        assert!(told.stderr.contains(part), "{part} is missing in {told:?}");
+        assert!(output.stderr.contains(part), "{part} is missing in {output:?}");
     }
     assert_eq!((server.received(), folder.lines().len()), (2, 1));
     assert!(folder.lines()[0]["error"].is_null());

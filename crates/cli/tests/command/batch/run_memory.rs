@@ -1,4 +1,4 @@
-//! Runs over files that are much larger than the memory they may take.
+//! Runs over large files with bounded memory.
 
 use std::fs;
 use std::io::{BufWriter, Write};
@@ -32,7 +32,7 @@ fn peak(process: u32) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn a_hundred_thousand_lines_take_a_small_part_of_their_size_in_memory() {
+async fn hundred_thousand_lines_use_bounded_memory() {
     const LINES: usize = 100_000;
     let folder = Folder::with(&[]);
     let size = fill(&folder, LINES) * LINES as u64;
@@ -49,12 +49,12 @@ async fn a_hundred_thousand_lines_take_a_small_part_of_their_size_in_memory() {
         }
         most
     };
-    let (most, told) = tokio::join!(watch, ended(child));
-    assert_eq!((told.code, folder.written()), (Some(1), LINES), "{told:?}");
+    let (most, output) = tokio::join!(watch, ended(child));
+    assert_eq!((output.code, folder.written()), (Some(1), LINES), "{output:?}");
     assert!(most > 0 && most < 96 << 10, "{most} KiB for a file of {} KiB", size >> 10);
 }
 
-/// How far a process has read a file.
+/// Returns the file offset of a process.
 fn offset(process: u32, name: &str) -> Option<u64> {
     for entry in fs::read_dir(format!("/proc/{process}/fd")).ok()?.flatten() {
         if fs::read_link(entry.path()).is_ok_and(|path| path.ends_with(name)) {
@@ -67,7 +67,7 @@ fn offset(process: u32, name: &str) -> Option<u64> {
 }
 
 #[tokio::test]
-async fn lines_are_read_only_so_far_ahead_of_what_is_done() {
+async fn read_ahead_is_bounded() {
     const LINES: usize = 20_000;
     const AHEAD: u64 = 4_096;
     let folder = Folder::with(&[]);

@@ -10,7 +10,7 @@ use tokio::process::{Child, ChildStderr};
 use tollgate::quota::Quota;
 use tollgate_cli::batch::{Job, Stop};
 
-use super::rig::{Folder, Told, ended, lines, run, signal, told, until};
+use super::rig::{CommandOutput, Folder, ended, lines, output_of, run, signal, until};
 use super::scripted::{Reply, Scripted};
 
 /// A command whose stderr is read while it runs.
@@ -37,15 +37,15 @@ impl Running {
         }
     }
 
-    async fn ended(mut self) -> Told {
-        let told = ended(self.child).await;
+    async fn ended(mut self) -> CommandOutput {
+        let output = ended(self.child).await;
         self.stderr.read_to_string(&mut self.read).await.expect("it is read");
-        Told { stderr: self.read, ..told }
+        CommandOutput { stderr: self.read, ..output }
     }
 }
 
 #[tokio::test]
-async fn server_that_is_not_there_yet_is_waited_for() {
+async fn unreachable_server_is_awaited() {
     let folder = Folder::with(&lines(300));
     let closed = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
     let address = closed.local_addr().expect("an address").to_string();
@@ -57,9 +57,9 @@ async fn server_that_is_not_there_yet_is_waited_for() {
     assert_eq!(folder.written(), 0, "no line has failed");
 
     let server = Scripted::start_at(&address, |_| Reply::ok()).await;
-    let told = batch.ended().await;
-    assert_eq!(told.code, Some(0), "{told:?}");
-    assert!(told.stderr.contains("resumed: the server responds again after "), "{told:?}");
+    let output = batch.ended().await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    assert!(output.stderr.contains("resumed: the server responds again after "), "{output:?}");
     assert!(folder.results().values().all(|line| line["error"].is_null()));
     assert_eq!((folder.results().len(), server.received()), (300, 300));
 }
@@ -78,7 +78,7 @@ async fn failing(status: u16, good: usize, back: &Arc<AtomicBool>) -> Scripted {
 }
 
 #[tokio::test]
-async fn outage_in_the_middle_uses_up_no_tries() {
+async fn outage_uses_no_retries() {
     for status in [500, 503] {
         let folder = Folder::with(&lines(300));
         let back = Arc::default();
@@ -90,8 +90,8 @@ async fn outage_in_the_middle_uses_up_no_tries() {
         assert!(batch.read.contains(&format!("(HTTP {status}")), "{}", batch.read);
         until("the answers are written", || folder.written() >= 100).await;
         back.store(true, Ordering::Relaxed);
-        let told = batch.ended().await;
-        assert_eq!(told.code, Some(0), "{told:?}");
+        let output = batch.ended().await;
+        assert_eq!(output.code, Some(0), "{output:?}");
         assert_eq!(folder.results().len(), 300);
         assert!(folder.results().values().all(|line| line["error"].is_null()));
     }
@@ -117,7 +117,7 @@ async fn failed_probes_reduce_no_limits() {
 }
 
 #[tokio::test]
-async fn bad_line_in_an_outage_neither_keeps_it_up_nor_passes() {
+async fn failing_line_does_not_extend_outage() {
     let mut all = lines(50);
     all.insert(0, super::rig::line("bad", super::rig::chat("gpt-4o", 100)));
     let folder = Folder::with(&all);
@@ -127,9 +127,9 @@ async fn bad_line_in_an_outage_neither_keeps_it_up_nor_passes() {
     let mut batch = Running::start(&folder, &arguments);
     batch.until_told("paused:").await;
     back.store(true, Ordering::Relaxed);
-    let told = batch.ended().await;
-    assert_eq!(told.code, Some(1), "{told:?}");
-    assert!(told.stderr.contains("resumed:"), "{told:?}");
+    let output = batch.ended().await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    assert!(output.stderr.contains("resumed:"), "{output:?}");
     let results = folder.results();
     let failed: Vec<_> = results.iter().filter(|(_, line)| !line["error"].is_null()).collect();
     assert_eq!((results.len(), failed.len()), (51, 1), "{failed:?}");
@@ -137,7 +137,7 @@ async fn bad_line_in_an_outage_neither_keeps_it_up_nor_passes() {
 }
 
 #[tokio::test]
-async fn bad_lines_fail_by_their_own_tries_and_are_no_outage() {
+async fn failing_lines_use_retries_without_outage() {
     let folder = Folder::with(&lines(40));
     let is_bad = |id: &str| id[1..].parse::<u32>().is_ok_and(|number| number.is_multiple_of(4));
     let server = Scripted::start(move |call| match is_bad(&call.id) {
@@ -152,12 +152,12 @@ async fn bad_lines_fail_by_their_own_tries_and_are_no_outage() {
 }
 
 #[tokio::test]
-async fn outage_that_lasts_too_long_ends_the_run_which_can_be_resumed() {
+async fn long_outage_ends_resumable_run() {
     let folder = Folder::with(&lines(40));
     let back = Arc::default();
     let server = failing(503, 10, &back).await;
     let arguments = format!("--base-url {} --rpm 100000 --give-up-after 100ms", server.base());
-    let given_up = told(folder.batch(&arguments)).await;
+    let given_up = output_of(folder.batch(&arguments)).await;
     assert_eq!(given_up.code, Some(2), "{given_up:?}");
     for part in ["gave up: the server has not responded for ", "(HTTP 503 Service Unavailable)"] {
         assert!(given_up.stderr.contains(part), "{part} is missing in {given_up:?}");
@@ -166,12 +166,12 @@ async fn outage_that_lasts_too_long_ends_the_run_which_can_be_resumed() {
     assert_eq!(folder.results().len(), 10, "what was answered is kept, and nothing failed");
 
     back.store(true, Ordering::Relaxed);
-    assert_eq!(told(folder.batch(&arguments)).await.code, Some(0));
+    assert_eq!(output_of(folder.batch(&arguments)).await.code, Some(0));
     assert_eq!(folder.results().len(), 40);
 }
 
 #[tokio::test]
-async fn answer_that_takes_longer_than_the_timeout_is_a_failed_try() {
+async fn response_after_timeout_is_failed_attempt() {
     let folder = Folder::with(&lines(1));
     let server = Scripted::start(|call| match call.number {
         0 => Reply::ok().held(),
@@ -190,7 +190,7 @@ async fn interrupt_during_an_outage_ends_the_run() {
     let mut batch = Running::start(&folder, &format!("--base-url {} --rpm 100000", server.base()));
     batch.until_told("paused:").await;
     signal(&batch.child, "-INT");
-    let told = batch.ended().await;
-    assert_eq!(told.code, Some(130), "{told:?}");
+    let output = batch.ended().await;
+    assert_eq!(output.code, Some(130), "{output:?}");
     assert_eq!(folder.written(), 0, "no line has failed: the next run sends them all");
 }

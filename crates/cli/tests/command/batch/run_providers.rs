@@ -1,4 +1,4 @@
-//! Whose key goes where, and the same job through the APIs of several providers.
+//! API keys by provider, and the same job with several providers.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use tokio::net::TcpListener;
 use tokio::process::Command;
 use tollgate_simulate::{Settings, SimulatedServer, Stats};
 
-use super::rig::{Folder, chat, line, lines, simulated, told};
+use super::rig::{Folder, chat, line, lines, output_of, simulated};
 use super::scripted::{Reply, Scripted};
 
 /// Variables, and the keys in them.
@@ -43,7 +43,7 @@ fn sent(headers: &HeaderMap) -> Vec<&'static str> {
 }
 
 #[tokio::test]
-async fn a_key_is_sent_to_its_own_provider_alone() {
+async fn api_key_is_sent_only_to_own_provider() {
     let bearer = format!("Bearer {}", key("OPENAI_API_KEY"));
     for (arguments, variable, header, value) in [
         ("--provider openai", "OPENAI_API_KEY", "authorization", bearer.as_str()),
@@ -69,33 +69,33 @@ async fn a_key_is_sent_to_its_own_provider_alone() {
         } else {
             format!("--base-url {base}")
         };
-        let told = told(batch(&folder, &format!("{arguments} {to} --rpm 9"))).await;
-        assert_eq!(told.code, Some(0), "{arguments}: {told:?}");
+        let output = output_of(batch(&folder, &format!("{arguments} {to} --rpm 9"))).await;
+        assert_eq!(output.code, Some(0), "{arguments}: {output:?}");
         let headers = &server.calls()[0].headers;
         assert_eq!(sent(headers), [variable], "{arguments}");
         assert_eq!(headers[header], value, "{arguments}");
         let version = headers.get("anthropic-version").map(|version| version.as_bytes());
         let is_anthropic = header == "x-api-key";
         assert_eq!(version, is_anthropic.then_some(&b"2023-06-01"[..]), "{arguments}");
-        assert!(!format!("{told:?}{}", folder.everything_written()).contains("s3cret"));
+        assert!(!format!("{output:?}{}", folder.everything_written()).contains("s3cret"));
     }
 }
 
 #[tokio::test]
-async fn an_unnamed_server_is_sent_no_key() {
+async fn unknown_server_gets_no_api_key() {
     // The paths of some look like those of a provider.
     for path in ["", "/v1", "/anthropic", "/groq/openai/v1", "/openai/deployments/x"] {
         let folder = Folder::with(&lines(1));
         let server = Scripted::start(|_| Reply::ok()).await;
-        let told =
-            told(batch(&folder, &format!("--base-url {}{path} --rpm 9", server.base()))).await;
-        assert_eq!(told.code, Some(0), "{told:?}");
+        let output =
+            output_of(batch(&folder, &format!("--base-url {}{path} --rpm 9", server.base()))).await;
+        assert_eq!(output.code, Some(0), "{output:?}");
         assert_eq!(sent(&server.calls()[0].headers), Vec::<&str>::new(), "{path}");
     }
 }
 
 #[tokio::test]
-async fn a_variable_that_is_not_set_is_an_error_that_names_it() {
+async fn unset_variable_error_names_variable() {
     let folder = Folder::with(&lines(1));
     let own = "providers: [{name: my-gw, like: anthropic, base_url: 'http://127.0.0.1:1'}]";
     std::fs::write(folder.path("gw.yaml"), own).expect("written");
@@ -129,17 +129,17 @@ async fn a_variable_that_is_not_set_is_an_error_that_names_it() {
             command.env_remove(name);
         }
         command.env_remove("GOOGLE_API_KEY").env_remove("AWS_BEARER_TOKEN_BEDROCK");
-        let told = told(command).await;
-        assert_eq!(told.code, Some(2), "{arguments}: {told:?}");
+        let output = output_of(command).await;
+        assert_eq!(output.code, Some(2), "{arguments}: {output:?}");
         for message in messages {
-            assert!(told.stderr.contains(message), "{arguments}: {}", told.stderr);
+            assert!(output.stderr.contains(message), "{arguments}: {}", output.stderr);
         }
     }
     assert_eq!(folder.listing(), ["gw.yaml", "in.jsonl"]);
 }
 
 #[tokio::test]
-async fn headers_are_added_and_take_the_place_of_others() {
+async fn header_arguments_add_and_replace_headers() {
     let folder = Folder::with(&lines(1));
     let told_by = |call: &super::scripted::Call| {
         Reply::error(400, "bad", &format!("no {:?}", call.headers["api-key"]))
@@ -150,8 +150,8 @@ async fn headers_are_added_and_take_the_place_of_others() {
          --header X-Team=blue --header api-key=header-0123456789-s3cret --report r.json",
         server.base()
     );
-    let told = told(batch(&folder, &arguments)).await;
-    assert_eq!(told.code, Some(1), "{told:?}");
+    let output = output_of(batch(&folder, &arguments)).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
     let headers = &server.calls()[0].headers;
     assert_eq!(
         (&headers["anthropic-version"], &headers["x-team"]),
@@ -162,7 +162,7 @@ async fn headers_are_added_and_take_the_place_of_others() {
     assert_eq!(sent(headers), Vec::<&str>::new());
     let message = folder.lines()[0]["error"]["message"].to_string();
     assert!(message.contains("***"), "{message}");
-    assert!(!format!("{told:?}{}", folder.everything_written()).contains("s3cret"));
+    assert!(!format!("{output:?}{}", folder.everything_written()).contains("s3cret"));
 }
 
 /// A simulated provider, and the path and headers of every request that came to it.
@@ -210,10 +210,10 @@ async fn forward(
     answer.map(Body::new)
 }
 
-/// How the same job is written for a provider.
+/// The job in the format of a provider.
 struct Shape {
     arguments: &'static str,
-    /// What follows the address in the base URL.
+    /// The path of the base URL.
     base_path: &'static str,
     variable: &'static str,
     header: &'static str,
@@ -272,7 +272,7 @@ const SHAPES: [Shape; 4] = [
 /// connections were made at once on a busy machine, the first request would arrive later than the last
 /// in relation to when they were let in, which no limiter on the side of the client can know.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn the_same_job_is_answered_by_every_shape_of_provider() {
+async fn same_job_succeeds_with_every_provider() {
     let runs = SHAPES.map(|shape| tokio::spawn(run_as(shape)));
     for run in runs {
         run.await.expect("it passes");
@@ -291,8 +291,8 @@ async fn run_as(shape: Shape) {
         "{} --base-url {}{} --rpm 280 --tpm 1000000 --max-in-flight 16",
         shape.arguments, provider.base, shape.base_path
     );
-    let told = told(batch(&folder, &arguments)).await;
-    assert_eq!(told.code, Some(0), "{}: {told:?}", shape.arguments);
+    let output = output_of(batch(&folder, &arguments)).await;
+    assert_eq!(output.code, Some(0), "{}: {output:?}", shape.arguments);
     let results = folder.results();
     assert_eq!(results.len(), 300, "{}", shape.arguments);
     assert!(results.contains_key("line-1") && results.contains_key("r299"));

@@ -7,13 +7,13 @@ use tokio::io::{AsyncBufReadExt, BufReader};
 use tollgate::quota::Quota;
 use tollgate_cli::batch::{Halt, Job, Stop};
 
-use super::rig::{Folder, ended, lines, run, signal, squeezed, told, until};
+use super::rig::{Folder, ended, lines, output_of, run, signal, squeezed, until};
 use super::scripted::{Reply, Scripted};
 
 const IN_FLIGHT: usize = 8;
 
 #[tokio::test]
-async fn killed_at_any_moment_it_loses_doubles_and_tears_nothing() {
+async fn killed_run_resumes_without_loss_or_duplicates() {
     const LINES: usize = 300;
     let folder = Folder::with(&lines(LINES));
     let server = Scripted::start(|call| {
@@ -64,7 +64,7 @@ fn finished_ids(folder: &Folder) -> BTreeSet<String> {
 
 /// Three are held in flight, and more would go if the run went on.
 #[tokio::test]
-async fn an_interrupted_run_sends_nothing_more_waits_for_what_is_in_flight_and_can_go_on() {
+async fn interrupted_run_awaits_in_flight_and_can_resume() {
     let folder = Folder::with(&lines(20));
     let server = Scripted::start(|call| match call.number {
         0 => Reply::ok(),
@@ -78,9 +78,9 @@ async fn an_interrupted_run_sends_nothing_more_waits_for_what_is_in_flight_and_c
     until("three are in flight", || server.received() == 4).await;
     signal(&child, "-INT");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut said = String::new();
-    stderr.read_line(&mut said).await.expect("it says that it waits");
-    assert!(said.contains("waiting for requests in flight"), "{said}");
+    let mut received = String::new();
+    stderr.read_line(&mut received).await.expect("it says that it waits");
+    assert!(received.contains("waiting for requests in flight"), "{received}");
     server.release();
     let interrupted = ended(child).await;
     assert_eq!(interrupted.code, Some(130), "{interrupted:?}");
@@ -88,12 +88,12 @@ async fn an_interrupted_run_sends_nothing_more_waits_for_what_is_in_flight_and_c
     assert_eq!((server.received(), folder.results().len()), (4, 4));
     assert!(folder.path("r.json").exists());
 
-    let next = told(folder.batch(&arguments)).await;
+    let next = output_of(folder.batch(&arguments)).await;
     assert_eq!((next.code, server.received(), folder.results().len()), (Some(0), 20, 20));
 }
 
 #[tokio::test]
-async fn a_second_interrupt_ends_the_run_at_once() {
+async fn second_interrupt_exits_immediately() {
     let folder = Folder::with(&lines(3));
     let server = Scripted::start(|_| Reply::ok().held()).await;
     let child = folder.batch(&format!("--base-url {} --rpm 9", server.base())).spawn();
@@ -101,10 +101,10 @@ async fn a_second_interrupt_ends_the_run_at_once() {
     until("all are in flight", || server.received() == 3).await;
     signal(&child, "-INT");
     let mut stderr = BufReader::new(child.stderr.take().expect("a pipe"));
-    let mut told = String::new();
-    while !told.contains("press Ctrl-C again") {
-        let read = stderr.read_line(&mut told).await.expect("it is read");
-        assert!(read > 0, "it says that it waits: {told}");
+    let mut output = String::new();
+    while !output.contains("press Ctrl-C again") {
+        let read = stderr.read_line(&mut output).await.expect("it is read");
+        assert!(read > 0, "it says that it waits: {output}");
     }
     signal(&child, "-INT");
     assert_eq!(ended(child).await.code, Some(130));
@@ -113,7 +113,7 @@ async fn a_second_interrupt_ends_the_run_at_once() {
 }
 
 #[tokio::test]
-async fn a_stopped_run_does_not_send_what_waits_for_the_limits_or_to_be_tried_again() {
+async fn stopped_run_sends_no_queued_or_retried_requests() {
     let folder = Folder::with(&lines(10));
     let server = Scripted::start(|call| match call.number {
         0 => Reply::error(500, "server_error", "oh").header("retry-after", "50"),
@@ -134,13 +134,13 @@ async fn a_stopped_run_does_not_send_what_waits_for_the_limits_or_to_be_tried_ag
 }
 
 #[tokio::test]
-async fn two_runs_do_not_write_to_one_output() {
+async fn second_run_on_same_output_is_rejected() {
     let folder = Folder::with(&lines(2));
     let server = Scripted::start(|_| Reply::ok().held()).await;
     let arguments = format!("--base-url {} --rpm 100", server.base());
     let first = folder.batch(&arguments).spawn().expect("it starts");
     until("the first is under way", || server.received() == 2).await;
-    let second = told(folder.batch(&arguments)).await;
+    let second = output_of(folder.batch(&arguments)).await;
     assert_eq!((second.code, second.stdout.as_str()), (Some(2), ""), "{second:?}");
     assert!(second.stderr.contains("another run is writing"), "{second:?}");
     assert!(second.stderr.contains("out.jsonl"), "{second:?}");
@@ -150,7 +150,7 @@ async fn two_runs_do_not_write_to_one_output() {
 }
 
 #[tokio::test]
-async fn finished_lines_that_left_the_input_keep_their_results() {
+async fn results_of_removed_lines_are_kept() {
     let folder = Folder::with(&lines(3));
     let server = Scripted::start(|_| Reply::ok()).await;
     run(&folder.job(server.base())).await;

@@ -8,7 +8,7 @@ use tollgate_simulate::Settings;
 use super::rig::{Folder, chat, line, run, simulated};
 
 #[tokio::test]
-async fn a_stream_is_stored_as_text_and_its_usage_is_counted() {
+async fn stream_is_stored_as_text_with_usage_counted() {
     let streamed = |n: usize| {
         let mut body = chat("gpt-4o", 100);
         body["stream"] = json!(true);

@@ -1,4 +1,4 @@
-//! A server that answers as a test says, and notes what came.
+//! A scripted server that records its requests.
 
 use std::convert::Infallible;
 use std::pin::Pin;
@@ -36,7 +36,7 @@ pub(crate) struct Call {
     pub(crate) answered_before: Timestamp,
 }
 
-/// What is answered.
+/// A scripted response.
 #[derive(Debug, Default)]
 pub(crate) struct Reply {
     status: u16,
@@ -73,12 +73,12 @@ impl Reply {
         Self { body: body.into(), ..self }
     }
 
-    /// Answered so much later.
+    /// Delays the response.
     pub(crate) fn after(self, after: Duration) -> Self {
         Self { after, ..self }
     }
 
-    /// Begun, and ended when the test [releases](Scripted::release) it.
+    /// Sends the body when the test [releases](Scripted::release) it.
     pub(crate) fn held(self) -> Self {
         Self { held: true, ..self }
     }
@@ -139,7 +139,7 @@ impl Scripted {
         self.shared.seen.lock().calls.len()
     }
 
-    /// Answers whatever is held, now and later.
+    /// Releases all held responses, now and later.
     pub(crate) fn release(&self) {
         self.shared.gate.close();
     }

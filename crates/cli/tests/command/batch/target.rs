@@ -67,7 +67,7 @@ fn every_way_to_write_a_base_url_calls_the_right_path() {
 }
 
 #[test]
-fn endpoints_of_openai_are_found_where_a_provider_has_them() {
+fn openai_endpoints_use_provider_path() {
     let table = [
         ("https://x.openai.azure.com", "/v1/chat/completions", "/openai/v1/chat/completions"),
         ("https://x.openai.azure.com", "/chat/completions", "/openai/v1/chat/completions"),
@@ -95,7 +95,7 @@ fn endpoints_of_openai_are_found_where_a_provider_has_them() {
 }
 
 #[test]
-fn a_bad_base_url_is_refused_with_what_is_wrong_and_what_to_write() {
+fn invalid_base_url_error_shows_reason_and_syntax() {
     let table = [
         ("api.openai.com/v1", "is not a URL"),
         ("api.openai.com", "has no scheme"),

@@ -36,7 +36,7 @@ fn used_up(child: &mut Child) -> String {
 
 #[cfg(unix)]
 #[test]
-fn a_day_that_is_used_up_stays_used_up_with_the_next_run() {
+fn exhausted_daily_limit_stays_exhausted_in_next_run() {
     for how in ["--store s.db", "--store s.yaml", "--config c.yaml --store t.db"] {
         let home = home();
         home.write("c.yaml", "quotas: {'gpt-*': {rpd: 5, rpm: 100}}");
@@ -45,10 +45,10 @@ fn a_day_that_is_used_up_stays_used_up_with_the_next_run() {
         let fixed = if limits.is_empty() { "" } else { "--algorithm fixed-window" };
         let run = format!("{run} {fixed}");
         let mut first = Running::start(&mut home.tollgate(&run));
-        let told = used_up(first.child());
+        let output = used_up(first.child());
         assert!(
-            told.starts_with("tollgate: gpt-4o: ") && told.contains("requests in 24 h"),
-            "{told}"
+            output.starts_with("tollgate: gpt-4o: ") && output.contains("requests in 24 h"),
+            "{output}"
         );
         first.signal("-INT");
         assert_eq!(ended(first).code, Some(130), "{how}");
@@ -65,7 +65,7 @@ fn a_day_that_is_used_up_stays_used_up_with_the_next_run() {
 
 #[cfg(unix)]
 #[test]
-fn without_a_store_a_run_knows_nothing_of_the_one_before() {
+fn run_without_store_starts_fresh() {
     let home = home();
     home.write("c.yaml", "store: {sqlite: s.db}");
     // Of a trial run, only what is asked for is kept.
@@ -84,16 +84,16 @@ fn without_a_store_a_run_knows_nothing_of_the_one_before() {
 }
 
 #[test]
-fn limits_of_the_arguments_take_the_place_of_those_of_the_file() {
+fn argument_limits_replace_configured_quotas() {
     let home = home();
     home.write("c.yaml", "quotas: {gpt-4o: {rpd: 1}}");
-    let told = home.run("batch in.jsonl -o out.jsonl --simulate --config c.yaml --rpm 100");
-    assert_eq!((told.code, results(&home)), (Some(0), 10), "{told:?}");
+    let output = home.run("batch in.jsonl -o out.jsonl --simulate --config c.yaml --rpm 100");
+    assert_eq!((output.code, results(&home)), (Some(0), 10), "{output:?}");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_file_that_changes_is_followed_while_the_run_goes_on() {
+fn changed_configuration_is_reloaded_during_run() {
     let home = home();
     let config = home.write("c.yaml", "quotas: {gpt-4o: {rpd: 3}}");
     let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml";
@@ -102,64 +102,64 @@ fn a_file_that_changes_is_followed_while_the_run_goes_on() {
     // A file that is wrong changes nothing.
     fs::write(&config, "quotas: {gpt-4o: {rdp: 3}}").expect("written");
     let mut stderr = BufReader::new(child.child().stderr.take().expect("it is piped"));
-    let mut said = String::new();
-    while !said.contains("did you mean `rpd`") {
-        assert_ne!(stderr.read_line(&mut said).expect("text"), 0, "{said}");
+    let mut received = String::new();
+    while !received.contains("did you mean `rpd`") {
+        assert_ne!(stderr.read_line(&mut received).expect("text"), 0, "{received}");
     }
     fs::write(&config, "quotas: {gpt-4o: {rpd: 1000}}").expect("written");
-    stderr.read_to_string(&mut said).expect("text");
-    assert_eq!((ended(child).code, results(&home)), (Some(0), 10), "{said}");
-    assert!(said.contains("configuration changed: quotas.gpt-4o"), "{said}");
+    stderr.read_to_string(&mut received).expect("text");
+    assert_eq!((ended(child).code, results(&home)), (Some(0), 10), "{received}");
+    assert!(received.contains("configuration changed: quotas.gpt-4o"), "{received}");
 }
 
 #[cfg(unix)]
 #[test]
-fn requests_that_wait_for_a_quota_that_is_removed_go_by_what_counts_then() {
+fn queued_requests_follow_quotas_after_removal() {
     let home = home();
     let config = home.write("c.yaml", "quotas: {gpt-4o: {rpd: 3}, other: {rpm: 1}}");
     let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml";
     let mut child = Running::start(&mut home.tollgate(run));
     used_up(child.child());
     fs::write(&config, "quotas: {other: {rpm: 1}}").expect("written");
-    let told = ended(child);
-    assert_eq!((told.code, results(&home)), (Some(0), 10), "{told:?}");
+    let output = ended(child);
+    assert_eq!((output.code, results(&home)), (Some(0), 10), "{output:?}");
 }
 
 #[cfg(unix)]
 #[test]
-fn a_reset_lets_a_run_go_on_that_waits_for_its_day() {
+fn reset_resumes_run_waiting_for_daily_limit() {
     let home = home();
     home.write("c.yaml", "quotas: {gpt-4o: {rpd: 5, algorithm: fixed_window}}");
     let run = "batch in.jsonl -o out.jsonl --simulate --config c.yaml --store s.db";
     let mut child = Running::start(&mut home.tollgate(run));
     used_up(child.child());
     while home.run("reset gpt-4o --store s.db").code != Some(0) {}
-    let told = ended(child);
-    assert_eq!((told.code, results(&home)), (Some(0), 10), "{told:?}");
+    let output = ended(child);
+    assert_eq!((output.code, results(&home)), (Some(0), 10), "{output:?}");
     let parts = |line: &str| line.split_whitespace().take(2).map(str::to_owned).collect::<Vec<_>>();
-    let told = told.stdout.lines().map(parts).find(|parts| parts[0] == "utilization");
-    assert_eq!(told.expect("it is told")[1], "-", "no run is faster than its limits");
+    let output = output.stdout.lines().map(parts).find(|parts| parts[0] == "utilization");
+    assert_eq!(output.expect("it is output")[1], "-", "no run is faster than its limits");
 }
 
 #[cfg(unix)]
 #[test]
-fn what_others_wrote_into_a_request_does_nothing_to_the_terminal() {
+fn model_name_control_characters_are_escaped() {
     let home = home();
     let input = fs::read_to_string(home.path("in.jsonl")).expect("text");
     home.write("in.jsonl", &input.replace("gpt-4o", "gpt\\u001b[2J"));
     let run = "batch in.jsonl -o out.jsonl --simulate --rpd 3 --algorithm fixed-window";
     let mut child = Running::start(&mut home.tollgate(run));
-    let told = used_up(child.child());
-    assert!(told.starts_with("tollgate: gpt\\u{1b}[2J: 3 of 3"), "{told:?}");
+    let output = used_up(child.child());
+    assert!(output.starts_with("tollgate: gpt\\u{1b}[2J: 3 of 3"), "{output:?}");
     child.signal("-INT");
     ended(child);
 }
 
 #[test]
-fn a_store_that_cannot_be_used_is_said_before_anything_is_sent() {
+fn unusable_store_fails_before_sending() {
     let home = home();
     home.write("s.db", "no database at all");
-    let told = home.run("batch in.jsonl -o out.jsonl --simulate --store s.db");
-    assert_eq!((told.code, results(&home)), (Some(2), 0));
-    assert!(told.stderr.contains("s.db: "), "{told:?}");
+    let output = home.run("batch in.jsonl -o out.jsonl --simulate --store s.db");
+    assert_eq!((output.code, results(&home)), (Some(2), 0));
+    assert!(output.stderr.contains("s.db: "), "{output:?}");
 }

@@ -9,14 +9,14 @@ use axum::http::{HeaderMap, StatusCode, Uri};
 use parking_lot::Mutex;
 use tokio::net::TcpListener;
 
-use super::rig::{Home, Told, told};
+use super::rig::{CommandOutput, Home, output_of};
 
-/// What was asked for, and how often.
-type Asked = Arc<Mutex<BTreeMap<String, u64>>>;
+/// The received requests and their counts.
+type ReceivedRequest = Arc<Mutex<BTreeMap<String, u64>>>;
 
 /// A server that notes what it is asked for; every third request is refused.
-async fn server() -> (SocketAddr, Asked) {
-    let asked = Asked::default();
+async fn server() -> (SocketAddr, ReceivedRequest) {
+    let asked = ReceivedRequest::default();
     let note = asked.clone();
     let answer = async move |uri: Uri, headers: HeaderMap| {
         let token = headers.get("x-tollgate-token").map_or("", |token| token.to_str().unwrap());
@@ -45,23 +45,24 @@ async fn silent(then: fn(tokio::net::TcpStream, &mut Vec<tokio::net::TcpStream>)
     addr
 }
 
-async fn bench(arguments: String) -> Told {
+async fn bench(arguments: String) -> CommandOutput {
     let run = move || {
         let home = Home::new();
         let mut command = home.tollgate(&format!("bench {arguments}"));
-        told(command.env("TOLLGATE_TOKEN", "t0ken"))
+        output_of(command.env("TOLLGATE_TOKEN", "t0ken"))
     };
     tokio::task::spawn_blocking(run).await.expect("it runs")
 }
 
 #[tokio::test]
-async fn every_answer_is_counted_by_its_status() {
+async fn responses_are_counted_by_status() {
     for protocol in ["", "--http2"] {
         let (addr, _) = server().await;
-        let told = bench(format!("http://{addr} --requests 300 --connections 8 --json {protocol}"));
-        let told = told.await;
-        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""));
-        let report = told.json();
+        let output =
+            bench(format!("http://{addr} --requests 300 --connections 8 --json {protocol}"));
+        let output = output.await;
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
+        let report = output.json();
         assert_eq!(report["requests"], 300);
         assert_eq!(report["statuses"], serde_json::json!({"200": 200, "429": 100}));
         assert_eq!((&report["errors"], &report["unanswered"]), (&0.into(), &0.into()));
@@ -72,59 +73,60 @@ async fn every_answer_is_counted_by_its_status() {
 }
 
 #[tokio::test]
-async fn keys_are_asked_for_in_turn_and_the_token_is_shown() {
+async fn keys_rotate_and_token_is_sent() {
     let (addr, asked) = server().await;
-    let told = bench(format!("http://{addr} --requests 30 --keys 3 --connections 4 --wait")).await;
-    assert_eq!(told.code, Some(0), "{told:?}");
+    let output =
+        bench(format!("http://{addr} --requests 30 --keys 3 --connections 4 --wait")).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
     assert!(
-        told.stdout.contains("responses   30, ") && told.stdout.contains("429: 10"),
-        "{told:?}"
+        output.stdout.contains("responses   30, ") && output.stdout.contains("429: 10"),
+        "{output:?}"
     );
     let expected = (0..3).map(|key| (format!("/rate/bench-{key}?canWait=true t0ken"), 10));
     assert_eq!(*asked.lock(), expected.collect());
 }
 
 #[tokio::test]
-async fn broken_connections_are_counted_and_told() {
+async fn broken_connections_are_counted_and_reported() {
     let addr = silent(|stream, _| drop(stream)).await;
-    let told = bench(format!("http://{addr} --requests 6 --connections 2 --json")).await;
-    assert_eq!(told.code, Some(1), "{told:?}");
-    let report = told.json();
+    let output = bench(format!("http://{addr} --requests 6 --connections 2 --json")).await;
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let report = output.json();
     assert_eq!((&report["errors"], &report["requests"]), (&6.into(), &0.into()), "{report}");
     assert!(report["first_error"].is_string());
 }
 
 #[tokio::test]
-async fn the_end_cuts_off_what_is_not_answered() {
+async fn end_of_benchmark_counts_unanswered_requests() {
     let addr = silent(|stream, kept| kept.push(stream)).await;
-    let told = bench(format!("http://{addr} --duration 100ms --connections 5 --json")).await;
-    assert_eq!(told.code, Some(0), "{told:?}");
-    let report = told.json();
+    let output = bench(format!("http://{addr} --duration 100ms --connections 5 --json")).await;
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let report = output.json();
     assert_eq!((&report["unanswered"], &report["errors"]), (&5.into(), &0.into()), "{report}");
 }
 
 #[test]
-fn another_machine_is_left_alone_unless_that_is_asked_for() {
+fn remote_server_requires_allow_remote() {
     // An address for documentation (RFC 5737): nobody has it.
-    let told = Home::new().run("bench http://192.0.2.1:8080");
-    assert_eq!(told.code, Some(2));
-    assert!(told.stderr.contains("not this machine") && told.stderr.contains("--allow-remote"));
+    let output = Home::new().run("bench http://192.0.2.1:8080");
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("not this machine") && output.stderr.contains("--allow-remote"));
 }
 
 #[test]
-fn what_is_no_server_is_refused_without_its_password() {
+fn invalid_server_url_error_omits_password() {
     for url in
         ["https://127.0.0.1:1", "http://me:s3cret@127.0.0.1:1", "http://127.0.0.1:1/rate", "8080"]
     {
-        let told = Home::new().run(&format!("bench {url}"));
-        assert_eq!(told.code, Some(2), "{told:?}");
+        let output = Home::new().run(&format!("bench {url}"));
+        assert_eq!(output.code, Some(2), "{output:?}");
         assert!(
-            told.stderr.starts_with("tollgate: ") && !told.stderr.contains("s3cret"),
-            "{told:?}"
+            output.stderr.starts_with("tollgate: ") && !output.stderr.contains("s3cret"),
+            "{output:?}"
         );
     }
     let nobody = std::net::TcpListener::bind("127.0.0.1:0").and_then(|port| port.local_addr());
-    let told = Home::new().run(&format!("bench http://{}", nobody.expect("a port")));
-    assert_eq!(told.code, Some(2));
-    assert!(told.stderr.contains("refused"), "{told:?}");
+    let output = Home::new().run(&format!("bench http://{}", nobody.expect("a port")));
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("refused"), "{output:?}");
 }

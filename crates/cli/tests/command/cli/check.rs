@@ -12,7 +12,7 @@ fn home() -> Home {
 }
 
 #[test]
-fn what_fits_is_allowed_and_what_does_not_is_refused_with_the_reason() {
+fn check_prints_decision_and_reason() {
     let home = home();
     let fits = home.run("check gpt-4o 17000 --store s.db");
     assert_eq!(
@@ -34,9 +34,9 @@ fn what_fits_is_allowed_and_what_does_not_is_refused_with_the_reason() {
 }
 
 #[test]
-fn json_has_the_decision_and_the_figures() {
-    let told = home().run("check gpt-4o 20000 --json --store s.db");
-    let checked = told.json();
+fn check_json_has_decision_and_usage() {
+    let output = home().run("check gpt-4o 20000 --json --store s.db");
+    let checked = output.json();
     let figures = ["allowed", "code", "dimension", "need", "key"].map(|name| &checked[name]);
     let expected =
         [json!(false), json!("tpm_exceeded"), json!("tokens"), json!(20_000), json!("gpt-4o")];
@@ -48,7 +48,7 @@ fn json_has_the_decision_and_the_figures() {
 }
 
 #[test]
-fn nothing_is_taken() {
+fn check_consumes_no_quota() {
     let home = home();
     let used =
         || home.run("show --json --store s.db").json()["keys"][1]["limits"][1]["used"].clone();
@@ -59,15 +59,15 @@ fn nothing_is_taken() {
 }
 
 #[test]
-fn tokens_that_are_no_number_are_invalid() {
+fn invalid_tokens_are_rejected() {
     let home = home();
     for tokens in ["-5", "many", "1.5", "18446744073709551616", "1e3", "\u{1b}[31m"] {
-        let told = super::rig::told(home.tollgate("check gpt-4o").arg(tokens));
-        assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{tokens}");
-        assert!(told.stderr.starts_with("tollgate: invalid_tokens: "), "{told:?}");
-        assert!(!told.stderr.contains('\u{1b}'), "{told:?}");
-        let told = super::rig::told(home.tollgate("check gpt-4o --json").arg(tokens));
-        assert_eq!((told.code, &told.json()["code"]), (Some(2), &json!("invalid_tokens")));
+        let output = super::rig::output_of(home.tollgate("check gpt-4o").arg(tokens));
+        assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{tokens}");
+        assert!(output.stderr.starts_with("tollgate: invalid_tokens: "), "{output:?}");
+        assert!(!output.stderr.contains('\u{1b}'), "{output:?}");
+        let output = super::rig::output_of(home.tollgate("check gpt-4o --json").arg(tokens));
+        assert_eq!((output.code, &output.json()["code"]), (Some(2), &json!("invalid_tokens")));
     }
     let most = home.run("check gpt-4o 18446744073709551615 --json --store s.db");
     assert_eq!((most.code, &most.json()["code"]), (Some(1), &json!("exceeds_capacity")));
@@ -85,27 +85,27 @@ fn requests_input_and_output_count_too() {
         ("1050 --output 80", "ok"),
         ("500 --output 101", "exceeds_capacity"),
     ] {
-        let told = home.run(&format!("check m {rest} --config c.yaml --json"));
-        assert_eq!(told.json()["code"], json!(code), "{rest}");
+        let output = home.run(&format!("check m {rest} --config c.yaml --json"));
+        assert_eq!(output.json()["code"], json!(code), "{rest}");
     }
 }
 
 #[test]
-fn a_key_that_nobody_knows_goes_by_the_policy() {
+fn unknown_key_follows_policy() {
     let home = Home::new();
-    let told = home.run("check nobody 5 --json");
-    assert_eq!((told.code, &told.json()["code"]), (Some(0), &json!("unknown_model")));
+    let output = home.run("check nobody 5 --json");
+    assert_eq!((output.code, &output.json()["code"]), (Some(0), &json!("unknown_model")));
     home.write("c.yaml", "unknown_key: refuse");
-    let told = home.run("check nobody 5 --json --config c.yaml");
-    assert_eq!((told.code, &told.json()["code"]), (Some(1), &json!("unknown_model")));
-    assert_eq!(told.json()["retry_at"], Value::Null);
+    let output = home.run("check nobody 5 --json --config c.yaml");
+    assert_eq!((output.code, &output.json()["code"]), (Some(1), &json!("unknown_model")));
+    assert_eq!(output.json()["retry_at"], Value::Null);
 }
 
 #[test]
-fn a_day_that_was_used_up_stays_so() {
+fn exhausted_daily_limit_stays_exhausted() {
     let home = Home::new();
     closed(&home.path("s.db"), |limiter| (0..50).for_each(|_| take(limiter, "claude-y", 0)));
-    let told = home.run("check claude-y 1 --json --store s.db").json();
-    assert_eq!((&told["allowed"], &told["code"]), (&json!(false), &json!("rpd_exceeded")));
-    assert!(told["retry_after_s"].as_f64().is_some_and(|wait| wait > 86_000.0), "{told}");
+    let output = home.run("check claude-y 1 --json --store s.db").json();
+    assert_eq!((&output["allowed"], &output["code"]), (&json!(false), &json!("rpd_exceeded")));
+    assert!(output["retry_after_s"].as_f64().is_some_and(|wait| wait > 86_000.0), "{output}");
 }

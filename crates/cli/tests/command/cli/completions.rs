@@ -8,19 +8,19 @@ use tollgate_testing::process::Running;
 const SHELLS: [&str; 5] = ["bash", "zsh", "fish", "powershell", "elvish"];
 
 #[test]
-fn every_shell_is_told_every_command() {
+fn completions_list_commands_for_every_shell() {
     for shell in SHELLS {
-        let told = Home::new().run(&format!("completions {shell}"));
-        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{shell}");
+        let output = Home::new().run(&format!("completions {shell}"));
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{shell}");
         for name in ["batch", "count", "completions", "simulate", "max-in-flight"] {
-            assert!(told.stdout.contains(name), "{shell} is not told of {name}");
+            assert!(output.stdout.contains(name), "{shell} is not output of {name}");
         }
     }
     assert_eq!(Home::new().run("completions tcsh").code, Some(2));
 }
 
 #[test]
-fn bash_takes_the_script() {
+fn bash_accepts_completion_script() {
     let home = Home::new();
     let script = home.write("completions", &home.run("completions bash").stdout);
     let check = std::process::Command::new("bash").arg("-n").arg(script).output();
@@ -28,14 +28,14 @@ fn bash_takes_the_script() {
 }
 
 #[test]
-fn whoever_closes_the_output_has_read_enough() {
+fn closed_pipe_is_success() {
     for arguments in ["completions bash", "count gpt-4o Hi --by estimate"] {
         let home = Home::new();
         let mut command = home.tollgate(arguments);
         let (read, write) = std::io::pipe().expect("a pipe");
         drop(read);
-        let told = ended(Running::start(command.stdout(Stdio::from(write))));
-        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{arguments}");
+        let output = ended(Running::start(command.stdout(Stdio::from(write))));
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{arguments}");
     }
 }
 
@@ -45,7 +45,7 @@ fn a_full_disk_is_an_error() {
     let full = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("Linux has it");
     let home = Home::new();
     let mut command = home.tollgate("completions bash");
-    let told = ended(Running::start(command.stdout(full)));
-    assert_eq!(told.code, Some(2));
-    assert!(told.stderr.starts_with("tollgate: standard output: cannot write: "), "{told:?}");
+    let output = ended(Running::start(command.stdout(full)));
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.starts_with("tollgate: standard output: cannot write: "), "{output:?}");
 }

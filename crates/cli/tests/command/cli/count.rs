@@ -3,17 +3,20 @@
 use serde_json::json;
 use tollgate_simulate::{Settings, SimulatedServer};
 
-use super::rig::{Home, told, told_of};
+use super::rig::{Home, output_of, run_with_input};
 
 const KEY: &str = "sk-test-0123456789abcdef-s3cret";
 
 #[test]
-fn the_estimate_is_four_bytes_a_token_and_a_number_alone_on_stdout() {
+fn estimate_prints_one_token_per_four_bytes() {
     let home = Home::new();
     let table = [("", "0\n"), ("a", "1\n"), ("abcd", "1\n"), ("abcde", "2\n"), ("éé\"", "2\n")];
     for (text, tokens) in table {
-        let told = told(home.tollgate("count gpt-4o --by estimate").arg(text));
-        assert_eq!((told.code, told.stdout.as_str(), told.stderr.as_str()), (Some(0), tokens, ""));
+        let output = output_of(home.tollgate("count gpt-4o --by estimate").arg(text));
+        assert_eq!(
+            (output.code, output.stdout.as_str(), output.stderr.as_str()),
+            (Some(0), tokens, "")
+        );
     }
 }
 
@@ -22,27 +25,27 @@ fn standard_input_is_read_where_no_text_is_given() {
     for argument in ["", "-"] {
         let home = Home::new();
         let mut command = home.tollgate(&format!("count m --by estimate {argument}"));
-        assert_eq!(told_of(&mut command, b"12345678\n").stdout, "3\n");
+        assert_eq!(run_with_input(&mut command, b"12345678\n").stdout, "3\n");
     }
 }
 
 #[test]
-fn without_a_choice_stderr_says_how_it_was_counted() {
-    let told = Home::new().run("count some-model Hello");
-    assert_eq!((told.code, told.stdout.as_str()), (Some(0), "2\n"));
-    assert!(told.stderr.contains("estimated at four bytes per token"), "{told:?}");
-    let told = Home::new().run("count some-model Hello --json");
+fn default_counting_method_is_reported_on_stderr() {
+    let output = Home::new().run("count some-model Hello");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(0), "2\n"));
+    assert!(output.stderr.contains("estimated at four bytes per token"), "{output:?}");
+    let output = Home::new().run("count some-model Hello --json");
     let expected = json!({"model": "some-model", "tokens": 2, "by": "estimate", "bytes": 5});
-    assert_eq!((told.json(), told.stderr.as_str()), (expected, ""));
+    assert_eq!((output.json(), output.stderr.as_str()), (expected, ""));
 }
 
 #[cfg(feature = "tokenizer")]
 #[test]
-fn models_whose_vocabulary_is_built_in_are_counted_exactly() {
+fn built_in_vocabulary_counts_exactly() {
     let home = Home::new();
-    let told = told(home.tollgate("count gpt-4o --json").arg("速率限制"));
+    let output = output_of(home.tollgate("count gpt-4o --json").arg("速率限制"));
     assert_eq!(
-        told.json(),
+        output.json(),
         json!({"model": "gpt-4o", "tokens": 3, "by": "tokenizer", "bytes": 12})
     );
     let unknown = home.run("count claude-x Hi --by tokenizer");
@@ -52,27 +55,27 @@ fn models_whose_vocabulary_is_built_in_are_counted_exactly() {
 
 #[cfg(feature = "tokenizer")]
 #[test]
-fn a_long_text_is_counted_to_its_end() {
+fn long_text_is_counted_completely() {
     // One token a line where it is counted, which the dense end would not be taken to have.
     let text = format!("{}{}", "hello\n".repeat(30_000), "速率限制\n".repeat(2_000));
     let home = Home::new();
-    let told = told_of(&mut home.tollgate("count gpt-4o --by tokenizer"), text.as_bytes());
+    let output = run_with_input(&mut home.tollgate("count gpt-4o --by tokenizer"), text.as_bytes());
     // As the vocabulary itself counts it: `bpe_openai::o200k_base().count(&text)`.
-    assert_eq!(told.stdout, "68000\n");
+    assert_eq!(output.stdout, "68000\n");
 }
 
 #[test]
-fn what_is_no_text_is_refused_with_the_place() {
+fn invalid_utf8_error_has_position() {
     let home = Home::new();
-    let told = told_of(&mut home.tollgate("count m -"), b"ab\xff");
-    assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""));
-    assert_eq!(told.stderr, "tollgate: standard input: invalid UTF-8 at byte 2\n");
+    let output = run_with_input(&mut home.tollgate("count m -"), b"ab\xff");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
+    assert_eq!(output.stderr, "tollgate: standard input: invalid UTF-8 at byte 2\n");
     assert_eq!(home.run("count").code, Some(2));
-    assert_eq!(super::rig::told(home.tollgate("count").arg(" ")).code, Some(2));
+    assert_eq!(super::rig::output_of(home.tollgate("count").arg(" ")).code, Some(2));
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn providers_are_asked_in_their_own_way() {
+async fn each_provider_counts_tokens() {
     let server =
         SimulatedServer::bind(Settings::default(), ([127, 0, 0, 1], 0).into()).await.unwrap();
     let (home, base) = (Home::new(), format!("http://{}", server.addr()));
@@ -84,16 +87,16 @@ async fn providers_are_asked_in_their_own_way() {
         let arguments = format!("count {model} --by provider --json --base-url {base}");
         // A model's name says who is asked, but not that its provider's key may go to any server.
         let mut command = home.tollgate(&arguments);
-        let told = told(command.env(variable, KEY).arg("Why is the sky blue?"));
-        assert_eq!(told.code, Some(0), "{told:?}");
-        let counted = told.json();
+        let output = output_of(command.env(variable, KEY).arg("Why is the sky blue?"));
+        assert_eq!(output.code, Some(0), "{output:?}");
+        let counted = output.json();
         assert_eq!((&counted["by"], &counted["model"]), (&json!("provider"), &json!(model)));
         assert!((3..30).contains(&counted["tokens"].as_u64().expect("a number")), "{counted}");
     }
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn a_provider_that_refuses_is_quoted_without_the_key() {
+async fn provider_error_is_quoted_without_api_key() {
     use axum::http::{HeaderMap, StatusCode};
     let refuse = |headers: HeaderMap| async move {
         let key = headers["x-api-key"].to_str().expect("a key").to_owned();
@@ -108,13 +111,13 @@ async fn a_provider_that_refuses_is_quoted_without_the_key() {
     let mut command = home.tollgate(&format!(
         "count claude-x Hi --by provider --provider anthropic --base-url {base}"
     ));
-    let told = told(command.env("ANTHROPIC_API_KEY", KEY));
-    assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""));
-    assert!(told.stderr.contains("bad key *** 2023-06-01"), "{told:?}");
+    let output = output_of(command.env("ANTHROPIC_API_KEY", KEY));
+    assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""));
+    assert!(output.stderr.contains("bad key *** 2023-06-01"), "{output:?}");
 }
 
 #[test]
-fn without_a_key_or_a_provider_nothing_is_asked() {
+fn missing_key_or_provider_sends_no_request() {
     let home = Home::new();
     let table = [
         ("count gpt-4o Hi --by provider", "OPENAI_API_KEY: not set"),
@@ -127,17 +130,23 @@ fn without_a_key_or_a_provider_nothing_is_asked() {
         ("count m Hi --by provider --provider groq", "groq: no endpoint for token counts"),
     ];
     for (arguments, message) in table {
-        let told = home.run(arguments);
-        assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{arguments}");
-        assert!(told.stderr.starts_with("tollgate: ") && told.stderr.contains(message), "{told:?}");
+        let output = home.run(arguments);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{arguments}");
+        assert!(
+            output.stderr.starts_with("tollgate: ") && output.stderr.contains(message),
+            "{output:?}"
+        );
     }
 }
 
 #[test]
-fn help_promises_the_tokenizer_where_it_is_built_in() {
+fn help_mentions_tokenizer_if_built_in() {
     let home = Home::new();
-    let told = home.run("count --help").stdout;
+    let output = home.run("count --help").stdout;
     // The command is tested with all features; one that was built without says how to get it.
-    assert!(told.contains("`tokenizer` counts exactly"), "{told}");
-    assert!(told.contains("[default: tokenizer if it knows the model, else estimate]"), "{told}");
+    assert!(output.contains("`tokenizer` counts exactly"), "{output}");
+    assert!(
+        output.contains("[default: tokenizer if it knows the model, else estimate]"),
+        "{output}"
+    );
 }

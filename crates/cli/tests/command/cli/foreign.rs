@@ -1,6 +1,6 @@
-//! Files of other programs, named by mistake: nothing that stands in one is printed.
+//! Errors for files of other programs don't show their content.
 
-use super::rig::{Home, Told, told};
+use super::rig::{CommandOutput, Home, output_of};
 use super::stores::two_keys;
 
 /// Files as they lie about; each has `hunter` where its secrets are, and in its names.
@@ -23,15 +23,18 @@ const FOREIGN: [(&str, &str); 16] = [
     ("some.yaml", "store: hunter-a\nretry: hunter-b\nhunter: hunter-c\n"),
 ];
 
-fn reveals_nothing(name: &str, command: &str, told: &Told) {
-    assert_eq!(told.code, Some(2), "{command} {name}: {told:?}");
-    let shown = format!("{}{}", told.stdout, told.stderr).to_lowercase();
-    assert!(!shown.contains("hunter"), "{command} {name}: {told:?}");
-    assert!(shown.contains(name.to_lowercase().as_str()), "{command} {name} isn't named: {told:?}");
+fn assert_hides_content(name: &str, command: &str, output: &CommandOutput) {
+    assert_eq!(output.code, Some(2), "{command} {name}: {output:?}");
+    let shown = format!("{}{}", output.stdout, output.stderr).to_lowercase();
+    assert!(!shown.contains("hunter"), "{command} {name}: {output:?}");
+    assert!(
+        shown.contains(name.to_lowercase().as_str()),
+        "{command} {name} isn't named: {output:?}"
+    );
 }
 
 #[test]
-fn foreign_configuration_is_refused_without_its_content() {
+fn foreign_configuration_error_omits_content() {
     let home = Home::new();
     for (name, content) in FOREIGN {
         home.write(name, content);
@@ -45,44 +48,45 @@ fn foreign_configuration_is_refused_without_its_content() {
             "serve --config",
             "serve --config-file",
         ] {
-            let told = home.run(&format!("{command} {name}"));
-            reveals_nothing(name, command, &told);
+            let output = home.run(&format!("{command} {name}"));
+            assert_hides_content(name, command, &output);
         }
     }
 }
 
 #[test]
-fn foreign_state_is_refused_without_its_content() {
+fn foreign_state_error_omits_content() {
     let home = Home::new();
     two_keys(&home.path("mine.db"));
     for (name, content) in FOREIGN {
         home.write(name, content);
         for command in ["show --store", "check gpt-4o 5 --store", "reset --all --store"] {
-            reveals_nothing(name, command, &home.run(&format!("{command} {name}")));
+            assert_hides_content(name, command, &home.run(&format!("{command} {name}")));
         }
-        reveals_nothing(name, "migrate from", &home.run(&format!("migrate {name} new.db")));
-        reveals_nothing(name, "migrate to", &home.run(&format!("migrate mine.db {name}")));
+        assert_hides_content(name, "migrate from", &home.run(&format!("migrate {name} new.db")));
+        assert_hides_content(name, "migrate to", &home.run(&format!("migrate mine.db {name}")));
         let left = std::fs::read_to_string(home.path(name)).expect("it is there");
         assert_eq!(left, content, "{name} is as it was");
     }
 }
 
 #[test]
-fn foreign_configuration_is_told_by_its_places() {
+fn foreign_configuration_error_has_positions() {
     let home = Home::new();
     home.write("compose.yaml", "services: {a: 1}\nstore: x\nsecrets: {b: 2}\n");
-    let told = home.run("config check compose.yaml");
-    let lines: Vec<_> = told.stderr.lines().collect();
-    assert!(lines[0].starts_with("compose.yaml:1:1: unknown section; allowed"), "{told:?}");
-    assert!(lines[1].starts_with("compose.yaml:3:1: unknown section; allowed"), "{told:?}");
+    let output = home.run("config check compose.yaml");
+    let lines: Vec<_> = output.stderr.lines().collect();
+    assert!(lines[0].starts_with("compose.yaml:1:1: unknown section; allowed"), "{output:?}");
+    assert!(lines[1].starts_with("compose.yaml:3:1: unknown section; allowed"), "{output:?}");
 }
 
 #[test]
 fn misspelt_section_in_the_environment_is_an_error() {
     let home = Home::new();
     let mut command = home.tollgate("show");
-    let told = told(command.env("TOLLGATE_STOER__FLUSH", "hunter").env("TOLLGATE_TOKEN", "t"));
-    assert_eq!(told.code, Some(2), "{told:?}");
+    let output =
+        output_of(command.env("TOLLGATE_STOER__FLUSH", "hunter").env("TOLLGATE_TOKEN", "t"));
+    assert_eq!(output.code, Some(2), "{output:?}");
     let says = "TOLLGATE_STOER__FLUSH: unknown section; did you mean TOLLGATE_STORE__FLUSH?";
-    assert!(told.stderr.contains(says) && !told.stderr.contains("hunter"), "{told:?}");
+    assert!(output.stderr.contains(says) && !output.stderr.contains("hunter"), "{output:?}");
 }

@@ -1,25 +1,25 @@
-//! What the command says of itself.
+//! Help texts and argument errors.
 
 use clap::CommandFactory;
 use tollgate_cli::command::Cli;
 
-use super::rig::{Home, told};
+use super::rig::{Home, output_of};
 
 #[test]
-fn every_command_tells_its_exit_codes_and_an_example() {
+fn help_of_every_command_has_exit_codes_and_example() {
     let home = Home::new();
     for command in Cli::command().get_subcommands() {
         let name = command.get_name();
-        let told = home.run(&format!("{name} --help"));
-        assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{name}");
+        let output = home.run(&format!("{name} --help"));
+        assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{name}");
         for part in ["Example", "Exit codes:", "Usage: tollgate"] {
-            assert!(told.stdout.contains(part), "{name} --help has no {part}\n{}", told.stdout);
+            assert!(output.stdout.contains(part), "{name} --help has no {part}\n{}", output.stdout);
         }
     }
 }
 
 #[test]
-fn help_of_every_command_has_its_long_text() {
+fn help_of_every_command_has_long_text() {
     let home = Home::new();
     let words = |text: &str| text.split_whitespace().collect::<Vec<_>>().join(" ");
     for command in Cli::command().get_subcommands() {
@@ -28,8 +28,8 @@ fn help_of_every_command_has_its_long_text() {
         let about = command.get_about().map(ToString::to_string).unwrap_or_default();
         assert!(long.len() > about.len(), "{name} has no long text: {long:?}");
         for arguments in [format!("{name} --help"), format!("help {name}")] {
-            let told = words(&home.run(&arguments).stdout);
-            assert!(told.contains(&words(&long)), "{arguments}: {told}");
+            let output = words(&home.run(&arguments).stdout);
+            assert!(output.contains(&words(&long)), "{arguments}: {output}");
         }
         let short = words(&home.run(&format!("{name} -h")).stdout);
         assert!(!short.contains(&words(&long)), "{name} -h is short");
@@ -37,30 +37,33 @@ fn help_of_every_command_has_its_long_text() {
 }
 
 #[test]
-fn every_error_says_whose_it_is_and_none_reaches_into_the_terminal() {
+fn errors_have_prefix_and_escape_control_characters() {
     let home = Home::new();
     for wrong in ["", "batch", "shwo", "show --nope", "completions ksh", "config check gone.yaml"] {
-        let told = home.run(wrong);
-        assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{wrong}: {told:?}");
+        let output = home.run(wrong);
+        assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{wrong}: {output:?}");
         let says = |line: &str| line.starts_with("tollgate: ") && line.len() > 20;
-        assert!(wrong.is_empty() || told.stderr.lines().any(says), "{wrong}: {told:?}");
+        assert!(wrong.is_empty() || output.stderr.lines().any(says), "{wrong}: {output:?}");
     }
     for command in ["show --config", "config check"] {
-        let told = told(home.tollgate(command).arg("\u{1b}[31m"));
-        assert_eq!(told.code, Some(2), "{command}");
-        assert!(told.stderr.contains("\\u{1b}[31m") && !told.stderr.contains('\u{1b}'), "{told:?}");
+        let output = output_of(home.tollgate(command).arg("\u{1b}[31m"));
+        assert_eq!(output.code, Some(2), "{command}");
+        assert!(
+            output.stderr.contains("\\u{1b}[31m") && !output.stderr.contains('\u{1b}'),
+            "{output:?}"
+        );
     }
 }
 
 #[test]
-fn the_list_of_commands_has_them_all_in_groups() {
+fn help_lists_all_commands_in_groups() {
     let home = Home::new();
     for arguments in ["help", "--help", "-h"] {
-        let told = home.run(arguments);
-        assert_eq!(told.code, Some(0), "{arguments}");
+        let output = home.run(arguments);
+        assert_eq!(output.code, Some(0), "{arguments}");
         for command in Cli::command().get_subcommands() {
             let about = command.get_about().expect("every command has one").to_string();
-            let line = told
+            let line = output
                 .stdout
                 .lines()
                 .find(|line| line.split_whitespace().next() == Some(command.get_name()));
@@ -68,7 +71,7 @@ fn the_list_of_commands_has_them_all_in_groups() {
             assert!(line.contains(&about), "{line}: {about}");
         }
         for group in ["Limits:", "Requests:", "Setup:"] {
-            assert!(told.stdout.contains(group), "{group} is missing\n{}", told.stdout);
+            assert!(output.stdout.contains(group), "{group} is missing\n{}", output.stdout);
         }
     }
     assert!(home.run("--help").stdout.contains("Exit codes:"));

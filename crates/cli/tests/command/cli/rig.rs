@@ -1,4 +1,4 @@
-//! A home of its own for every process.
+//! A separate home directory for each process.
 
 use std::fs;
 use std::io::Write;
@@ -13,9 +13,9 @@ use tollgate_testing::process::Running;
 /// A folder that stands for the home of a user: nothing outside of it is read or written.
 pub(crate) struct Home(TempDir);
 
-/// How the command ended.
+/// The exit code and output of a command.
 #[derive(Debug)]
-pub(crate) struct Told {
+pub(crate) struct CommandOutput {
     pub(crate) code: Option<i32>,
     pub(crate) stdout: String,
     pub(crate) stderr: String,
@@ -57,18 +57,18 @@ impl Home {
         command
     }
 
-    pub(crate) fn run(&self, arguments: &str) -> Told {
-        told(&mut self.tollgate(arguments))
+    pub(crate) fn run(&self, arguments: &str) -> CommandOutput {
+        output_of(&mut self.tollgate(arguments))
     }
 }
 
 /// Runs a command to its end.
-pub(crate) fn told(command: &mut Command) -> Told {
-    Told::from(command.output().expect("it runs"))
+pub(crate) fn output_of(command: &mut Command) -> CommandOutput {
+    CommandOutput::from(command.output().expect("it runs"))
 }
 
 /// Runs a command to its end, with this on its standard input.
-pub(crate) fn told_of(command: &mut Command, input: &[u8]) -> Told {
+pub(crate) fn run_with_input(command: &mut Command, input: &[u8]) -> CommandOutput {
     let mut running = Running::start(command.stdin(Stdio::piped()));
     // One that has read enough closes it.
     let _ = running.child().stdin.take().expect("it is piped").write_all(input);
@@ -76,18 +76,18 @@ pub(crate) fn told_of(command: &mut Command, input: &[u8]) -> Told {
 }
 
 /// Waits until one has ended by itself.
-pub(crate) fn ended(running: Running) -> Told {
-    Told::from(running.output())
+pub(crate) fn ended(running: Running) -> CommandOutput {
+    CommandOutput::from(running.output())
 }
 
-impl Told {
-    /// The only document on stdout.
+impl CommandOutput {
+    /// Parses stdout as one JSON document.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.stdout).unwrap_or_else(|error| panic!("{error}: {self:?}"))
     }
 }
 
-impl From<Output> for Told {
+impl From<Output> for CommandOutput {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("it prints text");
         let (stdout, stderr) = (text(output.stdout), text(output.stderr));

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use tollgate::quota::Cost;
 
-use super::rig::{Home, Told, told};
+use super::rig::{CommandOutput, Home, output_of};
 use super::stores::{closed, open, take, two_keys};
 #[cfg(unix)]
 use tollgate_testing::process::Talking;
@@ -16,17 +16,17 @@ store: {sqlite: mine.db}
 ";
 
 #[test]
-fn the_default_store_is_shown_with_the_limits_of_who_wrote_it() {
+fn default_store_is_shown_with_stored_limits() {
     let home = Home::new();
     two_keys(&home.path("state/tollgate/state.db"));
-    let told = home.run("show");
-    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""), "{told:?}");
-    let lines: Vec<_> = told.stdout.lines().collect();
+    let output = home.run("show");
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""), "{output:?}");
+    let lines: Vec<_> = output.stdout.lines().collect();
     assert_eq!(
         (lines.len(), lines[0], lines[2]),
         (6, "claude-x  (quota claude-*)", "gpt-4o"),
         "{}",
-        told.stdout
+        output.stdout
     );
     let parts = |line: &str| {
         let parts: Vec<_> = line.split_whitespace().map(str::to_owned).collect();
@@ -39,38 +39,38 @@ fn the_default_store_is_shown_with_the_limits_of_who_wrote_it() {
 }
 
 #[test]
-fn a_store_is_what_its_content_says_and_not_what_its_name_does() {
+fn store_format_is_detected_from_content() {
     for (written, named) in [("s.yaml", "s.db"), ("s.db", "s.yaml"), ("s.yaml", "s.bak")] {
         let home = Home::new();
         two_keys(&home.path(written));
         std::fs::rename(home.path(written), home.path(named)).expect("renamed");
-        let told = home.run(&format!("show gpt-4o --store {named}"));
-        assert_eq!(told.code, Some(0), "{told:?}");
-        assert!(told.stdout.contains("12,345 / 30,000"), "{told:?}");
+        let output = home.run(&format!("show gpt-4o --store {named}"));
+        assert_eq!(output.code, Some(0), "{output:?}");
+        assert!(output.stdout.contains("12,345 / 30,000"), "{output:?}");
         assert_eq!(home.run(&format!("reset gpt-4o --store {named}")).code, Some(0));
         assert!(home.run(&format!("show gpt-4o --store {named}")).stdout.contains("  0 / 30,000"));
     }
 }
 
 #[test]
-fn a_store_that_cannot_be_looked_at_is_not_one_without_usage() {
+fn unreadable_store_is_error() {
     let home = Home::new();
     home.write("file", "no folder");
     for command in ["show", "check gpt-4o 1", "reset --all"] {
-        let told = home.run(&format!("{command} --store file/state.db"));
-        assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{told:?}");
-        assert!(told.stderr.starts_with("tollgate: file/state.db: "), "{told:?}");
+        let output = home.run(&format!("{command} --store file/state.db"));
+        assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{output:?}");
+        assert!(output.stderr.starts_with("tollgate: file/state.db: "), "{output:?}");
     }
 }
 
 #[test]
-fn json_has_every_figure_in_one_line() {
+fn show_json_has_usage_on_one_line() {
     let home = Home::new();
     let path = home.path("my.yaml");
     two_keys(&path);
-    let told = home.run("show gpt-* --json --store my.yaml");
-    assert_eq!((told.code, told.stdout.lines().count()), (Some(0), 1), "{told:?}");
-    let shown = told.json();
+    let output = home.run("show gpt-* --json --store my.yaml");
+    assert_eq!((output.code, output.stdout.lines().count()), (Some(0), 1), "{output:?}");
+    let shown = output.json();
     assert_eq!((&shown["store"], &shown["config"]), (&json!("my.yaml"), &Value::Null));
     assert_eq!((shown["keys"].as_array().map(Vec::len), &shown["missing"]), (Some(1), &json!([])));
     let tokens = &shown["keys"][0]["limits"][1];
@@ -84,7 +84,7 @@ fn json_has_every_figure_in_one_line() {
 }
 
 #[test]
-fn the_configuration_says_the_limits_and_the_store() {
+fn configuration_sets_limits_and_store() {
     let home = Home::new();
     two_keys(&home.path("mine.db"));
     home.write("tollgate.yaml", CONFIG);
@@ -96,7 +96,7 @@ fn the_configuration_says_the_limits_and_the_store() {
         in_environment,
         home.tollgate("show --json"),
     ] {
-        let shown = told(&mut command).json();
+        let shown = output_of(&mut command).json();
         let keys: Vec<_> =
             shown["keys"].as_array().unwrap().iter().map(|key| &key["key"]).collect();
         assert_eq!(keys, ["claude-x", "gpt-4o", "never-used"], "{shown}");
@@ -110,26 +110,26 @@ fn the_configuration_says_the_limits_and_the_store() {
 }
 
 #[test]
-fn key_under_a_glob_is_shown_with_the_name_of_its_quota() {
+fn key_matching_glob_is_shown_with_quota_name() {
     let home = Home::new();
     home.write(
         "c.yaml",
         "quotas: {'claude-*': {rpm: 50}, gpt-4o: {rpm: 5}}\nstore: {sqlite: s.db}",
     );
-    let told = home.run("show claude-x gpt-4o --config c.yaml");
-    assert_eq!(told.code, Some(0), "{told:?}");
-    let lines: Vec<_> = told.stdout.lines().collect();
-    assert_eq!((lines[0], lines[2]), ("claude-x  (quota claude-*)", "gpt-4o"), "{told:?}");
-    assert!(lines[1].contains("requests/minute") && lines[1].contains("0 / 50"), "{told:?}");
+    let output = home.run("show claude-x gpt-4o --config c.yaml");
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let lines: Vec<_> = output.stdout.lines().collect();
+    assert_eq!((lines[0], lines[2]), ("claude-x  (quota claude-*)", "gpt-4o"), "{output:?}");
+    assert!(lines[1].contains("requests/minute") && lines[1].contains("0 / 50"), "{output:?}");
     let shown = home.run("show claude-x --json --config c.yaml").json();
     assert_eq!(shown["keys"][0]["quota"], "claude-*", "{shown}");
     assert_eq!(shown["missing"], json!([]));
-    let told = home.run("show mistral --config c.yaml");
-    assert_eq!((told.code, told.stdout.as_str()), (Some(1), "mistral: no such key\n"));
+    let output = home.run("show mistral --config c.yaml");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), "mistral: no such key\n"));
 }
 
 #[test]
-fn what_requests_in_flight_hold_is_shown_apart() {
+fn held_amount_is_shown_separately() {
     let home = Home::new();
     let limiter = open(&home.path("s.db"));
     let permit = limiter.try_acquire("gpt-4o", &Cost::new().tokens(4_000)).expect("it fits");
@@ -148,56 +148,56 @@ fn what_requests_in_flight_hold_is_shown_apart() {
 }
 
 #[test]
-fn nothing_used_and_nothing_known_are_said() {
+fn empty_store_and_unknown_key_are_reported() {
     let home = Home::new();
-    let told = home.run("show");
-    assert_eq!(told.code, Some(0));
+    let output = home.run("show");
+    assert_eq!(output.code, Some(0));
     assert!(
-        told.stdout.starts_with("no usage: ") && told.stdout.ends_with(" does not exist\n"),
-        "{told:?}"
+        output.stdout.starts_with("no usage: ") && output.stdout.ends_with(" does not exist\n"),
+        "{output:?}"
     );
     closed(&home.path("s.db"), |_| ());
-    let told = home.run("show --config /dev/null --store s.db");
-    assert_eq!(told.code, Some(2), "an empty file is no configuration: {told:?}");
-    let told = home.run("show nobody --store s.db");
-    assert_eq!((told.code, told.stdout.as_str()), (Some(1), "nobody: no such key\n"));
+    let output = home.run("show --config /dev/null --store s.db");
+    assert_eq!(output.code, Some(2), "an empty file is no configuration: {output:?}");
+    let output = home.run("show nobody --store s.db");
+    assert_eq!((output.code, output.stdout.as_str()), (Some(1), "nobody: no such key\n"));
     assert_eq!(home.run("show nobody --json").json()["missing"], json!(["nobody"]));
 }
 
 #[test]
-fn files_that_cannot_be_read_are_named_and_left_alone() {
+fn unreadable_files_are_named_and_unchanged() {
     let home = Home::new();
     for (name, content) in [("a.db", "no database at all"), ("a.yaml", "quotas: [what")] {
         let path = home.write(name, content);
         for arguments in
             ["show --store", "check m 5 --store", "reset m --store", "reset --all --store"]
         {
-            let told = home.run(&format!("{arguments} {name}"));
-            assert_eq!((told.code, told.stdout.as_str()), (Some(2), ""), "{arguments}");
-            let named = told.stderr.starts_with("tollgate: ") && told.stderr.contains(name);
-            assert!(named, "{arguments} {told:?}");
+            let output = home.run(&format!("{arguments} {name}"));
+            assert_eq!((output.code, output.stdout.as_str()), (Some(2), ""), "{arguments}");
+            let named = output.stderr.starts_with("tollgate: ") && output.stderr.contains(name);
+            assert!(named, "{arguments} {output:?}");
         }
         assert_eq!(std::fs::read_to_string(path).expect("it is there"), content);
     }
     home.write("bad.yaml", "quotas: {m: {rmp: 5}}");
-    let told = home.run("show --config bad.yaml");
-    assert_eq!(told.code, Some(2));
-    assert!(told.stderr.contains("bad.yaml:1:14: quotas.m.rmp: "), "{told:?}");
+    let output = home.run("show --config bad.yaml");
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("bad.yaml:1:14: quotas.m.rmp: "), "{output:?}");
 }
 
 #[test]
-fn without_a_home_the_options_are_named() {
+fn missing_home_error_names_option() {
     let home = Home::new();
     let mut command = home.tollgate("show");
     command.env_remove("HOME").env_remove("XDG_STATE_HOME").env_remove("XDG_CONFIG_HOME");
-    let told = told(&mut command);
-    assert_eq!(told.code, Some(2));
-    assert!(told.stderr.contains("set a path with --store"), "{told:?}");
+    let output = output_of(&mut command);
+    assert_eq!(output.code, Some(2));
+    assert!(output.stderr.contains("set a path with --store"), "{output:?}");
 }
 
 #[cfg(unix)]
 #[test]
-fn watching_prints_a_line_every_second_until_it_is_interrupted() {
+fn watch_prints_line_every_second_until_interrupted() {
     let home = Home::new();
     let limiter = open(&home.path("s.db"));
     let mut process = Talking::start(&mut home.tollgate("show --watch --json --store s.db"));
@@ -211,15 +211,15 @@ fn watching_prints_a_line_every_second_until_it_is_interrupted() {
     // Whatever it saw first, it sees what was taken in the end.
     assert!((0..30).any(|_| used() == json!(1)), "{before}");
     process.running().signal("-INT");
-    let told = Told::from(process.output());
-    assert_eq!((told.code, told.stderr.as_str()), (Some(0), ""));
+    let output = CommandOutput::from(process.output());
+    assert_eq!((output.code, output.stderr.as_str()), (Some(0), ""));
 }
 
 #[test]
-fn keys_move_no_cursor() {
+fn control_characters_in_keys_are_escaped() {
     let home = Home::new();
     closed(&home.path("s.db"), |limiter| take(limiter, "claude-\u{1b}[2J\n", 0));
-    let told = home.run("show --store s.db");
-    assert!(told.stdout.contains("claude-\\u{1b}[2J\\n"), "{told:?}");
-    assert!(!told.stdout.contains('\u{1b}'));
+    let output = home.run("show --store s.db");
+    assert!(output.stdout.contains("claude-\\u{1b}[2J\\n"), "{output:?}");
+    assert!(!output.stdout.contains('\u{1b}'));
 }

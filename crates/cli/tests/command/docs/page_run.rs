@@ -7,7 +7,7 @@ use tollgate_testing::process::Talking;
 
 use super::project_command::{ProjectCommand, project_command};
 use super::transcript::{entries, normalized};
-use crate::cli::rig::{Home, told};
+use crate::cli::rig::{Home, output_of};
 
 /// The addresses that pages use for the server and for the simulated provider.
 const SERVER: &str = "127.0.0.1:8080";
@@ -129,8 +129,8 @@ impl PageRun {
         shell.env("PATH", format!("{}:{path}", folder.display()));
         shell.current_dir(self.home.path("")).stdin(Stdio::null());
         shell.args(["-c", &format!("{}exec 2>&1\n{command}", self.exports)]);
-        let told = told(&mut shell);
-        (told.code == Some(0), told.stdout)
+        let output = output_of(&mut shell);
+        (output.code == Some(0), output.stdout)
     }
 
     /// Loads a whole file, named in its first line; a name that starts with `bad` is refused.
@@ -142,9 +142,9 @@ impl PageRun {
         let text = self.replaced(&block.text);
         let text = text.replace("https://api.openai.com", &provider);
         self.home.write(name, &text.replace("https://api.anthropic.com", &provider));
-        let told = self.home.run(&format!("config check {name}"));
+        let output = self.home.run(&format!("config check {name}"));
         let code = if name.starts_with("bad") { 2 } else { 0 };
-        assert_eq!(told.code, Some(code), "{place}: {told:?}");
+        assert_eq!(output.code, Some(code), "{place}: {output:?}");
     }
 
     /// Checks dependencies of a reader: features of tollgate exist, and others have the versions of this
@@ -184,9 +184,9 @@ impl PageRun {
 fn package_of(manifest: &Path) -> Value {
     let mut cargo = Command::new(env!("CARGO"));
     cargo.args(["metadata", "--no-deps", "--offline", "--format-version=1", "--manifest-path"]);
-    let told = told(cargo.arg(manifest));
-    assert_eq!(told.code, Some(0), "{told:?}");
-    let packages = &told.json()["packages"];
+    let output = output_of(cargo.arg(manifest));
+    assert_eq!(output.code, Some(0), "{output:?}");
+    let packages = &output.json()["packages"];
     let of = |package: &&Value| package["manifest_path"] == manifest.to_str().expect("UTF-8");
     list(packages).iter().find(of).expect("the package").clone()
 }

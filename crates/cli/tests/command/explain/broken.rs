@@ -1,4 +1,4 @@
-//! Files that are none, or not whole.
+//! Invalid and truncated files.
 
 use serde_json::json;
 use tollgate_cli::explain::har::Problem;
@@ -6,22 +6,22 @@ use tollgate_cli::explain::har::Problem;
 use super::rig::{chat, exchange, har, read, usage};
 
 #[test]
-fn a_file_that_is_cut_off_is_read_up_to_there() {
+fn truncated_file_is_read_up_to_end() {
     let whole = har(&[exchange(&chat(), &usage(1, 2)), exchange(&chat(), &usage(3, 4))]);
     let second = whole.rfind("request").expect("it has two");
     let (entries, ended) = read(&whole[..second]);
     let error = ended.expect_err("it is cut off");
     assert_eq!((entries.len(), error.entries), (1, 1));
     assert_eq!(error.problem, Problem::CutOff { line: 1 });
-    let told = error.to_string();
+    let output = error.to_string();
     assert!(
-        told.contains("entry 1") && told.contains("line 1") && told.contains("again"),
-        "{told}"
+        output.contains("entry 1") && output.contains("line 1") && output.contains("again"),
+        "{output}"
     );
 }
 
 #[test]
-fn every_cut_is_an_error_that_keeps_what_was_whole() {
+fn truncated_file_yields_complete_entries_and_error() {
     let whole = har(&[exchange(&chat(), &usage(1, 2)), exchange(&chat(), &usage(3, 4))]);
     let mut before = 0;
     for end in 0..whole.len() {
@@ -40,7 +40,7 @@ fn every_cut_is_an_error_that_keeps_what_was_whole() {
 }
 
 #[test]
-fn what_is_not_json_is_told_with_its_line_and_without_its_text() {
+fn invalid_json_error_has_line_and_omits_text() {
     let one = exchange(&chat(), &usage(1, 2));
     let (entries, ended) = read(format!("{one}\n{{\"request\": s3cret}}\n{one}\n"));
     let error = ended.expect_err("the second line is no JSON");
@@ -50,7 +50,7 @@ fn what_is_not_json_is_told_with_its_line_and_without_its_text() {
 }
 
 #[test]
-fn json_that_is_no_har_is_told_apart_from_an_empty_list() {
+fn json_without_entries_differs_from_empty_list() {
     for text in [
         "{}",
         "[]",
@@ -74,14 +74,14 @@ fn json_that_is_no_har_is_told_apart_from_an_empty_list() {
 }
 
 #[test]
-fn bytes_that_are_no_text_are_an_error_and_no_panic() {
+fn invalid_utf8_is_error_without_panic() {
     let (entries, ended) = read(b"{\"log\": {\"entries\": [\"\xff\xfe\"]}}");
     assert_eq!(entries.len(), 0);
     assert!(matches!(ended.expect_err("no UTF-8").problem, Problem::NotJson { .. }));
 }
 
 #[test]
-fn nesting_without_end_is_no_overflow_of_the_stack() {
+fn deep_nesting_does_not_overflow_stack() {
     let deep = format!("{{\"log\": {{\"entries\": [{}", "[".repeat(1_000_000));
     let (_, ended) = read(&deep);
     assert!(matches!(ended.expect_err("it is cut off").problem, Problem::CutOff { .. }));

@@ -1,4 +1,4 @@
-//! Bodies that are not as they were sent.
+//! Encoded and compressed bodies.
 
 use std::io::Write;
 
@@ -23,13 +23,13 @@ fn gzip(body: &[u8]) -> Vec<u8> {
 }
 
 #[test]
-fn gzip_that_the_tool_left_in_place_is_undone() {
+fn recorded_gzip_is_decompressed() {
     assert_eq!(read_one(&content(&gzip(b"{\"usage\": 1}"))).response.body, b"{\"usage\": 1}");
     assert_eq!(read_one(&content(b"{}")).response.body, b"{}");
 }
 
 #[test]
-fn gzip_that_is_cut_off_or_none_is_read_as_far_as_it_goes() {
+fn truncated_gzip_is_decoded_partially() {
     let body = "data: {\"choices\": []}\n\n".repeat(10_000);
     let whole = gzip(body.as_bytes());
     let read = read_one(&content(&whole[..whole.len() / 2])).response.body;
@@ -39,14 +39,14 @@ fn gzip_that_is_cut_off_or_none_is_read_as_far_as_it_goes() {
 }
 
 #[test]
-fn a_small_file_does_not_fill_the_memory() {
+fn decompressed_size_is_bounded() {
     let zeros = gzip(&vec![0; 80 << 20]);
     assert!(zeros.len() < 1 << 20);
     assert_eq!(read_one(&content(&zeros)).response.body.len(), 64 << 20);
 }
 
 #[test]
-fn half_a_surrogate_pair_does_not_cost_the_body() {
+fn lone_surrogate_keeps_body() {
     let one = entry("https://h/v1", json!({"text": "LONE"}), json!({"status": 200}));
     let (entries, ended) = read(har(&[one]).replace("LONE", r"a\ud83dz"));
     assert_eq!((entries.len(), ended), (1, Ok(())));

@@ -27,7 +27,7 @@ fn json_lines_come_in_the_order_of_the_files_and_their_entries() {
 }
 
 #[test]
-fn people_get_a_table_and_a_summary() {
+fn default_output_is_table_and_summary() {
     let folder = tempfile::tempdir().expect("a folder");
     fs::write(folder.path().join("a.har"), har(&[exchange(&chat(), &usage(12, 9))]))
         .expect("written");
@@ -42,7 +42,7 @@ fn people_get_a_table_and_a_summary() {
 }
 
 #[test]
-fn files_that_cannot_be_read_are_named_and_the_rest_is_explained() {
+fn unreadable_files_are_named_and_others_explained() {
     let folder = tempfile::tempdir().expect("a folder");
     let whole = har(&[exchange(&chat(), &usage(12, 9)), exchange(&chat(), &usage(12, 9))]);
     fs::write(folder.path().join("whole.har"), &whole).expect("written");
@@ -52,18 +52,18 @@ fn files_that_cannot_be_read_are_named_and_the_rest_is_explained() {
     let output = tollgate(folder.path(), &files).output().expect("it runs");
     assert_eq!(output.status.code(), Some(2));
     assert_eq!(lines(&output).len(), 3);
-    let told = text(&output.stderr);
+    let output = text(&output.stderr);
     for part in
         ["gone.har: no such file", "cut.har: truncated in", "note.txt: invalid JSON at line 1"]
     {
-        assert!(told.contains(part), "{part}: {told}");
+        assert!(output.contains(part), "{part}: {output}");
     }
-    assert!(!told.contains("s3cret"), "{told}");
+    assert!(!output.contains("s3cret"), "{output}");
     assert_eq!(tollgate(folder.path(), &[]).output().expect("it runs").status.code(), Some(2));
 }
 
 #[test]
-fn standard_input_is_read_and_explained_as_it_comes() {
+fn standard_input_is_explained_incrementally() {
     let folder = tempfile::tempdir().expect("a folder");
     let mut command = tollgate(folder.path(), &["--json", "-"]);
     let mut child = command
@@ -87,7 +87,7 @@ fn standard_input_is_read_and_explained_as_it_comes() {
 }
 
 #[test]
-fn a_closed_output_ends_it_without_a_word() {
+fn closed_output_ends_command_silently() {
     let folder = tempfile::tempdir().expect("a folder");
     let many = vec![exchange(&chat(), &usage(12, 9)); 2_000];
     fs::write(folder.path().join("a.har"), har(&many)).expect("written");

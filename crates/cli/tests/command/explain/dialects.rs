@@ -1,4 +1,4 @@
-//! What each tool writes, and how it differs from the rest.
+//! The HAR dialects of several tools.
 
 use serde_json::json;
 use tollgate::Timestamp;
@@ -6,7 +6,7 @@ use tollgate::Timestamp;
 use super::rig::{entry, har, read, read_one};
 
 #[test]
-fn chrome_writes_pseudo_headers_sockets_and_requests_without_a_response() {
+fn chrome_pseudo_headers_and_missing_response_are_read() {
     let aborted = json!({
         "_initiator": {"type": "script", "stack": {"callFrames": []}}, "_resourceType": "fetch",
         "startedDateTime": "2025-06-01T12:00:00.123Z", "time": 0.5,
@@ -56,14 +56,14 @@ fn mitmproxy_writes_binary_bodies_in_base64_and_forms_as_params() {
 }
 
 #[test]
-fn base64_may_be_broken_into_lines_and_lack_its_padding_in_requests_too() {
+fn base64_with_line_breaks_and_no_padding_is_decoded() {
     let post = json!({"text": "eyJh\r\nIjox\nfQ", "encoding": "Base64"});
     let read = read_one(&entry("https://h/v1", post, json!({"status": 200})));
     assert_eq!(read.request.body, br#"{"a":1}"#);
 }
 
 #[test]
-fn text_that_is_no_base64_is_kept_as_it_stands() {
+fn invalid_base64_is_kept_unchanged() {
     let post = json!({"text": "{\"a\": 1}", "encoding": "base64"});
     let read = read_one(&entry("https://h/v1", post, json!({"status": 200})));
     assert_eq!(read.request.body, br#"{"a": 1}"#);
@@ -106,7 +106,7 @@ fn lines_hold_one_entry_each() {
 }
 
 #[test]
-fn members_of_another_type_cost_no_more_than_themselves() {
+fn mistyped_members_are_replaced_by_defaults() {
     let odd = json!({
         "startedDateTime": 5, "time": "soon",
         "request": {"method": null, "url": "https://h/v1", "headers": {"a": 1}, "postData": []},

@@ -1,7 +1,7 @@
-//! What is made of an exchange.
+//! Explanations of exchanges.
 
 use serde_json::{Value, json};
-use tollgate_cli::explain::{Row, Summary};
+use tollgate_cli::explain::{Summary, TableRow};
 
 use super::rig::{chat, entry, exchange, explained, line, usage};
 
@@ -14,7 +14,7 @@ fn refusal(status: u64, headers: &Value, error: &Value) -> Value {
 }
 
 #[test]
-fn a_line_has_the_charge_the_usage_and_the_limits() {
+fn json_line_has_charge_usage_and_limits() {
     let mut one = exchange(&chat(), &usage(12, 9));
     one["response"]["headers"] = json!([
         {"name": "X-RateLimit-Limit-Tokens", "value": "30000"},
@@ -32,7 +32,7 @@ fn a_line_has_the_charge_the_usage_and_the_limits() {
 }
 
 #[test]
-fn traffic_of_no_model_is_a_line_too() {
+fn traffic_without_model_is_explained() {
     let mut image = entry("https://h/logo.png", Value::Null, json!({"status": 304}));
     image["request"]["method"] = json!("GET");
     let line = line(&image);
@@ -63,7 +63,7 @@ fn errors_have_a_class_and_a_delay() {
 }
 
 #[test]
-fn a_date_to_wait_for_counts_from_the_time_of_the_recording_or_not_at_all() {
+fn retry_after_date_is_relative_to_recording_time() {
     let date = json!([{"name": "Retry-After", "value": "Sun, 01 Jun 2025 12:00:30 GMT"}]);
     let mut one = refusal(503, &date, &json!({"code": "server_error"}));
     assert_eq!(line(&one)["retry_after_s"], json!(30.0));
@@ -72,7 +72,7 @@ fn a_date_to_wait_for_counts_from_the_time_of_the_recording_or_not_at_all() {
 }
 
 #[test]
-fn a_time_of_reset_counts_from_the_time_of_the_recording_or_not_at_all() {
+fn reset_time_is_relative_to_recording_time() {
     let headers = json!([
         {"name": "anthropic-ratelimit-requests-limit", "value": "50"},
         {"name": "anthropic-ratelimit-requests-remaining", "value": "49"},
@@ -89,7 +89,7 @@ fn a_time_of_reset_counts_from_the_time_of_the_recording_or_not_at_all() {
 }
 
 #[test]
-fn a_delay_on_a_success_is_no_refusal() {
+fn retry_after_on_success_is_ignored() {
     let mut one = exchange(&chat(), &usage(12, 9));
     one["response"]["headers"] = json!([{"name": "retry-after", "value": "25"}]);
     assert_eq!(line(&one)["retry_after_s"], json!(null));
@@ -113,11 +113,11 @@ fn a_row_shows_the_same_and_no_control_characters() {
     let mut one = chat();
     one["model"] = json!("gpt-4o\u{1b}[2J");
     let explanation = explained(&exchange(&one, &usage(12, 9)));
-    let row = Row::new(3, &explanation).to_string();
+    let row = TableRow::new(3, &explanation).to_string();
     let words: Vec<_> = row.split_whitespace().collect();
     assert_eq!(words, ["3", "openai", "gpt-4o\u{fffd}[2J", "ok", "57", "12", "50", "12", "9", "0"]);
     let explanation = explained(&entry("https://h/v1", json!({"text": "no JSON"}), json!({})));
-    let row = Row::new(0, &explanation).to_string();
+    let row = TableRow::new(0, &explanation).to_string();
     assert!(row.contains("~2 ") && row.contains("transient"), "{row}");
 }
 
@@ -149,14 +149,18 @@ fn the_summary_compares_charges_only_where_the_bucket_was_full() {
 }
 
 #[test]
-fn nothing_secret_is_shown() {
+fn explanations_show_no_secrets() {
     let mut prompt = chat();
     prompt["messages"][0]["content"] = json!("s3cret");
     let mut one = exchange(&prompt, &json!({"error": {"code": "c", "message": "s3cret"}}));
     one["response"]["headers"] = json!([{"name": "x-ratelimit-limit-tokens", "value": "s3cret"},
                                         {"name": "set-cookie", "value": "s3cret"}]);
     let explanation = explained(&one);
-    let shown =
-        format!("{} {} {:?}", line(&one), Row::new(0, &explanation), super::rig::read_one(&one));
+    let shown = format!(
+        "{} {} {:?}",
+        line(&one),
+        TableRow::new(0, &explanation),
+        super::rig::read_one(&one)
+    );
     assert!(!shown.contains("s3cret"), "{shown}");
 }

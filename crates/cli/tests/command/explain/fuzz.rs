@@ -1,7 +1,7 @@
-//! Whatever a file holds, it is read to an end.
+//! Any file is read without a panic.
 
 use proptest::prelude::*;
-use tollgate_cli::explain::{Line, Row, Summary, explain};
+use tollgate_cli::explain::{JsonLine, Summary, TableRow, explain};
 
 use super::rig::{chat, exchange, har, read, usage};
 use tollgate_testing::full::full_or;
@@ -13,9 +13,9 @@ fn explain_all(bytes: &[u8]) -> usize {
     for (index, entry) in entries.iter().enumerate() {
         let explanation = explain(entry);
         summary.add(&explanation);
-        let line = Line::new("a.har", index, &explanation).to_string();
+        let line = JsonLine::new("a.har", index, &explanation).to_string();
         assert!(serde_json::from_str::<serde_json::Value>(&line).is_ok(), "{line}");
-        assert!(!Row::new(index, &explanation).to_string().is_empty());
+        assert!(!TableRow::new(index, &explanation).to_string().is_empty());
     }
     assert_eq!(summary.exchanges(), entries.len() as u64);
     assert!(!summary.to_string().is_empty());
@@ -36,7 +36,7 @@ fn seed() -> Vec<u8> {
     har(&[one, other]).into_bytes()
 }
 
-/// What a place of a valid file becomes.
+/// Returns mutations of a valid file.
 fn mutations() -> impl Strategy<Value = Vec<(prop::sample::Index, Vec<u8>, usize)>> {
     let pieces = prop_oneof![
         prop::collection::vec(any::<u8>(), 0..4),
@@ -72,6 +72,6 @@ proptest! {
 }
 
 #[test]
-fn the_file_that_is_changed_is_a_whole_one() {
+fn seed_file_is_valid() {
     assert_eq!(explain_all(&seed()), 2);
 }

@@ -1,8 +1,8 @@
-//! Recordings: whatever they are, they are read, explained and shown without a panic.
+//! Mutated recordings are explained without a panic.
 
 use std::ops::ControlFlow;
 
-use tollgate_cli::explain::{Line, Row, Summary, explain, har};
+use tollgate_cli::explain::{JsonLine, Summary, TableRow, explain, har};
 
 use tollgate_testing::fuzz::fuzz;
 
@@ -14,9 +14,9 @@ fn recordings() {
         let read = har::read(input, |entry| {
             let explanation = explain(&entry);
             summary.add(&explanation);
-            let line = Line::new("x.har", 0, &explanation).to_string();
+            let line = JsonLine::new("x.har", 0, &explanation).to_string();
             assert!(serde_json::from_str::<serde_json::Value>(&line).is_ok(), "{line}");
-            let _ = Row::new(0, &explanation).to_string();
+            let _ = TableRow::new(0, &explanation).to_string();
             ControlFlow::Continue(())
         });
         let _ = (summary.to_string(), read.map_err(|error| error.to_string()));

@@ -5,7 +5,7 @@ use std::process::Output;
 
 use serde_json::{Value, json};
 use tollgate_cli::explain::har::{self, Entry, HarError};
-use tollgate_cli::explain::{Explanation, Line, explain};
+use tollgate_cli::explain::{Explanation, JsonLine, explain};
 
 /// A chat request to OpenAI with this body, and its response.
 pub(super) fn exchange(request: &Value, response: &Value) -> Value {
@@ -64,7 +64,8 @@ pub(super) fn explained(entry: &Value) -> Explanation {
 
 pub(super) fn line(entry: &Value) -> Value {
     let explanation = explained(entry);
-    serde_json::from_str(&Line::new("a.har", 0, &explanation).to_string()).expect("a line is JSON")
+    serde_json::from_str(&JsonLine::new("a.har", 0, &explanation).to_string())
+        .expect("a line is JSON")
 }
 
 /// `tollgate explain` with these arguments, in this folder.

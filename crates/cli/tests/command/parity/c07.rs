@@ -1,6 +1,6 @@
 //! c07: GoCC's flags, and `TOLLGATE_*`.
 
-use crate::cli::rig::{Home, told};
+use crate::cli::rig::{Home, output_of};
 
 #[test]
 fn c07_flags_and_variables_are_checked_at_the_start() {
@@ -29,7 +29,7 @@ fn c07_flags_and_variables_are_checked_at_the_start() {
         assert!(file || ended.stderr.contains(name), "{flag}: {}", ended.stderr);
         let variable = name.trim_start_matches('-').replace('-', "_").to_uppercase();
         let variable = format!("TOLLGATE_{variable}");
-        let ended = told(home.tollgate("serve").env(&variable, value));
+        let ended = output_of(home.tollgate("serve").env(&variable, value));
         assert_eq!(ended.code, Some(2), "{variable}");
         assert!(file || ended.stderr.contains(&variable), "{variable}: {}", ended.stderr);
     }

@@ -3,7 +3,7 @@ use tollgate_cli::command::Cli;
 
 /// In the library an amount is a `u64`, which has no negative numbers.
 #[test]
-fn g01_a_negative_limit_is_an_error_where_it_is_given() {
+fn g01_negative_limit_argument_is_error() {
     for limit in ["--rpm=-1", "--tpm=-5000", "--rpd=-1"] {
         let line = ["tollgate", "batch", "in.jsonl", "-o", "out.jsonl", limit];
         let error = Cli::try_parse_from(line).unwrap_err();

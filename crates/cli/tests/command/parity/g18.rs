@@ -13,14 +13,14 @@ fn home() -> Home {
 }
 
 #[test]
-fn g18_show_has_every_model_with_its_use_and_limits() {
+fn g18_show_lists_models_with_usage_and_limits() {
     let home = home();
-    let told = home.run("show");
-    assert_eq!(told.code, Some(0));
+    let output = home.run("show");
+    assert_eq!(output.code, Some(0));
     assert!(
-        told.stdout.contains("claude-x  (quota claude-*)\n")
-            && told.stdout.contains("12,345 / 30,000"),
-        "{told:?}"
+        output.stdout.contains("claude-x  (quota claude-*)\n")
+            && output.stdout.contains("12,345 / 30,000"),
+        "{output:?}"
     );
     let keys = home.run("show --json").json()["keys"].clone();
     assert_eq!((&keys[0]["key"], &keys[1]["key"]), (&json!("claude-x"), &json!("gpt-4o")));
@@ -28,10 +28,10 @@ fn g18_show_has_every_model_with_its_use_and_limits() {
 }
 
 #[test]
-fn g18_reset_forgets_one_model_or_all() {
+fn g18_reset_clears_one_model_or_all() {
     let home = home();
-    let told = home.run("reset gpt-4o --json");
-    assert_eq!((told.code, &told.json()["reset"]), (Some(0), &json!(["gpt-4o"])));
+    let output = home.run("reset gpt-4o --json");
+    assert_eq!((output.code, &output.json()["reset"]), (Some(0), &json!(["gpt-4o"])));
     let used = |at: usize| {
         home.run("show --json").json()["keys"][at]["limits"][0]["used"].as_u64().unwrap_or(0)
     };
@@ -48,17 +48,17 @@ fn g18_count_estimates_four_characters_a_token() {
 }
 
 #[test]
-fn g18_config_shows_what_counts() {
+fn g18_config_shows_effective_values() {
     let home = Home::new();
     home.write("config/tollgate/config.yaml", "quotas: {gpt-4o: {rpm: 500}}");
-    let told = home.run("config show");
-    assert_eq!(told.code, Some(0));
-    assert!(told.stdout.contains("500") && told.stdout.contains("config.yaml"), "{told:?}");
+    let output = home.run("config show");
+    assert_eq!(output.code, Some(0));
+    assert!(output.stdout.contains("500") && output.stdout.contains("config.yaml"), "{output:?}");
     assert!(home.run("config show --json").json().to_string().contains("gpt-4o"));
 }
 
 #[test]
-fn g18_check_answers_by_its_exit_code_and_takes_nothing() {
+fn g18_check_sets_exit_code_without_consuming() {
     let home = home();
     assert_eq!(home.run("check gpt-4o 17000").code, Some(0));
     assert_eq!(home.run("check gpt-4o 17000 --json").json()["allowed"], json!(true));

@@ -13,33 +13,34 @@ use tokio::io::{AsyncReadExt, AsyncWriteExt};
 use tokio::net::{TcpListener, TcpStream};
 
 use super::process::Served;
-use crate::cli::rig::{Home, Told};
+use crate::cli::rig::{CommandOutput, Home};
 use tollgate_testing::http::{Reply, http1};
 use tollgate_testing::process::run_by;
 
-/// A server whose standard error is listened to.
-pub(super) struct Heard {
+/// A server whose standard error is captured.
+pub(super) struct LoggedServer {
     served: Served,
-    /// What it has written there.
-    told: Arc<Mutex<String>>,
+    /// The captured standard error.
+    output: Arc<Mutex<String>>,
     listening: JoinHandle<()>,
 }
 
-impl Heard {
+impl LoggedServer {
     pub(super) fn start(command: &mut Command) -> Self {
         let mut served = Served::spawn(command);
-        let (told, mut stderr) =
+        let (output, mut stderr) =
             (Arc::default(), served.process().running().child().stderr.take().unwrap());
         let listening = std::thread::spawn({
-            let told = Arc::clone(&told);
+            let output = Arc::clone(&output);
             move || {
                 let mut part = [0; 4096];
                 while let Ok(read @ 1..) = stderr.read(&mut part) {
-                    Mutex::<String>::lock(&told).push_str(&String::from_utf8_lossy(&part[..read]));
+                    Mutex::<String>::lock(&output)
+                        .push_str(&String::from_utf8_lossy(&part[..read]));
                 }
             }
         });
-        Self { served, told, listening }
+        Self { served, output, listening }
     }
 
     pub(super) fn url(&self, path: &str) -> String {
@@ -50,14 +51,14 @@ impl Heard {
         self.served.addr()
     }
 
-    /// Whether it has written this to standard error by now.
+    /// Returns true if standard error contains the text.
     pub(super) fn heard(&self, text: &str) -> bool {
-        self.told.lock().contains(text)
+        self.output.lock().contains(text)
     }
 
-    /// How often.
+    /// Returns the number of occurrences in standard error.
     pub(super) fn times(&self, text: &str) -> usize {
-        self.told.lock().matches(text).count()
+        self.output.lock().matches(text).count()
     }
 
     /// As `kill` sends it.
@@ -66,10 +67,10 @@ impl Heard {
     }
 
     /// Waits until it has ended by itself, however that is.
-    pub(super) fn ended(self) -> Told {
-        let told = self.served.ended();
+    pub(super) fn ended(self) -> CommandOutput {
+        let output = self.served.ended();
         self.listening.join().unwrap();
-        Told { stderr: self.told.lock().clone(), ..told }
+        CommandOutput { stderr: self.output.lock().clone(), ..output }
     }
 
     pub(super) async fn status(&self, path: &str) -> u16 {
@@ -80,7 +81,7 @@ impl Heard {
     pub(super) fn terminate(self) -> String {
         self.served.terminate();
         self.listening.join().unwrap();
-        self.told.lock().clone()
+        self.output.lock().clone()
     }
 }
 
@@ -95,9 +96,9 @@ pub(super) async fn soon(mut so: impl AsyncFnMut() -> bool) {
 }
 
 #[tokio::test]
-async fn it_is_started_by_goccs_flags_and_stops_when_it_is_told_to() {
+async fn gocc_flags_start_server_and_sigterm_stops_server() {
     let home = Home::new();
-    let served = Heard::start(&mut home.tollgate("serve -m 2 -w 3600000 -p 0"));
+    let served = LoggedServer::start(&mut home.tollgate("serve -m 2 -w 3600000 -p 0"));
     let mut statuses = Vec::new();
     for _ in 0..3 {
         statuses.push(served.status("/rate/k").await);
@@ -107,18 +108,18 @@ async fn it_is_started_by_goccs_flags_and_stops_when_it_is_told_to() {
     let waiter = tokio::spawn(Reply::of(waiter));
     let debug = served.url("/debug/k");
     soon(async || Reply::of(http1().get(&debug)).await.json()["NumWaiting"] == 1).await;
-    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     assert_eq!(waiter.await.unwrap().status, 503);
     // That is an answer of the server's own making, and all that there was to tell.
-    assert!(told.lines().count() == 1 && told.contains("\"status\":503"), "{told}");
+    assert!(output.lines().count() == 1 && output.contains("\"status\":503"), "{output}");
 }
 
 #[tokio::test]
-async fn what_is_logged_is_switched_and_holds_no_key_and_no_token() {
+async fn response_log_follows_flags_and_omits_secrets() {
     let home = Home::new();
     let mut command =
         home.tollgate("serve -m 1 -w 3600000 -p 0 --log2xx --log4xx --log-level=debug");
-    let served = Heard::start(command.env("TOLLGATE_TOKEN", "hunter2"));
+    let served = LoggedServer::start(command.env("TOLLGATE_TOKEN", "hunter2"));
     let ask = |path: &str, token: &str| {
         let request = http1().post(served.url(path)).bearer_auth(token);
         Reply::of(request.header("x-correlation-id", "c-1"))
@@ -132,10 +133,10 @@ async fn what_is_logged_is_switched_and_holds_no_key_and_no_token() {
     let look = || Reply::of(http1().get(&debug).bearer_auth("hunter2"));
     soon(async || look().await.json()["NumWaiting"] == 1).await;
     gone.abort();
-    soon(async || served.told.lock().contains("\"status\":499")).await;
-    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    soon(async || served.output.lock().contains("\"status\":499")).await;
+    let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     let lines: Vec<serde_json::Value> =
-        told.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        output.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
     let of_rate =
         |line: &&serde_json::Value| line["message"] == "answered" && line["route"] == "/rate/{key}";
     let answered: Vec<_> = lines.iter().filter(of_rate).collect();
@@ -150,22 +151,22 @@ async fn what_is_logged_is_switched_and_holds_no_key_and_no_token() {
         assert!(line["latency_ms"].as_f64().unwrap() >= 0.0 && line["request_id"].is_string());
     }
     for secret in ["hunter2", "swordfish", "alice", granted.body.as_str()] {
-        assert!(!told.contains(secret), "{secret} in {told}");
+        assert!(!output.contains(secret), "{secret} in {output}");
     }
 }
 
 #[tokio::test]
-async fn without_the_switches_nothing_is_logged_of_answers() {
+async fn responses_are_not_logged_by_default() {
     let home = Home::new();
-    let served = Heard::start(&mut home.tollgate("serve -m 1 -p 0"));
+    let served = LoggedServer::start(&mut home.tollgate("serve -m 1 -p 0"));
     served.status("/rate/k").await;
     served.status("/nothing").await;
-    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
-    assert_eq!(told, "");
+    let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    assert_eq!(output, "");
 }
 
 #[tokio::test]
-async fn a_file_of_keys_is_followed_through_renames_links_and_mistakes() {
+async fn keys_file_is_reloaded_after_rename_link_and_error() {
     let home = Home::new();
     let keys = |most: u32| {
         format!("{{\"keys\": [{{\"key_pattern\": \"k\", \"max_requests_per_window\": {most}}}]}}")
@@ -173,7 +174,7 @@ async fn a_file_of_keys_is_followed_through_renames_links_and_mistakes() {
     home.write("a/keys.json", &keys(1));
     std::os::unix::fs::symlink("a", home.path("now")).unwrap();
     let command = "serve -w 3600000 -p 0 --config-file now/keys.json";
-    let served = Heard::start(&mut home.tollgate(command));
+    let served = LoggedServer::start(&mut home.tollgate(command));
     assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
     let waiter = http1().post(served.url("/rate/k?canWait=true"));
     let waiter = tokio::spawn(Reply::of(waiter));
@@ -192,14 +193,14 @@ async fn a_file_of_keys_is_followed_through_renames_links_and_mistakes() {
     soon(async || served.status("/rate/k").await == 200).await;
     assert_eq!(served.status("/rate/k").await, 429);
 
-    // One that can't be used changes nothing, and it is said why; the next that can does.
+    // One that can't be used changes nothing, and it is received why; the next that can does.
     home.write("b/keys.json", "{\"keys\": [{\"key_pattern\": \"k\", \"window_millis\": 9}]}");
-    soon(async || served.told.lock().contains("must be from 10 to 3600000, not 9")).await;
+    soon(async || served.output.lock().contains("must be from 10 to 3600000, not 9")).await;
     assert_eq!(served.status("/rate/k").await, 429);
     home.write("b/keys.json", &keys(4));
     soon(async || served.status("/rate/k").await == 200).await;
-    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
-    assert!(!told.contains("panic"), "{told}");
+    let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    assert!(!output.contains("panic"), "{output}");
 }
 
 /// A command that may have so many files open, and raise that no further than `hard`.
@@ -216,25 +217,25 @@ fn with_files(soft: u32, hard: u32, command: &Command) -> Command {
 
 #[cfg(target_os = "linux")]
 #[test]
-fn file_limit_is_raised_to_what_the_bounds_need() {
+fn open_file_limit_is_raised_for_bounds() {
     let home = Home::new();
     home.write("c.yaml", "serve: {bounds: {connections: 300}}");
     let command = home.tollgate("serve --config c.yaml --port 0");
     for (hard, allowed, warned) in [(4_000, "428", false), (200, "200", true)] {
-        let mut served = Heard::start(&mut with_files(100, hard, &command));
+        let mut served = LoggedServer::start(&mut with_files(100, hard, &command));
         let process = served.served.process().running().child().id();
         let limits = fs::read_to_string(format!("/proc/{process}/limits")).unwrap();
         let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
         assert_eq!(line.split_whitespace().nth(3), Some(allowed), "{line}");
-        let told = served.terminate();
-        let says = told.contains("\"needed\":428") && told.contains("serve.bounds.connections");
-        assert_eq!(says, warned, "{told}");
+        let output = served.terminate();
+        let says = output.contains("\"needed\":428") && output.contains("serve.bounds.connections");
+        assert_eq!(says, warned, "{output}");
     }
 }
 
 #[cfg(target_os = "linux")]
 #[tokio::test]
-async fn upstream_is_not_blamed_for_a_lack_of_local_files() {
+async fn local_file_shortage_is_not_reported_as_upstream_error() {
     let home = Home::new();
     let upstream = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let up = upstream.local_addr().unwrap();
@@ -243,12 +244,12 @@ async fn upstream_is_not_blamed_for_a_lack_of_local_files() {
     );
     home.write("c.yaml", &config);
     let command = home.tollgate("serve --config c.yaml --port 0");
-    let served = Heard::start(&mut with_files(64, 64, &command));
+    let served = LoggedServer::start(&mut with_files(64, 64, &command));
     let mut connections = Vec::new();
     for _ in 0..80 {
         connections.push(TcpStream::connect(served.served.addr()).await.unwrap());
     }
-    soon(async || served.told.lock().contains("no connection can be taken")).await;
+    soon(async || served.output.lock().contains("no connection can be taken")).await;
     let first = &mut connections[0];
     let head = "POST /up/v1/embeddings HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n";
     first.write_all(format!("{head}content-length: 2\r\n\r\n{{}}").as_bytes()).await.unwrap();
@@ -262,13 +263,13 @@ async fn upstream_is_not_blamed_for_a_lack_of_local_files() {
 }
 
 #[test]
-fn wrong_values_are_refused_at_the_start() {
+fn invalid_values_are_rejected_at_start() {
     let home = Home::new();
     home.write(
         "keys.json",
         "{\"keys\": [{\"key_pattern\": \"(\", \"key_pattern_is_regex\": true}]}",
     );
-    for (arguments, told) in [
+    for (arguments, output) in [
         ("serve --window-millis -1000", "--window-millis: serve.window_millis"),
         ("serve -m 0", "--max-requests: serve.max_requests"),
         ("serve -p 70000", "--port: serve.listen"),
@@ -279,6 +280,6 @@ fn wrong_values_are_refused_at_the_start() {
     ] {
         let ended = home.run(arguments);
         assert_eq!(ended.code, Some(2), "{arguments}");
-        assert!(ended.stderr.contains(told), "{arguments}: {}", ended.stderr);
+        assert!(ended.stderr.contains(output), "{arguments}: {}", ended.stderr);
     }
 }

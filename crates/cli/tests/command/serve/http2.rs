@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use axum::http::{HeaderMap, HeaderValue, Response, Version};
 use futures_util::StreamExt;
 
-use super::tls::{Asked, Ca, Secure, head};
+use super::tls::{Ca, ReceivedRequest, Secure, head};
 use crate::serve::process::Served;
 use tollgate_testing::upstream::{field, http, raw};
 
@@ -27,12 +27,12 @@ async fn connected(served: &Served, up: &mut Secure) {
     assert_eq!(sent.await.unwrap().unwrap().status(), 200);
 }
 
-fn path(asked: &Asked) -> String {
+fn path(asked: &ReceivedRequest) -> String {
     asked.parts.uri.path().to_owned()
 }
 
 #[tokio::test]
-async fn requests_share_a_connection_and_none_waits_for_another() {
+async fn requests_share_connection_without_blocking() {
     let (served, mut up) = two(None).await;
     connected(&served, &mut up).await;
     let paths: Vec<String> = (0..50).map(|n| format!("/{n}")).collect();
@@ -56,7 +56,7 @@ async fn requests_share_a_connection_and_none_waits_for_another() {
 }
 
 #[tokio::test]
-async fn streams_pass_as_they_come_and_a_client_that_goes_away_ends_its_own_alone() {
+async fn streams_pass_through_and_end_with_their_client() {
     let (served, mut up) = two(None).await;
     connected(&served, &mut up).await;
     let mut streams = Vec::new();
@@ -91,7 +91,7 @@ async fn streams_pass_as_they_come_and_a_client_that_goes_away_ends_its_own_alon
 }
 
 #[tokio::test]
-async fn more_requests_than_the_upstream_takes_streams_wait_for_one() {
+async fn requests_above_stream_limit_wait() {
     let (served, mut up) = two(Some(2)).await;
     connected(&served, &mut up).await;
     let sent: Vec<_> =
@@ -112,7 +112,7 @@ async fn more_requests_than_the_upstream_takes_streams_wait_for_one() {
 }
 
 #[tokio::test]
-async fn fields_of_one_hop_stay_behind_and_trailers_pass() {
+async fn hop_by_hop_fields_are_removed_and_trailers_pass() {
     let (served, mut up) = two(None).await;
     let fields = "host: evil.example\r\nauthorization: Bearer sk-1\r\nconnection: close, X-Named, te\r\n\
         x-named: 1\r\nkeep-alive: timeout=5\r\nte: gzip;q=0.5, trailers\r\nupgrade: h2c\r\n\

@@ -14,7 +14,7 @@ fn through(served: &Served, name: &str) -> reqwest::RequestBuilder {
     http().post(url).header("content-type", "application/json").body(chat("gpt-4o"))
 }
 
-/// What is told of an upstream that isn't trusted.
+/// Requests through an untrusted upstream, and returns the problem.
 async fn distrusted(served: &Served, name: &str) -> Value {
     let response = through(served, name).send().await.expect("an answer");
     assert_eq!(response.status(), 502, "{name}");
@@ -25,7 +25,7 @@ async fn distrusted(served: &Served, name: &str) -> Value {
 }
 
 #[tokio::test]
-async fn who_signed_the_certificates_of_upstreams_is_named_by_ssl_cert_file() {
+async fn ssl_cert_file_sets_trusted_ca() {
     let ca = Ca::new("ours");
     for (protocols, version) in [
         (&["h2", "http/1.1"][..], Version::HTTP_2),
@@ -46,7 +46,7 @@ async fn who_signed_the_certificates_of_upstreams_is_named_by_ssl_cert_file() {
 }
 
 #[tokio::test]
-async fn an_upstream_that_is_not_trusted_is_sent_nothing_and_charged_nothing() {
+async fn untrusted_upstream_gets_no_request_and_no_charge() {
     let (ca, stranger) = (Ca::new("ours"), Ca::new("a stranger"));
     let mut expired = params("127.0.0.1");
     expired.not_after = rcgen::date_time_ymd(2001, 1, 1);
@@ -58,7 +58,7 @@ async fn an_upstream_that_is_not_trusted_is_sent_nothing_and_charged_nothing() {
         ("elsewhere", ca.certify("gateway.example"), "another host; let `base_url` name"),
         ("expired", ca.sign(&expired), "has expired"),
         ("early", ca.sign(&early), "is not valid yet"),
-        ("itself", ca.itself(), "is not valid: "),
+        ("itself", ca.own_certificate(), "is not valid: "),
     ];
     let (mut ups, mut urls, mut words) = (Vec::new(), Vec::new(), Vec::new());
     for (name, config, says) in cases {
@@ -94,7 +94,7 @@ async fn an_upstream_that_is_not_trusted_is_sent_nothing_and_charged_nothing() {
 }
 
 #[tokio::test]
-async fn an_upstream_without_tls_that_is_asked_for_it_is_told() {
+async fn plain_upstream_behind_https_url_gives_hint() {
     let up = tollgate_testing::upstream::listen(|mut stream| {
         Box::pin(async move {
             use tokio::io::AsyncWriteExt;
@@ -108,7 +108,7 @@ async fn an_upstream_without_tls_that_is_asked_for_it_is_told() {
 }
 
 #[tokio::test]
-async fn a_server_that_trusts_nobody_says_so_and_still_reaches_those_without_tls() {
+async fn server_without_ca_warns_and_reaches_plain_upstream() {
     let secure = Secure::start(Ca::new("ours").certify("127.0.0.1"), &["h2"]).await;
     let mut plain = Upstream::start().await;
     let upstreams = [("up", secure.url()), ("plain", format!("http://{}", plain.addr))];

@@ -3,10 +3,10 @@
 use std::net::SocketAddr;
 use std::process::{Command, Stdio};
 
-use crate::cli::rig::{Home, Told};
+use crate::cli::rig::{CommandOutput, Home};
 use tollgate_testing::process::Talking;
 
-/// A server that doesn't outlive its test.
+/// A server that is killed at the end of its test.
 pub(crate) struct Served {
     process: Talking,
     addr: SocketAddr,
@@ -14,7 +14,7 @@ pub(crate) struct Served {
 }
 
 impl Served {
-    /// Starts one with this configuration, on a free port; it listens.
+    /// Starts a server with a configuration on a free port.
     pub(crate) fn start(config: &str) -> Self {
         Self::start_in(Home::new(), config, |_| ())
     }
@@ -44,7 +44,7 @@ impl Served {
         format!("http://{}{path}", self.addr)
     }
 
-    /// What is in a file of its home.
+    /// Returns the content of a file in its home.
     pub(crate) fn read(&self, name: &str) -> String {
         let home = self.home.as_ref().expect("it was started in one");
         std::fs::read_to_string(home.path(name)).expect("a file of text")
@@ -63,7 +63,7 @@ impl Served {
         kilobytes.expect("Linux says so in kB") * 1024
     }
 
-    /// Whether it has not ended, by itself or by a panic.
+    /// Returns true while the process runs.
     pub(crate) fn is_running(&mut self) -> bool {
         self.process.running().child().try_wait().expect("it can be asked").is_none()
     }
@@ -72,13 +72,13 @@ impl Served {
     #[cfg(unix)]
     pub(crate) fn terminate(mut self) {
         self.process.running().signal("-TERM");
-        let told = self.ended();
-        assert_eq!(told.code, Some(0), "{told:?}");
+        let output = self.ended();
+        assert_eq!(output.code, Some(0), "{output:?}");
     }
 
-    /// Waits until it has ended by itself: how, and what it said that nobody has heard yet.
+    /// Waits until it has ended by itself: how, and what it received that nobody has heard yet.
     #[cfg(unix)]
-    pub(crate) fn ended(self) -> Told {
-        Told::from(self.process.output())
+    pub(crate) fn ended(self) -> CommandOutput {
+        CommandOutput::from(self.process.output())
     }
 }

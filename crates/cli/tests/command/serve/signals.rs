@@ -1,9 +1,9 @@
-//! What signals do to `tollgate serve`, and what is kept of it when it ends.
+//! Signals to `tollgate serve`, and its saved state.
 
 use std::fs;
 use std::process::Command;
 
-use super::command::Heard;
+use super::command::LoggedServer;
 use super::command::soon;
 use crate::cli::rig::Home;
 use tollgate_testing::http::{Reply, http1};
@@ -16,21 +16,21 @@ fn command(home: &Home) -> Command {
     home.tollgate("serve --config tollgate.yaml --port 0")
 }
 
-/// How much of `k` is used, as a server that starts now knows it.
+/// Returns the usage of `k` in a newly started server.
 async fn used(home: &Home) -> u64 {
-    let served = Heard::start(&mut command(home));
+    let served = LoggedServer::start(&mut command(home));
     let stats = Reply::of(http1().get(served.url("/v1/stats/k"))).await.json();
     tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
     stats["limits"][0]["used"].as_u64().unwrap_or_else(|| panic!("{stats}"))
 }
 
 #[tokio::test]
-async fn each_signal_that_ends_the_server_keeps_what_was_used() {
+async fn stop_signals_save_usage() {
     for signal in ["-TERM", "-INT"] {
         let home = Home::new();
         home.write("tollgate.yaml", DAILY);
         home.write("state/.keep", "");
-        let mut served = Heard::start(&mut command(&home));
+        let mut served = LoggedServer::start(&mut command(&home));
         for _ in 0..51 {
             assert_eq!(served.status("/rate/k").await, 200);
         }
@@ -41,18 +41,18 @@ async fn each_signal_that_ends_the_server_keeps_what_was_used() {
         soon(async || served.heard("SIGALRM")).await;
         assert_eq!(served.status("/rate/k").await, 200);
         served.signal(signal);
-        let told = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
-        assert_eq!(told.code, Some(0), "{signal}: {told:?}");
+        let output = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
+        assert_eq!(output.code, Some(0), "{signal}: {output:?}");
         assert_eq!(used(&home).await, 52, "{signal}");
     }
 }
 
 #[tokio::test]
-async fn interrupted_drain_keeps_what_was_used() {
+async fn interrupted_drain_saves_usage() {
     let home = Home::new();
     home.write("tollgate.yaml", &format!("{DAILY}serve: {{drain: 1h}}\n"));
     home.write("state/.keep", "");
-    let mut served = Heard::start(&mut command(&home));
+    let mut served = LoggedServer::start(&mut command(&home));
     assert_eq!(served.status("/rate/k").await, 200);
     // A body that never comes: an answer that is on its way for as long as it may.
     let mut wire = tollgate_testing::wire::Wire::connect(served.addr()).await.unwrap();
@@ -66,37 +66,37 @@ async fn interrupted_drain_keeps_what_was_used() {
     let gone = async || http1().get(served.url("/healthz")).send().await.is_err();
     soon(gone).await;
     served.signal("-INT");
-    let told = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
-    assert_eq!(told.code, Some(130), "{told:?}");
+    let output = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
+    assert_eq!(output.code, Some(130), "{output:?}");
     assert_eq!(used(&home).await, 1);
 }
 
 #[tokio::test]
-async fn state_that_cannot_be_written_fails_the_exit() {
+async fn unwritable_state_fails_exit() {
     let home = Home::new();
     home.write("tollgate.yaml", DAILY);
     home.write("state/.keep", "");
-    let mut served = Heard::start(&mut command(&home));
+    let mut served = LoggedServer::start(&mut command(&home));
     assert_eq!(served.status("/rate/k").await, 200);
     fs::remove_dir_all(home.path("state")).unwrap();
     // In its place a file, which no folder can be made of.
     home.write("state", "");
     served.signal("-TERM");
-    let told = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
-    assert_eq!(told.code, Some(1), "{told:?}");
-    let is_told = told.stderr.lines().any(|line| {
+    let output = tokio::task::spawn_blocking(|| served.ended()).await.unwrap();
+    assert_eq!(output.code, Some(1), "{output:?}");
+    let is_told = output.stderr.lines().any(|line| {
         line.starts_with("tollgate: ") && line.contains("state.yaml") && line.contains("not saved")
     });
-    assert!(is_told, "{told:?}");
+    assert!(is_told, "{output:?}");
 }
 
 #[tokio::test]
-async fn sighup_reloads_the_configuration_and_tells_how_it_went() {
+async fn sighup_reloads_configuration_and_logs_result() {
     let home = Home::new();
     let quota =
         |most: u32| format!("quotas: {{k: {{rpd: {most}}}}}\nmargin: {{percent: 0, lag: 0s}}\n");
     home.write("tollgate.yaml", &quota(1));
-    let mut served = Heard::start(&mut command(&home));
+    let mut served = LoggedServer::start(&mut command(&home));
     assert_eq!([served.status("/rate/k").await, served.status("/rate/k").await], [200, 429]);
 
     served.signal("-HUP");
@@ -120,14 +120,14 @@ async fn sighup_reloads_the_configuration_and_tells_how_it_went() {
     home.write("tollgate.yaml", &quota(3));
     served.signal("-HUP");
     soon(async || served.status("/rate/k").await == 200).await;
-    let told = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
-    assert!(!told.contains("panic"), "{told}");
+    let output = tokio::task::spawn_blocking(|| served.terminate()).await.unwrap();
+    assert!(!output.contains("panic"), "{output}");
 }
 
 #[tokio::test]
-async fn sighup_without_a_file_says_that_there_is_none() {
+async fn sighup_without_file_logs_notice() {
     let home = Home::new();
-    let mut served = Heard::start(&mut home.tollgate("serve -m 1 -w 3600000 -p 0"));
+    let mut served = LoggedServer::start(&mut home.tollgate("serve -m 1 -w 3600000 -p 0"));
     served.signal("-HUP");
     soon(async || served.heard("SIGHUP: no configuration file")).await;
     assert_eq!(served.status("/rate/k").await, 200);

@@ -1,4 +1,4 @@
-//! Upstreams that speak TLS, by certificates that a test makes, and a server that trusts who signed them.
+//! Upstreams with TLS and test certificates, and a server that trusts their CA.
 
 use std::fs::File;
 use std::net::SocketAddr;
@@ -25,7 +25,7 @@ use crate::cli::rig::Home;
 use crate::serve::process::Served;
 use tollgate_testing::upstream::listen;
 
-/// Who signs certificates.
+/// A certificate authority.
 pub(super) struct Ca {
     issuer: Issuer<'static, KeyPair>,
     pem: String,
@@ -41,7 +41,7 @@ impl Ca {
         Self { issuer: Issuer::new(params, key), pem }
     }
 
-    /// A server's side of TLS for this host.
+    /// Returns a TLS configuration for a host.
     pub(super) fn certify(&self, host: &str) -> ServerConfig {
         self.sign(&params(host))
     }
@@ -52,9 +52,8 @@ impl Ca {
         shown(certificate.der().clone(), &key)
     }
 
-    /// The side of a server that shows the signer's own certificate, as one that was made by
-    /// `openssl req -x509` is.
-    pub(super) fn itself(&self) -> ServerConfig {
+    /// Returns a TLS configuration with the CA certificate itself, as made by `openssl req -x509`.
+    pub(super) fn own_certificate(&self) -> ServerConfig {
         let certificate = rustls::pki_types::pem::PemObject::from_pem_slice(self.pem.as_bytes());
         shown(certificate.expect("a certificate"), self.issuer.key())
     }
@@ -98,12 +97,12 @@ fn shown(certificate: rustls::pki_types::CertificateDer<'static>, key: &KeyPair)
 /// Listens by TLS, and hands each request that comes to the test, which answers it.
 pub(super) struct Secure {
     pub(super) addr: SocketAddr,
-    requests: mpsc::UnboundedReceiver<Asked>,
+    requests: mpsc::UnboundedReceiver<ReceivedRequest>,
     connections: Arc<AtomicUsize>,
 }
 
 /// A request that an upstream has read whole.
-pub(super) struct Asked {
+pub(super) struct ReceivedRequest {
     pub(super) parts: Parts,
     pub(super) body: Bytes,
     pub(super) trailers: HeaderMap,
@@ -143,22 +142,22 @@ impl Secure {
     }
 
     /// The next request.
-    pub(super) async fn request(&mut self) -> Asked {
+    pub(super) async fn request(&mut self) -> ReceivedRequest {
         self.requests.recv().await.expect("it listens")
     }
 
-    /// Whether no request has come that was not asked for.
+    /// Returns true if there is no pending request.
     pub(super) fn is_idle(&mut self) -> bool {
         self.requests.try_recv().is_err()
     }
 
-    /// How many connections there were.
+    /// Returns the number of connections.
     pub(super) fn connections(&self) -> usize {
         self.connections.load(Ordering::Relaxed)
     }
 }
 
-impl Asked {
+impl ReceivedRequest {
     pub(super) fn field(&self, name: &str) -> Option<&str> {
         self.parts.headers.get(name).map(|value| value.to_str().expect("it is text"))
     }
@@ -204,7 +203,7 @@ impl Sending {
 async fn speak(
     acceptor: TlsAcceptor,
     stream: TcpStream,
-    send: mpsc::UnboundedSender<Asked>,
+    send: mpsc::UnboundedSender<ReceivedRequest>,
     most: Option<u32>,
 ) {
     let Ok(stream) = acceptor.accept(stream).await else { return };
@@ -221,13 +220,13 @@ async fn speak(
 
 async fn hand(
     request: Request<Incoming>,
-    send: mpsc::UnboundedSender<Asked>,
+    send: mpsc::UnboundedSender<ReceivedRequest>,
 ) -> hyper::Result<Response<Body>> {
     let (parts, body) = request.into_parts();
     let body = body.collect().await?;
     let trailers = body.trailers().cloned().unwrap_or_default();
     let (answer, answered) = oneshot::channel();
-    let _ = send.send(Asked { parts, body: body.to_bytes(), trailers, answer });
+    let _ = send.send(ReceivedRequest { parts, body: body.to_bytes(), trailers, answer });
     // One that the test has dropped is never answered.
     match answered.await {
         Ok(response) => Ok(response),

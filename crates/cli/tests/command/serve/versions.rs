@@ -16,7 +16,7 @@ fn h2c() -> Client<HttpConnector, Body> {
 }
 
 #[tokio::test]
-async fn a_client_of_http2_reaches_an_upstream_of_http2_under_its_own_name() {
+async fn http2_client_reaches_http2_upstream_by_upstream_name() {
     let ca = Ca::new("ours");
     let mut up = Secure::start(ca.certify("127.0.0.1"), &["h2"]).await;
     let served = ca.trusted(&[("up", up.url())], "");
@@ -34,7 +34,7 @@ async fn a_client_of_http2_reaches_an_upstream_of_http2_under_its_own_name() {
 }
 
 #[tokio::test]
-async fn a_client_of_http1_reads_an_answer_of_http2_to_its_end() {
+async fn http1_client_reads_whole_http2_response() {
     let ca = Ca::new("ours");
     let mut up = Secure::start(ca.certify("127.0.0.1"), &["h2"]).await;
     let served = ca.trusted(&[("up", up.url())], "");

@@ -1,7 +1,7 @@
 use super::{Answer, Served, Wire, ask, exchange, header, in_time, serves_others, statuses};
 
 #[tokio::test]
-async fn heads_and_keys_beyond_their_bounds_are_refused() {
+async fn heads_and_keys_above_bounds_are_rejected() {
     let mut server = Served::start("serve: {bounds: {head: 8192, key: 64}}");
     let long = |length: usize| "a".repeat(length);
     let key = |length| format!("POST /rate/{} HTTP/1.1\r\nHost: localhost\r\n\r\n", long(length));
@@ -15,21 +15,21 @@ async fn heads_and_keys_beyond_their_bounds_are_refused() {
         ("a header", header, vec![431]),
         ("headers", headers, vec![431]),
     ] {
-        let said = in_time(exchange(server.addr(), request.as_bytes())).await;
-        let statuses = statuses(&said);
+        let received = in_time(exchange(server.addr(), request.as_bytes())).await;
+        let statuses = statuses(&received);
         assert!(
             statuses.len() == 1 && expected.contains(&statuses[0]),
             "{what}: {:?}",
-            String::from_utf8_lossy(&said)
+            String::from_utf8_lossy(&received)
         );
     }
-    let said = exchange(server.addr(), key(64).as_bytes()).await;
-    assert_eq!(statuses(&said), [200]);
+    let received = exchange(server.addr(), key(64).as_bytes()).await;
+    assert_eq!(statuses(&received), [200]);
     serves_others(&mut server).await;
 }
 
 #[tokio::test]
-async fn connections_beyond_the_bound_wait_for_one_to_go() {
+async fn connections_above_bound_wait_for_free_slot() {
     let mut server = Served::start("serve: {bounds: {connections: 8}}");
     let mut first = Vec::new();
     for _ in 0..8 {
@@ -67,14 +67,14 @@ async fn connections_beyond_the_bound_wait_for_one_to_go() {
     serves_others(&mut server).await;
 }
 
-/// Whether somebody new is served; who comes too early may be turned away.
+/// Returns true if a new client is served; an early one may be rejected.
 async fn healthy(addr: std::net::SocketAddr) -> bool {
     let Ok(mut wire) = Wire::connect(addr).await else { return false };
     wire.ask("GET", "/healthz").await.is_ok_and(|answer| answer.status == 200)
 }
 
 #[tokio::test]
-async fn waiters_beyond_the_bound_are_refused_and_those_who_wait_stay() {
+async fn waiters_above_bound_are_refused_and_others_kept() {
     let mut server =
         Served::start("serve: {max_requests: 1, window_millis: 3600000, bounds: {waiting: 5}}");
     assert_eq!(ask(server.addr(), "POST", "/rate/a").await.status, 200);
@@ -101,7 +101,7 @@ async fn waiters_beyond_the_bound_are_refused_and_those_who_wait_stay() {
 }
 
 #[tokio::test]
-async fn methods_that_a_path_does_not_have_are_refused() {
+async fn unsupported_methods_are_rejected() {
     let mut server = Served::start("serve: {}");
     for (method, path) in
         [("BREW", "/rate/a"), ("TRACE", "/rate/a"), ("PATCH", "/debug"), ("DELETE", "/healthz")]
@@ -111,8 +111,12 @@ async fn methods_that_a_path_does_not_have_are_refused() {
         assert!(header(&answer.head, "allow").is_some(), "{answer:?}");
     }
     let head = b"HEAD /healthz HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n";
-    let said = in_time(exchange(server.addr(), head)).await;
-    assert_eq!(statuses(&said), [200]);
-    assert!(said.ends_with(b"\r\n\r\n"), "a head alone: {:?}", String::from_utf8_lossy(&said));
+    let received = in_time(exchange(server.addr(), head)).await;
+    assert_eq!(statuses(&received), [200]);
+    assert!(
+        received.ends_with(b"\r\n\r\n"),
+        "a head alone: {:?}",
+        String::from_utf8_lossy(&received)
+    );
     serves_others(&mut server).await;
 }

@@ -5,7 +5,7 @@ const FLOOD: usize = 5_000;
 const CONNECTIONS: usize = 32;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_flood_of_keys_is_bounded_and_takes_nothing_from_those_that_are_known() {
+async fn key_flood_is_bounded_and_keeps_known_keys() {
     let mut server =
         Served::start("serve: {max_requests: 2, window_millis: 3600000, bounds: {keys: 500}}");
     // Nothing is left of it, which a key that was forgotten would not know.
@@ -41,7 +41,7 @@ async fn flood(addr: std::net::SocketAddr, from: usize) -> usize {
 }
 
 #[tokio::test]
-async fn keys_that_are_spent_no_more_make_room() {
+async fn idle_keys_are_dropped() {
     let mut server =
         Served::start("serve: {max_requests: 1, window_millis: 10, bounds: {keys: 10}}");
     let mut wire = Wire::connect(server.addr()).await.expect("a connection");

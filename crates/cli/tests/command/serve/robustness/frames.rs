@@ -1,17 +1,21 @@
 use super::{Served, exchange, in_time, serves_others};
 
 #[tokio::test]
-async fn frames_that_break_http2_end_their_connection_alone() {
+async fn invalid_http2_frames_end_only_own_connection() {
     let mut server = Served::start("serve: {}");
     for (what, frames) in broken() {
         let bytes = [PREFACE, &frame(SETTINGS, 0, 0, &[]), &frames].concat();
-        let said = in_time(exchange(server.addr(), &bytes)).await;
-        assert!(!said.starts_with(b"HTTP/1.1"), "{what}: {:?}", String::from_utf8_lossy(&said));
+        let received = in_time(exchange(server.addr(), &bytes)).await;
+        assert!(
+            !received.starts_with(b"HTTP/1.1"),
+            "{what}: {:?}",
+            String::from_utf8_lossy(&received)
+        );
         serves_others(&mut server).await;
     }
 }
 
-/// What is wrong, and the frames.
+/// Returns descriptions and invalid frames.
 fn broken() -> Vec<(&'static str, Vec<u8>)> {
     let reset = |stream: u32| {
         [

@@ -3,31 +3,31 @@ use tollgate_testing::wire::exchange_unheard;
 use super::{Served, exchange, in_time, serves_others, statuses};
 
 #[tokio::test]
-async fn what_is_no_request_is_refused_and_others_are_served() {
+async fn malformed_request_is_rejected_and_others_are_served() {
     let mut server = Served::start("serve: {}");
     for (what, request) in MALFORMED {
-        let said = in_time(exchange(server.addr(), request.as_bytes())).await;
-        let statuses = statuses(&said);
+        let received = in_time(exchange(server.addr(), request.as_bytes())).await;
+        let statuses = statuses(&received);
         let refused = statuses.iter().all(|status| (400..500).contains(status) || *status == 501);
-        assert!(refused && statuses.len() <= 1, "{what}: {:?}", String::from_utf8_lossy(&said));
+        assert!(refused && statuses.len() <= 1, "{what}: {:?}", String::from_utf8_lossy(&received));
     }
     serves_others(&mut server).await;
 }
 
 #[tokio::test]
-async fn a_second_request_hides_in_no_body() {
+async fn smuggled_request_is_not_executed() {
     let mut server = Served::start("serve: {}");
     for (what, head) in SMUGGLING {
         let request = format!("{head}\r\n0\r\n\r\n{INNER}");
-        let said = in_time(exchange(server.addr(), request.as_bytes())).await;
-        let statuses = statuses(&said);
-        assert!(statuses.len() <= 1, "{what}: {:?}", String::from_utf8_lossy(&said));
+        let received = in_time(exchange(server.addr(), request.as_bytes())).await;
+        let statuses = statuses(&received);
+        assert!(statuses.len() <= 1, "{what}: {:?}", String::from_utf8_lossy(&received));
     }
     serves_others(&mut server).await;
 }
 
 #[tokio::test]
-async fn bytes_that_a_die_has_chosen_bring_nothing_down() {
+async fn random_bytes_leave_server_running() {
     let mut server = Served::start("serve: {}");
     let mut die = Die(7);
     for round in 0..500 {
@@ -35,10 +35,10 @@ async fn bytes_that_a_die_has_chosen_bring_nothing_down() {
             0 => (0..die.below(600)).map(|_| die.byte()).collect(),
             _ => die.mutated(VALID.as_bytes()),
         };
-        let said = in_time(exchange_unheard(server.addr(), &request)).await;
-        let failed = statuses(&said).into_iter().any(|status| status >= 500 && status != 501);
+        let received = in_time(exchange_unheard(server.addr(), &request)).await;
+        let failed = statuses(&received).into_iter().any(|status| status >= 500 && status != 501);
         let request = String::from_utf8_lossy(&request);
-        assert!(!failed, "{request:?}: {:?}", String::from_utf8_lossy(&said));
+        assert!(!failed, "{request:?}: {:?}", String::from_utf8_lossy(&received));
     }
     serves_others(&mut server).await;
 }
@@ -132,7 +132,7 @@ impl Die {
         self.next().to_le_bytes()[0]
     }
 
-    /// The bytes with a few of them changed, left out or said twice.
+    /// The bytes with a few of them changed, left out or received twice.
     fn mutated(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut bytes = bytes.to_vec();
         for _ in 0..=self.below(4) {

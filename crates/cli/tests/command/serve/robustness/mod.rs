@@ -1,4 +1,4 @@
-//! What goes wrong with some clients is nothing that the others notice.
+//! Misbehaving clients don't affect others.
 
 mod bounds;
 mod flood;
@@ -12,7 +12,7 @@ use std::time::Duration;
 use super::process::Served;
 use tollgate_testing::wire::{Answer, Wire, exchange, header};
 
-/// The server still runs, and answers somebody new.
+/// Asserts that the server runs and serves a new client.
 async fn serves_others(server: &mut Served) {
     assert!(server.is_running());
     let answer = in_time(ask(server.addr(), "GET", "/healthz")).await;
@@ -27,14 +27,14 @@ async fn ask(addr: SocketAddr, method: &str, path: &str) -> Answer {
     wire.ask(method, path).await.expect("an answer")
 }
 
-/// Long enough for whatever ends at all.
+/// Fails if the future does not complete within a minute.
 async fn in_time<T>(future: impl Future<Output = T>) -> T {
     tokio::time::timeout(Duration::from_secs(60), future).await.expect("it ends")
 }
 
-/// The status of every answer in what a server said; nothing else may be in there.
-fn statuses(said: &[u8]) -> Vec<u16> {
-    let text = String::from_utf8_lossy(said);
+/// Returns the status of every response.
+fn statuses(received: &[u8]) -> Vec<u16> {
+    let text = String::from_utf8_lossy(received);
     let heads = text.split("HTTP/1.1 ").skip(1);
     heads.map(|head| head[..3].parse().expect("a status")).collect()
 }

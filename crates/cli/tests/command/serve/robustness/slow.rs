@@ -3,7 +3,7 @@ use std::time::Duration;
 use super::{Served, Wire, in_time, serves_others};
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn heads_that_drip_are_cut_off_and_others_are_served_meanwhile() {
+async fn slow_heads_time_out_and_others_are_served() {
     let mut server = Served::start("serve: {bounds: {head_timeout: 1s}}");
     let dripping: Vec<_> = (0..500).map(|_| tokio::spawn(drip(server.addr()))).collect();
     serves_others(&mut server).await;
@@ -20,7 +20,7 @@ async fn drip(addr: std::net::SocketAddr) {
     let mut ticks = tokio::time::interval(Duration::from_millis(100));
     loop {
         tokio::select! {
-            said = wire.until_closed() => return refused(&said),
+            received = wire.until_closed() => return refused(&received),
             _ = ticks.tick() => {}
         }
         if wire.send(b"a").await.is_err() {
@@ -29,13 +29,13 @@ async fn drip(addr: std::net::SocketAddr) {
     }
 }
 
-fn refused(said: &[u8]) {
-    let said = String::from_utf8_lossy(said);
-    assert!(said.is_empty() || said.starts_with("HTTP/1.1 408"), "{said}");
+fn refused(received: &[u8]) {
+    let received = String::from_utf8_lossy(received);
+    assert!(received.is_empty() || received.starts_with("HTTP/1.1 408"), "{received}");
 }
 
 #[tokio::test]
-async fn connections_that_say_nothing_are_closed() {
+async fn silent_connections_are_closed() {
     let mut server = Served::start("serve: {bounds: {head_timeout: 200ms}}");
     let mut silent = Wire::connect(server.addr()).await.expect("a connection");
     refused(&in_time(silent.until_closed()).await);
@@ -43,7 +43,7 @@ async fn connections_that_say_nothing_are_closed() {
 }
 
 #[tokio::test]
-async fn a_body_that_never_comes_is_not_waited_for() {
+async fn missing_body_times_out() {
     let mut server = Served::start("serve: {bounds: {head_timeout: 1s, body_timeout: 200ms}}");
     for path in ["/rate/a", "/v1/reserve"] {
         let mut wire = Wire::connect(server.addr()).await.expect("a connection");
@@ -52,8 +52,12 @@ async fn a_body_that_never_comes_is_not_waited_for() {
              Content-Length: 1000\r\n\r\n{{"
         );
         wire.send(head.as_bytes()).await.expect("it is sent");
-        let said = in_time(wire.until_closed()).await;
-        assert!(!said.starts_with(b"HTTP/1.1 5"), "{path}: {:?}", String::from_utf8_lossy(&said));
+        let received = in_time(wire.until_closed()).await;
+        assert!(
+            !received.starts_with(b"HTTP/1.1 5"),
+            "{path}: {:?}",
+            String::from_utf8_lossy(&received)
+        );
     }
     serves_others(&mut server).await;
 }

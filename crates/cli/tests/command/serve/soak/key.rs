@@ -6,7 +6,7 @@ use tollgate::Timestamp;
 
 use tollgate_testing::wire::{Answer, Wire};
 
-/// A key, and what all clients know of it.
+/// A key and the grants received by all clients.
 #[derive(Debug)]
 pub(super) struct Key {
     pub(super) name: String,
@@ -22,7 +22,7 @@ pub(super) struct Key {
     grants: Mutex<Vec<(Timestamp, Timestamp)>>,
 }
 
-/// How clients deal with a key.
+/// The behavior of clients towards a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Kind {
     /// Five an hour; clients stay until they are answered.

@@ -1,9 +1,9 @@
-//! A server for a long time under clients that come, wait, cancel and vanish: its memory stays as it
-//! is, and every grant is accounted for.
+//! A soak test: clients request, wait, cancel and disconnect; the server's memory stays flat, and
+//! every grant is accounted for.
 //!
-//! Four seconds and 400 keys, or two minutes and ten thousand keys in a full run. Nothing here rests on
-//! how fast anything is: a limit of an hour is told from outside to the last grant, and one of a second
-//! by what the times of asking and of hearing leave possible.
+//! Four seconds and 400 keys, or two minutes and ten thousand keys in a full run. No assertion
+//! depends on speed: an hourly limit is counted exactly from outside, and a limit per second by the
+//! possible times between request and response.
 
 mod client;
 mod key;
@@ -20,7 +20,7 @@ use tollgate_testing::full::full_or;
 use tollgate_testing::wire::Wire;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn clients_that_come_wait_cancel_and_vanish_leave_memory_flat_and_limits_exact() {
+async fn soak_keeps_memory_flat_and_limits_exact() {
     let seconds = full_or(120, 4);
     let keys = Arc::new(Key::all((seconds * 100).min(10_000)));
     let mut server = Served::start(CONFIG);
@@ -34,7 +34,7 @@ async fn clients_that_come_wait_cancel_and_vanish_leave_memory_flat_and_limits_e
     for client in clients {
         client.await.expect("nothing unexpected was answered");
     }
-    nobody_waits(&server, &keys).await;
+    wait_until_queues_are_empty(&server, &keys).await;
     use_up(&server, &keys).await;
     report(&keys, &memory, seconds);
     for key in keys.iter() {
@@ -46,7 +46,7 @@ async fn clients_that_come_wait_cancel_and_vanish_leave_memory_flat_and_limits_e
     assert!(last <= middle + middle / 10 + ROOM, "{last} bytes, after {middle}");
 }
 
-/// What the server has of the machine: the median of each third of the run.
+/// Returns the median memory of the server in each third of the run.
 async fn memory(server: &mut Served, run: Duration) -> [u64; 3] {
     let mut ticks = tokio::time::interval(run / 90);
     let mut medians = [0; 3];
@@ -62,8 +62,8 @@ async fn memory(server: &mut Served, run: Duration) -> [u64; 3] {
     medians
 }
 
-/// Waits until the server has seen that all are gone: no place in a queue is left behind.
-async fn nobody_waits(server: &Served, keys: &[Key]) {
+/// Waits until all queues are empty.
+async fn wait_until_queues_are_empty(server: &Served, keys: &[Key]) {
     let mut wire = Wire::connect(server.addr()).await.expect("a connection");
     for key in keys {
         while debug(&mut wire, key).await["NumWaiting"].as_u64().is_some_and(|waiting| waiting > 0)
@@ -73,7 +73,7 @@ async fn nobody_waits(server: &Served, keys: &[Key]) {
     }
 }
 
-/// Asks for every key of an hour until nothing is left of it.
+/// Requests every hourly key until it is exhausted.
 async fn use_up(server: &Served, keys: &Arc<Vec<Key>>) {
     let asking: Vec<_> = (0..SWEEPERS)
         .map(|first| {
@@ -91,7 +91,7 @@ async fn use_up(server: &Served, keys: &Arc<Vec<Key>>) {
     }
 }
 
-/// What the server says that it granted is what was received.
+/// Checks that the server's grants equal the received ones.
 async fn check_debug(server: &Served, keys: &[Key]) {
     let mut wire = Wire::connect(server.addr()).await.expect("a connection");
     for key in keys.iter().filter(|key| key.kind != Kind::Brisk) {
@@ -121,7 +121,7 @@ fn report(keys: &[Key], memory: &[u64; 3], seconds: u64) {
 const CLIENTS: u64 = 200;
 const SWEEPERS: usize = 32;
 
-/// What an allocator may keep more.
+/// The memory that an allocator may retain.
 const ROOM: u64 = 4 << 20;
 
 /// As [`Kind`] has it.

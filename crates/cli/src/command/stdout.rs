@@ -3,21 +3,20 @@ use std::io::{self, ErrorKind, Write};
 
 use serde::Serialize;
 
-/// Where data goes. Whoever has closed it, as `head` does, has read enough: that is no error.
-pub(super) struct Output<'o> {
+/// Standard output. A closed pipe, as by `head`, is not an error.
+pub(super) struct Stdout<'o> {
     out: &'o mut dyn Write,
     closed: bool,
 }
 
-impl<'o> Output<'o> {
+impl<'o> Stdout<'o> {
     pub(super) fn new(out: &'o mut dyn Write) -> Self {
         Self { out, closed: false }
     }
 
-    /// Writes a text and the end of its line, at once.
+    /// Writes a line and flushes.
     ///
-    /// # Errors
-    /// Says why it can't be written, a full disk for example.
+    /// Returns an I/O error, such as a full disk.
     pub(super) fn line(&mut self, text: &dyn Display) -> Result<(), String> {
         self.write(&format_args!("{text}\n"))
     }
@@ -31,7 +30,7 @@ impl<'o> Output<'o> {
         self.line(&text)
     }
 
-    /// Writes a text as it is, at once.
+    /// Writes a text and flushes.
     ///
     /// # Errors
     /// As [`line`](Self::line).
@@ -47,7 +46,7 @@ impl<'o> Output<'o> {
         Ok(())
     }
 
-    /// Whether nobody reads any more.
+    /// Returns true if the pipe is closed.
     pub(super) fn is_closed(&self) -> bool {
         self.closed
     }
@@ -74,13 +73,13 @@ mod tests {
     }
 
     #[test]
-    fn a_closed_pipe_ends_the_writing_and_a_full_disk_is_an_error() {
+    fn closed_pipe_stops_writing_and_full_disk_is_error() {
         let mut closed = Failing(ErrorKind::BrokenPipe);
-        let mut output = Output::new(&mut closed);
+        let mut output = Stdout::new(&mut closed);
         assert_eq!((output.line(&"a"), output.is_closed()), (Ok(()), true));
         let mut full = Failing(ErrorKind::StorageFull);
         assert!(
-            Output::new(&mut full)
+            Stdout::new(&mut full)
                 .json(&1)
                 .is_err_and(|why| why.starts_with("standard output: cannot write"))
         );

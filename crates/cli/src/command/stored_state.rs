@@ -4,29 +4,28 @@ use std::path::PathBuf;
 use wildmatch::WildMatch;
 
 use super::StateArgs;
-use super::place::Place;
-use super::show::figures::KeyFigures;
+use super::show::key_usage::KeyUsage;
+use super::state_file::StateFile;
 use crate::terminal::printable;
 use tollgate::Timestamp;
 use tollgate::limiter::{BucketChanges, KeyChanges, KeySnapshot, Limiter, NamedQuota, QuotaOrigin};
 use tollgate::store::State;
 
-/// The limits of the configuration, and what a store says was used of them: a limiter that stands
-/// still, which nobody else sees.
-pub(super) struct Stored {
-    /// The configuration file, if there is one.
+/// A limiter with the limits of the configuration and the state of a store, which is not shared
+/// with programs.
+pub(super) struct StoredState {
+    /// The configuration file, if any.
     pub(super) config: Option<PathBuf>,
-    place: Place,
-    /// Everything that was used is used of it.
+    place: StateFile,
+    /// The limiter, with the usage of the state.
     pub(super) limiter: Limiter,
     keys: HashMap<String, KeySnapshot>,
 }
 
-impl Stored {
+impl StoredState {
     /// Reads the configuration and the state, and writes nothing.
     ///
-    /// # Errors
-    /// Says which file can't be read, and why.
+    /// Returns an error that names the unreadable file.
     pub(super) fn read(args: &StateArgs) -> Result<Self, String> {
         let loaded = args.config.load()?;
         let place = args.place(&loaded)?;
@@ -39,27 +38,26 @@ impl Stored {
         Ok(Self { config, place, limiter, keys })
     }
 
-    /// The file of state, as it is told.
+    /// Returns the path of the state file, printable.
     pub(super) fn path(&self) -> String {
         printable(&self.place.path().display().to_string())
     }
 
-    /// Whether anybody has kept anything yet.
+    /// Returns true if the state file exists.
     pub(super) fn exists(&self) -> bool {
         self.place.exists()
     }
 
-    /// The keys of which something is kept, sorted.
+    /// Returns the keys in the state, sorted.
     pub(super) fn kept(&self) -> Vec<&str> {
         let mut kept: Vec<_> = self.keys.keys().map(String::as_str).collect();
         kept.sort_unstable();
         kept
     }
 
-    /// Forgets what was used of a key, or of all: in the file, and through it in running programs.
+    /// Resets the usage of a key, or of all keys, in the file and in programs that share it.
     ///
-    /// # Errors
-    /// Says what of the file can't be read or written.
+    /// Returns an error of the state file.
     pub(super) fn reset(&self, key: Option<&str>) -> Result<(), String> {
         let reset = self.place.reset(key, self.now(), self.limiter.state().boot());
         reset.map_err(|error| error.to_string())
@@ -70,47 +68,47 @@ impl Stored {
         self.limiter.now()
     }
 
-    /// The names of all keys that are kept or configured, sorted.
+    /// Returns the keys in the state and the configuration, sorted.
     pub(super) fn names(&self) -> Vec<String> {
         let known = self.limiter.state().keys().into_iter().map(String::from);
         known.chain(self.keys.keys().cloned()).collect::<BTreeSet<_>>().into_iter().collect()
     }
 
-    /// The figures of the keys that one of these globs names, or of all if there are none; and of the
-    /// names among them that fall under a quota, used or not.
-    pub(super) fn figures(&self, asked: &[String]) -> Vec<KeyFigures> {
-        let globs: Vec<_> = asked.iter().map(|glob| WildMatch::new(glob)).collect();
+    /// Returns the usage of keys that match one of the globs, or of all keys if there are none; and
+    /// of names with a quota, used or not.
+    pub(super) fn key_usage(&self, requested: &[String]) -> Vec<KeyUsage> {
+        let globs: Vec<_> = requested.iter().map(|glob| WildMatch::new(glob)).collect();
         let named = |key: &String| globs.is_empty() || globs.iter().any(|glob| glob.matches(key));
         let mut names = self.names();
         names.retain(named);
-        names.extend(asked.iter().filter(|name| self.has_quota(name)).cloned());
+        names.extend(requested.iter().filter(|name| self.has_quota(name)).cloned());
         names.sort_unstable();
         names.dedup();
         names.iter().map(|key| self.key(key)).collect()
     }
 
-    /// Whether a name is one of a key that falls under a quota.
+    /// Returns true if a name is not a glob and has a quota.
     fn has_quota(&self, name: &str) -> bool {
         !name.contains(['*', '?']) && self.limiter.quotas().name_of(name).is_some()
     }
 
-    /// The figures of one key.
-    pub(super) fn key(&self, key: &str) -> KeyFigures {
+    /// Returns the usage of one key.
+    pub(super) fn key(&self, key: &str) -> KeyUsage {
         let quota = self.limiter.quotas().name_of(key).map(String::from);
-        KeyFigures::new(key, quota, &self.limiter.stats(key), self.keys.get(key), self.now())
+        KeyUsage::new(key, quota, &self.limiter.stats(key), self.keys.get(key), self.now())
     }
 }
 
-/// Makes a limiter that has used what a state says. Where there is a configuration, quotas that an
-/// older one had are no longer any.
+/// Restores the state in a limiter. If there is a configuration, quotas of older configurations are
+/// ignored.
 fn fill(limiter: &Limiter, state: &State, configured: bool) {
     let current = |quota: &&NamedQuota| !configured || quota.origin != QuotaOrigin::Configured;
-    // A limiter restores what was set, and takes what was configured to be known.
+    // A limiter restores quotas with the origin `Set`, and expects configured quotas to be known.
     let mut quotas: Vec<_> = state.quotas.iter().filter(current).cloned().collect();
     quotas.iter_mut().for_each(|quota| quota.origin = QuotaOrigin::Set);
     limiter.quotas().restore(&quotas);
     let mut taken = state.keys.clone();
-    // A limiter that takes over what was held counts it as taken; here its holders may be alive.
+    // `absorb` counts reservations as used; here, their holders may be running.
     taken.iter_mut().flat_map(|key| &mut key.buckets).for_each(|bucket| bucket.saved.held = 0);
     limiter.state().absorb(&taken);
     limiter.state().apply_changes(&state.keys.iter().map(held).collect::<Vec<_>>());

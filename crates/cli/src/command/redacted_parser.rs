@@ -4,12 +4,12 @@ use clap::builder::TypedValueParser;
 use clap::error::ErrorKind;
 use clap::{Arg, Command, Error};
 
-/// Reads a value that may hold a secret by mistake (a key in place of a name, a password in a
-/// URL): unlike clap's own parsers, it does not repeat the value when it refuses it.
+/// A parser for values that may contain a secret by mistake (an API key instead of a name, a
+/// password in a URL). Unlike clap's own parsers, it does not quote the value in errors.
 #[derive(Clone)]
-pub(super) struct Unechoed<T>(pub(super) fn(&str) -> Result<T, String>);
+pub(super) struct RedactedParser<T>(pub(super) fn(&str) -> Result<T, String>);
 
-impl<T: Clone + Send + Sync + 'static> TypedValueParser for Unechoed<T> {
+impl<T: Clone + Send + Sync + 'static> TypedValueParser for RedactedParser<T> {
     type Value = T;
 
     fn parse_ref(&self, cmd: &Command, arg: Option<&Arg>, value: &OsStr) -> Result<T, Error> {

@@ -1,4 +1,4 @@
-//! What the provider's answer means for its line.
+//! The outcome of a line, judged by the response of the provider.
 
 use std::convert::Infallible;
 
@@ -6,38 +6,38 @@ use bytes::Bytes;
 use http::response::Parts;
 use http_body_util::BodyExt;
 
-use super::client::Status;
+use super::client::OriginalStatus;
 use super::input::Line;
-use super::outcome::{Answer, Failure, Outcome};
+use super::job_context::JobContext;
+use super::outcome::{BatchResponse, Failure, Outcome};
 use super::secrets::Secrets;
-use super::shared::Shared;
 use super::stop::Halt;
 use tollgate::middleware::Journey;
 use tollgate::provider::{ApiError, Class, InvalidAnswer};
 
-/// An answer that was received whole.
-pub(super) struct Answered {
-    /// Their extensions hold its place in flight: until it is judged, no other request takes it.
+/// A response with its whole body.
+pub(super) struct ReceivedResponse {
+    /// The extensions hold the in-flight permit until the response is judged.
     parts: Parts,
     body: Bytes,
     /// An error in the body of a success.
     in_band: Option<ApiError>,
-    /// Why the body of a success is no answer.
+    /// The reason why the body of a success is invalid.
     invalid: Option<InvalidAnswer>,
 }
 
-impl Answered {
+impl ReceivedResponse {
     /// Receives the rest of a response.
     pub(super) async fn receive<B>(
         response: http::Response<B>,
         journey: &Journey,
-        shared: &Shared,
+        shared: &JobContext,
     ) -> Self
     where
         B: http_body::Body<Data = Bytes, Error = Infallible>,
     {
         let (mut parts, body) = response.into_parts();
-        if let Some(Status(status)) = parts.extensions.remove() {
+        if let Some(OriginalStatus(status)) = parts.extensions.remove() {
             parts.status = status;
         }
         let body = match body.collect().await {
@@ -52,12 +52,13 @@ impl Answered {
         Self { parts, body, in_band, invalid }
     }
 
-    /// What becomes of the line. Stops the run where every other request would fail the same way.
-    pub(super) fn judge(self, line: &Line, shared: &Shared) -> Outcome {
+    /// Returns the outcome of the line. Stops the run if every other request would fail the same
+    /// way.
+    pub(super) fn judge(self, line: &Line, shared: &JobContext) -> Outcome {
         let id = &line.custom_id;
         let class = self.class(shared);
         if class == Class::Ok && self.parts.status.is_success() {
-            return Outcome::succeeded(id, self.into_answer(&shared.secrets));
+            return Outcome::succeeded(id, self.into_response(&shared.secrets));
         }
         let error = self.error();
         let mut failure = self.failure(&error, class, &shared.secrets);
@@ -65,10 +66,10 @@ impl Answered {
             shared.stop.halt(Halt::Failed(self.refused_account(failure.message())));
             failure = failure.retryable();
         }
-        Outcome::failed(id, Some(self.into_answer(&shared.secrets)), failure)
+        Outcome::failed(id, Some(self.into_response(&shared.secrets)), failure)
     }
 
-    fn class(&self, shared: &Shared) -> Class {
+    fn class(&self, shared: &JobContext) -> Class {
         match (&self.in_band, &self.invalid) {
             (Some(error), _) => shared.profile.classify_in_band(error),
             (None, Some(_)) => Class::Transient,
@@ -88,7 +89,7 @@ impl Answered {
         let message = match error.message() {
             "" if self.parts.status.is_redirection() => secrets.hide_in(self.elsewhere()),
             "" => format!("HTTP {}", self.parts.status),
-            // That of a stream was read before its secrets were hidden.
+            // The message of a stream was read before its secrets were hidden.
             message => secrets.hide_in(message.to_owned()),
         };
         match self.in_band {
@@ -122,8 +123,8 @@ impl Answered {
         )
     }
 
-    fn into_answer(self, secrets: &Secrets) -> Answer {
-        let answer = Answer::new(self.parts.status.as_u16(), self.body);
+    fn into_response(self, secrets: &Secrets) -> BatchResponse {
+        let answer = BatchResponse::new(self.parts.status.as_u16(), self.body);
         match self.parts.headers.get("x-request-id").and_then(|id| id.to_str().ok()) {
             Some(id) => answer.with_request_id(secrets.hide_in(id.to_owned())),
             None => answer,

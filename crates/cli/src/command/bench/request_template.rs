@@ -4,23 +4,22 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Uri};
 use http_body_util::Empty;
 
 use super::BenchArgs;
-use super::target::Template;
+use super::target::PathTemplate;
 
-/// What every connection asks, but for the key.
+/// The requests of all connections, which differ in their keys.
 #[derive(Debug)]
-pub(super) struct Question {
-    template: Template,
+pub(super) struct RequestTemplate {
+    template: PathTemplate,
     query: &'static str,
-    /// Before the path: HTTP/2 has the authority in the URL, HTTP/1.1 in a header.
+    /// The part before the path: HTTP/2 has the authority in the URL, HTTP/1.1 in a header.
     origin: String,
     method: Method,
     headers: HeaderMap,
     keys: u64,
 }
 
-impl Question {
-    /// # Errors
-    /// Says that the token can't be sent.
+impl RequestTemplate {
+    /// Returns an error if the token is not a valid header value.
     pub(super) fn new(args: &BenchArgs) -> Result<Self, String> {
         let authority = args.url.authority.as_str();
         let mut headers = HeaderMap::new();
@@ -52,7 +51,7 @@ impl Question {
         })
     }
 
-    /// The request with this number: keys are asked for in turn.
+    /// Returns the request with this number; keys are used in turn.
     pub(super) fn request(&self, number: u64) -> Request<Empty<Bytes>> {
         let path = self.template.path(number % self.keys);
         let uri: Uri = format!("{}{path}{}", self.origin, self.query)
@@ -66,8 +65,8 @@ impl Question {
     }
 }
 
-/// The variable that holds a client's token.
+/// The environment variable with the client token.
 const TOKEN: &str = "TOLLGATE_TOKEN";
 
-/// Where a client shows it, whatever the path.
+/// The header with the client token.
 const TOKEN_HEADER: HeaderName = HeaderName::from_static("x-tollgate-token");

@@ -5,31 +5,31 @@ use super::seconds::seconds;
 use tollgate::provider::LimitReading;
 use tollgate::quota::{Dimension, Window};
 
-/// The columns of a [`Row`].
+/// The columns of a [`TableRow`].
 pub const HEADING: &str = concat!(
     " entry  provider          model                         class      ",
     "    charge      in     out   used in     out  cached"
 );
 
-/// An explanation as one line for people. See [`HEADING`] for its columns; behind them stand the
-/// limits that were learned (`remaining/limit`), the delay and the error's code.
+/// An explanation as one row of a table. [`HEADING`] lists its columns, which are followed by the
+/// limits stated in headers (`remaining/limit`), the delay and the error code.
 ///
-/// `charge` is what the total-token limit is charged at admission; `~` before it says that the
-/// request could not be read, so that it is a guess from its size.
+/// `charge` is the charge to the token limit at admission; `~` marks a guess from the size of an
+/// unreadable request.
 #[derive(Debug)]
-pub struct Row<'a> {
+pub struct TableRow<'a> {
     index: usize,
     explanation: &'a Explanation,
 }
 
-impl<'a> Row<'a> {
+impl<'a> TableRow<'a> {
     /// The line of the entry at `index`, from 0.
     pub fn new(index: usize, explanation: &'a Explanation) -> Self {
         Self { index, explanation }
     }
 }
 
-impl fmt::Display for Row<'_> {
+impl fmt::Display for TableRow<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { index, explanation } = self;
         let estimate = &explanation.estimate;
@@ -56,15 +56,15 @@ impl fmt::Display for Row<'_> {
     }
 }
 
-impl Row<'_> {
+impl TableRow<'_> {
     fn remarks(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for limit in &self.explanation.limits {
-            write!(f, "  {}", Limit(limit))?;
+            write!(f, "  {}", LimitRemark(limit))?;
         }
         if let Some(delay) = self.explanation.retry_after {
             write!(f, "  retry after {}s", seconds(&delay))?;
         }
-        // The message may hold parts of the prompt; the code doesn't.
+        // The message may quote the prompt; the code doesn't.
         match &self.explanation.error {
             Some(error) => match error.code().or(error.kind()) {
                 Some(code) => write!(f, "  {}", printable(code)),
@@ -75,7 +75,7 @@ impl Row<'_> {
     }
 }
 
-/// A name as far as its column goes.
+/// Truncates a name to its column.
 fn fitting(name: String) -> String {
     match name.char_indices().nth(WIDEST_MODEL - 1) {
         Some((end, last)) if name.len() > end + last.len_utf8() => format!("{}…", &name[..end]),
@@ -83,12 +83,12 @@ fn fitting(name: String) -> String {
     }
 }
 
-/// The column of models, in characters.
+/// The width of the model column, in characters.
 const WIDEST_MODEL: usize = 28;
 
-struct Limit<'a>(&'a LimitReading);
+struct LimitRemark<'a>(&'a LimitReading);
 
-impl fmt::Display for Limit<'_> {
+impl fmt::Display for LimitRemark<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let LimitReading { dimension, window, limit, remaining, reset, .. } = self.0;
         let number = |n: &Option<u64>| n.map_or_else(|| "?".to_owned(), |n| n.to_string());
@@ -110,10 +110,10 @@ fn or_dash(text: &str) -> &str {
     if text.is_empty() { "-" } else { text }
 }
 
-/// Text from outside, without what would steer a terminal, and not too long.
+/// Replaces control characters of an external text, and truncates it.
 fn printable(text: &str) -> String {
     text.chars().take(LONGEST_NAME).map(|c| if c.is_control() { '\u{fffd}' } else { c }).collect()
 }
 
-/// Characters of a name that are shown.
+/// The maximum length of a name, in characters.
 const LONGEST_NAME: usize = 100;

@@ -10,31 +10,30 @@ use tollgate::ErrorChain;
 use tollgate::middleware::count_tokens;
 use tollgate::provider::{ANTHROPIC, GEMINI, OPENAI, Profile, count_tokens as question};
 
-/// A provider that is asked for a count.
-pub(super) struct Asked {
+/// A client for a provider's token-counting endpoint.
+pub(super) struct TokenCounter {
     endpoint: &'static Endpoint,
     base: Base,
     headers: HeaderMap,
 }
 
-/// How a provider is asked.
+/// The token-counting request of a provider.
 struct Endpoint {
     profile: Profile,
-    /// How the names of its models begin.
+    /// The prefixes of its models' names.
     models: &'static [&'static str],
     path: fn(&str) -> String,
     body: fn(&str, &str) -> Value,
 }
 
-impl Asked {
-    /// # Errors
-    /// If nobody tells who is to be asked, or there is no key to ask with.
+impl TokenCounter {
+    /// Returns an error if the provider is unknown, or there is no API key.
     pub(super) fn new(args: &CountArgs) -> Result<Self, String> {
         let endpoint = match args.provider {
             Some(profile) => ENDPOINTS.iter().find(|endpoint| endpoint.profile == profile),
             None => ENDPOINTS.iter().find(|endpoint| endpoint.serves(&args.model)),
         };
-        let endpoint = endpoint.ok_or_else(|| nobody(args))?;
+        let endpoint = endpoint.ok_or_else(|| unknown_provider(args))?;
         let profile = endpoint.profile;
         let own = profile.api().origin.unwrap_or_default();
         let own = || own.parse().map_err(|error| format!("{error}"));
@@ -43,21 +42,21 @@ impl Asked {
         Ok(Self { endpoint, base, headers })
     }
 
-    /// # Errors
-    /// Says what the provider answered instead, without the key.
+    /// Returns the error of the provider, without the API key.
     pub(super) async fn tokens(&self, model: &str, text: &str) -> Result<u64, String> {
         let Endpoint { profile, path, body, .. } = self.endpoint;
         let model = model.trim_start_matches("models/");
         let url = self.base.join(&path(model));
-        let asked = question::request(*profile, &url, body(model, text).to_string().as_bytes());
-        let mut asked = asked.map_err(|error| error.to_string())?;
-        asked.headers_mut().extend(self.headers.clone());
-        let client = http_client(&self.base).build().map_err(|error| self.told(&error))?;
-        count_tokens(&client, asked).await.map_err(|error| self.told(&error))
+        let token_counter =
+            question::request(*profile, &url, body(model, text).to_string().as_bytes());
+        let mut token_counter = token_counter.map_err(|error| error.to_string())?;
+        token_counter.headers_mut().extend(self.headers.clone());
+        let client = http_client(&self.base).build().map_err(|error| self.redacted(&error))?;
+        count_tokens(&client, token_counter).await.map_err(|error| self.redacted(&error))
     }
 
-    /// An error with its causes. Some servers repeat a key that they refuse.
-    fn told(&self, error: &(dyn Error + 'static)) -> String {
+    /// Formats an error and its causes without secrets: some servers quote a rejected key.
+    fn redacted(&self, error: &(dyn Error + 'static)) -> String {
         Secrets::of(&self.headers).hide_in(ErrorChain(error).to_string())
     }
 }
@@ -69,7 +68,7 @@ impl Endpoint {
     }
 }
 
-fn nobody(args: &CountArgs) -> String {
+fn unknown_provider(args: &CountArgs) -> String {
     let names: Vec<_> = ENDPOINTS.iter().map(|endpoint| endpoint.profile.name()).collect();
     let names = names.join(", ");
     match args.provider {

@@ -1,4 +1,4 @@
-//! The input, read ahead on a thread of its own.
+//! The input, read ahead by a thread.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -10,20 +10,19 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc, oneshot};
 use super::ids::Ids;
 use super::input::{Entry, Reader};
 
-/// A line's part of the memory that all lines may take: to be held until it is done with.
-pub(super) type Room = OwnedSemaphorePermit;
+/// The share of a line in the memory limit of all lines, held until the line is finished.
+pub(super) type MemoryPermit = OwnedSemaphorePermit;
 
-/// Lines on their way out of the input: as many as there is room for, however long they wait.
+/// A queue of input lines with a memory limit.
 #[derive(Debug)]
-pub(super) struct Intake {
-    entries: mpsc::UnboundedReceiver<(Entry, Room)>,
+pub(super) struct InputQueue {
+    entries: mpsc::UnboundedReceiver<(Entry, MemoryPermit)>,
     room: Arc<Semaphore>,
     ended: oneshot::Receiver<io::Result<Ids>>,
 }
 
-impl Intake {
-    /// Begins to read, within a Tokio runtime; `lines` short ones have room at a time, or 4,096 if
-    /// that is more.
+impl InputQueue {
+    /// Starts reading, within a Tokio runtime, with room for `lines` short lines, at least 4,096.
     pub(super) fn start(reader: Reader<BufReader<File>>, lines: usize) -> Self {
         let places = lines.clamp(LINES, Semaphore::MAX_PERMITS);
         let room = Arc::new(Semaphore::new(places));
@@ -37,33 +36,32 @@ impl Intake {
                 runtime.block_on(Arc::clone(&own).acquire_many_owned(places)).ok()
             };
             let read = read(reader, &give, take);
-            // Told before the last sender goes: whoever sees the end of the lines finds it.
+            // Sent before the channel closes, so that the receiver finds it after the last line.
             drop(tell.send(read));
             drop(give);
         });
         Self { entries, room, ended }
     }
 
-    /// The next line; `None` at the end of the input, or where it can't be read on.
+    /// Returns the next line; `None` at the end of the input or after an I/O error.
     ///
-    /// # Cancel safety
-    /// Dropped, it has taken nothing.
-    pub(super) async fn next(&mut self) -> Option<(Entry, Room)> {
+    /// No line is lost if the future is dropped.
+    pub(super) async fn next(&mut self) -> Option<(Entry, MemoryPermit)> {
         self.entries.recv().await
     }
 
-    /// Every id of the input, once its lines have ended.
+    /// Returns all ids of the input, after its last line.
     ///
     /// # Errors
-    /// Why the input could not be read to its end.
+    /// The I/O error that ended the input early.
     pub(super) async fn ids(mut self) -> io::Result<Ids> {
         let died = || Err(io::Error::other("the reader thread panicked"));
         (&mut self.ended).await.unwrap_or_else(|_| died())
     }
 }
 
-impl Drop for Intake {
-    /// Reads no further. A read of a pipe in which nothing comes is not waited for.
+impl Drop for InputQueue {
+    /// Stops reading, without waiting for a pending read of a pipe.
     fn drop(&mut self) {
         self.room.close();
     }
@@ -71,8 +69,8 @@ impl Drop for Intake {
 
 fn read(
     mut reader: Reader<BufReader<File>>,
-    entries: &mpsc::UnboundedSender<(Entry, Room)>,
-    take: impl Fn(&Entry) -> Option<Room>,
+    entries: &mpsc::UnboundedSender<(Entry, MemoryPermit)>,
+    take: impl Fn(&Entry) -> Option<MemoryPermit>,
 ) -> io::Result<Ids> {
     for entry in reader.by_ref() {
         let entry = entry?;
@@ -84,16 +82,16 @@ fn read(
     Ok(reader.into_ids())
 }
 
-/// One for each line, and one more for every 64 KiB of its body.
+/// Returns the permits of a line: one, and one more for every 64 KiB of its body.
 fn places_of(entry: &Entry) -> u32 {
     let bytes = match entry {
         Entry::Request(line) => line.body.len(),
-        Entry::Bad(_) => 0,
+        Entry::Invalid(_) => 0,
     };
     u32::try_from(1 + bytes / PLACE).unwrap_or(u32::MAX)
 }
 
-/// Lines in memory at a time, waiting or in flight: enough that a model whose limits are short
-/// seldom holds up another one. Their bodies take at most 256 MiB.
+/// The maximum number of lines in memory, so that a model with low limits rarely blocks another
+/// one. Their bodies take at most 256 MiB.
 const LINES: usize = 4_096;
 const PLACE: usize = 64 * 1_024;

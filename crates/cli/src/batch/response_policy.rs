@@ -1,4 +1,4 @@
-//! How the layer reads and judges the answers of a run.
+//! The policy by which the layer observes and judges responses.
 
 use bytes::Bytes;
 use http_body_util::Full;
@@ -11,18 +11,18 @@ use tollgate::provider::Profile;
 type Body = Full<Bytes>;
 type Response = http::Response<Body>;
 
-/// As [`Http`] reads and judges whole answers; besides, a request is sent again after any failure of
-/// its connection, and gives its place in flight back until then.
+/// Observes and judges whole responses as [`Http`] does. In addition, a request is retried after
+/// any connection error, and releases its in-flight permit until then.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Answers(Http);
+pub(super) struct ResponsePolicy(Http);
 
-impl Answers {
+impl ResponsePolicy {
     pub(super) fn new(profile: Profile) -> Self {
         Self(Http::new(profile).whole())
     }
 }
 
-impl Observe<Response> for Answers {
+impl Observe<Response> for ResponsePolicy {
     type Observed = http::Response<ResponseBody<Body>>;
 
     fn observe(&self, response: Response, guard: ResponseGuard) -> Self::Observed {
@@ -34,7 +34,7 @@ impl Observe<Response> for Answers {
     }
 }
 
-impl Judge<Response> for Answers {
+impl Judge<Response> for ResponsePolicy {
     type Judging = Judging<Body>;
 
     fn judge(

@@ -7,22 +7,22 @@ use super::seconds::seconds;
 use tollgate::provider::LimitReading;
 use tollgate::quota::{Dimension, Usage};
 
-/// An explanation as one line of JSON, without the line break. Its members, and their order, are a
-/// contract.
+/// An explanation as one line of JSON, without the line break. Names and order of its members are
+/// stable.
 #[derive(Debug, Clone, Serialize)]
-pub struct Line<'a> {
+pub struct JsonLine<'a> {
     file: &'a str,
     index: usize,
     provider: &'static str,
     model: Option<&'a str>,
-    charge: Charge,
-    usage: Option<Stated>,
-    limits: Vec<Limit<'a>>,
+    charge: ChargeFields,
+    usage: Option<UsageFields>,
+    limits: Vec<LimitFields<'a>>,
     class: &'static str,
     retry_after_s: Option<f64>,
 }
 
-impl<'a> Line<'a> {
+impl<'a> JsonLine<'a> {
     /// The line of the entry at `index`, from 0, of this file.
     pub fn new(file: &'a str, index: usize, explanation: &'a Explanation) -> Self {
         Self {
@@ -30,30 +30,30 @@ impl<'a> Line<'a> {
             index,
             provider: explanation.profile.name(),
             model: explanation.estimate.model.as_deref(),
-            charge: Charge::of(explanation),
-            usage: explanation.usage.map(Stated::from),
-            limits: explanation.limits.iter().map(Limit::from).collect(),
+            charge: ChargeFields::of(explanation),
+            usage: explanation.usage.map(UsageFields::from),
+            limits: explanation.limits.iter().map(LimitFields::from).collect(),
             class: explanation.class_name(),
             retry_after_s: explanation.retry_after.as_ref().map(seconds),
         }
     }
 }
 
-impl fmt::Display for Line<'_> {
+impl fmt::Display for JsonLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&serde_json::to_string(self).map_err(|_| fmt::Error)?)
     }
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct Charge {
+struct ChargeFields {
     requests: u64,
     tokens: u64,
     input_tokens: u64,
     output_tokens: u64,
 }
 
-impl Charge {
+impl ChargeFields {
     fn of(explanation: &Explanation) -> Self {
         let amount = |dimension| explanation.estimate.cost.amount(&dimension);
         Self {
@@ -66,14 +66,14 @@ impl Charge {
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct Stated {
+struct UsageFields {
     input: u64,
     output: u64,
     cache_read: u64,
     cache_write: u64,
 }
 
-impl From<Usage> for Stated {
+impl From<Usage> for UsageFields {
     fn from(usage: Usage) -> Self {
         let Usage { input, output, cache_read, cache_write } = usage;
         Self { input, output, cache_read, cache_write }
@@ -81,14 +81,14 @@ impl From<Usage> for Stated {
 }
 
 #[derive(Debug, Clone, Serialize)]
-struct Limit<'a> {
+struct LimitFields<'a> {
     dimension: &'a str,
     limit: Option<u64>,
     remaining: Option<u64>,
     reset_s: Option<f64>,
 }
 
-impl<'a> From<&'a LimitReading> for Limit<'a> {
+impl<'a> From<&'a LimitReading> for LimitFields<'a> {
     fn from(reading: &'a LimitReading) -> Self {
         Self {
             dimension: reading.dimension.as_str(),

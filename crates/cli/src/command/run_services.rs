@@ -6,27 +6,25 @@ use tokio::task::JoinHandle;
 use super::BatchArgs;
 use super::batch_run::config;
 use crate::batch::Job;
-use crate::terminal::say;
+use crate::terminal::notify;
 use tollgate::cluster::OnFailure;
 use tollgate::cluster::{Agent, Shared};
 use tollgate::config::{Loaded, ReloadStatus, Reloader, StoreConfig};
 use tollgate::limiter::Limiter;
 use tollgate::store::Persistence;
 
-/// What goes with the limiter of a run: its store, its bus, the limits that it shares, and the file of
-/// its configuration, which may change.
-pub(super) struct Kept {
+/// The services of a run: store, bus, shared limits, and reloading of the configuration.
+pub(super) struct RunServices {
     keeping: Option<Persistence>,
     trouble: JoinHandle<()>,
     _reloading: Reloader,
 }
 
-impl Kept {
-    /// Puts what is kept into the limiter, keeps it from now on, joins it to the bus, and follows the
-    /// configuration. `shared` are the limits that it was built with, if it shares them.
+impl RunServices {
+    /// Restores the state of the limiter and saves it from now on, joins the bus, and reloads the
+    /// configuration when it changes. `shared` are the shared limits of the limiter.
     ///
-    /// # Errors
-    /// Says why the store or the bus can't be used, or the file not be watched.
+    /// Returns an error of the store, the bus or the configuration file.
     pub(super) fn start(
         args: &BatchArgs,
         loaded: &Loaded,
@@ -41,23 +39,22 @@ impl Kept {
         let agent = agent.map_err(|error| error.to_string())?.flatten();
         let cluster = job.config.as_ref().and_then(|config| config.cluster.as_ref());
         let shared = shared.zip(cluster.map(|cluster| cluster.on_failure));
-        let troubles = Troubles { keeping: keeping.clone(), agent, shared };
+        let troubles = ServiceMonitor { keeping: keeping.clone(), agent, shared };
         let trouble = tokio::spawn(troubles.tell());
         let reloading = follow(args, loaded, job, limiter)?;
         Ok(Self { keeping, trouble, _reloading: reloading })
     }
 
-    /// Writes down what is left to be.
+    /// Saves the remaining changes.
     pub(super) fn end(self) {
         self.trouble.abort();
         if let Some(Err(error)) = self.keeping.map(|keeping| keeping.flush_now()) {
-            say(&format_args!("the last usage of this run was not saved: {error}"));
+            notify(&format_args!("the last usage of this run was not saved: {error}"));
         }
     }
 }
 
-/// Where the state of this run is kept: as the arguments say, else as the configuration does; a trial
-/// run against the built-in provider only where it is asked for.
+/// Returns the store of the arguments, else of the configuration; a trial run uses only the former.
 fn storage(args: &BatchArgs, loaded: &Loaded) -> Result<Option<StoreConfig>, String> {
     let configured = loaded.config.store.clone();
     if args.state.store.is_none() {
@@ -68,29 +65,29 @@ fn storage(args: &BatchArgs, loaded: &Loaded) -> Result<Option<StoreConfig>, Str
     Ok(Some(StoreConfig::new(place, flush)))
 }
 
-/// What a run goes on without, while it can't be reached.
-struct Troubles {
+/// Reports services that are unreachable.
+struct ServiceMonitor {
     keeping: Option<Persistence>,
     agent: Option<Agent>,
     shared: Option<(Arc<Shared>, OnFailure)>,
 }
 
-impl Troubles {
-    /// Says once for each kind of trouble what can't be reached, and what that means.
+impl ServiceMonitor {
+    /// Prints each change of a service's availability.
     async fn tell(self) {
         let mut tick = tokio::time::interval(LOOK);
-        // Who connects has a moment to do so.
+        // Services get a moment to connect.
         tick.tick().await;
-        let mut told = [const { None }; 3];
+        let mut reported = [const { None }; 3];
         loop {
             tick.tick().await;
             let now = [self.of_store(), self.of_bus(), self.of_limits()];
-            for (text, told) in now.iter().zip(&told) {
-                if let Some(text) = text.as_ref().filter(|_| text != told) {
-                    say(text);
+            for (text, reported) in now.iter().zip(&reported) {
+                if let Some(text) = text.as_ref().filter(|_| text != reported) {
+                    notify(text);
                 }
             }
-            told = now;
+            reported = now;
         }
     }
 
@@ -117,7 +114,7 @@ impl Troubles {
     }
 }
 
-/// Keeps the limiter at what the file says; one that is wrong changes nothing.
+/// Applies changes of the configuration file; an invalid file is ignored.
 fn follow(
     args: &BatchArgs,
     loaded: &Loaded,
@@ -130,24 +127,24 @@ fn follow(
     reloading.map_err(|error| format!("configuration: cannot watch the file: {error}"))
 }
 
-/// Says what a change of the file has changed.
+/// Prints the result of a reload.
 fn tell(status: &ReloadStatus) {
     if let Some(refused) = &status.refused {
-        return say(&format_args!(
+        return notify(&format_args!(
             "the configuration is invalid, the previous one stays in use:\n{refused}"
         ));
     }
     if !status.changed.is_empty() {
-        say(&format_args!("configuration changed: {}", status.changed.join(", ")));
+        notify(&format_args!("configuration changed: {}", status.changed.join(", ")));
     }
     if !status.needs_restart.is_empty() {
         let paths = status.needs_restart.join(", ");
-        say(&format_args!("takes effect with the next run: {paths}"));
+        notify(&format_args!("takes effect with the next run: {paths}"));
     }
 }
 
-/// How often it is looked whether something can't be reached.
+/// The interval of availability checks.
 const LOOK: Duration = Duration::from_secs(1);
 
-/// How often what changed is written, where nobody says.
+/// The default flush interval.
 const FLUSH: Duration = Duration::from_secs(1);

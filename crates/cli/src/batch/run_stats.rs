@@ -1,4 +1,4 @@
-//! What is counted while a run goes on.
+//! The statistics of a run.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -18,9 +18,9 @@ use tollgate::middleware::Facts;
 use tollgate::provider::Profile;
 use tollgate::quota::{Cost, Dimension, Window};
 
-/// Everything that the report and the progress line tell.
+/// The statistics for the report and the progress line.
 #[derive(Debug)]
-pub(super) struct Tally {
+pub(super) struct RunStats {
     limiter: Limiter,
     started: Timestamp,
     last_send: Option<Timestamp>,
@@ -29,12 +29,12 @@ pub(super) struct Tally {
     reserved: u64,
     waits: Latencies,
     ideal: Ideal,
-    /// How many lines of each model are done with.
+    /// The number of finished lines by model.
     models: BTreeMap<String, usize>,
     forecast: Option<Forecast>,
 }
 
-impl Tally {
+impl RunStats {
     pub(super) fn new(limiter: Limiter, profile: Profile) -> Self {
         Self {
             started: limiter.now(),
@@ -50,30 +50,30 @@ impl Tally {
         }
     }
 
-    /// The limiter that lets lines in.
+    /// Returns the limiter.
     pub(super) fn limiter(&self) -> &Limiter {
         &self.limiter
     }
 
-    /// A line that an earlier run finished, if only by a failure.
+    /// Counts a line finished by an earlier run.
     pub(super) fn skipped(&mut self, failed: bool) {
         self.report.skipped += 1;
         self.report.failed_earlier += u64::from(failed);
     }
 
-    /// What the time left is told by.
+    /// Sets the forecast for the remaining time.
     pub(super) fn set_forecast(&mut self, forecast: Forecast) {
         self.forecast = Some(forecast);
     }
 
-    /// A line that is done with after its last try, which went so.
+    /// Counts a finished line by its last attempt.
     pub(super) fn finished(&mut self, facts: &Facts) {
         if facts.granted_at.is_some() {
             *self.models.entry(facts.key.to_string()).or_default() += 1;
         }
     }
 
-    /// A line with this body that is done with.
+    /// Counts an outcome. `body` is the body of its request.
     pub(super) fn done(&mut self, outcome: &Outcome, body: &[u8]) {
         self.report.requests += 1;
         match outcome.failure() {
@@ -85,7 +85,7 @@ impl Tally {
         }
     }
 
-    /// A line that was handed to the limits, and all of its tries.
+    /// Counts all attempts of a line.
     pub(super) fn sent(&mut self, facts: &Facts) {
         for one in facts.earlier.iter().chain([facts]) {
             self.tried(one);
@@ -93,8 +93,8 @@ impl Tally {
         self.report.retries += facts.earlier.len() as u64;
     }
 
-    /// A try, if it left: what it waited; and what it reserved and took if the provider let it in.
-    /// What the provider refuses or fails takes nothing.
+    /// Counts an attempt that was sent: its wait, and its reservation and charge if it was
+    /// admitted.
     fn tried(&mut self, facts: &Facts) {
         let (Some(granted_at), Some(reserved), Some(_)) =
             (facts.granted_at, &facts.reserved, &facts.charged)
@@ -159,7 +159,7 @@ impl Tally {
         self.limiter.now() - self.started
     }
 
-    /// The use of a model's limits per minute.
+    /// Returns the usage of a model's limits per minute.
     fn usage(&self, model: &str) -> ModelUsage {
         let limits = self.limiter.stats(model).limits;
         let gauge = |dimension| {
@@ -184,23 +184,23 @@ mod tests {
     use tollgate::provider::OPENAI;
 
     #[test]
-    fn time_left_is_that_of_the_forecast_less_what_is_finished() {
+    fn time_left_is_forecast_minus_finished() {
         let limiter = Limiter::builder().build().expect("a limiter");
-        let mut tally = Tally::new(limiter, OPENAI);
-        assert_eq!(tally.snapshot().left_at_limits, None);
+        let mut stats = RunStats::new(limiter, OPENAI);
+        assert_eq!(stats.snapshot().left_at_limits, None);
         let mut forecast = Forecast::default();
         (0..4).for_each(|second| forecast.add("m", Duration::from_secs(100 * second)));
-        tally.set_forecast(forecast);
-        assert_eq!(tally.snapshot().left_at_limits, Some(Duration::from_secs(300)));
+        stats.set_forecast(forecast);
+        assert_eq!(stats.snapshot().left_at_limits, Some(Duration::from_secs(300)));
         let facts = |granted_at| {
             let mut facts = Facts::default();
             (facts.key, facts.granted_at) = ("m".into(), granted_at);
             facts
         };
-        tally.finished(&facts(Some(Timestamp::from_nanos(1))));
-        tally.finished(&facts(Some(Timestamp::from_nanos(1))));
-        assert_eq!(tally.snapshot().left_at_limits, Some(Duration::from_secs(200)));
-        tally.finished(&facts(None));
-        assert_eq!(tally.snapshot().left_at_limits, Some(Duration::from_secs(200)), "never sent");
+        stats.finished(&facts(Some(Timestamp::from_nanos(1))));
+        stats.finished(&facts(Some(Timestamp::from_nanos(1))));
+        assert_eq!(stats.snapshot().left_at_limits, Some(Duration::from_secs(200)));
+        stats.finished(&facts(None));
+        assert_eq!(stats.snapshot().left_at_limits, Some(Duration::from_secs(200)), "never sent");
     }
 }

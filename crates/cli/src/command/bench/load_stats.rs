@@ -5,22 +5,22 @@ use http::StatusCode;
 
 use crate::latencies::Latencies;
 
-/// What a connection, or all of them, have seen.
+/// The statistics of one connection or of all.
 #[derive(Debug, Default)]
-pub(super) struct Tally {
-    /// Requests that were sent.
+pub(super) struct LoadStats {
+    /// The number of requests sent.
     pub(super) sent: u64,
-    /// Answers that were read to their end, by status.
+    /// The number of complete responses by status.
     pub(super) statuses: BTreeMap<u16, u64>,
-    /// How long those took.
+    /// The latencies of these responses.
     pub(super) latencies: Latencies,
-    /// Requests whose connection broke, and connections that couldn't be made again.
+    /// The number of broken connections and failed reconnects.
     pub(super) errors: u64,
-    /// What the first of them says.
+    /// The first error.
     pub(super) first_error: Option<String>,
 }
 
-impl Tally {
+impl LoadStats {
     pub(super) fn answered(&mut self, status: StatusCode, latency: Duration) {
         *self.statuses.entry(status.as_u16()).or_default() += 1;
         self.latencies.record(latency);
@@ -31,7 +31,7 @@ impl Tally {
         self.first_error.get_or_insert(error);
     }
 
-    /// Adds what another connection has seen.
+    /// Adds the statistics of another connection.
     pub(super) fn add(&mut self, other: Self) {
         self.sent += other.sent;
         for (status, count) in other.statuses {

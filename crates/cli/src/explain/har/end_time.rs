@@ -1,19 +1,20 @@
-//! When an exchange ended.
+//! The end time of an exchange.
 
 use std::time::Duration;
 
 use http::HeaderMap;
 use tollgate::Timestamp;
 
-/// From a `startedDateTime` (ISO 8601, or a date as in HTTP) and a `time` in milliseconds.
+/// Returns the end from a `startedDateTime` (ISO 8601, or an HTTP date) and a `time` in
+/// milliseconds, in nanoseconds since the Unix epoch.
 pub(super) fn ended(started: &str, millis: f64) -> Option<Timestamp> {
     let started = iso(started).or_else(|| http(started))?;
-    // -1 where it is not known.
+    // -1 if unknown.
     let took = Duration::try_from_secs_f64(millis / 1_000.0).unwrap_or_default();
     Some(started + took)
 }
 
-/// From the headers of a response.
+/// Returns the `date` of a response.
 pub(super) fn date(headers: &HeaderMap) -> Option<Timestamp> {
     http(headers.get(http::header::DATE)?.to_str().ok()?)
 }
@@ -28,7 +29,7 @@ fn http(text: &str) -> Option<Timestamp> {
     Some(Timestamp::from(at)).filter(is_known)
 }
 
-/// Tools that don't know the time write the epoch, in one time zone or another.
+/// Tools write the epoch, in any time zone, if the time is unknown.
 fn is_known(time: &Timestamp) -> bool {
     *time > Timestamp::from_unix_secs(86_400)
 }

@@ -1,4 +1,4 @@
-//! What all lines of a run share.
+//! The context shared by all lines of a run.
 
 use parking_lot::Mutex;
 
@@ -6,34 +6,33 @@ use super::attempt::Limited;
 use super::gate::Gate;
 use super::outcome::Outcome;
 use super::output::Output;
+use super::run_stats::RunStats;
 use super::secrets::Secrets;
 use super::stop::{Halt, Stop};
-use super::tally::Tally;
 use super::target::Base;
 use tollgate::provider::Profile;
 
-/// The way to the provider, the way to the output, and what was counted between them.
+/// The client, the output and the statistics of a run.
 #[derive(Debug)]
-pub(super) struct Shared {
+pub(super) struct JobContext {
     pub(super) service: Limited,
-    /// The same, which sends nothing again.
+    /// The service without retries.
     pub(super) once: Limited,
     pub(super) gate: Gate,
     pub(super) base: Base,
     pub(super) profile: Profile,
     pub(super) secrets: Secrets,
-    pub(super) tally: Mutex<Tally>,
+    pub(super) stats: Mutex<RunStats>,
     pub(super) stop: Stop,
     pub(super) output: Mutex<Output>,
 }
 
-impl Shared {
-    /// Writes what became of a line with this body. If that fails, the run stops: work without a result
-    /// is waste.
+impl JobContext {
+    /// Writes an outcome. If that fails, the run stops, since further results would be lost.
     pub(super) fn write(&self, outcome: &Outcome, body: &[u8]) {
         let written = self.output.lock().write(outcome);
         match written {
-            Ok(()) => self.tally.lock().done(outcome, body),
+            Ok(()) => self.stats.lock().done(outcome, body),
             Err(error) => self.stop.halt(Halt::Failed(error.to_string())),
         }
     }

@@ -1,37 +1,37 @@
-//! Whether a message repeats what a request says.
+//! Detects error messages that quote a request.
 
 use std::collections::HashSet;
 
 use serde_json::Value;
 
-/// Whether `message` holds a text of the JSON `body`, or a run of [`RUN`] characters of one. The name
-/// of the model is no secret.
-pub(super) fn repeats(message: &str, body: &[u8]) -> bool {
+/// Returns true if `message` contains a text of the JSON `body`, or [`RUN`] consecutive characters
+/// of one. The model's name doesn't count.
+pub(super) fn quotes(message: &str, body: &[u8]) -> bool {
     let Ok(body) = serde_json::from_slice::<Value>(body) else { return false };
     let characters: Vec<char> = message.chars().collect();
     let runs: HashSet<&[char]> = characters.windows(RUN).collect();
-    holds(&body, &|text| {
+    any_text(&body, &|text| {
         let text: Vec<char> = text.trim().chars().collect();
         let whole = text.len() >= SHORTEST && characters.windows(text.len()).any(|run| run == text);
         whole || text.windows(RUN).any(|run| runs.contains(run))
     })
 }
 
-fn holds(value: &Value, repeated: &impl Fn(&str) -> bool) -> bool {
+fn any_text(value: &Value, repeated: &impl Fn(&str) -> bool) -> bool {
     match value {
         Value::String(text) => repeated(text),
-        Value::Array(values) => values.iter().any(|value| holds(value, repeated)),
+        Value::Array(values) => values.iter().any(|value| any_text(value, repeated)),
         Value::Object(fields) => {
             let mut fields = fields.iter().filter(|(name, _)| *name != "model");
-            fields.any(|(_, value)| holds(value, repeated))
+            fields.any(|(_, value)| any_text(value, repeated))
         }
         _ => false,
     }
 }
 
-/// As many characters in a row are no accident.
+/// The number of consecutive characters that counts as a quote.
 const RUN: usize = 12;
-/// Shorter texts stand in many a message.
+/// Shorter texts occur in messages by chance.
 const SHORTEST: usize = 4;
 
 #[cfg(test)]
@@ -43,23 +43,23 @@ mod tests {
         {"role": "user", "content": [{"type": "text", "text": "PIN 0042"}]}]}"#;
 
     #[test]
-    fn message_with_a_part_of_the_prompt_repeats_it() {
+    fn message_with_part_of_prompt_is_quote() {
         for message in [
             "refused: 'My diagnosis is...'",
             "unexpected \"sis is \u{e9}rythema\" in content",
             "bad input PIN 0042",
         ] {
-            assert!(repeats(message, BODY), "{message}");
+            assert!(quotes(message, BODY), "{message}");
         }
     }
 
     #[test]
-    fn message_of_its_own_words_or_the_model_repeats_nothing() {
+    fn message_without_prompt_text_is_no_quote() {
         for message in
             ["The model `gpt-4o-2024-08-06` does not exist", "max_tokens is too large", ""]
         {
-            assert!(!repeats(message, BODY), "{message}");
+            assert!(!quotes(message, BODY), "{message}");
         }
-        assert!(!repeats("anything", b"no JSON"));
+        assert!(!quotes("anything", b"no JSON"));
     }
 }

@@ -5,12 +5,12 @@ use tollgate::config::StoreFile;
 use tollgate::limiter::Boot;
 use tollgate::store::{self, State, StoreError};
 
-/// A file of state, and of which kind it is.
+/// A state file and its format.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Place(pub(super) StoreFile);
+pub(super) struct StateFile(pub(super) StoreFile);
 
-impl Place {
-    /// The kind that a file's name says: YAML for `.yaml` and `.yml`, else SQLite.
+impl StateFile {
+    /// Returns the file with the format of its extension: YAML for `.yaml` and `.yml`, else SQLite.
     pub(super) fn named(path: PathBuf) -> Self {
         let end = path.extension().and_then(|end| end.to_str()).map(str::to_ascii_lowercase);
         Self(match end.as_deref() {
@@ -25,16 +25,15 @@ impl Place {
         }
     }
 
-    /// Whether anybody has kept anything there yet, or nobody may look.
+    /// Returns true if the file exists, or if that can't be determined.
     pub(super) fn exists(&self) -> bool {
         self.path().try_exists().unwrap_or(true)
     }
 
-    /// What it keeps, by a clock that says `now`, whichever kind its
-    /// content is of; nothing, where there is no such file. Nothing is written.
+    /// Reads the state at `now` (nanoseconds since the epoch), detecting the format from the
+    /// content; empty if the file does not exist. Writes nothing.
     ///
-    /// # Errors
-    /// [`StoreError`] if it can't be read.
+    /// [`StoreError`] if the file can't be read.
     pub(super) fn peek(&self, now: Timestamp, boot: Option<Boot>) -> Result<State, StoreError> {
         if !self.exists() {
             return Ok(State::default());
@@ -42,10 +41,10 @@ impl Place {
         store::peek(self.path(), now, boot)
     }
 
-    /// Forgets what was used of a key, or of all.
+    /// Resets the usage of a key, or of all keys.
     ///
-    /// # Errors
-    /// [`StoreError`] if it can't be read or written, and for a YAML file while somebody has it open.
+    /// [`StoreError`] if the file can't be read or written, and for a YAML file that is open in
+    /// another program.
     pub(super) fn reset(
         &self,
         key: Option<&str>,
@@ -61,11 +60,11 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_end_of_a_name_says_which_kind_it_is() {
+    fn state_file_format_follows_extension() {
         let names =
             [("a.yaml", true), ("a.YML", true), ("a.db", false), ("a", false), (".yaml", false)];
         for (name, is_yaml) in names {
-            let place = Place::named(name.into());
+            let place = StateFile::named(name.into());
             assert_eq!(matches!(place.0, StoreFile::Yaml(_)), is_yaml, "{name}");
         }
     }

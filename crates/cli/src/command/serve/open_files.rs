@@ -1,14 +1,14 @@
 use tollgate_serve::Serve;
 
-/// Raises how many files this process may have open to what the bounds of the server need; where the
-/// system doesn't allow that many, logs what is missing.
+/// Raises the limit on open files to the needs of the server; logs a warning if the system doesn't
+/// allow it.
 #[cfg(unix)]
-pub(super) fn allow(serve: &Serve) {
+pub(super) fn raise_limit(serve: &Serve) {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
     let needed = needed(serve);
     let Rlimit { current, maximum } = getrlimit(Resource::Nofile);
-    // None is no limit.
+    // `None` is unlimited.
     let Some(allowed) = current.filter(|&current| current < needed) else { return };
     let most = maximum.unwrap_or(needed).min(needed);
     let raised = setrlimit(Resource::Nofile, Rlimit { current: Some(most), maximum });
@@ -23,16 +23,16 @@ pub(super) fn allow(serve: &Serve) {
     }
 }
 
-/// Nothing bounds them elsewhere.
+/// Only Unix has such a limit.
 #[cfg(not(unix))]
-pub(super) fn allow(_: &Serve) {}
+pub(super) fn raise_limit(_: &Serve) {}
 
-/// A file for each connection, another for the one to an upstream that answers it, and those of the
-/// process itself.
+/// Returns the number of files: one per connection, one per upstream connection, and those of the
+/// process.
 fn needed(serve: &Serve) -> u64 {
     let each = if serve.upstreams.is_empty() { 1 } else { 2 };
     (serve.bounds.connections as u64).saturating_mul(each).saturating_add(OWN)
 }
 
-/// Stores, buses, logs, the runtime.
+/// Files of stores, buses, logs and the runtime.
 const OWN: u64 = 128;

@@ -10,15 +10,15 @@ pub(crate) fn rfc3339(time: Timestamp) -> String {
     format!("{at:.3}")
 }
 
-/// A length of time in words: `12s`, `3m 20s`, `1d 4h`. Seconds are rounded up; from an hour on, what
-/// is below the smaller of the two units is rounded to the nearest.
+/// A duration for people: `12s`, `3m 20s`, `1d 4h`. Seconds are rounded up; from an hour on, the
+/// smaller unit is rounded to the nearest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Span {
+pub(crate) struct HumanDuration {
     seconds: u64,
 }
 
-impl Span {
-    /// A length of time, rounded up to a second.
+impl HumanDuration {
+    /// Returns a duration, rounded up to seconds.
     pub(crate) fn of(length: Duration) -> Self {
         Self { seconds: length.as_secs() + u64::from(length.subsec_nanos() > 0) }
     }
@@ -29,7 +29,7 @@ impl Span {
     }
 }
 
-impl fmt::Display for Span {
+impl fmt::Display for HumanDuration {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let of = |unit: u64| self.seconds.saturating_add(unit / 2) / unit;
         match self.seconds {
@@ -41,7 +41,7 @@ impl fmt::Display for Span {
     }
 }
 
-/// So many of the smaller unit, of which some make one of the larger.
+/// Formats a total of smaller units in two units.
 fn pair(f: &mut fmt::Formatter<'_>, larger: (u64, &str, u64), unit: &str) -> fmt::Result {
     let (total, name, size) = larger;
     match (total / size, total % size) {
@@ -63,7 +63,7 @@ mod tests {
     }
 
     #[test]
-    fn a_span_is_told_in_its_two_largest_units() {
+    fn duration_is_formatted_in_two_largest_units() {
         let table = [
             (1, "1s"),
             (999_999_999, "1s"),
@@ -78,16 +78,23 @@ mod tests {
             (100_800_000_000_000, "1d 4h"),
         ];
         for (nanos, text) in table {
-            assert_eq!(Span::between(at(7), at(7 + nanos)).expect("to come").to_string(), text);
+            assert_eq!(
+                HumanDuration::between(at(7), at(7 + nanos)).expect("to come").to_string(),
+                text
+            );
         }
         assert!(
-            Span::between(at(0), Timestamp::MAX).is_some_and(|span| span.to_string().contains('d'))
+            HumanDuration::between(at(0), Timestamp::MAX)
+                .is_some_and(|span| span.to_string().contains('d'))
         );
     }
 
     #[test]
     fn what_has_passed_is_no_span() {
-        assert_eq!((Span::between(at(7), at(7)), Span::between(at(7), at(6))), (None, None));
+        assert_eq!(
+            (HumanDuration::between(at(7), at(7)), HumanDuration::between(at(7), at(6))),
+            (None, None)
+        );
     }
 
     #[test]

@@ -5,47 +5,47 @@ use tollgate::Timestamp;
 use tollgate::limiter::{BucketSnapshot, KeySnapshot, KeyStats, LimitStats};
 use tollgate::quota::{Dimension, Window};
 
-/// What is shown of a key. Names are a contract.
+/// The usage of a key. Field names are stable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in crate::command) struct KeyFigures {
+pub(in crate::command) struct KeyUsage {
     /// The key.
     pub(in crate::command) key: String,
-    /// The name of the quota that it falls under: its own, a glob, `regex:` and a regular expression.
+    /// The name of its quota: the key, a glob, or `regex:` and a regular expression.
     pub(in crate::command) quota: Option<String>,
-    /// Its limits, in the order of its quota.
-    pub(in crate::command) limits: Vec<LimitFigures>,
-    /// Until when nothing of it is sent, after its provider refused it.
-    pub(in crate::command) cooling_until: Option<Moment>,
+    /// The usage of its limits, in the order of the quota.
+    pub(in crate::command) limits: Vec<LimitUsage>,
+    /// The end of its cool-down after a 429.
+    pub(in crate::command) cooling_until: Option<Rfc3339>,
 }
 
-/// What is shown of one limit. Names are a contract.
+/// The usage of a limit. Field names are stable.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-pub(in crate::command) struct LimitFigures {
-    /// What is counted.
+pub(in crate::command) struct LimitUsage {
+    /// The dimension.
     pub(in crate::command) dimension: String,
-    /// The length of its window; null for what is counted at once.
+    /// The window; null for concurrency.
     #[serde(rename = "window_s", serialize_with = "seconds")]
     pub(in crate::command) window: Option<Window>,
-    /// The amount now; null where none is known.
+    /// The current limit; null if unknown.
     pub(in crate::command) limit: Option<u64>,
-    /// The amount of the quota: more than `limit` while the key is reduced.
+    /// The limit of the quota, more than `limit` while the key is reduced.
     pub(in crate::command) original: Option<u64>,
-    /// What counts against the limit now.
+    /// The amount used.
     pub(in crate::command) used: u64,
-    /// What requests in flight have reserved besides.
+    /// The amount reserved by requests in flight.
     pub(in crate::command) held: u64,
-    /// What could still be taken, the margin taken off; null where no limit is known.
+    /// The available amount, less the margin; null if the limit is unknown.
     pub(in crate::command) available: Option<u64>,
-    /// When all of it is unused again; null if it is.
-    pub(in crate::command) resets_at: Option<Moment>,
+    /// The time at which the limit is unused again; null if it is.
+    pub(in crate::command) resets_at: Option<Rfc3339>,
 }
 
 /// A time, written as RFC 3339.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(in crate::command) struct Moment(pub(in crate::command) Timestamp);
+pub(in crate::command) struct Rfc3339(pub(in crate::command) Timestamp);
 
-impl KeyFigures {
-    /// The figures of a key; of one that no quota names, what was used of it all the same.
+impl KeyUsage {
+    /// Returns the usage of a key, with or without a quota.
     pub(in crate::command) fn new(
         key: &str,
         quota: Option<String>,
@@ -53,21 +53,21 @@ impl KeyFigures {
         stored: Option<&KeySnapshot>,
         now: Timestamp,
     ) -> Self {
-        let known = stats.limits.iter().map(|limit| LimitFigures::of(limit, now));
+        let known = stats.limits.iter().map(|limit| LimitUsage::of(limit, now));
         let unknown = stored.into_iter().filter(|_| stats.limits.is_empty());
         let unknown = unknown.flat_map(|key| &key.buckets);
-        let limits = known.chain(unknown.map(|bucket| LimitFigures::unlimited(bucket, now)));
+        let limits = known.chain(unknown.map(|bucket| LimitUsage::unlimited(bucket, now)));
         let cooling_until = stats.cooling_until.or(stored.and_then(|key| key.cooling_until));
         Self {
             key: key.to_owned(),
             quota,
             limits: limits.collect(),
-            cooling_until: cooling_until.filter(|&until| until > now).map(Moment),
+            cooling_until: cooling_until.filter(|&until| until > now).map(Rfc3339),
         }
     }
 }
 
-impl LimitFigures {
+impl LimitUsage {
     fn of(limit: &LimitStats, now: Timestamp) -> Self {
         Self {
             dimension: limit.dimension.to_string(),
@@ -77,11 +77,11 @@ impl LimitFigures {
             used: limit.used,
             held: limit.held,
             available: Some(limit.available),
-            resets_at: Some(limit.fresh_at).filter(|&at| at > now).map(Moment),
+            resets_at: Some(limit.fresh_at).filter(|&at| at > now).map(Rfc3339),
         }
     }
 
-    /// What was used of a limit whose amount nobody knows.
+    /// Returns the usage of an unknown limit.
     fn unlimited(bucket: &BucketSnapshot, now: Timestamp) -> Self {
         let past = |at: Timestamp| at + bucket.window.as_duration() <= now;
         let taken = bucket.saved.taken.iter().filter(|(at, _)| !past(*at));
@@ -94,12 +94,12 @@ impl LimitFigures {
             used: taken.fold(0, |sum: u64, (_, amount)| sum.saturating_add(*amount)),
             held: bucket.saved.held,
             available: None,
-            resets_at: last.map(Moment),
+            resets_at: last.map(Rfc3339),
         }
     }
 }
 
-impl Serialize for Moment {
+impl Serialize for Rfc3339 {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&rfc3339(self.0))
     }
@@ -121,9 +121,9 @@ mod tests {
         let saved = Saved { taken, held: 2 };
         let bucket = BucketSnapshot::new(Dimension::Tokens, Window::MINUTE, saved);
         let stored = KeySnapshot::new("k", vec![bucket]);
-        let key = KeyFigures::new("k", None, &KeyStats::default(), Some(&stored), at(61));
+        let key = KeyUsage::new("k", None, &KeyStats::default(), Some(&stored), at(61));
         let limit = &key.limits[0];
         assert_eq!((limit.limit, limit.used, limit.held), (None, 8, 2));
-        assert_eq!(limit.resets_at, Some(Moment(at(120))));
+        assert_eq!(limit.resets_at, Some(Rfc3339(at(120))));
     }
 }

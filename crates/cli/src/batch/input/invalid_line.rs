@@ -1,105 +1,105 @@
 use std::fmt;
 
-/// A line of the input that is no request.
+/// An invalid line of the input.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
-pub struct BadLine {
-    /// Its number, from 1.
+pub struct InvalidLine {
+    /// The line number, from 1.
     pub number: u64,
-    /// Its `custom_id` where that could be read and is its own, else `line-N`.
+    /// The `custom_id` if it is readable and unique, else `line-N`.
     pub custom_id: String,
-    /// What is wrong with it.
+    /// The error.
     pub fault: Fault,
 }
 
-/// What is wrong with a line.
+/// The error of an invalid line.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Fault {
-    /// It is longer than the bound, in bytes.
+    /// The line is too long.
     TooLong {
-        /// The bound.
+        /// The maximum length in bytes.
         longest: usize,
     },
-    /// It is not text.
+    /// The line is not valid UTF-8.
     NotUtf8 {
-        /// The column of the first byte that isn't, from 1.
+        /// The column of the first invalid byte, from 1.
         column: usize,
     },
-    /// It is not JSON, or a key stands twice.
+    /// The line is not valid JSON, or has a duplicate key.
     NotJson {
-        /// What the parser says.
+        /// The message of the parser.
         message: String,
-        /// Where it stopped, in bytes from 1.
+        /// The column of the error in bytes, from 1.
         column: usize,
     },
-    /// It is JSON, but no object.
+    /// The line is JSON, but not an object.
     NotAnObject,
-    /// It is a Batch line without a body.
+    /// The line is a Batch line without a body.
     NoBody,
-    /// Its body is no object.
+    /// The body is not an object.
     BodyNotAnObject {
         /// The member of the line that holds the body: `body`, `params` or `request`.
         member: &'static str,
     },
-    /// Its id is not a string, or an empty one.
+    /// The id is not a string, or is empty.
     CustomId {
         /// The member of the line that holds the id: `custom_id` or `key`.
         member: &'static str,
     },
-    /// It is a batch line of another provider than the one that it would be sent to.
+    /// The line is a batch line of another provider.
     OtherProvider {
-        /// The provider whose batch lines look like it.
+        /// The provider with this format of batch lines.
         provider: &'static str,
-        /// The path that it would be sent to.
+        /// The path of the request.
         endpoint: String,
     },
-    /// The path it goes to has the model in it, and its body names none.
+    /// The path contains the model, but the body has none.
     NoModel {
-        /// The path, with `{model}` in it.
+        /// The path, with `{model}`.
         endpoint: String,
     },
-    /// Its method is not `POST`.
+    /// The method is not `POST`.
     Method {
         /// The method, as JSON.
         method: String,
     },
-    /// Its `url` is neither an absolute path nor an http(s) URL.
+    /// The `url` is neither an absolute path nor an http(s) URL.
     Url {
         /// The `url`, as JSON, without a query.
         url: String,
     },
-    /// Its `custom_id` stands in an earlier line.
-    Repeats {
+    /// The `custom_id` occurs on an earlier line.
+    DuplicateId {
         /// The id.
         custom_id: String,
-        /// The number of that line.
+        /// The number of the earlier line.
         first: u64,
     },
 }
 
 impl Fault {
-    /// The code of the error line: `invalid_line` or `duplicate_custom_id`.
+    /// Returns the error code: `invalid_line` or `duplicate_custom_id`.
     pub fn code(&self) -> &'static str {
         match self {
-            Self::Repeats { .. } => "duplicate_custom_id",
+            Self::DuplicateId { .. } => "duplicate_custom_id",
             _ => "invalid_line",
         }
     }
 
-    /// Whether the same line is a request under other arguments: another provider, another path.
+    /// Returns true if the line may be valid with another provider or path.
     pub fn depends_on_arguments(&self) -> bool {
         matches!(self, Self::OtherProvider { .. } | Self::NoModel { .. })
     }
 }
 
-impl fmt::Display for BadLine {
+impl fmt::Display for InvalidLine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "line {}: {}", self.number, self.fault)
     }
 }
 
-impl std::error::Error for BadLine {}
+impl std::error::Error for InvalidLine {}
 
 impl fmt::Display for Fault {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -131,7 +131,7 @@ impl fmt::Display for Fault {
             Self::Url { url } => {
                 write!(f, "`url` must be an absolute path or an http(s) URL, not {url}")
             }
-            Self::Repeats { custom_id, first } => {
+            Self::DuplicateId { custom_id, first } => {
                 write!(f, "duplicate `custom_id` {custom_id:?} (first on line {first})")
             }
         }
