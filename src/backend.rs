@@ -4,10 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
 
-use compact_str::CompactString;
-
 use crate::engine::{Level, Rule, Shortfall, Wait};
-use crate::quota::Cost;
+use crate::quota::{Cost, Key};
 use crate::timestamp::Timestamp;
 
 /// A reservation in a place that takes time to ask.
@@ -105,7 +103,7 @@ pub struct Reservation {
 #[non_exhaustive]
 pub struct Reserved {
     /// The key.
-    pub key: CompactString,
+    pub key: Key,
     /// Its rules; one bucket each.
     pub rules: Arc<[Rule]>,
     /// What the backend notes of it until it ends; 0 at first.

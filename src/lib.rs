@@ -119,14 +119,12 @@ pub mod config;
 #[cfg_attr(any(not(doctest), feature = "full"), doc = include_str!("../docs/guide.md"))]
 pub mod guide {}
 
-/// Text of up to 24 bytes in place: what keys are given in.
-pub use compact_str::CompactString;
 #[doc(hidden)]
 pub use error_chain::{ErrorChain, causes};
 pub use limiter::{Limiter, Permit};
 #[cfg(feature = "tower")]
 pub use middleware::RateLimitLayer;
-pub use quota::{Cost, Quota, Usage};
+pub use quota::{Cost, Key, Quota, Usage};
 pub use timestamp::Timestamp;
 
 /// The Rust blocks of the pages for users, as doctests.

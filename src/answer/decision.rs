@@ -1,10 +1,8 @@
-use compact_str::CompactString;
-
 use super::code::Code;
 use super::error::{Need, Refused};
 use super::stats::KeyStats;
 use crate::engine::Wait;
-use crate::quota::Dimension;
+use crate::quota::{Dimension, Key};
 use crate::timestamp::Timestamp;
 
 /// The answer of [`Limiter::decide`](crate::Limiter::decide).
@@ -14,7 +12,7 @@ pub struct Decision {
     /// The kind of the answer.
     pub code: Code,
     /// The key of the request, or of several keys the one that refuses.
-    pub key: CompactString,
+    pub key: Key,
     /// The dimension that is short, if a limit refuses.
     pub dimension: Option<Dimension>,
     /// The time at which the request fits; `None` if it fits now.

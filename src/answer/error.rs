@@ -1,14 +1,13 @@
 use std::fmt;
 use std::time::Duration;
 
-use compact_str::CompactString;
 use smallvec::SmallVec;
 
 use super::code::Code;
 use super::stats::Figures;
 use crate::engine::Wait;
 use crate::plan::MissingFeature;
-use crate::quota::{Dimension, UnknownZone};
+use crate::quota::{Dimension, Key, UnknownZone};
 use crate::timestamp::Timestamp;
 
 /// The refusal of a request that doesn't fit now.
@@ -16,7 +15,7 @@ use crate::timestamp::Timestamp;
 #[non_exhaustive]
 pub struct Refused {
     /// The key that refuses.
-    pub key: CompactString,
+    pub key: Key,
     /// The reason.
     pub code: Code,
     /// The dimension that is short, if a limit refuses.
@@ -42,18 +41,14 @@ pub struct Need {
 
 impl Refused {
     /// Creates a refusal without a dimension.
-    pub(crate) fn new(key: &CompactString, code: Code, wait: Wait, asked_at: Timestamp) -> Self {
+    pub(crate) fn new(key: &Key, code: Code, wait: Wait, asked_at: Timestamp) -> Self {
         let key = key.clone();
         Self { key, code, dimension: None, wait, need: None, asked_at, figures: None }
     }
 
     /// Creates the refusal of a cost in a dimension that no limit counts.
     #[cold]
-    pub(crate) fn missing_limit(
-        key: &CompactString,
-        dimension: Dimension,
-        asked_at: Timestamp,
-    ) -> Self {
+    pub(crate) fn missing_limit(key: &Key, dimension: Dimension, asked_at: Timestamp) -> Self {
         let refused = Self::new(key, Code::MissingLimit, Wait::Never, asked_at);
         Self { dimension: Some(dimension), ..refused }
     }
@@ -123,14 +118,14 @@ pub enum AcquireError {
     /// The key's queue is full.
     QueueFull {
         /// The key of the queue.
-        key: CompactString,
+        key: Key,
         /// The number of requests in it.
         waiting: usize,
     },
     /// The quota of the key was removed while the request waited, and no other quota covers the key.
     Removed {
         /// The key.
-        key: CompactString,
+        key: Key,
     },
     /// The limiter was closed.
     Closed,

@@ -1,10 +1,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use compact_str::CompactString;
-
 use super::exchange::Exchange;
-use crate::quota::{Cost, Dimension, Quota};
+use crate::quota::{Cost, Dimension, Key, Quota};
 use crate::timestamp::Timestamp;
 
 /// Names and values that a request brings along for its events; nothing secret belongs in here.
@@ -17,7 +15,7 @@ pub enum Event {
     /// A reservation was granted: one event for each of its keys.
     Granted {
         /// Whose.
-        key: CompactString,
+        key: Key,
         /// The amounts that it takes.
         cost: Cost,
         /// The metadata of the request.
@@ -26,7 +24,7 @@ pub enum Event {
     /// A reservation was refused.
     Denied {
         /// Whose.
-        key: CompactString,
+        key: Key,
         /// The dimension that fell short; `None` where none did (others wait, a cool-down).
         dimension: Option<Dimension>,
         /// The metadata of the request.
@@ -35,7 +33,7 @@ pub enum Event {
     /// A request waited in the queue and was granted its reservation.
     Waited {
         /// Whose.
-        key: CompactString,
+        key: Key,
         /// From its arrival to its grant.
         duration: Duration,
         /// The metadata of the request.
@@ -44,7 +42,7 @@ pub enum Event {
     /// A reservation ended.
     Settled {
         /// Whose.
-        key: CompactString,
+        key: Key,
         /// The amounts that it had reserved.
         reserved: Cost,
         /// The amounts charged; `None` if the request never left.
@@ -53,7 +51,7 @@ pub enum Event {
     /// A request was charged in other dimensions than its key limits.
     ChargeMismatch {
         /// Whose.
-        key: CompactString,
+        key: Key,
         /// The dimension that the charge names, though no limit of the key counts it; or, if `kept`,
         /// the one that it doesn't name.
         dimension: Dimension,
@@ -64,35 +62,35 @@ pub enum Event {
     /// The provider refused a request: nothing is sent until then.
     CoolingDown {
         /// Whose.
-        key: CompactString,
+        key: Key,
         /// Nanoseconds since the epoch.
         until: Timestamp,
         /// Which other program said so, if one did.
-        agent: Option<CompactString>,
+        agent: Option<String>,
     },
     /// A key has less than its quota, after a refusal or because somebody said so.
     Reduced {
         /// Whose buckets: of keys that share them the name of what they share.
-        key: CompactString,
+        key: Key,
         /// The capacity that is left: of its first limit per less than a day, or else of requests
         /// in flight.
         capacity: u64,
         /// Why.
-        reason: CompactString,
+        reason: String,
         /// Which other program said so, if one did.
-        agent: Option<CompactString>,
+        agent: Option<String>,
     },
     /// A key that was reduced has its whole quota again. Told when the key is next used.
     Recovered {
         /// Whose buckets.
-        key: CompactString,
+        key: Key,
         /// Its capacity, as in [`Reduced`](Self::Reduced).
         capacity: u64,
     },
     /// A key or glob has another quota.
     QuotaChanged {
         /// The key or glob.
-        key: CompactString,
+        key: Key,
         /// Its quota now.
         quota: Quota,
     },

@@ -1,18 +1,17 @@
 use std::time::Duration;
 
-use compact_str::CompactString;
 use http::StatusCode;
 
-use crate::quota::Usage;
+use crate::quota::{Key, Usage};
 
 /// A request to a provider and its answer, from the call to the end of the answer's body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exchange {
     /// The key that it was charged to.
-    pub key: CompactString,
+    pub key: Key,
     /// The model that was asked for; the key, where the request names none.
-    pub model: CompactString,
+    pub model: Key,
     /// The provider, in the words of OpenTelemetry's conventions (`gen_ai.provider.name`).
     pub provider: &'static str,
     /// The operation, in the same words (`gen_ai.operation.name`).
@@ -20,7 +19,7 @@ pub struct Exchange {
     /// The status of the answer, if there was one.
     pub status: Option<StatusCode>,
     /// The kind of the error, in one word, if there was one.
-    pub error: Option<CompactString>,
+    pub error: Option<String>,
     /// The usage that the answer reported.
     pub usage: Option<Usage>,
     /// From the call to the end, the wait for its turn included.
@@ -30,8 +29,8 @@ pub struct Exchange {
 impl Exchange {
     /// An exchange that took no time and of which nothing is known.
     pub fn new(
-        key: impl Into<CompactString>,
-        model: impl Into<CompactString>,
+        key: impl Into<Key>,
+        model: impl Into<Key>,
         (provider, operation): (&'static str, &'static str),
     ) -> Self {
         let (status, error, usage, duration) = (None, None, None, Duration::ZERO);

@@ -1,6 +1,4 @@
-use compact_str::CompactString;
-
-use crate::quota::Dimension;
+use crate::quota::{Dimension, Key};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -70,7 +68,7 @@ const STRIPES: usize = 16;
 #[derive(Debug, Default)]
 pub(crate) struct Sample {
     is_wanted: AtomicBool,
-    kept: Mutex<Option<(CompactString, Option<Dimension>)>>,
+    kept: Mutex<Option<(Key, Option<Dimension>)>>,
 }
 
 impl Sample {
@@ -90,7 +88,7 @@ impl Sample {
         self.is_wanted.store(false, Ordering::Relaxed);
     }
 
-    pub(crate) fn take(&self) -> Option<(CompactString, Option<Dimension>)> {
+    pub(crate) fn take(&self) -> Option<(Key, Option<Dimension>)> {
         let mut kept = self.kept.lock();
         self.is_wanted.store(true, Ordering::Relaxed);
         kept.take()

@@ -1,6 +1,4 @@
-use compact_str::CompactString;
-
-use crate::quota::{Dimension, Window};
+use crate::quota::{Dimension, Key, Window};
 use crate::timestamp::Timestamp;
 
 /// The changes of one key since they were last collected: for a store, and from there for the other
@@ -9,7 +7,7 @@ use crate::timestamp::Timestamp;
 #[non_exhaustive]
 pub struct KeyChanges {
     /// The key.
-    pub key: CompactString,
+    pub key: Key,
     /// Its buckets that have changed.
     pub buckets: Vec<BucketChanges>,
     /// Until when the key cools down; the Unix epoch if it doesn't. `None` if
@@ -41,7 +39,7 @@ pub struct BucketChanges {
 
 impl KeyChanges {
     /// No changes yet of a key.
-    pub fn new(key: impl Into<CompactString>) -> Self {
+    pub fn new(key: impl Into<Key>) -> Self {
         Self { key: key.into(), ..Self::default() }
     }
 

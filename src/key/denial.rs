@@ -1,10 +1,8 @@
-use compact_str::CompactString;
-
 use crate::answer::code::Code;
 use crate::answer::error::{Need, Refused};
 use crate::engine::{Shortfall, Wait};
 use crate::plan::Plan;
-use crate::quota::Cost;
+use crate::quota::{Cost, Key};
 use crate::timestamp::Timestamp;
 
 /// The reason why a key doesn't admit a request now.
@@ -34,7 +32,7 @@ impl Denial {
     #[cold]
     pub(crate) fn refused(
         self,
-        key: &CompactString,
+        key: &Key,
         (plan, full): (&Plan, &Plan),
         cost: &Cost,
         now: Timestamp,

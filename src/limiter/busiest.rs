@@ -2,7 +2,7 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::sync::Arc;
 
-use compact_str::CompactString;
+use crate::quota::Key;
 
 use super::key_state::KeyState;
 use super::shared::Shared;
@@ -15,7 +15,7 @@ use crate::backend::Backend;
 pub struct Busiest {
     /// The busiest first: those with most requests waiting, then those that cool down, then by the
     /// share of its fullest limit that is used or held; then by name.
-    pub keys: Vec<(CompactString, KeyStats)>,
+    pub keys: Vec<(Key, KeyStats)>,
     /// The number of other keys.
     pub others: usize,
     /// The number of requests that wait, for all keys.
@@ -61,7 +61,7 @@ struct Busy {
 }
 
 /// The least busy is the greatest, so that it is at hand in a heap; of those as busy the last by name.
-type Ranked = Reverse<(Busy, Reverse<CompactString>)>;
+type Ranked = Reverse<(Busy, Reverse<Key>)>;
 
 struct Search {
     most: usize,
@@ -71,7 +71,7 @@ struct Search {
 }
 
 impl Search {
-    fn see(&mut self, busy: Busy, key: &CompactString) {
+    fn see(&mut self, busy: Busy, key: &Key) {
         self.seen += 1;
         self.waiting += busy.waiting;
         if self.best.len() >= self.most {

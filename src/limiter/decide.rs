@@ -1,5 +1,3 @@
-use compact_str::CompactString;
-
 use super::core::Core;
 use super::key_state::KeyState;
 use crate::answer::code::Code;
@@ -7,12 +5,12 @@ use crate::answer::decision::Decision;
 use crate::answer::error::Refused;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
-use crate::quota::Cost;
+use crate::quota::{Cost, Key};
 use crate::timestamp::Timestamp;
 
 impl Decision {
     /// Decides about a cost by the state of a key.
-    pub(super) fn of(key: &CompactString, state: &KeyState, cost: &Cost, core: &Core) -> Self {
+    pub(super) fn of(key: &Key, state: &KeyState, cost: &Cost, core: &Core) -> Self {
         let (stats, plan) = (state.stats(key, core.backend.as_ref()), state.plan());
         let check = if core.is_closed() { Err(Denial::Closed) } else { state.check(cost) };
         let short_elsewhere = match core.is_local() {

@@ -2,7 +2,7 @@ use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::sync::Arc;
 
-use compact_str::CompactString;
+use crate::quota::Key;
 
 use super::core::Core;
 use super::dirty::Collect;
@@ -21,7 +21,7 @@ use crate::timestamp::Timestamp;
 /// single `Arc` has no other user and may be forgotten.
 pub(super) struct Entry {
     pub(super) core: Arc<Core>,
-    pub(super) key: CompactString,
+    pub(super) key: Key,
     /// A number that tells this entry from others, and from a later one of the same key.
     pub(super) id: u32,
     /// The number of the budget that counts the key, or 0.
@@ -38,7 +38,7 @@ pub(super) struct Locked<'a> {
 }
 
 impl Entry {
-    pub(super) fn new(core: &Arc<Core>, key: CompactString, plan: Arc<Plan>, budget: u32) -> Self {
+    pub(super) fn new(core: &Arc<Core>, key: Key, plan: Arc<Plan>, budget: u32) -> Self {
         let mut state = KeyState::new(plan);
         if core.dirty.is_tracked() {
             state.track(Timestamp::UNIX_EPOCH);
@@ -94,7 +94,7 @@ impl<'a> Locked<'a> {
         self.entry
     }
 
-    pub(super) fn key(&self) -> &'a CompactString {
+    pub(super) fn key(&self) -> &'a Key {
         &self.entry.key
     }
 

@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-use compact_str::CompactString;
 use smallvec::SmallVec;
 
 use super::entry::Locked;
@@ -18,7 +17,7 @@ use crate::key::limits::Limits;
 use crate::key::snapshot::{BucketSnapshot, KeySnapshot};
 use crate::plan::Pattern;
 use crate::provider::LimitReading;
-use crate::quota::{Limit, Window};
+use crate::quota::{Key, Limit, Window};
 use crate::timestamp::Timestamp;
 
 /// A handle for feedback to a [`Limiter`](super::Limiter): the answers of providers, and messages of
@@ -309,12 +308,7 @@ impl Feedback<'_> {
         }
     }
 
-    fn report_reduced(
-        &self,
-        key: CompactString,
-        capacity: u64,
-        (reason, agent): (&str, Option<&str>),
-    ) {
+    fn report_reduced(&self, key: Key, capacity: u64, (reason, agent): (&str, Option<&str>)) {
         let (reason, agent) = (reason.into(), agent.map(Into::into));
         let event = || Event::Reduced { key, capacity, reason, agent };
         self.shared.core.events.announce(event);

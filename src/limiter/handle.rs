@@ -1,7 +1,6 @@
 use std::fmt;
 use std::sync::Arc;
 
-use compact_str::CompactString;
 use smallvec::smallvec;
 
 use super::acquire::Acquire;
@@ -13,16 +12,16 @@ use super::table::Name;
 use crate::answer::decision::Decision;
 use crate::answer::error::Refused;
 use crate::answer::stats::KeyStats;
-use crate::quota::Cost;
+use crate::quota::{Cost, Key};
 
 /// A key that has been looked up: the same calls as on the limiter, without the look-up.
 ///
 /// Its key isn't forgotten while there is a handle. Of a glob whose keys share their buckets it is a
 /// handle on what they share.
 #[derive(Clone)]
-pub struct KeyHandle(Arc<Key>);
+pub struct KeyHandle(Arc<Target>);
 
-struct Key {
+struct Target {
     name: Name,
     entry: Arc<Entry>,
 }
@@ -34,7 +33,7 @@ impl KeyHandle {
         if entry.key != name.key {
             name = Name { default: name.default.clone(), ..name.renamed(entry.key.clone()) };
         }
-        Ok(Self(Arc::new(Key { name, entry })))
+        Ok(Self(Arc::new(Target { name, entry })))
     }
 
     /// A reservation now, or the reason why not. Never passes requests that wait.
@@ -79,7 +78,7 @@ impl KeyHandle {
     }
 
     /// The key.
-    pub fn key(&self) -> CompactString {
+    pub fn key(&self) -> Key {
         self.0.name.key.clone()
     }
 

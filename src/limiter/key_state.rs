@@ -2,8 +2,6 @@ use std::sync::Arc;
 use std::task::Waker;
 use std::time::Duration;
 
-use compact_str::CompactString;
-
 use crate::answer::error::Refused;
 use crate::answer::stats::{Figures, KeyStats, LimitStats};
 use crate::backend::Backend;
@@ -17,7 +15,7 @@ use crate::key::queue::{Turn, WaitQueue, Wakers};
 use crate::key::snapshot::KeySnapshot;
 use crate::plan::Plan;
 use crate::provider::LimitReading;
-use crate::quota::{Cost, Dimension};
+use crate::quota::{Cost, Dimension, Key};
 use crate::timestamp::Timestamp;
 
 /// All state of one key, and the only code that changes it.
@@ -218,7 +216,7 @@ impl KeyState {
 
     /// Returns the refusal of a request of this cost.
     #[cold]
-    pub(super) fn refused(&self, key: &CompactString, denial: Denial, cost: &Cost) -> Refused {
+    pub(super) fn refused(&self, key: &Key, denial: Denial, cost: &Cost) -> Refused {
         denial.refused(key, (&self.limits.plan, self.full()), cost, self.now())
     }
 }
@@ -546,7 +544,7 @@ impl KeyState {
     }
 
     /// Returns the changes since the last collection, if there are any.
-    pub(super) fn collect(&mut self, key: &CompactString) -> Option<KeyChanges> {
+    pub(super) fn collect(&mut self, key: &Key) -> Option<KeyChanges> {
         let is_retired = self.is_retired();
         let Self { limits, parts, .. } = self;
         parts.as_mut()?.journal.as_mut()?.collect(key, limits, is_retired)
@@ -592,7 +590,7 @@ impl KeyState {
     }
 
     /// Returns the state to keep across a restart. Other limiters save the amounts that they hold.
-    pub(super) fn snapshot(&self, key: &CompactString) -> KeySnapshot {
+    pub(super) fn snapshot(&self, key: &Key) -> KeySnapshot {
         let journal = self.parts.as_ref().and_then(|parts| parts.journal.as_deref());
         let by_others = |rule| journal.map_or(0, |journal| journal.held_by_others(rule));
         let buckets = self.limits.save(by_others, self.now());

@@ -1,7 +1,6 @@
 use std::fmt;
 use std::sync::{Arc, Weak};
 
-use compact_str::CompactString;
 use smallvec::smallvec;
 use tokio::sync::broadcast;
 
@@ -30,7 +29,7 @@ use crate::clock::Sleep;
 use crate::event::{Event, Listener};
 use crate::plan::DefaultLimits;
 use crate::plan::QuotaTable;
-use crate::quota::{Cost, Quota, Usage};
+use crate::quota::{Cost, Key, Quota, Usage};
 use crate::timestamp::Timestamp;
 
 /// A rate limiter that keeps every key within its quota. Clones share the same state.
@@ -185,7 +184,7 @@ impl Limiter {
     #[cfg(feature = "axum")]
     pub(crate) fn figures(&self, key: &str) -> Figures {
         let backend = self.shared.core.backend.as_ref();
-        let figures = |key: &CompactString, state: &KeyState| state.figures(key, backend);
+        let figures = |key: &Key, state: &KeyState| state.figures(key, backend);
         self.shared.table.peek(key, figures).unwrap_or_default()
     }
 

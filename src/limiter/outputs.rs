@@ -1,6 +1,6 @@
 use std::collections::{HashMap, VecDeque};
 
-use compact_str::CompactString;
+use crate::quota::Key;
 
 use crate::answer::error::BuildError;
 use crate::key::adapt::millionths;
@@ -25,8 +25,8 @@ pub(super) struct Quantile(u32);
 /// forgotten.
 #[derive(Debug, Default)]
 struct Generations {
-    young: HashMap<CompactString, Recent>,
-    old: HashMap<CompactString, Recent>,
+    young: HashMap<Key, Recent>,
+    old: HashMap<Key, Recent>,
 }
 
 /// The last outputs of a key, in tokens.

@@ -1,7 +1,6 @@
 use std::fmt;
 use std::sync::{Arc, Once};
 
-use compact_str::CompactString;
 use smallvec::SmallVec;
 
 use super::entry::Entry;
@@ -10,7 +9,7 @@ use crate::event::Event;
 use crate::key::limits::Granted;
 use crate::plan::Plan;
 use crate::provider::LimitReading;
-use crate::quota::{Cost, Dimension};
+use crate::quota::{Cost, Dimension, Key};
 use crate::timestamp::Timestamp;
 
 /// A granted reservation.
@@ -161,7 +160,7 @@ impl Permit {
 
     /// Returns the key that it was granted for; of several the first. Of keys that share a quota it is
     /// the name of that quota.
-    pub fn key(&self) -> CompactString {
+    pub fn key(&self) -> Key {
         self.first.entry.key.clone()
     }
 

@@ -1,4 +1,3 @@
-use compact_str::CompactString;
 #[cfg(feature = "regex")]
 use regex::Regex;
 
@@ -8,7 +7,7 @@ use super::shared::Shared;
 use crate::plan::regex_name;
 use crate::plan::{MissingFeature, NamedQuota, QuotaOrigin, UnknownKey};
 use crate::provider::Profile;
-use crate::quota::{Quota, UnknownZone};
+use crate::quota::{Key, Quota, UnknownZone};
 use crate::sync::atomic::Ordering;
 
 /// A handle to the quotas and settings of a [`Limiter`](super::Limiter), which can change while it runs.
@@ -154,7 +153,7 @@ impl Quotas<'_> {
     /// assert_eq!(limiter.quotas().name_of("gpt-4o"), None);
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```
-    pub fn name_of(&self, key: &str) -> Option<CompactString> {
+    pub fn name_of(&self, key: &str) -> Option<Key> {
         self.0.core.quotas.read().name_of(key).cloned()
     }
 

@@ -9,7 +9,7 @@ use super::key_budget::KeyBudget;
 use super::table::{Name, Shard, Table};
 use crate::event::Event;
 use crate::plan::{Home, Pattern, Plan};
-use crate::quota::Quota;
+use crate::quota::{Key, Quota};
 use crate::sync::Mutex;
 
 /// The state of a limiter, as long as a clone of it is there. Permits, handles and futures keep only

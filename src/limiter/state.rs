@@ -1,7 +1,5 @@
 use std::sync::Arc;
 
-use compact_str::CompactString;
-
 use super::attached::Attached;
 use super::busiest::Busiest;
 use super::key_budget::KeyBudget;
@@ -16,7 +14,7 @@ use crate::key::changes::KeyChanges;
 use crate::key::limits::Granted;
 use crate::key::snapshot::KeySnapshot;
 use crate::plan::Plan;
-use crate::quota::{Cost, Dimension};
+use crate::quota::{Cost, Dimension, Key};
 
 /// A handle to the state of a [`Limiter`](super::Limiter), for stores, metrics and status pages.
 ///
@@ -40,7 +38,7 @@ pub struct LimiterState<'a> {
 impl LimiterState<'_> {
     /// Returns the keys that a quota names, and all other keys that have an entry, sorted. Idle keys are
     /// dropped little by little as new keys come.
-    pub fn keys(&self) -> Vec<CompactString> {
+    pub fn keys(&self) -> Vec<Key> {
         let mut keys: Vec<_> = self.shared.core.quotas.read().named().cloned().collect();
         keys.extend(self.shared.table.shards().flat_map(|shard| shard.keys()));
         keys.sort_unstable();
@@ -50,8 +48,8 @@ impl LimiterState<'_> {
 
     /// Returns the statistics of all [`keys`](Self::keys). Each key is read at one point in time, but not
     /// all keys at the same.
-    pub fn stats(&self) -> Vec<(CompactString, KeyStats)> {
-        let stats = |key: CompactString| {
+    pub fn stats(&self) -> Vec<(Key, KeyStats)> {
+        let stats = |key: Key| {
             let stats = self.shared.table.stats(&key);
             (key, stats)
         };
@@ -180,7 +178,7 @@ impl LimiterState<'_> {
     /// short, if any. Only the first denial between two calls is recorded; the first call starts the
     /// recording.
     #[doc(hidden)]
-    pub fn sample_denied(&self) -> Option<(CompactString, Option<Dimension>)> {
+    pub fn sample_denied(&self) -> Option<(Key, Option<Dimension>)> {
         self.shared.core.denied.take()
     }
 

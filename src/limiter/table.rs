@@ -1,6 +1,5 @@
 use std::sync::{Arc, Weak};
 
-use compact_str::CompactString;
 use hashbrown::HashTable;
 
 use super::core::Core;
@@ -13,7 +12,7 @@ use crate::answer::error::Refused;
 use crate::answer::stats::KeyStats;
 use crate::engine::Wait;
 use crate::plan::Plan;
-use crate::quota::Cost;
+use crate::quota::{Cost, Key};
 use crate::sync::{Mutex, SHARDS};
 use crate::timestamp::Timestamp;
 
@@ -48,7 +47,7 @@ struct Keys {
 pub(super) struct Name {
     pub(super) shard: Arc<Shard>,
     pub(super) hash: u64,
-    pub(super) key: CompactString,
+    pub(super) key: Key,
     /// The limits of the key if no quota names it, where they came with a request.
     pub(super) default: Option<Arc<Plan>>,
     /// The budget that counts the key if no quota names it exactly.
@@ -91,7 +90,7 @@ impl Table {
         &self.0[(hash >> 32) as usize % SHARDS]
     }
 
-    pub(super) fn name(&self, key: CompactString, budget: Option<KeyBudget>) -> Name {
+    pub(super) fn name(&self, key: Key, budget: Option<KeyBudget>) -> Name {
         let hash = self.core().hash(&key);
         Name { shard: Arc::clone(self.shard(hash)), hash, key, default: None, budget }
     }
@@ -104,11 +103,7 @@ impl Table {
 
     /// Calls a function with the state of a key, without creating an entry: a key without an entry has
     /// the initial state of its quota. Returns `None` for a key that is unknown and refused.
-    pub(super) fn peek<T>(
-        &self,
-        key: &str,
-        look: impl Fn(&CompactString, &KeyState) -> T,
-    ) -> Option<T> {
+    pub(super) fn peek<T>(&self, key: &str, look: impl Fn(&Key, &KeyState) -> T) -> Option<T> {
         let home = self.core().quotas.read().home(key)?;
         let find = |key: &str| {
             let entry = self.name(key.into(), None).find()?;
@@ -122,7 +117,7 @@ impl Table {
     /// Returns the statistics of a key, or none if it is unknown and refused.
     pub(super) fn stats(&self, key: &str) -> KeyStats {
         let backend = self.core().backend.as_ref();
-        let stats = |key: &CompactString, state: &KeyState| state.stats(key, backend);
+        let stats = |key: &Key, state: &KeyState| state.stats(key, backend);
         self.peek(key, stats).unwrap_or_default()
     }
 
@@ -199,7 +194,7 @@ impl Shard {
     }
 
     /// Returns all keys.
-    pub(super) fn keys(&self) -> Vec<CompactString> {
+    pub(super) fn keys(&self) -> Vec<Key> {
         self.keys.0.lock().entries.iter().map(|entry| entry.key.clone()).collect()
     }
 
@@ -296,7 +291,7 @@ impl Name {
     }
 
     /// The same key in its shard, under another name.
-    pub(super) fn renamed(&self, key: CompactString) -> Self {
+    pub(super) fn renamed(&self, key: Key) -> Self {
         let hash = self.shard.core.hash(&key);
         // Of a limiter that is gone, keys stay where they are.
         let table = self.shard.table();

@@ -1,4 +1,4 @@
-use super::keys::Key;
+use super::scope_key::ScopeKey;
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
@@ -19,7 +19,7 @@ use crate::timestamp::Timestamp;
 #[derive(Debug, Clone, Default)]
 #[must_use = "it does nothing until it is in a request's extensions"]
 pub struct Ask {
-    pub(super) key: Option<Key>,
+    pub(super) key: Option<ScopeKey>,
     pub(super) cost: Option<Cost>,
     pub(super) deadline: Option<Timestamp>,
 }
@@ -32,7 +32,7 @@ impl Ask {
 
     /// Charges the request to this key, in the place of the layer's or of the one that it names. Its
     /// other scopes stay.
-    pub fn key(mut self, key: impl Into<Key>) -> Self {
+    pub fn key(mut self, key: impl Into<ScopeKey>) -> Self {
         self.key = Some(key.into());
         self
     }

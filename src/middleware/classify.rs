@@ -2,8 +2,8 @@ use http::Extensions;
 
 use super::ask::Ask;
 use super::journey::Journey;
-use super::keys::{Key, Keys};
 use super::record::Call;
+use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::limiter::Limiter;
 use crate::provider::{Estimate, OutputGuess, Terms};
 use crate::quota::{Cost, Dimension};
@@ -13,7 +13,7 @@ use crate::timestamp::Timestamp;
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Classified {
-    pub(super) keys: Keys,
+    pub(super) keys: ScopeKeys,
     pub(super) cost: Cost,
     /// How what the response uses is charged.
     pub terms: Terms,
@@ -30,8 +30,8 @@ pub struct Classified {
 
 impl Classified {
     /// A request of this key and cost.
-    pub fn new(key: impl Into<Key>, cost: Cost) -> Self {
-        let mut keys = Keys::new();
+    pub fn new(key: impl Into<ScopeKey>, cost: Cost) -> Self {
+        let mut keys = ScopeKeys::new();
         keys.push(key.into());
         Self {
             keys,
@@ -46,7 +46,7 @@ impl Classified {
     }
 
     /// A request of this key that a provider would take so.
-    pub(super) fn estimated(key: impl Into<Key>, estimate: Estimate) -> Self {
+    pub(super) fn estimated(key: impl Into<ScopeKey>, estimate: Estimate) -> Self {
         let (terms, guess) = (estimate.terms, estimate.output_guess());
         Self { terms, guess, ..Self::new(key, estimate.cost) }
     }
@@ -96,7 +96,7 @@ impl Classified {
 
     /// Falls under this key too.
     #[must_use]
-    pub fn scope(mut self, key: impl Into<Key>) -> Self {
+    pub fn scope(mut self, key: impl Into<ScopeKey>) -> Self {
         self.keys.push(key.into());
         self
     }
@@ -104,7 +104,7 @@ impl Classified {
     /// Falls under these keys instead, of which the first is its own; under the same as before if there
     /// are none.
     #[must_use]
-    pub fn with_keys(mut self, keys: impl IntoIterator<Item = Key>) -> Self {
+    pub fn with_keys(mut self, keys: impl IntoIterator<Item = ScopeKey>) -> Self {
         let mut keys = keys.into_iter();
         if let Some(own) = keys.next() {
             self.own_key(own);
@@ -115,7 +115,7 @@ impl Classified {
     }
 
     /// The keys whose quotas it falls under, all at once: its own, and then its other scopes.
-    pub fn keys(&self) -> &[Key] {
+    pub fn keys(&self) -> &[ScopeKey] {
         &self.keys
     }
 
@@ -148,7 +148,7 @@ impl Classified {
     }
 
     /// Its own key is this one.
-    pub(super) fn own_key(&mut self, key: Key) {
+    pub(super) fn own_key(&mut self, key: ScopeKey) {
         let Some(first) = self.keys.first_mut() else { return self.keys.push(key) };
         let named = std::mem::replace(first, key);
         if let Some(Call { model: model @ None, .. }) = &mut self.call {

@@ -2,7 +2,7 @@ use std::error::Error;
 use std::fmt;
 use std::time::Duration;
 
-use super::keys::Keys;
+use super::scope_key::ScopeKeys;
 use crate::limiter::{AcquireError, Code, Refused};
 use crate::quota::{Cost, Dimension};
 
@@ -31,7 +31,7 @@ pub(super) enum Failure<E> {
 pub(super) struct RefusedRequest {
     pub(super) error: AcquireError,
     #[cfg_attr(not(feature = "axum"), expect(dead_code, reason = "server mode reads it"))]
-    pub(super) keys: Keys,
+    pub(super) keys: ScopeKeys,
     #[cfg_attr(not(feature = "axum"), expect(dead_code, reason = "server mode reads it"))]
     pub(super) cost: Cost,
 }

@@ -1,5 +1,5 @@
+use crate::quota::Key;
 use bytes::Bytes;
-use compact_str::CompactString;
 use http_body::Body;
 
 use super::body::ResponseBody;
@@ -88,7 +88,7 @@ impl Http {
 
     fn classified(&self, mut estimate: Estimate, key: Option<&str>) -> Classified {
         let operation = estimate.operation;
-        let model = estimate.model.take().unwrap_or(CompactString::const_new(NO_MODEL));
+        let model = estimate.model.take().unwrap_or(Key::from_static(NO_MODEL));
         let (key, model) = match key {
             Some(key) => (key.into(), Some(model)),
             None => (model, None),

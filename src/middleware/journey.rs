@@ -1,14 +1,13 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use compact_str::CompactString;
 use http::StatusCode;
 use parking_lot::Mutex;
 
-use super::keys::Key;
+use super::scope_key::ScopeKey;
 use crate::limiter::Permit;
 use crate::provider::ApiError;
-use crate::quota::{Cost, Usage};
+use crate::quota::{Cost, Key, Usage};
 use crate::timestamp::Timestamp;
 
 /// How one request went, for a caller who wants to know: put a clone into the extensions of an
@@ -33,7 +32,7 @@ pub struct Journey(Arc<Mutex<Facts>>);
 #[non_exhaustive]
 pub struct Facts {
     /// The key that it was charged to.
-    pub key: CompactString,
+    pub key: Key,
     /// What was reserved for it.
     pub reserved: Option<Cost>,
     /// When it was let in.
@@ -44,7 +43,7 @@ pub struct Facts {
     pub usage: Option<Usage>,
     /// The encoding in which its response passed through the layer, so that nobody could read its
     /// usage, and what was reserved counts. Where the client below decompresses there is none.
-    pub unread: Option<CompactString>,
+    pub unread: Option<String>,
     /// What it was charged in the end.
     pub charged: Option<Cost>,
     /// The status of its response.
@@ -76,7 +75,12 @@ impl Journey {
 
     /// The request was admitted under this key; `arrived` is when it arrived, unless it was admitted immediately.
     #[cold]
-    pub(super) fn begin(&self, key: Option<&Key>, permit: &Permit, arrived: Option<Timestamp>) {
+    pub(super) fn begin(
+        &self,
+        key: Option<&ScopeKey>,
+        permit: &Permit,
+        arrived: Option<Timestamp>,
+    ) {
         let granted_at = permit.granted_at();
         let waited = granted_at - arrived.unwrap_or(granted_at);
         self.write(|facts| {

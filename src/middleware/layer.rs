@@ -2,13 +2,13 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compact_str::CompactString;
+use crate::quota::Key;
 use tower_layer::Layer;
 
 use super::http::Http;
-use super::keys::Key;
 use super::learned::Learned;
 use super::retry::RetryService;
+use super::scope_key::ScopeKey;
 use super::service::RateLimitService;
 use super::settings::{Options, Settings};
 use crate::limiter::Limiter;
@@ -56,12 +56,12 @@ impl<R: Copy> RateLimitLayer<Http, Http, R> {
 impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
     /// Charges every request to this key, whatever model it names, and lets `poll_ready` wait for it.
     #[must_use]
-    pub fn key(self, key: impl Into<CompactString>) -> Self {
+    pub fn key(self, key: impl Into<Key>) -> Self {
         let key = key.into();
         self.with(|options| {
             let had = options.key.replace(key.clone()).is_some();
             options.keys.drain(..usize::from(had));
-            options.keys.insert(0, Key::public(key));
+            options.keys.insert(0, ScopeKey::public(key));
         })
     }
 
@@ -94,8 +94,8 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
     /// # }
     /// ```
     #[must_use]
-    pub fn scope(self, key: impl Into<CompactString>) -> Self {
-        let key = Key::public(key);
+    pub fn scope(self, key: impl Into<Key>) -> Self {
+        let key = ScopeKey::public(key);
         self.with(|options| options.keys.push(key))
     }
 

@@ -1,12 +1,11 @@
-use compact_str::CompactString;
 use tracing::field::Empty;
 use tracing::{Level, Span};
 
 use super::classify::Classified;
-use super::keys::Key;
+use super::scope_key::ScopeKey;
 use crate::limiter::{AcquireError, Event, Exchange, Limiter, Permit};
 use crate::provider::{ApiError, Operation, Profile, Scanned};
-use crate::quota::{Cost, Usage};
+use crate::quota::{Cost, Key, Usage};
 use crate::timestamp::Timestamp;
 
 /// A request to a provider, as it was read: what a record says of it beside its key.
@@ -15,7 +14,7 @@ pub(super) struct Call {
     pub(super) profile: Profile,
     pub(super) operation: Operation,
     /// Where the key isn't the model that was asked for.
-    pub(super) model: Option<CompactString>,
+    pub(super) model: Option<Key>,
 }
 
 /// What is told of a request while it lasts: a span of `tracing`, and at its end an [`Exchange`]
@@ -41,7 +40,7 @@ impl Record {
 
     #[cold]
     fn new(limiter: &Limiter, classified: &Classified, call: &Call) -> Box<Self> {
-        let key = classified.keys.first().map_or("", Key::as_str);
+        let key = classified.keys.first().map_or("", ScopeKey::as_str);
         let names = (provider(call.profile), call.operation.as_str());
         let model = call.model.as_deref().unwrap_or(key);
         let span = span(names, model, key);

@@ -8,9 +8,9 @@ use tracing::Span;
 use super::charge::Charge;
 use super::classify::Classified;
 use super::journey::Journey;
-use super::keys::{Key, Keys};
 use super::reading::Reading;
 use super::record::{OTHER, Record};
+use super::scope_key::{ScopeKey, ScopeKeys};
 use super::settings::Settings;
 use crate::limiter::{Hold, Limiter, Permit, RateLimited};
 use crate::provider::{Class, Profile, Scanned, Terms};
@@ -23,7 +23,7 @@ pub struct ResponseGuard {
     permit: Option<Permit>,
     /// Once there is a response that may outlive the service: until then the service's future keeps it.
     limiter: Option<Limiter>,
-    pub(super) keys: Keys,
+    pub(super) keys: ScopeKeys,
     discover: bool,
     journey: Option<Journey>,
     record: Option<Box<Record>>,
@@ -78,7 +78,7 @@ impl ResponseGuard {
 
     /// The key that the provider's own limits belong to: the request's first.
     fn key(&self) -> &str {
-        self.keys.first().map_or("", Key::as_str)
+        self.keys.first().map_or("", ScopeKey::as_str)
     }
 
     /// The request is on its way: from here on a drop keeps the charge.

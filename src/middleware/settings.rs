@@ -1,9 +1,9 @@
 use std::time::Duration;
 
-use compact_str::CompactString;
+use crate::quota::Key;
 
-use super::keys::{Key, Keys};
 use super::learned::Learned;
+use super::scope_key::{ScopeKey, ScopeKeys};
 use crate::limiter::Limiter;
 
 /// The state that the services of one layer share.
@@ -18,9 +18,9 @@ pub(super) struct Settings<C, O> {
 /// The options of a layer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Options {
-    pub(super) key: Option<CompactString>,
+    pub(super) key: Option<Key>,
     /// The layer's own key, and its other scopes.
-    pub(super) keys: Keys,
+    pub(super) keys: ScopeKeys,
     pub(super) max_wait: Option<Duration>,
     pub(super) discover: bool,
     /// Refusals are answered with the figures of their keys.
@@ -29,7 +29,7 @@ pub(super) struct Options {
 
 impl Options {
     /// The scopes beside the request's own key.
-    pub(super) fn scopes(&self) -> &[Key] {
+    pub(super) fn scopes(&self) -> &[ScopeKey] {
         &self.keys[usize::from(self.key.is_some())..]
     }
 }

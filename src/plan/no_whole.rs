@@ -1,4 +1,4 @@
-use compact_str::CompactString;
+use crate::quota::Key;
 
 /// Without the feature `regex` there is none.
 #[derive(Debug)]
@@ -9,7 +9,7 @@ impl Whole {
         None
     }
 
-    pub(crate) fn name(&self) -> &CompactString {
+    pub(crate) fn name(&self) -> &Key {
         match *self {}
     }
 

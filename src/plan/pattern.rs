@@ -1,4 +1,4 @@
-use compact_str::CompactString;
+use crate::quota::Key;
 use wildmatch::WildMatch;
 
 use super::regex_name::REGEX;
@@ -7,7 +7,7 @@ use super::whole::Whole;
 /// The keys of a quota, by its name.
 #[derive(Debug)]
 pub(crate) enum Pattern {
-    Exact(CompactString),
+    Exact(Key),
     Glob(WildMatch),
     Regex(Whole),
 }
@@ -31,7 +31,7 @@ impl Pattern {
     }
 
     /// The key of the buckets of all keys that it is for, where they share them.
-    pub(crate) fn name(&self) -> CompactString {
+    pub(crate) fn name(&self) -> Key {
         match self {
             Self::Exact(name) => name.clone(),
             Self::Glob(glob) => glob.to_string().into(),

@@ -1,5 +1,5 @@
 #[cfg(feature = "regex")]
-use compact_str::{CompactString, format_compact};
+use crate::quota::Key;
 #[cfg(feature = "regex")]
 use regex::Regex;
 
@@ -8,6 +8,6 @@ pub(crate) const REGEX: &str = "regex:";
 
 /// The name of a quota for all keys that a regular expression matches.
 #[cfg(feature = "regex")]
-pub(crate) fn regex_name(regex: &Regex) -> CompactString {
-    format_compact!("{REGEX}{}", regex.as_str())
+pub(crate) fn regex_name(regex: &Regex) -> Key {
+    format!("{REGEX}{}", regex.as_str()).into()
 }

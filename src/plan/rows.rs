@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use compact_str::CompactString;
+use crate::quota::Key;
 use wildmatch::WildMatch;
 
 use super::pattern::Pattern;
@@ -10,7 +10,7 @@ use super::whole::Whole;
 /// order in which they came.
 #[derive(Debug)]
 pub(crate) struct Rows<T> {
-    exact: HashMap<CompactString, T>,
+    exact: HashMap<Key, T>,
     globs: Vec<(WildMatch, T)>,
     regexes: Vec<(Whole, T)>,
 }
@@ -82,7 +82,7 @@ impl<T> Rows<T> {
     }
 
     /// The names that are no patterns.
-    pub(crate) fn exact(&self) -> impl Iterator<Item = &CompactString> {
+    pub(crate) fn exact(&self) -> impl Iterator<Item = &Key> {
         self.exact.keys()
     }
 

@@ -1,14 +1,12 @@
 use std::sync::Arc;
 
-use compact_str::CompactString;
-
 use super::named_quota::{NamedQuota, QuotaOrigin};
 use super::pattern::Pattern;
 use super::plan::Plan;
 use super::rows::Rows;
 use super::unknown_key::UnknownKey;
 use crate::provider::Profile;
-use crate::quota::{Limit, Margin, Quota, Share, UnknownZone};
+use crate::quota::{Key, Limit, Margin, Quota, Share, UnknownZone};
 
 /// Which quota a key has: its own, else the most specific glob's, else the first regular
 /// expression's, else a provider's built-in one, else what the policy for unknown keys says.
@@ -30,21 +28,21 @@ pub(crate) struct QuotaTable {
 /// Where the buckets of a key are, and the plan that they follow.
 #[derive(Debug)]
 pub(crate) struct Home {
-    pub(crate) key: CompactString,
+    pub(crate) key: Key,
     pub(crate) plan: Arc<Plan>,
 }
 
 #[derive(Debug)]
 pub(crate) struct Row {
     /// The key, or the pattern of keys, that it is for.
-    name: CompactString,
+    name: Key,
     profile: Option<Profile>,
     /// As it was given, the share not taken of it; and by whom.
     quota: Quota,
     origin: QuotaOrigin,
     pub(crate) plan: Arc<Plan>,
     /// The key of the one set of buckets that all keys of this row share, where they do.
-    shared: Option<CompactString>,
+    shared: Option<Key>,
 }
 
 impl QuotaTable {
@@ -85,7 +83,7 @@ impl QuotaTable {
     fn nobody(&mut self, quota: Quota, version: u32) -> Row {
         self.rows += 1;
         let plan = Arc::new(Plan::unknown(&quota, (self.rows, version)));
-        let name = CompactString::default();
+        let name = Key::default();
         Row { name, profile: None, quota, origin: QuotaOrigin::Configured, plan, shared: None }
     }
 
@@ -211,12 +209,12 @@ impl QuotaTable {
     }
 
     /// The name of the quota that a key has, if it has one.
-    pub(crate) fn name_of(&self, key: &str) -> Option<&CompactString> {
+    pub(crate) fn name_of(&self, key: &str) -> Option<&Key> {
         self.find(key).map(|row| &row.name)
     }
 
     /// The keys that have a quota of their own, by name.
-    pub(crate) fn named(&self) -> impl Iterator<Item = &CompactString> {
+    pub(crate) fn named(&self) -> impl Iterator<Item = &Key> {
         self.own.exact()
     }
 

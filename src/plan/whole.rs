@@ -1,4 +1,4 @@
-use compact_str::CompactString;
+use crate::quota::Key;
 use regex::Regex;
 
 use super::regex_name::regex_name;
@@ -6,7 +6,7 @@ use super::regex_name::regex_name;
 /// A regular expression that whole keys are to match.
 #[derive(Debug)]
 pub(crate) struct Whole {
-    name: CompactString,
+    name: Key,
     regex: Regex,
 }
 
@@ -20,7 +20,7 @@ impl Whole {
         Some(Self { name: regex_name(&regex), regex: anchored.unwrap_or(regex) })
     }
 
-    pub(crate) fn name(&self) -> &CompactString {
+    pub(crate) fn name(&self) -> &Key {
         &self.name
     }
 

@@ -1,14 +1,12 @@
-use compact_str::CompactString;
-
 use super::{Operation, Terms};
-use crate::quota::Cost;
+use crate::quota::{Cost, Key};
 
 /// The model and the cost of a request, estimated before it is sent.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Estimate {
     /// The model that the request names.
-    pub model: Option<CompactString>,
+    pub model: Option<Key>,
     /// The operation.
     pub operation: Operation,
     /// The cost to reserve.

@@ -1,14 +1,13 @@
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
-
 use crate::limiter::{BucketChanges, KeyChanges};
+use crate::quota::Key;
 use crate::timestamp::Timestamp;
 
 /// Changes not written yet, merged per key, so that memory stays bounded while the store is
 /// unavailable.
 #[derive(Debug, Default)]
-pub(super) struct PendingChanges(BTreeMap<CompactString, KeyChanges>);
+pub(super) struct PendingChanges(BTreeMap<Key, KeyChanges>);
 
 impl PendingChanges {
     /// Adds changes.

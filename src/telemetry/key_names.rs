@@ -1,14 +1,14 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::quota::Key;
 use ::metrics::SharedString;
-use compact_str::CompactString;
 
 use super::label_set::{LabelSet, OTHER};
 use crate::limiter::WeakLimiter;
 
 /// Returns the label of a key.
-pub(super) type NameFn = Arc<dyn Fn(&str) -> Option<CompactString> + Send + Sync>;
+pub(super) type NameFn = Arc<dyn Fn(&str) -> Option<Key> + Send + Sync>;
 
 /// The labels of the keys of a limiter: the names of their quotas.
 pub(super) struct KeyNames {

@@ -1,8 +1,8 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::quota::Key;
 use ::metrics::Recorder;
-use compact_str::CompactString;
 
 use super::key_names::{KeyNames, NameFn};
 use super::label_set::LabelSet;
@@ -54,10 +54,7 @@ impl Metrics {
     /// # let _ = metrics;
     /// ```
     #[must_use]
-    pub fn with_names(
-        self,
-        naming: impl Fn(&str) -> Option<CompactString> + Send + Sync + 'static,
-    ) -> Self {
+    pub fn with_names(self, naming: impl Fn(&str) -> Option<Key> + Send + Sync + 'static) -> Self {
         Self { naming: Some(Arc::new(naming)), ..self }
     }
 

@@ -3,7 +3,7 @@ use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 
-use compact_str::CompactString;
+use crate::quota::Key;
 use parking_lot::Mutex;
 
 use super::agent::AgentStatus;
@@ -26,7 +26,7 @@ pub(super) struct Member {
     announced: AtomicU64,
     received: Mutex<AgentStatus>,
     /// The end of the cool-down that was last published, by key.
-    paused: Mutex<HashMap<CompactString, Timestamp>>,
+    paused: Mutex<HashMap<Key, Timestamp>>,
 }
 
 impl Member {
@@ -114,7 +114,7 @@ impl Member {
         }
     }
 
-    fn publish_cool_down(&self, key: &CompactString, until: Timestamp) {
+    fn publish_cool_down(&self, key: &Key, until: Timestamp) {
         let now = self.limiter.now();
         let left = until - now;
         {

@@ -4,21 +4,20 @@
 use std::collections::HashMap;
 use std::sync::Arc;
 
-use compact_str::CompactString;
 use smallvec::SmallVec;
 
 use super::piece::Piece;
 use crate::engine::{self, Bucket, Rule};
 use crate::limiter::{Reservation, Reserved, Unmet};
-use crate::quota::{Cost, Dimension};
+use crate::quota::{Cost, Dimension, Key};
 use crate::timestamp::Timestamp;
 
 /// The local shares, and the amounts admitted without the store that the store does not know yet.
 #[derive(Debug, Default)]
 pub(super) struct Fallback {
     outage: u64,
-    shares: HashMap<CompactString, Share>,
-    debts: HashMap<CompactString, Debt>,
+    shares: HashMap<Key, Share>,
+    debts: HashMap<Key, Debt>,
 }
 
 /// The buckets of a key, in which each cost counts once per live process: the local share of the

@@ -1,16 +1,14 @@
 use std::sync::Arc;
 
-use compact_str::CompactString;
-
 use super::script::{Amounts, LeaseRequest, MAX_AMOUNT};
 use crate::engine::Rule;
 use crate::limiter::{Reservation, Reserved};
-use crate::quota::Cost;
+use crate::quota::{Cost, Key};
 
 /// The part of a call that concerns one key.
 #[derive(Debug, Clone)]
 pub(super) struct Piece {
-    pub(super) key: CompactString,
+    pub(super) key: Key,
     pub(super) rules: Arc<[Rule]>,
     /// The amount for each rule.
     pub(super) amounts: Amounts,

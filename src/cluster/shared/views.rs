@@ -2,7 +2,7 @@ use std::collections::HashMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compact_str::CompactString;
+use crate::quota::Key;
 
 use super::piece::Piece;
 use super::script::{ServerTime, View};
@@ -13,9 +13,9 @@ use crate::timestamp::Timestamp;
 /// The last known state of each key, and of the servers' clocks.
 #[derive(Debug, Default)]
 pub(super) struct Views {
-    keys: HashMap<CompactString, KnownKey>,
+    keys: HashMap<Key, KnownKey>,
     /// By slot; a single entry if all keys are in one slot.
-    clocks: HashMap<CompactString, ServerClock>,
+    clocks: HashMap<Key, ServerClock>,
 }
 
 #[derive(Debug)]

@@ -9,7 +9,6 @@ mod delta;
 
 use std::time::Duration;
 
-use compact_str::CompactString;
 use smallvec::SmallVec;
 
 use self::delta::{Delta, named, signed};
@@ -17,7 +16,7 @@ use super::changes::{BucketChanges, KeyChanges};
 use super::limits::{Granted, Limits};
 use crate::engine::Rule;
 use crate::plan::Plan;
-use crate::quota::{Cost, Dimension, Window};
+use crate::quota::{Cost, Dimension, Key, Window};
 use crate::timestamp::Timestamp;
 
 /// The changes of one key, until they are collected.
@@ -269,7 +268,7 @@ impl Journal {
     /// elsewhere by now reports no held amounts: that place does.
     pub(crate) fn collect(
         &mut self,
-        key: &CompactString,
+        key: &Key,
         limits: &Limits,
         is_retired: bool,
     ) -> Option<KeyChanges> {

@@ -8,7 +8,7 @@ use super::policies::{Policies, PolicyCache, SECOND};
 use super::text::{header, parameter};
 use crate::engine::{Level, Rule};
 use crate::limiter::{Figures, Limiter};
-use crate::middleware::Key;
+use crate::middleware::ScopeKey;
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
@@ -27,8 +27,8 @@ pub(super) struct Refusal<'a> {
 }
 
 /// Returns the figures of these keys now, one for each. A key that is named twice counts once.
-pub(super) fn figures(limiter: &Limiter, keys: &[Key]) -> SmallVec<[Figures; 2]> {
-    let figures = |(index, key): (usize, &Key)| {
+pub(super) fn figures(limiter: &Limiter, keys: &[ScopeKey]) -> SmallVec<[Figures; 2]> {
+    let figures = |(index, key): (usize, &ScopeKey)| {
         let again = keys[..index].iter().any(|other| other.as_str() == key.as_str());
         if again { Figures::default() } else { limiter.figures(key.as_str()) }
     };
@@ -37,7 +37,11 @@ pub(super) fn figures(limiter: &Limiter, keys: &[Key]) -> SmallVec<[Figures; 2]>
 
 impl<'a> Fields<'a> {
     /// The fields of these keys, each with its figures; a layer has a cache of texts.
-    pub(super) fn new(keys: &[Key], figures: &'a [Figures], cache: Option<&PolicyCache>) -> Self {
+    pub(super) fn new(
+        keys: &[ScopeKey],
+        figures: &'a [Figures],
+        cache: Option<&PolicyCache>,
+    ) -> Self {
         let policies = match cache {
             Some(cache) => cache.get(keys, figures),
             None => Arc::new(Policies::new(keys, figures)),

@@ -3,7 +3,6 @@ use std::ops::Range;
 use std::sync::Arc;
 
 use bytes::Bytes;
-use compact_str::CompactString;
 use foldhash::fast::FixedState;
 use http::HeaderValue;
 use parking_lot::Mutex;
@@ -12,8 +11,8 @@ use smallvec::SmallVec;
 use super::text::{header, number, parameter, push};
 use crate::engine::Rule;
 use crate::limiter::Figures;
-use crate::middleware::Key;
-use crate::quota::{Dimension, Limit, Window};
+use crate::middleware::ScopeKey;
+use crate::quota::{Dimension, Key, Limit, Window};
 
 /// The texts that the names and the limits of a request's keys fix: the value of `RateLimit-Policy`,
 /// and in it the names of the policies.
@@ -28,14 +27,14 @@ pub(super) struct Policies {
 /// The part of a key that the texts depend on.
 #[derive(Debug)]
 struct Scope {
-    name: CompactString,
+    name: Key,
     /// The limits, which are compared by their address: while this reference lives, no others have it.
     rules: Option<Arc<[Rule]>>,
 }
 
 impl Policies {
     /// Writes the texts of these keys, each with its figures.
-    pub(super) fn new(keys: &[Key], figures: &[Figures]) -> Self {
+    pub(super) fn new(keys: &[ScopeKey], figures: &[Figures]) -> Self {
         let (mut text, mut names) = (Vec::with_capacity(ROOM), SmallVec::new());
         for (index, figures) in figures.iter().enumerate() {
             for limit in figures.rules().iter().map(Rule::limit) {
@@ -48,7 +47,7 @@ impl Policies {
                 parameters(&mut text, limit);
             }
         }
-        let scope = |(key, figures): (&Key, &Figures)| Scope {
+        let scope = |(key, figures): (&ScopeKey, &Figures)| Scope {
             name: key.name().into(),
             rules: figures.rules.clone(),
         };
@@ -67,8 +66,8 @@ impl Policies {
         self.names.iter().filter_map(|name| text.get(name.clone()))
     }
 
-    fn are_of(&self, keys: &[Key], figures: &[Figures]) -> bool {
-        let is_same = |((scope, key), figures): ((&Scope, &Key), &Figures)| {
+    fn are_of(&self, keys: &[ScopeKey], figures: &[Figures]) -> bool {
+        let is_same = |((scope, key), figures): ((&Scope, &ScopeKey), &Figures)| {
             address(scope.rules.as_ref()) == address(figures.rules.as_ref())
                 && scope.name == key.name()
         };
@@ -84,7 +83,7 @@ pub(super) struct PolicyCache([Mutex<Option<Arc<Policies>>>; PLACES]);
 
 impl PolicyCache {
     /// Returns the texts of these keys, each with its figures.
-    pub(super) fn get(&self, keys: &[Key], figures: &[Figures]) -> Arc<Policies> {
+    pub(super) fn get(&self, keys: &[ScopeKey], figures: &[Figures]) -> Arc<Policies> {
         let mut kept = self.0[place(keys, figures)].lock();
         if let Some(policies) = kept.as_ref().filter(|policies| policies.are_of(keys, figures)) {
             return Arc::clone(policies);
@@ -99,7 +98,7 @@ impl Default for PolicyCache {
     }
 }
 
-fn place(keys: &[Key], figures: &[Figures]) -> usize {
+fn place(keys: &[ScopeKey], figures: &[Figures]) -> usize {
     let mut hasher = FixedState::default().build_hasher();
     for (key, figures) in keys.iter().zip(figures) {
         hasher.write(key.name().as_bytes());
@@ -114,7 +113,7 @@ fn address(rules: Option<&Arc<[Rule]>>) -> usize {
 
 /// Writes a policy's name in quotes: that of its key, as far as it may be shown, and what is limited,
 /// such as `"peer-rpm"`.
-fn name(text: &mut Vec<u8>, keys: &[Key], index: usize, limit: &Limit) {
+fn name(text: &mut Vec<u8>, keys: &[ScopeKey], index: usize, limit: &Limit) {
     let scope = keys[index].name();
     text.push(b'"');
     push(text, scope);

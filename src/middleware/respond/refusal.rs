@@ -9,7 +9,7 @@ use super::policies::PolicyCache;
 use super::text::{header, member, number, plain_member};
 use crate::engine::Wait;
 use crate::limiter::{AcquireError, Code, Limiter, Refused};
-use crate::middleware::Key;
+use crate::middleware::ScopeKey;
 use crate::quota::{Cost, Dimension};
 
 /// Why a request is refused, as its client is told.
@@ -25,10 +25,10 @@ struct Verdict<'a> {
 
 /// What a client is told whose request the limiter has refused: status, fields and problem document as
 /// [`Respond`](super::Respond) answers them, for who asks the limiter itself. No limit of a key that was
-/// made by [`Key::new`] is named.
+/// made by [`ScopeKey::new`] is named.
 pub fn refusal(
     limiter: &Limiter,
-    keys: &[Key],
+    keys: &[ScopeKey],
     cost: &Cost,
     error: &AcquireError,
 ) -> Response<Bytes> {
@@ -36,14 +36,14 @@ pub fn refusal(
 }
 
 /// Adds the fields `RateLimit-Policy` and `RateLimit` of these keys to an answer.
-pub fn describe(limiter: &Limiter, keys: &[Key], headers: &mut HeaderMap) {
+pub fn describe(limiter: &Limiter, keys: &[ScopeKey], headers: &mut HeaderMap) {
     Fields::new(keys, &figures(limiter, keys), None).append(headers);
 }
 
 /// Answers a request that was refused; a layer has a cache of texts.
 pub(super) fn answer(
     limiter: &Limiter,
-    keys: &[Key],
+    keys: &[ScopeKey],
     cost: &Cost,
     error: &AcquireError,
     cache: Option<&PolicyCache>,
@@ -127,7 +127,7 @@ impl<'a> Verdict<'a> {
     }
 
     /// Writes the problem document.
-    fn write(&self, text: &mut Vec<u8>, keys: &[Key], cost: &Cost, fields: &Fields<'_>) {
+    fn write(&self, text: &mut Vec<u8>, keys: &[ScopeKey], cost: &Cost, fields: &Fields<'_>) {
         let exceeded = self.dimension.is_some() && self.status == StatusCode::TOO_MANY_REQUESTS;
         text.extend_from_slice(if exceeded { QUOTA_EXCEEDED } else { BLANK });
         if !exceeded {
@@ -139,7 +139,7 @@ impl<'a> Verdict<'a> {
         if let Some(dimension) = self.dimension {
             member(text, "dimension", dimension.as_str());
         }
-        let binds = |key: &&Key| Some(key.as_str()) == self.key;
+        let binds = |key: &&ScopeKey| Some(key.as_str()) == self.key;
         if let Some(key) = keys.iter().find(binds).and_then(|key| key.shown()) {
             member(text, "key", key);
         }

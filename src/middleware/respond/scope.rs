@@ -1,6 +1,7 @@
 use std::fmt;
 use std::sync::Arc;
 
+use crate::quota::Key;
 use axum::extract::MatchedPath;
 use compact_str::CompactString;
 use http::HeaderName;
@@ -8,7 +9,7 @@ use sha2::{Digest, Sha256};
 
 use super::head::Head;
 use super::peer::{self, Proxies};
-use crate::middleware::Key;
+use crate::middleware::ScopeKey;
 
 /// Where the key of a request comes from.
 ///
@@ -31,7 +32,7 @@ use crate::middleware::Key;
 /// ```
 #[derive(Clone)]
 pub struct Scope {
-    name: CompactString,
+    name: Key,
     source: Source,
     hashed: bool,
 }
@@ -44,18 +45,18 @@ enum Source {
     Path,
     Route,
     Peer(Option<Proxies>),
-    Value(Arc<dyn Fn(Head<'_>) -> Option<CompactString> + Send + Sync>),
+    Value(Arc<dyn Fn(Head<'_>) -> Option<Key> + Send + Sync>),
 }
 
 impl Scope {
     /// One key for all requests.
-    pub fn fixed(key: impl Into<CompactString>) -> Self {
+    pub fn fixed(key: impl Into<Key>) -> Self {
         Self::new(key, Source::Fixed)
     }
 
     /// The value of this header field, kept as its hash: an API key, a token. Of several the first.
     pub fn header(name: HeaderName) -> Self {
-        let text = CompactString::from(name.as_str());
+        let text = Key::from(name.as_str());
         Self::new(text, Source::Header(name)).hashed()
     }
 
@@ -88,19 +89,19 @@ impl Scope {
     /// What `value` makes of an extension that a layer further out has put into the request: who is
     /// logged in, say. It is kept as it is.
     pub fn extension<T, V>(
-        name: impl Into<CompactString>,
+        name: impl Into<Key>,
         value: impl Fn(&T) -> V + Send + Sync + 'static,
     ) -> Self
     where
         T: Clone + Send + Sync + 'static,
-        V: Into<CompactString>,
+        V: Into<Key>,
     {
         Self::by(name, move |head| Some(value(head.extensions.get::<T>()?).into()))
     }
 
     /// What `value` makes of the request. It is kept as it is.
-    pub fn by<V: Into<CompactString>>(
-        name: impl Into<CompactString>,
+    pub fn by<V: Into<Key>>(
+        name: impl Into<Key>,
         value: impl Fn(Head<'_>) -> Option<V> + Send + Sync + 'static,
     ) -> Self {
         Self::new(name, Source::Value(Arc::new(move |head| value(head).map(Into::into))))
@@ -108,7 +109,7 @@ impl Scope {
 
     /// Another name, the part of the key before the colon.
     #[must_use]
-    pub fn named(mut self, name: impl Into<CompactString>) -> Self {
+    pub fn named(mut self, name: impl Into<Key>) -> Self {
         self.name = name.into();
         self
     }
@@ -128,16 +129,16 @@ impl Scope {
     }
 
     /// The key of requests that say this, to set a quota or to look at its statistics.
-    pub fn key_of(&self, value: &str) -> CompactString {
+    pub fn key_of(&self, value: &str) -> Key {
         let mut key = self.empty();
         self.push(&mut key, value.as_bytes());
-        key
+        Key::from_text(key)
     }
 
     /// The key of this request.
-    pub(super) fn key(&self, head: Head<'_>) -> Key {
+    pub(super) fn key(&self, head: Head<'_>) -> ScopeKey {
         if let Source::Fixed = self.source {
-            return Key::public(self.name.clone());
+            return ScopeKey::public(self.name.clone());
         }
         let mut key = self.empty();
         match &self.source {
@@ -160,16 +161,17 @@ impl Scope {
                 self.push(&mut key, value(head).unwrap_or_default().as_bytes());
             }
         }
-        if self.hashed { Key::named(key) } else { Key::public(key) }
+        let key = Key::from_text(key);
+        if self.hashed { ScopeKey::named(key) } else { ScopeKey::public(key) }
     }
 
-    fn new(name: impl Into<CompactString>, source: Source) -> Self {
+    fn new(name: impl Into<Key>, source: Source) -> Self {
         Self { name: name.into(), source, hashed: false }
     }
 
     /// The key of a request that doesn't say.
     fn empty(&self) -> CompactString {
-        let mut key = self.name.clone();
+        let mut key = CompactString::new(&self.name);
         key.push(':');
         key
     }

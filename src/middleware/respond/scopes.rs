@@ -3,8 +3,8 @@ use std::sync::Arc;
 
 use super::head::Head;
 use super::scope::Scope;
-use crate::middleware::{Classified, Classify, Key};
-use crate::quota::Cost;
+use crate::middleware::{Classified, Classify, ScopeKey};
+use crate::quota::{Cost, Key};
 
 /// The scopes that a request falls under in server mode, and what it costs: one request, unless said
 /// otherwise. Its body isn't read.
@@ -30,9 +30,11 @@ impl<B> Classify<http::Request<B>> for Scopes {
     fn classify(&self, request: &http::Request<B>, key: Option<&str>) -> Classified {
         let head = Head::of(request);
         let cost = self.cost.as_ref().map_or_else(Cost::new, |cost| cost(head));
-        let mut keys =
-            key.map(Key::public).into_iter().chain(self.scopes.iter().map(|scope| scope.key(head)));
-        let first = keys.next().unwrap_or_else(|| Key::public(SERVICE));
+        let mut keys = key
+            .map(ScopeKey::public)
+            .into_iter()
+            .chain(self.scopes.iter().map(|scope| scope.key(head)));
+        let first = keys.next().unwrap_or_else(|| ScopeKey::public(SERVICE));
         let mut classified = Classified::new(first, cost);
         classified.keys.extend(keys);
         classified.read_extensions(request.extensions());
@@ -47,4 +49,4 @@ impl fmt::Debug for Scopes {
 }
 
 /// The key of all requests where no scope is named.
-const SERVICE: compact_str::CompactString = compact_str::CompactString::const_new("service");
+const SERVICE: Key = Key::from_static("service");

@@ -20,6 +20,7 @@ mod unreadable;
 mod walk;
 mod without_model;
 
+use crate::quota::Key;
 use compact_str::CompactString;
 
 use counter::Counter;
@@ -117,7 +118,7 @@ impl Request {
         stated: Option<CompactString>,
     ) -> Estimate {
         let path = &endpoint::plain(path);
-        let model = endpoint::model_of(path).or(stated);
+        let model = endpoint::model_of(path).or(stated).map(Key::from_text);
         let operation = Operation::of(Endpoint::of(path).unwrap_or_default(), path);
         Estimate { model, operation, ..Estimate::from_size(size) }
     }
@@ -183,6 +184,7 @@ impl Request {
         let (max_output, stream) = (self.max_output(), self.stream);
         let Reserved { cost, terms, guess } = reserved;
         let Self { model, operation, .. } = self;
+        let model = model.map(Key::from_text);
         Estimate { model, operation, cost, terms, stream, max_output, exact: true, guess }
     }
 

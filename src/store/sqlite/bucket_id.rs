@@ -1,16 +1,15 @@
 use std::time::Duration;
 
-use compact_str::CompactString;
 use rusqlite::Row;
 
 use super::database_error::{DatabaseError, DatabaseProblem};
-use crate::quota::{Dimension, Window};
+use crate::quota::{Dimension, Key, Window};
 use crate::store::dimension;
 
 /// The identity of a bucket, the same for all owners.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct BucketId {
-    pub(super) key: CompactString,
+    pub(super) key: Key,
     pub(super) dimension: Dimension,
     pub(super) window: Window,
 }

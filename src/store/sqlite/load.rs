@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
+use crate::quota::Key;
 use rusqlite::Connection;
 
 use super::bucket_id::BucketId;
@@ -21,7 +21,7 @@ pub(super) fn state(
     now: Timestamp,
 ) -> Result<State, DatabaseError> {
     let clocks = clocks(db)?;
-    let mut keys: BTreeMap<CompactString, KeySnapshot> = BTreeMap::new();
+    let mut keys: BTreeMap<Key, KeySnapshot> = BTreeMap::new();
     for (name, (refill, taken)) in taken(db, &clocks, origin, now)? {
         let net_usage = net_usage(taken, name.window.as_nanos());
         if !net_usage.taken.is_empty() {
@@ -35,10 +35,7 @@ pub(super) fn state(
     Ok(State { quotas: quotas(db)?, keys: keys.into_values().collect() })
 }
 
-pub(super) fn entry(
-    keys: &mut BTreeMap<CompactString, KeySnapshot>,
-    key: CompactString,
-) -> &mut KeySnapshot {
+pub(super) fn entry(keys: &mut BTreeMap<Key, KeySnapshot>, key: Key) -> &mut KeySnapshot {
     keys.entry(key.clone()).or_insert_with(|| KeySnapshot::new(key, Vec::new()))
 }
 

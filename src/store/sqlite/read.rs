@@ -1,6 +1,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
-use compact_str::CompactString;
+use crate::quota::Key;
 use rusqlite::{Connection, Params, params};
 
 use super::bucket_id::BucketId;
@@ -19,7 +19,7 @@ impl OwnerTransaction<'_> {
         seen: i64,
         others_held: &mut BTreeMap<BucketId, u64>,
     ) -> Result<Vec<KeyChanges>, DatabaseError> {
-        let mut keys: BTreeMap<CompactString, KeyChanges> = BTreeMap::new();
+        let mut keys: BTreeMap<Key, KeyChanges> = BTreeMap::new();
         self.read_resets(seen, &mut keys)?;
         // A reset clears this owner's usage as well, so read all usage since then.
         let reset: Vec<String> = keys.keys().map(ToString::to_string).collect();
@@ -66,7 +66,7 @@ impl OwnerTransaction<'_> {
     fn read_resets(
         &self,
         seen: i64,
-        keys: &mut BTreeMap<CompactString, KeyChanges>,
+        keys: &mut BTreeMap<Key, KeyChanges>,
     ) -> Result<(), DatabaseError> {
         let sql = "SELECT key, at, clock FROM resets WHERE seq > ?1 AND owner <> ?2";
         let mut rows = self.tx.prepare_cached(sql)?;
@@ -82,7 +82,7 @@ impl OwnerTransaction<'_> {
     fn read_cool_downs(
         &self,
         seen: i64,
-        keys: &mut BTreeMap<CompactString, KeyChanges>,
+        keys: &mut BTreeMap<Key, KeyChanges>,
     ) -> Result<(), DatabaseError> {
         let sql = "SELECT key, until, noted_at, clock FROM cooling WHERE seq > ?1 AND owner <> ?2 \
                    OR key IN (SELECT key FROM resets WHERE seq > ?1 AND owner <> ?2)";
@@ -112,7 +112,7 @@ pub(super) fn held(db: &Connection, but: i64) -> Result<BTreeMap<BucketId, u64>,
     Ok(held)
 }
 
-fn entry(keys: &mut BTreeMap<CompactString, KeyChanges>, key: CompactString) -> &mut KeyChanges {
+fn entry(keys: &mut BTreeMap<Key, KeyChanges>, key: Key) -> &mut KeyChanges {
     keys.entry(key.clone()).or_insert_with(|| KeyChanges::new(key))
 }
 

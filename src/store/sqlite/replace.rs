@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use compact_str::CompactString;
+use crate::quota::Key;
 use rusqlite::Connection;
 
 use super::bucket_id::BucketId;
@@ -62,7 +62,7 @@ impl OwnerTransaction<'_> {
 /// Adds the amounts that all owners hold to a state.
 pub(super) fn add_held(db: &Connection, state: &mut State) -> Result<(), DatabaseError> {
     let by_key = state.keys.drain(..).map(|key| (key.key.as_str().into(), key));
-    let mut keys: BTreeMap<CompactString, KeySnapshot> = by_key.collect();
+    let mut keys: BTreeMap<Key, KeySnapshot> = by_key.collect();
     for (name, amount) in held(db, NO_OWNER)? {
         let buckets = &mut entry(&mut keys, name.key).buckets;
         let same =

@@ -1,7 +1,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use compact_str::CompactString;
+use tollgate::Key;
 
 use crate::terminal::{HumanDuration, rfc3339, whole};
 use tollgate::Timestamp;
@@ -17,7 +17,7 @@ pub(super) struct LongWaits {
     /// The longest wait of the job.
     longest: Option<Duration>,
     /// The time until which the wait of a key has been reported.
-    reported: HashMap<CompactString, Timestamp>,
+    reported: HashMap<Key, Timestamp>,
 }
 
 /// The result of a check.
@@ -43,9 +43,8 @@ impl LongWaits {
         let now = limiter.now();
         let keys: Vec<_> =
             limiter.state().stats().into_iter().filter(|(_, stats)| stats.waiting > 0).collect();
-        let is_reported =
-            |key: &CompactString| self.reported.get(key).is_some_and(|until| *until > now);
-        let is_new = |(key, stats): &(CompactString, KeyStats)| {
+        let is_reported = |key: &Key| self.reported.get(key).is_some_and(|until| *until > now);
+        let is_new = |(key, stats): &(Key, KeyStats)| {
             !is_reported(key) && (used_up(stats).is_some() || cooling(stats, now).is_some())
         };
         let is_needed = self.longest.is_some() && !keys.is_empty() || keys.iter().any(is_new);
@@ -58,7 +57,7 @@ impl LongWaits {
         WaitCheck { notices: new.into_iter().filter_map(notice).collect(), too_long }
     }
 
-    fn notice(&mut self, key: &CompactString, stats: &KeyStats, twin: &Limiter) -> Option<String> {
+    fn notice(&mut self, key: &Key, stats: &KeyStats, twin: &Limiter) -> Option<String> {
         let now = twin.now();
         if let Some(until) = cooling(stats, now) {
             self.reported.insert(key.clone(), until);
@@ -95,11 +94,7 @@ fn next(key: &str, twin: &Limiter) -> Option<Timestamp> {
 }
 
 /// Returns the reason to end a job whose requests would all wait for more than `longest`.
-fn too_long(
-    keys: &[(CompactString, KeyStats)],
-    twin: &Limiter,
-    longest: Duration,
-) -> Option<String> {
+fn too_long(keys: &[(Key, KeyStats)], twin: &Limiter, longest: Duration) -> Option<String> {
     let now = twin.now();
     let waits = keys.iter().map(|(key, _)| (next(key, twin).unwrap_or(now), key));
     let (until, key) = waits.min()?;

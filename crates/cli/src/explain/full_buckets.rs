@@ -1,6 +1,6 @@
 use std::collections::HashMap;
 
-use compact_str::CompactString;
+use tollgate::Key;
 
 use super::Explanation;
 use tollgate::Timestamp;
@@ -12,7 +12,7 @@ use tollgate::quota::Window;
 /// previous one. An exchange without a time counts as a separate recording. Unrecorded traffic is
 /// unknown and affects the median.
 #[derive(Debug, Clone, Default)]
-pub(super) struct FullBuckets(HashMap<(&'static str, Option<CompactString>), Timestamp>);
+pub(super) struct FullBuckets(HashMap<(&'static str, Option<Key>), Timestamp>);
 
 impl FullBuckets {
     pub(super) fn is_full_for(&mut self, explanation: &Explanation) -> bool {

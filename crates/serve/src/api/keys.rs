@@ -1,11 +1,11 @@
 use std::borrow::Cow;
 
-use compact_str::CompactString;
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::Deserialize;
+use tollgate::Key;
 
 use super::fault::{Fault, invalid, meaningless};
-use tollgate::middleware::Key;
+use tollgate::middleware::ScopeKey;
 
 /// The keys that a request is charged to, all or none: the narrowest first.
 #[derive(Debug, Clone, Deserialize)]
@@ -22,7 +22,7 @@ impl KeyList {
     ///
     /// # Errors
     /// Which one is wrong.
-    pub(super) fn checked(self, longest: usize) -> Result<Vec<CompactString>, Fault> {
+    pub(super) fn checked(self, longest: usize) -> Result<Vec<Key>, Fault> {
         let Self(keys) = self;
         match keys.len() {
             0 => {
@@ -96,8 +96,8 @@ pub(super) fn key_of(place: &str, key: &str, longest: usize) -> Result<(), Fault
 }
 
 /// The same keys as the middleware tells of them: their clients have named them themselves.
-pub(super) fn shown(keys: &[CompactString]) -> Vec<Key> {
-    keys.iter().cloned().map(Key::public).collect()
+pub(super) fn shown(keys: &[Key]) -> Vec<ScopeKey> {
+    keys.iter().cloned().map(ScopeKey::public).collect()
 }
 
 /// How many keys one request may be charged to.

@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::response::Response;
-use compact_str::CompactString;
 use serde_json::{Map, Value};
+use tollgate::Key;
 
 use super::fault::{Fault, closed};
 use super::keys::shown;
@@ -16,7 +16,7 @@ use tollgate::quota::Cost;
 /// What a client is told that doesn't get its reservation: as the middleware tells it, and in words.
 pub(super) fn refused(
     api: &Api,
-    keys: &[CompactString],
+    keys: &[Key],
     (cost, wait): (&Cost, Duration),
     error: &AcquireError,
 ) -> Fault {

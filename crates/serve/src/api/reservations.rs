@@ -3,10 +3,10 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compact_str::CompactString;
 use parking_lot::Mutex;
 use tokio::sync::{Notify, OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
+use tollgate::Key;
 
 use super::id::Id;
 use crate::config::Serve;
@@ -39,7 +39,7 @@ pub(super) struct Place {
 /// A reservation, as its client asked for it.
 #[derive(Debug, Clone)]
 pub(super) struct Reservation {
-    pub(super) keys: Arc<[CompactString]>,
+    pub(super) keys: Arc<[Key]>,
     pub(super) cost: Cost,
     pub(super) granted_at: Timestamp,
     /// For how long it is held, from its grant or its last renewal.

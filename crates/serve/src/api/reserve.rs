@@ -6,9 +6,9 @@ use axum::extract::State;
 use axum::http::header::LOCATION;
 use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
-use compact_str::CompactString;
 use schemars::JsonSchema;
 use serde::Deserialize;
+use tollgate::Key;
 
 use super::cost::CostFields;
 use super::fault::{Fault, closed, full, invalid, meaningless};
@@ -56,7 +56,7 @@ pub(super) struct ReserveFields {
 
 /// What is asked for, checked.
 struct Asked {
-    keys: Vec<CompactString>,
+    keys: Vec<Key>,
     cost: Cost,
     wait: Duration,
     /// In nanoseconds.

@@ -1,5 +1,5 @@
-use compact_str::CompactString;
 use serde::Serialize;
+use tollgate::Key;
 
 use super::board::Board;
 use super::history::Past;
@@ -20,7 +20,7 @@ pub(super) struct Snapshot {
     totals: Counts,
     past: Past,
     /// The busiest keys, [`MOST`] at most, the busiest first.
-    keys: Vec<Key>,
+    keys: Vec<KeySnapshot>,
     /// How many keys there are besides.
     others: usize,
     /// How many requests wait in all.
@@ -41,7 +41,7 @@ struct Counts {
 
 /// A key, as [`Limiter::stats`] has it.
 #[derive(Debug, Serialize)]
-struct Key {
+struct KeySnapshot {
     key: String,
     waiting: usize,
     /// Until when it cools down, if it does.
@@ -92,7 +92,7 @@ impl Snapshot {
             version: env!("CARGO_PKG_VERSION"),
             totals: totals.into(),
             past: board.history.lock().past(),
-            keys: keys.into_iter().map(|(key, stats)| Key::new(key, stats, now)).collect(),
+            keys: keys.into_iter().map(|(key, stats)| KeySnapshot::new(key, stats, now)).collect(),
             others,
             waiting,
             news: board.news.latest(),
@@ -108,8 +108,8 @@ impl From<Totals> for Counts {
     }
 }
 
-impl Key {
-    fn new(key: CompactString, stats: KeyStats, now: Timestamp) -> Self {
+impl KeySnapshot {
+    fn new(key: Key, stats: KeyStats, now: Timestamp) -> Self {
         let KeyStats { limits, waiting, cooling_until, .. } = stats;
         let limits = limits.into_iter().map(|limit| Limit::new(limit, now)).collect();
         Self { key: key.into(), waiting, cooling_until: cooling_until.map(millis_up), limits }

@@ -1,12 +1,12 @@
 use axum::http::header::AUTHORIZATION;
 use axum::http::{HeaderMap, HeaderName, Request};
-use compact_str::{CompactString, ToCompactString};
 use percent_encoding::percent_decode_str;
 use sha2::{Digest, Sha256};
+use tollgate::Key;
 
 use super::client::RequestBody;
 use crate::config::Scope;
-use tollgate::middleware::{Classified, Http, Key};
+use tollgate::middleware::{Classified, Http, ScopeKey};
 use tollgate::provider::{ANTHROPIC, GEMINI, Profile, UnreadableRequest};
 
 /// What the requests to an upstream are charged to.
@@ -43,32 +43,32 @@ impl Scopes {
         request: &Request<RequestBody>,
     ) -> (Classified, Option<UnreadableRequest>) {
         let (classified, unreadable) = self.read.classify_strictly(request);
-        let model = classified.keys().first().map_or("", Key::as_str).to_compact_string();
+        let model = Key::from(classified.keys().first().map_or("", ScopeKey::as_str));
         let keys = self.scopes.iter().map(|scope| match scope {
-            Scope::Model => Key::public(model.clone()),
+            Scope::Model => ScopeKey::public(model.clone()),
             Scope::ApiKey => self.api_key(request.headers(), request.uri().query()),
-            Scope::Key(key) => Key::public(key.as_str()),
+            Scope::Key(key) => ScopeKey::public(key.as_str()),
             Scope::Header { name, prefix } => of_header(request.headers(), name, prefix),
         });
         (classified.with_keys(keys), unreadable)
     }
 
     /// The start of the hash of what proves who asks.
-    fn api_key(&self, headers: &HeaderMap, query: Option<&str>) -> Key {
+    fn api_key(&self, headers: &HeaderMap, query: Option<&str>) -> ScopeKey {
         let of = |credential: &Credential| match credential {
             Credential::Bearer => bearer(headers),
             Credential::Header(name) => Some(headers.get(*name)?.as_bytes().to_vec()),
             Credential::Query => in_query(query?),
         };
         let Some(credential) = self.credentials.iter().find_map(of) else {
-            return Key::named(API_KEY);
+            return ScopeKey::named(API_KEY);
         };
         let hash = Sha256::digest(credential);
-        let mut key = CompactString::const_new(API_KEY);
+        let mut key = API_KEY.to_owned();
         for byte in &hash[..HASHED] {
             key.push_str(&format!("{byte:02x}"));
         }
-        Key::named(key)
+        ScopeKey::named(key)
     }
 }
 
@@ -84,12 +84,12 @@ fn credentials(profile: Profile) -> [Credential; 5] {
     }
 }
 
-fn of_header(headers: &HeaderMap, name: &HeaderName, prefix: &str) -> Key {
+fn of_header(headers: &HeaderMap, name: &HeaderName, prefix: &str) -> ScopeKey {
     let value = headers.get(name).map_or(&b""[..], |value| value.as_bytes());
     match format!("{prefix}{}", String::from_utf8_lossy(value)) {
-        text if text.is_empty() => Key::named(format!("{name}:")),
-        text if prefix.ends_with(':') => Key::named(text),
-        text => Key::new(text),
+        text if text.is_empty() => ScopeKey::named(format!("{name}:")),
+        text if prefix.ends_with(':') => ScopeKey::named(text),
+        text => ScopeKey::new(text),
     }
 }
 

@@ -7,7 +7,7 @@ use bytes::Bytes;
 use super::accept::prefers_json;
 use crate::problem::Problem;
 use tollgate::limiter::{AcquireError, Limiter};
-use tollgate::middleware::Key;
+use tollgate::middleware::ScopeKey;
 use tollgate::middleware::respond::refusal;
 use tollgate::quota::Cost;
 
@@ -73,7 +73,7 @@ impl Form {
         (key, cost): (&str, &Cost),
         error: &AcquireError,
     ) -> Response<Body> {
-        let mut response = refusal(limiter, &[Key::named(key)], cost, error).map(Body::from);
+        let mut response = refusal(limiter, &[ScopeKey::named(key)], cost, error).map(Body::from);
         if self == Self::Text {
             *response.body_mut() = Body::empty();
             response.headers_mut().remove(CONTENT_TYPE);

@@ -18,7 +18,7 @@ pub(super) async fn all(State(app): State<Arc<App>>) -> Response<Body> {
     let looking = app.survey(move || {
         let instances = shared.limiter.state().stats().into_iter().filter_map(|(key, stats)| {
             let instance = Instance::of(&shared, &key, &stats)?;
-            Some((key.into_string(), instance))
+            Some((key.into(), instance))
         });
         serde_json::to_vec(&All { instances: instances.collect() })
     });

@@ -1,8 +1,8 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use compact_str::CompactString;
 use parking_lot::Mutex;
+use tollgate::Key;
 use tollgate::Timestamp;
 
 /// How often keys were denied lately, as `/debug` shows it. It is touched when a request is denied, and
@@ -14,7 +14,7 @@ pub(super) struct Denied {
 
 #[derive(Debug, Default)]
 struct Counted {
-    keys: HashMap<CompactString, Window>,
+    keys: HashMap<Key, Window>,
     /// When the first of them is over: before that there is nothing to sweep out.
     first_ends: Timestamp,
 }

@@ -3,7 +3,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Duration;
 
-use compact_str::CompactString;
 use foldhash::fast::RandomState;
 use parking_lot::{Mutex, RwLock};
 
@@ -12,20 +11,20 @@ use crate::cluster::shared::piece::Piece;
 use crate::cluster::shared::script::Id;
 use crate::engine::Rule;
 use crate::limiter::{Ending, Reservation, Reserved};
-use crate::quota::Cost;
+use crate::quota::{Cost, Key};
 use crate::timestamp::Timestamp;
 
 /// The leases of this process, by key.
 #[derive(Debug)]
 pub(in crate::cluster::shared) struct Leases {
-    keys: RwLock<HashMap<CompactString, Arc<Mutex<KeyLease>>, RandomState>>,
+    keys: RwLock<HashMap<Key, Arc<Mutex<KeyLease>>, RandomState>>,
     /// The lease time.
     time: Duration,
     number: AtomicU32,
 }
 
 /// A key and its lease.
-pub(in crate::cluster::shared) type Leased = (CompactString, Arc<Mutex<KeyLease>>);
+pub(in crate::cluster::shared) type Leased = (Key, Arc<Mutex<KeyLease>>);
 
 impl Leases {
     pub(in crate::cluster::shared) fn new(time: Duration) -> Self {
@@ -135,9 +134,9 @@ impl Leases {
     }
 
     /// Closes all leases, and returns the calls that return them.
-    pub(in crate::cluster::shared) fn close(&self) -> Vec<(CompactString, Arc<[Rule]>, LeaseCall)> {
+    pub(in crate::cluster::shared) fn close(&self) -> Vec<(Key, Arc<[Rule]>, LeaseCall)> {
         let all = std::mem::take(&mut *self.keys.write());
-        let close = |(key, lease): (CompactString, Arc<Mutex<KeyLease>>)| {
+        let close = |(key, lease): (Key, Arc<Mutex<KeyLease>>)| {
             let mut lease = lease.lock();
             (!lease.is_empty()).then(|| (key, Arc::clone(lease.rules()), lease.close()))
         };

@@ -4,7 +4,6 @@ use std::slice;
 use std::sync::Arc;
 use std::time::Duration;
 
-use compact_str::CompactString;
 use parking_lot::Mutex;
 
 use super::{KeyLease, LeaseCall, LeaseLimits, Leases};
@@ -15,7 +14,7 @@ use crate::cluster::shared::piece::{Group, Piece};
 use crate::cluster::shared::script::{RetryAfter, Verb, Verdict};
 use crate::engine::Rule;
 use crate::limiter::{Clock, Ending, Reserved};
-use crate::quota::Cost;
+use crate::quota::{Cost, Key};
 use crate::timestamp::Timestamp;
 
 impl Coordinator {
@@ -99,7 +98,7 @@ impl Coordinator {
         self.request_lease(key, rules, &lease, ask, started_at).await
     }
 
-    async fn renew_lease(self: Arc<Self>, key: CompactString, lease: Arc<Mutex<KeyLease>>) {
+    async fn renew_lease(self: Arc<Self>, key: Key, lease: Arc<Mutex<KeyLease>>) {
         let rules = Arc::clone(lease.lock().rules());
         let (room, now) = (self.lease_limits(&key, &rules), self.store.ticks.now());
         let ask = {
@@ -117,7 +116,7 @@ impl Coordinator {
     /// Sends a lease call, and returns whether the lease was granted.
     async fn request_lease(
         &self,
-        key: &CompactString,
+        key: &Key,
         rules: &Arc<[Rule]>,
         lease: &Mutex<KeyLease>,
         ask: LeaseCall,

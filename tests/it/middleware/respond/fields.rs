@@ -5,7 +5,7 @@ use std::time::Duration;
 use http::{HeaderMap, HeaderName};
 use sfv::{BareItem, List, ListEntry, Parser};
 use tollgate::limiter::{RateLimited, Reduction};
-use tollgate::middleware::{Classified, Key};
+use tollgate::middleware::{Classified, ScopeKey};
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Window};
 use tower::Layer;
 
@@ -117,7 +117,7 @@ async fn scopes_are_told_apart_by_name_as_far_as_it_may_be_shown() {
 
     let hidden = |_: &Request<String>| {
         let classified = Classified::new("s3cr3t", Cost::new()).scope("s3cr3t2");
-        classified.scope(Key::named("who:s3cr3t3")).scope(Key::public("so \"\\ é"))
+        classified.scope(ScopeKey::named("who:s3cr3t3")).scope(ScopeKey::public("so \"\\ é"))
     };
     let mut service = respond(&limiter).classify(hidden).layer(answering(hello));
     let headers = send(&mut service, get(&[])).await.into_parts().0.headers;
@@ -177,7 +177,7 @@ async fn policies_after_a_change_of_limits_tell_the_new_ones() {
 async fn policies_of_many_names_under_one_quota_have_each_their_own() {
     let limiter = builder().quota("*", Quota::new().rpm(1)).build().unwrap();
     let named = |request: &Request<String>| {
-        Classified::new(Key::public(&request.uri().path()[1..]), Cost::new())
+        Classified::new(ScopeKey::public(&request.uri().path()[1..]), Cost::new())
     };
     let mut service = respond(&limiter).classify(named).layer(answering(hello));
     for round in 0..2 {

@@ -1,8 +1,8 @@
 //! Whose request it is.
 
 use axum::extract::MatchedPath;
-use compact_str::CompactString;
 use http::HeaderName;
+use tollgate::Key;
 use tollgate::limiter::Event;
 use tollgate::quota::Quota;
 use tower::{Layer, ServiceExt};
@@ -85,7 +85,7 @@ async fn paths_extensions_and_closures_are_keys_too() {
     let user = Scope::extension("user", |user: &User| user.0);
     assert_eq!(key(&user, request.clone()).await, "user:ann");
     assert_eq!(key(&user.hashed(), request.clone()).await.len(), "user:".len() + 32);
-    let method = Scope::by("method", |head| Some(CompactString::new(head.method.as_str())));
+    let method = Scope::by("method", |head| Some(Key::from(head.method.as_str())));
     assert_eq!(key(&method, request).await, "method:GET");
 }
 
@@ -128,7 +128,7 @@ async fn nothing_shows_a_secret() {
     assert!(!format!("{:?} {body:?}", parts.headers).contains(&hash["x-api-key:".len()..]));
     while let Ok(event) = events.try_recv() {
         if let Event::Granted { key, .. } = &event {
-            assert_eq!(key, hash);
+            assert_eq!(*key, hash);
         }
         shown += &format!("{event:?}");
     }

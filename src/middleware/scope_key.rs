@@ -1,6 +1,6 @@
 use std::fmt;
 
-use compact_str::CompactString;
+use crate::quota::Key;
 use smallvec::SmallVec;
 
 /// The key of a quota, and how much of it a client may be told.
@@ -8,13 +8,13 @@ use smallvec::SmallVec;
 /// A key may be made of what a request says, and that may be a secret: a client is told none of it
 /// unless whoever made the key says so.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Key {
-    text: CompactString,
+pub struct ScopeKey {
+    text: Key,
     shown: Shown,
 }
 
 /// The keys of one request: its own first, then its other scopes. Up to two need no allocation.
-pub(super) type Keys = SmallVec<[Key; 2]>;
+pub(super) type ScopeKeys = SmallVec<[ScopeKey; 2]>;
 
 /// What a client is told of a key.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -25,19 +25,19 @@ enum Shown {
     All,
 }
 
-impl Key {
+impl ScopeKey {
     /// A key that clients are told nothing of.
-    pub fn new(text: impl Into<CompactString>) -> Self {
+    pub fn new(text: impl Into<Key>) -> Self {
         Self { text: text.into(), shown: Shown::Nothing }
     }
 
     /// A key that clients may see.
-    pub fn public(text: impl Into<CompactString>) -> Self {
+    pub fn public(text: impl Into<Key>) -> Self {
         Self { text: text.into(), shown: Shown::All }
     }
 
     /// A key `name:...` of which clients may see the name.
-    pub fn named(text: impl Into<CompactString>) -> Self {
+    pub fn named(text: impl Into<Key>) -> Self {
         Self { text: text.into(), shown: Shown::Name }
     }
 
@@ -62,36 +62,36 @@ impl Key {
         }
     }
 
-    pub(super) fn into_text(self) -> CompactString {
+    pub(super) fn into_text(self) -> Key {
         self.text
     }
 }
 
-impl AsRef<str> for Key {
+impl AsRef<str> for ScopeKey {
     fn as_ref(&self) -> &str {
         &self.text
     }
 }
 
-impl From<&str> for Key {
+impl From<&str> for ScopeKey {
     fn from(text: &str) -> Self {
         Self::new(text)
     }
 }
 
-impl From<String> for Key {
+impl From<String> for ScopeKey {
     fn from(text: String) -> Self {
         Self::new(text)
     }
 }
 
-impl From<CompactString> for Key {
-    fn from(text: CompactString) -> Self {
+impl From<Key> for ScopeKey {
+    fn from(text: Key) -> Self {
         Self::new(text)
     }
 }
 
-impl fmt::Debug for Key {
+impl fmt::Debug for ScopeKey {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.text.fmt(f)
     }
