@@ -8,69 +8,70 @@ use crate::engine::{Level, Rule, Shortfall, Wait};
 use crate::quota::{Cost, Key};
 use crate::timestamp::Timestamp;
 
-/// A reservation in a place that takes time to ask.
-pub type Reserving = Pin<Box<dyn Future<Output = Result<(), Unmet>> + Send>>;
+/// The future of [`Backend::reserve`].
+pub type Reserving = Pin<Box<dyn Future<Output = Result<(), ReserveError>> + Send>>;
 
-/// A backend's end.
+/// The future of [`Backend::close`].
 pub type Closing = Pin<Box<dyn Future<Output = ()> + Send>>;
 
-/// Where the buckets are, if not in this process: a store that several processes share.
+/// A store outside of this process that keeps the buckets, so that several processes share them.
 ///
-/// The queue stays here: only the first of a key asks. A limiter without a backend keeps its buckets
-/// itself and never calls one.
+/// The queue stays in the process: only the first request of a key's queue asks the backend. A limiter
+/// without a backend keeps its buckets itself.
 pub trait Backend: fmt::Debug + Send + Sync + 'static {
     /// Reserves in all buckets of all keys or in none.
     ///
-    /// The answer to a refusal should be [`Wait::At`]: on [`Wait::Unknown`] the first asks again
-    /// when a permit of this process ends.
+    /// A refusal should state [`Wait::At`]: after [`Wait::Unknown`] the request asks again only when a
+    /// permit of this process ends.
     ///
     /// # Cancel safety
-    /// A dropped future may have been carried out. The limiter then calls [`end`](Self::end) with
+    /// The operation of a dropped future may have been carried out. The limiter then calls [`end`](Self::end) with
     /// [`Ending::Released`], which must undo the reservation if there is one.
     fn reserve(&self, reservation: &Arc<Reservation>) -> Reserving;
 
-    /// The same where no answer from elsewhere is needed: out of what was fetched for later. `None`
-    /// says nothing, and [`reserve`](Self::reserve) is asked. Must not block.
-    fn reserve_here(&self, _reservation: &Arc<Reservation>) -> Option<Result<(), Unmet>> {
+    /// Reserves from capacity that was fetched in advance. `None` means that [`reserve`](Self::reserve)
+    /// has to be called. Must not block.
+    fn reserve_here(&self, _reservation: &Arc<Reservation>) -> Option<Result<(), ReserveError>> {
         None
     }
 
-    /// The same as [`reserve`](Self::reserve) for who can't await. May block the thread for as long
-    /// as [`patience`](Self::patience) says; without an answer by then it refuses.
+    /// Reserves as [`reserve`](Self::reserve) does, for callers that cannot await. May block the thread
+    /// for up to [`patience`](Self::patience), and refuses if there is no answer by then.
     ///
     /// # Errors
-    /// As [`reserve`](Self::reserve).
-    fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), Unmet>;
+    /// The same as [`reserve`](Self::reserve).
+    fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), ReserveError>;
 
-    /// How long an answer takes at most. Who has no time left to wait for room is asked for all the
-    /// same, and waits so long for the answer.
+    /// Returns the longest time that an answer takes. A request whose deadline has passed is still sent to
+    /// the backend, and waits this long for the answer.
     fn patience(&self) -> Duration {
         Duration::ZERO
     }
 
-    /// Ends a reservation; also one that was refused and isn't asked for again, where that is known at
-    /// once. Must not block: what takes time belongs in a task of its own.
+    /// Ends a reservation, or a refused request for one that is known not to be repeated. Must not block:
+    /// slow work belongs in a separate task.
     fn end(&self, reservation: &Arc<Reservation>, ending: Ending);
 
-    /// Takes the cost of a reservation from its buckets, whether it fits or not: a request that went
-    /// past the limiter. Must not block.
+    /// Charges the cost to the buckets even if it doesn't fit, for a request that bypassed the limiter.
+    /// Must not block.
     fn charge(&self, reservation: &Arc<Reservation>);
 
-    /// Forgets what a key has used. Must not block.
+    /// Resets the usage of a key. Must not block.
     fn reset(&self, key: &str);
 
-    /// What is known of the buckets of a key, one figure for each of its rules; `None` where nothing
-    /// is. Must not block, and must not call the limiter, which holds a lock meanwhile.
+    /// Returns the last known levels of the buckets of a key, one for each of its rules; `None` if none
+    /// are known. Must not block, and must not call the limiter, which holds a lock.
     fn levels(&self, _key: &str, _rules: &[Rule]) -> Option<Vec<Level>> {
         None
     }
 
-    /// How it fares, for who looks after it. Must not block.
+    /// Returns the status for operators. Must not block.
     fn status(&self) -> Option<BackendStatus> {
         None
     }
 
-    /// The limiter was closed: gives back what is kept for later, and writes down what isn't yet.
+    /// Shuts down when the limiter is closed: returns capacity that was fetched in advance, and flushes
+    /// pending writes.
     fn close(&self) -> Closing {
         Box::pin(std::future::ready(()))
     }
@@ -79,22 +80,22 @@ pub trait Backend: fmt::Debug + Send + Sync + 'static {
 /// The status of a [`Backend`].
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct BackendStatus {
-    /// True if it can be asked now.
+    /// `true` if the backend is reachable.
     pub connected: bool,
-    /// The number of processes that share it, this one included, as last known.
+    /// The last known number of processes that share the backend, including this one.
     pub members: u64,
-    /// Decisions that were made without it, since it couldn't be asked.
+    /// The number of decisions made without the backend while it was unreachable.
     pub degraded: u64,
 }
 
-/// What a [`Backend`] is asked for. The same value is given to all calls for one request, unless a
-/// quota changes in between.
+/// A reservation that a [`Backend`] decides about. All calls for one request get the same value, unless
+/// a quota changes in between.
 #[derive(Debug)]
 #[non_exhaustive]
 pub struct Reservation {
-    /// The keys whose buckets are meant: all of them or none.
+    /// The keys to reserve under: all of them or none.
     pub scopes: Box<[Reserved]>,
-    /// The amounts that are reserved of each.
+    /// The amounts to reserve under each key.
     pub cost: Cost,
 }
 
@@ -104,34 +105,34 @@ pub struct Reservation {
 pub struct Reserved {
     /// The key.
     pub key: Key,
-    /// Its rules; one bucket each.
+    /// The rules of the key, with one bucket each.
     pub rules: Arc<[Rule]>,
-    /// What the backend notes of it until it ends; 0 at first.
+    /// A value that the backend keeps until the reservation ends; initially 0.
     #[cfg_attr(not(feature = "redis"), expect(dead_code, reason = "for a shared store"))]
     pub(crate) note: AtomicU64,
 }
 
-/// Why a [`Backend`] has not reserved.
+/// The error of a reservation that a [`Backend`] refused.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unmet {
-    /// A bucket has no room.
+pub enum ReserveError {
+    /// A bucket is short.
     Short {
-        /// Which of the keys of the [`Reservation`] it belongs to.
+        /// The index of the bucket's key in the [`Reservation`].
         scope: usize,
-        /// Which of its rules that is, and when there will be room.
+        /// The index of the rule of that key, and the time at which the request fits.
         shortfall: Shortfall,
     },
-    /// There is no room, and it isn't known which of the buckets is short.
+    /// An unknown bucket is short.
     Full(Wait),
-    /// The place can't be asked now. It is asked again at this time.
+    /// The backend is unreachable.
     Away {
-        /// When.
+        /// The time of the next attempt.
         until: Timestamp,
     },
 }
 
-impl Unmet {
-    /// When to ask again.
+impl ReserveError {
+    /// Returns the time at which to ask again.
     pub fn wait(&self) -> Wait {
         match *self {
             Self::Short { shortfall, .. } => shortfall.wait,
@@ -144,8 +145,8 @@ impl Unmet {
 /// The end of a reservation.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Ending {
-    /// The request left, and took so much.
+    /// The request was sent and is charged this cost.
     Settled(Cost),
-    /// The request never left.
+    /// The request was never sent.
     Released,
 }

@@ -9,16 +9,16 @@ use super::log;
 use crate::sync::atomic::{AtomicBool, Ordering};
 use crate::sync::{Mutex, RwLock};
 
-/// The channel of events and those who listen, which costs two loads while nobody does, and no
-/// memory before anybody has.
+/// The channel of events and its listeners. It costs two loads without subscribers, and no memory before
+/// the first.
 #[derive(Debug, Default)]
 pub(crate) struct Events {
     sender: OnceLock<broadcast::Sender<Event>>,
     listeners: RwLock<Listeners>,
     watched: AtomicBool,
-    /// There is a listener for news alone.
-    has_news_listeners: AtomicBool,
-    /// Events under a lock, to be delivered without it: a listener may do anything.
+    /// There is a listener for changes only.
+    has_change_listeners: AtomicBool,
+    /// Events sent under a lock, to be delivered without it, since a listener may call the limiter.
     posted: Mutex<Vec<Event>>,
     is_posted: AtomicBool,
 }
@@ -31,18 +31,18 @@ impl Events {
     }
 
     pub(crate) fn listen(&self, listener: Listener) {
-        let heard = if listener.all { &self.watched } else { &self.has_news_listeners };
+        let flag = if listener.all { &self.watched } else { &self.has_change_listeners };
         self.listeners.write().0.push(listener);
-        heard.store(true, Ordering::Release);
+        flag.store(true, Ordering::Release);
     }
 
-    /// Returns whether there may be a subscriber to news.
+    /// Returns `true` if there may be a subscriber to changes.
     #[inline]
     pub(crate) fn has_subscribers(&self) -> bool {
-        self.watched.load(Ordering::Acquire) || self.has_news_listeners.load(Ordering::Acquire)
+        self.watched.load(Ordering::Acquire) || self.has_change_listeners.load(Ordering::Acquire)
     }
 
-    /// Returns whether there may be a subscriber, or events are logged.
+    /// Returns `true` if there may be a subscriber to all events, or events are logged.
     #[inline]
     pub(crate) fn are_watched(&self) -> bool {
         self.watched.load(Ordering::Acquire) || log::is_on()
@@ -55,24 +55,24 @@ impl Events {
         }
     }
 
-    /// The same for what is rare, and worth a line of every log.
+    /// Sends a rare event, which is logged at `INFO`.
     #[cold]
     pub(crate) fn announce(&self, event: impl FnOnce() -> Event) {
-        if self.has_subscribers() || log::is_on_for_news() {
+        if self.has_subscribers() || log::logs_changes() {
             self.deliver(event());
         }
     }
 
-    /// Keeps an announcement until somebody can tell it who has no lock.
+    /// Keeps a rare event until a caller without a lock delivers it.
     #[cold]
     pub(crate) fn post(&self, event: impl FnOnce() -> Event) {
-        if self.has_subscribers() || log::is_on_for_news() {
+        if self.has_subscribers() || log::logs_changes() {
             self.posted.lock().push(event());
             self.is_posted.store(true, Ordering::Release);
         }
     }
 
-    /// Tells what was kept. Without a lock.
+    /// Delivers kept events. Must be called without a lock.
     #[inline]
     pub(crate) fn flush(&self) {
         if self.is_posted.load(Ordering::Acquire) {
@@ -91,33 +91,33 @@ impl Events {
     fn deliver(&self, event: Event) {
         log::log(&event);
         let listeners = self.listeners.read().0.clone();
-        let hear = |listener: &&Listener| listener.all || event.is_news();
-        listeners.iter().filter(hear).for_each(|listener| (listener.hear)(&event));
-        let unheard = self.sender.get().is_none_or(|sender| sender.send(event).is_err());
-        if unheard && !listeners.iter().any(|listener| listener.all) {
+        let wants = |listener: &&Listener| listener.all || event.is_change();
+        listeners.iter().filter(wants).for_each(|listener| (listener.call)(&event));
+        let has_no_receiver = self.sender.get().is_none_or(|sender| sender.send(event).is_err());
+        if has_no_receiver && !listeners.iter().any(|listener| listener.all) {
             self.watched.store(false, Ordering::Release);
-            // Somebody may have come in between.
-            if self.is_heard() {
+            // A subscriber may have been added in between.
+            if self.has_receiver() {
                 self.watched.store(true, Ordering::Release);
             }
         }
     }
 
-    fn is_heard(&self) -> bool {
+    fn has_receiver(&self) -> bool {
         let subscribed = self.sender.get().is_some_and(|sender| sender.receiver_count() > 0);
         subscribed || self.listeners.read().0.iter().any(|listener| listener.all)
     }
 }
 
-/// Those who hear of events; nearly always there is one at most.
+/// The listeners; there is seldom more than one.
 #[derive(Default)]
 struct Listeners(SmallVec<[Listener; 1]>);
 
 #[derive(Clone)]
 pub(crate) struct Listener {
-    /// Or of news alone.
+    /// Receives all events, not only changes.
     pub(crate) all: bool,
-    pub(crate) hear: Arc<dyn Fn(&Event) + Send + Sync>,
+    pub(crate) call: Arc<dyn Fn(&Event) + Send + Sync>,
 }
 
 impl fmt::Debug for Listeners {
@@ -126,5 +126,5 @@ impl fmt::Debug for Listeners {
     }
 }
 
-/// Events that a slow subscriber may be behind before it loses the oldest.
+/// The number of events that a subscriber may lag before it loses the oldest.
 const CAPACITY: usize = 4_096;

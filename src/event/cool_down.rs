@@ -3,7 +3,7 @@ use std::time::Duration;
 
 /// A message to other programs: the provider of a key asks to wait.
 ///
-/// It names a duration, not a time: the clocks of two machines differ.
+/// It states a duration instead of a time, since the clocks of two machines differ.
 ///
 /// ```
 /// use std::time::Duration;
@@ -23,14 +23,15 @@ pub struct CoolDown {
     pub agent_id: String,
     /// The time for which no request should be sent.
     pub retry_after: Duration,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// When that was.
+    /// The time of the refusal.
     pub timestamp: Timestamp,
 }
 
 impl CoolDown {
-    /// `resource` pauses for `retry_after`, says `agent_id` at `timestamp`, and gives no reason.
+    /// Creates a message of `agent_id` without a reason: `resource` pauses for `retry_after` from
+    /// `timestamp` on.
     pub fn new(
         resource: impl Into<String>,
         agent_id: impl Into<String>,
@@ -41,7 +42,7 @@ impl CoolDown {
         Self { resource, agent_id, retry_after, reason: String::new(), timestamp }
     }
 
-    /// The same, and why.
+    /// Sets the reason.
     #[must_use]
     pub fn with_reason(self, reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), ..self }

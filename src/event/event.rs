@@ -5,102 +5,102 @@ use super::exchange::Exchange;
 use crate::quota::{Cost, Dimension, Key, Quota};
 use crate::timestamp::Timestamp;
 
-/// Names and values that a request brings along for its events; nothing secret belongs in here.
+/// Names and values that a request attaches to its events. They must not hold secrets.
 pub type Metadata = Arc<[(String, String)]>;
 
-/// Something that happened to a key.
+/// An event of a limiter.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Event {
-    /// A reservation was granted: one event for each of its keys.
+    /// A reservation was granted; sent for each of its keys.
     Granted {
-        /// Whose.
+        /// The key.
         key: Key,
-        /// The amounts that it takes.
+        /// The reserved amounts.
         cost: Cost,
         /// The metadata of the request.
         metadata: Option<Metadata>,
     },
     /// A reservation was refused.
     Denied {
-        /// Whose.
+        /// The key.
         key: Key,
-        /// The dimension that fell short; `None` where none did (others wait, a cool-down).
+        /// The dimension that is short; `None` if another reason refused (requests wait, a cool-down).
         dimension: Option<Dimension>,
         /// The metadata of the request.
         metadata: Option<Metadata>,
     },
     /// A request waited in the queue and was granted its reservation.
     Waited {
-        /// Whose.
+        /// The key.
         key: Key,
-        /// From its arrival to its grant.
+        /// The time from arrival to grant.
         duration: Duration,
         /// The metadata of the request.
         metadata: Option<Metadata>,
     },
     /// A reservation ended.
     Settled {
-        /// Whose.
+        /// The key.
         key: Key,
-        /// The amounts that it had reserved.
+        /// The reserved amounts.
         reserved: Cost,
-        /// The amounts charged; `None` if the request never left.
+        /// The charged amounts; `None` if the request was never sent.
         charged: Option<Cost>,
     },
-    /// A request was charged in other dimensions than its key limits.
+    /// The charge of a request doesn't match the dimensions that its key limits.
     ChargeMismatch {
-        /// Whose.
+        /// The key.
         key: Key,
-        /// The dimension that the charge names, though no limit of the key counts it; or, if `kept`,
-        /// the one that it doesn't name.
+        /// The dimension of the charge that no limit of the key counts; or, if `kept`, the limited
+        /// dimension that the charge lacks.
         dimension: Dimension,
-        /// Whether a limit counts the dimension and the request had reserved some of it: that was
+        /// `true` if a limit counts the dimension and the request had reserved an amount of it, which was
         /// charged.
         kept: bool,
     },
-    /// The provider refused a request: nothing is sent until then.
+    /// The provider refused a request: no request is sent until a time.
     CoolingDown {
-        /// Whose.
+        /// The key.
         key: Key,
-        /// Nanoseconds since the epoch.
+        /// The end of the cool-down.
         until: Timestamp,
-        /// Which other program said so, if one did.
+        /// The program that reported the cause, if another did.
         agent: Option<String>,
     },
-    /// A key has less than its quota, after a refusal or because somebody said so.
+    /// The limits of a key are reduced, after a refusal or on request.
     Reduced {
-        /// Whose buckets: of keys that share them the name of what they share.
+        /// The key of the buckets; for keys that share a quota its name.
         key: Key,
-        /// The capacity that is left: of its first limit per less than a day, or else of requests
-        /// in flight.
+        /// The capacity that is left of its first limit per less than a day, or else of requests in
+        /// flight.
         capacity: u64,
-        /// Why.
+        /// The reason.
         reason: String,
-        /// Which other program said so, if one did.
+        /// The program that reported the cause, if another did.
         agent: Option<String>,
     },
-    /// A key that was reduced has its whole quota again. Told when the key is next used.
+    /// A reduced key has its full quota again. Sent when the key is used next.
     Recovered {
-        /// Whose buckets.
+        /// The key of the buckets.
         key: Key,
         /// Its capacity, as in [`Reduced`](Self::Reduced).
         capacity: u64,
     },
-    /// A key or glob has another quota.
+    /// The quota of a key or glob changed.
     QuotaChanged {
         /// The key or glob.
         key: Key,
-        /// Its quota now.
+        /// The new quota.
         quota: Quota,
     },
-    /// A request to a provider and its answer have ended: told by the layer, of what it read as HTTP.
+    /// A request to a provider and its response have ended. Sent by the layer, for HTTP.
     Exchanged(Box<Exchange>),
 }
 
 impl Event {
-    /// Returns whether it is other than the events of each reservation.
-    pub(super) fn is_news(&self) -> bool {
+    /// Returns `true` unless the event is one that every reservation sends.
+    pub(super) fn is_change(&self) -> bool {
         !matches!(
             self,
             Self::Granted { .. } | Self::Denied { .. } | Self::Waited { .. } | Self::Settled { .. }

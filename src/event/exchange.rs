@@ -4,30 +4,30 @@ use http::StatusCode;
 
 use crate::quota::{Key, Usage};
 
-/// A request to a provider and its answer, from the call to the end of the answer's body.
+/// A request to a provider and its response, from the call to the end of the response body.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Exchange {
-    /// The key that it was charged to.
+    /// The key that the request was charged to.
     pub key: Key,
-    /// The model that was asked for; the key, where the request names none.
+    /// The model of the request; the key if the request names none.
     pub model: Key,
-    /// The provider, in the words of OpenTelemetry's conventions (`gen_ai.provider.name`).
+    /// The provider, as in OpenTelemetry's conventions (`gen_ai.provider.name`).
     pub provider: &'static str,
-    /// The operation, in the same words (`gen_ai.operation.name`).
+    /// The operation, as in OpenTelemetry's conventions (`gen_ai.operation.name`).
     pub operation: &'static str,
-    /// The status of the answer, if there was one.
+    /// The status of the response, if there was one.
     pub status: Option<StatusCode>,
-    /// The kind of the error, in one word, if there was one.
+    /// The kind of the error in one word, if there was one.
     pub error: Option<String>,
-    /// The usage that the answer reported.
+    /// The usage that the response reported.
     pub usage: Option<Usage>,
-    /// From the call to the end, the wait for its turn included.
+    /// The time from the call to the end, including the wait in the queue.
     pub duration: Duration,
 }
 
 impl Exchange {
-    /// An exchange that took no time and of which nothing is known.
+    /// Creates an exchange with only its key, model, provider and operation.
     pub fn new(
         key: impl Into<Key>,
         model: impl Into<Key>,

@@ -1,5 +1,5 @@
-//! Events as lines of a log, by `tracing`: what is rare at `INFO`, refusals, waits and corrections at
-//! `DEBUG`, everything else at `TRACE`; all with the target `tollgate::limiter`.
+//! Logs events through `tracing`: rare ones at `INFO`, refusals, waits and corrections at `DEBUG`, all
+//! others at `TRACE`, with the target `tollgate::limiter`.
 
 use tracing::level_filters::LevelFilter;
 use tracing::{Level, debug, enabled, info, trace};
@@ -7,7 +7,7 @@ use tracing::{Level, debug, enabled, info, trace};
 use super::event::{Event, Metadata};
 use crate::quota::{Cost, Dimension};
 
-/// Returns whether events of each reservation are logged: one load where none is.
+/// Returns `true` if events of each reservation are logged; costs one load if not.
 #[inline]
 pub(super) fn is_on() -> bool {
     LevelFilter::current() >= Level::DEBUG && is_on_here()
@@ -18,9 +18,9 @@ fn is_on_here() -> bool {
     enabled!(target: TARGET, Level::DEBUG)
 }
 
-/// Returns whether rare events are logged.
+/// Returns `true` if rare events are logged.
 #[inline]
-pub(super) fn is_on_for_news() -> bool {
+pub(super) fn logs_changes() -> bool {
     enabled!(target: TARGET, Level::INFO)
 }
 
@@ -56,7 +56,7 @@ pub(super) fn log(event: &Event) {
         Event::QuotaChanged { key, quota } => {
             debug!(target: TARGET, %key, limits = quota.limits().len(), "quota changed");
         }
-        // The layer's span says it all.
+        // The span of the layer holds the same data.
         Event::Exchanged(_) => {}
     }
 }
@@ -72,7 +72,7 @@ fn settled(key: &str, reserved: &Cost, charged: Option<&Cost>) {
     }
 }
 
-/// The two names by which a request's metadata says whose it is.
+/// Returns the values `entity` and `operation` of a request's metadata.
 fn of(metadata: &Option<Metadata>) -> (Option<&str>, Option<&str>) {
     let named = |name: &str| {
         let (_, value) = metadata.as_ref()?.iter().find(|(other, _)| other == name)?;

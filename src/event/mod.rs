@@ -1,4 +1,4 @@
-//! Events: values that say what happened to a key, their channel, and their lines in a log.
+//! Events of a limiter, their channel, and their log lines.
 
 mod channel;
 mod cool_down;

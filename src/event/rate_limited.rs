@@ -3,43 +3,43 @@ use std::time::Duration;
 use crate::quota::Dimension;
 use crate::timestamp::Timestamp;
 
-/// A refusal by the provider, as far as it says what was short and when to come back.
+/// A refusal by the provider, with the details that its response states.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct RateLimited {
-    /// How long the provider asks to wait. Where it doesn't say: a second, and twice as long each
-    /// time that a key is refused again before it has recovered by a step, up to 64 seconds; a minute
-    /// until a limit has reset.
+    /// The delay that the provider asks for. If it states none, the delay is one second, doubled each time
+    /// that the key is refused again before a step of recovery, up to 64 seconds; one minute if
+    /// `until_reset` is set.
     pub retry_after: Option<Duration>,
-    /// When the request was sent: that of its permit
-    /// ([`granted_at`](crate::limiter::Permit::granted_at)). Ten seconds ago where it isn't known.
+    /// The time at which the request was sent
+    /// ([`Permit::granted_at`](crate::limiter::Permit::granted_at)). Default: ten seconds ago.
     pub sent_at: Option<Timestamp>,
-    /// The dimension that was short, where the provider names it.
+    /// The dimension that was short, if the provider names it.
     pub dimension: Option<Dimension>,
-    /// True if an amount per day, or of another long window, is used up
+    /// `true` if a limit per day, or of another long window, is used up
     /// ([`Class::UntilReset`](crate::provider::Class::UntilReset)).
     pub until_reset: bool,
 }
 
 impl RateLimited {
-    /// A refusal that asks to wait so long.
+    /// Creates a refusal with this delay.
     pub fn new(retry_after: Option<Duration>) -> Self {
         Self { retry_after, ..Self::default() }
     }
 
-    /// The refused request was sent then.
+    /// Sets the time at which the refused request was sent.
     #[must_use]
     pub fn sent_at(self, time: Timestamp) -> Self {
         Self { sent_at: Some(time), ..self }
     }
 
-    /// This is what was short.
+    /// Sets the dimension that was short.
     #[must_use]
     pub fn dimension(self, dimension: Dimension) -> Self {
         Self { dimension: Some(dimension), ..self }
     }
 
-    /// It comes of an amount per day, or of another long window, that is used up.
+    /// Marks a limit per day, or of another long window, as used up.
     #[must_use]
     pub fn until_reset(self) -> Self {
         Self { until_reset: true, ..self }
@@ -47,11 +47,11 @@ impl RateLimited {
 
     /// Returns the delay for a key that was refused `before` times before.
     pub(crate) fn delay(&self, before: u32) -> Duration {
-        let unsaid = match self.until_reset {
+        let default = match self.until_reset {
             true => UNTIL_RESET,
             false => DEFAULT_DELAY * (1 << before.min(LONGEST_GROWTH)),
         };
-        self.retry_after.unwrap_or(unsaid)
+        self.retry_after.unwrap_or(default)
     }
 }
 
@@ -60,5 +60,5 @@ const DEFAULT_DELAY: Duration = Duration::from_secs(1);
 /// The delay is doubled at most this often.
 const LONGEST_GROWTH: u32 = 6;
 
-/// The delay of a refusal that names no time, where a long window is used up.
+/// The delay if a long window is used up and the provider states no delay.
 const UNTIL_RESET: Duration = Duration::from_secs(60);

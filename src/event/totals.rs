@@ -2,15 +2,15 @@ use crate::quota::{Dimension, Key};
 use crate::sync::Mutex;
 use crate::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-/// The answers of a limiter since it was made; a request with several keys is one.
+/// Counts of requests since the limiter was built. A request with several keys counts once.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Totals {
-    /// Reservations that were granted.
+    /// Granted requests.
     pub granted: u64,
-    /// Reservations that were refused for want of quota, or since too many waited.
+    /// Requests refused for lack of quota, or because the queue was full.
     pub denied: u64,
-    /// Those of the granted that had to wait.
+    /// Granted requests that had waited.
     pub waited: u64,
 }
 

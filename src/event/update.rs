@@ -1,7 +1,7 @@
 use crate::timestamp::Timestamp;
 use std::fmt;
 
-/// A message to other programs: this one has reduced a key.
+/// A message to other programs: the sender has reduced the limits of a key.
 ///
 /// The capacity of a key is the amount of its first limit per less than a day, or else of requests
 /// in flight.
@@ -18,19 +18,18 @@ use std::fmt;
 pub struct CapacityUpdate {
     /// The key.
     pub resource: String,
-    /// The program that has reduced it.
+    /// The program that reduced it.
     pub agent_id: String,
     /// The capacity that is left.
     pub new_capacity: u64,
-    /// Why.
+    /// The reason.
     pub reason: String,
-    /// When that was.
+    /// The time of the reduction.
     pub timestamp: Timestamp,
 }
 
 impl CapacityUpdate {
-    /// An update of `resource` by `agent_id`, sent at `timestamp`,
-    /// that gives no reason.
+    /// Creates an update of `resource` by `agent_id` at `timestamp`, without a reason.
     pub fn new(
         resource: impl Into<String>,
         agent_id: impl Into<String>,
@@ -41,44 +40,44 @@ impl CapacityUpdate {
         Self { resource, agent_id, new_capacity, reason: String::new(), timestamp }
     }
 
-    /// The same, and why.
+    /// Sets the reason.
     #[must_use]
     pub fn with_reason(self, reason: impl Into<String>) -> Self {
         Self { reason: reason.into(), ..self }
     }
 }
 
-/// Why an update was not followed.
+/// The reason why an update was ignored.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[non_exhaustive]
 pub enum Ignored {
-    /// It is one's own.
+    /// The update was sent by this program.
     Own,
-    /// No quota with a capacity is known for the key.
+    /// The key has no quota with a capacity.
     Unknown,
-    /// A capacity of 0 is none, and neither is a pause of no time.
+    /// The capacity or the duration is 0.
     Zero,
-    /// It is not below the current capacity.
+    /// The new capacity is not below the current one.
     NotLower,
-    /// It ends no later than the cool-down that there is.
+    /// The cool-down ends no later than the current one.
     NotLonger,
-    /// It is older than the last that was followed, or more than an interval of recovery old, or as
-    /// far ahead of the clock.
+    /// The update is older than the last one applied, or its time differs from the clock by more than an
+    /// interval of recovery.
     Stale,
-    /// Nothing is reduced here ([`Reduction::OFF`](crate::limiter::Reduction::OFF)).
+    /// Reductions are off ([`Reduction::OFF`](crate::limiter::Reduction::OFF)).
     Off,
 }
 
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Own => "the update is one's own",
-            Self::Unknown => "no capacity is known for the key of the update",
-            Self::Zero => "the update names no capacity, or no time",
+            Self::Own => "the update was sent by this program",
+            Self::Unknown => "the key of the update has no known capacity",
+            Self::Zero => "the capacity or duration of the update is 0",
             Self::NotLower => "the update is not below the current capacity",
             Self::NotLonger => "the update is no longer than the current cool-down",
             Self::Stale => "the update is stale",
-            Self::Off => "nothing is reduced here",
+            Self::Off => "reductions are off",
         })
     }
 }

@@ -248,9 +248,9 @@ impl Acquire {
             let backend = core.backend.as_ref().expect("only a backend is asked");
             return match core.reserve_here(&asked).unwrap_or_else(|| backend.try_reserve(&asked)) {
                 Ok(()) => Ok(request.granted((parts, true), Some(asked), (now, now))),
-                Err(unmet) => {
+                Err(error) => {
                     let scopes = Scopes::lock(&entries);
-                    Err(scopes.refused(Blocked::elsewhere(0, unmet), &request.cost))
+                    Err(scopes.refused(Blocked::elsewhere(0, error), &request.cost))
                 }
             };
         }

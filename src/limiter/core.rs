@@ -5,7 +5,7 @@ use tokio::sync::Notify;
 use super::dirty::Dirty;
 use super::key_budget::KeyBudget;
 use super::outputs::{Outputs, Quantile};
-use crate::backend::{Backend, Reservation, Unmet};
+use crate::backend::{Backend, Reservation, ReserveError};
 use crate::clock::{Boot, Clock, Sleep, SystemClock};
 use crate::event::Events;
 use crate::event::{Sample, StripedTotals};
@@ -142,7 +142,10 @@ impl Core {
     }
 
     /// Asks the backend for an answer out of what it has fetched for later, if it can give one.
-    pub(super) fn reserve_here(&self, asked: &Arc<Reservation>) -> Option<Result<(), Unmet>> {
+    pub(super) fn reserve_here(
+        &self,
+        asked: &Arc<Reservation>,
+    ) -> Option<Result<(), ReserveError>> {
         self.backend.as_ref()?.reserve_here(asked)
     }
 

@@ -82,7 +82,7 @@ impl Feedback<'_> {
         };
         let limits: SmallVec<[Limit; 4]> = readings.iter().filter_map(limit).collect();
         // Keys come out of requests: one that reads as a pattern must not set limits for others.
-        if Pattern::is_one(key) || core.quotas.read().lesson(key, &limits).is_none() {
+        if Pattern::is_one(key) || core.quotas.read().learned_quota(key, &limits).is_none() {
             return;
         }
         // Its limits may have come with a request.

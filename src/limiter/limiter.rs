@@ -231,8 +231,8 @@ impl Limiter {
             self.shared.reset(Some(entry));
         }
         if let Some(backend) = &core.backend {
-            let home = self.shared.table.peek(key, |key, _| key.clone());
-            backend.reset(home.as_deref().unwrap_or(key));
+            let resolved = self.shared.table.peek(key, |key, _| key.clone());
+            backend.reset(resolved.as_deref().unwrap_or(key));
         }
     }
 
@@ -314,7 +314,7 @@ impl Limiter {
     /// # Ok::<(), tollgate::limiter::BuildError>(())
     /// ```
     pub fn listen(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
-        self.shared.core.events.listen(Listener { all: true, hear: Arc::new(listener) });
+        self.shared.core.events.listen(Listener { all: true, call: Arc::new(listener) });
     }
 
     /// Calls `listener` with every later event except those of single reservations
@@ -323,7 +323,7 @@ impl Limiter {
     /// [`totals`](super::LimiterState::totals) counts those.
     #[doc(hidden)]
     pub fn on_change(&self, listener: impl Fn(&Event) + Send + Sync + 'static) {
-        self.shared.core.events.listen(Listener { all: false, hear: Arc::new(listener) });
+        self.shared.core.events.listen(Listener { all: false, call: Arc::new(listener) });
     }
 
     /// Returns whether there may be a subscriber.

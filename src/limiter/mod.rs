@@ -87,7 +87,7 @@ pub use crate::answer::error::{AcquireError, BuildError, Need, Refused};
 pub(crate) use crate::answer::stats::Figures;
 pub use crate::answer::stats::{KeyStats, LimitStats};
 pub use crate::backend::{
-    Backend, BackendStatus, Closing, Ending, Reservation, Reserved, Reserving, Unmet,
+    Backend, BackendStatus, Closing, Ending, Reservation, ReserveError, Reserved, Reserving,
 };
 pub use crate::clock::{Boot, Clock, ManualClock, Sleep, SystemClock, TokioClock};
 pub use crate::event::{

@@ -7,7 +7,7 @@ use super::core::Core;
 use super::entry::{Entry, Locked};
 use super::permit::{Part, Parts, Taken};
 use crate::answer::error::Refused;
-use crate::backend::Unmet;
+use crate::backend::ReserveError;
 use crate::engine::Wait;
 use crate::key::denial::Denial;
 use crate::key::queue::{Turn, Wakers};
@@ -40,11 +40,11 @@ impl Blocked {
     }
 
     /// The answer of a backend to a request in this queue.
-    pub(super) fn elsewhere(queue: usize, unmet: Unmet) -> Self {
-        let (scope, denial) = match unmet {
-            Unmet::Short { scope, shortfall } => (scope, Denial::Short(shortfall)),
-            Unmet::Full(wait) => (queue, Denial::Elsewhere(wait)),
-            Unmet::Away { until } => (queue, Denial::Away(until)),
+    pub(super) fn elsewhere(queue: usize, error: ReserveError) -> Self {
+        let (scope, denial) = match error {
+            ReserveError::Short { scope, shortfall } => (scope, Denial::Short(shortfall)),
+            ReserveError::Full(wait) => (queue, Denial::Elsewhere(wait)),
+            ReserveError::Away { until } => (queue, Denial::Away(until)),
         };
         Self { scope, denial, queue }
     }

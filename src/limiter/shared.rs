@@ -8,8 +8,8 @@ use super::entry::{Entry, Locked};
 use super::key_budget::KeyBudget;
 use super::table::{Name, Shard, Table};
 use crate::event::Event;
-use crate::plan::{Home, Pattern, Plan};
-use crate::quota::{Key, Quota};
+use crate::plan::{Pattern, Plan, ResolvedQuota};
+use crate::quota::Quota;
 use crate::sync::Mutex;
 
 /// The state of a limiter, as long as a clone of it is there. Permits, handles and futures keep only
@@ -129,30 +129,30 @@ fn replan(shard: &Shard, entry: &Arc<Entry>, by_own_name: bool, successors: &mut
     if key.plan().is_default() && quotas.name_of(&entry.key).is_none() {
         return;
     }
-    let home = quotas.home(&entry.key);
+    let resolved = quotas.resolve(&entry.key);
     drop(quotas);
-    match home {
-        Some(home) if home.key != entry.key => {
+    match resolved {
+        Some(resolved) if resolved.key != entry.key => {
             key.retire();
             drop(key);
             shard.unlist(entry);
         }
-        home => {
+        resolved => {
             key.wake_all();
-            move_to(&mut key, home, successors);
+            move_to(&mut key, resolved, successors);
         }
     }
 }
 
 /// Makes a key follow its plan from now on; there is none for a key that is refused.
-fn move_to(key: &mut Locked<'_>, home: Option<Home>, successors: &mut Successors<'_>) {
-    let is_unknown = home.is_none();
+fn move_to(key: &mut Locked<'_>, resolved: Option<ResolvedQuota>, successors: &mut Successors<'_>) {
+    let is_unknown = resolved.is_none();
     let unknown = || Arc::new(Plan::unknown(&Quota::new(), (0, 0)));
-    let plan = home.map_or_else(unknown, |home| home.plan);
+    let plan = resolved.map_or_else(unknown, |resolved| resolved.plan);
     let is_removed = key.plan().known && !plan.known;
     let removed_at = is_removed.then(|| successors.core.arrival());
     key.set_unknown(is_unknown, removed_at);
-    if plan.row != key.plan().row || key.plan().given.is_some() {
+    if plan.id != key.plan().id || key.plan().given.is_some() {
         let plan = successors.of(key.plan(), &plan);
         key.follow(plan);
     }
@@ -177,12 +177,12 @@ impl<'a> Successors<'a> {
     }
 
     fn of(&mut self, old: &Arc<Plan>, new: &Plan) -> Arc<Plan> {
-        self.get(old, new.row, |version| new.succeed(old, version))
+        self.get(old, new.id, |version| new.succeed(old, version))
     }
 
     /// Returns the successor of a plan whose key was reset.
     fn renewed(&mut self, old: &Arc<Plan>) -> Arc<Plan> {
-        self.get(old, old.row, |version| old.renewed(version))
+        self.get(old, old.id, |version| old.renewed(version))
     }
 
     fn get(&mut self, old: &Arc<Plan>, row: u32, new: impl FnOnce(u32) -> Plan) -> Arc<Plan> {

@@ -97,21 +97,22 @@ impl Table {
 
     /// Returns the entry of a key, or the entry of the shared quota that the key belongs to.
     pub(super) fn find(&self, key: &str) -> Option<Arc<Entry>> {
-        let home = || self.core().quotas.read().home(key).map(|home| home.key);
-        self.name(key.into(), None).find().or_else(|| self.name(home()?, None).find())
+        let resolved = || self.core().quotas.read().resolve(key).map(|resolved| resolved.key);
+        self.name(key.into(), None).find().or_else(|| self.name(resolved()?, None).find())
     }
 
     /// Calls a function with the state of a key, without creating an entry: a key without an entry has
     /// the initial state of its quota. Returns `None` for a key that is unknown and refused.
     pub(super) fn peek<T>(&self, key: &str, look: impl Fn(&Key, &KeyState) -> T) -> Option<T> {
-        let home = self.core().quotas.read().home(key)?;
+        let resolved = self.core().quotas.read().resolve(key)?;
         let find = |key: &str| {
             let entry = self.name(key.into(), None).find()?;
             let state = entry.lock();
             (!state.is_retired()).then(|| look(&entry.key, &state))
         };
-        let found = find(key).or_else(|| if home.key == key { None } else { find(&home.key) });
-        Some(found.unwrap_or_else(|| look(&home.key, &self.new_state(home.plan))))
+        let found =
+            find(key).or_else(|| if resolved.key == key { None } else { find(&resolved.key) });
+        Some(found.unwrap_or_else(|| look(&resolved.key, &self.new_state(resolved.plan))))
     }
 
     /// Returns the statistics of a key, or none if it is unknown and refused.
@@ -220,14 +221,16 @@ impl Shard {
             if let Some(entry) = keys.entries.find(name.hash, |entry| entry.key == name.key) {
                 return Made::Entry(Arc::clone(entry));
             }
-            let home = core.quotas.read().home_or(&name.key, name.default.as_ref());
-            let Some(home) = home.filter(|home| home.key == name.key) else { return Made::Moved };
+            let resolved = core.quotas.read().resolve_or(&name.key, name.default.as_ref());
+            let Some(resolved) = resolved.filter(|resolved| resolved.key == name.key) else {
+                return Made::Moved;
+            };
             keys.sweep(core, now, SWEPT_PER_NEW_KEY);
-            let Some(budget) = core.take_room(home.plan.reserved, name.budget.as_ref()) else {
+            let Some(budget) = core.take_room(resolved.plan.reserved, name.budget.as_ref()) else {
                 return Made::Full;
             };
-            let known = home.plan.known;
-            let entry = Arc::new(Entry::new(core, name.key.clone(), home.plan, budget));
+            let known = resolved.plan.known;
+            let entry = Arc::new(Entry::new(core, name.key.clone(), resolved.plan, budget));
             let hash = |entry: &Arc<Entry>| core.hash(&entry.key);
             keys.entries.insert_unique(name.hash, Arc::clone(&entry), hash);
             (entry, known)
@@ -303,11 +306,12 @@ impl Name {
     fn make(&self) -> Result<Arc<Entry>, Refused> {
         let core = &self.shard.core;
         loop {
-            let Some(home) = core.quotas.read().home_or(&self.key, self.default.as_ref()) else {
+            let Some(resolved) = core.quotas.read().resolve_or(&self.key, self.default.as_ref())
+            else {
                 return Err(self.refused(Code::UnknownModel, Wait::Never));
             };
-            if home.key != self.key {
-                return self.renamed(home.key).entry();
+            if resolved.key != self.key {
+                return self.renamed(resolved.key).entry();
             }
             match self.shard.make(self) {
                 Made::Entry(entry) => return Ok(entry),

@@ -5,7 +5,7 @@ use super::permit::Permit;
 use super::request::{Request, Verdict};
 use super::scopes::{Blocked, Entries, Scopes};
 use crate::answer::error::AcquireError;
-use crate::backend::{Ending, Reservation, Unmet};
+use crate::backend::{Ending, Reservation, ReserveError};
 use crate::engine::Wait;
 use crate::key::denial::Denial;
 use crate::key::queue::Turn;
@@ -139,15 +139,15 @@ impl Waiting {
         &mut self,
         request: &mut Request,
         asked: Arc<Reservation>,
-        answer: Result<(), Unmet>,
+        answer: Result<(), ReserveError>,
     ) -> Look {
-        let Err(unmet) = answer else { return self.granted(request, asked) };
+        let Err(error) = answer else { return self.granted(request, asked) };
         let Self { entries, seat, .. } = &*self;
         let scopes = Scopes::lock(entries);
         let changed = scopes.changes() != self.changes;
         // The answer may be out of date already.
-        let unmet = if changed { Unmet::Full(Wait::Unknown) } else { unmet };
-        let hopeless = request.hopeless(&scopes, Blocked::elsewhere(seat.at, unmet));
+        let error = if changed { ReserveError::Full(Wait::Unknown) } else { error };
+        let hopeless = request.hopeless(&scopes, Blocked::elsewhere(seat.at, error));
         drop(scopes);
         match hopeless {
             Some(error) => {
@@ -159,7 +159,7 @@ impl Waiting {
                 Look::Ended(Err(error))
             }
             None if changed => Look::Wait(Some(Timestamp::UNIX_EPOCH)),
-            None => Look::Wait(if let Wait::At(time) = unmet.wait() { Some(time) } else { None }),
+            None => Look::Wait(if let Wait::At(time) = error.wait() { Some(time) } else { None }),
         }
     }
 

@@ -2,13 +2,13 @@ use std::fmt;
 
 use super::regex_name::REGEX;
 
-/// Something needs a feature of this crate that the program was built without.
+/// An error: the program was built without a Cargo feature of this crate that it needs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct MissingFeature {
-    /// The thing that needs the feature.
+    /// The item that needs the feature.
     pub what: String,
-    /// The name of the feature, as Cargo.toml has it.
+    /// The name of the feature in Cargo.toml.
     pub feature: &'static str,
 }
 
@@ -25,7 +25,7 @@ impl MissingFeature {
 impl fmt::Display for MissingFeature {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { what, feature } = self;
-        write!(f, "{what} needs the feature `{feature}`, which this build of tollgate lacks")
+        write!(f, "{what}: needs the Cargo feature `{feature}`; enable it for the crate `tollgate`")
     }
 }
 

@@ -1,12 +1,12 @@
 use crate::quota::Quota;
 
-/// A quota of a limiter, and whose it is.
+/// A quota of a limiter, with the keys that it covers.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct NamedQuota {
     /// The key, the glob, or `regex:` and a regular expression.
     pub name: String,
-    /// The quota, as it was given: without the limiter's share taken of it.
+    /// The quota as it was set, before the limiter's share is applied.
     pub quota: Quota,
     /// The source of the quota.
     pub origin: QuotaOrigin,
@@ -24,7 +24,7 @@ pub enum QuotaOrigin {
 }
 
 impl NamedQuota {
-    /// A quota of a limiter.
+    /// Creates a named quota.
     pub fn new(name: impl Into<String>, quota: Quota, origin: QuotaOrigin) -> Self {
         Self { name: name.into(), quota, origin }
     }

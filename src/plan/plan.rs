@@ -10,38 +10,37 @@ use crate::quota::{
 use crate::timestamp::Timestamp;
 use smallvec::SmallVec;
 
-/// A quota made ready for the engine, shared by all keys that it applies to.
+/// A quota prepared for the engine, shared by all keys that it covers.
 #[derive(Debug, Clone)]
 pub(crate) struct Plan {
     pub(crate) rules: Arc<[Rule]>,
-    /// The version of the quotas in which each rule came in: a permit that is older never held
-    /// anything of it.
+    /// The version of the quotas in which each rule was added: an older permit holds nothing of it.
     since: Box<[u32]>,
     pub(crate) version: u32,
-    /// Which row of the quotas it was made of.
-    pub(crate) row: u32,
-    /// A permit holds something until it ends.
+    /// The id of the table entry that the plan was made from.
+    pub(crate) id: u32,
+    /// Permits hold an amount until they end.
     pub(crate) holds: bool,
-    /// A quota stands behind it: the key is known.
+    /// A quota covers the key.
     pub(crate) known: bool,
-    /// That quota names the key.
+    /// The quota is in the table, not a default.
     pub(crate) named: bool,
-    /// Whether a cost is refused that names only dimensions without a limit. Limits that came out of a
-    /// response's headers refuse none: no caller knew of them.
+    /// Refuses costs in dimensions without a limit. Not set for limits learned from response headers,
+    /// which callers cannot know.
     is_strict: bool,
     /// The token dimensions that the limits don't count.
     uncounted: UncountedKinds,
-    /// The most of a guess that a request reserves: what the limits can hold.
+    /// The largest estimates that a request reserves: the amounts that the limits can hold.
     guesses: Guesses,
-    /// Its keys always have room: they are those of a configuration, and few.
+    /// Its keys are always accepted: they are named in a configuration, and few.
     pub(crate) reserved: bool,
-    /// The quota, where it came with a request.
+    /// The quota, if it came with a request.
     pub(crate) given: Option<Quota>,
     profile: Option<Profile>,
     margin: Margin,
 }
 
-/// The amounts that the limits of a key can hold of dimensions that may be guessed.
+/// The amounts that the limits of a key can hold in dimensions that may be estimated.
 #[derive(Debug, Clone, Copy)]
 struct Guesses {
     tokens: u64,
@@ -57,7 +56,7 @@ impl Plan {
         quota: &Quota,
         profile: Option<&Profile>,
         margin: Margin,
-        (row, version): (u32, u32),
+        (id, version): (u32, u32),
     ) -> Self {
         let profile = profile.copied();
         let margin = quota.margin().unwrap_or(margin);
@@ -76,7 +75,7 @@ impl Plan {
             rules,
             since,
             version,
-            row,
+            id,
             holds,
             known,
             named,
@@ -90,44 +89,44 @@ impl Plan {
         }
     }
 
-    /// For keys that nobody knows.
+    /// Creates a plan for unknown keys.
     pub(crate) fn unknown(quota: &Quota, made: (u32, u32)) -> Self {
         Self { known: false, ..Self::new(quota, None, Margin::NONE, made).unnamed().lenient() }
     }
 
-    /// The same, but no cost is refused for the dimensions that it names.
+    /// Returns the plan without refusals of costs in dimensions without a limit.
     pub(crate) fn lenient(self) -> Self {
         Self { is_strict: false, ..self }
     }
 
-    /// The same, for keys that no quota names.
+    /// Returns the plan for keys that no quota names.
     pub(crate) fn unnamed(self) -> Self {
         Self { named: false, ..self }
     }
 
-    /// The same, for keys that always have room.
+    /// Returns the plan for keys that are always accepted.
     pub(crate) fn reserved(self) -> Self {
         Self { reserved: true, ..self }
     }
 
-    /// The same, for limits that came with a request.
+    /// Returns the plan for limits that came with a request.
     pub(crate) fn given(self, quota: Quota) -> Self {
         Self { given: Some(quota), ..self.unnamed() }
     }
 
-    /// Returns whether these limits came with a request that brings them for keys that no quota names.
+    /// Returns `true` if these limits came with a request as defaults for keys that no quota covers.
     pub(crate) fn is_default(&self) -> bool {
-        self.row == DEFAULT_ROW
+        self.id == DEFAULT_ID
     }
 
-    /// The same limits with other amounts: the largest request that these limits let in, those let in
-    /// when nothing is used.
+    /// Returns the same limits with lower amounts. The largest request that the original limits admit is
+    /// admitted by the lowered ones while they are unused.
     pub(crate) fn lowered(&self, amounts: &[u64]) -> Self {
         let (since, given) = (self.since.clone(), self.given.clone());
         Self { rules: self.lower(amounts).into_iter().collect(), since, given, ..*self }
     }
 
-    /// The rules of such a plan.
+    /// Returns the rules with lower amounts.
     pub(crate) fn lower(&self, amounts: &[u64]) -> Rules {
         let lower = |(whole, &amount): (&Rule, &u64)| match NonZeroU64::new(amount) {
             Some(amount) if amount.get() < whole.limit().amount() => {
@@ -142,8 +141,8 @@ impl Plan {
         self.rules.iter().map(Bucket::new).collect()
     }
 
-    /// This plan as the successor of `old` in a version of its own: rules that stood before keep
-    /// their date.
+    /// Returns this plan as the successor of `old` in a new version: rules that existed before keep the
+    /// version in which they were added.
     pub(crate) fn succeed(&self, old: &Self, version: u32) -> Self {
         let since = |rule: &Rule| match old.standing(rule) {
             Some(index) if old.rules[index].holds() == rule.holds() => old.since[index],
@@ -158,8 +157,8 @@ impl Plan {
         }
     }
 
-    /// The same after a reset, in a version of its own: what requests took that were sent before is
-    /// forgotten, so that they have nothing to give back; what they hold they still end.
+    /// Returns the plan after a reset, in a new version: earlier requests no longer count as usage, so
+    /// that they return nothing when they end; amounts in flight stay held.
     pub(crate) fn renewed(&self, version: u32) -> Self {
         let since = self.rules.iter().zip(&self.since);
         let since = since.map(|(rule, &since)| if rule.holds() { since } else { version });
@@ -172,8 +171,8 @@ impl Plan {
         }
     }
 
-    /// The buckets of a key that has come from `old` to this plan: what was used stays used, what
-    /// is held stays held.
+    /// Returns the buckets of a key that changes from `old` to this plan. Usage and held amounts are
+    /// kept.
     pub(crate) fn carry(&self, old: &Self, buckets: &[Bucket], now: Timestamp) -> Buckets {
         let carry = |rule: &Rule| match old.standing(rule) {
             Some(index) => buckets[index].carry(&old.rules[index], rule, now),
@@ -186,12 +185,12 @@ impl Plan {
         self.rules.iter().position(|old| old.counts_same_as(rule))
     }
 
-    /// Returns whether `new` goes on where `old` was, a rule of this plan.
+    /// Returns `true` if `new` continues `old`, a rule of this plan.
     pub(crate) fn is_standing(&self, old: &Rule, new: &Rule) -> bool {
         self.standing(new).is_some_and(|at| std::ptr::eq(&self.rules[at], old))
     }
 
-    /// The cost, but in each dimension at most what the limits can hold.
+    /// Clips a cost in each dimension to the amount that the limits can hold.
     pub(crate) fn clip(&self, cost: &Cost) -> Cost {
         let most =
             |dimension: Dimension| cost.amount(&dimension).min(least(&self.rules, &dimension));
@@ -204,14 +203,14 @@ impl Plan {
         customs.fold(clipped, |clipped, name| clipped.custom(name, most(Dimension::custom(name))))
     }
 
-    /// The cost, but of its guesses at most what the limits can hold. The limits of the quota count
-    /// here, also while they are reduced.
+    /// Clips the estimates of a cost to the amounts that the limits can hold. The limits of the quota
+    /// count here, even while the key is reduced.
     pub(crate) fn clip_guesses<'c>(&self, cost: &'c Cost) -> Cow<'c, Cost> {
         let Guesses { tokens, output } = self.guesses;
         cost.clip_guesses(tokens, output).map_or(Cow::Borrowed(cost), Cow::Owned)
     }
 
-    /// Returns whether limits count all dimensions that a cost names.
+    /// Returns `true` if the limits count all dimensions of a cost.
     #[inline]
     pub(crate) fn counts(&self, cost: &Cost) -> bool {
         !self.uncounted.has(cost.named()) && (!cost.has_customs() || self.counts_customs(cost))
@@ -222,15 +221,15 @@ impl Plan {
         cost.customs().all(|(name, amount)| amount == 0 || self.counts_custom(name))
     }
 
-    /// Returns whether a limit counts this custom dimension.
+    /// Returns `true` if a limit counts this custom dimension.
     pub(crate) fn counts_custom(&self, custom: &str) -> bool {
-        let is_it =
+        let is_named =
             |rule: &Rule| matches!(rule.dimension(), Dimension::Custom(name) if **name == *custom);
-        self.rules.iter().any(is_it)
+        self.rules.iter().any(is_named)
     }
 
-    /// A dimension of a cost that no limit counts, though the key has limits. Custom ones may be
-    /// counted elsewhere: by another key of the same request.
+    /// Returns a dimension of a cost that no limit counts, although the key has limits. Custom dimensions
+    /// may be counted by another key of the same request.
     pub(crate) fn uncounted(
         &self,
         cost: &Cost,
@@ -300,8 +299,8 @@ fn least(rules: &[Rule], dimension: &Dimension) -> u64 {
 /// The dimensions that count tokens.
 const TOKENS: [Dimension; 3] = [Dimension::Tokens, Dimension::InputTokens, Dimension::OutputTokens];
 
-/// The row of limits that come with requests for keys that no quota names.
-pub(crate) const DEFAULT_ROW: u32 = u32::MAX - 1;
+/// The id of limits that come with requests for keys that no quota names.
+pub(crate) const DEFAULT_ID: u32 = u32::MAX - 1;
 
 /// Without a profile a request counts when it is sent and everything else when it has ended.
 fn settles(dimension: &Dimension) -> SettleAt {

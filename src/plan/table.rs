@@ -3,45 +3,46 @@ use std::sync::Arc;
 use super::named_quota::{NamedQuota, QuotaOrigin};
 use super::pattern::Pattern;
 use super::plan::Plan;
-use super::rows::Rows;
+use super::quota_index::QuotaIndex;
 use super::unknown_key::UnknownKey;
 use crate::provider::Profile;
 use crate::quota::{Key, Limit, Margin, Quota, Share, UnknownZone};
 
-/// Which quota a key has: its own, else the most specific glob's, else the first regular
-/// expression's, else a provider's built-in one, else what the policy for unknown keys says.
+/// The quotas of a limiter. A key has its own quota, else that of the most specific glob, else of the
+/// first regular expression, else a provider's built-in quota, else that of the policy for unknown
+/// keys.
 #[derive(Debug)]
 pub(crate) struct QuotaTable {
-    own: Rows<Row>,
-    built_in: Rows<Row>,
+    own: QuotaIndex<QuotaEntry>,
+    built_in: QuotaIndex<QuotaEntry>,
     profiles: Vec<Profile>,
-    /// For keys that nobody knows; `None` if they are refused.
-    fallback: Option<Row>,
+    /// For unknown keys; `None` if they are refused.
+    fallback: Option<QuotaEntry>,
     margin: Margin,
-    /// Of every limit, whoever set it.
+    /// The share of every limit.
     share: Share,
-    rows: u32,
+    last_id: u32,
     /// Increases whenever a quota is set, learned or removed.
     pub(crate) changes: u64,
 }
 
-/// Where the buckets of a key are, and the plan that they follow.
+/// The key of the buckets that a key uses, and their plan.
 #[derive(Debug)]
-pub(crate) struct Home {
+pub(crate) struct ResolvedQuota {
     pub(crate) key: Key,
     pub(crate) plan: Arc<Plan>,
 }
 
 #[derive(Debug)]
-pub(crate) struct Row {
-    /// The key, or the pattern of keys, that it is for.
+pub(crate) struct QuotaEntry {
+    /// The key or the pattern.
     name: Key,
     profile: Option<Profile>,
-    /// As it was given, the share not taken of it; and by whom.
+    /// The quota as it was set, before the share is applied.
     quota: Quota,
     origin: QuotaOrigin,
     pub(crate) plan: Arc<Plan>,
-    /// The key of the one set of buckets that all keys of this row share, where they do.
+    /// The key of the buckets that all covered keys share, if they do.
     shared: Option<Key>,
 }
 
@@ -53,13 +54,13 @@ impl QuotaTable {
         share: Share,
     ) -> Result<Self, UnknownZone> {
         let mut quotas = Self {
-            own: Rows::default(),
-            built_in: Rows::default(),
+            own: QuotaIndex::default(),
+            built_in: QuotaIndex::default(),
             profiles: Vec::new(),
             fallback: None,
             margin,
             share,
-            rows: 0,
+            last_id: 0,
             changes: 0,
         };
         profiles.iter().try_for_each(|&profile| quotas.add_provider(profile, 0))?;
@@ -71,23 +72,30 @@ impl QuotaTable {
     pub(crate) fn set_unknown(&mut self, unknown: UnknownKey, version: u32) {
         let profile = self.profiles.first().copied();
         self.fallback = match unknown {
-            UnknownKey::Allow => Some(self.nobody(Quota::new(), version)),
+            UnknownKey::Allow => Some(self.unknown_entry(Quota::new(), version)),
             UnknownKey::Refuse => None,
-            UnknownKey::Learn => Some(self.nobody(Quota::new().concurrency(1), version)),
+            UnknownKey::Learn => Some(self.unknown_entry(Quota::new().concurrency(1), version)),
             UnknownKey::Quota(quota) => {
-                Some(self.row("*", &quota, profile, (QuotaOrigin::Configured, version)).unnamed())
+                Some(self.entry("*", &quota, profile, (QuotaOrigin::Configured, version)).unnamed())
             }
         };
     }
 
-    fn nobody(&mut self, quota: Quota, version: u32) -> Row {
-        self.rows += 1;
-        let plan = Arc::new(Plan::unknown(&quota, (self.rows, version)));
+    fn unknown_entry(&mut self, quota: Quota, version: u32) -> QuotaEntry {
+        self.last_id += 1;
+        let plan = Arc::new(Plan::unknown(&quota, (self.last_id, version)));
         let name = Key::default();
-        Row { name, profile: None, quota, origin: QuotaOrigin::Configured, plan, shared: None }
+        QuotaEntry {
+            name,
+            profile: None,
+            quota,
+            origin: QuotaOrigin::Configured,
+            plan,
+            shared: None,
+        }
     }
 
-    /// Loads a profile behind those that are there: all of it, or nothing.
+    /// Adds a profile after the existing ones: completely or not at all.
     pub(crate) fn add_provider(
         &mut self,
         profile: Profile,
@@ -99,8 +107,8 @@ impl QuotaTable {
         for (pattern, quota) in quotas {
             if self.built_in.named(pattern).is_none() {
                 let by = (QuotaOrigin::Configured, version);
-                let row = self.row(pattern, &quota, Some(profile), by);
-                self.built_in.insert(pattern, row);
+                let entry = self.entry(pattern, &quota, Some(profile), by);
+                self.built_in.insert(pattern, entry);
             }
         }
         Ok(())
@@ -109,12 +117,12 @@ impl QuotaTable {
     /// Sets the quota of a key, of a glob, or of a regular expression.
     pub(crate) fn set(&mut self, name: &str, quota: &Quota, by: (QuotaOrigin, u32)) {
         let profile = self.profile(name);
-        let row = self.row(name, quota, profile, by);
-        self.own.insert(name, row);
+        let entry = self.entry(name, quota, profile, by);
+        self.own.insert(name, entry);
         self.changes += 1;
     }
 
-    /// The same, unless there is one of this name.
+    /// Sets a stored quota, unless one of this name exists. Returns `true` if it was set.
     pub(crate) fn restore(&mut self, kept: &NamedQuota, version: u32) -> bool {
         let is_new = self.own.named(&kept.name).is_none();
         if is_new {
@@ -123,26 +131,28 @@ impl QuotaTable {
         is_new
     }
 
-    /// Takes a quota away by its name; says whether there was one.
+    /// Removes a quota by name. Returns `true` if it existed.
     pub(crate) fn remove(&mut self, name: &str) -> bool {
         let removed = self.own.remove(name);
         self.changes += u64::from(removed);
         removed
     }
 
-    /// All but the built-in ones, sorted by name.
+    /// Returns all quotas except built-in ones, sorted by name.
     pub(crate) fn list(&self) -> Vec<NamedQuota> {
         let all = self.own.iter();
-        let named = |(name, row): (_, &Row)| NamedQuota::new(name, row.quota.clone(), row.origin);
+        let named = |(name, entry): (_, &QuotaEntry)| {
+            NamedQuota::new(name, entry.quota.clone(), entry.origin)
+        };
         let mut all: Vec<_> = all.map(named).collect();
         all.sort_by(|a, b| a.name.cmp(&b.name));
         all
     }
 
-    /// The one of them that has this very name.
+    /// Returns the quota of [`list`](Self::list) with exactly this name.
     pub(crate) fn of_name(&self, name: &str) -> Option<NamedQuota> {
-        let row = self.own.named(name)?;
-        Some(NamedQuota::new(row.name.as_str(), row.quota.clone(), row.origin))
+        let entry = self.own.named(name)?;
+        Some(NamedQuota::new(entry.name.as_str(), entry.quota.clone(), entry.origin))
     }
 
     /// Returns the number of quotas, without the built-in ones.
@@ -150,32 +160,32 @@ impl QuotaTable {
         self.own.len()
     }
 
-    /// Sets the quota that a response teaches, if it teaches one; says what it is, and whether the
-    /// key had none.
+    /// Sets the quota learned from a response, if there is one. Returns it, and `true` if the key had
+    /// none before.
     pub(crate) fn learn(
         &mut self,
         key: &str,
         limits: &[Limit],
         version: u32,
     ) -> Option<(Quota, bool)> {
-        let quota = self.lesson(key, limits)?;
+        let quota = self.learned_quota(key, limits)?;
         let first = self.find(key).is_none();
         self.set(key, &quota, (QuotaOrigin::Learned, version));
         Some((quota, first))
     }
 
-    /// The quota that these limits teach of a key: all of it where nobody has set one, and else new
-    /// amounts of what was learned before. A provider's built-in quota is a guess at the account's,
-    /// and gives way to any limits. Another window is only taken for a dimension that has none:
-    /// headers don't say theirs, and it may be guessed wrong.
-    pub(crate) fn lesson(&self, key: &str, limits: &[Limit]) -> Option<Quota> {
+    /// Returns the quota of a key learned from these limits: all of them if no quota was set, else the
+    /// new amounts of limits learned before. Any limits replace a provider's built-in quota, which is
+    /// only an assumption about the account. A limit with another window is added only for a dimension
+    /// without one, since headers don't state the window and the assumed one may be wrong.
+    pub(crate) fn learned_quota(&self, key: &str, limits: &[Limit]) -> Option<Quota> {
         let of_all = |quota, limit: &Limit| Quota::limit(quota, limit.clone());
-        let learned = |row: &&Row| row.origin == QuotaOrigin::Learned;
-        let Some(Row { quota: old, .. }) = self.own.named(key).filter(learned) else {
+        let learned = |entry: &&QuotaEntry| entry.origin == QuotaOrigin::Learned;
+        let Some(QuotaEntry { quota: old, .. }) = self.own.named(key).filter(learned) else {
             let teaches = match (self.own.find(key), self.built_in.find(key)) {
                 (Some(_), _) => false,
                 (None, Some(_)) => !limits.is_empty(),
-                (None, None) => self.fallback.as_ref().is_some_and(|row| !row.plan.known),
+                (None, None) => self.fallback.as_ref().is_some_and(|entry| !entry.plan.known),
             };
             return teaches.then(|| limits.iter().fold(Quota::new(), of_all));
         };
@@ -187,66 +197,71 @@ impl QuotaTable {
         (quota != *old).then_some(quota)
     }
 
-    /// Where a key's buckets are; `None` if the key is unknown and unknown keys are refused.
-    pub(crate) fn home(&self, key: &str) -> Option<Home> {
-        self.home_or(key, None)
+    /// Returns the buckets and the plan of a key; `None` if the key is unknown and unknown keys are
+    /// refused.
+    pub(crate) fn resolve(&self, key: &str) -> Option<ResolvedQuota> {
+        self.resolve_or(key, None)
     }
 
-    /// The same of a key that has this plan if no quota names it.
-    pub(crate) fn home_or(&self, key: &str, default: Option<&Arc<Plan>>) -> Option<Home> {
+    /// Returns the buckets and the plan of a key, which has the default plan if no quota covers it.
+    pub(crate) fn resolve_or(
+        &self,
+        key: &str,
+        default: Option<&Arc<Plan>>,
+    ) -> Option<ResolvedQuota> {
         if let (None, Some(plan)) = (self.find(key), default) {
-            return Some(Home { key: key.into(), plan: Arc::clone(plan) });
+            return Some(ResolvedQuota { key: key.into(), plan: Arc::clone(plan) });
         }
-        let row = self.find(key).or(self.fallback.as_ref())?;
-        let key = row.shared.clone().unwrap_or_else(|| key.into());
-        Some(Home { key, plan: Arc::clone(&row.plan) })
+        let entry = self.find(key).or(self.fallback.as_ref())?;
+        let key = entry.shared.clone().unwrap_or_else(|| key.into());
+        Some(ResolvedQuota { key, plan: Arc::clone(&entry.plan) })
     }
 
-    /// A plan for limits that came with a request.
+    /// Returns a plan for limits that came with a request.
     pub(crate) fn given(&self, key: &str, quota: &Quota, version: u32) -> Plan {
         let profile = self.profile(key);
-        Plan::new(quota, profile.as_ref(), self.margin, (NO_ROW, version)).given(quota.clone())
+        Plan::new(quota, profile.as_ref(), self.margin, (NO_ID, version)).given(quota.clone())
     }
 
-    /// The name of the quota that a key has, if it has one.
+    /// Returns the name of the quota that covers a key.
     pub(crate) fn name_of(&self, key: &str) -> Option<&Key> {
-        self.find(key).map(|row| &row.name)
+        self.find(key).map(|entry| &entry.name)
     }
 
-    /// The keys that have a quota of their own, by name.
+    /// Returns the keys that a quota names exactly.
     pub(crate) fn named(&self) -> impl Iterator<Item = &Key> {
         self.own.exact()
     }
 
-    /// The profile that a key falls under: the first whose built-in quotas name it, else the first.
+    /// Returns the profile of a key: the first whose built-in quotas cover it, else the first.
     pub(crate) fn profile(&self, key: &str) -> Option<Profile> {
-        let named = self.built_in.find(key).and_then(|row| row.profile);
+        let named = self.built_in.find(key).and_then(|entry| entry.profile);
         named.or_else(|| self.profiles.first().copied())
     }
 
-    fn find(&self, key: &str) -> Option<&Row> {
+    fn find(&self, key: &str) -> Option<&QuotaEntry> {
         self.own.find(key).or_else(|| self.built_in.find(key))
     }
 
-    fn row(
+    fn entry(
         &mut self,
         name: &str,
         quota: &Quota,
         profile: Option<Profile>,
         (origin, version): (QuotaOrigin, u32),
-    ) -> Row {
-        self.rows += 1;
+    ) -> QuotaEntry {
+        self.last_id += 1;
         let part = quota.clone().with_share(self.share);
-        let plan = Plan::new(&part, profile.as_ref(), self.margin, (self.rows, version));
+        let plan = Plan::new(&part, profile.as_ref(), self.margin, (self.last_id, version));
         let plan = if origin == QuotaOrigin::Learned { plan.lenient() } else { plan };
         let shared = quota.is_shared().then(|| Pattern::of(name).name());
-        // What responses teach of keys is as endless as the keys that are sent.
+        // Learned quotas are as many as the keys that clients send, so they are bounded.
         let is_own = shared.is_some() || !Pattern::is_one(name);
         let plan = match is_own && origin != QuotaOrigin::Learned {
             true => plan.reserved(),
             false => plan,
         };
-        Row {
+        QuotaEntry {
             name: name.into(),
             profile,
             quota: quota.clone(),
@@ -257,13 +272,13 @@ impl QuotaTable {
     }
 }
 
-impl Row {
-    /// The same, for keys that no quota names.
+impl QuotaEntry {
+    /// Returns the entry for keys that no quota names.
     fn unnamed(mut self) -> Self {
         self.plan = Arc::new(Arc::unwrap_or_clone(self.plan).unnamed());
         self
     }
 }
 
-/// Of plans whose limits came with a request.
-const NO_ROW: u32 = u32::MAX;
+/// The id of plans whose limits came with a request.
+const NO_ID: u32 = u32::MAX;

@@ -1,17 +1,17 @@
 use crate::quota::Quota;
 
-/// The policy for a key that no quota names.
+/// The policy for keys that no quota covers.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum UnknownKey {
-    /// It isn't limited; the first time, that is logged.
+    /// Admits the key without limits, and logs that once.
     #[default]
     Allow,
-    /// It is refused.
+    /// Refuses the key.
     Refuse,
-    /// It gets this quota, with buckets of its own.
+    /// Gives each key this quota, with separate buckets.
     Quota(Quota),
-    /// One request at a time, until the headers of a response tell its limits, or a success tells
-    /// none: see [`Feedback::learn`](crate::limiter::Feedback::learn).
+    /// Admits one request at a time until the headers of a response state the limits, or a success
+    /// states none; see [`Feedback::learn`](crate::limiter::Feedback::learn).
     Learn,
 }

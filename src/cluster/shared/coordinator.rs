@@ -18,7 +18,7 @@ use super::script::{Id, RetryAfter, Verb, Verdict, View};
 use super::store::Store;
 use crate::cluster::OnFailure;
 use crate::engine::{Shortfall, Wait};
-use crate::limiter::{Clock, Reservation, Unmet};
+use crate::limiter::{Clock, Reservation, ReserveError};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
@@ -75,7 +75,10 @@ impl Coordinator {
 
     /// Decides about a request by a lease or by the store, or locally if the store does not answer
     /// in time.
-    pub(super) async fn reserve(self: Arc<Self>, request: ReserveRequest) -> Result<(), Unmet> {
+    pub(super) async fn reserve(
+        self: Arc<Self>,
+        request: ReserveRequest,
+    ) -> Result<(), ReserveError> {
         let ReserveRequest { reservation, id, waits, .. } = &request;
         let reserve_by_lease = self.reserve_by_lease(&request).await;
         let asked = match reserve_by_lease {
@@ -89,7 +92,7 @@ impl Coordinator {
                 self.on_call_failure(&failure);
                 return match self.cancel(reservation, *id) {
                     true => self.decide_locally(reservation, *waits),
-                    false => Err(Unmet::Full(Wait::Unknown)),
+                    false => Err(ReserveError::Full(Wait::Unknown)),
                 };
             }
         };
@@ -122,7 +125,7 @@ impl Coordinator {
         &self,
         reservation: &Arc<Reservation>,
         waits: bool,
-    ) -> Result<(), Unmet> {
+    ) -> Result<(), ReserveError> {
         let counters = &self.store.counters;
         match self.store.settings.on_failure {
             OnFailure::Closed => {
@@ -136,12 +139,12 @@ impl Coordinator {
             }
             OnFailure::LocalShare => {
                 counters.local.add(1);
-                self.reserve_local_share(reservation).map_err(|unmet| self.cap_wait(unmet, waits))
+                self.reserve_local_share(reservation).map_err(|error| self.cap_wait(error, waits))
             }
         }
     }
 
-    fn reserve_local_share(&self, reservation: &Arc<Reservation>) -> Result<(), Unmet> {
+    fn reserve_local_share(&self, reservation: &Arc<Reservation>) -> Result<(), ReserveError> {
         let (store, now) = (&self.store, self.store.clock.now());
         let members = store.counters.members.now().max(1);
         let mut fallback = self.fallback.lock();
@@ -165,21 +168,21 @@ impl Coordinator {
 
     /// Shortens the wait of a refusal by the local share, since the store may be available again
     /// earlier. A request that never fits the share may fit the limit.
-    fn cap_wait(&self, unmet: Unmet, waits: bool) -> Unmet {
-        match unmet.wait() {
+    fn cap_wait(&self, error: ReserveError, waits: bool) -> ReserveError {
+        match error.wait() {
             Wait::Never => self.unavailable_for(RETRY_WHILE_UNAVAILABLE),
             Wait::At(time)
                 if !waits || time <= self.store.clock.now() + RETRY_WHILE_UNAVAILABLE =>
             {
-                unmet
+                error
             }
-            Wait::Unknown if !waits => unmet,
+            Wait::Unknown if !waits => error,
             _ => self.unavailable_for(RETRY_WHILE_UNAVAILABLE),
         }
     }
 
-    fn unavailable_for(&self, wait: Duration) -> Unmet {
-        Unmet::Away { until: self.store.clock.now() + wait }
+    fn unavailable_for(&self, wait: Duration) -> ReserveError {
+        ReserveError::Away { until: self.store.clock.now() + wait }
     }
 
     /// Asks the store for a reservation of all keys. The outer `Err` means that the store did not
@@ -187,7 +190,7 @@ impl Coordinator {
     async fn reserve_in_store(
         self: &Arc<Self>,
         request: &ReserveRequest,
-    ) -> Result<Result<(), Unmet>, Failure> {
+    ) -> Result<Result<(), ReserveError>, Failure> {
         let ReserveRequest { reservation, id, waits, started_at, .. } = request;
         let ttl = micros(self.store.settings.ttl);
         let verb = Verb::Reserve { ttl, waits: *waits };
@@ -204,7 +207,10 @@ impl Coordinator {
                     let wait =
                         self.retry_wait(&group.pieces, &answer.views, part, rule, wait, *waits);
                     let scope = group.scopes.get(part).copied().unwrap_or_default();
-                    return Ok(Err(Unmet::Short { scope, shortfall: Shortfall { rule, wait } }));
+                    return Ok(Err(ReserveError::Short {
+                        scope,
+                        shortfall: Shortfall { rule, wait },
+                    }));
                 }
                 // The end of the request has overtaken this call.
                 Verdict::Unknown => return Err(Failure::Cancelled),

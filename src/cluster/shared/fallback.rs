@@ -8,7 +8,7 @@ use smallvec::SmallVec;
 
 use super::piece::Piece;
 use crate::engine::{self, Bucket, Rule};
-use crate::limiter::{Reservation, Reserved, Unmet};
+use crate::limiter::{Reservation, ReserveError, Reserved};
 use crate::quota::{Cost, Dimension, Key};
 use crate::timestamp::Timestamp;
 
@@ -49,7 +49,7 @@ impl Fallback {
         members: u64,
         now: Timestamp,
         begin: impl Fn(&Reserved) -> Option<Vec<Bucket>>,
-    ) -> Result<(), Unmet> {
+    ) -> Result<(), ReserveError> {
         let mut longest: Option<(usize, engine::Shortfall)> = None;
         for (scope, reserved) in reservation.scopes.iter().enumerate() {
             let share = self.share(reserved, now, &begin);
@@ -61,7 +61,7 @@ impl Fallback {
             }
         }
         if let Some((scope, shortfall)) = longest {
-            return Err(Unmet::Short { scope, shortfall });
+            return Err(ReserveError::Short { scope, shortfall });
         }
         for reserved in &reservation.scopes {
             let share = self.share(reserved, now, &begin);

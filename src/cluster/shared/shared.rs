@@ -19,7 +19,7 @@ use crate::cluster::SharingMode;
 use crate::cluster::worker::Worker;
 use crate::engine::{Level, Rule};
 use crate::limiter::{
-    Backend, BackendStatus, Clock, Closing, Ending, Reservation, Reserving, Unmet,
+    Backend, BackendStatus, Clock, Closing, Ending, Reservation, ReserveError, Reserving,
 };
 use crate::timestamp::Timestamp;
 
@@ -187,7 +187,7 @@ impl Backend for Shared {
         })
     }
 
-    fn reserve_here(&self, reservation: &Arc<Reservation>) -> Option<Result<(), Unmet>> {
+    fn reserve_here(&self, reservation: &Arc<Reservation>) -> Option<Result<(), ReserveError>> {
         let coordinator = &self.coordinator;
         let leases = coordinator.store.settings.mode == SharingMode::Lease;
         if !leases || !coordinator.leases.try_take(reservation, coordinator.store.ticks.now()) {
@@ -201,7 +201,7 @@ impl Backend for Shared {
         Some(Ok(()))
     }
 
-    fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), Unmet> {
+    fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), ReserveError> {
         let coordinator = Arc::clone(&self.coordinator);
         if coordinator.store.connection.is_unavailable() {
             return coordinator.decide_locally(reservation, false);

@@ -5,7 +5,7 @@ use parking_lot::Mutex;
 use tollgate::engine::{Level, Rule, Shortfall, Wait};
 use tollgate::limiter::{
     AcquireError, Backend, Code, Ending, Event, Limiter, ManualClock, RateLimited, Reservation,
-    Reserving, TokioClock, UnknownKey, Unmet,
+    ReserveError, Reserving, TokioClock, UnknownKey,
 };
 use tollgate::quota::{Cost, Dimension, Quota, Usage};
 
@@ -27,14 +27,14 @@ impl Backend for Elsewhere {
         })
     }
 
-    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Unmet> {
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), ReserveError> {
         let mut granted = self.granted.lock();
         if *granted == 0 {
             *granted += 1;
             return Ok(());
         }
         *granted = 0;
-        Err(Unmet::Full(Wait::At(ManualClock::START + Duration::from_nanos(1_000_000_000))))
+        Err(ReserveError::Full(Wait::At(ManualClock::START + Duration::from_nanos(1_000_000_000))))
     }
 
     fn end(&self, _: &Arc<Reservation>, ending: Ending) {
@@ -91,10 +91,10 @@ impl Backend for OneAtATime {
         })
     }
 
-    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Unmet> {
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), ReserveError> {
         *self.asked.lock() += 1;
         let taken = std::mem::replace(&mut *self.taken.lock(), true);
-        if taken { Err(Unmet::Full(Wait::Unknown)) } else { Ok(()) }
+        if taken { Err(ReserveError::Full(Wait::Unknown)) } else { Ok(()) }
     }
 
     fn end(&self, _: &Arc<Reservation>, _: Ending) {
@@ -146,7 +146,7 @@ async fn a_grant_by_a_backend_is_announced_whichever_call_it_came_by() {
 #[derive(Debug, Default)]
 struct Scripted {
     at_hand: Mutex<u64>,
-    answer: Mutex<Option<Unmet>>,
+    answer: Mutex<Option<ReserveError>>,
     told: Mutex<Vec<String>>,
 }
 
@@ -155,13 +155,13 @@ impl Backend for Scripted {
         Box::pin(std::future::ready(self.try_reserve(reservation)))
     }
 
-    fn reserve_here(&self, _: &Arc<Reservation>) -> Option<Result<(), Unmet>> {
+    fn reserve_here(&self, _: &Arc<Reservation>) -> Option<Result<(), ReserveError>> {
         let mut at_hand = self.at_hand.lock();
         *at_hand = at_hand.checked_sub(1)?;
         Some(Ok(()))
     }
 
-    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Unmet> {
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), ReserveError> {
         self.told.lock().push("asked".into());
         self.answer.lock().map_or(Ok(()), Err)
     }
@@ -183,7 +183,7 @@ impl Backend for Scripted {
     }
 }
 
-fn scripted(at_hand: u64, answer: Option<Unmet>) -> (Limiter, Arc<Scripted>) {
+fn scripted(at_hand: u64, answer: Option<ReserveError>) -> (Limiter, Arc<Scripted>) {
     let backend =
         Scripted { at_hand: at_hand.into(), answer: answer.into(), ..Scripted::default() };
     let backend = Arc::new(backend);
@@ -207,7 +207,7 @@ async fn what_a_backend_has_at_hand_is_granted_without_asking_elsewhere() {
 fn what_is_short_elsewhere_is_named() {
     let at = Wait::At(ManualClock::START + Duration::from_nanos(7));
     let shortfall = Shortfall { rule: 1, wait: at };
-    let (limiter, backend) = scripted(0, Some(Unmet::Short { scope: 0, shortfall }));
+    let (limiter, backend) = scripted(0, Some(ReserveError::Short { scope: 0, shortfall }));
     let refused = limiter.try_acquire("k", &Cost::new().tokens(4)).unwrap_err();
     assert_eq!((refused.code, refused.wait), (Code::TpmExceeded, at));
     assert_eq!(
@@ -215,7 +215,7 @@ fn what_is_short_elsewhere_is_named() {
         (Some(Dimension::Tokens), Some((4, 10)))
     );
     let until = ManualClock::START + Duration::from_nanos(9);
-    *backend.answer.lock() = Some(Unmet::Away { until });
+    *backend.answer.lock() = Some(ReserveError::Away { until });
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert_eq!((refused.code, refused.wait), (Code::Unavailable, Wait::At(until)));
 }
@@ -270,7 +270,7 @@ fn a_key_that_is_known_to_others_alone_is_reset_by_its_name() {
 #[test]
 fn an_answer_about_limits_that_are_gone_names_none() {
     let shortfall = Shortfall { rule: 7, wait: Wait::Unknown };
-    let (limiter, _) = scripted(0, Some(Unmet::Short { scope: 0, shortfall }));
+    let (limiter, _) = scripted(0, Some(ReserveError::Short { scope: 0, shortfall }));
     let refused = limiter.try_acquire("k", &Cost::new()).unwrap_err();
     assert_eq!((refused.code, refused.dimension), (Code::LimitExceeded, None));
 }
@@ -288,9 +288,9 @@ impl Backend for Roomy {
         })
     }
 
-    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Unmet> {
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), ReserveError> {
         let mut room = self.0.lock();
-        *room = room.checked_sub(1).ok_or(Unmet::Full(Wait::Unknown))?;
+        *room = room.checked_sub(1).ok_or(ReserveError::Full(Wait::Unknown))?;
         Ok(())
     }
 
@@ -329,8 +329,8 @@ impl Backend for Silent {
         Box::pin(std::future::pending())
     }
 
-    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Unmet> {
-        Err(Unmet::Full(Wait::Unknown))
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), ReserveError> {
+        Err(ReserveError::Full(Wait::Unknown))
     }
 
     fn end(&self, reservation: &Arc<Reservation>, _: Ending) {

@@ -6,8 +6,8 @@ use std::time::Duration;
 use parking_lot::Mutex;
 use tollgate::engine::Wait;
 use tollgate::limiter::{
-    Backend, Ending, Limiter, ManualClock, RateLimited, Reservation, Reserving, TokioClock,
-    UnknownKey, Unmet,
+    Backend, Ending, Limiter, ManualClock, RateLimited, Reservation, ReserveError, Reserving,
+    TokioClock, UnknownKey,
 };
 use tollgate::quota::{Algorithm, Cost, Dimension, Limit, Quota, Usage, Window};
 
@@ -129,12 +129,12 @@ impl Backend for OneUnderB {
         })
     }
 
-    fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), Unmet> {
+    fn try_reserve(&self, reservation: &Arc<Reservation>) -> Result<(), ReserveError> {
         if !reservation.scopes.iter().any(|scope| scope.key == "b") {
             return Ok(());
         }
         let taken = std::mem::replace(&mut *self.0.lock(), true);
-        if taken { Err(Unmet::Full(Wait::Unknown)) } else { Ok(()) }
+        if taken { Err(ReserveError::Full(Wait::Unknown)) } else { Ok(()) }
     }
 
     fn end(&self, _: &Arc<Reservation>, _: Ending) {
@@ -202,7 +202,7 @@ impl Backend for Panics {
         Box::pin(std::future::ready(self.try_reserve(reservation)))
     }
 
-    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), Unmet> {
+    fn try_reserve(&self, _: &Arc<Reservation>) -> Result<(), ReserveError> {
         assert!(std::mem::replace(&mut *self.0.lock(), true), "the first");
         Ok(())
     }

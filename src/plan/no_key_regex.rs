@@ -1,10 +1,10 @@
 use crate::quota::Key;
 
-/// Without the feature `regex` there is none.
+/// A regular expression over keys, which needs the feature `regex`.
 #[derive(Debug)]
-pub(crate) enum Whole {}
+pub(crate) enum KeyRegex {}
 
-impl Whole {
+impl KeyRegex {
     pub(crate) fn of(_: &str) -> Option<Self> {
         None
     }

@@ -3,39 +3,39 @@ use std::collections::HashMap;
 use crate::quota::Key;
 use wildmatch::WildMatch;
 
+use super::key_regex::KeyRegex;
 use super::pattern::Pattern;
-use super::whole::Whole;
 
-/// Rows by exact name, globs from the most specific to the least, and regular expressions in the
-/// order in which they came.
+/// Entries by exact name, by globs from the most specific to the least, and by regular expressions in the
+/// order in which they were added.
 #[derive(Debug)]
-pub(crate) struct Rows<T> {
+pub(crate) struct QuotaIndex<T> {
     exact: HashMap<Key, T>,
     globs: Vec<(WildMatch, T)>,
-    regexes: Vec<(Whole, T)>,
+    regexes: Vec<(KeyRegex, T)>,
 }
 
-impl<T> Default for Rows<T> {
+impl<T> Default for QuotaIndex<T> {
     fn default() -> Self {
         Self { exact: HashMap::new(), globs: Vec::new(), regexes: Vec::new() }
     }
 }
 
-impl<T> Rows<T> {
-    pub(crate) fn insert(&mut self, name: &str, row: T) {
+impl<T> QuotaIndex<T> {
+    pub(crate) fn insert(&mut self, name: &str, entry: T) {
         match Pattern::of(name) {
             Pattern::Exact(name) => {
-                self.exact.insert(name, row);
+                self.exact.insert(name, entry);
             }
             Pattern::Glob(glob) => {
                 self.globs.retain(|(other, _)| *other != glob);
                 let before = |(other, _): &(WildMatch, T)| specificity(other) >= specificity(&glob);
-                self.globs.insert(self.globs.partition_point(before), (glob, row));
+                self.globs.insert(self.globs.partition_point(before), (glob, entry));
             }
-            Pattern::Regex(whole) => {
-                match self.regexes.iter_mut().find(|(other, _)| other.name() == whole.name()) {
-                    Some((_, old)) => *old = row,
-                    None => self.regexes.push((whole, row)),
+            Pattern::Regex(regex) => {
+                match self.regexes.iter_mut().find(|(other, _)| other.name() == regex.name()) {
+                    Some((_, old)) => *old = entry,
+                    None => self.regexes.push((regex, entry)),
                 }
             }
         }
@@ -53,27 +53,27 @@ impl<T> Rows<T> {
         self.globs.len() + self.regexes.len() < before
     }
 
-    /// The row of this very name: patterns are the names of what is shared under them.
+    /// Returns the entry with exactly this name: a shared quota has its pattern as its name.
     pub(crate) fn named(&self, name: &str) -> Option<&T> {
-        if let Some(row) = self.exact.get(name) {
-            return Some(row);
+        if let Some(entry) = self.exact.get(name) {
+            return Some(entry);
         }
-        // Without reading the pattern: this is on the way of every new key.
-        let regex = || self.regexes.iter().find(|(whole, _)| whole.name() == name);
+        // Doesn't parse the pattern, since every new key passes here.
+        let by_regex = || self.regexes.iter().find(|(regex, _)| regex.name() == name);
         match Pattern::is_one(name) {
-            true => regex().map(|(_, row)| row).or_else(|| {
+            true => by_regex().map(|(_, entry)| entry).or_else(|| {
                 let glob = WildMatch::new(name);
-                self.globs.iter().find(|(other, _)| *other == glob).map(|(_, row)| row)
+                self.globs.iter().find(|(other, _)| *other == glob).map(|(_, entry)| entry)
             }),
             false => None,
         }
     }
 
-    /// The row that a key goes by.
+    /// Returns the entry that covers a key.
     pub(crate) fn find(&self, key: &str) -> Option<&T> {
-        let glob = || self.globs.iter().find(|(glob, _)| glob.matches(key)).map(|(_, row)| row);
+        let glob = || self.globs.iter().find(|(glob, _)| glob.matches(key)).map(|(_, entry)| entry);
         let regex =
-            || self.regexes.iter().find(|(whole, _)| whole.matches(key)).map(|(_, row)| row);
+            || self.regexes.iter().find(|(regex, _)| regex.matches(key)).map(|(_, entry)| entry);
         self.named(key).or_else(glob).or_else(regex)
     }
 
@@ -81,20 +81,20 @@ impl<T> Rows<T> {
         self.exact.len() + self.globs.len() + self.regexes.len()
     }
 
-    /// The names that are no patterns.
+    /// Returns the names that aren't patterns.
     pub(crate) fn exact(&self) -> impl Iterator<Item = &Key> {
         self.exact.keys()
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (String, &T)> {
-        let exact = self.exact.iter().map(|(name, row)| (name.to_string(), row));
-        let globs = self.globs.iter().map(|(glob, row)| (glob.to_string(), row));
-        let regexes = self.regexes.iter().map(|(whole, row)| (whole.name().to_string(), row));
+        let exact = self.exact.iter().map(|(name, entry)| (name.to_string(), entry));
+        let globs = self.globs.iter().map(|(glob, entry)| (glob.to_string(), entry));
+        let regexes = self.regexes.iter().map(|(regex, entry)| (regex.name().to_string(), entry));
         exact.chain(globs).chain(regexes)
     }
 }
 
-/// The number of characters that a glob names: the more, the more specific.
+/// Returns the number of literal characters of a glob: the more, the more specific.
 fn specificity(glob: &WildMatch) -> usize {
     glob.to_string().chars().filter(|c| !matches!(c, '*' | '?')).count()
 }

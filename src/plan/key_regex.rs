@@ -3,18 +3,18 @@ use regex::Regex;
 
 use super::regex_name::regex_name;
 
-/// A regular expression that whole keys are to match.
+/// A regular expression that must match a key in full.
 #[derive(Debug)]
-pub(crate) struct Whole {
+pub(crate) struct KeyRegex {
     name: Key,
     regex: Regex,
 }
 
-impl Whole {
-    /// The one of this pattern, if it is a regular expression.
+impl KeyRegex {
+    /// Compiles a pattern; `None` if it isn't a regular expression.
     pub(crate) fn of(pattern: &str) -> Option<Self> {
         let regex = Regex::new(pattern).ok()?;
-        // A pattern that may hold comments ends in one if it has no line of its own.
+        // In verbose mode the pattern may end in a comment, which would swallow the anchor.
         let anchored = Regex::new(&format!(r"\A(?:{pattern})\z"));
         let anchored = anchored.or_else(|_| Regex::new(&format!("\\A(?:{pattern}\n)\\z")));
         Some(Self { name: regex_name(&regex), regex: anchored.unwrap_or(regex) })
