@@ -91,6 +91,8 @@ extern crate alloc;
 mod answer;
 mod backend;
 mod clock;
+#[cfg(all(doctest, feature = "full"))]
+mod doc_pages;
 pub mod engine;
 mod error_chain;
 mod event;
@@ -126,18 +128,3 @@ pub use limiter::{Limiter, Permit};
 pub use middleware::RateLimitLayer;
 pub use quota::{Cost, Key, Quota, Usage};
 pub use timestamp::Timestamp;
-
-/// The Rust blocks of the pages for users, as doctests.
-#[cfg(all(doctest, feature = "full"))]
-mod pages {
-    #[doc = include_str!("../README.md")]
-    struct Readme;
-    #[doc = include_str!("../docs/cluster.md")]
-    struct Cluster;
-    #[doc = include_str!("../docs/coming-from.md")]
-    struct ComingFrom;
-    #[doc = include_str!("../docs/configuration.md")]
-    struct Configuration;
-    #[doc = include_str!("../docs/providers.md")]
-    struct Providers;
-}
