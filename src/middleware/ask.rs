@@ -2,7 +2,7 @@ use super::scope_key::ScopeKey;
 use crate::quota::Cost;
 use crate::timestamp::Timestamp;
 
-/// What one request asks for, whatever it would be taken for: put it into the extensions of an
+/// Overrides for one request: its key, its cost, its deadline. Insert it into the extensions of an
 /// `http::Request`.
 ///
 /// ```
@@ -13,11 +13,11 @@ use crate::timestamp::Timestamp;
 /// # Ok::<(), http::Error>(())
 /// ```
 ///
-/// [`Http`](super::Http) reads it, and so does server mode. A closure that classifies requests does
-/// so with [`Classified::with_extensions`](super::Classified::with_extensions). No one can ask over
-/// the network: extensions don't travel.
+/// [`Http`](super::Http) and server mode read it. A closure that classifies requests applies it with
+/// [`Classified::with_extensions`](super::Classified::with_extensions). Remote clients cannot set it,
+/// since extensions are not sent over the network.
 #[derive(Debug, Clone, Default)]
-#[must_use = "it does nothing until it is in a request's extensions"]
+#[must_use = "an `Ask` does nothing until it is inserted into a request's extensions"]
 pub struct Ask {
     pub(super) key: Option<ScopeKey>,
     pub(super) cost: Option<Cost>,
@@ -25,26 +25,27 @@ pub struct Ask {
 }
 
 impl Ask {
-    /// Asks for nothing.
+    /// Creates an `Ask` that overrides nothing.
     pub const fn new() -> Self {
         Self { key: None, cost: None, deadline: None }
     }
 
-    /// Charges the request to this key, in the place of the layer's or of the one that it names. Its
-    /// other scopes stay.
+    /// Charges the request to this key instead of the layer's key or the model that the request names.
+    /// Its other scopes are kept.
     pub fn key(mut self, key: impl Into<ScopeKey>) -> Self {
         self.key = Some(key.into());
         self
     }
 
-    /// Reserves this for the request, and no more: what its response says counts as before.
+    /// Reserves this cost instead of the estimate. The usage that the response reports still settles
+    /// the reservation.
     pub fn cost(mut self, cost: Cost) -> Self {
         self.cost = Some(cost);
         self
     }
 
-    /// Waits until this time by the limiter's clock, however long the
-    /// layer would wait.
+    /// Waits until this time on the limiter's clock, regardless of the layer's
+    /// [`max_wait`](super::RateLimitLayer::max_wait).
     pub fn deadline(mut self, time: Timestamp) -> Self {
         self.deadline = Some(time);
         self

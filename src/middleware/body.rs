@@ -11,8 +11,8 @@ use super::read_ahead::ReadAhead;
 use super::reading::Reading;
 
 pin_project! {
-    /// A response body on its way: its bytes pass unchanged and are read in passing. The reservation
-    /// behind it settles at its end, its error or its drop.
+    /// A response body that reads the usage from its bytes and forwards them unchanged. The request's
+    /// reservation is settled when the body ends, fails or is dropped.
     pub struct ResponseBody<B>
     where
         B: Body<Data = Bytes>,
@@ -24,13 +24,13 @@ pin_project! {
 
 pin_project! {
     #[project = InnerProjection]
-    // Not boxed: in place, so that a response allocates nothing.
+    // Not boxed, so that a response needs no allocation.
     enum Inner<B>
     where
         B: Body<Data = Bytes>,
     {
         Passing { #[pin] body: Passing<B> },
-        // Of a response that was judged before it was handed out.
+        // The body of a response that was judged before it was returned.
         Ahead { body: Box<ReadAhead<Passing<B>>> },
     }
 }
@@ -75,7 +75,7 @@ impl<B: Body<Data = Bytes>> Body for ResponseBody<B> {
 }
 
 impl<B: Body<Data = Bytes>> fmt::Debug for ResponseBody<B> {
-    /// Without its bytes.
+    /// Omits the bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let ahead = matches!(self.inner, Inner::Ahead { .. });
         f.debug_struct("ResponseBody").field("ahead", &ahead).finish_non_exhaustive()

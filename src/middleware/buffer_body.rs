@@ -12,17 +12,17 @@ use tower_service::Service;
 use super::buffered_body::{BufferedBody, Buffering};
 use super::peek::stated_size;
 
-/// Reads the bodies of requests ahead, so that a [`RateLimitLayer`](super::RateLimitLayer) behind
-/// it can see what they ask for. For bodies that aren't in memory: streams, `axum::body::Body`,
-/// `hyper::body::Incoming`, boxed ones (`Box::pin` those that aren't `Unpin`).
+/// Buffers request bodies, so that the inner [`RateLimitLayer`](super::RateLimitLayer) can read the
+/// model and estimate the cost. It is for bodies that aren't in memory: streams, `axum::body::Body`,
+/// `hyper::body::Incoming` and boxed bodies (use `Box::pin` for a body that isn't `Unpin`).
 ///
-/// A body up to the bound is read whole. A longer one, or one that fails, passes on as it is: as
-/// much as was read, then the rest as it comes; its cost is estimated from its size, or from as much
-/// of it as is known to come.
+/// A body up to the bound is read completely. A longer body, or one that fails, is forwarded: first
+/// the bytes that were read, then the remaining frames as they arrive. Its cost is estimated from its
+/// size, or from the lower bound of its size if the size is unknown.
 ///
-/// For each request it holds at most twice the bound (a buffer grows by doubling) and one more
-/// frame, and nothing of a body that says beforehand that it is longer. It doesn't limit how long or how slow a body may be: a request is
-/// admitted when its body has been read, and until then holds no place behind this layer.
+/// Each request holds at most twice the bound (a buffer grows by doubling) plus one frame, and
+/// nothing if the body states a length above the bound. The layer limits neither the length of a body
+/// nor the time that it takes: a request is queued for admission only after its body has been read.
 ///
 /// ```
 /// use tollgate::middleware::{BufferBodyLayer, RateLimitLayer};
@@ -48,7 +48,7 @@ pub struct BufferBodyLayer {
     bound: usize,
 }
 
-/// A service whose requests' bodies are read ahead; made by [`BufferBodyLayer`].
+/// A service that buffers request bodies. Created by [`BufferBodyLayer`].
 #[derive(Clone)]
 pub struct BufferBody<S> {
     inner: S,
@@ -59,7 +59,8 @@ pin_project! {
     /// The future of [`BufferBody`].
     ///
     /// # Cancel safety
-    /// Dropped while the body is read, it drops the request; nothing behind the layer has seen it.
+    /// Dropping the future while the body is being read drops the request before the inner service has
+    /// seen it.
     pub struct BufferBodyFuture<S, B>
     where
         B: Body,
@@ -78,19 +79,19 @@ pin_project! {
         B: Body,
     {
         Buffering { parts: Option<http::request::Parts>, body: Buffering<B> },
-        // The body is there; the service becomes ready.
+        // The body has been read; the inner service is not ready yet.
         Readying { request: Option<Request<BufferedBody<B>>> },
         Called { #[pin] future: F },
     }
 }
 
 impl BufferBodyLayer {
-    /// Reads up to 1 MiB ahead.
+    /// Creates a layer that buffers up to 1 MiB of each body.
     pub fn new() -> Self {
         Self { bound: DEFAULT_BOUND }
     }
 
-    /// Reads up to so many bytes ahead.
+    /// Sets the number of bytes to buffer of each body.
     #[must_use]
     pub fn with_bound(self, bytes: usize) -> Self {
         Self { bound: bytes }
@@ -125,7 +126,7 @@ where
     }
 
     fn call(&mut self, request: Request<B>) -> Self::Future {
-        // A body may be slow to come: the readiness is given back meanwhile, for others to use.
+        // A body may arrive slowly: release the readiness meanwhile, so that other requests can use it.
         let inner = self.inner.clone();
         self.inner = inner.clone();
         let (parts, body) = request.into_parts();
@@ -163,7 +164,7 @@ where
 }
 
 impl<S> fmt::Debug for BufferBody<S> {
-    /// Without the inner service, which may show its API keys.
+    /// Omits the inner service, whose output may contain API keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BufferBody").field("bound", &self.bound).finish_non_exhaustive()
     }
@@ -184,7 +185,7 @@ where
     }
 }
 
-/// 1 MiB: longer than the longest prompt in common use, images aside.
+/// The default bound: 1 MiB, longer than the longest prompt in common use, images aside.
 const DEFAULT_BOUND: usize = 1 << 20;
 
-const ONCE: &str = "a stage is left once";
+const ONCE: &str = "each stage is completed once";

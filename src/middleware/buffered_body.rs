@@ -9,23 +9,23 @@ use http_body::{Body, Frame, SizeHint};
 
 use super::peek::{PeekBody, stated_size};
 
-/// A request body that was read ahead, by [`BufferBodyLayer`](super::BufferBodyLayer): whole, or
-/// as far as the bound goes, and the rest of it.
+/// A request body that [`BufferBodyLayer`](super::BufferBodyLayer) has buffered, completely or up to
+/// its bound.
 ///
-/// Its bytes, its trailers and its error are those of the body that it was made of, in their order.
-/// What was read ahead is one frame.
+/// It yields the bytes, trailers and error of the original body in the original order. The buffered
+/// bytes are one frame.
 pub struct BufferedBody<B: Body> {
     ahead: Bytes,
-    /// The frame after `ahead`: one that would have gone over the bound, trailers, or an error.
+    /// The frame after `ahead`: data that would have exceeded the bound, trailers, or an error.
     next: Option<Result<Frame<Bytes>, B::Error>>,
     rest: Option<B>,
     whole: bool,
     stated: Option<u64>,
 }
 
-/// A body on its way to be a [`BufferedBody`].
+/// A body that is being read into a [`BufferedBody`].
 pub(super) struct Buffering<B: Body> {
-    /// The first frame, as it came; joined with others only when there are any.
+    /// The first frame; moved into `joined` when a second frame arrives.
     first: Bytes,
     joined: BytesMut,
     rest: Option<B>,
@@ -34,17 +34,17 @@ pub(super) struct Buffering<B: Body> {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> Buffering<B> {
-    /// Reads up to `bound` bytes of `body` ahead; none at all of a body that is known to have more,
-    /// by itself or by what its headers have `stated`.
+    /// Buffers up to `bound` bytes of `body`, or none if its size hint or the `stated` content length
+    /// exceeds `bound`.
     pub(super) fn new(body: B, bound: usize, stated: Option<u64>) -> Self {
         let (first, joined) = (Bytes::new(), BytesMut::new());
         Self { first, joined, rest: Some(body), bound, stated }
     }
 
-    /// # Cancel safety
-    /// Dropped before it is ready, it drops what it has read, and the rest.
+    /// Polls for the buffered body. Must not be polled again after it has returned `Ready`.
     ///
-    /// Ready once.
+    /// # Cancel safety
+    /// Dropping `self` before it is ready drops the buffered bytes and the body.
     pub(super) fn poll_buffered(&mut self, cx: &mut Context<'_>) -> Poll<BufferedBody<B>> {
         if self.is_too_long() {
             return Poll::Ready(self.end(None, false));
@@ -70,9 +70,9 @@ impl<B: Body<Data = Bytes> + Unpin> Buffering<B> {
     }
 
     fn is_too_long(&self) -> bool {
-        let sure = self.rest.as_ref().map_or(0, |body| body.size_hint().lower());
+        let lower = self.rest.as_ref().map_or(0, |body| body.size_hint().lower());
         let bound = u64::try_from(self.bound).unwrap_or(u64::MAX);
-        self.len() == 0 && sure.max(self.stated.unwrap_or(0)) > bound
+        self.len() == 0 && lower.max(self.stated.unwrap_or(0)) > bound
     }
 
     fn len(&self) -> usize {
@@ -104,11 +104,12 @@ impl<B: Body<Data = Bytes> + Unpin> Buffering<B> {
 }
 
 impl<B: Body<Data = Bytes> + Unpin> BufferedBody<B> {
-    /// Reads up to `bound` bytes of a body ahead, as the layer does, for who answers a longer one
-    /// itself: nothing of one that these headers of its request say to be longer.
+    /// Buffers up to `bound` bytes of a body, as [`BufferBodyLayer`](super::BufferBodyLayer) does, for
+    /// a caller that rejects longer bodies itself. If the `content-length` in `headers` exceeds the
+    /// bound, nothing is read.
     ///
     /// # Cancel safety
-    /// Dropped before it is ready, it drops what it has read, and the rest.
+    /// Dropping the future drops the buffered bytes and the body.
     pub async fn read(body: B, headers: &HeaderMap, bound: usize) -> Self {
         let mut buffering = Buffering::new(body, bound, stated_size(headers));
         poll_fn(|cx| buffering.poll_buffered(cx)).await
@@ -116,17 +117,17 @@ impl<B: Body<Data = Bytes> + Unpin> BufferedBody<B> {
 }
 
 impl<B: Body<Data = Bytes>> BufferedBody<B> {
-    /// Whether all its bytes were read, within the bound and without an error.
+    /// Returns `true` if the entire body was read within the bound and without an error.
     pub fn is_whole(&self) -> bool {
         self.whole
     }
 
-    /// What came in the place of its next bytes, if reading it failed.
+    /// Returns the error with which reading ahead ended, if it failed.
     pub fn error(&self) -> Option<&B::Error> {
         self.next.as_ref()?.as_ref().err()
     }
 
-    /// How many bytes are still to come, as far as that is known.
+    /// Returns the bounds of the number of remaining bytes.
     fn remaining(&self) -> SizeHint {
         let next = self.next.as_ref().and_then(|frame| frame.as_ref().ok()?.data_ref());
         let ahead = (self.ahead.len() + next.map_or(0, Bytes::len)) as u64;
@@ -141,7 +142,7 @@ impl<B: Body<Data = Bytes>> BufferedBody<B> {
 }
 
 impl<B: Body<Data = Bytes>> BufferedBody<B> {
-    /// Keeps this for as long as anybody keeps the bytes that were read ahead.
+    /// Keeps `with` alive as long as any reference to the buffered bytes exists.
     #[doc(hidden)]
     #[must_use]
     pub fn held_with<T: Send + 'static>(mut self, with: T) -> Self {
@@ -152,7 +153,7 @@ impl<B: Body<Data = Bytes>> BufferedBody<B> {
     }
 }
 
-/// Bytes, and what is kept as long as they are.
+/// Bytes together with a value that is dropped with them.
 struct Held<T> {
     bytes: Bytes,
     _with: T,
@@ -169,7 +170,7 @@ impl<B: Body<Data = Bytes>> PeekBody for BufferedBody<B> {
         read(self.whole.then_some(&*self.ahead))
     }
 
-    /// What the body or its `content-length` says; where neither does, as much as is known to come.
+    /// Returns the exact size by the size hint or the `content-length`, otherwise the lower bound.
     fn size(&self) -> Option<u64> {
         let remaining = self.remaining();
         remaining.exact().or(self.stated).or(Some(remaining.lower()))
@@ -179,7 +180,7 @@ impl<B: Body<Data = Bytes>> PeekBody for BufferedBody<B> {
         matches!(&self.next, Some(Ok(frame)) if frame.is_trailers())
     }
 
-    /// One that was read whole, without trailers.
+    /// Returns a copy if the body was read completely and has no trailers.
     fn replay(&self) -> Option<Self> {
         let whole = self.whole && self.next.is_none();
         whole.then(|| Self {
@@ -224,7 +225,7 @@ impl<B: Body<Data = Bytes> + Unpin> Body for BufferedBody<B> {
 }
 
 impl<B: Body> From<String> for BufferedBody<B> {
-    /// A body that was read whole.
+    /// Creates a body that is completely in memory.
     fn from(text: String) -> Self {
         Self { ahead: text.into(), next: None, rest: None, whole: true, stated: None }
     }
@@ -233,7 +234,7 @@ impl<B: Body> From<String> for BufferedBody<B> {
 impl<B: Body> Unpin for BufferedBody<B> {}
 
 impl<B: Body> fmt::Debug for BufferedBody<B> {
-    /// Without its bytes.
+    /// Omits the bytes.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("BufferedBody")
             .field("ahead", &self.ahead.len())

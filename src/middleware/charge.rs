@@ -4,18 +4,18 @@ use parking_lot::Mutex;
 
 use crate::quota::Cost;
 
-/// What a request was really charged, said by whoever makes its response: at once, or by the end of
-/// a body that is still on its way.
+/// The actual cost of a request, set by the handler that makes its response: immediately, or at any
+/// time until the response body ends.
 ///
-/// In server mode a handler puts one into the extensions of its response, and the reservation settles
-/// by it when the body ends. Clones are the same charge.
+/// In server mode a handler inserts a `Charge` into the extensions of its response, and the
+/// reservation is settled with it when the body ends. Clones share one value.
 ///
 /// ```
 /// use tollgate::middleware::Charge;
 /// use tollgate::quota::Cost;
 /// let charge = Charge::new();
 /// let response = http::Response::builder().extension(charge.clone()).body("a long stream")?;
-/// // ... and when the last of it has been made:
+/// // ... and when the end of the stream has been generated:
 /// charge.set(Cost::new().tokens(1_234));
 /// # Ok::<(), http::Error>(())
 /// ```
@@ -23,17 +23,17 @@ use crate::quota::Cost;
 pub struct Charge(Arc<Mutex<Option<Cost>>>);
 
 impl Charge {
-    /// Not known yet; as long as that stays so, what was reserved counts.
+    /// Creates an unset charge. If it is never set, the reserved cost is charged.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// This much.
+    /// Creates a charge of this cost.
     pub fn of(cost: Cost) -> Self {
         Self(Arc::new(Mutex::new(Some(cost))))
     }
 
-    /// It was this much; the last word before the end of the body counts.
+    /// Sets the cost. The last value set before the body ends is charged.
     pub fn set(&self, cost: Cost) {
         *self.0.lock() = Some(cost);
     }

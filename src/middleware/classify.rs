@@ -9,27 +9,27 @@ use crate::provider::{Estimate, OutputGuess, Terms};
 use crate::quota::{Cost, Dimension};
 use crate::timestamp::Timestamp;
 
-/// What a request is, to the limiter.
+/// The keys, cost and options under which the limiter handles a request.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Classified {
     pub(super) keys: ScopeKeys,
     pub(super) cost: Cost,
-    /// How what the response uses is charged.
+    /// The terms by which the reported usage is charged.
     pub terms: Terms,
-    /// When to give up, if the layer would not sooner.
+    /// The time until which the request may wait, if the layer's `max_wait` doesn't end sooner.
     pub deadline: Option<Timestamp>,
-    /// Where to write down how it went.
+    /// The handle through which the caller observes the request.
     pub journey: Option<Journey>,
-    /// Of a request to a provider.
+    /// The provider call, for spans and events; `None` for other requests.
     pub(super) call: Option<Call>,
     ask: Option<Box<Ask>>,
-    /// The output in the cost, where it is a guess that experience should replace.
+    /// The output part of the cost, if it is a guess that the output of earlier requests may replace.
     pub(super) guess: Option<OutputGuess>,
 }
 
 impl Classified {
-    /// A request of this key and cost.
+    /// Creates a request with this key and cost.
     pub fn new(key: impl Into<ScopeKey>, cost: Cost) -> Self {
         let mut keys = ScopeKeys::new();
         keys.push(key.into());
@@ -45,31 +45,31 @@ impl Classified {
         }
     }
 
-    /// A request of this key that a provider would take so.
+    /// Creates a request with this key from a provider's estimate.
     pub(super) fn estimated(key: impl Into<ScopeKey>, estimate: Estimate) -> Self {
         let (terms, guess) = (estimate.terms, estimate.output_guess());
         Self { terms, guess, ..Self::new(key, estimate.cost) }
     }
 
-    /// It is a call of this kind.
-    pub(super) fn calling(self, call: Call) -> Self {
+    /// Sets the provider call.
+    pub(super) fn with_call(self, call: Call) -> Self {
         Self { call: Some(call), ..self }
     }
 
-    /// Reserves as much output as its key is known for.
-    pub(super) fn learned_from(&mut self, limiter: &Limiter) {
+    /// Replaces guessed output with the expected output of the key, if earlier responses gave one.
+    pub(super) fn use_expected_output(&mut self, limiter: &Limiter) {
         let (Some(guess), Some(key)) = (self.guess, self.keys.first()) else { return };
         if let Some(tokens) = limiter.feedback().expected_output(key.as_str()) {
             self.cost = guess.apply(std::mem::take(&mut self.cost), tokens);
         }
     }
 
-    /// What to reserve for it, under each key.
+    /// Returns the cost to reserve under each key.
     pub fn cost(&self) -> &Cost {
         &self.cost
     }
 
-    /// Reserves this instead, whatever its key is known for.
+    /// Sets the cost to reserve. It replaces the estimate, and expected output isn't applied to it.
     ///
     /// ```
     /// # use tollgate::{limiter::Limiter, provider::OPENAI};
@@ -94,32 +94,33 @@ impl Classified {
         self.guess = None;
     }
 
-    /// Falls under this key too.
+    /// Adds a key whose quota the request is charged to as well.
     #[must_use]
     pub fn scope(mut self, key: impl Into<ScopeKey>) -> Self {
         self.keys.push(key.into());
         self
     }
 
-    /// Falls under these keys instead, of which the first is its own; under the same as before if there
-    /// are none.
+    /// Replaces the keys. The first becomes the request's primary key. If `keys` is empty, the keys
+    /// stay unchanged.
     #[must_use]
     pub fn with_keys(mut self, keys: impl IntoIterator<Item = ScopeKey>) -> Self {
         let mut keys = keys.into_iter();
-        if let Some(own) = keys.next() {
-            self.own_key(own);
+        if let Some(primary) = keys.next() {
+            self.set_primary_key(primary);
             self.keys.truncate(1);
             self.keys.extend(keys);
         }
         self
     }
 
-    /// The keys whose quotas it falls under, all at once: its own, and then its other scopes.
+    /// Returns the keys that the request is charged to: the primary key first, then the other scopes.
     pub fn keys(&self) -> &[ScopeKey] {
         &self.keys
     }
 
-    /// What the extensions of an HTTP request add: an [`Ask`], which wins, and a [`Journey`].
+    /// Applies an [`Ask`] and a [`Journey`] from the extensions of an HTTP request. The `Ask` takes
+    /// precedence over the other settings.
     #[must_use]
     pub fn with_extensions(mut self, extensions: &Extensions) -> Self {
         self.read_extensions(extensions);
@@ -135,11 +136,11 @@ impl Classified {
         }
     }
 
-    /// Grants what it asks for; says when to give up, if it asked for that.
-    pub(super) fn granted(&mut self) -> Option<Timestamp> {
+    /// Applies the request's [`Ask`] and returns its deadline.
+    pub(super) fn apply_ask(&mut self) -> Option<Timestamp> {
         let ask = *self.ask.take()?;
         if let Some(key) = ask.key {
-            self.own_key(key);
+            self.set_primary_key(key);
         }
         if let Some(cost) = ask.cost {
             self.set_cost(cost);
@@ -147,8 +148,8 @@ impl Classified {
         ask.deadline
     }
 
-    /// Its own key is this one.
-    pub(super) fn own_key(&mut self, key: ScopeKey) {
+    /// Replaces the primary key. A replaced model name is kept for spans and events.
+    pub(super) fn set_primary_key(&mut self, key: ScopeKey) {
         let Some(first) = self.keys.first_mut() else { return self.keys.push(key) };
         let named = std::mem::replace(first, key);
         if let Some(Call { model: model @ None, .. }) = &mut self.call {
@@ -157,16 +158,18 @@ impl Classified {
     }
 }
 
-/// Says what a request is. Closures do: `|request: &R| Classified::new("key", Cost::new())`.
+/// Determines the keys and the cost of a request.
+///
+/// Closures implement it: `|request: &R| Classified::new("key", Cost::new())`.
 #[diagnostic::on_unimplemented(
-    message = "the rate-limit layer doesn't know what a `{Request}` costs",
-    note = "a request's body must be in memory (`PeekBody`): put a `BufferBodyLayer` around the layer",
-    note = "an axum router takes the layer's server mode: `RateLimitLayer::new(limiter).respond()`",
-    note = "a service that isn't HTTP needs `.classify(|request: &R| ..)` and `.observe(|response: &R| ..)`"
+    message = "the rate-limit layer cannot determine the cost of a `{Request}`",
+    note = "the request body must implement `PeekBody`; for a streaming body, add a `BufferBodyLayer` before the `RateLimitLayer`",
+    note = "for an axum router, use server mode: `RateLimitLayer::new(limiter).respond()`",
+    note = "for a service that isn't HTTP, set `.classify(|request: &Req| ..)` and `.observe(|response: &Res| ..)`"
 )]
 pub trait Classify<Request> {
-    /// The request's keys and cost. `key` is the layer's own, which wins over what the request says,
-    /// but not over what it [asks](Ask) for.
+    /// Returns the request's keys and cost. `key` is the layer's [`key`](super::RateLimitLayer::key):
+    /// it replaces the key that the request names, but not the key of an [`Ask`].
     fn classify(&self, request: &Request, key: Option<&str>) -> Classified;
 }
 
@@ -177,7 +180,7 @@ where
     fn classify(&self, request: &Request, key: Option<&str>) -> Classified {
         let mut classified = self(request);
         if let Some(key) = key {
-            classified.own_key(key.into());
+            classified.set_primary_key(key.into());
         }
         classified
     }

@@ -66,12 +66,13 @@ impl RateLimitError {
         self.refused()?.dimension.as_ref()
     }
 
-    /// Returns the time from the call until the request fits; `None` if that is unknown or never.
+    /// Returns the time from the call until the request fits, or `None` if it is unknown or the request
+    /// never fits.
     pub fn retry_after(&self) -> Option<Duration> {
         self.refused()?.retry_after()
     }
 
-    /// Returns the inner service's error, if that failed with an `E`.
+    /// Returns the inner service's error, if it is an `E`.
     ///
     /// # Errors
     /// Returns this error unchanged otherwise.

@@ -20,9 +20,9 @@ pin_project! {
     /// The future of [`RateLimitService`](super::RateLimitService).
     ///
     /// # Cancel safety
-    /// Dropped while it waits, it leaves the queue and takes nothing. Dropped once the inner service's
-    /// future has been polled, the request counts as sent. Kept but not polled while it waits, it holds
-    /// up those behind it, as in any queue.
+    /// Dropping the future while it waits removes the request from the queue without consuming quota.
+    /// Once the inner service's future has been polled, the request counts as sent. A waiting future
+    /// that is kept but not polled blocks the requests behind it in the queue.
     pub struct ResponseFuture<S, Request, C, O>
     where
         S: Service<Request>,
@@ -38,25 +38,24 @@ pin_project! {
 pin_project! {
     #[project = StateProjection]
     enum State<S, Request, F> {
-        // The request is on its way. Nearly every future begins here.
+        // The inner service was called. Nearly every future starts in this state.
         Sent { #[pin] future: F },
-        // The request waits in the queue. The service that was called gave its readiness back.
+        // The request waits in the queue; the readiness of the called service was released.
         Waiting { waiting: Option<Box<Waiting<S, Request>>> },
-        // The request was admitted, and a clone of the inner service becomes ready.
+        // The request was admitted; a clone of the inner service is not ready yet.
         Readying { unsent: Option<Box<(S, Request)>> },
         // The limiter refused the request.
         Refused { refused: Option<Box<RefusedRequest>>, record: Option<Box<Record>> },
     }
 }
 
-/// A request in the queue. In a box, which keeps the future of a request that is admitted
-/// immediately small.
+/// A request in the queue. It is boxed to keep the future of an immediately admitted request small.
 struct Waiting<S, Request> {
     acquire: Acquire,
     inner: S,
     request: Request,
     classified: Classified,
-    /// In nanoseconds since the epoch, for the request's journey.
+    /// The time of arrival, if the request has a journey.
     arrived: Option<Timestamp>,
     record: Option<Box<Record>>,
 }
@@ -64,7 +63,7 @@ struct Waiting<S, Request> {
 /// The result of a request's arrival, where the limiter didn't refuse it.
 pub(super) enum Arrived {
     Granted(Permit),
-    /// In a box: nearly every request is granted immediately.
+    /// Boxed, since nearly every request is granted immediately.
     Queued(Box<Acquire>),
 }
 
@@ -87,13 +86,13 @@ impl<S: Service<Request>, Request, C, O> ResponseFuture<S, Request, C, O> {
     ) -> Self {
         let guard = ResponseGuard::new(permit, classified, record, None, &shared);
         let inside = guard.span().map(Span::entered);
-        // A panic here releases the reservation: the request never left.
+        // A panic here releases the reservation, since the request was not sent.
         let state = State::Sent { future: inner.call(request) };
         drop(inside);
         Self { guard: Some(guard), state, shared }
     }
 
-    /// A request that has arrived; `inner` has yet to become ready.
+    /// Continues a request that has arrived; `inner` is not ready yet.
     pub(super) fn arrived(
         arrived: Arrived,
         inner: S,
@@ -124,8 +123,8 @@ impl<S, Request, C, O> ResponseFuture<S, Request, C, O>
 where
     S: Service<Request> + Clone,
 {
-    /// A request that arrives now; `inner` is ready. A request that isn't sent immediately gives that
-    /// readiness back, so that others don't wait for this one.
+    /// Queues a request, or sends it if it is admitted immediately; `inner` is ready. If the request
+    /// isn't sent, that readiness is released, so that other requests can use it.
     pub(super) fn arrive(
         mut acquire: Acquire,
         inner: &mut S,
@@ -164,7 +163,7 @@ where
     S::Error: 'static,
     O: Observe<S::Response>,
 {
-    /// The same as `poll`, with the inner service's error as it is.
+    /// Polls for the observed response, without boxing the inner service's error.
     #[inline]
     pub(super) fn poll_ended(
         self: Pin<&mut Self>,
@@ -173,7 +172,7 @@ where
         self.poll_with(cx, |observe, response, guard| observe.observe(response, guard))
     }
 
-    /// The same, with the response as it came, and the guard of its reservation.
+    /// Polls for the unobserved response and the guard of its reservation.
     pub(super) fn poll_answered(
         self: Pin<&mut Self>,
         cx: &mut Context<'_>,
@@ -205,7 +204,7 @@ where
                             Ok(answered(observe, response, guard))
                         }
                         Err(error) => {
-                            guard.failed_with(observe.never_left(&error));
+                            guard.inner_failed(observe.is_unsent(&error));
                             *this.guard = None;
                             Err(Failure::Inner(error))
                         }
@@ -243,7 +242,7 @@ where
 }
 
 impl<S, Request> Waiting<S, Request> {
-    /// Goes on with a request that has its reservation, or was refused.
+    /// Returns the next state of a request that was admitted or refused.
     fn ended<F, C, O>(
         self,
         result: Result<Permit, AcquireError>,
@@ -319,4 +318,4 @@ impl<S: Service<Request>, Request, C, O> fmt::Debug for ResponseFuture<S, Reques
     }
 }
 
-const POLLED_AGAIN: &str = "a response future was polled after it had ended";
+const POLLED_AGAIN: &str = "`ResponseFuture` polled after completion";

@@ -9,12 +9,12 @@ use super::peek::PeekBody;
 use super::record::Call;
 use super::response_guard::ResponseGuard;
 use super::retry::{Judge, Judged, Judging};
-use super::unsent::never_left;
+use super::unsent::is_unsent;
 use crate::provider::{Estimate, Profile, UnreadableRequest};
 use crate::timestamp::Timestamp;
 
-/// Reads HTTP requests and responses as a provider has them: the key is the model that the request
-/// names.
+/// Classifies HTTP requests and observes HTTP responses in a provider's format. The key is the model
+/// that the request names.
 #[derive(Debug, Clone, Copy)]
 pub struct Http {
     profile: Profile,
@@ -22,19 +22,18 @@ pub struct Http {
 }
 
 impl Http {
-    /// Reads them as this provider has them.
+    /// Creates a reader of this provider's format.
     pub fn new(profile: Profile) -> Self {
         Self { profile, whole: false }
     }
 
-    /// Reads an answer to its end, whatever its size, before it is handed out or its request is sent
-    /// again, so that [`retry`](super::RateLimitLayer::retry) covers an error in the body of a success
-    /// too, an answer that breaks off, and a body that is [no answer](crate::provider::InvalidAnswer):
-    /// empty, HTML, cut off, `null`, `{}`. For callers that want no streams.
+    /// Reads each response body completely, regardless of its size, before the response is returned or
+    /// retried. [`retry`](super::RateLimitLayer::retry) then also covers an error in the body of a
+    /// successful response, a truncated body, and an [invalid body](crate::provider::InvalidAnswer):
+    /// empty, HTML, `null` or `{}`. Use it for clients that don't stream.
     ///
-    /// Where no other try can follow there is nothing to wait for: the answer to the last try, to a
-    /// request that can't be [replayed](super::Replay), or after the deadline, comes as a stream, and
-    /// so does every answer without `retry`.
+    /// A response is still streamed if no retry can follow: on the last attempt, for a request that
+    /// can't be [replayed](super::Replay), after the deadline, and on a layer without `retry`.
     ///
     /// ```
     /// use tollgate::middleware::{Http, RateLimitLayer};
@@ -51,13 +50,13 @@ impl Http {
         Self { whole: true, ..self }
     }
 
-    /// The same for another provider.
+    /// Replaces the provider.
     pub(super) fn with_profile(self, profile: Profile) -> Self {
         Self { profile, ..self }
     }
 
-    /// What a request with this path and body is; `body` is `None` where it isn't in memory, and
-    /// then only its size counts.
+    /// Classifies a request with this path and body. If the body isn't in memory (`None`), its cost is
+    /// estimated from `size`.
     pub(super) fn read(
         &self,
         path: &str,
@@ -72,7 +71,7 @@ impl Http {
         self.classified(estimate, key)
     }
 
-    /// What a request that came over the network is, and why it can't be read for certain.
+    /// Classifies a request from the network and returns the reason if it can't be read reliably.
     #[doc(hidden)]
     pub fn classify_strictly<B: PeekBody>(
         &self,
@@ -94,7 +93,7 @@ impl Http {
             None => (model, None),
         };
         let call = Call { profile: self.profile, operation, model };
-        Classified::estimated(key, estimate).calling(call)
+        Classified::estimated(key, estimate).with_call(call)
     }
 
     pub(super) fn guard<B: Body<Data = Bytes>>(
@@ -132,8 +131,8 @@ impl<B: Body<Data = Bytes>> Observe<http::Response<B>> for Http {
         self.guard(response, guard)
     }
 
-    fn never_left<E: 'static>(&self, error: &E) -> bool {
-        never_left(error)
+    fn is_unsent<E: 'static>(&self, error: &E) -> bool {
+        is_unsent(error)
     }
 }
 
@@ -150,5 +149,5 @@ impl<B: Body<Data = Bytes>> Judge<http::Response<B>> for Http {
     }
 }
 
-/// The key of requests that name no model.
+/// The key of requests that don't name a model.
 const NO_MODEL: &str = "unknown";

@@ -10,22 +10,22 @@ use tower_service::Service;
 
 use super::peek::PeekBody;
 
-/// Asks for the usage of streams that wouldn't tell it: a chat or text completion in OpenAI's format
-/// with `"stream": true` gets `"stream_options": {"include_usage": true}`, unless it says itself
-/// whether it wants that. Put it around a [`RateLimitLayer`](super::RateLimitLayer), which then
-/// settles by what was used instead of by what was reserved.
+/// Requests usage in streamed responses: adds `"stream_options": {"include_usage": true}` to chat and
+/// text completions in OpenAI's format with `"stream": true`, unless the request sets `include_usage`
+/// itself. Add it outside a [`RateLimitLayer`](super::RateLimitLayer), which then settles with the
+/// actual usage instead of the reserved cost.
 ///
-/// The caller sees one more chunk before `[DONE]`, with `"choices": []` and the usage; code that
-/// takes `choices[0]` of every chunk unseen breaks on it. All else of the request stays as it is, byte
-/// for byte, but for its `content-length`. A body that is not in memory, has trailers, is not JSON or
-/// names an option twice is left alone.
+/// The caller receives one more chunk before `[DONE]`, with `"choices": []` and the usage; code that
+/// reads `choices[0]` of every chunk without a check fails on it. The rest of the request is forwarded
+/// byte for byte, except for its `content-length`. The layer doesn't change a body that is not in
+/// memory, has trailers, is not JSON or contains an option twice.
 ///
-/// Put it around what signs requests: a request that carries a digest of its body (`content-digest`,
-/// `digest`, `content-md5`, `x-amz-content-sha256`) is left alone, and one that is signed without
-/// saying so would be refused.
+/// Add it outside a layer that signs requests. The layer doesn't change a request that carries a
+/// digest of its body (`content-digest`, `digest`, `content-md5`, `x-amz-content-sha256`); a request
+/// that is signed in another way would be rejected after the change.
 ///
-/// Only for servers that know the option: OpenAI, Azure, Groq, Mistral's and most compatible ones
-/// do; some older ones answer 400.
+/// The server must support the option. OpenAI, Azure, Groq, Mistral and most compatible servers do;
+/// some older servers respond with 400.
 ///
 /// ```
 /// use tollgate::middleware::{IncludeUsageLayer, RateLimitLayer};
@@ -46,22 +46,22 @@ use super::peek::PeekBody;
 #[derive(Debug, Clone, Copy, Default)]
 pub struct IncludeUsageLayer(());
 
-/// A service whose streams tell their usage; made by [`IncludeUsageLayer`].
+/// A service that requests usage in streamed responses. Created by [`IncludeUsageLayer`].
 #[derive(Clone)]
 pub struct IncludeUsage<S>(S);
 
-/// A request whose body may be put in the place of another.
+/// A request whose body can be replaced.
 pub trait Rewrite {
-    /// The path of its URL.
+    /// Returns the path of its URL.
     fn path(&self) -> &str;
 
-    /// Puts in the place of its body what `change` makes of it, if it is in memory and `change` makes
-    /// anything.
+    /// Replaces the body with the result of `change`. Does nothing if the body isn't in memory or
+    /// `change` returns `None`.
     fn rewrite(&mut self, change: impl FnOnce(&[u8]) -> Option<String>);
 }
 
 impl IncludeUsageLayer {
-    /// A layer that asks for usage.
+    /// Creates the layer.
     pub fn new() -> Self {
         Self(())
     }
@@ -95,7 +95,7 @@ where
 }
 
 impl<S> fmt::Debug for IncludeUsage<S> {
-    /// Without the inner service, which may show its API keys.
+    /// Omits the inner service, whose output may contain API keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("IncludeUsage").finish_non_exhaustive()
     }
@@ -111,7 +111,7 @@ impl<B: PeekBody + From<String>> Rewrite for Request<B> {
             return;
         }
         if let Some(body) = self.body().peek(|body| body.and_then(change)) {
-            restate_size(self.headers_mut(), body.len());
+            update_content_length(self.headers_mut(), body.len());
             *self.body_mut() = body.into();
         }
     }
@@ -130,24 +130,24 @@ impl Rewrite for reqwest::Request {
         let Some(body) = self.body().and_then(|body| body.as_bytes()).and_then(change) else {
             return;
         };
-        restate_size(self.headers_mut(), body.len());
+        update_content_length(self.headers_mut(), body.len());
         *self.body_mut() = Some(body.into());
     }
 }
 
-/// Whether the body must stay as it is for what the headers say of it.
+/// Returns `true` if a header contains a digest of the body, so that the body must not change.
 fn has_digest(headers: &HeaderMap) -> bool {
     DIGESTS.iter().any(|name| headers.contains_key(*name))
 }
 
-/// Where the length was stated, it is that of the new body.
-fn restate_size(headers: &mut HeaderMap, bytes: usize) {
+/// Sets an existing `content-length` to the length of the new body.
+fn update_content_length(headers: &mut HeaderMap, bytes: usize) {
     if let Some(size) = headers.get_mut(CONTENT_LENGTH) {
         *size = HeaderValue::from(bytes);
     }
 }
 
-/// Chats end so too.
+/// Adds the option to chat and text completions; both paths end in `/completions`.
 pub(super) fn ask_for_usage(request: &mut impl Rewrite) {
     let path = request.path().trim_end_matches('/');
     if path.ends_with("/completions") {
@@ -155,34 +155,35 @@ pub(super) fn ask_for_usage(request: &mut impl Rewrite) {
     }
 }
 
-/// What is looked at in a request; all else stays unread. A name that stands there twice is an error.
+/// The fields of a request that decide whether to add the option. A duplicate field is an error.
 #[derive(Deserialize)]
-struct Wanted<'a> {
+struct StreamFields<'a> {
     stream: Option<bool>,
-    #[serde(default, borrow, deserialize_with = "even_null")]
+    #[serde(default, borrow, deserialize_with = "keep_null")]
     stream_options: Option<&'a RawValue>,
 }
 
 #[derive(Deserialize)]
-struct Options<'a> {
-    #[serde(default, borrow, deserialize_with = "even_null")]
+struct StreamOptions<'a> {
+    #[serde(default, borrow, deserialize_with = "keep_null")]
     include_usage: Option<&'a RawValue>,
 }
 
-fn even_null<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
+/// Deserializes `null` as `Some`, to distinguish it from an absent field.
+fn keep_null<'de, D: Deserializer<'de>>(value: D) -> Result<Option<&'de RawValue>, D::Error> {
     Deserialize::deserialize(value).map(Some)
 }
 
-/// The request that asks for usage too; `None` where it stays as it is.
+/// Returns the body with the option added, or `None` if the body must not change.
 fn with_usage(body: &[u8]) -> Option<String> {
     let text = std::str::from_utf8(body).ok()?;
     let (blank, members) = text.split_once('{')?;
-    let wanted: Wanted<'_> = serde_json::from_str(text).ok()?;
+    let wanted: StreamFields<'_> = serde_json::from_str(text).ok()?;
     if wanted.stream != Some(true) || !blank.trim().is_empty() {
         return None;
     }
     let Some(options) = wanted.stream_options else {
-        return Some([blank, "{", WHOLE, members].concat());
+        return Some([blank, "{", STREAM_OPTIONS, members].concat());
     };
     let raw = options.get();
     let at = (raw.as_ptr() as usize).checked_sub(text.as_ptr() as usize)?;
@@ -191,8 +192,8 @@ fn with_usage(body: &[u8]) -> Option<String> {
         return Some([before, "{", OPTION, "}", after].concat());
     }
     let members = raw.strip_prefix('{')?;
-    let said: Options<'_> = serde_json::from_str(raw).ok()?;
-    if said.include_usage.is_some() {
+    let options: StreamOptions<'_> = serde_json::from_str(raw).ok()?;
+    if options.include_usage.is_some() {
         return None;
     }
     let comma = if members.trim_start().starts_with('}') { "" } else { "," };
@@ -201,4 +202,4 @@ fn with_usage(body: &[u8]) -> Option<String> {
 
 const DIGESTS: &[&str] = &["content-digest", "digest", "content-md5", "x-amz-content-sha256"];
 const OPTION: &str = r#""include_usage":true"#;
-const WHOLE: &str = r#""stream_options":{"include_usage":true},"#;
+const STREAM_OPTIONS: &str = r#""stream_options":{"include_usage":true},"#;

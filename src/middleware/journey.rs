@@ -10,10 +10,10 @@ use crate::provider::ApiError;
 use crate::quota::{Cost, Key, Usage};
 use crate::timestamp::Timestamp;
 
-/// How one request went, for a caller who wants to know: put a clone into the extensions of an
-/// `http::Request`, and read it when the response's body has ended.
+/// A handle through which a caller observes one request: insert a clone into the extensions of an
+/// `http::Request`, and read the [`Facts`] after the response body has ended.
 ///
-/// A `reqwest::Request` keeps its extensions to itself: send `http::Request<reqwest::Body>`, with
+/// A `reqwest::Request` doesn't expose its extensions: send `http::Request<reqwest::Body>`, with
 /// `.filter(|r: http::Request<reqwest::Body>| reqwest::Request::try_from(r))` (tower's feature
 /// `filter`) between the layer and the client.
 ///
@@ -27,53 +27,54 @@ use crate::timestamp::Timestamp;
 #[derive(Debug, Clone, Default)]
 pub struct Journey(Arc<Mutex<Facts>>);
 
-/// What is known of a request so far.
+/// The facts of a request that are known so far.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 #[non_exhaustive]
 pub struct Facts {
-    /// The key that it was charged to.
+    /// The key that the request is charged to.
     pub key: Key,
-    /// What was reserved for it.
+    /// The reserved cost.
     pub reserved: Option<Cost>,
-    /// When it was let in.
+    /// The time at which the request was admitted.
     pub granted_at: Option<Timestamp>,
-    /// How long it waited for that.
+    /// The time that the request was queued before admission.
     pub waited: Duration,
-    /// What its response reported.
+    /// The usage that the response reported.
     pub usage: Option<Usage>,
-    /// The encoding in which its response passed through the layer, so that nobody could read its
-    /// usage, and what was reserved counts. Where the client below decompresses there is none.
+    /// The content encoding of a response body whose usage the layer couldn't read, so that the
+    /// reserved cost was charged. `None` if the inner client decompresses responses.
     pub unread: Option<String>,
-    /// What it was charged in the end.
+    /// The cost that was charged, set when the reservation is settled.
     pub charged: Option<Cost>,
-    /// The status of its response.
+    /// The status of the response.
     pub status: Option<StatusCode>,
-    /// An error in the body of a success; never that of a 429.
+    /// An error in the body of a successful response; the error of a 429 isn't recorded.
     pub error: Option<ApiError>,
-    /// How its earlier tries went, where it was sent again by
-    /// [`RateLimitLayer::retry`](super::RateLimitLayer::retry): all else is of the last one.
+    /// The facts of the earlier attempts, if [`RateLimitLayer::retry`](super::RateLimitLayer::retry)
+    /// has retried the request. All other fields describe the last attempt.
     pub earlier: Vec<Facts>,
 }
 
 impl Facts {
-    /// How often it was let in, the earlier tries included.
+    /// Returns the number of admitted attempts, including earlier ones.
     pub fn tries(&self) -> usize {
         self.earlier.len() + usize::from(self.granted_at.is_some())
     }
 }
 
 impl Journey {
-    /// A journey that has not begun.
+    /// Creates a journey with empty facts.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// What is known so far.
+    /// Returns the facts that are known so far.
     pub fn facts(&self) -> Facts {
         self.0.lock().clone()
     }
 
-    /// The request was admitted under this key; `arrived` is when it arrived, unless it was admitted immediately.
+    /// Records that the request was admitted under this key; `arrived` is the time of its arrival, or
+    /// `None` if it was admitted immediately.
     #[cold]
     pub(super) fn begin(
         &self,
@@ -95,7 +96,7 @@ impl Journey {
         });
     }
 
-    /// It is tried once more.
+    /// Moves the current attempt to the earlier ones and starts a new one.
     pub(super) fn begin_again(&self) {
         self.write(|facts| {
             let earlier = std::mem::take(&mut facts.earlier);
@@ -104,7 +105,7 @@ impl Journey {
         });
     }
 
-    /// That came to nothing: the try before it was the last.
+    /// Discards an attempt that was not made, so that the one before it is the last again.
     pub(super) fn take_back(&self) {
         self.write(|facts| {
             if let Some(last) = facts.earlier.pop() {

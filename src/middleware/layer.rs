@@ -6,35 +6,36 @@ use crate::quota::Key;
 use tower_layer::Layer;
 
 use super::http::Http;
-use super::learned::Learned;
 use super::retry::RetryService;
 use super::scope_key::ScopeKey;
 use super::service::RateLimitService;
 use super::settings::{Options, Settings};
+use super::typical_cost::TypicalCost;
 use crate::limiter::Limiter;
 use crate::provider::{COMPATIBLE, Profile};
 
-/// Wraps a client so that it keeps to its limits. See the [module](super) for what it does when.
+/// Applies a [`Limiter`] to the requests of a service. See the [module](super) for the order of
+/// events.
 ///
-/// All state is in the limiter: `layer()` called a thousand times is one limit.
+/// All state is in the limiter, so that all services that one layer creates share the limits.
 ///
-/// It sends each request once, unless [`retry`](Self::retry) says otherwise.
+/// Each request is sent once, unless [`retry`](Self::retry) is set.
 pub struct RateLimitLayer<C = Http, O = Http, R = Once> {
     pub(super) shared: Arc<Settings<C, O>>,
     pub(super) retries: R,
 }
 
-/// Of a [`RateLimitLayer`]: each request is sent once.
+/// The retry setting of a [`RateLimitLayer`] that sends each request once.
 #[derive(Debug, Clone, Copy)]
 pub struct Once;
 
-/// Of a [`RateLimitLayer`]: a request that fails in passing is sent again, so many times.
+/// The retry setting of a [`RateLimitLayer`] that retries transient failures.
 #[derive(Debug, Clone, Copy)]
 pub struct Retries(pub(super) u32);
 
 impl RateLimitLayer {
-    /// A layer for HTTP requests, read as the limiter's first provider has them (any
-    /// OpenAI-compatible one, if it has none).
+    /// Creates a layer for HTTP requests in the format of the limiter's first provider, or in the
+    /// OpenAI-compatible format if the limiter has no provider.
     pub fn new(limiter: Limiter) -> Self {
         let profile = limiter.quotas().profile_of("").unwrap_or(COMPATIBLE);
         let options = Options::default();
@@ -44,7 +45,7 @@ impl RateLimitLayer {
 }
 
 impl<R: Copy> RateLimitLayer<Http, Http, R> {
-    /// Reads requests and responses as this provider has them.
+    /// Sets the provider whose format requests and responses have.
     #[must_use]
     pub fn provider(self, profile: Profile) -> Self {
         let Settings { limiter, classify, observe, options, .. } = &*self.shared;
@@ -54,21 +55,23 @@ impl<R: Copy> RateLimitLayer<Http, Http, R> {
 }
 
 impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
-    /// Charges every request to this key, whatever model it names, and lets `poll_ready` wait for it.
+    /// Charges every request to this key instead of the model that it names. `poll_ready` waits until
+    /// the key has quota for a typical request.
     #[must_use]
     pub fn key(self, key: impl Into<Key>) -> Self {
         let key = key.into();
         self.with(|options| {
-            let had = options.key.replace(key.clone()).is_some();
-            options.keys.drain(..usize::from(had));
+            let was_set = options.key.replace(key.clone()).is_some();
+            options.keys.drain(..usize::from(was_set));
             options.keys.insert(0, ScopeKey::public(key));
         })
     }
 
-    /// Charges every request to this key too, all or none: an account, beside the model that each
-    /// names. `poll_ready` waits for it. Any number of them.
+    /// Charges every request to this key in addition to its own, for example to an account in addition
+    /// to the model. A request is admitted if all keys have quota for it. `poll_ready` waits for this
+    /// key too. May be called several times.
     ///
-    /// A scope that each request names goes through [`classify`](Self::classify):
+    /// To derive a scope from each request, use [`classify`](Self::classify):
     ///
     /// ```
     /// use tollgate::middleware::{Classify, Http, RateLimitLayer};
@@ -99,27 +102,27 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
         self.with(|options| options.keys.push(key))
     }
 
-    /// Fails a request at once that would have to wait longer than this, counted from its `call`.
-    /// Default: no bound.
+    /// Rejects a request immediately if it would have to wait longer than this from its `call`.
+    /// Default: unlimited.
     #[must_use]
     pub fn max_wait(self, wait: Duration) -> Self {
         self.with(|options| options.max_wait = Some(wait))
     }
 
-    /// Never waits: a request that doesn't fit now fails at once.
+    /// Rejects a request immediately if it would have to wait.
     #[must_use]
     pub fn reject(self) -> Self {
         self.max_wait(Duration::ZERO)
     }
 
-    /// Learns the limits of keys from the headers of their responses, where you have set no quota: a
-    /// provider's built-in one, that of its lowest paid tier, gives way. Your own stay as they are.
+    /// Learns the limits of keys from response headers. Learned limits replace a provider's built-in
+    /// quota (of its lowest paid tier), but not a configured quota.
     #[must_use]
     pub fn discover(self) -> Self {
         self.with(|options| options.discover = true)
     }
 
-    /// Asks `classify` what a request is.
+    /// Sets the [`Classify`](super::Classify) that determines the keys and the cost of a request.
     #[must_use]
     pub fn classify<C2>(self, classify: C2) -> RateLimitLayer<C2, O, R> {
         let Settings { limiter, observe, options, .. } = &*self.shared;
@@ -127,7 +130,7 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
         RateLimitLayer::from_parts(limiter, classify, observe, options.clone(), self.retries)
     }
 
-    /// Asks `observe` what a response says.
+    /// Sets the [`Observe`](super::Observe) that determines the actual cost from a response.
     #[must_use]
     pub fn observe<O2>(self, observe: O2) -> RateLimitLayer<C, O2, R> {
         let Settings { limiter, classify, options, .. } = &*self.shared;
@@ -135,9 +138,9 @@ impl<C: Clone, O: Clone, R: Copy> RateLimitLayer<C, O, R> {
         RateLimitLayer::from_parts(limiter, classify, observe, options.clone(), self.retries)
     }
 
-    /// Sends a request that fails in passing up to `times` times again, each try through the queue
-    /// and charged as a request of its own. See [`retry`](super::retry) for what is sent again, and
-    /// when.
+    /// Retries a request after a transient failure, up to `times` times. Each attempt goes through the
+    /// queue and is charged separately. See [`retry`](super::retry) for the failures that are retried
+    /// and the delays.
     #[must_use]
     pub fn retry(self, times: u32) -> RateLimitLayer<C, O, Retries> {
         RateLimitLayer { shared: self.shared, retries: Retries(times) }
@@ -160,8 +163,8 @@ impl<C, O, R> RateLimitLayer<C, O, R> {
         options: Options,
         retries: R,
     ) -> Self {
-        let learned = Learned::default();
-        let shared = Arc::new(Settings { limiter, classify, observe, options, learned });
+        let typical_cost = TypicalCost::default();
+        let shared = Arc::new(Settings { limiter, classify, observe, options, typical_cost });
         Self { shared, retries }
     }
 }

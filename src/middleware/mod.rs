@@ -1,42 +1,44 @@
-//! The Tower layer: a request waits until it fits, is sent, and settles by what its response says.
+//! A tower layer that applies rate limits: a request is queued until it fits its limits, is sent, and
+//! its reservation is settled with the usage that its response reports.
 //!
-//! [`RateLimitLayer`] wraps any [`Service`](tower_service::Service) that is `Clone`. What a request
-//! costs comes from a [`Classify`], what its response says from an [`Observe`]; [`Http`] is both, for
-//! `http` requests and responses and (feature `reqwest`) for reqwest's own.
+//! [`RateLimitLayer`] wraps any [`Service`](tower_service::Service) that is `Clone`. A [`Classify`]
+//! determines the cost of a request and an [`Observe`] reads its response. [`Http`] implements both
+//! for `http` requests and responses and, with feature `reqwest`, for those of reqwest.
 //!
-//! It limits, and with [`retry`](RateLimitLayer::retry) sends again what fails in passing; it doesn't
-//! time out or open connections. See [`retry`] for who else sends again.
+//! The layer doesn't time out requests or open connections. It retries transient failures if
+//! [`RateLimitLayer::retry`] is set; see [`retry`] for its interaction with other retry layers.
 //!
-//! With feature `axum` it guards a service as well: see `respond`.
+//! With feature `axum` the layer also limits the requests that a server receives: see `respond`.
 //!
-//! Requests whose bodies are streams go through a [`BufferBodyLayer`] first. With the feature
-//! `reqwest-middleware` the layer is a link of a chain as it is. Which errors say that a request
-//! never left is known of reqwest, reqwest-middleware and hyper-util (the feature of that name), also
-//! in boxes and in other layers of ours; [`find_refusal`] finds ours in theirs.
+//! Add a [`BufferBodyLayer`] outside the layer for requests with streaming bodies. With feature
+//! `reqwest-middleware` the layer is also a middleware of reqwest-middleware. The layer recognizes
+//! errors that mean that a request was not sent: those of reqwest, reqwest-middleware and (feature
+//! `hyper-util`) hyper-util, also if they are boxed or wrapped by another [`RateLimitLayer`].
+//! [`find_refusal`] finds the limiter's error inside a client's error.
 //!
-//! | moment | what happens |
+//! | moment | behavior |
 //! |---|---|
-//! | `poll_ready` | pending while the layer's [`key`](RateLimitLayer::key) or another [`scope`](RateLimitLayer::scope) of it cools down, has waiters, or lacks the room for a typical request, unless that takes longer than [`max_wait`](RateLimitLayer::max_wait); takes nothing. Then the inner service's own `poll_ready` |
-//! | `call` | reads key and cost, or what the request's [`Ask`] says, and takes its reservation under all scopes, or its place in the queue |
-//! | waiting | the inner service's readiness is given back; a dropped future leaves the queue |
-//! | sending | from here on the request counts as sent, unless it failed to connect, or its future was dropped before it was first polled |
-//! | response | limits are read from its headers; a 429, 503 or 529 holds every other request of the key, and reduces it once its body was read or dropped, unless that says that waiting doesn't help |
-//! | body | its usage is read as it passes, bytes unchanged; at its end, its error or its drop the reservation settles. What was cut off before its final usage keeps the output that was reserved |
+//! | `poll_ready` | Pending while the layer's [`key`](RateLimitLayer::key) or another [`scope`](RateLimitLayer::scope) is paused, has waiters, or lacks quota for a typical request, unless the wait would exceed [`max_wait`](RateLimitLayer::max_wait). Consumes no quota. Then polls the inner service's `poll_ready`. |
+//! | `call` | Determines the key and the cost, or takes them from the request's [`Ask`]. Reserves the cost under all scopes, or queues the request. |
+//! | waiting | The readiness of the inner service is released. Dropping the future removes the request from the queue. |
+//! | sending | The request counts as sent, unless the connection failed or the future was dropped before its first poll. |
+//! | response | Limits are read from the headers. A 429, 503 or 529 pauses the other requests of the key; after its body was read or dropped, the key's limits are reduced, unless the error is one that waiting doesn't resolve. |
+//! | body | The usage is read while the bytes are forwarded unchanged. The reservation is settled when the body ends, fails or is dropped. If the body was truncated before the final usage, at least the reserved output is charged. |
 //!
-//! A body that passes compressed can't be read: what was reserved for its request counts, and the
-//! [`Journey`] says so ([`Facts::unread`]). Let the client below decompress: `gzip` and the like of
-//! reqwest, `DecompressionLayer` of tower-http inside this layer. Streams in OpenAI's format tell
-//! their usage only to those who ask: [`IncludeUsageLayer`] does. Where output is charged as it was
-//! (Anthropic, and whoever charges by usage), what earlier requests of a key have put out is
-//! reserved for the next. Input settles with the output, at the end of a response, also where the
+//! The usage of a compressed body can't be read: the reserved cost is charged, and the [`Journey`]
+//! names the encoding ([`Facts::unread`]). Enable decompression in the inner client: `gzip` and the
+//! other features of reqwest, or `DecompressionLayer` of tower-http inside this layer. Streams in
+//! OpenAI's format report usage only on request: add an [`IncludeUsageLayer`]. If the provider charges
+//! the actual output (as Anthropic does), the layer reserves the output that earlier requests of the
+//! key have generated. Input is settled together with the output at the end of a response, even if the
 //! provider charges it at the first usage.
 //!
-//! Each try of a request to a provider is a span of `tracing`, `gen_ai.client.operation` of the target
-//! `tollgate::request` at level `INFO`, in OpenTelemetry's names (`telemetry`, with feature `metrics`,
-//! lists its fields). It is entered wherever the client below works on the request and its body, and
-//! costs a few loads where nobody collects it.
+//! Each attempt of a request to a provider is a `tracing` span, `gen_ai.client.operation` with target
+//! `tollgate::request` at level `INFO`, with OpenTelemetry's field names (`telemetry`, with feature
+//! `metrics`, lists them). It is entered while the inner client works on the request or its body. If
+//! no subscriber collects it, it costs a few atomic loads.
 //!
-//! Among tower's other layers: see [`composition`].
+//! See [`composition`] for the order among other tower layers.
 //!
 //! ```
 //! use tollgate::limiter::Limiter;
@@ -59,6 +61,52 @@
 //! # })?;
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
+//!
+//! # Compile errors
+//!
+//! If the layer cannot classify the requests or observe the responses of the inner service, the
+//! wrapped service doesn't implement `Service`. For a method call, rustc reports only that the method
+//! is missing, and doesn't show the notes of [`Classify`] and [`Observe`]:
+//!
+//! ```text
+//! error[E0599]: the method `ready` exists for struct `RateLimitService<...>`, but its trait bounds were not satisfied
+//! error[E0599]: the method `oneshot` exists for struct `RateLimitService<...>`, but its trait bounds were not satisfied
+//! error[E0599]: no method named `call` found for struct `RateLimitService<S, C, O>` in the current scope
+//! ```
+//!
+//! To see the missing bound with its notes, call the method as a function, for example
+//! `ServiceExt::oneshot(client, request)`:
+//!
+//! ```text
+//! error[E0277]: the rate-limit layer cannot determine the cost of a `http::Request<...>`
+//! ```
+//!
+//! | inner service | solution |
+//! |---|---|
+//! | an HTTP client whose request body doesn't implement [`PeekBody`], for example a stream | add a [`BufferBodyLayer`] outside the [`RateLimitLayer`] |
+//! | an axum router, or another HTTP server | use server mode: `RateLimitLayer::new(limiter).respond()` (feature `axum`) |
+//! | a service that isn't HTTP | set [`classify`](RateLimitLayer::classify) and [`observe`](RateLimitLayer::observe) |
+//! | any service that isn't `Clone`, or whose error isn't `Into<BoxError>` | wrap it in `tower::buffer::Buffer`, or convert its error with `map_err` |
+//!
+//! A request with a streaming body, without a [`BufferBodyLayer`]:
+//!
+//! ```compile_fail,E0599
+//! use bytes::Bytes;
+//! use http_body_util::combinators::BoxBody;
+//! use tollgate::{Limiter, middleware::RateLimitLayer};
+//! use tower::{Layer, ServiceExt, service_fn};
+//!
+//! type Body = BoxBody<Bytes, std::io::Error>;
+//!
+//! async fn send(_: http::Request<Body>) -> Result<http::Response<Body>, std::io::Error> {
+//!     unimplemented!()
+//! }
+//!
+//! async fn example(limiter: Limiter, request: http::Request<Body>) {
+//!     let client = RateLimitLayer::new(limiter).layer(service_fn(send));
+//!     let _ = client.oneshot(request).await;
+//! }
+//! ```
 
 #[doc = include_str!("composition.md")]
 pub mod composition {}
@@ -75,7 +123,6 @@ mod http;
 mod include_usage;
 mod journey;
 mod layer;
-mod learned;
 mod observe;
 mod passing;
 mod peek;
@@ -87,6 +134,7 @@ mod response_guard;
 mod scope_key;
 mod service;
 mod settings;
+mod typical_cost;
 mod unsent;
 
 pub mod retry;

@@ -1,26 +1,27 @@
 use super::response_guard::ResponseGuard;
 
-/// Says what a response means for the reservation behind its request.
+/// Determines the actual cost of a request from its response.
 ///
-/// A closure from a response to what it was charged does where a response is whole when it comes:
-/// `|response: &R| Some(Cost::new().tokens(response.tokens))`; `None` keeps what was reserved.
+/// Closures implement it, for responses that are complete when they arrive:
+/// `|response: &R| Some(Cost::new().tokens(response.tokens))`. `None` charges the reserved cost.
 #[diagnostic::on_unimplemented(
-    message = "the rate-limit layer doesn't know what a `{Response}` says of its usage",
-    note = "a service that isn't HTTP needs `.observe(|response: &R| -> Option<Cost>)`"
+    message = "the rate-limit layer cannot read the usage of a `{Response}`",
+    note = "for a service that isn't HTTP, set `.observe(|response: &Res| -> Option<Cost> ..)`"
 )]
 pub trait Observe<Response> {
-    /// What the caller gets: the response, wrapped where its end is still to come.
+    /// The response that the caller gets, wrapped if its body is streamed.
     type Observed;
 
-    /// True if the [`ResponseGuard`] may outlive the call, so that it has to keep the limiter.
+    /// `true` if the [`ResponseGuard`] may outlive the call and must hold a reference to the limiter.
     #[doc(hidden)]
     const KEEPS_GUARD: bool = true;
 
-    /// Takes the [`ResponseGuard`] over: it settles when it is dropped.
+    /// Observes a response. The reservation is settled when the [`ResponseGuard`] is dropped.
     fn observe(&self, response: Response, guard: ResponseGuard) -> Self::Observed;
 
-    /// Whether this error says that the request never left, so that nothing is charged for it.
-    fn never_left<E: 'static>(&self, error: &E) -> bool {
+    /// Returns `true` if the error means that the request was not sent, so that its reservation is
+    /// released. Default: `false`.
+    fn is_unsent<E: 'static>(&self, error: &E) -> bool {
         let _ = error;
         false
     }

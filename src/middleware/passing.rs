@@ -10,24 +10,24 @@ use super::reading::Reading;
 use crate::provider::ApiError;
 
 pin_project! {
-    /// A body that is read in passing.
+    /// A body whose bytes are read by a [`Reading`] and forwarded unchanged.
     pub(super) struct Passing<B> {
         #[pin]
         inner: B,
         reading: Option<Reading>,
-        // What it said was wrong, in the body of a success.
+        // The error in the body of a successful response.
         error: Option<Box<ApiError>>,
     }
 }
 
 impl<B: Body> Passing<B> {
     pub(super) fn new(inner: B, reading: Reading) -> Self {
-        // Whoever sees that there is nothing to read may never poll: that is the end already.
+        // The caller may never poll an empty body, so that its reservation is settled here.
         let reading = (!inner.is_end_stream()).then_some(reading);
         Self { inner, reading, error: None }
     }
 
-    /// Ends the reservation, whatever is still to come.
+    /// Ends the reservation, even if the body hasn't ended.
     pub(super) fn end(self: Pin<&mut Self>) {
         let this = self.project();
         if let Some(reading) = this.reading.take() {
@@ -35,7 +35,7 @@ impl<B: Body> Passing<B> {
         }
     }
 
-    /// The error that a body of a success has carried, once it has ended.
+    /// Returns the error in the body of a successful response, after the body has ended.
     pub(super) fn error(&self) -> Option<&ApiError> {
         self.error.as_deref()
     }

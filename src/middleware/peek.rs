@@ -2,23 +2,23 @@ use bytes::Bytes;
 use http::HeaderMap;
 use http::header::CONTENT_LENGTH;
 
-/// A request body that may be in memory, to be read without being used up.
+/// A request body that can be read without consuming it, if it is in memory.
 pub trait PeekBody {
-    /// Gives `read` the whole body, or `None` if it isn't in memory.
+    /// Calls `read` with the entire body, or with `None` if it isn't in memory.
     fn peek<T>(&self, read: impl FnOnce(Option<&[u8]>) -> T) -> T;
 
-    /// How many bytes it has, if that is known.
+    /// Returns the size of the body in bytes, if it is known.
     fn size(&self) -> Option<u64> {
         self.peek(|body| body.and_then(|body| body.len().try_into().ok()))
     }
 
-    /// Whether trailers follow the bytes. Default: none do.
+    /// Returns `true` if trailers follow the bytes. Default: `false`.
     fn has_trailers(&self) -> bool {
         false
     }
 
-    /// The same body once more, for a request that is [sent again](super::RateLimitLayer::retry);
-    /// `None` if it can be sent only once. Default: `None`.
+    /// Returns a copy of the body for a [retry](super::RateLimitLayer::retry), or `None` if the body
+    /// can be sent only once. Default: `None`.
     fn replay(&self) -> Option<Self>
     where
         Self: Sized,
@@ -27,7 +27,7 @@ pub trait PeekBody {
     }
 }
 
-/// How many bytes the body has that comes with these headers, if they say so.
+/// Returns the `content-length`, if the headers contain a valid one.
 pub(super) fn stated_size(headers: &HeaderMap) -> Option<u64> {
     headers.get(CONTENT_LENGTH)?.to_str().ok()?.parse().ok()
 }
@@ -73,7 +73,7 @@ impl PeekBody for String {
 }
 
 impl PeekBody for http_body_util::Full<Bytes> {
-    /// A `Full` has no accessor; a clone shares its bytes, and gives them up in its one frame.
+    /// Polls a clone for its one frame, since `Full` has no accessor. The clone shares the bytes.
     fn peek<T>(&self, read: impl FnOnce(Option<&[u8]>) -> T) -> T {
         use http_body::Body;
         let mut cx = std::task::Context::from_waker(std::task::Waker::noop());

@@ -5,20 +5,23 @@ use std::task::{Context, Poll, ready};
 use bytes::Bytes;
 use http_body::{Body, Frame, SizeHint};
 
-/// A response body whose beginning was looked at: its frames, trailers and error come out as they
-/// came in, and then the rest as it comes.
+/// A response body whose beginning has been buffered. It yields the buffered frames, trailers or
+/// error first, and then polls the remaining body.
 pub(super) struct ReadAhead<B: Body> {
     frames: VecDeque<Result<Frame<Bytes>, B::Error>>,
+    /// The number of buffered bytes.
     held: usize,
-    /// What is still to come. Ended, it stays until the first frame is taken out.
+    /// The remaining body. It is kept after its end until [`drop_ended_body`](Self::drop_ended_body).
     rest: Option<Pin<Box<B>>>,
     end: Option<End>,
 }
 
-/// How a body ended that was read as far as it goes.
+/// The end of a body that was read completely.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum End {
+    /// All frames were read.
     Whole,
+    /// The last frame is an error.
     Broken,
 }
 
@@ -28,9 +31,10 @@ impl<B: Body<Data = Bytes>> ReadAhead<B> {
         Self { frames: VecDeque::new(), held: 0, rest: Some(Box::pin(body)), end }
     }
 
-    /// Ready once `most` bytes are held, or very many frames, or all there are; `None` holds all.
-    pub(super) fn poll_ahead(&mut self, most: Option<usize>, cx: &mut Context<'_>) -> Poll<()> {
-        while self.end.is_none() && most.is_none_or(|most| self.has_room(most)) {
+    /// Buffers frames until `max` bytes or [`MAX_FRAMES`] frames are held or the body has ended. `None`
+    /// buffers the entire body.
+    pub(super) fn poll_ahead(&mut self, max: Option<usize>, cx: &mut Context<'_>) -> Poll<()> {
+        while self.end.is_none() && max.is_none_or(|max| self.has_capacity(max)) {
             let Some(rest) = &mut self.rest else { break };
             let frame = ready!(rest.as_mut().poll_frame(cx));
             self.end = match &frame {
@@ -45,32 +49,32 @@ impl<B: Body<Data = Bytes>> ReadAhead<B> {
         Poll::Ready(())
     }
 
-    fn has_room(&self, most: usize) -> bool {
-        self.held < most && self.frames.len() < MOST_FRAMES
+    fn has_capacity(&self, max: usize) -> bool {
+        self.held < max && self.frames.len() < MAX_FRAMES
     }
 
-    /// How it ended, if it was read to its end.
+    /// Returns the kind of end, if the body was read to its end.
     pub(super) fn end(&self) -> Option<End> {
         self.end
     }
 
-    /// The body that is read.
+    /// Returns the remaining body, unless it was dropped.
     pub(super) fn body(&mut self) -> Option<Pin<&mut B>> {
         self.rest.as_mut().map(Pin::as_mut)
     }
 
-    /// What was read, up to so many bytes.
-    pub(super) fn beginning(&self, most: usize) -> Vec<u8> {
-        let mut text = Vec::with_capacity(most.min(self.held));
+    /// Returns the buffered bytes, up to `max` of them.
+    pub(super) fn beginning(&self, max: usize) -> Vec<u8> {
+        let mut text = Vec::with_capacity(max.min(self.held));
         for data in self.frames.iter().flatten().filter_map(Frame::data_ref) {
-            let room = most - text.len();
-            text.extend_from_slice(&data[..room.min(data.len())]);
+            let remaining = max - text.len();
+            text.extend_from_slice(&data[..remaining.min(data.len())]);
         }
         text
     }
 
-    /// Lets go of a body that has ended, and of the connection below it.
-    pub(super) fn let_go(&mut self) {
+    /// Drops a body that has ended, which releases its connection.
+    pub(super) fn drop_ended_body(&mut self) {
         if self.end.is_some() {
             self.rest = None;
         }
@@ -118,5 +122,5 @@ impl<B: Body<Data = Bytes>> Body for ReadAhead<B> {
 
 impl<B: Body> Unpin for ReadAhead<B> {}
 
-/// Frames may be empty, and then no number of bytes bounds them.
-const MOST_FRAMES: usize = 1_024;
+/// The maximum number of buffered frames. Empty frames are not bounded by a number of bytes.
+const MAX_FRAMES: usize = 1_024;

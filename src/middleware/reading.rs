@@ -7,28 +7,28 @@ use super::refusal::Refusal;
 use super::response_guard::ResponseGuard;
 use crate::provider::{ApiError, Class, Profile, Scanned, Scanner};
 
-/// A response on its way: its body is read as it passes, for its usage or for how long a refusal
-/// asks to wait. The reservation behind it ends when it is dropped.
+/// Reads the body of a response for its usage or, if the provider refused the request, for the delay
+/// until a retry. Dropping it ends the reservation.
 ///
-/// It is large, since it holds all that reading takes in place: to be made when there is a response,
-/// and moved as little as can be.
+/// It is large, since it holds the scanner in place: create it when the response arrives, and avoid
+/// moves.
 pub struct Reading {
     body: Body,
     guard: ResponseGuard,
-    /// Something is to be settled by the first usage that the body states.
+    /// `true` until the first usage in the body has settled the dimensions that settle early.
     settles_early: bool,
-    /// Nothing of the body is missing.
+    /// `true` if the body was read completely.
     whole: bool,
 }
 
-/// What is read out of a body as it passes.
-#[expect(clippy::large_enum_variant, reason = "in place, so that a response allocates nothing")]
+/// The state of reading a body.
+#[expect(clippy::large_enum_variant, reason = "not boxed, so that a response needs no allocation")]
 enum Body {
-    /// A success: its usage, or the error in it.
+    /// A successful response, scanned for its usage or an error.
     Success(Profile, Scanner),
-    /// A refusal: the beginning of its body.
+    /// A refusal, with the beginning of its body.
     Refusal(Box<Refusal>),
-    /// Nothing that is wanted.
+    /// A body that isn't read.
     Unread,
 }
 
@@ -44,7 +44,7 @@ impl Reading {
                 let refusal = Refusal::new(&guard, profile, status, headers);
                 match is_plain(headers) {
                     true => Body::Refusal(Box::new(refusal)),
-                    // Its head is all that it says.
+                    // The body is compressed: only the head can be read.
                     false => {
                         refusal.end(&guard);
                         Body::Unread
@@ -65,7 +65,7 @@ impl Reading {
         Self { body, guard, settles_early, whole: false }
     }
 
-    /// The next bytes of the body.
+    /// Reads the next bytes of the body.
     pub fn bytes(&mut self, bytes: &[u8]) {
         match &mut self.body {
             Body::Success(profile, scanner) => {
@@ -73,7 +73,7 @@ impl Reading {
                 if self.settles_early
                     && let Some(usage) = scanner.usage()
                 {
-                    self.guard.uses(*profile, &usage);
+                    self.guard.settle_early(*profile, &usage);
                     self.settles_early = false;
                 }
             }
@@ -86,23 +86,24 @@ impl Reading {
         }
     }
 
-    /// The span of the request.
+    /// Returns the span of the request, if it has one.
     pub(super) fn span(&self) -> Option<Span> {
         self.guard.span()
     }
 
-    /// The body has come to its end. Where that isn't said before this is dropped, something of it is
-    /// missing: usage that was stated on the way is the least that it took, and teaches nothing.
+    /// Marks the body as complete. If this isn't called before the drop, the body is treated as
+    /// truncated: usage that isn't final is a lower bound, and isn't used to predict later requests.
     pub fn ended(&mut self) {
         self.whole = true;
     }
 
-    /// Ends the reservation; says what the body of a success said was wrong.
+    /// Ends the reservation and returns the error in the body of a successful response.
     pub(super) fn end(mut self) -> Option<Box<ApiError>> {
         self.finish()
     }
 
-    /// Siblings are held before the reservation ends, which may let the next one in.
+    /// Finishes reading. A refusal holds the key before the reservation ends, since the end of the
+    /// reservation may admit the next request.
     fn finish(&mut self) -> Option<Box<ApiError>> {
         match std::mem::replace(&mut self.body, Body::Unread) {
             Body::Success(profile, scanner) => self.succeeded(profile, scanner.finish()),
@@ -114,26 +115,26 @@ impl Reading {
         }
     }
 
-    fn succeeded(&mut self, profile: Profile, said: Scanned) -> Option<Box<ApiError>> {
-        if let Some(usage) = &said.usage {
-            // What failed in between says no more than what was cut off.
-            let is_final = said.is_final || (self.whole && said.error.is_none());
+    fn succeeded(&mut self, profile: Profile, scanned: Scanned) -> Option<Box<ApiError>> {
+        if let Some(usage) = &scanned.usage {
+            // The usage of a stream that failed is incomplete, like that of a truncated one.
+            let is_final = scanned.is_final || (self.whole && scanned.error.is_none());
             self.guard.used(profile, usage, is_final);
         }
-        let error = said.error.clone().map(Box::new);
+        let error = scanned.error.clone().map(Box::new);
         if let Some(error) = &error {
             self.failed_in_band(profile, error);
         }
-        self.guard.said(said);
+        self.guard.record_body(scanned);
         error
     }
 
     fn failed_in_band(&self, profile: Profile, error: &ApiError) {
-        let (now, none) = (self.guard.now(), HeaderMap::new());
-        let delay = profile.retry_delay(&none, error.message().as_bytes(), now);
+        let (now, no_headers) = (self.guard.now(), HeaderMap::new());
+        let delay = profile.retry_delay(&no_headers, error.message().as_bytes(), now);
         let class = profile.classify_in_band(error);
         if class != Class::Terminal && (delay.is_some() || is_refusal_in_band(error)) {
-            self.guard.refused((delay, class, error.dimension()), None);
+            self.guard.refused(delay, class, error.dimension(), None);
         }
     }
 }
@@ -150,21 +151,23 @@ impl fmt::Debug for Reading {
     }
 }
 
+/// Returns `true` for the status codes of a refusal: 429, 503 and 529.
 pub(super) fn is_refusal(status: StatusCode) -> bool {
     matches!(status.as_u16(), 429 | 503 | 529)
 }
 
-/// Whether an error in a stream is what would have been a 429, 503 or 529 before it began.
+/// Returns `true` if an error in a stream corresponds to a 429, 503 or 529.
 pub(super) fn is_refusal_in_band(error: &ApiError) -> bool {
-    let signs = [error.code(), error.kind()];
-    signs.into_iter().flatten().any(|sign| REFUSALS.contains(&sign))
+    let names = [error.code(), error.kind()];
+    names.into_iter().flatten().any(|name| REFUSALS.contains(&name))
 }
 
+/// Returns `true` if the body isn't compressed.
 pub(super) fn is_plain(headers: &HeaderMap) -> bool {
     encoding(headers).is_none()
 }
 
-/// A body in an encoding of its own passes through unread.
+/// Returns the content encoding, unless it is `identity`.
 fn encoding(headers: &HeaderMap) -> Option<&HeaderValue> {
     let encoding = headers.get(http::header::CONTENT_ENCODING)?;
     (!encoding.as_bytes().eq_ignore_ascii_case(b"identity")).then_some(encoding)

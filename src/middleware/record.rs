@@ -8,20 +8,20 @@ use crate::provider::{ApiError, Operation, Profile, Scanned};
 use crate::quota::{Cost, Key, Usage};
 use crate::timestamp::Timestamp;
 
-/// A request to a provider, as it was read: what a record says of it beside its key.
+/// The provider, operation and model of a request, for its record.
 #[derive(Debug, Clone)]
 pub(super) struct Call {
     pub(super) profile: Profile,
     pub(super) operation: Operation,
-    /// Where the key isn't the model that was asked for.
+    /// The requested model, if it isn't the key.
     pub(super) model: Option<Key>,
 }
 
-/// What is told of a request while it lasts: a span of `tracing`, and at its end an [`Exchange`]
-/// for those who hear of events. There is none where nobody would be told.
+/// The `tracing` span of a request, and the [`Exchange`] that is sent to event subscribers at its end.
+/// It isn't created if the span is disabled and the limiter has no subscribers.
 ///
-/// It knows neither contents nor headers. Names are those of OpenTelemetry's conventions for
-/// generative AI where they have one (version 1.41.0, in development), else `tollgate.*`.
+/// It contains neither bodies nor headers. Field names follow OpenTelemetry's semantic conventions for
+/// generative AI (version 1.41.0, in development); other fields are named `tollgate.*`.
 pub(super) struct Record {
     span: Span,
     limiter: Limiter,
@@ -33,8 +33,8 @@ pub(super) struct Record {
 impl Record {
     #[inline]
     pub(super) fn begin(limiter: &Limiter, classified: &Classified) -> Option<Box<Self>> {
-        let is_told = tracing::enabled!(target: TARGET, Level::INFO) || limiter.is_watched();
-        let call = classified.call.as_ref().filter(|_| is_told)?;
+        let is_enabled = tracing::enabled!(target: TARGET, Level::INFO) || limiter.is_watched();
+        let call = classified.call.as_ref().filter(|_| is_enabled)?;
         Some(Self::new(limiter, classified, call))
     }
 
@@ -43,7 +43,7 @@ impl Record {
         let key = classified.keys.first().map_or("", ScopeKey::as_str);
         let names = (provider(call.profile), call.operation.as_str());
         let model = call.model.as_deref().unwrap_or(key);
-        let span = span(names, model, key);
+        let span = span(names.0, names.1, model, key);
         let (limiter, begun_at) = (limiter.clone(), limiter.now());
         Box::new(Self {
             span,
@@ -58,7 +58,7 @@ impl Record {
         self.span.clone()
     }
 
-    /// It was let in.
+    /// Records the admission.
     pub(super) fn granted(&self, permit: &Permit) {
         if self.span.is_disabled() {
             return;
@@ -68,7 +68,7 @@ impl Record {
         self.span.record("tollgate.reserved_tokens", permit.cost().all_tokens());
     }
 
-    /// It wasn't.
+    /// Records the limiter's refusal.
     pub(super) fn refused(&mut self, error: &AcquireError) {
         self.failed(match error {
             AcquireError::Refused(refused) => refused.code.as_str(),
@@ -79,19 +79,19 @@ impl Record {
         });
     }
 
-    /// Something went wrong.
+    /// Records an error, by its OpenTelemetry error type.
     pub(super) fn failed(&mut self, error: &str) {
         self.span.record("error.type", error);
         self.span.record("otel.status_code", "ERROR");
         self.exchange.error = Some(error.into());
     }
 
-    /// It was answered, in whatever way.
+    /// Records that a response arrived, with any status.
     pub(super) fn answered(&mut self) {
         self.answered = true;
     }
 
-    /// The head of its answer is here.
+    /// Records the status of the response.
     pub(super) fn head(&mut self, status: http::StatusCode) {
         self.exchange.status = Some(status);
         self.span.record("http.response.status_code", status.as_u16());
@@ -100,21 +100,21 @@ impl Record {
         }
     }
 
-    /// The body of its answer has said this.
-    pub(super) fn said(&mut self, said: &Scanned) {
-        self.exchange.usage = said.usage;
-        if let Some(Usage { input, output, cache_read, cache_write }) = said.usage {
+    /// Records the usage and the error that were read from the response body.
+    pub(super) fn body(&mut self, scanned: &Scanned) {
+        self.exchange.usage = scanned.usage;
+        if let Some(Usage { input, output, cache_read, cache_write }) = scanned.usage {
             self.span.record("gen_ai.usage.input_tokens", input);
             self.span.record("gen_ai.usage.output_tokens", output);
             self.span.record("gen_ai.usage.cache_read.input_tokens", cache_read);
             self.span.record("gen_ai.usage.cache_creation.input_tokens", cache_write);
         }
-        if let Some(error) = &said.error {
+        if let Some(error) = &scanned.error {
             self.failed(ApiError::code(error).or(error.kind()).unwrap_or(OTHER));
         }
     }
 
-    /// It was charged this in the end.
+    /// Records the charged cost.
     pub(super) fn charged(&self, charge: &Cost) {
         self.span.record("tollgate.charged_tokens", charge.all_tokens());
     }
@@ -132,7 +132,7 @@ impl Drop for Record {
     }
 }
 
-fn span((provider, operation): (&str, &str), model: &str, key: &str) -> Span {
+fn span(provider: &str, operation: &str, model: &str, key: &str) -> Span {
     tracing::info_span!(
         target: TARGET,
         "gen_ai.client.operation",
@@ -155,18 +155,18 @@ fn span((provider, operation): (&str, &str), model: &str, key: &str) -> Span {
     )
 }
 
-/// The provider's name in the conventions, where they have one (`gen_ai.provider.name`).
+/// Returns the value of `gen_ai.provider.name`: the name in the conventions, or else the profile's.
 fn provider(profile: Profile) -> &'static str {
     let name = profile.name();
-    NAMES.iter().find(|(ours, _)| *ours == name).map_or(name, |(_, theirs)| theirs)
+    NAMES.iter().find(|(profile, _)| *profile == name).map_or(name, |(_, convention)| convention)
 }
 
 const TARGET: &str = "tollgate::request";
 
-/// What the conventions say for an error that has no name.
+/// The `error.type` of the conventions for an error without a name.
 pub(super) const OTHER: &str = "_OTHER";
 
-/// Profiles that have another name in the conventions.
+/// The profiles whose name differs from that in the conventions.
 const NAMES: &[(&str, &str)] = &[
     ("azure", "azure.ai.openai"),
     ("bedrock", "aws.bedrock"),

@@ -7,13 +7,13 @@ use crate::limiter::Hold;
 use crate::provider::{ApiError, Class, Profile};
 use crate::timestamp::Timestamp;
 
-/// A refusal that is read before it is acted on: what it means may stand in its body alone. The
-/// others of its key are held until then, for as long as its head says.
+/// A provider's refusal whose body is read before the limiter reacts, since only the body may contain
+/// the reason. Until then the other requests of the key are held for the delay in its headers.
 pub(super) struct Refusal {
     profile: Profile,
     status: StatusCode,
     headers: HeaderMap,
-    /// The beginning of its body.
+    /// The beginning of its body, up to [`LONGEST_ERROR`].
     body: Vec<u8>,
     answered_at: Timestamp,
     hold: Option<Hold>,
@@ -27,37 +27,38 @@ impl Refusal {
         headers: &HeaderMap,
     ) -> Self {
         let answered_at = guard.now();
-        let waits = profile.classify(status, headers, b"") != Class::Terminal;
+        let is_temporary = profile.classify(status, headers, b"") != Class::Terminal;
         let delay = || profile.retry_delay(headers, b"", answered_at).unwrap_or(UNTIL_READ);
-        let hold = if waits { guard.hold(delay()) } else { None };
+        let hold = if is_temporary { guard.hold(delay()) } else { None };
         let headers = headers.clone();
         Self { profile, status, headers, body: Vec::new(), answered_at, hold }
     }
 
-    /// Whether that is as much as is read.
+    /// Adds the next bytes of the body. Returns `true` if no more bytes are needed.
     pub(super) fn bytes(&mut self, bytes: &[u8]) -> bool {
-        let room = LONGEST_ERROR.saturating_sub(self.body.len());
-        self.body.extend_from_slice(&bytes[..room.min(bytes.len())]);
+        let remaining = LONGEST_ERROR.saturating_sub(self.body.len());
+        self.body.extend_from_slice(&bytes[..remaining.min(bytes.len())]);
         self.body.len() >= LONGEST_ERROR
     }
 
-    /// Acts on what was read. One that waiting doesn't help holds nobody and reduces nothing.
+    /// Reports the refusal to the limiter. A terminal one, which waiting doesn't resolve, releases the
+    /// hold and doesn't reduce the key's limits.
     pub(super) fn end(self, guard: &ResponseGuard) {
         let Self { profile, status, headers, body, answered_at, hold } = self;
         let class = profile.classify(status, &headers, &body);
         if class == Class::Terminal {
-            return hold.into_iter().for_each(|hold| guard.let_go(hold));
+            return hold.into_iter().for_each(|hold| guard.release_hold(hold));
         }
         let delay = profile.retry_delay(&headers, &body, answered_at);
         let since = guard.now() - answered_at;
         let dimension = ApiError::read(&body).and_then(|error| error.dimension());
         let delay = delay.map(|delay| delay.saturating_sub(since));
-        guard.refused((delay, class, dimension), hold);
+        guard.refused(delay, class, dimension, hold);
     }
 }
 
-/// How long a refusal holds that has yet to say for how long.
+/// The duration of a hold while the delay of the refusal is still unknown.
 const UNTIL_READ: Duration = Duration::from_secs(1);
 
-/// As much of an error's body as is read, in bytes.
+/// The maximum number of bytes to read of an error body.
 pub(super) const LONGEST_ERROR: usize = 16 * 1_024;

@@ -11,14 +11,14 @@ use super::observe::Observe;
 use super::peek::{PeekBody, stated_size};
 use super::response_guard::ResponseGuard;
 use super::retry::{Judge, Judged, Judging, Verdict};
-use super::unsent::never_left;
+use super::unsent::is_unsent;
 use crate::timestamp::Timestamp;
 
-/// Reads reqwest's own requests.
+/// Classifies requests of reqwest.
 ///
-/// They keep their extensions to themselves. Whoever has something to say in them, a
-/// [`Journey`](super::Journey) for one, sends `http` requests with a `reqwest::Body`, and lets
-/// `filter` of tower make them reqwest's own behind the layer:
+/// A `reqwest::Request` doesn't expose its extensions. To set extensions, for example a
+/// [`Journey`](super::Journey), send `http` requests with a `reqwest::Body` and convert them inside
+/// the layer with tower's `filter`:
 ///
 /// ```
 /// use tollgate::middleware::{Journey, RateLimitLayer};
@@ -41,7 +41,7 @@ use crate::timestamp::Timestamp;
 /// # }
 /// ```
 impl Classify<Request> for Http {
-    /// A body that is a stream is estimated from its size, if it knows that, or its
+    /// Classifies a request. The cost of a streaming body is estimated from its exact size hint or the
     /// `content-length`.
     fn classify(&self, request: &Request, key: Option<&str>) -> Classified {
         let path = request.url().path();
@@ -60,7 +60,7 @@ impl PeekBody for Body {
         self.size_hint().exact()
     }
 
-    /// One that is in memory, copied: reqwest shares its bytes only among requests of its own.
+    /// Copies a body that is in memory; reqwest shares the bytes only between clones of a request.
     fn replay(&self) -> Option<Self> {
         self.as_bytes().map(|bytes| bytes.to_vec().into())
     }
@@ -74,8 +74,8 @@ impl Observe<Response> for Http {
         with_url(self.guard(response.into(), guard), url)
     }
 
-    fn never_left<E: 'static>(&self, error: &E) -> bool {
-        never_left(error)
+    fn is_unsent<E: 'static>(&self, error: &E) -> bool {
+        is_unsent(error)
     }
 }
 
@@ -96,7 +96,7 @@ impl Judge<Response> for Http {
     }
 }
 
-/// [`Judging`], of a response of reqwest's own.
+/// The future of judging a `reqwest::Response`, as [`Judging`] is of an `http::Response`.
 #[derive(Debug)]
 pub struct ReqwestJudging {
     judging: Judging<Body>,
@@ -113,7 +113,7 @@ impl Future for ReqwestJudging {
     }
 }
 
-/// reqwest's own type, which looks for the URL in an extension.
+/// Converts to a `reqwest::Response`, which takes its URL from an extension.
 fn with_url(response: http::Response<ResponseBody<Body>>, url: Url) -> Response {
     let (mut parts, body) = response.into_parts();
     let carrier = http::Response::builder().url(url).body(());

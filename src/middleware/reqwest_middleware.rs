@@ -20,28 +20,28 @@ use super::layer::{RateLimitLayer, Retries};
 use super::observe::Observe;
 use super::retry::{Judge, Replay};
 
-/// A request on its way through a chain of reqwest-middleware, with the extensions that go with it.
+/// A request in a chain of reqwest-middleware, with the extensions of the chain.
 pub struct ChainedRequest<'a> {
     request: Request,
-    extensions: Beside<'a>,
+    extensions: SharedExtensions<'a>,
 }
 
-/// The extensions that all tries of a request share: here, or with the try that is on its way.
-type Beside<'a> = Arc<Mutex<Option<&'a mut Extensions>>>;
+/// The extensions that all attempts of a request share; `None` while an attempt uses them.
+type SharedExtensions<'a> = Arc<Mutex<Option<&'a mut Extensions>>>;
 
 impl<'a> ChainedRequest<'a> {
     fn new(request: Request, extensions: &'a mut Extensions) -> Self {
         Self { request, extensions: Arc::new(Mutex::new(Some(extensions))) }
     }
 
-    /// The request itself.
+    /// Returns the request.
     pub fn request(&self) -> &Request {
         &self.request
     }
 
-    /// What was put beside it by `with_extension`, and by the links of the chain before this one.
+    /// Returns the extensions that `with_extension` and the earlier middleware of the chain have set.
     pub fn extensions(&self) -> impl Deref<Target = Extensions> + '_ {
-        MutexGuard::map(self.extensions.lock(), |beside| beside.as_deref_mut().expect(ONE_TRY))
+        MutexGuard::map(self.extensions.lock(), |shared| shared.as_deref_mut().expect(ONE_ATTEMPT))
     }
 }
 
@@ -53,7 +53,7 @@ impl Replay for ChainedRequest<'_> {
 }
 
 impl fmt::Debug for ChainedRequest<'_> {
-    /// Without its headers, query and body: they may hold secrets.
+    /// Omits the headers, query and body, which may contain secrets.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("ChainedRequest")
             .field("method", self.request.method())
@@ -63,15 +63,16 @@ impl fmt::Debug for ChainedRequest<'_> {
 }
 
 impl Classify<ChainedRequest<'_>> for Http {
-    /// As without a chain; the extensions are those that go with the request.
+    /// Classifies the request as outside a chain, and applies the extensions of the chain.
     fn classify(&self, chained: &ChainedRequest<'_>, key: Option<&str>) -> Classified {
         self.classify(&chained.request, key).with_extensions(&chained.extensions())
     }
 }
 
-/// The layer as a link of a chain: what comes after it is the service inside.
+/// Implements the layer as a middleware of reqwest-middleware; the rest of the chain is the inner
+/// service.
 ///
-/// Put it after `reqwest-retry`, so that each attempt waits for its turn and is charged:
+/// Add it after `reqwest-retry`, so that each attempt is queued and charged:
 ///
 /// ```no_run
 /// use reqwest_middleware::ClientBuilder;
@@ -90,15 +91,16 @@ impl Classify<ChainedRequest<'_>> for Http {
 /// # }
 /// ```
 ///
-/// A request that the limiter refuses is an `Error::Middleware` with the [`RateLimitError`] inside,
-/// which [`find_refusal`](super::find_refusal) finds again whatever it was wrapped into;
-/// `reqwest-retry` by default takes it for fatal, and doesn't send again. An error of what comes
-/// after passes as it is, so that `reqwest-retry` sees what it sees without this link.
+/// If the limiter refuses a request, the chain returns an `Error::Middleware` that contains a
+/// [`RateLimitError`]; [`find_refusal`](super::find_refusal) finds it in any chain of causes. By
+/// default `reqwest-retry` treats this error as fatal and doesn't retry. Errors of the rest of the
+/// chain are returned unchanged, so that `reqwest-retry` handles them as without the layer.
 ///
-/// An [`Ask`](super::Ask) and a [`Journey`](super::Journey) go into the extensions (`with_extension`). Of several attempts it tells the last.
+/// Set an [`Ask`](super::Ask) or a [`Journey`](super::Journey) with `with_extension`. After several
+/// attempts, the journey describes the last one.
 ///
-/// With [`retry`](RateLimitLayer::retry) it needs no `reqwest-retry`: it sends again itself, through
-/// the links that come after it.
+/// A layer with [`retry`](RateLimitLayer::retry) replaces `reqwest-retry`: it retries through the rest
+/// of the chain.
 #[async_trait]
 impl<C, O> Middleware for RateLimitLayer<C, O>
 where
@@ -111,8 +113,9 @@ where
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response, Error> {
-        let sent = send(self.layer(Rest(next)), ChainedRequest::new(request, extensions)).await;
-        sent.map_err(unwrapped)
+        let result =
+            send(self.layer(RestOfChain(next)), ChainedRequest::new(request, extensions)).await;
+        result.map_err(into_chain_error)
     }
 }
 
@@ -128,8 +131,9 @@ where
         extensions: &mut Extensions,
         next: Next<'_>,
     ) -> Result<Response, Error> {
-        let sent = send(self.layer(Rest(next)), ChainedRequest::new(request, extensions)).await;
-        sent.map_err(unwrapped)
+        let result =
+            send(self.layer(RestOfChain(next)), ChainedRequest::new(request, extensions)).await;
+        result.map_err(into_chain_error)
     }
 }
 
@@ -146,32 +150,33 @@ impl Middleware for IncludeUsageLayer {
     }
 }
 
-/// Boxed, because the compiler can't see that the future of a service over borrows is `Send`.
-fn send<'a, S>(mut service: S, request: ChainedRequest<'a>) -> Sending<'a, RateLimitError>
+/// Calls the service. The future is boxed, since the compiler can't prove that the future of a service
+/// over borrowed data is `Send`.
+fn send<'a, S>(mut service: S, request: ChainedRequest<'a>) -> ResponseBox<'a, RateLimitError>
 where
     S: Service<ChainedRequest<'a>, Response = Response, Error = RateLimitError>,
     S::Future: Send + 'a,
 {
-    // What comes next is always ready, and a request that is here stands in its queue rather than
-    // at the gate, so `poll_ready` has nothing to say.
+    // `poll_ready` isn't called: the rest of the chain is always ready, and the request waits in the
+    // queue instead of at the gate.
     Box::pin(service.call(request))
 }
 
-/// An error of what comes after as it is.
-fn unwrapped(error: RateLimitError) -> Error {
+/// Returns an error of the rest of the chain unchanged, and wraps a refusal.
+fn into_chain_error(error: RateLimitError) -> Error {
     error.into_inner().unwrap_or_else(Error::middleware)
 }
 
-type Sending<'a, E> = Pin<Box<dyn Future<Output = Result<Response, E>> + Send + 'a>>;
+type ResponseBox<'a, E> = Pin<Box<dyn Future<Output = Result<Response, E>> + Send + 'a>>;
 
-/// The links that come after ours, and the client.
+/// The service of the remaining middleware and the client.
 #[derive(Clone)]
-struct Rest<'a>(Next<'a>);
+struct RestOfChain<'a>(Next<'a>);
 
-impl<'a> Service<ChainedRequest<'a>> for Rest<'a> {
+impl<'a> Service<ChainedRequest<'a>> for RestOfChain<'a> {
     type Response = Response;
     type Error = Error;
-    type Future = Sending<'a, Error>;
+    type Future = ResponseBox<'a, Error>;
 
     fn poll_ready(&mut self, _: &mut Context<'_>) -> Poll<Result<(), Error>> {
         Poll::Ready(Ok(()))
@@ -180,12 +185,12 @@ impl<'a> Service<ChainedRequest<'a>> for Rest<'a> {
     fn call(&mut self, ChainedRequest { request, extensions }: ChainedRequest<'a>) -> Self::Future {
         let next = self.0.clone();
         Box::pin(async move {
-            let beside = extensions.lock().take().expect(ONE_TRY);
-            let sent = next.run(request, &mut *beside).await;
-            *extensions.lock() = Some(beside);
-            sent
+            let shared = extensions.lock().take().expect(ONE_ATTEMPT);
+            let result = next.run(request, &mut *shared).await;
+            *extensions.lock() = Some(shared);
+            result
         })
     }
 }
 
-const ONE_TRY: &str = "the tries of a request come one after the other";
+const ONE_ATTEMPT: &str = "the attempts of a request are sequential";

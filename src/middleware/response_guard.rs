@@ -17,28 +17,29 @@ use crate::provider::{Class, Profile, Scanned, Terms};
 use crate::quota::{Cost, Dimension, Usage};
 use crate::timestamp::Timestamp;
 
-/// Goes with a request from its admission to the end of its response, and ends its reservation when
-/// it is dropped: releases it if the request never left, and else settles it.
+/// Guards the reservation of a request from its admission to the end of its response. Dropping it
+/// releases the reservation if the request was not sent, and settles it otherwise.
 pub struct ResponseGuard {
     permit: Option<Permit>,
-    /// Once there is a response that may outlive the service: until then the service's future keeps it.
+    /// Set once a response may outlive the service's future, which holds the limiter until then.
     limiter: Option<Limiter>,
     pub(super) keys: ScopeKeys,
     discover: bool,
     journey: Option<Journey>,
     record: Option<Box<Record>>,
     terms: Terms,
-    /// Whether what it puts out tells what the next may.
-    learns: bool,
+    /// `true` if the output of the response is used to predict that of later requests.
+    learns_output: bool,
     sent: bool,
     charged: Option<Cost>,
-    /// What the head of the response said of the tokens.
+    /// The number of tokens that the response headers state as charged.
     charged_tokens: Option<u64>,
-    later: Option<Charge>,
+    charged_later: Option<Charge>,
 }
 
 impl ResponseGuard {
-    /// Guards the reservation of a request that was admitted; `arrived` is when it arrived.
+    /// Guards the reservation of an admitted request; `arrived` is the time of its arrival, or `None` if
+    /// it was admitted immediately.
     #[inline]
     pub(super) fn new<C, O>(
         permit: Permit,
@@ -63,71 +64,73 @@ impl ResponseGuard {
             journey,
             record,
             terms: classified.terms,
-            learns: classified.guess.is_some(),
+            learns_output: classified.guess.is_some(),
             sent: false,
             charged: None,
             charged_tokens: None,
-            later: None,
+            charged_later: None,
         }
     }
 
-    /// The span of its record, if it has one.
+    /// Returns the span of the request, if it has one.
     pub(super) fn span(&self) -> Option<Span> {
         self.record.as_ref().map(|record| record.span())
     }
 
-    /// The key that the provider's own limits belong to: the request's first.
+    /// Returns the key that the provider's limits apply to: the primary key.
     fn key(&self) -> &str {
         self.keys.first().map_or("", ScopeKey::as_str)
     }
 
-    /// The request is on its way: from here on a drop keeps the charge.
+    /// Marks the request as sent: from now on a drop settles the reservation.
     pub(super) fn sent(&mut self) {
         self.sent = true;
     }
 
-    /// Its inner service failed with an error, which may say that the request never left.
-    pub(super) fn failed_with(&mut self, never_left: bool) {
-        self.sent = !never_left;
-        self.failed(if never_left { "not_sent" } else { OTHER });
+    /// Records an error of the inner service; `is_unsent` if the request was not sent.
+    pub(super) fn inner_failed(&mut self, is_unsent: bool) {
+        self.sent = !is_unsent;
+        self.failed(if is_unsent { "not_sent" } else { OTHER });
     }
 
-    /// It came to an error.
+    /// Records an error, by its OpenTelemetry error type.
     pub(super) fn failed(&mut self, error: &str) {
         if let Some(record) = &mut self.record {
             record.failed(error);
         }
     }
 
-    /// Keeps the limiter from now on.
+    /// Holds a reference to the limiter from now on.
     pub(super) fn keep(&mut self, limiter: &Limiter) {
         self.limiter = Some(limiter.clone());
     }
 
     /// Returns the limiter.
+    ///
+    /// # Panics
+    /// Panics if [`keep`](Self::keep) wasn't called.
     pub(super) fn limiter(&self) -> &Limiter {
-        self.limiter.as_ref().expect("a guard that is handed over keeps the limiter")
+        self.limiter.as_ref().expect("a guard with a response holds the limiter")
     }
 
-    /// It came to a response.
+    /// Records that a response arrived.
     pub(super) fn answered(&mut self) {
         if let Some(record) = &mut self.record {
             record.answered();
         }
     }
 
-    /// What the request was charged, where that is already known.
+    /// Sets the actual cost of the request.
     pub fn charged(&mut self, charge: Cost) {
         self.charged = Some(charge);
     }
 
-    /// What the request was charged, where that is only known by the end of its response.
+    /// Sets the [`Charge`] from which the actual cost is taken when the response ends.
     pub fn charged_later(&mut self, charge: Charge) {
-        self.later = Some(charge);
+        self.charged_later = Some(charge);
     }
 
-    /// Reads a response's head: its limits, whether it is a refusal, and what to look for in its
-    /// body.
+    /// Reads the status and the headers of a response, and returns a [`Reading`] for its body.
     #[must_use = "dropping it ends the reservation"]
     pub fn head(mut self, profile: Profile, status: StatusCode, headers: &HeaderMap) -> Reading {
         if let Some(journey) = &self.journey {
@@ -137,9 +140,9 @@ impl ResponseGuard {
             record.head(status);
         }
         let limits = profile.limits(headers);
-        // First the limits, then what is left of them.
-        let tells = || status.is_success() || limits.iter().any(|limit| limit.limit.is_some());
-        if self.discover && tells() {
+        // Learn the limits before the remaining quota is observed.
+        let has_limits = || status.is_success() || limits.iter().any(|limit| limit.limit.is_some());
+        if self.discover && has_limits() {
             self.limiter().feedback().learn(self.key(), &limits);
         }
         if let Some(permit) = &self.permit {
@@ -149,10 +152,12 @@ impl ResponseGuard {
         Reading::new(self, profile, status, headers)
     }
 
-    /// The provider refused the request: nothing of its key is sent for a while, in place of a hold.
+    /// Reports the provider's refusal to the limiter, which pauses the key. Replaces `hold`, if any.
     pub(super) fn refused(
         &self,
-        (delay, class, dimension): (Option<Duration>, Class, Option<Dimension>),
+        delay: Option<Duration>,
+        class: Class,
+        dimension: Option<Dimension>,
         hold: Option<Hold>,
     ) {
         let mut refusal = RateLimited::new(delay);
@@ -167,23 +172,23 @@ impl ResponseGuard {
         self.limiter().feedback().rate_limited_after_hold(hold, self.key(), &refusal);
     }
 
-    /// Nothing of its key is sent for so long, or until that is taken back.
+    /// Holds all requests of the key for this long, or until [`release_hold`](Self::release_hold).
     pub(super) fn hold(&self, delay: Duration) -> Option<Hold> {
         self.limiter().feedback().hold(self.key(), delay)
     }
 
-    pub(super) fn let_go(&self, hold: Hold) {
+    /// Releases a hold.
+    pub(super) fn release_hold(&self, hold: Hold) {
         self.limiter().feedback().let_go(self.key(), hold);
     }
 
-    /// The limiter's time.
+    /// Returns the limiter's current time.
     pub(super) fn now(&self) -> Timestamp {
         self.limiter().now()
     }
 
-    /// The body has said something of what the request used, and goes on: what that settles already,
-    /// is settled.
-    pub(super) fn uses(&mut self, profile: Profile, usage: &Usage) {
+    /// Settles the dimensions that the profile settles early, by usage from the middle of the body.
+    pub(super) fn settle_early(&mut self, profile: Profile, usage: &Usage) {
         if let (Some(permit), None) = (&mut self.permit, &self.charged) {
             let charge = profile.charge(permit.cost(), usage);
             for dimension in profile.settled_early() {
@@ -192,15 +197,17 @@ impl ResponseGuard {
         }
     }
 
-    /// What the body said of what the request used. What is not `is_final` is the least of it.
+    /// Sets the actual cost from the usage in the body. If it isn't `is_final`, the usage is a lower
+    /// bound.
     pub(super) fn used(&mut self, profile: Profile, usage: &Usage, is_final: bool) {
-        if self.learns && is_final {
+        if self.learns_output && is_final {
             self.limiter().feedback().output_seen(self.key(), usage.output);
         }
         let Some(permit) = &self.permit else { return };
         self.charged.get_or_insert_with(|| {
             let charge = self.terms.apply(profile.charge(permit.cost(), usage), usage);
-            let charge = if is_final { charge } else { unended(profile, permit, usage, charge) };
+            let charge =
+                if is_final { charge } else { truncated_charge(profile, permit, usage, charge) };
             match self.charged_tokens {
                 Some(tokens) => charge.tokens(tokens),
                 None => charge,
@@ -208,13 +215,13 @@ impl ResponseGuard {
         });
     }
 
-    /// Its body passes in this encoding, so that its usage can't be read: what was reserved counts.
+    /// Records that the body can't be read because of its encoding, so that the reserved cost is charged.
     pub(super) fn unread(&self, encoding: &HeaderValue) {
         WARN.call_once(|| {
             tracing::warn!(
                 ?encoding,
-                "a compressed response passes through the layer, which can't read its usage: what \
-                 was reserved counts. Let the client below decompress"
+                "cannot read the usage of a compressed response, the reserved cost is charged; enable \
+                 decompression in the inner client"
             );
         });
         if let Some(journey) = &self.journey {
@@ -223,13 +230,13 @@ impl ResponseGuard {
         }
     }
 
-    /// What the body said goes into the journey and the record, where there are any.
-    pub(super) fn said(&mut self, said: Scanned) {
+    /// Records the usage and the error of the body in the record and the journey.
+    pub(super) fn record_body(&mut self, scanned: Scanned) {
         if let Some(record) = &mut self.record {
-            record.said(&said);
+            record.body(&scanned);
         }
         if let Some(journey) = &self.journey {
-            journey.write(|facts| (facts.usage, facts.error) = (said.usage, said.error));
+            journey.write(|facts| (facts.usage, facts.error) = (scanned.usage, scanned.error));
         }
     }
 
@@ -239,7 +246,7 @@ impl ResponseGuard {
         if !self.sent {
             return permit.release();
         }
-        let later = || self.later.as_ref().and_then(Charge::cost);
+        let later = || self.charged_later.as_ref().and_then(Charge::cost);
         let in_head = || self.charged_tokens.map(|tokens| permit.cost().clone().tokens(tokens));
         let charge = self.charged.take().or_else(later).or_else(in_head);
         if let Some(journey) = &self.journey {
@@ -251,7 +258,7 @@ impl ResponseGuard {
         }
         match &charge {
             Some(charge) => permit.settle(charge),
-            // Keeps the charge as it was reserved.
+            // Dropping the permit charges the reserved cost.
             None => drop(permit),
         }
     }
@@ -272,12 +279,12 @@ impl fmt::Debug for ResponseGuard {
     }
 }
 
-/// What is charged to a response that was cut off after it had stated this usage: nobody knows what
-/// more the provider generated, so that the output counts as it was reserved.
-fn unended(profile: Profile, permit: &Permit, stated: &Usage, charge: Cost) -> Cost {
+/// Returns the charge of a response that was truncated after it had stated this usage. The output that
+/// the provider generated after that is unknown, so that at least the reserved output is charged.
+fn truncated_charge(profile: Profile, permit: &Permit, stated: &Usage, charge: Cost) -> Cost {
     let reserved = permit.cost();
     let output = match reserved.amount(&Dimension::OutputTokens) {
-        // A cost that doesn't tell them apart.
+        // The cost doesn't distinguish input from output.
         0 => reserved.amount(&Dimension::Tokens).saturating_sub(stated.input),
         output => output,
     };
@@ -289,5 +296,5 @@ fn unended(profile: Profile, permit: &Permit, stated: &Usage, charge: Cost) -> C
     })
 }
 
-/// Once a process: it is the same for every response of a client.
+/// Limits the warning to once per process, since it would repeat for every response of a client.
 static WARN: Once = Once::new();

@@ -3,59 +3,60 @@ use std::fmt;
 use crate::quota::Key;
 use smallvec::SmallVec;
 
-/// The key of a quota, and how much of it a client may be told.
+/// The key of a quota, with its visibility to clients.
 ///
-/// A key may be made of what a request says, and that may be a secret: a client is told none of it
-/// unless whoever made the key says so.
+/// A key may be derived from request data that is secret, so that responses contain no part of it
+/// unless the key was created with [`ScopeKey::public`] or [`ScopeKey::named`].
 #[derive(Clone, PartialEq, Eq)]
 pub struct ScopeKey {
     text: Key,
-    shown: Shown,
+    visibility: Visibility,
 }
 
-/// The keys of one request: its own first, then its other scopes. Up to two need no allocation.
+/// The keys of one request: the primary key first, then the other scopes. Up to two keys are stored
+/// without an allocation.
 pub(super) type ScopeKeys = SmallVec<[ScopeKey; 2]>;
 
-/// What a client is told of a key.
+/// The part of a key that responses may contain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
-    Nothing,
-    /// What stands before its first colon.
+enum Visibility {
+    Hidden,
+    /// The part before the first colon.
     Name,
-    All,
+    Full,
 }
 
 impl ScopeKey {
-    /// A key that clients are told nothing of.
+    /// Creates a key that is hidden from clients.
     pub fn new(text: impl Into<Key>) -> Self {
-        Self { text: text.into(), shown: Shown::Nothing }
+        Self { text: text.into(), visibility: Visibility::Hidden }
     }
 
-    /// A key that clients may see.
+    /// Creates a key that is fully visible to clients.
     pub fn public(text: impl Into<Key>) -> Self {
-        Self { text: text.into(), shown: Shown::All }
+        Self { text: text.into(), visibility: Visibility::Full }
     }
 
-    /// A key `name:...` of which clients may see the name.
+    /// Creates a key `name:...` of which only the name is visible to clients.
     pub fn named(text: impl Into<Key>) -> Self {
-        Self { text: text.into(), shown: Shown::Name }
+        Self { text: text.into(), visibility: Visibility::Name }
     }
 
-    /// The key.
+    /// Returns the full text of the key.
     pub fn as_str(&self) -> &str {
         &self.text
     }
 
-    /// What clients may see of it, if that is all.
+    /// Returns the full text of the key if it is fully visible to clients.
     pub fn shown(&self) -> Option<&str> {
-        (self.shown == Shown::All).then_some(&self.text)
+        (self.visibility == Visibility::Full).then_some(&self.text)
     }
 
-    /// What clients may see of what stands before its first colon.
+    /// Returns the part before the first colon, or an empty string if the key is hidden from clients.
     pub fn name(&self) -> &str {
-        match self.shown {
-            Shown::Nothing => "",
-            Shown::Name | Shown::All => {
+        match self.visibility {
+            Visibility::Hidden => "",
+            Visibility::Name | Visibility::Full => {
                 let colon = self.text.bytes().position(|byte| byte == b':');
                 &self.text[..colon.unwrap_or(self.text.len())]
             }

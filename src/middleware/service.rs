@@ -14,7 +14,7 @@ use super::settings::Settings;
 use crate::limiter::{Acquire, AcquireError, Gate, Limiter, Permit};
 use crate::timestamp::Timestamp;
 
-/// A service that keeps within its limits. Created by [`RateLimitLayer`](super::RateLimitLayer).
+/// A service whose requests are rate limited. Created by [`RateLimitLayer`](super::RateLimitLayer).
 pub struct RateLimitService<S, C = Http, O = Http> {
     pub(super) inner: S,
     shared: Arc<Settings<C, O>>,
@@ -28,19 +28,19 @@ impl<S, C, O> RateLimitService<S, C, O> {
     }
 
     fn poll_gate(&mut self, cx: &mut Context<'_>) -> Poll<()> {
-        let Settings { limiter, options, learned, .. } = &*self.shared;
+        let Settings { limiter, options, typical_cost, .. } = &*self.shared;
         if options.keys.is_empty() {
             return Poll::Ready(());
         }
         if self.gate.is_none() {
             self.gate = limiter.gate(&options.keys).ok();
         }
-        // A key that is refused outright is told so by `call`.
+        // If the keys are denied, `call` returns the error.
         let Some(gate) = &mut self.gate else { return Poll::Ready(()) };
-        gate.poll_open(&learned.typical(), options.max_wait, cx)
+        gate.poll_open(&typical_cost.get(), options.max_wait, cx)
     }
 
-    /// Does the work of `call`, for inner services with any error.
+    /// Implements `call`, for inner services with any error type.
     #[inline]
     pub(super) fn send<Request>(&mut self, request: Request) -> ResponseFuture<S, Request, C, O>
     where
@@ -48,17 +48,17 @@ impl<S, C, O> RateLimitService<S, C, O> {
         C: Classify<Request>,
     {
         let mut classified = self.read(&request);
-        let asked = self.complete(&mut classified);
+        let asked_deadline = self.complete(&mut classified);
         let record = Record::begin(&self.shared.limiter, &classified);
         let Some(permit) = self.try_fast(&classified) else {
-            let deadline = self.deadline(&classified, asked);
+            let deadline = self.deadline(&classified, asked_deadline);
             return self.arrive_now(request, classified, record, deadline);
         };
         let (inner, shared) = (&mut self.inner, Arc::clone(&self.shared));
         ResponseFuture::send(permit, &mut classified, record, inner, request, shared)
     }
 
-    /// The same for a request that is classified already, with a deadline that is known.
+    /// Implements `call` for a request that is already classified, with its deadline.
     pub(super) fn send_by<Request>(
         &mut self,
         request: Request,
@@ -77,14 +77,14 @@ impl<S, C, O> RateLimitService<S, C, O> {
         ResponseFuture::send(permit, &mut classified, record, inner, request, shared)
     }
 
-    /// Reserves for a request of one key that fits now, as nearly every request does.
+    /// Reserves the cost of a request with one key, if it fits now. Nearly every request takes this path.
     #[inline]
     fn try_fast(&self, classified: &Classified) -> Option<Permit> {
         let [key] = &classified.keys[..] else { return None };
         self.shared.limiter.try_fast(key.as_str(), &classified.cost)
     }
 
-    /// Sends a request immediately if it is admitted, and else gives it its place in the queue.
+    /// Sends the request if it is admitted immediately, and queues it otherwise.
     #[inline(never)]
     fn arrive_now<Request>(
         &mut self,
@@ -101,14 +101,14 @@ impl<S, C, O> RateLimitService<S, C, O> {
         ResponseFuture::arrive(acquire, inner, request, classified, record, shared)
     }
 
-    /// Reads what a request is, and the deadline that it asks for.
+    /// Classifies a request and returns the deadline of its `Ask`.
     pub(super) fn classify<Request>(&self, request: &Request) -> (Classified, Option<Timestamp>)
     where
         C: Classify<Request>,
     {
         let mut classified = self.read(request);
-        let asked = self.complete(&mut classified);
-        (classified, asked)
+        let asked_deadline = self.complete(&mut classified);
+        (classified, asked_deadline)
     }
 
     #[inline]
@@ -119,30 +119,30 @@ impl<S, C, O> RateLimitService<S, C, O> {
         self.shared.classify.classify(request, self.shared.options.key.as_deref())
     }
 
-    /// Grants what the request asks for, adds the layer's scopes, and returns the deadline that it
-    /// asks for.
+    /// Applies the request's `Ask`, expected output and the layer's scopes. Returns the deadline of the
+    /// `Ask`.
     #[inline]
     fn complete(&self, classified: &mut Classified) -> Option<Timestamp> {
-        let Settings { limiter, options, learned, .. } = &*self.shared;
-        let asked = classified.granted();
-        classified.learned_from(limiter);
+        let Settings { limiter, options, typical_cost, .. } = &*self.shared;
+        let asked_deadline = classified.apply_ask();
+        classified.use_expected_output(limiter);
         if !options.keys.is_empty() {
-            learned.learn(&classified.cost);
+            typical_cost.update(&classified.cost);
             classified.keys.extend(options.scopes().iter().cloned());
         }
-        asked
+        asked_deadline
     }
 
-    /// What the request asked for counts, or else the earlier of its own deadline and the layer's
-    /// bound.
+    /// Returns the deadline of the `Ask`, or else the earlier of the classified deadline and the one by
+    /// the layer's `max_wait`.
     pub(super) fn deadline(
         &self,
         classified: &Classified,
-        asked: Option<Timestamp>,
+        asked_deadline: Option<Timestamp>,
     ) -> Option<Timestamp> {
         let Settings { limiter, options, .. } = &*self.shared;
-        let bound = || options.max_wait.map(|wait| limiter.now() + wait);
-        asked.or_else(|| [classified.deadline, bound()].into_iter().flatten().min())
+        let max_deadline = || options.max_wait.map(|wait| limiter.now() + wait);
+        asked_deadline.or_else(|| [classified.deadline, max_deadline()].into_iter().flatten().min())
     }
 
     fn acquire(&self, classified: &Classified, deadline: Option<Timestamp>) -> Acquire {
@@ -157,7 +157,7 @@ impl<S, C, O> RateLimitService<S, C, O> {
 }
 
 impl<S: Clone, C, O> RateLimitService<S, C, O> {
-    /// Takes a place in the queue once more, for a request that this service was called with.
+    /// Queues another attempt of a request.
     pub(super) fn arrive(
         &self,
         classified: &Classified,
@@ -170,7 +170,8 @@ impl<S: Clone, C, O> RateLimitService<S, C, O> {
         }
     }
 
-    /// Sends such a request when it is let in, through a clone of the inner service.
+    /// Returns a future that sends such a request when it is admitted, through a clone of the inner
+    /// service.
     pub(super) fn send_arrived<Request>(
         &self,
         arrived: Arrived,
@@ -219,14 +220,14 @@ where
 }
 
 impl<S: Clone, C, O> Clone for RateLimitService<S, C, O> {
-    /// A clone has to become ready by itself.
+    /// Clones the service. The clone isn't ready, even if this service is.
     fn clone(&self) -> Self {
         Self::new(self.inner.clone(), Arc::clone(&self.shared))
     }
 }
 
 impl<S, C, O> fmt::Debug for RateLimitService<S, C, O> {
-    /// Without the inner service: a client shows its default headers, and so API keys.
+    /// Omits the inner service, whose default headers may contain API keys.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("RateLimitService")
             .field("options", &self.shared.options)

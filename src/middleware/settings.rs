@@ -2,8 +2,8 @@ use std::time::Duration;
 
 use crate::quota::Key;
 
-use super::learned::Learned;
 use super::scope_key::{ScopeKey, ScopeKeys};
+use super::typical_cost::TypicalCost;
 use crate::limiter::Limiter;
 
 /// The state that the services of one layer share.
@@ -12,23 +12,23 @@ pub(super) struct Settings<C, O> {
     pub(super) classify: C,
     pub(super) observe: O,
     pub(super) options: Options,
-    pub(super) learned: Learned,
+    pub(super) typical_cost: TypicalCost,
 }
 
 /// The options of a layer.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Options {
     pub(super) key: Option<Key>,
-    /// The layer's own key, and its other scopes.
+    /// The layer's key, if set, followed by its other scopes.
     pub(super) keys: ScopeKeys,
     pub(super) max_wait: Option<Duration>,
     pub(super) discover: bool,
-    /// Refusals are answered with the figures of their keys.
+    /// `true` if refusals carry the statistics of their keys, for the response headers of server mode.
     pub(super) answers: bool,
 }
 
 impl Options {
-    /// The scopes beside the request's own key.
+    /// Returns the layer's scopes without its key.
     pub(super) fn scopes(&self) -> &[ScopeKey] {
         &self.keys[usize::from(self.key.is_some())..]
     }

@@ -5,17 +5,17 @@ use super::error::{BoxError, RateLimitError};
 use crate::error_chain::causes;
 use crate::limiter::AcquireError;
 
-/// Returns `true` if an error means that the request was never sent: the client got no connection, or
-/// another rate-limit layer further in refused it.
+/// Returns `true` if an error means that the request was not sent: the client could not connect, or an
+/// inner rate-limit layer refused it.
 ///
-/// Looks through the boxes that tower's layers put errors into. A client of unknown type counts as
-/// having sent the request.
-pub(super) fn never_left<E: 'static>(error: &E) -> bool {
-    outermost(error).is_some_and(|error| causes(error).any(is_unsent))
+/// Inspects the error's causes, including those inside tower's `BoxError`. An error of an unknown
+/// client type counts as that of a sent request.
+pub(super) fn is_unsent<E: 'static>(error: &E) -> bool {
+    outermost(error).is_some_and(|error| causes(error).any(is_unsent_cause))
 }
 
-/// An error of a client that knows that the server has not read the request. The layer releases the
-/// reservation, and may send the request again.
+/// A client's error that means that the server has not read the request. The layer releases the
+/// reservation, and may retry the request.
 #[derive(Debug)]
 pub struct Unsent(BoxError);
 
@@ -28,7 +28,7 @@ impl Unsent {
 
 impl std::fmt::Display for Unsent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("the connection had been closed before the request was read")
+        f.write_str("connection closed before the request was read")
     }
 }
 
@@ -56,43 +56,43 @@ type Cause<'a> = &'a (dyn Error + 'static);
 
 /// Returns the error itself, if its type is known.
 fn outermost(error: &dyn Any) -> Option<Cause<'_>> {
-    boxed(error).or_else(|| of_client(error))
+    boxed_error(error).or_else(|| client_error(error))
 }
 
-fn boxed(error: &dyn Any) -> Option<Cause<'_>> {
-    let ours = error.downcast_ref::<RateLimitError>().map(|error| error as _);
-    ours.or_else(|| error.downcast_ref::<BoxError>().map(|error| &**error as _))
+fn boxed_error(error: &dyn Any) -> Option<Cause<'_>> {
+    let limited = error.downcast_ref::<RateLimitError>().map(|error| error as _);
+    limited.or_else(|| error.downcast_ref::<BoxError>().map(|error| &**error as _))
 }
 
 #[cfg(not(feature = "hyper-util"))]
-fn of_client(_: &dyn Any) -> Option<Cause<'_>> {
+fn client_error(_: &dyn Any) -> Option<Cause<'_>> {
     None
 }
 
 #[cfg(feature = "hyper-util")]
-fn of_client(error: &dyn Any) -> Option<Cause<'_>> {
-    let known = typed::<hyper_util::client::legacy::Error>(error);
+fn client_error(error: &dyn Any) -> Option<Cause<'_>> {
+    let known = downcast::<hyper_util::client::legacy::Error>(error);
     #[cfg(feature = "reqwest")]
-    let known = known.or_else(|| typed::<reqwest::Error>(error));
+    let known = known.or_else(|| downcast::<reqwest::Error>(error));
     #[cfg(feature = "reqwest-middleware")]
-    let known = known.or_else(|| typed::<reqwest_middleware::Error>(error));
+    let known = known.or_else(|| downcast::<reqwest_middleware::Error>(error));
     known
 }
 
 #[cfg(feature = "hyper-util")]
-fn typed<E: Error + 'static>(error: &dyn Any) -> Option<Cause<'_>> {
+fn downcast<E: Error + 'static>(error: &dyn Any) -> Option<Cause<'_>> {
     error.downcast_ref::<E>().map(|error| error as _)
 }
 
-fn is_unsent(cause: Cause<'_>) -> bool {
+fn is_unsent_cause(cause: Cause<'_>) -> bool {
     if cause.is::<Unsent>() {
         return true;
     }
-    cause.is::<AcquireError>() || is_unconnected(cause) || is_unbuilt(cause)
+    cause.is::<AcquireError>() || is_connect_error(cause) || is_builder_error(cause)
 }
 
-/// What hyper-util's client says of a connection, and every client that is built on it.
-fn is_unconnected(cause: Cause<'_>) -> bool {
+/// Returns `true` for a connect error of hyper-util's client, or of a client that is built on it.
+fn is_connect_error(cause: Cause<'_>) -> bool {
     #[cfg(feature = "hyper-util")]
     if let Some(error) = cause.downcast_ref::<hyper_util::client::legacy::Error>() {
         return error.is_connect();
@@ -101,8 +101,8 @@ fn is_unconnected(cause: Cause<'_>) -> bool {
     false
 }
 
-/// A request that reqwest could make nothing of.
-fn is_unbuilt(cause: Cause<'_>) -> bool {
+/// Returns `true` if reqwest could not build the request.
+fn is_builder_error(cause: Cause<'_>) -> bool {
     #[cfg(feature = "reqwest-middleware")]
     if let Some(reqwest_middleware::Error::Reqwest(error)) = cause.downcast_ref() {
         return error.is_builder();

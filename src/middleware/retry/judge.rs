@@ -91,7 +91,7 @@ pub trait Judge<Response>: Observe<Response> {
 
     /// Whether a request that came to this error is worth sending again. Default: if it never left.
     fn passes<E: 'static>(&self, error: &E) -> bool {
-        self.never_left(error)
+        self.is_unsent(error)
     }
 
     /// A failed response that is kept while its request is sent again, to be handed out if that

@@ -116,7 +116,7 @@ impl<B: Body<Data = Bytes>> Future for Judging<B> {
         if let (Verdict::Again(_), Some(body)) = (verdict, body.body()) {
             body.end();
         }
-        body.let_go();
+        body.drop_ended_body();
         Poll::Ready((Response::from_parts(parts, ResponseBody::ahead(body)), verdict))
     }
 }

@@ -29,8 +29,8 @@ impl Observe<Response> for ResponsePolicy {
         self.0.observe(response, guard)
     }
 
-    fn never_left<E: 'static>(&self, error: &E) -> bool {
-        Observe::<Response>::never_left(&self.0, error)
+    fn is_unsent<E: 'static>(&self, error: &E) -> bool {
+        Observe::<Response>::is_unsent(&self.0, error)
     }
 }
 

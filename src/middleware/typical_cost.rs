@@ -2,16 +2,16 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::quota::{Cost, Dimension};
 
-/// What a request of a layer typically costs: a moving average over its last few.
+/// The typical cost of a layer's requests: a moving average over the latest ones.
 #[derive(Debug, Default)]
-pub(super) struct Learned {
+pub(super) struct TypicalCost {
     tokens: AtomicU64,
     input_tokens: AtomicU64,
     output_tokens: AtomicU64,
 }
 
-impl Learned {
-    pub(super) fn typical(&self) -> Cost {
+impl TypicalCost {
+    pub(super) fn get(&self) -> Cost {
         let read = |average: &AtomicU64| average.load(Ordering::Relaxed);
         Cost::new()
             .tokens(read(&self.tokens))
@@ -19,8 +19,8 @@ impl Learned {
             .output_tokens(read(&self.output_tokens))
     }
 
-    /// Two requests at once may lose one's part in the average: it is only an average.
-    pub(super) fn learn(&self, cost: &Cost) {
+    /// Adds the cost of a request. Of two concurrent updates one may be lost, which an average tolerates.
+    pub(super) fn update(&self, cost: &Cost) {
         let averages = [
             (&self.tokens, Dimension::Tokens),
             (&self.input_tokens, Dimension::InputTokens),
@@ -33,7 +33,7 @@ impl Learned {
     }
 }
 
-/// An eighth of the way from `old` to `new`, rounded up; the first one counts in full.
+/// Moves `old` by an eighth of its distance to `new`, rounded up. Returns `new` if `old` is zero.
 fn mean(old: u64, new: u64) -> u64 {
     match old {
         0 => new,
@@ -47,15 +47,15 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_first_counts_in_full_and_later_ones_move_the_average_all_the_way() {
-        let learned = Learned::default();
-        let learn = |amount| {
-            learned.learn(&Cost::new().tokens(amount));
-            learned.typical().amount(&Dimension::Tokens)
+    fn typical_cost_starts_at_first_cost_and_converges() {
+        let typical_cost = TypicalCost::default();
+        let update = |amount| {
+            typical_cost.update(&Cost::new().tokens(amount));
+            typical_cost.get().amount(&Dimension::Tokens)
         };
-        assert_eq!(learn(5), 5);
-        assert_eq!((0..40).fold(0, |_, _| learn(100)), 100);
-        assert_eq!((0..40).fold(0, |_, _| learn(3)), 3);
-        assert!(learn(u64::MAX) > u64::MAX / 9);
+        assert_eq!(update(5), 5);
+        assert_eq!((0..40).fold(0, |_, _| update(100)), 100);
+        assert_eq!((0..40).fold(0, |_, _| update(3)), 3);
+        assert!(update(u64::MAX) > u64::MAX / 9);
     }
 }
